@@ -8,15 +8,15 @@ use ballast_message::{BodyLength, ConnectionOptions, NameCases, Request, Version
 use ballast_transport::Transport;
 use ballast_worker::Deadline;
 
-use crate::heads::Heads;
+use crate::heads::HeadParser;
 use crate::inbound::Inbound;
 use crate::outbound::Outbound;
 use crate::{Duplex, Limits, Offence, ReadError, Wait, WriteError, hop};
 
-/// How long a closing connection is read on, so that the peer gets what was written instead
-/// of a reset.
+/// How long a closing connection is still read, so that the peer gets what was written instead of
+/// a reset.
 const LINGER: Duration = Duration::from_secs(1);
-/// How much a closing connection is read on.
+/// How many bytes a closing connection is still read.
 const LINGER_BYTES_MAX: u64 = 1 << 20;
 
 /// What a request's head says beyond the request itself.
@@ -24,8 +24,8 @@ const LINGER_BYTES_MAX: u64 = 1 << 20;
 pub struct RequestHead {
     /// How the end of the body is found.
     pub body: BodyLength,
-    /// The options of `Connection`. Those about the connection's end are taken out of the
-    /// request: rules, captures and logs do not know them, as in HAProxy.
+    /// The options of `Connection`. Those about the connection's end are removed from the request:
+    /// as in HAProxy, rules, captures and logs do not see them.
     pub options: ConnectionOptions,
     /// Whether the client takes another response on this connection.
     pub persistent: bool,
@@ -35,7 +35,7 @@ pub struct RequestHead {
     pub expect_continue: bool,
     /// Bytes that the head took on the wire, with the line ends before it.
     pub head_bytes: u64,
-    /// Whether all of the head was there when it was asked for.
+    /// Whether all of the head had been received when it was asked for.
     pub is_prompt: bool,
 }
 
@@ -45,14 +45,14 @@ pub struct ClientConnection {
     pub(crate) transport: Transport,
     pub(crate) inbound: Inbound,
     pub(crate) outbound: Outbound,
-    heads: Heads,
-    /// The client has said that it will say no more.
-    has_said_last: bool,
+    heads: HeadParser,
+    /// Whether the client announced that it sends nothing more.
+    is_last_request: bool,
 }
 
 impl ClientConnection {
-    /// A connection just accepted. `read_ahead` came behind its handshakes: at most a buffer's
-    /// worth.
+    /// A connection just accepted. `read_ahead` are bytes that were read behind its handshakes, at
+    /// most as many as a buffer holds.
     pub fn new(transport: Transport, limits: Limits, read_ahead: &[u8]) -> Self {
         let mut inbound = Inbound::default();
         inbound.prepend(read_ahead);
@@ -60,14 +60,14 @@ impl ClientConnection {
             transport,
             inbound,
             outbound: Outbound::default(),
-            heads: Heads::new(limits),
-            has_said_last: false,
+            heads: HeadParser::new(limits),
+            is_last_request: false,
         }
     }
 
-    /// Has responses be written with the names of fields in this case (`h1-case-adjust`), and
-    /// without trailers (`option http-drop-response-trailers`), from now on.
-    pub fn dress(&mut self, cases: Option<&Arc<NameCases>>, drops_trailers: bool) {
+    /// From now on responses are written with the names of fields in this case (`h1-case-adjust`),
+    /// and without trailers (`option http-drop-response-trailers`).
+    pub fn set_output_format(&mut self, cases: Option<&Arc<NameCases>>, drops_trailers: bool) {
         if let Some(cases) = cases {
             self.outbound.adjust_names(cases);
         }
@@ -76,7 +76,8 @@ impl ClientConnection {
         }
     }
 
-    /// Waits, without a buffer, for the first byte of a request, or of the line ends before one.
+    /// Waits for the first byte of a request, or of the empty lines before one. It holds no buffer
+    /// meanwhile.
     ///
     /// # Errors
     /// [`ReadError::Closed`] when the client left instead, and the other [`ReadError`]s.
@@ -85,16 +86,17 @@ impl ClientConnection {
             if !self.inbound.bytes().is_empty() {
                 return Ok(());
             }
-            self.inbound.rest();
-            self.outbound.rest();
+            self.inbound.release();
+            self.outbound.release();
             if self.inbound.receive(&self.transport, wait).await? == 0 {
                 return Err(ReadError::Closed);
             }
         }
     }
 
-    /// Receives a request's head into `request`. What came of the body with it is judged, too,
-    /// before anyone hears of the request. [`Self::duplex`] has the body, and takes the response.
+    /// Receives a request's head into `request`. The part of the body that came with it is
+    /// checked, too, before the request is returned. [`Self::duplex`] gives the body and takes the
+    /// response.
     ///
     /// # Errors
     /// [`ReadError`]; the connection takes no further request.
@@ -104,10 +106,10 @@ impl ClientConnection {
         request: &mut Request,
     ) -> Result<RequestHead, ReadError> {
         let (received_bytes, mut head_bytes) = (self.inbound.total_bytes(), 0);
-        self.has_said_last = false;
+        self.is_last_request = false;
         self.heads.scan = HeadScan::default();
         let head = loop {
-            // Whole line ends before a request are no part of it (RFC 9112, section 2.2).
+            // Empty lines before a request are skipped (RFC 9112, section 2.2).
             while self.inbound.bytes().starts_with(b"\r\n") {
                 self.inbound.consume(2);
                 head_bytes += 2;
@@ -139,13 +141,13 @@ impl ClientConnection {
             request.clear();
             return Err(error);
         }
-        if hop::take(request.fields_mut()).is_err() {
+        if hop::take_connection_end(request.fields_mut()).is_err() {
             request.clear();
             return Err(ReadError::Malformed(H1Error::HeadTooLong));
         }
         let options = head.options;
         let is_last = options.close || (request.version() < Version::Http11 && !options.keep_alive);
-        self.has_said_last = is_last && head.body == BodyLength::None;
+        self.is_last_request = is_last && head.body == BodyLength::None;
         Ok(RequestHead {
             body: head.body,
             options,
@@ -157,7 +159,7 @@ impl ClientConnection {
         })
     }
 
-    /// What a request that was refused broke the protocol with.
+    /// The bytes of a refused request that broke the protocol.
     pub fn offence(&self) -> Offence<'_> {
         self.inbound.offence()
     }
@@ -172,7 +174,7 @@ impl ClientConnection {
         )
     }
 
-    /// Writes what of the last response has not left.
+    /// Writes what is left of the last response.
     ///
     /// # Errors
     /// [`WriteError`]; the connection is of no further use.
@@ -180,7 +182,7 @@ impl ClientConnection {
         self.outbound.flush(&self.transport, wait).await
     }
 
-    /// Reads past what is left of a request's body, so that the next request is found.
+    /// Reads and drops the rest of a request's body: the next request follows it.
     ///
     /// # Errors
     /// [`ReadError`]; the connection is of no further use.
@@ -191,14 +193,14 @@ impl ClientConnection {
         self.duplex().source.drain(wait).await
     }
 
-    /// Closes the connection so that what was written arrives: our side first, then what the client
-    /// still sends is read for a moment and thrown away.
+    /// Closes the connection so that what was written arrives: closes our side first, then reads
+    /// and drops what the client still sends, for a moment.
     ///
-    /// A client that said it would say no more is believed: nothing is on its way that a close could
-    /// answer with a reset (RFC 9112, section 9.6).
+    /// This is skipped for a client that announced that it sends nothing more: then there is
+    /// nothing to which a close would be answered by a reset (RFC 9112, section 9.6).
     pub async fn close(&mut self, wait: &Wait<'_>, linger: &Deadline) {
         let is_last_word =
-            self.has_said_last && self.inbound.bytes().is_empty() && self.transport.is_quiet();
+            self.is_last_request && self.inbound.bytes().is_empty() && self.transport.is_quiet();
         let flushed = self.outbound.flush(&self.transport, wait).await;
         if flushed.is_err() || is_last_word {
             return;
@@ -212,7 +214,7 @@ impl ClientConnection {
         loop {
             let unread = self.inbound.bytes().len();
             self.inbound.consume(unread);
-            self.inbound.rest();
+            self.inbound.release();
             match self.inbound.receive(&self.transport, &wait).await {
                 Ok(0) | Err(_) => return,
                 Ok(_) if self.inbound.total_bytes() - start > LINGER_BYTES_MAX => return,
@@ -221,12 +223,12 @@ impl ClientConnection {
         }
     }
 
-    /// Ends our side, whatever was not written.
+    /// Closes our side, without what was not written.
     pub fn end(&mut self) {
         self.duplex().sink.end();
     }
 
-    /// Has the connection end with a reset.
+    /// Makes the close of the connection a reset.
     pub fn reset(&mut self) {
         self.duplex().peer.reset();
     }

@@ -1,8 +1,8 @@
 //! An exchange's share of a connection: where its bytes come from, where they go, and its peer.
 //!
-//! Of an HTTP/1 connection one exchange at a time has all there is, and a TCP session all of it to
-//! the end; of a connection with streams an exchange has one of them. Rooms above hold a
-//! [`Duplex`] and see heads, decoded bodies and ends: how these are framed is known here only.
+//! An HTTP/1 connection belongs to one exchange at a time, and to a TCP session until its end; of
+//! a connection with streams an exchange gets one. The rooms above hold a [`Duplex`] and see
+//! heads, decoded bodies and their ends: only this room knows how these are framed.
 
 use std::future::poll_fn;
 use std::io;
@@ -12,8 +12,8 @@ use ballast_message::{BodyLength, Fields, Method, NoRoom, Response};
 use ballast_transport::Transport;
 use ballast_worker::{Work, take_turns};
 
-use crate::framing::{Announced, Announcement};
-use crate::heads::{Heads, ResponseHead, receive_response};
+use crate::framing::{AnnouncedBody, Announcement};
+use crate::heads::{HeadParser, ResponseHead, receive_response};
 use crate::inbound::{Inbound, Piece};
 use crate::outbound::Outbound;
 use crate::{ReadError, Wait, WriteError, framing};
@@ -25,7 +25,7 @@ pub struct Duplex<'c> {
     pub source: Source<'c>,
     /// What goes to the peer.
     pub sink: Sink<'c>,
-    /// What else is known of the peer.
+    /// The state of the peer's connection.
     pub peer: Peer<'c>,
 }
 
@@ -34,7 +34,7 @@ impl<'c> Duplex<'c> {
         transport: &'c Transport,
         inbound: &'c mut Inbound,
         outbound: &'c mut Outbound,
-        heads: &'c mut Heads,
+        heads: &'c mut HeadParser,
     ) -> Self {
         Self {
             source: Source {
@@ -51,10 +51,10 @@ impl<'c> Duplex<'c> {
     }
 }
 
-/// What a peer sent that broke the protocol, as far as it is still there.
+/// The bytes of a peer that broke the protocol, as far as they are still in the buffer.
 #[derive(Clone, Copy, Debug)]
 pub struct Offence<'a> {
-    /// The bytes as they came.
+    /// The bytes as they were received.
     pub bytes: &'a [u8],
     /// Where in them the fault was found.
     pub at_byte: usize,
@@ -62,16 +62,16 @@ pub struct Offence<'a> {
 
 /// The side of an exchange that bytes come from: the body of a request or of a response.
 ///
-/// Nothing is read ahead of who asks: a sender is held back by its receiver.
+/// Nothing is read before it is asked for: a slow receiver holds back the sender.
 #[derive(Debug)]
 pub struct Source<'c> {
     pub(crate) transport: &'c Transport,
     pub(crate) inbound: &'c mut Inbound,
-    heads: &'c mut Heads,
+    heads: &'c mut HeadParser,
 }
 
 impl Source<'_> {
-    /// The same, for as long as it is borrowed.
+    /// Reborrows it.
     pub fn by_ref(&mut self) -> Source<'_> {
         Source {
             transport: self.transport,
@@ -81,12 +81,11 @@ impl Source<'_> {
     }
 
     /// Receives a response's head into `response`; its body is then ready to be forwarded. After
-    /// an interim response it is to be called again.
+    /// an interim response, call it again.
     ///
     /// # Errors
-    /// [`ReadError::Closed`] also when the server closed before the first byte; whether
-    /// anything had come is told by [`Self::received_bytes`]. The connection is of no further
-    /// use.
+    /// [`ReadError::Closed`] also when the server closed before the first byte;
+    /// [`Self::received_bytes`] tells whether any byte came. The connection is of no further use.
     pub async fn response(
         &mut self,
         wait: &Wait<'_>,
@@ -104,8 +103,8 @@ impl Source<'_> {
         .await
     }
 
-    /// Judges what was received of the body, without consuming it; whether its end is there.
-    /// Called again when more was received, it goes on where it stopped.
+    /// Checks what was received of the body, without consuming it. Returns whether its end is
+    /// there. Called again after more was received, it continues where it stopped.
     ///
     /// # Errors
     /// [`ReadError::Malformed`], which reading the body would meet too.
@@ -126,7 +125,7 @@ impl Source<'_> {
         Ok(())
     }
 
-    /// A copy of the body, where the rest of it was received already and is right.
+    /// A copy of the body, if the rest of it was received already and is valid.
     pub fn whole_body(&self) -> Option<Vec<u8>> {
         self.inbound.whole_body()
     }
@@ -136,11 +135,11 @@ impl Source<'_> {
     /// # Errors
     /// [`ReadError`]; the connection is of no further use.
     pub async fn piece(&mut self, wait: &Wait<'_>) -> Result<Option<&[u8]>, ReadError> {
-        self.inbound.consume_given();
+        self.inbound.consume_handed_out();
         loop {
             match self.inbound.piece()? {
                 Piece::Data(range, consumed) => {
-                    return Ok(Some(self.inbound.give(range, consumed)));
+                    return Ok(Some(self.inbound.hand_out(range, consumed)));
                 }
                 Piece::End => return Ok(None),
                 Piece::More => {
@@ -152,7 +151,7 @@ impl Source<'_> {
         }
     }
 
-    /// Reads past the rest of the body.
+    /// Reads and drops the rest of the body.
     ///
     /// # Errors
     /// [`ReadError`]; the connection is of no further use.
@@ -160,23 +159,23 @@ impl Source<'_> {
         while self.piece(wait).await?.is_some() {
             take_turns(Work::Piece).await;
         }
-        self.inbound.rest();
+        self.inbound.release();
         Ok(())
     }
 
-    /// Reads past what was received of the body.
+    /// Drops what was received of the body.
     ///
     /// # Errors
     /// [`ReadError::Malformed`] and [`ReadError::Closed`].
     pub fn skip_received(&mut self) -> Result<(), ReadError> {
-        self.inbound.consume_given();
+        self.inbound.consume_handed_out();
         while let Piece::Data(_, consumed) = self.inbound.piece()? {
             self.inbound.consume(consumed);
         }
         Ok(())
     }
 
-    /// Trailers that came after the body.
+    /// Trailers that were received after the body.
     pub fn trailers(&self) -> Option<&Fields> {
         self.inbound.trailers()
     }
@@ -196,12 +195,12 @@ impl Source<'_> {
         self.inbound.total_bytes()
     }
 
-    /// Whether nothing is received that was not consumed.
+    /// Whether everything that was received is consumed.
     pub fn is_empty(&self) -> bool {
         self.inbound.bytes().is_empty()
     }
 
-    /// What the peer broke the protocol with, after [`ReadError::Malformed`].
+    /// The bytes that broke the protocol, after [`ReadError::Malformed`].
     pub fn offence(&self) -> Offence<'_> {
         self.inbound.offence()
     }
@@ -209,13 +208,14 @@ impl Source<'_> {
 
 /// Bodies without framing: of TCP sessions and tunnels, and of a known length.
 impl Source<'_> {
-    /// From here on every byte is passed on as it is, until the peer ends.
+    /// From here on every byte is body, until the peer closes.
     pub fn pass_through(&mut self) {
         self.inbound
             .begin_body(BodyLength::Tunnel, &self.heads.limits, false);
     }
 
-    /// What was received and not consumed of a body without framing; nothing of another.
+    /// What was received and not consumed of a body without framing; empty for a body with
+    /// framing.
     pub fn bytes(&self) -> &[u8] {
         self.inbound.plain_bytes()
     }
@@ -225,7 +225,7 @@ impl Source<'_> {
         self.inbound.consume(count);
     }
 
-    /// Waits for bytes and receives them; 0 when the peer has ended. There must be room.
+    /// Waits for bytes and receives them; 0 when the peer has closed. There must be room.
     ///
     /// # Errors
     /// [`ReadError::TimedOut`] and [`ReadError::Broken`].
@@ -233,9 +233,9 @@ impl Source<'_> {
         self.inbound.receive(self.transport, wait).await
     }
 
-    /// Gives an empty buffer back.
-    pub fn rest(&mut self) {
-        self.inbound.rest();
+    /// Releases the buffer if it is empty.
+    pub fn release(&mut self) {
+        self.inbound.release();
     }
 }
 
@@ -247,7 +247,7 @@ pub struct Sink<'c> {
 }
 
 impl Sink<'_> {
-    /// The same, for as long as it is borrowed.
+    /// Reborrows it.
     pub fn by_ref(&mut self) -> Sink<'_> {
         Sink {
             transport: self.transport,
@@ -255,8 +255,8 @@ impl Sink<'_> {
         }
     }
 
-    /// Has a response say how its body is framed and what becomes of the connection, and gathers
-    /// its head; the body follows.
+    /// Writes into a response how its body is framed and whether the connection closes, and
+    /// gathers its head; the body follows.
     ///
     /// # Errors
     /// [`NoRoom`]; nothing was gathered.
@@ -264,7 +264,7 @@ impl Sink<'_> {
         &mut self,
         response: &mut Response,
         announcement: Announcement,
-    ) -> Result<Announced, NoRoom> {
+    ) -> Result<AnnouncedBody, NoRoom> {
         let announced = framing::announce_response(response, announcement)?;
         self.outbound.begin_response(response, announced.body);
         Ok(announced)
@@ -275,7 +275,7 @@ impl Sink<'_> {
         self.outbound.bodiless_response(response);
     }
 
-    /// Takes a piece of the body. It may leave now or with a later [`Self::flush`].
+    /// Takes a piece of the body. It is sent now or by a later [`Self::flush`].
     ///
     /// # Errors
     /// [`WriteError`]; the connection is of no further use.
@@ -296,7 +296,7 @@ impl Sink<'_> {
         self.flush(wait).await
     }
 
-    /// Writes bytes as they are, from where they lie.
+    /// Writes bytes as they are, without a copy.
     ///
     /// # Errors
     /// [`WriteError`]; the connection is of no further use.
@@ -312,36 +312,36 @@ impl Sink<'_> {
         self.outbound.flush(self.transport, wait).await
     }
 
-    /// Whether gathered bytes are waiting.
+    /// Whether gathered bytes are not written yet.
     pub fn has_pending(&self) -> bool {
         self.outbound.has_pending()
     }
 
-    /// Bytes that have left on the connection so far, heads and framing included.
+    /// Bytes written on the connection so far, heads and framing included.
     pub fn sent_bytes(&self) -> u64 {
         self.outbound.total_bytes()
     }
 
-    /// Gives the memory back; only when nothing is waiting.
-    pub fn rest(&mut self) {
-        self.outbound.rest();
+    /// Releases the memory if nothing is left to write.
+    pub fn release(&mut self) {
+        self.outbound.release();
     }
 
-    /// Ends our side; the peer may still speak.
+    /// Closes our side; the peer may still send.
     pub fn end(&mut self) {
-        // Where it cannot be ended it is broken, and reading tells so.
+        // This fails only on a broken connection, and reading reports that.
         let _ = self.transport.shutdown_write();
     }
 }
 
-/// What is known of the peer of an exchange, beside what it sends.
+/// The connection to the peer of an exchange, beside the bytes it sends.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer<'c> {
     transport: &'c Transport,
 }
 
 impl Peer<'_> {
-    /// Ready when the peer has ended its side, also while unread bytes wait. Reads nothing.
+    /// Ready when the peer has closed its side, even if bytes are unread. Reads nothing.
     ///
     /// # Errors
     /// Why the connection broke: a reset, for one.
@@ -358,15 +358,15 @@ impl Peer<'_> {
         poll_fn(|cx| self.poll_ended(cx)).await
     }
 
-    /// Whether nothing is known to wait in either direction: nothing to be read, and nothing
-    /// written that is not sent.
+    /// Whether there is nothing to do in either direction, as far as is known: nothing to read,
+    /// and nothing taken that is not sent.
     pub fn is_idle(&self) -> bool {
         !self.transport.is_readable() && !self.transport.owes()
     }
 
-    /// Has the connection end with a reset: what the peer got is not whole.
+    /// Makes the close of the connection a reset: what the peer got is not whole.
     pub fn reset(&self) {
-        // Where a reset cannot be arranged a plain close follows.
+        // If this fails, an orderly close follows.
         let _ = self.transport.reset_on_close();
     }
 }

@@ -1,4 +1,4 @@
-//! What can go wrong between us and one peer.
+//! Errors of reading from a peer and writing to it.
 
 use std::fmt;
 use std::io;
@@ -8,13 +8,13 @@ use ballast_h1::H1Error;
 /// Reading from a peer failed.
 #[derive(Debug)]
 pub enum ReadError {
-    /// The peer was silent longer than it may.
+    /// The peer sent nothing for too long.
     TimedOut,
-    /// The peer closed where more was due.
+    /// The peer closed before the message was whole.
     Closed,
     /// The connection broke: reset, or an error of the system.
     Broken(io::Error),
-    /// What came breaks the protocol.
+    /// The bytes break the protocol.
     Malformed(H1Error),
 }
 
@@ -40,7 +40,7 @@ impl From<io::Error> for ReadError {
 /// Writing to a peer failed.
 #[derive(Debug)]
 pub enum WriteError {
-    /// The peer took nothing longer than it may.
+    /// The peer took nothing for too long.
     TimedOut,
     /// The connection broke: closed, reset, or an error of the system.
     Broken(io::Error),

@@ -1,8 +1,8 @@
-//! Makes heads say how the bodies after them are framed, whatever rules made of either.
+//! Writes into heads how their bodies are framed, whatever rules changed in either.
 //!
 //! A rule may delete `content-length`, change a status or a method. A peer that is told another
-//! length than it gets takes the rest of the body for the next message: the seed of smuggling.
-//! So heads are made to agree last, after all rules.
+//! length than it gets takes the rest of the body for the next message: that is how requests are
+//! smuggled. So heads are made to agree with their bodies last, after all rules.
 
 use ballast_message::{BodyLength, Fields, Method, NoRoom, Request, Response, TransferCoding};
 use ballast_message::{Version, content_length, transfer_coding};
@@ -15,59 +15,59 @@ const CODING: &[u8] = b"transfer-encoding";
 /// What is known of a response that is about to be sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Announcement {
-    /// The method it was asked with.
-    pub asked: Method,
+    /// The method of its request.
+    pub method: Method,
     /// The client's version of HTTP.
     pub version: Version,
     /// How the body to be sent ends.
     pub body: BodyLength,
-    /// Whether all of that body is at hand: it goes with its length, never in chunks.
-    pub is_at_hand: bool,
+    /// Whether all of that body is in memory: then it is sent with its length, never in chunks.
+    pub is_in_memory: bool,
     /// Whether the client's connection is to be closed after it.
     pub closes: bool,
 }
 
-/// What a head says of what follows it.
+/// What the head of a response announces.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Announced {
+pub struct AnnouncedBody {
     /// The framing of the body.
     pub body: BodyLength,
-    /// Whether the connection closes after it: it was to, the body can end in no other way, or a
-    /// rule or a page of the configuration says `Connection: close`.
+    /// Whether the connection closes after it: the caller asked for that, the body can end in no
+    /// other way, or a rule or an error page of the configuration set `Connection: close`.
     pub closes: bool,
 }
 
-/// Has a response say how its body is framed, whatever rules made of it, and what becomes of the
-/// connection.
+/// Writes into a response how its body is framed, whatever rules changed, and whether the
+/// connection closes.
 ///
 /// # Errors
 /// [`NoRoom`].
 pub(crate) fn announce_response(
     response: &mut Response,
     announcement: Announcement,
-) -> Result<Announced, NoRoom> {
+) -> Result<AnnouncedBody, NoRoom> {
     let Announcement {
-        asked,
+        method,
         version,
         body,
-        is_at_hand,
+        is_in_memory,
         closes,
     } = announcement;
-    let chunks = !is_at_hand && version >= Version::Http11;
-    let body = of_response(response, asked, chunks, body)?;
-    let said = hop::take(response.fields_mut())?.close;
-    let closes = said || closes || body == BodyLength::UntilClose;
+    let chunks = !is_in_memory && version >= Version::Http11;
+    let body = of_response(response, method, chunks, body)?;
+    let rule_closes = hop::take_connection_end(response.fields_mut())?.close;
+    let closes = rule_closes || closes || body == BodyLength::UntilClose;
     if closes {
         response.fields_mut().add(b"connection", b"close")?;
     } else if version < Version::Http11 || response.version() < Version::Http11 {
         response.fields_mut().add(b"connection", b"keep-alive")?;
     }
-    Ok(Announced { body, closes })
+    Ok(AnnouncedBody { body, closes })
 }
 
-/// Has a request say how its body is framed, whatever rules made of it, and what becomes of the
-/// server's connection: `closes` that it ends after the response, `upgrade` that the client asks for
-/// another protocol.
+/// Writes into a request how its body is framed, whatever rules changed, and what becomes of the
+/// server's connection: `closes` says that it closes after the response, `upgrade` that the client
+/// asks for another protocol.
 ///
 /// # Errors
 /// [`NoRoom`].
@@ -78,8 +78,8 @@ pub fn announce_request(
     upgrade: bool,
 ) -> Result<BodyLength, NoRoom> {
     let framing = of_request(request, body)?;
-    // Last, so that it stands last. Each version has one of the two by default: only the other is
-    // said.
+    // Added last, so that it is the last field. Each version has one of the two as its default:
+    // only the other is written.
     let option: &[u8] = match (request.version() < Version::Http11, closes) {
         (false, true) => b"close",
         (true, false) if !upgrade => b"keep-alive",
@@ -89,7 +89,7 @@ pub fn announce_request(
     Ok(framing)
 }
 
-/// Has a request announce its body; the framing to send it in.
+/// Writes into a request how its body is framed. Returns the framing to send it in.
 ///
 /// # Errors
 /// [`NoRoom`].
@@ -109,14 +109,14 @@ fn of_request(request: &mut Request, body: BodyLength) -> Result<BodyLength, NoR
     }
 }
 
-/// Has a response announce its body to a client that asked with `asked`, and knows chunks or does
-/// not; the framing to send it in.
+/// Writes into a response how its body is framed, for a client that may not know `chunks`. Returns
+/// the framing to send it in.
 ///
 /// # Errors
 /// [`NoRoom`].
 fn of_response(
     response: &mut Response,
-    asked: Method,
+    method: Method,
     chunks: bool,
     body: BodyLength,
 ) -> Result<BodyLength, NoRoom> {
@@ -128,12 +128,13 @@ fn of_response(
         fields.remove(CODING);
         return Ok(BodyLength::None);
     }
-    if status == 304 || asked == Method::Head {
-        // The fields tell of the body that is not sent (RFC 9110, section 8.6).
+    if status == 304 || method == Method::Head {
+        // The fields describe the body that is not sent (RFC 9110, section 8.6).
         return Ok(BodyLength::None);
     }
     match body {
-        // The status or the method had none, and a rule made it one that has.
+        // A response of the original status or method has no body; a rule changed it to one that
+        // has.
         BodyLength::None => {
             fields.remove(CODING);
             fields.set(LENGTH, b"0")?;
@@ -143,7 +144,7 @@ fn of_response(
         BodyLength::Chunked if chunks => chunked(fields),
         BodyLength::Chunked | BodyLength::UntilClose => {
             // No chunks follow: the client does not know them (RFC 9112, section 6.1), or a rule
-            // speaks of some where there are none.
+            // announced chunks that there are not.
             if body == BodyLength::Chunked || ends_in_chunks(fields) {
                 fields.remove(CODING);
             }
@@ -154,8 +155,8 @@ fn of_response(
     }
 }
 
-/// `bytes` bytes. As HAProxy does it, the body of a message that a rule robbed of its length
-/// is sent in chunks, where the peer knows them.
+/// A body of `bytes` bytes. As in HAProxy, if a rule removed the length, the body is sent in
+/// chunks where the peer knows them.
 fn known(fields: &mut Fields, bytes: u64, chunks: bool) -> Result<BodyLength, NoRoom> {
     fields.remove(CODING);
     match content_length(fields) {
@@ -200,7 +201,7 @@ mod tests {
 
     /// `content-length` and `transfer-encoding`.
     type FramingFields<'f> = (Option<&'f [u8]>, Option<&'f [u8]>);
-    /// Status, fields, method asked with, length of the body; framing, what the head says.
+    /// Status, fields, method, length of the body; expected framing and fields.
     type Row<'r> = (
         u16,
         &'r [(&'r str, &'r str)],
@@ -276,9 +277,9 @@ mod tests {
                 (None, None),
             ),
         ];
-        for (at, (status, fields, asked, body, framing, want)) in rows.into_iter().enumerate() {
+        for (at, (status, fields, method, body, framing, want)) in rows.into_iter().enumerate() {
             let mut response = response(status, fields);
-            let got = of_response(&mut response, asked, true, body);
+            let got = of_response(&mut response, method, true, body);
             assert_eq!(got, Ok(framing), "row {at}");
             assert_eq!(said(response.fields()), want, "row {at}");
         }

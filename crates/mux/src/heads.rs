@@ -7,14 +7,14 @@ use ballast_transport::Transport;
 use crate::inbound::Inbound;
 use crate::{ReadError, Wait};
 
-/// What the parser of heads keeps from one read to the next.
+/// The limits of heads, and how far the parser got in the current one.
 #[derive(Debug)]
-pub(crate) struct Heads {
+pub(crate) struct HeadParser {
     pub(crate) limits: H1Limits,
     pub(crate) scan: HeadScan,
 }
 
-impl Heads {
+impl HeadParser {
     pub(crate) fn new(limits: H1Limits) -> Self {
         Self {
             limits,
@@ -40,12 +40,12 @@ pub struct ResponseHead {
 pub(crate) async fn receive_response(
     transport: &Transport,
     inbound: &mut Inbound,
-    heads: &mut Heads,
+    heads: &mut HeadParser,
     wait: &Wait<'_>,
     method: Method,
     response: &mut Response,
 ) -> Result<ResponseHead, ReadError> {
-    let Heads { limits, scan } = heads;
+    let HeadParser { limits, scan } = heads;
     *scan = HeadScan::default();
     if inbound.bytes().is_empty() && inbound.receive(transport, wait).await? == 0 {
         return Err(ReadError::Closed);

@@ -1,18 +1,18 @@
-//! What `Connection` says of the two ends of one connection alone.
+//! The options of `Connection` that concern one connection only.
 //!
-//! `close` and `keep-alive` are taken out as a head comes in, as HAProxy does it: rules, captures
-//! and the sizes in logs do not know them, and no other peer hears of them. What stands there later was written by a rule
-//! or a page of the configuration, and is done.
+//! As in HAProxy, `close` and `keep-alive` are removed when a head is received: rules, captures
+//! and the sizes in logs do not see them, and they are not forwarded. Where they are found later,
+//! a rule or an error page of the configuration added them, and they are obeyed.
 
 use ballast_message::{
     ConnectionOptions, Fields, NoRoom, connection_options, remove_connection_options,
 };
 
-/// Takes out what is said of the connection's end, and tells it.
+/// Removes the options about the connection's end. Returns the options that were there.
 ///
 /// # Errors
 /// None in practice: values only shrink. [`NoRoom`] is passed on all the same.
-pub fn take(fields: &mut Fields) -> Result<ConnectionOptions, NoRoom> {
+pub fn take_connection_end(fields: &mut Fields) -> Result<ConnectionOptions, NoRoom> {
     let said = connection_options(fields);
     let hop = ConnectionOptions {
         close: true,

@@ -1,4 +1,4 @@
-//! What comes in from a peer: bytes, and the body they make.
+//! What is received from a peer: bytes, and the body in them.
 
 use std::cell::Cell;
 use std::io;
@@ -25,20 +25,20 @@ enum Body {
     UntilClose,
 }
 
-/// A look ahead into a chunked body.
+/// The check of a chunked body that is not consumed yet.
 #[derive(Debug)]
-struct Ahead {
+struct AheadCheck {
     decoder: ChunkDecoder,
-    /// What it has judged, from the first byte that is not consumed.
+    /// How many bytes it has checked, from the first that is not consumed.
     bytes: usize,
     is_whole: bool,
 }
 
-/// The next thing a body has to give.
+/// The next part of a body.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Piece {
-    /// Data, at this place of [`Inbound::bytes`]; to be followed by [`Inbound::consume`] up to
-    /// the second value.
+    /// Data, at this range of [`Inbound::bytes`]. Call [`Inbound::consume`] with the second value
+    /// afterwards.
     Data(Range<usize>, usize),
     /// The body is over.
     End,
@@ -46,22 +46,24 @@ pub(crate) enum Piece {
     More,
 }
 
-/// The way in from one peer.
+/// The receiving half of a connection to a peer.
 #[derive(Debug, Default)]
 pub(crate) struct Inbound {
     buffer: Option<Buffer>,
     body: Body,
-    /// What was received of a chunked body and not consumed, judged so far.
-    ahead: Option<Ahead>,
-    /// What came of this message was acknowledged at once, so that its rest may come.
+    /// How far the unconsumed part of a chunked body was checked.
+    ahead: Option<AheadCheck>,
+    /// Whether the part of this message that was received has been acknowledged at once, so that
+    /// its sender goes on.
     acknowledged: bool,
     trailers: Option<Box<Fields>>,
     peer_closed: bool,
     total_bytes: u64,
-    /// Bytes at the front whose data was given out: consumed before anything else is asked.
-    given: usize,
+    /// Bytes at the front that were handed out as a piece. They are consumed before the next
+    /// access.
+    handed_out_bytes: usize,
     fault_at: Cell<usize>,
-    /// What looks ahead were given to judge, all together.
+    /// The bytes that all checks ahead went through.
     #[cfg(test)]
     pub(crate) looked_at_bytes: usize,
 }
@@ -93,7 +95,7 @@ impl Inbound {
         }
     }
 
-    /// After [`ReadError::Malformed`]: what the peer broke the protocol with.
+    /// After [`ReadError::Malformed`]: the bytes that broke the protocol.
     pub(crate) fn offence(&self) -> Offence<'_> {
         let bytes = self.bytes();
         Offence {
@@ -102,18 +104,18 @@ impl Inbound {
         }
     }
 
-    /// Data of the body, at `range` of [`Self::bytes`], for who asks for one piece after the other:
-    /// with [`Self::consume_given`] everything before `end` is consumed.
-    pub(crate) fn give(&mut self, range: Range<usize>, end: usize) -> &[u8] {
-        self.given = end;
+    /// Hands out data of the body, at `range` of [`Self::bytes`]. [`Self::consume_handed_out`] then
+    /// consumes everything before `end`.
+    pub(crate) fn hand_out(&mut self, range: Range<usize>, end: usize) -> &[u8] {
+        self.handed_out_bytes = end;
         &self.bytes()[range]
     }
 
-    /// Consumes what was given out.
-    pub(crate) fn consume_given(&mut self) {
-        let given = std::mem::take(&mut self.given);
-        if given > 0 {
-            self.consume(given);
+    /// Consumes what was handed out.
+    pub(crate) fn consume_handed_out(&mut self) {
+        let bytes = std::mem::take(&mut self.handed_out_bytes);
+        if bytes > 0 {
+            self.consume(bytes);
         }
     }
 
@@ -128,13 +130,13 @@ impl Inbound {
             .is_some_and(|buffer| buffer.len() == buffer.capacity())
     }
 
-    /// Whether the peer has said that nothing more comes.
+    /// Whether the peer has closed its side.
     pub(crate) fn peer_closed(&self) -> bool {
         self.peer_closed
     }
 
-    /// Takes `count` bytes off the front. A buffer that is empty then is kept: more is
-    /// likely to come at once. [`Self::rest`] gives it back.
+    /// Takes `count` bytes off the front. An empty buffer is kept, because more is likely to come
+    /// at once; [`Self::release`] releases it.
     pub(crate) fn consume(&mut self, count: usize) {
         self.ahead = None;
         if let Some(buffer) = &mut self.buffer {
@@ -142,15 +144,15 @@ impl Inbound {
         }
     }
 
-    /// Gives the buffer back when it is empty.
-    pub(crate) fn rest(&mut self) {
+    /// Releases the buffer if it is empty.
+    pub(crate) fn release(&mut self) {
         if self.buffer.as_ref().is_some_and(Buffer::is_empty) {
             self.buffer = None;
         }
     }
 
-    /// Puts bytes in front of everything: what an earlier layer read too much. At most a
-    /// buffer's worth is taken.
+    /// Puts bytes in front of everything: those that the handshakes read ahead. At most as many as
+    /// a buffer holds are taken.
     pub(crate) fn prepend(&mut self, bytes: &[u8]) {
         debug_assert!(
             self.bytes().is_empty(),
@@ -197,29 +199,29 @@ impl Inbound {
             if buffer.spare_len() == 0 {
                 buffer.compact();
                 if buffer.spare_len() == 0 {
-                    // Asked for no bytes the kernel gives none, which looks like the end.
+                    // A read into no room returns 0, which looks like the end.
                     return Err(io::Error::from(io::ErrorKind::StorageFull).into());
                 }
             }
             match transport.try_receive(buffer) {
                 Ok(0) => {
                     self.peer_closed = true;
-                    self.rest();
+                    self.release();
                     return Ok(0);
                 }
                 Ok(count) => {
                     self.total_bytes += count as u64;
                     return Ok(count);
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.rest(),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.release(),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error.into()),
             }
         }
     }
 
-    /// As [`Self::receive`], for the rest of a message that has begun: its sender may wait for
-    /// what it sent to be acknowledged, and `waits` is called before it waits.
+    /// As [`Self::receive`], for the rest of a message that has begun: its sender may wait for an
+    /// acknowledgement of what it sent, so that is sent at once. `waits` is called before a wait.
     ///
     /// # Errors
     /// As [`Self::receive`].
@@ -241,7 +243,7 @@ impl Inbound {
         received
     }
 
-    /// Says what body follows.
+    /// Sets which body follows.
     pub(crate) fn begin_body(&mut self, length: BodyLength, limits: &H1Limits, of_request: bool) {
         self.trailers = None;
         self.ahead = None;
@@ -260,8 +262,8 @@ impl Inbound {
         matches!(self.body, Body::Done)
     }
 
-    /// Judges what was received of the body, without consuming it; whether its end is there.
-    /// Called again when more was received, it goes on where it stopped.
+    /// Checks what was received of the body, without consuming it. Returns whether its end is
+    /// there. Called again after more was received, it continues where it stopped.
     ///
     /// # Errors
     /// [`ReadError::Malformed`], which reading the body would meet too.
@@ -271,7 +273,7 @@ impl Inbound {
             Body::Known(left) => return Ok(self.bytes().len() as u64 >= *left),
             Body::Done | Body::UntilClose => return Ok(self.body_is_done()),
         };
-        let ahead = self.ahead.get_or_insert_with(|| Ahead {
+        let ahead = self.ahead.get_or_insert_with(|| AheadCheck {
             decoder: decoder.clone(),
             bytes: 0,
             is_whole: false,
@@ -300,7 +302,7 @@ impl Inbound {
         Ok(true)
     }
 
-    /// A copy of the body, where the rest of it was received already and is right.
+    /// A copy of the body, if the rest of it was received already and is valid.
     pub(crate) fn whole_body(&self) -> Option<Vec<u8>> {
         match &self.body {
             Body::Done => Some(Vec::new()),
@@ -313,7 +315,7 @@ impl Inbound {
         }
     }
 
-    /// Trailers that came after the body.
+    /// Trailers that were received after the body.
     pub(crate) fn trailers(&self) -> Option<&Fields> {
         self.trailers.as_deref()
     }
@@ -381,7 +383,7 @@ impl Inbound {
     }
 }
 
-/// The data of chunks that are all there.
+/// The data of a chunked body that was received whole.
 fn whole_chunks(mut decoder: ChunkDecoder, mut received: &[u8]) -> Option<Vec<u8>> {
     let (mut body, mut trailers) = (Vec::new(), Fields::default());
     loop {

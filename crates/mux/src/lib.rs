@@ -1,12 +1,12 @@
 //! Any HTTP version, either role, as exchanges.
 //!
-//! Above this room nobody asks which version of HTTP a connection speaks: a [`ClientConnection`]
-//! gives requests, a [`ServerConnection`] takes them, and each gives an exchange its share of it, a
-//! [`Duplex`]: a [`Source`] of decoded bytes, a [`Sink`] for heads and bodies, and what is known of the
-//! peer. [`relay()`] carries a body from a source to a sink. How bodies are framed, what `Connection`
-//! says and which limits hold is decided here. All of it reads and writes through a
-//! [`Transport`](ballast_transport::Transport), and owns buffers only while bytes are in flight, so
-//! an idle connection holds none.
+//! The rooms above do not know which version of HTTP a connection speaks: a [`ClientConnection`]
+//! gives requests, a [`ServerConnection`] takes them, and each gives an exchange its share of the
+//! connection, a [`Duplex`]: a [`Source`] of decoded bytes, a [`Sink`] for heads and bodies, and
+//! what is known of the peer. [`relay()`] carries a body from a source to a sink. This room
+//! decides how bodies are framed, what `Connection` says and which limits hold. It reads and
+//! writes through a [`Transport`](ballast_transport::Transport), and owns buffers only while bytes
+//! are in flight, so an idle connection holds none.
 
 mod client;
 mod duplex;
@@ -26,11 +26,11 @@ mod wait;
 pub use client::{ClientConnection, RequestHead};
 pub use duplex::{Duplex, Offence, Peer, Sink, Source};
 pub use error::{ReadError, WriteError};
-pub use framing::{Announced, Announcement, announce_request};
+pub use framing::{AnnouncedBody, Announcement, announce_request};
 pub use heads::ResponseHead;
-pub use hop::take as take_connection_end;
+pub use hop::take_connection_end;
 pub use page::read_page;
-pub use relay::{Afterwards, RelayError, relay};
+pub use relay::{AfterBody, RelayError, relay};
 pub use server::{ServerConnection, Traffic};
 pub use wait::Wait;
 

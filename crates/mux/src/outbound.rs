@@ -1,8 +1,8 @@
-//! What leaves towards a peer: heads, bodies in their framing, raw bytes.
+//! What is sent to a peer: heads, bodies in their framing, raw bytes.
 //!
-//! Small pieces are gathered and leave together, so that a head and a short body are one
-//! system call; a large piece leaves from where it lies, with what was gathered before it, in
-//! one vectored write.
+//! Small pieces are gathered and written together, so that a head and a short body are one system
+//! call. A large piece is written without a copy, in one vectored write with what was gathered
+//! before it.
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -16,7 +16,7 @@ use ballast_worker::gather;
 
 use crate::{Wait, WriteError};
 
-/// How the end of the body being written is shown to the peer.
+/// How the peer finds the end of the body that is written.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) enum Framing {
     /// The bytes as they are: a known length, the connection's end, or no HTTP at all.
@@ -24,45 +24,45 @@ pub(crate) enum Framing {
     Plain,
     /// Chunks.
     Chunked,
-    /// No body may be written (HEAD, 204, 304): what comes is dropped.
+    /// No body may be written (HEAD, 204, 304): its pieces are dropped.
     Suppressed,
 }
 
-/// Pieces up to this many bytes are gathered rather than written from where they lie: below
-/// it a copy costs less than another entry of a vectored write.
+/// Pieces up to this many bytes are gathered: below it a copy costs less than another entry of a
+/// vectored write.
 const GATHERED_BYTES_MAX: usize = 4096;
 
 /// Beyond this many gathered bytes a piece is written rather than gathered.
 const PENDING_BYTES_MAX: usize = 16 * 1024;
 
-/// The way out towards one peer.
+/// The sending half of a connection to a peer.
 #[derive(Debug, Default)]
 pub(crate) struct Outbound {
-    /// Gathered bytes; those before `sent` have left.
+    /// Gathered bytes; those before `sent` are written.
     pending: Vec<u8>,
     sent: usize,
     framing: Framing,
     total_bytes: u64,
-    /// The kernel was told that more follows, and may hold the last segment back for it.
+    /// Whether the kernel was told that more follows, and may hold back the last segment for it.
     is_held: bool,
-    /// The case of names, where the peer insists on one.
+    /// The case of field names, if the configuration sets it.
     cases: Option<Arc<NameCases>>,
     drops_trailers: bool,
 }
 
 impl Outbound {
-    /// Bytes that have left so far, heads included.
+    /// Bytes written so far, heads included.
     pub(crate) fn total_bytes(&self) -> u64 {
         self.total_bytes
     }
 
-    /// Whether gathered bytes are waiting.
+    /// Whether gathered bytes are not written yet.
     pub(crate) fn has_pending(&self) -> bool {
         self.sent < self.pending.len()
     }
 
-    /// Gives the memory back; only when nothing is waiting.
-    pub(crate) fn rest(&mut self) {
+    /// Releases the memory if nothing is left to write.
+    pub(crate) fn release(&mut self) {
         if !self.has_pending() {
             gather::give(std::mem::take(&mut self.pending));
             self.sent = 0;
@@ -129,7 +129,7 @@ impl Outbound {
         };
     }
 
-    /// Takes a piece of the body. It may leave now or with a later [`Self::flush`].
+    /// Takes a piece of the body. It is sent now or by a later [`Self::flush`].
     ///
     /// # Errors
     /// [`WriteError`]; the connection is of no further use.
@@ -142,8 +142,9 @@ impl Outbound {
         self.body_and_more(transport, wait, piece, false).await
     }
 
-    /// As [`Self::body`]; `more` says that the next piece is at hand, and segments may be filled
-    /// with it. A caller that has to wait for that piece after all calls [`Self::push`].
+    /// As [`Self::body`]; `more` says that the next piece can be read at once, so that a segment
+    /// may be held back until it is full. A caller that has to wait for that piece after all calls
+    /// [`Self::push`].
     ///
     /// # Errors
     /// As [`Self::body`].
@@ -174,7 +175,7 @@ impl Outbound {
         Ok(())
     }
 
-    /// Writes bytes as they are, from where they lie, after what was gathered before them.
+    /// Writes bytes as they are and without a copy, after what was gathered before them.
     ///
     /// # Errors
     /// As [`Self::body`].
@@ -188,7 +189,7 @@ impl Outbound {
         settle(transport, wait).await
     }
 
-    /// Sends what the kernel holds back for a next piece: it is not at hand after all.
+    /// Sends what the kernel holds back for a next piece, which has to be waited for after all.
     pub(crate) fn push(&mut self, transport: &Transport) {
         if std::mem::take(&mut self.is_held) {
             transport.push();
@@ -222,12 +223,12 @@ impl Outbound {
             .await
     }
 
-    /// As [`Self::flush`], for a caller that closes the connection, or our half of it, right
-    /// afterwards: the last segment carries the end. Without that close it is sent late.
+    /// As [`Self::flush`], for a caller that closes the connection, or our side of it, right
+    /// afterwards: the last segment carries the close. Without that close it is sent late.
     ///
     /// # Errors
     /// [`WriteError`]; the connection is of no further use.
-    pub(crate) async fn part(
+    pub(crate) async fn flush_before_close(
         &mut self,
         transport: &Transport,
         wait: &Wait<'_>,
@@ -250,7 +251,7 @@ impl Outbound {
         }
         while self.sent < self.pending.len() {
             match write(transport, &self.pending[self.sent..]) {
-                Ok(count) => self.left(count),
+                Ok(count) => self.count_written(count),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     wait.writable(transport).await?;
                 }
@@ -263,13 +264,13 @@ impl Outbound {
         settle(transport, wait).await
     }
 
-    /// Writes everything gathered, at the end of the worker's turn where it can wait so long: the
-    /// last piece of a message, after which this side waits for the other to speak.
+    /// Writes everything gathered, at the end of the worker's turn if possible. This is for the
+    /// last piece of a message, after which the peer is waited for.
     ///
     /// # Errors
     /// [`WriteError`]; the connection is of no further use. A failure at the end of the turn is
     /// reported by the next wait for the peer.
-    pub(crate) async fn finish(
+    pub(crate) async fn flush_at_turn_end(
         &mut self,
         transport: &Transport,
         wait: &Wait<'_>,
@@ -286,7 +287,7 @@ impl Outbound {
         self.flush(transport, wait).await
     }
 
-    /// Writes what was gathered and then the piece, which is not copied.
+    /// Writes what was gathered and then the piece, without a copy.
     async fn write_through(
         &mut self,
         transport: &Transport,
@@ -315,7 +316,7 @@ impl Outbound {
             };
             match result {
                 Ok(count) => {
-                    self.left(count.min(gathered));
+                    self.count_written(count.min(gathered));
                     let direct = count.saturating_sub(gathered);
                     written += direct;
                     self.total_bytes += direct as u64;
@@ -332,13 +333,13 @@ impl Outbound {
         Ok(())
     }
 
-    fn left(&mut self, count: usize) {
+    fn count_written(&mut self, count: usize) {
         self.sent += count;
         self.total_bytes += count as u64;
     }
 }
 
-/// Sends what the transport owes: what was put down, and what a carrier took and held back.
+/// Sends what the transport took and did not send yet.
 async fn settle(transport: &Transport, wait: &Wait<'_>) -> Result<(), WriteError> {
     while transport.owes() {
         match transport.try_settle() {

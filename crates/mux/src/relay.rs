@@ -1,4 +1,4 @@
-//! Carrying a body from one peer to the other.
+//! Forwards a body from one peer to the other.
 
 use ballast_worker::{Work, take_turns};
 
@@ -8,44 +8,45 @@ use crate::{ReadError, Sink, Source, Wait, WriteError};
 /// Which side ended a relay, and how.
 #[derive(Debug)]
 pub enum RelayError {
-    /// The side that sends failed.
+    /// The source failed.
     From(ReadError),
-    /// The side that receives failed.
+    /// The sink failed.
     To(WriteError),
 }
 
-/// What the caller of [`relay()`] does next with the side that the body went to.
+/// What the caller of [`relay()`] does with the sink's connection after the body.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Afterwards {
-    /// Waits for its peer to speak: the end of the body may be sent at the end of the worker's turn.
-    Listens,
-    /// Closes it, or our half of it, without waiting for anything before: the end of the body is
-    /// sent together with that.
+pub enum AfterBody {
+    /// It waits for the peer to send: the end of the body may be sent at the end of the worker's
+    /// turn.
+    AwaitsPeer,
+    /// It closes the connection, or our side of it, at once: the end of the body is sent together
+    /// with the close.
     Closes,
-    /// Something else: the body is sent now.
-    Goes,
+    /// Anything else: the end of the body is sent now.
+    Other,
 }
 
-/// Forwards the body that `source` expects to `sink`, in the framing that its head announced, and as
-/// fast as both sides are. `then` says when its end is sent. `progress` is called with the bytes of
-/// each piece.
+/// Forwards the body of `source` to `sink`, in the framing that the head announced, and as fast as
+/// both sides allow. `then` decides when its end is sent. `progress` is called with the number of
+/// bytes of each piece.
 ///
 /// # Errors
 /// [`RelayError`] names the side that failed; neither side is of further use then.
 pub async fn relay(
     (source, from_wait): (&mut Source<'_>, &Wait<'_>),
     (sink, to_wait): (&mut Sink<'_>, &Wait<'_>),
-    then: Afterwards,
+    then: AfterBody,
     mut progress: impl FnMut(usize),
 ) -> Result<(), RelayError> {
     let (from, from_transport) = (&mut *source.inbound, source.transport);
     let (to, to_transport) = (&mut *sink.outbound, sink.transport);
-    from.consume_given();
+    from.consume_handed_out();
     loop {
         match from.piece().map_err(RelayError::From)? {
             Piece::Data(range, consumed) => {
                 progress(range.len());
-                // Read on at once: what follows may share its segments.
+                // More can be read at once: it may share the segments of this piece.
                 let more = !from.body_is_done() && from_transport.is_readable();
                 let piece = &from.bytes()[range];
                 let sent = to.body_and_more(to_transport, to_wait, piece, more).await;
@@ -56,17 +57,17 @@ pub async fn relay(
             Piece::End => {
                 to.end_body(from.trailers());
                 let sent = match then {
-                    Afterwards::Listens => to.finish(to_transport, to_wait).await,
-                    Afterwards::Closes => to.part(to_transport, to_wait).await,
-                    Afterwards::Goes => to.flush(to_transport, to_wait).await,
+                    AfterBody::AwaitsPeer => to.flush_at_turn_end(to_transport, to_wait).await,
+                    AfterBody::Closes => to.flush_before_close(to_transport, to_wait).await,
+                    AfterBody::Other => to.flush(to_transport, to_wait).await,
                 };
                 sent.map_err(RelayError::To)?;
-                if then != Afterwards::Closes {
+                if then != AfterBody::Closes {
                     to.push(to_transport);
                 }
                 // While idle neither side holds a buffer.
-                to.rest();
-                from.rest();
+                to.release();
+                from.release();
                 return Ok(());
             }
             Piece::More => {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ballast_message::{BodyLength, NameCases, Request};
 use ballast_transport::Transport;
 
-use crate::heads::Heads;
+use crate::heads::HeadParser;
 use crate::inbound::Inbound;
 use crate::outbound::Outbound;
 use crate::{Duplex, Limits};
@@ -17,7 +17,7 @@ pub struct ServerConnection {
     pub(crate) transport: Transport,
     pub(crate) inbound: Inbound,
     pub(crate) outbound: Outbound,
-    heads: Heads,
+    heads: HeadParser,
     /// Exchanges begun on it so far.
     exchange_count: u32,
 }
@@ -38,14 +38,14 @@ impl ServerConnection {
             transport,
             inbound: Inbound::default(),
             outbound: Outbound::default(),
-            heads: Heads::new(limits),
+            heads: HeadParser::new(limits),
             exchange_count: 0,
         }
     }
 
-    /// Has requests be written with the names of fields in this case (`h1-case-adjust`), and
-    /// without trailers (`option http-drop-request-trailers`), from now on.
-    pub fn dress(&mut self, cases: Option<&Arc<NameCases>>, drops_trailers: bool) {
+    /// From now on requests are written with the names of fields in this case (`h1-case-adjust`),
+    /// and without trailers (`option http-drop-request-trailers`).
+    pub fn set_output_format(&mut self, cases: Option<&Arc<NameCases>>, drops_trailers: bool) {
         if let Some(cases) = cases {
             self.outbound.adjust_names(cases);
         }
@@ -59,8 +59,8 @@ impl ServerConnection {
         self.outbound.head()
     }
 
-    /// Whether an idle connection can carry another exchange: nothing is left over and the
-    /// server has neither spoken nor closed. A clear connection makes no system call for it.
+    /// Whether an idle connection can carry another exchange: nothing is left over, and the server
+    /// has neither sent anything nor closed. A clear connection makes no system call for it.
     pub fn is_reusable(&self) -> bool {
         self.is_clean()
             && !self.inbound.peer_closed()
@@ -73,7 +73,7 @@ impl ServerConnection {
         self.inbound.bytes().is_empty()
     }
 
-    /// Whether the server has ended its side.
+    /// Whether the server has closed its side.
     pub fn peer_closed(&self) -> bool {
         self.inbound.peer_closed()
     }
@@ -83,7 +83,7 @@ impl ServerConnection {
         self.exchange_count
     }
 
-    /// What went over it so far.
+    /// The bytes sent and received on it so far.
     pub fn traffic(&self) -> Traffic {
         Traffic {
             sent_bytes: self.outbound.total_bytes(),
@@ -91,7 +91,7 @@ impl ServerConnection {
         }
     }
 
-    /// Our end and the server's end, asked of the kernel; `None` for what is no IP address.
+    /// Our address and the server's, asked of the kernel; `None` for what is not an IP address.
     pub fn addresses(&self) -> (Option<SocketAddr>, Option<SocketAddr>) {
         let local = self.transport.local_address();
         let peer = self.transport.peer_address();
@@ -101,13 +101,13 @@ impl ServerConnection {
         )
     }
 
-    /// Gives its buffers back, to wait for another exchange.
-    pub fn rest(&mut self) {
-        self.inbound.rest();
-        self.outbound.rest();
+    /// Releases its buffers while it waits for another exchange.
+    pub fn release(&mut self) {
+        self.inbound.release();
+        self.outbound.release();
     }
 
-    /// Has the connection end with a reset.
+    /// Makes the close of the connection a reset.
     pub fn reset(&mut self) {
         self.duplex().peer.reset();
     }

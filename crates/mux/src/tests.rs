@@ -1,4 +1,4 @@
-//! Connections to peers that a test plays, over a clear transport and over records.
+//! Connections to peers that the test simulates, over a clear transport and over records.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -12,7 +12,7 @@ use ballast_worker::{Deadline, block_on, buffer_use, sleep, spawn_local, yield_n
 
 use self::peer::{Peer, Travel};
 use crate::{
-    Afterwards, ClientConnection, Limits, ReadError, RelayError, ServerConnection, Wait, relay,
+    AfterBody, ClientConnection, Limits, ReadError, RelayError, ServerConnection, Wait, relay,
 };
 
 mod peer;
@@ -45,7 +45,7 @@ fn a_chunked_request_is_received_and_its_body_carried_in_another_framing() {
             relay(
                 (&mut client.duplex().source, &wait),
                 (&mut server.duplex().sink, &Wait::each(&down, PATIENCE)),
-                Afterwards::Goes,
+                AfterBody::Other,
                 |bytes| carried += bytes,
             )
             .await
@@ -88,7 +88,7 @@ fn a_response_that_ends_too_early_is_the_senders_fault() {
             let result = relay(
                 (&mut server.duplex().source, &wait),
                 (&mut client.duplex().sink, &wait),
-                Afterwards::Goes,
+                AfterBody::Other,
                 |_| {},
             )
             .await;
@@ -289,7 +289,7 @@ fn a_body_of_tiny_chunks_leaves_other_tasks_their_turn() {
                 relay(
                     (&mut client.duplex().source, &from_wait),
                     (&mut server.duplex().sink, &to_wait),
-                    Afterwards::Goes,
+                    AfterBody::Other,
                     |_| {},
                 )
                 .await
@@ -361,7 +361,7 @@ fn each_side_ends_by_itself() {
                 outbound,
                 ..
             } = &mut server;
-            outbound.part(transport, &wait).await.unwrap();
+            outbound.flush_before_close(transport, &wait).await.unwrap();
             transport.shutdown_write().unwrap();
             assert_eq!(server_end.heard(), "last words");
             assert!(server_end.has_ended);
@@ -381,7 +381,7 @@ fn each_side_ends_by_itself() {
 
 #[test]
 fn what_a_full_socket_does_not_take_is_sent_before_the_sender_is_waited_for() {
-    // More than the sockets and buffers between the two ends hold.
+    // More bytes than the sockets and buffers between the two ends hold.
     const ROUND_BYTES: usize = 150_000;
     for travel in Travel::ALL {
         block_on(async {
@@ -399,7 +399,7 @@ fn what_a_full_socket_does_not_take_is_sent_before_the_sender_is_waited_for() {
                 relay(
                     (&mut server.duplex().source, &from_wait),
                     (&mut client.duplex().sink, &to_wait),
-                    Afterwards::Goes,
+                    AfterBody::Other,
                     |_| {},
                 )
                 .await
@@ -410,7 +410,7 @@ fn what_a_full_socket_does_not_take_is_sent_before_the_sender_is_waited_for() {
                 server_end.say(&"x".repeat(ROUND_BYTES));
                 sleep(Duration::from_millis(20)).await;
             }
-            // The server has said all it says for now, and has not ended.
+            // The server sends nothing more for now, and has not closed.
             let begun = Instant::now();
             let mut heard = 0;
             while heard < 2 * ROUND_BYTES {

@@ -1,4 +1,4 @@
-//! How long one wait may last.
+//! How long a wait for a peer may last.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -10,54 +10,51 @@ use ballast_worker::{Deadline, Expired};
 
 use crate::{ReadError, WriteError};
 
-/// The patience one direction of an exchange has.
+/// How long one direction of an exchange may wait for its peer, and the timer it uses.
 #[derive(Debug)]
 pub struct Wait<'a> {
-    /// The timer this direction waits on; one wait at a time.
+    /// The timer of this direction; one wait at a time uses it.
     pub deadline: &'a Deadline,
     /// No wait lasts longer than this moment.
     pub until: Option<Instant>,
     /// No wait lasts longer than this.
     pub each: Option<Duration>,
-    /// A moment just past, from which the first wait is counted, to save a look at the clock.
-    beginning: Cell<Option<Instant>>,
+    /// A moment just past from which the first wait counts, so that the clock need not be read.
+    start: Cell<Option<Instant>>,
 }
 
 impl<'a> Wait<'a> {
-    /// Each wait may last this long; `None` waits for ever.
+    /// Each wait may last this long; without limit if `None`.
     pub fn each(deadline: &'a Deadline, each: Option<Duration>) -> Self {
         Self {
             deadline,
             until: None,
             each,
-            beginning: Cell::new(None),
+            start: Cell::new(None),
         }
     }
 
-    /// All waits together end at this moment; `None` waits for ever.
+    /// All waits together end at this moment; without limit if `None`.
     pub fn until(deadline: &'a Deadline, until: Option<Instant>) -> Self {
         Self {
             deadline,
             until,
             each: None,
-            beginning: Cell::new(None),
+            start: Cell::new(None),
         }
     }
 
     /// Counts the first wait from a moment just past that the caller has at hand.
     #[must_use]
-    pub fn beginning(self, moment: Option<Instant>) -> Self {
-        self.beginning.set(moment);
+    pub fn starting_at(self, moment: Option<Instant>) -> Self {
+        self.start.set(moment);
         self
     }
 
     fn limit(&self) -> Option<Instant> {
-        let each = self.each.map(|each| {
-            self.beginning
-                .take()
-                .unwrap_or_else(ballast_worker::turn_now)
-                + each
-        });
+        let each = self
+            .each
+            .map(|each| self.start.take().unwrap_or_else(ballast_worker::turn_now) + each);
         match (self.until, each) {
             (Some(until), Some(each)) => Some(until.min(each)),
             (until, each) => until.or(each),
@@ -80,7 +77,7 @@ impl<'a> Wait<'a> {
         self.arm();
         let mut waits = false;
         poll_fn(|cx| {
-            // Most wake-ups of a task that waits are for this.
+            // Checked first: most wake-ups of a waiting task are for this.
             if std::mem::replace(&mut waits, true) && transport.is_readable() {
                 return Poll::Ready(Ok(()));
             }

@@ -71,9 +71,9 @@ impl<'s> Context<'s> {
 
     /// Applies the frontend's options for how responses are written (`h1-case-adjust`, `option
     /// http-drop-response-trailers`).
-    pub(crate) fn dress(&self, client: &mut ClientConnection) {
+    pub(crate) fn set_output_format(&self, client: &mut ClientConnection) {
         let drops_trailers = self.frontend.model.options.drop_response_trailers;
-        client.dress(self.frontend.name_cases.as_ref(), drops_trailers);
+        client.set_output_format(self.frontend.name_cases.as_ref(), drops_trailers);
     }
 
     /// The backend of an exchange, once it is chosen. It is borrowed from the generation and not

@@ -75,7 +75,7 @@ pub async fn serve(local: &Rc<Local>, arrival: Arrival) {
     let mut context = Context::new(local, &session, running, frontend);
     let limits = context.running.limits(&context.frontend.model.common);
     let mut client = ClientConnection::new(transport, limits, &read_ahead);
-    context.dress(&mut client);
+    context.set_output_format(&mut client);
     drop(read_ahead);
     if !accepts_session(&context, &mut current) {
         return;

@@ -23,7 +23,9 @@ struct TunnelEnd<'a> {
     timeout: Option<Duration>,
     /// The same once an end has finished (`timeout client-fin`, `timeout server-fin`).
     timeout_fin: Option<Duration>,
+    /// When it last sent or took bytes.
     last_active: Cell<Instant>,
+    /// Whether one of the two ends has finished.
     has_finished: Cell<bool>,
     /// Whether the direction from this end waits for bytes, and for nothing else.
     is_receiving: Cell<bool>,
@@ -229,8 +231,8 @@ async fn one_way(
             to.touch();
         }
         // An idle tunnel holds no buffer.
-        source.rest();
-        sink.rest();
+        source.release();
+        sink.release();
         from.is_receiving.set(true);
         let received = receive(from, &mut source, deadline).await;
         from.is_receiving.set(false);

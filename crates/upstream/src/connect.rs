@@ -76,7 +76,7 @@ pub async fn connect(server: &Server, key: Key) -> Result<Lease, ConnectError> {
         proxy_header(proxy, proxy_header_content, connection.preamble())?;
     }
     let section = &key.section;
-    connection.dress(section.name_cases.as_ref(), section.drop_request_trailers);
+    connection.set_output_format(section.name_cases.as_ref(), section.drop_request_trailers);
     Ok(Lease::new(server, connection, key))
 }
 

@@ -138,8 +138,8 @@ impl Lease {
     }
 
     /// Returns its buffers: no exchange is running.
-    pub(crate) fn rest(&mut self) {
-        self.opened.connection.rest();
+    pub(crate) fn release(&mut self) {
+        self.opened.connection.release();
     }
 }
 

@@ -170,7 +170,7 @@ pub(crate) fn give(server: &Server, mut connection: Lease, now: Instant) {
         .model
         .reuse_count_max
         .is_some_and(|max| connection.exchange_count() > max);
-    connection.rest();
+    connection.release();
     POOL.with_borrow_mut(|pool| {
         let server_idle = pool.entry(key(server)).or_insert_with(|| ServerIdle {
             state: Arc::clone(&server.state),

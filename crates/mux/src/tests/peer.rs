@@ -1,4 +1,4 @@
-//! A connection of ours, over each carrier, and its other end.
+//! A connection over each kind of transport, and its other end.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
@@ -10,7 +10,7 @@ use ballast_worker::Stream;
 
 use super::records::{Content, Records, open, seal};
 
-/// How bytes travel in a test.
+/// The transport of a test.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Travel {
     Clear,
@@ -20,7 +20,7 @@ pub(super) enum Travel {
 impl Travel {
     pub(super) const ALL: [Self; 2] = [Self::Clear, Self::InRecords];
 
-    /// A transport of ours and its other end, which reads and writes in the test's own time.
+    /// A transport and its other end, which the test reads and writes.
     pub(super) fn pair(self) -> (Transport, Peer) {
         let (ours, theirs) = UnixStream::pair().unwrap();
         ours.set_nonblocking(true).unwrap();
@@ -45,12 +45,12 @@ pub(super) struct Peer {
     travel: Travel,
     socket: UnixStream,
     received: Vec<u8>,
-    /// Whether our side has said that nothing more comes.
+    /// Whether our side has closed.
     pub(super) has_ended: bool,
 }
 
 impl Peer {
-    /// Says something, in one record where there are records.
+    /// Sends bytes, in one record where there are records.
     pub(super) fn say(&mut self, text: &str) {
         let mut bytes = text.as_bytes().to_vec();
         if self.travel == Travel::InRecords {
@@ -62,21 +62,21 @@ impl Peer {
         self.socket.write_all(&bytes).unwrap();
     }
 
-    /// Sends a record that says nothing. There is none where there are no records.
+    /// Sends a record without plaintext; nothing where there are no records.
     pub(super) fn send_ticket(&mut self) {
         let mut ticket = Vec::new();
         seal(Content::Ticket, b"for another time", &mut ticket);
         self.socket.write_all(&ticket).unwrap();
     }
 
-    /// Sends the first bytes of a record, which say nothing yet.
+    /// Sends the first bytes of a record, which are no plaintext yet.
     pub(super) fn begin_record(&mut self) {
         let mut record = Vec::new();
         seal(Content::Plaintext, b"whole", &mut record);
         self.socket.write_all(&record[..4]).unwrap();
     }
 
-    /// Says that nothing more comes; it still listens.
+    /// Closes its side; it can still read.
     pub(super) fn end(&mut self) {
         match self.travel {
             Travel::Clear => self.socket.shutdown(Shutdown::Write).unwrap(),
@@ -88,7 +88,7 @@ impl Peer {
         }
     }
 
-    /// What came since it was asked last.
+    /// What was received since the last call.
     pub(super) fn heard(&mut self) -> String {
         let mut bytes = vec![0; 65_536];
         loop {

@@ -1,8 +1,8 @@
 //! A carrier for tests: records of scrambled bytes, and some that carry no plaintext.
 //!
-//! It is what TLS is to the rooms above: bytes come a record at a time, a ticket makes the socket
-//! readable and says nothing, the end is a record, and what a full socket does not take is held
-//! back. A record is what it holds (a byte), its length (two bytes, big endian), and its bytes.
+//! To the rooms above it behaves like TLS: bytes come a record at a time, a ticket makes the
+//! socket readable without plaintext, the end is a record, and what a full socket does not take is
+//! sent later. A record is a type (a byte), a length (two bytes, big endian), and its bytes.
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, ErrorKind, IoSlice};
@@ -13,12 +13,12 @@ use ballast_worker::Stream;
 
 /// The most plaintext a record holds, bytes.
 const RECORD_BYTES_MAX: usize = 4096;
-/// What may be held back before plaintext is refused, bytes.
+/// The most that may wait to be sent before plaintext is refused, bytes.
 const UNSENT_BYTES_MAX: usize = 256 * 1024;
 const HEADER_BYTES: usize = 3;
 const SCRAMBLE: u8 = 0x5a;
 
-/// What a record holds.
+/// The type of a record.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Content {
     Plaintext = 1,
@@ -73,7 +73,7 @@ impl Records {
         !self.plaintext.borrow().is_empty() || self.has_ended.get()
     }
 
-    /// Opens whole records that came until there is plaintext or the end.
+    /// Decodes whole records that were received until there is plaintext or the end.
     fn open_received(&self) {
         while !self.has_news() {
             match open(&mut self.received.borrow_mut()) {
@@ -130,7 +130,8 @@ impl Carrier for Records {
         bytes[..count].copy_from_slice(&plaintext[..count]);
         plaintext.drain(..count);
         drop(plaintext);
-        // The next record may be here already, and makes no socket readable.
+        // The next record may be buffered already: then the socket does not become readable for
+        // it.
         self.open_received();
         Ok(count)
     }

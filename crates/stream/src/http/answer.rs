@@ -38,13 +38,13 @@ pub(crate) async fn page(
     }
     let before = client.sink.sent_bytes();
     let announcement = Announcement {
-        asked: match exchange.has_request {
+        method: match exchange.has_request {
             true => exchange.method,
             false => Method::Get,
         },
         version: exchange.request.version(),
         body: BodyLength::Known(body.len() as u64),
-        is_at_hand: true,
+        is_in_memory: true,
         closes,
     };
     let begun = composed.and_then(|_| {

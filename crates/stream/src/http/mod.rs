@@ -93,7 +93,7 @@ async fn serve_one(
 ) -> Next {
     let begun = receive::first_byte(context, client, current, stopping).await;
     if begun.is_ok() && context.catch_up() {
-        context.dress(client);
+        context.set_output_format(client);
     }
     // From here on the exchange keeps the configuration that it began with.
     let context: &Context<'_> = context;

@@ -8,7 +8,7 @@ use std::task::Poll;
 use ballast_engine::{Eviction, Server};
 use ballast_model::OnMarkedDown;
 use ballast_mux::{
-    Afterwards, Duplex, Peer, ReadError, RelayError, Sink, Source, Wait, WriteError, relay,
+    AfterBody, Duplex, Peer, ReadError, RelayError, Sink, Source, Wait, WriteError, relay,
 };
 use ballast_upstream::probe::{self, Observed};
 use ballast_upstream::{ExchangeEnd, Lease, Slot};
@@ -402,7 +402,7 @@ async fn upload(
             relay(
                 (from, &client_wait),
                 (to, &server_wait),
-                Afterwards::Listens,
+                AfterBody::AwaitsPeer,
                 count,
             )
             .await

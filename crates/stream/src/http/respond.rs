@@ -7,7 +7,7 @@ use ballast_expr::Scope;
 use ballast_message::{BodyLength, Method, NoRoom, Response, Version, connection_options};
 use ballast_model::ConnectionMode;
 use ballast_mux::{
-    Afterwards, Announced, Announcement, Malformed, Peer, ReadError, RelayError, ResponseHead,
+    AfterBody, AnnouncedBody, Announcement, Malformed, Peer, ReadError, RelayError, ResponseHead,
     Sink, Source, Wait, WriteError, relay, take_connection_end,
 };
 use ballast_upstream::probe::Observed;
@@ -389,7 +389,7 @@ fn begin_response(
     answer: &ResponseHead,
     plan: &Plan,
     sink: &mut Sink<'_>,
-) -> Result<Option<Announced>, BeginError> {
+) -> Result<Option<AnnouncedBody>, BeginError> {
     // Checked before our cookie is added: only the server's own cookies count.
     let leaks = checks_cache(exchange)
         && cacheable::leaks_cookie(exchange.request.method(), &exchange.response);
@@ -407,10 +407,10 @@ fn begin_response(
     }
     rules::after_response(context, exchange);
     let announcement = Announcement {
-        asked: exchange.method,
+        method: exchange.method,
         version: exchange.request.version(),
         body: answer.body,
-        is_at_hand: false,
+        is_in_memory: false,
         closes: !exchange.keep_client
             || context.frontend.model.common.connection_mode == ConnectionMode::Close
             || context.is_closing(),
@@ -461,15 +461,15 @@ async fn body(
 ) -> Result<bool, ResponseOutcome> {
     // The clock was read when the head was there, microseconds ago.
     let from_wait = Wait::each(&context.downward, exchange.settings.server_timeout)
-        .beginning(exchange.times.answered);
+        .starting_at(exchange.times.answered);
     let to_wait = client_wait(context, exchange);
     let then = if exchange.keep_client {
-        Afterwards::Listens
+        AfterBody::AwaitsPeer
     } else if download.upload.is_under_way.get() || context.frontend.model.common.no_linger {
         // The close does not follow at once, or discards what is not sent (`option nolinger`).
-        Afterwards::Goes
+        AfterBody::Other
     } else {
-        Afterwards::Closes
+        AfterBody::Closes
     };
     let (bytes_out, live) = (&mut exchange.tally.bytes_out, download.upload.live);
     let result = relay(

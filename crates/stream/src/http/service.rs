@@ -154,10 +154,10 @@ async fn send(
     let composed = compose(exchange, reply.status, &reply.fields, length);
     rules::after_response(context, exchange);
     let announcement = Announcement {
-        asked: exchange.method,
+        method: exchange.method,
         version: exchange.request.version(),
         body: length,
-        is_at_hand: false,
+        is_in_memory: false,
         closes: !exchange.keep_client
             || !(client.source.is_done() || answer::may_drain(exchange))
             || context.frontend.model.common.connection_mode == ConnectionMode::Close,

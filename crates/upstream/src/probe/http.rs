@@ -127,7 +127,7 @@ impl Conversation {
             ..Limits::default()
         };
         let mut connection = ServerConnection::new(transport, limits);
-        connection.dress(probe.backend.connecting.name_cases.as_ref(), false);
+        connection.set_output_format(probe.backend.connecting.name_cases.as_ref(), false);
         self.connection = Some(connection);
         Ok(())
     }
