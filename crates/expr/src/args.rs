@@ -8,9 +8,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use crate::error::Error;
-use crate::link::Slot;
+use crate::mask::{mask4, mask6};
 use crate::pattern::Handle;
 use crate::regex::Regex;
+use crate::slot::Slot;
 use crate::vars::VarName;
 
 /// The type of an argument.
@@ -371,22 +372,6 @@ fn value_of(kind: ArgKind, text: &str) -> Result<ArgValue, Error> {
             ArgValue::Text
         }
     })
-}
-
-pub(crate) fn mask4(text: &str) -> Option<u32> {
-    match text.parse::<u32>() {
-        Ok(bits @ 0..=32) => Some(u32::MAX.checked_shl(32 - bits).unwrap_or(0)),
-        Ok(_) => None,
-        Err(_) => text.parse::<Ipv4Addr>().ok().map(u32::from),
-    }
-}
-
-pub(crate) fn mask6(text: &str) -> Option<u128> {
-    match text.parse::<u32>() {
-        Ok(bits @ 0..=128) => Some(u128::MAX.checked_shl(128 - bits).unwrap_or(0)),
-        Ok(_) => None,
-        Err(_) => text.parse::<Ipv6Addr>().ok().map(u128::from),
-    }
 }
 
 /// Writes arguments so that they parse back to the same ones.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use crate::pattern::Place;
+use crate::place::Place;
 
 /// A refusal of a word of an expression. The fault is the operator's; nothing was built.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -1,40 +1,13 @@
 //! Evaluating: expressions to values, conditions to truth.
 
 use crate::acl::{Acl, Condition, Criterion, Polarity, Target, Term};
+use crate::evaluation::Cx;
 use crate::expr::Expr;
 use crate::facts::Facts;
 use crate::needs::Needs;
 use crate::pattern::{Handle, Method};
 use crate::scratch::Scratch;
 use crate::value::{Sample, Value};
-
-/// One evaluation under way.
-pub(crate) struct Cx<'f, 's> {
-    pub(crate) facts: &'f dyn Facts,
-    pub(crate) scratch: &'s mut Scratch,
-    pub(crate) walk: Walk,
-    /// What may still come.
-    pub(crate) more: Needs,
-    /// What of it would change the value.
-    missing: Needs,
-}
-
-impl<'f, 's> Cx<'f, 's> {
-    fn new(facts: &'f dyn Facts, scratch: &'s mut Scratch, more: Needs) -> Cx<'f, 's> {
-        Cx {
-            facts,
-            scratch,
-            walk: Walk::default(),
-            more,
-            missing: Needs::NONE,
-        }
-    }
-
-    /// The value is another one once more of `needs` has come.
-    pub(crate) fn may_change(&mut self, needs: Needs) {
-        self.missing = self.missing | (needs & self.more);
-    }
-}
 
 /// The answer to a question that is asked while something may still come.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -82,18 +55,6 @@ impl Truth {
             Truth::NotYet(missing)
         }
     }
-}
-
-/// Where a fetch with several values stands. An ACL looks at one value after the other; an
-/// expression elsewhere takes the one that HAProxy calls its value.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Walk {
-    /// All values are wanted, one after the other.
-    pub(crate) all: bool,
-    /// How many values were given before.
-    pub(crate) given: usize,
-    /// The fetch may have another value.
-    pub(crate) more: bool,
 }
 
 /// The value of `expr`, or `None` when there is none.

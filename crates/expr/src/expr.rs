@@ -6,7 +6,8 @@ use crate::args::{self, Arg, ArgValue};
 use crate::conv::{self, Conv};
 use crate::error::{Error, nearest};
 use crate::fetch::{self, Fetch};
-use crate::link::{Files, Linker};
+use crate::files::Files;
+use crate::hex::unhex;
 use crate::needs::Needs;
 use crate::pattern::{MapKind, Method, Store};
 use crate::phase::{Phase, Phases};
@@ -286,11 +287,7 @@ impl Expr {
     ///
     /// # Errors
     /// When a file cannot be read or holds what its map cannot take.
-    pub fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
-        self.link_files(linker.store, linker.files)
-    }
-
-    pub(crate) fn link_files(&mut self, store: &Store, files: &mut dyn Files) -> Result<(), Error> {
+    pub fn link(&mut self, store: &Store, files: &mut dyn Files) -> Result<(), Error> {
         for step in &mut self.convs {
             let Some((method, kind)) = map_word(step.conv.word) else {
                 continue;
@@ -494,20 +491,4 @@ fn is_time_unit(text: &str) -> bool {
 
 fn refuse(message: &str) -> Error {
     Error::new(message, 0..0)
-}
-
-/// The bytes written as pairs of hexadecimal digits.
-pub(crate) fn unhex(text: &str) -> Option<Vec<u8>> {
-    let digits = text.as_bytes();
-    if !digits.len().is_multiple_of(2) {
-        return None;
-    }
-    digits
-        .chunks(2)
-        .map(|pair| {
-            let high = (pair[0] as char).to_digit(16)?;
-            let low = (pair[1] as char).to_digit(16)?;
-            u8::try_from(high * 16 + low).ok()
-        })
-        .collect()
 }

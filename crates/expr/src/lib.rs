@@ -12,22 +12,27 @@ mod calendar;
 mod conv;
 mod error;
 mod eval;
+mod evaluation;
 mod expr;
 mod facts;
 mod fetch;
-mod link;
+mod files;
+mod hex;
 mod logformat;
+mod mask;
 mod needs;
 mod pattern;
 mod phase;
+mod place;
 mod regex;
 mod scratch;
+mod slot;
 mod value;
 mod vars;
 
 pub use acl::{
-    ACL_WORDS, Acl, AclSet, AclWord, Condition, Criterion, Misplaced, PREDEFINED, Polarity, Source,
-    Target, Term, predefined,
+    ACL_WORDS, Acl, AclSet, AclWord, Condition, Criterion, Linker, Misplaced, PREDEFINED, Polarity,
+    Source, Target, Term, predefined,
 };
 pub use args::{Arg, ArgKind, ArgSpec, ArgValue};
 pub use conv::{Conv, conv, convs};
@@ -39,7 +44,7 @@ pub use facts::{
     ListenerFacts, ProcessFacts, Record, ServerFacts, Side, Time,
 };
 pub use fetch::{Fetch, fetch, fetches};
-pub use link::{Files, Linker, Slot};
+pub use files::Files;
 pub use logformat::{
     ALIASES, Alias, AliasId, CLF_HTTP_LOG_FORMAT, CLF_TCP_LOG_FORMAT, DEFAULT_HTTP_LOG_FORMAT,
     DEFAULT_TCP_LOG_FORMAT, Flags, HTTP_LOG_FORMAT, HTTPS_LOG_FORMAT, Item, LogFormat,
@@ -48,10 +53,12 @@ pub use logformat::{
 pub use needs::Needs;
 pub use pattern::{
     Discarded, Entry, Handle, Hit, ListChange, Listed, Method, NamedList, Pair, PatternError,
-    PatternRef, Place, Probe, RuntimeEntries, Store, Which, WrittenEntries, merge, parse_payload,
+    PatternRef, Probe, RuntimeEntries, Store, Which, WrittenEntries, merge, parse_payload,
 };
 pub use phase::{Phase, Phases};
+pub use place::Place;
 pub use regex::{Groups, Regex};
 pub use scratch::Scratch;
+pub use slot::Slot;
 pub use value::{Kind, Value};
 pub use vars::{Scope, VarName};

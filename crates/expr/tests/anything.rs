@@ -8,8 +8,8 @@
 )]
 
 use ballast_expr::{
-    AclSet, Condition, Criterion, Expr, Facts, Linker, LogFormat, Regex, Scratch, Side, Store,
-    Time, Usage, convs, eval, fetches,
+    AclSet, Condition, Criterion, Expr, Facts, LogFormat, Regex, Scratch, Side, Store, Time, Usage,
+    convs, eval, fetches,
 };
 use ballast_message::{HeadLimits, Request};
 use proptest::prelude::*;
@@ -74,10 +74,8 @@ proptest! {
                 let again = Expr::parse(&printed);
                 prop_assert_eq!(again.as_ref(), Ok(&expr), "{} became {}", text, printed);
                 let store = Store::new();
-                let acls = AclSet::new();
                 let mut files = |_: &str| Ok(b"a 1\nb 2\n".to_vec());
-                let mut linker = Linker { store: &store, files: &mut files, acls: &acls };
-                let _ = expr.link(&mut linker);
+                let _ = expr.link(&store, &mut files);
                 let _ = eval(&expr, &world(&target, &header, &data), &mut Scratch::new());
             }
         }

@@ -1,13 +1,25 @@
 //! Reads the words of a rule: a cursor that knows the rule's place and what is allowed there, and
 //! collects what the arguments need and name.
 
-use ballast_expr::{Error, Expr, LogFormat, Phases, Regex, Usage, VarName};
+use ballast_expr::{Error, Expr, LogFormat, Needs, Phases, Regex, Usage, VarName};
 
-use crate::action::{Action, ActionRequirements, AnyAction, CheckedAction};
-use crate::parse::ParseEnv;
+use crate::parse_env::ParseEnv;
+use crate::perform::{AnyAction, CheckedAction};
 use crate::reference::Reference;
-use crate::row::{Parse, Row};
 use crate::ruleset::RuleSet;
+
+/// What others must know about the arguments of an action; collected by [`Args`] while they are
+/// read.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct ActionRequirements {
+    /// What must be available for it to be performed.
+    pub(crate) needs: Needs,
+    /// The words in it that are checked but not implemented: the action's own, samples and
+    /// converters.
+    pub(crate) unserved: Vec<&'static str>,
+    /// The names in it that refer to other parts of the configuration.
+    pub(crate) references: Vec<Reference>,
+}
 
 /// The words of one rule, being read.
 pub(crate) struct Args<'w, 'e, 'v> {
@@ -48,19 +60,20 @@ impl<'w, 'e, 'v> Args<'w, 'e, 'v> {
         }
     }
 
-    /// Reads the action of `row`.
-    pub(crate) fn action(&mut self, row: &'static Row) -> Result<Action, Error> {
-        self.word = row.word;
-        self.notes.needs = row.needs;
-        let action = match row.parse {
-            Parse::Served(parse) => parse(self)?,
-            Parse::Later(check) => {
-                self.later = Some(CheckedAction::default());
-                check(self)?;
-                self.later()
-            }
-        };
-        Ok(Action::new(row, action, std::mem::take(&mut self.notes)))
+    /// Begins to read the arguments of the action `word`, which itself needs `needs`.
+    pub(crate) fn begin(&mut self, word: &'static str, needs: Needs) {
+        self.word = word;
+        self.notes.needs = needs;
+    }
+
+    /// The action is not implemented: its expressions are collected.
+    pub(crate) fn begin_later(&mut self) {
+        self.later = Some(CheckedAction::default());
+    }
+
+    /// What was collected.
+    pub(crate) fn notes(&mut self) -> ActionRequirements {
+        std::mem::take(&mut self.notes)
     }
 
     /// Marks the action with these arguments as not implemented.

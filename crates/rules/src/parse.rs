@@ -1,56 +1,13 @@
 //! Parses the words of a line into a rule.
 
-use ballast_expr::{AclSet, Condition, Error, Files, Misplaced, Phase, Slot, nearest};
+use ballast_expr::{Condition, Error, Misplaced, Phase, Slot, nearest};
 
+use crate::action::{Action, row, rows_of};
 use crate::args::Args;
-use crate::row::{Row, row, rows_of};
+use crate::parse_env::ParseEnv;
+use crate::row::{Parse, Row};
 use crate::rule::Rule;
-use crate::ruleset::{Capability, RuleSet};
-
-/// The environment in which a rule is parsed.
-pub struct ParseEnv<'a> {
-    /// The ACLs declared so far in the section.
-    pub acls: &'a AclSet,
-    /// Reads the files that rules return as content.
-    pub files: &'a mut dyn Files,
-    /// The sides that the section faces.
-    pub capability: Capability,
-    /// The section's name in messages: `frontend 'web'`.
-    pub title: &'a str,
-    /// `expose-experimental-directives` is on.
-    pub experimental: bool,
-    /// Sticky counters per stream: `tune.stick-counters`, 3 by default.
-    pub stick_counters: u32,
-    /// How many request captures the frontend has so far; `capture ... len` adds one.
-    pub request_captures: usize,
-    /// Lengths of the request captures that rules added, in order: to be appended to the frontend's
-    /// own, of which there were [`ParseEnv::request_captures`] at first.
-    pub new_captures: Vec<u32>,
-    /// Warnings; in the same form as errors.
-    pub warnings: Vec<Error>,
-}
-
-impl<'a> ParseEnv<'a> {
-    /// An environment with all defaults.
-    pub fn new(
-        acls: &'a AclSet,
-        files: &'a mut dyn Files,
-        capability: Capability,
-        title: &'a str,
-    ) -> ParseEnv<'a> {
-        ParseEnv {
-            acls,
-            files,
-            capability,
-            title,
-            experimental: false,
-            stick_counters: 3,
-            request_captures: 0,
-            new_captures: Vec::new(),
-            warnings: Vec::new(),
-        }
-    }
-}
+use crate::ruleset::RuleSet;
 
 /// Parses the words that follow those of the place (`http-request`, `tcp-request content`,
 /// `redirect` ...): the action, its arguments, and the condition.
@@ -77,9 +34,8 @@ fn parse_with(
 ) -> Result<Rule, Error> {
     let title = env.title;
     let mut args = Args::new(words, place, env);
-    let action = args
-        .action(row)
-        .map_err(|error| in_rule(error, place, words, title))?;
+    let action =
+        parse_action(row, &mut args).map_err(|error| in_rule(error, place, words, title))?;
     let (at, rest) = (args.at(), args.rest());
     let condition = match rest.first() {
         None => None,
@@ -116,6 +72,20 @@ fn parse_with(
         words: words.iter().map(|word| (*word).to_owned()).collect(),
         place: Slot::empty(),
     })
+}
+
+/// Reads the action of `row`.
+fn parse_action(row: &'static Row, args: &mut Args<'_, '_, '_>) -> Result<Action, Error> {
+    args.begin(row.word, row.needs);
+    let action = match row.parse {
+        Parse::Served(parse) => parse(args)?,
+        Parse::Later(check) => {
+            args.begin_later();
+            check(args)?;
+            args.later()
+        }
+    };
+    Ok(Action::new(row, action, args.notes()))
 }
 
 /// The words in a row's own usage, for suggestions.

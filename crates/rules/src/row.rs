@@ -2,9 +2,9 @@
 
 use ballast_expr::{Error, Needs};
 
-use crate::action::{FAMILIES, Parsed};
 use crate::args::Args;
-use crate::ruleset::{Places, RuleSet};
+use crate::perform::Parsed;
+use crate::ruleset::Places;
 
 /// How an action's word is written.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -141,22 +141,4 @@ impl Row {
             Form::Parens | Form::Prefix => format!("'{}(*)'", self.word),
         }
     }
-}
-
-/// Every action, family by family.
-pub fn rows() -> impl Iterator<Item = &'static Row> {
-    FAMILIES.iter().copied().flatten()
-}
-
-/// The action named by `word`, the first of a rule; arguments in parentheses may follow.
-pub fn row(word: &str) -> Option<&'static Row> {
-    let name = word.split('(').next().unwrap_or_default();
-    rows()
-        .find(|row| row.word == name)
-        .or_else(|| rows().find(|row| row.form == Form::Prefix && name.starts_with(row.word)))
-}
-
-/// The actions of one place.
-pub(crate) fn rows_of(place: RuleSet) -> impl Iterator<Item = &'static Row> {
-    rows().filter(move |row| row.places.has(place))
 }

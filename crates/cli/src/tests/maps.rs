@@ -29,12 +29,7 @@ pub(super) fn patterns() -> Arc<Store> {
     for (line, text) in [(5, "path,map_str_int(m.map)"), (6, "src,map_ip(ip.map)")] {
         store.stand(&at(line));
         let mut expr: Expr = text.parse().unwrap();
-        let mut linker = Linker {
-            store: &store,
-            files: &mut files,
-            acls: &acls,
-        };
-        expr.link(&mut linker).unwrap();
+        expr.link(&store, &mut files).unwrap();
     }
     Arc::new(store)
 }

@@ -3,13 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Acl, AclSet, Criterion, PREDEFINED, predefined};
+use super::{Acl, AclSet, Criterion, Linker, PREDEFINED, predefined};
 use crate::error::{Error, nearest};
 use crate::expr::Reference;
-use crate::link::{Linker, Slot};
 use crate::needs::Needs;
-use crate::pattern::Place;
 use crate::phase::{Phase, Phases};
+use crate::place::Place;
+use crate::slot::Slot;
 
 /// Whether a condition must hold or must not.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -7,8 +7,10 @@ use super::words::{ACL_WORDS, AclWord};
 use crate::error::{Error, nearest};
 use crate::expr::{Expr, Reference, fetch_name_end};
 use crate::fetch::{fetch, fetches};
-use crate::link::{Files, Slot};
-use crate::pattern::{self, Handle, Method, Place, Store, Words};
+use crate::files::Files;
+use crate::pattern::{self, Handle, Method, Store, Words};
+use crate::place::Place;
+use crate::slot::Slot;
 use crate::value::Kind;
 
 /// A criterion: `criterion [flags] [operator] patterns...`.
@@ -216,7 +218,7 @@ impl Criterion {
         if let Some(place) = self.place.filled() {
             store.stand(place);
         }
-        self.expr.link_files(store, files)?;
+        self.expr.link(store, files)?;
         let mut matchers = Vec::new();
         let mut words = Words {
             acl,

@@ -2,6 +2,7 @@
 
 mod condition;
 mod criterion;
+mod linker;
 mod predefined;
 #[cfg(test)]
 mod tests;
@@ -9,6 +10,7 @@ mod words;
 
 pub use condition::{Condition, Misplaced, Polarity, Target, Term};
 pub use criterion::{Criterion, Source};
+pub use linker::Linker;
 pub use predefined::{PREDEFINED, predefined};
 pub use words::{ACL_WORDS, AclWord};
 
@@ -17,9 +19,10 @@ use std::sync::Arc;
 
 use crate::error::Error;
 use crate::expr::Reference;
-use crate::link::Files;
+use crate::files::Files;
 use crate::needs::Needs;
-use crate::pattern::{Place, Store};
+use crate::pattern::Store;
+use crate::place::Place;
 
 /// A named ACL: true when one of its criteria is.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::facts::{Facts, Time};
-use crate::link::Linker;
 use crate::phase::Phase;
 use crate::scratch::Scratch;
 

@@ -3,7 +3,7 @@
 use crate::args::ArgKind::{IntOrVar, Text, Var};
 use crate::args::{Arg, ArgValue, text_arg};
 use crate::conv::{Conv, NONE, args, named_var, row, text_of};
-use crate::eval::Cx;
+use crate::evaluation::Cx;
 use crate::value::{Kind, Sample};
 
 /// The rows of this family, in alphabetical order.

@@ -3,7 +3,7 @@
 use crate::args::ArgKind::{Int, ProtobufField, Text};
 use crate::args::{Arg, int_arg, text_arg};
 use crate::conv::{Conv, NONE, args, rewritten, row, text_of};
-use crate::eval::Cx;
+use crate::evaluation::Cx;
 use crate::value::{Kind, Sample, push_int};
 
 /// The rows of this family, in alphabetical order.

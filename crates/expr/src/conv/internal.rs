@@ -2,7 +2,7 @@
 
 use crate::args::ArgKind::{Int, Text, Var};
 use crate::conv::{Conv, NONE, args, row, text_of};
-use crate::eval::Cx;
+use crate::evaluation::Cx;
 use crate::facts::{Facts, ServerFacts};
 use crate::fetch::proxy::backend_called;
 use crate::value::{Kind, Sample};

@@ -4,7 +4,7 @@ use crate::args::ArgKind::{Address, File, Int, Text};
 use crate::args::{Arg, ArgValue};
 use crate::conv::text::substitute;
 use crate::conv::{Conv, args, row, text_of};
-use crate::eval::Cx;
+use crate::evaluation::Cx;
 use crate::pattern::MapValue;
 use crate::value::{Kind, Sample};
 

@@ -16,7 +16,7 @@ use std::sync::OnceLock;
 
 use crate::args::{Arg, ArgKind, ArgSpec, ArgValue};
 pub(crate) use crate::args::{NONE, args};
-use crate::eval::Cx;
+use crate::evaluation::Cx;
 use crate::needs::Needs;
 use crate::scratch::Text;
 use crate::value::{Kind, Sample, Value};

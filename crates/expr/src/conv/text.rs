@@ -3,7 +3,7 @@
 use crate::args::ArgKind::{Int, Mask4, Mask6, Regex, Text, Var};
 use crate::args::{Arg, ArgValue, int_arg, text_arg};
 use crate::conv::{Conv, NONE, args, named_var, rewritten, row, text_of};
-use crate::eval::Cx;
+use crate::evaluation::Cx;
 use crate::regex::Groups;
 use crate::value::{Kind, Sample, v6_to_v4};
 use crate::vars::VarName;

@@ -4,7 +4,7 @@ use crate::args::ArgKind::{Int, Text};
 use crate::args::{Arg, int_arg, text_arg};
 use crate::calendar::{Moment, padded, strftime};
 use crate::conv::{Conv, NONE, args, row};
-use crate::eval::Cx;
+use crate::evaluation::Cx;
 use crate::facts::Time;
 use crate::value::{Kind, Sample};
 

@@ -3,7 +3,7 @@
 use crate::args::ArgKind::{Text, Userlist};
 use crate::args::{Arg, text_arg};
 use crate::conv::codec::unbase64;
-use crate::eval::Cx;
+use crate::evaluation::Cx;
 use crate::fetch::{Fetch, NONE, args, row};
 use crate::phase::Phases;
 use crate::value::{Kind, Sample};

@@ -6,7 +6,7 @@ use ballast_message::Version;
 
 use crate::args::Arg;
 use crate::args::ArgKind::{Int, Text};
-use crate::eval::Cx;
+use crate::evaluation::Cx;
 use crate::facts::{ConnectionFacts, Ends, Side};
 use crate::fetch::{Fetch, NONE, args, figure, number, row};
 use crate::needs::Needs;

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use crate::args::ArgKind::{Int, Ipv4, Ipv6, Text, Var};
 use crate::args::{Arg, ArgValue, int_arg, text_arg};
-use crate::eval::Cx;
+use crate::evaluation::Cx;
 use crate::fetch::{ACL_NAMES, Fetch, NONE, args, row};
 use crate::needs::Needs;
 use crate::phase::Phases;

@@ -4,7 +4,7 @@ use ballast_message::cookies;
 
 use crate::args::ArgKind::Text;
 use crate::args::{Arg, text_arg};
-use crate::eval::Cx;
+use crate::evaluation::Cx;
 use crate::facts::Side;
 use crate::fetch::header::fields;
 use crate::fetch::{Fetch, args, row};

@@ -2,7 +2,7 @@
 
 use crate::args::ArgKind::{Int, Text};
 use crate::args::{Arg, int_arg, text_arg};
-use crate::eval::Cx;
+use crate::evaluation::Cx;
 use crate::facts::Time;
 use crate::fetch::{Fetch, NONE, args, number, row};
 use crate::phase::Phases;

@@ -2,7 +2,7 @@
 
 use crate::args::ArgKind::Int;
 use crate::args::{Arg, int_arg};
-use crate::eval::Cx;
+use crate::evaluation::Cx;
 use crate::facts::{Record, Side};
 use crate::fetch::{Fetch, NONE, args, figure, number, row};
 use crate::phase::Phases;

@@ -4,7 +4,7 @@ use ballast_message::{Fields, comma_values};
 
 use crate::args::ArgKind::{Int, Text};
 use crate::args::{Arg, int_arg, text_arg};
-use crate::eval::Cx;
+use crate::evaluation::Cx;
 use crate::facts::Side;
 use crate::fetch::{Fetch, NONE, args, row};
 use crate::phase::Phases;

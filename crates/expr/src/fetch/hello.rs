@@ -1,7 +1,7 @@
 //! The first TLS messages, read from raw bytes: RFC 8446 section 4.1.2, manual 7.3.5.
 
 use crate::args::Arg;
-use crate::eval::Cx;
+use crate::evaluation::Cx;
 use crate::facts::Side;
 use crate::fetch::{Fetch, NONE, number, row};
 use crate::needs::Needs;

@@ -25,7 +25,7 @@ use std::sync::OnceLock;
 
 pub(crate) use crate::args::{ACL_NAMES, NONE, args};
 use crate::args::{Arg, ArgKind, ArgSpec};
-use crate::eval::Cx;
+use crate::evaluation::Cx;
 use crate::facts::Record;
 use crate::needs::Needs;
 use crate::phase::Phases;

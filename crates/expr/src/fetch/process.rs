@@ -2,7 +2,7 @@
 
 use crate::args::ArgKind::Text;
 use crate::args::{Arg, text_arg};
-use crate::eval::Cx;
+use crate::evaluation::Cx;
 use crate::fetch::{Fetch, NONE, args, number, row};
 use crate::phase::Phases;
 use crate::value::{Kind, Sample};

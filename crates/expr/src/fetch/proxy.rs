@@ -2,7 +2,7 @@
 
 use crate::args::ArgKind::{Backend, Frontend, Server};
 use crate::args::{Arg, ArgValue, text_arg};
-use crate::eval::Cx;
+use crate::evaluation::Cx;
 use crate::facts::{BackendFacts, Facts, FrontendFacts, ServerFacts};
 use crate::fetch::{Fetch, NONE, args, number, row};
 use crate::phase::Phases;

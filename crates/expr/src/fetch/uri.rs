@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use crate::args::ArgKind::Text;
 use crate::args::{Arg, text_arg};
 use crate::conv::digest::{avalanche, sdbm_over};
-use crate::eval::Cx;
+use crate::evaluation::Cx;
 use crate::fetch::{Fetch, NONE, args, number, row};
 use crate::phase::Phases;
 use crate::value::{Kind, Sample, parse_addr, parse_int};

@@ -9,9 +9,9 @@ pub use alias::{ALIASES, Alias, AliasId, alias};
 
 use std::fmt;
 
+use crate::acl::Linker;
 use crate::error::{Error, nearest};
 use crate::expr::{Expr, Reference};
-use crate::link::Linker;
 use crate::needs::Needs;
 use crate::phase::{Phase, Phases};
 
@@ -201,7 +201,7 @@ impl LogFormat {
     /// When a file cannot be used.
     pub fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
         self.items.iter_mut().try_for_each(|item| match item {
-            Item::Sample { expr, .. } => expr.link(linker),
+            Item::Sample { expr, .. } => expr.link(linker.store, linker.files),
             _ => Ok(()),
         })
     }

@@ -3,9 +3,11 @@
 //! A list may hold a key twice; the first wins, and when it goes the next takes its place. Nearly
 //! every key stands once, so one entry costs no memory of its own.
 
+use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::Arc;
 
-use super::MapValue;
+use super::map_value::MapValue;
 
 /// An entry as an index holds it.
 #[derive(Clone, Debug)]
@@ -59,6 +61,29 @@ impl Few {
             Few::Many(items) => items.iter_mut().find(|item| item.id == id),
         }
     }
+}
+
+/// Entries by their keys.
+pub(super) type Map<K> = HashMap<K, Few, foldhash::fast::RandomState>;
+
+/// Adds an entry under its key.
+pub(super) fn push<K: Eq + Hash>(keys: &mut Map<K>, key: K, item: Item) {
+    use std::collections::hash_map::Entry::{Occupied, Vacant};
+    match keys.entry(key) {
+        Occupied(mut known) => known.get_mut().push(item),
+        Vacant(free) => {
+            free.insert(Few::One(item));
+        }
+    }
+}
+
+/// Takes an entry from under its key; true when the key is gone with it.
+pub(super) fn remove<K: Eq + Hash>(keys: &mut Map<K>, key: &K, id: u64) -> bool {
+    let gone = keys.get_mut(key).is_some_and(|few| few.remove(id));
+    if gone {
+        keys.remove(key);
+    }
+    gone
 }
 
 /// Ids of the entries that share one key, oldest first.

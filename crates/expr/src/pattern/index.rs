@@ -4,14 +4,14 @@
 //! prefix for `beg` and `ip`, and the first in file order elsewhere. The structures here keep
 //! that while answering in time that does not grow with the list where that is possible.
 
-use std::collections::{BTreeMap, HashMap};
-use std::hash::Hash;
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use memchr::memmem;
 
-use super::few::{Few, Item};
+use super::few::{Few, Item, Map, push, remove};
+use super::map_value::MapValue;
 use super::nets::{Nets, is_prefix4, is_prefix6};
 use super::parse::{self, Pattern, Range};
 use super::search::{Filter, Needle, Search};
@@ -19,17 +19,6 @@ use super::{MapKind, Method};
 use crate::error::Error;
 use crate::regex::Groups;
 use crate::value::v6_to_v4;
-
-pub(super) type Map<K> = HashMap<K, Few, foldhash::fast::RandomState>;
-
-/// The value beside a key.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum MapValue {
-    None,
-    Str(Arc<str>),
-    Int(i64),
-    Ip(IpAddr),
-}
 
 /// What was matched: the entry's value and, for expressions, the groups.
 pub(crate) struct Found<'a> {
@@ -328,26 +317,6 @@ fn found(item: &Item) -> Found<'_> {
         value: &item.value,
         groups: None,
     }
-}
-
-/// Adds an entry under its key.
-pub(super) fn push<K: Eq + Hash>(keys: &mut Map<K>, key: K, item: Item) {
-    use std::collections::hash_map::Entry::{Occupied, Vacant};
-    match keys.entry(key) {
-        Occupied(mut known) => known.get_mut().push(item),
-        Vacant(free) => {
-            free.insert(Few::One(item));
-        }
-    }
-}
-
-/// Takes an entry from under its key; true when the key is gone with it.
-pub(super) fn remove<K: Eq + Hash>(keys: &mut Map<K>, key: &K, id: u64) -> bool {
-    let gone = keys.get_mut(key).is_some_and(|few| few.remove(id));
-    if gone {
-        keys.remove(key);
-    }
-    gone
 }
 
 impl Affix {

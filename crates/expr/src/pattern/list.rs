@@ -1,74 +1,23 @@
 //! A list or map that lives over changes of the configuration.
 //!
-//! Readers hold a compiled form, a [`Handle`], behind a lock that each thread takes in a cache
-//! line of its own; a writer holds it for the time one entry takes, or for a swap. So adding one
-//! entry to a large list copies nothing, and lookups never wait for long.
+//! Readers hold a compiled form of it, a [`Handle`].
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crossbeam_utils::sync::{ShardedLock, ShardedLockReadGuard, ShardedLockWriteGuard};
-
 use super::Method;
+use super::entry::{Entry, Which};
+use super::error::PatternError;
 use super::few::Pair;
-use super::index::{Index, MapValue, Shape};
+use super::handle::Handle;
+use super::index::{Index, Shape};
+use super::loaded::{Loaded, check_lines};
+use super::map_value::MapValue;
 use super::merge::{merge, overridden};
-use super::state::{CompiledSlot, State, Table, parse};
+use super::state::{CompiledSlot, Discarded, State, Table, parse};
 use super::text::{self, WrittenEntries};
 use crate::error::Error;
-
-/// Entries one list may hold, those of prepared versions included.
-pub(super) const ENTRIES_MAX: usize = 20_000_000;
-
-/// One line of a list or map.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Entry {
-    /// Identifies the entry in its list on the Runtime API (`#0x<id>`) for as long as it lives.
-    pub id: u64,
-    /// The pattern.
-    pub key: Arc<str>,
-    /// What a map gives for it.
-    pub value: Option<Arc<str>>,
-}
-
-/// Why a change of a list was refused.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum PatternError {
-    /// The text is no pattern or value for one of the list's users.
-    Invalid(String),
-    /// No entry with that key.
-    NotFound,
-    /// The list is full.
-    Full,
-    /// The version was not prepared.
-    Future,
-    /// The version is not one that may be committed, or no longer matched.
-    Version,
-}
-
-impl fmt::Display for PatternError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            PatternError::Invalid(why) => f.write_str(why),
-            PatternError::NotFound => f.write_str("entry not found"),
-            PatternError::Full => f.write_str("the list is full"),
-            PatternError::Future => f.write_str("version number in the future"),
-            PatternError::Version => f.write_str("version number out of range"),
-        }
-    }
-}
-
-impl std::error::Error for PatternError {}
-
-/// Which entry is meant.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Which<'k> {
-    /// All entries with this key.
-    Key(&'k str),
-    /// The entry of this id.
-    Id(u64),
-}
 
 /// What becomes of entries that commands and rules changed, when a configuration is read again.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -80,68 +29,11 @@ pub enum RuntimeEntries {
     Drop,
 }
 
-/// What the configuration gave a list: the common ancestor of its file's next state and of what
-/// operators made of it.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) enum Loaded {
-    /// The contents of its file.
-    File(Arc<[u8]>),
-    /// Words of an ACL line.
-    Words(Vec<Arc<str>>),
-}
-
-impl Loaded {
-    /// The entries, each with the line it stands on (0 for words).
-    pub(super) fn lines(&self, as_map: bool) -> Result<Vec<text::EntryLine>, Error> {
-        match self {
-            Loaded::File(contents) => text::parse_file(contents, as_map),
-            Loaded::Words(words) => Ok(words
-                .iter()
-                .map(|word| text::EntryLine {
-                    number: 0,
-                    pair: (Arc::clone(word), None),
-                })
-                .collect()),
-        }
-    }
-
-    fn pairs(&self, as_map: bool) -> Vec<Pair> {
-        // What was loaded once could be parsed then.
-        let lines = self.lines(as_map).unwrap_or_default();
-        lines.into_iter().map(|line| line.pair).collect()
-    }
-}
-
 /// A list or map: its entries and every compiled form in use.
 pub struct PatternRef {
     name: String,
     map: bool,
     state: Mutex<State>,
-}
-
-/// One compiled form of a list, for one method, case rule and kind of value.
-pub struct Handle {
-    list: Arc<PatternRef>,
-    pub(super) shape: Shape,
-    index: ShardedLock<Index>,
-}
-
-/// What was thrown out of a list. Freeing a large one takes a while: it may be dropped elsewhere.
-#[derive(Default)]
-pub struct Discarded {
-    pub(super) tables: Vec<Table>,
-    pub(super) indexes: Vec<Index>,
-}
-
-impl fmt::Debug for Discarded {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "Discarded({}, {})",
-            self.tables.len(),
-            self.indexes.len()
-        )
-    }
 }
 
 /// What one user of a list finds for a text: a line of `get map` and `get acl`.
@@ -164,57 +56,6 @@ pub struct Hit {
     pub is_in_tree: bool,
     /// What the map gives and the type of it; none in a list.
     pub value: Option<(String, &'static str)>,
-}
-
-impl Handle {
-    /// How the list is compared.
-    pub fn method(&self) -> Method {
-        self.shape.method
-    }
-
-    /// Whether the case is ignored.
-    pub fn ignores_case(&self) -> bool {
-        self.shape.fold
-    }
-
-    /// The list it was compiled from.
-    pub fn list(&self) -> &Arc<PatternRef> {
-        &self.list
-    }
-
-    /// The index as it is; changes wait until it is dropped.
-    pub(crate) fn load(&self) -> ShardedLockReadGuard<'_, Index> {
-        // Every change leaves the index whole before anything that might panic.
-        self.index.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn write(&self) -> ShardedLockWriteGuard<'_, Index> {
-        self.index.write().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn replace(&self, index: Index) -> Index {
-        std::mem::replace(&mut *self.write(), index)
-    }
-
-    /// Makes a filter when it is time, without keeping readers out.
-    pub(super) fn refine(&self) {
-        // Only holders of the list's own lock change the index, so it is still the same below.
-        let filter = self.load().new_filter();
-        if let Some(filter) = filter {
-            self.write().filter_with(filter);
-        }
-    }
-}
-
-impl fmt::Debug for Handle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "Handle({}, fold {})",
-            self.method().text(),
-            self.ignores_case()
-        )
-    }
 }
 
 impl fmt::Debug for PatternRef {
@@ -394,7 +235,7 @@ impl PatternRef {
     /// When an entry that the configuration gives is no pattern for the method or no value of
     /// the kind. One that was added by command then only matches nothing here.
     pub(super) fn handle(
-        self: &Arc<Self>,
+        &self,
         shape: Shape,
         coming: Option<&Loaded>,
     ) -> Result<Arc<Handle>, Error> {
@@ -412,11 +253,7 @@ impl PatternRef {
         let prepared = state.prepared.iter();
         let prepared = prepared.map(|(version, table)| (*version, table.compile(shape)));
         let prepared = prepared.collect();
-        let handle = Arc::new(Handle {
-            list: Arc::clone(self),
-            shape,
-            index: ShardedLock::new(state.table.compile(shape)),
-        });
+        let handle = Arc::new(Handle::new(state.table.compile(shape)));
         state.slots.push(CompiledSlot {
             handle: Arc::downgrade(&handle),
             prepared,
@@ -621,21 +458,4 @@ impl State {
             RuntimeEntries::Keep => merge(&self.loaded.pairs(map), &new, live),
         }
     }
-}
-
-/// Whether all of what is to be loaded can be understood.
-fn check_lines(shape: Shape, lines: &[text::EntryLine]) -> Result<(), Error> {
-    for line in lines {
-        let (key, value) = &line.pair;
-        shape
-            .parse(key, value.as_ref())
-            .map_err(|error| match line.number {
-                0 => error,
-                number => Error {
-                    message: format!("line {number}: {}", error.message),
-                    ..error
-                },
-            })?;
-    }
-    Ok(())
 }

@@ -2,9 +2,14 @@
 //! compared with (manual 7.1), kept in a store that the Runtime API may change while they are
 //! being read.
 
+mod entry;
+mod error;
 mod few;
+mod handle;
 mod index;
 mod list;
+mod loaded;
+mod map_value;
 mod merge;
 mod nets;
 mod parse;
@@ -15,15 +20,17 @@ mod store;
 mod tests;
 mod text;
 
+pub use entry::{Entry, Which};
+pub use error::PatternError;
 pub use few::Pair;
-pub(crate) use index::MapValue;
-pub use list::{
-    Discarded, Entry, Handle, Hit, PatternError, PatternRef, Probe, RuntimeEntries, Which,
-};
+pub use handle::Handle;
+pub use list::{Hit, PatternRef, Probe, RuntimeEntries};
+pub(crate) use map_value::MapValue;
 pub use merge::merge;
 pub(crate) use parse::{check, is_range};
+pub use state::Discarded;
 pub(crate) use store::Words;
-pub use store::{ListChange, Listed, NamedList, Place, Store};
+pub use store::{ListChange, Listed, NamedList, Store};
 pub use text::{WrittenEntries, parse_payload};
 
 use crate::value::Kind;

@@ -5,8 +5,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use super::few::{Few, Item};
-use super::index::Map;
+use super::few::{self, Few, Item, Map};
 
 /// Networks of one family. A mask that is no prefix is compared one by one after the rest.
 struct Family<B> {
@@ -52,7 +51,7 @@ impl<B: Copy + Eq + Hash + Ord + std::ops::BitAnd<Output = B>> Family<B> {
                 at
             }
         };
-        super::index::push(&mut self.prefixes[at].1, net, item);
+        few::push(&mut self.prefixes[at].1, net, item);
     }
 
     fn nets_mut(&mut self, mask: B) -> Option<&mut Map<B>> {
@@ -65,7 +64,7 @@ impl<B: Copy + Eq + Hash + Ord + std::ops::BitAnd<Output = B>> Family<B> {
     fn remove(&mut self, net: B, mask: B, id: u64) {
         self.odd.retain(|(_, _, item)| item.id != id);
         if let Some(nets) = self.nets_mut(mask) {
-            super::index::remove(nets, &net, id);
+            few::remove(nets, &net, id);
         }
         self.prefixes.retain(|(_, nets)| !nets.is_empty());
     }

@@ -4,9 +4,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use super::Method;
-use crate::args::{mask4, mask6};
 use crate::error::Error;
-use crate::expr::unhex;
+use crate::hex::unhex;
+use crate::mask::{mask4, mask6};
 use crate::regex::Regex;
 
 /// A pattern ready to be compared.

@@ -1,11 +1,16 @@
 //! The entries of a list in all their versions, and how a change reaches who reads them.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 use std::sync::{Arc, Weak};
 
+use super::entry::{ENTRIES_MAX, Entry, Which};
+use super::error::PatternError;
 use super::few::{Ids, Pair};
-use super::index::{Index, MapValue, Parsed, Shape};
-use super::list::{Discarded, ENTRIES_MAX, Entry, Handle, Loaded, PatternError, Which};
+use super::handle::Handle;
+use super::index::{Index, Parsed, Shape};
+use super::loaded::Loaded;
+use super::map_value::MapValue;
 use crate::error::Error;
 
 /// Entries that one lock of the readers' side may take: what they wait for at most.
@@ -37,6 +42,24 @@ pub(super) struct Table {
 pub(super) struct CompiledSlot {
     pub(super) handle: Weak<Handle>,
     pub(super) prepared: BTreeMap<u32, Index>,
+}
+
+/// What was thrown out of a list. Freeing a large one takes a while: it may be dropped elsewhere.
+#[derive(Default)]
+pub struct Discarded {
+    pub(super) tables: Vec<Table>,
+    pub(super) indexes: Vec<Index>,
+}
+
+impl fmt::Debug for Discarded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "Discarded({}, {})",
+            self.tables.len(),
+            self.indexes.len()
+        )
+    }
 }
 
 /// What each of the handles understands of an entry.

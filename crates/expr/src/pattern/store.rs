@@ -11,20 +11,15 @@ use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use super::handle::Handle;
 use super::index::Shape;
-use super::list::{Discarded, Handle, Loaded, PatternRef, RuntimeEntries};
+use super::list::{PatternRef, RuntimeEntries};
+use super::loaded::Loaded;
+use super::state::Discarded;
 use super::{MapKind, Method};
 use crate::error::Error;
-use crate::link::Files;
-
-/// A line of a configuration, for telling where a list is used.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Place {
-    /// The file's name as given on the command line.
-    pub file: Arc<str>,
-    /// From 1; 0 when not known.
-    pub line: u32,
-}
+use crate::files::Files;
+use crate::place::Place;
 
 /// A list as a configuration has it.
 #[derive(Clone, Debug)]

@@ -7,7 +7,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::error::Error;
-use crate::link::Files;
+use crate::files::Files;
+use crate::place::Place;
 
 fn store_with(contents: &'static str, map: bool, method: Method, kind: MapKind) -> Arc<Handle> {
     let store = Store::new();
@@ -420,7 +421,8 @@ proptest! {
         } else {
             store.list("m", false, Method::Str, false, &mut none)
         };
-        let list = Arc::clone(made.unwrap().list());
+        made.unwrap();
+        let list = Arc::clone(store.named("m").list().unwrap());
         for (key, value) in &entries {
             list.add(None, [(&**key, as_map.then_some(&**value))]).unwrap();
         }

@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
+use super::entry::ENTRIES_MAX;
 use super::few::Pair;
-use super::list::ENTRIES_MAX;
 use crate::error::Error;
 
 /// A line that holds an entry.

@@ -2,11 +2,12 @@
 
 use ballast_expr::{Error, Linker, Needs};
 
-use super::reply::{Pages, Reply};
-use super::{Perform, does};
+use super::reply::Reply;
 use crate::args::Args;
+use crate::perform::{Pages, Perform, does};
 use crate::row::Row;
-use crate::run::{ActionOutcome, Cause, Stage};
+use crate::stage::{ActionOutcome, Stage};
+use crate::verdict::Cause;
 
 const REPLY: &str = "[ status <code> ] [ content-type <type> ] [ default-errorfiles | errorfile \
      <file> | errorfiles <name> | file <file> | lf-file <file> | string <str> | lf-string <fmt> ] \

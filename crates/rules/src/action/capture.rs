@@ -2,12 +2,13 @@
 
 use ballast_expr::{Error, Expr, Linker};
 
-use super::{Perform, Side, does};
+use super::Side;
 use crate::args::Args;
+use crate::perform::{Perform, does};
 use crate::reference::Reference;
 use crate::row::Row;
 use crate::ruleset::RuleSet;
-use crate::run::{ActionOutcome, Stage};
+use crate::stage::{ActionOutcome, Stage};
 use crate::transaction::Workspace;
 
 pub(crate) const ROWS: &[Row] = &[Row::new(
@@ -97,6 +98,6 @@ impl Perform for Capture {
     }
 
     fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
-        self.expr.link(linker)
+        self.expr.link(linker.store, linker.files)
     }
 }

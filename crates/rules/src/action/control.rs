@@ -2,10 +2,11 @@
 
 use ballast_expr::Error;
 
-use super::{Perform, does};
 use crate::args::Args;
+use crate::perform::{Perform, does};
 use crate::row::Row;
-use crate::run::{ActionOutcome, Stage, Verdict};
+use crate::stage::{ActionOutcome, Stage};
+use crate::verdict::Verdict;
 
 pub(crate) const ROWS: &[Row] = &[
     Row::new(

@@ -3,10 +3,11 @@
 use ballast_expr::{Error, Linker, LogFormat, Regex, Usage};
 use ballast_message::{Field, Fields, is_field_name};
 
-use super::{Perform, Side, does, header_value};
+use super::{Side, header_value};
 use crate::args::Args;
+use crate::perform::{Perform, does};
 use crate::row::Row;
-use crate::run::{ActionOutcome, Stage};
+use crate::stage::{ActionOutcome, Stage};
 
 pub(crate) const ROWS: &[Row] = &[
     Row::new(

@@ -2,11 +2,11 @@
 
 use ballast_expr::Error;
 
-use super::{Perform, does};
 use crate::args::Args;
+use crate::perform::{Perform, does};
 use crate::reference::Reference;
 use crate::row::Row;
-use crate::run::{ActionOutcome, Stage};
+use crate::stage::{ActionOutcome, Stage};
 use crate::transaction::LogLevel;
 
 pub(crate) const ROWS: &[Row] = &[

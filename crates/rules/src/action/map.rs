@@ -2,10 +2,10 @@
 
 use ballast_expr::{Error, Linker, LogFormat, NamedList, PatternError, Slot, Usage, Which};
 
-use super::{Perform, does};
 use crate::args::Args;
+use crate::perform::{Perform, does};
 use crate::row::Row;
-use crate::run::{ActionOutcome, Stage};
+use crate::stage::{ActionOutcome, Stage};
 
 pub(crate) const ROWS: &[Row] = &[
     Row::new(

@@ -21,20 +21,17 @@ mod status;
 mod uri;
 mod variable;
 
-use std::any::Any;
-use std::fmt::Debug;
+use ballast_expr::{Error, Linker, Needs};
 
-use ballast_expr::{Error, Expr, Linker, LogFormat, Needs};
-
-use crate::args::Args;
+use crate::args::{ActionRequirements, Args};
+use crate::perform::{AnyAction, CheckedAction, Pages};
 use crate::reference::Reference;
-use crate::row::Row;
-use crate::run::{ActionOutcome, Answer, Stage, Verdict};
-
-pub(crate) use reply::Pages;
+use crate::row::{Form, Row};
+use crate::ruleset::RuleSet;
+use crate::stage::{ActionOutcome, Stage};
 
 /// All families of actions.
-pub(crate) const FAMILIES: &[&[Row]] = &[
+const FAMILIES: &[&[Row]] = &[
     address::ROWS,
     answer::ROWS,
     capture::ROWS,
@@ -54,75 +51,22 @@ pub(crate) const FAMILIES: &[&[Row]] = &[
     variable::ROWS,
 ];
 
-/// A parsed action. The file of its family implements this.
-pub(crate) trait Perform: Clone + Debug + PartialEq + Send + Sync + 'static {
-    /// Performs it.
-    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome;
-
-    /// Links its expressions to the lists and maps they name.
-    fn link(&mut self, _linker: &mut Linker<'_>) -> Result<(), Error> {
-        Ok(())
-    }
-
-    /// Sets the pages that `errorfiles` arguments name.
-    fn link_pages(&mut self, _pages: &mut Pages<'_>) {}
+/// Every action, family by family.
+pub fn rows() -> impl Iterator<Item = &'static Row> {
+    FAMILIES.iter().copied().flatten()
 }
 
-/// The same with the type erased, as rules store it.
-pub(crate) trait AnyAction: Debug + Send + Sync {
-    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome;
-    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error>;
-    fn link_pages(&mut self, pages: &mut Pages<'_>);
-    fn boxed_clone(&self) -> Box<dyn AnyAction>;
-    fn equals(&self, other: &dyn AnyAction) -> bool;
-    fn as_any(&self) -> &dyn Any;
+/// The action named by `word`, the first of a rule; arguments in parentheses may follow.
+pub fn row(word: &str) -> Option<&'static Row> {
+    let name = word.split('(').next().unwrap_or_default();
+    rows()
+        .find(|row| row.word == name)
+        .or_else(|| rows().find(|row| row.form == Form::Prefix && name.starts_with(row.word)))
 }
 
-impl<T: Perform> AnyAction for T {
-    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
-        Perform::perform(self, stage)
-    }
-
-    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
-        Perform::link(self, linker)
-    }
-
-    fn link_pages(&mut self, pages: &mut Pages<'_>) {
-        Perform::link_pages(self, pages);
-    }
-
-    fn boxed_clone(&self) -> Box<dyn AnyAction> {
-        Box::new(self.clone())
-    }
-
-    fn equals(&self, other: &dyn AnyAction) -> bool {
-        other.as_any().downcast_ref::<T>() == Some(self)
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-}
-
-/// The result of a row's parser.
-pub(crate) type Parsed = Result<Box<dyn AnyAction>, Error>;
-
-/// Converts an action of its family's type to [`Parsed`].
-pub(crate) fn does<T: Perform>(parsed: Result<T, Error>) -> Parsed {
-    Ok(Box::new(parsed?))
-}
-
-/// What others must know about the arguments of an action; collected by [`Args`] while they are
-/// read.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct ActionRequirements {
-    /// What must be available for it to be performed.
-    pub(crate) needs: Needs,
-    /// The words in it that are checked but not implemented: the action's own, samples and
-    /// converters.
-    pub(crate) unserved: Vec<&'static str>,
-    /// The names in it that refer to other parts of the configuration.
-    pub(crate) references: Vec<Reference>,
+/// The actions of one place.
+pub(crate) fn rows_of(place: RuleSet) -> impl Iterator<Item = &'static Row> {
+    rows().filter(move |row| row.places.has(place))
 }
 
 /// An action of a rule.
@@ -203,30 +147,6 @@ impl PartialEq for Action {
         self.row.word == other.row.word
             && self.notes == other.notes
             && self.action.equals(&*other.action)
-    }
-}
-
-/// An action that is checked but not implemented: its expressions are linked only to find errors.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct CheckedAction {
-    pub(crate) exprs: Vec<Expr>,
-    pub(crate) formats: Vec<LogFormat>,
-}
-
-impl Perform for CheckedAction {
-    /// A configuration with such a rule is not started. If it were run nevertheless, doing nothing
-    /// could let through what the rule should have stopped.
-    fn perform(&self, _stage: &mut Stage<'_>) -> ActionOutcome {
-        ActionOutcome::Stop(Verdict::Answer(Answer::fault()))
-    }
-
-    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
-        self.exprs
-            .iter_mut()
-            .try_for_each(|expr| expr.link(linker))?;
-        self.formats
-            .iter_mut()
-            .try_for_each(|format| format.link(linker))
     }
 }
 

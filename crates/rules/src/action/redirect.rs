@@ -3,12 +3,14 @@
 use ballast_expr::{Error, Item, Linker, LogFormat, Usage};
 use ballast_message::{NoRoom, Request};
 
-use super::{Perform, does, header_value, reply};
+use super::{header_value, reply};
 use crate::args::Args;
+use crate::perform::{Perform, does};
 use crate::row::Row;
 use crate::ruleset::RuleSet;
-use crate::run::{ActionOutcome, Answer, Cause, Page, Stage, Verdict};
+use crate::stage::{ActionOutcome, Stage};
 use crate::transaction::Workspace;
+use crate::verdict::{Answer, Cause, Page, Verdict};
 
 pub(crate) const ROWS: &[Row] = &[Row::new(
     "redirect",

@@ -4,10 +4,11 @@
 use ballast_expr::{Error, Linker, LogFormat, Regex, Usage};
 use ballast_message::{Fields, NoRoom, comma_values, is_target_lenient};
 
-use super::{Perform, Side, does, header_value};
+use super::{Side, header_value};
 use crate::args::Args;
+use crate::perform::{Perform, does};
 use crate::row::Row;
-use crate::run::{ActionOutcome, Stage};
+use crate::stage::{ActionOutcome, Stage};
 use crate::transaction::Workspace;
 
 pub(crate) const ROWS: &[Row] = &[

@@ -8,8 +8,10 @@ use ballast_message::{NoRoom, Version, is_field_name};
 
 use super::header_value;
 use crate::args::Args;
+use crate::perform::Pages;
 use crate::reference::Reference;
-use crate::run::{ActionOutcome, Answer, Cause, Page, Stage, Verdict};
+use crate::stage::{ActionOutcome, Stage};
+use crate::verdict::{Answer, Cause, Page, Verdict};
 
 /// Statuses for which every proxy has an error page (manual, `errorfile`).
 const PAGES: [u16; 21] = [
@@ -29,9 +31,6 @@ pub(super) struct Reply {
     /// Name in lower case, value.
     headers: Vec<(Vec<u8>, LogFormat)>,
 }
-
-/// Returns the page of an `http-errors` section for a status.
-pub(crate) type Pages<'a> = dyn FnMut(&str, u16) -> Option<Arc<[u8]>> + 'a;
 
 /// The content of the response.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,12 +3,13 @@
 
 use ballast_expr::{Error, Needs, Reference as Asked};
 
-use super::{Parsed, Perform, does};
 use crate::args::Args;
+use crate::perform::{Parsed, Perform, does};
 use crate::reference::Reference;
 use crate::row::Row;
 use crate::ruleset::RuleSet;
-use crate::run::{ActionOutcome, Answer, Service, Stage, Verdict};
+use crate::stage::{ActionOutcome, Stage};
+use crate::verdict::{Answer, Service, Verdict};
 
 pub(crate) const ROWS: &[Row] = &[
     Row::new(

@@ -2,10 +2,11 @@
 
 use ballast_expr::Error;
 
-use super::{Perform, does, integer};
+use super::integer;
 use crate::args::Args;
+use crate::perform::{Perform, does};
 use crate::row::Row;
-use crate::run::{ActionOutcome, Stage};
+use crate::stage::{ActionOutcome, Stage};
 
 pub(crate) const ROWS: &[Row] = &[Row::new(
     "set-status",

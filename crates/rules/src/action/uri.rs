@@ -4,10 +4,10 @@
 use ballast_expr::{Error, Linker, LogFormat, Usage};
 use ballast_message::{NoRoom, Request, is_target_lenient, is_token};
 
-use super::{Perform, does};
 use crate::args::Args;
+use crate::perform::{Perform, does};
 use crate::row::Row;
-use crate::run::{ActionOutcome, Stage};
+use crate::stage::{ActionOutcome, Stage};
 use crate::transaction::Workspace;
 
 pub(crate) const ROWS: &[Row] = &[

@@ -2,10 +2,10 @@
 
 use ballast_expr::{Error, Expr, Linker, LogFormat, Scope, Usage, Value, VarName};
 
-use super::{Parsed, Perform, does};
 use crate::args::Args;
+use crate::perform::{Parsed, Perform, does};
 use crate::row::Row;
-use crate::run::{ActionOutcome, Stage, StoredValue};
+use crate::stage::{ActionOutcome, Stage, StoredValue};
 
 pub(crate) const ROWS: &[Row] = &[
     Row::new(
@@ -147,7 +147,7 @@ fn target(args: &mut Args<'_, '_, '_>) -> Result<(VarName, Vec<SetCondition>), E
 impl Perform for Variable {
     fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
         match &mut self.value {
-            Source::Expr(expr) => expr.link(linker),
+            Source::Expr(expr) => expr.link(linker.store, linker.files),
             Source::Format(format) => format.link(linker),
             Source::Nothing => Ok(()),
         }

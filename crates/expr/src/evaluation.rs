@@ -1,0 +1,46 @@
+//! One evaluation under way: what fetches and converters work with.
+
+use crate::facts::Facts;
+use crate::needs::Needs;
+use crate::scratch::Scratch;
+
+/// One evaluation under way.
+pub(crate) struct Cx<'f, 's> {
+    pub(crate) facts: &'f dyn Facts,
+    pub(crate) scratch: &'s mut Scratch,
+    pub(crate) walk: Walk,
+    /// What may still come.
+    pub(crate) more: Needs,
+    /// What of it would change the value.
+    pub(crate) missing: Needs,
+}
+
+impl<'f, 's> Cx<'f, 's> {
+    /// An evaluation that begins.
+    pub(crate) fn new(facts: &'f dyn Facts, scratch: &'s mut Scratch, more: Needs) -> Cx<'f, 's> {
+        Cx {
+            facts,
+            scratch,
+            walk: Walk::default(),
+            more,
+            missing: Needs::NONE,
+        }
+    }
+
+    /// The value is another one once more of `needs` has come.
+    pub(crate) fn may_change(&mut self, needs: Needs) {
+        self.missing = self.missing | (needs & self.more);
+    }
+}
+
+/// Where a fetch with several values stands. An ACL looks at one value after the other; an
+/// expression elsewhere takes the one that HAProxy calls its value.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Walk {
+    /// All values are wanted, one after the other.
+    pub(crate) all: bool,
+    /// How many values were given before.
+    pub(crate) given: usize,
+    /// The fetch may have another value.
+    pub(crate) more: bool,
+}

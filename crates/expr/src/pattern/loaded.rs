@@ -1,0 +1,58 @@
+//! What a configuration gives a list.
+
+use std::sync::Arc;
+
+use super::few::Pair;
+use super::index::Shape;
+use super::text;
+use crate::error::Error;
+
+/// What the configuration gave a list: the common ancestor of its file's next state and of what
+/// operators made of it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) enum Loaded {
+    /// The contents of its file.
+    File(Arc<[u8]>),
+    /// Words of an ACL line.
+    Words(Vec<Arc<str>>),
+}
+
+impl Loaded {
+    /// The entries, each with the line it stands on (0 for words).
+    pub(super) fn lines(&self, as_map: bool) -> Result<Vec<text::EntryLine>, Error> {
+        match self {
+            Loaded::File(contents) => text::parse_file(contents, as_map),
+            Loaded::Words(words) => Ok(words
+                .iter()
+                .map(|word| text::EntryLine {
+                    number: 0,
+                    pair: (Arc::clone(word), None),
+                })
+                .collect()),
+        }
+    }
+
+    /// The entries.
+    pub(super) fn pairs(&self, as_map: bool) -> Vec<Pair> {
+        // What was loaded once could be parsed then.
+        let lines = self.lines(as_map).unwrap_or_default();
+        lines.into_iter().map(|line| line.pair).collect()
+    }
+}
+
+/// Whether all of what is to be loaded can be understood.
+pub(super) fn check_lines(shape: Shape, lines: &[text::EntryLine]) -> Result<(), Error> {
+    for line in lines {
+        let (key, value) = &line.pair;
+        shape
+            .parse(key, value.as_ref())
+            .map_err(|error| match line.number {
+                0 => error,
+                number => Error {
+                    message: format!("line {number}: {}", error.message),
+                    ..error
+                },
+            })?;
+    }
+    Ok(())
+}

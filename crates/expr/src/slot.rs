@@ -1,0 +1,41 @@
+//! A place that linking fills.
+
+use std::fmt;
+
+/// A place filled when linking; it takes no part in comparisons, so that two parsed expressions
+/// are equal whether linked or not.
+#[derive(Clone)]
+pub struct Slot<T>(Option<T>);
+
+impl<T> Slot<T> {
+    /// A slot not filled yet.
+    pub const fn empty() -> Slot<T> {
+        Slot(None)
+    }
+
+    /// What was filled in.
+    pub const fn filled(&self) -> Option<&T> {
+        self.0.as_ref()
+    }
+
+    /// Fills it, whatever was in it.
+    pub fn fill(&mut self, content: T) {
+        self.0 = Some(content);
+    }
+}
+
+impl<T> PartialEq for Slot<T> {
+    fn eq(&self, _other: &Slot<T>) -> bool {
+        true
+    }
+}
+
+impl<T> fmt::Debug for Slot<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() {
+            "linked"
+        } else {
+            "unlinked"
+        })
+    }
+}

@@ -1,0 +1,50 @@
+//! The environment in which a rule is parsed.
+
+use ballast_expr::{AclSet, Error, Files};
+
+use crate::ruleset::Capability;
+
+/// The environment in which a rule is parsed.
+pub struct ParseEnv<'a> {
+    /// The ACLs declared so far in the section.
+    pub acls: &'a AclSet,
+    /// Reads the files that rules return as content.
+    pub files: &'a mut dyn Files,
+    /// The sides that the section faces.
+    pub capability: Capability,
+    /// The section's name in messages: `frontend 'web'`.
+    pub title: &'a str,
+    /// `expose-experimental-directives` is on.
+    pub experimental: bool,
+    /// Sticky counters per stream: `tune.stick-counters`, 3 by default.
+    pub stick_counters: u32,
+    /// How many request captures the frontend has so far; `capture ... len` adds one.
+    pub request_captures: usize,
+    /// Lengths of the request captures that rules added, in order: to be appended to the frontend's
+    /// own, of which there were [`ParseEnv::request_captures`] at first.
+    pub new_captures: Vec<u32>,
+    /// Warnings; in the same form as errors.
+    pub warnings: Vec<Error>,
+}
+
+impl<'a> ParseEnv<'a> {
+    /// An environment with all defaults.
+    pub fn new(
+        acls: &'a AclSet,
+        files: &'a mut dyn Files,
+        capability: Capability,
+        title: &'a str,
+    ) -> ParseEnv<'a> {
+        ParseEnv {
+            acls,
+            files,
+            capability,
+            title,
+            experimental: false,
+            stick_counters: 3,
+            request_captures: 0,
+            new_captures: Vec::new(),
+            warnings: Vec::new(),
+        }
+    }
+}

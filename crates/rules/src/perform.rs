@@ -1,0 +1,95 @@
+//! What every action can do: be performed, be linked, be compared.
+
+use std::any::Any;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use ballast_expr::{Error, Expr, Linker, LogFormat};
+
+use crate::stage::{ActionOutcome, Stage};
+use crate::verdict::{Answer, Verdict};
+
+/// Returns the page of an `http-errors` section for a status.
+pub(crate) type Pages<'a> = dyn FnMut(&str, u16) -> Option<Arc<[u8]>> + 'a;
+
+/// A parsed action. The file of its family implements this.
+pub(crate) trait Perform: Clone + Debug + PartialEq + Send + Sync + 'static {
+    /// Performs it.
+    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome;
+
+    /// Links its expressions to the lists and maps they name.
+    fn link(&mut self, _linker: &mut Linker<'_>) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Sets the pages that `errorfiles` arguments name.
+    fn link_pages(&mut self, _pages: &mut Pages<'_>) {}
+}
+
+/// The same with the type erased, as rules store it.
+pub(crate) trait AnyAction: Debug + Send + Sync {
+    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome;
+    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error>;
+    fn link_pages(&mut self, pages: &mut Pages<'_>);
+    fn boxed_clone(&self) -> Box<dyn AnyAction>;
+    fn equals(&self, other: &dyn AnyAction) -> bool;
+    fn as_any(&self) -> &dyn Any;
+}
+
+impl<T: Perform> AnyAction for T {
+    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
+        Perform::perform(self, stage)
+    }
+
+    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
+        Perform::link(self, linker)
+    }
+
+    fn link_pages(&mut self, pages: &mut Pages<'_>) {
+        Perform::link_pages(self, pages);
+    }
+
+    fn boxed_clone(&self) -> Box<dyn AnyAction> {
+        Box::new(self.clone())
+    }
+
+    fn equals(&self, other: &dyn AnyAction) -> bool {
+        other.as_any().downcast_ref::<T>() == Some(self)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// The result of a row's parser.
+pub(crate) type Parsed = Result<Box<dyn AnyAction>, Error>;
+
+/// Converts an action of its family's type to [`Parsed`].
+pub(crate) fn does<T: Perform>(parsed: Result<T, Error>) -> Parsed {
+    Ok(Box::new(parsed?))
+}
+
+/// An action that is checked but not implemented: its expressions are linked only to find errors.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct CheckedAction {
+    pub(crate) exprs: Vec<Expr>,
+    pub(crate) formats: Vec<LogFormat>,
+}
+
+impl Perform for CheckedAction {
+    /// A configuration with such a rule is not started. If it were run nevertheless, doing nothing
+    /// could let through what the rule should have stopped.
+    fn perform(&self, _stage: &mut Stage<'_>) -> ActionOutcome {
+        ActionOutcome::Stop(Verdict::Answer(Answer::fault()))
+    }
+
+    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
+        self.exprs
+            .iter_mut()
+            .try_for_each(|expr| expr.link(linker.store, linker.files))?;
+        self.formats
+            .iter_mut()
+            .try_for_each(|format| format.link(linker))
+    }
+}

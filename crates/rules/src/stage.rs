@@ -1,0 +1,135 @@
+//! The state of a run, and what actions do with it.
+
+use std::time::Duration;
+
+use ballast_expr::{Condition, Expr, LogFormat, Needs, Truth, Value, eval, eval_with};
+use ballast_message::NoRoom;
+
+use crate::transaction::{Transaction, Workspace};
+use crate::verdict::Verdict;
+
+/// The result of an action.
+pub(crate) enum ActionOutcome {
+    /// Continue with the next rule.
+    Next,
+    /// End the run.
+    Stop(Verdict),
+    /// The message could not be rewritten and is unchanged.
+    Failed,
+    /// Perform the action again, with [`Stage::waited`] set, when one of the needs has come or, at
+    /// the latest, when the time has passed. At once if none of them can come any more.
+    #[allow(
+        dead_code,
+        reason = "the first action that asks for it changes nothing here"
+    )]
+    Wait(Needs, Option<Duration>),
+}
+
+impl From<Result<(), NoRoom>> for ActionOutcome {
+    fn from(result: Result<(), NoRoom>) -> ActionOutcome {
+        match result {
+            Ok(()) => ActionOutcome::Next,
+            Err(NoRoom) => ActionOutcome::Failed,
+        }
+    }
+}
+
+/// The state of a run.
+pub(crate) struct Stage<'t> {
+    pub(crate) transaction: &'t mut dyn Transaction,
+    pub(crate) space: &'t mut Workspace,
+    /// `strict-mode`: a failed rewrite ends the exchange.
+    pub(crate) strict: bool,
+    /// What may still come.
+    pub(crate) more: Needs,
+    /// The part of it that samples need: often nothing, and then they cost no more than without it.
+    pub(crate) more_for_samples: Needs,
+    /// The part of it without which the current action had no value.
+    pub(crate) missing: Needs,
+    /// The current action has waited: it must not ask for the same again.
+    pub(crate) waited: bool,
+}
+
+impl Stage<'_> {
+    /// Whether `condition` holds.
+    pub(crate) fn applies(&mut self, condition: Option<&Condition>) -> Truth {
+        let Some(condition) = condition else {
+            return Truth::Yes;
+        };
+        let (scratch, more) = (&mut self.space.scratch, self.more_for_samples);
+        let mut truth = Truth::No;
+        self.transaction
+            .ask(&mut |facts| truth = condition.test(facts, scratch, more));
+        truth
+    }
+
+    /// Renders `format` into `space.text`.
+    pub(crate) fn render(&mut self, format: &LogFormat) {
+        self.space.text.clear();
+        self.render_more(format);
+    }
+
+    /// Appends the rendered `format` to `space.text`.
+    pub(crate) fn render_more(&mut self, format: &LogFormat) {
+        if let Some(text) = format.as_literal() {
+            self.space.text.extend_from_slice(text.as_bytes());
+            return;
+        }
+        let Workspace { scratch, text, .. } = &mut *self.space;
+        self.transaction
+            .ask(&mut |facts| format.render(facts, scratch, text));
+    }
+
+    /// Evaluates `expr`; bytes are in `space.text`. `None` when there is no value; if the value may
+    /// still come, the action is performed again.
+    pub(crate) fn evaluate(&mut self, expr: &Expr) -> Option<StoredValue> {
+        let Workspace { scratch, text, .. } = &mut *self.space;
+        text.clear();
+        let (mut held, more, missing) = (None, self.more_for_samples, &mut self.missing);
+        self.transaction.ask(&mut |facts| {
+            if more.is_none() {
+                held = eval(expr, facts, scratch).map(|value| StoredValue::keep(value, text));
+                return;
+            }
+            match eval_with(expr, facts, scratch, more) {
+                Ok(value) => held = value.map(|value| StoredValue::keep(value, text)),
+                Err(needs) => *missing = needs,
+            }
+        });
+        held
+    }
+}
+
+/// A value; its bytes, if any, are in the workspace's text.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum StoredValue {
+    Plain(Value<'static>),
+    Str,
+    Bin,
+    Meth,
+}
+
+impl StoredValue {
+    pub(crate) fn keep(value: Value<'_>, text: &mut Vec<u8>) -> StoredValue {
+        let (held, bytes) = match value {
+            Value::Bool(flag) => return StoredValue::Plain(Value::Bool(flag)),
+            Value::Int(number) => return StoredValue::Plain(Value::Int(number)),
+            Value::Ipv4(address) => return StoredValue::Plain(Value::Ipv4(address)),
+            Value::Ipv6(address) => return StoredValue::Plain(Value::Ipv6(address)),
+            Value::Str(bytes) => (StoredValue::Str, bytes),
+            Value::Bin(bytes) => (StoredValue::Bin, bytes),
+            Value::Meth(bytes) => (StoredValue::Meth, bytes),
+        };
+        text.extend_from_slice(bytes);
+        held
+    }
+
+    pub(crate) fn value(self, text: &[u8]) -> Value<'_> {
+        match self {
+            StoredValue::Plain(value) => value,
+            StoredValue::Str => Value::Str(text),
+            StoredValue::Bin => Value::Bin(text),
+            StoredValue::Meth => Value::Meth(text),
+        }
+    }
+}

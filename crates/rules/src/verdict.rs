@@ -1,0 +1,79 @@
+//! What rules decide.
+
+use std::sync::Arc;
+
+/// The decision of the rules.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Verdict {
+    /// The end of the rules was reached: continue.
+    Continue,
+    /// `allow`, `accept`: the remaining rules of this place are skipped; continue.
+    Allow,
+    /// The client gets a response made here.
+    Answer(Answer),
+    /// `reject`: the connection is closed without a response.
+    Close,
+}
+
+/// A response that a rule gives in place of a server.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Answer {
+    /// The reason: decides counters and the termination state of the log line.
+    pub cause: Cause,
+    /// Its status; that of a raw page is in the page.
+    pub status: u16,
+    /// Its content.
+    pub page: Page,
+}
+
+/// Why a rule responds.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Cause {
+    /// `deny`: counted as denied, logged `PR` (`PH` in a response).
+    Deny,
+    /// A rewrite failed under `strict-mode on`: counted as an internal error, logged `I`.
+    Fault,
+    /// `redirect`: logged `LR`.
+    Redirect,
+    /// `return`: logged `LR`.
+    Return,
+}
+
+/// Where the content of a response is.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Page {
+    /// In [`Transaction::answer_mut`](crate::Transaction::answer_mut): head and body.
+    Made,
+    /// The page of the proxy for the status: its `errorfile`, or the built-in one.
+    Proxy,
+    /// A whole response, head included, as read from a file. Empty: nothing is sent and the
+    /// connection is closed.
+    Raw(Arc<[u8]>),
+    /// `use-service`: the service produces it.
+    Service(Service),
+}
+
+/// What `use-service` names.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Service {
+    /// `prometheus-exporter`.
+    Metrics,
+}
+
+impl Answer {
+    pub(crate) fn fault() -> Answer {
+        Answer {
+            cause: Cause::Fault,
+            status: 500,
+            page: Page::Proxy,
+        }
+    }
+
+    pub(crate) fn service(service: Service) -> Answer {
+        Answer {
+            cause: Cause::Return,
+            status: 200,
+            page: Page::Service(service),
+        }
+    }
+}
