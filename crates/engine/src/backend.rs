@@ -10,7 +10,7 @@ use ballast_expr::{Condition, LogFormat};
 use ballast_model as model;
 
 use crate::counters::{BackendCounters, PerWorker};
-use crate::succession::{AVOIDED_COUNT_MAX, Slots};
+use crate::slots::{AVOIDED_COUNT_MAX, Slots};
 use crate::timings::{Histogram, Timings};
 use crate::{
     Belief, Connecting, DynamicCookies, Gauge, LastInvalid, Rate, Server, Waiting, limits,
@@ -42,15 +42,6 @@ pub struct Backend {
     pub(crate) by_name: HashMap<String, usize>,
     pub(crate) by_cookie: ArcSwap<HashMap<Vec<u8>, usize>>,
     pub(crate) sharing: Sharing,
-}
-
-/// Buffer sizes asked of the kernel, in bytes; `None` leaves the kernel's own.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct SocketBuffers {
-    /// `tune.rcvbuf.server`.
-    pub receive: Option<u32>,
-    /// `tune.sndbuf.server`.
-    pub send: Option<u32>,
 }
 
 /// What access to the balancer a pick needs.

@@ -5,8 +5,6 @@ use std::sync::Arc;
 use ballast_message::NameCases;
 use ballast_model as model;
 
-use crate::SocketBuffers;
-
 /// The options of a backend that apply to every connection to its servers, beside those of the
 /// `server` line. Connections that were opened with different options are not interchangeable.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -23,6 +21,15 @@ pub struct Connecting {
     pub name_cases: Option<Arc<NameCases>>,
     /// The kernel's buffers.
     pub socket_buffers: SocketBuffers,
+}
+
+/// Buffer sizes asked of the kernel, in bytes; `None` leaves the kernel's own.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct SocketBuffers {
+    /// `tune.rcvbuf.server`.
+    pub receive: Option<u32>,
+    /// `tune.sndbuf.server`.
+    pub send: Option<u32>,
 }
 
 impl Connecting {

@@ -8,16 +8,7 @@ use std::sync::{Arc, PoisonError};
 use ballast_balance::{HashKey, dynamic_cookie};
 use ballast_model as model;
 
-use crate::{Backend, Server};
-
-/// What commands changed of a backend's dynamic cookies; `None` means as written.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct DynamicCookies {
-    /// `enable|disable dynamic-cookie backend`.
-    pub on: Option<bool>,
-    /// `set dynamic-cookie-key backend`.
-    pub key: Option<String>,
-}
+use crate::{Backend, DynamicCookies, Server};
 
 impl Backend {
     /// The server that the cookie value stands for, as its place.

@@ -9,14 +9,13 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, RwLock};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use ballast_balance::{Algorithm, Balancer, Candidate, Function, HashType, Method, Setup};
+use ballast_balance::{Algorithm, Balancer};
 use ballast_health::Health;
 use ballast_message::NameCases;
 use ballast_model as model;
 
 use crate::backend::Sharing;
-use crate::cookies::hash_key;
-use crate::succession::Slots;
+use crate::balancing::{setup, slots};
 use crate::{
     Backend, Belief, Connecting, Frontend, Registry, Route, RouteTarget, Server, SocketBuffers,
     UseServer, UseServerTarget, health_settings, limits,
@@ -38,20 +37,14 @@ pub struct Generation {
 }
 
 impl Generation {
-    /// Compiles the first configuration of a process and puts it in force.
-    pub fn compile(number: u64, config: Arc<model::Config>, registry: &Registry) -> Self {
-        let first = Self::build(number, config, registry, None);
-        first.take_over(None, registry);
-        first
-    }
-
     /// Compiles a configuration that is to follow `previous`. What is equal in both is shared.
     /// Nothing takes effect before [`Self::take_over`]: until then it may be dropped.
     pub fn succeed(config: Arc<model::Config>, registry: &Registry, previous: &Self) -> Self {
         Self::build(previous.number + 1, config, registry, Some(previous))
     }
 
-    fn build(
+    /// Compiles a configuration; what is equal in `previous` is shared.
+    pub(crate) fn build(
         number: u64,
         config: Arc<model::Config>,
         registry: &Registry,
@@ -284,7 +277,7 @@ fn compile_backend(
             Some(former) if *former.connecting == connecting => Arc::clone(&former.connecting),
             _ => Arc::new(connecting),
         },
-        slots: Slots::of(backend, former),
+        slots: slots(backend, former),
         // Built when the generation takes effect, from the loads counted then.
         balancer: RwLock::new(Balancer::new(setup, &[])),
         tracks: servers.iter().any(|server| server.model.track.is_some()),
@@ -329,64 +322,4 @@ fn compile_server(
         state,
         cookie: ArcSwapOption::empty(),
     })
-}
-
-pub(crate) fn candidate(server: &Server) -> Candidate {
-    Candidate {
-        backup: server.model.backup,
-        hash_key: hash_key(server),
-        puid: server.model.id,
-        usable: server.state.is_usable() && !server.state.is_draining(),
-        weight: server.state.weight(),
-    }
-}
-
-/// How a backend balances.
-pub(crate) fn setup(backend: &model::Backend) -> Setup {
-    Setup {
-        algorithm: algorithm(backend),
-        all_backups: backend.options.all_backups,
-        balance_factor: backend.hash_balance_factor,
-    }
-}
-
-fn algorithm(backend: &model::Backend) -> Algorithm {
-    use model::Balance;
-    match &backend.balance {
-        Balance::RoundRobin => Algorithm::RoundRobin,
-        Balance::StaticRoundRobin => Algorithm::StaticRr,
-        Balance::LeastConnections => Algorithm::LeastConn,
-        Balance::First => Algorithm::First,
-        Balance::Random(draws) => Algorithm::Random { draws: *draws },
-        Balance::Source
-        | Balance::Uri(_)
-        | Balance::UrlParam { .. }
-        | Balance::Header { .. }
-        | Balance::RdpCookie(_)
-        | Balance::Hash(_)
-        | Balance::Sticky => Algorithm::Hash(if backend.hash_type.consistent {
-            Method::Consistent
-        } else {
-            Method::MapBased
-        }),
-    }
-}
-
-/// How the keys of a backend are hashed.
-pub fn hash_type(backend: &model::Backend) -> HashType {
-    HashType {
-        avalanche: backend.hash_type.avalanche,
-        function: match backend.hash_type.function {
-            model::HashFunction::Sdbm => Function::Sdbm,
-            model::HashFunction::Djb2 => Function::Djb2,
-            model::HashFunction::Wt6 => Function::Wt6,
-            model::HashFunction::Crc32 => Function::Crc32,
-            model::HashFunction::None => Function::None,
-        },
-        method: if backend.hash_type.consistent {
-            Method::Consistent
-        } else {
-            Method::MapBased
-        },
-    }
 }

@@ -7,10 +7,12 @@
 pub mod counters;
 
 mod backend;
+mod balancing;
 mod cancellation;
 mod checks;
 mod connecting;
 mod cookies;
+mod dynamic_cookies;
 mod facts;
 mod frontend;
 mod gate;
@@ -19,35 +21,38 @@ mod generation;
 mod health;
 mod invalid;
 pub mod limits;
+mod no_traffic;
 pub mod numbers;
 mod override_cell;
 mod process;
 mod rate;
 mod registry;
+mod retired;
 mod server;
 pub mod sessions;
+mod slots;
 mod succession;
 pub mod timings;
 mod variables;
 mod waiting;
 
-pub use backend::{
-    Backend, BackendAvailability, BackendState, SocketBuffers, UseServer, UseServerTarget,
-};
+pub use backend::{Backend, BackendAvailability, BackendState, UseServer, UseServerTarget};
+pub use balancing::hash_type;
 pub use cancellation::{Cancelled, Eviction};
 pub use checks::CheckOverrides;
-pub use connecting::Connecting;
-pub use cookies::DynamicCookies;
+pub use connecting::{Connecting, SocketBuffers};
+pub use dynamic_cookies::DynamicCookies;
 pub use frontend::{Frontend, FrontendState, ListenerState, Route, RouteTarget};
 pub use gate::{Gate, Opening};
 pub use gauge::Gauge;
-pub use generation::{Generation, hash_type};
+pub use generation::Generation;
 pub use health::{Belief, health_settings};
 pub use invalid::{Invalid, LastInvalid};
 pub use override_cell::{OverrideCell, RateLimits};
 pub use process::Process;
 pub use rate::Rate;
 pub use registry::Registry;
+pub use retired::RetiredGenerations;
 pub use server::{Server, ServerAddress, ServerState};
 pub use succession::{ChangedServer, TakenOver};
 pub use variables::{NotSet, ProcessVariables, VariablesNow};

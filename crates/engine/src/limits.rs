@@ -8,7 +8,7 @@ use ballast_model::{Backend, Config, RouteTarget, Server};
 #[derive(Debug, Default)]
 pub struct Fullness<'c> {
     named: HashMap<&'c str, u64>,
-    /// Of frontends numbered_proxy rules compute the backend's name: they may route to any backend.
+    /// Of frontends whose rules compute the backend's name: they may route to any backend.
     any: u64,
 }
 

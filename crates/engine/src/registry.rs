@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use crate::{BackendState, FrontendState, Generation, Process, ServerState};
+use crate::{BackendState, FrontendState, Process, ServerState};
 
 /// The states of all configured proxies and servers, by name.
 #[derive(Debug)]
@@ -19,8 +19,6 @@ pub struct Registry {
     frontends: Mutex<HashMap<String, Weak<FrontendState>>>,
     backends: Mutex<HashMap<String, Weak<BackendState>>>,
     servers: Mutex<HashMap<(String, String), Weak<ServerState>>>,
-    /// Generations that were replaced and may still have exchanges.
-    retired: Mutex<Vec<Arc<Generation>>>,
 }
 
 impl Registry {
@@ -32,7 +30,6 @@ impl Registry {
             frontends: Mutex::default(),
             backends: Mutex::default(),
             servers: Mutex::default(),
-            retired: Mutex::default(),
         }
     }
 
@@ -44,19 +41,6 @@ impl Registry {
     /// The process.
     pub fn process(&self) -> &Arc<Process> {
         &self.process
-    }
-
-    /// Keeps a generation that was replaced, and frees those that nobody uses any more. Called by
-    /// the controller after every worker has switched: freeing a hundred thousand servers takes
-    /// time, which the worker numbered_proxy exchange was the last must not spend.
-    pub fn retire(&self, generation: Arc<Generation>) {
-        let mut retired = self.retired.lock().unwrap_or_else(PoisonError::into_inner);
-        retired.push(generation);
-        let all = std::mem::take(&mut *retired).into_iter();
-        let (needed, over): (Vec<_>, Vec<_>) = all.partition(|one| Arc::strong_count(one) > 1);
-        *retired = needed;
-        drop(retired);
-        drop(over);
     }
 
     /// The state of a frontend; a new one when there is none of that name.

@@ -9,142 +9,19 @@ use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
-use ballast_balance::{Balancer, Candidate, Choice, WEIGHT_SCALE};
+use ballast_balance::{Balancer, Candidate, WEIGHT_SCALE};
 use ballast_model as model;
 
-use crate::generation::{candidate, setup};
+use crate::balancing::{candidate, setup};
+use crate::slots::FREE;
 use crate::{Backend, Generation, Registry, Server};
-
-/// How many servers a pick can be asked to avoid.
-pub(crate) const AVOIDED_COUNT_MAX: usize = 4;
-
-/// An empty slot.
-const FREE: u32 = u32::MAX;
-
-/// The slot of each server of a backend in its balancer.
-#[derive(Debug)]
-pub(crate) struct Slots {
-    of_place: Vec<u32>,
-    places: Vec<u32>,
-    /// The balancer of the previous generation is continued, server by server.
-    continues: bool,
-    /// The slot of every server is its index.
-    plain: bool,
-}
-
-impl Slots {
-    /// Servers that were in `former` keep their slots, unless the algorithm changed, or the order
-    /// of the file, which some algorithms depend on.
-    pub(crate) fn of(backend: &model::Backend, former: Option<&Arc<Backend>>) -> Self {
-        let count = u32::try_from(backend.servers.len()).unwrap_or(FREE);
-        match former.filter(|former| goes_on(backend, former)) {
-            None => Self::new((0..count).collect(), false),
-            Some(former) => Self::new(stay(backend, former), true),
-        }
-    }
-
-    fn new(of_place: Vec<u32>, continues: bool) -> Self {
-        let size = of_place.iter().max().map_or(0, |&slot| slot as usize + 1);
-        let mut places = vec![FREE; size];
-        for (place, &slot) in of_place.iter().enumerate() {
-            places[slot as usize] = u32::try_from(place).unwrap_or(FREE);
-        }
-        let plain = of_place.iter().zip(0..).all(|(&slot, place)| slot == place);
-        Self {
-            of_place,
-            places,
-            continues,
-            plain,
-        }
-    }
-
-    pub(crate) fn of_place(&self, place: usize) -> Option<u32> {
-        self.of_place.get(place).copied()
-    }
-
-    pub(crate) fn place(&self, slot: u32) -> Option<usize> {
-        let place = self.places.get(slot as usize).copied()?;
-        (place != FREE).then_some(place as usize)
-    }
-
-    /// The slots of these servers, written to `memory`, which limits their number.
-    pub(crate) fn of_places<'m>(
-        &self,
-        places: &'m [u32],
-        memory: &'m mut [u32; AVOIDED_COUNT_MAX],
-    ) -> &'m [u32] {
-        if self.plain {
-            return places;
-        }
-        let mut count = 0;
-        for slot in places
-            .iter()
-            .filter_map(|&place| self.of_place(place as usize))
-            .take(AVOIDED_COUNT_MAX)
-        {
-            memory[count] = slot;
-            count += 1;
-        }
-        &memory[..count]
-    }
-
-    /// Converts a choice of a slot to the choice of a server's index.
-    pub(crate) fn choice(&self, choice: Choice) -> Choice {
-        match choice {
-            Choice::Server(slot) if !self.plain => self
-                .place(slot)
-                .and_then(|place| u32::try_from(place).ok())
-                .map_or(Choice::Nobody, Choice::Server),
-            choice => choice,
-        }
-    }
-}
-
-/// Whether the balancer of `former` can be continued.
-fn goes_on(backend: &model::Backend, former: &Backend) -> bool {
-    if setup(backend) != setup(&former.model) {
-        return false;
-    }
-    // The servers that stay must come first and in the same order.
-    let mut was = 0;
-    let mut came = false;
-    backend
-        .servers
-        .iter()
-        .all(|server| match former.server_named(&server.name) {
-            Some(place) => {
-                let follows = place >= was && !came;
-                was = place + 1;
-                follows
-            }
-            None => {
-                came = true;
-                true
-            }
-        })
-}
-
-/// The slots of the servers that stay, and free ones for new servers.
-fn stay(backend: &model::Backend, former: &Backend) -> Vec<u32> {
-    let kept = |server: &Arc<model::Server>| {
-        let place = former.server_named(&server.name)?;
-        former.slots.of_place(place)
-    };
-    let taken: HashSet<u32> = backend.servers.iter().filter_map(kept).collect();
-    let mut free = (0..).filter(|slot| !taken.contains(slot));
-    backend
-        .servers
-        .iter()
-        .map(|server| kept(server).or_else(|| free.next()).unwrap_or(FREE - 1))
-        .collect()
-}
 
 /// What changed between two generations.
 #[derive(Debug, Default)]
 pub struct TakenOver {
-    /// Servers that are new or numbered_proxy lines changed, with the previous server.
+    /// Servers that are new or whose lines changed, with the previous server.
     pub servers: Vec<ChangedServer>,
-    /// Backends numbered_proxy settings or servers changed, as they are now.
+    /// Backends whose settings or servers changed, as they are now.
     pub backends: Vec<Arc<Backend>>,
     /// Servers that were removed.
     pub removed: Vec<Arc<Server>>,
@@ -152,7 +29,7 @@ pub struct TakenOver {
     pub names: Vec<String>,
 }
 
-/// A server numbered_proxy line is new or changed.
+/// A server whose line is new or changed.
 #[derive(Debug)]
 pub struct ChangedServer {
     /// The backend.
@@ -164,6 +41,13 @@ pub struct ChangedServer {
 }
 
 impl Generation {
+    /// Compiles the first configuration of a process and puts it in force.
+    pub fn compile(number: u64, config: Arc<model::Config>, registry: &Registry) -> Self {
+        let first = Self::build(number, config, registry, None);
+        first.take_over(None, registry);
+        first
+    }
+
     /// Replaces `previous` by this generation: limits that its lines change are set, and balancers
     /// continue from the previous ones. Cannot fail. The caller makes sure that only one thread
     /// does this at a time, and publishes the generation.

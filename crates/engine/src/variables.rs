@@ -5,20 +5,15 @@
 //! reference count and no lock, and a writer replaces the whole map.
 
 use std::collections::BTreeMap;
-use std::hash::{BuildHasher as _, RandomState};
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
-use ballast_expr::{Facts, ProcessFacts, Scope, Scratch, Time, Value, VarName, eval};
-use ballast_model::{ProcessVariable, VariableSource};
-
-use crate::Process;
+use ballast_expr::Value;
 
 /// Bytes that all variables of the process may take together, names included
 /// (`tune.vars.proc-max-size`, unlimited in HAProxy): beyond it none is set.
-const BYTES_MAX: usize = 1 << 20;
+pub(crate) const BYTES_MAX: usize = 1 << 20;
 
 type VariableMap = BTreeMap<Arc<str>, Arc<StoredVariable>>;
 
@@ -129,168 +124,5 @@ impl ProcessVariables {
         }
         self.names.store(Arc::new(names));
         Ok(())
-    }
-}
-
-impl Process {
-    /// Evaluates `source` outside of any traffic, and sets `proc.<name>` to the result.
-    ///
-    /// # Errors
-    /// [`NotSet`]; the variable is unchanged.
-    pub fn set_variable(&self, name: &VarName, source: &VariableSource) -> Result<(), NotSet> {
-        let facts = NoTrafficFacts::of(self);
-        let mut scratch = Scratch::new();
-        match source {
-            VariableSource::Expr(expr) => {
-                let value = eval(expr, &facts, &mut scratch).ok_or(NotSet::NoValue)?;
-                self.variables.set(&name.name, Some(value))
-            }
-            VariableSource::Format(format) => {
-                let mut text = Vec::new();
-                format.render(&facts, &mut scratch, &mut text);
-                self.variables.set(&name.name, Some(Value::Str(&text)))
-            }
-        }
-    }
-
-    /// Sets `proc.<name>` to the value of the last line about it, or removes it.
-    pub fn set_variable_as_written(&self, name: &Arc<str>, lines: &[ProcessVariable]) {
-        let _ = self.variables.set(name, None);
-        for line in lines.iter().filter(|line| line.name.name == *name) {
-            // As with rules: a value that is absent or too large is not set.
-            let _ = self.set_variable(&line.name, &line.source);
-        }
-    }
-
-    /// Applies the lines of the global section that are new, and removes variables numbered_proxy only lines
-    /// were removed.
-    pub(crate) fn follow_variables(&self, lines: &[ProcessVariable], former: &[ProcessVariable]) {
-        for gone in former.iter().filter(|line| !lines.contains(line)) {
-            if !lines.iter().any(|line| line.name == gone.name) {
-                let _ = self.variables.set(&gone.name.name, None);
-            }
-        }
-        for new in lines.iter().filter(|line| !former.contains(line)) {
-            // As with rules: a value that is absent or too large is not set.
-            let _ = self.set_variable(&new.name, &new.source);
-        }
-    }
-}
-
-/// The facts that can be asked where there is no traffic.
-struct NoTrafficFacts<'p> {
-    process: &'p Process,
-    variables: VariablesNow,
-}
-
-impl<'p> NoTrafficFacts<'p> {
-    fn of(process: &'p Process) -> Self {
-        Self {
-            process,
-            variables: process.variables.now(),
-        }
-    }
-}
-
-impl Facts for NoTrafficFacts<'_> {
-    fn now(&self) -> Time {
-        let since = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
-        Time {
-            secs: i64::try_from(since.as_secs()).unwrap_or(i64::MAX),
-            micros: since.subsec_micros(),
-        }
-    }
-
-    fn random(&self) -> u64 {
-        RandomState::new().hash_one(self.process.age_ms())
-    }
-
-    fn var(&self, name: &VarName) -> Option<Value<'_>> {
-        match name.scope {
-            Scope::Proc => self.variables.value(&name.name),
-            _ => None,
-        }
-    }
-
-    fn process(&self) -> &dyn ProcessFacts {
-        self
-    }
-}
-
-impl ProcessFacts for NoTrafficFacts<'_> {
-    fn pid(&self) -> i64 {
-        i64::from(std::process::id())
-    }
-
-    fn is_stopping(&self) -> bool {
-        self.process.stopping()
-    }
-
-    fn uptime_secs(&self) -> i64 {
-        i64::try_from(self.process.started.elapsed().as_secs()).unwrap_or(i64::MAX)
-    }
-
-    fn connections(&self) -> i64 {
-        i64::from(self.process.connections.now())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use ballast_expr::{Expr, LogFormat, Usage};
-
-    fn line(name: &str, expr: &str) -> ProcessVariable {
-        ProcessVariable {
-            name: VarName::parse(name).unwrap(),
-            source: VariableSource::Expr(Expr::parse(expr).unwrap()),
-        }
-    }
-
-    fn value(process: &Process, name: &str) -> Option<i64> {
-        process
-            .variables
-            .now()
-            .value(name)
-            .and_then(|value| value.to_int())
-    }
-
-    #[test]
-    fn lines_follow_one_another_and_overrides_stay() {
-        let process = Process::new(1, 10);
-        let first = [
-            line("proc.a", "int(5)"),
-            line("proc.b", "var(proc.a),add(1)"),
-        ];
-        process.follow_variables(&first, &[]);
-        assert_eq!(value(&process, "a"), Some(5));
-        assert_eq!(value(&process, "b"), Some(6));
-        process
-            .variables
-            .set(&"a".into(), Some(Value::Int(9)))
-            .unwrap();
-        let next = [line("proc.a", "int(5)"), line("proc.c", "var(proc.a)")];
-        process.follow_variables(&next, &first);
-        assert_eq!(value(&process, "a"), Some(9), "its line is as it was");
-        assert_eq!(value(&process, "b"), None, "its line is gone");
-        assert_eq!(value(&process, "c"), Some(9));
-    }
-
-    #[test]
-    fn what_has_no_value_or_no_room_is_not_set() {
-        let process = Process::new(1, 10);
-        let name = VarName::parse("proc.x").unwrap();
-        let source = VariableSource::Expr(Expr::parse("var(proc.none)").unwrap());
-        assert_eq!(process.set_variable(&name, &source), Err(NotSet::NoValue));
-        let format = LogFormat::parse("x%[int(3)]", Usage::Text).unwrap();
-        let source = VariableSource::Format(format);
-        assert_eq!(process.set_variable(&name, &source), Ok(()));
-        let large = vec![b'x'; BYTES_MAX];
-        let set = process.variables.set(&name.name, Some(Value::Bin(&large)));
-        assert_eq!(set, Err(NotSet::TooLarge));
-        let now = process.variables.now();
-        assert_eq!(now.value("x"), Some(Value::Str(b"x3")));
     }
 }

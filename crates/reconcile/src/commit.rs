@@ -72,7 +72,7 @@ impl Reconciler {
         self.record_source(&mut target);
         let former = self.host.put_in_force(Arc::clone(&generation));
         commit(prepared, &to);
-        registry.retire(former);
+        self.controller.retired.retire(former);
         self.note_addition(&target);
         self.release_overrides(&target, &generation);
         let written = target.source.map(|source| source.written);

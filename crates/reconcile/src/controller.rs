@@ -9,6 +9,7 @@ use std::sync::mpsc::{self, TrySendError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ballast_edit::{Files, Refusal, SectionMap};
+use ballast_engine::RetiredGenerations;
 use ballast_expr::Store;
 use ballast_model::change::diff;
 use ballast_model::{Change, Config};
@@ -59,6 +60,7 @@ pub struct Controller {
     /// What the machine answered then.
     machine_answers: Mutex<Arc<MachineAnswers>>,
     lists: Mutex<ListOverrideCache>,
+    pub(crate) retired: RetiredGenerations,
     pub(crate) options: ReadOptions,
     /// Each override is written to the files (`persist on`).
     pub(crate) persists: AtomicBool,
@@ -96,6 +98,7 @@ impl Controller {
             sections: Mutex::new(record.sections),
             machine_answers: Mutex::new(record.machine_answers),
             lists: Mutex::default(),
+            retired: RetiredGenerations::default(),
             options,
             persists: AtomicBool::new(false),
             persist_waits: AtomicBool::new(false),

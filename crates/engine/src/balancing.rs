@@ -1,0 +1,121 @@
+//! How a backend balances: its algorithm, its hash, and the slots of its servers.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use ballast_balance::{Algorithm, Candidate, Function, HashType, Method, Setup};
+use ballast_model as model;
+
+use crate::cookies::hash_key;
+use crate::slots::{FREE, Slots};
+use crate::{Backend, Server};
+
+/// A server as the balancer sees it.
+pub(crate) fn candidate(server: &Server) -> Candidate {
+    Candidate {
+        backup: server.model.backup,
+        hash_key: hash_key(server),
+        puid: server.model.id,
+        usable: server.state.is_usable() && !server.state.is_draining(),
+        weight: server.state.weight(),
+    }
+}
+
+/// How a backend balances.
+pub(crate) fn setup(backend: &model::Backend) -> Setup {
+    Setup {
+        algorithm: algorithm(backend),
+        all_backups: backend.options.all_backups,
+        balance_factor: backend.hash_balance_factor,
+    }
+}
+
+fn algorithm(backend: &model::Backend) -> Algorithm {
+    use model::Balance;
+    match &backend.balance {
+        Balance::RoundRobin => Algorithm::RoundRobin,
+        Balance::StaticRoundRobin => Algorithm::StaticRr,
+        Balance::LeastConnections => Algorithm::LeastConn,
+        Balance::First => Algorithm::First,
+        Balance::Random(draws) => Algorithm::Random { draws: *draws },
+        Balance::Source
+        | Balance::Uri(_)
+        | Balance::UrlParam { .. }
+        | Balance::Header { .. }
+        | Balance::RdpCookie(_)
+        | Balance::Hash(_)
+        | Balance::Sticky => Algorithm::Hash(if backend.hash_type.consistent {
+            Method::Consistent
+        } else {
+            Method::MapBased
+        }),
+    }
+}
+
+/// How the keys of a backend are hashed.
+pub fn hash_type(backend: &model::Backend) -> HashType {
+    HashType {
+        avalanche: backend.hash_type.avalanche,
+        function: match backend.hash_type.function {
+            model::HashFunction::Sdbm => Function::Sdbm,
+            model::HashFunction::Djb2 => Function::Djb2,
+            model::HashFunction::Wt6 => Function::Wt6,
+            model::HashFunction::Crc32 => Function::Crc32,
+            model::HashFunction::None => Function::None,
+        },
+        method: if backend.hash_type.consistent {
+            Method::Consistent
+        } else {
+            Method::MapBased
+        },
+    }
+}
+
+/// The slots of the servers of `backend`. Servers that were in `former` keep theirs, unless the
+/// algorithm changed, or the order of the file, which some algorithms depend on.
+pub(crate) fn slots(backend: &model::Backend, former: Option<&Arc<Backend>>) -> Slots {
+    let count = u32::try_from(backend.servers.len()).unwrap_or(FREE);
+    match former.filter(|former| goes_on(backend, former)) {
+        None => Slots::new((0..count).collect(), false),
+        Some(former) => Slots::new(stay(backend, former), true),
+    }
+}
+
+/// Whether the balancer of `former` can be continued.
+fn goes_on(backend: &model::Backend, former: &Backend) -> bool {
+    if setup(backend) != setup(&former.model) {
+        return false;
+    }
+    // The servers that stay must come first and in the same order.
+    let mut was = 0;
+    let mut came = false;
+    backend
+        .servers
+        .iter()
+        .all(|server| match former.server_named(&server.name) {
+            Some(place) => {
+                let follows = place >= was && !came;
+                was = place + 1;
+                follows
+            }
+            None => {
+                came = true;
+                true
+            }
+        })
+}
+
+/// The slots of the servers that stay, and free ones for new servers.
+fn stay(backend: &model::Backend, former: &Backend) -> Vec<u32> {
+    let kept = |server: &Arc<model::Server>| {
+        let place = former.server_named(&server.name)?;
+        former.slots.of_place(place)
+    };
+    let taken: HashSet<u32> = backend.servers.iter().filter_map(kept).collect();
+    let mut free = (0..).filter(|slot| !taken.contains(slot));
+    backend
+        .servers
+        .iter()
+        .map(|server| kept(server).or_else(|| free.next()).unwrap_or(FREE - 1))
+        .collect()
+}
