@@ -4,68 +4,12 @@
 //! tools and habits look for them. Whatever comes from a client or from names is escaped.
 
 use std::fmt::Write as _;
-use std::time::Duration;
-
-use ballast_model::StatsPage;
 
 use crate::html_rows::{Proxy, column_heads, row};
+use crate::markup::escaped;
+use crate::page_view::PageView;
 use crate::rows::Rows;
-use crate::surroundings::{Facts, ServerAction, Surroundings};
-use crate::web::{PageQuery, coded};
-
-/// What the page says besides the rows.
-#[derive(Debug)]
-pub(crate) struct PageView {
-    pub(crate) page: StatsPage,
-    pub(crate) query: PageQuery,
-    /// Servers can be chosen and changed.
-    pub(crate) may_admin: bool,
-    facts: Facts,
-    uptime: Duration,
-    connections: u32,
-    connection_count_max: u32,
-    connection_rate: u32,
-    idle_percent: u32,
-}
-
-impl PageView {
-    /// The page of a process as it is now.
-    pub(crate) fn new(
-        surroundings: &dyn Surroundings,
-        page: &StatsPage,
-        query: PageQuery,
-        may_admin: bool,
-    ) -> Self {
-        let process = surroundings.registry().process();
-        Self {
-            page: page.clone(),
-            query,
-            may_admin,
-            facts: surroundings.facts().clone(),
-            uptime: process.started.elapsed(),
-            connections: process.connections.now(),
-            connection_count_max: process.connection_count_max(),
-            connection_rate: process.connection_rate.per_second(process.now_ms()),
-            idle_percent: surroundings.idle_percent().min(100),
-        }
-    }
-
-    /// A link to the page itself, with these words.
-    fn link(&self, words: &str, up: bool, no_refresh: bool) -> String {
-        let mut link = format!("{}{words}", self.page.prefix());
-        if up {
-            link.push_str(";up");
-        }
-        if no_refresh {
-            link.push_str(";norefresh");
-        }
-        if !self.query.scope.is_empty() {
-            link.push_str("?scope=");
-            link.push_str(&coded(&self.query.scope));
-        }
-        escaped(&link)
-    }
-}
+use crate::surroundings::ServerAction;
 
 /// A page under way.
 pub(crate) struct Html {
@@ -119,22 +63,6 @@ impl Html {
         }
         true
     }
-}
-
-/// A text where HTML is expected.
-pub(crate) fn escaped(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => safe.push_str("&amp;"),
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            '"' => safe.push_str("&quot;"),
-            '\'' => safe.push_str("&#39;"),
-            other => safe.push(other),
-        }
-    }
-    safe
 }
 
 /// How the page looks: our own.

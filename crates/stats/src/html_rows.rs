@@ -8,8 +8,9 @@ use ballast_model::Common;
 
 use crate::columns::{columns, columns_fixed};
 use crate::format::plain;
-use crate::html::{PageView, escaped};
+use crate::markup::escaped;
 use crate::metric::Metric;
+use crate::page_view::PageView;
 use crate::row::Row;
 use crate::value::Value;
 

@@ -3,7 +3,7 @@
 //! Order and meaning: management manual, "show info". What Ballast has no such thing of (pools,
 //! TLS and compression for now) is zero.
 
-use crate::info::InfoView;
+use crate::info_view::InfoView;
 use crate::metric::InfoMetric;
 use crate::value::{CGS, CLP, COS, KGP, MAVG, MCP, MDP, MGP, MMP, MRP, POS, SGP, Tags, Value};
 

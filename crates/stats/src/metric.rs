@@ -1,6 +1,6 @@
 //! One metric: a row of a table with all its sides.
 
-use crate::info::InfoView;
+use crate::info_view::InfoView;
 use crate::row::{BackendRow, FrontendRow, ListenerRow, Row, ServerRow};
 use crate::value::{Tags, Value};
 

@@ -16,8 +16,8 @@ use ballast_model::{Common, Mode};
 
 use crate::columns::{columns, columns_fixed, counted};
 use crate::filter::Filter;
-use crate::info::{InfoView, Load};
 use crate::info_table::info_metrics;
+use crate::info_view::{InfoView, Load};
 use crate::metric::Metric;
 use crate::metrics_table::{MetricColumn, PROCESS, ValueFormat};
 use crate::row::Row;

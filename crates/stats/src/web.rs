@@ -6,13 +6,13 @@ use ballast_model::StatsPage;
 
 use crate::filter::Filter;
 use crate::format::{Form, Stat};
-use crate::html::{Html, PageView};
+use crate::html::Html;
+use crate::page_query::{PageFormat, PageQuery};
+use crate::page_view::PageView;
 use crate::rows::Rows;
 use crate::schema::SCHEMA;
 use crate::surroundings::{ServerAction, Surroundings};
-
-/// Bytes of a scope at most, as in the field of the page.
-const SCOPE_BYTES_MAX: usize = 20;
+use crate::urlencoded::{coded, decoded};
 
 /// A request for a statistics page.
 #[derive(Clone, Copy, Debug)]
@@ -44,59 +44,6 @@ pub struct WebAnswer {
     pub fields: Vec<(&'static str, String)>,
     /// The body; `None` for none, or the default page of the status.
     pub pieces: Option<BodyPieces>,
-}
-
-/// The words of a target after the prefix of the page.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub(crate) struct PageQuery {
-    /// Servers that are down are left out.
-    pub(crate) up: bool,
-    /// Servers in maintenance are left out.
-    pub(crate) no_maint: bool,
-    /// The page does not load itself again.
-    pub(crate) no_refresh: bool,
-    /// Part of the names of proxies.
-    pub(crate) scope: String,
-    /// The outcome of a posted form.
-    pub(crate) outcome: Option<String>,
-    format: PageFormat,
-}
-
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-enum PageFormat {
-    Csv,
-    #[default]
-    Html,
-    Json,
-    Schema,
-    Typed,
-}
-
-impl PageQuery {
-    /// Reads what follows the prefix of a target.
-    fn read(rest: &str) -> Self {
-        let mut query = Self::default();
-        for word in rest.split([';', '?', '&']) {
-            match word {
-                "up" => query.up = true,
-                "no-maint" => query.no_maint = true,
-                "norefresh" => query.no_refresh = true,
-                "csv" => query.format = PageFormat::Csv,
-                "json" => query.format = PageFormat::Json,
-                "json-schema" => query.format = PageFormat::Schema,
-                "typed" => query.format = PageFormat::Typed,
-                _ => {
-                    if let Some(outcome) = word.strip_prefix("st=") {
-                        query.outcome = Some(outcome.to_owned());
-                    } else if let Some(scope) = word.strip_prefix("scope=") {
-                        query.scope = decoded(scope.as_bytes());
-                        query.scope = query.scope.chars().take(SCOPE_BYTES_MAX).collect();
-                    }
-                }
-            }
-        }
-        query
-    }
 }
 
 /// Answers a request for a statistics page.
@@ -252,66 +199,5 @@ fn outcome(surroundings: &dyn Surroundings, asked: &PageRequest<'_>, form: &[u8]
         (all, known, changed) if known < all && changed > 0 => "PART",
         (_, _, 0) => "NONE",
         _ => "DONE",
-    }
-}
-
-/// A form's value (`application/x-www-form-urlencoded`); what is no UTF-8 is replaced.
-pub(crate) fn decoded(value: &[u8]) -> String {
-    let mut bytes = Vec::with_capacity(value.len());
-    let mut rest = value;
-    while let Some((&first, after)) = rest.split_first() {
-        rest = after;
-        let digit = |place: usize| {
-            let letter = after.get(place).copied().map(char::from);
-            letter.and_then(|letter| letter.to_digit(16))
-        };
-        match (first, digit(0), digit(1)) {
-            (b'+', _, _) => bytes.push(b' '),
-            (b'%', Some(high), Some(low)) => {
-                bytes.push(u8::try_from(high * 16 + low).unwrap_or(b'?'));
-                rest = &after[2..];
-            }
-            _ => bytes.push(first),
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-/// A text as part of a query.
-pub(crate) fn coded(text: &str) -> String {
-    let mut coded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
-                coded.push(char::from(byte));
-            }
-            _ => coded.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    coded
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_of_a_target_are_read_in_any_order() {
-        let query = PageQuery::read(";csv;norefresh?scope=a%2Fb");
-        assert_eq!((query.format, query.no_refresh), (PageFormat::Csv, true));
-        assert_eq!(query.scope, "a/b");
-        let query = PageQuery::read(";up;st=DONE");
-        assert_eq!((query.format, query.up), (PageFormat::Html, true));
-        assert_eq!(query.outcome.as_deref(), Some("DONE"));
-        assert_eq!(PageQuery::read("foo;csvx"), PageQuery::default());
-        let long = format!("?scope={}", "x".repeat(100));
-        assert_eq!(PageQuery::read(&long).scope.len(), SCOPE_BYTES_MAX);
-    }
-
-    #[test]
-    fn values_of_forms_are_decoded() {
-        assert_eq!(decoded(b"%23a+b%2"), "#a b%2");
-        assert_eq!(decoded(&[0xff]), "\u{fffd}");
-        assert_eq!(coded("a b<"), "a%20b%3C");
     }
 }

@@ -3,7 +3,7 @@
 //! Source: the guide of HAProxy's exporter, "metrics filtering".
 
 use crate::metrics_table::{BACKEND, FRONTEND, LISTENER, MetricColumn, SERVER};
-use crate::web::decoded;
+use crate::urlencoded::decoded;
 
 use super::writer::Form;
 

@@ -1,0 +1,95 @@
+//! The process in numbers, at one moment.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use ballast_engine::Process;
+use ballast_engine::counters::ProcessSums;
+use ballast_model::Global;
+
+use crate::surroundings::{Facts, Surroundings};
+
+/// What only the workers know, for `show info`.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Load {
+    /// Tasks of all workers (`Tasks`).
+    pub tasks: u32,
+    /// Sessions of the Runtime API that are open now.
+    pub cli_sessions: u32,
+}
+
+/// The process at one moment.
+#[derive(Debug)]
+pub(crate) struct InfoView {
+    pub(crate) facts: Facts,
+    pub(crate) sums: ProcessSums,
+    pub(crate) bytes_out: u64,
+    pub(crate) bytes_out_rate: u64,
+    pub(crate) connection_rate_limit: u32,
+    pub(crate) session_rate_limit: u32,
+    pub(crate) connections: u32,
+    pub(crate) connection_count_max: u32,
+    pub(crate) connection_rate: (u32, u32),
+    pub(crate) session_rate: (u32, u32),
+    pub(crate) uptime_s: u64,
+    pub(crate) started_s: u64,
+    pub(crate) busy_polling: bool,
+    pub(crate) stopping: bool,
+    pub(crate) listeners: u32,
+    pub(crate) idle_percent: u32,
+    pub(crate) load: Load,
+}
+
+impl InfoView {
+    pub(crate) fn of(surroundings: &dyn Surroundings, load: Load) -> Self {
+        let generation = surroundings.generation();
+        let process = surroundings.registry().process();
+        let global: &Global = &generation.config.global;
+        let binds = || {
+            let enabled = generation.frontends.iter();
+            let enabled = enabled.filter(|frontend| !frontend.model.common.disabled);
+            let count: usize = enabled.map(|frontend| frontend.model.binds.len()).sum();
+            u32::try_from(count + global.stats_sockets.len()).unwrap_or(u32::MAX)
+        };
+        let now = process.now_ms();
+        let rate = |rate: &ballast_engine::Rate| (rate.per_second(now), rate.highest());
+        let sums = process.counters.sums();
+        // Counted where bytes are sent, once; those of frontends that are gone are kept apart.
+        let frontends = generation.frontends.iter();
+        let bytes_out = sums.bytes_out
+            + frontends
+                .map(|frontend| frontend.state.counters.sums().bytes_out)
+                .sum::<u64>();
+        Self {
+            facts: surroundings.facts().clone(),
+            sums,
+            bytes_out,
+            bytes_out_rate: process.bytes_out_per_second(bytes_out),
+            connection_rate_limit: process
+                .rates
+                .connections
+                .or(global.connection_rate_max.unwrap_or(0)),
+            session_rate_limit: process
+                .rates
+                .sessions
+                .or(global.session_rate_max.unwrap_or(0)),
+            connections: process.connections.now(),
+            connection_count_max: process.connection_count_max(),
+            connection_rate: rate(&process.connection_rate),
+            session_rate: rate(&process.session_rate),
+            uptime_s: process.started.elapsed().as_secs(),
+            started_s: started_s(process),
+            busy_polling: global.busy_polling,
+            stopping: process.stopping(),
+            listeners: surroundings.listener_count().unwrap_or_else(binds),
+            idle_percent: surroundings.idle_percent().min(100),
+            load,
+        }
+    }
+}
+
+fn started_s(process: &Process) -> u64 {
+    let started: SystemTime = process.started_at;
+    started
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs())
+}
