@@ -209,6 +209,13 @@ impl Context<'_> {
         self.said.push(diagnostic);
     }
 
+    /// Adds the diagnostic of a line that failed.
+    pub(crate) fn report_error(&mut self, result: Result<(), Diagnostic>) {
+        if let Err(diagnostic) = result {
+            self.report(diagnostic);
+        }
+    }
+
     /// The most similar of `names` to an unknown name, if it is similar enough.
     pub(crate) fn hint<'a>(
         &self,

@@ -21,6 +21,7 @@ mod global;
 mod keyword;
 mod load;
 mod log_line;
+mod lower;
 mod post;
 mod proxy;
 mod render;
@@ -35,7 +36,8 @@ mod upgrade;
 pub use context::Unserved;
 pub use fuzz::fuzz_one;
 pub use keyword::{Keyword, Prefixes, Sections, State};
-pub use load::{Loaded, Options, document, load, load_after};
+pub use load::{Options, document, load, load_after};
+pub use lower::Loaded;
 pub use render::{
     TextOptions, closing_lines, json_lines, keyword_json, keyword_markdown, keyword_text, text,
     text_of,

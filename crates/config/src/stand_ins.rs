@@ -6,10 +6,12 @@
 //! first one is used for which no line with the variable has an error.
 
 use std::cmp::Reverse;
+use std::sync::Arc;
 
+use ballast_expr::Store;
 use ballast_syntax::{Env, Severity};
 
-use crate::load::{Loaded, load_in};
+use crate::lower::{Loaded, load_with};
 use crate::surroundings::Surroundings;
 
 /// The candidates, in this order.
@@ -82,7 +84,9 @@ fn fitting(
         if tried.set(&variable.name, value).is_err() {
             return env;
         }
-        let loaded = load_in(files.to_vec(), surroundings, tried.clone());
+        let store = Arc::new(Store::new());
+        let files = files.to_vec();
+        let loaded = load_with(store, files, surroundings, tried.clone(), Vec::new());
         let faults = Faults::of(&loaded, variable, value);
         let is_whole = faults == Faults::default();
         if best.as_ref().is_none_or(|(fewest, _)| faults < *fewest) {

@@ -22,7 +22,6 @@ use ballast_syntax::{Diagnostic, Naming, Section, SectionKind};
 
 use crate::context::Context;
 use crate::keyword::{Keyword, Row, Sections};
-use crate::load::said;
 use crate::table::{Table, unexposed};
 
 pub(crate) use draft::OtherDraft;
@@ -119,7 +118,7 @@ pub(crate) fn lower(
     let place = Sections::of(section.kind);
     for line in section.statements() {
         let result = table.line(&mut draft, line, place, context);
-        said(result, context);
+        context.report_error(result);
     }
     if section.kind == SectionKind::Peers && peers::is_alone(&draft, span, context) {
         context.unserved.truncate(unserved_before);

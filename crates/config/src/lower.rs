@@ -1,0 +1,293 @@
+//! From text to model: every section in turn, then the checks of the whole.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use ballast_expr::{Linker, Store};
+use ballast_model::Config;
+use ballast_syntax::{
+    Diagnostic, Document, Edit, Env, Parser, Section, SectionKind, SectionPlace, Severity,
+    SourceMap, Span,
+};
+
+use crate::build::{self, Drafts};
+use crate::context::{Context, Diagnostics, HINT_NAMES_MAX, LUA, Names, Unserved};
+use crate::draft::ProxyDraft;
+use crate::surroundings::Surroundings;
+use crate::{global, post, proxy, section, upgrade};
+
+/// The default of `tune.stick-counters`.
+const STICK_COUNTERS: u32 = 3;
+
+/// A configuration that was read, usable or not.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The model; when there are alerts, as much as could be understood.
+    pub config: Config,
+    /// Pattern lists and maps, shared by the expressions of the model.
+    pub store: Arc<Store>,
+    /// All diagnostics, in order of files and lines.
+    pub diagnostics: Vec<Diagnostic>,
+    /// The text, for printing diagnostics.
+    pub sources: SourceMap,
+    /// The places of proxy sections.
+    pub sections: Vec<SectionPlace>,
+    /// What is checked but not implemented. If it is not empty, the configuration must not be
+    /// started.
+    pub unserved: Vec<Unserved>,
+    /// What was replaced by stand-ins.
+    pub stubs: Vec<String>,
+    /// The environment after the last line.
+    pub environment: Env,
+}
+
+impl Loaded {
+    /// Whether there was an alert: the configuration is refused.
+    #[must_use]
+    pub fn has_alerts(&self) -> bool {
+        self.worst() == Some(Severity::Alert)
+    }
+
+    /// Whether there was a warning.
+    #[must_use]
+    pub fn has_warnings(&self) -> bool {
+        self.diagnostics
+            .iter()
+            .any(|diagnostic| diagnostic.severity == Severity::Warning)
+    }
+
+    /// The highest severity of the diagnostics.
+    #[must_use]
+    pub fn worst(&self) -> Option<Severity> {
+        self.diagnostics
+            .iter()
+            .map(|diagnostic| diagnostic.severity)
+            .max()
+    }
+}
+
+/// Reads a configuration in this environment.
+pub(crate) fn load_with(
+    store: Arc<Store>,
+    files: Vec<(String, Vec<u8>)>,
+    surroundings: &dyn Surroundings,
+    environment: Env,
+    mut stubs: Vec<String>,
+) -> Loaded {
+    let mut document = parsed(files, surroundings, environment);
+    let said = std::mem::take(&mut document.diagnostics);
+    let mut context = Context {
+        surroundings,
+        sources: &document.sources,
+        store: Arc::clone(&store),
+        said: Diagnostics::after(said),
+        hint_names_left: Cell::new(HINT_NAMES_MAX),
+        unserved: Vec::new(),
+        stubs: std::mem::take(&mut stubs),
+        environment: document.env.clone(),
+        names: Names::default(),
+        stick_counters: STICK_COUNTERS,
+    };
+    let config = lower(&document, &mut context);
+    let Context {
+        said,
+        mut unserved,
+        stubs,
+        ..
+    } = context;
+    let mut diagnostics = said.finish();
+    check_lua(&mut unserved, &mut diagnostics);
+    suggest_upgrades(&document, &mut diagnostics);
+    let place = |span: Option<Span>| span.map(|span| (span.file, span.start));
+    // Messages about the whole have no place, and come last.
+    diagnostics.sort_by_key(|diagnostic| (diagnostic.span.is_none(), place(diagnostic.span)));
+    diagnostics.dedup();
+    unserved.sort_by_key(|word| place(word.span));
+    unserved.dedup();
+    let sections = document.places();
+    Loaded {
+        config,
+        store,
+        diagnostics,
+        sections,
+        sources: document.sources,
+        unserved,
+        stubs,
+        environment: document.env,
+    }
+}
+
+/// Sections and lines.
+pub(crate) fn parsed(
+    files: Vec<(String, Vec<u8>)>,
+    surroundings: &dyn Surroundings,
+    environment: Env,
+) -> Document {
+    let facts = surroundings.facts();
+    let mut parser = Parser::new(environment, &facts);
+    for (name, bytes) in files {
+        parser.add_file(name, bytes);
+    }
+    parser.finish()
+}
+
+fn lower(document: &Document, context: &mut Context<'_>) -> Config {
+    let mut drafts = Drafts::default();
+    let mut defaults = section::defaults::Defaults::default();
+    global::prepare(&mut drafts.global);
+    for section in &document.sections {
+        match section.kind {
+            SectionKind::Preamble => {}
+            SectionKind::Global => {
+                section::header::check_global(section, context);
+                for line in section.statements() {
+                    let result = global::line(&mut drafts.global, line, context);
+                    context.report_error(result);
+                }
+            }
+            SectionKind::Defaults => {
+                let parent = defaults.parent(section, context);
+                let name = section.name().map_or("", |word| word.text());
+                let mut draft = ProxyDraft::inherit(parent.as_ref(), section.kind, name);
+                proxy_section(section, &mut draft, context);
+                defaults.declare(draft);
+            }
+            SectionKind::Frontend | SectionKind::Backend | SectionKind::Listen => {
+                let parent = defaults.parent(section, context);
+                let name = section.name().map_or("", |word| word.text());
+                let mut draft = ProxyDraft::inherit(parent.as_ref(), section.kind, name);
+                section::header::check(section, &mut draft, context);
+                proxy_section(section, &mut draft, context);
+                drafts.proxies.push(draft);
+            }
+            _ => section::lower(section, context, &mut drafts.config),
+        }
+    }
+    defaults.finish(context);
+    post::check(&mut drafts, context);
+    build::build(drafts, context)
+}
+
+/// All lines of a proxy section; links its rules to its ACLs.
+fn proxy_section(section: &Section, draft: &mut ProxyDraft, context: &mut Context<'_>) {
+    let header = section.header.as_ref();
+    draft.span = header.map(|line| line.words_span());
+    if let Some(span) = draft.span {
+        draft.common.origin = context.origin(span);
+    }
+    for line in section.statements() {
+        let result = proxy::line(draft, line, context);
+        context.report_error(result);
+    }
+    proxy::finish(draft, context);
+    link(draft, context);
+}
+
+/// Links the section's expressions to pattern files and ACLs.
+fn link(draft: &mut ProxyDraft, context: &mut Context<'_>) {
+    let span = draft.span;
+    let surroundings = context.surroundings;
+    let mut stubs = Vec::new();
+    let base = context.names.base.clone();
+    let full = |path: &str| match &base {
+        Some(base) if !path.starts_with('/') => format!("{base}/{path}"),
+        _ => path.to_owned(),
+    };
+    let mut files = |path: &str| match surroundings.read(&full(path)) {
+        Ok(bytes) => Ok(bytes),
+        Err(error) => match surroundings.stand_in(&format!("file '{path}'")) {
+            Some(text) => {
+                stubs.push(text);
+                Ok(Vec::new())
+            }
+            None => Err(error),
+        },
+    };
+    let store = Arc::clone(&context.store);
+    store.enter(&draft.title(), base.as_deref());
+    if let Some(span) = span {
+        store.stand(&context.standing(span));
+    }
+    let mut errors = Vec::new();
+    let mut acls = std::mem::take(&mut draft.acls);
+    if let Err(failed) = acls.link(&store, &mut files) {
+        errors.extend(failed);
+    }
+    let mut linker = Linker {
+        store: &store,
+        files: &mut files,
+        acls: &acls,
+    };
+    errors.extend(proxy::link(draft, &mut linker));
+    draft.acls = acls;
+    for text in stubs {
+        context.stubbed(text);
+    }
+    for error in errors {
+        let message = format!("{} : {}", draft.title(), error.message);
+        let diagnostic = Diagnostic::alert("unlinked-expression", message);
+        let line = error.place.and_then(|place| context.line_of(&place));
+        context.report(match line.or(span) {
+            Some(span) => diagnostic.at(span),
+            None => diagnostic,
+        });
+    }
+}
+
+/// Names that scripts provide are valid only if a script is loaded.
+fn check_lua(unserved: &mut Vec<Unserved>, diagnostics: &mut Vec<Diagnostic>) {
+    if unserved
+        .iter()
+        .any(|word| word.word.starts_with("lua-load"))
+    {
+        return;
+    }
+    unserved.retain(|word| {
+        if word.word != LUA {
+            return true;
+        }
+        let message = "unknown: what begins with 'lua.' comes from a script, and none is loaded";
+        let mut alert = Diagnostic::alert("unknown-lua", message)
+            .help("load one in the global section: lua-load <file>");
+        alert.span = word.span;
+        diagnostics.push(alert);
+        false
+    });
+}
+
+/// Adds the exact replacement lines to diagnostics about removed directives.
+fn suggest_upgrades(document: &Document, diagnostics: &mut [Diagnostic]) {
+    for diagnostic in diagnostics {
+        if !matches!(diagnostic.code, "address-on-section" | "refused-keyword") {
+            continue;
+        }
+        let Some(span) = diagnostic.span else {
+            continue;
+        };
+        let found = document.sections.iter().find_map(|section| {
+            let mut lines = section.all_lines();
+            let line = lines.find(|line| {
+                line.span.file == span.file
+                    && line.span.start <= span.start
+                    && span.start < line.span.end
+            })?;
+            Some((section, line))
+        });
+        let Some((section, line)) = found else {
+            continue;
+        };
+        let Some((lines, reason)) = upgrade::suggestion(document, section, line) else {
+            continue;
+        };
+        diagnostic.help = Some(if lines.is_empty() {
+            format!("remove the line: {reason}")
+        } else {
+            format!("write: {}", lines.join(" ; "))
+        });
+        let edit = Edit {
+            span: line.words_span(),
+            text: lines.join("\n"),
+        };
+        diagnostic.replacement = Some(Box::new(edit));
+    }
+}

@@ -1,0 +1,101 @@
+//! The lines of a section about checks, as they are collected.
+
+use ballast_model::{CheckRule, HttpCheckSend, ProtocolCheck};
+use ballast_syntax::Span;
+
+/// The kind of check that an `option ...-check` selects.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) enum CheckKind {
+    /// None: a connection that opens is enough.
+    #[default]
+    Connect,
+    /// `option httpchk`, with the request its words describe.
+    Http(Box<HttpCheckSend>),
+    /// `option tcp-check`: the `tcp-check` rules.
+    Tcp,
+    /// A check that speaks a few steps of a protocol.
+    Protocol(ProtocolCheck),
+    /// `option external-check`.
+    External,
+}
+
+/// A rule as it was written.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum ParsedRule {
+    /// A rule in the model.
+    Rule(Box<CheckRule>),
+    /// `set-var`, `unset-var`: parsed, but not implemented.
+    Variable,
+}
+
+/// Rules of one family.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CheckRules {
+    pub(super) steps: Vec<ParsedRule>,
+    /// The rules come from defaults: the first own rule replaces them all.
+    pub(super) inherited: bool,
+    /// The place of the first own rule.
+    pub(super) first: Option<Span>,
+}
+
+impl CheckRules {
+    pub(super) fn push(&mut self, step: ParsedRule, span: Span) {
+        if self.inherited {
+            *self = Self::default();
+        }
+        self.first.get_or_insert(span);
+        self.steps.push(step);
+    }
+
+    /// Whether the next rule may be a connect: as the first step, or after others when the first
+    /// one was a connect too.
+    pub(super) fn may_connect(&self) -> bool {
+        if self.inherited {
+            return true;
+        }
+        let mut acting = self.steps.iter().filter_map(|step| match step {
+            ParsedRule::Variable => None,
+            ParsedRule::Rule(rule) => {
+                Some(&**rule).filter(|rule| !matches!(rule, CheckRule::Comment(_)))
+            }
+        });
+        acting
+            .next()
+            .is_none_or(|rule| matches!(rule, CheckRule::Connect(_)))
+    }
+
+    pub(super) fn rules(&self) -> Vec<CheckRule> {
+        let rules = self.steps.iter().filter_map(|step| match step {
+            ParsedRule::Rule(rule) => Some((**rule).clone()),
+            ParsedRule::Variable => None,
+        });
+        rules.collect()
+    }
+}
+
+/// The lines of a section about checks.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CheckWords {
+    pub(super) kind: CheckKind,
+    pub(super) kind_span: Option<Span>,
+    pub(super) http: CheckRules,
+    pub(super) tcp: CheckRules,
+    pub(super) disable_on_404: bool,
+    pub(super) send_state: bool,
+    pub(super) command: Option<(String, Option<Span>)>,
+    pub(super) path: Option<(String, Option<Span>)>,
+}
+
+impl CheckWords {
+    /// The initial state of a section that uses these defaults.
+    pub(crate) fn begin(&mut self) {
+        self.http.inherited = true;
+        self.tcp.inherited = true;
+        self.http.first = None;
+        self.tcp.first = None;
+        self.kind_span = None;
+        for given in [&mut self.command, &mut self.path].into_iter().flatten() {
+            given.1 = None;
+        }
+    }
+}
