@@ -16,7 +16,7 @@ use crate::framing::{AnnouncedBody, Announcement};
 use crate::heads::{HeadParser, ResponseHead, receive_response};
 use crate::inbound::{Inbound, Piece};
 use crate::outbound::Outbound;
-use crate::{ReadError, Wait, WriteError, framing};
+use crate::{Offence, ReadError, Wait, WriteError, framing};
 
 /// An exchange's share of a connection, to the client or to the server.
 #[derive(Debug)]
@@ -49,15 +49,6 @@ impl<'c> Duplex<'c> {
             peer: Peer { transport },
         }
     }
-}
-
-/// The bytes of a peer that broke the protocol, as far as they are still in the buffer.
-#[derive(Clone, Copy, Debug)]
-pub struct Offence<'a> {
-    /// The bytes as they were received.
-    pub bytes: &'a [u8],
-    /// Where in them the fault was found.
-    pub at_byte: usize,
 }
 
 /// The side of an exchange that bytes come from: the body of a request or of a response.
