@@ -1,118 +1,11 @@
-//! A command is a row.
+//! The commands of each process, family by family.
 
-use ballast_model::CliLevel;
-
-use crate::answer::Answer;
+use crate::command::{Command, CommandFamilies};
 use crate::commands;
-use crate::session::Session;
-use crate::shared::Shared;
-
-/// A command: all its sides.
-#[derive(Clone, Copy, Debug)]
-pub struct Command {
-    /// The words that select it.
-    pub words: &'static [&'static str],
-    /// The words and what may follow, as help shows them.
-    pub usage: &'static str,
-    /// What it does, in a few words.
-    pub help: &'static str,
-    /// The level of callers that may give it.
-    pub level: CliLevel,
-    /// What a session must have switched on before.
-    pub restriction: Restriction,
-    /// What it changes, if anything: the log has a line for it then.
-    pub(crate) changes: Option<Changes>,
-    /// Help shows it at the end, whatever was asked for.
-    pub(crate) always_shown: bool,
-    pub(crate) handler: fn(&mut Call<'_>) -> Answer,
-}
-
-/// What a session must have switched on before it may give a command.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum Restriction {
-    /// Nothing.
-    #[default]
-    Nothing,
-    /// `experimental-mode on`.
-    Experimental,
-    /// `expert-mode on`.
-    Expert,
-}
-
-/// A command given: what its handler may look at and change.
-pub struct Call<'c> {
-    /// The words that follow those of the row.
-    pub args: &'c [String],
-    /// The payload.
-    pub payload: Option<Vec<u8>>,
-    /// The caller's session.
-    pub session: &'c mut Session,
-    pub(crate) shared: &'c std::rc::Rc<Shared>,
-}
-
-impl Call<'_> {
-    /// A word that follows, empty when there is none.
-    pub fn arg(&self, place: usize) -> &str {
-        self.args.get(place).map_or("", String::as_str)
-    }
-}
-
-/// What a command changes.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Changes {
-    /// What the files say: whole, by section, by rule. HAProxy has no such commands.
-    Configuration,
-    /// Servers, states, weights, limits, entries of lists, counters.
-    State,
-}
-
-impl Command {
-    /// A row for everyone.
-    pub(crate) const fn new(
-        words: &'static [&'static str],
-        usage: &'static str,
-        help: &'static str,
-        handler: fn(&mut Call<'_>) -> Answer,
-    ) -> Self {
-        Self {
-            words,
-            usage,
-            help,
-            level: CliLevel::User,
-            restriction: Restriction::Nothing,
-            changes: None,
-            always_shown: false,
-            handler,
-        }
-    }
-
-    /// It changes something.
-    pub(crate) const fn changing(mut self, kind: Changes) -> Self {
-        self.changes = Some(kind);
-        self
-    }
-
-    /// Only for callers of at least this level.
-    pub(crate) const fn for_level(mut self, level: CliLevel) -> Self {
-        self.level = level;
-        self
-    }
-
-    /// Only for sessions that have switched something on.
-    pub(crate) const fn restricted(mut self, restriction: Restriction) -> Self {
-        self.restriction = restriction;
-        self
-    }
-
-    /// Help shows it at the end, whatever was asked for.
-    pub(crate) const fn always_shown(mut self) -> Self {
-        self.always_shown = true;
-        self
-    }
-}
+use crate::shared::ProcessRole;
 
 /// What may be asked of the process that serves, by family.
-pub fn commands_of_worker() -> &'static [&'static [Command]] {
+pub fn commands_of_worker() -> CommandFamilies {
     static FAMILIES: &[&[Command]] = &[
         commands::session::COMMANDS,
         commands::session::WORKER_COMMANDS,
@@ -140,7 +33,7 @@ pub fn commands_of_worker() -> &'static [&'static [Command]] {
 }
 
 /// What may be asked of the master, by family.
-pub fn commands_of_master() -> &'static [&'static [Command]] {
+pub fn commands_of_master() -> CommandFamilies {
     static FAMILIES: &[&[Command]] = &[
         commands::session::COMMANDS,
         commands::process::COMMANDS,
@@ -149,10 +42,19 @@ pub fn commands_of_master() -> &'static [&'static [Command]] {
     FAMILIES
 }
 
+/// What may be asked of a process.
+pub(crate) fn commands_of(role: &ProcessRole) -> CommandFamilies {
+    match role {
+        ProcessRole::Worker(_) => commands_of_worker(),
+        ProcessRole::Master(_) => commands_of_master(),
+    }
+}
+
 /// The row that words select: the one with the most words of those that fit.
-pub(crate) fn find(shared: &Shared, words: &[String]) -> Option<&'static Command> {
-    shared
-        .commands()
+pub(crate) fn find(commands: CommandFamilies, words: &[String]) -> Option<&'static Command> {
+    commands
+        .iter()
+        .flat_map(|family| family.iter())
         .filter(|row| row.words.len() <= words.len())
         .filter(|row| {
             row.words
@@ -166,6 +68,7 @@ pub(crate) fn find(shared: &Shared, words: &[String]) -> Option<&'static Command
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::change_record::Changes;
 
     /// Each new command says whether the log has a line for it.
     #[test]

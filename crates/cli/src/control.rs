@@ -7,7 +7,6 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use ballast_edit::Refusal;
 use ballast_engine::sessions::SessionPage;
@@ -19,7 +18,7 @@ use ballast_net::PassedSocket;
 use ballast_reconcile::{ChangeReport, ChangeRequest, ConfigHistory, OverrideKey, OverrideValue};
 use ballast_stats::Surroundings;
 
-use crate::catalogue::Changes;
+use crate::change_record::ChangeRecord;
 
 /// A change of a server's health, given its time in milliseconds.
 pub type HealthChange<'c> = &'c mut dyn FnMut(&mut Health, u64) -> Vec<Effect>;
@@ -149,46 +148,6 @@ pub trait Control: Surroundings {
     fn clear_listeners(&self, counters: bool) {
         let _ = counters;
     }
-}
-
-/// Bytes of a command in a line of the log at most.
-const COMMAND_BYTES_MAX: usize = 200;
-
-/// A change that was requested, for the log.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct ChangeRecord<'t> {
-    /// What it changes.
-    pub changes: Changes,
-    /// The command, as it was given.
-    pub what: &'t str,
-    /// The caller: a socket and a process, a signal or the master.
-    pub who: &'t str,
-    /// How long it took.
-    pub took: Duration,
-    /// Why it was refused.
-    pub refused: Option<&'t str>,
-}
-
-impl ChangeRecord<'_> {
-    /// The line of the log: the change, who requested it, its outcome and its duration.
-    pub fn line(&self) -> String {
-        let cut = self.what.floor_char_boundary(COMMAND_BYTES_MAX);
-        let dots = if cut < self.what.len() { "..." } else { "" };
-        let what = in_one_line(&self.what[..cut]) + dots;
-        let (who, took) = (self.who, self.took.as_millis());
-        let change = format!("Change '{what}' by {who}");
-        match self.refused {
-            None => format!("{change}: done in {took} ms."),
-            Some(why) => format!("{change}: refused in {took} ms: {}", in_one_line(why)),
-        }
-    }
-}
-
-/// Line ends become ` / `, other control characters become question marks.
-fn in_one_line(text: &str) -> String {
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let line = lines.collect::<Vec<_>>().join(" / ");
-    line.replace(char::is_control, "?")
 }
 
 /// It could not be done; the log says why.

@@ -1,8 +1,7 @@
 //! The list of commands, whole or what comes nearest to some words.
 
-use crate::catalogue::Command;
+use crate::command::{Command, CommandFamilies};
 use crate::session::Session;
-use crate::shared::Shared;
 
 /// Rows that are near, though no word fits, at most.
 const NEAR_COUNT_MAX: usize = 5;
@@ -14,29 +13,29 @@ const DISTANCE_MAX: usize = 2;
 const WORD_BYTES_MAX: usize = 64;
 
 /// The answer to `help`, with the rows that fit the words.
-pub(crate) fn help(shared: &Shared, session: &Session, words: &[String]) -> String {
-    let near = matching(shared, session, words);
+pub(crate) fn help(commands: CommandFamilies, session: &Session, words: &[String]) -> String {
+    let near = matching(commands, session, words);
     let rows = if near.is_empty() {
-        all(shared, session)
+        all(commands, session)
     } else {
         near
     };
     list(
         "The following commands are valid at this level:",
-        shared,
+        commands,
         &rows,
     )
 }
 
 /// The answer to words that select nothing.
-pub(crate) fn unknown(shared: &Shared, session: &Session, words: &[String]) -> String {
+pub(crate) fn unknown(commands: CommandFamilies, session: &Session, words: &[String]) -> String {
     let Some(first) = words.first() else {
         let head = "Unknown command. Please enter one of the following commands only:";
-        return list(head, shared, &all(shared, session));
+        return list(head, commands, &all(commands, session));
     };
-    let mut near = matching(shared, session, words);
+    let mut near = matching(commands, session, words);
     if near.is_empty() {
-        near = all(shared, session);
+        near = all(commands, session);
     }
     if !near.iter().any(|row| begins(row, words)) {
         near = closest(near, words);
@@ -46,12 +45,16 @@ pub(crate) fn unknown(shared: &Shared, session: &Session, words: &[String]) -> S
     let head = format!(
         "Unknown command: '{first}', but maybe one of the following ones is a better match:"
     );
-    list(&head, shared, &near)
+    list(&head, commands, &near)
 }
 
-fn list(head: &str, shared: &Shared, rows: &[&'static Command]) -> String {
+fn rows_of(commands: CommandFamilies) -> impl Iterator<Item = &'static Command> {
+    commands.iter().flat_map(|family| family.iter())
+}
+
+fn list(head: &str, commands: CommandFamilies, rows: &[&'static Command]) -> String {
     let mut text = format!("{head}\n");
-    let always = shared.commands().filter(|row| row.always_shown);
+    let always = rows_of(commands).filter(|row| row.always_shown);
     for row in rows.iter().copied().chain(always) {
         let gap = if row.usage.len() > 40 { " " } else { "" };
         text.push_str(&format!("  {:<40}{gap}: {}\n", row.usage, row.help));
@@ -60,9 +63,8 @@ fn list(head: &str, shared: &Shared, rows: &[&'static Command]) -> String {
 }
 
 /// The rows that a session may use, as far as what it has switched on goes.
-fn all(shared: &Shared, session: &Session) -> Vec<&'static Command> {
-    let mut rows: Vec<_> = shared
-        .commands()
+fn all(commands: CommandFamilies, session: &Session) -> Vec<&'static Command> {
+    let mut rows: Vec<_> = rows_of(commands)
         .filter(|row| !row.always_shown && session.allows(row.restriction))
         .collect();
     rows.sort_by_key(|row| row.usage);
@@ -71,8 +73,12 @@ fn all(shared: &Shared, session: &Session) -> Vec<&'static Command> {
 
 /// The rows that begin with these words (the last may be cut short); if there is none, with
 /// fewer of them; if not even the first fits, those whose words are spelled nearly so.
-fn matching(shared: &Shared, session: &Session, words: &[String]) -> Vec<&'static Command> {
-    let rows = all(shared, session);
+fn matching(
+    commands: CommandFamilies,
+    session: &Session,
+    words: &[String],
+) -> Vec<&'static Command> {
+    let rows = all(commands, session);
     for count in (1..=words.len()).rev() {
         let fitting: Vec<_> = rows
             .iter()

@@ -11,8 +11,11 @@
 
 mod answer;
 mod catalogue;
+mod change_record;
+mod command;
 mod commands;
 mod control;
+mod conversation;
 mod help;
 mod json;
 mod limits;
@@ -24,13 +27,15 @@ mod shared;
 mod sockets;
 
 pub use answer::{Answer, Batches, Pieces, Severity};
-pub use catalogue::{Call, Changes, Command, Restriction, commands_of_master, commands_of_worker};
-pub use control::{ChangeRecord, Control, Failed, HealthChange, IdleCount, IdleCounts, Outcome};
+pub use catalogue::{commands_of_master, commands_of_worker};
+pub use change_record::{ChangeRecord, Changes};
+pub use command::{Call, Command, CommandFamilies};
+pub use control::{Control, Failed, HealthChange, IdleCount, IdleCounts, Outcome};
 pub use limits::Limits;
 pub use line::{CommandInput, CommandLine, LineEvent, LineReader};
 pub use serve::{serve, serve_master, serve_stream};
 pub use server_action::act_on_server;
-pub use session::{Mode, Session};
+pub use session::{Mode, Restriction, Session};
 pub use shared::{CliBind, Master, ProcessKind, ProcessRow, ReloadOutcome, Target};
 
 #[cfg(test)]

@@ -11,8 +11,9 @@ use ballast_worker::{AcceptError, Acceptor, Error, Stream, select, spawn_local, 
 use ballast_worker::{is_stopping, stopping};
 
 use crate::control::Control;
+use crate::conversation;
 use crate::limits::Limits;
-use crate::session::{self, Session};
+use crate::session::Session;
 use crate::shared::{CliBind, Master, ProcessRole, Shared};
 
 /// Serves the `stats socket` lines of a process. Must be called once, on a worker or inside
@@ -64,7 +65,7 @@ pub fn serve_stream(
     let mut session = Session::new(&shared, level, SeverityOutput::None);
     session.caller = "the master's socket".to_owned();
     let listed = shared.list(None, 1);
-    spawn_local(session::run(stream, shared, session, listed));
+    spawn_local(conversation::run(stream, shared, session, listed));
     Ok(())
 }
 
@@ -124,7 +125,7 @@ async fn let_in(
             };
             let listed = shared.list(Some(&peer), number);
             spawn_local(async move {
-                session::run(stream, shared, session, listed).await;
+                conversation::run(stream, shared, session, listed).await;
                 drop(place);
             });
         }

@@ -11,7 +11,6 @@ use ballast_engine::sessions::{Named, SessionInfo};
 use ballast_model::{CliLevel, SeverityOutput};
 use ballast_net::{Address, PassedSocket};
 
-use crate::catalogue::{Command, commands_of_master, commands_of_worker};
 use crate::control::Control;
 use crate::limits::Limits;
 
@@ -119,16 +118,6 @@ impl Drop for CallerEntry {
 }
 
 impl Shared {
-    /// What may be asked here.
-    pub(crate) fn commands(&self) -> impl Iterator<Item = &'static Command> + use<> {
-        match self.role {
-            ProcessRole::Worker(_) => commands_of_worker(),
-            ProcessRole::Master(_) => commands_of_master(),
-        }
-        .iter()
-        .flat_map(|family| family.iter())
-    }
-
     /// The command sockets themselves, for a process that takes over.
     pub(crate) fn sockets(&self) -> impl Iterator<Item = PassedSocket> {
         let open = self.sockets.iter().filter_map(Weak::upgrade);

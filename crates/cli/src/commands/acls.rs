@@ -1,7 +1,8 @@
 //! Commands that show and change the lists of ACLs: those of maps under another word.
 
 use super::maps::{self, ACL};
-use crate::catalogue::{Changes, Command};
+use crate::change_record::Changes;
+use crate::command::Command;
 
 pub(crate) static COMMANDS: &[Command] = &[
     Command::new(

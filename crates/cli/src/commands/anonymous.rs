@@ -11,7 +11,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use ballast_model::CliLevel;
 
 use crate::answer::Answer;
-use crate::catalogue::{Call, Command};
+use crate::command::{Call, Command};
 use crate::session::Session;
 
 pub(crate) static COMMANDS: &[Command] = &[

@@ -15,7 +15,8 @@ use ballast_worker::sleep;
 
 use super::target::{ServerAt, answer, control};
 use crate::answer::{Answer, Severity};
-use crate::catalogue::{Call, Changes, Command};
+use crate::change_record::Changes;
+use crate::command::{Call, Command};
 use crate::control::Control;
 
 pub(crate) static COMMANDS: &[Command] = &[

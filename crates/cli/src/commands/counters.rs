@@ -9,7 +9,8 @@ use ballast_model::CliLevel;
 
 use super::target::{ServerAt, answer, control};
 use crate::answer::Answer;
-use crate::catalogue::{Call, Changes, Command};
+use crate::change_record::Changes;
+use crate::command::{Call, Command};
 
 pub(crate) static COMMANDS: &[Command] = &[Command::new(
     &["clear", "counters"],

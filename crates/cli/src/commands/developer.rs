@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use ballast_model::CliLevel;
 
 use crate::answer::Answer;
-use crate::catalogue::{Call, Command};
+use crate::command::{Call, Command};
 use crate::shared::ProcessRole;
 
 pub(crate) static COMMANDS: &[Command] = &[

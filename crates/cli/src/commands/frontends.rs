@@ -9,7 +9,8 @@ use ballast_reconcile::kinds::{frontend as frontend_kind, process};
 
 use super::target::{answer, control, frontend, given, leading_number};
 use crate::answer::{Answer, Severity};
-use crate::catalogue::{Call, Changes, Command};
+use crate::change_record::Changes;
+use crate::command::{Call, Command};
 
 pub(crate) static COMMANDS: &[Command] = &[
     Command::new(

@@ -14,7 +14,8 @@ use ballast_reconcile::{ObjectKind, ObjectName, OverrideKey, OverrideValue};
 use ballast_worker::{run_blocking, yield_now};
 
 use crate::answer::Answer;
-use crate::catalogue::{Call, Changes, Command};
+use crate::change_record::Changes;
+use crate::command::{Call, Command};
 use crate::control::Control;
 use crate::shared::ProcessRole;
 

@@ -11,7 +11,7 @@ use ballast_model::{CliLevel, SeverityOutput};
 use ballast_worker::{Stream, timeout};
 
 use crate::answer::Answer;
-use crate::catalogue::{Call, Command};
+use crate::command::{Call, Command};
 use crate::commands::session::{NO_SEVERITY, severity_of};
 use crate::line::CommandInput;
 use crate::session::Session;

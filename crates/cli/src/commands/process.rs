@@ -9,7 +9,7 @@ use ballast_stats::{Form, Load, info};
 use ballast_worker::{IoCounts, TaskCounts, io_counts, task_counts, timeout};
 
 use crate::answer::Answer;
-use crate::catalogue::{Call, Command};
+use crate::command::{Call, Command};
 use crate::shared::{ProcessRole, Shared};
 
 /// How long a worker is waited for that should tell its numbers.

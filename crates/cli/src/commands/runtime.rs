@@ -12,7 +12,9 @@ use ballast_worker::{
 };
 
 use crate::answer::Answer;
-use crate::catalogue::{Call, Changes, Command, Restriction};
+use crate::change_record::Changes;
+use crate::command::{Call, Command};
+use crate::session::Restriction;
 use crate::shared::ProcessRole;
 
 /// How long a worker is waited for that should tell its numbers.

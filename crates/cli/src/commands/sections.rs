@@ -14,7 +14,8 @@ use ballast_reconcile::{ChangeReport, ChangeRequest};
 use super::changes::{admin, info, submit};
 use super::target::{answer, backend, control};
 use crate::answer::Answer;
-use crate::catalogue::{Call, Changes, Command};
+use crate::change_record::Changes;
+use crate::command::{Call, Command};
 
 pub(crate) static COMMANDS: &[Command] = &[
     admin(

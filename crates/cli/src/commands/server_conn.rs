@@ -11,7 +11,7 @@ use super::anonymous::Names;
 use super::servers::port_shown;
 use super::target::{answer, backend_place, control};
 use crate::answer::Answer;
-use crate::catalogue::{Call, Command};
+use crate::command::{Call, Command};
 use crate::control::{IdleCount, IdleCounts};
 
 pub(crate) static COMMANDS: &[Command] = &[Command::new(

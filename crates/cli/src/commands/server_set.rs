@@ -13,7 +13,8 @@ use ballast_reconcile::{ChangeRequest, OverrideValue};
 use super::changes::{submit, unremovable};
 use super::target::{ServerAt, answer, given, leading_number};
 use crate::answer::{Answer, Severity};
-use crate::catalogue::{Call, Changes, Command};
+use crate::change_record::Changes;
+use crate::command::{Call, Command};
 
 pub(crate) static COMMANDS: &[Command] = &[
     Command::new(

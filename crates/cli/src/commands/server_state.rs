@@ -9,7 +9,8 @@ use ballast_reconcile::kinds::{backend as backend_kind, server};
 
 use super::target::{ServerAt, answer, backend, control, given, leading_number};
 use crate::answer::Answer;
-use crate::catalogue::{Call, Changes, Command};
+use crate::change_record::Changes;
+use crate::command::{Call, Command};
 
 pub(crate) static COMMANDS: &[Command] = &[
     Command::new(

@@ -10,7 +10,7 @@ use ballast_stats::ServerHealth;
 use super::anonymous::Names;
 use super::target::{ServerAt, backend_place, generation};
 use crate::answer::Answer;
-use crate::catalogue::{Call, Command};
+use crate::command::{Call, Command};
 use crate::shared::ProcessRole;
 
 pub(crate) static COMMANDS: &[Command] = &[

@@ -5,7 +5,7 @@ use std::time::Duration;
 use ballast_model::{CliLevel, SeverityOutput};
 
 use crate::answer::Answer;
-use crate::catalogue::{Call, Command};
+use crate::command::{Call, Command};
 use crate::help;
 use crate::session::Mode;
 
@@ -40,7 +40,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         &["help"],
         "help [<command>]",
         "list the commands, or those that match",
-        |call| Answer::info(help::help(call.shared, call.session, call.args)),
+        |call| Answer::info(help::help(call.commands, call.session, call.args)),
     )
     .always_shown(),
     Command::new(

@@ -14,7 +14,8 @@ use ballast_net::local_time;
 
 use super::anonymous::Names;
 use crate::answer::{Answer, Batches};
-use crate::catalogue::{Call, Changes, Command};
+use crate::change_record::Changes;
+use crate::command::{Call, Command};
 use crate::control::Control;
 use crate::shared::ProcessRole;
 

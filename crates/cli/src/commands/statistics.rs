@@ -11,7 +11,7 @@ use super::invalid::{self, moment};
 use super::process::form;
 use super::target::is_called;
 use crate::answer::Answer;
-use crate::catalogue::{Call, Command};
+use crate::command::{Call, Command};
 use crate::shared::ProcessRole;
 
 pub(crate) static COMMANDS: &[Command] = &[

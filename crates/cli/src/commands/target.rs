@@ -7,7 +7,7 @@ use ballast_reconcile::kinds::server;
 use ballast_reconcile::{OverrideValue, Setting};
 
 use crate::answer::Answer;
-use crate::catalogue::Call;
+use crate::command::Call;
 use crate::control::Control;
 use crate::shared::ProcessRole;
 

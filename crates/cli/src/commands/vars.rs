@@ -12,7 +12,9 @@ use ballast_reconcile::{ObjectName, OverrideKey, OverrideValue};
 
 use super::target::{answer, control, given};
 use crate::answer::Answer;
-use crate::catalogue::{Call, Changes, Command, Restriction};
+use crate::change_record::Changes;
+use crate::command::{Call, Command};
+use crate::session::Restriction;
 
 pub(crate) static COMMANDS: &[Command] = &[
     Command::new(

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use ballast_expr::{AclSet, Expr, Linker, Place as CommandLine, Store};
+use ballast_expr::{AclSet, Expr, Place as CommandLine, Store};
 
 use super::{limits, worker};
 

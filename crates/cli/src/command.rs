@@ -1,0 +1,98 @@
+//! A command is a row.
+
+use std::rc::Rc;
+
+use ballast_model::CliLevel;
+
+use crate::answer::Answer;
+use crate::change_record::Changes;
+use crate::session::{Restriction, Session};
+use crate::shared::Shared;
+
+/// The commands of a process, by family.
+pub type CommandFamilies = &'static [&'static [Command]];
+
+/// A command: all its sides.
+#[derive(Clone, Copy, Debug)]
+pub struct Command {
+    /// The words that select it.
+    pub words: &'static [&'static str],
+    /// The words and what may follow, as help shows them.
+    pub usage: &'static str,
+    /// What it does, in a few words.
+    pub help: &'static str,
+    /// The level of callers that may give it.
+    pub level: CliLevel,
+    /// What a session must have switched on before.
+    pub restriction: Restriction,
+    /// What it changes, if anything: the log has a line for it then.
+    pub(crate) changes: Option<Changes>,
+    /// Help shows it at the end, whatever was asked for.
+    pub(crate) always_shown: bool,
+    pub(crate) handler: fn(&mut Call<'_>) -> Answer,
+}
+
+/// A command given: what its handler may look at and change.
+pub struct Call<'c> {
+    /// The words that follow those of the row.
+    pub args: &'c [String],
+    /// The payload.
+    pub payload: Option<Vec<u8>>,
+    /// The caller's session.
+    pub session: &'c mut Session,
+    pub(crate) shared: &'c Rc<Shared>,
+    /// What may be asked here.
+    pub(crate) commands: CommandFamilies,
+}
+
+impl Call<'_> {
+    /// A word that follows, empty when there is none.
+    pub fn arg(&self, place: usize) -> &str {
+        self.args.get(place).map_or("", String::as_str)
+    }
+}
+
+impl Command {
+    /// A row for everyone.
+    pub(crate) const fn new(
+        words: &'static [&'static str],
+        usage: &'static str,
+        help: &'static str,
+        handler: fn(&mut Call<'_>) -> Answer,
+    ) -> Self {
+        Self {
+            words,
+            usage,
+            help,
+            level: CliLevel::User,
+            restriction: Restriction::Nothing,
+            changes: None,
+            always_shown: false,
+            handler,
+        }
+    }
+
+    /// It changes something.
+    pub(crate) const fn changing(mut self, kind: Changes) -> Self {
+        self.changes = Some(kind);
+        self
+    }
+
+    /// Only for callers of at least this level.
+    pub(crate) const fn for_level(mut self, level: CliLevel) -> Self {
+        self.level = level;
+        self
+    }
+
+    /// Only for sessions that have switched something on.
+    pub(crate) const fn restricted(mut self, restriction: Restriction) -> Self {
+        self.restriction = restriction;
+        self
+    }
+
+    /// Help shows it at the end, whatever was asked for.
+    pub(crate) const fn always_shown(mut self) -> Self {
+        self.always_shown = true;
+        self
+    }
+}

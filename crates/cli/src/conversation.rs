@@ -1,0 +1,485 @@
+//! One caller: read a line, do it, answer, in one of three modes.
+//!
+//! ```text
+//!                     +--------------------------- more lines, or interactive --+
+//!                     v                                                         |
+//!   accepted --> reading --- line ---> doing --- answers --> writing -----------+
+//!                     |                                          |
+//!                     +-- end, idle, stop, too long --+          +-- one-shot: one line, no more
+//!                                                     v          v
+//!                                                       closing
+//! ```
+
+use std::cell::Cell;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::time::Instant;
+
+use ballast_model::SeverityOutput;
+use ballast_stats::escape_json;
+use ballast_worker::{Stream, Work, select, sleep, stopping, take_turns, timeout, yield_now};
+
+use crate::answer::{Answer, Severity};
+use crate::catalogue::{commands_of, find};
+use crate::change_record::{ChangeRecord, Changes};
+use crate::command::{Call, CommandFamilies};
+use crate::commands::master::{self, ForwardOutcome, forward};
+use crate::control::Control;
+use crate::help;
+use crate::json;
+use crate::line::{CommandInput, CommandLine, LineEvent, LineReader};
+use crate::session::{Mode, Restriction, Session};
+use crate::shared::{CallerEntry, ProcessRole, Shared};
+use crate::sockets;
+
+/// Bytes asked of the kernel at once.
+const READ_BYTES: usize = 4096;
+
+/// A long answer is written in parts of about this many bytes.
+const WRITE_BYTES: usize = 16_384;
+
+/// What the caller did not say before it left is thrown away up to here, so that closing is no
+/// reset that could overtake the answer.
+const DRAIN_BYTES_MAX: usize = 65_536;
+
+/// Serves one caller until it leaves, falls silent or the process ends.
+pub(crate) async fn run(stream: Stream, shared: Rc<Shared>, session: Session, entry: CallerEntry) {
+    let limits = shared.limits;
+    let mut conversation = Conversation {
+        stream,
+        shared,
+        session,
+        reader: LineReader::new(limits.line_bytes_max, limits.payload_bytes_max),
+        entry,
+    };
+    // An error means that the caller has left.
+    let _ = conversation.run().await;
+    conversation.close();
+}
+
+/// The outcome of a command.
+enum CommandOutcome {
+    /// There is nothing to answer.
+    Nothing,
+    /// A line to answer, without the empty one that ends others.
+    Line(String),
+    /// A worker answers from now on: its socket, the first text to send, and how many of its first
+    /// answers the caller must not see.
+    Relay(OwnedFd, Vec<u8>, usize),
+    /// An answer.
+    Answer(Answer),
+    /// There is no such command: the list of similar ones.
+    Unknown(String),
+}
+
+struct Conversation {
+    stream: Stream,
+    shared: Rc<Shared>,
+    session: Session,
+    reader: LineReader,
+    entry: CallerEntry,
+}
+
+impl Conversation {
+    async fn run(&mut self) -> io::Result<()> {
+        let mut bytes = vec![0; READ_BYTES];
+        loop {
+            match self.reader.next_line() {
+                LineEvent::Line(line) => self.line(line).await?,
+                LineEvent::Payload => {
+                    // The prompt for a payload, unless the payload is there.
+                    if self.session.mode == Mode::Prompt && !self.reader.has_line() {
+                        self.write("+ ").await?;
+                    }
+                    continue;
+                }
+                LineEvent::NotText => {
+                    self.refuse("The command line is not valid UTF-8.").await?;
+                }
+                LineEvent::LineTooLong => return self.write(LINE_TOO_LONG).await,
+                LineEvent::PayloadTooLong => return self.refuse(PAYLOAD_TOO_LONG).await,
+                LineEvent::Nothing => {
+                    let count = self.read(&mut bytes).await?;
+                    if count == 0 {
+                        return Ok(());
+                    }
+                    self.reader.push(&bytes[..count]);
+                    continue;
+                }
+            }
+            if self.session.quits || self.session.mode == Mode::OneShot {
+                return Ok(());
+            }
+            self.prompt().await?;
+        }
+    }
+
+    /// Waits for bytes; 0 is the end, silence for too long, or the end of the process.
+    async fn read(&self, bytes: &mut [u8]) -> io::Result<usize> {
+        select! {
+            read = timeout(self.session.idle, self.stream.read(bytes)) => read.unwrap_or(Ok(0)),
+            _ = stopping() => Ok(0),
+        }
+    }
+
+    async fn line(&mut self, line: CommandLine) -> io::Result<()> {
+        let mut commands = line.commands.into_iter();
+        while let Some(given) = commands.next() {
+            if given
+                .words
+                .first()
+                .is_some_and(|word| word == sockets::REQUEST)
+                && let ProcessRole::Worker(control) = self.shared.role.clone()
+            {
+                return self.give_sockets(&*control).await;
+            }
+            let text = given.text.clone();
+            let changes = self.changes(&given);
+            let began = Instant::now();
+            match self.perform(given) {
+                // A choice of the target has no answer but the prompt.
+                CommandOutcome::Nothing => {}
+                CommandOutcome::Line(text) => self.write(&format!("{text}\n")).await?,
+                CommandOutcome::Relay(socket, first, hidden) => {
+                    let mut first = first;
+                    for rest in commands.by_ref() {
+                        // The worker gets the other commands of the line, too.
+                        first.pop_if(|byte| *byte == b'\n');
+                        first.extend_from_slice(format!("; {}\n", rest.text).as_bytes());
+                    }
+                    self.relay(socket, first, hidden).await?;
+                }
+                _ if self.session.quits => return Ok(()),
+                CommandOutcome::Answer(answer) => {
+                    let answer = match changes {
+                        // A command that changes nothing ends with its caller (`wait 1h`).
+                        None if !self.shared.is_master() => select! {
+                            answer = settled(answer) => answer,
+                            gone = self.stream.closed() => {
+                                return gone.and(Err(io::ErrorKind::BrokenPipe.into()));
+                            }
+                        },
+                        _ => settled(answer).await,
+                    };
+                    if let Some(kind) = changes {
+                        self.log_change((kind, &text), began, &answer);
+                    }
+                    self.answer(answer, &text, false).await?;
+                }
+                CommandOutcome::Unknown(help) => {
+                    self.answer(Answer::info(help), &text, true).await?
+                }
+            }
+            if self.session.leaves {
+                self.session.quits = true;
+                return Ok(());
+            }
+            // A master's prompt answers each command, a worker's each line.
+            if self.shared.is_master() && commands.len() > 0 {
+                self.prompt().await?;
+            }
+            take_turns(Work::Exchange).await;
+        }
+        Ok(())
+    }
+
+    /// What may be asked here.
+    fn commands(&self) -> CommandFamilies {
+        commands_of(&self.shared.role)
+    }
+
+    /// What the log says that a command changes. Of commands that a master passes on, the worker logs it.
+    fn changes(&self, given: &CommandInput) -> Option<Changes> {
+        let row = find(self.commands(), &given.words).filter(|_| !self.shared.is_master());
+        row.and_then(|row| row.changes)
+    }
+
+    fn log_change(&self, (changes, what): (Changes, &str), began: Instant, answer: &Answer) {
+        let ProcessRole::Worker(control) = &self.shared.role else {
+            return;
+        };
+        let refused = match answer {
+            Answer::Message(Severity::Error, text) => Some(text.as_str()),
+            Answer::Report(text) => text.strip_prefix("Success=0\n--\n"),
+            _ => None,
+        };
+        control.log_change(&ChangeRecord {
+            changes,
+            what,
+            who: &self.session.caller,
+            took: began.elapsed(),
+            refused,
+        });
+    }
+
+    /// `_getsocks`: answered in its own form, and the last thing that is.
+    async fn give_sockets(&mut self, control: &dyn Control) -> io::Result<()> {
+        if self.session.exposes {
+            let mut all = control.listening_sockets();
+            all.extend(self.shared.sockets());
+            sockets::give(&self.stream, &all).await?;
+        }
+        self.session.quits = true;
+        Ok(())
+    }
+
+    fn perform(&mut self, mut given: CommandInput) -> CommandOutcome {
+        let count = &self.entry.caller.command_count;
+        count.set(count.get() + 1);
+        if let ProcessRole::Master(master) = &self.shared.role {
+            given = match forward(&**master, &mut self.session, given) {
+                ForwardOutcome::Own(given) => given,
+                ForwardOutcome::SessionSet => return CommandOutcome::Nothing,
+                ForwardOutcome::Refusal(why) => return CommandOutcome::Line(why),
+                ForwardOutcome::Answer(answer) => return CommandOutcome::Answer(answer),
+                ForwardOutcome::Relay(socket, first, hidden) => {
+                    return CommandOutcome::Relay(socket, first, hidden);
+                }
+            };
+        }
+        if given.words.is_empty() {
+            return CommandOutcome::Answer(Answer::Done);
+        }
+        let Some(row) = find(self.commands(), &given.words) else {
+            let help = help::unknown(self.commands(), &self.session, &given.words);
+            return CommandOutcome::Unknown(help);
+        };
+        if !self.session.allows(row.restriction) {
+            let mode = match row.restriction {
+                Restriction::Expert => "expert",
+                _ => "experimental",
+            };
+            return CommandOutcome::Answer(Answer::error(format!(
+                "This command is restricted to {mode} mode only."
+            )));
+        }
+        if self.session.level < row.level {
+            return CommandOutcome::Answer(Answer::denied());
+        }
+        let was_prompt = self.session.mode == Mode::Prompt;
+        let commands = self.commands();
+        let answer = (row.handler)(&mut Call {
+            args: &given.words[row.words.len()..],
+            payload: given.payload,
+            session: &mut self.session,
+            shared: &self.shared,
+            commands,
+        });
+        let turned = was_prompt != (self.session.mode == Mode::Prompt);
+        if turned && self.shared.is_master() {
+            CommandOutcome::Nothing
+        } else {
+            CommandOutcome::Answer(answer)
+        }
+    }
+
+    /// Writes the answer to a command and the empty line that ends it.
+    async fn answer(&mut self, answer: Answer, command: &str, is_unknown: bool) -> io::Result<()> {
+        // It may switch that by itself: its answer has the new form already.
+        let answer = settled(answer).await;
+        if self.session.is_json {
+            self.answer_json(answer, command, is_unknown).await
+        } else {
+            self.answer_text(answer).await
+        }
+    }
+
+    /// Relays bytes between the caller and a worker until one of them closes. The two directions do
+    /// not wait for each other: a caller that sends much and reads late blocks only itself.
+    async fn relay(
+        &mut self,
+        socket: OwnedFd,
+        mut first: Vec<u8>,
+        hidden: usize,
+    ) -> io::Result<()> {
+        first.extend_from_slice(&self.reader.take_rest());
+        let worker = Stream::from_fd(socket).map_err(io::Error::other)?;
+        let moved = Cell::new(Instant::now());
+        let asks = async {
+            pass((&self.stream, &worker), &first, 0, &moved).await?;
+            // What it answers still comes, if it did not hear all of it, too.
+            let _ = worker.shutdown_write();
+            std::future::pending().await
+        };
+        let idle = self.session.idle;
+        let silence = async {
+            while moved.get().elapsed() < idle {
+                sleep(idle.saturating_sub(moved.get().elapsed())).await;
+            }
+        };
+        select! {
+            told = pass((&worker, &self.stream), &[], hidden, &moved) => told,
+            gone = asks => gone,
+            () = silence => Ok(()),
+            _ = stopping() => Ok(()),
+        }
+    }
+
+    async fn answer_text(&self, answer: Answer) -> io::Result<()> {
+        match answer {
+            Answer::Message(severity, text) => {
+                // What is set on the master is for its workers' answers: its own are not marked.
+                let output = match self.shared.is_master() {
+                    true => SeverityOutput::None,
+                    false => self.session.severity,
+                };
+                let mark = severity.mark(output);
+                let end = if text.is_empty() { "\n" } else { "" };
+                self.write(&ended(format!("{mark}{text}{end}"))).await
+            }
+            Answer::Report(text) => self.write(&ended(text)).await,
+            Answer::Pieces(mut next) => {
+                let mut text = String::with_capacity(WRITE_BYTES + 4096);
+                while next(&mut text) {
+                    if text.len() >= WRITE_BYTES {
+                        self.write(&text).await?;
+                        text.clear();
+                        yield_now().await;
+                    }
+                }
+                text.push('\n');
+                self.write(&text).await
+            }
+            Answer::Batches(mut batches) => {
+                while let Some(text) = batches.next().await {
+                    self.write(&text).await?;
+                }
+                self.write("\n").await
+            }
+            Answer::Done | Answer::Later(_) => self.write("\n").await,
+        }
+    }
+
+    async fn answer_json(&self, answer: Answer, command: &str, is_unknown: bool) -> io::Result<()> {
+        let (severity, field, text) = match answer {
+            _ if is_unknown => (Severity::Error, "message", "Unknown command.".to_owned()),
+            Answer::Message(severity, text) => (severity, "message", text),
+            Answer::Report(text) => (Severity::Info, "report", text),
+            Answer::Pieces(mut next) => {
+                let mut text = json::begin(true, Severity::Info, command, "report");
+                let mut piece = String::new();
+                while next(&mut piece) {
+                    escape_json(&piece, &mut text);
+                    piece.clear();
+                    if text.len() >= WRITE_BYTES {
+                        self.write(&text).await?;
+                        text.clear();
+                        yield_now().await;
+                    }
+                }
+                escape_json(&piece, &mut text);
+                text.push_str(json::END);
+                return self.write(&text).await;
+            }
+            Answer::Batches(mut batches) => {
+                let mut text = json::begin(true, Severity::Info, command, "report");
+                while let Some(batch) = batches.next().await {
+                    escape_json(&batch, &mut text);
+                    self.write(&text).await?;
+                    text.clear();
+                }
+                text.push_str(json::END);
+                return self.write(&text).await;
+            }
+            Answer::Done | Answer::Later(_) => (Severity::Info, "message", String::new()),
+        };
+        let mut line = json::begin(severity != Severity::Error, severity, command, field);
+        escape_json(&text, &mut line);
+        line.push_str(json::END);
+        self.write(&line).await
+    }
+
+    async fn prompt(&mut self) -> io::Result<()> {
+        if self.session.mode != Mode::Prompt {
+            return Ok(());
+        }
+        let who = master::prompt(&self.shared, &self.session);
+        let age = if self.session.timed {
+            crate::commands::process::age(&self.shared)
+        } else {
+            String::new()
+        };
+        self.write(&format!("{age}{who}> ")).await
+    }
+
+    /// Says why a line, or anything more, is not read.
+    async fn refuse(&mut self, why: &str) -> io::Result<()> {
+        self.answer(Answer::error(why), "", false).await
+    }
+
+    /// Writes at the caller's speed, as long as it reads at all.
+    async fn write(&self, text: &str) -> io::Result<()> {
+        let mut rest = text.as_bytes();
+        while !rest.is_empty() {
+            match self.stream.try_write(rest) {
+                Ok(count) => rest = &rest[count..],
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                    timeout(self.session.idle, self.stream.writable())
+                        .await
+                        .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+                }
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(())
+    }
+
+    fn close(self) {
+        let _ = self.stream.shutdown_write();
+        let mut bytes = [0; READ_BYTES];
+        let mut drained = 0;
+        while drained < DRAIN_BYTES_MAX {
+            match self.stream.try_read(&mut bytes) {
+                Ok(count) if count > 0 => drained += count,
+                _ => break,
+            }
+        }
+    }
+}
+
+/// Passes on what one side says until it ends its side or the other hears no more: `first` before
+/// that, and without the `hidden` empty lines that it begins with. `moved` is when bytes last did.
+async fn pass(
+    (from, to): (&Stream, &Stream),
+    first: &[u8],
+    mut hidden: usize,
+    moved: &Cell<Instant>,
+) -> io::Result<()> {
+    let mut bytes = vec![0; READ_BYTES];
+    let mut heard = to.write_all(first).await;
+    while heard.is_ok() {
+        moved.set(Instant::now());
+        let count = from.read(&mut bytes).await?;
+        if count == 0 {
+            break;
+        }
+        moved.set(Instant::now());
+        let empty = bytes[..count].iter().take(hidden);
+        let empty = empty.take_while(|&&byte| byte == b'\n').count();
+        hidden -= empty;
+        heard = to.write_all(&bytes[empty..count]).await;
+    }
+    Ok(())
+}
+
+/// An answer, once it is there.
+async fn settled(mut answer: Answer) -> Answer {
+    while let Answer::Later(future) = answer {
+        answer = future.await;
+    }
+    answer
+}
+
+/// The text with its line end and the empty line that ends every answer.
+fn ended(mut text: String) -> String {
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text.push('\n');
+    text
+}
+
+const LINE_TOO_LONG: &str = "The command line is too big for the buffer size. Please change \
+                             tune.bufsize in the configuration to use a bigger command.\n";
+const PAYLOAD_TOO_LONG: &str = "The payload is too big.";
