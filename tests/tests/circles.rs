@@ -15,17 +15,11 @@ use regex::Regex;
 /// The remaining circles, by crate: how many modules are in each, the largest first. This list may
 /// only shrink.
 const KNOWN: &[(&str, &[usize])] = &[
-    ("cli", &[8]),
-    ("config", &[3]),
-    ("engine", &[6, 2]),
-    ("expr", &[5, 3, 2]),
     ("health", &[2]),
     ("listen", &[4, 2, 2]),
     ("load", &[3]),
     ("message", &[3]),
     ("net", &[4, 2]),
-    ("rules", &[6]),
-    ("stats", &[6, 3]),
     ("wire", &[3]),
     ("worker", &[7]),
 ];
@@ -60,7 +54,9 @@ impl Crate {
     fn add(&mut self, module: &Names, text: &str) {
         let pattern = |text| Regex::new(text).expect("the pattern is right");
         let text = pattern(r"//[^\n]*").replace_all(text, "");
-        let text = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+        // A module of tests ends a file; `mod tests;` stands among the others.
+        let tests = pattern(r"#\[cfg\(test\)\]\nmod \w+ \{");
+        let text = tests.split(&text).next().unwrap_or_default();
         let uses = pattern(r"(?s)\buse\s+([\w:{},\s*]+);");
         let mut known = Vec::new();
         for found in uses.captures_iter(text) {
@@ -274,7 +270,7 @@ fn a_circle_would_be_seen() {
     read.paths.insert(names("d::x"), Vec::new());
     read.add(
         &Names::new(),
-        "mod a; pub use c::Thing; use a::{self, Other};",
+        "mod a;\n#[cfg(test)]\nmod tests;\npub use c::Thing; use a::{self, Other};",
     );
     read.add(&names("a"), "use crate::{b::{One, Two}, std};");
     // Through the root's imports.
