@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::net::sockopt;
 
-use crate::listen::stream_socket;
+use crate::socket::stream_socket;
 use crate::{Address, Error, ErrorClass, KeepAlive, Namespace, option};
 
 /// The source of a connection (`source`).

@@ -21,6 +21,7 @@ pub mod inherit;
 mod io;
 mod limits;
 mod listen;
+mod listen_options;
 mod memory;
 mod namespace;
 mod notify;
@@ -28,6 +29,7 @@ mod option;
 mod passing;
 mod process;
 mod signal;
+mod socket;
 mod splice;
 mod tuning;
 mod unix;
@@ -49,9 +51,8 @@ pub use io::{
     shutdown_read, shutdown_write,
 };
 pub use limits::{Limit, Resource, limit, raise_core_limit, raise_open_files, set_limit};
-pub use listen::{
-    ListenOptions, ListeningSocket, listen, listen_again, listen_unpublished, stop_listening,
-};
+pub use listen::{ListeningSocket, listen, listen_unpublished};
+pub use listen_options::ListenOptions;
 pub use memory::give_back_large_memory;
 pub use namespace::Namespace;
 pub use notify::notify_supervisor;
@@ -65,12 +66,13 @@ pub use passing::{
     receive_with_fds, send_with_fds, set_inheritable, withdraw_sockets,
 };
 pub use process::{
-    ChildEnd, Fork, change_root, change_working_directory, child_end, detach_session, fork, kill,
-    kill_outright, null_device, parent_process_id, process_exists, process_id,
+    ChildEnd, Fork, change_root, change_working_directory, child_end, detach_session, end_by, fork,
+    kill, kill_outright, null_device, parent_process_id, process_exists, process_id, raise,
     redirect_standard_to, remove_pid_file, set_dumpable, set_process_name, thread_count,
     write_pid_file,
 };
-pub use signal::{Signal, SignalSource, end_by, ignore_broken_pipe, raise};
+pub use signal::{Signal, SignalSource, ignore_broken_pipe};
+pub use socket::{listen_again, stop_listening};
 pub use splice::{Pipe, PipePool};
 pub use tuning::{Tuning, retune};
 pub use unix::{UnixPermissions, Unpublished};

@@ -3,75 +3,12 @@
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
-use std::time::Duration;
 
-use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
+use rustix::net::{SocketType, sockopt};
 
-use crate::unix::{self, UnixPermissions, Unpublished};
-use crate::{Address, Error, KeepAlive, Namespace, Tuning, inherit, option, passing, retune};
-
-/// The options of a listening socket (manual section 5.1).
-#[derive(Clone, Debug)]
-pub struct ListenOptions {
-    /// The maximum number of connections waiting to be accepted; the kernel may lower it
-    /// (net.core.somaxconn).
-    pub backlog: u32,
-    /// `cc`: congestion control by name.
-    pub congestion: Option<Box<str>>,
-    /// `defer-accept`: wake only after the client has sent something.
-    pub defer_accept: bool,
-    /// `tfo`: the maximum number of pending fast-open requests.
-    pub fast_open_pending_max: Option<u32>,
-    /// `interface`.
-    pub interface: Option<Box<str>>,
-    /// `option clitcpka` and its parameters; accepted connections inherit it.
-    pub keepalive: Option<KeepAlive>,
-    /// `mss`, bytes.
-    pub mss: Option<u32>,
-    /// `namespace`.
-    pub namespace: Option<Arc<Namespace>>,
-    /// `tune.rcvbuf.client`, bytes; accepted connections inherit it.
-    pub receive_buffer: Option<usize>,
-    /// Several sockets, of several processes too, may share the address (off with `noreuseport`).
-    pub reuse_port: bool,
-    /// `tune.sndbuf.client`, bytes; accepted connections inherit it.
-    pub send_buffer: Option<usize>,
-    /// `option tcp-smart-accept`: what accepted connections receive is acknowledged together with
-    /// the response.
-    pub smart_accept: bool,
-    /// `transparent`: the address need not belong to this machine.
-    pub transparent: bool,
-    /// `user`, `group`, `mode` of a path.
-    pub unix: UnixPermissions,
-    /// `tcp-ut`.
-    pub user_timeout: Option<Duration>,
-    /// `v6only` is `Some(true)`, `v4v6` is `Some(false)`.
-    pub v6_only: Option<bool>,
-}
-
-impl Default for ListenOptions {
-    fn default() -> Self {
-        Self {
-            backlog: 1024,
-            congestion: None,
-            defer_accept: false,
-            fast_open_pending_max: None,
-            interface: None,
-            keepalive: None,
-            mss: None,
-            namespace: None,
-            receive_buffer: None,
-            reuse_port: true,
-            send_buffer: None,
-            smart_accept: false,
-            transparent: false,
-            unix: UnixPermissions::default(),
-            user_timeout: None,
-            v6_only: None,
-        }
-    }
-}
+use crate::socket::{listen_again, stream_socket};
+use crate::unix::{self, Unpublished};
+use crate::{Address, Error, ListenOptions, Namespace, Tuning, inherit, option, passing, retune};
 
 /// A listening socket.
 #[derive(Debug)]
@@ -112,7 +49,7 @@ pub fn listen_unpublished(
         return Ok((adopt(*number, options)?, None));
     }
     if let Some(fd) = passing::claim(address, options) {
-        return Ok((passing::listen_on(fd, address, options)?, None));
+        return Ok((listen_on(fd, address, options)?, None));
     }
     let family = address.family();
     let fd = Namespace::run(options.namespace.as_deref(), || {
@@ -150,28 +87,6 @@ pub fn listen_unpublished(
     Ok((bound, unpublished))
 }
 
-/// Stops a TCP socket from listening; it keeps its address. Does nothing for a socket that does not
-/// listen: the kernel would mark its receiving side as ended, and its next clients would inherit
-/// that.
-///
-/// # Errors
-/// The system's error.
-pub fn stop_listening(fd: impl AsFd) -> io::Result<()> {
-    if sockopt::socket_acceptconn(&fd)? {
-        rustix::net::shutdown(fd, rustix::net::Shutdown::Read)?;
-    }
-    Ok(())
-}
-
-/// Makes a socket listen again that was [stopped](stop_listening).
-///
-/// # Errors
-/// The system's error: another process may have taken the address.
-pub fn listen_again(fd: impl AsFd, backlog: u32) -> io::Result<()> {
-    let backlog = i32::try_from(backlog.max(1)).unwrap_or(i32::MAX);
-    Ok(rustix::net::listen(fd, backlog)?)
-}
-
 fn adopt(number: i32, options: &ListenOptions) -> Result<ListeningSocket, Error> {
     let name = Address::Inherited(number);
     let fail = |call, e: io::Error| Error::new(call, &name, e);
@@ -203,10 +118,26 @@ fn adopt(number: i32, options: &ListenOptions) -> Result<ListeningSocket, Error>
     })
 }
 
-pub(crate) fn stream_socket(family: AddressFamily, address: &Address) -> Result<OwnedFd, Error> {
-    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    rustix::net::socket_with(family, SocketType::STREAM, flags, None)
-        .map_err(|e| Error::new("socket", address, e))
+/// Listens on a socket that another process has bound to `address`. Connections in its queue stay
+/// there.
+fn listen_on(
+    fd: OwnedFd,
+    address: &Address,
+    options: &ListenOptions,
+) -> Result<ListeningSocket, Error> {
+    let fail = |call, e: io::Error| Error::new(call, address, e);
+    rustix::io::ioctl_fionbio(&fd, true).map_err(|e| fail("ioctl(FIONBIO)", e.into()))?;
+    // Called also when it listens already: this sets the length of its queue.
+    listen_again(&fd, options.backlog).map_err(|e| fail("listen", e))?;
+    let refused = match address {
+        Address::Ip(_) => retune(fd.as_fd(), address, None, &Tuning::of(options)),
+        _ => Vec::new(),
+    };
+    Ok(ListeningSocket {
+        fd,
+        address: address.clone(),
+        refused,
+    })
 }
 
 fn bind(fd: BorrowedFd<'_>, address: &Address) -> Result<(), Error> {

@@ -5,9 +5,14 @@ use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use super::*;
-use crate::{ErrorClass, Progress, connect};
+use crate::passing::SocketQuery;
+use crate::{
+    ErrorClass, KeepAlive, Progress, SocketPool, UnixPermissions, connect, offer_sockets,
+    withdraw_sockets,
+};
 
 fn loopback() -> Address {
     Address::Ip("127.0.0.1:0".parse().unwrap())
@@ -254,4 +259,58 @@ fn a_socket_that_listens_is_tuned_and_tuned_back() {
     assert!(refused.is_empty(), "{refused:?}");
     assert_eq!((see().0, see().1), (0, false));
     TcpStream::connect(bound.address.ip().unwrap()).unwrap();
+}
+
+#[test]
+fn a_path_is_found_by_its_lasting_name_while_it_is_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("web.sock");
+    let options = ListenOptions::default();
+    let address = Address::Unix(path.clone());
+    let bound = listen(&address, &options).unwrap();
+    let query = SocketQuery {
+        address: &address,
+        interface: "",
+        namespace: "",
+        v6_only: None,
+    };
+    let mut pool = SocketPool::new();
+    pool.add(bound.fd.try_clone().unwrap(), String::new(), String::new());
+    pool.add(bound.fd, String::new(), String::new());
+    let taken = pool.take(&query).unwrap();
+    let again = listen_on(taken, &address, &options).unwrap();
+    UnixStream::connect(&path).unwrap();
+    crate::accept(&again.fd).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    assert!(pool.take(&query).is_none());
+    pool.vouch();
+    assert!(pool.take(&query).is_some());
+}
+
+#[test]
+fn what_is_offered_is_listened_on_and_the_rest_is_withdrawn() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = ListenOptions::default();
+    let offer = |name: &str| {
+        let address = Address::Unix(dir.path().join(name));
+        (listen(&address, &options).unwrap().fd, address)
+    };
+    let ((used, address), (unused, _)) = (offer("used"), offer("unused"));
+    let client = UnixStream::connect(dir.path().join("used")).unwrap();
+    let mut pool = SocketPool::new();
+    for fd in [used, unused] {
+        pool.add(fd, String::new(), String::new());
+    }
+    offer_sockets(pool);
+    let bound = listen(&address, &options).unwrap();
+    // A connection in the queue of the original socket is in the queue of the copy.
+    crate::accept(&bound.fd).unwrap();
+    drop(client);
+    assert_eq!((withdraw_sockets(), withdraw_sockets()), (1, 0));
+    // The child of another test has a copy until it has executed its program.
+    let until = Instant::now() + Duration::from_secs(10);
+    while UnixStream::connect(dir.path().join("unused")).is_ok() {
+        assert!(Instant::now() < until, "it still listens");
+        std::thread::yield_now();
+    }
 }

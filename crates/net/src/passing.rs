@@ -11,9 +11,7 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, sockopt,
 };
 
-use crate::{
-    Address, Error, ListenOptions, ListeningSocket, Namespace, Tuning, listen_again, retune, unix,
-};
+use crate::{Address, ListenOptions, Namespace, unix};
 
 /// The maximum number of descriptors in one message (the kernel's SCM_MAX_FD).
 pub const FDS_PER_MESSAGE_MAX: usize = 253;
@@ -102,28 +100,6 @@ pub(crate) fn claim(address: &Address, options: &ListenOptions) -> Option<OwnedF
 
 fn offered() -> MutexGuard<'static, SocketPool> {
     OFFERED.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Listens on a socket that another process has bound to `address`. Connections in its queue stay
-/// there.
-pub(crate) fn listen_on(
-    fd: OwnedFd,
-    address: &Address,
-    options: &ListenOptions,
-) -> Result<ListeningSocket, Error> {
-    let fail = |call, e: io::Error| Error::new(call, address, e);
-    rustix::io::ioctl_fionbio(&fd, true).map_err(|e| fail("ioctl(FIONBIO)", e.into()))?;
-    // Called also when it listens already: this sets the length of its queue.
-    listen_again(&fd, options.backlog).map_err(|e| fail("listen", e))?;
-    let refused = match address {
-        Address::Ip(_) => retune(fd.as_fd(), address, None, &Tuning::of(options)),
-        _ => Vec::new(),
-    };
-    Ok(ListeningSocket {
-        fd,
-        address: address.clone(),
-        refused,
-    })
 }
 
 /// Listening sockets of another process, until binds ask for them. Those that are left when it is
@@ -261,7 +237,6 @@ pub fn message_line() -> io::Result<(OwnedFd, OwnedFd)> {
 mod tests {
     use std::io::Read;
     use std::os::unix::net::UnixStream;
-    use std::time::{Duration, Instant};
 
     use super::*;
 
@@ -306,54 +281,6 @@ mod tests {
         };
         assert!(pool.take(&on_lo).is_some());
         assert!(pool.take(&on_lo).is_none() && pool.is_empty());
-    }
-
-    #[test]
-    fn a_path_is_found_by_its_lasting_name_while_it_is_there() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("web.sock");
-        let options = ListenOptions::default();
-        let address = Address::Unix(path.clone());
-        let bound = crate::listen(&address, &options).unwrap();
-        let mut pool = SocketPool::new();
-        pool.add(bound.fd.try_clone().unwrap(), String::new(), String::new());
-        pool.add(bound.fd, String::new(), String::new());
-        let taken = pool.take(&wanted(&address)).unwrap();
-        let again = listen_on(taken, &address, &options).unwrap();
-        UnixStream::connect(&path).unwrap();
-        crate::accept(&again.fd).unwrap();
-        std::fs::remove_file(&path).unwrap();
-        assert!(pool.take(&wanted(&address)).is_none());
-        pool.vouch();
-        assert!(pool.take(&wanted(&address)).is_some());
-    }
-
-    #[test]
-    fn what_is_offered_is_listened_on_and_the_rest_is_withdrawn() {
-        let dir = tempfile::tempdir().unwrap();
-        let options = ListenOptions::default();
-        let listen = |name: &str| {
-            let address = Address::Unix(dir.path().join(name));
-            (crate::listen(&address, &options).unwrap().fd, address)
-        };
-        let ((used, address), (unused, _)) = (listen("used"), listen("unused"));
-        let client = UnixStream::connect(dir.path().join("used")).unwrap();
-        let mut pool = SocketPool::new();
-        for fd in [used, unused] {
-            pool.add(fd, String::new(), String::new());
-        }
-        offer_sockets(pool);
-        let bound = crate::listen(&address, &options).unwrap();
-        // A connection in the queue of the original socket is in the queue of the copy.
-        crate::accept(&bound.fd).unwrap();
-        drop(client);
-        assert_eq!((withdraw_sockets(), withdraw_sockets()), (1, 0));
-        // The child of another test has a copy until it has executed its program.
-        let until = Instant::now() + Duration::from_secs(10);
-        while UnixStream::connect(dir.path().join("unused")).is_ok() {
-            assert!(Instant::now() < until, "it still listens");
-            std::thread::yield_now();
-        }
     }
 
     #[test]

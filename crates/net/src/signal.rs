@@ -173,29 +173,6 @@ pub fn ignore_broken_pipe() {
     }
 }
 
-/// Ends this process by `signal`, as if it were not handled: the parent sees a death by this signal
-/// and not an exit status.
-#[expect(unsafe_code, reason = "signal sets are filled by libc")]
-pub fn end_by(signal: Signal) -> ! {
-    // SAFETY: the default disposition installs no handler; `set` is ours and
-    // holds one real signal; the mask changed is this thread's.
-    unsafe {
-        libc::signal(signal.number(), libc::SIG_DFL);
-        let mut set: libc::sigset_t = std::mem::zeroed();
-        libc::sigemptyset(&raw mut set);
-        libc::sigaddset(&raw mut set, signal.number());
-        libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const set, std::ptr::null_mut());
-    }
-    let _ = raise(signal);
-    // Ignored by default (SIGCHLD), or blocked until another thread takes it.
-    std::process::exit(128 + signal.number())
-}
-
-/// Sends this process a signal.
-pub fn raise(signal: Signal) -> Result<(), Error> {
-    crate::kill(crate::process_id(), signal)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
