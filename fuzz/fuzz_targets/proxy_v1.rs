@@ -2,7 +2,7 @@
 //! header is within its bound and the same however it was cut.
 #![no_main]
 
-use ballast_wire::proxy::Parsed;
+use ballast_wire::proxy_header::Parsed;
 use ballast_wire::proxy_v1::{HEADER_BYTES_MAX, parse};
 use libfuzzer_sys::fuzz_target;
 

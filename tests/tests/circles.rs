@@ -19,7 +19,6 @@ const KNOWN: &[(&str, &[usize])] = &[
     ("listen", &[4, 2, 2]),
     ("load", &[3]),
     ("message", &[3]),
-    ("wire", &[3]),
     ("worker", &[7]),
 ];
 

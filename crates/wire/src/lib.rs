@@ -11,6 +11,7 @@ pub mod getsocks;
 pub mod handoff;
 pub mod proxy;
 pub mod proxy_encode;
+pub mod proxy_header;
 pub mod proxy_v1;
 pub mod proxy_v2;
 pub mod server_state;

@@ -5,7 +5,8 @@ use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use crate::crc32c;
-use crate::proxy_v2::{FIXED_BYTES, SIGNATURE, UNIQUE_ID_BYTES_MAX, kind};
+use crate::proxy_header::kind;
+use crate::proxy_v2::{FIXED_BYTES, SIGNATURE, UNIQUE_ID_BYTES_MAX};
 
 /// The values that `proxy-v2-options` enables (configuration manual, section 5.2).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::proxy::{Parsed, parse};
+use crate::proxy::parse;
+use crate::proxy_header::Parsed;
 
 fn ends(source: &str, destination: &str) -> Option<(SocketAddr, SocketAddr)> {
     Some((source.parse().unwrap(), destination.parse().unwrap()))

@@ -6,8 +6,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use crate::proxy::{Addresses, Command, Error, Header, Parsed, Transport};
-use crate::proxy_v2::Tlvs;
+use crate::proxy_header::{Addresses, Command, Error, Header, Parsed, Tlvs, Transport};
 
 /// The longest line with its CRLF, in bytes (section 2.1, worst case).
 pub const HEADER_BYTES_MAX: usize = 107;

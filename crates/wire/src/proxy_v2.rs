@@ -7,7 +7,9 @@
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::crc32c::crc32c_with_hole;
-use crate::proxy::{Addresses, Command, Error, Header, Parsed, Transport};
+use crate::proxy_header::{
+    Addresses, Command, Error, Header, Parsed, Tlvs, Transport, kind, split,
+};
 
 /// The signature of every version 2 header.
 pub const SIGNATURE: [u8; 12] = *b"\r\n\r\n\0\r\nQUIT\n";
@@ -23,23 +25,6 @@ pub const AUTHORITY_BYTES_MAX: usize = 255;
 
 /// The length of each of the two unix socket names.
 pub(crate) const UNIX_NAME_BYTES: usize = 108;
-
-/// Types of values (section 2.2).
-#[expect(missing_docs, reason = "the names of section 2.2")]
-pub mod kind {
-    pub const ALPN: u8 = 0x01;
-    pub const AUTHORITY: u8 = 0x02;
-    pub const CRC32C: u8 = 0x03;
-    pub const NOOP: u8 = 0x04;
-    pub const UNIQUE_ID: u8 = 0x05;
-    pub const SSL: u8 = 0x20;
-    pub const SSL_VERSION: u8 = 0x21;
-    pub const SSL_CN: u8 = 0x22;
-    pub const SSL_CIPHER: u8 = 0x23;
-    pub const SSL_SIG_ALG: u8 = 0x24;
-    pub const SSL_KEY_ALG: u8 = 0x25;
-    pub const NETNS: u8 = 0x30;
-}
 
 /// Parses a version 2 header at the beginning of `input`. A header that
 /// announces more than `header_bytes_max` bytes is refused before they arrive.
@@ -83,106 +68,6 @@ pub fn parse(input: &[u8], header_bytes_max: usize) -> Result<Parsed<'_>, Error>
         tlvs,
     };
     Ok(Parsed::Complete { header, bytes })
-}
-
-/// The values of a version 2 header, which were checked when the header was parsed.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Tlvs<'a> {
-    bytes: &'a [u8],
-}
-
-impl<'a> Tlvs<'a> {
-    /// All values in order, with their types, including NOOP.
-    pub fn iter(&self) -> TlvIter<'a> {
-        TlvIter { rest: self.bytes }
-    }
-
-    /// The last value of a type: HAProxy uses the last of several.
-    pub fn find(&self, kind: u8) -> Option<&'a [u8]> {
-        self.iter()
-            .filter(|(k, _)| *k == kind)
-            .map(|(_, v)| v)
-            .last()
-    }
-
-    /// The host name that the client requested.
-    pub fn authority(&self) -> Option<&'a [u8]> {
-        self.find(kind::AUTHORITY)
-    }
-
-    /// The identifier of the connection.
-    pub fn unique_id(&self) -> Option<&'a [u8]> {
-        self.find(kind::UNIQUE_ID)
-    }
-
-    /// The name of the network namespace.
-    pub fn namespace(&self) -> Option<&'a [u8]> {
-        self.find(kind::NETNS)
-    }
-
-    /// The facts of the TLS layer, if the value has the format of section 2.2.6.
-    pub fn ssl(&self) -> Option<Ssl<'a>> {
-        Ssl::parse(self.find(kind::SSL)?)
-    }
-
-    /// Whether there are no values.
-    pub fn is_empty(&self) -> bool {
-        self.bytes.is_empty()
-    }
-}
-
-/// The values of a header or of an SSL value, one after the other.
-#[derive(Clone, Debug)]
-pub struct TlvIter<'a> {
-    rest: &'a [u8],
-}
-
-impl<'a> Iterator for TlvIter<'a> {
-    type Item = (u8, &'a [u8]);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let (value_kind, value, rest) = split(self.rest).ok()??;
-        self.rest = rest;
-        Some((value_kind, value))
-    }
-}
-
-/// The value of type SSL (section 2.2.6).
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Ssl<'a> {
-    /// Bits: 1 the client used TLS, 2 it sent a certificate over this connection, 4 in this
-    /// session.
-    pub client: u8,
-    /// 0 if a certificate was sent and verified.
-    pub verify: u32,
-    values: Tlvs<'a>,
-}
-
-impl<'a> Ssl<'a> {
-    fn parse(value: &'a [u8]) -> Option<Self> {
-        let (fixed, rest) = value.split_first_chunk::<5>()?;
-        check_structure(rest).ok()?;
-        Some(Self {
-            client: fixed[0],
-            verify: u32::from_be_bytes([fixed[1], fixed[2], fixed[3], fixed[4]]),
-            values: Tlvs { bytes: rest },
-        })
-    }
-
-    /// The version of TLS, such as `TLSv1.3`.
-    pub fn version(&self) -> Option<&'a [u8]> {
-        self.values.find(kind::SSL_VERSION)
-    }
-
-    /// The common name of the client's certificate.
-    pub fn common_name(&self) -> Option<&'a [u8]> {
-        self.values.find(kind::SSL_CN)
-    }
-
-    /// All values in order.
-    pub fn values(&self) -> Tlvs<'a> {
-        self.values
-    }
 }
 
 fn proxied(family: u8, block: &[u8]) -> Result<(Addresses<'_>, Tlvs<'_>), Error> {
@@ -294,26 +179,6 @@ fn check_values(block: &[u8], start: usize) -> Result<(), Error> {
         rest = after;
     }
     Ok(())
-}
-
-fn check_structure(mut rest: &[u8]) -> Result<(), Error> {
-    while let Some((_, _, after)) = split(rest)? {
-        rest = after;
-    }
-    Ok(())
-}
-
-/// Type, value and the rest; `None` at the end.
-type Split<'a> = Option<(u8, &'a [u8], &'a [u8])>;
-
-fn split(bytes: &[u8]) -> Result<Split<'_>, Error> {
-    if bytes.is_empty() {
-        return Ok(None);
-    }
-    let (head, rest) = bytes.split_first_chunk::<3>().ok_or(Error::Truncated)?;
-    let length = usize::from(u16::from_be_bytes([head[1], head[2]]));
-    let (value, rest) = rest.split_at_checked(length).ok_or(Error::Truncated)?;
-    Ok(Some((head[0], value, rest)))
 }
 
 #[cfg(test)]

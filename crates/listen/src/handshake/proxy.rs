@@ -3,7 +3,8 @@
 use std::cell::Cell;
 use std::net::SocketAddr;
 
-use ballast_wire::proxy::{self as wire, Parsed};
+use ballast_wire::proxy::parse;
+use ballast_wire::proxy_header::{Error, Parsed};
 
 use super::{Established, Refusal};
 use crate::limits::HEADER_BYTES_FIRST;
@@ -34,7 +35,7 @@ pub(crate) async fn read_header(
     } = connection;
     begun.set(!bytes.is_empty());
     loop {
-        let needed = match wire::parse(&bytes, header_bytes_max) {
+        let needed = match parse(&bytes, header_bytes_max) {
             Ok(Parsed::Complete {
                 header,
                 bytes: taken,
@@ -64,10 +65,10 @@ pub(crate) async fn read_header(
     }
 }
 
-fn refusal(error: wire::Error) -> Refusal {
+fn refusal(error: Error) -> Refusal {
     match error {
-        wire::Error::Signature | wire::Error::Version => Refusal::NotProxy,
-        wire::Error::Family => Refusal::Unhandled,
+        Error::Signature | Error::Version => Refusal::NotProxy,
+        Error::Family => Refusal::Unhandled,
         _ => Refusal::Invalid,
     }
 }
