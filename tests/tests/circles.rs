@@ -18,7 +18,6 @@ const KNOWN: &[(&str, &[usize])] = &[
     ("health", &[2]),
     ("listen", &[4, 2, 2]),
     ("load", &[3]),
-    ("message", &[3]),
     ("worker", &[7]),
 ];
 

@@ -1,10 +1,6 @@
 //! Checks of names, values, targets and hosts that apply to every HTTP version.
 
 use std::borrow::Cow;
-use std::fmt;
-
-use crate::request::Request;
-use crate::target::TargetForm;
 
 /// Which bytes are allowed in a token (RFC 9110 section 5.6.2). A table, because tokens are scanned
 /// byte by byte up to the first other byte; the other classes are plain comparisons, which the
@@ -165,32 +161,6 @@ pub fn is_authority(bytes: &[u8]) -> bool {
     is_host(&bytes[start..])
 }
 
-/// Why it is not clear which host a request is for.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum HostError {
-    /// More than one `Host`, and they differ.
-    HostsDiffer,
-    /// The target names one host and `Host` another.
-    HostNotAuthority,
-    /// The target's authority is malformed, or has user information in CONNECT.
-    AuthorityInvalid,
-    /// `Host` has an invalid byte, or an unbalanced bracket.
-    HostInvalid,
-}
-
-impl fmt::Display for HostError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            HostError::HostsDiffer => "several Host fields differ",
-            HostError::HostNotAuthority => "Host differs from the target's authority",
-            HostError::AuthorityInvalid => "the target's authority is invalid",
-            HostError::HostInvalid => "Host is no host",
-        })
-    }
-}
-
-impl std::error::Error for HostError {}
-
 /// Splits `[user@]host[:port]` into host and port (without the colon); the user is dropped. The
 /// port is what follows the last colon, a number or not. `None` when a bracket is not closed, or
 /// followed by something other than a port.
@@ -207,57 +177,5 @@ pub fn parse_authority(authority: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
         [] => Some((host, None)),
         [b':', port @ ..] => Some((host, Some(port))),
         _ => None,
-    }
-}
-
-/// Checks that all `Host` fields, and the authority of the target where it has one, name the
-/// same host (RFC 9112 section 3.2.2, RFC 9110 section 7.2). A port that is the scheme's
-/// default is the same as none.
-///
-/// # Errors
-/// [`HostError`]: the request must be refused with 400.
-pub fn validate_host(request: &Request) -> Result<(), HostError> {
-    let mut hosts = request.fields().find(b"host");
-    let Some(host) = hosts.next() else {
-        return Ok(());
-    };
-    if hosts.any(|other| !other.eq_ignore_ascii_case(host)) {
-        return Err(HostError::HostsDiffer);
-    }
-    let Some(authority) = request.target_authority() else {
-        return Ok(());
-    };
-    if authority.eq_ignore_ascii_case(host) {
-        return Ok(());
-    }
-    let (name, port) = parse_authority(authority).ok_or(HostError::AuthorityInvalid)?;
-    let (host_name, host_port) = parse_authority(host).ok_or(HostError::HostNotAuthority)?;
-    let default = default_port(request);
-    let same_port = match (effective_port(port), effective_port(host_port)) {
-        (Some(one), Some(other)) => one == other,
-        (Some(one), None) | (None, Some(one)) => default.contains(&one),
-        (None, None) => true,
-    };
-    if name.eq_ignore_ascii_case(host_name) && same_port {
-        Ok(())
-    } else {
-        Err(HostError::HostNotAuthority)
-    }
-}
-
-/// An empty port counts as none (RFC 3986 section 3.2.3).
-fn effective_port(port: Option<&[u8]>) -> Option<&[u8]> {
-    port.filter(|port| !port.is_empty())
-}
-
-/// The default ports for this request's authority. CONNECT has no scheme: HAProxy accepts both
-/// usual ports there.
-pub fn default_port(request: &Request) -> &'static [&'static [u8]] {
-    match request.scheme() {
-        Some(scheme) if scheme.eq_ignore_ascii_case(b"http") => &[b"80"],
-        Some(scheme) if scheme.eq_ignore_ascii_case(b"https") => &[b"443"],
-        Some(_) => &[],
-        None if request.form() == TargetForm::Authority => &[b"80", b"443"],
-        None => &[],
     }
 }

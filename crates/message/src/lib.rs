@@ -13,21 +13,20 @@ mod check;
 mod connection;
 mod cookie;
 mod fields;
+mod host;
 mod length;
 mod limits;
 mod method;
 mod request;
 mod response;
 mod target;
-#[cfg(test)]
-mod tests;
 mod values;
 mod version;
 
 pub use cases::NameCases;
 pub use check::{
-    HostError, default_port, is_authority, is_field_name, is_field_value, is_field_value_lenient,
-    is_host, is_target, is_target_lenient, is_token, is_token_byte, parse_authority, validate_host,
+    is_authority, is_field_name, is_field_value, is_field_value_lenient, is_host, is_target,
+    is_target_lenient, is_token, is_token_byte, parse_authority,
 };
 pub use connection::{
     ConnectionOptions, connection_options, is_persistent, remove_connection_options,
@@ -35,6 +34,7 @@ pub use connection::{
 };
 pub use cookie::{CookiePair, cookie_pairs, cookies};
 pub use fields::{Field, FieldIter, FieldValues, Fields, NoRoom};
+pub use host::{HostError, default_port, validate_host};
 pub use length::{
     BodyLength, LengthError, TransferCoding, content_length, parse_content_length,
     request_body_length, response_body_length, transfer_coding,
@@ -46,3 +46,6 @@ pub use response::{Response, reason_phrase};
 pub use target::TargetForm;
 pub use values::{CommaValues, comma_values, trim_ows};
 pub use version::Version;
+
+#[cfg(test)]
+mod tests;
