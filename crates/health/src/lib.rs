@@ -10,7 +10,9 @@
 
 mod admin;
 mod agent;
+mod check;
 mod machine;
+mod operational;
 mod report;
 mod settings;
 mod snapshot;
@@ -18,7 +20,9 @@ mod status;
 
 pub use admin::Admin;
 pub use agent::{AgentAdmin, AgentAnswer, AgentState, parse_agent};
-pub use machine::{Balance, Check, Counters, Effect, Forced, Health, Operational};
+pub use check::Check;
+pub use machine::{Balance, Counters, Effect, Forced, Health};
+pub use operational::Operational;
 pub use report::{Cause, Change, CheckReport, Counts, Level, Transition, no_server_line};
 pub use settings::{
     CheckSettings, InitState, Observe, Observed, OnError, Settings, first_check_delay_ms,

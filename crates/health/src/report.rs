@@ -2,7 +2,8 @@
 
 use std::fmt::{self, Write as _};
 
-use crate::machine::{Check, Operational};
+use crate::check::Check;
+use crate::operational::Operational;
 use crate::status::{CheckResult, CheckStatus, Verdict};
 
 /// Syslog severity of a line, by HAProxy's names.

@@ -1,7 +1,8 @@
 //! The state that survives a process, for `show servers state` and handovers.
 
 use crate::admin::Admin;
-use crate::machine::{Health, Operational};
+use crate::machine::Health;
+use crate::operational::Operational;
 use crate::status::CheckStatus;
 
 /// The columns of `show servers state` that belong to health, as numbers.

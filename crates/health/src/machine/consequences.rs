@@ -1,8 +1,9 @@
 //! What a report changes: counters, states, effects.
 
-use super::{Effect, Forced, Health, Operational, STEP_MAX, WEIGHT_MAX};
+use super::{Effect, Forced, Health, STEP_MAX, WEIGHT_MAX};
 use crate::admin::Admin;
 use crate::agent::{AgentAdmin, AgentAnswer, AgentState};
+use crate::operational::Operational;
 use crate::report::{Cause, Change, CheckReport, Transition};
 use crate::settings::{CheckSettings, Settings};
 use crate::status::{CheckResult, CheckStatus, Verdict};

@@ -1,8 +1,9 @@
 //! The public methods that report something about a server.
 
-use super::{Effect, Forced, Health, Operational};
+use super::{Effect, Forced, Health};
 use crate::admin::Admin;
 use crate::agent::AgentAnswer;
+use crate::operational::Operational;
 use crate::report::{Cause, CheckReport};
 use crate::settings::{Observe, Observed, OnError};
 use crate::status::{CheckStatus, Verdict};

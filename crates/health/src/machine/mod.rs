@@ -4,52 +4,15 @@ mod consequences;
 mod inputs;
 
 use crate::admin::Admin;
+use crate::check::Check;
+use crate::operational::Operational;
 use crate::report::{CheckReport, Transition};
-use crate::settings::{CheckSettings, InitState, Settings};
-use crate::status::{CheckStatus, Verdict};
+use crate::settings::{CheckSettings, Settings};
 
 /// Steps of a slow start; a server that is fully up has this step.
 const STEP_MAX: u64 = 16;
 /// The largest weight.
 const WEIGHT_MAX: u32 = 256;
-
-/// Operating state (`srv_op_state`).
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum Operational {
-    /// Down.
-    Stopped,
-    /// Up, in its slow start.
-    Starting,
-    /// Up.
-    #[default]
-    Running,
-    /// Up, wants no new sessions.
-    Stopping,
-}
-
-impl Operational {
-    /// The number of `srv_op_state`.
-    #[must_use]
-    pub const fn number(self) -> u8 {
-        self as u8
-    }
-
-    /// From the number of `srv_op_state`.
-    #[must_use]
-    pub const fn from_number(number: u8) -> Option<Self> {
-        match number {
-            0 => Some(Self::Stopped),
-            1 => Some(Self::Starting),
-            2 => Some(Self::Running),
-            3 => Some(Self::Stopping),
-            _ => None,
-        }
-    }
-
-    const fn is_up(self) -> bool {
-        matches!(self, Self::Running | Self::Starting)
-    }
-}
 
 /// The state that `set server ... health|agent` forces.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -110,113 +73,6 @@ pub struct Counters {
     pub failed_checks: u64,
     /// `hanafail`: failures seen in traffic.
     pub failed_observations: u64,
-}
-
-/// A health check or an agent check.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Check {
-    /// Enabled by command; without meaning when it is not configured.
-    pub enabled: bool,
-    /// 0 to `rise + fall - 1`; up from `rise` on.
-    pub health: u32,
-    /// The last result.
-    pub last: Verdict,
-    /// The counter was set by an operator, and no check has confirmed or replaced that since.
-    pub forced: bool,
-    /// A check is running (`* ` in the statistics).
-    pub running: bool,
-    /// Limits and intervals.
-    pub settings: CheckSettings,
-}
-
-impl Check {
-    fn new(settings: CheckSettings) -> Self {
-        let settings = settings.sane();
-        let last = Verdict {
-            code: None,
-            duration_ms: None,
-            info: String::new(),
-            status: CheckStatus::Init,
-        };
-        Self {
-            enabled: true,
-            health: settings.rise,
-            last,
-            forced: false,
-            running: false,
-            settings,
-        }
-    }
-
-    /// Whether its counter means up.
-    #[must_use]
-    pub const fn is_up(&self) -> bool {
-        self.health >= self.settings.rise
-    }
-
-    /// Interval until the next check, before `spread-checks`.
-    #[must_use]
-    pub fn interval_ms(&self) -> u64 {
-        let CheckSettings {
-            downinter_ms,
-            fastinter_ms,
-            inter_ms,
-            ..
-        } = self.settings;
-        if self.health >= self.settings.health_max() {
-            inter_ms
-        } else if self.health == 0 {
-            downinter_ms.unwrap_or(inter_ms)
-        } else {
-            fastinter_ms.unwrap_or(inter_ms)
-        }
-    }
-
-    fn rise_one(&mut self) -> bool {
-        let most = self.settings.health_max();
-        if self.health >= most {
-            return false;
-        }
-        self.health += 1;
-        if self.is_up() {
-            self.health = most;
-            self.forced = false;
-        }
-        true
-    }
-
-    fn fall_one(&mut self) -> bool {
-        self.forced = false;
-        if self.health == 0 {
-            return false;
-        }
-        self.health -= 1;
-        if !self.is_up() {
-            self.health = 0;
-        }
-        true
-    }
-
-    /// Changes the limits; a full counter stays full, and up stays up.
-    fn resettle(&mut self, settings: CheckSettings) {
-        let (full, up) = (self.health >= self.settings.health_max(), self.is_up());
-        self.settings = settings.sane();
-        let (rise, most) = (self.settings.rise, self.settings.health_max());
-        self.health = match (full, up) {
-            (true, _) => most,
-            (false, true) => self.health.clamp(rise, most),
-            (false, false) => self.health.min(rise - 1),
-        };
-    }
-
-    fn start_as(&mut self, init: InitState) {
-        self.health = match init {
-            InitState::Down => self.settings.rise - 1,
-            InitState::FullyDown => 0,
-            InitState::FullyUp => self.settings.health_max(),
-            InitState::Up => self.settings.rise,
-        };
-    }
 }
 
 /// The health of one server. Times are milliseconds of any monotonic clock.
