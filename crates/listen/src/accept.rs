@@ -15,9 +15,9 @@ use ballast_worker::{
 use crate::arrival::Admission;
 use crate::arrival_queue::{ArrivalQueue, Transfer};
 use crate::event::Event;
-use crate::gate::end_listening;
 use crate::limits::EVENT_PERIOD;
 use crate::listener::Listener;
+use crate::socket_pause::end_listening;
 use crate::socket_state::{SocketOrder, SocketState};
 
 /// Why accepting ended.

@@ -4,21 +4,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
-use ballast_engine::{Frontend, FrontendState, ListenerState, Process};
-use ballast_model as model;
+use ballast_engine::{Frontend, FrontendState, Process};
 use ballast_transport::Transport;
 
 use crate::handshake::Handshakes;
 use crate::listener::{LimitReached, Listener, ListenerSettings};
-
-/// A listening address of a frontend, as sessions see it.
-#[derive(Debug)]
-pub struct Listening {
-    /// What the configuration says.
-    pub bind: model::Bind,
-    /// Its counters. They stay the same over every change that keeps the bind.
-    pub state: Arc<ListenerState>,
-}
+use crate::listening::Listening;
 
 /// A connection that was admitted.
 #[derive(Debug)]

@@ -1,19 +1,16 @@
 //! Pausing, resuming and shutting frontends at run time.
 //!
-//! The gate of a frontend ([`Gate`]) changes first, then the workers that accept for it are woken,
-//! then its sockets stop listening: so nobody takes that for an error. A TCP socket stays bound,
-//! and clients are refused. A unix socket could not listen again, so it goes on listening, and its
-//! clients wait.
+//! The gate of a frontend ([`Gate`](ballast_engine::Gate)) changes first, then the workers that
+//! accept for it are woken, then its sockets stop listening: so nobody takes that for an error. A
+//! TCP socket stays bound, and clients are refused. A unix socket could not listen again, so it goes
+//! on listening, and its clients wait.
 
-use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use ballast_engine::Opening;
+use ballast_net::{Error, listen_again};
 
-use ballast_engine::{Gate, Opening};
-use ballast_net::{Address, Error, listen_again, stop_listening};
-
-use crate::Listeners;
-use crate::listeners::{AssignedSocket, OpenFrontend, OpenListener};
+use crate::listeners::{AssignedSocket, Listeners, OpenFrontend, OpenListener};
 use crate::open::backlog;
+use crate::socket_pause::{end_listening, is_unix, stop, turn};
 
 impl Listeners {
     /// Pauses a frontend: it refuses clients until it is resumed. False when it was not open.
@@ -90,33 +87,6 @@ impl OpenFrontend {
         self.open_listeners
             .iter()
             .flat_map(|open_listener| &open_listener.sockets)
-    }
-}
-
-fn is_unix(socket: &Arc<OwnedFd>) -> bool {
-    !matches!(Address::local_of(socket), Ok(Address::Ip(_)))
-}
-
-/// Held while sockets start or stop listening: workers and commands both do that.
-static TURN: Mutex<()> = Mutex::new(());
-
-fn turn() -> MutexGuard<'static, ()> {
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Stops listening where the socket can listen again, unless the gate is open again by now. A
-/// socket that does not listen stays so.
-pub(crate) fn end_listening(socket: &Arc<OwnedFd>, gate: &Gate) {
-    let _turn = turn();
-    if gate.opening() != Opening::Open {
-        stop(socket);
-    }
-}
-
-fn stop(socket: &Arc<OwnedFd>) {
-    if !is_unix(socket) {
-        // A socket that listens accepts this call.
-        let _ = stop_listening(socket);
     }
 }
 

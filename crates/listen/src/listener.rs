@@ -10,10 +10,10 @@ use arc_swap::ArcSwap;
 use ballast_engine::{Frontend, FrontendState, OverrideCell, Process};
 use ballast_model::Global;
 
-use crate::arrival::Listening;
 use crate::capacity::Capacity;
 use crate::handshake::Handshake;
 use crate::limits::{ACCEPT_BATCH_MAX, ACCEPT_BATCH_UNLIMITED};
+use crate::listening::Listening;
 use crate::spread::Spread;
 
 /// State shared by all listeners of a process.

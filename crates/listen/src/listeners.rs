@@ -7,17 +7,18 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use ballast_engine::{Frontend, Generation, ListenerState, Process};
-use ballast_model::{Bind, Config};
+use ballast_model::Bind;
 use ballast_net::{Address, Error, PassedSocket, Tuning};
 use ballast_worker::{Acceptor, local, spawn_local};
 
 use crate::accept::AcceptingSocket;
-use crate::arrival::Listening;
 use crate::arrival_queue::ArrivalQueue;
 use crate::handshake;
 use crate::identity::Identity;
 use crate::listener::{FrontendCapacity, ListenShared, Listener, ListenerSettings};
-use crate::open::{OpenSettings, Opened};
+use crate::listening::Listening;
+use crate::open::Opened;
+use crate::socket_defaults::SocketDefaults;
 use crate::socket_state::SocketState;
 
 /// The listening sockets of the process. [`Listeners::prepare`] and [`Listeners::commit`] switch to
@@ -65,14 +66,6 @@ pub(crate) struct AssignedSocket {
     pub(crate) socket_state: Arc<SocketState>,
 }
 
-/// Socket options that come from the global section and not from binds or frontends.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(crate) struct SocketDefaults {
-    connection_count_max: u32,
-    receive_buffer: Option<u32>,
-    send_buffer: Option<u32>,
-}
-
 /// The sockets that one worker must start to accept from, on its thread.
 #[derive(Debug, Default)]
 #[must_use = "clients wait in the queues of sockets that nobody accepts from"]
@@ -86,17 +79,6 @@ pub(crate) struct WorkerSocket {
     pub(crate) socket: Arc<OwnedFd>,
     pub(crate) listener: Arc<Listener>,
     pub(crate) socket_state: Arc<SocketState>,
-}
-
-impl SocketDefaults {
-    pub(crate) fn of(config: &Config, settings: OpenSettings) -> Self {
-        let tune = &config.global.tune;
-        Self {
-            connection_count_max: settings.connection_count_max,
-            receive_buffer: tune.receive_buffer_client,
-            send_buffer: tune.send_buffer_client,
-        }
-    }
 }
 
 impl Listeners {

@@ -10,7 +10,7 @@ use ballast_net::{
     Unpublished,
 };
 
-use crate::listeners::SocketDefaults;
+use crate::socket_defaults::SocketDefaults;
 
 /// Settings of the whole configuration for opening sockets.
 #[derive(Clone, Copy, Debug)]
@@ -77,7 +77,7 @@ pub struct RefusedOption {
 /// Every bind that cannot be listened on; all other sockets are closed again.
 pub fn open(config: &model::Config, settings: OpenSettings) -> Result<Opened, Vec<OpenError>> {
     let mut opened = Opened {
-        defaults: SocketDefaults::of(config, settings),
+        defaults: SocketDefaults::of(config, settings.connection_count_max),
         ..Opened::default()
     };
     let mut errors = Vec::new();

@@ -13,15 +13,15 @@ use ballast_engine::{Frontend, Generation, Opening};
 use ballast_model::{Bind, Config};
 use ballast_net::{Address, Error, Tuning, Unpublished};
 
-use crate::arrival::Listening;
-use crate::commit::Effect;
+use crate::effect::Effect;
 use crate::identity::Identity;
 use crate::listener::{FrontendCapacity, Listener, ListenerSettings};
 use crate::listeners::{
-    AssignedSocket, Listeners, OpenFrontend, OpenListener, SocketDefaults, WorkerSocket, by_name,
-    next_worker,
+    AssignedSocket, Listeners, OpenFrontend, OpenListener, WorkerSocket, by_name, next_worker,
 };
+use crate::listening::Listening;
 use crate::open::{OpenError, OpenSettings, RefusedOption, open_beside, shards, tuning};
+use crate::socket_defaults::SocketDefaults;
 use crate::socket_state::{SocketOrder, SocketState};
 
 /// The prepared sockets of a new configuration. Dropping it closes what was opened, and nothing has
@@ -116,7 +116,7 @@ impl Listeners {
         settings: OpenSettings,
     ) -> Result<Prepared, Vec<OpenError>> {
         let config = &generation.config;
-        let defaults = SocketDefaults::of(config, settings);
+        let defaults = SocketDefaults::of(config, settings.connection_count_max);
         let mut preparation = Preparation::new(self, Arc::clone(config), defaults, settings);
         let mut changed_frontends = preparation.sort_out(generation, defaults == self.defaults);
         for changed in &mut changed_frontends {
