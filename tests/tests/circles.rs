@@ -16,7 +16,6 @@ use regex::Regex;
 /// only shrink.
 const KNOWN: &[(&str, &[usize])] = &[
     ("load", &[3]),
-    ("worker", &[7]),
 ];
 
 /// The path of a module, or of something in one, from the root of a crate.

@@ -13,7 +13,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use crate::stream::Socket;
+use crate::socket::Socket;
 
 /// The number of polls of tasks after which stored messages are written at the latest.
 const POLLS_MAX: u32 = 64;

@@ -1,19 +1,17 @@
 //! The state of a worker's thread.
 
 use std::any::{Any, TypeId};
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::io;
 use std::marker::PhantomData;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::task::{self, Poll, Waker};
 
 use tokio::sync::Notify;
 
-use crate::mailbox::Mailbox;
-use crate::workers::{Shared, StopOrder};
+use crate::stop_order::StopOrder;
 
 thread_local! {
     static CONTEXT: Context = Context::default();
@@ -22,7 +20,7 @@ thread_local! {
 
 #[derive(Default)]
 pub(crate) struct Context {
-    place: OnceCell<WorkerPlace>,
+    index: Cell<Option<usize>>,
     locals: RefCell<HashMap<TypeId, Rc<dyn Any>>>,
     pub(crate) tasks: Cell<TaskCounts>,
     /// The order to stop, once this worker has received it.
@@ -30,11 +28,6 @@ pub(crate) struct Context {
     stop_heard: RefCell<Listeners>,
     /// Notified when the last awaited task has ended.
     pub(crate) all_ended: Rc<Notify>,
-}
-
-struct WorkerPlace {
-    index: usize,
-    shared: Arc<Shared>,
 }
 
 /// Counts of a worker's tasks.
@@ -131,10 +124,10 @@ pub(crate) fn with_context<T>(f: impl FnOnce(&Context) -> T) -> Option<T> {
     CONTEXT.try_with(f).ok()
 }
 
-pub(crate) fn enter(index: usize, shared: Arc<Shared>) {
+pub(crate) fn enter(index: usize) {
     CONTEXT.with(|context| {
-        let fresh = context.place.set(WorkerPlace { index, shared }).is_ok();
-        debug_assert!(fresh, "a thread becomes a worker once");
+        let former = context.index.replace(Some(index));
+        debug_assert!(former.is_none(), "a thread becomes a worker once");
     });
 }
 
@@ -157,10 +150,6 @@ pub(crate) async fn last_task_ended() {
     }
 }
 
-pub(crate) fn shared() -> Option<Arc<Shared>> {
-    with_context(|context| context.place.get().map(|place| Arc::clone(&place.shared))).flatten()
-}
-
 impl Context {
     pub(crate) fn change_tasks(&self, change: impl FnOnce(&mut TaskCounts)) {
         let mut tasks = self.tasks.get();
@@ -171,23 +160,7 @@ impl Context {
 
 /// This worker's number from 0; `None` on other threads.
 pub fn worker_index() -> Option<usize> {
-    with_context(|context| context.place.get().map(|place| place.index)).flatten()
-}
-
-/// How many workers there are; 0 on other threads.
-pub fn worker_count() -> usize {
-    with_context(|context| {
-        context
-            .place
-            .get()
-            .map_or(0, |place| place.shared.mailboxes.len())
-    })
-    .unwrap_or(0)
-}
-
-/// The mailbox of worker `index`; `None` if there is no such worker, and on other threads.
-pub fn mailbox(index: usize) -> Option<Mailbox> {
-    shared()?.mailboxes.get(index).cloned()
+    with_context(|context| context.index.get()).flatten()
 }
 
 /// Publishes the order to stop to this worker's tasks.

@@ -17,7 +17,11 @@ mod context;
 mod deadline;
 pub mod gather;
 mod mailbox;
+mod panic_report;
+mod shared;
 mod signals;
+mod socket;
+mod stop_order;
 mod stream;
 mod task;
 mod timer;
@@ -28,24 +32,23 @@ mod workers;
 pub use acceptor::{AcceptError, AcceptedSocket, Acceptor};
 pub use buffer::{Buffer, BufferLimits, BufferUse, buffer_use, configure_buffers};
 pub use context::{
-    IoCounts, Stopping, cutting_off, io_counts, is_stopping, local, set_local, stopping,
-    task_counts, worker_count, worker_index,
+    IoCounts, Stopping, TaskCounts, cutting_off, io_counts, is_stopping, local, set_local,
+    stopping, task_counts, worker_index,
 };
-pub use context::{TaskCounts, mailbox};
 pub use deadline::{Deadline, Expired};
 pub use mailbox::{Mailbox, MailboxRefusal};
+pub use panic_report::{PanicHook, PanicReport};
+pub use shared::{mailbox, worker_count};
 pub use signals::Signals;
+pub use stop_order::StopOrder;
 pub use stream::Stream;
-pub use task::{
-    PanicReport, Panicked, TaskEnd, TaskHandle, TaskPool, run_blocking, spawn_local, spawn_service,
-    yield_now,
-};
+pub use task::{Panicked, TaskEnd, TaskHandle, TaskPool, run_blocking, spawn_local, spawn_service};
 pub use timer::{
     Interval, Sleep, TimedOut, now, sleep, sleep_until, timeout, timeout_at, turn_now,
 };
-pub use turn::{Work, take_turns};
+pub use turn::{Work, take_turns, yield_now};
 pub use watched::{Progress, Watchable, WatchedFd};
-pub use workers::{Load, Options, PanicHook, StopOrder, WorkerEnd, Workers, block_on};
+pub use workers::{Load, Options, WorkerEnd, Workers, block_on};
 
 // Types that appear in signatures here, for crates that do not depend on `net`.
 pub use ballast_net::{Address, ConnectOptions, Error, Pipe, Signal};

@@ -11,7 +11,8 @@ use std::task::{Context, Poll, Waker};
 use pin_project_lite::pin_project;
 use tokio::task::JoinHandle;
 
-use crate::{burst, context, timer, turn};
+use crate::panic_report::PanicReport;
+use crate::{burst, context, shared, timer, turn};
 
 /// A task; dropping this lets it run on.
 #[derive(Debug)]
@@ -28,15 +29,6 @@ pub enum TaskEnd {
     Aborted,
     /// It panicked.
     Panicked,
-}
-
-/// A panic that ended a task, for the hook in [`crate::Options`].
-#[derive(Clone, Copy, Debug)]
-pub struct PanicReport<'a> {
-    /// The worker; `None` outside of workers.
-    pub worker: Option<usize>,
-    /// The text of the panic.
-    pub message: &'a str,
 }
 
 impl<T> TaskHandle<T> {
@@ -97,11 +89,6 @@ pub async fn run_blocking<T: Send + 'static>(
             TaskEnd::Aborted
         }
     })
-}
-
-/// Lets the other tasks of this worker run once first.
-pub async fn yield_now() {
-    tokio::task::yield_now().await;
 }
 
 /// The maximum number of pool members that wait for work; others end.
@@ -293,7 +280,7 @@ pub(crate) fn report_panic(payload: &(dyn Any + Send)) {
         .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("a panic without words");
     context::with_context(|context| context.change_tasks(|tasks| tasks.panicked += 1));
-    let hook = context::shared().and_then(|shared| shared.on_panic.clone());
+    let hook = shared::shared().and_then(|shared| shared.on_panic.clone());
     if let Some(hook) = hook {
         let report = PanicReport {
             worker: context::worker_index(),

@@ -7,7 +7,7 @@
 
 use std::cell::Cell;
 
-use crate::{burst, yield_now};
+use crate::burst;
 
 /// The amount of work a task may do in one poll while others wait.
 const TURN_SHARES: u32 = 128;
@@ -41,6 +41,11 @@ impl Work {
 /// A poll of a task begins: so does its turn.
 pub(crate) fn poll_begins() {
     let _ = DONE_SHARES.try_with(|done| done.set(0));
+}
+
+/// Lets the other tasks of this worker run once first.
+pub async fn yield_now() {
+    tokio::task::yield_now().await;
 }
 
 /// Counts the work that a task has done, and lets the other tasks run first when its turn is over.

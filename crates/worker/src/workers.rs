@@ -8,20 +8,18 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use ballast_net::{CpuSet, Error, pin_thread};
-use tokio::runtime::{Builder, LocalRuntime, RuntimeMetrics};
+use tokio::runtime::{Builder, LocalRuntime};
 use tokio::sync::{mpsc, watch};
 
-use crate::context;
 use crate::mailbox::{Mailbox, Message};
+use crate::panic_report::PanicHook;
+use crate::shared::{self, Shared};
+use crate::stop_order::StopOrder;
 use crate::task::report_panic;
-use crate::timer::WAIT_MAX;
-use crate::{BufferLimits, PanicReport, configure_buffers, now, sleep_until};
+use crate::{BufferLimits, configure_buffers, context, now, sleep_until};
 
 /// The maximum number of threads for blocking work (name look-ups) per worker.
 const BLOCKING_THREADS_MAX: usize = 16;
-
-/// Called for each caught panic.
-pub type PanicHook = Arc<dyn Fn(&PanicReport<'_>) + Send + Sync>;
 
 /// Settings for starting workers.
 #[derive(Clone)]
@@ -62,34 +60,6 @@ impl fmt::Debug for Options {
     }
 }
 
-/// An order to stop: new work is refused, tasks may finish until the deadline.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct StopOrder {
-    /// When tasks that still run are dropped (`hard-stop-after`); `None` waits for all.
-    pub deadline: Option<Instant>,
-}
-
-impl StopOrder {
-    /// Waits for all tasks, without a deadline (soft stop).
-    pub fn when_done() -> Self {
-        Self { deadline: None }
-    }
-
-    /// Waits for all tasks, for at most `grace`.
-    pub fn within(grace: Duration) -> Self {
-        Self {
-            deadline: Some(now() + grace.min(WAIT_MAX)),
-        }
-    }
-
-    /// At once (hard stop).
-    pub fn now() -> Self {
-        Self {
-            deadline: Some(now()),
-        }
-    }
-}
-
 /// The worker threads of this process.
 #[derive(Debug)]
 pub struct Workers {
@@ -115,22 +85,6 @@ pub struct Load {
     pub elapsed: Duration,
     /// How often it went to sleep.
     pub sleeps: u64,
-}
-
-pub(crate) struct Shared {
-    pub(crate) mailboxes: Vec<Mailbox>,
-    pub(crate) on_panic: Option<PanicHook>,
-    pub(crate) stop: watch::Sender<Option<StopOrder>>,
-    metrics: Vec<OnceLock<RuntimeMetrics>>,
-    started: Instant,
-}
-
-impl fmt::Debug for Shared {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shared")
-            .field("count", &self.mailboxes.len())
-            .finish_non_exhaustive()
-    }
 }
 
 impl Workers {
@@ -246,7 +200,8 @@ impl Workers {
                     }
                 };
                 let _ = shared.metrics[index].set(runtime.handle().metrics());
-                context::enter(index, Arc::clone(&shared));
+                context::enter(index);
+                shared::enter(Arc::clone(&shared));
                 configure_buffers(buffers);
                 let _ = tell.send(Ok(()));
                 run(runtime, index, &shared, inbox, first)

@@ -1,0 +1,59 @@
+//! What the workers of a process share, and how one of them gets at it.
+
+use std::cell::OnceCell;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use tokio::runtime::RuntimeMetrics;
+use tokio::sync::watch;
+
+use crate::mailbox::Mailbox;
+use crate::panic_report::PanicHook;
+use crate::stop_order::StopOrder;
+
+thread_local! {
+    static SHARED: OnceCell<Arc<Shared>> = const { OnceCell::new() };
+}
+
+/// What the workers of a process share.
+pub(crate) struct Shared {
+    pub(crate) mailboxes: Vec<Mailbox>,
+    pub(crate) on_panic: Option<PanicHook>,
+    pub(crate) stop: watch::Sender<Option<StopOrder>>,
+    pub(crate) metrics: Vec<OnceLock<RuntimeMetrics>>,
+    pub(crate) started: Instant,
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared")
+            .field("count", &self.mailboxes.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Makes the calling thread one of these workers.
+pub(crate) fn enter(shared: Arc<Shared>) {
+    SHARED.with(|own| {
+        let fresh = own.set(shared).is_ok();
+        debug_assert!(fresh, "a thread becomes a worker once");
+    });
+}
+
+/// What the workers share; `None` on other threads.
+pub(crate) fn shared() -> Option<Arc<Shared>> {
+    SHARED.try_with(|own| own.get().cloned()).ok().flatten()
+}
+
+/// How many workers there are; 0 on other threads.
+pub fn worker_count() -> usize {
+    SHARED
+        .try_with(|own| own.get().map_or(0, |shared| shared.mailboxes.len()))
+        .unwrap_or(0)
+}
+
+/// The mailbox of worker `index`; `None` if there is no such worker, and on other threads.
+pub fn mailbox(index: usize) -> Option<Mailbox> {
+    shared()?.mailboxes.get(index).cloned()
+}
