@@ -23,6 +23,7 @@ mod report;
 mod run;
 mod socket;
 mod tally;
+mod threads;
 mod websockets;
 mod witness;
 
@@ -47,7 +48,7 @@ fn main() -> ExitCode {
             return ExitCode::from(UNABLE);
         }
     };
-    let tally = match run::run(plan.clone()) {
+    let tally = match threads::run(plan.clone()) {
         Ok(tally) => tally,
         Err(error) => {
             eprintln!("ballast-load: {error}");

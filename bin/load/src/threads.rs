@@ -1,0 +1,124 @@
+//! The threads of a run: the common start, the end, and the sum of their counts.
+
+use std::io;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, SystemTime};
+
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::LocalSet;
+
+use crate::pace::Pace;
+use crate::plan::{Mode, Plan};
+use crate::run::Run;
+use crate::tally::Tally;
+use crate::witness::Witness;
+use crate::{client, websockets};
+
+/// Runs the plan to its end, or until SIGINT or SIGTERM.
+///
+/// # Errors
+///
+/// When a thread or an executor cannot be started.
+pub(crate) fn run(plan: Plan) -> io::Result<Tally> {
+    let run = Arc::new(Run::new(plan));
+    let due: Vec<Arc<Semaphore>> = (0..run.plan.threads)
+        .map(|_| Arc::new(Semaphore::new(0)))
+        .collect();
+    let (sender, tallies) = mpsc::unbounded_channel();
+    for (worker, due) in due.iter().enumerate() {
+        let due = run.plan.rate.map(|_| Arc::clone(due));
+        let (run, sender) = (Arc::clone(&run), sender.clone());
+        thread::Builder::new()
+            .name(format!("load-{worker}"))
+            .spawn(move || {
+                // The receiver waits for all tallies, so it exists.
+                let _ = sender.send(work(&run, worker, due));
+            })?;
+    }
+    drop(sender);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(conduct(&run, due, tallies))
+}
+
+/// Starts the clock when all connections are open, and adds up the counts of the threads.
+async fn conduct(
+    run: &Run,
+    due: Vec<Arc<Semaphore>>,
+    mut tallies: mpsc::UnboundedReceiver<io::Result<Tally>>,
+) -> io::Result<Tally> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut sum = Tally::new(run.plan.timeline);
+    let mut pacing = None;
+    let mut is_started = false;
+    let mut witness = None;
+    loop {
+        tokio::select! {
+            biased;
+            tally = tallies.recv() => match tally {
+                Some(tally) => sum.add(tally?),
+                None => break,
+            },
+            _ = run.barrier.wait(), if !is_started => {
+                is_started = true;
+                let start = run.start();
+                sum.began = Some(SystemTime::now() - start.elapsed());
+                witness = Some(Witness::begin(start)?);
+                if run.plan.mode == Mode::WebSockets {
+                    eprintln!("ballast-load: all connections are open or have failed");
+                }
+                pacing = run.plan.rate.map(|rate| {
+                    let pace = Pace {
+                        rate,
+                        start,
+                        duration: run.plan.duration,
+                        requests: run.plan.requests,
+                        due: due.clone(),
+                        begun: Arc::clone(&run.begun),
+                        stop: Arc::clone(&run.stop),
+                    };
+                    thread::spawn(move || (pace.run(), cpu_of_this_thread()))
+                });
+            }
+            _ = interrupt.recv() => run.stop.close(),
+            _ = terminate.recv() => run.stop.close(),
+        }
+    }
+    if let Some(witness) = witness {
+        sum.machine = witness.finish();
+    }
+    if let Some(pacing) = pacing {
+        let (handed_out, cpu) = pacing
+            .join()
+            .map_err(|_| io::Error::other("the clock of the run stopped"))?;
+        sum.cpu += cpu;
+        sum.unsent = handed_out.saturating_sub(sum.begun);
+    }
+    Ok(sum)
+}
+
+/// One thread: its connections until all have ended.
+fn work(run: &Arc<Run>, worker: usize, due: Option<Arc<Semaphore>>) -> io::Result<Tally> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let local = LocalSet::new();
+    let mut tally = match run.plan.mode {
+        Mode::Http => local.block_on(&runtime, client::work(run, worker, due)),
+        Mode::WebSockets => local.block_on(&runtime, websockets::work(run, worker)),
+    };
+    tally.cpu = cpu_of_this_thread();
+    Ok(tally)
+}
+
+/// The processor time of this thread; zero if the kernel does not say.
+fn cpu_of_this_thread() -> Duration {
+    std::fs::read_to_string("/proc/thread-self/schedstat")
+        .ok()
+        .and_then(|text| text.split(' ').next()?.parse().ok())
+        .map_or(Duration::ZERO, Duration::from_nanos)
+}
