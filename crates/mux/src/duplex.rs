@@ -77,12 +77,13 @@ impl Source<'_> {
     /// # Errors
     /// [`ReadError::Closed`] also when the server closed before the first byte;
     /// [`Self::received_bytes`] tells whether any byte came. The connection is of no further use.
-    pub async fn response(
+    pub fn response(
         &mut self,
         wait: &Wait<'_>,
         method: Method,
         response: &mut Response,
-    ) -> Result<ResponseHead, ReadError> {
+    ) -> impl Future<Output = Result<ResponseHead, ReadError>> {
+        // No `async fn`, here and below: one around another is a second state machine to poll.
         receive_response(
             self.transport,
             self.inbound,
@@ -91,7 +92,6 @@ impl Source<'_> {
             method,
             response,
         )
-        .await
     }
 
     /// Checks what was received of the body, without consuming it. Returns whether its end is
@@ -220,8 +220,8 @@ impl Source<'_> {
     ///
     /// # Errors
     /// [`ReadError::TimedOut`] and [`ReadError::Broken`].
-    pub async fn receive(&mut self, wait: &Wait<'_>) -> Result<usize, ReadError> {
-        self.inbound.receive(self.transport, wait).await
+    pub fn receive(&mut self, wait: &Wait<'_>) -> impl Future<Output = Result<usize, ReadError>> {
+        self.inbound.receive(self.transport, wait)
     }
 
     /// Releases the buffer if it is empty.
@@ -270,37 +270,45 @@ impl Sink<'_> {
     ///
     /// # Errors
     /// [`WriteError`]; the connection is of no further use.
-    pub async fn body(&mut self, wait: &Wait<'_>, piece: &[u8]) -> Result<(), WriteError> {
-        self.outbound.body(self.transport, wait, piece).await
+    pub fn body(
+        &mut self,
+        wait: &Wait<'_>,
+        piece: &[u8],
+    ) -> impl Future<Output = Result<(), WriteError>> {
+        self.outbound.body(self.transport, wait, piece)
     }
 
     /// Ends the body, with its trailers where there are some, and writes everything gathered.
     ///
     /// # Errors
     /// [`WriteError`]; the connection is of no further use.
-    pub async fn end_body(
+    pub fn end_body(
         &mut self,
         wait: &Wait<'_>,
         trailers: Option<&Fields>,
-    ) -> Result<(), WriteError> {
+    ) -> impl Future<Output = Result<(), WriteError>> {
         self.outbound.end_body(trailers);
-        self.flush(wait).await
+        self.flush(wait)
     }
 
     /// Writes bytes as they are, without a copy.
     ///
     /// # Errors
     /// [`WriteError`]; the connection is of no further use.
-    pub async fn raw(&mut self, wait: &Wait<'_>, bytes: &[u8]) -> Result<(), WriteError> {
-        self.outbound.raw(self.transport, wait, bytes).await
+    pub fn raw(
+        &mut self,
+        wait: &Wait<'_>,
+        bytes: &[u8],
+    ) -> impl Future<Output = Result<(), WriteError>> {
+        self.outbound.raw(self.transport, wait, bytes)
     }
 
     /// Writes everything gathered.
     ///
     /// # Errors
     /// [`WriteError`]; the connection is of no further use.
-    pub async fn flush(&mut self, wait: &Wait<'_>) -> Result<(), WriteError> {
-        self.outbound.flush(self.transport, wait).await
+    pub fn flush(&mut self, wait: &Wait<'_>) -> impl Future<Output = Result<(), WriteError>> {
+        self.outbound.flush(self.transport, wait)
     }
 
     /// Whether gathered bytes are not written yet.
