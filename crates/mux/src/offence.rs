@@ -1,9 +1,9 @@
 //! What a peer broke the protocol with.
 
-/// What a peer sent that broke the protocol, as far as it is still there.
+/// The bytes of a peer that broke the protocol, as far as they are still in the buffer.
 #[derive(Clone, Copy, Debug)]
 pub struct Offence<'a> {
-    /// The bytes as they came.
+    /// The bytes as they were received.
     pub bytes: &'a [u8],
     /// Where in them the fault was found.
     pub at_byte: usize,
