@@ -76,7 +76,7 @@ pub struct Candidate {
 
 /// The input of a choice.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Ask<'a> {
+pub struct PickRequest<'a> {
     /// Servers to take only if there is no other (after a redispatch). Map-based hashes ignore it:
     /// they have one server per key.
     pub avoid: &'a [u32],
@@ -327,7 +327,7 @@ impl Balancer {
 
     /// Chooses a server. Allocates nothing, unless a static map must be computed again after a
     /// change.
-    pub fn pick(&mut self, ask: &Ask<'_>, load: &impl Load) -> Choice {
+    pub fn pick(&mut self, ask: &PickRequest<'_>, load: &impl Load) -> Choice {
         self.settle();
         let avoid = ask.avoid;
         let full = |index| is_full(load, index);
@@ -357,7 +357,7 @@ impl Balancer {
     /// key, `random`, `first`. For other algorithms, and for a map that [`Balancer::settle`] has
     /// not computed since the last change, the result is [`Choice::AllFull`].
     #[must_use]
-    pub fn pick_shared(&self, ask: &Ask<'_>, load: &impl Load) -> Choice {
+    pub fn pick_shared(&self, ask: &PickRequest<'_>, load: &impl Load) -> Choice {
         let side = match self.side {
             Side::Nobody => return Choice::Nobody,
             Side::Active => 0,
@@ -668,7 +668,13 @@ impl Balancer {
     }
 
     /// Draws servers and keeps the one with the least load for its weight.
-    fn draw(&self, ring: &Ring, side: usize, ask: &Ask<'_>, load: &impl Load) -> Option<u32> {
+    fn draw(
+        &self,
+        ring: &Ring,
+        side: usize,
+        ask: &PickRequest<'_>,
+        load: &impl Load,
+    ) -> Option<u32> {
         let Algorithm::Random { draws } = self.setup.algorithm else {
             return None;
         };

@@ -7,7 +7,7 @@
 //!
 //! Nothing here reads a clock, draws a random number, or uses a socket. Changes are reported by
 //! method calls ([`Balancer::set_weight`], [`Balancer::set_usable`], [`Balancer::took`] ...), the
-//! load of servers is read through [`Load`], and randomness is an argument ([`Ask::random`]).
+//! load of servers is read through [`Load`], and randomness is an argument ([`PickRequest::random`]).
 //!
 //! Persistence, queues and connection limits are implemented above; this crate only skips full
 //! servers where the algorithm says so.
@@ -24,7 +24,7 @@ mod ring;
 mod weighted_round_robin;
 
 pub use balancer::{
-    Algorithm, Ask, Balancer, Candidate, Choice, Load, Setup, Unloaded, WEIGHT_SCALE,
+    Algorithm, Balancer, Candidate, Choice, Load, PickRequest, Setup, Unloaded, WEIGHT_SCALE,
     WEIGHT_USER_MAX,
 };
 pub use cookie::dynamic_cookie;

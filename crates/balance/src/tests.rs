@@ -16,10 +16,10 @@ fn candidate(puid: u32, weight: u32) -> Candidate {
     }
 }
 
-fn keyed(hash: u32) -> Ask<'static> {
-    Ask {
+fn keyed(hash: u32) -> PickRequest<'static> {
+    PickRequest {
         hash: Some(hash),
-        ..Ask::default()
+        ..PickRequest::default()
     }
 }
 
@@ -128,7 +128,7 @@ proptest! {
             let pool = if ready(false).is_empty() { ready(true) } else { ready(false) };
             for turn in 0..5_u32 {
                 let hash = turn.is_multiple_of(2).then_some(turn.wrapping_mul(0x9e37_79b9));
-                let ask = Ask { hash, random: u64::from(turn) + round as u64, ..Ask::default() };
+                let ask = PickRequest { hash, random: u64::from(turn) + round as u64, ..PickRequest::default() };
                 let choice = balancer.pick(&ask, &Unloaded);
                 match choice {
                     Choice::Server(index) => prop_assert!(pool.contains(&index), "{index} {pool:?}"),
@@ -154,7 +154,7 @@ proptest! {
         let laps = 16;
         let mut counts = vec![0_u32; weights.len()];
         for _ in 0..total * laps {
-            let index = balancer.pick(&Ask::default(), &Unloaded).index().expect("somebody is up");
+            let index = balancer.pick(&PickRequest::default(), &Unloaded).index().expect("somebody is up");
             counts[index as usize] += 1;
         }
         for (count, weight) in counts.iter().zip(&weights) {
@@ -195,7 +195,7 @@ proptest! {
         let mut load = Two(vec![0; count as usize]);
         let mut served = 0;
         for round in 0..400_u64 {
-            match balancer.pick(&Ask { random: round, ..Ask::default() }, &load) {
+            match balancer.pick(&PickRequest { random: round, ..PickRequest::default() }, &load) {
                 Choice::Server(index) => {
                     load.0[index as usize] += 1;
                     balancer.took(index);
@@ -269,7 +269,7 @@ fn an_avoided_server_is_the_last_resort() {
         };
         let mut balancer = Balancer::new(setup, &[candidate(1, 5), candidate(2, 1)]);
         for hash in [None, Some(77), Some(0xffff_ffff)] {
-            let ask = Ask {
+            let ask = PickRequest {
                 avoid: &[0],
                 hash,
                 random: 0,
@@ -284,9 +284,9 @@ fn an_avoided_server_is_the_last_resort() {
             }
         }
         balancer.set_usable(1, false);
-        let ask = Ask {
+        let ask = PickRequest {
             avoid: &[0],
-            ..Ask::default()
+            ..PickRequest::default()
         };
         assert_eq!(
             balancer.pick(&ask, &Unloaded),
@@ -310,7 +310,10 @@ fn one_backup_serves_even_for_a_static_map() {
     let mut balancer = Balancer::new(setup, &[candidate(1, 1), backup(2), backup(9)]);
     balancer.set_usable(0, false);
     for _ in 0..9 {
-        assert_eq!(balancer.pick(&Ask::default(), &Unloaded), Choice::Server(1));
+        assert_eq!(
+            balancer.pick(&PickRequest::default(), &Unloaded),
+            Choice::Server(1)
+        );
     }
     assert_eq!((balancer.used_count(), balancer.backup_count()), (1, 2));
 }
@@ -325,9 +328,9 @@ fn random_follows_weights() {
     let balancer = Balancer::new(setup, &[candidate(1, 30), candidate(2, 10)]);
     let heavy = (0..10_000_u64)
         .filter(|&random| {
-            let ask = Ask {
+            let ask = PickRequest {
                 random: random.wrapping_mul(0x1234_5678_9abc_def1),
-                ..Ask::default()
+                ..PickRequest::default()
             };
             balancer.pick_shared(&ask, &Unloaded) == Choice::Server(0)
         })

@@ -20,8 +20,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use ballast_balance::{
-    Algorithm, Ask, Balancer, Candidate, HashKey, HashType, Method, Setup, Unloaded, UriKey,
-    domain_only, dynamic_cookie, post_param, uri_key, url_param,
+    Algorithm, Balancer, Candidate, HashKey, HashType, Method, PickRequest, Setup, Unloaded,
+    UriKey, domain_only, dynamic_cookie, post_param, uri_key, url_param,
 };
 use scenarios::{KeyKind, NOBODY, Scenario, Step, digest, key_text};
 
@@ -626,9 +626,9 @@ fn keys_are_extracted_as_haproxy_does() {
             .map(|_| {
                 let hash = case.key.as_deref().map(|key| hash.of_bytes(key));
                 let choice = balancer.pick(
-                    &Ask {
+                    &PickRequest {
                         hash,
-                        ..Ask::default()
+                        ..PickRequest::default()
                     },
                     &Unloaded,
                 );

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Weak};
 use std::time::{Instant, SystemTime};
 
-use ballast_engine::sessions::{Named, SessionInfo};
+use ballast_engine::sessions::{ProxyName, SessionInfo};
 use ballast_model::{CliLevel, SeverityOutput};
 use ballast_net::{Address, PassedSocket};
 
@@ -87,7 +87,7 @@ impl Caller {
                 None => over_unix.clone(),
             },
             destination: over_unix,
-            frontend: Named {
+            frontend: ProxyName {
                 name: "GLOBAL".into(),
                 id: 0,
                 mode: "tcp",

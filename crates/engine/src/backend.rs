@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use arc_swap::ArcSwap;
-use ballast_balance::{Ask, Balancer, Choice, Load};
+use ballast_balance::{Balancer, Choice, Load, PickRequest};
 use ballast_expr::{Condition, LogFormat};
 use ballast_model as model;
 
@@ -13,7 +13,7 @@ use crate::counters::{BackendCounters, PerWorker};
 use crate::slots::{AVOIDED_COUNT_MAX, Slots};
 use crate::timings::{Histogram, Timings};
 use crate::{
-    Belief, Connecting, DynamicCookies, Gauge, LastInvalid, Rate, Server, Waiting, limits,
+    Belief, Connecting, DynamicCookies, Gauge, LastInvalidMessage, Rate, Server, Waiting, limits,
 };
 
 /// A backend of one generation.
@@ -97,10 +97,10 @@ impl Backend {
     }
 
     /// Chooses a server.
-    pub fn pick(&self, ask: &Ask<'_>) -> Choice {
+    pub fn pick(&self, ask: &PickRequest<'_>) -> Choice {
         let mut avoid = [0; AVOIDED_COUNT_MAX];
         let avoid = self.slots.of_places(ask.avoid, &mut avoid);
-        let ask = Ask { avoid, ..*ask };
+        let ask = PickRequest { avoid, ..*ask };
         if self.sharing == Sharing::Shared {
             let balancer = self.balancer.read().unwrap_or_else(PoisonError::into_inner);
             match balancer.pick_shared(&ask, self) {
@@ -317,7 +317,7 @@ pub struct BackendState {
     /// The exchanges that wait, in the order they came.
     pub waiting: Mutex<Waiting>,
     /// The last response that was not valid.
-    pub invalid_response: LastInvalid,
+    pub invalid_response: LastInvalidMessage,
     pub(crate) dynamic_cookies: Mutex<DynamicCookies>,
     standing: Mutex<BackendAvailability>,
     unpublished: AtomicBool,
@@ -351,7 +351,7 @@ impl BackendState {
             last_session_ms: AtomicU64::new(0),
             times_down: AtomicU32::new(0),
             waiting: Mutex::default(),
-            invalid_response: LastInvalid::default(),
+            invalid_response: LastInvalidMessage::default(),
             dynamic_cookies: Mutex::default(),
             standing: Mutex::default(),
             unpublished: AtomicBool::new(false),

@@ -8,7 +8,7 @@ use ballast_message::NameCases;
 use ballast_model as model;
 
 use crate::counters::{FrontendCounters, FrontendSums, PerWorker};
-use crate::{Gate, Gauge, LastInvalid, OverrideCell, Rate};
+use crate::{Gate, Gauge, LastInvalidMessage, OverrideCell, Rate};
 
 /// A frontend of one generation.
 #[derive(Debug)]
@@ -73,7 +73,7 @@ pub struct FrontendState {
     /// Whether it accepts clients.
     pub gate: Gate,
     /// The last request that was not valid.
-    pub invalid_request: LastInvalid,
+    pub invalid_request: LastInvalidMessage,
     connection_count_written: AtomicU32,
     connection_limit_override: OverrideCell,
     log_lines: AtomicU64,
@@ -89,7 +89,7 @@ impl FrontendState {
             connection_rate: Rate::default(),
             request_rate: Rate::default(),
             gate: Gate::default(),
-            invalid_request: LastInvalid::default(),
+            invalid_request: LastInvalidMessage::default(),
             connection_count_written: AtomicU32::new(u32::MAX),
             connection_limit_override: OverrideCell::default(),
             log_lines: AtomicU64::new(0),

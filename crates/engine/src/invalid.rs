@@ -9,7 +9,7 @@ use std::time::SystemTime;
 
 /// A message that was refused, as far as it was received.
 #[derive(Clone, Debug)]
-pub struct Invalid {
+pub struct InvalidMessage {
     /// How many were refused before it, in the whole process.
     pub number: u64,
     /// When, on the wall clock.
@@ -34,12 +34,12 @@ pub struct Invalid {
 
 /// Storage for the last invalid message.
 #[derive(Debug, Default)]
-pub struct LastInvalid(Mutex<Option<Box<Invalid>>>);
+pub struct LastInvalidMessage(Mutex<Option<Box<InvalidMessage>>>);
 
-impl LastInvalid {
+impl LastInvalidMessage {
     /// Replaces the stored message. While another worker writes one, or a command reads it, the
     /// message is skipped: a client that sends many of them must not block a worker.
-    pub fn keep(&self, make: impl FnOnce() -> Invalid) {
+    pub fn keep(&self, make: impl FnOnce() -> InvalidMessage) {
         let mut last = match self.0.try_lock() {
             Ok(last) => last,
             Err(TryLockError::Poisoned(last)) => last.into_inner(),
@@ -49,7 +49,7 @@ impl LastInvalid {
     }
 
     /// A copy of the last message.
-    pub fn last(&self) -> Option<Box<Invalid>> {
+    pub fn last(&self) -> Option<Box<InvalidMessage>> {
         self.0
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

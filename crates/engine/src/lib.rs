@@ -47,7 +47,7 @@ pub use gate::{Gate, Opening};
 pub use gauge::Gauge;
 pub use generation::Generation;
 pub use health::{Belief, health_settings};
-pub use invalid::{Invalid, LastInvalid};
+pub use invalid::{InvalidMessage, LastInvalidMessage};
 pub use override_cell::{OverrideCell, RateLimits};
 pub use process::Process;
 pub use rate::Rate;

@@ -16,11 +16,11 @@ pub struct SessionInfo {
     /// Our address.
     pub destination: String,
     /// Its frontend.
-    pub frontend: Named,
+    pub frontend: ProxyName,
     /// Name and number of its bind.
     pub listener: (Option<String>, u32),
     /// The backend, once one is chosen.
-    pub backend: Option<Named>,
+    pub backend: Option<ProxyName>,
     /// The server, once one is chosen: name, number, address.
     pub server: Option<(String, u32, String)>,
     /// When the connection was accepted.
@@ -46,7 +46,7 @@ pub struct SessionPage {
 
 /// Name, number and mode of a proxy.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Named {
+pub struct ProxyName {
     /// Its name.
     pub name: String,
     /// Its number.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ballast_balance::{Ask, Choice};
+use ballast_balance::{Choice, PickRequest};
 use ballast_model::{self as model, Balance};
 use proptest::prelude::*;
 
@@ -63,9 +63,9 @@ fn follow(now: &Generation, wanted: &model::Config) -> Arc<model::Config> {
 }
 
 fn pick(backend: &Arc<Backend>, key: u32) -> Option<(Arc<Backend>, Arc<Server>, usize)> {
-    let ask = Ask {
+    let ask = PickRequest {
         hash: backend.is_keyed().then_some(key),
-        ..Ask::default()
+        ..PickRequest::default()
     };
     let Choice::Server(place) = backend.pick(&ask) else {
         return None;
@@ -170,7 +170,7 @@ proptest! {
         let other = Registry::new(1, Arc::new(Process::new(1, 1000)));
         let fresh = Generation::compile(1, wanted, &other);
         for key in keys {
-            let ask = Ask { hash: Some(key), ..Ask::default() };
+            let ask = PickRequest { hash: Some(key), ..PickRequest::default() };
             prop_assert_eq!(next.backends[0].pick(&ask), fresh.backends[0].pick(&ask));
         }
     }

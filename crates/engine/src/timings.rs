@@ -47,7 +47,7 @@ const fn bounds_ns() -> [u64; BOUND_COUNT] {
 
 /// The times of one exchange that a server answered.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Took {
+pub struct ExchangeTimes {
     /// Waiting for a slot.
     pub queue: Duration,
     /// Connecting.
@@ -68,7 +68,7 @@ pub struct Timings {
 
 impl Timings {
     /// Records an exchange. Only the worker that owns the copy may call this.
-    pub fn note(&self, took: &Took) {
+    pub fn note(&self, took: &ExchangeTimes) {
         let samples = self.samples.value();
         if samples < SAMPLE_COUNT_MAX {
             self.samples.increment();
@@ -229,8 +229,8 @@ fn clamped(value: u64) -> u32 {
 mod tests {
     use super::*;
 
-    fn took(ms: u64) -> Took {
-        Took {
+    fn took(ms: u64) -> ExchangeTimes {
+        ExchangeTimes {
             queue: Duration::ZERO,
             connect: Duration::from_millis(1),
             response: Duration::from_millis(ms),

@@ -32,9 +32,9 @@ pub struct Arrival {
 
 /// Tells whether the bind of a connection was removed.
 #[derive(Clone, Debug)]
-pub struct Way(Option<Arc<Listener>>);
+pub struct BindWatch(Option<Arc<Listener>>);
 
-impl Way {
+impl BindWatch {
     /// When the bind, or its frontend, was removed.
     pub fn leaving_since(&self) -> Option<Instant> {
         self.0.as_ref()?.closed_at()
@@ -116,8 +116,8 @@ impl Admission {
     }
 
     /// A handle that tells the same, for code that does not hold the connection.
-    pub fn way(&self) -> Way {
-        Way(match &self.0 {
+    pub fn bind_watch(&self) -> BindWatch {
+        BindWatch(match &self.0 {
             AdmissionCount::Alone { .. } => None,
             AdmissionCount::Listener { listener, .. } => Some(Arc::clone(listener)),
         })

@@ -19,7 +19,7 @@ use ballast_worker::timeout;
 use crate::limits::HANDSHAKE_WAIT_MAX;
 
 pub use proxy::ProxyAddresses;
-pub use refusal::{Refusal, RefusedConnection};
+pub use refusal::{HandshakeError, RefusedConnection};
 
 /// One handshake of a bind.
 #[derive(Clone, Copy, Debug)]
@@ -81,7 +81,7 @@ impl<'a> Handshakes<'a> {
     ///
     /// # Errors
     /// Why the connection was refused.
-    pub async fn run(self, transport: Transport) -> Result<Established, Refusal> {
+    pub async fn run(self, transport: Transport) -> Result<Established, HandshakeError> {
         let mut connection = Established {
             transport,
             read_ahead: Vec::new(),
@@ -104,7 +104,7 @@ impl<'a> Handshakes<'a> {
         step: HandshakeStep,
         connection: Established,
         begun: &Cell<bool>,
-    ) -> Result<Established, Refusal> {
+    ) -> Result<Established, HandshakeError> {
         match step {
             HandshakeStep::ProxyHeader => {
                 proxy::read_header(connection, self.header_bytes_max, begun).await
@@ -116,9 +116,9 @@ impl<'a> Handshakes<'a> {
 impl HandshakeStep {
     /// The reason for refusing a connection that timed out; `begun` says whether anything was
     /// received.
-    fn is_late(self, begun: bool) -> Refusal {
+    fn is_late(self, begun: bool) -> HandshakeError {
         match self {
-            Self::ProxyHeader => Refusal::TimedOut(begun),
+            Self::ProxyHeader => HandshakeError::TimedOut(begun),
         }
     }
 }
@@ -172,10 +172,10 @@ mod tests {
             peer.write_all(b"PROXY UNKNOWN\r\nPROXY").unwrap();
             let steps = [header(60_000), header(10)];
             let refused = Handshakes::new(&steps, 1024).run(transport).await;
-            assert_eq!(refused.unwrap_err(), Refusal::TimedOut(true));
+            assert_eq!(refused.unwrap_err(), HandshakeError::TimedOut(true));
             let (transport, _peer) = pair();
             let refused = Handshakes::new(&steps[1..], 1024).run(transport).await;
-            assert_eq!(refused.unwrap_err(), Refusal::TimedOut(false));
+            assert_eq!(refused.unwrap_err(), HandshakeError::TimedOut(false));
         })
         .unwrap();
     }

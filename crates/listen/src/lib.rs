@@ -38,12 +38,12 @@ mod socket_pause;
 mod socket_state;
 mod spread;
 
-pub use arrival::{Admission, Arrival, Way};
+pub use arrival::{Admission, Arrival, BindWatch};
 pub use arrival_queue::ArrivalQueue;
 pub use commit::{Commit, RemovedBind};
 pub use effect::Effect;
 pub use event::Event;
-pub use handshake::{Established, Handshakes, ProxyAddresses, Refusal, RefusedConnection};
+pub use handshake::{Established, HandshakeError, Handshakes, ProxyAddresses, RefusedConnection};
 pub use listeners::{Listeners, WorkerListeners};
 pub use listening::Listening;
 pub use open::{OpenError, OpenSettings, Opened, RefusedOption, Socket, open, open_bind};

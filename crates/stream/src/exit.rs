@@ -4,7 +4,7 @@
 use std::ops::ControlFlow;
 
 use ballast_mux::{ReadError, WriteError};
-use ballast_upstream::Refusal;
+use ballast_upstream::NoSlot;
 
 use crate::context::Context;
 use crate::ending::{Cause, Ending, Phase};
@@ -50,7 +50,7 @@ pub(crate) enum Exit {
     /// The exchange has no backend where it must have one.
     NoBackend,
     /// No server has a free slot, and the exchange cannot wait for one.
-    NoSlot(Refusal),
+    NoSlot(NoSlot),
     /// `timeout queue` passed.
     QueueTimeout,
     /// No descriptor, port or memory for a connection to the server.
@@ -303,8 +303,8 @@ impl Exit {
             Self::NoBackend => page(500, Cause::Internal, P::Connect, &[]),
             Self::NoSlot(refusal) => {
                 let phase = match refusal {
-                    Refusal::NoServer => P::Connect,
-                    Refusal::QueueFull => P::Queue,
+                    NoSlot::NoServer => P::Connect,
+                    NoSlot::QueueFull => P::Queue,
                 };
                 page(503, Cause::Server, phase, &[N::FailedConnections])
             }
@@ -423,7 +423,7 @@ mod tests {
             ),
             (Exit::Denied(Some(403), Phase::Request), Some(403), "PR"),
             (Exit::Denied(None, Phase::Headers), None, "PH"),
-            (Exit::NoSlot(Refusal::QueueFull), Some(503), "SQ"),
+            (Exit::NoSlot(NoSlot::QueueFull), Some(503), "SQ"),
             (Exit::QueueTimeout, Some(503), "sQ"),
             (Exit::ConnectTimeout, Some(503), "sC"),
             (Exit::ResponseTimeout, Some(504), "sH"),

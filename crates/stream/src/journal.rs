@@ -1,8 +1,8 @@
 //! The access log: one line per exchange, when and as the frontend wants it.
 
-use ballast_engine::timings::Took;
+use ballast_engine::timings::ExchangeTimes;
 use ballast_expr::LogFormat;
-use ballast_listen::{Refusal, RefusedConnection};
+use ballast_listen::{HandshakeError, RefusedConnection};
 use ballast_log::{Level, LineText};
 use ballast_rules::LogLevel;
 
@@ -72,7 +72,7 @@ fn note_times(context: &Context<'_>, exchange: &Exchange) {
     ) else {
         return;
     };
-    let took = Took {
+    let took = ExchangeTimes {
         queue: slot_taken.saturating_duration_since(received),
         connect: connected.saturating_duration_since(slot_taken),
         response: answered.saturating_duration_since(connected),
@@ -177,7 +177,7 @@ pub(crate) fn cacheable_cookie(context: &Context<'_>, exchange: &Exchange) -> Ex
 /// Logs a connection that was refused in a handshake: in the frontend's error format, or else in a
 /// short fixed one (configuration manual, section 8.2.5). Nothing is logged if the frontend has no
 /// log format nor, with `option dontlognull`, for a client that sent nothing.
-pub(crate) fn connection_refused(context: &Context<'_>, refusal: Refusal) {
+pub(crate) fn connection_refused(context: &Context<'_>, refusal: HandshakeError) {
     let options = &context.frontend.model.log;
     let has_format = options.format.is_some() || options.error_format.is_some();
     if !has_format || (options.skip_null && refusal.is_silent()) {

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant, SystemTime};
 
-use ballast_listen::{Admission, Arrival, Established, Refusal};
+use ballast_listen::{Admission, Arrival, Established, HandshakeError};
 use ballast_transport::Transport;
 use ballast_upstream::Path;
 
@@ -32,7 +32,7 @@ pub(crate) struct Session {
     /// Counts the connection in the process, its frontend and its bind while it lives.
     pub(crate) admission: Admission,
     /// Why a handshake refused the connection.
-    pub(crate) refusal: Option<Refusal>,
+    pub(crate) refusal: Option<HandshakeError>,
     /// Variables of the scope `sess`.
     pub(crate) variables: RefCell<Variables>,
 }

@@ -13,8 +13,8 @@ use std::task::{Poll, Waker};
 use std::time::{Duration, Instant, SystemTime};
 
 use ballast_engine::Frontend;
-use ballast_engine::sessions::{Named, SessionInfo, SessionPage};
-use ballast_listen::{Admission, Way};
+use ballast_engine::sessions::{ProxyName, SessionInfo, SessionPage};
+use ballast_listen::{Admission, BindWatch};
 use ballast_model::{Address, Common};
 
 use crate::exchange::Exchange;
@@ -56,7 +56,7 @@ pub(crate) struct SessionRow {
     exchange_count: Cell<u64>,
     uri: RefCell<Vec<u8>>,
     /// The bind it came through, to know when that is removed.
-    way: Way,
+    bind_watch: BindWatch,
     is_killed: Cell<bool>,
     waker: RefCell<Option<Waker>>,
 }
@@ -136,7 +136,7 @@ impl SessionRow {
             server: Cell::new(None),
             exchange_count: Cell::new(0),
             uri: RefCell::default(),
-            way: session.admission.way(),
+            bind_watch: session.admission.bind_watch(),
             is_killed: Cell::new(false),
             waker: RefCell::new(Some(waker)),
         }
@@ -238,8 +238,8 @@ impl SessionRow {
     }
 }
 
-fn named(common: &Common) -> Named {
-    Named {
+fn named(common: &Common) -> ProxyName {
+    ProxyName {
         name: common.name.clone(),
         id: common.id,
         mode: common.mode.word(),
@@ -281,7 +281,7 @@ pub fn end_session(id: u64) -> bool {
 pub fn end_leaving(limit: Duration) {
     let now = ballast_worker::now();
     let is_due = |row: &&Rc<SessionRow>| {
-        let since = row.way.leaving_since();
+        let since = row.bind_watch.leaving_since();
         since.is_some_and(|since| now.saturating_duration_since(since) >= limit)
     };
     let due: Vec<Rc<SessionRow>> = SESSIONS.with_borrow(|list| {

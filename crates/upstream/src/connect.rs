@@ -192,7 +192,7 @@ mod tests {
     use ballast_mux::Limits;
 
     use super::*;
-    use crate::{ExchangeFacts, Path};
+    use crate::{ExchangeValues, Path};
 
     fn generation(transparent: Option<TransparentSource>) -> Generation {
         let mut config = model::Config::default();
@@ -221,9 +221,9 @@ mod tests {
             source: Some("198.51.100.7:4444".parse().unwrap()),
             destination: None,
         };
-        let told = ExchangeFacts {
+        let told = ExchangeValues {
             source: Some("203.0.113.5".parse().unwrap()),
-            ..ExchangeFacts::default()
+            ..ExchangeValues::default()
         };
         let header = TransparentSource::Header(Expr::parse("req.hdr_ip(x)").unwrap());
         let fixed = TransparentSource::Address("203.0.113.9:77".parse().unwrap());
@@ -247,7 +247,7 @@ mod tests {
             assert_eq!(probe.source, Some(own));
             assert_eq!(probe.receive_buffer, Some(20_000));
             assert_eq!(probe.send_buffer, Some(30_000));
-            let wanted = |path: &Path, told: &ExchangeFacts<'_>| {
+            let wanted = |path: &Path, told: &ExchangeValues<'_>| {
                 Particulars::of(backend, server, path, told.clone(), Limits::default())
             };
             let told_of = wanted(&path, &told);
@@ -258,7 +258,7 @@ mod tests {
             assert_eq!(found.port_last, (!is_foreign).then_some(2000));
             // A client without an address, or a request without the header: our own address is
             // used.
-            let nobody = wanted(&Path::default(), &ExchangeFacts::default());
+            let nobody = wanted(&Path::default(), &ExchangeValues::default());
             let found = options(nobody.source).source.unwrap();
             assert!(found == own || address == "203.0.113.9:77");
         }

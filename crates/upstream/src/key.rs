@@ -16,7 +16,7 @@ use crate::Path;
 
 /// Values of an exchange that go into the connection opened for it.
 #[derive(Clone, Debug, Default)]
-pub struct ExchangeFacts<'a> {
+pub struct ExchangeValues<'a> {
     /// The identifier of `unique-id-format`.
     pub unique_id: Option<&'a [u8]>,
     /// The address that `usesrc hdr_ip` read from the request.
@@ -89,13 +89,13 @@ impl Particulars {
         backend: &Backend,
         server: &Server,
         path: &Path,
-        told: ExchangeFacts<'_>,
+        told: ExchangeValues<'_>,
         limits: Limits,
     ) -> Self {
         // Read before the address: if the address changes in between, the epoch is outdated and the
         // connection is not reused.
         let epoch = server.state.address_epoch();
-        let ExchangeFacts {
+        let ExchangeValues {
             unique_id,
             source: named,
             tlvs,

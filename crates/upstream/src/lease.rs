@@ -169,7 +169,7 @@ mod tests {
     use ballast_worker::{Deadline, block_on};
 
     use super::*;
-    use crate::{ExchangeFacts, Path, connect};
+    use crate::{ExchangeValues, Path, connect};
 
     fn generation(listener: &TcpListener) -> Generation {
         let address = model::Address::Inet(listener.local_addr().unwrap());
@@ -185,7 +185,7 @@ mod tests {
     /// A lease, and the server's end of the connection.
     async fn lease(backend: &Backend, listener: &TcpListener) -> (Lease, TcpStream) {
         let server = &backend.servers[0];
-        let (path, told) = (Path::default(), ExchangeFacts::default());
+        let (path, told) = (Path::default(), ExchangeValues::default());
         let wanted = Particulars::of(backend, server, &path, told, Limits::default());
         let key = Key::new(backend, server, wanted);
         let lease = connect(server, key).await.unwrap();

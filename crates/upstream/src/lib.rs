@@ -22,7 +22,7 @@ pub mod probe;
 mod slot;
 
 pub use connect::{ConnectError, connect};
-pub use key::{ExchangeFacts, Key, Particulars};
+pub use key::{ExchangeValues, Key, Particulars};
 pub use lease::{ExchangeEnd, Lease};
 pub use path::Path;
-pub use slot::{QueueLength, Refusal, Slot, SlotRequest, call_waiting};
+pub use slot::{NoSlot, QueueLength, Slot, SlotRequest, call_waiting};

@@ -335,7 +335,7 @@ mod tests {
     use ballast_worker::block_on;
 
     use super::*;
-    use crate::{ExchangeFacts, Key, Path, connect};
+    use crate::{ExchangeValues, Key, Path, connect};
 
     thread_local! {
         /// How often the code looked for a connection in a group.
@@ -377,7 +377,7 @@ mod tests {
                 backend,
                 server,
                 &path,
-                ExchangeFacts::default(),
+                ExchangeValues::default(),
                 Limits::default(),
             )
         };

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, PoisonError};
 
-use ballast_balance::{Ask, Choice};
+use ballast_balance::{Choice, PickRequest};
 use ballast_engine::{Backend, Server, Ticket};
 use ballast_worker::sync::oneshot;
 
@@ -16,12 +16,12 @@ pub struct SlotRequest<'a> {
     /// a full queue.
     pub insists: bool,
     /// The input of the balancing algorithm.
-    pub ask: Ask<'a>,
+    pub ask: PickRequest<'a>,
 }
 
 /// Why there is no slot.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Refusal {
+pub enum NoSlot {
     /// No server is usable.
     NoServer,
     /// All servers are full and so is the queue.
@@ -62,12 +62,12 @@ impl Slot {
     /// Dropping the future leaves the queue; the caller limits how long to wait.
     ///
     /// # Errors
-    /// [`Refusal`] when waiting would not help.
+    /// [`NoSlot`] when waiting would not help.
     pub async fn take(
         backend: &Arc<Backend>,
         order: &SlotRequest<'_>,
         line: &mut QueueLength,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, NoSlot> {
         let mut order = *order;
         let mut successor: Option<Arc<Backend>> = None;
         loop {
@@ -101,7 +101,7 @@ impl Slot {
     pub fn take_at_once(
         backend: &Arc<Backend>,
         order: &SlotRequest<'_>,
-    ) -> Option<Result<Self, Refusal>> {
+    ) -> Option<Result<Self, NoSlot>> {
         match Self::try_take(backend, order) {
             Ok(SlotAttempt::Slot(slot)) => Some(Ok(slot)),
             Ok(SlotAttempt::Wait(_)) => None,
@@ -109,17 +109,17 @@ impl Slot {
         }
     }
 
-    fn try_take(backend: &Arc<Backend>, order: &SlotRequest<'_>) -> Result<SlotAttempt, Refusal> {
+    fn try_take(backend: &Arc<Backend>, order: &SlotRequest<'_>) -> Result<SlotAttempt, NoSlot> {
         let choice = match order.wanted {
             Some(place) => Choice::Server(u32::try_from(place).unwrap_or(u32::MAX)),
             None => backend.pick(&order.ask),
         };
         match choice {
-            Choice::Nobody => Err(Refusal::NoServer),
+            Choice::Nobody => Err(NoSlot::NoServer),
             Choice::AllFull => Ok(SlotAttempt::Wait(None)),
             Choice::Server(index) => {
                 let place = index as usize;
-                let server = backend.servers.get(place).ok_or(Refusal::NoServer)?;
+                let server = backend.servers.get(place).ok_or(NoSlot::NoServer)?;
                 if let Some(slot) = Self::take_free(backend, server, place) {
                     return Ok(SlotAttempt::Slot(slot));
                 }
@@ -128,7 +128,7 @@ impl Slot {
                     return Ok(SlotAttempt::Wait(Some(place)));
                 }
                 if order.wanted.is_none() {
-                    return Err(Refusal::QueueFull);
+                    return Err(NoSlot::QueueFull);
                 }
                 // The queue of its own server is full: any other will do (manual, "maxqueue").
                 Self::try_take(

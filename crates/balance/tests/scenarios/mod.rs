@@ -10,7 +10,8 @@
 use std::collections::BTreeMap;
 
 use ballast_balance::{
-    Algorithm, Ask, Balancer, Candidate, Choice, Function, HashKey, HashType, Load, Method, Setup,
+    Algorithm, Balancer, Candidate, Choice, Function, HashKey, HashType, Load, Method, PickRequest,
+    Setup,
 };
 
 pub const KEYS: usize = 10_000;
@@ -125,7 +126,7 @@ impl Scenario {
                     balancer.released(index);
                 }
                 Step::Hold => {
-                    let choice = balancer.pick(&Ask::default(), &active_requests);
+                    let choice = balancer.pick(&PickRequest::default(), &active_requests);
                     let index = choice.index().expect("a held request has a server");
                     active_requests.active[index as usize] += 1;
                     balancer.took(index);
@@ -136,9 +137,9 @@ impl Scenario {
                     for number in 0..count {
                         let keyed = matches!(step, Step::Keys(_));
                         let hash = keyed.then(|| self.hash_of(number));
-                        let ask = Ask {
+                        let ask = PickRequest {
                             hash,
-                            ..Ask::default()
+                            ..PickRequest::default()
                         };
                         let choice = balancer.pick(&ask, &active_requests);
                         if let Choice::Server(index) = choice {

@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use ballast_engine::Invalid;
+use ballast_engine::InvalidMessage;
 use ballast_net::local_time;
 
 /// Letters of a line of the message at most, after escaping.
@@ -32,7 +32,7 @@ pub(super) fn moment(at: SystemTime) -> String {
 }
 
 /// Appends one message.
-pub(super) fn write(invalid: &Invalid, is_request: bool, into: &mut String) {
+pub(super) fn write(invalid: &InvalidMessage, is_request: bool, into: &mut String) {
     let named = |one: &Option<(String, u32)>| {
         one.as_ref().map_or_else(
             || "<NONE> (#-1)".to_owned(),

@@ -337,7 +337,7 @@ fn shutdown(call: &mut Call<'_>) -> Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ballast_engine::sessions::Named;
+    use ballast_engine::sessions::ProxyName;
 
     fn session() -> SessionInfo {
         SessionInfo {
@@ -346,13 +346,13 @@ mod tests {
             protocol: "tcpv4",
             source: "10.0.0.1:99".into(),
             destination: "10.0.0.2:80".into(),
-            frontend: Named {
+            frontend: ProxyName {
                 name: "fe".into(),
                 id: 2,
                 mode: "http",
             },
             listener: (None, 1),
-            backend: Some(Named {
+            backend: Some(ProxyName {
                 name: "be".into(),
                 id: 3,
                 mode: "http",

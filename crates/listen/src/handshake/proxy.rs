@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use ballast_wire::proxy::parse;
 use ballast_wire::proxy_header::{Error, Parsed};
 
-use super::{Established, Refusal};
+use super::{Established, HandshakeError};
 use crate::limits::HEADER_BYTES_FIRST;
 
 /// The content of a PROXY header.
@@ -27,7 +27,7 @@ pub(crate) async fn read_header(
     connection: Established,
     header_bytes_max: usize,
     begun: &Cell<bool>,
-) -> Result<Established, Refusal> {
+) -> Result<Established, HandshakeError> {
     let Established {
         transport,
         read_ahead: mut bytes,
@@ -58,17 +58,17 @@ pub(crate) async fn read_header(
         let read = transport.read(&mut bytes[have..]).await;
         bytes.truncate(have + read.as_ref().copied().unwrap_or(0));
         match read {
-            Ok(0) | Err(_) if have == 0 => return Err(Refusal::Closed),
-            Ok(0) | Err(_) => return Err(Refusal::Truncated),
+            Ok(0) | Err(_) if have == 0 => return Err(HandshakeError::Closed),
+            Ok(0) | Err(_) => return Err(HandshakeError::Truncated),
             Ok(_) => begun.set(true),
         }
     }
 }
 
-fn refusal(error: Error) -> Refusal {
+fn refusal(error: Error) -> HandshakeError {
     match error {
-        Error::Signature | Error::Version => Refusal::NotProxy,
-        Error::Family => Refusal::Unhandled,
-        _ => Refusal::Invalid,
+        Error::Signature | Error::Version => HandshakeError::NotProxy,
+        Error::Family => HandshakeError::Unhandled,
+        _ => HandshakeError::Invalid,
     }
 }

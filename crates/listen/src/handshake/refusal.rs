@@ -8,7 +8,7 @@ use ballast_model::Bind;
 
 /// Why a connection was closed during a handshake. Its `Display` is HAProxy's text.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Refusal {
+pub enum HandshakeError {
     /// The client closed before the first byte of the header.
     Closed,
     /// The client closed within the header.
@@ -23,7 +23,7 @@ pub enum Refusal {
     Invalid,
 }
 
-impl Refusal {
+impl HandshakeError {
     /// Whether nothing was received: with `option dontlognull` it is not logged.
     pub fn is_silent(self) -> bool {
         matches!(self, Self::Closed | Self::TimedOut(false))
@@ -54,7 +54,7 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for HandshakeError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(self.text())
     }
@@ -72,7 +72,7 @@ pub struct RefusedConnection<'a> {
     /// The bind that accepted it.
     pub bind: &'a Bind,
     /// The reason.
-    pub refusal: Refusal,
+    pub refusal: HandshakeError,
 }
 
 /// HAProxy's log line about it (management manual, "error log format"): `127.0.0.1:34688

@@ -5,7 +5,7 @@
 
 use std::time::SystemTime;
 
-use ballast_engine::Invalid;
+use ballast_engine::InvalidMessage;
 use ballast_mux::{Malformed, Offence};
 
 use crate::context::Context;
@@ -31,7 +31,7 @@ pub(super) fn response(
     let Some(backend) = &exchange.backend else {
         return;
     };
-    backend.state.invalid_response.keep(|| Invalid {
+    backend.state.invalid_response.keep(|| InvalidMessage {
         backend: Some((backend.name().to_owned(), backend.model.common.id)),
         server: exchange
             .server
@@ -41,10 +41,15 @@ pub(super) fn response(
     });
 }
 
-fn captured(context: &Context<'_>, offence: Offence<'_>, rule: &Malformed, number: u64) -> Invalid {
+fn captured(
+    context: &Context<'_>,
+    offence: Offence<'_>,
+    rule: &Malformed,
+    number: u64,
+) -> InvalidMessage {
     let common = &context.frontend.model.common;
     let bytes = offence.bytes.to_vec();
-    Invalid {
+    InvalidMessage {
         number,
         at: SystemTime::now(),
         frontend: (common.name.clone(), common.id),

@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ballast_balance::Ask;
+use ballast_balance::PickRequest;
 use ballast_engine::{Backend, Server};
 use ballast_expr::Value;
 use ballast_message::{BodyLength, Method, NoRoom, Version};
@@ -13,7 +13,7 @@ use ballast_mux::{Duplex, ReadError};
 use ballast_net::ErrorClass;
 use ballast_upstream::probe::{self, Observed};
 use ballast_upstream::{
-    ConnectError, ExchangeFacts, Key, Lease, Particulars, QueueLength, Refusal, Slot, SlotRequest,
+    ConnectError, ExchangeValues, Key, Lease, NoSlot, Particulars, QueueLength, Slot, SlotRequest,
     connect, pool,
 };
 
@@ -457,7 +457,7 @@ async fn slot(
     let request = SlotRequest {
         wanted: plan.server,
         insists: plan.is_forced,
-        ask: Ask {
+        ask: PickRequest {
             avoid: avoid.as_slice(),
             hash: plan.hash,
             random: context.local.random(),
@@ -497,7 +497,7 @@ async fn slot(
 }
 
 /// Ends an exchange that can get no slot and wait for none.
-fn refused(exchange: &mut Exchange, refusal: Refusal) -> Flow<Slot> {
+fn refused(exchange: &mut Exchange, refusal: NoSlot) -> Flow<Slot> {
     exchange.times.slot_taken = None;
     Flow::Break(Exit::NoSlot(refusal))
 }
@@ -637,11 +637,11 @@ fn exchange_facts<'e>(
     context: &Context<'_>,
     exchange: &'e Exchange,
     server: &Server,
-) -> ExchangeFacts<'e> {
+) -> ExchangeValues<'e> {
     let unique_id = Some(exchange.unique_id.as_slice()).filter(|id| !id.is_empty());
-    let mut facts = ExchangeFacts {
+    let mut facts = ExchangeValues {
         unique_id,
-        ..ExchangeFacts::default()
+        ..ExchangeValues::default()
     };
     // The server's own `source` includes what its section says.
     let source = server.model.source.as_ref();

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ballast_balance::Ask;
+use ballast_balance::PickRequest;
 use ballast_engine::{Backend, Generation, Process, Registry};
 use ballast_model::{Address, Backend as BackendModel, Config, Server as ServerModel};
 use ballast_worker::{TaskHandle, block_on, spawn_local, timeout, yield_now};
@@ -38,7 +38,7 @@ fn order(wanted: Option<usize>) -> SlotRequest<'static> {
     SlotRequest {
         wanted,
         insists: false,
-        ask: Ask {
+        ask: PickRequest {
             avoid: &[],
             hash: None,
             random: 7,
@@ -46,7 +46,7 @@ fn order(wanted: Option<usize>) -> SlotRequest<'static> {
     }
 }
 
-fn ask(backend: &Arc<Backend>, order: SlotRequest<'static>) -> TaskHandle<Result<Slot, Refusal>> {
+fn ask(backend: &Arc<Backend>, order: SlotRequest<'static>) -> TaskHandle<Result<Slot, NoSlot>> {
     let backend = Arc::clone(backend);
     spawn_local(async move { Slot::take(&backend, &order, &mut QueueLength::default()).await })
 }
@@ -58,7 +58,7 @@ async fn settle() {
     }
 }
 
-async fn slot_of(task: TaskHandle<Result<Slot, Refusal>>) -> Slot {
+async fn slot_of(task: TaskHandle<Result<Slot, NoSlot>>) -> Slot {
     let taken = timeout(PATIENCE, task.join()).await.unwrap();
     taken.unwrap().unwrap()
 }
@@ -210,7 +210,7 @@ fn without_a_usable_server_nobody_waits() {
         let backend = backend(&[1], |_| {});
         backend.settle_server(0, false, false);
         let refused = ask(&backend, order(None)).join().await.unwrap();
-        assert_eq!(refused.unwrap_err(), Refusal::NoServer);
+        assert_eq!(refused.unwrap_err(), NoSlot::NoServer);
     })
     .unwrap();
 }

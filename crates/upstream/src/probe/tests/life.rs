@@ -13,7 +13,7 @@ use ballast_worker::{Options, StopOrder, Workers, block_on};
 
 use super::super::{EventLog, Observed, observe, start};
 use super::*;
-use crate::{ExchangeFacts, Key, Lease, Particulars, Path, connect, pool};
+use crate::{ExchangeValues, Key, Lease, Particulars, Path, connect, pool};
 
 #[test]
 fn a_server_goes_down_and_comes_back() {
@@ -449,7 +449,7 @@ fn lines_reach_the_log_targets_of_their_backend() {
 /// A connection to the first server.
 async fn open(fixture: &Fixture) -> Lease {
     let (backend, server) = (fixture.backend(0), fixture.server(0, 0));
-    let (path, told) = (Path::default(), ExchangeFacts::default());
+    let (path, told) = (Path::default(), ExchangeValues::default());
     let wanted = Particulars::of(backend, server, &path, told, Limits::default());
     let key = Key::new(backend, server, wanted);
     connect(server, key).await.unwrap()
