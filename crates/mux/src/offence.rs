@@ -1,4 +1,4 @@
-//! What a peer broke the protocol with.
+//! Messages that break the protocol.
 
 /// The bytes of a peer that broke the protocol, as far as they are still in the buffer.
 #[derive(Clone, Copy, Debug)]

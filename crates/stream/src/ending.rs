@@ -15,7 +15,7 @@ pub enum Cause {
     Server,
     /// `P`: Ballast refused, for a rule, a limit or a broken message.
     Proxy,
-    /// `L`: Ballast answered by itself, as it was told to.
+    /// `L`: Ballast answered by itself, as it is configured to.
     Local,
     /// `R`: a resource was exhausted.
     Resource,

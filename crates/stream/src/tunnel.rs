@@ -120,21 +120,21 @@ pub(crate) async fn carry(
         &TunnelEnd::of_client(context, exchange, client.peer),
         &TunnelEnd::of_server(exchange, server.peer),
     );
-    let up = Direction {
+    let to_server = Direction {
         source: client.source.by_ref(),
         sink: server.sink.by_ref(),
         deadline: &context.upward,
     };
-    let down = Direction {
+    let to_client = Direction {
         source: server.source.by_ref(),
         sink: client.sink.by_ref(),
         deadline: &context.downward,
     };
     let mut evicted = pin!(evicted_from.state.cancelled());
     let mut cut_off = pin!(hard_stop(context.running.has_hard_stop));
-    let (up_deadline, down_deadline) = (up.deadline, down.deadline);
-    let mut up = pin!(one_way(client_end, server_end, up, count_up));
-    let mut down = pin!(one_way(server_end, client_end, down, count_down));
+    let (up_deadline, down_deadline) = (to_server.deadline, to_client.deadline);
+    let mut up = pin!(one_way(client_end, server_end, to_server, count_up));
+    let mut down = pin!(one_way(server_end, client_end, to_client, count_down));
     let (mut up_done, mut down_done) = (false, false);
     poll_fn(|cx| {
         if !up_done

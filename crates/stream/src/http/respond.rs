@@ -126,7 +126,7 @@ pub(crate) async fn respond(
 }
 
 /// NTLM and Negotiate authenticate not a request but the connection it came on, which then must
-/// serve nobody else (configuration manual, "http-reuse"). A line may hold several challenges.
+/// serve no other client (configuration manual, "http-reuse"). A line may hold several challenges.
 /// Commas within quotes are taken for ends of challenges, too: at worst a connection is not
 /// shared. As in HAProxy the first four letters decide, because there are schemes such as `Nego2`.
 fn authenticates_connection(response: &Response) -> bool {
