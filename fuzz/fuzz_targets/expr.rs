@@ -46,12 +46,7 @@ fuzz_target!(|data: &[u8]| {
     let mut acls = AclSet::new();
     if let Ok(mut expr) = Expr::parse(text) {
         assert_eq!(Expr::parse(&expr.to_string()).as_ref(), Ok(&expr));
-        let mut linker = Linker {
-            store: &store,
-            files: &mut files,
-            acls: &acls,
-        };
-        let _ = expr.link(&mut linker);
+        let _ = expr.link(&store, &mut files);
         let _ = eval(&expr, &World(payload), &mut Scratch::new());
     }
     let words: Vec<&str> = text.split(' ').collect();
