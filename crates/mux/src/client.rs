@@ -68,12 +68,7 @@ impl ClientConnection {
     /// From now on responses are written with the names of fields in this case (`h1-case-adjust`),
     /// and without trailers (`option http-drop-response-trailers`).
     pub fn set_output_format(&mut self, cases: Option<&Arc<NameCases>>, drops_trailers: bool) {
-        if let Some(cases) = cases {
-            self.outbound.adjust_names(cases);
-        }
-        if drops_trailers {
-            self.outbound.drop_trailers();
-        }
+        self.outbound.set_format(cases.cloned(), drops_trailers);
     }
 
     /// Waits for the first byte of a request, or of the empty lines before one. It holds no buffer

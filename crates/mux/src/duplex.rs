@@ -126,11 +126,10 @@ impl Source<'_> {
     /// # Errors
     /// [`ReadError`]; the connection is of no further use.
     pub async fn piece(&mut self, wait: &Wait<'_>) -> Result<Option<&[u8]>, ReadError> {
-        self.inbound.consume_handed_out();
         loop {
             match self.inbound.piece()? {
                 Piece::Data(range, consumed) => {
-                    return Ok(Some(self.inbound.hand_out(range, consumed)));
+                    return Ok(Some(self.inbound.take(range, consumed)));
                 }
                 Piece::End => return Ok(None),
                 Piece::More => {
@@ -159,7 +158,6 @@ impl Source<'_> {
     /// # Errors
     /// [`ReadError::Malformed`] and [`ReadError::Closed`].
     pub fn skip_received(&mut self) -> Result<(), ReadError> {
-        self.inbound.consume_handed_out();
         while let Piece::Data(_, consumed) = self.inbound.piece()? {
             self.inbound.consume(consumed);
         }

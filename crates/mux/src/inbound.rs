@@ -59,9 +59,6 @@ pub(crate) struct Inbound {
     trailers: Option<Box<Fields>>,
     peer_closed: bool,
     total_bytes: u64,
-    /// Bytes at the front that were handed out as a piece. They are consumed before the next
-    /// access.
-    handed_out_bytes: usize,
     fault_at: Cell<usize>,
     /// The bytes that all checks ahead went through.
     #[cfg(test)]
@@ -104,18 +101,12 @@ impl Inbound {
         }
     }
 
-    /// Hands out data of the body, at `range` of [`Self::bytes`]. [`Self::consume_handed_out`] then
-    /// consumes everything before `end`.
-    pub(crate) fn hand_out(&mut self, range: Range<usize>, end: usize) -> &[u8] {
-        self.handed_out_bytes = end;
-        &self.bytes()[range]
-    }
-
-    /// Consumes what was handed out.
-    pub(crate) fn consume_handed_out(&mut self) {
-        let bytes = std::mem::take(&mut self.handed_out_bytes);
-        if bytes > 0 {
-            self.consume(bytes);
+    /// Consumes the bytes up to `end`, and returns those of them at `range`: the data of a piece.
+    pub(crate) fn take(&mut self, range: Range<usize>, end: usize) -> &[u8] {
+        self.ahead = None;
+        match &mut self.buffer {
+            Some(buffer) => &buffer.take_front(end)[range],
+            None => &[],
         }
     }
 

@@ -69,15 +69,10 @@ impl Outbound {
         }
     }
 
-    /// Writes the names of fields as listed from now on (`h1-case-adjust`).
-    pub(crate) fn adjust_names(&mut self, cases: &Arc<NameCases>) {
-        self.cases = Some(Arc::clone(cases));
-    }
-
-    /// Leaves out the trailers of bodies from now on (`option http-drop-request-trailers` and
-    /// its like).
-    pub(crate) fn drop_trailers(&mut self) {
-        self.drops_trailers = true;
+    /// From now on names of fields are written in these cases (`h1-case-adjust`), and bodies with or
+    /// without their trailers (`option http-drop-request-trailers` and its like).
+    pub(crate) fn set_format(&mut self, cases: Option<Arc<NameCases>>, drops_trailers: bool) {
+        (self.cases, self.drops_trailers) = (cases, drops_trailers);
     }
 
     /// The gathered bytes, to append a head to.

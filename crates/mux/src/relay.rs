@@ -41,7 +41,6 @@ pub async fn relay(
 ) -> Result<(), RelayError> {
     let (from, from_transport) = (&mut *source.inbound, source.transport);
     let (to, to_transport) = (&mut *sink.outbound, sink.transport);
-    from.consume_handed_out();
     loop {
         match from.piece().map_err(RelayError::From)? {
             Piece::Data(range, consumed) => {

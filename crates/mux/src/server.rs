@@ -46,12 +46,7 @@ impl ServerConnection {
     /// From now on requests are written with the names of fields in this case (`h1-case-adjust`),
     /// and without trailers (`option http-drop-request-trailers`).
     pub fn set_output_format(&mut self, cases: Option<&Arc<NameCases>>, drops_trailers: bool) {
-        if let Some(cases) = cases {
-            self.outbound.adjust_names(cases);
-        }
-        if drops_trailers {
-            self.outbound.drop_trailers();
-        }
+        self.outbound.set_format(cases.cloned(), drops_trailers);
     }
 
     /// What goes to the server before its first request: a PROXY header.

@@ -62,6 +62,34 @@ fn a_chunked_request_is_received_and_its_body_carried_in_another_framing() {
 }
 
 #[test]
+fn what_was_taken_of_a_body_is_not_taken_for_the_next_request() {
+    for travel in Travel::ALL {
+        block_on(async {
+            let (transport, mut client_end) = travel.pair();
+            let mut client = ClientConnection::new(transport, Limits::default(), b"");
+            let up = Deadline::new();
+            let wait = Wait::each(&up, PATIENCE);
+            client_end.say(
+                "POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc\
+                 GET /b HTTP/1.1\r\nHost: h\r\n\r\n",
+            );
+            let mut request = Request::new(HeadLimits::default());
+            client.first_byte(&wait).await.unwrap();
+            client.request(&wait, &mut request).await.unwrap();
+            let mut exchange = client.duplex();
+            // All of the body, and its end was not asked for.
+            let piece = exchange.source.piece(&wait).await.unwrap();
+            assert_eq!(piece, Some(&b"abc"[..]));
+            assert!(exchange.source.is_done());
+            client.drain(&wait).await.unwrap();
+            client.request(&wait, &mut request).await.unwrap();
+            assert_eq!(request.target(), b"/b");
+        })
+        .unwrap();
+    }
+}
+
+#[test]
 fn a_response_that_ends_too_early_is_the_senders_fault() {
     for travel in Travel::ALL {
         block_on(async {
@@ -180,12 +208,7 @@ fn a_peer_that_insists_is_told_names_in_its_case_and_trailers_can_be_left_out() 
             let cases = Arc::new(NameCases::new([("x-a", "X-A")]));
             let out = &mut connection.outbound;
             let mut written = async |adjust: bool, drop: bool| {
-                if adjust {
-                    out.adjust_names(&cases);
-                }
-                if drop {
-                    out.drop_trailers();
-                }
+                out.set_format(adjust.then(|| Arc::clone(&cases)), drop);
                 out.begin_response(&response, BodyLength::Chunked);
                 out.end_body(Some(&trailers));
                 out.flush(&connection.transport, &wait).await.unwrap();
@@ -201,7 +224,7 @@ fn a_peer_that_insists_is_told_names_in_its_case_and_trailers_can_be_left_out() 
             );
             assert_eq!(
                 written(false, true).await,
-                "HTTP/1.1 200 OK\r\nX-A: 1\r\nx-b: 2\r\n\r\n0\r\n\r\n"
+                "HTTP/1.1 200 OK\r\nx-a: 1\r\nx-b: 2\r\n\r\n0\r\n\r\n"
             );
         })
         .unwrap();

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use ballast_engine::counters::FrontendCounters;
 use ballast_engine::{Backend, Frontend, Opening};
+use ballast_model::ConnectionMode;
 use ballast_mux::ClientConnection;
 use ballast_worker::Deadline;
 
@@ -114,10 +115,12 @@ impl<'s> Context<'s> {
         !self.local.is_current(&self.running) || self.session.admission.is_leaving()
     }
 
-    /// Whether the client's connection carries no exchange after this one: the process stops, its
-    /// bind was removed, or an operator shut its frontend.
+    /// Whether the client's connection carries no exchange after this one: the frontend wants it so
+    /// (`option httpclose`), the process stops, its bind was removed, or an operator shut its
+    /// frontend.
     pub(crate) fn is_closing(&self) -> bool {
-        self.local.process.stopping()
+        self.frontend.model.common.connection_mode == ConnectionMode::Close
+            || self.local.process.stopping()
             || self.session.admission.is_leaving()
             || self.frontend.state.gate.opening() == Opening::Shut
     }

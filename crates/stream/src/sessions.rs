@@ -57,6 +57,7 @@ pub(crate) struct SessionRow {
     uri: RefCell<Vec<u8>>,
     /// The bind it came through, to know when that is removed.
     bind_watch: BindWatch,
+    is_connected: Cell<bool>,
     is_killed: Cell<bool>,
     waker: RefCell<Option<Waker>>,
 }
@@ -137,6 +138,7 @@ impl SessionRow {
             exchange_count: Cell::new(0),
             uri: RefCell::default(),
             bind_watch: session.admission.bind_watch(),
+            is_connected: Cell::new(false),
             is_killed: Cell::new(false),
             waker: RefCell::new(Some(waker)),
         }
@@ -156,6 +158,7 @@ impl SessionRow {
         self.exchange_count.set(self.exchange_count.get() + 1);
         self.backend.set(None);
         self.server.set(None);
+        self.is_connected.set(false);
         let mut uri = self.uri.borrow_mut();
         uri.clear();
         if exchange.has_request {
@@ -169,9 +172,14 @@ impl SessionRow {
         self.backend.set(backend);
     }
 
-    /// Notes the server at which the exchange has a slot.
-    pub(crate) fn set_server(&self, server: usize) {
-        self.server.set(Some(server));
+    /// Notes the server at which the exchange has a slot; `None` when another is to be chosen.
+    pub(crate) fn set_server(&self, server: Option<usize>) {
+        self.server.set(server);
+    }
+
+    /// Notes that the exchange has a connection to its server.
+    pub(crate) fn set_connected(&self) {
+        self.is_connected.set(true);
     }
 
     /// Notes that the exchange is over.
@@ -179,6 +187,7 @@ impl SessionRow {
         self.begun.set(None);
         self.backend.set(None);
         self.server.set(None);
+        self.is_connected.set(false);
     }
 
     /// Marks the connection as killed and wakes its task.
@@ -190,10 +199,10 @@ impl SessionRow {
         }
     }
 
-    /// Whether the connection was killed and has no server: then its future can be dropped at
-    /// once.
+    /// Whether the connection was killed and is not connected to a server: then its future can be
+    /// dropped at once.
     pub(crate) fn may_be_dropped(&self) -> bool {
-        self.is_killed.get() && self.server.get().is_none()
+        self.is_killed.get() && !self.is_connected.get()
     }
 
     /// Whether the connection was killed.

@@ -70,7 +70,7 @@ impl Lease {
         self.opened.connection.addresses()
     }
 
-    /// ConnectionEnds the exchange. `None` when the connection cannot carry another; it is closed then.
+    /// Ends the exchange. `None` when the connection cannot carry another; it is closed then.
     pub fn end(mut self, end: ExchangeEnd) -> Option<Self> {
         self.opened.bears_client |= end.bears_client;
         let is_clean = self.opened.connection.is_clean();

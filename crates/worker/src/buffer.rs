@@ -138,6 +138,13 @@ impl Buffer {
         }
     }
 
+    /// Removes `n` bytes from the front and returns them.
+    pub fn take_front(&mut self, n: usize) -> &[u8] {
+        let start = self.start;
+        self.consume(n);
+        &self.bytes[start..start + n]
+    }
+
     /// Appends as much of `bytes` as fits; returns how much.
     pub fn append(&mut self, bytes: &[u8]) -> usize {
         let n = bytes.len().min(self.spare_len());

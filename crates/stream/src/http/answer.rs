@@ -1,7 +1,7 @@
 //! Answers of our own: error pages and the answers of rules.
 
 use ballast_message::{BodyLength, Method, NoRoom, Response, Version};
-use ballast_model::{ConnectionMode, ErrorPage};
+use ballast_model::ErrorPage;
 use ballast_mux::{Announcement, Duplex, Wait, read_page};
 
 use super::{Next, rules};
@@ -18,11 +18,9 @@ pub(crate) async fn page(
     exchange: &mut Exchange,
     status: u16,
 ) -> Next {
-    let common = &context.frontend.model.common;
     let closes = default_page(status).closes
         || !exchange.keep_client
         || !(client.source.is_done() || may_drain(exchange))
-        || common.connection_mode == ConnectionMode::Close
         || context.is_closing();
     let is_unsent = matches!(exchange.prepared_answer, Some(PreparedAnswer::Unsent));
     let mut body = std::mem::take(&mut exchange.answer_body);

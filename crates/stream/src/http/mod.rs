@@ -69,7 +69,9 @@ pub(crate) async fn serve(
                 let patience = current.get().settings.client_timeout;
                 let wait = Wait::each(&context.upward, patience);
                 if client.drain(&wait).await.is_err() {
-                    return;
+                    // The answer that was written arrives all the same.
+                    drop(kept);
+                    return close(context, client, current.get()).await;
                 }
                 current.release();
                 take_turns(Work::Exchange).await;

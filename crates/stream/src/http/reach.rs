@@ -335,7 +335,7 @@ pub(crate) async fn server(
         let backend = successor.as_ref().unwrap_or(first);
         exchange.server = Some(Arc::clone(slot.server()));
         if let Some(row) = &context.row {
-            row.set_server(slot.place());
+            row.set_server(Some(slot.place()));
         }
         if let Some(name) = &backend.model.name_header {
             set_name_header(exchange, name, slot.server().name())?;
@@ -343,8 +343,18 @@ pub(crate) async fn server(
         plan.count_choice(context, exchange, &slot);
         let ready = connection(context, client, exchange, backend, &slot, kept, plan);
         match ready.await? {
-            Some(ready) => return Flow::Continue((slot, ready)),
-            None => exchange.server = None,
+            Some(ready) => {
+                if let Some(row) = &context.row {
+                    row.set_connected();
+                }
+                return Flow::Continue((slot, ready));
+            }
+            None => {
+                exchange.server = None;
+                if let Some(row) = &context.row {
+                    row.set_server(None);
+                }
+            }
         }
     }
 }

@@ -112,13 +112,13 @@ pub(crate) async fn exchange(
             ResponseOutcome::Carried {
                 keep_server,
                 private,
-                ..
+                ends_by_close,
             },
             uploaded,
         ) => {
             let whole = uploaded.is_ok() && client.source.is_done();
             match &uploaded {
-                Err(error) => request_failed(context, exchange, error),
+                Err(error) => request_failed(context, exchange, error, ends_by_close),
                 Ok(()) if whole => {}
                 Ok(()) => exchange.ending.note(Cause::Client, Phase::Data),
             }
@@ -255,7 +255,12 @@ fn client_failed(exchange: &mut Exchange, error: &ReadError, whole: bool) -> Exi
 }
 
 /// The client has its whole response, but its request was not received or sent whole.
-fn request_failed(context: &Context<'_>, exchange: &mut Exchange, error: &RelayError) {
+fn request_failed(
+    context: &Context<'_>,
+    exchange: &mut Exchange,
+    error: &RelayError,
+    ends_by_close: bool,
+) {
     let cause = match error {
         RelayError::From(error) => {
             let fault = Fault::from(error);
@@ -271,7 +276,12 @@ fn request_failed(context: &Context<'_>, exchange: &mut Exchange, error: &RelayE
             Cause::Server
         }
     };
-    exchange.ending.note(cause, Phase::Last);
+    // As long as the connection is open such a response is under way.
+    let phase = match ends_by_close {
+        true => Phase::Data,
+        false => Phase::Last,
+    };
+    exchange.ending.note(cause, phase);
 }
 
 /// What ended a transfer.
@@ -313,14 +323,7 @@ async fn transfer(
         if answered.is_none()
             && let Poll::Ready(outcome) = respond.as_mut().poll(cx)
         {
-            let waits = matches!(
-                outcome,
-                ResponseOutcome::Carried {
-                    ends_by_close: false,
-                    ..
-                }
-            );
-            if !waits {
+            if !matches!(outcome, ResponseOutcome::Carried { .. }) {
                 let uploaded = uploaded.take().unwrap_or(Ok(()));
                 return Poll::Ready(TransferEnd::Answered(outcome, uploaded));
             }

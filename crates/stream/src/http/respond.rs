@@ -115,12 +115,19 @@ pub(crate) async fn respond(
             Err(error) => response_untaken(&error, Phase::Data),
         };
     };
+    let ends_by_close = announced.body == BodyLength::UntilClose;
     match body(context, exchange, &mut download, &answer).await {
-        Ok(keep_server) => ResponseOutcome::Carried {
-            keep_server,
-            private,
-            ends_by_close: announced.body == BodyLength::UntilClose,
-        },
+        Ok(keep_server) => {
+            if ends_by_close && download.upload.is_under_way.get() {
+                // The client sees the end of the response now; the server may read on.
+                download.sink.end();
+            }
+            ResponseOutcome::Carried {
+                keep_server,
+                private,
+                ends_by_close,
+            }
+        }
         Err(outcome) => outcome,
     }
 }
@@ -411,9 +418,7 @@ fn begin_response(
         version: exchange.request.version(),
         body: answer.body,
         is_in_memory: false,
-        closes: !exchange.keep_client
-            || context.frontend.model.common.connection_mode == ConnectionMode::Close
-            || context.is_closing(),
+        closes: !exchange.keep_client || context.is_closing(),
     };
     let announced = sink.begin_response(&mut exchange.response, announcement)?;
     exchange.keep_client = !announced.closes;

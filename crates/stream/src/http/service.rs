@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use ballast_message::{BodyLength, Method, NoRoom, Version};
-use ballast_model::ConnectionMode;
 use ballast_mux::{Announcement, Duplex, ReadError, Wait};
 use ballast_rules::Service;
 
@@ -160,7 +159,7 @@ async fn send(
         is_in_memory: false,
         closes: !exchange.keep_client
             || !(client.source.is_done() || answer::may_drain(exchange))
-            || context.frontend.model.common.connection_mode == ConnectionMode::Close,
+            || context.is_closing(),
     };
     let begun = composed.and_then(|()| {
         let response = &mut exchange.response;
