@@ -4,6 +4,7 @@
 //! over `exec`. The next program may be of another version: tables and columns have names, and it
 //! ignores those that it does not know.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::os::unix::process::CommandExt;
@@ -30,6 +31,8 @@ pub(crate) struct Inheritance {
     pub(crate) reloads: Reloads,
     pub(crate) started_us: u64,
     pub(crate) background: bool,
+    /// Tables that this version does not know.
+    pub(crate) unknown_tables: BTreeSet<String>,
 }
 
 /// What a master passes on to the program that it becomes.
@@ -183,6 +186,12 @@ impl Inheritance {
         if let Err(error) = outcome {
             say::warn(&format!("what the master was is known in part: {error}."));
         }
+        for table in &inheritance.unknown_tables {
+            say::warn(&format!(
+                "the former master handed over '{table}', which this version does not know: start \
+                 the master anew to have that back."
+            ));
+        }
         Some(inheritance)
     }
 
@@ -240,7 +249,9 @@ impl Inheritance {
                     });
                 }
             }
-            _ => {}
+            unknown => {
+                self.unknown_tables.insert(unknown.to_owned());
+            }
         }
     }
 }

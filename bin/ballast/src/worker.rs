@@ -123,6 +123,12 @@ impl MasterLink {
         {
             say::warn(&format!("what operators did is known in part: {error}."));
         }
+        for table in handover::unknown_tables(snapshot) {
+            say::warn(&format!(
+                "the former program handed over '{table}', which this version does not know: that \
+                 part of its state, overrides perhaps, is lost (see 'show overrides')."
+            ));
+        }
         changes
     }
 

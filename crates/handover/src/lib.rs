@@ -16,4 +16,5 @@ pub use channel::{Channel, MessageWithFds, SnapshotFile, sockets_of};
 pub use fetch::{FetchError, fetch};
 pub use snapshot::{
     add_counts, collect, collect_counts, counted_since, read_operator_changes, restore,
+    unknown_tables,
 };

@@ -4,7 +4,7 @@
 //! ([`ballast_reconcile::ObjectKind`]); those that belong to no kind stand in
 //! [`crate::operator_changes`]. This file knows no kind.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use ballast_reconcile::{
     ConfigChanges, HandoverRows, HandoverTable, OperatorChanges, ProcessState, kinds,
@@ -78,6 +78,19 @@ pub fn read_operator_changes(
             read(&mut changes.config, row);
         }
     })
+}
+
+/// The tables that this program does not know: another version wrote them, and what they hold is
+/// lost. Sorted by name.
+pub fn unknown_tables(snapshot: &[u8]) -> Vec<String> {
+    let mut names = BTreeSet::new();
+    // Where the snapshot is malformed, whoever reads it says so.
+    let _ = handoff::read(snapshot, |row| {
+        if row.table != operator_changes::OVERRIDES && table(row.table).is_none() {
+            names.insert(row.table.to_owned());
+        }
+    });
+    names.into_iter().collect()
 }
 
 /// Adds the counters of another process. To be called on the first worker, whose counters it adds to.
@@ -295,5 +308,21 @@ mod tests {
         writer.table("of a later version", 1, &["x"]);
         writer.row(&["y"], &[1]);
         restore(&fixture.state(), &writer.finish()).unwrap();
+    }
+
+    #[test]
+    fn what_another_version_handed_over_is_named() {
+        let mut writer = Writer::new();
+        operator_changes::write_overrides(&[], &mut writer);
+        for name in [
+            "set by hand",
+            tables().next().map_or("", |table| table.name),
+            "set by hand",
+        ] {
+            writer.table(name, 1, &["value"]);
+            writer.row(&["x"], &[1]);
+        }
+        assert_eq!(unknown_tables(&writer.finish()), ["set by hand"]);
+        assert!(unknown_tables(b"").is_empty());
     }
 }

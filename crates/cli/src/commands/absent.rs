@@ -16,7 +16,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     Command::new(
         &["abort", "ssl", "ca-file"],
         "abort ssl ca-file <cafile>",
-        "give up what is under way with a CA file: nothing is",
+        "not implemented: drop a pending change of a CA file",
         |call| no_transaction(call, "'abort ssl ca-file' expects a filename"),
     )
     .changing(Changes::State)
@@ -24,7 +24,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     Command::new(
         &["abort", "ssl", "cert"],
         "abort ssl cert <certfile>",
-        "give up what is under way with a certificate: nothing is",
+        "not implemented: drop a pending change of a certificate",
         |call| no_transaction(call, "'abort ssl cert' expects a filename"),
     )
     .changing(Changes::State)
@@ -32,7 +32,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     Command::new(
         &["abort", "ssl", "crl-file"],
         "abort ssl crl-file <crlfile>",
-        "give up what is under way with a CRL file: nothing is",
+        "not implemented: drop a pending change of a CRL file",
         |call| no_transaction(call, "'abort ssl crl-file' expects a filename"),
     )
     .changing(Changes::State)
@@ -40,7 +40,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     Command::new(
         &["add", "ssl", "crt-list"],
         "add ssl crt-list <list> <cert> [opts]*",
-        "add a certificate to a list: there are none",
+        "not implemented: add a certificate to a list",
         |call| {
             let line = call.args.len() > 1 || call.payload.is_some();
             match call.arg(0) {
@@ -57,7 +57,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     Command::new(
         &["clear", "table"],
         "clear table <table> [<filter>]*",
-        "forget entries of a stick table: there are none",
+        "not implemented: remove entries of a stick table",
         |call| {
             table(
                 call,
@@ -70,7 +70,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     Command::new(
         &["commit", "ssl", "ca-file"],
         "commit ssl ca-file <cafile>",
-        "put a CA file into force: none is under way",
+        "not implemented: commit a CA file",
         |call| not_committed(call, "'commit ssl ca-file expects a filename"),
     )
     .changing(Changes::State)
@@ -78,7 +78,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     Command::new(
         &["commit", "ssl", "cert"],
         "commit ssl cert <certfile>",
-        "put a certificate into force: none is under way",
+        "not implemented: commit a certificate",
         |call| not_committed(call, "'commit ssl cert expects a filename"),
     )
     .changing(Changes::State)
@@ -86,7 +86,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     Command::new(
         &["commit", "ssl", "crl-file"],
         "commit ssl crl-file <crlfile>",
-        "put a CRL file into force: none is under way",
+        "not implemented: commit a CRL file",
         |call| not_committed(call, "'commit ssl crl-file expects a filename"),
     )
     .changing(Changes::State)
@@ -94,7 +94,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     Command::new(
         &["del", "ssl", "ca-file"],
         "del ssl ca-file <cafile>",
-        "forget a CA file: there are none",
+        "not implemented: delete a CA file",
         |call| not_removed(call, "CA file", "'del ssl ca-file' expects a CA file name"),
     )
     .changing(Changes::State)
@@ -102,7 +102,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     Command::new(
         &["del", "ssl", "cert"],
         "del ssl cert <certfile>",
-        "forget a certificate: there are none",
+        "not implemented: delete a certificate",
         |call| {
             not_removed(
                 call,
@@ -116,7 +116,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     Command::new(
         &["del", "ssl", "crl-file"],
         "del ssl crl-file <crlfile>",
-        "forget a CRL file: there are none",
+        "not implemented: delete a CRL file",
         |call| {
             not_removed(
                 call,
@@ -130,7 +130,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     Command::new(
         &["del", "ssl", "crt-list"],
         "del ssl crt-list <list> <cert[:line]>",
-        "take a certificate off a list: there are none",
+        "not implemented: remove a certificate from a list",
         |call| match call.args {
             [list, _, ..] => Answer::error(format!(
                 "Can't delete the entry: crt-list '{}' does not exist!",
@@ -144,7 +144,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     Command::new(
         &["new", "ssl", "ca-file"],
         "new ssl ca-file <cafile>",
-        "make room for a CA file: not available",
+        "not implemented: create an empty CA file",
         |call| not_made(call, "'new ssl ca-file' expects a filename"),
     )
     .changing(Changes::State)
@@ -152,7 +152,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     Command::new(
         &["new", "ssl", "cert"],
         "new ssl cert <certfile>",
-        "make room for a certificate: not available",
+        "not implemented: create an empty certificate",
         |call| not_made(call, "'new ssl cert' expects a filename"),
     )
     .changing(Changes::State)
@@ -160,7 +160,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     Command::new(
         &["new", "ssl", "crl-file"],
         "new ssl crl-file <crlfile>",
-        "make room for a CRL file: not available",
+        "not implemented: create an empty CRL file",
         |call| not_made(call, "'new ssl crl-file' expects a filename"),
     )
     .changing(Changes::State)

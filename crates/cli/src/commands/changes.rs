@@ -51,7 +51,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     admin(
         &["reload"],
         "reload [keep]",
-        "read the files again and put in force what they say [keep overrides]",
+        "read the files again and apply them [keep overrides]",
         |call| answer(reload(call)),
     )
     .changing(Changes::Configuration),

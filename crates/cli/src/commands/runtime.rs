@@ -63,7 +63,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     Command::new(
         &["debug", "counters"],
         "debug counters [?|all|bug|cnt|chk|glt]*",
-        "list what seldom happens: nothing of it is counted",
+        "not implemented: counters of rare events",
         |_| Answer::Report("Count     Type Location function(): \"condition\" [comment]\n".into()),
     )
     .for_level(CliLevel::Admin),
@@ -86,7 +86,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     Command::new(
         &["show", "profiling"],
         "show profiling [<what>|<#lines>|<opts>]*",
-        "tell what is profiled: nothing is",
+        "not implemented: what is profiled",
         |_| {
             Answer::Report(
                 "Per-task CPU profiling              : off           \
@@ -131,7 +131,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     Command::new(
         &["show", "peers"],
         "show peers [dict|-] [section]",
-        "tell of peers: there are none",
+        "not implemented: the state of peers",
         |call| match call.arg(0) {
             "" | "-" | "dict" => Answer::Report(String::new()),
             _ => Answer::error("No such peers"),
