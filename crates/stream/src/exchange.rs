@@ -217,6 +217,13 @@ pub(crate) struct Settings {
     pub(crate) log_level: Option<LogLevel>,
 }
 
+impl Settings {
+    /// `timeout client` and `timeout server`.
+    pub(crate) fn timeouts(&self) -> (Option<Duration>, Option<Duration>) {
+        (self.client_timeout, self.server_timeout)
+    }
+}
+
 /// When the steps of the exchange happened; `None` for a step that did not.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {

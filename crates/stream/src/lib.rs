@@ -54,11 +54,14 @@ pub async fn serve(local: &Rc<Local>, arrival: Arrival) {
     };
     let (mut session, mut transport) = Session::begin(arrival);
     let mut current = CurrentExchange::new(running.head_limits, session.accepted);
-    let context = Context::new(local, &session, running, frontend);
-    if !accepts_connection(&context, &mut current) {
-        return;
-    }
-    let (running, frontend) = context.into_configuration();
+    // In a block: the context would else be a part of this future to its end.
+    let (running, frontend) = {
+        let context = Context::new(local, &session, running, frontend);
+        if !accepts_connection(&context, &mut current) {
+            return;
+        }
+        context.into_configuration()
+    };
     let mut read_ahead = Vec::new();
     let handshakes = session.admission.handshakes();
     if !handshakes.is_empty() {

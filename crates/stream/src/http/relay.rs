@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::task::Poll;
+use std::time::Duration;
 
 use ballast_engine::{Eviction, Server};
 use ballast_model::OnMarkedDown;
@@ -19,7 +20,7 @@ use super::reach::{Plan, ReadyConnection, RetryReason};
 use super::respond::{self, ResponseOutcome};
 use crate::context::Context;
 use crate::ending::{Cause, Phase};
-use crate::exchange::{Exchange, PreparedAnswer, Settings};
+use crate::exchange::{Exchange, PreparedAnswer};
 use crate::exit::{Exit, Fault};
 use crate::live::LiveCounters;
 use crate::tunnel;
@@ -54,7 +55,7 @@ pub(crate) async fn exchange(
     lease.begin(&exchange.request, exchange.request_body);
     let uploaded = Cell::new(0_u64);
     let live = LiveCounters::of(context, exchange);
-    let settings = exchange.settings;
+    let timeouts = exchange.settings.timeouts();
     let outcome = {
         let progress = respond::UploadProgress {
             last_sent: Cell::new(exchange.times.connected),
@@ -65,7 +66,7 @@ pub(crate) async fn exchange(
         let mut server = lease.duplex();
         let upload = upload(
             context,
-            settings,
+            timeouts,
             &mut client.source,
             &mut server.sink,
             plan.body_copy.as_deref(),
@@ -380,15 +381,15 @@ async fn unless_client_leaves(
 /// Sends the request's head, gathered already, and its body.
 async fn upload(
     context: &Context<'_>,
-    settings: Settings,
+    (client_timeout, server_timeout): (Option<Duration>, Option<Duration>),
     from: &mut Source<'_>,
     to: &mut Sink<'_>,
     body_copy: Option<&[u8]>,
     (progress, sent): (&respond::UploadProgress<'_>, &Cell<u64>),
 ) -> Result<(), RelayError> {
     let deadline = &context.upward;
-    let client_wait = Wait::each(deadline, settings.client_timeout);
-    let server_wait = Wait::each(deadline, settings.server_timeout);
+    let client_wait = Wait::each(deadline, client_timeout);
+    let server_wait = Wait::each(deadline, server_timeout);
     let result = match body_copy {
         Some(body) => {
             sent.set(body.len() as u64);
