@@ -175,6 +175,7 @@ impl SessionRow {
     /// Notes the server at which the exchange has a slot; `None` when another is to be chosen.
     pub(crate) fn set_server(&self, server: Option<usize>) {
         self.server.set(server);
+        self.is_connected.set(false);
     }
 
     /// Notes that the exchange has a connection to its server.
