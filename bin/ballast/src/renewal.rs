@@ -2,7 +2,7 @@
 //!
 //! The descriptors it holds and the workers it watches are written to a [`SnapshotFile`] that stays open
 //! over `exec`. The next program may be of another version: tables and columns have names, and it
-//! ignores those that it does not know.
+//! says which tables it does not know.
 
 use std::collections::BTreeSet;
 use std::io;
