@@ -89,7 +89,7 @@ pub(crate) fn read(words: impl Iterator<Item = String>) -> Result<Option<Plan>, 
         }
         plan.origins.push(origin);
     }
-    plan.write_requests();
+    plan.compose_requests();
     Ok(Some(plan))
 }
 

@@ -169,7 +169,7 @@ impl Client {
             tally.latency.record(latency);
             tally.slowest.note(at, self.number, latency);
             if self.shared.due.is_some() {
-                tally.service.record(now - sent);
+                tally.from_sending.record(now - sent);
             }
         }
         match outcome.and_then(|answer| judge(&answer, &self.run.plan.expect)) {

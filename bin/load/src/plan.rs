@@ -87,7 +87,7 @@ impl Plan {
     }
 
     /// Composes the requests of all origins.
-    pub(crate) fn write_requests(&mut self) {
+    pub(crate) fn compose_requests(&mut self) {
         for number in 0..self.origins.len() {
             let origin = &self.origins[number];
             let requests = origin.paths.iter().map(|path| self.request(origin, path));

@@ -164,7 +164,7 @@ impl<'a> Report<'a> {
                 .map(|(status, count)| (status, *count))
                 .collect(),
             latency_us: Latency::of(&tally.latency),
-            from_sending_us: plan.rate.map(|_| Latency::of(&tally.service)),
+            from_sending_us: plan.rate.map(|_| Latency::of(&tally.from_sending)),
             connect_us: Latency::of(&tally.connect),
             slowest: slowest(&tally.slowest),
             machine: MachineDelays {

@@ -55,7 +55,7 @@ pub(crate) struct Tally {
     /// From the time when a request was due to the end of its response, or to its timeout.
     pub(crate) latency: Histogram,
     /// From sending a request to the end of its response, or to its timeout.
-    pub(crate) service: Histogram,
+    pub(crate) from_sending: Histogram,
     /// The longest of `latency`.
     pub(crate) slowest: Longest,
     /// How long connecting took.
@@ -88,7 +88,7 @@ impl Tally {
             received_bytes: 0,
             statuses: vec![0; STATUS_COUNT],
             latency: Histogram::default(),
-            service: Histogram::default(),
+            from_sending: Histogram::default(),
             slowest: Longest::default(),
             connect: Histogram::default(),
             timeline: Vec::new(),
@@ -163,7 +163,7 @@ impl Tally {
             *mine += theirs;
         }
         self.latency.add(&other.latency);
-        self.service.add(&other.service);
+        self.from_sending.add(&other.from_sending);
         self.slowest.add(&other.slowest);
         self.connect.add(&other.connect);
         let length = self.timeline.len().max(other.timeline.len());

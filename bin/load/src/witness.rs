@@ -28,7 +28,8 @@ pub(crate) struct WitnessReport {
 /// The running thread.
 #[derive(Debug)]
 pub(crate) struct Witness {
-    over: Arc<AtomicBool>,
+    /// Set when it has to stop.
+    stop: Arc<AtomicBool>,
     thread: JoinHandle<WitnessReport>,
 }
 
@@ -39,34 +40,35 @@ impl Witness {
     ///
     /// When no thread can be started.
     pub(crate) fn begin(start: Instant) -> std::io::Result<Self> {
-        let over = Arc::new(AtomicBool::new(false));
-        let is_over = Arc::clone(&over);
+        let stop = Arc::new(AtomicBool::new(false));
+        let is_stopped = Arc::clone(&stop);
         let thread = thread::Builder::new()
             .name("witness".into())
-            .spawn(move || look(start, &is_over))?;
-        Ok(Self { over, thread })
+            .spawn(move || measure(start, &is_stopped))?;
+        Ok(Self { stop, thread })
     }
 
     /// Stops measuring. Returns nothing if the thread panicked: losing its measurements does not
     /// invalidate the run.
     pub(crate) fn finish(self) -> WitnessReport {
-        self.over.store(true, Ordering::Relaxed);
+        self.stop.store(true, Ordering::Relaxed);
         self.thread.join().unwrap_or_default()
     }
 }
 
-fn look(start: Instant, is_over: &AtomicBool) -> WitnessReport {
-    let mut seen = WitnessReport::default();
+/// Sleeps, and records how late it woke, until it is stopped.
+fn measure(start: Instant, is_stopped: &AtomicBool) -> WitnessReport {
+    let mut report = WitnessReport::default();
     let mut slept = Instant::now();
-    while !is_over.load(Ordering::Relaxed) {
+    while !is_stopped.load(Ordering::Relaxed) {
         thread::sleep(PERIOD);
         let now = Instant::now();
         let late = now.duration_since(slept).saturating_sub(PERIOD);
-        seen.late.record(late);
-        seen.longest.note(now - start, 0, late);
+        report.late.record(late);
+        report.longest.note(now - start, 0, late);
         slept = now;
     }
-    seen
+    report
 }
 
 #[cfg(test)]
@@ -78,11 +80,11 @@ mod tests {
         let start = Instant::now();
         let witness = Witness::begin(start).unwrap();
         thread::sleep(PERIOD * 30);
-        let seen = witness.finish();
-        assert!(seen.late.count() > 0);
-        let longest = seen.longest.all();
-        assert!(longest.len() as u64 <= seen.late.count());
-        assert!(longest[0].took <= seen.late.max());
+        let report = witness.finish();
+        assert!(report.late.count() > 0);
+        let longest = report.longest.all();
+        assert!(longest.len() as u64 <= report.late.count());
+        assert!(longest[0].took <= report.late.max());
         assert!(longest.iter().all(|one| one.at <= start.elapsed()));
     }
 }
