@@ -7,6 +7,7 @@
 //! Most tests run one body twice, through [`Program::both`]: on HAProxy 3.2, which shows whether
 //! the test is right, and on Ballast, which shows whether we are.
 
+pub mod certificates;
 pub mod client;
 pub mod fixture;
 pub mod load;
@@ -19,6 +20,7 @@ pub mod sink;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+pub use certificates::{Authority, Certificate, KeyType, Profile, Usage};
 pub use client::{Client, Response};
 pub use load::{Load, LoadCounts};
 pub use origin::{Origin, Request};
