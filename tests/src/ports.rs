@@ -1,7 +1,7 @@
 //! Free loopback ports, and the kernel's list of listening sockets.
 
 use std::fs;
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Below the range that the kernel uses for outgoing connections (`ip_local_port_range`), so that
@@ -39,6 +39,33 @@ pub fn is_listening(port: u16) -> bool {
         .any(|table| table.lines().skip(1).any(|row| listens_on(row, port)))
 }
 
+/// Whether the server of a connection has read all that its client has sent to it.
+///
+/// # Panics
+///
+/// When the client has no address any more.
+#[must_use]
+pub fn is_read(client: &TcpStream) -> bool {
+    let server = client.peer_addr().expect("a connection").port();
+    let client = client.local_addr().expect("a connection").port();
+    fs::read_to_string("/proc/self/net/tcp").is_ok_and(|table| {
+        table
+            .lines()
+            .skip(1)
+            .any(|row| is_empty(row, server, client))
+    })
+}
+
+/// Parses one row: the fourth column behind the number is `tx_queue:rx_queue`, in hex.
+fn is_empty(row: &str, local: u16, remote: u16) -> bool {
+    let columns: Vec<&str> = row.split_ascii_whitespace().take(5).collect();
+    let [_, from, to, _, queues] = columns[..] else {
+        return false;
+    };
+    let ends_with = |address: &str, port: u16| address.ends_with(&format!(":{port:04X}"));
+    ends_with(from, local) && ends_with(to, remote) && queues.ends_with(":00000000")
+}
+
 /// Parses one row: `sl local_address rem_address st ...`, addresses in hex, state 0A is LISTEN.
 fn listens_on(row: &str, port: u16) -> bool {
     let mut columns = row.split_ascii_whitespace();
@@ -60,6 +87,18 @@ mod tests {
         assert!(is_listening(port));
         drop(listener);
         assert!(!is_listening(port));
+    }
+
+    #[test]
+    fn what_a_server_has_read_is_seen() {
+        use std::io::{Read, Write};
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        client.write_all(b"a").unwrap();
+        let (mut server, _) = listener.accept().unwrap();
+        assert!(!is_read(&client));
+        server.read_exact(&mut [0]).unwrap();
+        assert!(is_read(&client));
     }
 
     #[test]

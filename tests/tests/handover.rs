@@ -4,12 +4,13 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use ballast_tests::ports::is_listening;
+use ballast_tests::ports::{is_listening, is_read};
 use ballast_tests::{Client, Origin, Program, WAIT_MAX, eventually, free_port, program};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
@@ -104,15 +105,10 @@ fn ask(socket: &Path, line: &str) -> String {
 struct Load(Child);
 
 impl Load {
-    fn start(port: u16, seconds: u32) -> Self {
+    fn start(port: u16) -> Self {
         let child = Command::new(program("LOAD", "target/debug/ballast-load"))
             .args(["connect", "--rate", RATE, "--json", "--connections", "128"])
-            .args([
-                "--duration",
-                &format!("{seconds}s"),
-                "--expect-body-prefix",
-                "hello",
-            ])
+            .args(["--duration", "120s", "--expect-body-prefix", "hello"])
             .arg(format!("127.0.0.1:{port}"))
             .stdout(Stdio::piped())
             .spawn()
@@ -120,13 +116,24 @@ impl Load {
         Self(child)
     }
 
-    /// Its counts, once it has ended.
+    /// Ends it: its counts.
     fn report(mut self) -> Report {
+        signal(
+            i32::try_from(self.0.id()).expect("a process number"),
+            Signal::INT,
+        );
         let mut text = String::new();
         let mut output = self.0.stdout.take().expect("piped");
         output.read_to_string(&mut text).expect("text");
         let _ = self.0.wait();
         Report(text)
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 
@@ -148,6 +155,52 @@ impl Report {
         assert!(ok > 1000, "{what}: {}", self.0);
         assert_eq!(failed, 0, "{what}: {}", self.0);
     }
+}
+
+/// Waits until a process has served this many connections more.
+fn serves(socket: &Path, connections: u64) {
+    let before = counted(socket, "www", "FRONTEND", "stot");
+    eventually("it serves", || {
+        counted(socket, "www", "FRONTEND", "stot") >= before + connections
+    });
+}
+
+/// Waits until as many connections are counted as were served: the last counts of an old worker
+/// arrive when it has ended.
+fn all_are_counted(socket: &Path, served: u64) {
+    let deadline = Instant::now() + WAIT_MAX;
+    loop {
+        let counted = counted(socket, "www", "FRONTEND", "stot");
+        if counted >= served {
+            return;
+        }
+        assert!(
+            Instant::now() < deadline,
+            "{counted} of {served} are counted"
+        );
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Waits until a master has a snapshot of what its worker is now.
+///
+/// Two must come: the first may have been begun before.
+fn master_knows(master: &Running) {
+    for _ in 0..2 {
+        let former = snapshot_of(master);
+        eventually("a snapshot arrives", || snapshot_of(master) != former);
+    }
+}
+
+/// The memory file that a master holds: each snapshot is a file of its own.
+fn snapshot_of(master: &Running) -> Option<u64> {
+    let descriptors = fs::read_dir(format!("/proc/{}/fd", master.pid())).ok()?;
+    let is_snapshot = |path: &PathBuf| {
+        fs::read_link(path)
+            .is_ok_and(|to| to.to_string_lossy().starts_with("/memfd:ballast-snapshot"))
+    };
+    let mut files = descriptors.filter_map(|entry| Some(entry.ok()?.path()));
+    Some(fs::metadata(files.find(is_snapshot)?).ok()?.ino())
 }
 
 /// A counter in a column of `show stat`.
@@ -207,9 +260,9 @@ fn haproxy_hands_its_sockets_over_and_gets_them_back_under_load() {
     eventually("HAProxy listens", || is_listening(port) && socket.exists());
     let path_of_front = fs::metadata(at.join("front.sock")).expect("it is there");
 
-    let load = Load::start(port, 8);
+    let load = Load::start(port);
     for program in [Program::ballast(), Program::haproxy(), Program::ballast()] {
-        std::thread::sleep(Duration::from_millis(1500));
+        serves(&socket, 1000);
         let former = serving.pid().to_string();
         let words = ["-db", "-f", "haproxy.cfg", "-x", &from, "-sf", &former];
         let next = Running::start(program.path(), at, &words);
@@ -220,7 +273,6 @@ fn haproxy_hands_its_sockets_over_and_gets_them_back_under_load() {
         .assert_clean("HAProxy, Ballast, HAProxy, Ballast");
 
     // The socket file was passed on: no process replaced it.
-    use std::os::unix::fs::MetadataExt;
     let now = fs::metadata(at.join("front.sock")).expect("it is there");
     assert_eq!(now.ino(), path_of_front.ino());
     UnixStream::connect(at.join("front.sock")).expect("somebody listens there");
@@ -278,11 +330,11 @@ fn a_killed_worker_is_followed_by_another_and_nobody_is_refused() {
         "set server app/two state drain; set weight app/one 3; set maxconn server app/one 7",
     );
 
-    let load = Load::start(port, 6);
+    let load = Load::start(port);
     let mut highest = 0;
     for _ in 0..3 {
-        // The state that it sends to its master every second must have arrived.
-        std::thread::sleep(Duration::from_millis(1400));
+        serves(&stats, 2000);
+        master_knows(&running);
         let before = counted(&stats, "www", "FRONTEND", "stot");
         let worker = worker_of(&master);
         signal(worker, Signal::KILL);
@@ -339,7 +391,7 @@ fn what_commands_added_is_there_after_a_crash() {
     let text = format!("{text}    server rests 127.0.0.1:11 disabled\n");
     fs::write(at.join("to.map"), "/a x\n/b y\n").expect("the map is written");
     write(at, &text);
-    let (_running, master) = master(Program::ballast().path(), at, port);
+    let (running, master) = master(Program::ballast().path(), at, port);
     let stats = at.join("stats.sock");
     let new = free_port();
     let spare = free_port();
@@ -371,8 +423,7 @@ fn what_commands_added_is_there_after_a_crash() {
         (shown[0].clone(), map, shown[2].clone())
     };
     let before = looks();
-    // The state that it sends to its master every second must have arrived.
-    std::thread::sleep(Duration::from_millis(1400));
+    master_knows(&running);
     let worker = worker_of(&master);
     signal(worker, Signal::KILL);
     eventually("another worker serves", || {
@@ -453,9 +504,9 @@ fn what_needs_another_process_gets_one_without_a_failure() {
     write(at, &configuration(port, at, "nbthread 2"));
     let (_running, socket) = master(Program::ballast().path(), at, port);
     let stats = at.join("stats.sock");
-    let load = Load::start(port, 5);
+    let load = Load::start(port);
     for threads in [1, 2, 1] {
-        std::thread::sleep(Duration::from_millis(1000));
+        serves(&stats, 1000);
         let worker = worker_of(&socket);
         write(at, &configuration(port, at, &format!("nbthread {threads}")));
         let answer = ask(&socket, "reload");
@@ -466,9 +517,7 @@ fn what_needs_another_process_gets_one_without_a_failure() {
     report.assert_clean("three reloads by another process");
     // Late counts arrive when the old worker has ended.
     let ok = report.number("ok");
-    eventually("every connection is counted", || {
-        counted(&stats, "www", "FRONTEND", "stot") >= ok
-    });
+    all_are_counted(&stats, ok);
     assert_eq!(counted(&stats, "www", "FRONTEND", "stot"), ok);
 }
 
@@ -489,9 +538,9 @@ fn a_new_program_takes_over_and_the_master_stays_the_same_process() {
     let descriptors =
         || fs::read_dir(format!("/proc/{}/fd", running.0.id())).map_or(0, Iterator::count);
     let mut first_count = 0;
-    let load = Load::start(port, 8);
+    let load = Load::start(port);
     for turn in 0..3 {
-        std::thread::sleep(Duration::from_millis(1000));
+        serves(&stats, 1000);
         let worker = worker_of(&socket);
         renew();
         let answer = ask(&socket, "reload");
@@ -515,9 +564,7 @@ fn a_new_program_takes_over_and_the_master_stays_the_same_process() {
         descriptors()
     );
     let ok = report.number("ok");
-    eventually("every connection is counted", || {
-        counted(&stats, "www", "FRONTEND", "stot") >= ok
-    });
+    all_are_counted(&stats, ok);
     let states = ask(&stats, "show servers state app");
     let two = states
         .lines()
@@ -554,8 +601,7 @@ fn idle_connections_are_closed_politely_and_busy_ones_finish() {
     let mut busy = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
     busy.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n")
         .expect("half a request");
-    // Half a request must have been received before its process is replaced.
-    std::thread::sleep(Duration::from_millis(200));
+    eventually("half a request is read", || is_read(&busy));
     write(at, &configuration(port, at, "nbthread 1"));
     assert!(ask(&socket, "reload").starts_with("Success=1\n"));
     assert!(idle.is_closed(), "with no byte too many");
@@ -610,7 +656,7 @@ fn a_worker_without_rights_changes_in_place_all_the_same() {
     let global = format!("chroot {}\n    user nobody", at.join("root").display());
     let text = configuration(first, at, &global);
     write(at, &text);
-    let (_running, socket) = master(Program::ballast().path(), at, first);
+    let (running, socket) = master(Program::ballast().path(), at, first);
     let worker = worker_of(&socket);
     let status = fs::read_to_string(format!("/proc/{worker}/status")).expect("it is there");
     assert!(status.contains("CapEff:\t0000000000000000"), "{status}");
@@ -653,8 +699,7 @@ fn a_worker_without_rights_changes_in_place_all_the_same() {
         at,
         &salut.replace("chroot", "reload-keep-overrides\n    chroot"),
     );
-    // The state that it sent to its master every second must have arrived.
-    std::thread::sleep(Duration::from_millis(1400));
+    master_knows(&running);
     let answer = ask(&socket, "reload");
     assert!(answer.starts_with("Success=1\n"), "{answer}");
     assert_eq!(Client::get_once(new, "/").status, 503);

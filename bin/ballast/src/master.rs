@@ -442,7 +442,11 @@ impl Watch<'_> {
         let (pid, line, message_sender) =
             (member.pid, member.line.clone(), self.message_sender.clone());
         spawn_service(async move {
-            while stream.readable().await.is_ok() {
+            // The place in the queue comes first: a message that was received and not queued yet would
+            // be lost with the process that ended after it.
+            while stream.readable().await.is_ok()
+                && let Ok(place) = message_sender.reserve().await
+            {
                 let received = match line.receive() {
                     Ok(received) => received,
                     Err(error) if error.kind() == std::io::ErrorKind::InvalidData => continue,
@@ -454,12 +458,8 @@ impl Watch<'_> {
                     Err(_) => None,
                 };
                 let silent = received.is_none();
-                if message_sender
-                    .send(MemberMessage { pid, received })
-                    .await
-                    .is_err()
-                    || silent
-                {
+                place.send(MemberMessage { pid, received });
+                if silent {
                     return;
                 }
             }
@@ -490,9 +490,10 @@ impl Watch<'_> {
                 let sockets = sockets_of(&records, received.fds);
                 self.listens_on(pid, (begins, ends), sockets);
             }
-            Message::Snapshot if role == Role::Current => {
+            Message::Snapshot { is_handover } if role == Role::Current => {
                 self.snapshot = received.fds.into_iter().next().map(SnapshotFile::from_fd);
-                if matches!(self.stage, MasterPhase::Asking(_)) {
+                // A report that was on its way is older than what late counts are counted from.
+                if is_handover && matches!(self.stage, MasterPhase::Asking(_)) {
                     self.start_worker(StartReason::Reload);
                 }
             }

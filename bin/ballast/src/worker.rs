@@ -288,7 +288,7 @@ impl Inner {
                     self.tell_sockets(&mut told);
                     // One snapshot for both: counts between two would be handed over twice.
                     let snapshot = self.instance.snapshot();
-                    self.tell(&snapshot);
+                    self.tell(&snapshot, true);
                     *self.base.lock().unwrap_or_else(PoisonError::into_inner) = Some(snapshot);
                 }
                 Err(RecvTimeoutError::Timeout) if self.instance.registry.process().stopping() => {}
@@ -303,12 +303,12 @@ impl Inner {
     }
 
     fn tell_snapshot(&self) {
-        self.tell(&self.instance.snapshot());
+        self.tell(&self.instance.snapshot(), false);
     }
 
-    fn tell(&self, snapshot: &[u8]) {
+    fn tell(&self, snapshot: &[u8], is_handover: bool) {
         match SnapshotFile::write(snapshot) {
-            Ok(file) => self.send(&Message::Snapshot, Some(&file)),
+            Ok(file) => self.send(&Message::Snapshot { is_handover }, Some(&file)),
             Err(error) => say::warn(&format!("no snapshot can be written: {error}.")),
         }
     }

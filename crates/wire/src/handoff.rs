@@ -315,7 +315,10 @@ pub enum Message {
     /// From the worker: it cannot start, with the reason.
     Failed(String),
     /// From the worker: a snapshot, in the descriptor beside it.
-    Snapshot,
+    Snapshot {
+        /// It answers [`Message::Handover`]: what is counted late is counted from it.
+        is_handover: bool,
+    },
     /// From the master: send a snapshot now, and count from it what comes after.
     Handover,
     /// From a worker that ends: what it counted since it received [`Message::Handover`]. From the
@@ -388,12 +391,8 @@ impl Message {
                 said(text);
                 bytes.insert(1, u8::from(*is_refused));
             }
-            Self::Snapshot
-            | Self::Handover
-            | Self::Late
-            | Self::Caller
-            | Self::Reload
-            | Self::Scouted => {}
+            Self::Snapshot { is_handover } => bytes.extend(is_handover.then_some(1)),
+            Self::Handover | Self::Late | Self::Caller | Self::Reload | Self::Scouted => {}
         }
         bytes
     }
@@ -404,7 +403,7 @@ impl Message {
             Self::Start { .. } => b'b',
             Self::Ready(_) => b'r',
             Self::Failed(_) => b'f',
-            Self::Snapshot => b's',
+            Self::Snapshot { .. } => b's',
             Self::Handover => b'g',
             Self::Late => b'l',
             Self::Caller => b'c',
@@ -440,7 +439,9 @@ impl Message {
             },
             b'r' => Self::Ready(said(body)?),
             b'f' => Self::Failed(said(body)?),
-            b's' => Self::Snapshot,
+            b's' => Self::Snapshot {
+                is_handover: body.first() == Some(&1),
+            },
             b'g' => Self::Handover,
             b'l' => Self::Late,
             b'c' => Self::Caller,
@@ -557,7 +558,8 @@ mod tests {
             Message::Start { first: true },
             Message::Ready(text()),
             Message::Failed(String::new()),
-            Message::Snapshot,
+            Message::Snapshot { is_handover: false },
+            Message::Snapshot { is_handover: true },
             Message::Handover,
             Message::Late,
             Message::Caller,
