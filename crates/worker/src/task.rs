@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -101,14 +102,17 @@ const POOL_IDLE_MAX: usize = 128;
 pub struct TaskPool<T, F>(Rc<TaskPoolShared<T, F>>);
 
 struct TaskPoolShared<T, F> {
-    idle: RefCell<Vec<Rc<Member<T>>>>,
+    idle: RefCell<Vec<Rc<Member>>>,
+    /// Items for members that were called, each with its count from the moment it is given. Not in
+    /// the members: most of these have work, and no next item.
+    given: RefCell<VecDeque<(T, Running)>>,
     carry: F,
 }
 
-/// The slot through which a member of a pool gets its work.
-struct Member<T> {
-    /// Together with its count, from the moment it is given.
-    work: Cell<Option<(T, Running)>>,
+/// A member of a pool.
+struct Member {
+    /// Whether one of the items that were given is for it.
+    is_called: Cell<bool>,
     waker: RefCell<Option<Waker>>,
 }
 
@@ -130,6 +134,7 @@ where
     pub fn new(carry: F) -> Self {
         Self(Rc::new(TaskPoolShared {
             idle: RefCell::default(),
+            given: RefCell::default(),
             carry,
         }))
     }
@@ -140,26 +145,27 @@ where
     /// Must be called on a worker or inside [`crate::block_on`].
     pub fn give(&self, work: T) {
         let work = (work, Running::new(Role::Awaited));
+        self.0.given.borrow_mut().push_back(work);
         let waiting = self.0.idle.borrow_mut().pop();
         let Some(member) = waiting else {
-            return self.hire(work);
+            return self.hire();
         };
-        member.work.set(Some(work));
+        member.is_called.set(true);
         if let Some(waker) = &*member.waker.borrow() {
             waker.wake_by_ref();
         }
     }
 
-    fn hire(&self, work: (T, Running)) {
+    fn hire(&self) {
         let pool = Rc::clone(&self.0);
         let member = Rc::new(Member {
-            work: Cell::new(Some(work)),
+            is_called: Cell::new(true),
             waker: RefCell::new(None),
         });
         drop(tokio::task::spawn_local(CatchPanic {
             future: async move {
                 loop {
-                    let (work, running) = poll_fn(|cx| member.poll_work(cx)).await;
+                    let (work, running) = poll_fn(|cx| member.poll_work(&pool.given, cx)).await;
                     (pool.carry)(work).await;
                     drop(running);
                     let mut idle = pool.idle.borrow_mut();
@@ -175,9 +181,11 @@ where
     }
 }
 
-impl<T> Member<T> {
-    fn poll_work(&self, cx: &Context<'_>) -> Poll<(T, Running)> {
-        if let Some(work) = self.work.take() {
+impl Member {
+    fn poll_work<T>(&self, given: &RefCell<VecDeque<T>>, cx: &Context<'_>) -> Poll<T> {
+        if self.is_called.take()
+            && let Some(work) = given.borrow_mut().pop_front()
+        {
             return Poll::Ready(work);
         }
         let mut waker = self.waker.borrow_mut();
