@@ -128,13 +128,13 @@ impl Outbound {
     ///
     /// # Errors
     /// [`WriteError`]; the connection is of no further use.
-    pub(crate) async fn body(
+    pub(crate) fn body(
         &mut self,
         transport: &Transport,
         wait: &Wait<'_>,
         piece: &[u8],
-    ) -> Result<(), WriteError> {
-        self.body_and_more(transport, wait, piece, false).await
+    ) -> impl Future<Output = Result<(), WriteError>> {
+        self.body_and_more(transport, wait, piece, false)
     }
 
     /// As [`Self::body`]; `more` says that the next piece can be read at once, so that a segment
@@ -209,13 +209,12 @@ impl Outbound {
     ///
     /// # Errors
     /// [`WriteError`]; the connection is of no further use.
-    pub(crate) async fn flush(
+    pub(crate) fn flush(
         &mut self,
         transport: &Transport,
         wait: &Wait<'_>,
-    ) -> Result<(), WriteError> {
+    ) -> impl Future<Output = Result<(), WriteError>> {
         self.write_gathered(transport, wait, Transport::try_write)
-            .await
     }
 
     /// As [`Self::flush`], for a caller that closes the connection, or our side of it, right

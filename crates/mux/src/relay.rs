@@ -42,7 +42,9 @@ pub async fn relay(
     let (from, from_transport) = (&mut *source.inbound, source.transport);
     let (to, to_transport) = (&mut *sink.outbound, sink.transport);
     loop {
-        match from.piece().map_err(RelayError::From)? {
+        // Not in the `match`, where the whole result would live across its waits.
+        let next = from.piece().map_err(RelayError::From)?;
+        match next {
             Piece::Data(range, consumed) => {
                 progress(range.len());
                 // More can be read at once: it may share the segments of this piece.

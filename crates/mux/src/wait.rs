@@ -6,7 +6,7 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use ballast_transport::Transport;
-use ballast_worker::{Deadline, Expired};
+use ballast_worker::Deadline;
 
 use crate::{ReadError, WriteError};
 
@@ -95,12 +95,16 @@ impl<'a> Wait<'a> {
     ///
     /// # Errors
     /// [`WriteError::TimedOut`] and [`WriteError::Broken`].
-    pub async fn writable(&self, transport: &Transport) -> Result<(), WriteError> {
+    pub fn writable(&self, transport: &Transport) -> impl Future<Output = Result<(), WriteError>> {
+        // No `async fn`: each wait for a peer is a part of the futures of both directions.
         self.arm();
-        match self.deadline.guard(transport.writable()).await {
-            Ok(ready) => Ok(ready?),
-            Err(Expired) => Err(WriteError::TimedOut),
-        }
+        poll_fn(|cx| match transport.poll_writable(cx) {
+            Poll::Ready(ready) => Poll::Ready(ready.map_err(WriteError::from)),
+            Poll::Pending => self
+                .deadline
+                .poll_expired(cx)
+                .map(|()| Err(WriteError::TimedOut)),
+        })
     }
 
     fn arm(&self) {
