@@ -49,35 +49,44 @@ impl std::error::Error for ConnectError {}
 ///
 /// # Errors
 /// [`ConnectError`].
-pub async fn connect(server: &Server, key: Key) -> Result<Lease, ConnectError> {
-    let Particulars {
-        limits,
-        epoch: _,
-        target,
-        source,
-        proxy_header_content,
-    } = &key.particulars;
-    let target = match target {
-        Target::Of(address) => net::Address::Ip(*address),
+pub fn connect(server: &Server, key: Key) -> impl Future<Output = Result<Lease, ConnectError>> {
+    // No `async fn`: its future would store the key twice.
+    let target = target(server, &key.particulars.target);
+    async move {
+        let Particulars {
+            limits,
+            epoch: _,
+            target: _,
+            source,
+            proxy_header_content,
+        } = &key.particulars;
+        let options = options(&key.section, &key.line, *source);
+        let stream = Stream::connect(target.as_ref().ok_or(ConnectError::NoAddress)?, &options)
+            .await
+            .map_err(ConnectError::Refused)?;
+        let mut connection = ServerConnection::new(stream.into(), *limits);
+        if let (Some(proxy), Some(proxy_header_content)) =
+            (&key.line.send_proxy, proxy_header_content)
+        {
+            proxy_header(proxy, proxy_header_content, connection.preamble())?;
+        }
+        let section = &key.section;
+        connection.set_output_format(section.name_cases.as_ref(), section.drop_request_trailers);
+        Ok(Lease::new(server, connection, key))
+    }
+}
+
+/// The address to connect to, if there is one.
+fn target(server: &Server, target: &Target) -> Option<net::Address> {
+    match target {
+        Target::Of(address) => Some(net::Address::Ip(*address)),
         Target::Own => {
             let reach = server.state.reach();
-            let address = reach.address.as_ref().ok_or(ConnectError::NoAddress)?;
-            net_address(address, address.port()).ok_or(ConnectError::NoAddress)?
+            let address = reach.address.as_ref()?;
+            net_address(address, address.port())
         }
-        Target::Nowhere => return Err(ConnectError::NoAddress),
-    };
-    let options = options(&key.section, &key.line, *source);
-    let stream = Stream::connect(&target, &options)
-        .await
-        .map_err(ConnectError::Refused)?;
-    let mut connection = ServerConnection::new(stream.into(), *limits);
-    if let (Some(proxy), Some(proxy_header_content)) = (&key.line.send_proxy, proxy_header_content)
-    {
-        proxy_header(proxy, proxy_header_content, connection.preamble())?;
+        Target::Nowhere => None,
     }
-    let section = &key.section;
-    connection.set_output_format(section.name_cases.as_ref(), section.drop_request_trailers);
-    Ok(Lease::new(server, connection, key))
 }
 
 /// An address to connect to; `None` when it has no port or cannot be connected to.
