@@ -363,10 +363,8 @@ impl WorkerSetup {
 
 fn arrivals(local: &Rc<Local>) -> ArrivalQueue {
     let serving = Rc::clone(local);
-    let task_pool = TaskPool::new(move |arrival| {
-        let local = Rc::clone(&serving);
-        async move { ballast_stream::serve(&local, arrival).await }
-    });
+    let task_pool =
+        TaskPool::new(move |arrival| ballast_stream::serve(Rc::clone(&serving), arrival));
     ArrivalQueue {
         serve: Box::new(move |arrival| task_pool.give(arrival)),
         event: Box::new(|event| say::warn(&event.to_string())),

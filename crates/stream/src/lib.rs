@@ -39,6 +39,7 @@ use crate::exchange::CurrentExchange;
 use crate::rulebook::{MessagePhase, apply};
 use crate::session::Session;
 use crate::sessions::{SessionEntry, SessionRow};
+use crate::tcp::AfterSession;
 
 pub use ending::{Cause, Ending, Phase};
 pub use local::{Local, Memory, Running};
@@ -46,64 +47,79 @@ pub use services::{Reply, ReplyBody, ReplyPieces, ServiceKind, ServiceRequest, S
 pub use sessions::{end_leaving, end_session, sessions, wake_connections};
 
 /// Serves a client's connection to its end.
-pub async fn serve(local: &Rc<Local>, arrival: Arrival) {
-    // The frontend was removed, and the configuration has changed again since: the connection is
-    // closed unserved.
-    let Some((running, frontend)) = local.running_with(&arrival.frontend) else {
-        return;
-    };
+pub fn serve(local: Rc<Local>, arrival: Arrival) -> impl Future<Output = ()> {
+    // Before the future begins: it would keep room for the arrival as long as it lives.
+    let found = local.running_with(&arrival.frontend);
     let (mut session, mut transport) = Session::begin(arrival);
-    let mut current = CurrentExchange::new(running.head_limits, session.accepted);
-    // In a block: the context would else be a part of this future to its end.
-    let (running, frontend) = {
-        let context = Context::new(local, &session, running, frontend);
-        if !accepts_connection(&context, &mut current) {
+    async move {
+        // The frontend was removed, and the configuration has changed again since: the connection
+        // is closed unserved.
+        let Some((running, frontend)) = found else {
+            return;
+        };
+        let mut current = CurrentExchange::new(running.head_limits, session.accepted);
+        // In blocks, here and below: what they hold would else be a part of this future to its end.
+        let (running, frontend) = {
+            let context = Context::new(&local, &session, running, frontend);
+            if !accepts_connection(&context, &mut current) {
+                return;
+            }
+            context.into_configuration()
+        };
+        let mut client = {
+            let mut read_ahead = Vec::new();
+            let handshakes = session.admission.handshakes();
+            if !handshakes.is_empty() {
+                // Boxed: most connections have no handshake, and should not reserve memory for its
+                // future.
+                match Box::pin(handshakes.run(transport)).await {
+                    Ok(established) => (transport, read_ahead) = session.establish(established),
+                    Err(refusal) => {
+                        session.refusal = Some(refusal);
+                        let context = Context::new(&local, &session, running, frontend);
+                        return journal::connection_refused(&context, refusal);
+                    }
+                }
+            }
+            let limits = running.limits(&frontend.model.common);
+            ClientConnection::new(transport, limits, &read_ahead)
+        };
+        let mut context = Context::new(&local, &session, running, frontend);
+        context.set_output_format(&mut client);
+        if !accepts_session(&context, &mut current) {
             return;
         }
-        context.into_configuration()
-    };
-    let mut read_ahead = Vec::new();
-    let handshakes = session.admission.handshakes();
-    if !handshakes.is_empty() {
-        // Boxed: most connections have no handshake, and should not reserve memory for its future.
-        match Box::pin(handshakes.run(transport)).await {
-            Ok(established) => (transport, read_ahead) = session.establish(established),
-            Err(refusal) => {
-                session.refusal = Some(refusal);
-                let context = Context::new(local, &session, running, frontend);
-                return journal::connection_refused(&context, refusal);
-            }
+        context.count(|counters| counters.sessions.increment());
+        let entry = SessionEntry::enter(local.worker, &session, &context.frontend).await;
+        let row = entry.row();
+        context.row = Some(Rc::clone(row));
+        let may_be_cut_off = context.running.has_hard_stop;
+        let was_cut_off = {
+            // Pinned here: passed by value, it would be stored in this future twice.
+            let serving = pin!(exchanges(&mut context, &mut client, &mut current));
+            serve_until_cut_off(may_be_cut_off, row, serving).await
+        };
+        if !was_cut_off {
+            return;
+        }
+        if context.frontend.is_http() || context.upgraded_for.get().is_some() {
+            http::cut_off(&context, &mut client, current.get()).await;
+        } else {
+            tcp::cut_off(&context, current.get());
         }
     }
-    let mut context = Context::new(local, &session, running, frontend);
-    let limits = context.running.limits(&context.frontend.model.common);
-    let mut client = ClientConnection::new(transport, limits, &read_ahead);
-    context.set_output_format(&mut client);
-    drop(read_ahead);
-    if !accepts_session(&context, &mut current) {
-        return;
-    }
-    context.count(|counters| counters.sessions.increment());
-    let entry = SessionEntry::enter(local.worker, &session, &context.frontend).await;
-    let row = entry.row();
-    context.row = Some(Rc::clone(row));
-    let may_be_cut_off = context.running.has_hard_stop;
-    let is_http = context.frontend.is_http();
-    // Pinned here: passed by value, each future would be stored in this one twice.
-    let was_cut_off = if is_http {
-        let serving = pin!(http::serve(&mut context, &mut client, &mut current));
-        serve_until_cut_off(may_be_cut_off, row, serving).await
-    } else {
-        let serving = pin!(tcp::serve(&mut context, &mut client, &mut current));
-        serve_until_cut_off(may_be_cut_off, row, serving).await
-    };
-    if !was_cut_off {
-        return;
-    }
-    if is_http || context.upgraded_for.get().is_some() {
-        http::cut_off(&context, &mut client, current.get()).await;
-    } else {
-        tcp::cut_off(&context, current.get());
+}
+
+/// Serves the exchanges of a connection: a TCP session, or one of HTTP after the other.
+async fn exchanges(
+    context: &mut Context<'_>,
+    client: &mut ClientConnection,
+    current: &mut CurrentExchange,
+) {
+    if context.frontend.is_http()
+        || tcp::serve(context, client, current).await == AfterSession::Upgrade
+    {
+        http::serve(context, client, current).await;
     }
 }
 

@@ -9,17 +9,26 @@ use crate::context::Context;
 use crate::ending::{Cause, Ending};
 use crate::exchange::{CurrentExchange, Exchange};
 use crate::exit::{Exit, Flow};
-use crate::http::{self, BackendSession, reach, route};
+use crate::http::{BackendSession, reach, route};
 use crate::inspect::content;
 use crate::journal;
 use crate::tunnel;
 
-/// Serves a client's connection to its end.
+/// What follows a TCP session.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum AfterSession {
+    /// The connection ends.
+    End,
+    /// Its backend is for HTTP: what the client sends are requests.
+    Upgrade,
+}
+
+/// Serves a client's connection to its end, or until its bytes turn out to be HTTP.
 pub(crate) async fn serve(
     context: &mut Context<'_>,
     client: &mut ClientConnection,
     current: &mut CurrentExchange,
-) {
+) -> AfterSession {
     let exchange = current.get();
     context.begin(exchange);
     exchange.times.received = Some(ballast_worker::now());
@@ -34,7 +43,7 @@ pub(crate) async fn serve(
     {
         context.upgraded_for.set(Some(place));
         exchange.times.received = None;
-        return http::serve(context, client, current).await;
+        return AfterSession::Upgrade;
     }
     // A TCP session has no status: it is logged as 0, not as the -1 of a missing one.
     exchange.tally.status = 0;
@@ -56,6 +65,7 @@ pub(crate) async fn serve(
     if context.frontend.model.common.no_linger {
         client.reset();
     }
+    AfterSession::End
 }
 
 /// Ends a session whose future was dropped: an operator killed it before it had a server, or

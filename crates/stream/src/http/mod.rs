@@ -67,8 +67,12 @@ pub(crate) async fn serve(
                 // The next request follows the rest of this one's body, which may not have been
                 // read.
                 let patience = current.get().settings.client_timeout;
-                let wait = Wait::each(&context.upward, patience);
-                if client.drain(&wait).await.is_err() {
+                // In a block: the future of the next exchange takes the place of what it holds.
+                let drained = {
+                    let wait = Wait::each(&context.upward, patience);
+                    client.drain(&wait).await
+                };
+                if drained.is_err() {
                     // The answer that was written arrives all the same.
                     drop(kept);
                     return close(context, client, current.get()).await;
@@ -105,8 +109,9 @@ async fn serve_one(
         Ok(begun) => receive::request(context, client, exchange, begun).await,
         Err(no_request) => Err(no_request),
     };
-    match received {
-        Ok(()) => {}
+    let received = match received {
+        Ok(()) => Flow::Continue(()),
+        Err(receive::NoRequest::Exit(exit)) => Flow::Break(exit),
         Err(receive::NoRequest::Silent) => {
             // The last response may not be sent completely. A client that does not read it in time
             // is closed.
@@ -114,31 +119,14 @@ async fn serve_one(
             let _ = client.flush(&wait).await;
             return Next::Drop;
         }
-        Err(receive::NoRequest::Exit(exit)) => {
-            // What gets an answer counts as a request, even if it is not a valid one.
-            count_request(context, exchange);
-            return finish(context, &mut client.duplex(), exchange, Flow::Break(exit)).await;
-        }
-    }
-    serve_request(context, &mut client.duplex(), exchange, kept).await
-}
-
-/// One exchange, from its whole request to its log line.
-async fn serve_request(
-    context: &Context<'_>,
-    client: &mut Duplex<'_>,
-    exchange: &mut Exchange,
-    kept: &mut Option<reach::KeptConnection>,
-) -> Next {
+    };
+    // What gets an answer counts as a request, even if it is not a valid one.
     count_request(context, exchange);
-    if let Some(status) = monitor::probe_status(context, exchange) {
-        let exit = Exit::Monitor(status);
-        return finish(context, client, exchange, Flow::Break(exit)).await;
-    }
-    if let Some(row) = &context.row {
-        row.begin_exchange(&context.running, exchange);
-    }
-    let flow = carry(context, client, exchange, kept).await;
+    let client = &mut client.duplex();
+    let flow = match received {
+        Flow::Continue(()) => carry(context, client, exchange, kept).await,
+        Flow::Break(exit) => Flow::Break(exit),
+    };
     finish(context, client, exchange, flow).await
 }
 
@@ -149,6 +137,12 @@ async fn carry(
     exchange: &mut Exchange,
     kept: &mut Option<reach::KeptConnection>,
 ) -> Flow<Next> {
+    if let Some(status) = monitor::probe_status(context, exchange) {
+        return Flow::Break(Exit::Monitor(status));
+    }
+    if let Some(row) = &context.row {
+        row.begin_exchange(&context.running, exchange);
+    }
     let front = &context.frontend.model.common;
     rules::request(context, exchange, front).await?;
     let buffered = receive::buffer_body(context, client, exchange, front).await;

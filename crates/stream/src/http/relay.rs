@@ -63,29 +63,29 @@ pub(crate) async fn exchange(
             answered: Cell::new(false),
             live: live.as_ref(),
         };
-        let mut server = lease.duplex();
+        let Duplex {
+            source, mut sink, ..
+        } = lease.duplex();
         let upload = upload(
             context,
             timeouts,
             &mut client.source,
-            &mut server.sink,
+            &mut sink,
             plan.body_copy.as_deref(),
             (&progress, &uploaded),
         );
         let gives_up = context
             .backend_of(exchange)
             .is_some_and(|backend| gives_up(context, backend));
-        let respond = respond::respond(
-            context,
-            exchange,
-            respond::Download {
-                client: client.peer,
-                sink: client.sink.by_ref(),
-                source: server.source.by_ref(),
-                upload: &progress,
-            },
-            respond::RetryOptions { reused, plan },
-        );
+        // By reference: a future stores each of its arguments twice.
+        let mut download = respond::Download {
+            client: client.peer,
+            sink: client.sink.by_ref(),
+            source,
+            upload: &progress,
+        };
+        let retry = respond::RetryOptions { reused, plan };
+        let respond = respond::respond(context, exchange, &mut download, &retry);
         let evicted = evicted(context, slot.server());
         // Pinned here: passed by value, each future would be stored in this one twice.
         let (upload, respond, evicted) = (pin!(upload), pin!(respond), pin!(evicted));
@@ -201,20 +201,18 @@ fn account(
 /// Waits until the exchanges of a server are evicted.
 async fn evicted(context: &Context<'_>, server: &Server) -> Eviction {
     let model = &server.model;
-    let cancelled = server.state.cancelled();
-    if model.on_marked_down == OnMarkedDown::ShutdownSessions || model.backup {
-        let mut cancelled = pin!(cancelled);
-        return poll_fn(|cx| match context.is_killed() {
-            true => Poll::Ready(Eviction::ByOperator),
-            false => cancelled.as_mut().poll(cx),
-        })
-        .await;
-    }
-    // Only an operator can evict these exchanges, and the command wakes every connection of the
-    // worker. So nothing is registered here, which would cost a lock per exchange.
-    poll_fn(|_| match cancelled.is_ready() || context.is_killed() {
-        true => Poll::Ready(Eviction::ByOperator),
-        false => Poll::Pending,
+    // Of others only an operator can evict the exchanges, and the command wakes every connection of
+    // the worker. So nothing is registered for them, which would cost a lock per exchange.
+    let registers = model.on_marked_down == OnMarkedDown::ShutdownSessions || model.backup;
+    let mut cancelled = pin!(server.state.cancelled());
+    poll_fn(|cx| {
+        if context.is_killed() || (!registers && cancelled.is_ready()) {
+            Poll::Ready(Eviction::ByOperator)
+        } else if registers {
+            cancelled.as_mut().poll(cx)
+        } else {
+            Poll::Pending
+        }
     })
     .await
 }

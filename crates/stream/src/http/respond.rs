@@ -80,10 +80,10 @@ pub(crate) struct RetryOptions<'a> {
 pub(crate) async fn respond(
     context: &Context<'_>,
     exchange: &mut Exchange,
-    mut download: Download<'_>,
-    retry: RetryOptions<'_>,
+    download: &mut Download<'_>,
+    retry: &RetryOptions<'_>,
 ) -> ResponseOutcome {
-    let answer = match head(context, exchange, &mut download, &retry).await {
+    let answer = match head(context, exchange, download, retry).await {
         Ok(answer) => answer,
         Err(outcome) => return outcome,
     };
@@ -116,7 +116,7 @@ pub(crate) async fn respond(
         };
     };
     let ends_by_close = announced.body == BodyLength::UntilClose;
-    match body(context, exchange, &mut download, &answer).await {
+    match body(context, exchange, download, &answer).await {
         Ok(keep_server) => {
             if ends_by_close && download.upload.is_under_way.get() {
                 // The client sees the end of the response now; the server may read on.
