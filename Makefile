@@ -32,10 +32,11 @@ fmt: ## put every file into the one format
 fuzz: ## every fuzz target for 60 seconds
 	fuzz/run 60
 
-bench: release ## side by side with HAProxy 3.2 and nginx: CPU per request
+bench: release ## side by side with HAProxy 3.2 and nginx: CPU per request, memory per idle client
 	@scripts/packages haproxy=haproxy nginx=nginx-light wrk=wrk taskset=util-linux \
 	  python3=python3 /usr/lib/nginx/modules/ngx_stream_module.so=libnginx-mod-stream
 	bench/run
+	bench/idle
 
 chaos: proof ## what a change costs those who are served: the proof, in ten minutes
 	@scripts/packages haproxy=haproxy python3=python3 ss=iproute2
