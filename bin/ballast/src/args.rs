@@ -1,4 +1,4 @@
-//! The command line: HAProxy's own words, and ours.
+//! The command line: HAProxy's options, and Ballast's commands.
 //!
 //! Started under HAProxy's options the program behaves as HAProxy documents them (management
 //! manual, section 3). Words of our own come first on the line and begin without a dash:
@@ -8,7 +8,7 @@ use std::fmt;
 
 use ballast_reconcile::ReadOptions;
 
-/// What the command line asks for.
+/// The command of a command line.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Command {
     /// Serve, or check and leave (`-c`).
@@ -21,7 +21,7 @@ pub(crate) enum Command {
     Usage,
     /// `--help`, `help`, or behind a command of our own: say how to call it.
     Help(Option<&'static OwnCommand>),
-    /// `check`: judge files.
+    /// `check`: check files.
     Check(CheckOptions),
     /// `keywords`: print the table of words; true prints JSON.
     Keywords(bool),
@@ -130,7 +130,7 @@ pub(crate) struct PlanOptions {
     pub(crate) files: Vec<String>,
 }
 
-/// A command of our own.
+/// A command of Ballast, which HAProxy does not have.
 #[derive(Debug, Eq, PartialEq)]
 pub(crate) struct OwnCommand {
     /// Its word.
@@ -143,8 +143,8 @@ pub(crate) struct OwnCommand {
     pub(crate) codes: &'static str,
 }
 
-/// The commands of our own.
-pub(crate) const OWN: &[OwnCommand] = &[
+/// The commands of Ballast.
+pub(crate) const OWN_COMMANDS: &[OwnCommand] = &[
     OwnCommand {
         word: "check",
         args: "[--stub] [--format json] FILE...",
@@ -171,13 +171,13 @@ pub(crate) const OWN: &[OwnCommand] = &[
     },
 ];
 
-/// The command of our own that a line calls.
-pub(crate) fn own(words: &[String]) -> Option<&'static OwnCommand> {
+/// The Ballast command that a command line begins with.
+pub(crate) fn own_command(words: &[String]) -> Option<&'static OwnCommand> {
     let first = words.first()?;
-    OWN.iter().find(|own| own.word == first)
+    OWN_COMMANDS.iter().find(|own| own.word == first)
 }
 
-/// A command line that cannot be understood; the text says what to write instead.
+/// The error of a command line that is not understood; the text says what to write instead.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct UsageError(pub(crate) String);
 
@@ -189,14 +189,14 @@ impl fmt::Display for UsageError {
 
 impl std::error::Error for UsageError {}
 
-/// Understands the words after the program's name.
+/// Parses the words after the program's name.
 ///
 /// # Errors
 /// [`UsageError`] when a word is unknown or lacks its value.
 pub(crate) fn parse(words: &[String]) -> Result<Command, UsageError> {
     let rest = words.get(1..).unwrap_or_default();
     let asks = |word: &String| matches!(word.as_str(), "--help" | "-h");
-    if let Some(own) = own(words)
+    if let Some(own) = own_command(words)
         && rest.iter().any(asks)
     {
         return Ok(Command::Help(Some(own)));
@@ -207,7 +207,7 @@ pub(crate) fn parse(words: &[String]) -> Result<Command, UsageError> {
         Some("keywords") => Ok(Command::Keywords(json_only("keywords", &words[1..])?)),
         Some("upgrade") => upgrade(&words[1..]),
         Some("plan") => plan(&words[1..]),
-        Some("help" | "--help") => Ok(Command::Help(own(rest))),
+        Some("help" | "--help") => Ok(Command::Help(own_command(rest))),
         Some("--version") => Ok(Command::Version(false)),
         Some(_) => options(words),
     }
@@ -294,8 +294,8 @@ fn unknown(command: &str, flag: &str) -> UsageError {
     UsageError(format!("'{command}' does not know the option '{flag}'"))
 }
 
-/// HAProxy's line: options that stand together are one word (`-db`, `-Ws`), and values are
-/// words of their own.
+/// Parses HAProxy's options. Letters are not combined (`-db` is one option), and values are separate
+/// words.
 fn options(words: &[String]) -> Result<Command, UsageError> {
     let mut options = Options::default();
     let mut words = words.iter().peekable();
@@ -311,7 +311,7 @@ fn options(words: &[String]) -> Result<Command, UsageError> {
                 .cloned()
                 .ok_or_else(|| UsageError(format!("'-{flag}' needs a value")))
         };
-        match alone(flag) {
+        match known_prefix(flag) {
             "-" => {
                 options.files.extend(words.by_ref().cloned());
             }
@@ -355,17 +355,18 @@ fn options(words: &[String]) -> Result<Command, UsageError> {
     Ok(Command::Run(Box::new(options)))
 }
 
-/// An option without the letters that HAProxy looks over: of `-cq` it reads the first alone, of
-/// `-vvx` two.
-fn alone(flag: &str) -> &str {
-    const READ: [&str; 8] = ["cc", "c", "vv", "v", "D", "V", "q", "h"];
-    READ.into_iter()
+/// An option without the letters that HAProxy ignores: of `-cq` it reads `c`, of `-vvx` it reads
+/// `vv`.
+fn known_prefix(flag: &str) -> &str {
+    const PREFIXES: [&str; 8] = ["cc", "c", "vv", "v", "D", "V", "q", "h"];
+    PREFIXES
+        .into_iter()
         .find(|read| flag.starts_with(read))
         .unwrap_or(flag)
 }
 
-/// The `-d*` words. Those that choose among pollers, allocators or kernels that Ballast does
-/// not have are taken and change nothing.
+/// Applies a `-d*` option. Those that choose among pollers, allocators or kernels that Ballast does
+/// not have are accepted without effect.
 fn debug_flag(options: &mut Options, flag: &str) -> bool {
     match flag {
         "dW" => options.zero_warning = true,
@@ -455,7 +456,7 @@ mod tests {
         assert!(parse(&words("plan a.cfg")).is_err());
         assert!(parse(&words("check")).is_err());
         assert!(parse(&words("chekc x")).is_err());
-        for own in OWN {
+        for own in OWN_COMMANDS {
             let help = Ok(Command::Help(Some(own)));
             for line in ["help ", ""].map(|before| format!("{before}{} --help", own.word)) {
                 assert_eq!(parse(&words(&line)), help, "{line}");

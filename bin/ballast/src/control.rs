@@ -1,4 +1,4 @@
-//! The process, as commands change it.
+//! Commands that change the process.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ballast_cli::{ChangeRecord, Control, Failed, HealthChange, IdleCount, IdleCounts, Outcome};
-use ballast_config::{Sections, State};
+use ballast_config::{KeywordState, Sections};
 use ballast_edit::Refusal;
 use ballast_engine::sessions::SessionPage;
 use ballast_engine::{Backend, Eviction, Frontend, ServerState};
@@ -22,17 +22,17 @@ use ballast_upstream::pool;
 use ballast_worker::sync::oneshot;
 use ballast_worker::{Mailbox, MailboxRefusal, spawn_service, timeout};
 
+use crate::console;
 use crate::instance::Instance;
-use crate::say;
 
-/// How long a worker is waited for that should tell of its sessions.
+/// How long a worker has to list its sessions.
 const SESSIONS_WAIT: Duration = Duration::from_secs(2);
 
 impl Control for Instance {
     fn request(&self, request: ChangeRequest) -> Outcome {
         let (sender, receiver) = oneshot::channel();
         let answer = |outcome| {
-            // The caller may be gone; the change is made all the same.
+            // The caller may be gone; the change is made anyway.
             let _ = sender.send(outcome);
         };
         let taken = match self.controller() {
@@ -50,7 +50,7 @@ impl Control for Instance {
         let rows = ballast_config::keywords().into_iter();
         let own = rows.filter(|row| {
             row.sections.has(Sections::SERVER)
-                && matches!(row.state, State::Honoured | State::Noted(_))
+                && matches!(row.state, KeywordState::Honoured | KeywordState::Noted(_))
         });
         let mut words: Vec<_> = own.map(|row| row.word).collect();
         words.sort_unstable();
@@ -86,8 +86,8 @@ impl Control for Instance {
         controller.map_or_else(Arc::default, |controller| controller.patterns())
     }
 
-    fn log_change(&self, told: &ChangeRecord<'_>) {
-        self.log_request(told);
+    fn log_change(&self, record: &ChangeRecord<'_>) {
+        self.log_request(record);
     }
 
     fn limits_changed(&self) {
@@ -111,7 +111,7 @@ impl Control for Instance {
     fn shutdown_sessions(&self, server: &ServerState) {
         server.shutdown_sessions(Eviction::ByOperator);
         for mailbox in self.mailboxes() {
-            // A worker that has ended carries nothing; one far behind hears of it later.
+            // A worker that has ended has no sessions. If a mailbox is full, the message waits.
             if mailbox.send(wake_connections) == Err(MailboxRefusal::Full) {
                 let mailbox = mailbox.clone();
                 spawn_service(async move {
@@ -139,7 +139,7 @@ impl Control for Instance {
     }
 
     fn end_session(&self, id: u64) -> Pin<Box<dyn Future<Output = bool>>> {
-        // The id says whose it is.
+        // The upper bits of the id number the worker from 1.
         let worker = usize::try_from(id >> 40).unwrap_or(0).checked_sub(1);
         let found = worker.and_then(|worker| self.mailboxes().get(worker).cloned());
         Box::pin(async move {
@@ -231,10 +231,11 @@ impl Control for Instance {
 }
 
 impl Instance {
-    /// `SIGTTOU`: listens no more, so that another process may listen on the same addresses.
+    /// `SIGTTOU`: closes no connection, but pauses listening, so that another process can listen on
+    /// the same addresses.
     pub(crate) fn pause_all(&self) {
         for name in self.frontend_names() {
-            // One that is paused already is as it should be.
+            // It may be paused already.
             let _ = self.pause_frontend(&name);
         }
     }
@@ -242,7 +243,7 @@ impl Instance {
     /// `SIGTTIN`: listens again.
     pub(crate) fn resume_all(&self) {
         for name in self.frontend_names() {
-            // Why one cannot be resumed was logged.
+            // The error was logged.
             let _ = self.resume_frontend(&name);
         }
     }
@@ -258,13 +259,13 @@ impl Instance {
         let mut frontends = generation.frontends.iter();
         if let Some(frontend) = frontends.find(|frontend| frontend.name() == name) {
             let line = line(frontend);
-            say::warn(&line);
+            console::warn(&line);
             self.log_of_frontend(frontend.place, Level::Warning, &line);
         }
     }
 }
 
-/// How a log line names what a section is.
+/// The kind of a section in log lines.
 fn kind(frontend: &Frontend) -> &'static str {
     if frontend.model.common.listen {
         "proxy"

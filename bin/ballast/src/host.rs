@@ -9,13 +9,13 @@ use ballast_edit::{Files, NO_FILE};
 use ballast_engine::{Generation, Registry, Server};
 use ballast_health::{Effect, Health};
 use ballast_net::{read_file, replace_files};
-use ballast_reconcile::{Host, STATE_FILE_BYTES_MAX, Source};
+use ballast_reconcile::{ConfigInput, ReconcilerHost, STATE_FILE_BYTES_MAX};
 use ballast_stats::Surroundings as _;
 
 use crate::args::Options;
 use crate::instance::Instance;
-use crate::machine::{Machine, content_by};
-use crate::{read, say};
+use crate::machine::{Machine, recorded_content};
+use crate::{console, read};
 
 /// The process that serves.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(crate) struct ServingProcess {
     pub(crate) options: Options,
 }
 
-impl Host for ServingProcess {
+impl ReconcilerHost for ServingProcess {
     fn generation(&self) -> Arc<Generation> {
         self.instance.generation()
     }
@@ -41,10 +41,10 @@ impl Host for ServingProcess {
         self.instance.facts.connection_count_hard_max
     }
 
-    fn files(&self, source: Option<Source>) -> Result<Files, String> {
+    fn files(&self, source: Option<ConfigInput>) -> Result<Files, String> {
         match source {
-            Some(Source::Text(text)) => Ok(vec![(NO_FILE.to_owned(), text)]),
-            Some(Source::File(name)) => read::files(&[name]),
+            Some(ConfigInput::Text(text)) => Ok(vec![(NO_FILE.to_owned(), text)]),
+            Some(ConfigInput::File(name)) => read::files(&[name]),
             None => read::files(&self.options.files),
         }
     }
@@ -99,11 +99,11 @@ impl Host for ServingProcess {
     }
 
     fn warn(&self, text: &str) {
-        say::warn(text);
+        console::warn(text);
     }
 
     fn alert(&self, text: &str) {
-        say::alert(text);
+        console::alert(text);
     }
 
     fn set_startup_log(&self, log: String) {
@@ -119,7 +119,7 @@ pub(crate) fn machine(options: &Options, files: &Files) -> Machine {
     Machine::new(&names, options.local_peer.as_deref(), options.master_worker)
 }
 
-/// The content of a state file: of the machine, or of the answers that a scout recorded.
+/// The content of a state file: of the machine, or of the answers that were recorded.
 pub(crate) fn state_file(path: &str) -> Result<Vec<u8>, String> {
-    content_by(path, || read_file(Path::new(path), STATE_FILE_BYTES_MAX))
+    recorded_content(path, || read_file(Path::new(path), STATE_FILE_BYTES_MAX))
 }

@@ -5,11 +5,11 @@ use std::path::Path;
 use ballast_model::Global;
 use ballast_net::{become_user, change_root, group_by_name, set_dumpable, user_by_name};
 
-use crate::say;
+use crate::console;
 
 /// The user and group of the process. Looked up before `chroot`, which hides their files.
 #[derive(Debug, Default)]
-pub(crate) struct Identity {
+pub(crate) struct ProcessIdentity {
     chroot: Option<String>,
     uid: Option<u32>,
     gid: Option<u32>,
@@ -17,7 +17,7 @@ pub(crate) struct Identity {
     dumpable: bool,
 }
 
-impl Identity {
+impl ProcessIdentity {
     /// Looks up the names of the global section. `Err` is the exit code; the message is printed.
     pub(crate) fn of(global: &Global) -> Result<Self, u8> {
         let mut identity = Self {
@@ -43,8 +43,9 @@ impl Identity {
         Ok(identity)
     }
 
-    /// Changes to it, for good. `Err` is the exit code; the message is printed.
-    pub(crate) fn assume(&self) -> Result<(), u8> {
+    /// Changes the process to this root, user and group, for good. `Err` is the exit code; the message
+    /// is printed.
+    pub(crate) fn apply(&self) -> Result<(), u8> {
         if let Some(path) = &self.chroot
             && let Err(error) = change_root(Path::new(path))
         {
@@ -59,7 +60,7 @@ impl Identity {
         if self.dumpable
             && let Err(error) = set_dumpable(true)
         {
-            say::warn(&format!("[haproxy.main()] set-dumpable: {error}."));
+            console::warn(&format!("[haproxy.main()] set-dumpable: {error}."));
         }
         Ok(())
     }
@@ -71,6 +72,6 @@ fn number(kind: &str, name: &str) -> Result<u32, u8> {
 }
 
 fn refuse(text: &str) -> u8 {
-    say::alert(&format!("[haproxy.main()] {text}"));
+    console::alert(&format!("[haproxy.main()] {text}"));
     1
 }

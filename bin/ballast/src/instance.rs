@@ -12,14 +12,14 @@ use ballast_listen::{Listeners, open_bind};
 use ballast_log::Level;
 use ballast_model::{Address, Bind, StatsSocket};
 use ballast_reconcile::{ChangeReport, ChangeRequest, Controller};
-use ballast_stats::{Facts, ListenerNumbers, ServerAction, Surroundings};
+use ballast_stats::{ListenerNumbers, ProcessInfo, ServerAction, Surroundings};
 use ballast_upstream::probe::ProbeController;
 use ballast_worker::{Mailbox, Workers};
 
+use crate::console;
 use crate::logs::{LogTargets, OpenTargets};
-use crate::say;
 
-/// Between two looks at how busy the workers are.
+/// The time between two measurements of the load.
 const LOAD_PERIOD: Duration = Duration::from_millis(500);
 
 /// The process: its generation, its registry, its sockets and its threads.
@@ -27,7 +27,7 @@ const LOAD_PERIOD: Duration = Duration::from_millis(500);
 pub(crate) struct Instance {
     pub(super) generation: ArcSwap<Generation>,
     pub(crate) registry: Registry,
-    pub(crate) facts: Facts,
+    pub(crate) facts: ProcessInfo,
     /// The messages of the start, or of the last reload.
     startup_log: Mutex<String>,
     listeners: Mutex<Option<Listeners>>,
@@ -50,7 +50,7 @@ impl Instance {
     pub(crate) fn new(
         generation: Arc<Generation>,
         registry: Registry,
-        facts: Facts,
+        facts: ProcessInfo,
         startup_log: String,
         listeners: Listeners,
         has_master: bool,
@@ -82,7 +82,7 @@ impl Instance {
             .unwrap_or_else(PoisonError::into_inner) = log;
     }
 
-    /// Whether a master holds copies of what is listened on.
+    /// Whether a master holds copies of the listening sockets.
     pub(crate) fn has_master(&self) -> bool {
         self.has_master
     }
@@ -98,9 +98,9 @@ impl Instance {
     }
 
     /// Sets the log targets of the proxies, once.
-    pub(crate) fn set_logs(&self, instance: LogTargets) {
+    pub(crate) fn set_logs(&self, targets: LogTargets) {
         // A second call changes nothing.
-        let _ = self.logs.set(instance);
+        let _ = self.logs.set(targets);
     }
 
     /// Sets the controller, once.
@@ -131,25 +131,25 @@ impl Instance {
     pub(crate) fn open_logs(&self) -> Arc<OpenTargets> {
         self.logs
             .get()
-            .map(|instance| instance.open.load_full())
+            .map(|targets| targets.open.load_full())
             .unwrap_or_default()
     }
 
     /// Writes a line to the log targets of a frontend, by its place.
     pub(crate) fn log_of_frontend(&self, place: usize, level: Level, line: &str) {
-        if let Some(instance) = self.logs.get()
-            && let Some(Some(set)) = instance.open.load().frontends.get(place)
+        if let Some(targets) = self.logs.get()
+            && let Some(Some(set)) = targets.open.load().frontends.get(place)
         {
-            instance.logs.emit(set, level, line.as_bytes());
+            targets.logs.emit(set, level, line.as_bytes());
         }
     }
 
     /// Writes a line to the log targets of the global section.
     pub(crate) fn log_of_process(&self, level: Level, line: &str) {
-        if let Some(instance) = self.logs.get()
-            && let Some(set) = &instance.open.load().process
+        if let Some(targets) = self.logs.get()
+            && let Some(set) = &targets.open.load().process
         {
-            instance.logs.emit(set, level, line.as_bytes());
+            targets.logs.emit(set, level, line.as_bytes());
         }
     }
 
@@ -193,7 +193,7 @@ impl Surroundings for Instance {
         &self.registry
     }
 
-    fn facts(&self) -> &Facts {
+    fn facts(&self) -> &ProcessInfo {
         &self.facts
     }
 
@@ -256,8 +256,7 @@ impl Surroundings for Instance {
 /// The level at which a change is logged.
 fn level_of(record: &ChangeRecord<'_>) -> Level {
     match (record.changes, record.refused) {
-        // HAProxy has these commands and logs no line for them. At this level the lines that it logs
-        // of requests and servers stay undisturbed.
+        // HAProxy logs no line for these commands: usual levels must not show one.
         (Changes::State, _) => Level::Debug,
         (Changes::Configuration, None) => Level::Notice,
         (Changes::Configuration, Some(_)) => Level::Warning,
@@ -278,7 +277,7 @@ pub(crate) fn open_cli_binds(sockets: &[StatsSocket]) -> Result<Vec<CliBind>, u8
                 expose_listeners: socket.expose_listeners,
             }),
             Err(error) => {
-                say::alert(&error.to_string());
+                console::alert(&error.to_string());
                 failed = true;
             }
         }

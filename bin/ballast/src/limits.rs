@@ -17,10 +17,10 @@
 use ballast_model::Global;
 use ballast_net::{Limit, Resource, limit, raise_open_files, set_limit};
 
-use crate::say;
+use crate::console;
 
 /// `maxconn` is not computed lower than this.
-const CONNECTIONS_LEAST: u32 = 100;
+const CONNECTION_COUNT_MIN: u32 = 100;
 
 /// Descriptors that are not asked for even where the system would give them: each costs memory
 /// in tables. `fd-hard-limit` and `maxconn` go beyond.
@@ -30,11 +30,11 @@ const DESCRIPTORS_MAX: u64 = 1_048_576;
 const CONNECTION_BYTES: u64 = 3900;
 
 /// `stats maxconn`, unless the configuration says otherwise.
-const CLI_CONNECTIONS: u32 = 10;
+const CLI_CONNECTION_COUNT_DEFAULT: u32 = 10;
 
-/// What a process may take.
+/// The limits of a process.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Limits {
+pub(crate) struct ProcessLimits {
     /// Client connections (`maxconn`).
     pub(crate) connections: u32,
     /// Sockets they and everything else need (`Maxsock`).
@@ -43,9 +43,9 @@ pub(crate) struct Limits {
     pub(crate) descriptors: u64,
 }
 
-/// What else needs descriptors.
+/// What needs descriptors and memory, beside the configuration.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Needs {
+pub(crate) struct ResourceNeeds {
     /// Sockets that listen, command sockets among them.
     pub(crate) listeners: usize,
     /// Workers.
@@ -58,18 +58,20 @@ pub(crate) struct Needs {
     pub(crate) memory_megabytes: Option<u32>,
 }
 
-impl Limits {
-    /// Computes them.
-    pub(crate) fn of(global: &Global, needs: &Needs, system_descriptors: u64) -> Self {
-        let instance = match global.stats_sockets.is_empty() {
+impl ProcessLimits {
+    /// Computes the limits.
+    pub(crate) fn of(global: &Global, needs: &ResourceNeeds, system_descriptors: u64) -> Self {
+        let cli_connections = match global.stats_sockets.is_empty() {
             true => 0,
-            false => global.stats_connection_count_max.unwrap_or(CLI_CONNECTIONS),
+            false => global
+                .stats_connection_count_max
+                .unwrap_or(CLI_CONNECTION_COUNT_DEFAULT),
         };
         let reserve = 10
             + needs.listeners as u64
             + 3 * needs.threads as u64
             + needs.checks as u64
-            + u64::from(instance)
+            + u64::from(cli_connections)
             + 2 * u64::from(global.pipe_count_max.unwrap_or(0));
         let written = needs.connections.or(global.connection_count_max);
         let connections = written.filter(|&count| count > 0).unwrap_or_else(|| {
@@ -89,7 +91,7 @@ impl Limits {
             };
             u32::try_from(count)
                 .unwrap_or(u32::MAX)
-                .max(CONNECTIONS_LEAST)
+                .max(CONNECTION_COUNT_MIN)
         });
         let sockets = 2 * u64::from(connections) + reserve;
         let descriptors = global.descriptor_count_max.map_or(sockets, u64::from);
@@ -100,8 +102,8 @@ impl Limits {
         }
     }
 
-    /// Asks the system for them, and says what it does not give. `Err` is the exit code: with
-    /// `strict-limits` less than wanted ends the start.
+    /// Sets the limits, and warns of those that the system refuses. `Err` is the exit code: with
+    /// `strict-limits` a refusal ends the start.
     pub(crate) fn apply(&mut self, strict: bool, memory_megabytes: Option<u32>) -> Result<(), u8> {
         let target = self.descriptors;
         if raise_open_files(target).is_err() {
@@ -110,11 +112,11 @@ impl Limits {
                 format!("[haproxy.main()] Cannot raise FD limit to {target}, limit is {have}.");
             self.descriptors = have;
             if strict {
-                say::alert(&text);
+                console::alert(&text);
                 return Err(1);
             }
-            say::warn(&text);
-            say::alert(&format!(
+            console::warn(&text);
+            console::alert(&format!(
                 "[haproxy.main()] FD limit ({have}) too low for maxconn={}/maxsock={}. Please raise \
                  'ulimit-n' to {} or more to avoid any trouble.",
                 self.connections, self.sockets, self.sockets
@@ -134,21 +136,21 @@ impl Limits {
             let text =
                 format!("[haproxy.main()] Cannot fix MEM limit to {megabytes} megs: {error}.");
             if strict {
-                say::alert(&text);
+                console::alert(&text);
                 return Err(1);
             }
-            say::warn(&text);
+            console::warn(&text);
         }
         Ok(())
     }
 }
 
-/// The most descriptors the system gives.
+/// The hard limit of descriptors.
 pub(crate) fn system_descriptors() -> u64 {
     limit(Resource::OpenFiles).hard.unwrap_or(DESCRIPTORS_MAX)
 }
 
-/// Keeps the two first digits: a limit that is estimated from memory is a round one.
+/// Rounds down to two digits, because a limit that is computed from memory is an estimate.
 fn round(count: u64) -> u64 {
     let mut unit = 1;
     while count / unit >= 100 {
@@ -178,13 +180,13 @@ mod tests {
     #[test]
     fn connections_are_computed_as_haproxy_does() {
         let of = |global: &Global, threads, checks, descriptors| {
-            let needs = Needs {
+            let needs = ResourceNeeds {
                 listeners: 4,
                 threads,
                 checks,
-                ..Needs::default()
+                ..ResourceNeeds::default()
             };
-            let limits = Limits::of(global, &needs, descriptors);
+            let limits = ProcessLimits::of(global, &needs, descriptors);
             (limits.connections, limits.sockets)
         };
         assert_eq!(of(&global(), 2, 0, 4096), (2033, 4096));
@@ -201,19 +203,19 @@ mod tests {
 
     #[test]
     fn what_is_written_holds() {
-        let needs = Needs {
+        let needs = ResourceNeeds {
             listeners: 4,
             threads: 2,
             connections: Some(100),
-            ..Needs::default()
+            ..ResourceNeeds::default()
         };
-        assert_eq!(Limits::of(&global(), &needs, 4096).sockets, 230);
-        let needs = Needs {
+        assert_eq!(ProcessLimits::of(&global(), &needs, 4096).sockets, 230);
+        let needs = ResourceNeeds {
             memory_megabytes: Some(50),
-            ..Needs::default()
+            ..ResourceNeeds::default()
         };
         assert_eq!(
-            Limits::of(&Global::default(), &needs, 20_000).connections,
+            ProcessLimits::of(&Global::default(), &needs, 20_000).connections,
             1400
         );
     }

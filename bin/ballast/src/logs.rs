@@ -10,13 +10,13 @@ use ballast_log::{Endpoint, LogSet, Logs, NotATarget, SetSpec, TargetSpec};
 use ballast_model::{Config, Global, LogEndpoint, LogTarget};
 use ballast_upstream::probe::{BackendSets, EventLog};
 
-use crate::machine::{hostname, plain};
-use crate::say;
+use crate::console;
+use crate::machine::{error_text, hostname};
 
-/// The name log lines carry unless `log-tag` says otherwise: what collectors filter for.
-const TAG: &str = "haproxy";
+/// The default of `log-tag`: HAProxy's, because collectors filter by it.
+const LOG_TAG_DEFAULT: &str = "haproxy";
 
-/// How often the log says that lines were lost, at most.
+/// The shortest time between two warnings about lost lines.
 const LOSS_PERIOD: Duration = Duration::from_secs(60);
 
 /// The log targets of all proxies, open.
@@ -30,14 +30,14 @@ pub(crate) struct OpenTargets {
     pub(crate) process: Option<Arc<LogSet>>,
 }
 
-/// Where everyone logs, over every change of the configuration.
+/// The log targets of the process. They are replaced when the configuration changes.
 #[derive(Debug)]
 pub(crate) struct LogTargets {
     pub(crate) logs: Logs,
     /// The targets in force.
     pub(crate) open: ArcSwap<OpenTargets>,
-    /// Lines about servers.
-    pub(crate) journal: Arc<EventLog>,
+    /// Logs the events of servers.
+    pub(crate) server_events: Arc<EventLog>,
     /// Standard output and error are not read.
     pub(crate) background: bool,
 }
@@ -61,7 +61,7 @@ pub(crate) fn open(logs: &Logs, config: &Config, background: bool) -> Result<Ope
     let mut sets = Vec::new();
     for common in fronts.chain(backs) {
         let tag = common.log_tag.as_ref();
-        let set = set(
+        let set = set_spec(
             &common.log_targets,
             tag,
             &config.global,
@@ -71,7 +71,7 @@ pub(crate) fn open(logs: &Logs, config: &Config, background: bool) -> Result<Ope
         sets.push(set.map_err(|error| format!("proxy '{}': {error}.", common.name))?);
     }
     let global = &config.global;
-    let of_process = set(&global.log_targets, None, global, &shared, background);
+    let of_process = set_spec(&global.log_targets, None, global, &shared, background);
     sets.push(of_process.map_err(|error| format!("global: {error}."))?);
     let opened = logs.open(&sets).map_err(|error| format!("{error}."))?;
     let mut opened = opened
@@ -91,92 +91,92 @@ pub(crate) fn open(logs: &Logs, config: &Config, background: bool) -> Result<Ope
     })
 }
 
-/// Sees to it that lines which are lost are lost aloud.
+/// Counts log lines that were lost, and prints a warning about them.
 #[derive(Debug)]
-pub(crate) struct LossWatch {
+pub(crate) struct LossReporter {
     logs: Logs,
-    counted: u64,
-    said: u64,
-    said_at: Option<Instant>,
-    /// What each endpoint had lost by then.
-    said_of: Vec<(Endpoint, u64)>,
-    /// The last word is not out yet.
-    is_saying: Arc<AtomicBool>,
+    counted_losses: u64,
+    reported: u64,
+    reported_at: Option<Instant>,
+    /// The losses of each endpoint at that time.
+    reported_losses: Vec<(Endpoint, u64)>,
+    /// The last warning is being printed.
+    is_printing: Arc<AtomicBool>,
 }
 
-impl LossWatch {
-    /// A watch over what `logs` sends.
+impl LossReporter {
+    /// A reporter of the losses of `logs`.
     pub(crate) fn new(logs: Logs) -> Self {
         Self {
             logs,
-            counted: 0,
-            said: 0,
-            said_at: None,
-            said_of: Vec::new(),
-            is_saying: Arc::default(),
+            counted_losses: 0,
+            reported: 0,
+            reported_at: None,
+            reported_losses: Vec::new(),
+            is_printing: Arc::default(),
         }
     }
 
-    /// Counts what was lost since it looked last, on the first worker, and says it where it was
-    /// said more than a minute ago.
-    pub(crate) fn look(&mut self, process: &Process) {
+    /// Counts the lines that were lost since the last call, on the first worker. Prints a warning if
+    /// the last one is older than a minute.
+    pub(crate) fn check(&mut self, process: &Process) {
         let lost = self.logs.dropped();
         let counter = &process.counters.of(0).dropped_logs;
-        counter.add(lost.saturating_sub(self.counted));
-        self.counted = lost;
+        counter.add(lost.saturating_sub(self.counted_losses));
+        self.counted_losses = lost;
         let is_quiet = |at: Instant| at.elapsed() < LOSS_PERIOD;
-        if lost == self.said
-            || self.said_at.is_some_and(is_quiet)
-            || self.is_saying.load(Ordering::Relaxed)
+        if lost == self.reported
+            || self.reported_at.is_some_and(is_quiet)
+            || self.is_printing.load(Ordering::Relaxed)
         {
             return;
         }
         let counters = self.logs.counters();
         let reasons: String = counters
             .iter()
-            .filter(|(endpoint, counters)| counters.dropped > self.said_of(endpoint))
+            .filter(|(endpoint, counters)| counters.dropped > self.reported_loss_of(endpoint))
             .map(|(endpoint, counters)| match counters.last_error {
                 0 => format!(", {endpoint} takes no more"),
                 number => {
                     let error = std::io::Error::from_raw_os_error(number);
-                    format!(", {endpoint}: {}", plain(&error))
+                    format!(", {endpoint}: {}", error_text(&error))
                 }
             })
             .collect();
-        let new = lost - self.said;
+        let new = lost - self.reported;
         let text = format!("{new} log lines were lost{reasons}.");
-        (self.said, self.said_at) = (lost, Some(Instant::now()));
+        (self.reported, self.reported_at) = (lost, Some(Instant::now()));
         let counters = counters.into_iter();
-        self.said_of = counters.map(|(at, known)| (at, known.dropped)).collect();
-        self.say(text);
+        self.reported_losses = counters.map(|(at, known)| (at, known.dropped)).collect();
+        self.print(text);
     }
 
     /// The losses of an endpoint when they were last reported.
-    fn said_of(&self, endpoint: &Endpoint) -> u64 {
-        let mut known = self.said_of.iter();
+    fn reported_loss_of(&self, endpoint: &Endpoint) -> u64 {
+        let mut known = self.reported_losses.iter();
         let known = known.find(|(known, _)| known == endpoint);
         known.map_or(0, |(_, dropped)| *dropped)
     }
 
-    /// From a thread of its own: standard error may be the very pipe that nobody reads.
-    fn say(&self, text: String) {
-        let is_saying = Arc::clone(&self.is_saying);
-        is_saying.store(true, Ordering::Relaxed);
+    /// Prints from a thread of its own: standard error may be the pipe that nobody reads.
+    fn print(&self, text: String) {
+        let is_printing = Arc::clone(&self.is_printing);
+        is_printing.store(true, Ordering::Relaxed);
         let thread = std::thread::Builder::new().name("ballast-loss".into());
         let began = thread.spawn(move || {
-            say::warn(&text);
-            is_saying.store(false, Ordering::Relaxed);
+            console::warn(&text);
+            is_printing.store(false, Ordering::Relaxed);
         });
         if began.is_err() {
-            // It is counted, and tried again.
-            self.is_saying.store(false, Ordering::Relaxed);
+            // The next call tries again.
+            self.is_printing.store(false, Ordering::Relaxed);
         }
     }
 }
 
 /// The set of one proxy, or of the process. Lines that come from the global section are the same in
 /// each set, so that they are sampled together.
-fn set(
+fn set_spec(
     log_targets: &[LogTarget],
     tag: Option<&String>,
     global: &Global,
@@ -196,7 +196,7 @@ fn set(
     }
     let tag = tag.or(global.log_tag.as_ref());
     Ok(SetSpec {
-        tag: tag.cloned().unwrap_or_else(|| TAG.to_owned()),
+        tag: tag.cloned().unwrap_or_else(|| LOG_TAG_DEFAULT.to_owned()),
         hostname: match global.log_send_hostname.as_deref() {
             Some("") => Some(hostname()),
             named => named.map(str::to_owned),

@@ -23,7 +23,7 @@ fn is_yes(answer: &[u8]) -> bool {
 /// # Errors
 /// The error of the system.
 pub(crate) fn content(path: &str) -> Result<Vec<u8>, String> {
-    content_by(path, || std::fs::read(path))
+    recorded_content(path, || std::fs::read(path))
 }
 
 /// The content of a file of the language, which neither blocks nor is without end: a regular one
@@ -32,7 +32,7 @@ pub(crate) fn content(path: &str) -> Result<Vec<u8>, String> {
 /// # Errors
 /// The error of the system, or what it is instead.
 pub(crate) fn regular_content(path: &str) -> Result<Vec<u8>, String> {
-    content_by(path, || {
+    recorded_content(path, || {
         ballast_net::read_file(Path::new(path), FILE_BYTES_MAX)
     })
 }
@@ -41,17 +41,17 @@ pub(crate) fn regular_content(path: &str) -> Result<Vec<u8>, String> {
 ///
 /// # Errors
 /// The error of the system.
-pub(crate) fn content_by(
+pub(crate) fn recorded_content(
     path: &str,
     read: impl FnOnce() -> std::io::Result<Vec<u8>>,
 ) -> Result<Vec<u8>, String> {
     let answer = MachineAnswers::ask(MachineAnswers::CONTENT, path, || match read() {
         Ok(content) => [&[1], &content[..]].concat(),
-        Err(error) => [&[0], plain(&error).as_bytes()].concat(),
+        Err(error) => [&[0], error_text(&error).as_bytes()].concat(),
     });
     match answer.split_first() {
         Some((1, content)) => Ok(content.to_vec()),
-        Some((_, said)) => Err(String::from_utf8_lossy(said).into_owned()),
+        Some((_, error)) => Err(String::from_utf8_lossy(error).into_owned()),
         None => Err("No such file or directory".to_owned()),
     }
 }
@@ -81,7 +81,7 @@ pub(crate) fn files_in(path: &str) -> Result<Vec<String>, String> {
     };
     let answer = MachineAnswers::ask(b'l', path, || match list() {
         Ok(names) => [&[1], names.as_bytes()].concat(),
-        Err(error) => [&[0], plain(&error).as_bytes()].concat(),
+        Err(error) => [&[0], error_text(&error).as_bytes()].concat(),
     });
     match answer.split_first() {
         Some((1, names)) => {
@@ -89,7 +89,7 @@ pub(crate) fn files_in(path: &str) -> Result<Vec<String>, String> {
             let names = names.split('\0').filter(|name| !name.is_empty());
             Ok(names.map(str::to_owned).collect())
         }
-        Some((_, said)) => Err(String::from_utf8_lossy(said).into_owned()),
+        Some((_, error)) => Err(String::from_utf8_lossy(error).into_owned()),
         None => Err("No such file or directory".to_owned()),
     }
 }
@@ -109,7 +109,7 @@ impl Machine {
     pub(crate) fn new(files: &[String], local_peer: Option<&str>, master_worker: bool) -> Self {
         let mut environment = Env::new();
         for (name, value) in std::env::vars_os() {
-            // A name the system took is one.
+            // Names of the environment are valid.
             let _ = environment.set(&name.to_string_lossy(), &value.to_string_lossy());
         }
         let hostname = hostname();
@@ -153,7 +153,7 @@ impl Surroundings for Machine {
         if !self.is_serving {
             return content(path);
         }
-        content_by(path, || ballast_net::read_file(Path::new(path), usize::MAX))
+        recorded_content(path, || ballast_net::read_file(Path::new(path), usize::MAX))
     }
 
     fn exists(&self, path: &str) -> bool {
@@ -165,7 +165,7 @@ impl Surroundings for Machine {
     fn resolve(&self, host: &str) -> Result<Vec<IpAddr>, String> {
         let answer = MachineAnswers::ask(b'n', host, || match addresses_of(host) {
             Ok(addresses) => [&[1], addresses.as_bytes()].concat(),
-            Err(said) => [&[0], said.as_bytes()].concat(),
+            Err(error) => [&[0], error.as_bytes()].concat(),
         });
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         match answer.split_first() {
@@ -174,7 +174,7 @@ impl Surroundings for Machine {
                 let addresses = addresses.split_ascii_whitespace();
                 Ok(addresses.filter_map(|ip| ip.parse().ok()).collect())
             }
-            Some((_, said)) => Err(text(said)),
+            Some((_, error)) => Err(text(error)),
             None => Err("Name or service not known".to_owned()),
         }
     }
@@ -236,7 +236,9 @@ impl Surroundings for Machine {
 
 /// The addresses of a name, each once, in the resolver's order, a blank between them.
 fn addresses_of(host: &str) -> Result<String, String> {
-    let found = (host, 0).to_socket_addrs().map_err(|error| plain(&error))?;
+    let found = (host, 0)
+        .to_socket_addrs()
+        .map_err(|error| error_text(&error))?;
     let mut addresses: Vec<String> = Vec::new();
     for address in found {
         let ip = address.ip().to_string();
@@ -257,7 +259,7 @@ pub(crate) fn hostname() -> String {
 }
 
 /// The error of the system, without the number that Rust adds.
-pub(crate) fn plain(error: &std::io::Error) -> String {
+pub(crate) fn error_text(error: &std::io::Error) -> String {
     let text = error.to_string();
     match text.split_once(" (os error") {
         Some((words, _)) => words.to_owned(),

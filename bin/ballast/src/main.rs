@@ -1,7 +1,7 @@
 //! The ballast program: command line, processes and composition.
 //!
-//! It decides nothing. Rooms below say what a configuration means, what runs and how; here they
-//! are put together in the order that a start needs, and taken apart in the order of a stop:
+//! It decides nothing about configuration. It composes the other crates, in the order of a start and
+//! of a stop:
 //!
 //! ```text
 //!   args ─► read ─► check ─► limits ─► listeners ─► (daemon, master) ─► identity ─► serve ─► stop
@@ -9,6 +9,7 @@
 
 mod args;
 mod check;
+mod console;
 mod control;
 mod host;
 mod identity;
@@ -25,7 +26,6 @@ mod read;
 mod ready;
 mod renewal;
 mod run;
-mod say;
 mod serve;
 mod services;
 mod stop;
@@ -42,7 +42,7 @@ use args::Command;
 const USAGE: u8 = 2;
 
 fn main() -> ExitCode {
-    // Before anything is opened: what is open now was inherited (`fd@`).
+    // What is open now was inherited (`fd@`), so this comes before anything is opened.
     ballast_net::inherit::collect();
     ballast_net::ignore_broken_pipe();
     ballast_net::give_back_large_memory();
@@ -54,17 +54,17 @@ fn main() -> ExitCode {
     } else {
         words.remove(0)
     };
-    let identity = version::Name::called(&name);
+    let name = version::ProgramName::called(&name);
     let code = match args::parse(&words) {
-        Ok(command) => dispatch(command, identity),
+        Ok(command) => dispatch(command, name),
         Err(error) => {
-            say::error_line!(
+            console::print_error_line!(
                 "{}\n{error}\n\n{}",
-                version::line(identity),
-                version::usage(identity)
+                version::first_line(name),
+                version::usage(name)
             );
-            // HAProxy ends with 1; of a command of our own that could be an answer.
-            if args::own(&words).is_some() || identity == version::Name::Ballast {
+            // HAProxy exits with 1, which is a result of Ballast's commands.
+            if args::own_command(&words).is_some() || name == version::ProgramName::Ballast {
                 USAGE
             } else {
                 1
@@ -74,12 +74,12 @@ fn main() -> ExitCode {
     ExitCode::from(code)
 }
 
-fn dispatch(command: Command, name: version::Name) -> u8 {
+fn dispatch(command: Command, name: version::ProgramName) -> u8 {
     match command {
         Command::Run(options) => run::run(&options),
         Command::Condition(condition) => tools::condition(&condition),
         Command::Version(long) => {
-            say::line!(
+            console::print_line!(
                 "{}",
                 if long {
                     version::long(name)
@@ -90,15 +90,15 @@ fn dispatch(command: Command, name: version::Name) -> u8 {
             0
         }
         Command::Usage => {
-            say::line!("{}\n\n{}", version::line(name), version::usage(name));
+            console::print_line!("{}\n\n{}", version::first_line(name), version::usage(name));
             1
         }
         Command::Help(own) => {
             let text = own.map_or_else(|| version::usage(name), |own| version::usage_of(name, own));
-            say::line!("{}\n\n{text}", version::line(name));
+            console::print_line!("{}\n\n{text}", version::first_line(name));
             0
         }
-        Command::Check(options) => check::files(&options),
+        Command::Check(options) => check::check_files(&options),
         Command::Keywords(json) => tools::keywords(json),
         Command::Upgrade(options) => tools::upgrade(&options),
         Command::Plan(options) => plan::run(&options),

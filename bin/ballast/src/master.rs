@@ -29,13 +29,13 @@ use ballast_worker::sync::mpsc;
 use ballast_worker::{Signals, Stream, block_on, select, sleep_until, spawn_service};
 
 use crate::args::Options;
+use crate::console;
 use crate::process::write_pid;
 use crate::ready::ReadyNotifier;
 use crate::renewal::Inheritance;
-use crate::say;
 use crate::worker::WorkerKind;
 use crate::worker_set::{
-    Member, Program, RELOAD_REQUEST_COUNT_MAX, ReloadRequest, Role, WorkerSet, spawn_worker,
+    ChildProcess, Program, RELOAD_REQUEST_COUNT_MAX, ReloadRequest, Role, WorkerSet, spawn_worker,
 };
 use supervisor::{Watchdog, tell_supervisor};
 
@@ -56,16 +56,16 @@ const SIGNALS: [Signal; 9] = [
 const MESSAGE_COUNT_MAX: usize = 64;
 
 /// How long a worker has to start.
-const START_PATIENCE: Duration = Duration::from_secs(300);
+const START_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// How long a worker has to write a snapshot for the next one.
-const SNAPSHOT_PATIENCE: Duration = Duration::from_secs(2);
+const SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How long answers have to reach the callers, before this process executes another program.
-const ANSWER_PATIENCE: Duration = Duration::from_millis(100);
+const ANSWER_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// A worker that lived this long did not die of its start: the next one is started at once.
-const STEADY_AFTER: Duration = Duration::from_secs(1);
+/// A worker that dies later than this did not die of its start: the next one is started at once.
+const EARLY_DEATH_MAX: Duration = Duration::from_secs(1);
 
 /// The longest delay between two starts of a worker.
 const RESTART_DELAY_MAX: Duration = Duration::from_secs(30);
@@ -73,7 +73,7 @@ const RESTART_DELAY_MAX: Duration = Duration::from_secs(30);
 /// A worker that serves sends a message at least this often.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
 
-/// Watches a worker until it ends; answers the exit code.
+/// Watches a worker until it ends. Returns the exit code.
 pub(crate) fn run(
     options: &Options,
     global: &Global,
@@ -81,7 +81,7 @@ pub(crate) fn run(
     background: bool,
 ) -> Result<u8, u8> {
     if options.files.iter().any(|name| name == "-") {
-        say::alert("-f -: a worker cannot read the standard input again; name a file.");
+        console::alert("-f -: a worker cannot read the standard input again; name a file.");
         return Err(1);
     }
     let mut cli_binds = Vec::new();
@@ -89,12 +89,12 @@ pub(crate) fn run(
         cli_binds.push(cli_binds::open(address)?);
     }
     let pidfile = options.pidfile.clone().or_else(|| global.pidfile.clone());
-    let start = Start {
+    let start = MasterStart {
         notifier,
         background,
         pidfile,
         limits: CliLimits::of(global),
-        before: Inheritance {
+        inherited: Inheritance {
             cli_binds,
             started_us: steady_us(),
             background,
@@ -105,39 +105,39 @@ pub(crate) fn run(
     start.watch(options)
 }
 
-/// Goes on as the master that this process was before it became this program.
-pub(crate) fn resume(options: &Options, before: Inheritance) -> Result<u8, u8> {
-    say::notice("The master is a new program now.");
-    let start = Start {
+/// Goes on as the master that this process was before it executed this program.
+pub(crate) fn resume(options: &Options, inherited: Inheritance) -> Result<u8, u8> {
+    console::notice("The master is a new program now.");
+    let start = MasterStart {
         notifier: ReadyNotifier::default(),
-        background: before.background,
+        background: inherited.background,
         pidfile: None,
         limits: CliLimits::default(),
-        before,
+        inherited,
         why: StartReason::Reload,
     };
     start.watch(options)
 }
 
-/// How a watch begins.
-struct Start {
+/// What a master begins with.
+struct MasterStart {
     notifier: ReadyNotifier,
     background: bool,
     pidfile: Option<String>,
     limits: CliLimits,
-    before: Inheritance,
+    inherited: Inheritance,
     why: StartReason,
 }
 
-impl Start {
+impl MasterStart {
     fn watch(self, options: &Options) -> Result<u8, u8> {
         let signals = Signals::open(&SIGNALS).map_err(|error| refuse(&error))?;
-        let before = self.before;
+        let inherited = self.inherited;
         let (reload_sender, reload_requests) = mpsc::channel(RELOAD_REQUEST_COUNT_MAX);
         let (message_sender, messages) = mpsc::channel(MESSAGE_COUNT_MAX);
-        let worker_set = WorkerSet::new(before.started_us, String::new(), reload_sender);
-        worker_set.workers().reloads = before.reloads;
-        let watch = Watch {
+        let worker_set = WorkerSet::new(inherited.started_us, String::new(), reload_sender);
+        worker_set.workers().reloads = inherited.reloads;
+        let watch = MasterProcess {
             options,
             program: Program::own(),
             signals,
@@ -148,28 +148,28 @@ impl Start {
             notifier: self.notifier,
             background: self.background,
             pidfile: self.pidfile,
-            sockets: before.sockets,
-            snapshot: before.snapshot,
-            cli_binds: before.cli_binds.clone(),
-            stage: MasterPhase::Idle,
-            asking: Vec::new(),
+            sockets: inherited.sockets,
+            snapshot: inherited.snapshot,
+            cli_binds: inherited.cli_binds.clone(),
+            phase: MasterPhase::Idle,
+            reload_callers: Vec::new(),
             reload_began: Instant::now(),
-            next: None,
-            asked: None,
-            failed: None,
-            over: None,
-            deaths: 0,
+            queued_reload: None,
+            end_signal: None,
+            start_exit_code: None,
+            exit_code: None,
+            early_deaths: 0,
             restart_at: None,
             watchdog: Watchdog::of_this_process(options),
         };
-        let (members, why) = (before.members, self.why);
+        let (children, why) = (inherited.children, self.why);
         let ended = block_on(async {
             ballast_cli::serve_master(
                 std::sync::Arc::new(worker_set),
-                before.cli_binds,
+                inherited.cli_binds,
                 self.limits,
             )?;
-            watch.until_end(members, why).await
+            watch.until_end(children, why).await
         });
         match ended {
             Ok(Ok(code)) => Ok(code),
@@ -192,33 +192,33 @@ enum MasterPhase {
     Idle,
     /// The worker reloads.
     Applying,
-    /// A scout records the answers of the machine for the worker.
-    Scouting(i32, Instant),
-    /// The worker writes a snapshot for the next one.
-    Asking(Instant),
+    /// The privileged helper records the answers of the machine for the worker.
+    AwaitingHelper(i32, Instant),
+    /// The worker writes a snapshot for the next worker.
+    AwaitingSnapshot(Instant),
     /// A worker starts.
     Starting(i32, StartReason, Instant),
     /// A new program checks the configuration.
-    Judging(i32),
+    CheckingProgram(i32),
     /// This process executes another program, once its answers are sent.
-    Becoming(Instant),
+    BeforeExec(Instant),
 }
 
 /// A message of a worker; `None` when its channel is closed.
 #[derive(Debug)]
-struct MemberMessage {
+struct ChildMessage {
     pid: i32,
     received: Option<MessageWithFds>,
 }
 
-/// The master: it watches its workers.
-struct Watch<'o> {
+/// The master, which watches its workers.
+struct MasterProcess<'o> {
     options: &'o Options,
     program: Program,
     signals: Signals,
     worker_set: WorkerSet,
-    message_sender: mpsc::Sender<MemberMessage>,
-    messages: mpsc::Receiver<MemberMessage>,
+    message_sender: mpsc::Sender<ChildMessage>,
+    messages: mpsc::Receiver<ChildMessage>,
     reload_requests: mpsc::Receiver<ReloadRequest>,
     notifier: ReadyNotifier,
     background: bool,
@@ -228,31 +228,35 @@ struct Watch<'o> {
     /// The last snapshot of the worker. It is not read here.
     snapshot: Option<SnapshotFile>,
     cli_binds: Vec<CliBind>,
-    stage: MasterPhase,
-    /// The requests that wait for the reload under way.
-    asking: Vec<ReloadRequest>,
+    phase: MasterPhase,
+    /// The callers that wait for the reload under way.
+    reload_callers: Vec<ReloadRequest>,
     /// When that reload began.
     reload_began: Instant,
     /// The requests that wait for the next reload; `Some` and empty when a signal asked.
-    next: Option<Vec<ReloadRequest>>,
+    queued_reload: Option<Vec<ReloadRequest>>,
     /// The signal that ends the master.
-    asked: Option<Signal>,
+    end_signal: Option<Signal>,
     /// The exit code of a start that failed after the worker was started.
-    failed: Option<u8>,
+    start_exit_code: Option<u8>,
     /// The exit code, once all workers have ended.
-    over: Option<u8>,
+    exit_code: Option<u8>,
     /// Workers that died soon after they were started, in a row.
-    deaths: u32,
+    early_deaths: u32,
     restart_at: Option<Instant>,
     watchdog: Option<Watchdog>,
 }
 
-impl Watch<'_> {
+impl MasterProcess<'_> {
     /// Passes signals on and watches the workers, until all have ended.
-    async fn until_end(mut self, members: Vec<Member>, why: StartReason) -> Result<u8, Error> {
-        for member in members {
-            self.listen_to(&member)?;
-            self.worker_set.workers().members.push(member);
+    async fn until_end(
+        mut self,
+        children: Vec<ChildProcess>,
+        why: StartReason,
+    ) -> Result<u8, Error> {
+        for child in children {
+            self.listen_to(&child)?;
+            self.worker_set.workers().children.push(child);
         }
         if self.worker_set.workers().in_role(Role::Current).is_some() {
             self.reap()?;
@@ -261,7 +265,7 @@ impl Watch<'_> {
             self.start_worker(why);
         }
         loop {
-            if let Some(code) = self.over {
+            if let Some(code) = self.exit_code {
                 return Ok(code);
             }
             let due = self.due();
@@ -291,28 +295,28 @@ impl Watch<'_> {
 
     fn reap(&mut self) -> Result<(), Error> {
         while let Some(end) = net::child_end(None, false)? {
-            self.hear_out(end.pid);
-            self.ended(&end);
+            self.receive_pending(end.pid);
+            self.child_ended(&end);
         }
         Ok(())
     }
 
     /// Receives the messages that a process sent before it ended: they come before its end.
-    fn hear_out(&mut self, pid: i32) {
+    fn receive_pending(&mut self, pid: i32) {
         while let Ok(message) = self.messages.try_recv() {
             self.receive(message);
         }
-        let line = self
+        let channel = self
             .worker_set
             .workers()
-            .of(pid)
-            .map(|member| member.line.clone());
-        let Some(line) = line else {
+            .by_pid(pid)
+            .map(|child| child.channel.clone());
+        let Some(channel) = channel else {
             return;
         };
-        // The other end is gone: this waits for nothing.
-        while let Ok(Some(received)) = line.receive() {
-            self.receive(MemberMessage {
+        // The other end is closed, so this does not block.
+        while let Ok(Some(received)) = channel.receive() {
+            self.receive(ChildMessage {
                 pid,
                 received: Some(received),
             });
@@ -321,20 +325,20 @@ impl Watch<'_> {
 
     fn current(&self) -> Option<i32> {
         let workers = self.worker_set.workers();
-        workers.in_role(Role::Current).map(|member| member.pid)
+        workers.in_role(Role::Current).map(|child| child.pid)
     }
 
     /// The next moment at which a timer is due.
     fn due(&self) -> Option<Instant> {
-        let of_stage = match self.stage {
-            MasterPhase::Idle | MasterPhase::Applying | MasterPhase::Judging(_) => None,
-            MasterPhase::Asking(until)
-            | MasterPhase::Scouting(_, until)
+        let of_phase = match self.phase {
+            MasterPhase::Idle | MasterPhase::Applying | MasterPhase::CheckingProgram(_) => None,
+            MasterPhase::AwaitingSnapshot(until)
+            | MasterPhase::AwaitingHelper(_, until)
             | MasterPhase::Starting(_, _, until)
-            | MasterPhase::Becoming(until) => Some(until),
+            | MasterPhase::BeforeExec(until) => Some(until),
         };
         let of_watchdog = self.watchdog.as_ref().map(|watchdog| watchdog.next);
-        [of_stage, self.restart_at, of_watchdog]
+        [of_phase, self.restart_at, of_watchdog]
             .into_iter()
             .flatten()
             .min()
@@ -344,25 +348,31 @@ impl Watch<'_> {
         let now = Instant::now();
         if self.restart_at.is_some_and(|at| at <= now) {
             self.restart_at = None;
-            if matches!(self.stage, MasterPhase::Idle) && self.asked.is_none() {
+            if matches!(self.phase, MasterPhase::Idle) && self.end_signal.is_none() {
                 self.start_worker(StartReason::Restart);
             }
         }
-        match self.stage {
-            MasterPhase::Asking(until) if until <= now => self.start_worker(StartReason::Reload),
+        match self.phase {
+            MasterPhase::AwaitingSnapshot(until) if until <= now => {
+                self.start_worker(StartReason::Reload)
+            }
             MasterPhase::Starting(pid, why, until) if until <= now => {
-                say::alert(&format!("The new worker ({pid}) does not get ready."));
+                console::alert(&format!("The new worker ({pid}) does not get ready."));
                 let _ = net::kill_outright(pid);
-                self.stage = MasterPhase::Starting(pid, why, now + START_PATIENCE);
+                self.phase = MasterPhase::Starting(pid, why, now + START_TIMEOUT);
             }
-            MasterPhase::Scouting(pid, until) if until <= now => {
+            MasterPhase::AwaitingHelper(pid, until) if until <= now => {
                 let _ = net::kill_outright(pid);
-                self.stage = MasterPhase::Scouting(pid, now + START_PATIENCE);
+                self.phase = MasterPhase::AwaitingHelper(pid, now + START_TIMEOUT);
             }
-            MasterPhase::Becoming(at) if at <= now => self.become_program(),
+            MasterPhase::BeforeExec(at) if at <= now => self.exec_program(),
             _ => {}
         }
-        if self.watchdog.as_ref().is_some_and(|dog| dog.next <= now) {
+        if self
+            .watchdog
+            .as_ref()
+            .is_some_and(|watchdog| watchdog.next <= now)
+        {
             self.feed_watchdog(now);
         }
     }
@@ -374,7 +384,7 @@ impl Watch<'_> {
             let silence_us = u64::try_from(SILENCE_MAX.as_micros()).unwrap_or(u64::MAX);
             workers
                 .in_role(Role::Current)
-                .is_some_and(|one| steady_us().saturating_sub(one.heard_us) > silence_us)
+                .is_some_and(|one| steady_us().saturating_sub(one.last_message_us) > silence_us)
         };
         if let Some(watchdog) = &mut self.watchdog {
             watchdog.next = now + watchdog.period;
@@ -388,15 +398,15 @@ impl Watch<'_> {
     fn start_worker(&mut self, why: StartReason) {
         match self.try_start(why) {
             Ok(pid) => {
-                say::notice(&format!("New worker ({pid}) forked"));
-                self.stage = MasterPhase::Starting(pid, why, Instant::now() + START_PATIENCE);
+                console::notice(&format!("New worker ({pid}) forked"));
+                self.phase = MasterPhase::Starting(pid, why, Instant::now() + START_TIMEOUT);
             }
             Err(error) => {
                 let text = format!("No worker can be started: {error}.");
-                say::alert(&text);
-                self.stage = MasterPhase::Idle;
+                console::alert(&text);
+                self.phase = MasterPhase::Idle;
                 match why {
-                    StartReason::First => self.over = Some(1),
+                    StartReason::First => self.exit_code = Some(1),
                     StartReason::Restart => self.restart_later(),
                     StartReason::Reload => self.finish(Err(text)),
                 }
@@ -405,60 +415,70 @@ impl Watch<'_> {
     }
 
     fn try_start(&mut self, why: StartReason) -> std::io::Result<i32> {
-        let born = self.worker_set.workers().reloads.all + u32::from(why == StartReason::Reload);
-        self.start_member(WorkerKind::Serve, born, why == StartReason::First)
+        let reload_number =
+            self.worker_set.workers().reloads.all + u32::from(why == StartReason::Reload);
+        self.start_child(WorkerKind::Serve, reload_number, why == StartReason::First)
     }
 
-    /// Starts a worker or a scout, and gives it the sockets and the last snapshot.
-    fn start_member(&mut self, kind: WorkerKind, born: u32, first: bool) -> std::io::Result<i32> {
-        let (pid, line) = spawn_worker(kind)?;
-        let mut member = Member::new(pid, line, born);
-        if kind == WorkerKind::Scout {
-            member.role = Role::Scout;
+    /// Starts a worker or a privileged helper, and gives it the sockets; a worker also gets the last
+    /// snapshot.
+    fn start_child(
+        &mut self,
+        kind: WorkerKind,
+        reload_number: u32,
+        first: bool,
+    ) -> std::io::Result<i32> {
+        let (pid, channel) = spawn_worker(kind)?;
+        let mut child = ChildProcess::new(pid, channel, reload_number);
+        if kind == WorkerKind::PrivilegedHelper {
+            child.role = Role::PrivilegedHelper;
         }
         let snapshot = self.snapshot.iter().filter(|_| kind == WorkerKind::Serve);
-        let sheet: Vec<_> = snapshot.map(AsFd::as_fd).collect();
-        let given = member
-            .line
+        let fds: Vec<_> = snapshot.map(AsFd::as_fd).collect();
+        let given = child
+            .channel
             .send_sockets(&self.sockets)
-            .and_then(|()| member.line.send(&Message::Start { first }, &sheet));
+            .and_then(|()| child.channel.send(&Message::Start { first }, &fds));
         // A worker that is gone already is noticed by its end.
         if given.is_ok()
-            && let Err(error) = self.listen_to(&member)
+            && let Err(error) = self.listen_to(&child)
         {
-            say::warn(&format!("{error}."));
+            console::warn(&format!("{error}."));
         }
-        self.worker_set.workers().members.push(member);
+        self.worker_set.workers().children.push(child);
         Ok(pid)
     }
 
-    /// Has the messages of a worker come to `messages`.
-    fn listen_to(&self, member: &Member) -> Result<(), Error> {
+    /// Forwards the messages of a child to `messages`.
+    fn listen_to(&self, child: &ChildProcess) -> Result<(), Error> {
         let fail = |call| move |error| Error::new(call, "worker", error);
-        let watched = member.line.as_fd().try_clone_to_owned();
-        let watched = watched.map_err(fail("fcntl(F_DUPFD)"))?;
-        net::set_non_blocking(&watched).map_err(fail("ioctl(FIONBIO)"))?;
-        let stream = Stream::from_fd(watched)?;
-        let (pid, line, message_sender) =
-            (member.pid, member.line.clone(), self.message_sender.clone());
+        let readable_end = child.channel.as_fd().try_clone_to_owned();
+        let readable_end = readable_end.map_err(fail("fcntl(F_DUPFD)"))?;
+        net::set_non_blocking(&readable_end).map_err(fail("ioctl(FIONBIO)"))?;
+        let stream = Stream::from_fd(readable_end)?;
+        let (pid, channel, message_sender) = (
+            child.pid,
+            child.channel.clone(),
+            self.message_sender.clone(),
+        );
         spawn_service(async move {
             // The place in the queue comes first: a message that was received and not queued yet would
             // be lost with the process that ended after it.
             while stream.readable().await.is_ok()
                 && let Ok(place) = message_sender.reserve().await
             {
-                let received = match line.receive() {
+                let received = match channel.receive() {
                     Ok(received) => received,
                     Err(error) if error.kind() == std::io::ErrorKind::InvalidData => continue,
                     Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
-                        // Nothing more is there: this clears what the executor believes.
+                        // No message is left: this clears the readiness of the executor.
                         drop(stream.try_peek(&mut [0]));
                         continue;
                     }
                     Err(_) => None,
                 };
                 let silent = received.is_none();
-                place.send(MemberMessage { pid, received });
+                place.send(ChildMessage { pid, received });
                 if silent {
                     return;
                 }
@@ -467,19 +487,19 @@ impl Watch<'_> {
         Ok(())
     }
 
-    fn receive(&mut self, message: MemberMessage) {
-        let MemberMessage { pid, received } = message;
+    fn receive(&mut self, message: ChildMessage) {
+        let ChildMessage { pid, received } = message;
         let Some(received) = received else {
             // Its end comes as a signal.
             return;
         };
         let role = {
             let mut workers = self.worker_set.workers();
-            let Some(member) = workers.of(pid) else {
+            let Some(child) = workers.by_pid(pid) else {
                 return;
             };
-            member.heard_us = steady_us();
-            member.role
+            child.last_message_us = steady_us();
+            child.role
         };
         match received.message {
             Message::Sockets {
@@ -488,41 +508,43 @@ impl Watch<'_> {
                 records,
             } => {
                 let sockets = sockets_of(&records, received.fds);
-                self.listens_on(pid, (begins, ends), sockets);
+                self.note_sockets(pid, (begins, ends), sockets);
             }
             Message::Snapshot { is_handover } if role == Role::Current => {
                 self.snapshot = received.fds.into_iter().next().map(SnapshotFile::from_fd);
                 // A report that was on its way is older than what late counts are counted from.
-                if is_handover && matches!(self.stage, MasterPhase::Asking(_)) {
+                if is_handover && matches!(self.phase, MasterPhase::AwaitingSnapshot(_)) {
                     self.start_worker(StartReason::Reload);
                 }
             }
             Message::Late if role == Role::Leaving => {
                 let workers = self.worker_set.workers();
                 if let Some(current) = workers.in_role(Role::Current) {
-                    let sheet: Vec<_> = received.fds.iter().map(AsFd::as_fd).collect();
+                    let fds: Vec<_> = received.fds.iter().map(AsFd::as_fd).collect();
                     // A worker that is gone counts nothing.
-                    let _ = current.line.send(&Message::Late, &sheet);
+                    let _ = current.channel.send(&Message::Late, &fds);
                 }
             }
-            Message::Ready(log) if role == Role::Starting => self.takes_over(pid, log),
-            Message::Scouted if role == Role::Scout => self.scouted(pid, &received.fds),
-            Message::Failed(log) if matches!(role, Role::Starting | Role::Scout) => {
-                if let Some(member) = self.worker_set.workers().of(pid) {
-                    member.failure = Some(log);
+            Message::Ready(log) if role == Role::Starting => self.promote(pid, log),
+            Message::HelperDone if role == Role::PrivilegedHelper => {
+                self.helper_done(pid, &received.fds)
+            }
+            Message::Failed(log) if matches!(role, Role::Starting | Role::PrivilegedHelper) => {
+                if let Some(child) = self.worker_set.workers().by_pid(pid) {
+                    child.failure = Some(log);
                 }
             }
-            Message::Reloaded(outcome, text) if matches!(self.stage, MasterPhase::Applying) => {
+            Message::Reloaded(outcome, text) if matches!(self.phase, MasterPhase::Applying) => {
                 match outcome {
                     Outcome::Applied if self.is_hard() => self.ask_for_snapshot(),
                     Outcome::Applied => self.finish(Ok(text)),
                     Outcome::Refused => {
                         // A process that is started for it says so itself.
-                        say::lines(&text, 0, true);
+                        console::diagnostics(&text, 0, true);
                         self.finish(Err(text));
                     }
                     Outcome::NeedsProcess => self.ask_for_snapshot(),
-                    Outcome::NeedsScout => self.send_scout(),
+                    Outcome::NeedsHelper => self.start_helper(),
                 }
             }
             _ => {}
@@ -530,30 +552,30 @@ impl Watch<'_> {
     }
 
     /// Notes the listening sockets of a worker, once the list is whole.
-    fn listens_on(&mut self, pid: i32, (begins, ends): (bool, bool), sockets: Vec<PassedSocket>) {
+    fn note_sockets(&mut self, pid: i32, (begins, ends): (bool, bool), sockets: Vec<PassedSocket>) {
         let mut workers = self.worker_set.workers();
-        let Some(member) = workers.of(pid) else {
+        let Some(child) = workers.by_pid(pid) else {
             return;
         };
         if begins {
-            member.coming.clear();
+            child.partial_sockets.clear();
         }
-        member.coming.extend(sockets);
+        child.partial_sockets.extend(sockets);
         if !ends {
             return;
         }
-        let whole = std::mem::take(&mut member.coming);
-        match member.role {
-            Role::Starting | Role::Scout => member.sockets = Some(whole),
-            Role::Current if self.asked.is_none() => self.sockets = whole,
-            // It closes them one after the other, and others are to go on.
+        let whole = std::mem::take(&mut child.partial_sockets);
+        match child.role {
+            Role::Starting | Role::PrivilegedHelper => child.sockets = Some(whole),
+            Role::Current if self.end_signal.is_none() => self.sockets = whole,
+            // It closes them one after the other; the master keeps them for the next worker.
             Role::Current | Role::Leaving => {}
         }
     }
 
-    /// A worker is ready: from now on it serves.
-    fn takes_over(&mut self, pid: i32, log: String) {
-        let MasterPhase::Starting(starting, why, _) = self.stage else {
+    /// Makes a worker that is ready the one that serves, and ends the former one.
+    fn promote(&mut self, pid: i32, log: String) {
+        let MasterPhase::Starting(starting, why, _) = self.phase else {
             return;
         };
         if starting != pid {
@@ -562,13 +584,13 @@ impl Watch<'_> {
         let mut former = Vec::new();
         {
             let mut workers = self.worker_set.workers();
-            for member in &mut workers.members {
-                if member.role == Role::Current {
-                    member.role = Role::Leaving;
-                    former.push(member.pid);
-                } else if member.pid == pid {
-                    member.role = Role::Current;
-                    self.sockets = member.sockets.take().unwrap_or_default();
+            for child in &mut workers.children {
+                if child.role == Role::Current {
+                    child.role = Role::Leaving;
+                    former.push(child.pid);
+                } else if child.pid == pid {
+                    child.role = Role::Current;
+                    self.sockets = child.sockets.take().unwrap_or_default();
                 }
             }
         }
@@ -581,11 +603,11 @@ impl Watch<'_> {
             // It may have ended by itself.
             let _ = net::kill(pid, end);
         }
-        self.stage = MasterPhase::Idle;
+        self.phase = MasterPhase::Idle;
         match why {
-            StartReason::First => self.begun(log),
+            StartReason::First => self.first_worker_ready(log),
             StartReason::Restart => {
-                say::notice("The new worker serves.");
+                console::notice("The new worker serves.");
                 tell_supervisor(self.options, "STATUS=Ready.");
                 self.next_reload();
             }
@@ -593,14 +615,14 @@ impl Watch<'_> {
         }
     }
 
-    /// The first worker serves.
-    fn begun(&mut self, log: String) {
-        say::notice("Loading success.");
-        self.worker_set.workers().startup_log = say::take_startup_log() + &log;
+    /// Completes the start, once the first worker serves.
+    fn first_worker_ready(&mut self, log: String) {
+        console::notice("Loading success.");
+        self.worker_set.workers().startup_log = console::take_startup_log() + &log;
         if let Some(path) = self.pidfile.take()
             && let Err(code) = write_pid(&path)
         {
-            self.failed = Some(code);
+            self.start_exit_code = Some(code);
             self.end(Signal::Term);
             return;
         }
@@ -614,7 +636,7 @@ impl Watch<'_> {
                 .and_then(net::redirect_standard_to)
                 .is_err()
         {
-            say::warn("[haproxy.main()] the terminal cannot be left.");
+            console::warn("[haproxy.main()] the terminal cannot be left.");
         }
         self.notifier.ready();
         self.next_reload();
@@ -629,6 +651,6 @@ async fn until(at: Option<Instant>) {
 }
 
 fn refuse(error: &dyn std::fmt::Display) -> u8 {
-    say::alert(&format!("[haproxy.main()] {error}."));
+    console::alert(&format!("[haproxy.main()] {error}."));
     1
 }

@@ -1,24 +1,23 @@
 //! The processes that this one replaces (`-sf`, `-st`).
 //!
-//! To signal them takes rights that a serving process gives up, and must wait until this process
-//! serves. So a process that keeps these rights waits: the process that was called, where the program
-//! goes to the background, else a child. It signals the old processes, watches whether they end, and
-//! ends this process where they cannot be signalled: there are never two that serve for good, and
-//! never none.
+//! They are signalled once this process serves, which by then has given up the rights to do so.
+//! Another process keeps these rights and waits: the one that was started, if the program goes to the
+//! background, else a child. It signals the old processes and watches whether they end. If they
+//! cannot be signalled, it ends this process: exactly one of them goes on serving.
 
 use std::time::{Duration, Instant};
 
 use ballast_net::{self as net, Address, ForeignListener, Fork, Signal};
 
 use crate::args::Options;
-use crate::ready::{ReadyNotifier, Side, wait_ready};
-use crate::say;
+use crate::console;
+use crate::ready::{ForkSide, ReadyNotifier, wait_ready};
 
-/// How long they have to listen no more.
-const GOING_PATIENCE: Duration = Duration::from_secs(5);
+/// How long old processes have to close their listening sockets.
+const STOP_LISTENING_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Between two looks at them.
-const LOOK_PERIOD: Duration = Duration::from_millis(5);
+/// The time between two checks.
+const POLL_PERIOD: Duration = Duration::from_millis(5);
 
 /// Processes that this one replaces.
 #[derive(Clone, Debug, Default)]
@@ -47,57 +46,57 @@ impl OldProcesses {
         self.finish.iter().chain(&self.terminate).copied()
     }
 
-    /// They and all they have started: a master with its workers.
+    /// The processes and all their children: a master with its workers.
     pub(crate) fn trees(&self) -> Vec<i32> {
         self.pids().flat_map(net::process_tree).collect()
     }
 
-    /// Tells each of them a signal.
-    pub(crate) fn tell(&self, finish: Signal, terminate: Signal) {
-        // One that is gone already is what was wanted; what is forbidden was found out before.
-        let _ = self.try_tell(finish, terminate);
+    /// Sends each of them a signal: `finish` to those of `-sf`, `terminate` to those of `-st`.
+    pub(crate) fn signal(&self, finish: Signal, terminate: Signal) {
+        // A process may be gone already; the right to signal it was checked before.
+        let _ = self.try_signal(finish, terminate);
     }
 
-    fn try_tell(&self, finish: Signal, terminate: Signal) -> Result<(), net::Error> {
-        let mut told = Ok(());
+    fn try_signal(&self, finish: Signal, terminate: Signal) -> Result<(), net::Error> {
+        let mut signalled = Ok(());
         for (pids, signal) in [(&self.finish, finish), (&self.terminate, terminate)] {
             for &pid in pids {
                 match net::kill(pid, signal) {
-                    Err(error) if error.kind() == net::ErrorClass::Denied => told = Err(error),
+                    Err(error) if error.kind() == net::ErrorClass::Denied => signalled = Err(error),
                     // Gone already.
                     _ => {}
                 }
             }
         }
-        told
+        signalled
     }
 
     /// Checks, before the start, whether they exist and can be signalled. `Err` is the exit code; the
     /// messages are printed.
-    pub(crate) fn look(&self) -> Result<(), u8> {
+    pub(crate) fn check_signalable(&self) -> Result<(), u8> {
         for pid in self.pids() {
             match net::may_signal(pid) {
                 Ok(()) => {}
                 Err(error) if error.kind() == net::ErrorClass::Denied => {
-                    say::alert(&cannot(&error));
+                    console::alert(&cannot_signal(&error));
                     return Err(1);
                 }
-                Err(_) => say::warn(&format!("There is no process {pid} to take over from.")),
+                Err(_) => console::warn(&format!("There is no process {pid} to take over from.")),
             }
         }
         Ok(())
     }
 
-    /// Where there are old processes: has a child with the present rights wait until this process
-    /// serves, and signal them.
-    pub(crate) fn tell_when_ready(self, notifier: &mut ReadyNotifier) -> Side {
+    /// Starts a child with the present rights that waits until this process serves, and then signals
+    /// the old processes. Without old processes it does nothing.
+    pub(crate) fn retire_when_ready(self, notifier: &mut ReadyNotifier) -> ForkSide {
         if self.is_empty() {
-            return Side::GoesOn;
+            return ForkSide::Continue;
         }
         let successor = net::process_id();
         let cannot = |error: &dyn std::fmt::Display| {
-            say::alert(&format!("[haproxy.main()] Cannot fork ({error})."));
-            Side::Leaves(1)
+            console::alert(&format!("[haproxy.main()] Cannot fork ({error})."));
+            ForkSide::Exit(1)
         };
         let (reader, writer) = match std::io::pipe() {
             Ok(pipe) => pipe,
@@ -109,7 +108,7 @@ impl OldProcesses {
                 notifier.add(writer);
                 // It ends at once.
                 match net::child_end(Some(child), true) {
-                    Ok(Some(end)) if end.status == Some(0) => Side::GoesOn,
+                    Ok(Some(end)) if end.status == Some(0) => ForkSide::Continue,
                     Ok(_) => cannot(&"its child cannot"),
                     Err(error) => cannot(&error),
                 }
@@ -117,32 +116,33 @@ impl OldProcesses {
             Ok(Fork::Child) => {
                 drop(writer);
                 match net::fork() {
-                    Ok(Fork::Parent(_)) => Side::Leaves(0),
+                    Ok(Fork::Parent(_)) => ForkSide::Exit(0),
                     Ok(Fork::Child) if wait_ready(reader).is_some() => {
-                        Side::Leaves(self.retire(successor))
+                        ForkSide::Exit(self.retire(successor))
                     }
-                    Ok(Fork::Child) => Side::Leaves(0),
-                    Err(_) => Side::Leaves(1),
+                    Ok(Fork::Child) => ForkSide::Exit(0),
+                    Err(_) => ForkSide::Exit(1),
                 }
             }
             Err(error) => cannot(&error),
         }
     }
 
-    /// `successor` serves: tells them to go, and looks whether they do. Answers the exit code.
+    /// Ends the old processes, now that `successor` serves, and watches whether they end. Returns the
+    /// exit code.
     pub(crate) fn retire(&self, successor: i32) -> u8 {
         if self.is_empty() {
             return 0;
         }
         let trees = self.trees();
         let held = listeners_in_the_way(&trees, successor);
-        if let Err(error) = self.try_tell(Signal::Usr1, Signal::Term) {
-            say::alert(&cannot(&error));
-            // It may be gone by itself.
+        if let Err(error) = self.try_signal(Signal::Usr1, Signal::Term) {
+            console::alert(&cannot_signal(&error));
+            // It may have ended already.
             let _ = net::kill(successor, Signal::Usr1);
             return 1;
         }
-        let until = Instant::now() + GOING_PATIENCE;
+        let until = Instant::now() + STOP_LISTENING_TIMEOUT;
         loop {
             let left = trees.iter().copied().find(|&pid| net::process_lives(pid));
             let in_the_way = held
@@ -152,33 +152,33 @@ impl OldProcesses {
                 return 0;
             };
             if Instant::now() >= until {
-                tell_who_stays(left, in_the_way);
+                warn_of_remaining(left, in_the_way);
                 return 0;
             }
-            std::thread::sleep(LOOK_PERIOD);
+            std::thread::sleep(POLL_PERIOD);
         }
     }
 }
 
-/// Warns that a former process that was told to finish is still there.
-fn tell_who_stays(pid: i32, in_the_way: Result<Option<&ForeignListener>, &net::Error>) {
+/// Warns that an old process has not ended.
+fn warn_of_remaining(pid: i32, in_the_way: Result<Option<&ForeignListener>, &net::Error>) {
     match in_the_way {
         Ok(listener) => {
             let address = listener.and_then(|one| one.address().ok());
             let address = address.map_or_else(String::new, |address| address.to_string());
-            say::warn(&format!(
+            console::warn(&format!(
                 "Process {pid} was told to finish, and still listens on {address}: two processes \
                  serve."
             ));
         }
-        Err(error) => say::notice(&format!(
+        Err(error) => console::notice(&format!(
             "Process {pid} was told to finish, and is still there; whether it listens cannot be \
              seen ({error})."
         )),
     }
 }
 
-/// What the processes listen on that `successor` listens on too, on the network.
+/// The network sockets of the processes whose addresses `successor` listens on too.
 fn listeners_in_the_way(pids: &[i32], successor: i32) -> Result<Vec<ForeignListener>, net::Error> {
     let mut ours = Vec::new();
     for pid in net::process_tree(successor) {
@@ -196,6 +196,6 @@ fn listeners_in_the_way(pids: &[i32], successor: i32) -> Result<Vec<ForeignListe
     Ok(held)
 }
 
-fn cannot(error: &net::Error) -> String {
+fn cannot_signal(error: &net::Error) -> String {
     format!("The former process cannot be told to finish ({error}): it goes on, this one does not.")
 }

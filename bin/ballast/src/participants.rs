@@ -11,19 +11,20 @@ use ballast_edit::Refusal;
 use ballast_engine::{Eviction, Server};
 use ballast_listen::{OpenError, OpenSettings, WorkerListeners};
 use ballast_model::Config;
-use ballast_reconcile::{Effects, Participant, PreparedChange, Severity, Transition, console_line};
+use ballast_reconcile::{Effects, Participant, PreparedChange, Transition, console_line};
 use ballast_stream::{Local, Running, end_leaving, wake_connections};
+use ballast_syntax::Severity;
 use ballast_upstream::probe::Probes;
 use ballast_worker::{Mailbox, MailboxRefusal, local, sleep, spawn_service};
 
 use crate::instance::Instance;
-use crate::{logs, say};
+use crate::{console, logs};
 
-/// All of them, in the order in which they commit. Workers come last: their generation names what the
-/// others hold.
+/// All participants, in the order in which they commit. Workers come last: their generation uses what
+/// the others hold.
 pub(crate) fn all(instance: &Arc<Instance>, no_reuseport: bool) -> Vec<Box<dyn Participant>> {
     vec![
-        Box::new(LogTargets(Arc::clone(instance))),
+        Box::new(ProxyLogs(Arc::clone(instance))),
         Box::new(ServerProbes(Arc::clone(instance))),
         Box::new(ListeningSockets {
             instance: Arc::clone(instance),
@@ -33,13 +34,13 @@ pub(crate) fn all(instance: &Arc<Instance>, no_reuseport: bool) -> Vec<Box<dyn P
     ]
 }
 
-type Opening = Result<Option<Box<dyn PreparedChange>>, Refusal>;
+type PrepareResult = Result<Option<Box<dyn PreparedChange>>, Refusal>;
 
 /// The log targets.
-struct LogTargets(Arc<Instance>);
+struct ProxyLogs(Arc<Instance>);
 
-impl Participant for LogTargets {
-    fn prepare(&self, to: &Transition<'_>) -> Opening {
+impl Participant for ProxyLogs {
+    fn prepare(&self, to: &Transition<'_>) -> PrepareResult {
         let (Some(next), Some(targets)) = (to.next, self.0.logs()) else {
             return Ok(None);
         };
@@ -48,16 +49,19 @@ impl Participant for LogTargets {
         }
         let opened = logs::open(&targets.logs, &next.config, targets.background);
         let opened = opened.map_err(|why| Refusal(console_line(Severity::Alert, &why)))?;
-        Ok(Some(Box::new(OpenLogs(Arc::clone(&self.0), Some(opened)))))
+        Ok(Some(Box::new(PreparedLogs(
+            Arc::clone(&self.0),
+            Some(opened),
+        ))))
     }
 }
 
-struct OpenLogs(Arc<Instance>, Option<logs::OpenTargets>);
+struct PreparedLogs(Arc<Instance>, Option<logs::OpenTargets>);
 
-impl PreparedChange for OpenLogs {
+impl PreparedChange for PreparedLogs {
     fn commit(&mut self, _: &Transition<'_>, _: &mut Effects) {
         if let (Some(targets), Some(opened)) = (self.0.logs(), self.1.take()) {
-            targets.journal.retarget(opened.backends.clone());
+            targets.server_events.retarget(opened.backends.clone());
             targets.open.store(Arc::new(opened));
         }
     }
@@ -67,7 +71,7 @@ impl PreparedChange for OpenLogs {
 struct ServerProbes(Arc<Instance>);
 
 impl Participant for ServerProbes {
-    fn prepare(&self, to: &Transition<'_>) -> Opening {
+    fn prepare(&self, to: &Transition<'_>) -> PrepareResult {
         Ok(to.next.map(|_| Box::new(Self(Arc::clone(&self.0))) as _))
     }
 }
@@ -87,7 +91,7 @@ struct ListeningSockets {
 }
 
 impl Participant for ListeningSockets {
-    fn prepare(&self, to: &Transition<'_>) -> Opening {
+    fn prepare(&self, to: &Transition<'_>) -> PrepareResult {
         let Some(next) = to.next else {
             return Ok(None);
         };
@@ -100,7 +104,7 @@ impl Participant for ListeningSockets {
             Some(listeners) => listeners.prepare(next, settings).map_err(cannot_listen)?,
             None => return Ok(None),
         };
-        Ok(Some(Box::new(OpenSockets {
+        Ok(Some(Box::new(PreparedSockets {
             instance: Arc::clone(&self.instance),
             opened: Some(opened),
             starts: Vec::new(),
@@ -109,7 +113,7 @@ impl Participant for ListeningSockets {
     }
 }
 
-struct OpenSockets {
+struct PreparedSockets {
     instance: Arc<Instance>,
     opened: Option<ballast_listen::Prepared>,
     /// The new sockets of each worker. It accepts from them once it has the new generation.
@@ -118,7 +122,7 @@ struct OpenSockets {
     closing: Vec<Arc<OwnedFd>>,
 }
 
-impl PreparedChange for OpenSockets {
+impl PreparedChange for PreparedSockets {
     fn commit(&mut self, _: &Transition<'_>, effects: &mut Effects) {
         let mut listeners = self.instance.listeners();
         let (Some(listeners), Some(opened)) = (&mut *listeners, self.opened.take()) else {
@@ -126,7 +130,7 @@ impl PreparedChange for OpenSockets {
         };
         let commit = listeners.commit(opened);
         for refused in &commit.refused {
-            say::warn(&refused.to_string());
+            console::warn(&refused.to_string());
         }
         self.starts = commit.start;
         if !commit.ended.is_empty() {
@@ -135,8 +139,8 @@ impl PreparedChange for OpenSockets {
         }
     }
 
-    /// New sockets are accepted from once all workers have the new generation: a worker hands
-    /// connections to others.
+    /// Starts accepting from new sockets once all workers have the new generation, because a worker
+    /// hands connections to others.
     fn finish(self: Box<Self>) {
         for (mailbox, start) in self.instance.mailboxes().iter().zip(self.starts) {
             if start.is_empty() {
@@ -148,15 +152,15 @@ impl PreparedChange for OpenSockets {
                 start.map_or(Ok(()), WorkerListeners::start)
             });
             if let Some(Err(error)) = started {
-                say::warn(&format!("a socket cannot be accepted from: {error}."));
+                console::warn(&format!("a socket cannot be accepted from: {error}."));
             }
         }
         close(&self.instance, &self.closing);
     }
 }
 
-/// Waits until the workers have accepted the connections that waited at sockets that are gone, so
-/// that these are closed when the change is reported.
+/// Waits until the workers have accepted the connections in the queues of `sockets`, so that these
+/// are closed when the change is reported.
 fn close(instance: &Instance, sockets: &[Arc<OwnedFd>]) {
     let is_ours_alone = |socket: &Arc<OwnedFd>| Arc::strong_count(socket) == 1;
     for _ in 0..CLOSE_ROUND_COUNT_MAX {
@@ -168,7 +172,7 @@ fn close(instance: &Instance, sockets: &[Arc<OwnedFd>]) {
         }
     }
     if instance.has_master() {
-        // The copies of the master would go on listening, and nothing would accept from them.
+        // The master has copies, which would go on listening while nothing accepts from them.
         for socket in sockets {
             let _ = ballast_net::shutdown_both(socket);
         }
@@ -179,7 +183,7 @@ fn close(instance: &Instance, sockets: &[Arc<OwnedFd>]) {
 struct ServingWorkers(Arc<Instance>);
 
 impl Participant for ServingWorkers {
-    fn prepare(&self, to: &Transition<'_>) -> Opening {
+    fn prepare(&self, to: &Transition<'_>) -> PrepareResult {
         Ok(to.next.map(|_| Box::new(Self(Arc::clone(&self.0))) as _))
     }
 }
@@ -189,7 +193,7 @@ impl PreparedChange for ServingWorkers {
         let (Some(next), Some(taken)) = (to.next, to.taken) else {
             return;
         };
-        let any_gone = effects.listeners_ended;
+        let listeners_ended = effects.listeners_ended;
         let open_logs = self.0.open_logs();
         // Exchanges of what is removed may last as long as those of a process that ends.
         let limit = next.config.global.hard_stop_after;
@@ -209,11 +213,11 @@ impl PreparedChange for ServingWorkers {
                 if let Some(probes) = local::<RefCell<Probes>>() {
                     probes.borrow_mut().update(&backends);
                 }
-                if any_gone {
+                if listeners_ended {
                     // Idle connections of a bind line that is gone are closed.
                     wake_connections();
                 }
-                if let Some(limit) = limit.filter(|_| any_gone || !removed.is_empty()) {
+                if let Some(limit) = limit.filter(|_| listeners_ended || !removed.is_empty()) {
                     spawn_service(drain(limit, Arc::clone(&removed)));
                 }
             });
@@ -239,18 +243,18 @@ fn on_worker<T: Send + 'static>(
         match mailbox.call_blocking(work.clone()) {
             Ok(done) => return Some(done),
             Err(MailboxRefusal::Ended) => return None,
-            Err(MailboxRefusal::Full) => std::thread::sleep(ROOM_PERIOD),
+            Err(MailboxRefusal::Full) => std::thread::sleep(MAILBOX_RETRY_PERIOD),
         }
     }
 }
 
-/// How often the workers are asked whether they have closed sockets that are gone.
+/// How often `close` asks the workers at most.
 const CLOSE_ROUND_COUNT_MAX: usize = 100;
 
-/// Between two tries at a full mailbox.
-const ROOM_PERIOD: Duration = Duration::from_millis(1);
+/// The time between two attempts to send to a full mailbox.
+const MAILBOX_RETRY_PERIOD: Duration = Duration::from_millis(1);
 
-/// Ends the exchanges of what was removed, when their time is over.
+/// Ends the exchanges of removed frontends and servers after `limit`.
 async fn drain(limit: Duration, removed: Arc<[Arc<Server>]>) {
     sleep(limit).await;
     end_leaving(limit);

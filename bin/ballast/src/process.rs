@@ -1,19 +1,19 @@
-//! Going to the background, and notifying the caller that the start went well.
+//! Going to the background, and notifying the caller that the start succeeded.
 
 use std::path::Path;
 
 use ballast_net::{self as net, Fork};
 
+use crate::console;
 use crate::old_processes::OldProcesses;
-use crate::ready::{ReadyNotifier, Side, wait_ready};
-use crate::say;
+use crate::ready::{ForkSide, ReadyNotifier, wait_ready};
 
-/// Leaves the terminal: the caller goes on in a new process, in its own session, while the old
-/// one waits until `notifier` has spoken, and then has `former` go.
-pub(crate) fn to_background(notifier: &mut ReadyNotifier, former: &OldProcesses) -> Side {
+/// Forks into the background: the child goes on in a session of its own. The parent waits until the
+/// child is ready, ends the `former` processes, and exits.
+pub(crate) fn to_background(notifier: &mut ReadyNotifier, former: &OldProcesses) -> ForkSide {
     let pipe = match std::io::pipe() {
         Ok(pipe) => pipe,
-        Err(error) => return cannot("pipe", &error),
+        Err(error) => return forking_failed("pipe", &error),
     };
     let (reader, writer) = pipe;
     match net::fork() {
@@ -21,32 +21,32 @@ pub(crate) fn to_background(notifier: &mut ReadyNotifier, former: &OldProcesses)
             drop(reader);
             notifier.add(writer);
             if let Err(error) = net::detach_session() {
-                return cannot("setsid", &error);
+                return forking_failed("setsid", &error);
             }
-            Side::GoesOn
+            ForkSide::Continue
         }
         Ok(Fork::Parent(pid)) => {
             drop(writer);
             match wait_ready(reader) {
-                Some(0) => Side::Leaves(former.retire(pid)),
-                Some(code) => Side::Leaves(code),
-                None => Side::Leaves(end_of(pid)),
+                Some(0) => ForkSide::Exit(former.retire(pid)),
+                Some(code) => ForkSide::Exit(code),
+                None => ForkSide::Exit(exit_code_of_child(pid)),
             }
         }
-        Err(error) => cannot("fork", &error),
+        Err(error) => forking_failed("fork", &error),
     }
 }
 
 /// The exit code of a child that ended before it was ready.
-fn end_of(pid: i32) -> u8 {
+fn exit_code_of_child(pid: i32) -> u8 {
     match net::child_end(Some(pid), true) {
-        Ok(Some(end)) => code_of(&end).max(1),
+        Ok(Some(end)) => exit_code_of(&end).max(1),
         _ => 1,
     }
 }
 
 /// The exit code a shell would give to an end: 128 and the number of a signal.
-pub(crate) fn code_of(end: &net::ChildEnd) -> u8 {
+pub(crate) fn exit_code_of(end: &net::ChildEnd) -> u8 {
     let code = end
         .status
         .or(end.signal.map(|signal| 128 + signal))
@@ -59,7 +59,7 @@ pub(crate) fn write_pid(path: &str) -> Result<(), u8> {
     match net::write_pid_file(Path::new(path), &[net::process_id()]) {
         Ok(()) => Ok(()),
         Err(error) => {
-            say::alert(&format!(
+            console::alert(&format!(
                 "[haproxy.main()] Cannot create pidfile {path} ({error})."
             ));
             Err(1)
@@ -67,7 +67,7 @@ pub(crate) fn write_pid(path: &str) -> Result<(), u8> {
     }
 }
 
-fn cannot(call: &str, error: &dyn std::fmt::Display) -> Side {
-    say::alert(&format!("[haproxy.main()] Cannot fork ({call}: {error})."));
-    Side::Leaves(1)
+fn forking_failed(call: &str, error: &dyn std::fmt::Display) -> ForkSide {
+    console::alert(&format!("[haproxy.main()] Cannot fork ({call}: {error})."));
+    ForkSide::Exit(1)
 }

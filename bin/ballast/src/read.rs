@@ -2,42 +2,45 @@
 
 use std::io::Read;
 
-use crate::machine::{content, files_in, is_directory, plain, regular_content};
+use crate::machine::{content, error_text, files_in, is_directory, regular_content};
 
-/// Reads files, and the `*.cfg` of directories in the order of their names, for a process that
-/// runs: whoever stands behind a name must not hold up its changes, nor fill its memory. Only
-/// regular files are read, of the size that is understood, and no standard input.
+/// Reads files, and the `*.cfg` of directories in the order of their names, for a running process.
+/// Only regular files of limited size are read: a pipe would block its changes, and an endless file
+/// would fill its memory.
 ///
 /// # Errors
 /// What cannot be read, as HAProxy says it.
 pub(crate) fn files(names: &[String]) -> Result<Vec<(String, Vec<u8>)>, String> {
-    each(names, regular_content, |name| {
-        Err(cannot(name, "a process that runs does not read its input"))
+    read_each(names, regular_content, |name| {
+        Err(cannot_open(
+            name,
+            "a process that runs does not read its input",
+        ))
     })
 }
 
-/// As [`files`], for a process that begins or does nothing else: also pipes (`-f <(...)`) and the
-/// standard input (`-`), for which it waits.
+/// As [`files`], for a process that may wait: reads pipes (`-f <(...)`) and the standard input (`-`)
+/// too.
 ///
 /// # Errors
 /// What cannot be read, as HAProxy says it.
 pub(crate) fn files_and_pipes(names: &[String]) -> Result<Vec<(String, Vec<u8>)>, String> {
-    each(names, content, |name| {
+    read_each(names, content, |name| {
         let mut bytes = Vec::new();
         let read = std::io::stdin().lock().read_to_end(&mut bytes);
-        read.map_err(|error| cannot(name, &plain(&error)))?;
+        read.map_err(|error| cannot_open(name, &error_text(&error)))?;
         Ok(("/dev/stdin".to_owned(), bytes))
     })
 }
 
-fn each(
+fn read_each(
     names: &[String],
     content: impl Fn(&str) -> Result<Vec<u8>, String>,
     input: impl Fn(&str) -> Result<(String, Vec<u8>), String>,
 ) -> Result<Vec<(String, Vec<u8>)>, String> {
-    let one = |name: String| match content(&name) {
+    let read = |name: String| match content(&name) {
         Ok(bytes) => Ok((name, bytes)),
-        Err(said) => Err(cannot(&name, &said)),
+        Err(reason) => Err(cannot_open(&name, &reason)),
     };
     let mut files = Vec::new();
     for name in names {
@@ -45,18 +48,18 @@ fn each(
             files.push(input(name)?);
         } else if is_directory(name) {
             for inside in directory(name)? {
-                files.push(one(inside)?);
+                files.push(read(inside)?);
             }
         } else {
-            files.push(one(name.clone())?);
+            files.push(read(name.clone())?);
         }
     }
     Ok(files)
 }
 
-/// Hidden files and those that do not end in `.cfg` are left out.
+/// The `*.cfg` files of a directory, without hidden ones, sorted by name.
 fn directory(name: &str) -> Result<Vec<String>, String> {
-    let names = files_in(name).map_err(|said| cannot(name, &said))?;
+    let names = files_in(name).map_err(|reason| cannot_open(name, &reason))?;
     let mut found: Vec<String> = names
         .iter()
         .filter(|file| file.ends_with(".cfg") && !file.starts_with('.'))
@@ -66,6 +69,6 @@ fn directory(name: &str) -> Result<Vec<String>, String> {
     Ok(found)
 }
 
-fn cannot(name: &str, said: &str) -> String {
-    format!("config : Cannot open configuration file/directory {name} : {said}")
+fn cannot_open(name: &str, reason: &str) -> String {
+    format!("config : Cannot open configuration file/directory {name} : {reason}")
 }

@@ -1,8 +1,8 @@
-//! Notifying waiting processes that the start went well.
+//! Notifying waiting processes that the start succeeded.
 
 use std::io::{PipeReader, PipeWriter, Read, Write};
 
-/// Tells another process that this one is ready, or with which code its start ended.
+/// Tells waiting processes that this one is ready.
 #[derive(Debug, Default)]
 pub(crate) struct ReadyNotifier {
     waiting: Vec<PipeWriter>,
@@ -14,7 +14,7 @@ impl ReadyNotifier {
         self.waiting.push(writer);
     }
 
-    /// The start went well. A second call does nothing.
+    /// Sends that the start succeeded. A second call does nothing.
     pub(crate) fn ready(&mut self) {
         for mut writer in self.waiting.drain(..) {
             // The waiting process may be gone.
@@ -23,16 +23,16 @@ impl ReadyNotifier {
     }
 }
 
-/// Whether this is the process that goes on.
+/// What a process does after a fork.
 #[derive(Debug)]
-pub(crate) enum Side {
-    /// It goes on.
-    GoesOn,
-    /// It leaves with this code: the start is decided.
-    Leaves(u8),
+pub(crate) enum ForkSide {
+    /// It goes on with the start.
+    Continue,
+    /// It exits with this code.
+    Exit(u8),
 }
 
-/// Waits for the word of a [`ReadyNotifier`]: 0 when all is well. `None` if it ended without one.
+/// Waits for a [`ReadyNotifier`]: 0 for success. `None` if its process ended before.
 pub(crate) fn wait_ready(mut reader: PipeReader) -> Option<u8> {
     let mut word = [0];
     match reader.read(&mut word) {

@@ -17,14 +17,14 @@ use ballast_model::{CliLevel, SeverityOutput};
 use ballast_net::{self as net, PassedSocket, inherit};
 use ballast_wire::handoff::{self, Writer};
 
-use crate::say;
+use crate::console;
 use crate::worker;
-use crate::worker_set::{Member, Program, Reloads, Role, WorkerList, words};
+use crate::worker_set::{ChildProcess, Program, Reloads, Role, WorkerList, command_line};
 
-/// What a master inherits from the program that it was.
+/// What a master inherits from the program that it executed before.
 #[derive(Debug, Default)]
 pub(crate) struct Inheritance {
-    pub(crate) members: Vec<Member>,
+    pub(crate) children: Vec<ChildProcess>,
     pub(crate) sockets: Vec<PassedSocket>,
     pub(crate) cli_binds: Vec<CliBind>,
     pub(crate) snapshot: Option<SnapshotFile>,
@@ -35,7 +35,7 @@ pub(crate) struct Inheritance {
     pub(crate) unknown_tables: BTreeSet<String>,
 }
 
-/// What a master passes on to the program that it becomes.
+/// What a master passes on to the program that it executes.
 #[derive(Debug)]
 pub(crate) struct MasterState<'e> {
     pub(crate) workers: &'e WorkerList,
@@ -47,20 +47,20 @@ pub(crate) struct MasterState<'e> {
 
 impl MasterState<'_> {
     /// Executes the program on the disk. Returns only when that fails.
-    pub(crate) fn become_program(&self, program: &Program) -> io::Error {
-        match self.try_become(program) {
+    pub(crate) fn exec_program(&self, program: &Program) -> io::Error {
+        match self.try_exec(program) {
             Ok(never) => never,
             Err(error) => error,
         }
     }
 
-    fn try_become(&self, program: &Program) -> io::Result<io::Error> {
+    fn try_exec(&self, program: &Program) -> io::Result<io::Error> {
         let mut fds = InheritableFds::default();
-        let file = SnapshotFile::write(&self.written(&mut fds)?)?;
+        let file = SnapshotFile::write(&self.encode(&mut fds)?)?;
         fds.pass_on(&file)?;
         inherit::pass_on(true)?;
         let number = file.as_fd().as_raw_fd();
-        let (name, words) = words();
+        let (name, words) = command_line();
         let error = Command::new(&program.path)
             .arg0(name)
             .args(words)
@@ -68,14 +68,14 @@ impl MasterState<'_> {
                 worker::RENEWAL_VARIABLE,
                 format!("{number}:{}", std::process::id()),
             )
-            .env_remove(worker::VARIABLE)
+            .env_remove(worker::WORKER_VARIABLE)
             .exec();
         fds.revoke(self);
         inherit::pass_on(false)?;
         Ok(error)
     }
 
-    fn written(&self, fds: &mut InheritableFds) -> io::Result<Vec<u8>> {
+    fn encode(&self, fds: &mut InheritableFds) -> io::Result<Vec<u8>> {
         let mut writer = Writer::new();
         let workers = self.workers;
         writer.table(
@@ -100,17 +100,17 @@ impl MasterState<'_> {
             1,
             &["pid", "leaving", "line", "started_us", "born_at_reload"],
         );
-        // Workers that start and scouts end when their channel closes.
-        let stays = |one: &&Member| matches!(one.role, Role::Current | Role::Leaving);
-        for member in workers.members.iter().filter(stays) {
+        // Workers that start and privileged helpers end when their channel closes.
+        let stays = |one: &&ChildProcess| matches!(one.role, Role::Current | Role::Leaving);
+        for child in workers.children.iter().filter(stays) {
             let row = [
-                u64::try_from(member.pid).unwrap_or(0),
-                u64::from(member.role == Role::Leaving),
-                number(fds.pass_on(&member.line)?),
-                member.started_us,
-                member.born_at_reload.into(),
+                u64::try_from(child.pid).unwrap_or(0),
+                u64::from(child.role == Role::Leaving),
+                number(fds.pass_on(&child.channel)?),
+                child.started_us,
+                child.born_at_reload.into(),
             ];
-            writer.row(&[&member.version], &row);
+            writer.row(&[&child.version], &row);
         }
         writer.table("sockets", 2, &["fd"]);
         for socket in self.sockets {
@@ -143,7 +143,7 @@ impl InheritableFds {
         Ok(number)
     }
 
-    /// The program was not executed: processes that are started later inherit none of them.
+    /// Undoes `pass_on`, because the program was not executed.
     fn revoke(&self, state: &MasterState<'_>) {
         let sockets = state.sockets.iter().map(|socket| socket.fd.as_fd());
         let cli_binds = state
@@ -152,9 +152,9 @@ impl InheritableFds {
             .map(|cli_bind| cli_bind.socket.as_fd());
         let channels = state
             .workers
-            .members
+            .children
             .iter()
-            .map(|member| member.line.as_fd());
+            .map(|child| child.channel.as_fd());
         let snapshot = state.snapshot.iter().map(|file| file.as_fd());
         for fd in sockets.chain(cli_binds).chain(channels).chain(snapshot) {
             let _ = net::set_inheritable(fd, false);
@@ -184,10 +184,10 @@ impl Inheritance {
             handoff::read(&bytes, |row| inheritance.take(row)).map_err(|e| e.to_string())
         });
         if let Err(error) = outcome {
-            say::warn(&format!("what the master was is known in part: {error}."));
+            console::warn(&format!("what the master was is known in part: {error}."));
         }
         for table in &inheritance.unknown_tables {
-            say::warn(&format!(
+            console::warn(&format!(
                 "the former master handed over '{table}', which this version does not know: start \
                  the master anew to have that back."
             ));
@@ -216,14 +216,15 @@ impl Inheritance {
                 let (Ok(pid), Some(line)) = (i32::try_from(number("pid")), owned("line")) else {
                     return;
                 };
-                let mut member = Member::new(pid, Channel::from_fd(line), small("born_at_reload"));
-                member.role = match number("leaving") {
+                let mut child =
+                    ChildProcess::new(pid, Channel::from_fd(line), small("born_at_reload"));
+                child.role = match number("leaving") {
                     0 => Role::Current,
                     _ => Role::Leaving,
                 };
-                member.started_us = number("started_us");
-                row.key(0).clone_into(&mut member.version);
-                self.members.push(member);
+                child.started_us = number("started_us");
+                row.key(0).clone_into(&mut child.version);
+                self.children.push(child);
             }
             "sockets" => {
                 if let Some(fd) = owned("fd") {

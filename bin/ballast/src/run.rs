@@ -1,4 +1,4 @@
-//! A start, step by step, each of which may end it.
+//! The start of a process. Each step may end it with an exit code.
 
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -12,24 +12,25 @@ use ballast_reconcile::{MachineAnswers, OperatorChanges, StartFiles, StartHost, 
 
 use crate::args::Options;
 use crate::host::{machine, state_file};
-use crate::identity::Identity;
+use crate::identity::ProcessIdentity;
 use crate::instance::open_cli_binds;
-use crate::limits::{Limits, Needs, system_descriptors};
+use crate::limits::{ProcessLimits, ResourceNeeds, system_descriptors};
 use crate::old_processes::OldProcesses;
-use crate::ready::{ReadyNotifier, Side};
+use crate::ready::{ForkSide, ReadyNotifier};
 use crate::renewal::Inheritance;
 use crate::serve::{self, StartState};
-use crate::version::Name;
+use crate::version::ProgramName;
 use crate::worker::{self, MasterLink, WorkerKind};
-use crate::{check, master, process, say};
+use crate::{check, console, master, process};
 
-/// How long former processes have to free their addresses.
-const PAUSE_PATIENCE: Duration = Duration::from_secs(2);
+/// How long the start waits until former processes have freed their addresses.
+const PAUSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Between two tries to open these addresses.
-const PAUSE_STEP: Duration = Duration::from_millis(10);
+/// The time between two attempts to open these addresses.
+const PAUSE_RETRY_PERIOD: Duration = Duration::from_millis(10);
 
-/// HAProxy's command line: checks, or serves until the end. Answers the exit code.
+/// Runs HAProxy's command line: checks the configuration, or serves until the end. Returns the exit
+/// code.
 pub(crate) fn run(options: &Options) -> u8 {
     match start(options) {
         Ok(code) | Err(code) => code,
@@ -37,16 +38,18 @@ pub(crate) fn run(options: &Options) -> u8 {
 }
 
 fn start(options: &Options) -> Result<u8, u8> {
-    say::be_quiet(options.quiet && !options.verbose);
-    let line = worker::line();
-    if line.is_some() {
-        // Started from /proc/self/exe, the process would be called `exe`.
-        let called = std::env::args().next().unwrap_or_default();
-        ballast_net::set_process_name(Name::called(&called).word());
+    console::set_quiet(options.quiet && !options.verbose);
+    let channel = worker::channel_to_master();
+    if channel.is_some() {
+        // Without this the process would be named `exe`: it was started from /proc/self/exe.
+        let program = std::env::args().next().unwrap_or_default();
+        ballast_net::set_process_name(ProgramName::called(&program).word());
     }
-    match line {
-        Some((line, WorkerKind::Serve)) => return serve_for_master(options, line),
-        Some((line, WorkerKind::Scout)) => return scout(options, line),
+    match channel {
+        Some((channel, WorkerKind::Serve)) => return serve_for_master(options, channel),
+        Some((channel, WorkerKind::PrivilegedHelper)) => {
+            return run_privileged_helper(options, channel);
+        }
         None => {}
     }
     if let Some(inheritance) = Inheritance::of_this_process() {
@@ -55,7 +58,7 @@ fn start(options: &Options) -> Result<u8, u8> {
     if let Some(directory) = &options.directory
         && let Err(error) = ballast_net::change_working_directory(directory.as_ref())
     {
-        say::alert(&format!(
+        console::alert(&format!(
             "Could not change to directory {directory} : {error}"
         ));
         return Err(1);
@@ -66,32 +69,34 @@ fn start(options: &Options) -> Result<u8, u8> {
     let machine_answers = MachineAnswers::new();
     let read = {
         let _open = machine_answers.open();
-        check::for_start(options, &[])?
+        check::read_for_start(options, &[])?
     };
     if options.check_only {
         let quiet = options.quiet && !options.verbose;
-        return Ok(check::conclude(&read.loaded, quiet, options.verbose));
+        return Ok(check::finish(&read.loaded, quiet, options.verbose));
     }
     let global = Arc::clone(&read.loaded.config.global);
     let daemon = is_daemon(options, &global);
     let wants_master = options.master_worker || global.master_worker;
     if !wants_master && !options.master_sockets.is_empty() {
-        say::alert("a master CLI socket was defined, but master-worker mode (-W) is not enabled.");
+        console::alert(
+            "a master CLI socket was defined, but master-worker mode (-W) is not enabled.",
+        );
         return Err(1);
     }
-    let is_master = wants_master && !foreground_only(options);
+    let is_master = wants_master && !has_no_master(options);
     let pidfile = options.pidfile.clone().or_else(|| global.pidfile.clone());
     let former = OldProcesses::of(options);
-    former.look()?;
+    former.check_signalable()?;
     let mut notifier = ReadyNotifier::default();
-    let leave = |notifier: &mut ReadyNotifier, former: OldProcesses| match daemon {
+    let detach_from_caller = |notifier: &mut ReadyNotifier, former: OldProcesses| match daemon {
         true => process::to_background(notifier, &former),
-        false => former.tell_when_ready(notifier),
+        false => former.retire_when_ready(notifier),
     };
     if is_master {
         // The worker opens the listening sockets, and checks the rest.
         drop(read);
-        if let Side::Leaves(code) = leave(&mut notifier, former) {
+        if let ForkSide::Exit(code) = detach_from_caller(&mut notifier, former) {
             return Ok(code);
         }
         return master::run(options, &global, notifier, daemon);
@@ -99,7 +104,7 @@ fn start(options: &Options) -> Result<u8, u8> {
     let from = ListenerSources::of(options);
     let changes = OperatorChanges::default();
     let start_state = prepare(options, (read, machine_answers), changes, &from)?;
-    if let Side::Leaves(code) = leave(&mut notifier, former) {
+    if let ForkSide::Exit(code) = detach_from_caller(&mut notifier, former) {
         return Ok(code);
     }
     if let Some(path) = pidfile.filter(|_| daemon) {
@@ -125,14 +130,14 @@ impl ListenerSources {
         }
     }
 
-    /// Offers their sockets: they are used instead of new ones.
+    /// Offers their sockets to the listeners, which use them instead of new ones.
     fn offer(&self) -> Result<(), u8> {
-        let looked_through = || ballast_net::sockets_of(&self.former.trees());
+        let sockets_of_former = || ballast_net::sockets_of(&self.former.trees());
         let Some(path) = &self.socket else {
-            // Without the right to read another process, both processes bind the address while both
-            // live.
+            // Without the right to read the former process, both processes listen on the address
+            // until the former one ends.
             if !self.former.is_empty()
-                && let Ok(sockets) = looked_through()
+                && let Ok(sockets) = sockets_of_former()
             {
                 ballast_net::offer_sockets(sockets);
             }
@@ -145,15 +150,15 @@ impl ListenerSources {
             }
             Err(error) => error,
         };
-        say::warn(&format!("-x {path}: {error}."));
-        match looked_through() {
+        console::warn(&format!("-x {path}: {error}."));
+        match sockets_of_former() {
             Ok(sockets) if !sockets.is_empty() => {
-                say::notice("The listening sockets are taken from the process that is to go.");
+                console::notice("The listening sockets are taken from the process that is to go.");
                 ballast_net::offer_sockets(sockets);
                 Ok(())
             }
             _ => {
-                say::alert("Failed to get the sockets from the old process!");
+                console::alert("Failed to get the sockets from the old process!");
                 Err(1)
             }
         }
@@ -168,9 +173,9 @@ fn is_daemon(options: &Options, global: &Global) -> bool {
 
 /// Starts as a worker. The master has gone to the background, written its pid file, and printed the
 /// messages about the configuration.
-fn serve_for_master(options: &Options, line: Channel) -> Result<u8, u8> {
-    let master_link = MasterLink::take(line)?;
-    let line = master_link.line();
+fn serve_for_master(options: &Options, channel: Channel) -> Result<u8, u8> {
+    let master_link = MasterLink::take(channel)?;
+    let channel = master_link.channel();
     let served = prepare_for_master(options, &master_link).and_then(|start_state| {
         let daemon = is_daemon(options, &start_state.target.config.global);
         serve::run(
@@ -182,65 +187,65 @@ fn serve_for_master(options: &Options, line: Channel) -> Result<u8, u8> {
     });
     if served.is_err() {
         // The master may be gone too.
-        let _ = line.send(&Message::Failed(say::take_startup_log()), &[]);
+        let _ = channel.send(&Message::Failed(console::take_startup_log()), &[]);
     }
     served
 }
 
-/// Runs as a scout: reads the configuration with rights that the worker has given up, opens new
-/// listening sockets, and sends the answers of the machine and the sockets to the master.
-fn scout(options: &Options, line: Channel) -> Result<u8, u8> {
-    let master_link = MasterLink::take(line)?;
-    let line = master_link.line();
-    let was_quiet = say::is_quiet();
-    // The worker tells the caller of the reload.
-    say::be_quiet(true);
-    let found = look(options, &master_link.operator_changes());
-    say::be_quiet(was_quiet);
-    let sent = found.and_then(|(sockets, machine_answers)| {
+/// Runs as the privileged helper: reads the configuration with rights that the worker has given up,
+/// opens new listening sockets, and sends the answers of the machine and the sockets to the master.
+fn run_privileged_helper(options: &Options, channel: Channel) -> Result<u8, u8> {
+    let master_link = MasterLink::take(channel)?;
+    let channel = master_link.channel();
+    let was_quiet = console::is_quiet();
+    // The worker reports to the caller of the reload.
+    console::set_quiet(true);
+    let opened = open_for_worker(options, &master_link.operator_changes());
+    console::set_quiet(was_quiet);
+    let sent = opened.and_then(|(sockets, machine_answers)| {
         let file = SnapshotFile::write(&machine_answers.write());
         let sent = file.and_then(|file| {
-            line.send_sockets(&sockets)?;
-            line.send(&Message::Scouted, &[file.as_fd()])
+            channel.send_sockets(&sockets)?;
+            channel.send(&Message::HelperDone, &[file.as_fd()])
         });
         sent.map_err(|error| {
-            say::alert(&format!("the master cannot be told: {error}."));
+            console::alert(&format!("the master cannot be told: {error}."));
             1
         })
     });
     if sent.is_err() {
         // The master may be gone too.
-        let _ = line.send(&Message::Failed(say::take_startup_log()), &[]);
+        let _ = channel.send(&Message::Failed(console::take_startup_log()), &[]);
     }
     sent.map(|()| 0)
 }
 
-fn look(
+fn open_for_worker(
     options: &Options,
     changes: &OperatorChanges,
 ) -> Result<(Vec<PassedSocket>, Arc<MachineAnswers>), u8> {
     let machine_answers = MachineAnswers::new();
     let _open = machine_answers.open();
-    let mut loaded = check::for_start(options, &[])?.loaded;
+    let mut loaded = check::read_for_start(options, &[])?.loaded;
     let section_edits = &changes.config.section_edits;
     if loaded.config.global.reload_keeps_overrides && !section_edits.is_empty() {
         // The worker will read the files with these sections, and needs the answers to them.
-        loaded = check::for_start(options, section_edits)?.loaded;
+        loaded = check::read_for_start(options, section_edits)?.loaded;
     }
-    if check::tell_unserved(&loaded) {
+    if check::report_unserved(&loaded) {
         return Err(1);
     }
     let mut config = loaded.config;
     options.read_options().apply(&mut config);
     let thread_count = threads(&config);
     let limits = limits(options, &config, thread_count)?;
-    // No process ends for it: an address in use is an error.
-    let nobody = OldProcesses::default();
+    // No former process is asked to free an address: an address in use is an error.
+    let no_former = OldProcesses::default();
     let opened = open_listeners(
         options,
         &config,
         (limits.connections, thread_count),
-        &nobody,
+        &no_former,
     )?;
     let sockets = opened.sockets.iter().map(|socket| PassedSocket {
         fd: Arc::clone(&socket.fd),
@@ -251,15 +256,15 @@ fn look(
 }
 
 fn prepare_for_master(options: &Options, master_link: &MasterLink) -> Result<StartState, u8> {
-    let was_quiet = say::is_quiet();
-    say::be_quiet(was_quiet || master_link.first);
+    let was_quiet = console::is_quiet();
+    console::set_quiet(was_quiet || master_link.first);
     let changes = master_link.operator_changes();
     let machine_answers = MachineAnswers::new();
     let read = {
         let _open = machine_answers.open();
-        check::for_start(options, &changes.config.section_edits)
+        check::read_for_start(options, &changes.config.section_edits)
     };
-    say::be_quiet(was_quiet);
+    console::set_quiet(was_quiet);
     // Later workers get the sockets from their master, and the former processes are gone.
     let from = if master_link.first {
         ListenerSources::of(options)
@@ -269,48 +274,49 @@ fn prepare_for_master(options: &Options, master_link: &MasterLink) -> Result<Sta
     prepare(options, (read?, machine_answers), changes, &from)
 }
 
-/// `-d` and `-db` take the master away only where the file, not the command line, asks for one.
-fn foreground_only(options: &Options) -> bool {
+/// Whether `-d` or `-db` turns the master off: only a master of the file, not of the command line.
+fn has_no_master(options: &Options) -> bool {
     options.foreground && !options.master_worker
 }
 
-/// All that must be done with full rights, before any fork: limits, sockets, names of users.
-/// `machine_answers` were recorded while files were `read`, `changes` are those of operators in the
-/// former process, `from` says where listening sockets of another process are.
+/// Does what needs full rights, before any fork: limits, sockets, names of users.
+///
+/// `machine_answers` were recorded while files were `read`. `changes` were made by operators in the
+/// former process. `from` names the processes whose listening sockets are taken over.
 fn prepare(
     options: &Options,
     (read, machine_answers): (StartFiles, Arc<MachineAnswers>),
     changes: OperatorChanges,
     from: &ListenerSources,
 ) -> Result<StartState, u8> {
-    if check::tell_unserved(&read.loaded) {
+    if check::report_unserved(&read.loaded) {
         return Err(1);
     }
     if !has_listener(&read.loaded.config) {
-        say::alert(
+        console::alert(
             "[haproxy.main()] No enabled listener found (check for 'bind' directives) ! Exiting.",
         );
         return Err(1);
     }
     if read.loaded.config.global.quiet && !options.verbose && !options.debug {
-        say::be_quiet(true);
+        console::set_quiet(true);
     }
     let host = StartHost {
         surroundings: &machine(options, &read.sections.files),
         state_file: &state_file,
-        warn: &say::warn,
+        warn: &console::warn,
     };
     let target = read.target(&options.read_options(), changes, machine_answers, &host);
     let config = &target.config;
     let thread_count = threads(config);
     let limits = limits(options, config, thread_count)?;
     from.offer()?;
-    let room = (limits.connections, thread_count);
-    let opened = open_listeners(options, config, room, &from.former)?;
+    let sizes = (limits.connections, thread_count);
+    let opened = open_listeners(options, config, sizes, &from.former)?;
     let cli_binds = open_cli_binds(&config.global.stats_sockets)?;
     // Close the sockets of the other process that this configuration does not use.
     let _ = ballast_net::withdraw_sockets();
-    let identity = Identity::of(&config.global)?;
+    let identity = ProcessIdentity::of(&config.global)?;
     Ok(StartState {
         options: options.clone(),
         target,
@@ -323,13 +329,13 @@ fn prepare(
     })
 }
 
-/// `nbthread`, else as many as there are processors to run on.
+/// `nbthread`, else the number of processors.
 fn threads(config: &Config) -> usize {
     let written = config.global.thread_count.map(usize::from);
     written.unwrap_or_else(ballast_net::cpu_count).max(1)
 }
 
-fn limits(options: &Options, config: &Config, thread_count: usize) -> Result<Limits, u8> {
+fn limits(options: &Options, config: &Config, thread_count: usize) -> Result<ProcessLimits, u8> {
     let global = &config.global;
     let enabled = config
         .frontends
@@ -342,7 +348,7 @@ fn limits(options: &Options, config: &Config, thread_count: usize) -> Result<Lim
             usize::from(server.checks.enabled) + 2 * usize::from(server.checks.agent_enabled)
         })
         .sum();
-    let needs = Needs {
+    let needs = ResourceNeeds {
         listeners: binds + global.stats_sockets.len(),
         threads: thread_count,
         checks,
@@ -351,10 +357,10 @@ fn limits(options: &Options, config: &Config, thread_count: usize) -> Result<Lim
             .memory_megabytes_max
             .filter(|&megabytes| megabytes > 0),
     };
-    let mut limits = Limits::of(global, &needs, system_descriptors());
+    let mut limits = ProcessLimits::of(global, &needs, system_descriptors());
     limits.apply(global.strict_limits, options.memory_megabytes_max)?;
     if options.debug || options.verbose {
-        say::line!("Note: setting global.maxconn to {}.", limits.connections);
+        console::print_line!("Note: setting global.maxconn to {}.", limits.connections);
     }
     Ok(limits)
 }
@@ -370,26 +376,28 @@ fn open_listeners(
         no_reuseport: options.no_reuseport,
         worker_count,
     };
-    match open_patiently(config, settings, former) {
+    match open_with_retry(config, settings, former) {
         Ok(opened) => {
             for refused in &opened.refused {
-                say::warn(&refused.to_string());
+                console::warn(&refused.to_string());
             }
             Ok(opened)
         }
         Err(errors) => {
             for error in &errors {
-                say::alert(&error.to_string());
+                console::alert(&error.to_string());
             }
-            say::alert("[haproxy.main()] Some protocols failed to start their listeners! Exiting.");
+            console::alert(
+                "[haproxy.main()] Some protocols failed to start their listeners! Exiting.",
+            );
             Err(1)
         }
     }
 }
 
-/// Opens the sockets. Where a former process has an address, it is told to pause (`SIGTTOU`), and to
-/// resume (`SIGTTIN`) when the sockets cannot be opened even so.
-fn open_patiently(
+/// Opens the sockets. If a former process has an address, pauses that process (`SIGTTOU`) and tries
+/// again; resumes it (`SIGTTIN`) when the sockets still cannot be opened.
+fn open_with_retry(
     config: &Config,
     settings: OpenSettings,
     former: &OldProcesses,
@@ -402,26 +410,26 @@ fn open_patiently(
     if former.is_empty() || !first.as_ref().is_err_and(in_use) {
         return first;
     }
-    former.tell(Signal::Ttou, Signal::Ttou);
-    let until = Instant::now() + PAUSE_PATIENCE;
+    former.signal(Signal::Ttou, Signal::Ttou);
+    let until = Instant::now() + PAUSE_TIMEOUT;
     loop {
-        std::thread::sleep(PAUSE_STEP);
+        std::thread::sleep(PAUSE_RETRY_PERIOD);
         let again = ballast_listen::open(config, settings);
         if !again.as_ref().is_err_and(in_use) {
             return again;
         }
         if Instant::now() >= until {
-            former.tell(Signal::Ttin, Signal::Ttin);
+            former.signal(Signal::Ttin, Signal::Ttin);
             return again;
         }
     }
 }
 
 fn no_files() -> u8 {
-    let name = Name::called(&std::env::args().next().unwrap_or_default());
-    say::line!(
+    let name = ProgramName::called(&std::env::args().next().unwrap_or_default());
+    console::print_line!(
         "{}\n\n{}",
-        crate::version::line(name),
+        crate::version::first_line(name),
         crate::version::usage(name)
     );
     1

@@ -1,4 +1,4 @@
-//! Serving: the parts of the process are put together here, and shut down in `stop`.
+//! Builds the parts of a serving process. `stop` shuts them down.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -12,7 +12,7 @@ use ballast_listen::{ArrivalQueue, Listeners, Opened, WorkerListeners};
 use ballast_log::Logs;
 use ballast_net::{CpuSet, Signal};
 use ballast_reconcile::{Controller, Reconciler, StartRecord, StartTarget, restore_states};
-use ballast_stats::{Facts, Surroundings};
+use ballast_stats::{ProcessInfo, Surroundings};
 use ballast_stream::{Local, Running};
 use ballast_upstream::probe::{EventLog, ProbeController, Probes};
 use ballast_upstream::{pool, probe};
@@ -24,15 +24,15 @@ use ballast_worker::{now, set_local, spawn_service};
 
 use crate::args::Options;
 use crate::host::ServingProcess;
-use crate::identity::Identity;
-use crate::limits::Limits;
-use crate::logs::{self, LogTargets, LossWatch};
+use crate::identity::ProcessIdentity;
+use crate::limits::ProcessLimits;
+use crate::logs::{self, LogTargets, LossReporter};
 use crate::machine::hostname;
 use crate::ready::ReadyNotifier;
 use crate::stop::{ExitBy, Shutdown};
 use crate::version::{RELEASE_DATE, VERSION};
 use crate::worker::{self, MasterLink, Reporter};
-use crate::{instance, participants, say, services};
+use crate::{console, instance, participants, services};
 
 /// The parts of a process that are prepared with full rights and before any thread.
 #[derive(Debug)]
@@ -40,10 +40,10 @@ pub(crate) struct StartState {
     pub(crate) options: Options,
     pub(crate) target: StartTarget,
     pub(crate) thread_count: usize,
-    pub(crate) limits: Limits,
+    pub(crate) limits: ProcessLimits,
     pub(crate) opened: Opened,
     pub(crate) cli_binds: Vec<CliBind>,
-    pub(crate) identity: Identity,
+    pub(crate) identity: ProcessIdentity,
     pub(crate) memory_megabytes: u32,
 }
 
@@ -59,35 +59,35 @@ const SIGNALS: [Signal; 8] = [
     Signal::Usr2,
 ];
 
-/// Serves until the end; answers the exit code. `master_link` leads to the master, if there is one.
+/// Serves until the end. Returns the exit code. `master_link` is the link to the master, if any.
 pub(crate) fn run(
     start_state: StartState,
     mut notifier: ReadyNotifier,
     background: bool,
     mut master_link: Option<MasterLink>,
 ) -> Result<u8, u8> {
-    let begun = Instant::now();
+    let started_at = Instant::now();
     // Before any thread: signals interrupt none of them.
-    let signals = Signals::open(&SIGNALS).map_err(|error| refuse(&error))?;
-    let logs = Logs::start().map_err(|error| refuse(&error))?;
+    let signals = Signals::open(&SIGNALS).map_err(|error| fail(&error))?;
+    let logs = Logs::start().map_err(|error| fail(&error))?;
     // Before the chroot, which hides names.
     let open_logs = logs::open(&logs, &start_state.target.config, background).map_err(|why| {
-        say::alert(&format!("[haproxy.main()] {why}"));
+        console::alert(&format!("[haproxy.main()] {why}"));
         1
     })?;
     let null = background.then(ballast_net::null_device).transpose();
-    let null = null.map_err(|error| refuse(&error))?;
-    start_state.identity.assume()?;
-    let console = !background && !say::is_quiet();
-    let journal = EventLog::new(&logs, open_logs.backends.clone(), console);
-    let journal = Arc::new(journal.map_err(|error| refuse(&error))?);
+    let null = null.map_err(|error| fail(&error))?;
+    start_state.identity.apply()?;
+    let prints_events = !background && !console::is_quiet();
+    let server_events = EventLog::new(&logs, open_logs.backends.clone(), prints_events);
+    let server_events = Arc::new(server_events.map_err(|error| fail(&error))?);
     let options = start_state.options.clone();
     let snapshot = master_link
         .as_mut()
         .and_then(|master_link| master_link.snapshot.take());
     let (instance, start, record) = compile(
         start_state,
-        begun,
+        started_at,
         snapshot.as_deref(),
         master_link.is_some(),
     );
@@ -95,7 +95,7 @@ pub(crate) fn run(
     instance.set_logs(LogTargets {
         logs: logs.clone(),
         open: ArcSwap::from_pointee(open_logs),
-        journal: Arc::clone(&journal),
+        server_events: Arc::clone(&server_events),
         background,
     });
     let config = Arc::clone(&instance.generation().config);
@@ -111,19 +111,19 @@ pub(crate) fn run(
         participants::all(&instance, options.no_reuseport),
     ));
     let started = reconciler.start(requests);
-    started.map_err(|error| refuse(&error))?;
+    started.map_err(|error| fail(&error))?;
     let workers = instance.set_workers(start_workers(&instance, &start)?);
-    let probes = instance.set_probes(probes(&instance, workers, journal));
-    // All workers receive before the first one accepts: they hand connections to each other.
+    let probes = instance.set_probes(probes(&instance, workers, server_events));
+    // All workers are set up before the first one accepts: they hand connections to each other.
     for mailbox in workers.mailboxes() {
-        let room = WorkerSetup {
+        let setup = WorkerSetup {
             instance: Arc::clone(&instance),
             logs: logs.clone(),
             probes: Arc::clone(probes),
             worker: mailbox.index(),
             worker_count: workers.count(),
         };
-        on(mailbox, move || room.set_up())?;
+        run_on(mailbox, move || setup.set_up())?;
     }
     let reporter = open_cli(&instance, workers, start, master_link)?;
     for mailbox in workers.mailboxes() {
@@ -132,36 +132,36 @@ pub(crate) fn run(
             .as_ref()
             .map(|listeners| listeners.of_worker(mailbox.index()));
         if let Some(own) = own {
-            on(mailbox, move || WorkerListeners::start(own))?.map_err(|error| refuse(&error))?;
+            run_on(mailbox, move || WorkerListeners::start(own))?.map_err(|error| fail(&error))?;
         }
     }
     reconciler.restore_overrides();
     if let Some(null) = null
         && ballast_net::redirect_standard_to(null).is_err()
     {
-        say::warn("[haproxy.main()] the terminal cannot be left.");
+        console::warn("[haproxy.main()] the terminal cannot be left.");
     }
     if let Some(reporter) = &reporter {
         reporter.ready();
     }
     notifier.ready();
-    let ending = Shutdown {
+    let shutdown = Shutdown {
         instance: &instance,
         workers,
         logs: &logs,
     };
-    let ends = ending.wait(&signals);
+    let exit = shutdown.wait(&signals);
     if let Some(reporter) = &reporter {
         reporter.report_late_counts();
     }
-    Ok(match ends {
+    Ok(match exit {
         ExitBy::Code(code) => code,
         ExitBy::Signal(signal) => ballast_net::end_by(signal),
     })
 }
 
-/// What is left of the start state once the generation is compiled.
-struct Start {
+/// The parts of the start state that are used after the generation is compiled.
+struct CompiledStart {
     cli_binds: Vec<CliBind>,
     tune: ballast_model::Tune,
     cpu_maps: Vec<ballast_model::CpuMap>,
@@ -170,10 +170,10 @@ struct Start {
 
 fn compile(
     start_state: StartState,
-    begun: Instant,
+    started_at: Instant,
     snapshot: Option<&[u8]>,
     has_master: bool,
-) -> (instance::Instance, Start, StartRecord) {
+) -> (instance::Instance, CompiledStart, StartRecord) {
     let StartState {
         target,
         thread_count,
@@ -189,13 +189,13 @@ fn compile(
         record,
     } = target;
     let global = &config.global;
-    let start = Start {
+    let start = CompiledStart {
         cli_binds,
         tune: global.tune.clone(),
         cpu_maps: global.cpu_maps.clone(),
         thread_count,
     };
-    let facts = Facts {
+    let facts = ProcessInfo {
         name: "HAProxy".to_owned(),
         version: VERSION.to_owned(),
         release_date: RELEASE_DATE.to_owned(),
@@ -208,13 +208,13 @@ fn compile(
         socket_count_max: limits.sockets,
         connection_count_hard_max: limits.connections,
         memory_megabytes_max: u64::from(memory_megabytes),
-        warning_count: say::warning_count(),
-        boot_ms: u32::try_from(begun.elapsed().as_millis()).unwrap_or(u32::MAX),
+        warning_count: console::warning_count(),
+        boot_ms: u32::try_from(started_at.elapsed().as_millis()).unwrap_or(u32::MAX),
     };
     let process = Arc::new(Process::new(thread_count, limits.connections));
     let registry = Registry::new(thread_count, Arc::clone(&process));
     let generation = Arc::new(Generation::compile(1, Arc::new(config), &registry));
-    restore_states(&generation, &states, process.age_ms(), &say::warn);
+    restore_states(&generation, &states, process.age_ms(), &console::warn);
     if let Some(snapshot) = snapshot {
         worker::restore(&generation, &process, snapshot);
     }
@@ -223,19 +223,19 @@ fn compile(
         generation,
         registry,
         facts,
-        say::take_startup_log(),
+        console::take_startup_log(),
         listeners,
         has_master,
     );
     (instance, start, record)
 }
 
-fn start_workers(instance: &Arc<instance::Instance>, start: &Start) -> Result<Workers, u8> {
+fn start_workers(instance: &Arc<instance::Instance>, start: &CompiledStart) -> Result<Workers, u8> {
     let process = Arc::clone(instance.registry.process());
     let on_panic: PanicHook = Arc::new(move |report| {
         let worker = report.worker.unwrap_or(0);
         process.counters.of(worker).panics.increment();
-        say::alert(&format!(
+        console::alert(&format!(
             "a task of worker {worker} ended in a panic and was contained: {}",
             report.message
         ));
@@ -251,7 +251,7 @@ fn start_workers(instance: &Arc<instance::Instance>, start: &Start) -> Result<Wo
         pins: pins(&start.cpu_maps, start.thread_count),
         ..WorkerOptions::default()
     };
-    Workers::start(&options, |_| || {}).map_err(|error| refuse(&error))
+    Workers::start(&options, |_| || {}).map_err(|error| fail(&error))
 }
 
 /// `cpu-map`: the processors of each worker.
@@ -280,12 +280,12 @@ fn pins(maps: &[ballast_model::CpuMap], thread_count: usize) -> Vec<CpuSet> {
 fn probes(
     instance: &Arc<instance::Instance>,
     workers: &Workers,
-    journal: Arc<EventLog>,
+    server_events: Arc<EventLog>,
 ) -> Arc<ProbeController> {
     ProbeController::new(
         instance.generation(),
         Arc::clone(instance.registry.process()),
-        Box::new(journal),
+        Box::new(server_events),
         &hostname(),
         workers.mailboxes().to_vec(),
     )
@@ -295,7 +295,7 @@ fn probes(
 fn open_cli(
     instance: &Arc<instance::Instance>,
     workers: &Workers,
-    start: Start,
+    start: CompiledStart,
     master_link: Option<MasterLink>,
 ) -> Result<Option<Reporter>, u8> {
     let Some(mailbox) = workers.mailbox(0) else {
@@ -303,23 +303,23 @@ fn open_cli(
     };
     let limits = CliLimits::of(&instance.generation().config.global);
     let instance = Arc::clone(instance);
-    let opened = on(mailbox, move || {
+    let opened = run_on(mailbox, move || {
         let cli_binds: Vec<_> = start
             .cli_binds
             .iter()
             .map(|cli_bind| Arc::clone(&cli_bind.socket))
             .collect();
         let reporter = match master_link {
-            Some(master_link) => Some(master_link.take_up(&instance, &cli_binds, limits)?),
+            Some(master_link) => Some(master_link.start_reporting(&instance, &cli_binds, limits)?),
             None => None,
         };
         ballast_cli::serve(instance, start.cli_binds, limits)?;
         Ok(reporter)
     })?;
-    opened.map_err(|error: ballast_worker::Error| refuse(&error))
+    opened.map_err(|error: ballast_worker::Error| fail(&error))
 }
 
-/// What one worker is given before it serves.
+/// What a worker gets before it serves.
 struct WorkerSetup {
     instance: Arc<instance::Instance>,
     logs: Logs,
@@ -344,17 +344,17 @@ impl WorkerSetup {
         ))));
         set_local(Rc::clone(&local));
         arrivals(&local).install();
-        // It lives as long as the worker: its drop ends the checks.
+        // They live as long as the worker: dropping them ends the probes.
         let probes: Probes = probe::start(&self.probes, self.worker, self.worker_count);
         set_local(Rc::new(RefCell::new(probes)));
-        let mut losses = (self.worker == 0).then(|| LossWatch::new(self.logs));
+        let mut losses = (self.worker == 0).then(|| LossReporter::new(self.logs));
         spawn_service(async move {
-            let mut beat = Interval::every(Duration::from_secs(1));
+            let mut timer = Interval::every(Duration::from_secs(1));
             loop {
-                beat.tick().await;
+                timer.tick().await;
                 pool::purge(now());
                 if let Some(losses) = &mut losses {
-                    losses.look(self.instance.registry.process());
+                    losses.check(self.instance.registry.process());
                 }
             }
         });
@@ -367,19 +367,19 @@ fn arrivals(local: &Rc<Local>) -> ArrivalQueue {
         TaskPool::new(move |arrival| ballast_stream::serve(Rc::clone(&serving), arrival));
     ArrivalQueue {
         serve: Box::new(move |arrival| task_pool.give(arrival)),
-        event: Box::new(|event| say::warn(&event.to_string())),
+        event: Box::new(|event| console::warn(&event.to_string())),
     }
 }
 
 /// Runs a function on a worker, and waits for it.
-fn on<T: Send + 'static>(
+fn run_on<T: Send + 'static>(
     mailbox: &Mailbox,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, u8> {
-    mailbox.call_blocking(work).map_err(|error| refuse(&error))
+    mailbox.call_blocking(work).map_err(|error| fail(&error))
 }
 
-fn refuse(error: &dyn std::fmt::Display) -> u8 {
-    say::alert(&format!("[haproxy.main()] {error}."));
+fn fail(error: &dyn std::fmt::Display) -> u8 {
+    console::alert(&format!("[haproxy.main()] {error}."));
     1
 }

@@ -8,16 +8,16 @@ use ballast_stream::{Reply, ReplyBody, ServiceKind, ServiceRequest, Services};
 
 use crate::instance::Instance;
 
-/// Answers requests of a worker to services.
+/// Answers the requests that a worker passes to services.
 #[derive(Debug)]
 pub(crate) struct ServiceResponder(pub(crate) Arc<Instance>);
 
 impl Services for ServiceResponder {
-    fn answer(&self, asked: &ServiceRequest<'_>) -> Reply {
+    fn answer(&self, request: &ServiceRequest<'_>) -> Reply {
         let surroundings: Arc<dyn Surroundings> = Arc::clone(&self.0) as _;
-        let answer = match asked.of {
+        let answer = match request.of {
             ServiceKind::Metrics => {
-                ballast_stats::metrics(surroundings, asked.target, asked.accept)
+                ballast_stats::metrics(surroundings, request.target, request.accept)
             }
             ServiceKind::Statistics {
                 page,
@@ -29,9 +29,9 @@ impl Services for ServiceResponder {
                     page,
                     proxy,
                     may_admin,
-                    target: asked.target,
-                    form: (asked.method == Method::Post).then_some(asked.body),
-                    form_is_whole: asked.body_is_whole,
+                    target: request.target,
+                    form: (request.method == Method::Post).then_some(request.body),
+                    form_is_whole: request.body_is_whole,
                 },
             ),
         };

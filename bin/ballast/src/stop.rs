@@ -11,17 +11,17 @@ use ballast_reconcile::{ChangeRequest, reload_message};
 use ballast_stats::Surroundings;
 use ballast_worker::{Signals, StopOrder, Workers};
 
+use crate::console;
 use crate::instance::Instance;
-use crate::say;
 
-/// How often the workers are asked whether they have ended.
-const LOOK_PERIOD: Duration = Duration::from_millis(5);
+/// The time between two checks whether the workers have ended.
+const POLL_PERIOD: Duration = Duration::from_millis(5);
 
-/// How long the last log lines may take.
-const LOG_PATIENCE: Duration = Duration::from_secs(1);
+/// How long sending the last log lines may take.
+const LOG_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How long tasks may answer once they are to end at once.
-const HARD_STOP_PATIENCE: Duration = Duration::from_secs(1);
+/// How long tasks have to end in a hard stop.
+const HARD_STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How the process ends.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -45,55 +45,58 @@ impl Shutdown<'_> {
     pub(crate) fn wait(&self, signals: &Signals) -> ExitBy {
         loop {
             match signals.wait(None) {
-                Ok(Some(signal @ (Signal::Term | Signal::Int))) => return self.at_once(signal),
-                Ok(Some(Signal::Usr1)) => return self.softly(signals),
-                Ok(Some(Signal::Hup)) => self.tell_state(),
+                Ok(Some(signal @ (Signal::Term | Signal::Int))) => return self.stop_now(signal),
+                Ok(Some(Signal::Usr1)) => return self.soft_stop(signals),
+                Ok(Some(Signal::Hup)) => self.report_server_states(),
                 Ok(Some(Signal::Usr2)) => self.reload(),
                 Ok(Some(Signal::Ttou)) => self.instance.pause_all(),
                 Ok(Some(Signal::Ttin)) => self.instance.resume_all(),
                 Ok(_) => {}
                 Err(error) => {
-                    say::alert(&format!("signals cannot be waited for: {error}"));
-                    return self.at_once(Signal::Term);
+                    console::alert(&format!("signals cannot be waited for: {error}"));
+                    return self.stop_now(Signal::Term);
                 }
             }
         }
     }
 
-    fn at_once(&self, signal: Signal) -> ExitBy {
+    fn stop_now(&self, signal: Signal) -> ExitBy {
         self.instance.listeners().take();
         self.workers.stop(StopOrder::now());
-        self.logs.shutdown(LOG_PATIENCE);
+        self.logs.shutdown(LOG_TIMEOUT);
         ExitBy::Signal(signal)
     }
 
     /// `SIGUSR1`: accepts no connections; exchanges may finish.
-    fn softly(&self, signals: &Signals) -> ExitBy {
+    fn soft_stop(&self, signals: &Signals) -> ExitBy {
         let process = self.instance.registry.process();
         process.begin_stopping();
         let generation = self.instance.generation();
         let global = &generation.config.global;
-        if let Some(signal) = global.grace.and_then(|grace| self.pass(signals, grace)) {
-            return self.at_once(signal);
+        if let Some(signal) = global
+            .grace
+            .and_then(|grace| self.wait_grace(signals, grace))
+        {
+            return self.stop_now(signal);
         }
         self.instance.listeners().take();
         self.workers.stop(StopOrder::when_done());
-        self.tell_stopped();
-        let hard = global.hard_stop_after.map(|after| Instant::now() + after);
-        let mut hardened: Option<Instant> = None;
+        self.report_stopped_proxies();
+        let hard_stop_at = global.hard_stop_after.map(|after| Instant::now() + after);
+        let mut gives_up_at: Option<Instant> = None;
         while !self.workers.have_ended() {
-            match signals.wait(Some(LOOK_PERIOD)) {
-                Ok(Some(signal @ (Signal::Term | Signal::Int))) => return self.at_once(signal),
+            match signals.wait(Some(POLL_PERIOD)) {
+                Ok(Some(signal @ (Signal::Term | Signal::Int))) => return self.stop_now(signal),
                 Ok(_) => {}
-                Err(_) => return self.at_once(Signal::Term),
+                Err(_) => return self.stop_now(Signal::Term),
             }
             let now = Instant::now();
-            if hardened.is_none() && hard.is_some_and(|at| at <= now) {
-                self.harden();
-                hardened = Some(now + HARD_STOP_PATIENCE);
+            if gives_up_at.is_none() && hard_stop_at.is_some_and(|at| at <= now) {
+                self.hard_stop();
+                gives_up_at = Some(now + HARD_STOP_TIMEOUT);
             }
-            if hardened.is_some_and(|at| at <= now) {
-                self.tell_all(
+            if gives_up_at.is_some_and(|at| at <= now) {
+                self.warn_and_log_once(
                     Level::Warning,
                     "Some tasks resisted to hard-stop, exiting now.",
                 );
@@ -101,12 +104,12 @@ impl Shutdown<'_> {
                 break;
             }
         }
-        self.logs.shutdown(LOG_PATIENCE);
+        self.logs.shutdown(LOG_TIMEOUT);
         ExitBy::Code(0)
     }
 
-    /// Lets time pass; a signal that ends at once is answered.
-    fn pass(&self, signals: &Signals, time: Duration) -> Option<Signal> {
+    /// Waits for the time of `grace`. Returns the signal that ends the process at once, if one comes.
+    fn wait_grace(&self, signals: &Signals, time: Duration) -> Option<Signal> {
         let until = Instant::now() + time;
         loop {
             let left = until.saturating_duration_since(Instant::now());
@@ -118,8 +121,8 @@ impl Shutdown<'_> {
         }
     }
 
-    fn harden(&self) {
-        self.tell_all(
+    fn hard_stop(&self) {
+        self.warn_and_log_once(
             Level::Warning,
             "soft-stop running for too long, performing a hard-stop.",
         );
@@ -127,7 +130,7 @@ impl Shutdown<'_> {
         for (place, frontend) in generation.frontends.iter().enumerate() {
             let left = frontend.state.sessions.now();
             if left > 0 {
-                self.tell(
+                self.warn_and_log(
                     open_logs.frontends[place].as_deref(),
                     &format!(
                         "Proxy {} hard-stopped ({left} remaining conns will be closed).",
@@ -136,12 +139,12 @@ impl Shutdown<'_> {
                 );
             }
         }
-        // Twice as long as is waited for here: the last word is this loop's.
-        self.workers.stop(StopOrder::within(HARD_STOP_PATIENCE * 2));
+        // Longer than `soft_stop` waits, so that it decides when the process ends.
+        self.workers.stop(StopOrder::within(HARD_STOP_TIMEOUT * 2));
     }
 
-    /// One line for each proxy, a `listen` being one.
-    fn tell_stopped(&self) {
+    /// Reports each proxy that has stopped. A `listen` section is one proxy.
+    fn report_stopped_proxies(&self) {
         let (generation, open_logs) = (self.instance.generation(), self.instance.open_logs());
         for (place, frontend) in generation.frontends.iter().enumerate() {
             let front = frontend.state.counters.sums().connections;
@@ -154,7 +157,7 @@ impl Shutdown<'_> {
                 0
             };
             let set = open_logs.frontends[place].as_deref();
-            self.tell_proxy(&frontend.model.common, set, front, back);
+            self.report_stopped_proxy(&frontend.model.common, set, front, back);
         }
         for backend in &generation.backends {
             if backend.model.common.listen && generation.config.frontend(backend.name()).is_some() {
@@ -162,28 +165,28 @@ impl Shutdown<'_> {
             }
             let back = backend.state.counters.sums().sessions;
             let set = open_logs.backends.get(backend.name()).map(Arc::as_ref);
-            self.tell_proxy(&backend.model.common, set, 0, back);
+            self.report_stopped_proxy(&backend.model.common, set, 0, back);
         }
     }
 
-    fn tell_proxy(&self, common: &Common, set: Option<&LogSet>, front: u64, back: u64) {
+    fn report_stopped_proxy(&self, common: &Common, set: Option<&LogSet>, front: u64, back: u64) {
         if common.disabled {
             return;
         }
         let name = &common.name;
-        self.tell(
+        self.warn_and_log(
             set,
             &format!("Proxy {name} stopped (cumulated conns: FE: {front}, BE: {back})."),
         );
     }
 
-    /// `SIGUSR2`: the files are read again, and what they say is put in force.
+    /// `SIGUSR2`: reads the files again, and puts them in force.
     fn reload(&self) {
         let began = Instant::now();
         let request = ChangeRequest::Reload { keep: false };
         let outcome = self.instance.change_and_wait(request);
-        let (grade, text) = reload_message(&outcome);
-        say::say(grade, &text);
+        let (severity, text) = reload_message(&outcome);
+        console::message(severity, &text);
         self.instance.log_request(&ChangeRecord {
             changes: Changes::Configuration,
             what: "reload",
@@ -193,16 +196,16 @@ impl Shutdown<'_> {
         });
     }
 
-    /// `SIGHUP`: the state of the servers, as HAProxy tells it.
-    fn tell_state(&self) {
-        say::warn("SIGHUP received, dumping servers states.");
+    /// `SIGHUP`: reports the state of each server, in HAProxy's words.
+    fn report_server_states(&self) {
+        console::warn("SIGHUP received, dumping servers states.");
         let (generation, open_logs) = (self.instance.generation(), self.instance.open_logs());
         for backend in &generation.backends {
             let set = open_logs.backends.get(backend.name()).map(Arc::as_ref);
             for server in &backend.servers {
                 let state = &server.state;
                 let up = if state.is_usable() { "UP" } else { "DOWN" };
-                self.tell(
+                self.warn_and_log(
                     set,
                     &format!(
                         "SIGHUP: Server {}/{} is {up}. Conn: {} act, {} pend, {} tot.",
@@ -217,16 +220,16 @@ impl Shutdown<'_> {
         }
     }
 
-    fn tell(&self, set: Option<&LogSet>, text: &str) {
-        say::warn(text);
+    fn warn_and_log(&self, set: Option<&LogSet>, text: &str) {
+        console::warn(text);
         if let Some(set) = set {
             self.logs.emit(set, Level::Warning, text.as_bytes());
         }
     }
 
     /// Prints a line on the console, and logs it to the targets of the first frontend that has any.
-    fn tell_all(&self, level: Level, text: &str) {
-        say::warn(text);
+    fn warn_and_log_once(&self, level: Level, text: &str) {
+        console::warn(text);
         let open_logs = self.instance.open_logs();
         if let Some(set) = open_logs.frontends.iter().flatten().next() {
             self.logs.emit(set, level, text.as_bytes());

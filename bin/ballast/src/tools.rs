@@ -6,7 +6,7 @@ use ballast_syntax::{Diagnostic, evaluate_condition};
 
 use crate::args::UpgradeOptions;
 use crate::machine::Machine;
-use crate::{read, say};
+use crate::{console, read};
 
 /// `-cc`: 0 when the condition holds, 1 when not, 2 when it cannot be read.
 pub(crate) fn condition(text: &str) -> u8 {
@@ -21,16 +21,16 @@ pub(crate) fn condition(text: &str) -> u8 {
             help,
             ..
         }) => {
-            say::alert(&format!("config : Failed to evaluate condition: {message}"));
+            console::alert(&format!("config : Failed to evaluate condition: {message}"));
             for more in notes.iter().chain(&help) {
-                say::error_line!("   | {more}");
+                console::print_error_line!("   | {more}");
             }
             2
         }
     }
 }
 
-/// `keywords`: every word of the language and what becomes of it.
+/// `keywords`: prints every keyword and how it is treated.
 pub(crate) fn keywords(json: bool) -> u8 {
     let keywords = ballast_config::keywords();
     let text = if json {
@@ -41,13 +41,13 @@ pub(crate) fn keywords(json: bool) -> u8 {
     print_all(&text)
 }
 
-/// `upgrade`: shows what would change, or changes it (`--write`). 1 when something was found
-/// that cannot be rewritten.
+/// `upgrade`: prints the changes, or writes them (`--write`). Returns 1 if a line cannot be
+/// rewritten, or a file cannot be read or written.
 pub(crate) fn upgrade(options: &UpgradeOptions) -> u8 {
     let files = match read::files_and_pipes(&options.files) {
         Ok(files) => files,
         Err(error) => {
-            say::alert(&error);
+            console::alert(&error);
             return 1;
         }
     };
@@ -55,7 +55,7 @@ pub(crate) fn upgrade(options: &UpgradeOptions) -> u8 {
     for (name, bytes) in files {
         let upgraded = ballast_config::upgrade(&name, &bytes);
         for left in &upgraded.left {
-            say::error_line!(
+            console::print_error_line!(
                 "{name}:{}: left as it is: {}\n    {}",
                 left.line,
                 left.reason,
@@ -64,13 +64,13 @@ pub(crate) fn upgrade(options: &UpgradeOptions) -> u8 {
             code = 1;
         }
         if upgraded.changes.is_empty() {
-            say::error_line!("{name}: nothing to rewrite");
+            console::print_error_line!("{name}: nothing to rewrite");
         } else if options.write {
             if let Err(error) = replace(&name, &upgraded.text) {
-                say::alert(&format!("cannot write {name}: {error}"));
+                console::alert(&format!("cannot write {name}: {error}"));
                 return 1;
             }
-            say::error_line!("{name}: {} lines rewritten", upgraded.changes.len());
+            console::print_error_line!("{name}: {} lines rewritten", upgraded.changes.len());
         } else {
             code = code.max(print_all(&upgraded.diff));
         }
@@ -78,7 +78,7 @@ pub(crate) fn upgrade(options: &UpgradeOptions) -> u8 {
     code
 }
 
-/// Replaces a file in one step: a reader sees the old one or the new one whole.
+/// Replaces a file in one step: a reader sees either the old or the new content.
 fn replace(name: &str, bytes: &[u8]) -> std::io::Result<()> {
     let mode = std::fs::metadata(name)?.permissions();
     let beside = format!("{name}.upgrade.{}", std::process::id());
@@ -89,13 +89,13 @@ fn replace(name: &str, bytes: &[u8]) -> std::io::Result<()> {
     });
     let renamed = written.and_then(|()| std::fs::rename(&beside, name));
     if renamed.is_err() {
-        // What is left of it is of no use.
+        // A part of the file may have been written.
         let _ = std::fs::remove_file(&beside);
     }
     renamed
 }
 
-/// A reader that has left (`| head`) is no failure.
+/// Prints a text. A reader that has closed the pipe (`| head`) is no failure. Returns the exit code.
 pub(crate) fn print_all(text: &str) -> u8 {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

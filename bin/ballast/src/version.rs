@@ -1,16 +1,16 @@
-//! What the program says it is.
+//! The versions, features and usage that the program prints.
 //!
-//! Tools look at the first line of `haproxy -v` to learn which language the program speaks, so
-//! called by that name it says the version of the language. The one in [`LANGUAGE`] is also what
-//! conditions compare with (`version_atleast`) and what `show info` tells.
+//! Tools parse the first line of `haproxy -v`, so under that name the program prints HAProxy's form
+//! with the version of the language. Conditions (`version_atleast`) and `show info` use [`LANGUAGE`]
+//! too.
 
 use std::fmt::Write;
 
 use ballast_syntax::{FixedFacts, Version};
 
-use crate::args::{OWN, OwnCommand};
+use crate::args::{OWN_COMMANDS, OwnCommand};
 
-/// The HAProxy language spoken.
+/// The version of HAProxy's language that the program understands.
 pub(crate) const LANGUAGE: (u64, u64, u64) = (3, 2, 0);
 
 /// The version of the language with ours, as tools parse it.
@@ -19,16 +19,16 @@ pub(crate) const VERSION: &str = concat!("3.2.0-ballast", env!("CARGO_PKG_VERSIO
 /// The date of this version.
 pub(crate) const RELEASE_DATE: &str = "2026/11/21";
 
-/// The name the program was called by.
+/// The name that the program was started by.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Name {
+pub(crate) enum ProgramName {
     /// `ballast`, or anything else.
     Ballast,
     /// `haproxy`.
     Haproxy,
 }
 
-impl Name {
+impl ProgramName {
     /// The name in the first word of a command line.
     pub(crate) fn called(word: &str) -> Self {
         match word.rsplit('/').next() {
@@ -37,7 +37,7 @@ impl Name {
         }
     }
 
-    /// The word it is.
+    /// The name as a word.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Ballast => "ballast",
@@ -46,7 +46,7 @@ impl Name {
     }
 }
 
-/// What is built in, by HAProxy's names. What is not here is asked for in vain by `feature()`.
+/// Features that are built in, by HAProxy's names. `feature()` is false for all others.
 const FEATURES: &[&str] = &[
     "ACCEPT4",
     "CPU_AFFINITY",
@@ -64,8 +64,8 @@ const FEATURES: &[&str] = &[
     "TPROXY",
 ];
 
-/// What HAProxy may have and Ballast has not, or not by that name.
-const OTHERS: &[&str] = &[
+/// Features of HAProxy that are not built in.
+const MISSING_FEATURES: &[&str] = &[
     "51DEGREES",
     "BACKTRACE",
     "CLOSEFROM",
@@ -120,36 +120,36 @@ pub(crate) fn facts() -> FixedFacts {
     }
 }
 
-/// The first line of all.
-pub(crate) fn line(name: Name) -> String {
+/// The first line of the version and of the usage.
+pub(crate) fn first_line(name: ProgramName) -> String {
     let own = env!("CARGO_PKG_VERSION");
     let (major, minor, _) = LANGUAGE;
     match name {
-        Name::Haproxy => {
+        ProgramName::Haproxy => {
             format!(
                 "HAProxy version {VERSION} {RELEASE_DATE} - https://docs.haproxy.org/{major}.{minor}/"
             )
         }
-        Name::Ballast => {
+        ProgramName::Ballast => {
             format!("Ballast version {own} {RELEASE_DATE} - speaks HAProxy {major}.{minor}")
         }
     }
 }
 
 /// `-v`.
-pub(crate) fn short(name: Name) -> String {
+pub(crate) fn short(name: ProgramName) -> String {
     let (major, minor, _) = LANGUAGE;
     format!(
         "{}\nStatus: Ballast {}, a load balancer that reads haproxy.cfg (HAProxy {major}.{minor}).\n\
          Running on: {}",
-        line(name),
+        first_line(name),
         env!("CARGO_PKG_VERSION"),
         running_on()
     )
 }
 
 /// `-vv`: what it was built with.
-pub(crate) fn long(name: Name) -> String {
+pub(crate) fn long(name: ProgramName) -> String {
     let mut out = short(name);
     let build = if cfg!(debug_assertions) {
         "debug"
@@ -157,7 +157,7 @@ pub(crate) fn long(name: Name) -> String {
         "release"
     };
     let mut features: Vec<String> = FEATURES.iter().map(|name| format!("+{name}")).collect();
-    features.extend(OTHERS.iter().map(|name| format!("-{name}")));
+    features.extend(MISSING_FEATURES.iter().map(|name| format!("-{name}")));
     features.sort_by(|a, b| a[1..].cmp(&b[1..]));
     let _ = write!(
         out,
@@ -188,9 +188,9 @@ pub(crate) fn long(name: Name) -> String {
 }
 
 /// `-h`.
-pub(crate) fn usage(name: Name) -> String {
+pub(crate) fn usage(name: ProgramName) -> String {
     let word = name.word();
-    let own: Vec<String> = OWN.iter().map(|own| own_line(word, own)).collect();
+    let own: Vec<String> = OWN_COMMANDS.iter().map(|own| own_line(word, own)).collect();
     format!(
         "Usage : {word} [-f <file|directory>]* [options] [-- <file>*]\n\
          \u{20}       -f <file>       configuration, in order; a directory gives its *.cfg; - is standard input\n\
@@ -218,14 +218,14 @@ pub(crate) fn usage(name: Name) -> String {
     )
 }
 
-/// How a command of our own is called, beside what it does.
+/// The usage of a Ballast command: the call and the help.
 fn own_line(word: &str, own: &OwnCommand) -> String {
     let call = format!("{word} {} {}", own.word, own.args);
     format!("        {call:<48} {}", own.help)
 }
 
 /// `--help` behind a command of our own.
-pub(crate) fn usage_of(name: Name, own: &OwnCommand) -> String {
+pub(crate) fn usage_of(name: ProgramName, own: &OwnCommand) -> String {
     let OwnCommand {
         word,
         args,
@@ -255,11 +255,14 @@ mod tests {
 
     #[test]
     fn the_name_it_is_called_by_is_what_it_says() {
-        assert_eq!(Name::called("/usr/sbin/haproxy"), Name::Haproxy);
-        assert_eq!(Name::called("./ballast"), Name::Ballast);
-        assert!(line(Name::Haproxy).starts_with("HAProxy version 3.2.0-ballast"));
-        assert!(line(Name::Ballast).starts_with("Ballast version "));
-        assert!(long(Name::Haproxy).contains("Feature list : "));
+        assert_eq!(
+            ProgramName::called("/usr/sbin/haproxy"),
+            ProgramName::Haproxy
+        );
+        assert_eq!(ProgramName::called("./ballast"), ProgramName::Ballast);
+        assert!(first_line(ProgramName::Haproxy).starts_with("HAProxy version 3.2.0-ballast"));
+        assert!(first_line(ProgramName::Ballast).starts_with("Ballast version "));
+        assert!(long(ProgramName::Haproxy).contains("Feature list : "));
     }
 
     #[test]

@@ -21,35 +21,35 @@ use ballast_reconcile::{ChangeRequest, MachineAnswers, OperatorChanges, ProcessS
 use ballast_stats::Surroundings;
 use ballast_worker::{Error, Stream, spawn_service};
 
+use crate::console;
 use crate::instance::Instance;
-use crate::say;
 
 /// The variable that tells a process that it is a worker: `descriptor:process number of its
 /// master:kind`.
-pub(crate) const VARIABLE: &str = "BALLAST_WORKER_LINE";
+pub(crate) const WORKER_VARIABLE: &str = "BALLAST_WORKER_LINE";
 
 /// The variable of a master after `exec`: `descriptor:its process number`.
 pub(crate) const RENEWAL_VARIABLE: &str = "BALLAST_MASTER_SHEET";
 
-/// Between two reports to the master, at least.
+/// The shortest time between two reports to the master.
 const REPORT_PERIOD: Duration = Duration::from_secs(1);
 
-/// A report may take this part of the time.
-const REPORT_SHARE: u32 = 50;
+/// Reports take at most one part in this many of the time.
+const REPORT_TIME_SHARE: u32 = 50;
 
-/// How long a message to the master is tried to be sent.
-const SEND_PATIENCE: Duration = Duration::from_secs(5);
+/// How long sending a message to the master is tried.
+const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Between two tries to send.
-const SEND_STEP: Duration = Duration::from_millis(5);
+/// The time between two attempts to send.
+const SEND_RETRY_PERIOD: Duration = Duration::from_millis(5);
 
 /// The link of a worker to its master.
 #[derive(Debug)]
 pub(crate) struct MasterLink {
-    line: Channel,
+    channel: Channel,
     /// The last snapshot of the former worker.
     pub(crate) snapshot: Option<Vec<u8>>,
-    /// There was no former worker.
+    /// Whether there was no former worker.
     pub(crate) first: bool,
 }
 
@@ -60,25 +60,25 @@ pub(crate) enum WorkerKind {
     Serve,
     /// To record the answers of the machine for a worker that may not ask it, and to open its new
     /// sockets.
-    Scout,
+    PrivilegedHelper,
 }
 
 impl WorkerKind {
-    /// Its word in [`VARIABLE`].
+    /// Its word in [`WORKER_VARIABLE`].
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Serve => "serve",
-            Self::Scout => "scout",
+            Self::PrivilegedHelper => "helper",
         }
     }
 }
 
 /// The channel to the master, when one started this process.
-pub(crate) fn line() -> Option<(Channel, WorkerKind)> {
-    let value = std::env::var(VARIABLE).ok()?;
+pub(crate) fn channel_to_master() -> Option<(Channel, WorkerKind)> {
+    let value = std::env::var(WORKER_VARIABLE).ok()?;
     let mut parts = value.split(':');
     let (number, master, kind) = (parts.next()?, parts.next()?, parts.next()?);
-    let kinds = [WorkerKind::Serve, WorkerKind::Scout];
+    let kinds = [WorkerKind::Serve, WorkerKind::PrivilegedHelper];
     let kind = kinds.into_iter().find(|one| one.word() == kind)?;
     // A worker starts programs too (external checks), and they inherit the variable.
     if net::parent_process_id() != Some(master.parse().ok()?) {
@@ -89,26 +89,26 @@ pub(crate) fn line() -> Option<(Channel, WorkerKind)> {
 }
 
 impl MasterLink {
-    /// Takes what the master gives. `Err` is the exit code; the message is printed.
-    pub(crate) fn take(line: Channel) -> Result<Self, u8> {
-        match line.beginning() {
+    /// Receives what the master gives. `Err` is the exit code; the message is printed.
+    pub(crate) fn take(channel: Channel) -> Result<Self, u8> {
+        match channel.receive_start() {
             Ok((sockets, file, first)) => {
                 net::offer_sockets(sockets);
                 let snapshot = file.and_then(|file| match file.read() {
                     Ok(snapshot) => Some(snapshot),
                     Err(error) => {
-                        say::warn(&format!("the last snapshot cannot be read: {error}."));
+                        console::warn(&format!("the last snapshot cannot be read: {error}."));
                         None
                     }
                 });
                 Ok(Self {
-                    line,
+                    channel,
                     snapshot,
                     first,
                 })
             }
             Err(error) => {
-                say::alert(&format!("[haproxy.main()] no word of the master: {error}."));
+                console::alert(&format!("[haproxy.main()] no word of the master: {error}."));
                 Err(1)
             }
         }
@@ -121,10 +121,10 @@ impl MasterLink {
         if !snapshot.is_empty()
             && let Err(error) = handover::read_operator_changes(&mut changes, snapshot)
         {
-            say::warn(&format!("what operators did is known in part: {error}."));
+            console::warn(&format!("what operators did is known in part: {error}."));
         }
         for table in handover::unknown_tables(snapshot) {
-            say::warn(&format!(
+            console::warn(&format!(
                 "the former program handed over '{table}', which this version does not know: that \
                  part of its state, overrides perhaps, is lost (see 'show overrides')."
             ));
@@ -132,43 +132,43 @@ impl MasterLink {
         changes
     }
 
-    /// The channel, for the message that the start failed.
-    pub(crate) fn line(&self) -> Channel {
-        self.line.clone()
+    /// The channel to the master.
+    pub(crate) fn channel(&self) -> Channel {
+        self.channel.clone()
     }
 
     /// Starts to report, on the first worker thread: sends the listening sockets, and answers messages
     /// of the master from now on.
-    pub(crate) fn take_up(
+    pub(crate) fn start_reporting(
         self,
         instance: &Arc<Instance>,
         cli_binds: &[Arc<OwnedFd>],
         limits: CliLimits,
     ) -> Result<Reporter, Error> {
         let fail = |call| move |error| Error::new(call, "master", error);
-        let watched = self.line.as_fd().try_clone_to_owned();
-        let watched = watched.map_err(fail("fcntl(F_DUPFD)"))?;
-        net::set_non_blocking(&watched).map_err(fail("ioctl(FIONBIO)"))?;
-        let stream = Stream::from_fd(watched)?;
+        let readable_end = self.channel.as_fd().try_clone_to_owned();
+        let readable_end = readable_end.map_err(fail("fcntl(F_DUPFD)"))?;
+        net::set_non_blocking(&readable_end).map_err(fail("ioctl(FIONBIO)"))?;
+        let stream = Stream::from_fd(readable_end)?;
         let (orders, order) = mpsc::sync_channel(16);
-        let reporter = Reporter(Arc::new(Inner {
+        let reporter = Reporter(Arc::new(ReporterState {
             instance: Arc::clone(instance),
-            line: self.line,
+            channel: self.channel,
             cli_binds: cli_binds.iter().map(Arc::downgrade).collect(),
             orders,
-            base: Mutex::new(None),
-            offered: Mutex::default(),
+            handover_snapshot: Mutex::new(None),
+            helper_sockets: Mutex::default(),
         }));
-        reporter.0.tell_sockets(&mut Vec::new());
-        let (thread, answering) = (Arc::clone(&reporter.0), Arc::clone(&reporter.0));
+        reporter.0.send_changed_sockets(&mut Vec::new());
+        let (thread, handler) = (Arc::clone(&reporter.0), Arc::clone(&reporter.0));
         std::thread::Builder::new()
             .name("ballast-report".into())
             .spawn(move || thread.report(&order))
             .map_err(fail("clone"))?;
         spawn_service(async move {
             while stream.readable().await.is_ok() {
-                match answering.line.receive() {
-                    Ok(Some(received)) => answering.answer(received, limits),
+                match handler.channel.receive() {
+                    Ok(Some(received)) => handler.handle(received, limits),
                     Ok(None) => return master_is_gone(),
                     // No message is left: this clears the readiness of the executor.
                     Err(_) => drop(stream.try_peek(&mut [0])),
@@ -179,9 +179,9 @@ impl MasterLink {
     }
 }
 
-/// Without a master nobody would stop this process or replace it: it finishes its exchanges.
+/// Begins a soft stop: without a master nothing would stop or replace this process.
 fn master_is_gone() {
-    say::warn("The master process is gone: finishing.");
+    console::warn("The master process is gone: finishing.");
     let _ = net::raise(Signal::Usr1);
 }
 
@@ -192,33 +192,33 @@ pub(crate) fn restore(generation: &Generation, process: &ballast_engine::Process
         process,
     };
     if let Err(error) = handover::restore(&state, bytes) {
-        say::warn(&format!("the last snapshot is taken in part: {error}."));
+        console::warn(&format!("the last snapshot is taken in part: {error}."));
     }
 }
 
 /// Reports this process to its master.
 #[derive(Clone, Debug)]
-pub(crate) struct Reporter(Arc<Inner>);
+pub(crate) struct Reporter(Arc<ReporterState>);
 
 #[derive(Debug)]
-struct Inner {
+struct ReporterState {
     instance: Arc<Instance>,
-    line: Channel,
+    channel: Channel,
     /// The command sockets, while they are open.
     cli_binds: Vec<Weak<OwnedFd>>,
-    orders: SyncSender<Order>,
+    orders: SyncSender<ReportOrder>,
     /// The snapshot that the next worker was given.
-    base: Mutex<Option<Vec<u8>>>,
-    /// What a scout opened for the next reload.
-    offered: Mutex<SocketPool>,
+    handover_snapshot: Mutex<Option<Vec<u8>>>,
+    /// What the privileged helper opened for the next reload.
+    helper_sockets: Mutex<SocketPool>,
 }
 
 /// An order to the reporting thread.
 #[derive(Debug)]
-enum Order {
+enum ReportOrder {
     /// A snapshot for the next worker.
     Handover,
-    /// The configuration is read again, with what a scout was answered.
+    /// The configuration is read again, with the answers that the privileged helper recorded.
     Reload(Option<SnapshotFile>),
 }
 
@@ -229,9 +229,13 @@ impl Reporter {
         self.0.send(&Message::Ready(log), None);
     }
 
-    /// Reports what was counted since the next worker took over. To be called last.
+    /// Reports what was counted since the next worker took over. It is called last.
     pub(crate) fn report_late_counts(&self) {
-        let base = self.0.base.lock().unwrap_or_else(PoisonError::into_inner);
+        let base = self
+            .0
+            .handover_snapshot
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let Some(base) = base.as_deref() else {
             return;
         };
@@ -267,54 +271,57 @@ impl Instance {
     }
 }
 
-impl Inner {
+impl ReporterState {
     /// Reports until the process ends.
-    fn report(&self, orders: &mpsc::Receiver<Order>) {
+    fn report(&self, orders: &mpsc::Receiver<ReportOrder>) {
         let mut period = REPORT_PERIOD;
-        let mut told = Vec::new();
+        let mut sent = Vec::new();
         loop {
             let order = orders.recv_timeout(period);
             let began = Instant::now();
             match order {
-                Ok(Order::Reload(file)) => {
+                Ok(ReportOrder::Reload(file)) => {
                     let (outcome, text) = self.reload(file.as_ref());
                     // The master must not hold closed sockets open.
-                    self.tell_sockets(&mut told);
+                    self.send_changed_sockets(&mut sent);
                     // If this worker dies now, the next one must not have dropped overrides.
-                    self.tell_snapshot();
+                    self.send_new_snapshot();
                     self.send(&Message::Reloaded(outcome, text), None);
                 }
-                Ok(Order::Handover) => {
-                    self.tell_sockets(&mut told);
+                Ok(ReportOrder::Handover) => {
+                    self.send_changed_sockets(&mut sent);
                     // One snapshot for both: counts between two would be handed over twice.
                     let snapshot = self.instance.snapshot();
-                    self.tell(&snapshot, true);
-                    *self.base.lock().unwrap_or_else(PoisonError::into_inner) = Some(snapshot);
+                    self.send_snapshot(&snapshot, true);
+                    *self
+                        .handover_snapshot
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner) = Some(snapshot);
                 }
                 Err(RecvTimeoutError::Timeout) if self.instance.registry.process().stopping() => {}
                 Err(RecvTimeoutError::Timeout) => {
-                    self.tell_sockets(&mut told);
-                    self.tell_snapshot();
+                    self.send_changed_sockets(&mut sent);
+                    self.send_new_snapshot();
                 }
                 Err(RecvTimeoutError::Disconnected) => return,
             }
-            period = REPORT_PERIOD.max(began.elapsed() * REPORT_SHARE);
+            period = REPORT_PERIOD.max(began.elapsed() * REPORT_TIME_SHARE);
         }
     }
 
-    fn tell_snapshot(&self) {
-        self.tell(&self.instance.snapshot(), false);
+    fn send_new_snapshot(&self) {
+        self.send_snapshot(&self.instance.snapshot(), false);
     }
 
-    fn tell(&self, snapshot: &[u8], is_handover: bool) {
+    fn send_snapshot(&self, snapshot: &[u8], is_handover: bool) {
         match SnapshotFile::write(snapshot) {
             Ok(file) => self.send(&Message::Snapshot { is_handover }, Some(&file)),
-            Err(error) => say::warn(&format!("no snapshot can be written: {error}.")),
+            Err(error) => console::warn(&format!("no snapshot can be written: {error}.")),
         }
     }
 
-    /// Sends the listening sockets, unless they are those that were `told` last.
-    fn tell_sockets(&self, told: &mut Vec<Weak<OwnedFd>>) {
+    /// Sends the listening sockets if they differ from those that were `sent` last.
+    fn send_changed_sockets(&self, sent: &mut Vec<Weak<OwnedFd>>) {
         let mut sockets = self.instance.listening_sockets();
         let cli_binds = self.cli_binds.iter().filter_map(Weak::upgrade);
         sockets.extend(cli_binds.map(|fd| PassedSocket {
@@ -327,16 +334,16 @@ impl Inner {
             .map(|socket| Arc::downgrade(&socket.fd))
             .collect();
         let same = |(was, is): (&Weak<_>, &Weak<_>)| Weak::ptr_eq(was, is);
-        if told.len() == now.len() && told.iter().zip(&now).all(same) {
+        if sent.len() == now.len() && sent.iter().zip(&now).all(same) {
             return;
         }
-        match self.patiently(|| self.line.send_sockets(&sockets)) {
-            Ok(()) => *told = now,
-            Err(error) => say::warn(&format!("the master cannot be told: {error}.")),
+        match self.send_with_retry(|| self.channel.send_sockets(&sockets)) {
+            Ok(()) => *sent = now,
+            Err(error) => console::warn(&format!("the master cannot be told: {error}.")),
         }
     }
 
-    fn answer(self: &Arc<Self>, received: MessageWithFds, limits: CliLimits) {
+    fn handle(self: &Arc<Self>, received: MessageWithFds, limits: CliLimits) {
         match received.message {
             Message::Caller => {
                 for caller in received.fds {
@@ -345,20 +352,23 @@ impl Inner {
                     let _ = ballast_cli::serve_stream(caller, instance, CliLevel::Admin, limits);
                 }
             }
-            Message::Handover => self.order(Order::Handover),
+            Message::Handover => self.queue_order(ReportOrder::Handover),
             Message::Reload => {
                 let file = received.fds.into_iter().next();
-                self.order(Order::Reload(file.map(SnapshotFile::from_fd)));
+                self.queue_order(ReportOrder::Reload(file.map(SnapshotFile::from_fd)));
             }
             Message::Sockets { records, .. } => {
-                let mut offered = self.offered.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut helper_sockets = self
+                    .helper_sockets
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner);
                 for socket in handover::sockets_of(&records, received.fds) {
                     if let Ok(fd) = Arc::try_unwrap(socket.fd) {
-                        offered.add(fd, socket.interface, socket.namespace);
+                        helper_sockets.add(fd, socket.interface, socket.namespace);
                     }
                 }
             }
-            Message::Late => self.add(received.fds),
+            Message::Late => self.add_late_counts(received.fds),
             Message::Log { is_refused, text } => {
                 let level = if is_refused {
                     Level::Warning
@@ -367,18 +377,18 @@ impl Inner {
                 };
                 self.instance.log_of_process(level, &text);
             }
-            other => say::warn(&format!("the master says what makes no sense: {other:?}.")),
+            other => console::warn(&format!("the master says what makes no sense: {other:?}.")),
         }
     }
 
-    fn order(&self, order: Order) {
-        // The thread is far behind: the master asks again.
+    fn queue_order(&self, order: ReportOrder) {
+        // The queue is full: the master asks again.
         let _ = self.orders.try_send(order);
     }
 
     /// Adds the late counts of the former worker. To be called on the first worker thread, whose
     /// counters they are added to.
-    fn add(&self, fds: Vec<OwnedFd>) {
+    fn add_late_counts(&self, fds: Vec<OwnedFd>) {
         let Some(file) = fds.into_iter().next().map(SnapshotFile::from_fd) else {
             return;
         };
@@ -389,17 +399,17 @@ impl Inner {
         }
     }
 
-    /// Reloads with the answers of the machine, or with those that a scout recorded.
+    /// Reloads with the answers of the machine, or with those that the privileged helper recorded.
     fn reload(&self, file: Option<&SnapshotFile>) -> (Outcome, String) {
         let global = Arc::clone(&self.instance.generation().config.global);
         let lost_rights = global.user.is_some() || global.group.is_some();
         let Some(file) = file else {
             if global.chroot.is_some() {
-                return (Outcome::NeedsScout, "The process is in a chroot.\n".into());
+                return (Outcome::NeedsHelper, "The process is in a chroot.\n".into());
             }
-            return match self.read_again() {
-                // A scout has the rights that this process gave up.
-                (Outcome::Refused, text) if lost_rights => (Outcome::NeedsScout, text),
+            return match self.reload_files() {
+                // The privileged helper has the rights that this process gave up.
+                (Outcome::Refused, text) if lost_rights => (Outcome::NeedsHelper, text),
                 other => other,
             };
         };
@@ -410,18 +420,22 @@ impl Inner {
             Ok(machine_answers) => machine_answers,
             Err(error) => return (Outcome::NeedsProcess, error),
         };
-        let mut offered =
-            std::mem::take(&mut *self.offered.lock().unwrap_or_else(PoisonError::into_inner));
-        offered.vouch();
-        net::offer_sockets(offered);
+        let mut helper_sockets = std::mem::take(
+            &mut *self
+                .helper_sockets
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        );
+        helper_sockets.vouch();
+        net::offer_sockets(helper_sockets);
         let open = machine_answers.open();
-        let outcome = self.read_again();
+        let outcome = self.reload_files();
         drop(open);
         let _ = net::withdraw_sockets();
         outcome
     }
 
-    fn read_again(&self) -> (Outcome, String) {
+    fn reload_files(&self) -> (Outcome, String) {
         let request = ChangeRequest::Reload { keep: false };
         match self.instance.change_and_wait(request) {
             Ok(applied) => {
@@ -444,17 +458,20 @@ impl Inner {
     fn send(&self, message: &Message, file: Option<&SnapshotFile>) {
         let fds: Vec<_> = file.iter().map(AsFd::as_fd).collect();
         // The end of the master is noticed by the reader of the channel.
-        let _ = self.patiently(|| self.line.send(message, &fds));
+        let _ = self.send_with_retry(|| self.channel.send(message, &fds));
     }
 
-    fn patiently(&self, mut send: impl FnMut() -> std::io::Result<()>) -> std::io::Result<()> {
-        let until = Instant::now() + SEND_PATIENCE;
+    fn send_with_retry(
+        &self,
+        mut send: impl FnMut() -> std::io::Result<()>,
+    ) -> std::io::Result<()> {
+        let until = Instant::now() + SEND_TIMEOUT;
         loop {
             match send() {
                 Err(error)
                     if error.kind() == std::io::ErrorKind::WouldBlock && Instant::now() < until =>
                 {
-                    std::thread::sleep(SEND_STEP);
+                    std::thread::sleep(SEND_RETRY_PERIOD);
                 }
                 other => return other,
             }

@@ -17,7 +17,7 @@ use ballast_worker::sync::{mpsc, oneshot};
 use crate::version::VERSION;
 use crate::worker::{self, WorkerKind};
 
-/// The program that runs, even if there is another one on the disk by now.
+/// The program that runs, even if its file was replaced.
 const OWN_PROGRAM: &str = "/proc/self/exe";
 
 /// The role of a child process.
@@ -29,43 +29,44 @@ pub(crate) enum Role {
     Current,
     /// It finishes its exchanges.
     Leaving,
-    /// A scout: it asks the machine for the worker that serves.
-    Scout,
+    /// It asks the machine, with rights that the serving worker has given up.
+    PrivilegedHelper,
 }
 
-/// A worker.
+/// A child of the master.
 #[derive(Debug)]
-pub(crate) struct Member {
+pub(crate) struct ChildProcess {
     pub(crate) pid: i32,
     pub(crate) role: Role,
-    pub(crate) line: Channel,
+    pub(crate) channel: Channel,
     /// On the clock of the machine, in microseconds.
     pub(crate) started_us: u64,
     /// How many reloads there had been when it read its configuration.
     pub(crate) born_at_reload: u32,
     /// When its last message came.
-    pub(crate) heard_us: u64,
+    pub(crate) last_message_us: u64,
     pub(crate) version: String,
-    /// Its listening sockets; `coming` is a list that is not whole yet.
+    /// Its listening sockets.
     pub(crate) sockets: Option<Vec<PassedSocket>>,
-    pub(crate) coming: Vec<PassedSocket>,
-    /// Why it could not start.
+    /// The sockets of a list that is still being received.
+    pub(crate) partial_sockets: Vec<PassedSocket>,
+    /// The messages of a start that failed.
     pub(crate) failure: Option<String>,
 }
 
-impl Member {
+impl ChildProcess {
     /// A worker that was started just now.
-    pub(crate) fn new(pid: i32, line: Channel, born_at_reload: u32) -> Self {
+    pub(crate) fn new(pid: i32, channel: Channel, born_at_reload: u32) -> Self {
         Self {
             pid,
             role: Role::Starting,
-            line,
+            channel,
             started_us: steady_us(),
             born_at_reload,
-            heard_us: steady_us(),
+            last_message_us: steady_us(),
             version: VERSION.to_owned(),
             sockets: None,
-            coming: Vec::new(),
+            partial_sockets: Vec::new(),
             failure: None,
         }
     }
@@ -96,7 +97,7 @@ pub(crate) const RELOAD_REQUEST_COUNT_MAX: usize = 64;
 
 #[derive(Debug)]
 pub(crate) struct WorkerList {
-    pub(crate) members: Vec<Member>,
+    pub(crate) children: Vec<ChildProcess>,
     pub(crate) reloads: Reloads,
     pub(crate) started_us: u64,
     pub(crate) startup_log: String,
@@ -110,7 +111,7 @@ impl WorkerSet {
         reload_requests: mpsc::Sender<ReloadRequest>,
     ) -> Self {
         let workers = WorkerList {
-            members: Vec::new(),
+            children: Vec::new(),
             reloads: Reloads::default(),
             started_us,
             startup_log,
@@ -124,21 +125,21 @@ impl WorkerSet {
 }
 
 impl WorkerList {
-    pub(crate) fn of(&mut self, pid: i32) -> Option<&mut Member> {
-        self.members.iter_mut().find(|member| member.pid == pid)
+    pub(crate) fn by_pid(&mut self, pid: i32) -> Option<&mut ChildProcess> {
+        self.children.iter_mut().find(|child| child.pid == pid)
     }
 
-    /// The worker serves the configuration of the last reload.
-    pub(crate) fn is_up_to_date(&mut self) {
+    /// Notes that the worker serves the configuration of the last reload.
+    pub(crate) fn set_up_to_date(&mut self) {
         let all = self.reloads.all;
-        let mut members = self.members.iter_mut();
-        if let Some(current) = members.find(|member| member.role == Role::Current) {
+        let mut children = self.children.iter_mut();
+        if let Some(current) = children.find(|child| child.role == Role::Current) {
             current.born_at_reload = all;
         }
     }
 
-    pub(crate) fn in_role(&self, role: Role) -> Option<&Member> {
-        self.members.iter().find(|member| member.role == role)
+    pub(crate) fn in_role(&self, role: Role) -> Option<&ChildProcess> {
+        self.children.iter().find(|child| child.role == role)
     }
 }
 
@@ -159,22 +160,22 @@ impl Master for WorkerSet {
             version: VERSION.to_owned(),
         }];
         // A worker that starts is not shown yet.
-        let known = |member: &&Member| matches!(member.role, Role::Current | Role::Leaving);
+        let known = |child: &&ChildProcess| matches!(child.role, Role::Current | Role::Leaving);
         rows.extend(
             workers
-                .members
+                .children
                 .iter()
                 .filter(known)
-                .map(|member| ProcessRow {
-                    process_id: u32::try_from(member.pid).unwrap_or(0),
-                    kind: match member.role {
+                .map(|child| ProcessRow {
+                    process_id: u32::try_from(child.pid).unwrap_or(0),
+                    kind: match child.role {
                         Role::Leaving => ProcessKind::OldWorker,
                         _ => ProcessKind::Worker,
                     },
-                    reload_count: workers.reloads.all.saturating_sub(member.born_at_reload),
+                    reload_count: workers.reloads.all.saturating_sub(child.born_at_reload),
                     failed_reload_count: 0,
-                    uptime_s: uptime_s(member.started_us),
-                    version: member.version.clone(),
+                    uptime_s: uptime_s(child.started_us),
+                    version: child.version.clone(),
                 }),
         );
         rows
@@ -183,16 +184,16 @@ impl Master for WorkerSet {
     fn connect(&self, target: Target) -> Result<OwnedFd, String> {
         let pid = self.process_id(target);
         let workers = self.workers();
-        let member = pid.and_then(|pid| {
-            let mut members = workers.members.iter();
-            members.find(|member| u32::try_from(member.pid) == Ok(pid))
+        let child = pid.and_then(|pid| {
+            let mut children = workers.children.iter();
+            children.find(|child| u32::try_from(child.pid) == Ok(pid))
         });
-        let member = member.ok_or("Can't connect to the target CLI!")?;
+        let child = child.ok_or("Can't connect to the target CLI!")?;
         let cannot = |error: io::Error| format!("Can't connect to the target CLI! ({error})");
         let (own, other) = UnixStream::pair().map_err(cannot)?;
         own.set_nonblocking(true).map_err(cannot)?;
         other.set_nonblocking(true).map_err(cannot)?;
-        let sent = member.line.send(&Message::Caller, &[other.as_fd()]);
+        let sent = child.channel.send(&Message::Caller, &[other.as_fd()]);
         sent.map_err(cannot)?;
         Ok(own.into())
     }
@@ -218,27 +219,27 @@ impl Master for WorkerSet {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Program {
     pub(crate) path: PathBuf,
-    /// Device, file, size, time of change: another program is another file.
-    mark: Option<(u64, u64, u64, i64, i64)>,
+    /// Device, inode, size and time of change of the file.
+    file_id: Option<(u64, u64, u64, i64, i64)>,
 }
 
 impl Program {
     /// The program that runs. To be called at the start, while it is still on the disk.
     pub(crate) fn own() -> Self {
         let path = std::env::current_exe().unwrap_or_else(|_| OWN_PROGRAM.into());
-        // What runs, not what took its place in between.
-        let mark = mark(Path::new(OWN_PROGRAM));
-        Self { path, mark }
+        // The file that runs: the one at `path` may have been replaced since.
+        let file_id = file_id(Path::new(OWN_PROGRAM));
+        Self { path, file_id }
     }
 
-    /// Whether there is another program in its place.
-    pub(crate) fn is_renewed(&self) -> bool {
-        let now = mark(&self.path);
-        now.is_some() && now != self.mark
+    /// Whether the file at its path is another one now.
+    pub(crate) fn is_replaced(&self) -> bool {
+        let now = file_id(&self.path);
+        now.is_some() && now != self.file_id
     }
 }
 
-fn mark(path: &Path) -> Option<(u64, u64, u64, i64, i64)> {
+fn file_id(path: &Path) -> Option<(u64, u64, u64, i64, i64)> {
     use std::os::unix::fs::MetadataExt;
     let found = std::fs::metadata(path).ok()?;
     Some((
@@ -250,8 +251,8 @@ fn mark(path: &Path) -> Option<(u64, u64, u64, i64, i64)> {
     ))
 }
 
-/// The words this process was started with, its name first.
-pub(crate) fn words() -> (OsString, Vec<OsString>) {
+/// The command line of this process: its name, and the arguments.
+pub(crate) fn command_line() -> (OsString, Vec<OsString>) {
     let mut words = std::env::args_os();
     let name = words.next().unwrap_or_else(|| "ballast".into());
     (name, words.collect())
@@ -263,21 +264,21 @@ pub(crate) fn words() -> (OsString, Vec<OsString>) {
 /// The system's refusal.
 pub(crate) fn spawn_worker(kind: WorkerKind) -> io::Result<(i32, Channel)> {
     let (own, other) = Channel::pair()?;
-    let (name, words) = words();
+    let (name, words) = command_line();
     let number = other.as_fd().as_raw_fd();
     let mut command = Command::new(OWN_PROGRAM);
     command
         .arg0(name)
         .args(words)
         .env(
-            worker::VARIABLE,
+            worker::WORKER_VARIABLE,
             format!("{number}:{}:{}", std::process::id(), kind.word()),
         )
         .env_remove(worker::RENEWAL_VARIABLE);
     net::set_inheritable(&other, true)?;
     inherit::pass_on(true)?;
     let spawned = command.spawn();
-    // Whatever else is started gets none of them.
+    // Other programs inherit none of them.
     inherit::pass_on(false)?;
     let child = spawned?;
     let pid = i32::try_from(child.id()).map_err(io::Error::other)?;
@@ -288,13 +289,13 @@ pub(crate) fn spawn_worker(kind: WorkerKind) -> io::Result<(i32, Channel)> {
 ///
 /// # Errors
 /// The system's refusal.
-pub(crate) fn spawn_judge(program: &Program) -> io::Result<i32> {
-    let (name, words) = words();
+pub(crate) fn spawn_config_check(program: &Program) -> io::Result<i32> {
+    let (name, words) = command_line();
     let child = Command::new(&program.path)
         .arg0(name)
         .arg("-c")
         .args(words)
-        .env_remove(worker::VARIABLE)
+        .env_remove(worker::WORKER_VARIABLE)
         .env_remove(worker::RENEWAL_VARIABLE)
         .spawn()?;
     i32::try_from(child.id()).map_err(io::Error::other)

@@ -16,14 +16,14 @@ use std::time::{Duration, Instant};
 
 use ballast_engine::{Generation, Process, Registry};
 use ballast_model::{self as model, CliLevel, SeverityOutput};
-use ballast_stats::{Facts, Surroundings};
+use ballast_stats::{ProcessInfo, Surroundings};
 
 use crate::{CliBind, Limits, Master, ProcessKind, ProcessRow, Target, serve, serve_master};
 
 struct Fixture {
     registry: Registry,
     generation: Arc<Generation>,
-    facts: Facts,
+    facts: ProcessInfo,
     patterns: Arc<ballast_expr::Store>,
 }
 
@@ -47,10 +47,10 @@ impl Fixture {
         };
         let registry = Registry::new(1, Arc::new(Process::new(1, 100)));
         let generation = Arc::new(Generation::compile(1, Arc::new(config), &registry));
-        let facts = Facts {
+        let facts = ProcessInfo {
             name: "HAProxy".into(),
             version: "9.9".into(),
-            ..Facts::default()
+            ..ProcessInfo::default()
         };
         Arc::new(Self {
             registry,
@@ -70,7 +70,7 @@ impl Surroundings for Fixture {
         &self.registry
     }
 
-    fn facts(&self) -> &Facts {
+    fn facts(&self) -> &ProcessInfo {
         &self.facts
     }
 }

@@ -4,7 +4,8 @@ use std::sync::LazyLock;
 
 use ballast_rules::{Capability, ParseEnv, RuleSet, parse_rule, rows};
 
-use crate::keyword::{Keyword, Prefixes, Sections, State};
+use crate::feature::feature_of;
+use crate::keyword::{Keyword, KeywordState, Prefixes, Sections};
 
 /// One keyword for each action in each place that accepts it.
 pub(crate) fn keywords() -> &'static [Keyword] {
@@ -26,7 +27,7 @@ fn all() -> Vec<Keyword> {
             all.push(Keyword {
                 word,
                 sections: Sections::RULES,
-                state: state(place, good),
+                state: state(place, row.word, good),
                 args: row.args,
                 help: row.help,
                 good: "",
@@ -41,10 +42,9 @@ fn all() -> Vec<Keyword> {
 }
 
 /// Whether the action is implemented.
-fn state(place: RuleSet, good: &str) -> State {
-    const LATER: State = State::Later("the rule language");
+fn state(place: RuleSet, word: &str, good: &str) -> KeywordState {
     if !place.is_served() {
-        return LATER;
+        return KeywordState::Later(feature_of(place.words()));
     }
     let words: Vec<&str> = good.split(' ').collect();
     let acls = ballast_expr::AclSet::new();
@@ -55,7 +55,7 @@ fn state(place: RuleSet, good: &str) -> State {
     };
     let mut env = ParseEnv::new(&acls, &mut files, capability, "frontend 'f'");
     match parse_rule(place, &words, &mut env) {
-        Ok(rule) if rule.action.is_served() => State::Honoured,
-        _ => LATER,
+        Ok(rule) if rule.action.is_served() => KeywordState::Honoured,
+        _ => KeywordState::Later(feature_of(word)),
     }
 }

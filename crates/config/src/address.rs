@@ -5,7 +5,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use ballast_model::{Address, Host};
+use ballast_model::{Address, NameFamily};
 use ballast_syntax::Env;
 
 /// What a keyword accepts besides the host.
@@ -21,7 +21,7 @@ pub(crate) struct AddressForm {
 
 /// The port of an address.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Port {
+pub(crate) enum AddressPort {
     /// None was written.
     Absent,
     /// One, or the first and last of a range.
@@ -32,7 +32,7 @@ pub(crate) enum Port {
 
 /// The transport that a prefix selects.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(crate) enum Transport {
+pub(crate) enum TransportPrefix {
     /// The keyword's usual one.
     #[default]
     Usual,
@@ -54,16 +54,16 @@ pub(crate) struct ParsedAddress {
     /// With the first port, 0 when there is none.
     pub(crate) address: Address,
     /// The port.
-    pub(crate) port: Port,
+    pub(crate) port: AddressPort,
     /// What a prefix asked for.
-    pub(crate) transport: Transport,
+    pub(crate) transport: TransportPrefix,
 }
 
 /// Parses an address.
 ///
 /// # Errors
 /// A sentence that says what is wrong.
-pub(crate) fn parse(text: &str, wants: AddressForm, env: &Env) -> Result<ParsedAddress, String> {
+pub(crate) fn parse(text: &str, form: AddressForm, env: &Env) -> Result<ParsedAddress, String> {
     let written = text;
     let text = &expand(text, env);
     if text.is_empty() && !written.is_empty() {
@@ -72,36 +72,38 @@ pub(crate) fn parse(text: &str, wants: AddressForm, env: &Env) -> Result<ParsedA
         ));
     }
     let (transport, family, rest) = prefix(text);
-    let done = |address| {
+    let without_port = |address| {
         Ok(ParsedAddress {
             address,
-            port: Port::Absent,
+            port: AddressPort::Absent,
             transport,
         })
     };
     match family {
-        Family::Unix => return done(Address::Unix(path(rest, text, 107)?)),
-        Family::Abstract => return done(Address::Abstract(path(rest, text, 107)?)),
-        Family::AbstractUnpadded => {
-            return done(Address::AbstractUnpadded(path(rest, text, 107)?));
+        AddressFamily::Unix => return without_port(Address::Unix(path(rest, text, 107)?)),
+        AddressFamily::Abstract => return without_port(Address::Abstract(path(rest, text, 107)?)),
+        AddressFamily::AbstractUnpadded => {
+            return without_port(Address::AbstractUnpadded(path(rest, text, 107)?));
         }
-        Family::Fd => return done(Address::Fd(descriptor(rest, text)?)),
-        Family::SocketPair => return done(Address::SocketPair(descriptor(rest, text)?)),
-        Family::Reverse => return done(Address::Abstract(format!("rhttp@{rest}"))),
-        Family::Ip | Family::V4 | Family::V6 => {}
+        AddressFamily::Fd => return without_port(Address::Fd(descriptor(rest, text)?)),
+        AddressFamily::SocketPair => {
+            return without_port(Address::SocketPair(descriptor(rest, text)?));
+        }
+        AddressFamily::Reverse => return without_port(Address::Abstract(format!("rhttp@{rest}"))),
+        AddressFamily::Ip | AddressFamily::V4 | AddressFamily::V6 => {}
     }
     let (host, port) = split_port(rest);
     let port = match port {
-        None if wants.port => {
+        None if form.port => {
             return Err(missing_port(text));
         }
-        None => Port::Absent,
-        Some("") if wants.port => return Err(missing_port(text)),
-        Some("") => Port::Absent,
-        Some(port) => parse_port(port, wants, text)?,
+        None => AddressPort::Absent,
+        Some("") if form.port => return Err(missing_port(text)),
+        Some("") => AddressPort::Absent,
+        Some(port) => parse_port(port, form, text)?,
     };
     let number = match port {
-        Port::Fixed(first, _) => first,
+        AddressPort::Fixed(first, _) => first,
         _ => 0,
     };
     let address = host_address(host, number, family, text)?;
@@ -117,7 +119,7 @@ fn missing_port(text: &str) -> String {
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Family {
+enum AddressFamily {
     Ip,
     V4,
     V6,
@@ -129,60 +131,68 @@ enum Family {
     Reverse,
 }
 
-fn prefix(text: &str) -> (Transport, Family, &str) {
-    let mut transport = Transport::Usual;
+fn prefix(text: &str) -> (TransportPrefix, AddressFamily, &str) {
+    let mut transport = TransportPrefix::Usual;
     let mut rest = text;
     for (word, meaning) in [
-        ("stream+", Transport::Stream),
-        ("dgram+", Transport::Datagram),
-        ("quic+", Transport::Quic),
+        ("stream+", TransportPrefix::Stream),
+        ("dgram+", TransportPrefix::Datagram),
+        ("quic+", TransportPrefix::Quic),
     ] {
         if let Some(after) = rest.strip_prefix(word) {
             (transport, rest) = (meaning, after);
         }
     }
-    const FAMILIES: &[(&str, Family, Transport)] = &[
-        ("unix@", Family::Unix, Transport::Usual),
-        ("uxst@", Family::Unix, Transport::Stream),
-        ("uxdg@", Family::Unix, Transport::Datagram),
-        ("abns@", Family::Abstract, Transport::Usual),
-        ("abnsz@", Family::AbstractUnpadded, Transport::Usual),
-        ("ip@", Family::Ip, Transport::Usual),
-        ("ipv4@", Family::V4, Transport::Usual),
-        ("ipv6@", Family::V6, Transport::Usual),
-        ("tcp@", Family::Ip, Transport::Stream),
-        ("tcp4@", Family::V4, Transport::Stream),
-        ("tcp6@", Family::V6, Transport::Stream),
-        ("udp@", Family::Ip, Transport::Datagram),
-        ("udp4@", Family::V4, Transport::Datagram),
-        ("udp6@", Family::V6, Transport::Datagram),
-        ("quic4@", Family::V4, Transport::Quic),
-        ("quic6@", Family::V6, Transport::Quic),
-        ("mptcp@", Family::Ip, Transport::Multipath),
-        ("mptcp4@", Family::V4, Transport::Multipath),
-        ("mptcp6@", Family::V6, Transport::Multipath),
-        ("fd@", Family::Fd, Transport::Usual),
-        ("sockpair@", Family::SocketPair, Transport::Usual),
-        ("rev@", Family::Reverse, Transport::Reverse),
-        ("rhttp@", Family::Reverse, Transport::Reverse),
+    const FAMILIES: &[(&str, AddressFamily, TransportPrefix)] = &[
+        ("unix@", AddressFamily::Unix, TransportPrefix::Usual),
+        ("uxst@", AddressFamily::Unix, TransportPrefix::Stream),
+        ("uxdg@", AddressFamily::Unix, TransportPrefix::Datagram),
+        ("abns@", AddressFamily::Abstract, TransportPrefix::Usual),
+        (
+            "abnsz@",
+            AddressFamily::AbstractUnpadded,
+            TransportPrefix::Usual,
+        ),
+        ("ip@", AddressFamily::Ip, TransportPrefix::Usual),
+        ("ipv4@", AddressFamily::V4, TransportPrefix::Usual),
+        ("ipv6@", AddressFamily::V6, TransportPrefix::Usual),
+        ("tcp@", AddressFamily::Ip, TransportPrefix::Stream),
+        ("tcp4@", AddressFamily::V4, TransportPrefix::Stream),
+        ("tcp6@", AddressFamily::V6, TransportPrefix::Stream),
+        ("udp@", AddressFamily::Ip, TransportPrefix::Datagram),
+        ("udp4@", AddressFamily::V4, TransportPrefix::Datagram),
+        ("udp6@", AddressFamily::V6, TransportPrefix::Datagram),
+        ("quic4@", AddressFamily::V4, TransportPrefix::Quic),
+        ("quic6@", AddressFamily::V6, TransportPrefix::Quic),
+        ("mptcp@", AddressFamily::Ip, TransportPrefix::Multipath),
+        ("mptcp4@", AddressFamily::V4, TransportPrefix::Multipath),
+        ("mptcp6@", AddressFamily::V6, TransportPrefix::Multipath),
+        ("fd@", AddressFamily::Fd, TransportPrefix::Usual),
+        (
+            "sockpair@",
+            AddressFamily::SocketPair,
+            TransportPrefix::Usual,
+        ),
+        ("rev@", AddressFamily::Reverse, TransportPrefix::Reverse),
+        ("rhttp@", AddressFamily::Reverse, TransportPrefix::Reverse),
     ];
     if rest.starts_with('/') {
-        return (transport, Family::Unix, rest);
+        return (transport, AddressFamily::Unix, rest);
     }
-    for (word, family, asked) in FAMILIES {
+    for (word, family, selected) in FAMILIES {
         if let Some(after) = rest.strip_prefix(word) {
-            if *asked != Transport::Usual {
-                transport = *asked;
+            if *selected != TransportPrefix::Usual {
+                transport = *selected;
             }
-            let family = if after.starts_with('/') && matches!(family, Family::Ip) {
-                Family::Unix
+            let family = if after.starts_with('/') && matches!(family, AddressFamily::Ip) {
+                AddressFamily::Unix
             } else {
                 *family
             };
             return (transport, family, after);
         }
     }
-    (transport, Family::Ip, rest)
+    (transport, AddressFamily::Ip, rest)
 }
 
 /// Checks a socket's path or name: not empty, and short enough for the kernel.
@@ -215,12 +225,12 @@ fn split_port(rest: &str) -> (&str, Option<&str>) {
     }
 }
 
-fn parse_port(port: &str, wants: AddressForm, text: &str) -> Result<Port, String> {
+fn parse_port(port: &str, form: AddressForm, text: &str) -> Result<AddressPort, String> {
     let number = |digits: &str| match digits.parse::<u32>() {
         Ok(number) if (1..=65535).contains(&number) => {
             Ok(u16::try_from(number).expect("65535 fits 16 bits"))
         }
-        Ok(0) if !wants.port => Ok(0),
+        Ok(0) if !form.port => Ok(0),
         Ok(_) => Err(format!("invalid port '{digits}' in '{text}'")),
         Err(_) => {
             let bad = digits.chars().find(|c| !c.is_ascii_digit());
@@ -233,15 +243,15 @@ fn parse_port(port: &str, wants: AddressForm, text: &str) -> Result<Port, String
         }
     };
     if let Some(rest) = port.strip_prefix(['+', '-']) {
-        if !wants.offset {
+        if !form.offset {
             return Err(format!("port offsets are not permitted here in '{text}'"));
         }
         let offset = i32::from(number(rest)?);
         let sign = if port.starts_with('-') { -1 } else { 1 };
-        return Ok(Port::Offset(sign * offset));
+        return Ok(AddressPort::Offset(sign * offset));
     }
     if let Some((first, last)) = port.split_once('-') {
-        if !wants.range {
+        if !form.range {
             return Err(format!(
                 "port range '{port}' is not permitted here in '{text}'"
             ));
@@ -250,53 +260,60 @@ fn parse_port(port: &str, wants: AddressForm, text: &str) -> Result<Port, String
         if last < first {
             return Err(format!("invalid port range '{port}' in '{text}'"));
         }
-        return Ok(Port::Fixed(first, last));
+        return Ok(AddressPort::Fixed(first, last));
     }
     let number = number(port)?;
-    Ok(Port::Fixed(number, number))
+    Ok(AddressPort::Fixed(number, number))
 }
 
-fn host_address(host: &str, port: u16, family: Family, text: &str) -> Result<Address, String> {
-    let bare = host
+fn host_address(
+    host: &str,
+    port: u16,
+    family: AddressFamily,
+    text: &str,
+) -> Result<Address, String> {
+    let unbracketed = host
         .strip_prefix('[')
         .and_then(|host| host.strip_suffix(']'))
         .unwrap_or(host);
     let any = match family {
-        Family::V6 => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+        AddressFamily::V6 => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
         _ => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
     };
-    let ip = match bare {
+    let ip = match unbracketed {
         "" | "*" => Some(any),
-        _ => bare.parse::<IpAddr>().ok(),
+        _ => unbracketed.parse::<IpAddr>().ok(),
     };
     if let Some(ip) = ip {
         let fits = match family {
-            Family::V4 => ip.is_ipv4(),
-            Family::V6 => ip.is_ipv6(),
+            AddressFamily::V4 => ip.is_ipv4(),
+            AddressFamily::V6 => ip.is_ipv6(),
             _ => true,
         };
         if !fits {
-            return Err(format!("invalid address: '{bare}' in '{text}'"));
+            return Err(format!("invalid address: '{unbracketed}' in '{text}'"));
         }
         return Ok(Address::Inet(SocketAddr::new(ip, port)));
     }
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    if !bare.chars().all(is_name) || bare.len() > 255 {
+    if !unbracketed.chars().all(is_name) || unbracketed.len() > 255 {
         let hint = match text.rsplit('@').next().unwrap_or_default() {
             whole if whole.parse::<Ipv6Addr>().is_ok() => {
                 format!(" (without brackets the last group is the port: [{whole}])")
             }
             _ => String::new(),
         };
-        return Err(format!("invalid address: '{bare}' in '{text}'{hint}"));
+        return Err(format!(
+            "invalid address: '{unbracketed}' in '{text}'{hint}"
+        ));
     }
     let family = match family {
-        Family::V4 => Host::V4,
-        Family::V6 => Host::V6,
-        _ => Host::Any,
+        AddressFamily::V4 => NameFamily::V4,
+        AddressFamily::V6 => NameFamily::V6,
+        _ => NameFamily::Any,
     };
     Ok(Address::Name {
-        host: bare.to_owned(),
+        host: unbracketed.to_owned(),
         port,
         family,
     })
@@ -332,8 +349,8 @@ fn expand(text: &str, env: &Env) -> String {
 mod tests {
     use super::*;
 
-    fn ok(text: &str, wants: AddressForm) -> (String, Port) {
-        let parsed = parse(text, wants, &Env::new()).unwrap();
+    fn ok(text: &str, form: AddressForm) -> (String, AddressPort) {
+        let parsed = parse(text, form, &Env::new()).unwrap();
         (parsed.address.to_string(), parsed.port)
     }
 
@@ -344,24 +361,24 @@ mod tests {
             offset: true,
             ..AddressForm::default()
         };
-        let fixed = |port| Port::Fixed(port, port);
+        let fixed = |port| AddressPort::Fixed(port, port);
         for (text, shown, port) in [
             (":80", "0.0.0.0:80", fixed(80)),
             ("*:80", "0.0.0.0:80", fixed(80)),
             (":::80", "[::]:80", fixed(80)),
             ("[::1]:80", "[::1]:80", fixed(80)),
             ("ipv6@*:80", "[::]:80", fixed(80)),
-            ("10.0.0.1", "10.0.0.1:0", Port::Absent),
+            ("10.0.0.1", "10.0.0.1:0", AddressPort::Absent),
             ("2001:db8::1:80", "[2001:db8::1]:80", fixed(80)),
-            ("[2001:db8::1]", "[2001:db8::1]:0", Port::Absent),
+            ("[2001:db8::1]", "[2001:db8::1]:0", AddressPort::Absent),
             ("host.example:8080", "host.example:8080", fixed(8080)),
-            ("10.0.0.1:80-90", "10.0.0.1:80", Port::Fixed(80, 90)),
-            ("10.0.0.1:+100", "10.0.0.1:0", Port::Offset(100)),
-            ("10.0.0.1:-100", "10.0.0.1:0", Port::Offset(-100)),
-            ("/run/a.sock", "unix@/run/a.sock", Port::Absent),
-            ("unix@a.sock", "unix@a.sock", Port::Absent),
-            ("abns@x", "abns@x", Port::Absent),
-            ("fd@3", "fd@3", Port::Absent),
+            ("10.0.0.1:80-90", "10.0.0.1:80", AddressPort::Fixed(80, 90)),
+            ("10.0.0.1:+100", "10.0.0.1:0", AddressPort::Offset(100)),
+            ("10.0.0.1:-100", "10.0.0.1:0", AddressPort::Offset(-100)),
+            ("/run/a.sock", "unix@/run/a.sock", AddressPort::Absent),
+            ("unix@a.sock", "unix@a.sock", AddressPort::Absent),
+            ("abns@x", "abns@x", AddressPort::Absent),
+            ("fd@3", "fd@3", AddressPort::Absent),
         ] {
             assert_eq!(ok(text, any), (shown.to_owned(), port), "{text}");
         }

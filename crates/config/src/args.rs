@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use ballast_expr::{AclSet, Condition, Expr, LogFormat, Usage};
 use ballast_syntax::{
-    Diagnostic, Line, Span, TimeUnit, ValueError, Word, parse_duration, parse_size,
+    Diagnostic, SourceLine, Span, TimeUnit, ValueError, Word, parse_duration, parse_size,
 };
 
 use crate::context::suggestion;
@@ -28,7 +28,7 @@ pub(crate) enum Prefix {
 /// The words after a keyword.
 #[derive(Clone, Debug)]
 pub(crate) struct Args<'a> {
-    line: &'a Line,
+    line: &'a SourceLine,
     keyword: &'a str,
     keyword_span: Span,
     at: usize,
@@ -41,7 +41,7 @@ impl<'a> Args<'a> {
     /// `first` the index of its first word.
     #[must_use]
     pub(crate) fn new(
-        line: &'a Line,
+        line: &'a SourceLine,
         keyword: &'a str,
         first: usize,
         at: usize,
@@ -77,7 +77,7 @@ impl<'a> Args<'a> {
 
     /// The whole line.
     #[must_use]
-    pub(crate) fn line(&self) -> &'a Line {
+    pub(crate) fn line(&self) -> &'a SourceLine {
         self.line
     }
 

@@ -7,9 +7,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use ballast_expr::{Condition, Expr, LogFormat, Store, nearest};
-use ballast_model::{Address, ErrorPages, Host};
+use ballast_model::{Address, ErrorPages, NameFamily};
 use ballast_syntax::{DIAGNOSTIC_COUNT_MAX, Diagnostic, SectionKind, Severity, SourceMap, Span};
 
+use crate::feature::feature_of;
 use crate::surroundings::Surroundings;
 
 /// A word that is parsed and checked but not implemented: a configuration that contains one is not
@@ -20,18 +21,28 @@ pub struct Unserved {
     pub word: String,
     /// Where it stands.
     pub span: Option<Span>,
-    /// The area it belongs to (`TLS`, `stick tables` ...).
-    pub area: String,
+    /// The feature it is part of (`TLS`, `stick tables`); empty when it is part of none. A word that
+    /// HAProxy has removed has [`REMOVED`].
+    pub feature: String,
 }
+
+/// The feature of words that HAProxy has removed.
+pub(crate) const REMOVED: &str = "nothing: it was removed";
 
 impl Unserved {
     /// The message when the configuration is not started.
     #[must_use]
     pub fn message(&self) -> String {
-        format!(
-            "'{}' is understood and not served yet: it comes with {}",
-            self.word, self.area
-        )
+        let word = &self.word;
+        match self.feature.as_str() {
+            REMOVED => {
+                format!("'{word}' is understood and not carried out: HAProxy has removed it")
+            }
+            feature => format!(
+                "'{word}' is understood but not carried out yet: it {}",
+                when_served(feature)
+            ),
+        }
     }
 
     /// The same as a diagnostic of a severity.
@@ -40,6 +51,14 @@ impl Unserved {
         let mut diagnostic = Diagnostic::new(severity, "not-served-yet", self.message());
         diagnostic.span = self.span;
         diagnostic
+    }
+}
+
+/// When a word of a feature is served; the feature may be empty.
+pub(crate) fn when_served(feature: &str) -> String {
+    match feature {
+        "" => "comes in a later version".to_owned(),
+        feature => format!("comes in a later version, with {feature}"),
     }
 }
 
@@ -52,7 +71,7 @@ pub(crate) struct Context<'s> {
     /// Pattern lists and maps, shared by all expressions.
     pub store: Arc<Store>,
     /// The diagnostics so far.
-    pub said: Diagnostics,
+    pub diagnostics: Diagnostics,
     /// How many more names may be compared with unknown ones to find a similar one.
     pub hint_names_left: Cell<usize>,
     /// Words that are not implemented.
@@ -62,14 +81,14 @@ pub(crate) struct Context<'s> {
     /// The environment after the text, for variables in addresses.
     pub environment: ballast_syntax::Env,
     /// Names declared by sections.
-    pub names: Names,
+    pub names: Declarations,
     /// `tune.stick-counters`, if it was read already.
     pub stick_counters: u32,
 }
 
 /// Names that sections declare. Uses are checked when all sections are read.
 #[derive(Debug, Default)]
-pub(crate) struct Names {
+pub(crate) struct Declarations {
     /// `http-errors` groups.
     pub error_groups: BTreeMap<String, ErrorPages>,
     /// Every other named section.
@@ -188,7 +207,7 @@ const SAME_NAME_COUNT_MAX: usize = 64;
 /// The maximum number of names compared with unknown ones for a whole file.
 pub(crate) const HINT_NAMES_MAX: usize = 200_000;
 
-impl Names {
+impl Declarations {
     /// Whether a section of this kind and name was declared.
     #[must_use]
     pub(crate) fn declares(&self, kind: SectionKind, name: &str) -> bool {
@@ -206,7 +225,7 @@ impl Names {
 impl Context<'_> {
     /// Adds a diagnostic.
     pub(crate) fn report(&mut self, diagnostic: Diagnostic) {
-        self.said.push(diagnostic);
+        self.diagnostics.push(diagnostic);
     }
 
     /// Adds the diagnostic of a line that failed.
@@ -242,30 +261,29 @@ impl Context<'_> {
 
     /// Whether there was an error so far.
     pub(crate) fn has_alerts(&self) -> bool {
-        self.said.has_alerts
+        self.diagnostics.has_alerts
     }
 
     /// Records that a word is not implemented.
-    pub(crate) fn unserved(&mut self, word: &str, area: &str, span: Span) {
-        let area = if word == LUA { "Lua" } else { area };
+    pub(crate) fn unserved(&mut self, word: &str, feature: &str, span: Span) {
         self.unserved.push(Unserved {
             word: word.to_owned(),
             span: Some(span),
-            area: area.to_owned(),
+            feature: feature.to_owned(),
         });
     }
 
     /// Records the parts of an expression that are not implemented.
     pub(crate) fn check_expr(&mut self, expr: &Expr, span: Span) {
         for word in expr.unserved() {
-            self.unserved(word, "the rule language", span);
+            self.unserved(word, feature_of(word), span);
         }
     }
 
     /// The same for a log format.
     pub(crate) fn check_format(&mut self, format: &LogFormat, span: Span) {
         for word in format.unserved() {
-            self.unserved(word, "the rule language", span);
+            self.unserved(word, feature_of(word), span);
         }
     }
 
@@ -277,7 +295,7 @@ impl Context<'_> {
         span: Span,
     ) {
         for word in condition.unserved(acls) {
-            self.unserved(word, "the rule language", span);
+            self.unserved(word, feature_of(word), span);
         }
     }
 
@@ -366,9 +384,9 @@ impl Context<'_> {
             return Ok(address.clone());
         };
         let fits = |ip: &IpAddr| match family {
-            Host::Any => true,
-            Host::V4 => ip.is_ipv4(),
-            Host::V6 => ip.is_ipv6(),
+            NameFamily::Any => true,
+            NameFamily::V4 => ip.is_ipv4(),
+            NameFamily::V6 => ip.is_ipv6(),
         };
         let found = self.resolve(host);
         let ip = found.map(|all| all.into_iter().find(fits));

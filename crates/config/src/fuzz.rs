@@ -2,7 +2,7 @@
 
 use ballast_syntax::Severity;
 
-use crate::{Nothing, Options, Stub, TextOptions, json_lines, load, text, upgrade};
+use crate::{NoSurroundings, Options, Stub, TextOptions, json_lines, load, text, upgrade};
 
 /// Loads `data` as a configuration, with and without stand-ins, prints everything, and upgrades it.
 ///
@@ -12,8 +12,8 @@ use crate::{Nothing, Options, Stub, TextOptions, json_lines, load, text, upgrade
 pub fn fuzz_one(data: &[u8]) {
     let files = || vec![("fuzz.cfg".to_owned(), data.to_vec())];
     for loaded in [
-        load(files(), &Nothing, Options::default()),
-        load(files(), &Stub(Nothing), Options::default()),
+        load(files(), &NoSurroundings, Options::default()),
+        load(files(), &Stub(NoSurroundings), Options::default()),
     ] {
         let options = TextOptions {
             least: Severity::Diag,

@@ -10,7 +10,7 @@ use std::ops::BitOr;
 use ballast_syntax::{Diagnostic, SectionKind};
 
 use crate::args::Args;
-use crate::context::Context;
+use crate::context::{Context, when_served};
 
 /// A set of places where a keyword may occur: sections, and lines that have words of their own.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -116,7 +116,7 @@ impl fmt::Display for Sections {
 
 /// How a keyword is treated.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum State {
+pub enum KeywordState {
     /// It does what the manual says.
     Honoured,
     /// It is accepted and has no effect, for this reason.
@@ -129,11 +129,11 @@ pub enum State {
         instead: &'static str,
     },
     /// It is parsed and checked, but a configuration that contains it is not started. The text
-    /// names the area it belongs to (`TLS`, `stick tables` ...).
+    /// names the feature it is part of (`TLS`, `stick tables`); it is empty when there is none.
     Later(&'static str),
 }
 
-impl State {
+impl KeywordState {
     /// The state as one word, for the tables.
     #[must_use]
     pub fn word(self) -> &'static str {
@@ -145,7 +145,7 @@ impl State {
         }
     }
 
-    /// The state's text: reason, area, replacement; empty when there is none.
+    /// The state's text: reason, feature, replacement; empty when there is none.
     #[must_use]
     pub fn text(self) -> String {
         match self {
@@ -156,7 +156,7 @@ impl State {
                 instead: "",
             } => reason.to_owned(),
             Self::Refused { reason, instead } => format!("{reason}; write: {instead}"),
-            Self::Later(area) => format!("checked; served with {area}"),
+            Self::Later(feature) => format!("checked; {}", when_served(feature)),
         }
     }
 }
@@ -181,7 +181,7 @@ pub struct Keyword {
     /// Where it may occur.
     pub sections: Sections,
     /// How it is treated.
-    pub state: State,
+    pub state: KeywordState,
     /// The form of its arguments, in the manual's notation.
     pub args: &'static str,
     /// Help: what it does, in one line.
@@ -227,7 +227,7 @@ impl<C: 'static> Row<C> {
             keyword: Keyword {
                 word,
                 sections,
-                state: State::Honoured,
+                state: KeywordState::Honoured,
                 args,
                 help,
                 good: "",
@@ -251,21 +251,21 @@ impl<C: 'static> Row<C> {
     /// Accepted without effect, for this reason.
     #[must_use]
     pub(crate) const fn noted(mut self, reason: &'static str) -> Self {
-        self.keyword.state = State::Noted(reason);
+        self.keyword.state = KeywordState::Noted(reason);
         self
     }
 
     /// Checked, but not implemented.
     #[must_use]
-    pub(crate) const fn later(mut self, area: &'static str) -> Self {
-        self.keyword.state = State::Later(area);
+    pub(crate) const fn later(mut self, feature: &'static str) -> Self {
+        self.keyword.state = KeywordState::Later(feature);
         self
     }
 
     /// Refused.
     #[must_use]
     pub(crate) const fn refused(mut self, reason: &'static str, instead: &'static str) -> Self {
-        self.keyword.state = State::Refused { reason, instead };
+        self.keyword.state = KeywordState::Refused { reason, instead };
         self
     }
 

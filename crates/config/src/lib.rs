@@ -16,6 +16,7 @@ mod build;
 mod check;
 mod context;
 mod draft;
+mod feature;
 mod fuzz;
 mod global;
 mod keyword;
@@ -35,15 +36,15 @@ mod upgrade;
 
 pub use context::Unserved;
 pub use fuzz::fuzz_one;
-pub use keyword::{Keyword, Prefixes, Sections, State};
+pub use keyword::{Keyword, KeywordState, Prefixes, Sections};
 pub use load::{Options, document, load, load_after};
 pub use lower::Loaded;
 pub use render::{
     TextOptions, closing_lines, json_lines, keyword_json, keyword_markdown, keyword_text, text,
     text_of,
 };
-pub use surroundings::{Nothing, Stub, Surroundings};
-pub use upgrade::{Change, Upgraded, upgrade};
+pub use surroundings::{NoSurroundings, Stub, Surroundings};
+pub use upgrade::{LineRewrite, UpgradeOutcome, upgrade};
 
 #[cfg(test)]
 mod tests;

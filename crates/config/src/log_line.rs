@@ -5,7 +5,7 @@
 use ballast_model::{Address, Facility, Level, LogEndpoint, LogFormatName, LogSample, LogTarget};
 use ballast_syntax::{Diagnostic, SectionKind};
 
-use crate::address::{self, AddressForm, Transport};
+use crate::address::{self, AddressForm, TransportPrefix};
 use crate::args::Args;
 use crate::context::Context;
 
@@ -134,7 +134,7 @@ fn endpoint(args: &mut Args<'_>, context: &mut Context<'_>) -> Result<LogEndpoin
     }
     let parsed = address::parse(text, AddressForm::default(), &context.environment)
         .map_err(|error| args.wrong(format!("'log' : {error}")))?;
-    if parsed.transport == Transport::Stream {
+    if parsed.transport == TransportPrefix::Stream {
         context.unserved("log tcp@", "rings", word.span());
         return Ok(LogEndpoint::Ring(text.to_owned()));
     }

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use ballast_expr::{Linker, Store};
 use ballast_model::Config;
 use ballast_syntax::{
-    Diagnostic, Document, Edit, Env, Parser, Section, SectionKind, SectionPlace, Severity,
-    SourceMap, Span,
+    Diagnostic, Document, Env, Parser, Section, SectionKind, SectionPlace, Severity, SourceMap,
+    Span, TextEdit,
 };
 
 use crate::build::{self, Drafts};
-use crate::context::{Context, Diagnostics, HINT_NAMES_MAX, LUA, Names, Unserved};
+use crate::context::{Context, Declarations, Diagnostics, HINT_NAMES_MAX, LUA, Unserved};
 use crate::draft::ProxyDraft;
 use crate::surroundings::Surroundings;
 use crate::{global, post, proxy, section, upgrade};
@@ -75,27 +75,27 @@ pub(crate) fn load_with(
     mut stubs: Vec<String>,
 ) -> Loaded {
     let mut document = parsed(files, surroundings, environment);
-    let said = std::mem::take(&mut document.diagnostics);
+    let diagnostics = std::mem::take(&mut document.diagnostics);
     let mut context = Context {
         surroundings,
         sources: &document.sources,
         store: Arc::clone(&store),
-        said: Diagnostics::after(said),
+        diagnostics: Diagnostics::after(diagnostics),
         hint_names_left: Cell::new(HINT_NAMES_MAX),
         unserved: Vec::new(),
         stubs: std::mem::take(&mut stubs),
         environment: document.env.clone(),
-        names: Names::default(),
+        names: Declarations::default(),
         stick_counters: STICK_COUNTERS,
     };
     let config = lower(&document, &mut context);
     let Context {
-        said,
+        diagnostics,
         mut unserved,
         stubs,
         ..
     } = context;
-    let mut diagnostics = said.finish();
+    let mut diagnostics = diagnostics.finish();
     check_lua(&mut unserved, &mut diagnostics);
     suggest_upgrades(&document, &mut diagnostics);
     let place = |span: Option<Span>| span.map(|span| (span.file, span.start));
@@ -284,7 +284,7 @@ fn suggest_upgrades(document: &Document, diagnostics: &mut [Diagnostic]) {
         } else {
             format!("write: {}", lines.join(" ; "))
         });
-        let edit = Edit {
+        let edit = TextEdit {
             span: line.words_span(),
             text: lines.join("\n"),
         };

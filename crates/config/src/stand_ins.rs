@@ -111,15 +111,15 @@ struct Faults {
 impl Faults {
     fn of(loaded: &Loaded, variable: &Variable, value: &str) -> Self {
         let mut faults = Self::default();
-        for said in &loaded.diagnostics {
-            let Some(span) = said.span else {
+        for diagnostic in &loaded.diagnostics {
+            let Some(span) = diagnostic.span else {
                 continue;
             };
             let line = (span.file.index(), loaded.sources.locate(span).line);
             if !variable.lines.contains(&line) {
                 continue;
             }
-            match said.severity {
+            match diagnostic.severity {
                 Severity::Alert => {
                     if faults.alerts == 0 {
                         faults.first = Reverse(span.start);

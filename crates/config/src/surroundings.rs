@@ -1,7 +1,7 @@
 //! What the configuration needs to know about the machine it will run on.
 //!
 //! This crate does no I/O: access to files, names, users and the environment goes through
-//! [`Surroundings`]. [`Nothing`] has none of them; [`Stub`] replaces what another implementation
+//! [`Surroundings`]. [`NoSurroundings`] has none of them; [`Stub`] replaces what another implementation
 //! does not find by stand-ins, so that a file can be checked on another machine.
 
 use std::net::IpAddr;
@@ -60,9 +60,9 @@ pub trait Surroundings {
 
 /// A machine without files, names and users: for tests and fuzzing.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Nothing;
+pub struct NoSurroundings;
 
-impl Surroundings for Nothing {
+impl Surroundings for NoSurroundings {
     fn read(&self, _path: &str) -> Result<Vec<u8>, String> {
         Err("No such file or directory".to_owned())
     }

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use ballast_syntax::{Diagnostic, Line, Severity, Span, Word};
+use ballast_syntax::{Diagnostic, Severity, SourceLine, Span, Word};
 
 use crate::args::{Args, Prefix};
-use crate::context::{Context, suggestion};
-use crate::keyword::{Keyword, Prefixes, Row, Sections, State};
+use crate::context::{Context, REMOVED, suggestion};
+use crate::keyword::{Keyword, KeywordState, Prefixes, Row, Sections};
 
 /// The rows for one kind of line, by word.
 #[derive(Debug)]
@@ -71,7 +71,11 @@ impl<C: 'static> Table<C> {
     ///
     /// # Errors
     /// With the alert about an unknown keyword, or a prefix that does not fit.
-    pub(crate) fn find(&self, line: &Line, place: Sections) -> Result<RowMatch<C>, Diagnostic> {
+    pub(crate) fn find(
+        &self,
+        line: &SourceLine,
+        place: Sections,
+    ) -> Result<RowMatch<C>, Diagnostic> {
         let (prefix, first) = match (line.text(0), line.words.len()) {
             ("no", 2..) => (Prefix::No, 1),
             ("default", 2..) => (Prefix::Default, 1),
@@ -109,7 +113,7 @@ impl<C: 'static> Table<C> {
     }
 
     /// The alert about an unknown word.
-    fn unknown(&self, line: &Line, first: usize, place: Sections) -> Diagnostic {
+    fn unknown(&self, line: &SourceLine, first: usize, place: Sections) -> Diagnostic {
         let head = line.text(first);
         let here = |row: &&&'static Row<C>| row.keyword.sections.has(place);
         let family: Vec<_> = self
@@ -160,7 +164,7 @@ impl<C: 'static> Table<C> {
     pub(crate) fn line(
         &self,
         target: &mut C,
-        line: &Line,
+        line: &SourceLine,
         place: Sections,
         context: &mut Context<'_>,
     ) -> Result<(), Diagnostic> {
@@ -186,7 +190,7 @@ impl<C: 'static> RowMatch<C> {
     pub(crate) fn perform(
         &self,
         target: &mut C,
-        line: &Line,
+        line: &SourceLine,
         context: &mut Context<'_>,
     ) -> Result<(), Diagnostic> {
         let mut args = Args::new(
@@ -211,11 +215,11 @@ pub(crate) fn perform<C: 'static>(
     context: &mut Context<'_>,
 ) -> Result<(), Diagnostic> {
     let span = args.keyword_span();
-    if let State::Refused { reason, instead } = row.keyword.state {
+    if let KeywordState::Refused { reason, instead } = row.keyword.state {
         let mut diagnostic = refusal(row.keyword.word, reason, instead, span);
         if is_dialect(reason) {
             diagnostic.severity = Severity::Warning;
-            context.unserved(row.keyword.word, "nothing: it was removed", span);
+            context.unserved(row.keyword.word, REMOVED, span);
         }
         return Err(diagnostic);
     }
@@ -225,10 +229,10 @@ pub(crate) fn perform<C: 'static>(
     }
     (row.handler)(target, args, context)?;
     match row.keyword.state {
-        State::Later(area) if args.prefix == Prefix::None => {
-            context.unserved(row.keyword.word, area, span);
+        KeywordState::Later(feature) if args.prefix == Prefix::None => {
+            context.unserved(row.keyword.word, feature, span);
         }
-        State::Noted(reason) => {
+        KeywordState::Noted(reason) => {
             let message = format!("'{}' changes nothing here: {reason}", row.keyword.word);
             context.report(Diagnostic::diag("noted", message).at(span));
         }

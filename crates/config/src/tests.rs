@@ -2,13 +2,13 @@
 
 use ballast_syntax::Severity;
 
-use crate::keyword::{Keyword, Sections, State};
-use crate::{Loaded, Nothing, Options, Stub, load};
+use crate::keyword::{Keyword, KeywordState, Sections};
+use crate::{Loaded, NoSurroundings, Options, Stub, load};
 
 /// Loads a text on a machine where everything missing has a stand-in.
 pub(crate) fn stubbed(text: &str) -> Loaded {
     let files = vec![("t.cfg".to_owned(), text.as_bytes().to_vec())];
-    load(files, &Stub(Nothing), Options::default())
+    load(files, &Stub(NoSurroundings), Options::default())
 }
 
 /// The messages of a severity.
@@ -130,10 +130,10 @@ fn examples_of_rows_are_true() {
         let (text, number) = around(&keyword, good);
         let said = said_at(&stubbed(&text), number);
         match keyword.state {
-            State::Refused { .. } if said.is_empty() => {
+            KeywordState::Refused { .. } if said.is_empty() => {
                 wrong.push(format!("refused but accepted: {good}"));
             }
-            State::Refused { .. } => {}
+            KeywordState::Refused { .. } => {}
             _ if !said.is_empty() => wrong.push(format!("{good}: {said:?}")),
             _ => {}
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ballast_config::{Loaded, Nothing, Options, Stub, load};
+use ballast_config::{Loaded, NoSurroundings, Options, Stub, load};
 use ballast_model::{
     Address, CliLevel, ErrorPage, InitAddr, Level, LogEndpoint, OnMarkedDown, Password, PortSpec,
     ServerStates, TransparentSource,
@@ -11,7 +11,7 @@ use ballast_syntax::Severity;
 
 fn read(text: &str) -> Loaded {
     let files = vec![("t.cfg".to_owned(), text.as_bytes().to_vec())];
-    load(files, &Stub(Nothing), Options::default())
+    load(files, &Stub(NoSurroundings), Options::default())
 }
 
 /// Loads a text that must have no alerts; warnings are allowed.
@@ -162,7 +162,7 @@ fn servers_begin_with_default_server() {
 fn a_name_nobody_knows_stops_the_start_unless_told() {
     let text = "backend b\n server a name.example:80\n";
     let files = |text: &str| vec![("t.cfg".to_owned(), text.as_bytes().to_vec())];
-    let loaded = load(files(text), &Nothing, Options::default());
+    let loaded = load(files(text), &NoSurroundings, Options::default());
     assert_eq!(
         said(&loaded, Severity::Alert),
         [
@@ -170,7 +170,7 @@ fn a_name_nobody_knows_stops_the_start_unless_told() {
         ]
     );
     let text = "backend b\n server a name.example:80 init-addr last,libc,none\n";
-    let loaded = load(files(text), &Nothing, Options::default());
+    let loaded = load(files(text), &NoSurroundings, Options::default());
     assert!(!loaded.has_alerts());
     let address = &loaded.config.backends[0].servers[0].address;
     assert!(matches!(address, Address::Name { .. }));
@@ -372,7 +372,7 @@ fn what_is_not_served_yet_is_named() {
     let words: Vec<_> = loaded
         .unserved
         .iter()
-        .map(|one| (one.word.as_str(), one.area.as_str()))
+        .map(|one| (one.word.as_str(), one.feature.as_str()))
         .collect();
     assert_eq!(
         words,
@@ -412,7 +412,7 @@ fn one_fault_is_told_once() {
         "frontend f from nosuch\n bind :80\n",
     ] {
         let files = vec![("t.cfg".to_owned(), text.as_bytes().to_vec())];
-        let loaded = load(files, &Nothing, Options::default());
+        let loaded = load(files, &NoSurroundings, Options::default());
         let said = loaded.diagnostics.iter();
         let said: Vec<_> = said
             .filter(|one| one.severity >= Severity::Warning)
@@ -431,7 +431,7 @@ fn every_error_is_told_at_once() {
             b"backend b\n server s\n balance y\n".to_vec(),
         ),
     ];
-    let loaded = load(files, &Nothing, Options::default());
+    let loaded = load(files, &NoSurroundings, Options::default());
     let places: Vec<_> = loaded
         .diagnostics
         .iter()

@@ -146,7 +146,7 @@ fn is_half(common: &Common, title: &str, name: &str) -> bool {
 mod tests {
     use std::sync::Arc;
 
-    use ballast_config::Nothing;
+    use ballast_config::NoSurroundings;
 
     use super::*;
 
@@ -167,7 +167,7 @@ backend ab
 # the end
 ";
         let files = vec![("f".to_owned(), file.as_bytes().to_vec())];
-        let texts = SectionMap::read(Arc::new(files), &Nothing);
+        let texts = SectionMap::read(Arc::new(files), &NoSurroundings);
         let section_edits = [SectionEdit {
             title: "frontend new".into(),
             text: Some("frontend new\n default_backend a\n".into()),

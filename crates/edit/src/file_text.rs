@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use ballast_syntax::{Env, FixedFacts, Line, LineKind, parse};
+use ballast_syntax::{Env, FixedFacts, LineKind, SourceLine, parse};
 
 /// A file as it is, and what is to become of its lines. Lines are named by their numbers, from
 /// 1. An edit answers whether the line is there.
@@ -10,7 +10,7 @@ use ballast_syntax::{Env, FixedFacts, Line, LineKind, parse};
 pub struct FileText {
     bytes: Vec<u8>,
     /// Its lines, from 1.
-    lines: HashMap<u32, Line>,
+    lines: HashMap<u32, SourceLine>,
     /// Places and what comes there instead.
     edits: Vec<(std::ops::Range<usize>, String)>,
 }
@@ -67,7 +67,7 @@ impl FileText {
 
     /// Gives a section, by its opening line, another value for a word that has a line of its own.
     pub fn set_line(&mut self, opening: u32, word: &str, value: &str) -> bool {
-        let mut lines: Vec<&Line> = self.lines.values().collect();
+        let mut lines: Vec<&SourceLine> = self.lines.values().collect();
         lines.sort_by_key(|line| line.number);
         let own = lines.iter().skip_while(|line| line.number <= opening);
         let mut own = own.take_while(|line| line.kind != LineKind::Header);
@@ -123,7 +123,7 @@ impl FileText {
     }
 
     /// The line of this number.
-    pub fn line(&self, number: u32) -> Option<&Line> {
+    pub fn line(&self, number: u32) -> Option<&SourceLine> {
         self.lines.get(&number)
     }
 

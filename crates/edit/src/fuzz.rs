@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use ballast_config::Nothing;
+use ballast_config::NoSurroundings;
 use ballast_syntax::parse_str;
 
 use crate::{
-    Edit, EditCommand, FileText, NO_FILE, Place, SectionAt, SectionEdit, SectionMap, SectionOf,
-    excerpt,
+    EditCommand, FileText, NO_FILE, Place, SectionEdit, SectionMap, SectionName, SectionOperation,
+    SectionWord, excerpt,
 };
 
 /// Edits `data` as a file of a configuration: each section in every way, each line of the file.
@@ -17,7 +17,7 @@ use crate::{
 /// When something does not hold.
 pub fn fuzz_one(data: &[u8]) {
     let files = vec![("fuzz.cfg".to_owned(), data.to_vec())];
-    let map = SectionMap::read(Arc::new(files.clone()), &Nothing);
+    let map = SectionMap::read(Arc::new(files.clone()), &NoSurroundings);
     let plain = map.with_edits(&[], Place::Beside);
     assert_eq!(plain.files, files, "without edits nothing changes");
     let titles: Vec<String> = map
@@ -29,11 +29,11 @@ pub fn fuzz_one(data: &[u8]) {
             continue;
         };
         let kind = match kind {
-            "frontend" => SectionOf::Frontend,
-            "backend" => SectionOf::Backend,
-            _ => SectionOf::Listen,
+            "frontend" => SectionWord::Frontend,
+            "backend" => SectionWord::Backend,
+            _ => SectionWord::Listen,
         };
-        let section = SectionAt {
+        let section = SectionName {
             kind,
             name: name.to_owned(),
         };
@@ -44,20 +44,20 @@ pub fn fuzz_one(data: &[u8]) {
     edit_lines(data);
 }
 
-fn edit_section(map: &SectionMap, section: &SectionAt) {
+fn edit_section(map: &SectionMap, section: &SectionName) {
     let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
     let edits = [
-        Edit::Write("  mode tcp\n".to_owned()),
-        Edit::Remove,
-        Edit::Set(words("timeout client 5s")),
-        Edit::AddBind(words(":0 name fuzz")),
-        Edit::SetBind("2".to_owned(), words(":1")),
-        Edit::RemoveBind("1".to_owned()),
-        Edit::RenameServer("s".to_owned(), "it's".to_owned()),
-        Edit::AddRule(None, words("acl a path /a")),
-        Edit::AddRule(Some(1), words("http-request deny")),
-        Edit::SetRule(1, words("http-request deny")),
-        Edit::RemoveRule(1),
+        SectionOperation::Write("  mode tcp\n".to_owned()),
+        SectionOperation::Remove,
+        SectionOperation::Set(words("timeout client 5s")),
+        SectionOperation::AddBind(words(":0 name fuzz")),
+        SectionOperation::SetBind("2".to_owned(), words(":1")),
+        SectionOperation::RemoveBind("1".to_owned()),
+        SectionOperation::RenameServer("s".to_owned(), "it's".to_owned()),
+        SectionOperation::AddRule(None, words("acl a path /a")),
+        SectionOperation::AddRule(Some(1), words("http-request deny")),
+        SectionOperation::SetRule(1, words("http-request deny")),
+        SectionOperation::RemoveRule(1),
     ];
     for edit in edits {
         let command = EditCommand {
@@ -66,7 +66,7 @@ fn edit_section(map: &SectionMap, section: &SectionAt) {
             command: "fuzz",
             at_unix_s: 0,
         };
-        let Ok((section_edits, title)) = map.edited(&[], command, &Nothing) else {
+        let Ok((section_edits, title)) = map.edited(&[], command, &NoSurroundings) else {
             continue;
         };
         for place in [Place::Beside, Place::Last] {

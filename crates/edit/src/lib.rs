@@ -23,8 +23,8 @@ mod words;
 pub use file_text::FileText;
 pub use fuzz::fuzz_one;
 pub use request::{
-    Edit, EditCommand, Refusal, SECTION_EDIT_BYTES_MAX, SECTION_EDIT_COUNT_MAX, SectionAt,
-    SectionEdit, SectionOf,
+    EditCommand, Refusal, SECTION_EDIT_BYTES_MAX, SECTION_EDIT_COUNT_MAX, SectionEdit, SectionName,
+    SectionOperation, SectionWord,
 };
 pub use sections::{EditedFiles, Place, SectionMap};
 pub use words::{quoted_line, words_of};

@@ -2,9 +2,9 @@
 
 /// A section of a configuration.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct SectionAt {
+pub struct SectionName {
     /// Its word.
-    pub kind: SectionOf,
+    pub kind: SectionWord,
     /// Its name.
     pub name: String,
 }
@@ -12,7 +12,7 @@ pub struct SectionAt {
 /// The word of a section that commands edit. A `listen` section is found as a frontend and as a
 /// backend too.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum SectionOf {
+pub enum SectionWord {
     /// `frontend`.
     Frontend,
     /// `backend`.
@@ -21,7 +21,7 @@ pub enum SectionOf {
     Listen,
 }
 
-impl SectionOf {
+impl SectionWord {
     /// The word that opens one.
     pub fn word(self) -> &'static str {
         match self {
@@ -34,7 +34,7 @@ impl SectionOf {
 
 /// The edit of a section. Lines are given as words; numbers of lines are those of `show section`.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Edit {
+pub enum SectionOperation {
     /// A new section: the words after its name, and its lines.
     Add(Vec<String>, String),
     /// All lines are replaced.
@@ -64,9 +64,9 @@ pub enum Edit {
 #[derive(Clone, Debug)]
 pub struct EditCommand<'c> {
     /// The section.
-    pub section: &'c SectionAt,
+    pub section: &'c SectionName,
     /// The edit.
-    pub edit: Edit,
+    pub edit: SectionOperation,
     /// The command, as it was given.
     pub command: &'c str,
     /// When, in seconds since 1970.

@@ -1,9 +1,9 @@
 //! One section, as the lines that commands name by number, name or kind.
 
 use ballast_config::Surroundings;
-use ballast_syntax::{Line, LineKind, Section};
+use ballast_syntax::{LineKind, Section, SourceLine};
 
-use crate::request::{Edit, Refusal};
+use crate::request::{Refusal, SectionOperation};
 use crate::{NO_FILE, quoted_line};
 
 /// Words of lines that a section may have several of, in an order that counts.
@@ -63,7 +63,7 @@ impl SectionText {
     }
 
     /// Lines that count, with their numbers: 0 is the opening line's.
-    fn statements(&self) -> impl DoubleEndedIterator<Item = (usize, &Line)> {
+    fn statements(&self) -> impl DoubleEndedIterator<Item = (usize, &SourceLine)> {
         let lines = self.section.lines.iter().filter(|line| line.is_statement());
         lines.map(|line| (line.number as usize - 1, line))
     }
@@ -97,27 +97,27 @@ pub(crate) fn is_one_section(text: &str, surroundings: &dyn Surroundings) -> Res
 
 impl SectionText {
     /// The text of the section once it is edited; `None` when it goes.
-    pub(crate) fn edit(&mut self, edit: Edit) -> Result<Option<String>, Refusal> {
+    pub(crate) fn edit(&mut self, edit: SectionOperation) -> Result<Option<String>, Refusal> {
         match edit {
-            Edit::Add(..) | Edit::Remove => return Ok(None),
-            Edit::Write(lines) => {
+            SectionOperation::Add(..) | SectionOperation::Remove => return Ok(None),
+            SectionOperation::Write(lines) => {
                 return Ok(Some(with_lines(self.lines[0].trim_end(), &lines)));
             }
-            Edit::Set(words) => self.set(&words)?,
-            Edit::AddBind(words) => {
+            SectionOperation::Set(words) => self.set(&words)?,
+            SectionOperation::AddBind(words) => {
                 let after = self.last(|line| line.text(0) == "bind").unwrap_or(0);
                 self.insert(after + 1, &format!("bind {}", quoted_line(&words)));
             }
-            Edit::SetBind(which, words) => {
+            SectionOperation::SetBind(which, words) => {
                 let at = self.bind(&which)?;
                 self.replace(at, &format!("bind {}", quoted_line(&words)));
             }
-            Edit::RemoveBind(which) => {
+            SectionOperation::RemoveBind(which) => {
                 let at = self.bind(&which)?;
                 self.lines.remove(at);
             }
-            Edit::RenameServer(server, name) => self.rename_server(&server, &name)?,
-            Edit::AddRule(before, words) => {
+            SectionOperation::RenameServer(server, name) => self.rename_server(&server, &name)?,
+            SectionOperation::AddRule(before, words) => {
                 self.check_rule(&words)?;
                 let at = match before {
                     Some(number) => self.rule(number)?,
@@ -125,12 +125,12 @@ impl SectionText {
                 };
                 self.insert(at, &quoted_line(&words));
             }
-            Edit::SetRule(number, words) => {
+            SectionOperation::SetRule(number, words) => {
                 self.check_rule(&words)?;
                 let at = self.rule(number)?;
                 self.replace(at, &quoted_line(&words));
             }
-            Edit::RemoveRule(number) => {
+            SectionOperation::RemoveRule(number) => {
                 let at = self.rule(number)?;
                 self.lines.remove(at);
             }
@@ -138,7 +138,7 @@ impl SectionText {
         Ok(Some(self.lines.concat()))
     }
 
-    fn last(&self, is_it: impl Fn(&Line) -> bool) -> Option<usize> {
+    fn last(&self, is_it: impl Fn(&SourceLine) -> bool) -> Option<usize> {
         let mut statements = self.statements();
         statements.rfind(|(_, line)| is_it(line)).map(|(at, _)| at)
     }
@@ -182,7 +182,7 @@ impl SectionText {
     /// The number of the `bind` line that is called so.
     fn bind(&self, which: &str) -> Result<usize, Refusal> {
         let binds = || self.statements().filter(|(_, line)| line.text(0) == "bind");
-        let named = |line: &Line| {
+        let named = |line: &SourceLine| {
             let words = || (2..line.words.len()).map(|at| line.text(at));
             words()
                 .zip(words().skip(1))
@@ -262,8 +262,8 @@ impl SectionText {
         }
         let target = setting(words.iter().map(String::as_str));
         let found = self.last(|line| {
-            let said = (0..line.words.len()).map(|at| line.text(at));
-            setting(said) == target
+            let words = (0..line.words.len()).map(|at| line.text(at));
+            setting(words) == target
         });
         let text = quoted_line(words);
         match found.filter(|&at| at < self.lines.len()) {

@@ -13,7 +13,8 @@ use ballast_config::Surroundings;
 use ballast_syntax::{SectionPlace, parse_str};
 
 use crate::request::{
-    Edit, EditCommand, Refusal, SECTION_EDIT_COUNT_MAX, SectionAt, SectionEdit, SectionOf,
+    EditCommand, Refusal, SECTION_EDIT_COUNT_MAX, SectionEdit, SectionName, SectionOperation,
+    SectionWord,
 };
 use crate::section_text::{SectionText, is_one_section, with_lines};
 use crate::{Files, NO_FILE, quoted_line};
@@ -196,13 +197,13 @@ impl SectionMap {
     fn find(
         &self,
         section_edits: &[SectionEdit],
-        at: &SectionAt,
+        at: &SectionName,
         surroundings: &dyn Surroundings,
     ) -> Result<SectionText, Refusal> {
         let words: &[&str] = match at.kind {
-            SectionOf::Frontend => &["frontend", "listen"],
-            SectionOf::Backend => &["backend", "listen"],
-            SectionOf::Listen => &["listen"],
+            SectionWord::Frontend => &["frontend", "listen"],
+            SectionWord::Backend => &["backend", "listen"],
+            SectionWord::Listen => &["listen"],
         };
         for word in words {
             let title = format!("{word} {}", at.name);
@@ -227,7 +228,7 @@ impl SectionMap {
     pub fn lines(
         &self,
         section_edits: &[SectionEdit],
-        at: &SectionAt,
+        at: &SectionName,
         surroundings: &dyn Surroundings,
     ) -> Result<Vec<String>, Refusal> {
         let found = self.find(section_edits, at, surroundings)?;
@@ -246,7 +247,7 @@ impl SectionMap {
         surroundings: &dyn Surroundings,
     ) -> Result<(Vec<SectionEdit>, String), Refusal> {
         let at = command.section;
-        let (title, text) = if let Edit::Add(head, lines) = command.edit {
+        let (title, text) = if let SectionOperation::Add(head, lines) = command.edit {
             let title = format!("{} {}", at.kind.word(), at.name);
             let name = quoted_line(std::slice::from_ref(&at.name));
             let head = format!("{} {name} {}", at.kind.word(), quoted_line(&head));
@@ -359,7 +360,7 @@ fn mark_of_text(text: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use ballast_config::Nothing;
+    use ballast_config::NoSurroundings;
 
     use super::*;
 
@@ -381,7 +382,8 @@ listen both
     }
 
     fn with_edits(files: &Files, section_edits: &[SectionEdit]) -> EditedFiles {
-        SectionMap::read(Arc::new(files.clone()), &Nothing).with_edits(section_edits, Place::Beside)
+        SectionMap::read(Arc::new(files.clone()), &NoSurroundings)
+            .with_edits(section_edits, Place::Beside)
     }
 
     fn written(text: &str) -> ConfigSource {
@@ -391,14 +393,14 @@ listen both
         }
     }
 
-    fn at(kind: SectionOf, name: &str) -> SectionAt {
-        SectionAt {
+    fn at(kind: SectionWord, name: &str) -> SectionName {
+        SectionName {
             kind,
             name: name.to_owned(),
         }
     }
 
-    fn command(section: &SectionAt, edit: Edit) -> EditCommand<'_> {
+    fn command(section: &SectionName, edit: SectionOperation) -> EditCommand<'_> {
         EditCommand {
             section,
             edit,
@@ -412,13 +414,18 @@ listen both
     }
 
     /// What is in force after one edit of `www`, as one text.
-    fn after(before: &mut ConfigSource, kind: SectionOf, name: &str, edit: Edit) -> String {
-        let texts = SectionMap::read(Arc::new(before.files.clone()), &Nothing);
+    fn after(
+        before: &mut ConfigSource,
+        kind: SectionWord,
+        name: &str,
+        edit: SectionOperation,
+    ) -> String {
+        let texts = SectionMap::read(Arc::new(before.files.clone()), &NoSurroundings);
         let (section_edits, title) = texts
             .edited(
                 &before.section_edits,
                 command(&at(kind, name), edit),
-                &Nothing,
+                &NoSurroundings,
             )
             .unwrap();
         let now = texts.with_edits(&section_edits, Place::Last);
@@ -435,52 +442,61 @@ listen both
     #[test]
     fn an_edit_changes_its_line_and_nothing_else() {
         let mut written = written(FILE);
-        let mut www = |edit| after(&mut written, SectionOf::Frontend, "www", edit);
+        let mut www = |edit| after(&mut written, SectionWord::Frontend, "www", edit);
         assert_eq!(
-            www(Edit::AddBind(vec![
+            www(SectionOperation::AddBind(vec![
                 "/a b".into(),
                 "name".into(),
                 "x".into()
             ])),
             FILE.replace("  bind :80\n", "  bind :80\n  bind '/a b' name x\n")
         );
-        let _ = www(Edit::RemoveBind("x".into()));
+        let _ = www(SectionOperation::RemoveBind("x".into()));
         assert_eq!(
-            www(Edit::Set(words("timeout client 9s"))),
+            www(SectionOperation::Set(words("timeout client 9s"))),
             FILE.replace("5s", "9s")
         );
         assert_eq!(
-            www(Edit::SetRule(2, words("acl a path /b"))),
+            www(SectionOperation::SetRule(2, words("acl a path /b"))),
             FILE.replace("5s", "9s").replace("path /a", "path /b")
         );
-        let _ = www(Edit::SetRule(2, words("acl a path /a")));
+        let _ = www(SectionOperation::SetRule(2, words("acl a path /a")));
         // As the file has it, however it came to that: no override is left.
-        assert_eq!(www(Edit::Set(words("timeout client 5s"))), FILE);
+        assert_eq!(www(SectionOperation::Set(words("timeout client 5s"))), FILE);
         assert!(written.section_edits.is_empty());
     }
 
     #[test]
     fn a_listen_section_is_found_as_either_half() {
         let mut written = written(FILE);
-        let rule = Edit::AddRule(None, words("http-request deny"));
-        let text = after(&mut written, SectionOf::Backend, "both", rule);
+        let rule = SectionOperation::AddRule(None, words("http-request deny"));
+        let text = after(&mut written, SectionWord::Backend, "both", rule);
         assert_eq!(text, format!("{FILE}  http-request deny\n"));
-        let texts = SectionMap::read(Arc::new(written.files.clone()), &Nothing);
-        let www = at(SectionOf::Backend, "www");
+        let texts = SectionMap::read(Arc::new(written.files.clone()), &NoSurroundings);
+        let www = at(SectionWord::Backend, "www");
         assert!(
             texts
-                .edited(&[], command(&www, Edit::Remove), &Nothing)
+                .edited(
+                    &[],
+                    command(&www, SectionOperation::Remove),
+                    &NoSurroundings
+                )
                 .is_err()
         );
-        let text = after(&mut written, SectionOf::Listen, "both", Edit::Remove);
+        let text = after(
+            &mut written,
+            SectionWord::Listen,
+            "both",
+            SectionOperation::Remove,
+        );
         assert_eq!(text, FILE.split("listen").next().unwrap());
     }
 
     #[test]
     fn new_sections_stand_at_the_end_until_the_file_has_them() {
         let mut before = written("global");
-        let add = Edit::Add(words("from d"), " bind :1\n".into());
-        let text = after(&mut before, SectionOf::Frontend, "new", add);
+        let add = SectionOperation::Add(words("from d"), " bind :1\n".into());
+        let text = after(&mut before, SectionWord::Frontend, "new", add);
         assert_eq!(text, "global\n\nfrontend new from d\n bind :1\n");
         // The file has it, with a comment: it is the file's.
         let files = written("global\n# mine\nfrontend new from d # here\n  bind  :1\n").files;
@@ -493,7 +509,12 @@ listen both
         assert_eq!(now.overruled, ["frontend new"]);
         // A section that a command removed and that the files no longer have leaves no edit.
         let mut before = written(FILE);
-        let _ = after(&mut before, SectionOf::Frontend, "www", Edit::Remove);
+        let _ = after(
+            &mut before,
+            SectionWord::Frontend,
+            "www",
+            SectionOperation::Remove,
+        );
         let files = written("global\n").files;
         let now = with_edits(&files, &before.section_edits);
         assert_eq!((now.kept.len(), now.overruled.len()), (0, 0));

@@ -177,7 +177,7 @@ impl Channel {
     ///
     /// # Errors
     /// The master is gone, or sent a message that does not belong here.
-    pub fn beginning(&self) -> io::Result<(SocketPool, Option<SnapshotFile>, bool)> {
+    pub fn receive_start(&self) -> io::Result<(SocketPool, Option<SnapshotFile>, bool)> {
         let mut sockets = SocketPool::new();
         loop {
             let Some(received) = self.receive()? else {
@@ -224,7 +224,7 @@ mod tests {
         let start = Message::Start { first: true };
         master.send_sockets(&sockets).unwrap();
         master.send(&start, &[file.as_fd()]).unwrap();
-        let (pool, given, first) = worker.beginning().unwrap();
+        let (pool, given, first) = worker.receive_start().unwrap();
         assert_eq!((pool.len(), first), (sockets.len(), true));
         let given = given.unwrap();
         // It may be read again, here or there.
@@ -267,8 +267,8 @@ mod tests {
     fn nonsense_before_a_start_is_refused() {
         let (master, worker) = Channel::pair().unwrap();
         master.send(&Message::Reload, &[]).unwrap();
-        assert!(worker.beginning().is_err());
+        assert!(worker.receive_start().is_err());
         drop(master);
-        assert!(worker.beginning().is_err());
+        assert!(worker.receive_start().is_err());
     }
 }

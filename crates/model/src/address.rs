@@ -16,7 +16,7 @@ pub enum Address {
         /// The port, 0 when none was given.
         port: u16,
         /// `ipv4@` or `ipv6@`: only addresses of this family are used.
-        family: Host,
+        family: NameFamily,
     },
     /// `unix@path` or a path that begins with a slash.
     Unix(String),
@@ -32,7 +32,7 @@ pub enum Address {
 
 /// Which address family a name may resolve to.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
-pub enum Host {
+pub enum NameFamily {
     /// The first address that the resolver returns.
     #[default]
     Any,

@@ -23,7 +23,7 @@ mod server;
 mod stats;
 mod userlist;
 
-pub use address::{Address, Host, Network, PortSpec};
+pub use address::{Address, NameFamily, Network, PortSpec};
 pub use backend::{
     Backend, BackendOptions, BackendTimeouts, Balance, CookieMode, CookiePersistence, HashFunction,
     HashType, HttpReuse, PersistenceAction, PersistenceRule, Redispatch, RetryOn, ServerStates,

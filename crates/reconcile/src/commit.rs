@@ -19,14 +19,14 @@ use crate::overrides::{Override, OverrideKey};
 use crate::participant::{Effects, PreparedChange, Transition};
 use crate::reconciler::Reconciler;
 use crate::request::ChangeReport;
-use crate::target::{Mode, Target};
+use crate::target::{ChangeMode, ChangeTarget};
 
 impl Reconciler {
     /// Compiles the next generation, prepares and commits.
     ///
     /// # Errors
     /// Why nothing was changed.
-    pub(crate) fn put_in_force(&self, mut target: Target) -> Result<ChangeReport, Refusal> {
+    pub(crate) fn put_in_force(&self, mut target: ChangeTarget) -> Result<ChangeReport, Refusal> {
         let now = self.host.generation();
         let mut plan = self.plan(&target);
         if target.drops_overrides() {
@@ -57,7 +57,7 @@ impl Reconciler {
         let reopened = reopen(&generation, reopens);
         to.next = Some(&generation);
         let prepared = self.prepare(&to).inspect_err(|_| shut_again(&reopened))?;
-        if let Mode::RenameServer {
+        if let ChangeMode::RenameServer {
             backend,
             old_name,
             new_name,
@@ -98,7 +98,7 @@ impl Reconciler {
     }
 
     /// Edits and rollbacks go by what was read, from now on.
-    fn record_source(&self, target: &mut Target) {
+    fn record_source(&self, target: &mut ChangeTarget) {
         let is_of_disk = target.is_of_disk();
         let Some(source) = &mut target.source else {
             return;
@@ -116,8 +116,8 @@ impl Reconciler {
 
     /// Publishes the backends of files, unless an override says otherwise. A backend that a command
     /// added is not published.
-    fn publish(&self, generation: &Generation, target: &Target) {
-        if let Mode::Edit {
+    fn publish(&self, generation: &Generation, target: &ChangeTarget) {
+        if let ChangeMode::Edit {
             unpublished: Some(key),
         } = &target.mode
             && let Some(backend) = generation.backend(key.name.text())
@@ -144,12 +144,12 @@ impl Reconciler {
 
     /// Notes the override of a server or backend that a command added. As in HAProxy, the server
     /// begins unchecked and the backend unpublished.
-    fn note_addition(&self, target: &Target) {
+    fn note_addition(&self, target: &ChangeTarget) {
         match &target.mode {
-            Mode::Edit {
+            ChangeMode::Edit {
                 unpublished: Some(key),
             } => self.note(key, published(false), target),
-            Mode::AddServer { key, words } => {
+            ChangeMode::AddServer { key, words } => {
                 self.note(key, OverrideValue::of_text(words), target);
                 if let Some((backend, server)) = key.name.server() {
                     self.host.change_health(backend, server, &mut |health, _| {
@@ -163,13 +163,13 @@ impl Reconciler {
         }
     }
 
-    fn note(&self, key: &OverrideKey, value: OverrideValue, target: &Target) {
+    fn note(&self, key: &OverrideKey, value: OverrideValue, target: &ChangeTarget) {
         let entry = Override::now(value, target.cause.clone());
         self.controller.config_history().note(key.clone(), entry);
     }
 
     /// Releases overrides that end with this change.
-    fn release_overrides(&self, target: &Target, generation: &Generation) {
+    fn release_overrides(&self, target: &ChangeTarget, generation: &Generation) {
         let scope = self.scope(generation);
         for key in &target.overruled {
             if (key.kind.in_force)(generation, &key.name) {
@@ -263,7 +263,10 @@ impl Reconciler {
 
     /// Keeps the lines of servers that still have overrides: no file says all that was set of them.
     /// Answers these overrides.
-    pub(crate) fn keep_server_lines(&self, target: &mut Target) -> Vec<(OverrideKey, Override)> {
+    pub(crate) fn keep_server_lines(
+        &self,
+        target: &mut ChangeTarget,
+    ) -> Vec<(OverrideKey, Override)> {
         let now = self.host.generation();
         let left: Vec<(OverrideKey, Override)> = {
             let history = self.controller.config_history();

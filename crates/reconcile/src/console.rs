@@ -1,33 +1,14 @@
 //! Messages about a change, in the form of HAProxy's messages at a start.
 
 use ballast_edit::Refusal;
+use ballast_syntax::Severity;
 
 use crate::request::ChangeReport;
 
-/// The severity of a line.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Severity {
-    /// The start or the change fails.
-    Alert,
-    /// An operator should look at it.
-    Warning,
-    /// For information.
-    Notice,
-}
-
-impl Severity {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Alert => "[ALERT]",
-            Self::Warning => "[WARNING]",
-            Self::Notice => "[NOTICE]",
-        }
-    }
-}
-
 /// A line in the form of the console.
 pub fn console_line(severity: Severity, text: &str) -> String {
-    format!("{:<11}({}) : {text}\n", severity.word(), std::process::id())
+    let level = format!("[{}]", severity.word());
+    format!("{level:<11}({}) : {text}\n", std::process::id())
 }
 
 /// The message about a reload that no command waits for.

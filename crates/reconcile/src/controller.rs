@@ -32,7 +32,7 @@ const CHANGE_REQUEST_COUNT_MAX: usize = 1024;
 pub(crate) type OutcomeCallback = Box<dyn FnOnce(Result<ChangeReport, Refusal>) + Send>;
 
 /// A job of the thread.
-pub(crate) enum Job {
+pub(crate) enum ControllerJob {
     /// A change.
     Request(ChangeRequest, OutcomeCallback),
     /// Overrides are to be written to the files (`persist on`).
@@ -40,7 +40,7 @@ pub(crate) enum Job {
 }
 
 /// The jobs, for the thread that carries them out.
-pub struct RequestQueue(pub(crate) mpsc::Receiver<Job>);
+pub struct RequestQueue(pub(crate) mpsc::Receiver<ControllerJob>);
 
 impl fmt::Debug for RequestQueue {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -50,7 +50,7 @@ impl fmt::Debug for RequestQueue {
 
 /// The history of the configuration, overrides, and the queue of requests.
 pub struct Controller {
-    jobs: mpsc::SyncSender<Job>,
+    jobs: mpsc::SyncSender<ControllerJob>,
     config_history: Mutex<ConfigHistory>,
     patterns: Mutex<Arc<Store>>,
     /// The files that were last read, and where their sections stand.
@@ -115,7 +115,9 @@ impl Controller {
         request: ChangeRequest,
         answer: impl FnOnce(Result<ChangeReport, Refusal>) + Send + 'static,
     ) -> Result<(), Refusal> {
-        let sent = self.jobs.try_send(Job::Request(request, Box::new(answer)));
+        let sent = self
+            .jobs
+            .try_send(ControllerJob::Request(request, Box::new(answer)));
         sent.map_err(|refused| match refused {
             TrySendError::Full(_) => Refusal("Too many changes wait for their turn.".into()),
             TrySendError::Disconnected(_) => Refusal("The process ends.".into()),
@@ -132,7 +134,7 @@ impl Controller {
             // The caller may be gone; the change is made all the same.
             let _ = sender.send(outcome);
         });
-        let sent = self.jobs.send(Job::Request(request, answer));
+        let sent = self.jobs.send(ControllerJob::Request(request, answer));
         sent.map_err(|_| Refusal("The process ends.".into()))?;
         let outcome = receiver.recv();
         outcome.map_err(|_| Refusal("The change was given up.".into()))?
@@ -155,7 +157,7 @@ impl Controller {
         if !self.persists.load(Ordering::Relaxed) || waits.swap(true, Ordering::AcqRel) {
             return;
         }
-        if self.jobs.try_send(Job::Persist).is_err() {
+        if self.jobs.try_send(ControllerJob::Persist).is_err() {
             // The next override tries again.
             waits.store(false, Ordering::Release);
         }

@@ -17,10 +17,10 @@ use crate::object::{ObjectName, Setting};
 use crate::overrides::OverrideKey;
 use crate::reconciler::Reconciler;
 use crate::state_files::SavedState;
-use crate::target::{Mode, Target};
+use crate::target::{ChangeMode, ChangeTarget};
 
 /// Whether a frontend that was shut down is to listen again.
-pub(crate) fn reopens(now: &Generation, target: &Target) -> bool {
+pub(crate) fn reopens(now: &Generation, target: &ChangeTarget) -> bool {
     let is_shut = |one: &Arc<Frontend>| one.state.gate.opening() == Opening::Shut;
     target.drops_overrides() && now.frontends.iter().any(is_shut)
 }
@@ -43,8 +43,8 @@ pub(crate) fn shut_again(reopened: &[Arc<Frontend>]) {
 impl Reconciler {
     /// Where overrides are dropped: makes the state of all objects what the files say, and restores
     /// what state files say.
-    pub(crate) fn reset_to_files(&self, target: &Target, generation: &Generation) {
-        let Mode::Drop(_, states) = &target.mode else {
+    pub(crate) fn reset_to_files(&self, target: &ChangeTarget, generation: &Generation) {
+        let ChangeMode::Drop(_, states) = &target.mode else {
             return;
         };
         self.reset_limits(generation);

@@ -7,11 +7,11 @@ use ballast_edit::Files;
 use ballast_engine::{Generation, Registry, Server};
 use ballast_health::{Effect, Health};
 
-use crate::request::Source;
+use crate::request::ConfigInput;
 
 /// What the reconciler asks of the process around it: files and the machine, the servers that are
 /// probed, the frontends that listen, and a console.
-pub trait Host: Send + Sync {
+pub trait ReconcilerHost: Send + Sync {
     /// The generation in force.
     fn generation(&self) -> Arc<Generation>;
 
@@ -29,7 +29,7 @@ pub trait Host: Send + Sync {
     ///
     /// # Errors
     /// The file that cannot be read, as HAProxy says it.
-    fn files(&self, source: Option<Source>) -> Result<Files, String>;
+    fn files(&self, source: Option<ConfigInput>) -> Result<Files, String>;
 
     /// The machine, as a configuration in these files asks about it.
     fn surroundings(&self, files: &Files) -> Box<dyn Surroundings>;

@@ -14,7 +14,7 @@
 //! - An override is an [`OverrideKey`] (kind, object, setting) and an [`OverrideValue`].
 //! - A [`Participant`] holds things that a configuration names (sockets, log targets, lists, probes).
 //!   All participants prepare a change, which may fail; then all commit it, which cannot.
-//! - A [`Host`] is the process: this crate opens no file and no socket, and prints nothing.
+//! - A [`ReconcilerHost`] is the process: this crate opens no file and no socket, and prints nothing.
 //!
 //! To add a kind that changes at run time is to add a row and a participant.
 
@@ -47,21 +47,21 @@ mod target;
 mod work;
 mod write_back;
 
-pub use console::{Severity, console_line, reload_message};
+pub use console::{console_line, reload_message};
 pub use controller::{Controller, RequestQueue};
 pub use file_editor::{FileEditor, ServerWords, WriteEffect, WriteResult};
 pub use handover::{ConfigChanges, HandoverRows, HandoverTable, ListOverrides, ProcessState};
 pub use history::{ConfigHistory, ConfigSource, PastConfig};
-pub use host::{Host, StartHost};
+pub use host::{ReconcilerHost, StartHost};
 pub use machine_answers::{MachineAnswers, OpenAnswers};
-pub use object::{NameForm, ObjectKind, ObjectName, Scope, Setting, WriteBack};
+pub use object::{NameForm, ObjectKind, ObjectName, Setting, SettingScope, WriteBack};
 pub use operator_changes::OperatorChanges;
 pub use override_value::{OverrideValue, ValueType};
 pub use overrides::{Override, OverrideKey};
 pub use participant::{Effects, Participant, PreparedChange, Transition};
 pub use read::{ReadOptions, has_listener, unserved};
 pub use reconciler::Reconciler;
-pub use request::{ChangeReport, ChangeRequest, Persist, Source};
+pub use request::{ChangeReport, ChangeRequest, ConfigInput, Persist};
 pub use start::{StartFiles, StartRecord, StartTarget};
 pub use state_files::{STATE_FILE_BYTES_MAX, SavedState, StateFile, read_states, restore_states};
 

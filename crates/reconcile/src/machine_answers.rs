@@ -1,8 +1,8 @@
 //! Answers of the machine (names, files, users) while a configuration was read.
 //!
-//! A worker without rights, or in a chroot, cannot ask the machine. Then a scout process, which can,
-//! reads the configuration once and records the answers; the worker reads the same configuration with
-//! the recorded answers.
+//! A worker without rights, or in a chroot, cannot ask the machine. Then the privileged helper, a
+//! process that can, reads the configuration once and records the answers. The worker reads the same
+//! configuration with the recorded answers.
 //!
 //! The answers are also kept for edits by command until the files are read again: an added rule
 //! causes no lookup of names and reads no list or page again.

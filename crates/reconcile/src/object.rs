@@ -10,7 +10,7 @@ use ballast_model::{Config, Server};
 
 use crate::file_editor::{FileEditor, ServerWords, WriteResult};
 use crate::handover::HandoverTable;
-use crate::host::Host;
+use crate::host::ReconcilerHost;
 use crate::override_value::{OverrideValue, ValueType};
 
 /// A kind of object that changes at run time.
@@ -136,12 +136,12 @@ pub struct Setting {
     /// then.
     pub differs: fn(&Config, &Config, &ObjectName) -> bool,
     /// Puts a value in force.
-    pub apply: Option<fn(&Scope<'_>, &ObjectName, &OverrideValue)>,
+    pub apply: Option<fn(&SettingScope<'_>, &ObjectName, &OverrideValue)>,
     /// The state of the object carries the value to the next process. The value is applied again
     /// only where a change of the object's line has reset it.
     pub is_in_state: bool,
     /// Puts the value of the file in force.
-    pub release: fn(&Scope<'_>, &ObjectName),
+    pub release: fn(&SettingScope<'_>, &ObjectName),
     /// How the value is written to a file.
     pub write_back: WriteBack,
 }
@@ -174,9 +174,9 @@ pub enum WriteBack {
 }
 
 /// Where a setting is applied.
-pub struct Scope<'s> {
+pub struct SettingScope<'s> {
     /// The process.
-    pub host: &'s dyn Host,
+    pub host: &'s dyn ReconcilerHost,
     /// The generation in force.
     pub generation: &'s Generation,
     /// Whether each override is written to the files (`persist on`).

@@ -8,17 +8,17 @@ use crate::overrides::OverrideKey;
 use crate::participant::Transition;
 use crate::reconciler::Reconciler;
 use crate::request::ChangeReport;
-use crate::target::Target;
+use crate::target::ChangeTarget;
 
 /// A plan, for the operator and for the history.
-pub(crate) struct Plan {
+pub(crate) struct ChangePlan {
     pub(crate) report: ChangeReport,
     pub(crate) lines: Vec<PlanLine>,
 }
 
 impl Reconciler {
     /// The plan of a target.
-    pub(crate) fn plan(&self, target: &Target) -> Plan {
+    pub(crate) fn plan(&self, target: &ChangeTarget) -> ChangePlan {
         let now = self.host.generation();
         let changed = ballast_model::plan::lines(&now.config, &target.changes);
         let mut drains = false;
@@ -56,7 +56,7 @@ impl Reconciler {
             needs_process: !self.needs_handover(&now.config, &target.config).is_empty(),
             drains,
         };
-        Plan {
+        ChangePlan {
             report,
             lines: changed,
         }
@@ -76,7 +76,7 @@ impl Reconciler {
 
     /// The lines of overrides that are dropped. The lines of servers and sections that go or come back
     /// are not repeated.
-    fn dropped_overrides(&self, target: &Target) -> Vec<String> {
+    fn dropped_overrides(&self, target: &ChangeTarget) -> Vec<String> {
         if !target.drops_overrides() {
             return Vec::new();
         }

@@ -7,9 +7,9 @@ use ballast_config::{Loaded, Surroundings, TextOptions};
 use ballast_edit::{Files, Refusal};
 use ballast_expr::Store;
 use ballast_model::Config;
-use ballast_syntax::{Diagnostic, Severity as Grade};
+use ballast_syntax::{Diagnostic, Severity};
 
-use crate::console::{Severity, console_line};
+use crate::console::console_line;
 
 /// Options of the command line that hold for every configuration.
 #[derive(Clone, Debug, Default)]
@@ -49,8 +49,8 @@ impl ReadOptions {
             return;
         }
         for found in &mut loaded.diagnostics {
-            if found.code == "unresolved-name" && found.severity == Grade::Alert {
-                found.severity = Grade::Warning;
+            if found.code == "unresolved-name" && found.severity == Severity::Alert {
+                found.severity = Severity::Warning;
                 let text = found.message.trim_end_matches('.');
                 found.message = format!("{text}, disabling server.");
                 found.help = None;
@@ -90,7 +90,7 @@ fn load(
     let mut loaded =
         ballast_config::load_after(patterns, files, machine, ballast_config::Options::default());
     options.forgive_unresolved(&mut loaded);
-    let is_told = |found: &Diagnostic| found.severity == Grade::Alert || warnings.has(found);
+    let is_told = |found: &Diagnostic| found.severity == Severity::Alert || warnings.has(found);
     loaded.diagnostics.retain(is_told);
     let pid = std::process::id();
     let mut messages = ballast_config::text(
@@ -98,7 +98,7 @@ fn load(
         TextOptions {
             pid,
             excerpts: true,
-            least: Grade::Warning,
+            least: Severity::Warning,
         },
     );
     if loaded.has_alerts() {
@@ -130,9 +130,8 @@ pub fn unserved(loaded: &Loaded) -> impl Iterator<Item = String> {
             format!("parsing [{}:{}] : ", at.file, at.line)
         });
         format!(
-            "config : {place}'{}' is understood but not carried out yet ({}): a start with it \
-             is refused.",
-            word.word, word.area
+            "config : {place}{}. A start with it is refused.",
+            word.message()
         )
     })
 }

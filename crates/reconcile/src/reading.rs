@@ -11,9 +11,9 @@ use ballast_engine::numbers;
 use ballast_expr::{RuntimeEntries, Store};
 use ballast_model::change::{apply, diff};
 use ballast_model::{Change, Config};
-use ballast_syntax::SectionPlace;
+use ballast_syntax::{SectionPlace, Severity};
 
-use crate::console::{Severity, console_line};
+use crate::console::console_line;
 use crate::history::ConfigSource;
 use crate::kinds::server;
 use crate::machine_answers::MachineAnswers;
@@ -21,9 +21,9 @@ use crate::merge::MergeOutcome;
 use crate::overrides::OverrideKey;
 use crate::read::{WarningScope, read};
 use crate::reconciler::Reconciler;
-use crate::request::Source;
+use crate::request::ConfigInput;
 use crate::state_files::{configure_states, forget_state_files, read_states};
-use crate::target::{FileOrigin, Mode, NewSource, Target};
+use crate::target::{ChangeMode, ChangeTarget, FileOrigin, NewSource};
 
 /// A configuration as files say it.
 pub(crate) struct FileConfig {
@@ -35,7 +35,7 @@ pub(crate) struct FileConfig {
 
 /// Whether a reload keeps overrides.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Overriding {
+pub(crate) enum OverridePolicy {
     /// Overrides stay where the files did not change.
     Keep,
     /// Overrides are dropped, unless the files ask to keep them.
@@ -77,10 +77,15 @@ impl Reconciler {
         &self,
         changes: &[Change],
         command: String,
-    ) -> Result<Target, Refusal> {
+    ) -> Result<ChangeTarget, Refusal> {
         let now = self.host.generation();
         let config = apply_changes(&now.config, changes)?;
-        Ok(Target::from(&now.config, config, command, Mode::Change))
+        Ok(ChangeTarget::from(
+            &now.config,
+            config,
+            command,
+            ChangeMode::Change,
+        ))
     }
 
     /// The target of `add server`. No file is read for it.
@@ -89,7 +94,7 @@ impl Reconciler {
         backend: &str,
         server: &str,
         words: &[String],
-    ) -> Result<Target, Refusal> {
+    ) -> Result<ChangeTarget, Refusal> {
         let now = self.host.generation();
         let surroundings = self.host.surroundings(&Files::new());
         let machine = (&*surroundings, std::process::id());
@@ -99,14 +104,14 @@ impl Reconciler {
         let changes = [Change::AddServer(backend.to_owned(), Arc::new(line))];
         let cause = format!("add server {backend}/{server}");
         let config = apply_changes(&now.config, &changes)?;
-        let mode = Mode::AddServer { key, words };
-        let target = Target::from(&now.config, config, cause, mode);
-        Ok(Target { notes, ..target })
+        let mode = ChangeMode::AddServer { key, words };
+        let target = ChangeTarget::from(&now.config, config, cause, mode);
+        Ok(ChangeTarget { notes, ..target })
     }
 
     /// The target of `rollback`. The text of that time is read again: the history does not keep lists
     /// and maps, and other lines may have been written to their files since.
-    pub(crate) fn rollback_target(&self, number: u64) -> Result<Target, Refusal> {
+    pub(crate) fn rollback_target(&self, number: u64) -> Result<ChangeTarget, Refusal> {
         let past = {
             let history = self.controller.config_history();
             let past = history.history().find(|past| past.number == number);
@@ -124,8 +129,8 @@ impl Reconciler {
         let by_command = diff(&written.with_edits, &past.config);
         let config = apply_changes(&share_equal(&now.config, read.config), &by_command)?;
         let cause = format!("rollback {number}");
-        let target = Target::from(&now.config, config, cause, Mode::Rollback);
-        Ok(Target {
+        let target = ChangeTarget::from(&now.config, config, cause, ChangeMode::Rollback);
+        Ok(ChangeTarget {
             source: Some(NewSource {
                 written,
                 patterns: read.store,
@@ -139,15 +144,15 @@ impl Reconciler {
     /// The target of a reload: reads the files of the command line, or a source in their place.
     pub(crate) fn reload_target(
         &self,
-        source: Option<Source>,
-        overriding: Overriding,
+        source: Option<ConfigInput>,
+        policy: OverridePolicy,
         cause: &str,
-    ) -> Result<Target, Refusal> {
+    ) -> Result<ChangeTarget, Refusal> {
         let origin = match source {
             None => FileOrigin::Disk,
             Some(_) => FileOrigin::Given,
         };
-        self.files_target(self.files_of(source)?, origin, overriding, cause)
+        self.files_target(self.files_of(source)?, origin, policy, cause)
     }
 
     /// The target of files.
@@ -155,10 +160,10 @@ impl Reconciler {
         &self,
         files: Files,
         origin: FileOrigin,
-        overriding: Overriding,
+        policy: OverridePolicy,
         cause: &str,
-    ) -> Result<Target, Refusal> {
-        // The answers of a scout, or new ones of the machine.
+    ) -> Result<ChangeTarget, Refusal> {
+        // The answers of the privileged helper, or new ones of the machine.
         let machine_answers = MachineAnswers::in_use().unwrap_or_else(MachineAnswers::new);
         let _open = machine_answers.open();
         let before = self.controller.config_history().written().clone();
@@ -169,7 +174,7 @@ impl Reconciler {
             Arc::new(files)
         };
         let sections = SectionMap::of(files, file.sections.clone());
-        let keeps = overriding == Overriding::Keep || file.config.global.reload_keeps_overrides;
+        let keeps = policy == OverridePolicy::Keep || file.config.global.reload_keeps_overrides;
         let mut target = if keeps {
             self.target_with_overrides(&before, file, &sections, origin)?
         } else {
@@ -190,7 +195,7 @@ impl Reconciler {
         file: FileConfig,
         sections: &SectionMap,
         origin: FileOrigin,
-    ) -> Target {
+    ) -> ChangeTarget {
         let now = self.host.generation();
         let mut notes = file.notes;
         let mut changes = diff(&now.config, &file.config);
@@ -207,8 +212,13 @@ impl Reconciler {
             configure_states(&mut config, &states);
             changes = diff(&now.config, &config);
         }
-        let target = Target::new(config, changes, String::new(), Mode::Drop(origin, states));
-        Target {
+        let target = ChangeTarget::new(
+            config,
+            changes,
+            String::new(),
+            ChangeMode::Drop(origin, states),
+        );
+        ChangeTarget {
             notes,
             overruled: self.droppable_overrides(),
             source: Some(NewSource {
@@ -233,7 +243,7 @@ impl Reconciler {
         file: FileConfig,
         sections: &SectionMap,
         origin: FileOrigin,
-    ) -> Result<Target, Refusal> {
+    ) -> Result<ChangeTarget, Refusal> {
         // Objects of the files that did not change are kept once, however often files are read.
         let file_config = Arc::new(share_equal(&before.file, file.config));
         let with_edits = sections.with_edits(&before.section_edits, Place::Beside);
@@ -254,8 +264,8 @@ impl Reconciler {
             notes.push_str(&overruled_line(&title));
         }
         let merged = self.merge(&config, &mut notes);
-        let target = Target::of_merge(merged, String::new(), Mode::Keep(origin));
-        Ok(Target {
+        let target = ChangeTarget::of_merge(merged, String::new(), ChangeMode::Keep(origin));
+        Ok(ChangeTarget {
             notes,
             source: Some(NewSource {
                 written: ConfigSource {

@@ -5,21 +5,22 @@ use std::sync::Arc;
 use ballast_edit::{Files, Refusal, SectionMap};
 use ballast_engine::Generation;
 use ballast_model::Config;
+use ballast_syntax::Severity;
 
-use crate::console::{Severity, console_line};
+use crate::console::console_line;
 use crate::controller::Controller;
 use crate::history::ConfigSource;
-use crate::host::Host;
+use crate::host::ReconcilerHost;
 use crate::lists::Lists;
-use crate::object::Scope;
+use crate::object::SettingScope;
 use crate::overrides::{Override, OverrideKey};
 use crate::participant::Participant;
-use crate::request::Source;
+use crate::request::ConfigInput;
 
 /// Carries out changes, one after the other.
 pub struct Reconciler {
     pub(crate) controller: Arc<Controller>,
-    pub(crate) host: Arc<dyn Host>,
+    pub(crate) host: Arc<dyn ReconcilerHost>,
     /// In the order in which they commit.
     pub(crate) participants: Vec<Box<dyn Participant>>,
 }
@@ -35,7 +36,7 @@ impl Reconciler {
     /// commit in this order, after lists and maps.
     pub fn new(
         controller: Arc<Controller>,
-        host: Arc<dyn Host>,
+        host: Arc<dyn ReconcilerHost>,
         participants: Vec<Box<dyn Participant>>,
     ) -> Self {
         let lists: Box<dyn Participant> = Box::new(Lists(Arc::clone(&controller)));
@@ -69,8 +70,8 @@ impl Reconciler {
     }
 
     /// Where settings are applied to a generation that is in force.
-    pub(crate) fn scope<'s>(&'s self, generation: &'s Generation) -> Scope<'s> {
-        Scope {
+    pub(crate) fn scope<'s>(&'s self, generation: &'s Generation) -> SettingScope<'s> {
+        SettingScope {
             host: &*self.host,
             generation,
             persists: &self.controller.persists,
@@ -78,7 +79,7 @@ impl Reconciler {
     }
 
     /// The files of the start, or a source in their place.
-    pub(crate) fn files_of(&self, source: Option<Source>) -> Result<Files, Refusal> {
+    pub(crate) fn files_of(&self, source: Option<ConfigInput>) -> Result<Files, Refusal> {
         let files = self.host.files(source);
         files.map_err(|error| Refusal(console_line(Severity::Alert, &error)))
     }

@@ -1,6 +1,6 @@
 //! Change requests, and the report of a change.
 
-use ballast_edit::{Edit, SectionAt};
+use ballast_edit::{SectionName, SectionOperation};
 use ballast_model::Change;
 
 /// A request to change what runs.
@@ -34,27 +34,27 @@ pub enum ChangeRequest {
     /// A section, or a line of it, is edited as in a file.
     Edit {
         /// The section.
-        section: SectionAt,
+        section: SectionName,
         /// The edit.
-        edit: Edit,
+        edit: SectionOperation,
         /// The command, for the history.
         command: String,
     },
     /// Tells the lines of a section that are in force. Edits name lines by their numbers.
-    Section(SectionAt),
+    Section(SectionName),
     /// The files of the start are read again; the process becomes what they say.
     Reload {
         /// Overrides stay where the files did not change.
         keep: bool,
     },
     /// A whole configuration replaces the files.
-    Apply(Source),
+    Apply(ConfigInput),
     /// Overrides are written to the files.
     Persist(Persist),
     /// A former configuration is put in force again, by its generation.
     Rollback(u64),
     /// Tells what [`ChangeRequest::Apply`] or a reload would do.
-    Plan(Option<Source>),
+    Plan(Option<ConfigInput>),
 }
 
 /// When overrides are written to the files.
@@ -70,7 +70,7 @@ pub enum Persist {
 
 /// Where a configuration comes from.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Source {
+pub enum ConfigInput {
     /// Its text.
     Text(Vec<u8>),
     /// A file of this machine.

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use ballast_edit::{
-    Edit, EditCommand, Place, Refusal, SECTION_EDIT_BYTES_MAX, SectionAt, SectionEdit, SectionOf,
-    excerpt,
+    EditCommand, Place, Refusal, SECTION_EDIT_BYTES_MAX, SectionEdit, SectionName,
+    SectionOperation, SectionWord, excerpt,
 };
 use ballast_engine::numbers;
 use ballast_model::{Change, Server};
@@ -16,11 +16,11 @@ use crate::now_unix_s;
 use crate::read::{WarningScope, has_listener};
 use crate::reading::{FileConfig, apply_changes, share_equal};
 use crate::reconciler::Reconciler;
-use crate::target::{Mode, NewSource, Target};
+use crate::target::{ChangeMode, ChangeTarget, NewSource};
 
 impl Reconciler {
     /// The lines of a section that are in force.
-    pub(crate) fn lines_of(&self, at: &SectionAt) -> Result<Vec<String>, Refusal> {
+    pub(crate) fn lines_of(&self, at: &SectionName) -> Result<Vec<String>, Refusal> {
         let written = self.controller.config_history().written().clone();
         let surroundings = self.host.surroundings(&written.files);
         let sections = self.sections(&written);
@@ -30,16 +30,17 @@ impl Reconciler {
     /// The target of an edited section.
     pub(crate) fn edit_target(
         &self,
-        section: &SectionAt,
-        edit: Edit,
+        section: &SectionName,
+        edit: SectionOperation,
         command: String,
-    ) -> Result<Target, Refusal> {
+    ) -> Result<ChangeTarget, Refusal> {
         let _open = self.controller.machine_answers().open();
         let before = self.controller.config_history().written().clone();
         // A command that removes a section drops its overrides without a note.
-        let removes = matches!(edit, Edit::Remove);
-        let comes_or_goes = removes || matches!(edit, Edit::Add(..));
-        let adds = section.kind == SectionOf::Backend && matches!(edit, Edit::Add(..));
+        let removes = matches!(edit, SectionOperation::Remove);
+        let comes_or_goes = removes || matches!(edit, SectionOperation::Add(..));
+        let adds =
+            section.kind == SectionWord::Backend && matches!(edit, SectionOperation::Add(..));
         let asked = EditCommand {
             section,
             edit,
@@ -73,11 +74,11 @@ impl Reconciler {
         if !removes {
             notes.push_str(&overruled);
         }
-        let mode = Mode::Edit {
+        let mode = ChangeMode::Edit {
             unpublished: adds.then(|| backend::key(&section.name, &backend::PUBLISHED)),
         };
-        let target = Target::of_merge(merged, command, mode);
-        Ok(Target {
+        let target = ChangeTarget::of_merge(merged, command, mode);
+        Ok(ChangeTarget {
             notes,
             source: Some(NewSource {
                 written: ConfigSource {
@@ -143,7 +144,7 @@ impl Reconciler {
         backend: String,
         old_name: String,
         new_name: String,
-    ) -> Result<Target, Refusal> {
+    ) -> Result<ChangeTarget, Refusal> {
         let command = format!("set server {backend}/{old_name} name {new_name}");
         let now = self.host.generation();
         let known = now.config.backend(&backend).and_then(|known| {
@@ -159,17 +160,17 @@ impl Reconciler {
                 Change::AddServer(backend.clone(), Arc::new(other)),
             ];
             let config = apply_changes(&now.config, &changes)?;
-            Target::from(&now.config, config, command, Mode::Change)
+            ChangeTarget::from(&now.config, config, command, ChangeMode::Change)
         } else {
-            let at = SectionAt {
-                kind: SectionOf::Backend,
+            let at = SectionName {
+                kind: SectionWord::Backend,
                 name: backend.clone(),
             };
-            let edit = Edit::RenameServer(old_name.clone(), new_name.clone());
+            let edit = SectionOperation::RenameServer(old_name.clone(), new_name.clone());
             self.edit_target(&at, edit, command)?
         };
-        Ok(Target {
-            mode: Mode::RenameServer {
+        Ok(ChangeTarget {
+            mode: ChangeMode::RenameServer {
                 backend,
                 old_name,
                 new_name,

@@ -14,7 +14,7 @@ use crate::overrides::OverrideKey;
 use crate::state_files::SavedState;
 
 /// A configuration that is to be put in force.
-pub(crate) struct Target {
+pub(crate) struct ChangeTarget {
     pub(crate) config: Config,
     /// The changes from the configuration in force to this one.
     pub(crate) changes: Vec<Change>,
@@ -26,7 +26,7 @@ pub(crate) struct Target {
     pub(crate) overruled: Vec<OverrideKey>,
     /// The text of the configuration, where it is another.
     pub(crate) source: Option<NewSource>,
-    pub(crate) mode: Mode,
+    pub(crate) mode: ChangeMode,
 }
 
 /// Text that a configuration was read from.
@@ -42,7 +42,7 @@ pub(crate) struct NewSource {
 
 /// A way of changing, with all that is particular to it. (A start is none: nothing is in force that
 /// could be changed. See [`crate::start`].)
-pub(crate) enum Mode {
+pub(crate) enum ChangeMode {
     /// A command changed objects, and no text.
     Change,
     /// `add server`: the server begins in maintenance and unchecked.
@@ -80,9 +80,14 @@ pub(crate) enum FileOrigin {
     Given,
 }
 
-impl Target {
+impl ChangeTarget {
     /// A target with these changes.
-    pub(crate) fn new(config: Config, changes: Vec<Change>, cause: String, mode: Mode) -> Self {
+    pub(crate) fn new(
+        config: Config,
+        changes: Vec<Change>,
+        cause: String,
+        mode: ChangeMode,
+    ) -> Self {
         Self {
             config,
             changes,
@@ -95,13 +100,13 @@ impl Target {
     }
 
     /// A target whose changes are those from `now` to `config`.
-    pub(crate) fn from(now: &Config, config: Config, cause: String, mode: Mode) -> Self {
+    pub(crate) fn from(now: &Config, config: Config, cause: String, mode: ChangeMode) -> Self {
         let changes = diff(now, &config);
         Self::new(config, changes, cause, mode)
     }
 
     /// The target of files that were merged with overrides.
-    pub(crate) fn of_merge(merged: MergeOutcome, cause: String, mode: Mode) -> Self {
+    pub(crate) fn of_merge(merged: MergeOutcome, cause: String, mode: ChangeMode) -> Self {
         let target = Self::new(merged.config, merged.changes, cause, mode);
         Self {
             overruled: merged.overruled,
@@ -111,13 +116,13 @@ impl Target {
 
     /// Whether overrides are dropped.
     pub(crate) fn drops_overrides(&self) -> bool {
-        matches!(self.mode, Mode::Drop(..))
+        matches!(self.mode, ChangeMode::Drop(..))
     }
 
     /// The configuration of the files, where files were read: their backends are published.
     pub(crate) fn file_config(&self) -> Option<&Config> {
         match self.mode {
-            Mode::Rollback | Mode::Keep(_) | Mode::Drop(..) => {
+            ChangeMode::Rollback | ChangeMode::Keep(_) | ChangeMode::Drop(..) => {
                 Some(&self.source.as_ref()?.written.file)
             }
             _ => None,
@@ -128,7 +133,7 @@ impl Target {
     pub(crate) fn is_of_disk(&self) -> bool {
         matches!(
             self.mode,
-            Mode::Keep(FileOrigin::Disk) | Mode::Drop(FileOrigin::Disk, _)
+            ChangeMode::Keep(FileOrigin::Disk) | ChangeMode::Drop(FileOrigin::Disk, _)
         )
     }
 }

@@ -4,16 +4,16 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use ballast_config::{Nothing, Surroundings};
+use ballast_config::{NoSurroundings, Surroundings};
 use ballast_edit::{Files, Refusal, SectionMap};
 use ballast_engine::{Generation, Process, Registry, Server};
 use ballast_health::{Effect, Health};
 
 use crate::kinds::{frontend, server};
 use crate::{
-    ChangeReport, ChangeRequest, ConfigSource, Controller, Effects, Host, MachineAnswers,
+    ChangeReport, ChangeRequest, ConfigInput, ConfigSource, Controller, Effects, MachineAnswers,
     ObjectKind, ObjectName, OverrideKey, OverrideValue, Participant, Persist, PreparedChange,
-    ReadOptions, Reconciler, Setting, Source, StartRecord, Transition,
+    ReadOptions, Reconciler, ReconcilerHost, Setting, StartRecord, Transition,
 };
 
 mod merge;
@@ -43,7 +43,7 @@ struct ToyHost {
     calls: Calls,
 }
 
-impl Host for ToyHost {
+impl ReconcilerHost for ToyHost {
     fn generation(&self) -> Arc<Generation> {
         Arc::clone(&self.generation.lock().unwrap())
     }
@@ -61,15 +61,15 @@ impl Host for ToyHost {
         100
     }
 
-    fn files(&self, source: Option<Source>) -> Result<Files, String> {
+    fn files(&self, source: Option<ConfigInput>) -> Result<Files, String> {
         match source {
-            Some(Source::Text(text)) => Ok(vec![("<<".to_owned(), text)]),
+            Some(ConfigInput::Text(text)) => Ok(vec![("<<".to_owned(), text)]),
             _ => Ok(self.files.lock().unwrap().clone()),
         }
     }
 
     fn surroundings(&self, _: &Files) -> Box<dyn Surroundings> {
-        Box::new(Nothing)
+        Box::new(NoSurroundings)
     }
 
     fn state_file(&self, _: &str) -> Result<Vec<u8>, String> {
@@ -202,7 +202,7 @@ impl Toy {
         let calls = Calls::default();
         let files = vec![("f.cfg".to_owned(), FILE.as_bytes().to_vec())];
         let options = ballast_config::Options::default();
-        let loaded = ballast_config::load(files.clone(), &Nothing, options);
+        let loaded = ballast_config::load(files.clone(), &NoSurroundings, options);
         let config = Arc::new(loaded.config);
         let process = Arc::new(Process::new(1, 100));
         let registry = Registry::new(1, process);
@@ -269,7 +269,7 @@ impl Toy {
 }
 
 fn apply(text: &str) -> ChangeRequest {
-    ChangeRequest::Apply(Source::Text(text.as_bytes().to_vec()))
+    ChangeRequest::Apply(ConfigInput::Text(text.as_bytes().to_vec()))
 }
 
 #[test]

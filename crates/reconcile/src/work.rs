@@ -7,14 +7,14 @@ use std::sync::atomic::Ordering;
 use ballast_edit::Refusal;
 
 use crate::console::{console_line, reload_message};
-use crate::controller::{Job, RequestQueue};
+use crate::controller::{ControllerJob, RequestQueue};
 use crate::kinds::process;
 use crate::override_value::OverrideValue;
 use crate::overrides::{Override, OverrideKey};
-use crate::reading::Overriding;
+use crate::reading::OverridePolicy;
 use crate::reconciler::Reconciler;
-use crate::request::{ChangeReport, ChangeRequest, Persist, Source};
-use crate::target::{FileOrigin, Target};
+use crate::request::{ChangeReport, ChangeRequest, ConfigInput, Persist};
+use crate::target::{ChangeTarget, FileOrigin};
 
 impl Reconciler {
     /// Starts the thread that carries out requests. It lives as long as the process.
@@ -40,10 +40,10 @@ impl Reconciler {
         thread.spawn(work).map(drop)
     }
 
-    fn run_job(&self, job: Job) {
+    fn run_job(&self, job: ControllerJob) {
         match job {
-            Job::Request(request, answer) => answer(self.carry_out(request)),
-            Job::Persist => {
+            ControllerJob::Request(request, answer) => answer(self.carry_out(request)),
+            ControllerJob::Persist => {
                 let waits = &self.controller.persist_waits;
                 waits.store(false, Ordering::Release);
                 if !self.controller.persists.load(Ordering::Relaxed) {
@@ -69,17 +69,21 @@ impl Reconciler {
                 ..ChangeReport::default()
             }),
             ChangeRequest::Plan(source) => {
-                let target = self.reload_target(source, Overriding::Drop, "plan")?;
+                let target = self.reload_target(source, OverridePolicy::Drop, "plan")?;
                 Ok(self.plan(&target).report)
             }
-            ChangeRequest::Reload { keep: true } => self.reload(None, Overriding::Keep, "reload"),
-            ChangeRequest::Reload { keep: false } => self.reload(None, Overriding::Drop, "reload"),
+            ChangeRequest::Reload { keep: true } => {
+                self.reload(None, OverridePolicy::Keep, "reload")
+            }
+            ChangeRequest::Reload { keep: false } => {
+                self.reload(None, OverridePolicy::Drop, "reload")
+            }
             ChangeRequest::Apply(source) => {
                 let cause = match &source {
-                    Source::File(name) => format!("apply {name}"),
-                    Source::Text(_) => "apply".to_owned(),
+                    ConfigInput::File(name) => format!("apply {name}"),
+                    ConfigInput::Text(_) => "apply".to_owned(),
                 };
-                self.reload(Some(source), Overriding::Drop, &cause)
+                self.reload(Some(source), OverridePolicy::Drop, &cause)
             }
             ChangeRequest::Rollback(number) => {
                 self.put_command_in_force(self.rollback_target(number)?)
@@ -108,11 +112,11 @@ impl Reconciler {
     /// Puts in force what files say. `show startup-logs` has the outcome.
     fn reload(
         &self,
-        source: Option<Source>,
-        overriding: Overriding,
+        source: Option<ConfigInput>,
+        policy: OverridePolicy,
         cause: &str,
     ) -> Result<ChangeReport, Refusal> {
-        let target = self.reload_target(source, overriding, cause);
+        let target = self.reload_target(source, policy, cause);
         let outcome = target.and_then(|target| self.put_in_force(target));
         let (severity, text) = reload_message(&outcome);
         self.host.set_startup_log(console_line(severity, &text));
@@ -120,7 +124,7 @@ impl Reconciler {
     }
 
     /// Puts the target of a command in force. It differs from the files: `persist` writes it.
-    fn put_command_in_force(&self, target: Target) -> Result<ChangeReport, Refusal> {
+    fn put_command_in_force(&self, target: ChangeTarget) -> Result<ChangeReport, Refusal> {
         let report = self.put_in_force(target)?;
         self.controller.persist_soon();
         Ok(report)
@@ -163,8 +167,8 @@ impl Reconciler {
         if !written.lines.is_empty() {
             // The text that was written, not that of the disk: somebody may have edited the files.
             self.controller.set_disk(Arc::new(files.clone()));
-            let overriding = Overriding::Keep;
-            let mut target = self.files_target(files, FileOrigin::Given, overriding, "persist")?;
+            let policy = OverridePolicy::Keep;
+            let mut target = self.files_target(files, FileOrigin::Given, policy, "persist")?;
             target.overruled.clear();
             let left = self.keep_server_lines(&mut target);
             self.put_in_force(target)?;

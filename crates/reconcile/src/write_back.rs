@@ -20,7 +20,7 @@ use crate::read::{WarningScope, read};
 use crate::reconciler::Reconciler;
 use crate::request::ChangeReport;
 
-type Entry = (OverrideKey, Override);
+type OverrideEntry = (OverrideKey, Override);
 
 /// The files as they are to be written.
 struct WriteBackPlan {
@@ -74,7 +74,7 @@ impl WriteBackPlan {
     }
 
     /// Writes the servers that commands added to, or removed from, the backends of the files.
-    fn write_members(&mut self, running: &Config, overrides: &[Entry]) {
+    fn write_members(&mut self, running: &Config, overrides: &[OverrideEntry]) {
         let backends = self.editor.target.backends.iter();
         let names: Vec<String> = backends.map(|one| one.common.name.clone()).collect();
         for name in names {
@@ -114,12 +114,12 @@ impl WriteBackPlan {
         }
     }
 
-    fn add_line(&mut self, backend: &str, server: &Arc<Server>, overrides: &[Entry]) {
+    fn add_line(&mut self, backend: &str, server: &Arc<Server>, overrides: &[OverrideEntry]) {
         let name = ObjectName::of_server(backend, &server.name);
         let own = overrides
             .iter()
             .filter(|(key, _)| key.is_of(&SERVER) && key.name == name);
-        let own: Vec<&Entry> = own.collect();
+        let own: Vec<&OverrideEntry> = own.collect();
         let added = own.iter().find(|(key, _)| key.is_about(&ADDED));
         let Some((added, line)) = added else {
             let what = format!("server {backend}/{} added", server.name);
@@ -176,7 +176,7 @@ impl Reconciler {
         let (before, overrides) = {
             let history = self.controller.config_history();
             let overrides = history.overrides();
-            let overrides: Vec<Entry> = overrides
+            let overrides: Vec<OverrideEntry> = overrides
                 .map(|(key, entry)| (key.clone(), entry.clone()))
                 .collect();
             (history.written().clone(), overrides)
@@ -251,7 +251,7 @@ impl Reconciler {
         &self,
         mut plan: WriteBackPlan,
         with_edits: &Files,
-        (files, overrides): (&Files, &[Entry]),
+        (files, overrides): (&Files, &[OverrideEntry]),
     ) -> Result<(ChangeReport, Files), Refusal> {
         let mut report = ChangeReport {
             generation: self.host.generation().number,
@@ -299,7 +299,7 @@ impl Reconciler {
                 || is_list && lists.any(|(list, _)| list.name() == key.name.text())
         };
         let seen = overrides.iter().filter(|(key, _)| is_written(key));
-        let seen: Vec<Entry> = seen.cloned().collect();
+        let seen: Vec<OverrideEntry> = seen.cloned().collect();
         self.controller.config_history().forget_equal(&seen);
         Ok((report, edited))
     }

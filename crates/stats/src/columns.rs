@@ -9,7 +9,7 @@ use ballast_model as model;
 use crate::columns_of_protocols::PROTOCOLS;
 use crate::metric::Metric;
 use crate::row::{BackendRow, FrontendRow, ServerRow};
-use crate::server_health::Probe;
+use crate::server_health::ProbeResult;
 use crate::value::Value;
 use crate::value::{CGS, CLP, CNS, KGP, KGS, KNS, MAP, MAVG, MCP, MDP, MGP, MMP, MOP, MRP, SGP};
 
@@ -553,33 +553,33 @@ fn throttle(row: &ServerRow) -> Value<'static> {
     }
 }
 
-fn found(probe: Option<&Probe>) -> Value<'_> {
+fn found(probe: Option<&ProbeResult>) -> Value<'_> {
     probe.map_or(Value::Empty, |probe| match probe.running {
         true if !probe.word.is_empty() => Value::made(format!("* {}", probe.word)),
         _ => Value::text(probe.word),
     })
 }
 
-fn description(probe: Option<&Probe>) -> Value<'_> {
+fn description(probe: Option<&ProbeResult>) -> Value<'_> {
     probe.map_or(Value::Empty, |probe| Value::text(probe.description))
 }
 
 /// An empty text where a check read nothing.
-fn info(probe: Option<&Probe>) -> Value<'_> {
+fn info(probe: Option<&ProbeResult>) -> Value<'_> {
     probe.map_or(Value::Empty, |probe| Value::text(&probe.info))
 }
 
-fn code(probe: Option<&Probe>) -> Value<'_> {
+fn code(probe: Option<&ProbeResult>) -> Value<'_> {
     let code = probe.and_then(|probe| probe.code);
     code.map_or(Value::Empty, |code| Value::U32(u32::from(code)))
 }
 
-fn duration(probe: Option<&Probe>) -> Value<'_> {
+fn duration(probe: Option<&ProbeResult>) -> Value<'_> {
     let duration = probe.and_then(|probe| probe.duration_ms);
     duration.map_or(Value::Empty, Value::U64)
 }
 
-fn of_probe(probe: Option<&Probe>, read: fn(&Probe) -> u32) -> Value<'_> {
+fn of_probe(probe: Option<&ProbeResult>, read: fn(&ProbeResult) -> u32) -> Value<'_> {
     probe.map_or(Value::Empty, |probe| Value::U32(read(probe)))
 }
 

@@ -13,7 +13,7 @@ const JSON_EXACT_MAX: u64 = (1 << 53) - 1;
 
 /// How an answer is written.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum Form {
+pub enum StatForm {
     /// CSV for `show stat`, lines for `show info`.
     #[default]
     Text,
@@ -26,14 +26,14 @@ pub enum Form {
 /// An answer to `show stat`, row by row.
 pub struct Stat {
     rows: Rows,
-    form: Form,
+    form: StatForm,
     begun: bool,
     ended: bool,
 }
 
 impl Stat {
     /// The answer with these rows in this form.
-    pub fn new(rows: Rows, form: Form) -> Self {
+    pub fn new(rows: Rows, form: StatForm) -> Self {
         Self {
             rows,
             form,
@@ -50,22 +50,22 @@ impl Stat {
         let first = !std::mem::replace(&mut self.begun, true);
         if first {
             match self.form {
-                Form::Text => csv_header(into),
-                Form::Typed(_) => {}
-                Form::Json => into.push('['),
+                StatForm::Text => csv_header(into),
+                StatForm::Typed(_) => {}
+                StatForm::Json => into.push('['),
             }
         }
         let Some(row) = self.rows.next() else {
             self.ended = true;
-            if self.form == Form::Json {
+            if self.form == StatForm::Json {
                 into.push_str("]\n");
             }
             return true;
         };
         match self.form {
-            Form::Text => csv_row(&row, into),
-            Form::Typed(help) => typed_row(&row, help, into),
-            Form::Json => {
+            StatForm::Text => csv_row(&row, into),
+            StatForm::Typed(help) => typed_row(&row, help, into),
+            StatForm::Json => {
                 if !first {
                     into.push(',');
                 }

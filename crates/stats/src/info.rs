@@ -2,14 +2,14 @@
 
 use std::fmt::Write as _;
 
-use crate::format::{Form, json_field, plain, typed_value};
+use crate::format::{StatForm, json_field, plain, typed_value};
 use crate::info_table::info_metrics;
 use crate::info_view::{InfoView, Load};
 use crate::surroundings::Surroundings;
 use crate::value::Value;
 
 /// The answer to `show info`; `help` adds what each line means.
-pub fn info(surroundings: &dyn Surroundings, load: Load, form: Form, help: bool) -> String {
+pub fn info(surroundings: &dyn Surroundings, load: Load, form: StatForm, help: bool) -> String {
     let view = InfoView::of(surroundings, load);
     let values = info_metrics()
         .iter()
@@ -17,21 +17,21 @@ pub fn info(surroundings: &dyn Surroundings, load: Load, form: Form, help: bool)
         .map(|(place, metric)| (place, metric, (metric.read)(&view)))
         .filter(|(_, _, value)| *value != Value::Empty);
     let mut text = String::with_capacity(8192);
-    if form == Form::Json {
+    if form == StatForm::Json {
         text.push('[');
     }
     for (nth, (place, metric, value)) in values.enumerate() {
         match form {
-            Form::Text => {
+            StatForm::Text => {
                 text.push_str(metric.name);
                 text.push_str(": ");
                 plain(&value, &mut text);
             }
-            Form::Typed(_) => {
+            StatForm::Typed(_) => {
                 let _ = write!(text, "{place}.{}.1:", metric.name);
                 typed_value(metric.tags, &value, &mut text);
             }
-            Form::Json => {
+            StatForm::Json => {
                 text.push_str(if nth > 0 { ",{" } else { "{" });
                 json_field(place, metric.name, metric.tags, &value, &mut text);
                 continue;
@@ -42,7 +42,7 @@ pub fn info(surroundings: &dyn Surroundings, load: Load, form: Form, help: bool)
         }
         text.push('\n');
     }
-    if form == Form::Json {
+    if form == StatForm::Json {
         text.push_str("]\n");
     }
     text

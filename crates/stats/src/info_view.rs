@@ -6,7 +6,7 @@ use ballast_engine::Process;
 use ballast_engine::counters::ProcessSums;
 use ballast_model::Global;
 
-use crate::surroundings::{Facts, Surroundings};
+use crate::surroundings::{ProcessInfo, Surroundings};
 
 /// What only the workers know, for `show info`.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -20,7 +20,7 @@ pub struct Load {
 /// The process at one moment.
 #[derive(Debug)]
 pub(crate) struct InfoView {
-    pub(crate) facts: Facts,
+    pub(crate) facts: ProcessInfo,
     pub(crate) sums: ProcessSums,
     pub(crate) bytes_out: u64,
     pub(crate) bytes_out_rate: u64,

@@ -34,7 +34,7 @@ mod web;
 
 pub use columns::columns;
 pub use filter::Filter;
-pub use format::{Form, Stat, csv_header, escape_json};
+pub use format::{Stat, StatForm, csv_header, escape_json};
 pub use info::info;
 pub use info_table::info_metrics;
 pub use info_view::Load;
@@ -43,8 +43,8 @@ pub use metrics::metrics;
 pub use row::{BackendRow, FrontendRow, ListenerRow, Row, ServerRow};
 pub use rows::Rows;
 pub use schema::SCHEMA;
-pub use server_health::{Probe, ServerHealth};
-pub use surroundings::{Facts, ListenerNumbers, ServerAction, Surroundings};
+pub use server_health::{ProbeResult, ServerHealth};
+pub use surroundings::{ListenerNumbers, ProcessInfo, ServerAction, Surroundings};
 pub use value::{Nature, Origin, Scope, Tags, Value};
 pub use web::{BodyPieces, PageRequest, WebAnswer, page};
 

@@ -22,7 +22,7 @@ use crate::metric::Metric;
 use crate::metrics_table::{MetricColumn, PROCESS, ValueFormat};
 use crate::row::Row;
 use crate::rows::Rows;
-use crate::server_health::{Probe, ServerHealth};
+use crate::server_health::{ProbeResult, ServerHealth};
 use crate::surroundings::Surroundings;
 use crate::value::Value;
 use crate::web::WebAnswer;
@@ -196,8 +196,8 @@ impl Export {
 }
 
 /// The help of a column, where metrics tell seconds and the column milliseconds.
-fn in_the_unit_of(told: ValueFormat, help: &str) -> Cow<'_, str> {
-    match told {
+fn in_the_unit_of(format: ValueFormat, help: &str) -> Cow<'_, str> {
+    match format {
         ValueFormat::Milliseconds | ValueFormat::KnownMilliseconds => help
             .replace("milliseconds", "seconds")
             .replace("Milliseconds", "Seconds")
@@ -386,11 +386,11 @@ fn one(
 }
 
 /// The check of a server that a metric tells of, or its agent.
-fn probe(told: ValueFormat, row: &Row) -> Option<&Probe> {
+fn probe(format: ValueFormat, row: &Row) -> Option<&ProbeResult> {
     let Row::Server(row) = row else {
         return None;
     };
-    match told {
+    match format {
         ValueFormat::AgentStatus | ValueFormat::AgentCode => row.health.agent.as_ref(),
         _ => row.health.check.as_ref(),
     }

@@ -6,7 +6,7 @@ use ballast_model::StatsPage;
 
 use crate::markup::escaped;
 use crate::page_query::PageQuery;
-use crate::surroundings::{Facts, Surroundings};
+use crate::surroundings::{ProcessInfo, Surroundings};
 use crate::urlencoded::coded;
 
 /// What the page says besides the rows.
@@ -16,7 +16,7 @@ pub(crate) struct PageView {
     pub(crate) query: PageQuery,
     /// Servers can be chosen and changed.
     pub(crate) may_admin: bool,
-    pub(crate) facts: Facts,
+    pub(crate) facts: ProcessInfo,
     pub(crate) uptime: Duration,
     pub(crate) connections: u32,
     pub(crate) connection_count_max: u32,

@@ -56,7 +56,7 @@ impl Row {
 
 /// The moment all rows of one answer are read at.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Moment {
+pub(crate) struct ReadingTime {
     /// The clock of rates.
     pub(crate) rate_ms: u32,
     /// Since the process began.
@@ -67,7 +67,7 @@ pub(crate) struct Moment {
     pub(crate) full: bool,
 }
 
-impl Moment {
+impl ReadingTime {
     pub(crate) fn of(process: &Process) -> Self {
         Self {
             rate_ms: process.now_ms(),
@@ -93,11 +93,11 @@ pub struct FrontendRow {
     pub frontend: Arc<Frontend>,
     /// What its workers counted.
     pub sums: FrontendSums,
-    pub(crate) moment: Moment,
+    pub(crate) moment: ReadingTime,
 }
 
 impl FrontendRow {
-    pub(crate) fn new(frontend: Arc<Frontend>, moment: Moment) -> Self {
+    pub(crate) fn new(frontend: Arc<Frontend>, moment: ReadingTime) -> Self {
         Self {
             sums: frontend.state.counters.sums(),
             frontend,
@@ -125,7 +125,7 @@ pub struct ListenerRow {
     pub numbers: ListenerNumbers,
     pub(crate) place: usize,
     pub(crate) name: String,
-    pub(crate) moment: Moment,
+    pub(crate) moment: ReadingTime,
 }
 
 impl ListenerRow {
@@ -134,7 +134,7 @@ impl ListenerRow {
         frontend: Arc<Frontend>,
         place: usize,
         numbers: ListenerNumbers,
-        moment: Moment,
+        moment: ReadingTime,
     ) -> Self {
         let name = frontend.model.binds[place]
             .name
@@ -195,7 +195,7 @@ pub struct ServerRow {
     pub timings: TimingSums,
     /// What is believed of it.
     pub health: ServerHealth,
-    pub(crate) moment: Moment,
+    pub(crate) moment: ReadingTime,
 }
 
 impl ServerRow {
@@ -203,7 +203,7 @@ impl ServerRow {
         generation: &Generation,
         backend: Arc<Backend>,
         server: Arc<Server>,
-        moment: Moment,
+        moment: ReadingTime,
     ) -> Self {
         Self {
             sums: server.state.counters.sums(),
@@ -266,11 +266,15 @@ pub struct BackendRow {
     /// Servers that are not down, told where rows of servers are left out.
     pub(crate) up: Option<usize>,
     generation: Arc<Generation>,
-    pub(crate) moment: Moment,
+    pub(crate) moment: ReadingTime,
 }
 
 impl BackendRow {
-    pub(crate) fn new(generation: &Arc<Generation>, backend: Arc<Backend>, moment: Moment) -> Self {
+    pub(crate) fn new(
+        generation: &Arc<Generation>,
+        backend: Arc<Backend>,
+        moment: ReadingTime,
+    ) -> Self {
         let mut row = Self {
             sums: backend.state.counters.sums(),
             timings: backend.state.timings.read(),

@@ -6,7 +6,7 @@ use ballast_engine::Generation;
 use ballast_model::Common;
 
 use crate::filter::Filter;
-use crate::row::{BackendRow, FrontendRow, ListenerRow, Moment, Row, ServerRow};
+use crate::row::{BackendRow, FrontendRow, ListenerRow, ReadingTime, Row, ServerRow};
 use crate::surroundings::Surroundings;
 
 /// Rows of one generation, made one at a time. It holds the generation, so an answer that takes
@@ -15,7 +15,7 @@ pub struct Rows {
     surroundings: Arc<dyn Surroundings>,
     generation: Arc<Generation>,
     filter: Filter,
-    moment: Moment,
+    moment: ReadingTime,
     frontends: usize,
     backends: usize,
     within: Within,
@@ -36,7 +36,7 @@ impl Rows {
     /// The rows that a filter lets through, as they are from now on.
     pub fn new(surroundings: Arc<dyn Surroundings>, filter: Filter) -> Self {
         let generation = surroundings.generation();
-        let moment = Moment::of(surroundings.registry().process());
+        let moment = ReadingTime::of(surroundings.registry().process());
         Self {
             surroundings,
             generation,

@@ -6,26 +6,26 @@ use ballast_engine::{Generation, Process, Registry};
 use ballast_model as model;
 use model::Address;
 
-use crate::{Facts, Surroundings};
+use crate::{ProcessInfo, Surroundings};
 
-pub(crate) struct Sample {
+pub(crate) struct TestProcess {
     pub(crate) registry: Registry,
     pub(crate) generation: Arc<Generation>,
-    facts: Facts,
+    facts: ProcessInfo,
 }
 
-impl Sample {
+impl TestProcess {
     pub(crate) fn of(config: model::Config) -> Arc<Self> {
         let registry = Registry::new(2, Arc::new(Process::new(2, 100)));
         let generation = Arc::new(Generation::compile(1, Arc::new(config), &registry));
-        let facts = Facts {
+        let facts = ProcessInfo {
             name: "HAProxy".into(),
             version: "0.1".into(),
             release_date: "2026/01/31".into(),
             node: "here".into(),
             process_id: 7,
             thread_count: 2,
-            ..Facts::default()
+            ..ProcessInfo::default()
         };
         Arc::new(Self {
             registry,
@@ -35,7 +35,7 @@ impl Sample {
     }
 }
 
-impl Surroundings for Sample {
+impl Surroundings for TestProcess {
     fn generation(&self) -> Arc<Generation> {
         Arc::clone(&self.generation)
     }
@@ -44,7 +44,7 @@ impl Surroundings for Sample {
         &self.registry
     }
 
-    fn facts(&self) -> &Facts {
+    fn facts(&self) -> &ProcessInfo {
         &self.facts
     }
 }

@@ -1,7 +1,7 @@
 //! The health of a server, in the words and numbers of the statistics.
 //!
 //! All that statistics show of health is read here: the table of metrics does not know how a server
-//! is judged.
+//! is tracked_health.
 
 use ballast_engine::{Generation, Server};
 
@@ -10,7 +10,7 @@ const TRACK_LENGTH_MAX: usize = 4096;
 
 /// The last result of a health check or an agent.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Probe {
+pub struct ProbeResult {
     /// `check_status`: the word, without the `* ` of a check under way.
     pub word: &'static str,
     /// `check_desc`.
@@ -41,9 +41,9 @@ pub struct ServerHealth {
     /// Takes no traffic.
     pub is_down: bool,
     /// The health check, when there is one and it is on.
-    pub check: Option<Probe>,
+    pub check: Option<ProbeResult>,
     /// The agent, when there is one and it is on.
-    pub agent: Option<Probe>,
+    pub agent: Option<ProbeResult>,
     /// Whether it is checked, were it not in maintenance.
     pub is_checked: bool,
     /// `chkfail`.
@@ -80,9 +80,10 @@ impl ServerHealth {
     /// Asks a server. `generation` finds the server it tracks; `now_ms` is the age of the
     /// process ([`Process::age_ms`](ballast_engine::Process::age_ms)).
     pub fn of(server: &Server, generation: &Generation, now_ms: u64) -> Self {
-        let judge = judge(server, generation);
+        let tracked_server = tracked_server(server, generation);
         // Copied before the server's own is locked: never two locks at once.
-        let judged = judge.map(|judge| judge.state.health().clone());
+        let tracked_health =
+            tracked_server.map(|tracked_server| tracked_server.state.health().clone());
         let tracked = server
             .model
             .track
@@ -97,7 +98,7 @@ impl ServerHealth {
             } else {
                 health.check()
             };
-            Probe {
+            ProbeResult {
                 word: check.last.status.word(),
                 description: check.last.status.description(),
                 running: check.running,
@@ -117,7 +118,10 @@ impl ServerHealth {
         let is_down = numbers.op_state == 0;
         let down_now_s = if is_down { numbers.since_change_s } else { 0 };
         Self {
-            status: health.status_text(judged.as_ref().unwrap_or(&health), tracked.as_deref()),
+            status: health.status_text(
+                tracked_health.as_ref().unwrap_or(&health),
+                tracked.as_deref(),
+            ),
             is_maint,
             is_down,
             check: checks.then(|| probe(false)),
@@ -143,7 +147,7 @@ impl ServerHealth {
 
 /// The server whose checks count for one that tracks: the end of the chain. `None` for one that
 /// tracks nobody.
-fn judge<'g>(server: &Server, generation: &'g Generation) -> Option<&'g Server> {
+fn tracked_server<'g>(server: &Server, generation: &'g Generation) -> Option<&'g Server> {
     let mut found: Option<&'g Server> = None;
     for _ in 0..TRACK_LENGTH_MAX {
         let track = found.map_or(&server.model.track, |found| &found.model.track);

@@ -16,7 +16,7 @@ pub trait Surroundings: Send + Sync {
     fn registry(&self) -> &Registry;
 
     /// What does not change while the process lives.
-    fn facts(&self) -> &Facts;
+    fn facts(&self) -> &ProcessInfo;
 
     /// The counters of one bind; zeros where nothing counts.
     fn listener(&self, frontend: &Frontend, bind: &model::Bind) -> ListenerNumbers {
@@ -93,7 +93,7 @@ impl ServerAction {
 
 /// What is known of the process from its start to its end.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Facts {
+pub struct ProcessInfo {
     /// Name of the product; tools look for `HAProxy`.
     pub name: String,
     /// Its version, as `show version` tells it.

@@ -11,10 +11,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::sample::{self, Sample};
-use crate::{Filter, Form, Load, Rows, Stat, columns, info};
+use crate::sample::{self, TestProcess};
+use crate::{Filter, Load, Rows, Stat, StatForm, columns, info};
 
-fn stat(sample: &Arc<Sample>, filter: Filter, form: Form) -> String {
+fn stat(sample: &Arc<TestProcess>, filter: Filter, form: StatForm) -> String {
     let surroundings: Arc<dyn crate::Surroundings> = Arc::clone(sample) as _;
     let mut stat = Stat::new(Rows::new(surroundings, filter), form);
     let mut text = String::new();
@@ -41,7 +41,11 @@ fn table(csv: &str) -> BTreeMap<(String, String), BTreeMap<String, String>> {
 
 #[test]
 fn rows_come_in_the_order_of_the_file_and_every_row_has_every_column() {
-    let csv = stat(&Sample::of(sample::config()), Filter::default(), Form::Text);
+    let csv = stat(
+        &TestProcess::of(sample::config()),
+        Filter::default(),
+        StatForm::Text,
+    );
     let names: Vec<String> = csv
         .lines()
         .skip(1)
@@ -56,7 +60,7 @@ fn rows_come_in_the_order_of_the_file_and_every_row_has_every_column() {
 
 #[test]
 fn what_is_configured_and_counted_is_shown() {
-    let sample = Sample::of(sample::config());
+    let sample = TestProcess::of(sample::config());
     let fe = &sample.generation.frontends[0];
     for worker in 0..2 {
         fe.state.counters.of(worker).sessions.add(3);
@@ -65,7 +69,7 @@ fn what_is_configured_and_counted_is_shown() {
     fe.state.sessions.enter();
     let be = &sample.generation.backends[0];
     be.servers[0].state.counters.of(1).bytes_in.add(1 << 40);
-    let rows = table(&stat(&sample, Filter::default(), Form::Text));
+    let rows = table(&stat(&sample, Filter::default(), StatForm::Text));
     let cell = |proxy: &str, name: &str, column: &str| {
         rows[&(proxy.to_owned(), name.to_owned())][column].clone()
     };
@@ -85,7 +89,7 @@ fn what_is_believed_of_a_server_and_of_one_that_follows_it_is_shown() {
     let mut config = sample::config();
     sample::server_of(&mut config, 0, 0).checks.enabled = true;
     sample::server_of(&mut config, 0, 2).track = Some(("be".into(), "s1".into()));
-    let sample = Sample::of(config);
+    let sample = TestProcess::of(config);
     let servers = &sample.generation.backends[0].servers;
     let verdict = {
         let mut health = servers[0].state.health();
@@ -95,7 +99,7 @@ fn what_is_believed_of_a_server_and_of_one_that_follows_it_is_shown() {
         health.check_done(10, verdict.clone());
         verdict
     };
-    let rows = table(&stat(&sample, Filter::default(), Form::Text));
+    let rows = table(&stat(&sample, Filter::default(), StatForm::Text));
     let cell = |name: &str, column: &str| rows[&("be".to_owned(), name.to_owned())][column].clone();
     assert_eq!(cell("s1", "check_status"), verdict.status.word());
     assert_eq!(cell("s1", "check_desc"), verdict.status.description());
@@ -123,9 +127,9 @@ fn what_is_believed_of_a_server_and_of_one_that_follows_it_is_shown() {
 
 #[test]
 fn filters_choose_proxies_types_numbers_and_states() {
-    let sample = Sample::of(sample::config());
+    let sample = TestProcess::of(sample::config());
     let names = |filter: Filter| {
-        let csv = stat(&sample, filter, Form::Text);
+        let csv = stat(&sample, filter, StatForm::Text);
         let rows = csv.lines().skip(1);
         rows.map(|line| line.split(',').nth(1).unwrap().to_owned())
             .collect::<Vec<_>>()
@@ -171,7 +175,11 @@ fn weights_of_backups_count_only_when_no_active_server_is_left() {
     let backend = Arc::make_mut(&mut config.backends[1]);
     backend.servers.push(Arc::new(other));
     let weight = |config| {
-        let rows = table(&stat(&Sample::of(config), Filter::default(), Form::Text));
+        let rows = table(&stat(
+            &TestProcess::of(config),
+            Filter::default(),
+            StatForm::Text,
+        ));
         let row = &rows[&("be2".to_owned(), "BACKEND".to_owned())];
         (
             row["weight"].clone(),
@@ -188,11 +196,11 @@ fn weights_of_backups_count_only_when_no_active_server_is_left() {
 fn values_that_csv_and_json_could_misread_are_dressed() {
     let mut config = sample::config();
     sample::server_of(&mut config, 0, 0).cookie = Some("a,\"b\"\n".into());
-    let sample = Sample::of(config);
+    let sample = TestProcess::of(config);
     let filter = Filter::default().with_numbers(Some(4), "4", "1");
-    assert!(stat(&sample, filter.clone(), Form::Text).contains(",\"a,\"\"b\"\"\n\","));
-    assert!(stat(&sample, filter.clone(), Form::Json).contains(r#""value":"a,\"b\"\n"}"#));
-    let typed = stat(&sample, filter.clone(), Form::Typed(false));
+    assert!(stat(&sample, filter.clone(), StatForm::Text).contains(",\"a,\"\"b\"\"\n\","));
+    assert!(stat(&sample, filter.clone(), StatForm::Json).contains(r#""value":"a,\"b\"\n"}"#));
+    let typed = stat(&sample, filter.clone(), StatForm::Typed(false));
     assert!(
         typed.contains("cookie.1:CNS:str:a,\"b\" \n"),
         "one value is one line"
@@ -200,18 +208,18 @@ fn values_that_csv_and_json_could_misread_are_dressed() {
     let counters = &sample.generation.backends[0].servers[0].state.counters;
     counters.of(0).bytes_out.set(u64::MAX);
     let large = r#""type":"u64","value":"18446744073709551615"}"#;
-    assert!(stat(&sample, filter.clone(), Form::Json).contains(large));
+    assert!(stat(&sample, filter.clone(), StatForm::Json).contains(large));
 }
 
 #[test]
 fn info_has_its_lines_in_every_form() {
-    let sample = Sample::of(sample::config());
+    let sample = TestProcess::of(sample::config());
     sample.registry.process().counters.of(1).requests.add(5);
     let load = Load {
         tasks: 3,
         cli_sessions: 1,
     };
-    let text = info(&*sample, load, Form::Text, false);
+    let text = info(&*sample, load, StatForm::Text, false);
     assert!(text.starts_with("Name: HAProxy\nVersion: 0.1\n"), "{text}");
     for line in [
         "\nPid: 7\n",
@@ -223,12 +231,12 @@ fn info_has_its_lines_in_every_form() {
         assert!(text.contains(line), "{line} in {text}");
     }
     assert!(!text.contains("description"), "there is none");
-    let typed = info(&*sample, load, Form::Typed(false), true);
+    let typed = info(&*sample, load, StatForm::Typed(false), true);
     assert!(
         typed.contains("\n47.Tasks.1:MGP:u32:3:\"Tasks of all workers\"\n"),
         "{typed}"
     );
-    let json = info(&*sample, load, Form::Json, false);
+    let json = info(&*sample, load, StatForm::Json, false);
     assert!(json.starts_with("[{\"field\":{\"pos\":0,\"name\":\"Name\"},\"processNum\":1,"));
     assert!(json.ends_with("}}]\n"));
 }
@@ -317,14 +325,14 @@ fn a_fresh_process_shows_what_haproxy_shows() {
     let Some(oracle) = Oracle::start() else {
         return;
     };
-    let sample = Sample::of(sample::config());
+    let sample = TestProcess::of(sample::config());
     let theirs = oracle.ask("show stat");
     if oracle.ask("show info").contains("\nVersion: 3.2.") {
-        let ours = stat(&sample, Filter::default(), Form::Text);
+        let ours = stat(&sample, Filter::default(), StatForm::Text);
         assert_eq!(ours.lines().next(), theirs.lines().next());
     }
     let theirs = table(&theirs);
-    let ours = table(&stat(&sample, Filter::default(), Form::Text));
+    let ours = table(&stat(&sample, Filter::default(), StatForm::Text));
     assert_eq!(
         ours.keys().collect::<Vec<_>>(),
         theirs.keys().collect::<Vec<_>>()
@@ -349,9 +357,9 @@ fn a_fresh_process_shows_what_haproxy_shows() {
     }
     compare_kinds(
         &oracle.ask("show stat typed"),
-        &stat(&sample, Filter::default(), Form::Typed(false)),
+        &stat(&sample, Filter::default(), StatForm::Typed(false)),
     );
-    let info_typed = info(&*sample, Load::default(), Form::Typed(false), false);
+    let info_typed = info(&*sample, Load::default(), StatForm::Typed(false), false);
     compare_kinds(&oracle.ask("show info typed"), &info_typed);
 }
 

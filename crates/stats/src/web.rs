@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ballast_model::StatsPage;
 
 use crate::filter::Filter;
-use crate::format::{Form, Stat};
+use crate::format::{Stat, StatForm};
 use crate::html::Html;
 use crate::page_query::{PageFormat, PageQuery};
 use crate::page_view::PageView;
@@ -84,9 +84,9 @@ pub fn page(surroundings: Arc<dyn Surroundings>, asked: &PageRequest<'_>) -> Web
         Box::new(move |into: &mut String| stat.write_next(into)) as TextPieces
     };
     let mut pieces: TextPieces = match query.format {
-        PageFormat::Csv => stat(rows, Form::Text),
-        PageFormat::Typed => stat(rows, Form::Typed(false)),
-        PageFormat::Json => stat(rows, Form::Json),
+        PageFormat::Csv => stat(rows, StatForm::Text),
+        PageFormat::Typed => stat(rows, StatForm::Typed(false)),
+        PageFormat::Json => stat(rows, StatForm::Json),
         PageFormat::Schema => Box::new(|into| {
             into.push_str(SCHEMA);
             false

@@ -22,12 +22,12 @@ pub(crate) struct Blocks {
 #[derive(Debug)]
 struct Block {
     opened: Span,
-    state: State,
+    state: BranchState,
     has_else: bool,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum State {
+enum BranchState {
     /// This branch is active.
     Active,
     /// No branch was active so far.
@@ -43,7 +43,7 @@ impl Blocks {
         // decides.
         self.open
             .last()
-            .is_none_or(|block| block.state == State::Active)
+            .is_none_or(|block| block.state == BranchState::Active)
     }
 
     /// `.if`. The condition is evaluated only where it matters; a malformed one disables all
@@ -55,8 +55,8 @@ impl Blocks {
     ) -> Result<(), Diagnostic> {
         let within_bounds = self.open.len() < CONDITION_NESTING_MAX;
         let (state, result) = match self.is_active() && within_bounds {
-            true => State::after(condition()),
-            false => (State::Done, Ok(())),
+            true => BranchState::after(condition()),
+            false => (BranchState::Done, Ok(())),
         };
         self.open.push(Block {
             opened: at,
@@ -81,15 +81,15 @@ impl Blocks {
             return Err(lone(word, at));
         };
         if block.has_else {
-            block.state = State::Done;
+            block.state = BranchState::Done;
             let message = format!("'{word}' after '.else'");
             return Err(Diagnostic::alert("branch-after-else", message).at(at));
         }
         block.has_else = condition.is_none();
         let (state, result) = match (block.state, condition) {
-            (State::Waiting, Some(condition)) => State::after(condition()),
-            (State::Waiting, None) => (State::Active, Ok(())),
-            _ => (State::Done, Ok(())),
+            (BranchState::Waiting, Some(condition)) => BranchState::after(condition()),
+            (BranchState::Waiting, None) => (BranchState::Active, Ok(())),
+            _ => (BranchState::Done, Ok(())),
         };
         block.state = state;
         result
@@ -113,7 +113,7 @@ impl Blocks {
     }
 }
 
-impl State {
+impl BranchState {
     fn after(condition: Result<bool, Diagnostic>) -> (Self, Result<(), Diagnostic>) {
         match condition {
             Ok(true) => (Self::Active, Ok(())),

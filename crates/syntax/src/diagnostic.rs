@@ -31,7 +31,7 @@ impl Severity {
 
 /// An exact edit that fixes the cause of a diagnostic.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Edit {
+pub struct TextEdit {
     /// The text to replace; an empty span inserts.
     pub span: Span,
     /// The new text.
@@ -54,7 +54,7 @@ pub struct Diagnostic {
     /// How to fix it.
     pub help: Option<String>,
     /// The edit that fixes it. Boxed so that a diagnostic stays small enough to be an `Err`.
-    pub replacement: Option<Box<Edit>>,
+    pub replacement: Option<Box<TextEdit>>,
 }
 
 impl Diagnostic {
@@ -122,7 +122,7 @@ impl Diagnostic {
     #[must_use]
     pub fn replace(mut self, span: Span, text: impl Into<String>) -> Self {
         let text = text.into();
-        self.replacement = Some(Box::new(Edit { span, text }));
+        self.replacement = Some(Box::new(TextEdit { span, text }));
         self
     }
 }

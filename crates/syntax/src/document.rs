@@ -1,7 +1,7 @@
 //! The syntax tree of a whole configuration.
 
 use crate::{
-    Diagnostic, Env, FileId, Line, Section, SectionKind, SectionPlace, Severity, SourceMap,
+    Diagnostic, Env, FileId, Section, SectionKind, SectionPlace, Severity, SourceLine, SourceMap,
 };
 
 /// One or several files, read in sequence.
@@ -20,7 +20,7 @@ pub struct Document {
 
 impl Document {
     /// All lines of all files in order.
-    pub fn lines(&self) -> impl Iterator<Item = &Line> {
+    pub fn lines(&self) -> impl Iterator<Item = &SourceLine> {
         self.sections.iter().flat_map(Section::all_lines)
     }
 
@@ -58,7 +58,7 @@ impl Document {
     pub fn reassemble(&self, file: FileId) -> Vec<u8> {
         let lines = self.lines().filter(|line| line.span.file == file);
         let mut bytes = Vec::new();
-        for piece in lines.flat_map(Line::pieces) {
+        for piece in lines.flat_map(SourceLine::pieces) {
             bytes.extend_from_slice(self.sources.slice(piece.span));
         }
         bytes

@@ -29,7 +29,7 @@ mod version;
 mod word;
 
 pub use condition::{ConditionError, PREDICATES, Predicate, evaluate, evaluate_condition};
-pub use diagnostic::{Diagnostic, Edit, Severity};
+pub use diagnostic::{Diagnostic, Severity, TextEdit};
 pub use document::Document;
 pub use env::{Env, EnvNameError};
 pub use facts::{Facts, FixedFacts};
@@ -39,7 +39,7 @@ pub use limits::{
     HAPROXY_WORD_COUNT_MAX, LINE_BYTES_MAX, LINE_COUNT_MAX, RESOLVED_BYTES_MAX,
     RESOLVED_LINE_BYTES_MAX, WORD_COUNT_MAX,
 };
-pub use line::{Directive, Line, LineKind, LinePart, LinePartKind};
+pub use line::{Directive, LineKind, LinePart, LinePartKind, SourceLine};
 pub use parser::{Parser, parse, parse_str};
 pub use section::{Naming, SECTIONS, Section, SectionKind, SectionPlace, SectionRow};
 pub use source::{FileId, Location, SourceMap, Span};

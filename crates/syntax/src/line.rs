@@ -51,7 +51,7 @@ impl Directive {
 
 /// One line of a file.
 #[derive(Clone, Debug)]
-pub struct Line {
+pub struct SourceLine {
     /// Its kind.
     pub kind: LineKind,
     /// The line number in its file, from 1.
@@ -74,7 +74,7 @@ pub struct Line {
     pub broken: bool,
 }
 
-impl Line {
+impl SourceLine {
     /// Whether it is an active statement: not blank, not a directive or header, not skipped, not
     /// broken.
     #[must_use]

@@ -7,8 +7,8 @@ use crate::lexer::{LexedLine, Surroundings, is_space, lex};
 use crate::source::offset;
 use crate::{
     ConditionError, DIAGNOSTIC_COUNT_MAX, Diagnostic, Directive, Document, Env, FILE_BYTES_MAX,
-    Facts, FileId, FixedFacts, LINE_BYTES_MAX, LINE_COUNT_MAX, Line, LineKind, RESOLVED_BYTES_MAX,
-    SECTIONS, Section, SectionKind, Severity, SourceMap, Span, Word, condition,
+    Facts, FileId, FixedFacts, LINE_BYTES_MAX, LINE_COUNT_MAX, LineKind, RESOLVED_BYTES_MAX,
+    SECTIONS, Section, SectionKind, Severity, SourceLine, SourceMap, Span, Word, condition,
 };
 
 /// Parses several files, given as name and bytes, in sequence.
@@ -139,7 +139,7 @@ impl<'f> Parser<'f> {
                 self.report(diagnostic);
             }
         }
-        self.place(Line {
+        self.place(SourceLine {
             kind: LineKind::Blank,
             number: source.number,
             span: source.span(source.range.clone()),
@@ -180,7 +180,7 @@ impl<'f> Parser<'f> {
     }
 
     /// Classifies a line, applies it to the state of the parser, and adds it to the tree.
-    fn place(&mut self, mut line: Line) {
+    fn place(&mut self, mut line: SourceLine) {
         let Some(first) = line.words.first() else {
             return self.push(line);
         };
@@ -218,7 +218,7 @@ impl<'f> Parser<'f> {
         }
     }
 
-    fn statement(&mut self, line: &Line) {
+    fn statement(&mut self, line: &SourceLine) {
         match self.document.sections.last().map(|section| section.kind) {
             // Searching for a similar word is not worth the time for a message that is dropped.
             Some(SectionKind::Preamble) if self.dropped_diagnostics > 0 => {
@@ -232,7 +232,7 @@ impl<'f> Parser<'f> {
 
     // === directives ===
 
-    fn directive(&mut self, directive: Directive, line: &Line) {
+    fn directive(&mut self, directive: Directive, line: &SourceLine) {
         let at = line.words[0].span();
         let word = line.words[0].text();
         let (env, facts) = (&self.document.env, self.facts);
@@ -265,7 +265,7 @@ impl<'f> Parser<'f> {
     /// `setenv` and related keywords, which affect the lines that follow.
     ///
     /// Source: HAProxy configuration manual, section 3.1. `localpeer` sets `HAPROXY_LOCALPEER`.
-    fn environment_statement(&mut self, line: &Line) {
+    fn environment_statement(&mut self, line: &SourceLine) {
         let env = &mut self.document.env;
         let (name, value) = (line.text(1), line.text(2));
         let rest = || {
@@ -320,7 +320,7 @@ impl<'f> Parser<'f> {
 
     // === the tree ===
 
-    fn open_section(&mut self, kind: SectionKind, file: FileId, header: Option<Line>) {
+    fn open_section(&mut self, kind: SectionKind, file: FileId, header: Option<SourceLine>) {
         self.document.sections.push(Section {
             kind,
             file,
@@ -329,7 +329,7 @@ impl<'f> Parser<'f> {
         });
     }
 
-    fn push(&mut self, line: Line) {
+    fn push(&mut self, line: SourceLine) {
         let section = self.document.sections.last_mut();
         section
             .expect("each file starts with a preamble")
@@ -445,7 +445,7 @@ impl LineSource<'_> {
 // === arguments of directives ===
 
 /// The condition of an `.if` or `.elif`: all words after the first, separated by spaces.
-fn condition_of(line: &Line, env: &Env, facts: &dyn Facts) -> Result<bool, Diagnostic> {
+fn condition_of(line: &SourceLine, env: &Env, facts: &dyn Facts) -> Result<bool, Diagnostic> {
     let words = &line.words[1..];
     let texts: Vec<&str> = words.iter().map(Word::text).collect();
     condition::evaluate(&texts.join(" "), env, facts).map_err(|error| {
@@ -471,7 +471,7 @@ fn condition_span(words: &[Word], error: &ConditionError) -> Option<Span> {
         .map(|word| word.span_of(word.text().len()..word.text().len()))
 }
 
-fn no_more_words(line: &Line, count: usize) -> Result<(), Diagnostic> {
+fn no_more_words(line: &SourceLine, count: usize) -> Result<(), Diagnostic> {
     let Some(word) = line.words.get(count).filter(|word| !word.text().is_empty()) else {
         return Ok(());
     };
@@ -485,7 +485,7 @@ fn no_more_words(line: &Line, count: usize) -> Result<(), Diagnostic> {
 
 /// The message of `.notice` and related directives, in quotes and with a full stop as HAProxy
 /// prints it.
-fn message_of(directive: Directive, line: &Line) -> Diagnostic {
+fn message_of(directive: Directive, line: &SourceLine) -> Diagnostic {
     let (severity, code) = match directive {
         Directive::Alert => (Severity::Alert, "alert-directive"),
         Directive::Warning => (Severity::Warning, "warning-directive"),

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use xxhash_rust::xxh64::Xxh64;
 
-use crate::{Directive, FileId, Line, LineKind, LinePartKind, SourceMap, Word};
+use crate::{Directive, FileId, LineKind, LinePartKind, SourceLine, SourceMap, Word};
 
 /// A kind of section.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -259,9 +259,9 @@ pub struct Section {
     /// The file it is in.
     pub file: FileId,
     /// The line that opens it; `None` for the preamble only.
-    pub header: Option<Line>,
+    pub header: Option<SourceLine>,
     /// All its lines, blank, skipped and broken ones too.
-    pub lines: Vec<Line>,
+    pub lines: Vec<SourceLine>,
 }
 
 impl Section {
@@ -291,7 +291,7 @@ impl Section {
     }
 
     /// The active statements: no blank, skipped or broken lines, no directives.
-    pub fn statements(&self) -> impl Iterator<Item = &Line> {
+    pub fn statements(&self) -> impl Iterator<Item = &SourceLine> {
         self.lines.iter().filter(|line| line.is_statement())
     }
 
@@ -330,7 +330,7 @@ impl Section {
                 _ => {}
             }
         }
-        let goes_on = lines.any(Line::is_statement);
+        let goes_on = lines.any(SourceLine::is_statement);
         (!goes_on).then_some(extent)
     }
 
@@ -357,7 +357,7 @@ impl Section {
     }
 
     /// The header and all lines.
-    pub fn all_lines(&self) -> impl Iterator<Item = &Line> {
+    pub fn all_lines(&self) -> impl Iterator<Item = &SourceLine> {
         self.header.iter().chain(&self.lines)
     }
 }

@@ -327,10 +327,10 @@ pub enum Message {
     /// From the master: the descriptor beside it is a client of the worker's Runtime API.
     Caller,
     /// From the master: read the configuration again. A descriptor beside it holds the answers that
-    /// a scout got from the machine ([`read_pairs`]).
+    /// the privileged helper got from the machine ([`read_pairs`]).
     Reload,
-    /// From a scout: the machine's answers, in the descriptor beside it.
-    Scouted,
+    /// From the privileged helper: the machine's answers, in the descriptor beside it.
+    HelperDone,
     /// From the worker: the result of [`Message::Reload`].
     Reloaded(Outcome, String),
     /// From the master, which has no log of its own: a line for the worker's log, about something
@@ -352,8 +352,9 @@ pub enum Outcome {
     Refused,
     /// It needs a new process.
     NeedsProcess,
-    /// It needs a scout: the worker is not allowed to inspect the machine, or to open what it must.
-    NeedsScout,
+    /// It needs the privileged helper: the worker is not allowed to inspect the machine, or to open
+    /// the new sockets.
+    NeedsHelper,
 }
 
 impl Message {
@@ -374,7 +375,7 @@ impl Message {
                         Outcome::Applied => 0,
                         Outcome::Refused => 1,
                         Outcome::NeedsProcess => 2,
-                        Outcome::NeedsScout => 3,
+                        Outcome::NeedsHelper => 3,
                     },
                 );
             }
@@ -392,7 +393,7 @@ impl Message {
                 bytes.insert(1, u8::from(*is_refused));
             }
             Self::Snapshot { is_handover } => bytes.extend(is_handover.then_some(1)),
-            Self::Handover | Self::Late | Self::Caller | Self::Reload | Self::Scouted => {}
+            Self::Handover | Self::Late | Self::Caller | Self::Reload | Self::HelperDone => {}
         }
         bytes
     }
@@ -408,7 +409,7 @@ impl Message {
             Self::Late => b'l',
             Self::Caller => b'c',
             Self::Reload => b'a',
-            Self::Scouted => b'e',
+            Self::HelperDone => b'e',
             Self::Reloaded(..) => b'd',
             Self::Log { .. } => b'n',
         }
@@ -446,14 +447,14 @@ impl Message {
             b'l' => Self::Late,
             b'c' => Self::Caller,
             b'a' => Self::Reload,
-            b'e' => Self::Scouted,
+            b'e' => Self::HelperDone,
             b'd' => {
                 let (&outcome, text) = flags()?;
                 let outcome = match outcome {
                     0 => Outcome::Applied,
                     1 => Outcome::Refused,
                     2 => Outcome::NeedsProcess,
-                    3 => Outcome::NeedsScout,
+                    3 => Outcome::NeedsHelper,
                     _ => return Err(Malformed::Bound),
                 };
                 Self::Reloaded(outcome, said(text)?)
@@ -564,9 +565,9 @@ mod tests {
             Message::Late,
             Message::Caller,
             Message::Reload,
-            Message::Scouted,
+            Message::HelperDone,
             Message::Reloaded(Outcome::NeedsProcess, text()),
-            Message::Reloaded(Outcome::NeedsScout, text()),
+            Message::Reloaded(Outcome::NeedsHelper, text()),
         ] {
             assert_eq!(Message::decode(&message.encode()), Ok(message));
         }

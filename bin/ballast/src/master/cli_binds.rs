@@ -6,7 +6,7 @@ use ballast_model::{Address, Bind, CliLevel, SeverityOutput};
 use ballast_net::inherit;
 
 use super::refuse;
-use crate::say;
+use crate::console;
 
 /// `-S <address>[,<bind words>]`: opened with the rights of the master.
 pub(super) fn open(text: &str) -> Result<CliBind, u8> {
@@ -34,7 +34,7 @@ pub(super) fn open(text: &str) -> Result<CliBind, u8> {
             expose_listeners: false,
         }),
         Err(error) => {
-            say::alert(&error.to_string());
+            console::alert(&error.to_string());
             Err(1)
         }
     }

@@ -1,150 +1,152 @@
-//! What the end of a process of the family means.
+//! The ends of child processes, and of the master.
 
 use std::time::{Duration, Instant};
 
 use ballast_net::{self as net, ChildEnd, Signal, steady_us};
 
 use super::supervisor::tell_supervisor;
-use super::{MasterPhase, RESTART_DELAY_MAX, STEADY_AFTER, StartReason, Watch};
-use crate::process::code_of;
-use crate::say;
-use crate::worker_set::{Member, Role};
+use super::{EARLY_DEATH_MAX, MasterPhase, MasterProcess, RESTART_DELAY_MAX, StartReason};
+use crate::console;
+use crate::process::exit_code_of;
+use crate::worker_set::{ChildProcess, Role};
 
-impl Watch<'_> {
+impl MasterProcess<'_> {
     pub(super) fn end(&mut self, signal: Signal) {
-        if self.asked.is_none() {
-            say::warn("Exiting Master process...");
+        if self.end_signal.is_none() {
+            console::warn("Exiting Master process...");
             tell_supervisor(self.options, "STOPPING=1\nSTATUS=Stopping.");
         }
-        self.asked = Some(signal);
-        // Ours are copies of the worker's: connections must not come to them for nothing.
+        self.end_signal = Some(signal);
+        // They are copies of the worker's, and nothing would accept from them.
         self.sockets.clear();
         self.restart_at = None;
         let pids: Vec<i32> = {
             let workers = self.worker_set.workers();
-            workers.members.iter().map(|member| member.pid).collect()
+            workers.children.iter().map(|child| child.pid).collect()
         };
         for &pid in &pids {
             let _ = net::kill(pid, signal);
         }
         if pids.is_empty() {
-            self.over = Some(0);
+            self.exit_code = Some(0);
         }
     }
 
-    pub(super) fn ended(&mut self, end: &ChildEnd) {
-        if matches!(self.stage, MasterPhase::Judging(pid) if pid == end.pid) {
-            return self.judged(end);
+    pub(super) fn child_ended(&mut self, end: &ChildEnd) {
+        if matches!(self.phase, MasterPhase::CheckingProgram(pid) if pid == end.pid) {
+            return self.program_checked(end);
         }
-        let (member, left) = {
+        let (child, left) = {
             let mut workers = self.worker_set.workers();
-            let place = workers.members.iter().position(|one| one.pid == end.pid);
+            let place = workers.children.iter().position(|one| one.pid == end.pid);
             (
-                place.map(|place| workers.members.remove(place)),
-                workers.members.len(),
+                place.map(|place| workers.children.remove(place)),
+                workers.children.len(),
             )
         };
-        let Some(member) = member else {
+        let Some(child) = child else {
             return;
         };
-        let code = code_of(end);
-        match member.role {
-            Role::Leaving => say::warn(&line_of_end("Former worker", end)),
-            Role::Starting => self.start_failed(member, code),
-            Role::Scout => self.scout_ended(member, code),
-            Role::Current => self.current_ended(&member, end),
+        let code = exit_code_of(end);
+        match child.role {
+            Role::Leaving => console::warn(&line_of_end("Former worker", end)),
+            Role::Starting => self.start_failed(child, code),
+            Role::PrivilegedHelper => self.helper_ended(child, code),
+            Role::Current => self.current_ended(&child, end),
         }
-        if self.asked.is_some() && left == 0 && self.over.is_none() {
-            let code = match self.asked {
+        if self.end_signal.is_some() && left == 0 && self.exit_code.is_none() {
+            let code = match self.end_signal {
                 Some(Signal::Int) => code,
-                _ => self.failed.unwrap_or(0),
+                _ => self.start_exit_code.unwrap_or(0),
             };
-            self.over = Some(code);
+            self.exit_code = Some(code);
         }
         // A first start that failed has printed the reason.
-        if let Some(code) = self.over
-            && self.asked.is_some()
+        if let Some(code) = self.exit_code
+            && self.end_signal.is_some()
         {
-            say::warn(&format!("All workers exited. Exiting... ({code})"));
+            console::warn(&format!("All workers exited. Exiting... ({code})"));
         }
     }
 
-    pub(super) fn start_failed(&mut self, member: Member, code: u8) {
-        let MasterPhase::Starting(pid, why, _) = self.stage else {
+    pub(super) fn start_failed(&mut self, child: ChildProcess, code: u8) {
+        let MasterPhase::Starting(pid, why, _) = self.phase else {
             return;
         };
-        if pid != member.pid {
+        if pid != child.pid {
             return;
         }
-        self.stage = MasterPhase::Idle;
+        self.phase = MasterPhase::Idle;
         match why {
             // The worker has printed the reason.
-            StartReason::First => self.over = Some(code.max(1)),
-            _ if self.asked.is_some() => {}
+            StartReason::First => self.exit_code = Some(code.max(1)),
+            _ if self.end_signal.is_some() => {}
             StartReason::Restart => self.restart_later(),
             StartReason::Reload => {
-                let unsaid = || format!("The new worker ({pid}) ended with code {code}.\n");
-                self.finish(Err(member.failure.unwrap_or_else(unsaid)));
+                let without_reason = || format!("The new worker ({pid}) ended with code {code}.\n");
+                self.finish(Err(child.failure.unwrap_or_else(without_reason)));
             }
         }
     }
 
-    /// A scout ended before it sent its answers: the configuration is wrong.
-    fn scout_ended(&mut self, member: Member, code: u8) {
-        if matches!(self.stage, MasterPhase::Scouting(pid, _) if pid == member.pid) {
-            let unsaid = || format!("The scout ended with code {code}.\n");
-            self.finish(Err(member.failure.unwrap_or_else(unsaid)));
+    /// The privileged helper ended before it sent its answers: the configuration is wrong.
+    fn helper_ended(&mut self, child: ChildProcess, code: u8) {
+        if matches!(self.phase, MasterPhase::AwaitingHelper(pid, _) if pid == child.pid) {
+            let without_reason = || format!("The scout ended with code {code}.\n");
+            self.finish(Err(child.failure.unwrap_or_else(without_reason)));
         }
     }
 
-    /// What the end of the worker means, in HAProxy's words. A death is followed by a new worker.
-    pub(super) fn current_ended(&mut self, member: &Member, end: &ChildEnd) {
+    /// Reports the end of the worker in HAProxy's words, and starts another one if it died.
+    pub(super) fn current_ended(&mut self, child: &ChildProcess, end: &ChildEnd) {
         let text = line_of_end("Current worker", end);
-        let code = code_of(end);
+        let code = exit_code_of(end);
         let by_signal = end.signal.and_then(Signal::from_number);
         let orderly = code == 0 || matches!(by_signal, Some(Signal::Term | Signal::Int));
         if code == 0 {
-            say::warn(&text);
+            console::warn(&text);
         } else {
-            say::alert(&text);
+            console::alert(&text);
         }
-        if self.asked.is_some() {
+        if self.end_signal.is_some() {
             return;
         }
         if orderly {
             // A signal that did not come from its master ended it.
             return self.end(Signal::Term);
         }
-        let lived_us = steady_us().saturating_sub(member.started_us);
-        if u128::from(lived_us) >= STEADY_AFTER.as_micros() {
-            self.deaths = 0;
+        let lived_us = steady_us().saturating_sub(child.started_us);
+        if u128::from(lived_us) >= EARLY_DEATH_MAX.as_micros() {
+            self.early_deaths = 0;
         }
         tell_supervisor(self.options, "STATUS=The worker died. Starting another.");
-        match self.stage {
+        match self.phase {
             MasterPhase::Idle => self.restart_later(),
-            MasterPhase::Applying | MasterPhase::Asking(_) | MasterPhase::Scouting(..) => {
+            MasterPhase::Applying
+            | MasterPhase::AwaitingSnapshot(_)
+            | MasterPhase::AwaitingHelper(..) => {
                 self.restart_later();
                 self.finish(Err("The worker died.\n".into()));
             }
-            // The one that starts takes over all the same.
+            // The worker that starts takes over.
             MasterPhase::Starting(..) => {}
-            // After that.
-            MasterPhase::Judging(_) | MasterPhase::Becoming(_) => self.restart_later(),
+            // The restart waits for the end of that phase.
+            MasterPhase::CheckingProgram(_) | MasterPhase::BeforeExec(_) => self.restart_later(),
         }
     }
 
-    /// The first time at once, then later and later.
+    /// Schedules a new worker: at once the first time, then after longer and longer delays.
     pub(super) fn restart_later(&mut self) {
-        let delay = match self.deaths {
+        let delay = match self.early_deaths {
             0 => Duration::ZERO,
             deaths => Duration::from_secs(1 << (deaths - 1).min(5)).min(RESTART_DELAY_MAX),
         };
-        self.deaths = self.deaths.saturating_add(1);
+        self.early_deaths = self.early_deaths.saturating_add(1);
         self.restart_at = Some(Instant::now() + delay);
         if delay.is_zero() {
-            say::warn("Starting another worker.");
+            console::warn("Starting another worker.");
         } else {
-            say::warn(&format!(
+            console::warn(&format!(
                 "Starting another worker in {} s.",
                 delay.as_secs()
             ));
@@ -164,6 +166,6 @@ fn line_of_end(who: &str, end: &ChildEnd) -> String {
         Some(15) => "Terminated",
         Some(_) => "Signal",
     };
-    let code = code_of(end);
+    let code = exit_code_of(end);
     format!("{who} ({}) exited with code {code} ({name})", end.pid)
 }

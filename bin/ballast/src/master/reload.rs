@@ -1,4 +1,4 @@
-//! Reading the configuration again, by the worker or by the one that follows it.
+//! Reloads, by the worker that serves or by the next one.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Instant;
@@ -8,33 +8,35 @@ use ballast_handover::Message;
 use ballast_net::{ChildEnd, steady_us};
 
 use super::supervisor::tell_supervisor;
-use super::{ANSWER_PATIENCE, MasterPhase, SNAPSHOT_PATIENCE, START_PATIENCE, StartReason, Watch};
+use super::{
+    ANSWER_TIMEOUT, MasterPhase, MasterProcess, SNAPSHOT_TIMEOUT, START_TIMEOUT, StartReason,
+};
+use crate::console;
 use crate::renewal::MasterState;
-use crate::say;
 use crate::worker::WorkerKind;
-use crate::worker_set::{ReloadRequest, Role, spawn_judge};
+use crate::worker_set::{ReloadRequest, Role, spawn_config_check};
 
-impl Watch<'_> {
+impl MasterProcess<'_> {
     /// Requests a reload; `None` for a signal, which has no caller to answer.
     pub(super) fn request_reload(&mut self, request: Option<ReloadRequest>) {
-        self.next.get_or_insert_default().extend(request);
+        self.queued_reload.get_or_insert_default().extend(request);
         self.next_reload();
     }
 
     /// Begins the next reload, if one is requested and nothing else is under way.
     pub(super) fn next_reload(&mut self) {
-        if !matches!(self.stage, MasterPhase::Idle) || self.restart_at.is_some() {
+        if !matches!(self.phase, MasterPhase::Idle) || self.restart_at.is_some() {
             return;
         }
-        let Some(asking) = self.next.take() else {
+        let Some(callers) = self.queued_reload.take() else {
             return;
         };
-        self.asking = asking;
+        self.reload_callers = callers;
         self.reload_began = Instant::now();
-        if self.asked.is_some() {
+        if self.end_signal.is_some() {
             return self.finish(Err("The process ends.\n".into()));
         }
-        say::notice("Reloading the configuration.");
+        console::notice("Reloading the configuration.");
         tell_supervisor(
             self.options,
             &format!(
@@ -42,9 +44,9 @@ impl Watch<'_> {
                 steady_us()
             ),
         );
-        if self.program.is_renewed() {
-            return match spawn_judge(&self.program) {
-                Ok(pid) => self.stage = MasterPhase::Judging(pid),
+        if self.program.is_replaced() {
+            return match spawn_config_check(&self.program) {
+                Ok(pid) => self.phase = MasterPhase::CheckingProgram(pid),
                 Err(error) => {
                     self.finish(Err(format!("The new program does not start: {error}.\n")));
                 }
@@ -53,18 +55,18 @@ impl Watch<'_> {
         let sent = {
             let workers = self.worker_set.workers();
             let current = workers.in_role(Role::Current);
-            current.map(|current| current.line.send(&Message::Reload, &[]))
+            current.map(|current| current.channel.send(&Message::Reload, &[]))
         };
         match sent {
-            Some(Ok(())) => self.stage = MasterPhase::Applying,
+            Some(Ok(())) => self.phase = MasterPhase::Applying,
             Some(Err(error)) => self.finish(Err(format!("The worker is not reached: {error}.\n"))),
             None => self.start_worker(StartReason::Reload),
         }
     }
 
-    /// Whether a request wants a new worker whatever changed, and the end of the old one.
+    /// Whether a request asks for a new worker in any case, and for the end of the old one.
     pub(super) fn is_hard(&self) -> bool {
-        self.asking.iter().any(|request| request.hard)
+        self.reload_callers.iter().any(|request| request.hard)
     }
 
     /// Has the worker write a snapshot for the next one.
@@ -72,40 +74,42 @@ impl Watch<'_> {
         let sent = {
             let workers = self.worker_set.workers();
             let current = workers.in_role(Role::Current);
-            current.is_some_and(|one| one.line.send(&Message::Handover, &[]).is_ok())
+            current.is_some_and(|one| one.channel.send(&Message::Handover, &[]).is_ok())
         };
         if sent {
-            self.stage = MasterPhase::Asking(Instant::now() + SNAPSHOT_PATIENCE);
+            self.phase = MasterPhase::AwaitingSnapshot(Instant::now() + SNAPSHOT_TIMEOUT);
         } else {
             self.start_worker(StartReason::Reload);
         }
     }
 
-    /// Starts a scout: a process with all rights that asks the machine for the worker.
-    pub(super) fn send_scout(&mut self) {
-        match self.start_member(WorkerKind::Scout, 0, false) {
-            Ok(pid) => self.stage = MasterPhase::Scouting(pid, Instant::now() + START_PATIENCE),
+    /// Starts the privileged helper, which asks the machine with rights that the worker has given up.
+    pub(super) fn start_helper(&mut self) {
+        match self.start_child(WorkerKind::PrivilegedHelper, 0, false) {
+            Ok(pid) => {
+                self.phase = MasterPhase::AwaitingHelper(pid, Instant::now() + START_TIMEOUT)
+            }
             Err(error) => self.finish(Err(format!("No scout can be sent: {error}.\n"))),
         }
     }
 
-    /// Gives the worker the answers and the sockets of the scout.
-    pub(super) fn scouted(&mut self, pid: i32, sheet: &[OwnedFd]) {
-        if !matches!(self.stage, MasterPhase::Scouting(scout, _) if scout == pid) {
+    /// Gives the worker the answers and the sockets of the privileged helper.
+    pub(super) fn helper_done(&mut self, pid: i32, fds: &[OwnedFd]) {
+        if !matches!(self.phase, MasterPhase::AwaitingHelper(helper, _) if helper == pid) {
             return;
         }
-        let sheet: Vec<_> = sheet.iter().map(AsFd::as_fd).collect();
+        let fds: Vec<_> = fds.iter().map(AsFd::as_fd).collect();
         let sent = {
             let mut workers = self.worker_set.workers();
-            let sockets = workers.of(pid).and_then(|scout| scout.sockets.take());
+            let sockets = workers.by_pid(pid).and_then(|helper| helper.sockets.take());
             let current = workers.in_role(Role::Current);
             current.map(|current| {
-                current.line.send_sockets(&sockets.unwrap_or_default())?;
-                current.line.send(&Message::Reload, &sheet)
+                current.channel.send_sockets(&sockets.unwrap_or_default())?;
+                current.channel.send(&Message::Reload, &fds)
             })
         };
         match sent {
-            Some(Ok(())) => self.stage = MasterPhase::Applying,
+            Some(Ok(())) => self.phase = MasterPhase::Applying,
             Some(Err(error)) => self.finish(Err(format!("The worker is not reached: {error}.\n"))),
             None => self.finish(Err("The worker died.\n".into())),
         }
@@ -113,7 +117,7 @@ impl Watch<'_> {
 
     /// Ends a reload, and answers its callers.
     pub(super) fn finish(&mut self, outcome: Result<String, String>) {
-        self.stage = MasterPhase::Idle;
+        self.phase = MasterPhase::Idle;
         {
             let mut workers = self.worker_set.workers();
             workers.reloads.all += 1;
@@ -121,7 +125,7 @@ impl Watch<'_> {
                 Ok(log) => {
                     workers.reloads.failed = 0;
                     // It serves what was read just now.
-                    workers.is_up_to_date();
+                    workers.set_up_to_date();
                     log
                 }
                 Err(log) => {
@@ -132,10 +136,10 @@ impl Watch<'_> {
             workers.startup_log.clone_from(log);
         }
         if outcome.is_ok() {
-            say::notice("Loading success.");
+            console::notice("Loading success.");
             tell_supervisor(self.options, "READY=1\nSTATUS=Ready.");
         } else {
-            say::alert("Reload failed: what ran before goes on.");
+            console::alert("Reload failed: what ran before goes on.");
             tell_supervisor(self.options, "READY=1\nSTATUS=Reload failed!");
         }
         self.log(&outcome);
@@ -145,7 +149,7 @@ impl Watch<'_> {
 
     /// Logs a reload. The worker that serves writes the line.
     fn log(&self, outcome: &Result<String, String>) {
-        let who = if self.asking.is_empty() {
+        let who = if self.reload_callers.is_empty() {
             "a signal to the master"
         } else {
             "the master's socket"
@@ -162,29 +166,31 @@ impl Watch<'_> {
         let workers = self.worker_set.workers();
         if let Some(current) = workers.in_role(Role::Current) {
             // A worker that is far behind, or gone, logs nothing.
-            let _ = current.line.send(&Message::Log { is_refused, text }, &[]);
+            let _ = current
+                .channel
+                .send(&Message::Log { is_refused, text }, &[]);
         }
     }
 
     pub(super) fn answer(&mut self, outcome: &Result<String, String>) {
-        for request in self.asking.drain(..) {
+        for request in self.reload_callers.drain(..) {
             // The caller may be gone.
             let _ = request.answer.send(outcome.clone());
         }
     }
 
     /// The new program has checked the configuration.
-    pub(super) fn judged(&mut self, end: &ChildEnd) {
+    pub(super) fn program_checked(&mut self, end: &ChildEnd) {
         if end.status == Some(0) {
             self.answer(&Ok("The new program takes over.\n".into()));
-            self.stage = MasterPhase::Becoming(Instant::now() + ANSWER_PATIENCE);
+            self.phase = MasterPhase::BeforeExec(Instant::now() + ANSWER_TIMEOUT);
         } else {
             let text = "The new program does not start, or refuses the configuration.\n";
             self.finish(Err(text.into()));
         }
     }
 
-    pub(super) fn become_program(&mut self) {
+    pub(super) fn exec_program(&mut self) {
         let error = {
             let workers = self.worker_set.workers();
             let state = MasterState {
@@ -194,10 +200,10 @@ impl Watch<'_> {
                 snapshot: self.snapshot.as_ref(),
                 background: self.background,
             };
-            state.become_program(&self.program)
+            state.exec_program(&self.program)
         };
         let text = format!("The new program cannot take over: {error}.\n");
-        say::alert(text.trim_end());
+        console::alert(text.trim_end());
         self.finish(Err(text));
     }
 }

@@ -1,18 +1,18 @@
-//! What the service manager hears (`-Ws`).
+//! Messages to the service manager (`-Ws`).
 
 use std::time::{Duration, Instant};
 
 use ballast_net::notify_supervisor;
 
 use crate::args::Options;
-use crate::say;
+use crate::console;
 
 /// Sends the service manager a state, where it is asked to.
 pub(super) fn tell_supervisor(options: &Options, state: &str) {
     if options.notify
         && let Err(error) = notify_supervisor(state)
     {
-        say::warn(&format!("the supervisor cannot be told: {error}."));
+        console::warn(&format!("the supervisor cannot be told: {error}."));
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use ballast_edit::Refusal;
 use ballast_engine::{Backend, Server};
 use ballast_model::{Change, CliLevel, UseServerTarget};
-use ballast_reconcile::{ChangeReport, ChangeRequest, ConfigHistory, Persist, Source};
+use ballast_reconcile::{ChangeReport, ChangeRequest, ConfigHistory, ConfigInput, Persist};
 use ballast_worker::sleep;
 
 use super::target::{ServerAt, answer, control};
@@ -217,10 +217,10 @@ fn del_server(call: &mut Call<'_>) -> Result<Answer, Answer> {
 }
 
 /// A configuration that the caller brings or names.
-fn source(call: &Call<'_>) -> Result<Option<Source>, Answer> {
+fn source(call: &Call<'_>) -> Result<Option<ConfigInput>, Answer> {
     match (call.arg(0), call.arg(1), &call.payload) {
-        ("file", name, _) if !name.is_empty() => Ok(Some(Source::File(name.to_owned()))),
-        ("", _, Some(text)) => Ok(Some(Source::Text(text.clone()))),
+        ("file", name, _) if !name.is_empty() => Ok(Some(ConfigInput::File(name.to_owned()))),
+        ("", _, Some(text)) => Ok(Some(ConfigInput::Text(text.clone()))),
         ("", _, None) => Ok(None),
         _ => Err(Answer::error(
             "Require 'file <name>', or a payload ('<<' and lines up to an empty one).",

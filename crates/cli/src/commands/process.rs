@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ballast_model::CliLevel;
-use ballast_stats::{Form, Load, info};
+use ballast_stats::{Load, StatForm, info};
 use ballast_worker::{IoCounts, TaskCounts, io_counts, task_counts, timeout};
 
 use crate::answer::Answer;
@@ -102,13 +102,13 @@ fn show_info(call: &mut Call<'_>) -> Answer {
 }
 
 /// The form that words ask for, and whether each line says what it means.
-pub(crate) fn form(words: &[String]) -> (Form, bool) {
+pub(crate) fn form(words: &[String]) -> (StatForm, bool) {
     let has = |wanted: &str| words.iter().any(|word| word == wanted);
     let help = has("desc");
     // As HAProxy: the last form named wins.
     let form = words.iter().rev().find_map(|word| match word.as_str() {
-        "typed" => Some(Form::Typed(help)),
-        "json" => Some(Form::Json),
+        "typed" => Some(StatForm::Typed(help)),
+        "json" => Some(StatForm::Json),
         _ => None,
     });
     (form.unwrap_or_default(), help)

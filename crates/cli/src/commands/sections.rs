@@ -6,7 +6,7 @@
 
 use std::fmt::Write;
 
-use ballast_edit::{Edit, SectionAt, SectionOf};
+use ballast_edit::{SectionName, SectionOperation, SectionWord};
 use ballast_engine::{Generation, RouteTarget};
 use ballast_reconcile::kinds::backend as backend_kind;
 use ballast_reconcile::{ChangeReport, ChangeRequest};
@@ -22,42 +22,42 @@ pub(crate) static COMMANDS: &[Command] = &[
         &["add", "backend"],
         "add backend <backend> [from <defaults>] [mode <mode>] [<<]",
         "add a new backend, its lines as payload",
-        |call| answer(add_section(call, SectionOf::Backend)),
+        |call| answer(add_section(call, SectionWord::Backend)),
     )
     .changing(Changes::Configuration),
     admin(
         &["add", "frontend"],
         "add frontend <frontend> [from <defaults>] [mode <mode>] [<<]",
         "add a new frontend, its lines as payload",
-        |call| answer(add_section(call, SectionOf::Frontend)),
+        |call| answer(add_section(call, SectionWord::Frontend)),
     )
     .changing(Changes::Configuration),
     admin(
         &["add", "listen"],
         "add listen <name> [from <defaults>] [mode <mode>] [<<]",
         "add a frontend and its backend in one, their lines as payload",
-        |call| answer(add_section(call, SectionOf::Listen)),
+        |call| answer(add_section(call, SectionWord::Listen)),
     )
     .changing(Changes::Configuration),
     admin(
         &["set", "backend"],
         "set backend <backend> {<setting> | <<}",
         "give a backend another setting, or other lines",
-        |call| answer(set_section(call, SectionOf::Backend)),
+        |call| answer(set_section(call, SectionWord::Backend)),
     )
     .changing(Changes::Configuration),
     admin(
         &["set", "frontend"],
         "set frontend <frontend> {<setting> | <<}",
         "give a frontend another setting, or other lines",
-        |call| answer(set_section(call, SectionOf::Frontend)),
+        |call| answer(set_section(call, SectionWord::Frontend)),
     )
     .changing(Changes::Configuration),
     admin(
         &["set", "listen"],
         "set listen <name> {<setting> | <<}",
         "give a listen section another setting, or other lines",
-        |call| answer(set_section(call, SectionOf::Listen)),
+        |call| answer(set_section(call, SectionWord::Listen)),
     )
     .changing(Changes::Configuration),
     admin(
@@ -148,8 +148,8 @@ pub(crate) static COMMANDS: &[Command] = &[
 /// Submits an edit, and answers `done` with the notes about it.
 fn submit_edit(
     call: &Call<'_>,
-    section: SectionAt,
-    edit: Edit,
+    section: SectionName,
+    edit: SectionOperation,
     command: String,
     done: &'static str,
 ) -> Result<Answer, Answer> {
@@ -172,19 +172,19 @@ fn answer_of(done: &str, report: &ChangeReport) -> Answer {
 }
 
 /// A section that is there.
-fn known(call: &Call<'_>, kind: SectionOf, name: &str) -> Result<SectionAt, Answer> {
+fn known(call: &Call<'_>, kind: SectionWord, name: &str) -> Result<SectionName, Answer> {
     let generation = control(call)?.generation();
     let is_there = match kind {
-        SectionOf::Backend => generation.backend(name).is_some(),
-        SectionOf::Frontend => generation.frontend(name).is_some(),
-        SectionOf::Listen => generation
+        SectionWord::Backend => generation.backend(name).is_some(),
+        SectionWord::Frontend => generation.frontend(name).is_some(),
+        SectionWord::Listen => generation
             .frontend(name)
             .is_some_and(|frontend| frontend.model.common.listen),
     };
     if name.is_empty() || !is_there {
         return Err(Answer::error(format!("No such {}.", kind.word())));
     }
-    Ok(SectionAt {
+    Ok(SectionName {
         kind,
         name: name.to_owned(),
     })
@@ -197,14 +197,14 @@ fn text(call: &Call<'_>) -> Result<String, Answer> {
 }
 
 /// A section whose head is on the command's line and whose lines are the payload.
-fn add_section(call: &mut Call<'_>, kind: SectionOf) -> Result<Answer, Answer> {
+fn add_section(call: &mut Call<'_>, kind: SectionWord) -> Result<Answer, Answer> {
     let word = kind.word();
     let name = call.arg(0).to_owned();
     if name.is_empty() {
         return Err(Answer::error(format!("Require a {word} name.")));
     }
     let halves = match kind {
-        SectionOf::Listen => &[SectionOf::Frontend, SectionOf::Backend][..],
+        SectionWord::Listen => &[SectionWord::Frontend, SectionWord::Backend][..],
         _ => std::slice::from_ref(&kind),
     };
     if let Some(half) = halves
@@ -229,24 +229,30 @@ fn add_section(call: &mut Call<'_>, kind: SectionOf) -> Result<Answer, Answer> {
     }
     lines.push_str(&text(call)?);
     let done = match kind {
-        SectionOf::Backend => "New backend registered.",
-        SectionOf::Frontend => "New frontend registered.",
-        SectionOf::Listen => "New listen section registered.",
+        SectionWord::Backend => "New backend registered.",
+        SectionWord::Frontend => "New frontend registered.",
+        SectionWord::Listen => "New listen section registered.",
     };
     let command = format!("add {word} {name}");
-    let section = SectionAt { kind, name };
-    submit_edit(call, section, Edit::Add(head, lines), command, done)
+    let section = SectionName { kind, name };
+    submit_edit(
+        call,
+        section,
+        SectionOperation::Add(head, lines),
+        command,
+        done,
+    )
 }
 
-fn set_section(call: &mut Call<'_>, kind: SectionOf) -> Result<Answer, Answer> {
+fn set_section(call: &mut Call<'_>, kind: SectionWord) -> Result<Answer, Answer> {
     let section = known(call, kind, call.arg(0))?;
     let words = &call.args[1..];
     let mut command = format!("set {} {}", kind.word(), section.name);
     let edit = match (words.is_empty(), &call.payload) {
-        (true, Some(_)) => Edit::Write(text(call)?),
+        (true, Some(_)) => SectionOperation::Write(text(call)?),
         (false, None) => {
             let _ = write!(command, " {}", words.join(" "));
-            Edit::Set(words.to_vec())
+            SectionOperation::Set(words.to_vec())
         }
         _ => {
             return Err(Answer::error(
@@ -273,7 +279,7 @@ fn publish(call: &Call<'_>, published: bool) -> Result<Answer, Answer> {
 }
 
 fn del_backend(call: &mut Call<'_>) -> Result<Answer, Answer> {
-    let section = own(call, SectionOf::Backend)?;
+    let section = own(call, SectionWord::Backend)?;
     let generation = control(call)?.generation();
     let place = generation.backend_named(&section.name);
     refuse_led_to(&generation, &section.name)?;
@@ -284,32 +290,44 @@ fn del_backend(call: &mut Call<'_>) -> Result<Answer, Answer> {
         ));
     }
     let command = format!("del backend {}", section.name);
-    submit_edit(call, section, Edit::Remove, command, "Backend deleted.")
+    submit_edit(
+        call,
+        section,
+        SectionOperation::Remove,
+        command,
+        "Backend deleted.",
+    )
 }
 
 fn del_frontend(call: &mut Call<'_>) -> Result<Answer, Answer> {
-    let section = own(call, SectionOf::Frontend)?;
+    let section = own(call, SectionWord::Frontend)?;
     let command = format!("del frontend {}", section.name);
-    submit_edit(call, section, Edit::Remove, command, "Frontend deleted.")
+    submit_edit(
+        call,
+        section,
+        SectionOperation::Remove,
+        command,
+        "Frontend deleted.",
+    )
 }
 
 fn del_listen(call: &mut Call<'_>) -> Result<Answer, Answer> {
-    let section = known(call, SectionOf::Listen, call.arg(0))?;
+    let section = known(call, SectionWord::Listen, call.arg(0))?;
     refuse_led_to(&control(call)?.generation(), &section.name)?;
     let command = format!("del listen {}", section.name);
     submit_edit(
         call,
         section,
-        Edit::Remove,
+        SectionOperation::Remove,
         command,
         "Listen section deleted.",
     )
 }
 
 /// A section that is not half of another.
-fn own(call: &Call<'_>, kind: SectionOf) -> Result<SectionAt, Answer> {
+fn own(call: &Call<'_>, kind: SectionWord) -> Result<SectionName, Answer> {
     let section = known(call, kind, call.arg(0))?;
-    if known(call, SectionOf::Listen, &section.name).is_ok() {
+    if known(call, SectionWord::Listen, &section.name).is_ok() {
         return Err(Answer::error(format!(
             "'{0}' is a listen section: 'del listen {0}' removes both halves.",
             section.name
@@ -341,17 +359,23 @@ fn refuse_led_to(generation: &Generation, name: &str) -> Result<(), Answer> {
 }
 
 fn add_bind(call: &mut Call<'_>) -> Result<Answer, Answer> {
-    let section = known(call, SectionOf::Frontend, call.arg(0))?;
+    let section = known(call, SectionWord::Frontend, call.arg(0))?;
     let words = call.args[1..].to_vec();
     if words.is_empty() {
         return Err(Answer::error("Require an address to listen on."));
     }
     let command = format!("add bind {}", call.args.join(" "));
-    submit_edit(call, section, Edit::AddBind(words), command, "Bind added.")
+    submit_edit(
+        call,
+        section,
+        SectionOperation::AddBind(words),
+        command,
+        "Bind added.",
+    )
 }
 
 /// The frontend and bind that a command names.
-fn bind_at(call: &Call<'_>) -> Result<(SectionAt, String), Answer> {
+fn bind_at(call: &Call<'_>) -> Result<(SectionName, String), Answer> {
     // The name may be an address with a path.
     let Some((frontend, which)) = call.arg(0).split_once('/') else {
         return Err(Answer::error("Require 'frontend/bind'."));
@@ -359,7 +383,7 @@ fn bind_at(call: &Call<'_>) -> Result<(SectionAt, String), Answer> {
     if which.is_empty() {
         return Err(Answer::error("Require 'frontend/bind'."));
     }
-    let section = known(call, SectionOf::Frontend, frontend)?;
+    let section = known(call, SectionWord::Frontend, frontend)?;
     Ok((section, which.to_owned()))
 }
 
@@ -370,20 +394,24 @@ fn set_bind(call: &mut Call<'_>) -> Result<Answer, Answer> {
         return Err(Answer::error("Require an address to listen on."));
     }
     let command = format!("set bind {}", call.args.join(" "));
-    let edit = Edit::SetBind(which, words);
+    let edit = SectionOperation::SetBind(which, words);
     submit_edit(call, section, edit, command, "Bind changed.")
 }
 
 fn del_bind(call: &mut Call<'_>) -> Result<Answer, Answer> {
     let (section, which) = bind_at(call)?;
     let command = format!("del bind {}", call.arg(0));
-    let edit = Edit::RemoveBind(which);
+    let edit = SectionOperation::RemoveBind(which);
     submit_edit(call, section, edit, command, "Bind deleted.")
 }
 
 /// The section that the first two words name.
-fn section_at(call: &Call<'_>) -> Result<SectionAt, Answer> {
-    let kinds = [SectionOf::Frontend, SectionOf::Backend, SectionOf::Listen];
+fn section_at(call: &Call<'_>) -> Result<SectionName, Answer> {
+    let kinds = [
+        SectionWord::Frontend,
+        SectionWord::Backend,
+        SectionWord::Listen,
+    ];
     let kind = kinds.into_iter().find(|kind| kind.word() == call.arg(0));
     let Some(kind) = kind else {
         return Err(Answer::error(
@@ -413,7 +441,7 @@ fn add_rule(call: &mut Call<'_>) -> Result<Answer, Answer> {
     };
     let words = rule(words.unwrap_or_default())?;
     let command = format!("add rule {}", call.args.join(" "));
-    let edit = Edit::AddRule(before, words);
+    let edit = SectionOperation::AddRule(before, words);
     submit_edit(call, section, edit, command, "Rule added.")
 }
 
@@ -425,7 +453,7 @@ fn set_rule(call: &mut Call<'_>) -> Result<Answer, Answer> {
     submit_edit(
         call,
         section,
-        Edit::SetRule(at, words),
+        SectionOperation::SetRule(at, words),
         command,
         "Rule changed.",
     )
@@ -438,7 +466,7 @@ fn del_rule(call: &mut Call<'_>) -> Result<Answer, Answer> {
     submit_edit(
         call,
         section,
-        Edit::RemoveRule(at),
+        SectionOperation::RemoveRule(at),
         command,
         "Rule deleted.",
     )

@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use ballast_model::{Address, Bind, StatsSocket};
 use ballast_syntax::Diagnostic;
 
-use crate::address::{self, AddressForm, Port, Transport};
+use crate::address::{self, AddressForm, AddressPort, TransportPrefix};
 use crate::args::Args;
 use crate::context::{Context, suggestion};
 use crate::draft::{BindDraft, ProxyDraft};
@@ -138,18 +138,20 @@ fn addresses(
             }
         })?;
         match parsed.transport {
-            Transport::Quic => context.unserved("quic4@", "QUIC", word.span_of(range.clone())),
-            Transport::Reverse => {
+            TransportPrefix::Quic => {
+                context.unserved("quic4@", "QUIC", word.span_of(range.clone()))
+            }
+            TransportPrefix::Reverse => {
                 context.unserved("rhttp@", "reverse HTTP", word.span_of(range.clone()));
             }
-            Transport::Multipath => {
+            TransportPrefix::Multipath => {
                 context.unserved("mptcp@", "multipath TCP", word.span_of(range.clone()));
             }
-            Transport::Datagram => {
+            TransportPrefix::Datagram => {
                 let message = format!("'{keyword}' : '{text}' is no stream address");
                 return Err(args.wrong_at(range, message));
             }
-            Transport::Stream | Transport::Usual => {}
+            TransportPrefix::Stream | TransportPrefix::Usual => {}
         }
         let address = context
             .resolve_address(&parsed.address)
@@ -159,10 +161,10 @@ fn addresses(
             (address, _) => address,
         };
         match parsed.port {
-            Port::Fixed(first, last) => {
+            AddressPort::Fixed(first, last) => {
                 found.extend((first..=last).map(|port| address.with_port(port)));
             }
-            Port::Absent | Port::Offset(_) => found.push(address),
+            AddressPort::Absent | AddressPort::Offset(_) => found.push(address),
         }
     }
     if found.is_empty() {

@@ -13,11 +13,11 @@ type R = Row<BindDraft>;
 const B: Sections = Sections::BIND;
 /// Bind lines and the lines of a crt-list.
 const C: Sections = Sections(Sections::BIND.0 | Sections::CRT_LIST.0);
-const AREA: &str = "TLS";
+const FEATURE: &str = "TLS";
 
 /// The rows.
 pub(super) const ROWS: &[R] = &[
-    R::new("allow-0rtt", C, "", "accepts early data", tls::none).later(AREA),
+    R::new("allow-0rtt", C, "", "accepts early data", tls::none).later(FEATURE),
     R::new(
         "alpn",
         C,
@@ -26,7 +26,7 @@ pub(super) const ROWS: &[R] = &[
         tls::text,
     )
     .examples("alpn h2,http/1.1", "alpn")
-    .later(AREA),
+    .later(FEATURE),
     R::new(
         "ca-file",
         C,
@@ -35,7 +35,7 @@ pub(super) const ROWS: &[R] = &[
         ca,
     )
     .examples("ca-file ca.pem", "ca-file")
-    .later(AREA),
+    .later(FEATURE),
     R::new(
         "ca-ignore-err",
         B,
@@ -44,7 +44,7 @@ pub(super) const ROWS: &[R] = &[
         tls::text,
     )
     .examples("ca-ignore-err all", "ca-ignore-err")
-    .later(AREA),
+    .later(FEATURE),
     R::new(
         "ca-sign-file",
         B,
@@ -53,7 +53,7 @@ pub(super) const ROWS: &[R] = &[
         ca,
     )
     .examples("ca-sign-file ca.pem", "ca-sign-file")
-    .later(AREA),
+    .later(FEATURE),
     R::new(
         "ca-sign-pass",
         B,
@@ -62,7 +62,7 @@ pub(super) const ROWS: &[R] = &[
         tls::text,
     )
     .examples("ca-sign-pass x", "ca-sign-pass")
-    .later(AREA),
+    .later(FEATURE),
     R::new(
         "ca-verify-file",
         C,
@@ -71,7 +71,7 @@ pub(super) const ROWS: &[R] = &[
         ca,
     )
     .examples("ca-verify-file ca.pem", "ca-verify-file")
-    .later(AREA),
+    .later(FEATURE),
     R::new(
         "ciphers",
         C,
@@ -80,7 +80,7 @@ pub(super) const ROWS: &[R] = &[
         tls::ciphers,
     )
     .examples("ciphers ECDHE-RSA-AES128-GCM-SHA256", "ciphers")
-    .later(AREA),
+    .later(FEATURE),
     R::new(
         "ciphersuites",
         C,
@@ -89,7 +89,7 @@ pub(super) const ROWS: &[R] = &[
         tls::text,
     )
     .examples("ciphersuites TLS_AES_128_GCM_SHA256", "ciphersuites")
-    .later(AREA),
+    .later(FEATURE),
     R::new(
         "client-sigalgs",
         C,
@@ -98,10 +98,10 @@ pub(super) const ROWS: &[R] = &[
         tls::text,
     )
     .examples("client-sigalgs RSA+SHA256", "client-sigalgs")
-    .later(AREA),
+    .later(FEATURE),
     R::new("crl-file", C, "<crlfile>", "revoked certificates", ca)
         .examples("crl-file crl.pem", "crl-file")
-        .later(AREA),
+        .later(FEATURE),
     R::new(
         "crt",
         B,
@@ -110,7 +110,7 @@ pub(super) const ROWS: &[R] = &[
         crt,
     )
     .examples("crt web.pem", "crt")
-    .later(AREA),
+    .later(FEATURE),
     R::new(
         "crt-ignore-err",
         B,
@@ -119,7 +119,7 @@ pub(super) const ROWS: &[R] = &[
         tls::text,
     )
     .examples("crt-ignore-err all", "crt-ignore-err")
-    .later(AREA),
+    .later(FEATURE),
     R::new(
         "crt-list",
         B,
@@ -128,10 +128,10 @@ pub(super) const ROWS: &[R] = &[
         crt_list,
     )
     .examples("crt-list list.txt", "crt-list")
-    .later(AREA),
+    .later(FEATURE),
     R::new("curves", C, "<curves>", "key exchange groups", tls::text)
         .examples("curves X25519:P-256", "curves")
-        .later(AREA),
+        .later(FEATURE),
     R::new(
         "default-crt",
         B,
@@ -140,7 +140,7 @@ pub(super) const ROWS: &[R] = &[
         crt,
     )
     .examples("default-crt web.pem", "default-crt")
-    .later(AREA),
+    .later(FEATURE),
     R::new(
         "ecdhe",
         C,
@@ -149,7 +149,7 @@ pub(super) const ROWS: &[R] = &[
         tls::text,
     )
     .examples("ecdhe prime256v1", "ecdhe")
-    .later(AREA),
+    .later(FEATURE),
     R::new(
         "ech",
         B,
@@ -158,15 +158,15 @@ pub(super) const ROWS: &[R] = &[
         tls::text,
     )
     .examples("ech keys", "ech")
-    .later(AREA),
+    .later(FEATURE),
     R::new("force-sslv3", B, "", "only SSLv3", tls::none).refused(
         "asks for a protocol that is broken and not built in",
         "ssl-min-ver TLSv1.2",
     ),
-    R::new("force-tlsv10", B, "", "only TLS 1.0", tls::none).later(AREA),
-    R::new("force-tlsv11", B, "", "only TLS 1.1", tls::none).later(AREA),
-    R::new("force-tlsv12", B, "", "only TLS 1.2", tls::none).later(AREA),
-    R::new("force-tlsv13", B, "", "only TLS 1.3", tls::none).later(AREA),
+    R::new("force-tlsv10", B, "", "only TLS 1.0", tls::none).later(FEATURE),
+    R::new("force-tlsv11", B, "", "only TLS 1.1", tls::none).later(FEATURE),
+    R::new("force-tlsv12", B, "", "only TLS 1.2", tls::none).later(FEATURE),
+    R::new("force-tlsv13", B, "", "only TLS 1.3", tls::none).later(FEATURE),
     R::new(
         "generate-certificates",
         B,
@@ -177,7 +177,7 @@ pub(super) const ROWS: &[R] = &[
             Ok(())
         },
     )
-    .later(AREA),
+    .later(FEATURE),
     R::new(
         "ktls",
         C,
@@ -186,8 +186,8 @@ pub(super) const ROWS: &[R] = &[
         tls::on_off,
     )
     .examples("ktls on", "ktls maybe")
-    .later(AREA),
-    R::new("no-alpn", C, "", "offers no protocol", tls::none).later(AREA),
+    .later(FEATURE),
+    R::new("no-alpn", C, "", "offers no protocol", tls::none).later(FEATURE),
     R::new(
         "no-ca-names",
         C,
@@ -195,7 +195,7 @@ pub(super) const ROWS: &[R] = &[
         "does not announce the authorities",
         tls::none,
     )
-    .later(AREA),
+    .later(FEATURE),
     R::new("no-sslv3", B, "", "not SSLv3", tls::none).noted("SSLv3 is not built in"),
     R::new(
         "no-strict-sni",
@@ -204,12 +204,12 @@ pub(super) const ROWS: &[R] = &[
         "unknown names get the default certificate",
         tls::none,
     )
-    .later(AREA),
-    R::new("no-tls-tickets", B, "", "no session tickets", tls::none).later(AREA),
-    R::new("no-tlsv10", B, "", "not TLS 1.0", tls::none).later(AREA),
-    R::new("no-tlsv11", B, "", "not TLS 1.1", tls::none).later(AREA),
-    R::new("no-tlsv12", B, "", "not TLS 1.2", tls::none).later(AREA),
-    R::new("no-tlsv13", B, "", "not TLS 1.3", tls::none).later(AREA),
+    .later(FEATURE),
+    R::new("no-tls-tickets", B, "", "no session tickets", tls::none).later(FEATURE),
+    R::new("no-tlsv10", B, "", "not TLS 1.0", tls::none).later(FEATURE),
+    R::new("no-tlsv11", B, "", "not TLS 1.1", tls::none).later(FEATURE),
+    R::new("no-tlsv12", B, "", "not TLS 1.2", tls::none).later(FEATURE),
+    R::new("no-tlsv13", B, "", "not TLS 1.3", tls::none).later(FEATURE),
     R::new(
         "npn",
         C,
@@ -218,7 +218,7 @@ pub(super) const ROWS: &[R] = &[
         tls::text,
     )
     .examples("npn http/1.1", "npn")
-    .later(AREA),
+    .later(FEATURE),
     R::new(
         "ocsp-update",
         Sections::CRT_LIST,
@@ -227,7 +227,7 @@ pub(super) const ROWS: &[R] = &[
         tls::on_off,
     )
     .examples("ocsp-update on", "ocsp-update maybe")
-    .later(AREA),
+    .later(FEATURE),
     R::new(
         "prefer-client-ciphers",
         B,
@@ -235,16 +235,16 @@ pub(super) const ROWS: &[R] = &[
         "the client's order of cipher suites wins",
         tls::none,
     )
-    .later(AREA),
+    .later(FEATURE),
     R::new("sigalgs", C, "<sigalgs>", "signature algorithms", tls::text)
         .examples("sigalgs RSA+SHA256", "sigalgs")
-        .later(AREA),
+        .later(FEATURE),
     R::new("ssl", B, "", "speaks TLS", |draft, _, _| {
         draft.ssl = true;
         Ok(())
     })
     .examples("ssl crt a.pem", "")
-    .later(AREA),
+    .later(FEATURE),
     R::new(
         "ssl-max-ver",
         C,
@@ -253,7 +253,7 @@ pub(super) const ROWS: &[R] = &[
         tls::version,
     )
     .examples("ssl-max-ver TLSv1.3", "ssl-max-ver 1.3")
-    .later(AREA),
+    .later(FEATURE),
     R::new(
         "ssl-min-ver",
         C,
@@ -262,8 +262,8 @@ pub(super) const ROWS: &[R] = &[
         tls::version,
     )
     .examples("ssl-min-ver TLSv1.2", "ssl-min-ver 1.2")
-    .later(AREA),
-    R::new("strict-sni", B, "", "unknown names are refused", tls::none).later(AREA),
+    .later(FEATURE),
+    R::new("strict-sni", B, "", "unknown names are refused", tls::none).later(FEATURE),
     R::new(
         "tls-ticket-keys",
         B,
@@ -272,7 +272,7 @@ pub(super) const ROWS: &[R] = &[
         ca,
     )
     .examples("tls-ticket-keys keys", "tls-ticket-keys")
-    .later(AREA),
+    .later(FEATURE),
     R::new(
         "tls-tickets",
         B,
@@ -280,7 +280,7 @@ pub(super) const ROWS: &[R] = &[
         "session tickets, after no-tls-tickets",
         tls::none,
     )
-    .later(AREA),
+    .later(FEATURE),
     R::new(
         "verify",
         C,
@@ -289,7 +289,7 @@ pub(super) const ROWS: &[R] = &[
         |_, args, _| args.choice(&[("none", ()), ("optional", ()), ("required", ())]),
     )
     .examples("verify optional", "verify always")
-    .later(AREA),
+    .later(FEATURE),
 ];
 
 fn ca(_: &mut BindDraft, args: &mut Args<'_>, context: &mut Context<'_>) -> Result<(), Diagnostic> {

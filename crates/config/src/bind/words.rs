@@ -174,7 +174,7 @@ pub(super) const ROWS: &[R] = &[
         .later("TCP signatures"),
     R::new("tcp-ss", B, "<mode>", "keeps the client's SYN", check::count)
         .examples("tcp-ss 1", "tcp-ss x")
-        .later("the rule language"),
+        .later("TCP fingerprints"),
     R::new("tcp-ut", B, "<delay>", "how long data may stay unacknowledged", |draft, args, _| {
         draft.bind.user_timeout = Some(args.time("a delay")?).filter(|time| *time > Duration::ZERO);
         Ok(())

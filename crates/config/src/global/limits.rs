@@ -138,7 +138,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("stats timeout 30s", "stats timeout x"),
     R::new("stats-file", G, "<path>", "counters taken over at start", check::one)
         .examples("stats-file /tmp/s", "stats-file")
-        .later("statistics"),
+        .later("files of statistics"),
     R::new("ulimit-n", G, "<number>", "descriptors of the process", |global, args, _| {
         global.descriptor_count_max = Some(args.count("a number")?);
         args.end()

@@ -8,7 +8,7 @@ mod tune;
 use std::sync::LazyLock;
 
 use ballast_model::Global;
-use ballast_syntax::{Diagnostic, Line, Severity};
+use ballast_syntax::{Diagnostic, Severity, SourceLine};
 
 use crate::context::Context;
 use crate::keyword::{Keyword, Row, Sections};
@@ -50,7 +50,7 @@ pub(crate) fn keywords() -> Vec<Keyword> {
 /// With the diagnostic to report.
 pub(crate) fn line(
     global: &mut Global,
-    line: &Line,
+    line: &SourceLine,
     context: &mut Context<'_>,
 ) -> Result<(), Diagnostic> {
     let found = TABLE.find(line, Sections::GLOBAL)?;

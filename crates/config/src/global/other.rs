@@ -197,7 +197,7 @@ pub(super) const ROWS: &[R] = &[
         .noted("acts on QUIC only"),
     R::new("harden.reject-privileged-ports.tcp", G, "on | off", "refuses clients on low ports", |_, args, context| {
         if args.choice(&[("on", true), ("off", false)])? {
-            context.unserved("harden.reject-privileged-ports.tcp", "hardening", args.keyword_span());
+            context.unserved("harden.reject-privileged-ports.tcp", "", args.keyword_span());
         }
         args.end()
     })
@@ -209,7 +209,7 @@ pub(super) const ROWS: &[R] = &[
     R::new("lua-prepend-path", G, "<string> [<type>]", "where scripts look for others", check::lua_path)
         .examples("lua-prepend-path /etc/?.lua", "lua-prepend-path")
         .noted("acts on Lua only"),
-    R::new("pp2-never-send-local", G, "", "probes send PROXY headers of a proxied connection", check::none).later("PROXY protocol of probes"),
+    R::new("pp2-never-send-local", G, "", "probes send PROXY headers of a proxied connection", check::none).later("the PROXY protocol in health checks"),
     R::new("presetenv", G, "<name> <value>", "sets a variable that is not set", check::any).examples("presetenv A b", "presetenv A"),
     R::new("profiling.memory", G, "on | off", "counts allocations", check::one)
         .examples("profiling.memory on", "")
@@ -241,10 +241,10 @@ pub(super) const ROWS: &[R] = &[
     R::new("setenv", G, "<name> <value>", "sets a variable", check::any).examples("setenv A b", "setenv A"),
     R::new("shm-stats-file", G, "<path>", "counters shared between processes", check::one)
         .examples("shm-stats-file /dev/shm/s", "shm-stats-file")
-        .later("statistics"),
+        .later("files of statistics"),
     R::new("shm-stats-file-max-objects", G, "<number>", "objects in that file", check::amount)
         .examples("shm-stats-file-max-objects 100", "shm-stats-file-max-objects x")
-        .later("statistics"),
+        .later("files of statistics"),
     R::new("ssl-server-verify", G, "none | required", "whether servers' certificates are verified", |_, args, context| {
         context.names.verify_none = args.choice(&[("none", true), ("required", false)])?;
         args.end()

@@ -372,7 +372,7 @@ pub(super) const ROWS: &[R] = &[
         check::one,
     )
     .examples("setcap cap_net_bind_service", "setcap")
-    .later("capabilities"),
+    .later("Linux capabilities"),
     R::new(
         "stress-level",
         G,

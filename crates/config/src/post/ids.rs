@@ -75,7 +75,7 @@ fn servers(draft: &mut ProxyDraft, context: &mut Context<'_>) {
                 draft.name, one.server.name, other.server.name
             );
             let span = one.id_span.or(one.span);
-            super::say(context, Severity::Alert, "duplicate-id", message, span);
+            super::report(context, Severity::Alert, "duplicate-id", message, span);
         }
         taken.entry(id).or_insert(at);
     }

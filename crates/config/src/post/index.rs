@@ -8,28 +8,29 @@ use crate::build::Drafts;
 use crate::draft::{ProxyDraft, ServerDraft};
 
 /// A server by the names of its backend and its own.
-type Servers<'d> = HashMap<(&'d str, &'d str), &'d ServerDraft>;
+type ServersByName<'d> = HashMap<(&'d str, &'d str), &'d ServerDraft>;
 
 /// The names of a configuration. For a name that is used twice, the first one.
-pub(super) struct Index<'d> {
+pub(super) struct ModelIndex<'d> {
     drafts: &'d Drafts,
-    backs: HashMap<&'d str, &'d ProxyDraft>,
-    fronts: HashSet<&'d str>,
+    backends: HashMap<&'d str, &'d ProxyDraft>,
+    frontends: HashSet<&'d str>,
     tables: HashSet<&'d str>,
     /// Built at the first look-up of a server; most files need none.
-    servers: OnceCell<Servers<'d>>,
+    servers: OnceCell<ServersByName<'d>>,
 }
 
-impl<'d> Index<'d> {
+impl<'d> ModelIndex<'d> {
     pub(super) fn new(drafts: &'d Drafts) -> Self {
-        let (mut backs, mut fronts, mut tables) = (HashMap::new(), HashSet::new(), HashSet::new());
+        let (mut backends, mut frontends, mut tables) =
+            (HashMap::new(), HashSet::new(), HashSet::new());
         for draft in &drafts.proxies {
             let name = draft.name.as_str();
             if draft.is_back() {
-                backs.entry(name).or_insert(draft);
+                backends.entry(name).or_insert(draft);
             }
             if draft.is_front() {
-                fronts.insert(name);
+                frontends.insert(name);
             }
             if draft.words.table.is_some() {
                 tables.insert(name);
@@ -37,21 +38,21 @@ impl<'d> Index<'d> {
         }
         Self {
             drafts,
-            backs,
-            fronts,
+            backends,
+            frontends,
             tables,
             servers: OnceCell::new(),
         }
     }
 
     /// The backend or listen of a name.
-    pub(super) fn back(&self, name: &str) -> Option<&'d ProxyDraft> {
-        self.backs.get(name).copied()
+    pub(super) fn backend(&self, name: &str) -> Option<&'d ProxyDraft> {
+        self.backends.get(name).copied()
     }
 
     /// Whether there is a frontend or listen of a name.
-    pub(super) fn has_front(&self, name: &str) -> bool {
-        self.fronts.contains(name)
+    pub(super) fn has_frontend(&self, name: &str) -> bool {
+        self.frontends.contains(name)
     }
 
     /// Whether a proxy of this name has a stick table.
@@ -65,7 +66,7 @@ impl<'d> Index<'d> {
         servers.get(&(backend, server)).copied()
     }
 
-    fn servers(&self) -> Servers<'d> {
+    fn servers(&self) -> ServersByName<'d> {
         let mut servers = HashMap::new();
         for draft in self.drafts.proxies.iter().filter(|draft| draft.is_back()) {
             for one in &draft.servers {

@@ -57,7 +57,7 @@ fn programs(draft: &ProxyDraft, global: &Global, context: &mut Context<'_>) {
              external-check' will likely fail."
         );
         let code = "missing-keyword";
-        say(context, Severity::Warning, code, message, draft.span);
+        report(context, Severity::Warning, code, message, draft.span);
     }
 }
 
@@ -72,7 +72,7 @@ fn forgotten(draft: &ProxyDraft, context: &mut Context<'_>) {
         let message = format!(
             "{title} has no 'bind' directive. Please declare it as a backend if this was intended."
         );
-        say(context, Severity::Warning, "no-bind", message, draft.span);
+        report(context, Severity::Warning, "no-bind", message, draft.span);
     }
     let mut missing = Vec::new();
     if draft.is_front() && !draft.binds.is_empty() && draft.front.timeouts.client.is_none() {
@@ -99,7 +99,7 @@ fn forgotten(draft: &ProxyDraft, context: &mut Context<'_>) {
     if draft.is_back() && draft.front.default_backend.is_some() && !draft.servers.is_empty() {
         let message =
             format!("'default_backend' of {title} takes all traffic away from its own servers");
-        say(
+        report(
             context,
             Severity::Diag,
             "unused-servers",
@@ -120,7 +120,7 @@ fn forgotten(draft: &ProxyDraft, context: &mut Context<'_>) {
 }
 
 /// Reports a message at a place, which may be unknown.
-pub(super) fn say(
+pub(super) fn report(
     context: &mut Context<'_>,
     severity: Severity,
     code: &'static str,

@@ -26,14 +26,14 @@ pub(super) fn check(draft: &mut ProxyDraft, context: &mut Context<'_>) {
     balance(draft, context);
     cookies(draft, context);
     let title = draft.title();
-    let mut said: Vec<&str> = Vec::new();
+    let mut reported: Vec<&str> = Vec::new();
     for (word, span) in &draft.http_words {
         // The format of logs, cookies and hashes have messages of their own.
-        let is_told = word.starts_with("option http") && word.ends_with("log");
-        if is_told || *word == "cookie" || said.contains(word) {
+        let has_own_message = word.starts_with("option http") && word.ends_with("log");
+        if has_own_message || *word == "cookie" || reported.contains(word) {
             continue;
         }
-        said.push(word);
+        reported.push(word);
         let message = match *word {
             "http-request" | "http-response" | "http-after-response" => {
                 format!("'{word}' rules ignored for {title} as they require HTTP mode.")
@@ -107,7 +107,7 @@ fn balance(draft: &mut ProxyDraft, context: &mut Context<'_>) {
         draft.title()
     );
     let span = draft.balance_span.or(draft.span);
-    super::say(context, Severity::Warning, "needs-http", message, span);
+    super::report(context, Severity::Warning, "needs-http", message, span);
 }
 
 fn cookies(draft: &mut ProxyDraft, context: &mut Context<'_>) {
@@ -119,7 +119,7 @@ fn cookies(draft: &mut ProxyDraft, context: &mut Context<'_>) {
         let message = format!("cookie will be ignored for {title} (needs 'mode http').");
         let own = draft.http_words.iter().find(|(word, _)| *word == "cookie");
         let span = own.map(|(_, span)| *span).or(draft.span);
-        super::say(context, Severity::Warning, "needs-http", message, span);
+        super::report(context, Severity::Warning, "needs-http", message, span);
     }
     for one in &mut draft.servers {
         if one.server.cookie.take().is_some() {
@@ -127,7 +127,7 @@ fn cookies(draft: &mut ProxyDraft, context: &mut Context<'_>) {
                 "{title} : ignoring cookie for server '{}' as HTTP mode is disabled.",
                 one.server.name
             );
-            super::say(context, Severity::Warning, "needs-http", message, one.span);
+            super::report(context, Severity::Warning, "needs-http", message, one.span);
         }
     }
 }

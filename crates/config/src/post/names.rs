@@ -6,7 +6,7 @@ use ballast_expr::Reference;
 use ballast_model::{Mode, RouteTarget, UseServerTarget};
 use ballast_syntax::{Diagnostic, SectionKind, Severity, Span};
 
-use super::index::Index;
+use super::index::ModelIndex;
 use crate::build::Drafts;
 use crate::context::Context;
 use crate::draft::ProxyDraft;
@@ -14,7 +14,7 @@ use crate::draft::ProxyDraft;
 /// Checks every reference.
 pub(super) fn check(drafts: &Drafts, context: &mut Context<'_>) {
     let mut routed = BTreeSet::new();
-    let index = Index::new(drafts);
+    let index = ModelIndex::new(drafts);
     for draft in &drafts.proxies {
         routes((drafts, &index), draft, &mut routed, context);
         use_servers(draft, context);
@@ -30,7 +30,7 @@ fn back_names(drafts: &Drafts) -> impl Iterator<Item = &str> {
 }
 
 fn routes(
-    (drafts, index): (&Drafts, &Index<'_>),
+    (drafts, index): (&Drafts, &ModelIndex<'_>),
     draft: &ProxyDraft,
     routed: &mut BTreeSet<String>,
     context: &mut Context<'_>,
@@ -55,7 +55,7 @@ fn routes(
     let default = default.map(|name| (name, "default_backend", draft.default_backend_span));
     for (name, word, span) in fixed.chain(default) {
         routed.insert(name.to_owned());
-        let Some(target) = index.back(name) else {
+        let Some(target) = index.backend(name) else {
             let message = format!(
                 "Proxy '{}': unable to find required {word}: '{name}'.",
                 draft.name
@@ -84,7 +84,7 @@ fn routes(
             back_mode.word(),
             target.title(),
         );
-        super::say(context, Severity::Alert, "mode-mismatch", message, span);
+        super::report(context, Severity::Alert, "mode-mismatch", message, span);
     }
 }
 
@@ -114,7 +114,7 @@ fn use_servers(draft: &ProxyDraft, context: &mut Context<'_>) {
 
 /// References in expressions.
 fn references(
-    (drafts, index): (&Drafts, &Index<'_>),
+    (drafts, index): (&Drafts, &ModelIndex<'_>),
     draft: &ProxyDraft,
     context: &mut Context<'_>,
 ) {
@@ -128,14 +128,14 @@ fn references(
             Reference::Frontend(name) if name.is_empty() && !draft.is_front() => {
                 lacks(context, draft, "frontend", span);
             }
-            Reference::Backend(name) if !name.is_empty() && index.back(name).is_none() => {
+            Reference::Backend(name) if !name.is_empty() && index.backend(name).is_none() => {
                 let message = format!(
                     "unable to find backend '{name}' referenced in an expression of {title}."
                 );
                 let hint = context.hint(name, back_names(drafts));
                 unknown(context, "unknown-backend", message, span, hint);
             }
-            Reference::Frontend(name) if !name.is_empty() && !index.has_front(name) => {
+            Reference::Frontend(name) if !name.is_empty() && !index.has_frontend(name) => {
                 let message = format!(
                     "unable to find frontend '{name}' referenced in an expression of {title}."
                 );
@@ -158,7 +158,7 @@ fn references(
                     let message = format!(
                         "unable to find server '{path}' referenced in an expression of {title}."
                     );
-                    super::say(context, Severity::Alert, "unknown-server", message, span);
+                    super::report(context, Severity::Alert, "unknown-server", message, span);
                 }
             }
             Reference::Table(name) => {
@@ -196,25 +196,25 @@ fn lacks(context: &mut Context<'_>, draft: &ProxyDraft, what: &str, span: Option
         draft.name,
         draft.title()
     );
-    super::say(context, Severity::Alert, "wrong-proxy", message, span);
+    super::report(context, Severity::Alert, "wrong-proxy", message, span);
 }
 
 /// References of keywords to sections.
-fn sections(index: &Index<'_>, context: &mut Context<'_>) {
+fn sections(index: &ModelIndex<'_>, context: &mut Context<'_>) {
     let uses = std::mem::take(&mut context.names.uses);
     for (kind, name, keyword, span) in uses {
         // HAProxy creates a resolvers section of this name by itself.
         let is_builtin = kind == SectionKind::Resolvers && name == "default";
         let is_known = is_builtin
             || context.names.declares(kind, &name)
-            || (kind == SectionKind::Backend && index.back(&name).is_some());
+            || (kind == SectionKind::Backend && index.backend(&name).is_some());
         if is_known {
             continue;
         }
         let message = format!("'{keyword}' : unable to find {} '{name}'", kind.word());
         if kind == SectionKind::Ring {
             // HAProxy accepts it; nothing would be logged.
-            super::say(
+            super::report(
                 context,
                 Severity::Warning,
                 "unknown-section",
@@ -238,7 +238,7 @@ fn unused(drafts: &Drafts, routed: &BTreeSet<String>, context: &mut Context<'_>)
             && !routed.contains(&draft.name)
         {
             let message = format!("{} is named by no frontend", draft.title());
-            super::say(
+            super::report(
                 context,
                 Severity::Diag,
                 "unused-backend",

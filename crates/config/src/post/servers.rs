@@ -82,7 +82,7 @@ fn twins(draft: &ProxyDraft, context: &mut Context<'_>) {
                  distinct names.",
                 draft.title()
             );
-            super::say(
+            super::report(
                 context,
                 Severity::Alert,
                 "duplicate-name",
@@ -104,7 +104,7 @@ fn twins(draft: &ProxyDraft, context: &mut Context<'_>) {
                 draft.title(),
                 other.server.name
             );
-            super::say(
+            super::report(
                 context,
                 Severity::Warning,
                 "duplicate-cookie",
@@ -199,13 +199,13 @@ fn checks(one: &ServerDraft, (title, backend): (&str, &str), context: &mut Conte
             "'server {backend}/{name}' : server {name} does not have agent port. Agent check has \
              been disabled."
         );
-        super::say(context, Severity::Alert, "missing-port", message, one.span);
+        super::report(context, Severity::Alert, "missing-port", message, one.span);
     }
     if checks.enabled && one.server.track.is_some() {
         let message = format!(
             "'server {backend}/{name}' : unable to enable checks and tracking at the same time!"
         );
-        super::say(
+        super::report(
             context,
             Severity::Alert,
             "bad-value",
@@ -220,7 +220,7 @@ fn checks(one: &ServerDraft, (title, backend): (&str, &str), context: &mut Conte
     if max > 0 && min > max {
         let message =
             format!("{title} : 'server {name}' : minconn {min} is higher than maxconn {max}");
-        super::say(context, Severity::Warning, "bad-value", message, one.span);
+        super::report(context, Severity::Warning, "bad-value", message, one.span);
     }
     if one.ssl && !one.verifies && !context.names.verify_none {
         let message = format!(

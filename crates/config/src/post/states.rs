@@ -36,7 +36,7 @@ pub(super) fn settle(drafts: &mut Drafts, context: &mut Context<'_>) {
                     draft.name
                 );
                 let code = "missing-state-file";
-                super::say(context, Severity::Warning, code, message, draft.span);
+                super::report(context, Severity::Warning, code, message, draft.span);
             }
         }
     }

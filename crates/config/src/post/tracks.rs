@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use ballast_syntax::Severity;
 
-use super::index::Index;
+use super::index::ModelIndex;
 use crate::build::Drafts;
 use crate::context::Context;
 use crate::draft::ServerDraft;
@@ -32,7 +32,7 @@ pub(super) fn check(drafts: &Drafts, context: &mut Context<'_>) {
     if followers.is_empty() {
         return;
     }
-    let index = Index::new(drafts);
+    let index = ModelIndex::new(drafts);
     let mut faults: Vec<_> = followers.iter().map(|one| fault(one, &index)).collect();
     for last in loops(&followers) {
         let (one, target) = (&followers[last], followers[last].target);
@@ -52,7 +52,7 @@ pub(super) fn check(drafts: &Drafts, context: &mut Context<'_>) {
             one.backend, one.draft.server.name
         );
         let span = one.draft.track_span.or(one.draft.span);
-        super::say(context, Severity::Alert, "bad-track", message, span);
+        super::report(context, Severity::Alert, "bad-track", message, span);
     }
 }
 
@@ -79,9 +79,9 @@ fn followers(drafts: &Drafts) -> Vec<Follower<'_>> {
 }
 
 /// The error in the target of a `track`.
-fn fault(one: &Follower<'_>, index: &Index<'_>) -> Option<String> {
+fn fault(one: &Follower<'_>, index: &ModelIndex<'_>) -> Option<String> {
     let (backend, server) = one.target;
-    if index.back(backend).is_none() {
+    if index.backend(backend).is_none() {
         return Some(format!(
             "unable to find required proxy '{backend}' for tracking."
         ));

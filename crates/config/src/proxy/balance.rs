@@ -74,7 +74,7 @@ pub(super) const ROWS: &[R] = &[
                 args.choice(&[("always", true), ("maxconn", false), ("maxqueue", false)])?;
             args.end()?;
             if !is_default {
-                context.unserved(args.keyword(), "balancing", args.span());
+                context.unserved(args.keyword(), "", args.span());
             }
             Ok(())
         },

@@ -304,12 +304,12 @@ fn http_error(
             set(draft, status, ErrorPage::Raw { file, bytes });
         }
         Payload::Body(..) => {
-            context.unserved("http-error hdr", "the rule language", args.span());
+            context.unserved("http-error hdr", "log formats in error pages", args.span());
         }
         Payload::Format(word) => {
             context.unserved(
                 &format!("http-error {word}"),
-                "the rule language",
+                "log formats in error pages",
                 args.span(),
             );
         }

@@ -71,7 +71,7 @@ pub(super) const ROWS: &[R] = &[
             let is_kept = args.choice(&keeps)?;
             args.end()?;
             if !is_kept {
-                context.unserved(args.keyword(), "the rule language", args.keyword_span());
+                context.unserved(args.keyword(), "", args.keyword_span());
             }
             Ok(())
         },

@@ -240,7 +240,7 @@ pub(super) const ROWS: &[R] = &[
         check::none,
     )
     .examples("be-unpublished", "be-unpublished x")
-    .later("the Runtime API"),
+    .later("unpublished backends"),
     R::new(
         "force-be-switch",
         Sections::FRONT_ONLY,
@@ -251,7 +251,7 @@ pub(super) const ROWS: &[R] = &[
         },
     )
     .examples("force-be-switch if { src 192.0.2.1 }", "force-be-switch")
-    .later("the Runtime API"),
+    .later("unpublished backends"),
     R::new(
         "crt",
         Sections::FRONT_ONLY,

@@ -26,11 +26,11 @@ use ballast_expr::{Condition, Expr, Linker, LogFormat};
 use ballast_model::{
     Balance, ForwardedNode, RouteTarget, SourceAddress, TransparentSource, UseServerTarget,
 };
-use ballast_syntax::{Diagnostic, Line, SectionKind, Severity};
+use ballast_syntax::{Diagnostic, SectionKind, Severity, SourceLine};
 
 use crate::context::Context;
 use crate::draft::ProxyDraft;
-use crate::keyword::{Keyword, Row, Sections, State};
+use crate::keyword::{Keyword, KeywordState, Row, Sections};
 use crate::table::{RowMatch, Table};
 
 pub(crate) use capture::bound as bound_captures;
@@ -73,18 +73,20 @@ pub(crate) fn keywords() -> Vec<Keyword> {
 /// With the diagnostic to report.
 pub(crate) fn line(
     draft: &mut ProxyDraft,
-    line: &Line,
+    line: &SourceLine,
     context: &mut Context<'_>,
 ) -> Result<(), Diagnostic> {
     let place = draft.place();
     let found = TABLE.find(line, place)?;
     let keyword = &found.row.keyword;
     if !keyword.sections.has(place) {
-        let said = misplaced(draft, keyword, line, found.first);
-        if said.severity == Severity::Alert || matches!(keyword.state, State::Refused { .. }) {
-            return Err(said);
+        let diagnostic = misplaced(draft, keyword, line, found.first);
+        if diagnostic.severity == Severity::Alert
+            || matches!(keyword.state, KeywordState::Refused { .. })
+        {
+            return Err(diagnostic);
         }
-        context.report(said);
+        context.report(diagnostic);
         if UNREAD_ELSEWHERE.contains(&keyword.word) {
             return Ok(());
         }
@@ -102,7 +104,7 @@ pub(crate) fn line(
 fn elsewhere(
     draft: &ProxyDraft,
     found: &RowMatch<ProxyDraft>,
-    line: &Line,
+    line: &SourceLine,
     context: &mut Context<'_>,
 ) -> Result<(), Diagnostic> {
     let mut other = draft.clone();
@@ -118,7 +120,7 @@ fn elsewhere(
 
 /// HAProxy's message for a keyword of another kind of proxy: it ignores the line with a warning,
 /// but refuses servers in frontends and everything that `defaults` cannot contain.
-fn misplaced(draft: &ProxyDraft, keyword: &Keyword, line: &Line, first: usize) -> Diagnostic {
+fn misplaced(draft: &ProxyDraft, keyword: &Keyword, line: &SourceLine, first: usize) -> Diagnostic {
     let word = keyword.word;
     let span = line.words[first].span();
     let place = draft.place();

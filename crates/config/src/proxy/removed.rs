@@ -45,7 +45,7 @@ pub(super) const ROWS: &[R] = &[
         },
     )
     .examples("dispatch 192.0.2.1:80", "dispatch 192.0.2.1")
-    .later("what HAProxy 3.3 removed"),
+    .later(""),
     R::new(
         "transparent",
         Sections::BACK_ONLY,
@@ -57,7 +57,7 @@ pub(super) const ROWS: &[R] = &[
             Ok(())
         },
     )
-    .later("what HAProxy 3.3 removed"),
+    .later(""),
     gone(
         "appsession",
         "is not supported any more since HAProxy 1.6",
@@ -133,9 +133,9 @@ pub(super) const ROWS: &[R] = &[
 
 fn deprecated(args: &Args<'_>, context: &mut Context<'_>, instead: &str) {
     let message = format!("'{}' was removed in HAProxy 3.3", args.keyword());
-    let said = Diagnostic::notice("deprecated", message)
+    let diagnostic = Diagnostic::notice("deprecated", message)
         .at(args.span())
         .help(format!("write: {instead}"))
         .replace(args.span(), instead.to_owned());
-    context.report(said);
+    context.report(diagnostic);
 }

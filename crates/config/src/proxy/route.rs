@@ -121,7 +121,7 @@ fn acl(
     // A name that no script provides is unknown, whether or not the ACL is used.
     let unserved = last.map(|criterion| criterion.expr.unserved());
     if unserved.is_some_and(|words| words.contains(&LUA)) {
-        context.unserved(LUA, "", span);
+        context.unserved(LUA, "Lua", span);
     }
     let named = last
         .map(|criterion| criterion.expr.references())
@@ -207,7 +207,7 @@ pub(super) fn finish(draft: &ProxyDraft, context: &mut Context<'_>) {
         return;
     }
     let name = draft.name.as_str();
-    let mut said = |word: &str, span: Option<ballast_syntax::Span>| {
+    let mut report = |word: &str, span: Option<ballast_syntax::Span>| {
         let message = format!("Proxy '{name}': loop detected for {word}: '{name}'");
         let alert = Diagnostic::alert("loop", message);
         context.report(match span.or(draft.span) {
@@ -216,11 +216,11 @@ pub(super) fn finish(draft: &ProxyDraft, context: &mut Context<'_>) {
         });
     };
     if draft.front.default_backend.as_deref() == Some(name) {
-        said("default_backend", draft.default_backend_span);
+        report("default_backend", draft.default_backend_span);
     }
     for (at, route) in draft.front.routes.iter().enumerate() {
         if route.target == RouteTarget::Static(name.to_owned()) {
-            said("use_backend", draft.route_spans.get(at).copied());
+            report("use_backend", draft.route_spans.get(at).copied());
         }
     }
 }

@@ -11,6 +11,7 @@ use super::ask;
 use crate::args::Args;
 use crate::context::Context;
 use crate::draft::ProxyDraft;
+use crate::feature::feature_of;
 use crate::keyword::{Row, Sections};
 
 type R = Row<ProxyDraft>;
@@ -193,9 +194,9 @@ fn rule(
     rule.stand_at(&context.standing(span));
     args.rest();
     for warning in warnings {
-        let mut said = diagnostic(args, base, &warning);
-        said.severity = ballast_syntax::Severity::Warning;
-        context.report(said);
+        let mut diagnostic = diagnostic(args, base, &warning);
+        diagnostic.severity = ballast_syntax::Severity::Warning;
+        context.report(diagnostic);
     }
     let slots = captures.into_iter().map(|length| CaptureSlot {
         header: None,
@@ -203,10 +204,10 @@ fn rule(
     });
     draft.front.request_captures.extend(slots);
     for word in rule.unserved(&draft.acls) {
-        context.unserved(word, "the rule language", span);
+        context.unserved(word, feature_of(word), span);
     }
     if !place.is_served() {
-        context.unserved(place.words(), "the rule language", span);
+        context.unserved(place.words(), feature_of(place.words()), span);
     }
     refer(draft, context, rule.references(), span);
     if let Some(condition) = &rule.condition {
@@ -220,12 +221,12 @@ fn rule(
 
 /// The diagnostic for an error in a rule; its text names the rule already.
 fn diagnostic(args: &Args<'_>, base: usize, error: &ballast_expr::Error) -> Diagnostic {
-    let mut said = args.expr_error(base, error, "");
-    if let Some(message) = said.message.strip_prefix(" : ") {
-        said.message = message.to_owned();
+    let mut diagnostic = args.expr_error(base, error, "");
+    if let Some(message) = diagnostic.message.strip_prefix(" : ") {
+        diagnostic.message = message.to_owned();
     }
-    said.code = "bad-rule";
-    said
+    diagnostic.code = "bad-rule";
+    diagnostic
 }
 
 /// Records the references of a rule.
@@ -289,8 +290,8 @@ fn warn_unreachable(
         .find(|(of, _)| *of == word);
     match known {
         Some((_, true)) => {}
-        Some((_, told)) => {
-            *told = true;
+        Some((_, is_reported)) => {
+            *is_reported = true;
             let message = format!(
                 "previous '{word}' action is final and has no condition attached, further \
                  entries are NOOP"
@@ -321,7 +322,7 @@ pub(super) fn finish(draft: &mut ProxyDraft, context: &mut Context<'_>) {
         if word == "tcp-request inspect-delay"
             && let Some(span) = draft.span
         {
-            context.unserved(word, "the rule language", span);
+            context.unserved(word, feature_of(word), span);
         }
     }
 }

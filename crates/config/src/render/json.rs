@@ -9,11 +9,11 @@ use crate::{Loaded, Unserved};
 /// (true when it is a remark and not an error), `code`, `message`, and where known `file`, `line`,
 /// `column`, `end` (line and column after the last byte), `notes`, `help`, `replacement` (`line`,
 /// `column`, `end`, `text`). Lines and columns count from 1, columns in bytes. Words that are not
-/// implemented come last, with severity `unserved` and their `area`; stand-ins with severity
-/// `stub`.
+/// implemented come last, with severity `unserved` and their feature as `area`; stand-ins with
+/// severity `stub`.
 #[must_use]
 pub fn json_lines(loaded: &Loaded) -> String {
-    let said = loaded
+    let diagnostics = loaded
         .diagnostics
         .iter()
         .map(|diagnostic| diagnostic_json(diagnostic, &loaded.sources));
@@ -25,7 +25,8 @@ pub fn json_lines(loaded: &Loaded) -> String {
         .stubs
         .iter()
         .map(|what| json!({"severity": "stub", "lint": true, "code": "stub", "message": what}));
-    said.chain(unserved)
+    diagnostics
+        .chain(unserved)
         .chain(stubs)
         .map(|object| format!("{object}\n"))
         .collect()
@@ -62,7 +63,7 @@ fn unserved_json(word: &Unserved, sources: &SourceMap) -> Value {
     place(&mut object, word.span, sources);
     object.insert("message".into(), json!(word.message()));
     object.insert("word".into(), json!(word.word));
-    object.insert("area".into(), json!(word.area));
+    object.insert("area".into(), json!(word.feature));
     Value::Object(object)
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::json;
 
-use crate::keyword::{Keyword, State};
+use crate::keyword::{Keyword, KeywordState};
 
 /// One line per row: state, places, keyword with its arguments, and the text of the state.
 #[must_use]
@@ -29,7 +29,7 @@ pub fn keyword_json(keywords: &[Keyword]) -> String {
     for row in keywords {
         let places: Vec<_> = row.sections.words().collect();
         let instead = match row.state {
-            State::Refused { instead, .. } if !instead.is_empty() => Some(instead),
+            KeywordState::Refused { instead, .. } if !instead.is_empty() => Some(instead),
             _ => None,
         };
         let object = json!({
@@ -37,9 +37,10 @@ pub fn keyword_json(keywords: &[Keyword]) -> String {
             "sections": places,
             "state": row.state.word(),
             "reason": match row.state {
-                State::Honoured => None,
-                State::Noted(reason) | State::Refused { reason, .. } => Some(reason),
-                State::Later(area) => Some(area),
+                KeywordState::Honoured => None,
+                KeywordState::Noted(reason) | KeywordState::Refused { reason, .. } => Some(reason),
+                KeywordState::Later("") => None,
+                KeywordState::Later(feature) => Some(feature),
             },
             "instead": instead,
             "args": row.args,

@@ -90,13 +90,13 @@ impl Defaults {
 
     /// Warns about sections used both by name and because they were the latest.
     pub(crate) fn finish(self, context: &mut Context<'_>) {
-        let mut told = None;
+        let mut last = None;
         for (at, title, span) in &self.implicit {
             let Some(by_name) = self.explicit.get(at) else {
                 continue;
             };
             // Users of the same section are reported together.
-            if told.replace(*at) == Some(*at) {
+            if last.replace(*at) == Some(*at) {
                 continue;
             }
             let defaults = &self.drafts[*at];

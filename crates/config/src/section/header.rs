@@ -95,13 +95,13 @@ fn duplicate(section: &Section, draft: &ProxyDraft, context: &mut Context<'_>) {
             name.text(),
             context.place(span)
         );
-        let said = if overlaps(kind) {
+        let diagnostic = if overlaps(kind) {
             Diagnostic::alert("duplicate-name", message)
         } else {
             let text = "This is dangerous and will not be supported anymore in version 3.3.";
             Diagnostic::warning("duplicate-name", format!("{message} {text}"))
         };
-        context.report(said.at(name.span()));
+        context.report(diagnostic.at(name.span()));
     }
     let sections = &mut context.names.sections;
     sections.add(section.kind, name.text(), name.span());

@@ -20,7 +20,7 @@ use std::sync::LazyLock;
 
 use ballast_syntax::{Diagnostic, Naming, Section, SectionKind};
 
-use crate::context::Context;
+use crate::context::{Context, REMOVED};
 use crate::keyword::{Keyword, Row, Sections};
 use crate::table::{Table, unexposed};
 
@@ -79,7 +79,7 @@ pub(crate) fn lower(
     let span = header.words_span();
     if section.kind == SectionKind::Program {
         context.report(program::refusal(span));
-        context.unserved(kind, "nothing: it was removed", span);
+        context.unserved(kind, REMOVED, span);
         return;
     }
     if section.kind == SectionKind::Acme && !context.names.experimental {
@@ -111,8 +111,8 @@ pub(crate) fn lower(
     }
     declare(section, context);
     let unserved_before = context.unserved.len();
-    if let Some((_, area)) = UNSERVED.iter().find(|(known, _)| *known == section.kind) {
-        context.unserved(kind, area, header.words[0].span());
+    if let Some((_, feature)) = UNSERVED.iter().find(|(known, _)| *known == section.kind) {
+        context.unserved(kind, feature, header.words[0].span());
     }
     let mut draft = OtherDraft::new(section.kind, text);
     let place = Sections::of(section.kind);

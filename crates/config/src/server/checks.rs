@@ -6,7 +6,7 @@ use ballast_model::{Address, Observe, OnError};
 use ballast_syntax::Diagnostic;
 
 use super::words::delay;
-use crate::address::{self, AddressForm, Port};
+use crate::address::{self, AddressForm, AddressPort};
 use crate::args::Args;
 use crate::check;
 use crate::context::Context;
@@ -363,7 +363,7 @@ fn probe_address(
     let parsed =
         address::parse(text, AddressForm::default(), &context.environment).map_err(wrong)?;
     let port = match parsed.port {
-        Port::Fixed(port, _) if port > 0 => Some(port),
+        AddressPort::Fixed(port, _) if port > 0 => Some(port),
         _ => None,
     };
     let address = context.resolve_address(&parsed.address).map_err(wrong)?;

@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 use ballast_model::{Address, PortSpec};
 use ballast_syntax::Diagnostic;
 
-use crate::address::{self, AddressForm, Port, Transport};
+use crate::address::{self, AddressForm, AddressPort, TransportPrefix};
 use crate::args::Args;
 use crate::context::{Context, suggestion};
 use crate::draft::{ProxyDraft, ServerDraft};
@@ -175,11 +175,11 @@ fn address(
     let parsed = address::parse(word.text(), wants, &context.environment)
         .map_err(|error| args.wrong(format!("'server' : {error}")))?;
     match parsed.transport {
-        Transport::Quic => context.unserved("quic4@", "QUIC", word.span()),
-        Transport::Reverse => context.unserved("rhttp@", "reverse HTTP", word.span()),
-        Transport::Multipath => context.unserved("mptcp@", "multipath TCP", word.span()),
-        Transport::Datagram => context.unserved("udp@", "log backends", word.span()),
-        Transport::Stream | Transport::Usual => {}
+        TransportPrefix::Quic => context.unserved("quic4@", "QUIC", word.span()),
+        TransportPrefix::Reverse => context.unserved("rhttp@", "reverse HTTP", word.span()),
+        TransportPrefix::Multipath => context.unserved("mptcp@", "multipath TCP", word.span()),
+        TransportPrefix::Datagram => context.unserved("udp@", "log backends", word.span()),
+        TransportPrefix::Stream | TransportPrefix::Usual => {}
     }
     if let Address::Fd(_) = parsed.address {
         let text = word.text();
@@ -187,9 +187,9 @@ fn address(
             "'server' : a file descriptor is not acceptable here in '{text}'"
         )));
     }
-    one.has_port = matches!(parsed.port, Port::Fixed(1.., _));
+    one.has_port = matches!(parsed.port, AddressPort::Fixed(1.., _));
     one.server.port = match parsed.port {
-        Port::Offset(offset) => PortSpec::Offset(offset),
+        AddressPort::Offset(offset) => PortSpec::Offset(offset),
         _ => PortSpec::Fixed,
     };
     one.server.address = parsed.address;

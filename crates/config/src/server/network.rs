@@ -6,7 +6,7 @@ use ballast_expr::{Expr, LogFormat, Usage};
 use ballast_model::{Address, ProxyProtocol, SourceAddress, TransparentSource};
 use ballast_syntax::{Diagnostic, SectionKind};
 
-use crate::address::{self, AddressForm, Port};
+use crate::address::{self, AddressForm, AddressPort};
 use crate::args::Args;
 use crate::check;
 use crate::context::Context;
@@ -106,14 +106,14 @@ pub(super) const ROWS: &[R] = &[
                 ("spop", "spop"),
                 ("quic", "quic"),
             ])?;
-            let (word, area) = match name {
+            let (word, feature) = match name {
                 "h2" => ("proto h2", "HTTP/2"),
                 "fcgi" => ("proto fcgi", "FastCGI"),
                 "spop" => ("proto spop", "filters"),
                 "quic" => ("proto quic", "QUIC"),
                 _ => return Ok(()),
             };
-            context.unserved(word, area, args.keyword_span());
+            context.unserved(word, feature, args.keyword_span());
             Ok(())
         },
     )
@@ -430,7 +430,7 @@ pub(crate) fn source(
         return Err(args.wrong("'source' expects an IP address"));
     };
     let port_last = match parsed.port {
-        Port::Fixed(first, last) if last > first => Some(last),
+        AddressPort::Fixed(first, last) if last > first => Some(last),
         _ => None,
     };
     let mut source = SourceAddress {

@@ -11,11 +11,11 @@ use crate::tls_words as tls;
 type R = Row<ServerDraft>;
 
 const S: Sections = Sections::SERVER;
-const AREA: &str = "TLS";
+const FEATURE: &str = "TLS";
 
 /// The rows. Words that turn off TLS or a part of it are honoured.
 pub(super) const ROWS: &[R] = &[
-    R::new("allow-0rtt", S, "", "sends early data", tls::none).later(AREA),
+    R::new("allow-0rtt", S, "", "sends early data", tls::none).later(FEATURE),
     R::new(
         "alpn",
         S,
@@ -24,7 +24,7 @@ pub(super) const ROWS: &[R] = &[
         tls::text,
     )
     .examples("alpn h2,http/1.1", "alpn")
-    .later(AREA),
+    .later(FEATURE),
     R::new(
         "ca-file",
         S,
@@ -33,7 +33,7 @@ pub(super) const ROWS: &[R] = &[
         ca,
     )
     .examples("ca-file ca.pem", "ca-file")
-    .later(AREA),
+    .later(FEATURE),
     R::new(
         "ciphers",
         S,
@@ -42,7 +42,7 @@ pub(super) const ROWS: &[R] = &[
         tls::ciphers,
     )
     .examples("ciphers ECDHE-RSA-AES128-GCM-SHA256", "ciphers")
-    .later(AREA),
+    .later(FEATURE),
     R::new(
         "ciphersuites",
         S,
@@ -51,7 +51,7 @@ pub(super) const ROWS: &[R] = &[
         tls::text,
     )
     .examples("ciphersuites TLS_AES_128_GCM_SHA256", "ciphersuites")
-    .later(AREA),
+    .later(FEATURE),
     R::new(
         "client-sigalgs",
         S,
@@ -60,24 +60,24 @@ pub(super) const ROWS: &[R] = &[
         tls::text,
     )
     .examples("client-sigalgs RSA+SHA256", "client-sigalgs")
-    .later(AREA),
+    .later(FEATURE),
     R::new("crl-file", S, "<crlfile>", "revoked certificates", ca)
         .examples("crl-file crl.pem", "crl-file")
-        .later(AREA),
+        .later(FEATURE),
     R::new("crt", S, "<cert>", "certificate shown to the server", crt)
         .examples("crt client.pem", "crt")
-        .later(AREA),
+        .later(FEATURE),
     R::new("curves", S, "<curves>", "key exchange groups", tls::text)
         .examples("curves X25519", "curves")
-        .later(AREA),
+        .later(FEATURE),
     R::new("force-sslv3", S, "", "only SSLv3", tls::none).refused(
         "asks for a protocol that is broken and not built in",
         "ssl-min-ver TLSv1.2",
     ),
-    R::new("force-tlsv10", S, "", "only TLS 1.0", tls::none).later(AREA),
-    R::new("force-tlsv11", S, "", "only TLS 1.1", tls::none).later(AREA),
-    R::new("force-tlsv12", S, "", "only TLS 1.2", tls::none).later(AREA),
-    R::new("force-tlsv13", S, "", "only TLS 1.3", tls::none).later(AREA),
+    R::new("force-tlsv10", S, "", "only TLS 1.0", tls::none).later(FEATURE),
+    R::new("force-tlsv11", S, "", "only TLS 1.1", tls::none).later(FEATURE),
+    R::new("force-tlsv12", S, "", "only TLS 1.2", tls::none).later(FEATURE),
+    R::new("force-tlsv13", S, "", "only TLS 1.3", tls::none).later(FEATURE),
     R::new(
         "ktls",
         S,
@@ -86,7 +86,7 @@ pub(super) const ROWS: &[R] = &[
         tls::on_off,
     )
     .examples("ktls on", "ktls maybe")
-    .later(AREA),
+    .later(FEATURE),
     R::new("no-renegotiate", S, "", "refuses renegotiation", tls::none)
         .noted("renegotiation is not built in"),
     R::new("no-sni-auto", S, "", "undoes sni-auto", tls::none),
@@ -94,13 +94,13 @@ pub(super) const ROWS: &[R] = &[
         one.ssl = false;
         Ok(())
     }),
-    R::new("no-ssl-reuse", S, "", "resumes no session", tls::none).later(AREA),
+    R::new("no-ssl-reuse", S, "", "resumes no session", tls::none).later(FEATURE),
     R::new("no-sslv3", S, "", "not SSLv3", tls::none).noted("SSLv3 is not built in"),
-    R::new("no-tls-tickets", S, "", "no session tickets", tls::none).later(AREA),
-    R::new("no-tlsv10", S, "", "not TLS 1.0", tls::none).later(AREA),
-    R::new("no-tlsv11", S, "", "not TLS 1.1", tls::none).later(AREA),
-    R::new("no-tlsv12", S, "", "not TLS 1.2", tls::none).later(AREA),
-    R::new("no-tlsv13", S, "", "not TLS 1.3", tls::none).later(AREA),
+    R::new("no-tls-tickets", S, "", "no session tickets", tls::none).later(FEATURE),
+    R::new("no-tlsv10", S, "", "not TLS 1.0", tls::none).later(FEATURE),
+    R::new("no-tlsv11", S, "", "not TLS 1.1", tls::none).later(FEATURE),
+    R::new("no-tlsv12", S, "", "not TLS 1.2", tls::none).later(FEATURE),
+    R::new("no-tlsv13", S, "", "not TLS 1.3", tls::none).later(FEATURE),
     R::new(
         "npn",
         S,
@@ -109,11 +109,11 @@ pub(super) const ROWS: &[R] = &[
         tls::text,
     )
     .examples("npn http/1.1", "npn")
-    .later(AREA),
-    R::new("renegotiate", S, "", "allows renegotiation", tls::none).later(AREA),
+    .later(FEATURE),
+    R::new("renegotiate", S, "", "allows renegotiation", tls::none).later(FEATURE),
     R::new("sigalgs", S, "<sigalgs>", "signature algorithms", tls::text)
         .examples("sigalgs RSA+SHA256", "sigalgs")
-        .later(AREA),
+        .later(FEATURE),
     R::new(
         "sni",
         S,
@@ -126,7 +126,7 @@ pub(super) const ROWS: &[R] = &[
         },
     )
     .examples("sni req.hdr(host)", "sni nosuch")
-    .later(AREA),
+    .later(FEATURE),
     R::new(
         "sni-auto",
         S,
@@ -134,13 +134,13 @@ pub(super) const ROWS: &[R] = &[
         "sends the Host as server name",
         tls::none,
     )
-    .later(AREA),
+    .later(FEATURE),
     R::new("ssl", S, "", "speaks TLS", |one, _, _| {
         one.ssl = true;
         Ok(())
     })
     .examples("ssl verify none", "")
-    .later(AREA),
+    .later(FEATURE),
     R::new(
         "ssl-max-ver",
         S,
@@ -149,7 +149,7 @@ pub(super) const ROWS: &[R] = &[
         tls::version,
     )
     .examples("ssl-max-ver TLSv1.3", "ssl-max-ver 1.3")
-    .later(AREA),
+    .later(FEATURE),
     R::new(
         "ssl-min-ver",
         S,
@@ -158,7 +158,7 @@ pub(super) const ROWS: &[R] = &[
         tls::version,
     )
     .examples("ssl-min-ver TLSv1.2", "ssl-min-ver 1.2")
-    .later(AREA),
+    .later(FEATURE),
     R::new("ssl-reuse", S, "", "undoes no-ssl-reuse", tls::none),
     R::new("tls-tickets", S, "", "undoes no-tls-tickets", tls::none),
     R::new(
@@ -172,7 +172,7 @@ pub(super) const ROWS: &[R] = &[
         },
     )
     .examples("verify none", "verify always")
-    .later(AREA),
+    .later(FEATURE),
     R::new(
         "verifyhost",
         S,
@@ -181,7 +181,7 @@ pub(super) const ROWS: &[R] = &[
         tls::text,
     )
     .examples("verifyhost a.example", "verifyhost")
-    .later(AREA),
+    .later(FEATURE),
 ];
 
 fn ca(

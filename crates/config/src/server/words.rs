@@ -52,7 +52,7 @@ pub(super) const ROWS: &[R] = &[
         ])?;
         match key {
             Some(key) => one.server.hash_key = key,
-            None => context.unserved("hash-key guid", "names that survive renames", args.keyword_span()),
+            None => context.unserved("hash-key guid", "GUIDs of servers", args.keyword_span()),
         }
         Ok(())
     })

@@ -1,6 +1,6 @@
 //! One line: which removed directive it is, and its replacement.
 
-use ballast_syntax::{Document, Line, LineKind, Section, SectionKind};
+use ballast_syntax::{Document, LineKind, Section, SectionKind, SourceLine};
 
 use super::headers::{deny_condition, header_line, header_pattern, request_line, value_pattern};
 use super::{FileFacts, Rewrite, quote};
@@ -9,7 +9,7 @@ use super::{FileFacts, Rewrite, quote};
 pub(super) fn rewrite(
     document: &Document,
     section: &Section,
-    line: &Line,
+    line: &SourceLine,
     facts: &FileFacts,
 ) -> Option<Rewrite> {
     if line.kind == LineKind::Header {
@@ -34,7 +34,7 @@ pub(super) fn rewrite(
 /// The words of a line, as written and resolved.
 struct LineWords<'d> {
     document: &'d Document,
-    line: &'d Line,
+    line: &'d SourceLine,
 }
 
 impl LineWords<'_> {
@@ -71,7 +71,7 @@ fn left(reason: &str) -> Option<Rewrite> {
 }
 
 /// `listen name 10.0.0.1:80`: the address moves to a line of its own.
-fn header(document: &Document, section: &Section, line: &Line) -> Option<Rewrite> {
+fn header(document: &Document, section: &Section, line: &SourceLine) -> Option<Rewrite> {
     if !matches!(
         section.kind,
         SectionKind::Frontend | SectionKind::Listen | SectionKind::Backend
@@ -98,7 +98,7 @@ fn header(document: &Document, section: &Section, line: &Line) -> Option<Rewrite
     Some(Rewrite::Lines(vec![head, bind], reason))
 }
 
-fn global(document: &Document, line: &Line, facts: &FileFacts) -> Option<Rewrite> {
+fn global(document: &Document, line: &SourceLine, facts: &FileFacts) -> Option<Rewrite> {
     let words = LineWords { document, line };
     match words.text(0) {
         "nbproc" if facts.has_threads || words.text(1) == "1" => {

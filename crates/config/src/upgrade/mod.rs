@@ -11,26 +11,26 @@ mod quote;
 
 use std::collections::BTreeMap;
 
-use ballast_syntax::{Document, Line, LineKind, Section, SectionKind, parse_str};
+use ballast_syntax::{Document, LineKind, Section, SectionKind, SourceLine, parse_str};
 
 use diff::unified;
 
 /// A rewritten file.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Upgraded {
+pub struct UpgradeOutcome {
     /// The new content; the old one when nothing was changed.
     pub text: Vec<u8>,
     /// The lines that were changed, in order.
-    pub changes: Vec<Change>,
+    pub changes: Vec<LineRewrite>,
     /// The lines that were found but left unchanged, in order.
-    pub left: Vec<Change>,
+    pub left: Vec<LineRewrite>,
     /// The changes as a unified diff; empty when there are none.
     pub diff: String,
 }
 
 /// One line that was changed, or left unchanged.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Change {
+pub struct LineRewrite {
     /// The line in the old file, from 1.
     pub line: u32,
     /// The old line, without line end.
@@ -51,9 +51,9 @@ pub(crate) enum Rewrite {
 
 /// Rewrites one file.
 #[must_use]
-pub fn upgrade(name: &str, bytes: &[u8]) -> Upgraded {
+pub fn upgrade(name: &str, bytes: &[u8]) -> UpgradeOutcome {
     let source = String::from_utf8_lossy(bytes);
-    let mut result = Upgraded {
+    let mut result = UpgradeOutcome {
         text: bytes.to_vec(),
         changes: Vec::new(),
         left: Vec::new(),
@@ -73,7 +73,7 @@ pub fn upgrade(name: &str, bytes: &[u8]) -> Upgraded {
             }
             match lines::rewrite(&document, section, line, &facts) {
                 None => {}
-                Some(Rewrite::Left(reason)) => result.left.push(Change {
+                Some(Rewrite::Left(reason)) => result.left.push(LineRewrite {
                     line: line.number,
                     from: text_of(&document, line),
                     to: String::new(),
@@ -81,7 +81,7 @@ pub fn upgrade(name: &str, bytes: &[u8]) -> Upgraded {
                 }),
                 Some(Rewrite::Lines(lines, reason)) => {
                     let lines = dress(&document, line, lines);
-                    result.changes.push(Change {
+                    result.changes.push(LineRewrite {
                         line: line.number,
                         from: text_of(&document, line),
                         to: lines.join("\n"),
@@ -97,7 +97,7 @@ pub fn upgrade(name: &str, bytes: &[u8]) -> Upgraded {
         let count = u32::try_from(source.lines().count()).unwrap_or(u32::MAX);
         let last = source.lines().next_back().unwrap_or_default();
         if !result.changes.iter().any(|change| change.line == count) {
-            result.changes.push(Change {
+            result.changes.push(LineRewrite {
                 line: count,
                 from: last.to_owned(),
                 to: last.to_owned(),
@@ -115,7 +115,7 @@ pub fn upgrade(name: &str, bytes: &[u8]) -> Upgraded {
 pub(crate) fn suggestion(
     document: &Document,
     section: &Section,
-    line: &Line,
+    line: &SourceLine,
 ) -> Option<(Vec<String>, String)> {
     let facts = FileFacts::of(document, section);
     match lines::rewrite(document, section, line, &facts)? {
@@ -153,13 +153,13 @@ impl FileFacts {
 }
 
 /// The line without its line end.
-fn text_of(document: &Document, line: &Line) -> String {
+fn text_of(document: &Document, line: &SourceLine) -> String {
     let text = document.sources.text(line.span);
     text.trim_end_matches(['\n', '\r']).to_owned()
 }
 
 /// Gives new lines the indentation of the old one, and the first its comment.
-fn dress(document: &Document, line: &Line, lines: Vec<String>) -> Vec<String> {
+fn dress(document: &Document, line: &SourceLine, lines: Vec<String>) -> Vec<String> {
     let old = text_of(document, line);
     let indent_end = old.len() - old.trim_start().len();
     let indent = &old[..indent_end];

@@ -31,8 +31,8 @@ fn removed_words_become_what_replaces_them() {
             "http-request add-header X-A 'b 100%%' if x",
         ),
         (
-            "rspadd Strict-Transport-Security:\\ max-age=1",
-            "http-response add-header Strict-Transport-Security max-age=1",
+            "rspadd Strict-TransportPrefix-Security:\\ max-age=1",
+            "http-response add-header Strict-TransportPrefix-Security max-age=1",
         ),
         (
             "reqidel ^X-Forwarded-For:.*",

@@ -7,7 +7,7 @@ use ballast_engine::counters::ProcessSums;
 
 use crate::file_editor::WriteEffect;
 use crate::handover::{HandoverRows, HandoverTable, add_counts};
-use crate::object::{NameForm, ObjectKind, ObjectName, Scope, Setting, WriteBack};
+use crate::object::{NameForm, ObjectKind, ObjectName, Setting, SettingScope, WriteBack};
 use crate::override_value::ValueType;
 use crate::overrides::OverrideKey;
 
@@ -86,7 +86,7 @@ const RATE: Setting = Setting {
     ..Setting::BASE
 };
 
-fn rates<'s>(scope: &Scope<'s>) -> &'s RateLimits {
+fn rates<'s>(scope: &SettingScope<'s>) -> &'s RateLimits {
     &scope.host.registry().process().rates
 }
 

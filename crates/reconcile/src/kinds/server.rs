@@ -11,7 +11,7 @@ use ballast_model::{Address, Config, Server};
 
 use super::server_handover;
 use crate::file_editor::{NO_WORD, ServerWords, WriteEffect};
-use crate::object::{NameForm, ObjectKind, ObjectName, Scope, Setting, WriteBack};
+use crate::object::{NameForm, ObjectKind, ObjectName, Setting, SettingScope, WriteBack};
 use crate::override_value::{OverrideValue, ValueType};
 use crate::overrides::OverrideKey;
 
@@ -307,7 +307,7 @@ fn place<'g>(
 }
 
 fn change_health(
-    scope: &Scope<'_>,
+    scope: &SettingScope<'_>,
     name: &ObjectName,
     mut change: impl FnMut(&mut Health, u64) -> Vec<Effect>,
 ) {
@@ -316,7 +316,11 @@ fn change_health(
     }
 }
 
-fn change_checks(scope: &Scope<'_>, name: &ObjectName, change: impl FnOnce(&mut CheckOverrides)) {
+fn change_checks(
+    scope: &SettingScope<'_>,
+    name: &ObjectName,
+    change: impl FnOnce(&mut CheckOverrides),
+) {
     if let Some((backend, place)) = place(scope.generation, name) {
         backend.servers[place].state.change_checks(change);
     }

@@ -5,7 +5,7 @@
 use crate::metrics_table::{BACKEND, FRONTEND, LISTENER, MetricColumn, SERVER};
 use crate::urlencoded::decoded;
 
-use super::writer::Form;
+use super::writer::ExportForm;
 
 /// Names of metrics asked for, at most; what is beyond is not looked at.
 const NAME_COUNT_MAX: usize = 1024;
@@ -137,7 +137,7 @@ impl MetricsQuery {
 
 /// The form that an `Accept` field prefers: text unless protocol buffers are named, and no less
 /// welcome (RFC 9110, section 12.5.1).
-pub(super) fn form(accept: &[u8]) -> Form {
+pub(super) fn form(accept: &[u8]) -> ExportForm {
     let (mut text, mut protobuf) = (0, 0);
     for range in accept.split(|byte| *byte == b',') {
         let range = String::from_utf8_lossy(range);
@@ -160,9 +160,9 @@ pub(super) fn form(accept: &[u8]) -> Form {
         }
     }
     if protobuf > 0 && protobuf >= text {
-        Form::Protobuf
+        ExportForm::Protobuf
     } else {
-        Form::Text
+        ExportForm::Text
     }
 }
 
@@ -195,28 +195,28 @@ mod tests {
         const PROTOBUF: &str = "application/vnd.google.protobuf;\
             proto=io.prometheus.client.MetricFamily;encoding=delimited";
         for (accept, expected) in [
-            (String::new(), Form::Text),
-            ("*/*".into(), Form::Text),
-            ("application/vnd.google.protobuf".into(), Form::Text),
-            (PROTOBUF.into(), Form::Protobuf),
+            (String::new(), ExportForm::Text),
+            ("*/*".into(), ExportForm::Text),
+            ("application/vnd.google.protobuf".into(), ExportForm::Text),
+            (PROTOBUF.into(), ExportForm::Protobuf),
             (
                 PROTOBUF
                     .replace(';', " ; ")
                     .replace("delimited", "\"delimited\""),
-                Form::Protobuf,
+                ExportForm::Protobuf,
             ),
-            (PROTOBUF.replace("delimited", "text"), Form::Text),
-            (format!("{PROTOBUF};q=0"), Form::Text),
+            (PROTOBUF.replace("delimited", "text"), ExportForm::Text),
+            (format!("{PROTOBUF};q=0"), ExportForm::Text),
             // As Prometheus asks with native histograms, and without.
             (
                 format!(
                     "{PROTOBUF};q=0.6,application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.4,*/*;q=0.2"
                 ),
-                Form::Protobuf,
+                ExportForm::Protobuf,
             ),
             (
                 format!("text/plain;version=0.0.4;q=0.6,{PROTOBUF};q=0.3,*/*;q=0.2"),
-                Form::Text,
+                ExportForm::Text,
             ),
         ] {
             assert_eq!(form(accept.as_bytes()), expected, "{accept}");

@@ -2,14 +2,14 @@
 //! and compared with the text.
 
 use super::*;
-use crate::sample::{self, Sample};
+use crate::sample::{self, TestProcess};
 use std::path::Path;
 
 const PROTOBUF: &[u8] = b"application/vnd.google.protobuf;\
     proto=io.prometheus.client.MetricFamily;encoding=delimited;q=0.7,text/plain;q=0.3";
 
-fn durations_ms() -> Arc<Sample> {
-    let sample = Sample::of(sample::config());
+fn durations_ms() -> Arc<TestProcess> {
+    let sample = TestProcess::of(sample::config());
     let state = &sample.generation.backends[0].state;
     for ms in [3, 3, 4, 900, 5_000_000] {
         let took = std::time::Duration::from_millis(ms);
@@ -18,7 +18,7 @@ fn durations_ms() -> Arc<Sample> {
     sample
 }
 
-fn bytes(sample: Arc<Sample>, target: &str, accept: &[u8]) -> Vec<u8> {
+fn bytes(sample: Arc<TestProcess>, target: &str, accept: &[u8]) -> Vec<u8> {
     let mut answer = metrics(sample, target.as_bytes(), accept);
     let mut bytes = Vec::new();
     let mut pieces = answer.pieces.take().unwrap();
@@ -90,7 +90,7 @@ fn scopes_and_names_choose() {
     assert_eq!(export("/metrics?scope="), "");
     let text = export("/metrics?metrics=haproxy_process_nbthread");
     assert_eq!(text.lines().count(), 3, "{text}");
-    let sample = Sample::of(sample::config());
+    let sample = TestProcess::of(sample::config());
     assert_eq!(metrics(sample, b"/m?scope=nosuch", b"").status, 400);
 }
 
@@ -108,7 +108,7 @@ fn what_protocols_count_and_what_proxies_say_comes_when_asked_for() {
     let mut config = sample::config();
     let front = Arc::make_mut(&mut config.frontends[0]);
     front.common.description = Some("the \"door\"".into());
-    let sample = Sample::of(config);
+    let sample = TestProcess::of(config);
     let text = bytes(
         sample,
         "/m?desc-labels&metrics=haproxy_frontend_current_sessions",
@@ -271,7 +271,7 @@ fn protocol_buffers_tell_what_the_text_tells() {
         }
     }
     assert!(lines.is_empty(), "{lines:?}");
-    let whole = families(&bytes(Sample::of(sample::config()), "/m", PROTOBUF));
+    let whole = families(&bytes(TestProcess::of(sample::config()), "/m", PROTOBUF));
     let process = whole.iter().find(|one| one.0 == "haproxy_process_nbthread");
     assert_eq!(line("", 1, &process.unwrap().2[0]), (String::new(), 2.0));
 }

@@ -16,7 +16,7 @@ const FAMILY_BYTES_MAX: usize = 4 << 20;
 
 /// The form of an export.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(super) enum Form {
+pub(super) enum ExportForm {
     /// Text, version 0.0.4.
     #[default]
     Text,
@@ -24,7 +24,7 @@ pub(super) enum Form {
     Protobuf,
 }
 
-impl Form {
+impl ExportForm {
     pub(super) fn content_type(self) -> &'static str {
         match self {
             Self::Text => "text/plain; version=0.0.4; charset=utf-8",
@@ -115,7 +115,7 @@ pub(super) type Label<'l> = (&'static str, Cow<'l, str>);
 /// Writes families, one after the other.
 #[derive(Debug, Default)]
 pub(super) struct Writer {
-    form: Form,
+    form: ExportForm,
     family: Family,
 }
 
@@ -130,7 +130,7 @@ struct Family {
 }
 
 impl Writer {
-    pub(super) fn new(form: Form) -> Self {
+    pub(super) fn new(form: ExportForm) -> Self {
         Self {
             form,
             family: Family::default(),
@@ -143,7 +143,7 @@ impl Writer {
         name.clone_into(&mut self.family.name);
         help.clone_into(&mut self.family.help);
         self.family.kind = kind;
-        if self.form == Form::Text {
+        if self.form == ExportForm::Text {
             let kind = kind.word();
             let _ = write!(into, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
         }
@@ -151,7 +151,7 @@ impl Writer {
 
     /// A metric of the family under way.
     pub(super) fn sample(&mut self, labels: &[Label<'_>], amount: Amount, into: &mut Vec<u8>) {
-        if self.form == Form::Text {
+        if self.form == ExportForm::Text {
             line_begin(&self.family.name, "", labels, into);
             amount.write_text(into);
             into.push(b'\n');
@@ -171,8 +171,8 @@ impl Writer {
         into: &mut Vec<u8>,
     ) {
         match self.form {
-            Form::Text => histogram_text(&self.family.name, labels, sums, into),
-            Form::Protobuf => self.metric(labels, into, |metric| {
+            ExportForm::Text => histogram_text(&self.family.name, labels, sums, into),
+            ExportForm::Protobuf => self.metric(labels, into, |metric| {
                 metric.message(FamilyKind::Histogram.field(), |histogram| {
                     histogram_message(histogram, sums);
                 });

@@ -116,6 +116,10 @@ fn port(
     }
     args.seek(args.position() - 1);
     ask::expr(draft, args, context, "a port", &[Phase::Check])?;
-    context.unserved(&format!("{keyword} port"), "the rule language", args.span());
+    context.unserved(
+        &format!("{keyword} port"),
+        "expressions in health checks",
+        args.span(),
+    );
     Ok(())
 }

@@ -121,7 +121,7 @@ fn flag(
             let text = argument(args, word, "an expression")?;
             Expr::parse(text)
                 .map_err(|error| args.wrong(format!("'{}' : {}", args.keyword(), error.message)))?;
-            context.unserved("status-code", "the rule language", args.span());
+            context.unserved("status-code", "expressions in health checks", args.span());
             rule.status_code = Some(text.to_owned());
         }
         _ => return Ok(false),
@@ -325,7 +325,7 @@ fn pattern(
         if format.as_literal().is_none() {
             context.unserved(
                 "http-check expect hdr name-lf",
-                "the rule language",
+                "expressions in health checks",
                 args.span(),
             );
         }

@@ -115,7 +115,7 @@ pub(super) const ROWS: &[R] = &[
         "http-check set-var(check.x) int(1)",
         "http-check set-var(x) int(1)",
     )
-    .later("the rule language"),
+    .later("variables in health checks"),
     R::new(
         "http-check set-var-fmt",
         Sections::BACK,
@@ -132,7 +132,7 @@ pub(super) const ROWS: &[R] = &[
         "http-check set-var-fmt(check.x) a",
         "http-check set-var-fmt(x) a",
     )
-    .later("the rule language"),
+    .later("variables in health checks"),
     R::new(
         "http-check unset-var",
         Sections::BACK,
@@ -147,7 +147,7 @@ pub(super) const ROWS: &[R] = &[
         },
     )
     .examples("http-check unset-var(check.x)", "http-check unset-var(x)")
-    .later("the rule language"),
+    .later("variables in health checks"),
 ];
 
 fn push(draft: &mut ProxyDraft, args: &Args<'_>, rule: CheckRule) {

@@ -36,7 +36,7 @@ pub(super) const ROWS: &[R] = &[
         Sections::BACK,
         "<data> [ comment <text> ]",
         "bytes a check sends",
-        |draft, args, context| send(draft, args, context, Form::Text),
+        |draft, args, context| send(draft, args, context, PayloadForm::Text),
     )
     .examples("tcp-check send PING\\r\\n", "tcp-check send"),
     R::new(
@@ -44,7 +44,7 @@ pub(super) const ROWS: &[R] = &[
         Sections::BACK,
         "<format> [ comment <text> ]",
         "bytes a check sends, from a log format",
-        |draft, args, context| send(draft, args, context, Form::Format),
+        |draft, args, context| send(draft, args, context, PayloadForm::Format),
     )
     .examples("tcp-check send-lf %[date]", "tcp-check send-lf %[nosuch]"),
     R::new(
@@ -52,7 +52,7 @@ pub(super) const ROWS: &[R] = &[
         Sections::BACK,
         "<hexadecimal> [ comment <text> ]",
         "bytes a check sends, in hexadecimal",
-        |draft, args, context| send(draft, args, context, Form::Binary),
+        |draft, args, context| send(draft, args, context, PayloadForm::Binary),
     )
     .examples("tcp-check send-binary 0a0b", "tcp-check send-binary 0a0"),
     R::new(
@@ -60,7 +60,7 @@ pub(super) const ROWS: &[R] = &[
         Sections::BACK,
         "<format> [ comment <text> ]",
         "bytes a check sends, from a log format that gives hexadecimal",
-        |draft, args, context| send(draft, args, context, Form::BinaryFormat),
+        |draft, args, context| send(draft, args, context, PayloadForm::BinaryFormat),
     )
     .examples(
         "tcp-check send-binary-lf %[date,hex]",
@@ -111,7 +111,7 @@ pub(super) const ROWS: &[R] = &[
         "tcp-check set-var(check.x) int(1)",
         "tcp-check set-var(x) int(1)",
     )
-    .later("the rule language"),
+    .later("variables in health checks"),
     R::new(
         "tcp-check set-var-fmt",
         Sections::BACK,
@@ -128,7 +128,7 @@ pub(super) const ROWS: &[R] = &[
         "tcp-check set-var-fmt(check.x) a",
         "tcp-check set-var-fmt(x) a",
     )
-    .later("the rule language"),
+    .later("variables in health checks"),
     R::new(
         "tcp-check unset-var",
         Sections::BACK,
@@ -142,7 +142,7 @@ pub(super) const ROWS: &[R] = &[
         },
     )
     .examples("tcp-check unset-var(check.x)", "tcp-check unset-var(x)")
-    .later("the rule language"),
+    .later("variables in health checks"),
 ];
 
 fn push(draft: &mut ProxyDraft, args: &Args<'_>, rule: CheckRule) {
@@ -156,7 +156,7 @@ fn push(draft: &mut ProxyDraft, args: &Args<'_>, rule: CheckRule) {
 
 /// The notations of bytes to send.
 #[derive(Clone, Copy, Debug)]
-enum Form {
+enum PayloadForm {
     Text,
     Format,
     Binary,
@@ -167,20 +167,22 @@ fn send(
     draft: &mut ProxyDraft,
     args: &mut Args<'_>,
     context: &mut Context<'_>,
-    form: Form,
+    form: PayloadForm,
 ) -> Result<(), Diagnostic> {
     let phases = [Phase::Check];
     let payload = match form {
-        Form::Text => CheckPayload::Bytes(args.word("a string as argument")?.bytes().to_vec()),
-        Form::Binary => {
+        PayloadForm::Text => {
+            CheckPayload::Bytes(args.word("a string as argument")?.bytes().to_vec())
+        }
+        PayloadForm::Binary => {
             let text = args.text("a hexadecimal string as argument")?;
             CheckPayload::Bytes(expect::binary(text, args)?)
         }
-        Form::Format | Form::BinaryFormat => {
+        PayloadForm::Format | PayloadForm::BinaryFormat => {
             let what = "a log-format string";
             let format = ask::format(draft, args, context, what, Usage::Text, &phases)?;
             match form {
-                Form::Format => CheckPayload::Format(format),
+                PayloadForm::Format => CheckPayload::Format(format),
                 _ => CheckPayload::HexFormat(format),
             }
         }

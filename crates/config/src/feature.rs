@@ -1,0 +1,83 @@
+//! The features that samples, converters, actions and rule sets belong to which are not served yet.
+
+/// Each feature with its words; `*` stands for any end of a word. Only words that are not served are
+/// looked up: `src_*` means the counters, and not `src_port`.
+const FEATURES: &[(&str, &[&str])] = &[
+    ("compression", &["res.comp", "res.comp_algo"]),
+    ("cryptography", &["aes_*", "digest", "hmac", "jwt_*"]),
+    ("DNS resolvers", &["do-resolve"]),
+    ("FastCGI", &["fcgi.*"]),
+    (
+        "HTTP authentication",
+        &["auth", "http_auth", "http_auth_group"],
+    ),
+    (
+        "HTTP/2",
+        &[
+            "bs.*",
+            "bc_nb_streams",
+            "bc_settings_streams_limit",
+            "fc_nb_streams",
+        ],
+    ),
+    ("HTTP/2", &["fc_settings_streams_limit", "fs.*"]),
+    ("log profiles", &["do-log"]),
+    ("Lua", &["lua.*"]),
+    ("QUIC", &["quic-initial*"]),
+    ("reverse HTTP", &["attach-srv"]),
+    ("rules on TCP responses", &["tcp-response*"]),
+    ("SPOE", &["send-spoe-group", "spoe.*"]),
+    (
+        "stick tables",
+        &["track-sc*", "sc-*", "sc_*", "sc0_*", "sc1_*", "sc2_*"],
+    ),
+    ("stick tables", &["in_table", "src_*", "table_*"]),
+    ("the cache", &["cache-*", "res.cache_*"]),
+    ("the NetScaler protocol", &["expect-netscaler-cip"]),
+    (
+        "TLS",
+        &["req.ssl_*", "ssl_*", "wait-for-handshake", "x509_*"],
+    ),
+];
+
+/// The feature of a sample, a converter, an action or a rule set; empty for a word that is part of no
+/// larger feature.
+pub(crate) fn feature_of(word: &str) -> &'static str {
+    let mut features = FEATURES.iter();
+    let found = features.find(|(_, forms)| forms.iter().any(|form| fits(word, form)));
+    found.map_or("", |(feature, _)| feature)
+}
+
+fn fits(word: &str, form: &str) -> bool {
+    match form.strip_suffix('*') {
+        Some(start) => word.starts_with(start),
+        None => word == form,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_large_features_name_them() {
+        assert_eq!(feature_of("track-sc0"), "stick tables");
+        assert_eq!(feature_of("ssl_c_used"), "TLS");
+        assert_eq!(feature_of("lua.x"), "Lua");
+        assert_eq!(feature_of("pause"), "");
+        // A row of the table that no word needs is out of date.
+        let fetches = ballast_expr::fetches().filter(|row| !row.is_served());
+        let convs = ballast_expr::convs().filter(|row| !row.is_served());
+        let actions = ballast_rules::rows().map(|row| row.word);
+        let sets = ["quic-initial", "tcp-response content"];
+        let words: Vec<&str> = fetches
+            .map(|row| row.word)
+            .chain(convs.map(|row| row.word))
+            .chain(actions)
+            .chain(sets)
+            .collect();
+        for form in FEATURES.iter().flat_map(|(_, forms)| *forms) {
+            assert!(words.iter().any(|word| fits(word, form)), "{form}");
+        }
+    }
+}
