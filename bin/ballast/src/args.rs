@@ -149,7 +149,7 @@ pub(crate) const OWN_COMMANDS: &[OwnCommand] = &[
         word: "check",
         args: "[--stub] [--format json] FILE...",
         help: "judge files, also away from their machine",
-        codes: "0 they would start, 1 they would not",
+        codes: "0 valid, 1 errors or words that are not carried out yet",
     },
     OwnCommand {
         word: "keywords",
@@ -167,7 +167,7 @@ pub(crate) const OWN_COMMANDS: &[OwnCommand] = &[
         word: "upgrade",
         args: "[--write] FILE...",
         help: "rewrite what HAProxy has removed",
-        codes: "0 all is rewritten, 1 something is left",
+        codes: "0 all is rewritten, 1 a line is left or a file cannot be read or written",
     },
 ];
 
@@ -463,6 +463,15 @@ mod tests {
             }
         }
         assert_eq!(parse(&words("--help")), Ok(Command::Help(None)));
+    }
+
+    #[test]
+    fn the_readme_has_the_exit_codes() {
+        let readme = include_str!("../../../README.md");
+        for command in OWN_COMMANDS {
+            let row = format!("| `ballast {}` | {} |", command.word, command.codes);
+            assert!(readme.contains(&row), "{row}");
+        }
     }
 
     #[test]

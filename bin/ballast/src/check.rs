@@ -3,7 +3,7 @@
 use ballast_config::{Loaded, Stub, Surroundings, TextOptions};
 use ballast_edit::SectionEdit;
 use ballast_model::{Address, Config};
-use ballast_reconcile::{StartFiles, has_listener, read_states, unserved};
+use ballast_reconcile::{StartFiles, console_line, has_listener, read_states, unserved};
 use ballast_syntax::{Diagnostic, Severity};
 
 use crate::args::{CheckOptions, Options};
@@ -151,7 +151,8 @@ fn print_diagnostics(loaded: &Loaded, json: bool, least: Severity) {
     console::diagnostics(&messages(loaded, least), warnings, loaded.has_alerts());
 }
 
-/// The diagnostics of a configuration from the severity `least` on.
+/// The diagnostics of a configuration from the severity `least` on. With errors, words that are not
+/// carried out yet are among them, so that one check lists all that must be changed.
 fn messages(loaded: &Loaded, least: Severity) -> String {
     let pid = std::process::id();
     let options = TextOptions {
@@ -160,6 +161,11 @@ fn messages(loaded: &Loaded, least: Severity) -> String {
         least,
     };
     let mut text = ballast_config::text(loaded, options);
+    if loaded.has_alerts() {
+        for word in unserved(loaded) {
+            text.push_str(&console_line(Severity::Alert, &word));
+        }
+    }
     text.push_str(&ballast_config::closing_lines(loaded, pid));
     text
 }
@@ -179,5 +185,26 @@ fn print_text(loaded: &Loaded) {
             loaded.sources.name(file),
             text.trim_end_matches('\n')
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_and_words_that_are_not_carried_out_yet_are_listed_together() {
+        let text =
+            "defaults\n mode http\nfrontend f\n bind 192.0.2.1:80\n nonsense x\n filter trace\n";
+        let files = vec![("t.cfg".to_owned(), text.into())];
+        let loaded = load(files, &Stub(Machine::new(&[], None, false)));
+        let messages = messages(&loaded, Severity::Notice);
+        let at = |part: &str| messages.find(part).unwrap_or_else(|| panic!("{messages}"));
+        let error = at("[t.cfg:5] : unknown keyword 'nonsense'");
+        let later = at(
+            "[t.cfg:6] : 'filter' is understood but not carried out yet: it comes in a later \
+                        version, with filters. A start with it is refused.\n",
+        );
+        assert!(error < later && later < at("Fatal errors found"));
     }
 }
