@@ -2,8 +2,8 @@
 //! end of the connection always decides.
 #![no_main]
 
-use ballast_wire::agent::{self, Parsed};
-use ballast_wire::check::{Expectation, Verdict};
+use ballast_wire::agent::{self, AgentReplyParse};
+use ballast_wire::check::{Expectation, ReplyVerdict};
 use libfuzzer_sys::fuzz_target;
 
 const EXPECTATIONS: [Expectation; 6] = [
@@ -16,11 +16,11 @@ const EXPECTATIONS: [Expectation; 6] = [
 ];
 
 fuzz_target!(|input: &[u8]| {
-    assert_ne!(agent::parse(input, true), Parsed::Incomplete);
+    assert_ne!(agent::parse(input, true), AgentReplyParse::Incomplete);
     let _ = agent::parse(input, false);
     for expectation in EXPECTATIONS {
-        assert_ne!(expectation.judge(input, true), Verdict::Undecided);
-        if let Verdict::Pass { bytes, .. } = expectation.judge(input, false) {
+        assert_ne!(expectation.judge(input, true), ReplyVerdict::Undecided);
+        if let ReplyVerdict::Pass { bytes, .. } = expectation.judge(input, false) {
             assert!(bytes <= input.len());
         }
     }

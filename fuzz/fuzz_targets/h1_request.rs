@@ -1,7 +1,7 @@
 //! Requests: the same verdict in any pieces, and what is forwarded is accepted again.
 #![no_main]
 
-use ballast_h1::{H1Limits, HeadScan, Parse, parse_request, write_request_head};
+use ballast_h1::{H1Limits, HeadParse, HeadScan, parse_request, write_request_head};
 use ballast_message::Request;
 use libfuzzer_sys::fuzz_target;
 
@@ -21,15 +21,15 @@ fuzz_target!(|data: &[u8]| {
     let in_pieces = loop {
         len = (len + step).min(bytes.len());
         let parse = parse_request(&bytes[..len], &mut scan, &limits, &mut pieces);
-        if parse != Parse::Incomplete || len == bytes.len() {
+        if parse != HeadParse::Incomplete || len == bytes.len() {
             break parse;
         }
     };
     match (at_once, in_pieces) {
-        (Parse::Error(_), Parse::Error(_)) => {}
+        (HeadParse::Error(_), HeadParse::Error(_)) => {}
         (at_once, in_pieces) => assert_eq!(at_once, in_pieces),
     }
-    let Parse::Complete(head) = at_once else {
+    let HeadParse::Complete(head) = at_once else {
         return;
     };
     let mut out = Vec::new();
@@ -45,7 +45,7 @@ fuzz_target!(|data: &[u8]| {
     };
     let mut again = Request::default();
     match parse_request(&out, &mut HeadScan::default(), &limits, &mut again) {
-        Parse::Complete(next) => {
+        HeadParse::Complete(next) => {
             assert_eq!((next.body, next.head_bytes), (head.body, out.len()));
         }
         other => panic!("{other:?}"),

@@ -1,7 +1,7 @@
 //! Responses: the same verdict in any pieces, and what is forwarded is accepted again.
 #![no_main]
 
-use ballast_h1::{H1Limits, HeadScan, Parse, parse_response, write_response_head};
+use ballast_h1::{H1Limits, HeadParse, HeadScan, parse_response, write_response_head};
 use ballast_message::{Method, Response};
 use libfuzzer_sys::fuzz_target;
 
@@ -26,15 +26,15 @@ fuzz_target!(|data: &[u8]| {
     let in_pieces = loop {
         len = (len + step).min(bytes.len());
         let parse = parse_response(&bytes[..len], &mut scan, &limits, method, &mut pieces);
-        if parse != Parse::Incomplete || len == bytes.len() {
+        if parse != HeadParse::Incomplete || len == bytes.len() {
             break parse;
         }
     };
     match (at_once, in_pieces) {
-        (Parse::Error(_), Parse::Error(_)) => {}
+        (HeadParse::Error(_), HeadParse::Error(_)) => {}
         (at_once, in_pieces) => assert_eq!(at_once, in_pieces),
     }
-    let Parse::Complete(head) = at_once else {
+    let HeadParse::Complete(head) = at_once else {
         return;
     };
     let mut out = Vec::new();
@@ -48,7 +48,7 @@ fuzz_target!(|data: &[u8]| {
     };
     let mut again = Response::default();
     match parse_response(&out, &mut HeadScan::default(), &limits, method, &mut again) {
-        Parse::Complete(next) => {
+        HeadParse::Complete(next) => {
             assert_eq!((next.body, next.head_bytes), (head.body, out.len()));
         }
         other => panic!("{other:?}"),

@@ -2,7 +2,7 @@
 //! written of a list reads as it was.
 #![no_main]
 
-use ballast_expr::{Expr, Facts, Scratch, Store, Time, Which, eval, parse_payload};
+use ballast_expr::{EntrySelector, Expr, Facts, Scratch, Store, Time, eval, parse_payload};
 use libfuzzer_sys::fuzz_target;
 
 const CONVERTERS: [&str; 6] = ["map", "map_beg", "map_sub", "map_ip", "map_reg", "map_int"];
@@ -61,7 +61,7 @@ fuzz_target!(|input: &[u8]| {
     for (key, value) in &entries {
         let _ = list.probe(key);
         let _ = list.set_or_add(key, value);
-        let _ = list.del(Which::Key(key));
+        let _ = list.del(EntrySelector::Key(key));
     }
     assert!(list.is_empty());
 });

@@ -2,14 +2,14 @@
 //! header is within its bound and the same however it was cut.
 #![no_main]
 
-use ballast_wire::proxy_header::Parsed;
+use ballast_wire::proxy_header::ProxyHeaderParse;
 use ballast_wire::proxy_v2::parse;
 use libfuzzer_sys::fuzz_target;
 
 const HEADER_BYTES_MAX: usize = 1024;
 
 fuzz_target!(|input: &[u8]| {
-    let Ok(Parsed::Complete { header, bytes }) = parse(input, HEADER_BYTES_MAX) else {
+    let Ok(ProxyHeaderParse::Complete { header, bytes }) = parse(input, HEADER_BYTES_MAX) else {
         return;
     };
     assert!(bytes <= input.len() && bytes <= HEADER_BYTES_MAX);
@@ -21,12 +21,12 @@ fuzz_target!(|input: &[u8]| {
     }
     for cut in 0..bytes {
         match parse(&input[..cut], HEADER_BYTES_MAX) {
-            Ok(Parsed::Incomplete { bytes_needed }) => {
+            Ok(ProxyHeaderParse::Incomplete { bytes_needed }) => {
                 assert!(bytes_needed > 0 && cut + bytes_needed <= bytes);
             }
             other => panic!("{cut} of {bytes}: {other:?}"),
         }
     }
     let alone = parse(&input[..bytes], HEADER_BYTES_MAX);
-    assert_eq!(alone, Ok(Parsed::Complete { header, bytes }));
+    assert_eq!(alone, Ok(ProxyHeaderParse::Complete { header, bytes }));
 });

@@ -2,7 +2,7 @@
 //! version.
 #![no_main]
 
-use ballast_wire::server_state::{Unreadable, rows};
+use ballast_wire::server_state::{StateFormatError, rows};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
@@ -16,8 +16,8 @@ fuzz_target!(|input: &[u8]| {
                 Ok(saved) => assert!(saved.weight_user <= 256 && saved.operational <= 3),
                 Err(invalid) => assert!(!invalid.to_string().is_empty()),
             },
-            Err(Unreadable::Row { line }) => assert!(line >= 1 && line <= lines),
-            Err(Unreadable::Version) => panic!("the version was read before"),
+            Err(StateFormatError::Row { line }) => assert!(line >= 1 && line <= lines),
+            Err(StateFormatError::Version) => panic!("the version was read before"),
         }
     }
 });

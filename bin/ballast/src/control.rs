@@ -29,7 +29,7 @@ use crate::instance::Instance;
 const SESSIONS_WAIT: Duration = Duration::from_secs(2);
 
 impl Control for Instance {
-    fn request(&self, request: ChangeRequest) -> Outcome {
+    fn request(&self, request: ChangeRequest) -> ChangeOutcome {
         let (sender, receiver) = oneshot::channel();
         let answer = |outcome| {
             // The caller may be gone; the change is made anyway.
@@ -151,13 +151,13 @@ impl Control for Instance {
         })
     }
 
-    fn pause_frontend(&self, name: &str) -> Result<(), Failed> {
+    fn pause_frontend(&self, name: &str) -> Result<(), ControlError> {
         let paused = self
             .listeners()
             .as_ref()
             .is_some_and(|listeners| listeners.pause(name));
         if !paused {
-            return Err(Failed);
+            return Err(ControlError);
         }
         self.tell_of_frontend(name, |frontend| {
             format!("Paused {} {}.", kind(frontend), frontend.name())
@@ -165,7 +165,7 @@ impl Control for Instance {
         Ok(())
     }
 
-    fn resume_frontend(&self, name: &str) -> Result<(), Failed> {
+    fn resume_frontend(&self, name: &str) -> Result<(), ControlError> {
         let resumed = self
             .listeners()
             .as_ref()
@@ -177,13 +177,13 @@ impl Control for Instance {
                 });
                 Ok(())
             }
-            Ok(false) => Err(Failed),
+            Ok(false) => Err(ControlError),
             Err(error) => {
                 self.tell_of_frontend(name, |frontend| {
                     let kind = kind(frontend);
                     format!("Failed to resume {kind} {}: {error}.", frontend.name())
                 });
-                Err(Failed)
+                Err(ControlError)
             }
         }
     }

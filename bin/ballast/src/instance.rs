@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 
-use ballast_cli::{ChangeRecord, Changes, CliBind, act_on_server};
+use ballast_cli::{ChangeRecord, ChangeScope, CliBind, act_on_server};
 use ballast_edit::Refusal;
 use ballast_engine::{Frontend, Generation, Registry};
 use ballast_listen::{Listeners, open_bind};

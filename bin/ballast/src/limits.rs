@@ -15,7 +15,7 @@
 //! count, and it is at least 100.
 
 use ballast_model::Global;
-use ballast_net::{Limit, Resource, limit, raise_open_files, set_limit};
+use ballast_net::{Resource, ResourceLimit, limit, raise_open_files, set_limit};
 
 use crate::console;
 
@@ -128,7 +128,7 @@ impl ProcessLimits {
         let bytes = Some(u64::from(megabytes) << 20);
         // The data segment counts what is really asked for; address space would count room that
         // the allocator only keeps for later.
-        let target = Limit {
+        let target = ResourceLimit {
             soft: bytes,
             hard: bytes,
         };

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use ballast_engine::Process;
-use ballast_log::{Endpoint, LogSet, Logs, NotATarget, SetSpec, TargetSpec};
+use ballast_log::{Endpoint, LogSet, LogSetSpec, LogTargetError, Logs, TargetSpec};
 use ballast_model::{Config, Global, LogEndpoint, LogTarget};
 use ballast_upstream::probe::{BackendSets, EventLog};
 
@@ -182,7 +182,7 @@ fn set_spec(
     global: &Global,
     shared: &[(&LogTarget, Arc<TargetSpec>)],
     background: bool,
-) -> Result<SetSpec, NotATarget> {
+) -> Result<LogSetSpec, LogTargetError> {
     let mut targets = Vec::new();
     for target in log_targets {
         if background && matches!(target.endpoint, LogEndpoint::Fd(1 | 2)) {

@@ -21,7 +21,7 @@ mod supervisor;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use ballast_cli::{CliBind, Limits as CliLimits};
+use ballast_cli::{CliBind, CliLimits};
 use ballast_handover::{Message, MessageWithFds, Outcome, SnapshotFile, sockets_of};
 use ballast_model::Global;
 use ballast_net::{self as net, Error, PassedSocket, Signal, steady_us};

@@ -7,7 +7,7 @@
 
 use std::time::{Duration, Instant};
 
-use ballast_net::{self as net, Address, ForeignListener, Fork, Signal};
+use ballast_net::{self as net, Address, ForeignListener, ForkResult, Signal};
 
 use crate::args::Options;
 use crate::console;
@@ -104,7 +104,7 @@ impl OldProcesses {
         };
         // A child of a child: the serving process has no child to wait for.
         match net::fork() {
-            Ok(Fork::Parent(child)) => {
+            Ok(ForkResult::Parent(child)) => {
                 notifier.add(writer);
                 // It ends at once.
                 match net::child_end(Some(child), true) {
@@ -113,7 +113,7 @@ impl OldProcesses {
                     Err(error) => cannot(&error),
                 }
             }
-            Ok(Fork::Child) => {
+            Ok(ForkResult::Child) => {
                 drop(writer);
                 match net::fork() {
                     Ok(Fork::Parent(_)) => ForkSide::Exit(0),

@@ -115,7 +115,7 @@ impl Participant for ListeningSockets {
 
 struct PreparedSockets {
     instance: Arc<Instance>,
-    opened: Option<ballast_listen::Prepared>,
+    opened: Option<ballast_listen::PreparedSockets>,
     /// The new sockets of each worker. It accepts from them once it has the new generation.
     starts: Vec<WorkerListeners>,
     /// Sockets whose `bind` lines are gone.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ballast_net::{self as net, Fork};
+use ballast_net::{self as net, ForkResult};
 
 use crate::console;
 use crate::old_processes::OldProcesses;
@@ -17,7 +17,7 @@ pub(crate) fn to_background(notifier: &mut ReadyNotifier, former: &OldProcesses)
     };
     let (reader, writer) = pipe;
     match net::fork() {
-        Ok(Fork::Child) => {
+        Ok(ForkResult::Child) => {
             drop(reader);
             notifier.add(writer);
             if let Err(error) = net::detach_session() {
@@ -25,7 +25,7 @@ pub(crate) fn to_background(notifier: &mut ReadyNotifier, former: &OldProcesses)
             }
             ForkSide::Continue
         }
-        Ok(Fork::Parent(pid)) => {
+        Ok(ForkResult::Parent(pid)) => {
             drop(writer);
             match wait_ready(reader) {
                 Some(0) => ForkSide::Exit(former.retire(pid)),

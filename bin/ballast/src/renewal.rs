@@ -195,7 +195,7 @@ impl Inheritance {
         Some(inheritance)
     }
 
-    fn take(&mut self, row: &handoff::Row<'_>) {
+    fn take(&mut self, row: &handoff::SnapshotRow<'_>) {
         let number = |column| row.number(column).unwrap_or(0);
         let small = |column| u32::try_from(number(column)).unwrap_or(u32::MAX);
         let owned = |column| {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ballast_handover::{Channel, Message, SnapshotFile};
-use ballast_listen::{OpenError, OpenSettings, Opened};
+use ballast_listen::{OpenError, OpenSettings, OpenSockets};
 use ballast_model::{Config, Global};
 use ballast_net::{PassedSocket, Signal};
 use ballast_reconcile::{MachineAnswers, OperatorChanges, StartFiles, StartHost, has_listener};
@@ -370,7 +370,7 @@ fn open_listeners(
     config: &Config,
     (connection_count_max, worker_count): (u32, usize),
     former: &OldProcesses,
-) -> Result<Opened, u8> {
+) -> Result<OpenSockets, u8> {
     let settings = OpenSettings {
         connection_count_max,
         no_reuseport: options.no_reuseport,
@@ -401,7 +401,7 @@ fn open_with_retry(
     config: &Config,
     settings: OpenSettings,
     former: &OldProcesses,
-) -> Result<Opened, Vec<OpenError>> {
+) -> Result<OpenSockets, Vec<OpenError>> {
     let first = ballast_listen::open(config, settings);
     let in_use = |errors: &Vec<OpenError>| {
         let mut errors = errors.iter();

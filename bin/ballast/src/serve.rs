@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use ballast_cli::{CliBind, Limits as CliLimits};
+use ballast_cli::{CliBind, CliLimits};
 use ballast_engine::{Generation, Process, Registry};
-use ballast_listen::{ArrivalQueue, Listeners, Opened, WorkerListeners};
+use ballast_listen::{ArrivalQueue, Listeners, OpenSockets, WorkerListeners};
 use ballast_log::Logs;
 use ballast_net::{CpuSet, Signal};
 use ballast_reconcile::{Controller, Reconciler, StartRecord, StartTarget, restore_states};
@@ -17,8 +17,7 @@ use ballast_stream::{Local, Running};
 use ballast_upstream::probe::{EventLog, ProbeController, Probes};
 use ballast_upstream::{pool, probe};
 use ballast_worker::{
-    BufferLimits, Interval, Mailbox, Options as WorkerOptions, PanicHook, Signals, TaskPool,
-    Workers,
+    BufferLimits, Interval, Mailbox, PanicHook, Signals, TaskPool, WorkerOptions, Workers,
 };
 use ballast_worker::{now, set_local, spawn_service};
 

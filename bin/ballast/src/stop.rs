@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ballast_cli::{ChangeRecord, Changes};
+use ballast_cli::{ChangeRecord, ChangeScope};
 use ballast_log::{Level, LogSet, Logs};
 use ballast_model::Common;
 use ballast_net::Signal;
@@ -188,7 +188,7 @@ impl Shutdown<'_> {
         let (severity, text) = reload_message(&outcome);
         console::message(severity, &text);
         self.instance.log_request(&ChangeRecord {
-            changes: Changes::Configuration,
+            changes: ChangeScope::Configuration,
             what: "reload",
             who: "SIGUSR2",
             took: began.elapsed(),

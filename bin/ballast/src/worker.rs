@@ -11,7 +11,7 @@ use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use ballast_cli::{Control, Limits as CliLimits};
+use ballast_cli::{CliLimits, Control};
 use ballast_engine::Generation;
 use ballast_handover::{self as handover, Channel, Message, MessageWithFds, Outcome, SnapshotFile};
 use ballast_log::Level;

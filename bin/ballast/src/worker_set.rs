@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ballast_cli::{Master, ProcessKind, ProcessRow, ReloadOutcome, Target};
+use ballast_cli::{Master, ProcessKind, ProcessRow, ReloadOutcome, TargetWorker};
 use ballast_handover::{Channel, Message};
 use ballast_net::{self as net, PassedSocket, inherit, steady_us};
 use ballast_worker::sync::{mpsc, oneshot};
@@ -181,7 +181,7 @@ impl Master for WorkerSet {
         rows
     }
 
-    fn connect(&self, target: Target) -> Result<OwnedFd, String> {
+    fn connect(&self, target: TargetWorker) -> Result<OwnedFd, String> {
         let pid = self.process_id(target);
         let workers = self.workers();
         let child = pid.and_then(|pid| {

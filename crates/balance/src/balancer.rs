@@ -1,369 +1,254 @@
 //! The choice of a server within one backend.
 
-use crate::first::First;
-use crate::hash::Method;
-use crate::least::Least;
-use crate::map::Map;
+use crate::first::FirstFree;
+use crate::hash::HashMethod;
+use crate::least::LeastConn;
+use crate::map::ServerMap;
+use crate::pick::{Choice, PickRequest, ServerLoad, is_full, overflows};
 use crate::ring::{HashKey, Ring};
+use crate::settings::{Algorithm, BalancerSettings, NewServer, WEIGHT_SCALE, WEIGHT_USER_MAX};
 use crate::weighted_round_robin::WeightedRoundRobin;
 
-/// Effective weight of a user weight of 1 where weights are dynamic; the scale leaves room for a
-/// slow start.
-///
-/// effective = user weight x step, the step being 1 to 16 (16 when fully warm). Static algorithms
-/// (`static-rr`, map-based hashes) divide the user weights by their greatest common divisor
-/// instead and know no slow start.
-pub const WEIGHT_SCALE: u32 = 16;
-/// The largest `weight` of a server.
-pub const WEIGHT_USER_MAX: u32 = 256;
-
-/// `balance <algorithm>`, reduced to the way of choosing: every keyed algorithm is
-/// [`Algorithm::Hash`].
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum Algorithm {
-    /// `first`.
-    First,
-    /// `source`, `uri`, `url_param`, `hdr`, `hash`, `rdp-cookie`.
-    Hash(Method),
-    /// `leastconn`.
-    LeastConn,
-    /// `random(<draws>)`; 2 by default.
-    Random {
-        /// How many servers are drawn; the least loaded of them is taken. 0 counts as 1.
-        draws: u32,
-    },
-    /// `roundrobin`.
-    #[default]
-    RoundRobin,
-    /// `static-rr`.
-    StaticRr,
-}
-
-impl Algorithm {
-    /// Whether weights may change while servers are up. Static algorithms accept only 0% and
-    /// 100% from the Runtime API.
-    #[must_use]
-    pub const fn is_dynamic(self) -> bool {
-        !matches!(self, Self::StaticRr | Self::Hash(Method::MapBased))
-    }
-}
-
-/// Settings that do not change while a backend lives.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Setup {
-    /// Algorithm.
-    pub algorithm: Algorithm,
-    /// `option allbackups`: all backups share the load, not only the first.
-    pub all_backups: bool,
-    /// `hash-balance-factor`, in percent of the average load; 0 for none.
-    pub balance_factor: u32,
-}
-
-/// A server that is added.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Candidate {
-    /// `backup`.
-    pub backup: bool,
-    /// `hash-key`.
-    pub hash_key: HashKey,
-    /// The server's id (`id`, else its position), unique in the backend.
-    pub puid: u32,
-    /// Whether it may be chosen: up, not in maintenance, not draining.
-    pub usable: bool,
-    /// `weight`, 0 to [`WEIGHT_USER_MAX`].
-    pub weight: u32,
-}
-
-/// The input of a choice.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct PickRequest<'a> {
-    /// Servers to take only if there is no other (after a redispatch). Map-based hashes ignore it:
-    /// they have one server per key.
-    pub avoid: &'a [u32],
-    /// Hash of the key (see [`crate::HashType`]). `None` for a request without a key: hashes use
-    /// round robin then.
-    pub hash: Option<u32>,
-    /// A random number, for [`Algorithm::Random`].
-    pub random: u64,
-}
-
-/// The chosen server, or why there is none.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Choice {
-    /// There are usable servers, but all are full: the request waits in the backend's queue.
-    AllFull,
-    /// No server is usable: 503.
-    Nobody,
-    /// This one. Hashes name it even when it is full: the request waits in its queue.
-    Server(u32),
-}
-
-impl Choice {
-    /// The server, if there is one.
-    #[must_use]
-    pub const fn index(self) -> Option<u32> {
-        match self {
-            Self::Server(index) => Some(index),
-            Self::AllFull | Self::Nobody => None,
-        }
-    }
-}
-
-/// How busy servers are; called only for servers that are considered.
-pub trait Load {
-    /// Requests the server is serving now.
-    fn active(&self, index: u32) -> u32;
-    /// Its connection limit at this moment (`maxconn`, `minconn`, slow start applied); 0: none.
-    fn maxconn(&self, index: u32) -> u32;
-    /// Its `maxqueue`; 0 when unset.
-    fn maxqueue(&self, index: u32) -> u32;
-    /// Requests waiting in its own queue.
-    fn queued(&self, index: u32) -> u32;
-    /// Requests all servers of the backend are serving now.
-    fn total(&self) -> u32;
-}
-
-/// No load at all: no limits, no requests.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Unloaded;
-
-impl Load for Unloaded {
-    fn active(&self, _: u32) -> u32 {
-        0
-    }
-    fn maxconn(&self, _: u32) -> u32 {
-        0
-    }
-    fn maxqueue(&self, _: u32) -> u32 {
-        0
-    }
-    fn queued(&self, _: u32) -> u32 {
-        0
-    }
-    fn total(&self) -> u32 {
-        0
-    }
-}
-
+/// A server of the balancer.
 #[derive(Clone, Copy, Debug)]
-struct Member {
+struct BalancedServer {
     backup: bool,
-    /// Effective weight of those before it on its side.
+    /// The sum of `weight_in_use` over the servers before it in its group.
     cumulative: u32,
+    /// Requests that it serves or queues.
     inflight: u32,
-    puid: u32,
+    /// See [`NewServer::id`].
+    id: u32,
+    /// The number from which its points on a ring are computed.
     seed: u32,
-    /// Its weight in the engine; 0 when it is not part of it.
-    engine_weight: u32,
-    /// 1 to [`WEIGHT_SCALE`].
+    /// The effective weight that the algorithm's state has for it; 0 when it is not usable.
+    weight_in_use: u32,
+    /// The step of its slow start, 1 to [`WEIGHT_SCALE`].
     step: u32,
     usable: bool,
-    user: u32,
+    user_weight: u32,
 }
 
+/// What an algorithm remembers between two picks. Where there are two, the first is for the group
+/// of active servers, the second for the group of backup servers.
 #[derive(Clone, Debug)]
-enum Engine {
-    First([First; 2]),
-    Least([Least; 2]),
-    Map(Map),
+enum AlgorithmState {
+    First([FirstFree; 2]),
+    LeastConn([LeastConn; 2]),
+    Map(ServerMap),
     Ring([Ring; 2]),
     WeightedRoundRobin(Box<[WeightedRoundRobin; 2]>),
 }
 
-/// Which servers are in use now.
+/// Which servers share the traffic now.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Side {
+enum ServersInUse {
+    /// The active servers: all that are not backups.
     Active,
+    /// All backup servers (`option allbackups`).
     Backups,
-    Nobody,
+    /// None: no server is usable.
+    None,
+    /// The first usable backup server.
     OneBackup(u32),
 }
 
-/// Totals of the usable servers of one side.
+/// Totals of the usable servers of one group: the active servers, or the backup servers.
 #[derive(Clone, Copy, Debug, Default)]
-struct Totals {
+struct GroupTotals {
     count: u32,
+    /// The sum of `weight_in_use`.
     weight: u32,
 }
 
 /// Chooses servers of one backend. The caller defines the indexes (slots of its server table).
 #[derive(Clone, Debug)]
 pub struct Balancer {
+    /// What user weights are divided by; 1 for dynamic algorithms.
     divisor: u32,
-    engine: Engine,
+    algorithm_state: AlgorithmState,
+    /// The map must be computed again before the next pick.
     map_is_stale: bool,
-    members: Vec<Option<Member>>,
+    /// By index; `None` where there is no server.
+    servers: Vec<Option<BalancedServer>>,
     /// Indexes in the order of configuration.
     order: Vec<u32>,
-    setup: Setup,
-    side: Side,
-    sums: [Totals; 2],
+    settings: BalancerSettings,
+    in_use: ServersInUse,
+    /// Of the active servers, and of the backup servers.
+    totals: [GroupTotals; 2],
 }
 
 impl Balancer {
-    /// A balancer over `candidates`, whose indexes are their positions.
+    /// A balancer over `new_servers`, whose indexes are their positions.
     #[must_use]
-    pub fn new(setup: Setup, candidates: &[Candidate]) -> Self {
-        let members: Vec<_> = candidates
+    pub fn new(settings: BalancerSettings, new_servers: &[NewServer]) -> Self {
+        let servers: Vec<_> = new_servers
             .iter()
-            .map(|candidate| Some(Member::new(candidate)))
+            .map(|new_server| Some(BalancedServer::new(new_server)))
             .collect();
         let mut balancer = Self {
             divisor: 1,
-            engine: Engine::new(setup.algorithm),
+            algorithm_state: AlgorithmState::new(settings.algorithm),
             map_is_stale: true,
-            order: (0..).take(members.len()).collect(),
-            members,
-            setup,
-            side: Side::Nobody,
-            sums: [Totals::default(); 2],
+            order: (0..).take(servers.len()).collect(),
+            servers,
+            settings,
+            in_use: ServersInUse::None,
+            totals: [GroupTotals::default(); 2],
         };
-        balancer.find_divisor();
-        balancer.found_engine();
-        balancer.recount();
-        balancer.settle();
+        balancer.update_divisor();
+        balancer.build_algorithm_state();
+        balancer.update_totals();
+        balancer.recompute_map();
         balancer
     }
 
     /// Adds a server at a free index; it is last in the order of configuration.
     ///
     /// Static algorithms compute their map again (HAProxy refuses dynamic servers there).
-    pub fn add(&mut self, index: u32, candidate: &Candidate) {
+    pub fn add(&mut self, index: u32, new_server: &NewServer) {
         self.remove(index);
         let place = index as usize;
-        if self.members.len() <= place {
-            self.members.resize(place + 1, None);
+        if self.servers.len() <= place {
+            self.servers.resize(place + 1, None);
         }
-        self.members[place] = Some(Member::new(candidate));
+        self.servers[place] = Some(BalancedServer::new(new_server));
         self.order.push(index);
-        self.find_divisor();
-        self.reseat(index);
+        self.update_divisor();
+        self.apply_weight(index);
     }
 
     /// Removes a server; nothing changes for the others.
     pub fn remove(&mut self, index: u32) {
-        let Some(member) = self.member_mut(index) else {
+        let Some(server) = self.server_mut(index) else {
             return;
         };
-        member.usable = false;
-        self.reseat(index);
-        if let Engine::WeightedRoundRobin(sides) = &mut self.engine {
-            sides
+        server.usable = false;
+        self.apply_weight(index);
+        if let AlgorithmState::WeightedRoundRobin(groups) = &mut self.algorithm_state {
+            groups
                 .iter_mut()
                 .for_each(|weighted_round_robin| weighted_round_robin.forget(index));
         }
-        self.members[index as usize] = None;
+        self.servers[index as usize] = None;
         self.order.retain(|&other| other != index);
-        self.find_divisor();
+        self.update_divisor();
     }
 
     /// Sets whether the server may be chosen (up, not in maintenance, not draining).
     pub fn set_usable(&mut self, index: u32, usable: bool) {
-        if let Some(member) = self.member_mut(index) {
-            member.usable = usable;
-            self.reseat(index);
+        if let Some(server) = self.server_mut(index) {
+            server.usable = usable;
+            self.apply_weight(index);
         }
     }
 
     /// Sets the user weight (clamped to [`WEIGHT_USER_MAX`]) and the slow-start step (clamped to
     /// 1..=[`WEIGHT_SCALE`]). A weight of 0 takes no traffic. Static algorithms ignore the step.
     pub fn set_weight(&mut self, index: u32, weight_user: u32, step: u32) {
-        if let Some(member) = self.member_mut(index) {
-            member.user = weight_user.min(WEIGHT_USER_MAX);
-            member.step = step.clamp(1, WEIGHT_SCALE);
-            self.reseat(index);
+        if let Some(server) = self.server_mut(index) {
+            server.user_weight = weight_user.min(WEIGHT_USER_MAX);
+            server.step = step.clamp(1, WEIGHT_SCALE);
+            self.apply_weight(index);
         }
     }
 
     /// Changes what the server's ring points are computed from (its address changed).
     pub fn set_hash_key(&mut self, index: u32, hash_key: HashKey) {
-        let Some(member) = self.member_mut(index) else {
+        let Some(server) = self.server_mut(index) else {
             return;
         };
-        let (usable, seed) = (member.usable, hash_key.seed(member.puid));
-        if member.seed == seed {
+        let (usable, seed) = (server.usable, hash_key.seed(server.id));
+        if server.seed == seed {
             return;
         }
-        member.usable = false;
-        self.reseat(index);
-        if let Some(member) = self.member_mut(index) {
-            member.seed = seed;
-            member.usable = usable;
-            self.reseat(index);
+        server.usable = false;
+        self.apply_weight(index);
+        if let Some(server) = self.server_mut(index) {
+            server.seed = seed;
+            server.usable = usable;
+            self.apply_weight(index);
         }
     }
 
     /// The server got another request to serve or to queue.
-    pub fn took(&mut self, index: u32) {
-        if let Some(member) = self.member(index) {
-            self.set_inflight(index, member.inflight.saturating_add(1));
+    pub fn add_request(&mut self, index: u32) {
+        if let Some(server) = self.server(index) {
+            self.set_inflight(index, server.inflight.saturating_add(1));
         }
     }
 
     /// A request left the server or its queue.
-    pub fn released(&mut self, index: u32) {
-        if let Some(member) = self.member(index) {
-            self.set_inflight(index, member.inflight.saturating_sub(1));
+    pub fn remove_request(&mut self, index: u32) {
+        if let Some(server) = self.server(index) {
+            self.set_inflight(index, server.inflight.saturating_sub(1));
         }
     }
 
     /// Sets the number of requests that the server serves or queues; only leastconn uses it.
     pub fn set_inflight(&mut self, index: u32, inflight: u32) {
-        let Some(member) = self.member_mut(index) else {
+        let Some(server) = self.server_mut(index) else {
             return;
         };
-        member.inflight = inflight;
-        let backup = member.backup;
-        if let Engine::Least(sides) = &mut self.engine {
-            sides[usize::from(backup)].moved(index, inflight);
+        server.inflight = inflight;
+        let backup = server.backup;
+        if let AlgorithmState::LeastConn(groups) = &mut self.algorithm_state {
+            groups[usize::from(backup)].moved(index, inflight);
         }
     }
 
     /// The number of requests that the server serves or queues, as reported.
     #[must_use]
     pub fn inflight(&self, index: u32) -> u32 {
-        self.member(index).map_or(0, |member| member.inflight)
+        self.server(index).map_or(0, |server| server.inflight)
     }
 
     /// Chooses a server. Allocates nothing, unless a static map must be computed again after a
     /// change.
-    pub fn pick(&mut self, ask: &PickRequest<'_>, load: &impl Load) -> Choice {
-        self.settle();
-        let avoid = ask.avoid;
+    pub fn pick(&mut self, request: &PickRequest<'_>, load: &impl ServerLoad) -> Choice {
+        self.recompute_map();
+        let avoid = request.avoid;
         let full = |index| is_full(load, index);
-        let side = match self.side {
-            Side::Nobody => return Choice::Nobody,
-            Side::Active => 0,
-            Side::Backups => 1,
-            Side::OneBackup(_) => return self.pick_shared(ask, load),
+        let group = match self.in_use {
+            ServersInUse::None => return Choice::NoServer,
+            ServersInUse::Active => 0,
+            ServersInUse::Backups => 1,
+            ServersInUse::OneBackup(_) => return self.pick_shared(request, load),
         };
-        let chosen = match &mut self.engine {
-            Engine::WeightedRoundRobin(sides) => sides[side].pick(avoid, full),
-            Engine::Least(sides) => sides[side].pick(avoid, |index| overflows(load, index)),
-            Engine::Map(map) if ask.hash.is_none() || self.setup.algorithm.takes_turns() => {
+        let chosen = match &mut self.algorithm_state {
+            AlgorithmState::WeightedRoundRobin(groups) => groups[group].pick(avoid, full),
+            AlgorithmState::LeastConn(groups) => {
+                groups[group].pick(avoid, |index| overflows(load, index))
+            }
+            AlgorithmState::Map(map)
+                if request.hash.is_none() || self.settings.algorithm.takes_turns() =>
+            {
                 map.next(avoid, full)
             }
-            Engine::Ring(sides) if ask.hash.is_none() && !self.setup.algorithm.is_random() => {
-                sides[side].next(avoid, full)
+            AlgorithmState::Ring(groups)
+                if request.hash.is_none() && !self.settings.algorithm.is_random() =>
+            {
+                groups[group].next(avoid, full)
             }
-            Engine::First(_) | Engine::Map(_) | Engine::Ring(_) => {
-                return self.pick_shared(ask, load);
+            AlgorithmState::First(_) | AlgorithmState::Map(_) | AlgorithmState::Ring(_) => {
+                return self.pick_shared(request, load);
             }
         };
         chosen.map_or(Choice::AllFull, Choice::Server)
     }
 
     /// Chooses without changing anything, so that threads can share the balancer: hashes with a
-    /// key, `random`, `first`. For other algorithms, and for a map that [`Balancer::settle`] has
-    /// not computed since the last change, the result is [`Choice::AllFull`].
+    /// key, `random`, `first`. For other algorithms, and for a map that is stale
+    /// ([`Balancer::recompute_map`]), the result is [`Choice::AllFull`].
     #[must_use]
-    pub fn pick_shared(&self, ask: &PickRequest<'_>, load: &impl Load) -> Choice {
-        let side = match self.side {
-            Side::Nobody => return Choice::Nobody,
-            Side::Active => 0,
-            Side::Backups => 1,
-            Side::OneBackup(index) => {
-                let queues = self.setup.algorithm.is_random() && is_full(load, index);
+    pub fn pick_shared(&self, request: &PickRequest<'_>, load: &impl ServerLoad) -> Choice {
+        let group = match self.in_use {
+            ServersInUse::None => return Choice::NoServer,
+            ServersInUse::Active => 0,
+            ServersInUse::Backups => 1,
+            ServersInUse::OneBackup(index) => {
+                let queues = self.settings.algorithm.is_random() && is_full(load, index);
                 return if queues {
                     Choice::AllFull
                 } else {
@@ -371,71 +256,74 @@ impl Balancer {
                 };
             }
         };
-        let chosen = match (&self.engine, ask.hash) {
-            (Engine::First(sides), _) => sides[side].pick(ask.avoid, |index| is_full(load, index)),
-            (Engine::Map(map), Some(hash)) if !self.map_is_stale => map.at_hash(hash),
-            (Engine::Ring(sides), _) if self.setup.algorithm.is_random() => {
-                self.draw(&sides[side], side, ask, load)
+        let chosen = match (&self.algorithm_state, request.hash) {
+            (AlgorithmState::First(groups), _) => {
+                groups[group].pick(request.avoid, |index| is_full(load, index))
             }
-            (Engine::Ring(sides), Some(hash)) => {
-                self.nearest(&sides[side], side, hash, ask.avoid, load)
+            (AlgorithmState::Map(map), Some(hash)) if !self.map_is_stale => map.at_hash(hash),
+            (AlgorithmState::Ring(groups), _) if self.settings.algorithm.is_random() => {
+                self.draw(&groups[group], group, request, load)
+            }
+            (AlgorithmState::Ring(groups), Some(hash)) => {
+                self.nearest(&groups[group], group, hash, request.avoid, load)
             }
             _ => None,
         };
         chosen.map_or(Choice::AllFull, Choice::Server)
     }
 
-    /// Does now what a change left for the next pick: computes a static map again.
-    pub fn settle(&mut self) {
+    /// Computes the map of a static algorithm again, if a change made it stale. [`Balancer::pick`]
+    /// does it too; after this, [`Balancer::pick_shared`] can use the map.
+    pub fn recompute_map(&mut self) {
         if !std::mem::take(&mut self.map_is_stale) {
             return;
         }
-        let Engine::Map(map) = &mut self.engine else {
+        let AlgorithmState::Map(map) = &mut self.algorithm_state else {
             return;
         };
-        let members = &self.members;
+        let servers = &self.servers;
         let places = |backup: bool| -> Vec<(u32, u32)> {
-            let engine_weight = self.order.iter().filter_map(|&index| {
-                let member = members[index as usize].as_ref()?;
-                (member.engine_weight > 0 && member.backup == backup)
-                    .then_some((index, member.engine_weight))
+            let weight_in_use = self.order.iter().filter_map(|&index| {
+                let server = servers[index as usize].as_ref()?;
+                (server.weight_in_use > 0 && server.backup == backup)
+                    .then_some((index, server.weight_in_use))
             });
-            engine_weight.collect()
+            weight_in_use.collect()
         };
-        match self.side {
-            Side::Nobody => map.deal(&[]),
-            Side::Active => map.deal(&places(false)),
-            Side::Backups => map.deal(&places(true)),
-            Side::OneBackup(index) => map.deal(&[(index, 1)]),
+        match self.in_use {
+            ServersInUse::None => map.deal(&[]),
+            ServersInUse::Active => map.deal(&places(false)),
+            ServersInUse::Backups => map.deal(&places(true)),
+            ServersInUse::OneBackup(index) => map.deal(&[(index, 1)]),
         }
     }
 
     /// Its settings.
     #[must_use]
-    pub const fn setup(&self) -> Setup {
-        self.setup
+    pub const fn settings(&self) -> BalancerSettings {
+        self.settings
     }
 
     /// Usable servers that are not backups (`srv_act`).
     #[must_use]
     pub const fn active_count(&self) -> u32 {
-        self.sums[0].count
+        self.totals[0].count
     }
 
     /// Usable backup servers (`srv_bck`).
     #[must_use]
     pub const fn backup_count(&self) -> u32 {
-        self.sums[1].count
+        self.totals[1].count
     }
 
     /// How many servers share the traffic now.
     #[must_use]
     pub const fn used_count(&self) -> u32 {
-        match self.side {
-            Side::Active => self.sums[0].count,
-            Side::Backups => self.sums[1].count,
-            Side::Nobody => 0,
-            Side::OneBackup(_) => 1,
+        match self.in_use {
+            ServersInUse::Active => self.totals[0].count,
+            ServersInUse::Backups => self.totals[1].count,
+            ServersInUse::None => 0,
+            ServersInUse::OneBackup(_) => 1,
         }
     }
 
@@ -443,11 +331,13 @@ impl Balancer {
     /// statistics).
     #[must_use]
     pub fn total_weight_user(&self) -> u32 {
-        let total = match self.side {
-            Side::Active => self.sums[0].weight,
-            Side::Backups => self.sums[1].weight,
-            Side::Nobody => 0,
-            Side::OneBackup(index) => self.member(index).map_or(0, |member| member.engine_weight),
+        let total = match self.in_use {
+            ServersInUse::Active => self.totals[0].weight,
+            ServersInUse::Backups => self.totals[1].weight,
+            ServersInUse::None => 0,
+            ServersInUse::OneBackup(index) => {
+                self.server(index).map_or(0, |server| server.weight_in_use)
+            }
         };
         self.to_user(total)
     }
@@ -456,43 +346,47 @@ impl Balancer {
     /// slow start shows), whether it is up or not.
     #[must_use]
     pub fn weight_user(&self, index: u32) -> u32 {
-        self.member(index)
-            .map_or(0, |member| self.to_user(self.weight_of(&member)))
+        self.server(index)
+            .map_or(0, |server| self.to_user(self.weight_of(&server)))
     }
 
     /// Panics when the bookkeeping is inconsistent. For tests and simulation; looks at everything.
     pub fn check_invariants(&self) {
-        match &self.engine {
-            Engine::First(sides) => sides.iter().for_each(First::check_invariants),
-            Engine::Least(sides) => sides.iter().for_each(Least::check_invariants),
-            Engine::Map(_) => {}
-            Engine::Ring(sides) => sides.iter().for_each(Ring::check_invariants),
-            Engine::WeightedRoundRobin(sides) => {
-                sides.iter().for_each(WeightedRoundRobin::check_invariants)
+        match &self.algorithm_state {
+            AlgorithmState::First(groups) => groups.iter().for_each(FirstFree::check_invariants),
+            AlgorithmState::LeastConn(groups) => {
+                groups.iter().for_each(LeastConn::check_invariants)
+            }
+            AlgorithmState::Map(_) => {}
+            AlgorithmState::Ring(groups) => groups.iter().for_each(Ring::check_invariants),
+            AlgorithmState::WeightedRoundRobin(groups) => {
+                groups.iter().for_each(WeightedRoundRobin::check_invariants)
             }
         }
         let mut counts = [0; 2];
         for &index in &self.order {
-            let member = self
-                .member(index)
+            let server = self
+                .server(index)
                 .expect("who stands in the order is a member");
-            let wanted = if member.usable {
-                self.weight_of(&member)
+            let wanted = if server.usable {
+                self.weight_of(&server)
             } else {
                 0
             };
             assert_eq!(
-                member.engine_weight, wanted,
+                server.weight_in_use, wanted,
                 "server {index} has the weight it should"
             );
-            counts[usize::from(member.backup)] += u32::from(wanted > 0);
-            match &self.engine {
-                Engine::Ring(sides) => {
-                    let points = sides[usize::from(member.backup)].count_of(index);
+            counts[usize::from(server.backup)] += u32::from(wanted > 0);
+            match &self.algorithm_state {
+                AlgorithmState::Ring(groups) => {
+                    let points = groups[usize::from(server.backup)].count_of(index);
                     assert_eq!(points, wanted as usize, "a point per unit of weight");
                 }
-                Engine::Map(map) if !self.map_is_stale && self.side == Side::Active => {
-                    let places = if member.backup { 0 } else { wanted };
+                AlgorithmState::Map(map)
+                    if !self.map_is_stale && self.in_use == ServersInUse::Active =>
+                {
+                    let places = if server.backup { 0 } else { wanted };
                     assert_eq!(map.count_of(index), places as usize, "places as weight");
                 }
                 _ => {}
@@ -500,7 +394,7 @@ impl Balancer {
         }
         assert_eq!(
             counts,
-            [self.sums[0].count, self.sums[1].count],
+            [self.totals[0].count, self.totals[1].count],
             "counts are right"
         );
     }
@@ -509,24 +403,24 @@ impl Balancer {
 // === consequences of a change ===
 
 impl Balancer {
-    fn member(&self, index: u32) -> Option<Member> {
-        *self.members.get(index as usize)?
+    fn server(&self, index: u32) -> Option<BalancedServer> {
+        *self.servers.get(index as usize)?
     }
 
-    fn member_mut(&mut self, index: u32) -> Option<&mut Member> {
-        self.members.get_mut(index as usize)?.as_mut()
+    fn server_mut(&mut self, index: u32) -> Option<&mut BalancedServer> {
+        self.servers.get_mut(index as usize)?.as_mut()
     }
 
-    fn weight_of(&self, member: &Member) -> u32 {
-        if self.setup.algorithm.is_dynamic() {
-            member.user * member.step
+    fn weight_of(&self, server: &BalancedServer) -> u32 {
+        if self.settings.algorithm.is_dynamic() {
+            server.user_weight * server.step
         } else {
-            member.user.div_ceil(self.divisor)
+            server.user_weight.div_ceil(self.divisor)
         }
     }
 
     fn to_user(&self, effective: u32) -> u32 {
-        if self.setup.algorithm.is_dynamic() {
+        if self.settings.algorithm.is_dynamic() {
             effective.div_ceil(WEIGHT_SCALE)
         } else {
             effective * self.divisor
@@ -534,136 +428,147 @@ impl Balancer {
     }
 
     /// The greatest common divisor of all weights, which keeps static maps small.
-    fn find_divisor(&mut self) {
-        if self.setup.algorithm.is_dynamic() {
+    /// Computes the divisor of a static algorithm again, and all weights if it changed.
+    fn update_divisor(&mut self) {
+        if self.settings.algorithm.is_dynamic() {
             return;
         }
-        let weights = self.order.iter().filter_map(|&index| self.member(index));
+        let weights = self.order.iter().filter_map(|&index| self.server(index));
         let divisor = weights
-            .fold(0, |divisor, member| gcd(divisor, member.user))
+            .fold(0, |divisor, server| gcd(divisor, server.user_weight))
             .max(1);
         if divisor != self.divisor {
             self.divisor = divisor;
             for place in 0..self.order.len() {
-                self.reseat(self.order[place]);
+                self.apply_weight(self.order[place]);
             }
         }
     }
 
-    fn found_engine(&mut self) {
+    /// Puts the servers of the configuration into the state of the algorithm.
+    fn build_algorithm_state(&mut self) {
         for place in 0..self.order.len() {
             let index = self.order[place];
-            let Some(member) = self.member(index) else {
+            let Some(server) = self.server(index) else {
                 continue;
             };
-            let weight = if member.usable {
-                self.weight_of(&member)
+            let weight = if server.usable {
+                self.weight_of(&server)
             } else {
                 0
             };
-            self.members[index as usize] = Some(Member {
-                engine_weight: weight,
-                ..member
+            self.servers[index as usize] = Some(BalancedServer {
+                weight_in_use: weight,
+                ..server
             });
-            let side = usize::from(member.backup);
-            match &mut self.engine {
+            let group = usize::from(server.backup);
+            match &mut self.algorithm_state {
                 _ if weight == 0 => {}
-                Engine::First(sides) => sides[side].join(member.puid, index),
-                Engine::Least(sides) => sides[side].join(index, weight, 0),
-                Engine::WeightedRoundRobin(sides) => sides[side].found(index, weight),
-                Engine::Map(_) | Engine::Ring(_) => {}
+                AlgorithmState::First(groups) => groups[group].join(server.id, index),
+                AlgorithmState::LeastConn(groups) => groups[group].join(index, weight, 0),
+                AlgorithmState::WeightedRoundRobin(groups) => {
+                    groups[group].join_at_start(index, weight)
+                }
+                AlgorithmState::Map(_) | AlgorithmState::Ring(_) => {}
             }
         }
-        if let Engine::Ring(sides) = &mut self.engine {
-            for (side, ring) in sides.iter_mut().enumerate() {
+        if let AlgorithmState::Ring(groups) = &mut self.algorithm_state {
+            for (group, ring) in groups.iter_mut().enumerate() {
                 *ring = Ring::found(self.order.iter().filter_map(|&index| {
-                    let member = self.members[index as usize]?;
-                    (usize::from(member.backup) == side).then_some((
+                    let server = self.servers[index as usize]?;
+                    (usize::from(server.backup) == group).then_some((
                         index,
-                        member.seed,
-                        member.engine_weight,
+                        server.seed,
+                        server.weight_in_use,
                     ))
                 }));
             }
         }
     }
 
-    /// Updates the engine from the member's state.
-    fn reseat(&mut self, index: u32) {
-        let Some(member) = self.member(index) else {
+    /// Puts the server's effective weight into the state of the algorithm, after its weight or its
+    /// state changed.
+    fn apply_weight(&mut self, index: u32) {
+        let Some(server) = self.server(index) else {
             return;
         };
-        let old = member.engine_weight;
-        let new = if member.usable {
-            self.weight_of(&member)
+        let old = server.weight_in_use;
+        let new = if server.usable {
+            self.weight_of(&server)
         } else {
             0
         };
         if old == new {
             return;
         }
-        self.members[index as usize] = Some(Member {
-            engine_weight: new,
-            ..member
+        self.servers[index as usize] = Some(BalancedServer {
+            weight_in_use: new,
+            ..server
         });
-        let side = usize::from(member.backup);
-        match &mut self.engine {
-            Engine::First(sides) if new == 0 => sides[side].leave(member.puid, index),
-            Engine::First(sides) => sides[side].join(member.puid, index),
-            Engine::Least(sides) if new == 0 => sides[side].leave(index),
-            Engine::Least(sides) => sides[side].join(index, new, member.inflight),
-            Engine::Map(_) => self.map_is_stale = true,
-            Engine::Ring(sides) if new > old => sides[side].grow(index, member.seed, old, new),
-            Engine::Ring(sides) => sides[side].shrink(index, member.seed, new, old),
-            Engine::WeightedRoundRobin(sides) if new == 0 => sides[side].leave(index),
-            Engine::WeightedRoundRobin(sides) if old == 0 => sides[side].join(index, new),
-            Engine::WeightedRoundRobin(sides) => sides[side].reweigh(index, new),
+        let group = usize::from(server.backup);
+        match &mut self.algorithm_state {
+            AlgorithmState::First(groups) if new == 0 => groups[group].leave(server.id, index),
+            AlgorithmState::First(groups) => groups[group].join(server.id, index),
+            AlgorithmState::LeastConn(groups) if new == 0 => groups[group].leave(index),
+            AlgorithmState::LeastConn(groups) => groups[group].join(index, new, server.inflight),
+            AlgorithmState::Map(_) => self.map_is_stale = true,
+            AlgorithmState::Ring(groups) if new > old => {
+                groups[group].grow(index, server.seed, old, new)
+            }
+            AlgorithmState::Ring(groups) => groups[group].shrink(index, server.seed, new, old),
+            AlgorithmState::WeightedRoundRobin(groups) if new == 0 => groups[group].leave(index),
+            AlgorithmState::WeightedRoundRobin(groups) if old == 0 => {
+                groups[group].join(index, new)
+            }
+            AlgorithmState::WeightedRoundRobin(groups) => groups[group].reweigh(index, new),
         }
-        self.recount();
+        self.update_totals();
     }
 
-    fn recount(&mut self) {
-        self.sums = [Totals::default(); 2];
+    /// Computes the totals of both groups, and which servers share the traffic.
+    fn update_totals(&mut self) {
+        self.totals = [GroupTotals::default(); 2];
         let mut first_backup = None;
         for &index in &self.order {
-            let Some(member) = self.members[index as usize].as_mut() else {
+            let Some(server) = self.servers[index as usize].as_mut() else {
                 continue;
             };
-            let sum = &mut self.sums[usize::from(member.backup)];
-            member.cumulative = sum.weight;
-            if member.engine_weight == 0 {
+            let sum = &mut self.totals[usize::from(server.backup)];
+            server.cumulative = sum.weight;
+            if server.weight_in_use == 0 {
                 continue;
             }
             sum.count += 1;
-            sum.weight += member.engine_weight;
-            if member.backup {
+            sum.weight += server.weight_in_use;
+            if server.backup {
                 first_backup = first_backup.or(Some(index));
             }
         }
-        let side = match first_backup {
-            _ if self.sums[0].count > 0 => Side::Active,
-            None => Side::Nobody,
-            Some(_) if self.setup.all_backups => Side::Backups,
-            Some(index) => Side::OneBackup(index),
+        self.in_use = match first_backup {
+            _ if self.totals[0].count > 0 => ServersInUse::Active,
+            None => ServersInUse::None,
+            Some(_) if self.settings.all_backups => ServersInUse::Backups,
+            Some(index) => ServersInUse::OneBackup(index),
         };
-        self.side = side;
     }
 }
 
 // === choosing on a ring ===
 
 impl Balancer {
+    /// The server whose point follows `hash` on the ring, without those to avoid and, with
+    /// `hash-balance-factor`, without those that have their share of the load.
     fn nearest(
         &self,
         ring: &Ring,
-        side: usize,
+        group: usize,
         hash: u32,
         avoid: &[u32],
-        load: &impl Load,
+        load: &impl ServerLoad,
     ) -> Option<u32> {
-        let factor = self.setup.balance_factor;
+        let factor = self.settings.balance_factor;
         ring.at_hash(hash, |index| {
-            avoid.contains(&index) || (factor != 0 && !self.has_room(side, index, load))
+            avoid.contains(&index) || (factor != 0 && !self.has_room(group, index, load))
         })
     }
 
@@ -671,20 +576,20 @@ impl Balancer {
     fn draw(
         &self,
         ring: &Ring,
-        side: usize,
-        ask: &PickRequest<'_>,
-        load: &impl Load,
+        group: usize,
+        request: &PickRequest<'_>,
+        load: &impl ServerLoad,
     ) -> Option<u32> {
-        let Algorithm::Random { draws } = self.setup.algorithm else {
+        let Algorithm::Random { draws } = self.settings.algorithm else {
             return None;
         };
-        let mut chance = ask.random;
+        let mut chance = request.random;
         let mut best: Option<(u32, u64, u64)> = None;
         for _ in 0..draws.max(1) {
             let hash = (split_mix(&mut chance) >> 32) as u32;
-            let index = self.nearest(ring, side, hash, ask.avoid, load)?;
+            let index = self.nearest(ring, group, hash, request.avoid, load)?;
             let active = u64::from(load.active(index));
-            let weight = u64::from(self.member(index)?.engine_weight);
+            let weight = u64::from(self.server(index)?.weight_in_use);
             let keeps = best.is_some_and(|(kept, kept_active, kept_weight)| {
                 kept != index && active * kept_weight > kept_active * weight
             });
@@ -699,74 +604,53 @@ impl Balancer {
     /// Whether the server would still be within its share of the load: the average load with this
     /// request, times `balance_factor` percent. Shares are assigned by weight, the remainder in the
     /// order of configuration, and each server has at least one.
-    fn has_room(&self, side: usize, index: u32, load: &impl Load) -> bool {
-        let total_weight = u64::from(self.sums[side].weight);
-        let Some(member) = self.member(index).filter(|_| total_weight > 0) else {
+    fn has_room(&self, group: usize, index: u32, load: &impl ServerLoad) -> bool {
+        let total_weight = u64::from(self.totals[group].weight);
+        let Some(server) = self.server(index).filter(|_| total_weight > 0) else {
             return true;
         };
         let (weight, before) = (
-            u64::from(member.engine_weight),
-            u64::from(member.cumulative),
+            u64::from(server.weight_in_use),
+            u64::from(server.cumulative),
         );
         let requests = u64::from(load.total()) + 1;
-        let slots = (requests * u64::from(self.setup.balance_factor)).div_ceil(100);
+        let slots = (requests * u64::from(self.settings.balance_factor)).div_ceil(100);
         let (each, rest) = (slots / total_weight, slots % total_weight);
         let of_rest = (before + weight) * rest / total_weight - before * rest / total_weight;
         u64::from(load.active(index)) < (weight * each + of_rest).max(1)
     }
 }
 
-impl Member {
-    fn new(candidate: &Candidate) -> Self {
+impl BalancedServer {
+    fn new(new_server: &NewServer) -> Self {
         Self {
-            backup: candidate.backup,
+            backup: new_server.backup,
             cumulative: 0,
             inflight: 0,
-            puid: candidate.puid,
-            engine_weight: 0,
-            seed: candidate.hash_key.seed(candidate.puid),
+            id: new_server.id,
+            weight_in_use: 0,
+            seed: new_server.hash_key.seed(new_server.id),
             step: WEIGHT_SCALE,
-            usable: candidate.usable,
-            user: candidate.weight.min(WEIGHT_USER_MAX),
+            usable: new_server.usable,
+            user_weight: new_server.weight.min(WEIGHT_USER_MAX),
         }
     }
 }
 
-impl Engine {
+impl AlgorithmState {
     fn new(algorithm: Algorithm) -> Self {
         match algorithm {
             Algorithm::First => Self::First(Default::default()),
-            Algorithm::Hash(Method::Consistent) | Algorithm::Random { .. } => {
+            Algorithm::Hash(HashMethod::Consistent) | Algorithm::Random { .. } => {
                 Self::Ring(Default::default())
             }
-            Algorithm::Hash(Method::MapBased) | Algorithm::StaticRr => Self::Map(Map::default()),
-            Algorithm::LeastConn => Self::Least(Default::default()),
+            Algorithm::Hash(HashMethod::MapBased) | Algorithm::StaticRr => {
+                Self::Map(ServerMap::default())
+            }
+            Algorithm::LeastConn => Self::LeastConn(Default::default()),
             Algorithm::RoundRobin => Self::WeightedRoundRobin(Box::default()),
         }
     }
-}
-
-impl Algorithm {
-    const fn is_random(self) -> bool {
-        matches!(self, Self::Random { .. })
-    }
-
-    const fn takes_turns(self) -> bool {
-        matches!(self, Self::StaticRr)
-    }
-}
-
-/// Whether it is full for most algorithms: it has reached its limit, or requests wait for it.
-fn is_full(load: &impl Load, index: u32) -> bool {
-    let limit = load.maxconn(index);
-    limit != 0 && (load.queued(index) > 0 || load.active(index) >= limit)
-}
-
-/// Whether it is full for leastconn: which still fills the server's own queue.
-fn overflows(load: &impl Load, index: u32) -> bool {
-    let limit = u64::from(load.maxconn(index));
-    let inflight = u64::from(load.active(index)) + u64::from(load.queued(index));
-    limit != 0 && inflight >= limit + u64::from(load.maxqueue(index))
 }
 
 const fn gcd(mut a: u32, mut b: u32) -> u32 {

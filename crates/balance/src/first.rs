@@ -2,19 +2,19 @@
 
 /// Usable servers in order of id.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct First {
+pub(crate) struct FirstFree {
     by_id: Vec<(u32, u32)>,
 }
 
-impl First {
-    pub(crate) fn join(&mut self, puid: u32, index: u32) {
-        if let Err(place) = self.by_id.binary_search(&(puid, index)) {
-            self.by_id.insert(place, (puid, index));
+impl FirstFree {
+    pub(crate) fn join(&mut self, id: u32, index: u32) {
+        if let Err(place) = self.by_id.binary_search(&(id, index)) {
+            self.by_id.insert(place, (id, index));
         }
     }
 
-    pub(crate) fn leave(&mut self, puid: u32, index: u32) {
-        if let Ok(place) = self.by_id.binary_search(&(puid, index)) {
+    pub(crate) fn leave(&mut self, id: u32, index: u32) {
+        if let Ok(place) = self.by_id.binary_search(&(id, index)) {
             self.by_id.remove(place);
         }
     }

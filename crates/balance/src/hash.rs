@@ -8,7 +8,7 @@ use std::net::IpAddr;
 
 /// How a hash selects a server (`hash-type <method>`).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum Method {
+pub enum HashMethod {
     /// A ring of points: a change affects only the keys of the server that changed.
     Consistent,
     /// A table with as many entries as the total weight: smooth, but every change moves most keys.
@@ -18,7 +18,7 @@ pub enum Method {
 
 /// The function from key bytes to 32 bits (`hash-type <method> <function>`).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum Function {
+pub enum HashFunction {
     /// CRC-32 as in Ethernet, gzip and PNG.
     Crc32,
     /// Bernstein's times 33 with seed 5381.
@@ -38,17 +38,17 @@ pub struct HashType {
     /// Whether the result goes through [`avalanche`]. `consistent` without a function implies it.
     pub avalanche: bool,
     /// Hash function.
-    pub function: Function,
+    pub function: HashFunction,
     /// Mapping method.
-    pub method: Method,
+    pub method: HashMethod,
 }
 
 impl HashType {
     /// `hash-type consistent` with no function named: sdbm with avalanche, as the manual says.
     pub const CONSISTENT_DEFAULT: Self = Self {
         avalanche: true,
-        function: Function::Sdbm,
-        method: Method::Consistent,
+        function: HashFunction::Sdbm,
+        method: HashMethod::Consistent,
     };
 
     /// The hash of a key's bytes under this type.
@@ -72,13 +72,13 @@ impl HashType {
 
 /// Hashes key bytes to 32 bits: `function`, then [`avalanche`] when asked.
 #[must_use]
-pub fn hash_key(bytes: &[u8], function: Function, avalanched: bool) -> u32 {
+pub fn hash_key(bytes: &[u8], function: HashFunction, avalanched: bool) -> u32 {
     let hash = match function {
-        Function::Crc32 => crc32fast::hash(bytes),
-        Function::Djb2 => djb2(bytes),
-        Function::None => leading_number(bytes),
-        Function::Sdbm => sdbm(bytes),
-        Function::Wt6 => wt6(bytes),
+        HashFunction::Crc32 => crc32fast::hash(bytes),
+        HashFunction::Djb2 => djb2(bytes),
+        HashFunction::None => leading_number(bytes),
+        HashFunction::Sdbm => sdbm(bytes),
+        HashFunction::Wt6 => wt6(bytes),
     };
     if avalanched { avalanche(hash) } else { hash }
 }
@@ -86,10 +86,10 @@ pub fn hash_key(bytes: &[u8], function: Function, avalanched: bool) -> u32 {
 /// Hashes an integer sample (`balance hash <expr>` whose expression yields a number).
 ///
 /// The number is taken as eight bytes in network order, then hashed as any key. With
-/// [`Function::None`] its low 32 bits are the hash.
+/// [`HashFunction::None`] its low 32 bits are the hash.
 #[must_use]
-pub fn hash_number(number: i64, function: Function, avalanched: bool) -> u32 {
-    if function == Function::None {
+pub fn hash_number(number: i64, function: HashFunction, avalanched: bool) -> u32 {
+    if function == HashFunction::None {
         // Truncation is intended: a hash has 32 bits.
         let low = number as u32;
         return if avalanched { avalanche(low) } else { low };

@@ -1,19 +1,19 @@
 //! `balance leastconn`: the server with the fewest requests per weight; equal servers take turns.
 
-use crate::queue::{Entry, Queue};
+use crate::queue::{QueuedServer, ServerQueue};
 
 /// The load that one request adds, for a weight of 1; it is divided by the weight.
 const KEY_SCALE: u64 = 4096;
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Least {
-    aside: Vec<Entry>,
-    queue: Queue,
+pub(crate) struct LeastConn {
+    aside: Vec<QueuedServer>,
+    queue: ServerQueue,
     turn: u64,
     weights: Vec<u32>,
 }
 
-impl Least {
+impl LeastConn {
     pub(crate) fn make_room(&mut self, index: u32) {
         self.queue.make_room(index);
         let needed = index as usize + 1;
@@ -70,7 +70,7 @@ impl Least {
 
     fn push(&mut self, index: u32, key: u64) {
         self.turn += 1;
-        self.queue.push(Entry {
+        self.queue.push(QueuedServer {
             key,
             turn: self.turn,
             index,

@@ -6,8 +6,9 @@
 //! `tests/golden.txt`.
 //!
 //! Nothing here reads a clock, draws a random number, or uses a socket. Changes are reported by
-//! method calls ([`Balancer::set_weight`], [`Balancer::set_usable`], [`Balancer::took`] ...), the
-//! load of servers is read through [`Load`], and randomness is an argument ([`PickRequest::random`]).
+//! method calls ([`Balancer::set_weight`], [`Balancer::set_usable`], [`Balancer::add_request`]
+//! ...), the load of servers is read through [`ServerLoad`], and randomness is an argument
+//! ([`PickRequest::random`]).
 //!
 //! Persistence, queues and connection limits are implemented above; this crate only skips full
 //! servers where the algorithm says so.
@@ -19,18 +20,19 @@ mod hash;
 mod key;
 mod least;
 mod map;
+mod pick;
 mod queue;
 mod ring;
+mod settings;
 mod weighted_round_robin;
 
-pub use balancer::{
-    Algorithm, Balancer, Candidate, Choice, Load, PickRequest, Setup, Unloaded, WEIGHT_SCALE,
-    WEIGHT_USER_MAX,
-};
+pub use balancer::Balancer;
 pub use cookie::dynamic_cookie;
-pub use hash::{Function, HashType, Method, avalanche, hash_key, hash_number, hash_source};
+pub use hash::{HashFunction, HashMethod, HashType, avalanche, hash_key, hash_number, hash_source};
 pub use key::{UriKey, domain_only, post_param, uri_key, url_param};
+pub use pick::{Choice, NoLoad, PickRequest, ServerLoad};
 pub use ring::HashKey;
+pub use settings::{Algorithm, BalancerSettings, NewServer, WEIGHT_SCALE, WEIGHT_USER_MAX};
 
 #[cfg(test)]
 mod tests;

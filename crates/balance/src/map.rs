@@ -10,12 +10,12 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Map {
+pub(crate) struct ServerMap {
     cursor: usize,
     places: Vec<u32>,
 }
 
-impl Map {
+impl ServerMap {
     /// Computes the map for `(index, weight)` in the order of configuration. Servers with weight
     /// zero must be left out. The round-robin position is unchanged.
     pub(crate) fn deal(&mut self, servers: &[(u32, u32)]) {

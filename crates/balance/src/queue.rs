@@ -8,7 +8,7 @@
 const NOWHERE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(crate) struct Entry {
+pub(crate) struct QueuedServer {
     /// The key that orders the queue.
     pub(crate) key: u64,
     /// Order of arrival, among equal keys.
@@ -17,14 +17,14 @@ pub(crate) struct Entry {
     pub(crate) index: u32,
 }
 
-/// The heap; every operation is O(log n) except [`Queue::first`], which is O(1).
+/// The heap; every operation is O(log n) except [`ServerQueue::first`], which is O(1).
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Queue {
-    heap: Vec<Entry>,
+pub(crate) struct ServerQueue {
+    heap: Vec<QueuedServer>,
     places: Vec<u32>,
 }
 
-impl Queue {
+impl ServerQueue {
     /// Reserves memory for indexes up to `index`, so that pushing never allocates.
     pub(crate) fn make_room(&mut self, index: u32) {
         let needed = index as usize + 1;
@@ -34,7 +34,7 @@ impl Queue {
         }
     }
 
-    pub(crate) fn first(&self) -> Option<Entry> {
+    pub(crate) fn first(&self) -> Option<QueuedServer> {
         self.heap.first().copied()
     }
 
@@ -42,7 +42,7 @@ impl Queue {
         self.heap.len()
     }
 
-    pub(crate) fn entry(&self, index: u32) -> Option<Entry> {
+    pub(crate) fn entry(&self, index: u32) -> Option<QueuedServer> {
         let place = *self.places.get(index as usize)?;
         self.heap.get(place as usize).copied()
     }
@@ -53,8 +53,9 @@ impl Queue {
             .is_some_and(|&place| place != NOWHERE)
     }
 
-    /// Adds a server; it must not be in the queue, and [`Queue::make_room`] must have been called.
-    pub(crate) fn push(&mut self, entry: Entry) {
+    /// Adds a server. It must not be in the queue, and [`ServerQueue::make_room`] must have been
+    /// called.
+    pub(crate) fn push(&mut self, entry: QueuedServer) {
         debug_assert!(
             !self.contains(entry.index),
             "a server stands in a queue once"
@@ -65,7 +66,7 @@ impl Queue {
     }
 
     /// Removes a server from any position.
-    pub(crate) fn remove(&mut self, index: u32) -> Option<Entry> {
+    pub(crate) fn remove(&mut self, index: u32) -> Option<QueuedServer> {
         let place = *self.places.get(index as usize)?;
         if place == NOWHERE {
             return None;

@@ -28,13 +28,13 @@ pub enum HashKey {
 
 impl HashKey {
     /// The seed of the server with this key and id.
-    pub(crate) fn seed(self, puid: u32) -> u32 {
+    pub(crate) fn seed(self, id: u32) -> u32 {
         match self {
             Self::Addr(address) => address_seed(address),
             Self::AddrPort(address) => {
                 avalanche(address.port().into()) ^ address_seed(address.ip())
             }
-            Self::Id => puid.wrapping_mul(POINTS_MAX),
+            Self::Id => id.wrapping_mul(POINTS_MAX),
         }
     }
 }
@@ -48,7 +48,7 @@ fn address_seed(address: IpAddr) -> u32 {
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-struct Point {
+struct RingPoint {
     at: u32,
     index: u32,
 }
@@ -56,16 +56,16 @@ struct Point {
 /// Sorted points; among equals those that came first stand first.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ring {
-    cursor: Option<Point>,
-    points: Vec<Point>,
+    cursor: Option<RingPoint>,
+    points: Vec<RingPoint>,
 }
 
 impl Ring {
     /// Adds all servers at once, as `(index, seed, points)` in the order of configuration.
     pub(crate) fn found(servers: impl Iterator<Item = (u32, u32, u32)>) -> Self {
-        let mut points: Vec<Point> = servers
+        let mut points: Vec<RingPoint> = servers
             .flat_map(|(index, seed, count)| {
-                (0..count).map(move |number| Point {
+                (0..count).map(move |number| RingPoint {
                     at: avalanche(seed.wrapping_add(number)),
                     index,
                 })
@@ -80,8 +80,8 @@ impl Ring {
 
     /// Adds points `from..to` of this seed for the server.
     pub(crate) fn grow(&mut self, index: u32, seed: u32, from: u32, to: u32) {
-        let mut fresh: Vec<Point> = (from..to)
-            .map(|number| Point {
+        let mut fresh: Vec<RingPoint> = (from..to)
+            .map(|number| RingPoint {
                 at: avalanche(seed.wrapping_add(number)),
                 index,
             })
@@ -153,7 +153,7 @@ impl Ring {
         Some(point.index)
     }
 
-    fn place_after(&self, last: Point) -> usize {
+    fn place_after(&self, last: RingPoint) -> usize {
         let first = self.points.partition_point(|point| point.at < last.at);
         let equals = self.points[first..]
             .iter()

@@ -6,11 +6,11 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn candidate(puid: u32, weight: u32) -> Candidate {
-    Candidate {
+fn new_server(id: u32, weight: u32) -> NewServer {
+    NewServer {
         backup: false,
         hash_key: HashKey::Id,
-        puid,
+        id,
         usable: true,
         weight,
     }
@@ -26,8 +26,8 @@ fn keyed(hash: u32) -> PickRequest<'static> {
 fn every_algorithm() -> impl Strategy<Value = Algorithm> {
     prop_oneof![
         Just(Algorithm::First),
-        Just(Algorithm::Hash(Method::Consistent)),
-        Just(Algorithm::Hash(Method::MapBased)),
+        Just(Algorithm::Hash(HashMethod::Consistent)),
+        Just(Algorithm::Hash(HashMethod::MapBased)),
         Just(Algorithm::LeastConn),
         Just(Algorithm::Random { draws: 2 }),
         Just(Algorithm::RoundRobin),
@@ -59,7 +59,7 @@ fn change() -> impl Strategy<Value = Change> {
 #[derive(Default)]
 struct Two(Vec<u32>);
 
-impl Load for Two {
+impl ServerLoad for Two {
     fn active(&self, index: u32) -> u32 {
         self.0.get(index as usize).copied().unwrap_or(0)
     }
@@ -87,17 +87,17 @@ proptest! {
         weights in proptest::collection::vec(0_u32..257, 0..6),
         changes in proptest::collection::vec(change(), 0..30),
     ) {
-        let setup = Setup { algorithm, all_backups, balance_factor: 150 };
+        let settings = BalancerSettings { algorithm, all_backups, balance_factor: 150 };
         let mut usable: Vec<Option<(bool, bool, u32)>> =
             weights.iter().map(|&weight| Some((false, true, weight))).collect();
         usable.resize(8, None);
-        let candidates: Vec<_> =
-            (1..).zip(&weights).map(|(puid, &weight)| candidate(puid, weight)).collect();
-        let mut balancer = Balancer::new(setup, &candidates);
+        let new_servers: Vec<_> =
+            (1..).zip(&weights).map(|(id, &weight)| new_server(id, weight)).collect();
+        let mut balancer = Balancer::new(settings, &new_servers);
         for (round, change) in changes.into_iter().enumerate() {
             match change {
                 Change::Add(index, weight, backup) => {
-                    balancer.add(index, &Candidate { backup, ..candidate(index + 100, weight) });
+                    balancer.add(index, &NewServer { backup, ..new_server(index + 100, weight) });
                     usable[index as usize] = Some((backup, true, weight));
                 }
                 Change::Inflight(index, count) => balancer.set_inflight(index, count),
@@ -129,10 +129,10 @@ proptest! {
             for turn in 0..5_u32 {
                 let hash = turn.is_multiple_of(2).then_some(turn.wrapping_mul(0x9e37_79b9));
                 let ask = PickRequest { hash, random: u64::from(turn) + round as u64, ..PickRequest::default() };
-                let choice = balancer.pick(&ask, &Unloaded);
+                let choice = balancer.pick(&ask, &NoLoad);
                 match choice {
                     Choice::Server(index) => prop_assert!(pool.contains(&index), "{index} {pool:?}"),
-                    Choice::Nobody => prop_assert!(pool.is_empty()),
+                    Choice::NoServer => prop_assert!(pool.is_empty()),
                     Choice::AllFull => prop_assert!(false, "nobody has a limit"),
                 }
                 balancer.check_invariants();
@@ -146,15 +146,15 @@ proptest! {
         fixed: bool,
     ) {
         let algorithm = if fixed { Algorithm::StaticRr } else { Algorithm::RoundRobin };
-        let candidates: Vec<_> =
-            (1..).zip(&weights).map(|(puid, &weight)| candidate(puid, weight)).collect();
-        let setup = Setup { algorithm, ..Setup::default() };
-        let mut balancer = Balancer::new(setup, &candidates);
+        let new_servers: Vec<_> =
+            (1..).zip(&weights).map(|(id, &weight)| new_server(id, weight)).collect();
+        let settings = BalancerSettings { algorithm, ..BalancerSettings::default() };
+        let mut balancer = Balancer::new(settings, &new_servers);
         let total: u32 = weights.iter().sum();
         let laps = 16;
         let mut counts = vec![0_u32; weights.len()];
         for _ in 0..total * laps {
-            let index = balancer.pick(&PickRequest::default(), &Unloaded).index().expect("somebody is up");
+            let index = balancer.pick(&PickRequest::default(), &NoLoad).index().expect("somebody is up");
             counts[index as usize] += 1;
         }
         for (count, weight) in counts.iter().zip(&weights) {
@@ -169,13 +169,13 @@ proptest! {
         gone in 0_usize..10,
     ) {
         let gone = (gone % weights.len()) as u32;
-        let candidates: Vec<_> =
-            (1..).zip(&weights).map(|(puid, &weight)| candidate(puid, weight)).collect();
-        let algorithm = Algorithm::Hash(Method::Consistent);
-        let mut balancer = Balancer::new(Setup { algorithm, ..Setup::default() }, &candidates);
+        let new_servers: Vec<_> =
+            (1..).zip(&weights).map(|(id, &weight)| new_server(id, weight)).collect();
+        let algorithm = Algorithm::Hash(HashMethod::Consistent);
+        let mut balancer = Balancer::new(BalancerSettings { algorithm, ..BalancerSettings::default() }, &new_servers);
         let hashes: Vec<_> = (0_u32..2000).map(avalanche).collect();
         let places = |balancer: &Balancer| -> Vec<Choice> {
-            hashes.iter().map(|&hash| balancer.pick_shared(&keyed(hash), &Unloaded)).collect()
+            hashes.iter().map(|&hash| balancer.pick_shared(&keyed(hash), &NoLoad)).collect()
         };
         let before = places(&balancer);
         balancer.set_usable(gone, false);
@@ -190,15 +190,15 @@ proptest! {
     #[test]
     fn limits_are_never_passed(algorithm in every_algorithm(), count in 1_u32..6) {
         prop_assume!(!matches!(algorithm, Algorithm::Hash(_)));
-        let candidates: Vec<_> = (1..=count).map(|puid| candidate(puid, puid * 7)).collect();
-        let mut balancer = Balancer::new(Setup { algorithm, ..Setup::default() }, &candidates);
+        let new_servers: Vec<_> = (1..=count).map(|id| new_server(id, id * 7)).collect();
+        let mut balancer = Balancer::new(BalancerSettings { algorithm, ..BalancerSettings::default() }, &new_servers);
         let mut load = Two(vec![0; count as usize]);
         let mut served = 0;
         for round in 0..400_u64 {
             match balancer.pick(&PickRequest { random: round, ..PickRequest::default() }, &load) {
                 Choice::Server(index) => {
                     load.0[index as usize] += 1;
-                    balancer.took(index);
+                    balancer.add_request(index);
                     served += 1;
                 }
                 Choice::AllFull => {
@@ -206,7 +206,7 @@ proptest! {
                     let random = matches!(algorithm, Algorithm::Random { .. });
                     prop_assert!(random || served == 2 * count);
                 }
-                Choice::Nobody => prop_assert!(false, "servers are up"),
+                Choice::NoServer => prop_assert!(false, "servers are up"),
             }
             balancer.check_invariants();
         }
@@ -231,19 +231,19 @@ proptest! {
 
 #[test]
 fn a_consistent_change_moves_about_its_share() {
-    let candidates: Vec<_> = (1..=10).map(|puid| candidate(puid, 10)).collect();
-    let algorithm = Algorithm::Hash(Method::Consistent);
+    let new_servers: Vec<_> = (1..=10).map(|id| new_server(id, 10)).collect();
+    let algorithm = Algorithm::Hash(HashMethod::Consistent);
     let mut balancer = Balancer::new(
-        Setup {
+        BalancerSettings {
             algorithm,
-            ..Setup::default()
+            ..BalancerSettings::default()
         },
-        &candidates,
+        &new_servers,
     );
     let place =
-        |balancer: &Balancer, key: u32| balancer.pick_shared(&keyed(avalanche(key)), &Unloaded);
+        |balancer: &Balancer, key: u32| balancer.pick_shared(&keyed(avalanche(key)), &NoLoad);
     let before: Vec<_> = (0..10_000).map(|key| place(&balancer, key)).collect();
-    balancer.add(10, &candidate(11, 10));
+    balancer.add(10, &new_server(11, 10));
     let moved = (0..)
         .zip(&before)
         .filter(|&(key, old)| place(&balancer, key) != *old)
@@ -258,16 +258,16 @@ fn a_consistent_change_moves_about_its_share() {
 fn an_avoided_server_is_the_last_resort() {
     for algorithm in [
         Algorithm::First,
-        Algorithm::Hash(Method::Consistent),
+        Algorithm::Hash(HashMethod::Consistent),
         Algorithm::LeastConn,
         Algorithm::RoundRobin,
         Algorithm::StaticRr,
     ] {
-        let setup = Setup {
+        let settings = BalancerSettings {
             algorithm,
-            ..Setup::default()
+            ..BalancerSettings::default()
         };
-        let mut balancer = Balancer::new(setup, &[candidate(1, 5), candidate(2, 1)]);
+        let mut balancer = Balancer::new(settings, &[new_server(1, 5), new_server(2, 1)]);
         for hash in [None, Some(77), Some(0xffff_ffff)] {
             let ask = PickRequest {
                 avoid: &[0],
@@ -276,7 +276,7 @@ fn an_avoided_server_is_the_last_resort() {
             };
             for _ in 0..20 {
                 assert_eq!(
-                    balancer.pick(&ask, &Unloaded),
+                    balancer.pick(&ask, &NoLoad),
                     Choice::Server(1),
                     "{algorithm:?}"
                 );
@@ -289,7 +289,7 @@ fn an_avoided_server_is_the_last_resort() {
             ..PickRequest::default()
         };
         assert_eq!(
-            balancer.pick(&ask, &Unloaded),
+            balancer.pick(&ask, &NoLoad),
             Choice::Server(0),
             "{algorithm:?}"
         );
@@ -299,19 +299,19 @@ fn an_avoided_server_is_the_last_resort() {
 
 #[test]
 fn one_backup_serves_even_for_a_static_map() {
-    let backup = |puid| Candidate {
+    let backup = |id| NewServer {
         backup: true,
-        ..candidate(puid, puid)
+        ..new_server(id, id)
     };
-    let setup = Setup {
+    let settings = BalancerSettings {
         algorithm: Algorithm::StaticRr,
-        ..Setup::default()
+        ..BalancerSettings::default()
     };
-    let mut balancer = Balancer::new(setup, &[candidate(1, 1), backup(2), backup(9)]);
+    let mut balancer = Balancer::new(settings, &[new_server(1, 1), backup(2), backup(9)]);
     balancer.set_usable(0, false);
     for _ in 0..9 {
         assert_eq!(
-            balancer.pick(&PickRequest::default(), &Unloaded),
+            balancer.pick(&PickRequest::default(), &NoLoad),
             Choice::Server(1)
         );
     }
@@ -321,18 +321,18 @@ fn one_backup_serves_even_for_a_static_map() {
 #[test]
 fn random_follows_weights() {
     let algorithm = Algorithm::Random { draws: 1 };
-    let setup = Setup {
+    let settings = BalancerSettings {
         algorithm,
-        ..Setup::default()
+        ..BalancerSettings::default()
     };
-    let balancer = Balancer::new(setup, &[candidate(1, 30), candidate(2, 10)]);
+    let balancer = Balancer::new(settings, &[new_server(1, 30), new_server(2, 10)]);
     let heavy = (0..10_000_u64)
         .filter(|&random| {
             let ask = PickRequest {
                 random: random.wrapping_mul(0x1234_5678_9abc_def1),
                 ..PickRequest::default()
             };
-            balancer.pick_shared(&ask, &Unloaded) == Choice::Server(0)
+            balancer.pick_shared(&ask, &NoLoad) == Choice::Server(0)
         })
         .count();
     assert!(
@@ -343,11 +343,14 @@ fn random_follows_weights() {
 
 #[test]
 fn published_hash_vectors() {
-    assert_eq!(hash_key(b"123456789", Function::Crc32, false), 0xcbf4_3926);
-    assert_eq!(hash_key(b"", Function::Djb2, false), 5381);
-    assert_eq!(hash_key(b"a", Function::Sdbm, false), 97);
-    assert_eq!(hash_key(b"4294967301", Function::None, false), 5);
-    assert_eq!(hash_number(5, Function::None, false), 5);
+    assert_eq!(
+        hash_key(b"123456789", HashFunction::Crc32, false),
+        0xcbf4_3926
+    );
+    assert_eq!(hash_key(b"", HashFunction::Djb2, false), 5381);
+    assert_eq!(hash_key(b"a", HashFunction::Sdbm, false), 97);
+    assert_eq!(hash_key(b"4294967301", HashFunction::None, false), 5);
+    assert_eq!(hash_number(5, HashFunction::None, false), 5);
     let six: IpAddr = "0:1::2:3".parse().expect("an address");
     assert_eq!(hash_source(six, false), 1 ^ (2 << 16) ^ 3);
 }

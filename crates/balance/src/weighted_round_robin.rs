@@ -8,7 +8,7 @@
 //! applies to the turns that are planned afterwards, so there are two totals: for this lap and for
 //! the next.
 
-use crate::queue::{Entry, Queue};
+use crate::queue::{QueuedServer, ServerQueue};
 
 /// The largest effective weight.
 const WEIGHT_MAX: u64 = 4096;
@@ -28,7 +28,7 @@ enum QueueState {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Member {
+struct ServerTurns {
     /// The sum of the remainders, less than `weight`.
     carry: i64,
     /// The turn at which it is due; 0 when it was not served yet in this lap.
@@ -42,15 +42,15 @@ struct Member {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WeightedRoundRobin {
     aside: Vec<u32>,
-    due: Queue,
+    due: ServerQueue,
     /// Which pool holds the servers not yet served in this lap; the other one is for the next lap.
     fresh: u8,
     /// Total weight at the start of this lap.
     lap: i64,
     /// Total weight now.
     next_lap: i64,
-    pools: [Queue; 2],
-    members: Vec<Member>,
+    pools: [ServerQueue; 2],
+    servers: Vec<ServerTurns>,
     turn: i64,
     turns_queued: u64,
 }
@@ -62,16 +62,16 @@ impl WeightedRoundRobin {
             pool.make_room(index);
         }
         let needed = index as usize + 1;
-        if self.members.len() < needed {
-            self.members.resize(needed, Member::default());
+        if self.servers.len() < needed {
+            self.servers.resize(needed, ServerTurns::default());
             self.aside.reserve(needed - self.aside.len());
         }
     }
 
     /// A server present from the start.
-    pub(crate) fn found(&mut self, index: u32, weight: u32) {
+    pub(crate) fn join_at_start(&mut self, index: u32, weight: u32) {
         self.make_room(index);
-        self.members[index as usize].weight = weight.into();
+        self.servers[index as usize].weight = weight.into();
         self.next_lap += i64::from(weight);
         self.lap = self.next_lap;
         self.turn = self.lap;
@@ -84,24 +84,24 @@ impl WeightedRoundRobin {
         let weight = i64::from(weight);
         self.next_lap += weight;
         let due = self.turn + (self.next_lap + self.lap - self.turn) / weight;
-        let member = &mut self.members[index as usize];
-        member.weight = weight;
-        member.due = due;
+        let server = &mut self.servers[index as usize];
+        server.weight = weight;
+        server.due = due;
         self.enqueue(index);
     }
 
     /// A server that is no longer usable.
     pub(crate) fn leave(&mut self, index: u32) {
         self.dequeue(index);
-        let member = &mut self.members[index as usize];
-        self.next_lap -= member.weight;
-        member.wait = QueueState::Out;
+        let server = &mut self.servers[index as usize];
+        self.next_lap -= server.weight;
+        server.wait = QueueState::Out;
     }
 
     /// Forgets a server that was removed, so that its index can be used again.
     pub(crate) fn forget(&mut self, index: u32) {
-        if let Some(member) = self.members.get_mut(index as usize) {
-            *member = Member::default();
+        if let Some(server) = self.servers.get_mut(index as usize) {
+            *server = ServerTurns::default();
         }
     }
 
@@ -121,13 +121,13 @@ impl WeightedRoundRobin {
                 self.lap = self.next_lap;
                 self.turn = self.lap;
             }
-            let index = match self.candidate() {
+            let index = match self.new_server() {
                 Some(index) => index,
                 None if lap_ended => break avoided,
                 None => {
                     lap_ended = true;
                     self.end_lap();
-                    match self.candidate() {
+                    match self.new_server() {
                         Some(index) => index,
                         None => break avoided,
                     }
@@ -161,17 +161,17 @@ impl WeightedRoundRobin {
     }
 
     /// A server that is due, else one not yet served, else the one that is due soonest.
-    fn candidate(&mut self) -> Option<u32> {
+    fn new_server(&mut self) -> Option<u32> {
         let soonest = self.due.first().map(|entry| entry.index);
         if let Some(index) = soonest
-            && self.members[index as usize].due <= self.turn
+            && self.servers[index as usize].due <= self.turn
         {
             return soonest;
         }
         if let Some(entry) = self.pools[usize::from(self.fresh)].first() {
-            let member = &mut self.members[entry.index as usize];
-            member.due = 0;
-            member.carry = 0;
+            let server = &mut self.servers[entry.index as usize];
+            server.due = 0;
+            server.carry = 0;
             return Some(entry.index);
         }
         soonest
@@ -180,13 +180,13 @@ impl WeightedRoundRobin {
     /// Plans the turn after the present one.
     fn advance(&mut self, index: u32) {
         let (total, turn) = (self.next_lap, self.turn);
-        let member = &mut self.members[index as usize];
-        member.last = if member.due == 0 { turn } else { member.due };
-        member.due = member.last + total / member.weight;
-        member.carry += total % member.weight;
-        if member.carry >= member.weight {
-            member.carry -= member.weight;
-            member.due += 1;
+        let server = &mut self.servers[index as usize];
+        server.last = if server.due == 0 { turn } else { server.due };
+        server.due = server.last + total / server.weight;
+        server.carry += total % server.weight;
+        if server.carry >= server.weight {
+            server.carry -= server.weight;
+            server.due += 1;
         }
     }
 
@@ -197,15 +197,15 @@ impl WeightedRoundRobin {
     }
 
     fn enqueue(&mut self, index: u32) {
-        let member = self.members[index as usize];
-        if member.due >= 2 * self.lap || member.due >= self.lap + self.next_lap {
-            self.members[index as usize].due -= self.lap;
+        let server = self.servers[index as usize];
+        if server.due >= 2 * self.lap || server.due >= self.lap + self.next_lap {
+            self.servers[index as usize].due -= self.lap;
             self.wait_in_pool(index, self.fresh ^ 1);
             return;
         }
-        let lightness = (WEIGHT_MAX as i64 + member.carry - member.weight).unsigned_abs() / SCALE;
-        let key = (TURN_SCALE * member.due).unsigned_abs() + lightness;
-        self.members[index as usize].wait = QueueState::Due;
+        let lightness = (WEIGHT_MAX as i64 + server.carry - server.weight).unsigned_abs() / SCALE;
+        let key = (TURN_SCALE * server.due).unsigned_abs() + lightness;
+        self.servers[index as usize].wait = QueueState::Due;
         let entry = self.entry(index, key);
         self.due.push(entry);
     }
@@ -215,24 +215,24 @@ impl WeightedRoundRobin {
     }
 
     fn wait_in_pool(&mut self, index: u32, pool: u8) {
-        let member = &mut self.members[index as usize];
-        member.wait = QueueState::Pool(pool);
-        let lightness = WEIGHT_MAX.saturating_sub(member.weight.unsigned_abs());
+        let server = &mut self.servers[index as usize];
+        server.wait = QueueState::Pool(pool);
+        let lightness = WEIGHT_MAX.saturating_sub(server.weight.unsigned_abs());
         let entry = self.entry(index, lightness);
         self.pools[usize::from(pool)].push(entry);
     }
 
     fn dequeue(&mut self, index: u32) {
-        match self.members[index as usize].wait {
+        match self.servers[index as usize].wait {
             QueueState::Due => self.due.remove(index),
             QueueState::Out => None,
             QueueState::Pool(pool) => self.pools[usize::from(pool)].remove(index),
         };
     }
 
-    fn entry(&mut self, index: u32, key: u64) -> Entry {
+    fn entry(&mut self, index: u32, key: u64) -> QueuedServer {
         self.turns_queued += 1;
-        Entry {
+        QueuedServer {
             key,
             turn: self.turns_queued,
             index,
@@ -242,22 +242,22 @@ impl WeightedRoundRobin {
     /// Panics when the bookkeeping is inconsistent (tests and simulation).
     pub(crate) fn check_invariants(&self) {
         self.due.check_invariants();
-        self.pools.iter().for_each(Queue::check_invariants);
+        self.pools.iter().for_each(ServerQueue::check_invariants);
         let (mut total, mut waiting) = (0, 0);
-        for (index, member) in (0_u32..).zip(&self.members) {
+        for (index, server) in (0_u32..).zip(&self.servers) {
             assert_eq!(
                 self.due.contains(index),
-                member.wait == QueueState::Due,
+                server.wait == QueueState::Due,
                 "due"
             );
             for pool in [0, 1] {
-                let waits = member.wait == QueueState::Pool(pool);
+                let waits = server.wait == QueueState::Pool(pool);
                 assert_eq!(self.pools[usize::from(pool)].contains(index), waits, "pool");
             }
-            if member.wait != QueueState::Out {
-                assert!(member.weight > 0, "a usable server has weight");
-                assert!(member.carry >= 0, "turns are never owed");
-                total += member.weight;
+            if server.wait != QueueState::Out {
+                assert!(server.weight > 0, "a usable server has weight");
+                assert!(server.carry >= 0, "turns are never owed");
+                total += server.weight;
                 waiting += 1;
             }
         }

@@ -12,7 +12,7 @@ fn choices_are_those_recorded_from_haproxy() {
     let golden = scenarios::golden();
     let mut wrong = Vec::new();
     for scenario in scenarios::all() {
-        if scenario.setup.algorithm == Algorithm::LeastConn {
+        if scenario.settings.algorithm == Algorithm::LeastConn {
             wrong.extend(scenario.busier(&scenario.play()));
             continue;
         }

@@ -20,8 +20,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use ballast_balance::{
-    Algorithm, Balancer, Candidate, HashKey, HashType, Method, PickRequest, Setup, Unloaded,
-    UriKey, domain_only, dynamic_cookie, post_param, uri_key, url_param,
+    Algorithm, Balancer, BalancerSettings, HashKey, HashMethod, HashType, NewServer, NoLoad,
+    PickRequest, UriKey, domain_only, dynamic_cookie, post_param, uri_key, url_param,
 };
 use scenarios::{KeyKind, NOBODY, Scenario, Step, digest, key_text};
 
@@ -315,7 +315,7 @@ fn choices_are_haproxys() {
     for scenario in &scenarios {
         let theirs = play(&oracle, scenario);
         total += theirs.len();
-        if scenario.setup.algorithm == Algorithm::LeastConn {
+        if scenario.settings.algorithm == Algorithm::LeastConn {
             wrong.extend(scenario.busier(&theirs));
             continue;
         }
@@ -594,19 +594,19 @@ fn keys_are_extracted_as_haproxy_does() {
         return;
     };
     let hash = HashType {
-        function: ballast_balance::Function::Crc32,
+        function: ballast_balance::HashFunction::Crc32,
         ..HashType::default()
     };
-    let candidates: Vec<_> = (1..=SERVERS)
-        .map(|puid| Candidate {
+    let new_servers: Vec<_> = (1..=SERVERS)
+        .map(|id| NewServer {
             backup: false,
             hash_key: HashKey::Id,
-            puid,
+            id,
             usable: true,
             weight: 1,
         })
         .collect();
-    let algorithm = Algorithm::Hash(Method::MapBased);
+    let algorithm = Algorithm::Hash(HashMethod::MapBased);
     let mut wrong = Vec::new();
     let before = installed::version() < (3, 2);
     for (number, case) in cases.iter().enumerate() {
@@ -615,11 +615,11 @@ fn keys_are_extracted_as_haproxy_does() {
             continue;
         }
         let mut balancer = Balancer::new(
-            Setup {
+            BalancerSettings {
                 algorithm,
-                ..Setup::default()
+                ..BalancerSettings::default()
             },
-            &candidates,
+            &new_servers,
         );
         // Two requests: without a key they get two servers in turn, with a key the same server.
         let ours: Vec<u8> = (0..2)
@@ -630,7 +630,7 @@ fn keys_are_extracted_as_haproxy_does() {
                         hash,
                         ..PickRequest::default()
                     },
-                    &Unloaded,
+                    &NoLoad,
                 );
                 choice.index().map_or(NOBODY, |index| index as u8)
             })

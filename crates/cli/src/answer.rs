@@ -8,7 +8,7 @@ use ballast_model::SeverityOutput;
 
 /// An answer.
 #[derive(Default)]
-pub enum Answer {
+pub enum CommandAnswer {
     /// Nothing to say: it is done.
     #[default]
     Done,
@@ -17,23 +17,23 @@ pub enum Answer {
     /// A report, never marked.
     Report(String),
     /// A report of any length, made as fast as it is read.
-    Pieces(Pieces),
+    Pieces(ReportPieces),
     /// The same, for what others must be asked for.
-    Batches(Box<dyn Batches>),
+    Batches(Box<dyn ReportBatches>),
     /// Known later; the session waits for it.
-    Later(Pin<Box<dyn Future<Output = Answer>>>),
+    Later(Pin<Box<dyn Future<Output = CommandAnswer>>>),
 }
 
 /// Appends the next piece of a report; false when there is none left.
-pub type Pieces = Box<dyn FnMut(&mut String) -> bool>;
+pub type ReportPieces = Box<dyn FnMut(&mut String) -> bool>;
 
 /// A report whose parts are waited for.
-pub trait Batches {
+pub trait ReportBatches {
     /// The next part; `None` when there is none left.
     fn next(&mut self) -> Pin<Box<dyn Future<Output = Option<String>> + '_>>;
 }
 
-impl fmt::Debug for Answer {
+impl fmt::Debug for CommandAnswer {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Done => out.write_str("Done"),
@@ -46,7 +46,7 @@ impl fmt::Debug for Answer {
     }
 }
 
-impl Answer {
+impl CommandAnswer {
     /// An error: nothing was done.
     pub fn error(text: impl Into<String>) -> Self {
         Self::Message(Severity::Error, text.into())

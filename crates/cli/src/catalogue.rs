@@ -68,7 +68,7 @@ pub(crate) fn find(commands: CommandFamilies, words: &[String]) -> Option<&'stat
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::change_record::Changes;
+    use crate::change_record::ChangeScope;
 
     /// Each new command says whether the log has a line for it.
     #[test]
@@ -101,11 +101,11 @@ mod tests {
             fits.max_by_key(|row| row.words.len())
                 .and_then(|row| row.changes)
         };
-        assert_eq!(kind(&["set", "server"]), Some(Changes::State));
-        assert_eq!(kind(&["add", "server"]), Some(Changes::State));
-        assert_eq!(kind(&["set", "frontend"]), Some(Changes::Configuration));
-        assert_eq!(kind(&["add", "map"]), Some(Changes::State));
-        assert_eq!(kind(&["reload"]), Some(Changes::Configuration));
+        assert_eq!(kind(&["set", "server"]), Some(ChangeScope::State));
+        assert_eq!(kind(&["add", "server"]), Some(ChangeScope::State));
+        assert_eq!(kind(&["set", "frontend"]), Some(ChangeScope::Configuration));
+        assert_eq!(kind(&["add", "map"]), Some(ChangeScope::State));
+        assert_eq!(kind(&["reload"]), Some(ChangeScope::Configuration));
         assert_eq!(kind(&["set", "timeout", "cli"]), None);
     }
 }

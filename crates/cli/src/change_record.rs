@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// What a command changes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Changes {
+pub enum ChangeScope {
     /// What the files say: whole, by section, by rule. HAProxy has no such commands.
     Configuration,
     /// Servers, states, weights, limits, entries of lists, counters.
@@ -18,7 +18,7 @@ const COMMAND_BYTES_MAX: usize = 200;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ChangeRecord<'t> {
     /// What it changes.
-    pub changes: Changes,
+    pub changes: ChangeScope,
     /// The command, as it was given.
     pub what: &'t str,
     /// The caller: a socket and a process, a signal or the master.

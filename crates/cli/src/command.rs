@@ -4,10 +4,10 @@ use std::rc::Rc;
 
 use ballast_model::CliLevel;
 
-use crate::answer::Answer;
-use crate::change_record::Changes;
-use crate::session::{Restriction, Session};
-use crate::shared::Shared;
+use crate::answer::CommandAnswer;
+use crate::change_record::ChangeScope;
+use crate::session::{CliSession, Restriction};
+use crate::shared::CliShared;
 
 /// The commands of a process, by family.
 pub type CommandFamilies = &'static [&'static [Command]];
@@ -26,26 +26,26 @@ pub struct Command {
     /// What a session must have switched on before.
     pub restriction: Restriction,
     /// What it changes, if anything: the log has a line for it then.
-    pub(crate) changes: Option<Changes>,
+    pub(crate) changes: Option<ChangeScope>,
     /// Help shows it at the end, whatever was asked for.
     pub(crate) always_shown: bool,
-    pub(crate) handler: fn(&mut Call<'_>) -> Answer,
+    pub(crate) handler: fn(&mut CommandCall<'_>) -> CommandAnswer,
 }
 
 /// A command given: what its handler may look at and change.
-pub struct Call<'c> {
+pub struct CommandCall<'c> {
     /// The words that follow those of the row.
     pub args: &'c [String],
     /// The payload.
     pub payload: Option<Vec<u8>>,
     /// The caller's session.
-    pub session: &'c mut Session,
-    pub(crate) shared: &'c Rc<Shared>,
+    pub session: &'c mut CliSession,
+    pub(crate) shared: &'c Rc<CliShared>,
     /// What may be asked here.
     pub(crate) commands: CommandFamilies,
 }
 
-impl Call<'_> {
+impl CommandCall<'_> {
     /// A word that follows, empty when there is none.
     pub fn arg(&self, place: usize) -> &str {
         self.args.get(place).map_or("", String::as_str)
@@ -58,7 +58,7 @@ impl Command {
         words: &'static [&'static str],
         usage: &'static str,
         help: &'static str,
-        handler: fn(&mut Call<'_>) -> Answer,
+        handler: fn(&mut CommandCall<'_>) -> CommandAnswer,
     ) -> Self {
         Self {
             words,
@@ -73,7 +73,7 @@ impl Command {
     }
 
     /// It changes something.
-    pub(crate) const fn changing(mut self, kind: Changes) -> Self {
+    pub(crate) const fn changing(mut self, kind: ChangeScope) -> Self {
         self.changes = Some(kind);
         self
     }

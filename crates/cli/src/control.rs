@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use ballast_edit::Refusal;
 use ballast_engine::sessions::SessionPage;
-use ballast_engine::{Backend, Eviction, Opening, ServerState};
+use ballast_engine::{Backend, Eviction, GateState, ServerState};
 use ballast_expr::Store;
 use ballast_health::{Effect, Health};
 use ballast_model::{Address, PortSpec};
@@ -24,7 +24,7 @@ use crate::change_record::ChangeRecord;
 pub type HealthChange<'c> = &'c mut dyn FnMut(&mut Health, u64) -> Vec<Effect>;
 
 /// The outcome of a request, once it is known.
-pub type Outcome = Pin<Box<dyn Future<Output = Result<ChangeReport, Refusal>>>>;
+pub type ChangeOutcome = Pin<Box<dyn Future<Output = Result<ChangeReport, Refusal>>>>;
 
 /// The process, as commands act on it. The program implements it once.
 pub trait Control: Surroundings {
@@ -38,7 +38,7 @@ pub trait Control: Surroundings {
     }
 
     /// Submits a change request. The outcome comes once the change is in force on every worker.
-    fn request(&self, request: ChangeRequest) -> Outcome {
+    fn request(&self, request: ChangeRequest) -> ChangeOutcome {
         let _ = request;
         let refused = Refusal("Changes cannot be made here.".into());
         Box::pin(std::future::ready(Err(refused)))
@@ -91,33 +91,33 @@ pub trait Control: Surroundings {
     ///
     /// # Errors
     /// It cannot be done; the log says why.
-    fn pause_frontend(&self, name: &str) -> Result<(), Failed> {
-        self.move_gate(name, Opening::Paused)
+    fn pause_frontend(&self, name: &str) -> Result<(), ControlError> {
+        self.move_gate(name, GateState::Paused)
     }
 
     /// Has a paused frontend listen again.
     ///
     /// # Errors
     /// It cannot be done; the log says why.
-    fn resume_frontend(&self, name: &str) -> Result<(), Failed> {
-        self.move_gate(name, Opening::Open)
+    fn resume_frontend(&self, name: &str) -> Result<(), ControlError> {
+        self.move_gate(name, GateState::Open)
     }
 
     /// Closes the sockets of a frontend, until a reload drops what operators set.
     fn shut_frontend(&self, name: &str) {
-        let _ = self.move_gate(name, Opening::Shut);
+        let _ = self.move_gate(name, GateState::Shut);
     }
 
     /// Moves the gate of a frontend that has no sockets.
     ///
     /// # Errors
     /// There is no such frontend, or it was so.
-    fn move_gate(&self, name: &str, to: Opening) -> Result<(), Failed> {
+    fn move_gate(&self, name: &str, to: GateState) -> Result<(), ControlError> {
         let generation = self.generation();
         let mut frontends = generation.frontends.iter();
         let found = frontends.find(|frontend| frontend.name() == name);
         let moved = found.is_some_and(|frontend| frontend.state.gate.set(to));
-        if moved { Ok(()) } else { Err(Failed) }
+        if moved { Ok(()) } else { Err(ControlError) }
     }
 
     /// The clients' connections in the places of a worker's list from `place` on (0 for the
@@ -152,7 +152,7 @@ pub trait Control: Surroundings {
 
 /// It could not be done; the log says why.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Failed;
+pub struct ControlError;
 
 /// The idle connections of one worker, by the address of their server's state.
 pub type IdleCounts = HashMap<usize, IdleCount>;

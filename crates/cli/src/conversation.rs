@@ -18,19 +18,19 @@ use std::time::Instant;
 
 use ballast_model::SeverityOutput;
 use ballast_stats::escape_json;
-use ballast_worker::{Stream, Work, select, sleep, stopping, take_turns, timeout, yield_now};
+use ballast_worker::{Stream, WorkUnit, select, sleep, stopping, take_turns, timeout, yield_now};
 
-use crate::answer::{Answer, Severity};
+use crate::answer::{CommandAnswer, Severity};
 use crate::catalogue::{commands_of, find};
-use crate::change_record::{ChangeRecord, Changes};
-use crate::command::{Call, CommandFamilies};
+use crate::change_record::{ChangeRecord, ChangeScope};
+use crate::command::{CommandCall, CommandFamilies};
 use crate::commands::master::{self, ForwardOutcome, forward};
 use crate::control::Control;
 use crate::help;
 use crate::json;
 use crate::line::{CommandInput, CommandLine, LineEvent, LineReader};
-use crate::session::{Mode, Restriction, Session};
-use crate::shared::{CallerEntry, ProcessRole, Shared};
+use crate::session::{CliSession, Restriction, SessionMode};
+use crate::shared::{CallerEntry, CliShared, ProcessRole};
 use crate::sockets;
 
 /// Bytes asked of the kernel at once.
@@ -44,7 +44,12 @@ const WRITE_BYTES: usize = 16_384;
 const DRAIN_BYTES_MAX: usize = 65_536;
 
 /// Serves one caller until it leaves, falls silent or the process ends.
-pub(crate) async fn run(stream: Stream, shared: Rc<Shared>, session: Session, entry: CallerEntry) {
+pub(crate) async fn run(
+    stream: Stream,
+    shared: Rc<CliShared>,
+    session: CliSession,
+    entry: CallerEntry,
+) {
     let limits = shared.limits;
     let mut conversation = Conversation {
         stream,
@@ -68,15 +73,15 @@ enum CommandOutcome {
     /// answers the caller must not see.
     Relay(OwnedFd, Vec<u8>, usize),
     /// An answer.
-    Answer(Answer),
+    Answer(CommandAnswer),
     /// There is no such command: the list of similar ones.
     Unknown(String),
 }
 
 struct Conversation {
     stream: Stream,
-    shared: Rc<Shared>,
-    session: Session,
+    shared: Rc<CliShared>,
+    session: CliSession,
     reader: LineReader,
     entry: CallerEntry,
 }
@@ -89,7 +94,7 @@ impl Conversation {
                 LineEvent::Line(line) => self.line(line).await?,
                 LineEvent::Payload => {
                     // The prompt for a payload, unless the payload is there.
-                    if self.session.mode == Mode::Prompt && !self.reader.has_line() {
+                    if self.session.mode == SessionMode::Prompt && !self.reader.has_line() {
                         self.write("+ ").await?;
                     }
                     continue;
@@ -108,7 +113,7 @@ impl Conversation {
                     continue;
                 }
             }
-            if self.session.quits || self.session.mode == Mode::OneShot {
+            if self.session.quits || self.session.mode == SessionMode::OneShot {
                 return Ok(());
             }
             self.prompt().await?;
@@ -168,7 +173,7 @@ impl Conversation {
                     self.answer(answer, &text, false).await?;
                 }
                 CommandOutcome::Unknown(help) => {
-                    self.answer(Answer::info(help), &text, true).await?
+                    self.answer(CommandAnswer::info(help), &text, true).await?
                 }
             }
             if self.session.leaves {
@@ -179,7 +184,7 @@ impl Conversation {
             if self.shared.is_master() && commands.len() > 0 {
                 self.prompt().await?;
             }
-            take_turns(Work::Exchange).await;
+            take_turns(WorkUnit::Exchange).await;
         }
         Ok(())
     }
@@ -190,18 +195,23 @@ impl Conversation {
     }
 
     /// What the log says that a command changes. Of commands that a master passes on, the worker logs it.
-    fn changes(&self, given: &CommandInput) -> Option<Changes> {
+    fn changes(&self, given: &CommandInput) -> Option<ChangeScope> {
         let row = find(self.commands(), &given.words).filter(|_| !self.shared.is_master());
         row.and_then(|row| row.changes)
     }
 
-    fn log_change(&self, (changes, what): (Changes, &str), began: Instant, answer: &Answer) {
+    fn log_change(
+        &self,
+        (changes, what): (ChangeScope, &str),
+        began: Instant,
+        answer: &CommandAnswer,
+    ) {
         let ProcessRole::Worker(control) = &self.shared.role else {
             return;
         };
         let refused = match answer {
-            Answer::Message(Severity::Error, text) => Some(text.as_str()),
-            Answer::Report(text) => text.strip_prefix("Success=0\n--\n"),
+            CommandAnswer::Message(Severity::Error, text) => Some(text.as_str()),
+            CommandAnswer::Report(text) => text.strip_prefix("Success=0\n--\n"),
             _ => None,
         };
         control.log_change(&ChangeRecord {
@@ -239,7 +249,7 @@ impl Conversation {
             };
         }
         if given.words.is_empty() {
-            return CommandOutcome::Answer(Answer::Done);
+            return CommandOutcome::Answer(CommandAnswer::Done);
         }
         let Some(row) = find(self.commands(), &given.words) else {
             let help = help::unknown(self.commands(), &self.session, &given.words);
@@ -250,23 +260,23 @@ impl Conversation {
                 Restriction::Expert => "expert",
                 _ => "experimental",
             };
-            return CommandOutcome::Answer(Answer::error(format!(
+            return CommandOutcome::Answer(CommandAnswer::error(format!(
                 "This command is restricted to {mode} mode only."
             )));
         }
         if self.session.level < row.level {
-            return CommandOutcome::Answer(Answer::denied());
+            return CommandOutcome::Answer(CommandAnswer::denied());
         }
-        let was_prompt = self.session.mode == Mode::Prompt;
+        let was_prompt = self.session.mode == SessionMode::Prompt;
         let commands = self.commands();
-        let answer = (row.handler)(&mut Call {
+        let answer = (row.handler)(&mut CommandCall {
             args: &given.words[row.words.len()..],
             payload: given.payload,
             session: &mut self.session,
             shared: &self.shared,
             commands,
         });
-        let turned = was_prompt != (self.session.mode == Mode::Prompt);
+        let turned = was_prompt != (self.session.mode == SessionMode::Prompt);
         if turned && self.shared.is_master() {
             CommandOutcome::Nothing
         } else {
@@ -275,7 +285,12 @@ impl Conversation {
     }
 
     /// Writes the answer to a command and the empty line that ends it.
-    async fn answer(&mut self, answer: Answer, command: &str, is_unknown: bool) -> io::Result<()> {
+    async fn answer(
+        &mut self,
+        answer: CommandAnswer,
+        command: &str,
+        is_unknown: bool,
+    ) -> io::Result<()> {
         // It may switch that by itself: its answer has the new form already.
         let answer = settled(answer).await;
         if self.session.is_json {
@@ -316,9 +331,9 @@ impl Conversation {
         }
     }
 
-    async fn answer_text(&self, answer: Answer) -> io::Result<()> {
+    async fn answer_text(&self, answer: CommandAnswer) -> io::Result<()> {
         match answer {
-            Answer::Message(severity, text) => {
+            CommandAnswer::Message(severity, text) => {
                 // What is set on the master is for its workers' answers: its own are not marked.
                 let output = match self.shared.is_master() {
                     true => SeverityOutput::None,
@@ -328,8 +343,8 @@ impl Conversation {
                 let end = if text.is_empty() { "\n" } else { "" };
                 self.write(&ended(format!("{mark}{text}{end}"))).await
             }
-            Answer::Report(text) => self.write(&ended(text)).await,
-            Answer::Pieces(mut next) => {
+            CommandAnswer::Report(text) => self.write(&ended(text)).await,
+            CommandAnswer::Pieces(mut next) => {
                 let mut text = String::with_capacity(WRITE_BYTES + 4096);
                 while next(&mut text) {
                     if text.len() >= WRITE_BYTES {
@@ -341,22 +356,27 @@ impl Conversation {
                 text.push('\n');
                 self.write(&text).await
             }
-            Answer::Batches(mut batches) => {
+            CommandAnswer::Batches(mut batches) => {
                 while let Some(text) = batches.next().await {
                     self.write(&text).await?;
                 }
                 self.write("\n").await
             }
-            Answer::Done | Answer::Later(_) => self.write("\n").await,
+            CommandAnswer::Done | CommandAnswer::Later(_) => self.write("\n").await,
         }
     }
 
-    async fn answer_json(&self, answer: Answer, command: &str, is_unknown: bool) -> io::Result<()> {
+    async fn answer_json(
+        &self,
+        answer: CommandAnswer,
+        command: &str,
+        is_unknown: bool,
+    ) -> io::Result<()> {
         let (severity, field, text) = match answer {
             _ if is_unknown => (Severity::Error, "message", "Unknown command.".to_owned()),
-            Answer::Message(severity, text) => (severity, "message", text),
-            Answer::Report(text) => (Severity::Info, "report", text),
-            Answer::Pieces(mut next) => {
+            CommandAnswer::Message(severity, text) => (severity, "message", text),
+            CommandAnswer::Report(text) => (Severity::Info, "report", text),
+            CommandAnswer::Pieces(mut next) => {
                 let mut text = json::begin(true, Severity::Info, command, "report");
                 let mut piece = String::new();
                 while next(&mut piece) {
@@ -372,7 +392,7 @@ impl Conversation {
                 text.push_str(json::END);
                 return self.write(&text).await;
             }
-            Answer::Batches(mut batches) => {
+            CommandAnswer::Batches(mut batches) => {
                 let mut text = json::begin(true, Severity::Info, command, "report");
                 while let Some(batch) = batches.next().await {
                     escape_json(&batch, &mut text);
@@ -382,7 +402,9 @@ impl Conversation {
                 text.push_str(json::END);
                 return self.write(&text).await;
             }
-            Answer::Done | Answer::Later(_) => (Severity::Info, "message", String::new()),
+            CommandAnswer::Done | CommandAnswer::Later(_) => {
+                (Severity::Info, "message", String::new())
+            }
         };
         let mut line = json::begin(severity != Severity::Error, severity, command, field);
         escape_json(&text, &mut line);
@@ -391,7 +413,7 @@ impl Conversation {
     }
 
     async fn prompt(&mut self) -> io::Result<()> {
-        if self.session.mode != Mode::Prompt {
+        if self.session.mode != SessionMode::Prompt {
             return Ok(());
         }
         let who = master::prompt(&self.shared, &self.session);
@@ -405,7 +427,7 @@ impl Conversation {
 
     /// Says why a line, or anything more, is not read.
     async fn refuse(&mut self, why: &str) -> io::Result<()> {
-        self.answer(Answer::error(why), "", false).await
+        self.answer(CommandAnswer::error(why), "", false).await
     }
 
     /// Writes at the caller's speed, as long as it reads at all.
@@ -464,8 +486,8 @@ async fn pass(
 }
 
 /// An answer, once it is there.
-async fn settled(mut answer: Answer) -> Answer {
-    while let Answer::Later(future) = answer {
+async fn settled(mut answer: CommandAnswer) -> CommandAnswer {
+    while let CommandAnswer::Later(future) = answer {
         answer = future.await;
     }
     answer

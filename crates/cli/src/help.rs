@@ -1,7 +1,7 @@
 //! The list of commands, whole or what comes nearest to some words.
 
 use crate::command::{Command, CommandFamilies};
-use crate::session::Session;
+use crate::session::CliSession;
 
 /// Rows that are near, though no word fits, at most.
 const NEAR_COUNT_MAX: usize = 5;
@@ -13,7 +13,7 @@ const DISTANCE_MAX: usize = 2;
 const WORD_BYTES_MAX: usize = 64;
 
 /// The answer to `help`, with the rows that fit the words.
-pub(crate) fn help(commands: CommandFamilies, session: &Session, words: &[String]) -> String {
+pub(crate) fn help(commands: CommandFamilies, session: &CliSession, words: &[String]) -> String {
     let near = matching(commands, session, words);
     let rows = if near.is_empty() {
         all(commands, session)
@@ -28,7 +28,7 @@ pub(crate) fn help(commands: CommandFamilies, session: &Session, words: &[String
 }
 
 /// The answer to words that select nothing.
-pub(crate) fn unknown(commands: CommandFamilies, session: &Session, words: &[String]) -> String {
+pub(crate) fn unknown(commands: CommandFamilies, session: &CliSession, words: &[String]) -> String {
     let Some(first) = words.first() else {
         let head = "Unknown command. Please enter one of the following commands only:";
         return list(head, commands, &all(commands, session));
@@ -63,7 +63,7 @@ fn list(head: &str, commands: CommandFamilies, rows: &[&'static Command]) -> Str
 }
 
 /// The rows that a session may use, as far as what it has switched on goes.
-fn all(commands: CommandFamilies, session: &Session) -> Vec<&'static Command> {
+fn all(commands: CommandFamilies, session: &CliSession) -> Vec<&'static Command> {
     let mut rows: Vec<_> = rows_of(commands)
         .filter(|row| !row.always_shown && session.allows(row.restriction))
         .collect();
@@ -75,7 +75,7 @@ fn all(commands: CommandFamilies, session: &Session) -> Vec<&'static Command> {
 /// fewer of them; if not even the first fits, those whose words are spelled nearly so.
 fn matching(
     commands: CommandFamilies,
-    session: &Session,
+    session: &CliSession,
     words: &[String],
 ) -> Vec<&'static Command> {
     let rows = all(commands, session);

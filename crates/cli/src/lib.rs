@@ -26,17 +26,17 @@ mod session;
 mod shared;
 mod sockets;
 
-pub use answer::{Answer, Batches, Pieces, Severity};
+pub use answer::{CommandAnswer, ReportBatches, ReportPieces, Severity};
 pub use catalogue::{commands_of_master, commands_of_worker};
-pub use change_record::{ChangeRecord, Changes};
-pub use command::{Call, Command, CommandFamilies};
-pub use control::{Control, Failed, HealthChange, IdleCount, IdleCounts, Outcome};
-pub use limits::Limits;
+pub use change_record::{ChangeRecord, ChangeScope};
+pub use command::{Command, CommandCall, CommandFamilies};
+pub use control::{ChangeOutcome, Control, ControlError, HealthChange, IdleCount, IdleCounts};
+pub use limits::CliLimits;
 pub use line::{CommandInput, CommandLine, LineEvent, LineReader};
 pub use serve::{serve, serve_master, serve_stream};
 pub use server_action::act_on_server;
-pub use session::{Mode, Restriction, Session};
-pub use shared::{CliBind, Master, ProcessKind, ProcessRow, ReloadOutcome, Target};
+pub use session::{CliSession, Restriction, SessionMode};
+pub use shared::{CliBind, Master, ProcessKind, ProcessRow, ReloadOutcome, TargetWorker};
 
 #[cfg(test)]
 mod tests;

@@ -9,7 +9,7 @@ const PAYLOAD_BYTES_MAX: usize = 4 << 20;
 
 /// What callers may take.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Limits {
+pub struct CliLimits {
     /// `stats maxconn`: sessions at once; more wait in the kernel's queue.
     pub connection_count_max: usize,
     /// `stats timeout`: a session ends when nothing is read or written for so long.
@@ -20,7 +20,7 @@ pub struct Limits {
     pub payload_bytes_max: usize,
 }
 
-impl Default for Limits {
+impl Default for CliLimits {
     fn default() -> Self {
         Self {
             connection_count_max: 10,
@@ -31,7 +31,7 @@ impl Default for Limits {
     }
 }
 
-impl Limits {
+impl CliLimits {
     /// What the global section says.
     pub fn of(global: &Global) -> Self {
         let default = Self::default();

@@ -12,9 +12,9 @@ use ballast_worker::{is_stopping, stopping};
 
 use crate::control::Control;
 use crate::conversation;
-use crate::limits::Limits;
-use crate::session::Session;
-use crate::shared::{CliBind, Master, ProcessRole, Shared};
+use crate::limits::CliLimits;
+use crate::session::CliSession;
+use crate::shared::{CliBind, CliShared, Master, ProcessRole};
 
 /// Serves the `stats socket` lines of a process. Must be called once, on a worker or inside
 /// `block_on`: it starts a service for each bind there and returns. The binds close when the
@@ -25,7 +25,7 @@ use crate::shared::{CliBind, Master, ProcessRole, Shared};
 pub fn serve(
     surroundings: Arc<dyn Control>,
     binds: Vec<CliBind>,
-    limits: Limits,
+    limits: CliLimits,
 ) -> Result<(), Error> {
     open(ProcessRole::Worker(surroundings), binds, limits)
 }
@@ -37,7 +37,7 @@ pub fn serve(
 pub fn serve_master(
     master: Arc<dyn Master>,
     binds: Vec<CliBind>,
-    limits: Limits,
+    limits: CliLimits,
 ) -> Result<(), Error> {
     open(ProcessRole::Master(master), binds, limits)
 }
@@ -50,10 +50,10 @@ pub fn serve_stream(
     socket: OwnedFd,
     surroundings: Arc<dyn Control>,
     level: CliLevel,
-    limits: Limits,
+    limits: CliLimits,
 ) -> Result<(), Error> {
     let stream = Stream::from_fd(socket)?;
-    let shared = Rc::new(Shared {
+    let shared = Rc::new(CliShared {
         role: ProcessRole::Worker(surroundings),
         binds: Vec::new(),
         sockets: Vec::new(),
@@ -62,17 +62,17 @@ pub fn serve_stream(
         caller_count: Cell::default(),
         callers: RefCell::default(),
     });
-    let mut session = Session::new(&shared, level, SeverityOutput::None);
+    let mut session = CliSession::new(&shared, level, SeverityOutput::None);
     session.caller = "the master's socket".to_owned();
     let listed = shared.list(None, 1);
     spawn_local(conversation::run(stream, shared, session, listed));
     Ok(())
 }
 
-fn open(role: ProcessRole, binds: Vec<CliBind>, limits: Limits) -> Result<(), Error> {
+fn open(role: ProcessRole, binds: Vec<CliBind>, limits: CliLimits) -> Result<(), Error> {
     let labels = binds.iter().map(|bind| (bind.label.clone(), bind.level));
     let sockets = binds.iter().map(|bind| Arc::downgrade(&bind.socket));
-    let shared = Rc::new(Shared {
+    let shared = Rc::new(CliShared {
         role,
         binds: labels.collect(),
         sockets: sockets.collect(),
@@ -99,7 +99,7 @@ fn open(role: ProcessRole, binds: Vec<CliBind>, limits: Limits) -> Result<(), Er
 async fn let_in(
     acceptor: &Acceptor,
     (bind, number): (&CliBind, u32),
-    shared: &Rc<Shared>,
+    shared: &Rc<CliShared>,
     places: &Arc<Semaphore>,
 ) {
     let mut accepted = Vec::with_capacity(1);
@@ -117,7 +117,7 @@ async fn let_in(
                 continue;
             };
             let shared = Rc::clone(shared);
-            let mut session = Session::new(&shared, bind.level, bind.severity);
+            let mut session = CliSession::new(&shared, bind.level, bind.severity);
             session.exposes = bind.expose_listeners;
             session.caller = match ballast_net::unix_peer(&stream) {
                 Some((pid, uid)) => format!("{} (pid {pid}, uid {uid})", bind.label),

@@ -1,6 +1,6 @@
 //! Actions of the statistics page on servers.
 
-use ballast_health::Forced;
+use ballast_health::ForcedState;
 use ballast_stats::ServerAction;
 
 use crate::control::Control;
@@ -52,9 +52,9 @@ pub fn act_on_server(
             }
             ServerAction::Drain => health.set_drain(now_ms),
             ServerAction::ForceAgent(up) => health.force_agent(now_ms, up),
-            ServerAction::ForceDown => health.force_health(now_ms, Forced::Down),
-            ServerAction::ForceNoBalancing => health.force_health(now_ms, Forced::Stopping),
-            ServerAction::ForceUp => health.force_health(now_ms, Forced::Up),
+            ServerAction::ForceDown => health.force_health(now_ms, ForcedState::Down),
+            ServerAction::ForceNoBalancing => health.force_health(now_ms, ForcedState::Stopping),
+            ServerAction::ForceUp => health.force_health(now_ms, ForcedState::Up),
             ServerAction::Maint => health.set_maint(now_ms),
             ServerAction::Ready => health.set_ready(now_ms),
             ServerAction::Shutdown => Vec::new(),

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use ballast_model::{CliLevel, SeverityOutput};
 
-use crate::shared::{Shared, Target};
+use crate::shared::{CliShared, TargetWorker};
 
 /// What happens after an answer.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum Mode {
+pub enum SessionMode {
     /// The connection closes when one line was answered, whatever follows it.
     #[default]
     OneShot,
@@ -32,13 +32,13 @@ pub enum Restriction {
 
 /// What a caller has set.
 #[derive(Clone, Debug)]
-pub struct Session {
+pub struct CliSession {
     /// What it may do.
     pub level: CliLevel,
     /// How messages are marked.
     pub severity: SeverityOutput,
     /// What happens after an answer.
-    pub mode: Mode,
+    pub mode: SessionMode,
     /// The prompt shows the age of the process.
     pub timed: bool,
     /// How long it may be silent.
@@ -58,20 +58,20 @@ pub struct Session {
     /// It is to leave once it has its answer.
     pub(crate) leaves: bool,
     /// The process that commands go to (on the master).
-    pub(crate) target: Option<Target>,
+    pub(crate) target: Option<TargetWorker>,
     /// The caller, for the log.
     pub(crate) caller: String,
 }
 
-impl Session {
-    pub(crate) fn new(shared: &Shared, level: CliLevel, severity: SeverityOutput) -> Self {
+impl CliSession {
+    pub(crate) fn new(shared: &CliShared, level: CliLevel, severity: SeverityOutput) -> Self {
         Self {
             level,
             severity,
             mode: if shared.is_master() {
-                Mode::Interactive
+                SessionMode::Interactive
             } else {
-                Mode::OneShot
+                SessionMode::OneShot
             },
             timed: false,
             idle: shared.limits.idle,

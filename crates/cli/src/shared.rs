@@ -12,7 +12,7 @@ use ballast_model::{CliLevel, SeverityOutput};
 use ballast_net::{Address, PassedSocket};
 
 use crate::control::Control;
-use crate::limits::Limits;
+use crate::limits::CliLimits;
 
 /// One `stats socket`, bound and listening.
 #[derive(Clone, Debug)]
@@ -39,12 +39,12 @@ pub(crate) enum ProcessRole {
 }
 
 /// What all sessions of a process share.
-pub(crate) struct Shared {
+pub(crate) struct CliShared {
     pub(crate) role: ProcessRole,
     pub(crate) binds: Vec<(String, CliLevel)>,
     /// The sockets of the binds, while they are open.
     pub(crate) sockets: Vec<Weak<OwnedFd>>,
-    pub(crate) limits: Limits,
+    pub(crate) limits: CliLimits,
     /// The key for sessions that name none (`set anon global-key`).
     pub(crate) anonymous_key: Cell<Option<u32>>,
     /// Callers so far: their numbers are not given twice.
@@ -106,7 +106,7 @@ impl Caller {
 
 /// The entry of a caller in the list. Its drop removes the caller.
 pub(crate) struct CallerEntry {
-    shared: Rc<Shared>,
+    shared: Rc<CliShared>,
     pub(crate) caller: Rc<Caller>,
 }
 
@@ -117,7 +117,7 @@ impl Drop for CallerEntry {
     }
 }
 
-impl Shared {
+impl CliShared {
     /// The command sockets themselves, for a process that takes over.
     pub(crate) fn sockets(&self) -> impl Iterator<Item = PassedSocket> {
         let open = self.sockets.iter().filter_map(Weak::upgrade);
@@ -184,18 +184,18 @@ pub trait Master: Send + Sync {
     ///
     /// # Errors
     /// The text for the caller.
-    fn connect(&self, target: Target) -> Result<OwnedFd, String> {
+    fn connect(&self, target: TargetWorker) -> Result<OwnedFd, String> {
         let _ = target;
         Err("Can't connect to the target CLI!".into())
     }
 
     /// The process id of a target, when there is one.
-    fn process_id(&self, target: Target) -> Option<u32> {
+    fn process_id(&self, target: TargetWorker) -> Option<u32> {
         let rows = self.processes();
         let workers = || rows.iter().filter(|row| row.kind == ProcessKind::Worker);
         match target {
-            Target::Relative(number) => workers().nth(usize::from(number).checked_sub(1)?),
-            Target::Process(id) => rows.iter().find(|row| row.process_id == id),
+            TargetWorker::Relative(number) => workers().nth(usize::from(number).checked_sub(1)?),
+            TargetWorker::Process(id) => rows.iter().find(|row| row.process_id == id),
         }
         .map(|row| row.process_id)
     }
@@ -219,7 +219,7 @@ pub type ReloadOutcome = Pin<Box<dyn Future<Output = Result<String, String>>>>;
 
 /// Which worker a command is for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Target {
+pub enum TargetWorker {
     /// `@1`: the current worker of that number.
     Relative(u16),
     /// `@!1234`: a worker by its process id, also one that is leaving.

@@ -18,7 +18,9 @@ use ballast_engine::{Generation, Process, Registry};
 use ballast_model::{self as model, CliLevel, SeverityOutput};
 use ballast_stats::{ProcessInfo, Surroundings};
 
-use crate::{CliBind, Limits, Master, ProcessKind, ProcessRow, Target, serve, serve_master};
+use crate::{
+    CliBind, CliLimits, Master, ProcessKind, ProcessRow, TargetWorker, serve, serve_master,
+};
 
 struct Fixture {
     registry: Registry,
@@ -97,20 +99,20 @@ impl crate::Control for Fixture {
 }
 
 /// A Runtime API behind a socket, on a thread of its own that ends with the test's last client.
-struct Place {
+struct TestServer {
     path: PathBuf,
 }
 
-impl Drop for Place {
+impl Drop for TestServer {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
-fn limits() -> Limits {
-    Limits {
+fn limits() -> CliLimits {
+    CliLimits {
         idle: Duration::from_secs(5),
-        ..Limits::default()
+        ..CliLimits::default()
     }
 }
 
@@ -118,7 +120,7 @@ fn limits() -> Limits {
 fn open(
     name: &str,
     start: impl FnOnce(Vec<CliBind>) -> Result<(), ballast_worker::Error> + Send + 'static,
-) -> Place {
+) -> TestServer {
     let file = format!("ballast-cli-{}-{name}.sock", std::process::id());
     let path = std::env::temp_dir().join(file);
     let _ = std::fs::remove_file(&path);
@@ -136,16 +138,16 @@ fn open(
             std::future::pending::<()>().await;
         });
     });
-    Place { path }
+    TestServer { path }
 }
 
-fn worker(name: &str, limits: Limits, servers: u32) -> Place {
+fn worker(name: &str, limits: CliLimits, servers: u32) -> TestServer {
     open(name, move |binds| {
         serve(Fixture::new(servers), binds, limits)
     })
 }
 
-impl Place {
+impl TestServer {
     fn connect(&self) -> UnixStream {
         let stream = UnixStream::connect(&self.path).unwrap();
         stream
@@ -349,7 +351,7 @@ fn what_is_too_long_is_answered_and_closes() {
 
 #[test]
 fn who_is_silent_or_does_not_read_leaves() {
-    let short = Limits {
+    let short = CliLimits {
         idle: Duration::from_millis(100),
         ..limits()
     };
@@ -385,7 +387,7 @@ fn who_is_silent_or_does_not_read_leaves() {
 
 #[test]
 fn callers_beyond_the_limit_wait_for_a_place() {
-    let two = Limits {
+    let two = CliLimits {
         connection_count_max: 2,
         idle: Duration::from_millis(300),
         ..limits()
@@ -423,7 +425,7 @@ fn callers_beyond_the_limit_wait_for_a_place() {
 }
 
 struct Family {
-    worker: Place,
+    worker: TestServer,
 }
 
 impl Master for Family {
@@ -443,7 +445,7 @@ impl Master for Family {
         vec![row(10, ProcessKind::Master), row(11, ProcessKind::Worker)]
     }
 
-    fn connect(&self, target: Target) -> Result<OwnedFd, String> {
+    fn connect(&self, target: TargetWorker) -> Result<OwnedFd, String> {
         assert_eq!(self.process_id(target), Some(11));
         Ok(self.worker.connect().into())
     }
@@ -517,11 +519,11 @@ impl Master for Blocking {
         Vec::new()
     }
 
-    fn process_id(&self, _: Target) -> Option<u32> {
+    fn process_id(&self, _: TargetWorker) -> Option<u32> {
         Some(11)
     }
 
-    fn connect(&self, _: Target) -> Result<OwnedFd, String> {
+    fn connect(&self, _: TargetWorker) -> Result<OwnedFd, String> {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         std::thread::spawn(move || {
             theirs.write_all(&vec![b'a'; MUCH_BYTES]).unwrap();
@@ -575,7 +577,7 @@ fn callers_have_numbers_of_their_own() {
 
 struct Oracle {
     child: std::process::Child,
-    place: Place,
+    place: TestServer,
     file: PathBuf,
 }
 
@@ -606,7 +608,7 @@ fn oracle() -> Option<Oracle> {
         .unwrap();
     let oracle = Oracle {
         child,
-        place: Place { path },
+        place: TestServer { path },
         file,
     };
     let until = Instant::now() + Duration::from_secs(10);
@@ -710,7 +712,7 @@ fn answers_are_those_of_haproxy() {
         }
     }
     assert!(differing.is_empty(), "{}", differing.join("\n"));
-    let state = |place: &Place| -> Vec<String> {
+    let state = |place: &TestServer| -> Vec<String> {
         let answer = place.ask("show servers state be\n");
         // All but the seconds since the last change, and the name of the last columns.
         let words = answer.split_whitespace().map(str::to_owned).enumerate();

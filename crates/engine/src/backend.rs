@@ -5,15 +5,16 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use arc_swap::ArcSwap;
-use ballast_balance::{Balancer, Choice, Load, PickRequest};
+use ballast_balance::{Balancer, Choice, PickRequest, ServerLoad};
 use ballast_expr::{Condition, LogFormat};
 use ballast_model as model;
 
 use crate::counters::{BackendCounters, PerWorker};
-use crate::slots::{AVOIDED_COUNT_MAX, Slots};
+use crate::slots::{AVOIDED_COUNT_MAX, BalancerSlots};
 use crate::timings::{Histogram, Timings};
 use crate::{
-    Belief, Connecting, DynamicCookies, Gauge, LastInvalidMessage, Rate, Server, Waiting, limits,
+    BalancingState, ConnectSettings, DynamicCookies, Gauge, LastInvalidMessage, Rate, Server,
+    WaitingExchanges, limits,
 };
 
 /// A backend of one generation.
@@ -30,30 +31,30 @@ pub struct Backend {
     /// `fullconn`, written or computed.
     pub full_connections: u32,
     /// What goes into connections to its servers.
-    pub connecting: Arc<Connecting>,
+    pub connecting: Arc<ConnectSettings>,
     /// One of the servers takes its state from another (`track`).
     pub tracks: bool,
     pub(crate) balancer: RwLock<Balancer>,
     /// Which slot of the balancer each server has, and what was taken over from the previous
     /// generation.
-    pub(crate) slots: Slots,
+    pub(crate) slots: BalancerSlots,
     /// Set once a later generation balances in place of this one.
     pub(crate) superseded: AtomicBool,
     pub(crate) by_name: HashMap<String, usize>,
     pub(crate) by_cookie: ArcSwap<HashMap<Vec<u8>, usize>>,
-    pub(crate) sharing: Sharing,
+    pub(crate) balancer_access: BalancerAccess,
 }
 
 /// What access to the balancer a pick needs.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Sharing {
+pub(crate) enum BalancerAccess {
     /// A pick that has a key changes nothing: workers may pick at the same time.
     Shared,
     /// Every pick changes the balancer.
     Exclusive,
-    /// As [`Sharing::Exclusive`], and the balancer must be told when each exchange begins and ends
+    /// Every pick changes the balancer, and so does every exchange that begins or ends
     /// (`leastconn`).
-    Told,
+    ExclusiveWithLoad,
 }
 
 /// One `use-server` rule.
@@ -101,7 +102,7 @@ impl Backend {
         let mut avoid = [0; AVOIDED_COUNT_MAX];
         let avoid = self.slots.of_places(ask.avoid, &mut avoid);
         let ask = PickRequest { avoid, ..*ask };
-        if self.sharing == Sharing::Shared {
+        if self.balancer_access == BalancerAccess::Shared {
             let balancer = self.balancer.read().unwrap_or_else(PoisonError::into_inner);
             match balancer.pick_shared(&ask, self) {
                 // Without a key, or with a map that is out of date: the call below, which may
@@ -133,16 +134,16 @@ impl Backend {
     }
 
     /// Tells the balancer that an exchange took a slot at a server, or joined its queue.
-    pub fn took(&self, server: usize) {
-        if self.sharing == Sharing::Told {
-            self.tell(server, Balancer::took);
+    pub fn add_request(&self, server: usize) {
+        if self.balancer_access == BalancerAccess::ExclusiveWithLoad {
+            self.tell(server, Balancer::add_request);
         }
     }
 
-    /// Tells the balancer that an exchange left.
-    pub fn released(&self, server: usize) {
-        if self.sharing == Sharing::Told {
-            self.tell(server, Balancer::released);
+    /// Tells the balancer that an exchange left a server or its queue.
+    pub fn remove_request(&self, server: usize) {
+        if self.balancer_access == BalancerAccess::ExclusiveWithLoad {
+            self.tell(server, Balancer::remove_request);
         }
     }
 
@@ -179,7 +180,7 @@ impl Backend {
         let Some(known) = self.servers.get(server) else {
             return false;
         };
-        let belief = Belief::of(&known.state.health());
+        let belief = BalancingState::of(&known.state.health());
         let weighed = known.state.weight() != belief.weight
             || known.state.throttle_percent() != belief.throttle_percent;
         if weighed {
@@ -264,7 +265,7 @@ impl Backend {
     }
 }
 
-impl Load for Backend {
+impl ServerLoad for Backend {
     fn active(&self, index: u32) -> u32 {
         self.server_at(index)
             .map_or(0, |server| server.state.sessions.now())
@@ -315,7 +316,7 @@ pub struct BackendState {
     /// How often it lost its last server (`chkdown` of the BACKEND row).
     pub times_down: AtomicU32,
     /// The exchanges that wait, in the order they came.
-    pub waiting: Mutex<Waiting>,
+    pub waiting: Mutex<WaitingExchanges>,
     /// The last response that was not valid.
     pub invalid_response: LastInvalidMessage,
     pub(crate) dynamic_cookies: Mutex<DynamicCookies>,

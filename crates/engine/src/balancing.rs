@@ -3,27 +3,27 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use ballast_balance::{Algorithm, Candidate, Function, HashType, Method, Setup};
+use ballast_balance::{Algorithm, BalancerSettings, HashFunction, HashMethod, HashType, NewServer};
 use ballast_model as model;
 
 use crate::cookies::hash_key;
-use crate::slots::{FREE, Slots};
+use crate::slots::{BalancerSlots, FREE};
 use crate::{Backend, Server};
 
 /// A server as the balancer sees it.
-pub(crate) fn candidate(server: &Server) -> Candidate {
-    Candidate {
+pub(crate) fn new_server(server: &Server) -> NewServer {
+    NewServer {
         backup: server.model.backup,
         hash_key: hash_key(server),
-        puid: server.model.id,
+        id: server.model.id,
         usable: server.state.is_usable() && !server.state.is_draining(),
         weight: server.state.weight(),
     }
 }
 
 /// How a backend balances.
-pub(crate) fn setup(backend: &model::Backend) -> Setup {
-    Setup {
+pub(crate) fn balancer_settings(backend: &model::Backend) -> BalancerSettings {
+    BalancerSettings {
         algorithm: algorithm(backend),
         all_backups: backend.options.all_backups,
         balance_factor: backend.hash_balance_factor,
@@ -45,9 +45,9 @@ fn algorithm(backend: &model::Backend) -> Algorithm {
         | Balance::RdpCookie(_)
         | Balance::Hash(_)
         | Balance::Sticky => Algorithm::Hash(if backend.hash_type.consistent {
-            Method::Consistent
+            HashMethod::Consistent
         } else {
-            Method::MapBased
+            HashMethod::MapBased
         }),
     }
 }
@@ -57,33 +57,33 @@ pub fn hash_type(backend: &model::Backend) -> HashType {
     HashType {
         avalanche: backend.hash_type.avalanche,
         function: match backend.hash_type.function {
-            model::HashFunction::Sdbm => Function::Sdbm,
-            model::HashFunction::Djb2 => Function::Djb2,
-            model::HashFunction::Wt6 => Function::Wt6,
-            model::HashFunction::Crc32 => Function::Crc32,
-            model::HashFunction::None => Function::None,
+            model::HashFunction::Sdbm => HashFunction::Sdbm,
+            model::HashFunction::Djb2 => HashFunction::Djb2,
+            model::HashFunction::Wt6 => HashFunction::Wt6,
+            model::HashFunction::Crc32 => HashFunction::Crc32,
+            model::HashFunction::None => HashFunction::None,
         },
         method: if backend.hash_type.consistent {
-            Method::Consistent
+            HashMethod::Consistent
         } else {
-            Method::MapBased
+            HashMethod::MapBased
         },
     }
 }
 
 /// The slots of the servers of `backend`. Servers that were in `former` keep theirs, unless the
 /// algorithm changed, or the order of the file, which some algorithms depend on.
-pub(crate) fn slots(backend: &model::Backend, former: Option<&Arc<Backend>>) -> Slots {
+pub(crate) fn slots(backend: &model::Backend, former: Option<&Arc<Backend>>) -> BalancerSlots {
     let count = u32::try_from(backend.servers.len()).unwrap_or(FREE);
     match former.filter(|former| goes_on(backend, former)) {
-        None => Slots::new((0..count).collect(), false),
-        Some(former) => Slots::new(stay(backend, former), true),
+        None => BalancerSlots::new((0..count).collect(), false),
+        Some(former) => BalancerSlots::new(stay(backend, former), true),
     }
 }
 
 /// Whether the balancer of `former` can be continued.
 fn goes_on(backend: &model::Backend, former: &Backend) -> bool {
-    if setup(backend) != setup(&former.model) {
+    if balancer_settings(backend) != balancer_settings(&former.model) {
         return false;
     }
     // The servers that stay must come first and in the same order.

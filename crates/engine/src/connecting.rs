@@ -8,7 +8,7 @@ use ballast_model as model;
 /// The options of a backend that apply to every connection to its servers, beside those of the
 /// `server` line. Connections that were opened with different options are not interchangeable.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Connecting {
+pub struct ConnectSettings {
     /// TCP keep-alive.
     pub keepalive: model::Keepalive,
     /// `source` of the section, for servers that set none.
@@ -32,7 +32,7 @@ pub struct SocketBuffers {
     pub send: Option<u32>,
 }
 
-impl Connecting {
+impl ConnectSettings {
     /// The options of `backend`. Every field of the model is named, so that nobody adds one without
     /// saying whether it affects connections.
     pub(crate) fn of(

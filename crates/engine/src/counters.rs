@@ -8,18 +8,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// One value per worker, each on cache lines of its own.
 #[derive(Debug)]
-pub struct PerWorker<T>(Box<[Aligned<T>]>);
+pub struct PerWorker<T>(Box<[CacheAligned<T>]>);
 
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Aligned<T>(T);
+struct CacheAligned<T>(T);
 
 impl<T: Default> PerWorker<T> {
     /// One default value for each of `worker_count` workers; at least one.
     pub fn new(worker_count: usize) -> Self {
         Self(
             (0..worker_count.max(1))
-                .map(|_| Aligned::default())
+                .map(|_| CacheAligned::default())
                 .collect(),
         )
     }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Whether a frontend listens, as commands set it.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum Opening {
+pub enum GateState {
     /// It listens.
     #[default]
     Open,
@@ -23,7 +23,7 @@ const OPENING_BITS: u32 = 2;
 
 impl Gate {
     /// The current opening.
-    pub fn opening(&self) -> Opening {
+    pub fn opening(&self) -> GateState {
         opening(self.0.load(Ordering::Acquire))
     }
 
@@ -38,37 +38,37 @@ impl Gate {
         self.0
             .try_update(Ordering::AcqRel, Ordering::Acquire, |word| {
                 let epoch = (word >> OPENING_BITS).wrapping_add(1);
-                let open = epoch << OPENING_BITS | bits(Opening::Open);
-                (opening(word) == Opening::Shut).then_some(open)
+                let open = epoch << OPENING_BITS | bits(GateState::Open);
+                (opening(word) == GateState::Shut).then_some(open)
             })
             .is_ok()
     }
 
     /// Changes the opening; false when it had that value already, or is shut.
-    pub fn set(&self, to: Opening) -> bool {
+    pub fn set(&self, to: GateState) -> bool {
         self.0
             .try_update(Ordering::AcqRel, Ordering::Acquire, |word| {
                 let now = opening(word);
                 let epoch = (word >> OPENING_BITS).wrapping_add(1);
-                (now != to && now != Opening::Shut).then_some(epoch << OPENING_BITS | bits(to))
+                (now != to && now != GateState::Shut).then_some(epoch << OPENING_BITS | bits(to))
             })
             .is_ok()
     }
 }
 
-fn opening(word: u32) -> Opening {
+fn opening(word: u32) -> GateState {
     match word & ((1 << OPENING_BITS) - 1) {
-        0 => Opening::Open,
-        1 => Opening::Paused,
-        _ => Opening::Shut,
+        0 => GateState::Open,
+        1 => GateState::Paused,
+        _ => GateState::Shut,
     }
 }
 
-fn bits(opening: Opening) -> u32 {
+fn bits(opening: GateState) -> u32 {
     match opening {
-        Opening::Open => 0,
-        Opening::Paused => 1,
-        Opening::Shut => 2,
+        GateState::Open => 0,
+        GateState::Paused => 1,
+        GateState::Shut => 2,
     }
 }
 
@@ -79,15 +79,15 @@ mod tests {
     #[test]
     fn each_change_is_seen_and_only_a_reload_opens_what_was_shut() {
         let gate = Gate::default();
-        assert!(!gate.set(Opening::Open));
+        assert!(!gate.set(GateState::Open));
         let epoch = gate.epoch();
-        assert!(gate.set(Opening::Paused) && !gate.set(Opening::Paused));
-        assert!(gate.set(Opening::Open));
-        assert_eq!((gate.opening(), gate.epoch()), (Opening::Open, epoch + 2));
-        assert!(gate.set(Opening::Shut));
-        assert!(!gate.set(Opening::Open) && !gate.set(Opening::Paused));
-        assert_eq!(gate.opening(), Opening::Shut);
+        assert!(gate.set(GateState::Paused) && !gate.set(GateState::Paused));
+        assert!(gate.set(GateState::Open));
+        assert_eq!((gate.opening(), gate.epoch()), (GateState::Open, epoch + 2));
+        assert!(gate.set(GateState::Shut));
+        assert!(!gate.set(GateState::Open) && !gate.set(GateState::Paused));
+        assert_eq!(gate.opening(), GateState::Shut);
         assert!(gate.reopen() && !gate.reopen());
-        assert_eq!((gate.opening(), gate.epoch()), (Opening::Open, epoch + 4));
+        assert_eq!((gate.opening(), gate.epoch()), (GateState::Open, epoch + 4));
     }
 }

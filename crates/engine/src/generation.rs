@@ -14,11 +14,11 @@ use ballast_health::Health;
 use ballast_message::NameCases;
 use ballast_model as model;
 
-use crate::backend::Sharing;
-use crate::balancing::{setup, slots};
+use crate::backend::BalancerAccess;
+use crate::balancing::{balancer_settings, slots};
 use crate::{
-    Backend, Belief, Connecting, Frontend, Registry, Route, RouteTarget, Server, SocketBuffers,
-    UseServer, UseServerTarget, health_settings, limits,
+    Backend, BalancingState, ConnectSettings, Frontend, Registry, Route, RouteTarget, Server,
+    SocketBuffers, UseServer, UseServerTarget, health_settings, limits,
 };
 
 /// Everything that runs, of one configuration.
@@ -33,7 +33,7 @@ pub struct Generation {
     /// In the order of the file.
     pub backends: Vec<Arc<Backend>>,
     backend_by_name: Arc<HashMap<String, usize>>,
-    common: FromGlobal,
+    common: GlobalSettings,
 }
 
 impl Generation {
@@ -59,7 +59,7 @@ impl Generation {
         let fullness = limits::Fullness::of(&config, process_max);
         let common = match previous {
             Some(previous) if previous.common.is_of(&config.global) => previous.common.clone(),
-            _ => FromGlobal::of(&config.global),
+            _ => GlobalSettings::of(&config.global),
         };
         let same_common = previous.is_some_and(|previous| previous.common.is_of(&config.global));
         let backends = config
@@ -151,14 +151,14 @@ fn same_places(was: &model::Config, is: &model::Config) -> bool {
 
 /// The settings of the global section that proxies are compiled with.
 #[derive(Clone, Debug)]
-struct FromGlobal {
+struct GlobalSettings {
     written: Arc<model::Global>,
     socket_buffers: SocketBuffers,
     /// `h1-case-adjust`, when there is any: one table shared by all proxies that use it.
     cases: Option<Arc<NameCases>>,
 }
 
-impl FromGlobal {
+impl GlobalSettings {
     fn of(global: &Arc<model::Global>) -> Self {
         let pairs = &global.case_adjust;
         let pairs = pairs.iter().map(|(from, to)| (from.as_str(), to.as_str()));
@@ -225,7 +225,7 @@ fn compile_frontend(
 fn compile_backend(
     backend: &Arc<model::Backend>,
     registry: &Registry,
-    (full_connections, common): (u32, &FromGlobal),
+    (full_connections, common): (u32, &GlobalSettings),
     former: Option<&Arc<Backend>>,
 ) -> Backend {
     let same_cookies = former.filter(|former| {
@@ -267,9 +267,9 @@ fn compile_backend(
             })
         })
         .collect();
-    let setup = setup(backend);
+    let balancer_settings = balancer_settings(backend);
     let cases = common.cases_for(backend.options.case_adjust);
-    let connecting = Connecting::of(backend, cases, common.socket_buffers);
+    let connecting = ConnectSettings::of(backend, cases, common.socket_buffers);
     Backend {
         state: registry.backend(&backend.common.name),
         full_connections,
@@ -279,13 +279,15 @@ fn compile_backend(
         },
         slots: slots(backend, former),
         // Built when the generation takes effect, from the loads counted then.
-        balancer: RwLock::new(Balancer::new(setup, &[])),
+        balancer: RwLock::new(Balancer::new(balancer_settings, &[])),
         tracks: servers.iter().any(|server| server.model.track.is_some()),
         superseded: AtomicBool::new(false),
-        sharing: match setup.algorithm {
-            Algorithm::LeastConn => Sharing::Told,
-            Algorithm::First | Algorithm::Hash(_) | Algorithm::Random { .. } => Sharing::Shared,
-            Algorithm::RoundRobin | Algorithm::StaticRr => Sharing::Exclusive,
+        balancer_access: match balancer_settings.algorithm {
+            Algorithm::LeastConn => BalancerAccess::ExclusiveWithLoad,
+            Algorithm::First | Algorithm::Hash(_) | Algorithm::Random { .. } => {
+                BalancerAccess::Shared
+            }
+            Algorithm::RoundRobin | Algorithm::StaticRr => BalancerAccess::Exclusive,
         },
         model: Arc::clone(backend),
         servers,
@@ -312,7 +314,7 @@ fn compile_server(
             // In maintenance until someone resolves the name; nothing is done about it yet.
             let _ = health.set_resolved(now_ms, false);
         }
-        let belief = Belief::of(&health);
+        let belief = BalancingState::of(&health);
         *state.health() = health;
         state.weigh(belief.weight, belief.throttle_percent);
         state.believe(belief.usable, belief.draining);

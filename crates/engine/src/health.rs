@@ -1,12 +1,14 @@
 //! Converts a `server` line to the settings of its health machine, and the machine's state to what
 //! the balancer uses.
 
-use ballast_health::{CheckSettings, Health, InitState, Observe, OnError, Operational, Settings};
+use ballast_health::{
+    CheckSettings, Health, HealthSettings, InitState, Observe, OnError, Operational,
+};
 use ballast_model as model;
 
 /// What the balancer and the queues use.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Belief {
+pub struct BalancingState {
     /// It takes exchanges: up, and not in maintenance.
     pub usable: bool,
     /// It takes only exchanges that belong to it by persistence: it drains, or asked for no new
@@ -18,7 +20,7 @@ pub struct Belief {
     pub throttle_percent: u32,
 }
 
-impl Belief {
+impl BalancingState {
     /// What the balancer should use, given a machine's state.
     pub fn of(health: &Health) -> Self {
         let operational = health.operational();
@@ -32,11 +34,11 @@ impl Belief {
 }
 
 /// The settings that a `server` line gives the machine.
-pub fn health_settings(server: &model::Server) -> Settings {
+pub fn health_settings(server: &model::Server) -> HealthSettings {
     let checks = &server.checks;
     let ms = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     let tracks = server.track.is_some();
-    Settings {
+    HealthSettings {
         agent: checks.agent_enabled.then(|| CheckSettings {
             inter_ms: ms(checks.agent_interval.unwrap_or(checks.interval)),
             ..CheckSettings::AGENT
@@ -88,15 +90,15 @@ mod tests {
     #[test]
     fn a_conditional_pass_drains_and_a_failure_ends_use() {
         let mut health = Health::new(health_settings(&server()), false, 0);
-        let belief = Belief::of(&health);
+        let belief = BalancingState::of(&health);
         assert!(belief.usable && !belief.draining && belief.throttle_percent == 100);
         health.check_done(1, Verdict::new(CheckStatus::L7Conditional, 0));
-        let belief = Belief::of(&health);
+        let belief = BalancingState::of(&health);
         assert!(belief.usable && belief.draining);
         for _ in 0..3 {
             health.check_done(2, Verdict::new(CheckStatus::L7Status, 0));
         }
-        assert!(!Belief::of(&health).usable);
+        assert!(!BalancingState::of(&health).usable);
     }
 
     #[test]

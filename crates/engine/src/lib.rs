@@ -40,13 +40,13 @@ pub use backend::{Backend, BackendAvailability, BackendState, UseServer, UseServ
 pub use balancing::hash_type;
 pub use cancellation::{Cancelled, Eviction};
 pub use checks::CheckOverrides;
-pub use connecting::{Connecting, SocketBuffers};
+pub use connecting::{ConnectSettings, SocketBuffers};
 pub use dynamic_cookies::DynamicCookies;
 pub use frontend::{Frontend, FrontendState, ListenerState, Route, RouteTarget};
-pub use gate::{Gate, Opening};
+pub use gate::{Gate, GateState};
 pub use gauge::Gauge;
 pub use generation::Generation;
-pub use health::{Belief, health_settings};
+pub use health::{BalancingState, health_settings};
 pub use invalid::{InvalidMessage, LastInvalidMessage};
 pub use override_cell::{OverrideCell, RateLimits};
 pub use process::Process;
@@ -54,9 +54,9 @@ pub use rate::Rate;
 pub use registry::Registry;
 pub use retired::RetiredGenerations;
 pub use server::{Server, ServerAddress, ServerState};
-pub use succession::{ChangedServer, TakenOver};
-pub use variables::{NotSet, ProcessVariables, VariablesNow};
-pub use waiting::{SlotOffer, Ticket, Waiting};
+pub use succession::{ChangedServer, GenerationChanges};
+pub use variables::{ProcessVariables, SetVariableError, VariablesNow};
+pub use waiting::{QueueTicket, SlotOffer, WaitingExchanges};
 
 #[cfg(test)]
 mod tests;

@@ -5,22 +5,26 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use ballast_expr::{Facts, ProcessFacts, Scope, Scratch, Time, Value, VarName, eval};
+use ballast_expr::{Facts, ProcessFacts, Scratch, Time, Value, VarName, VarScope, eval};
 use ballast_model::{ProcessVariable, VariableSource};
 
-use crate::{NotSet, Process, VariablesNow};
+use crate::{Process, SetVariableError, VariablesNow};
 
 impl Process {
     /// Evaluates `source` outside of any traffic, and sets `proc.<name>` to the result.
     ///
     /// # Errors
-    /// [`NotSet`]; the variable is unchanged.
-    pub fn set_variable(&self, name: &VarName, source: &VariableSource) -> Result<(), NotSet> {
+    /// [`SetVariableError`]; the variable is unchanged.
+    pub fn set_variable(
+        &self,
+        name: &VarName,
+        source: &VariableSource,
+    ) -> Result<(), SetVariableError> {
         let facts = NoTrafficFacts::of(self);
         let mut scratch = Scratch::new();
         match source {
             VariableSource::Expr(expr) => {
-                let value = eval(expr, &facts, &mut scratch).ok_or(NotSet::NoValue)?;
+                let value = eval(expr, &facts, &mut scratch).ok_or(SetVariableError::NoValue)?;
                 self.variables.set(&name.name, Some(value))
             }
             VariableSource::Format(format) => {
@@ -87,7 +91,7 @@ impl Facts for NoTrafficFacts<'_> {
 
     fn var(&self, name: &VarName) -> Option<Value<'_>> {
         match name.scope {
-            Scope::Proc => self.variables.value(&name.name),
+            VarScope::Proc => self.variables.value(&name.name),
             _ => None,
         }
     }
@@ -162,13 +166,16 @@ mod tests {
         let process = Process::new(1, 10);
         let name = VarName::parse("proc.x").unwrap();
         let source = VariableSource::Expr(Expr::parse("var(proc.none)").unwrap());
-        assert_eq!(process.set_variable(&name, &source), Err(NotSet::NoValue));
+        assert_eq!(
+            process.set_variable(&name, &source),
+            Err(SetVariableError::NoValue)
+        );
         let format = LogFormat::parse("x%[int(3)]", Usage::Text).unwrap();
         let source = VariableSource::Format(format);
         assert_eq!(process.set_variable(&name, &source), Ok(()));
         let large = vec![b'x'; BYTES_MAX];
         let set = process.variables.set(&name.name, Some(Value::Bin(&large)));
-        assert_eq!(set, Err(NotSet::TooLarge));
+        assert_eq!(set, Err(SetVariableError::TooLarge));
         let now = process.variables.now();
         assert_eq!(now.value("x"), Some(Value::Str(b"x3")));
     }

@@ -54,7 +54,7 @@ mod tests {
     use ballast_model as model;
 
     use super::*;
-    use crate::{Generation, Opening, Process, Registry};
+    use crate::{GateState, Generation, Process, Registry};
 
     #[test]
     fn overrides_outlive_the_next_generation() {
@@ -82,7 +82,7 @@ mod tests {
         let written = back.servers[0].cookie().clone().unwrap();
         registry.process().override_connection_limit(Some(7));
         front.state.override_connection_limit(Some(5));
-        front.state.gate.set(Opening::Paused);
+        front.state.gate.set(GateState::Paused);
         let state = &back.servers[0].state;
         state.set_reach(Some(address("127.0.0.9:9")), None);
         state.change_checks(|checks| checks.check_port = Some(99));
@@ -96,7 +96,7 @@ mod tests {
         let server = &back.servers[0];
         assert_eq!(registry.process().connection_count_max(), 7);
         assert_eq!(front.state.connection_count_max(), 5);
-        assert_eq!(front.state.gate.opening(), Opening::Paused);
+        assert_eq!(front.state.gate.opening(), GateState::Paused);
         assert_eq!(server.state.reach().address, Some(address("127.0.0.9:9")));
         assert_eq!(server.checks().port, Some(99));
         assert_eq!(server.state.connection_count_max(&server.model), 3);

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use arc_swap::{ArcSwap, ArcSwapOption, Guard};
-use ballast_health::{Health, Settings};
+use ballast_health::{Health, HealthSettings};
 use ballast_model as model;
 
 use crate::cancellation::{Cancellation, Cancelled, Eviction};
@@ -118,7 +118,7 @@ impl ServerState {
             throttle_percent: AtomicU32::new(100),
             checks: Mutex::default(),
             changed: Mutex::new(Instant::now()),
-            health: Mutex::new(Health::new(Settings::default(), false, 0)),
+            health: Mutex::new(Health::new(HealthSettings::default(), false, 0)),
             cancellation: Cancellation::default(),
             connection_count_max: AtomicU32::new(AS_WRITTEN),
         }

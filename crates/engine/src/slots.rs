@@ -10,7 +10,7 @@ pub(crate) const FREE: u32 = u32::MAX;
 
 /// The slot of each server of a backend in its balancer.
 #[derive(Debug)]
-pub(crate) struct Slots {
+pub(crate) struct BalancerSlots {
     of_place: Vec<u32>,
     places: Vec<u32>,
     /// The balancer of the previous generation is continued, server by server.
@@ -19,7 +19,7 @@ pub(crate) struct Slots {
     plain: bool,
 }
 
-impl Slots {
+impl BalancerSlots {
     /// Slots of servers in the order of the file; `continues` says whether the balancer of the
     /// previous generation is continued.
     pub(crate) fn new(of_place: Vec<u32>, continues: bool) -> Self {
@@ -75,7 +75,7 @@ impl Slots {
             Choice::Server(slot) if !self.plain => self
                 .place(slot)
                 .and_then(|place| u32::try_from(place).ok())
-                .map_or(Choice::Nobody, Choice::Server),
+                .map_or(Choice::NoServer, Choice::Server),
             choice => choice,
         }
     }

@@ -9,16 +9,16 @@ use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
-use ballast_balance::{Balancer, Candidate, WEIGHT_SCALE};
+use ballast_balance::{Balancer, NewServer, WEIGHT_SCALE};
 use ballast_model as model;
 
-use crate::balancing::{candidate, setup};
+use crate::balancing::{balancer_settings, new_server};
 use crate::slots::FREE;
 use crate::{Backend, Generation, Registry, Server};
 
 /// What changed between two generations.
 #[derive(Debug, Default)]
-pub struct TakenOver {
+pub struct GenerationChanges {
     /// Servers that are new or whose lines changed, with the previous server.
     pub servers: Vec<ChangedServer>,
     /// Backends whose settings or servers changed, as they are now.
@@ -51,8 +51,8 @@ impl Generation {
     /// Replaces `previous` by this generation: limits that its lines change are set, and balancers
     /// continue from the previous ones. Cannot fail. The caller makes sure that only one thread
     /// does this at a time, and publishes the generation.
-    pub fn take_over(&self, previous: Option<&Self>, registry: &Registry) -> TakenOver {
-        let mut taken = TakenOver::default();
+    pub fn take_over(&self, previous: Option<&Self>, registry: &Registry) -> GenerationChanges {
+        let mut taken = GenerationChanges::default();
         let process_max = registry.process().connection_count_written();
         let former = previous.map(|previous| &previous.config.global.variables);
         registry.process().follow_variables(
@@ -107,7 +107,7 @@ impl Generation {
 
     /// Forgets what is not configured any more, so that a later section or server of the same name
     /// starts with new state.
-    fn let_go(&self, previous: &Self, registry: &Registry, taken: &mut TakenOver) {
+    fn let_go(&self, previous: &Self, registry: &Registry, taken: &mut GenerationChanges) {
         let names: HashSet<&str> = self.frontends.iter().map(|one| one.name()).collect();
         for frontend in &previous.frontends {
             if !names.contains(frontend.name()) {
@@ -154,7 +154,7 @@ impl Generation {
     }
 }
 
-fn compare(former: &Arc<Backend>, backend: &Arc<Backend>, taken: &mut TakenOver) {
+fn compare(former: &Arc<Backend>, backend: &Arc<Backend>, taken: &mut GenerationChanges) {
     for server in &backend.servers {
         let known = former
             .server_named(server.name())
@@ -185,8 +185,8 @@ fn compare(former: &Arc<Backend>, backend: &Arc<Backend>, taken: &mut TakenOver)
 impl Backend {
     /// Begins to balance with a new balancer.
     fn found(self: &Arc<Self>) {
-        let mut balancer = Balancer::new(setup(&self.model), &self.candidates());
-        balancer.settle();
+        let mut balancer = Balancer::new(balancer_settings(&self.model), &self.new_servers());
+        balancer.recompute_map();
         *self
             .balancer
             .write()
@@ -206,7 +206,7 @@ impl Backend {
             self.bring_up_to_date(&mut balancer, former);
             balancer
         } else {
-            let mut balancer = Balancer::new(setup(&self.model), &self.candidates());
+            let mut balancer = Balancer::new(balancer_settings(&self.model), &self.new_servers());
             for (place, server) in self.servers.iter().enumerate() {
                 if let Some(slot) = former
                     .server_named(server.name())
@@ -218,7 +218,7 @@ impl Backend {
             }
             balancer
         };
-        balancer.settle();
+        balancer.recompute_map();
         *self
             .balancer
             .write()
@@ -244,7 +244,7 @@ impl Backend {
             let known = former
                 .server_named(server.name())
                 .map(|place| &former.servers[place]);
-            let now = candidate(server);
+            let now = new_server(server);
             match known {
                 None => balancer.add(slot, &now),
                 Some(known) if Arc::ptr_eq(&known.model, &server.model) => {}
@@ -265,10 +265,10 @@ impl Backend {
         }
     }
 
-    fn candidates(&self) -> Vec<Candidate> {
+    fn new_servers(&self) -> Vec<NewServer> {
         self.servers
             .iter()
-            .map(|server| candidate(server))
+            .map(|server| new_server(server))
             .collect()
     }
 }

@@ -73,7 +73,7 @@ fn pick(backend: &Arc<Backend>, key: u32) -> Option<(Arc<Backend>, Arc<Server>, 
     let place = place as usize;
     let server = Arc::clone(&backend.servers[place]);
     server.state.sessions.enter();
-    backend.took(place);
+    backend.add_request(place);
     Some((Arc::clone(backend), server, place))
 }
 
@@ -93,7 +93,7 @@ fn run(balance: &Balance, steps: &[Step]) {
                 let (backend, server, place): (Arc<Backend>, Arc<Server>, usize) =
                     under_way.swap_remove(which % under_way.len());
                 server.state.sessions.leave();
-                backend.released(place);
+                backend.remove_request(place);
             }
             Step::End(_) => {}
             Step::Change(servers) => {
@@ -114,7 +114,7 @@ fn run(balance: &Balance, steps: &[Step]) {
     }
     for (backend, server, place) in under_way.drain(..) {
         server.state.sessions.leave();
-        backend.released(place);
+        backend.remove_request(place);
     }
     check(&now);
 }

@@ -31,7 +31,7 @@ pub struct VariablesNow(Arc<VariableMap>);
 
 /// Why a variable was not set.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum NotSet {
+pub enum SetVariableError {
     /// The expression has no value.
     NoValue,
     /// All variables together would take more than they may.
@@ -103,8 +103,8 @@ impl ProcessVariables {
     /// Sets `proc.<name>`, or removes it.
     ///
     /// # Errors
-    /// [`NotSet::TooLarge`]; the variable is unchanged.
-    pub fn set(&self, name: &Arc<str>, value: Option<Value<'_>>) -> Result<(), NotSet> {
+    /// [`SetVariableError::TooLarge`]; the variable is unchanged.
+    pub fn set(&self, name: &Arc<str>, value: Option<Value<'_>>) -> Result<(), SetVariableError> {
         let _setting = self.setting.lock().unwrap_or_else(PoisonError::into_inner);
         let mut names = VariableMap::clone(&self.names.load());
         match value {
@@ -120,7 +120,7 @@ impl ProcessVariables {
             .map(|(name, kept)| name.len() + kept.byte_count())
             .sum();
         if taken > BYTES_MAX {
-            return Err(NotSet::TooLarge);
+            return Err(SetVariableError::TooLarge);
         }
         self.names.store(Arc::new(names));
         Ok(())

@@ -15,19 +15,19 @@ pub type SlotOffer = Box<dyn FnOnce(&Arc<Server>) -> bool + Send>;
 
 /// A place in the queues, needed to leave them.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Ticket(u64);
+pub struct QueueTicket(u64);
 
 /// The exchanges that wait in one backend.
 #[derive(Default)]
-pub struct Waiting {
+pub struct WaitingExchanges {
     next_ticket: u64,
     any: BTreeMap<u64, SlotOffer>,
     one: HashMap<String, BTreeMap<u64, SlotOffer>>,
 }
 
-impl Waiting {
+impl WaitingExchanges {
     /// Joins the queue of one server, or the queue for any.
-    pub fn join(&mut self, server: Option<&str>, offer: SlotOffer) -> Ticket {
+    pub fn join(&mut self, server: Option<&str>, offer: SlotOffer) -> QueueTicket {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
         match server {
@@ -38,11 +38,11 @@ impl Waiting {
                 .or_default()
                 .insert(ticket, offer),
         };
-        Ticket(ticket)
+        QueueTicket(ticket)
     }
 
     /// Leaves the queue; false when the slot was offered already.
-    pub fn leave(&mut self, server: Option<&str>, ticket: Ticket) -> bool {
+    pub fn leave(&mut self, server: Option<&str>, ticket: QueueTicket) -> bool {
         match server {
             None => self.any.remove(&ticket.0).is_some(),
             Some(name) => {
@@ -83,7 +83,7 @@ impl Waiting {
     }
 
     /// Empties the queue of one server, or the queue for any, oldest first.
-    pub fn dismiss(&mut self, server: Option<&str>) -> Vec<SlotOffer> {
+    pub fn take_queue(&mut self, server: Option<&str>) -> Vec<SlotOffer> {
         let queue = match server {
             None => std::mem::take(&mut self.any),
             Some(name) => self.one.remove(name).unwrap_or_default(),
@@ -92,7 +92,7 @@ impl Waiting {
     }
 
     /// Empties all queues, oldest first.
-    pub fn dissolve(&mut self) -> Vec<SlotOffer> {
+    pub fn take_all(&mut self) -> Vec<SlotOffer> {
         let mut all = std::mem::take(&mut self.any);
         for queue in std::mem::take(&mut self.one).into_values() {
             all.extend(queue);
@@ -111,7 +111,7 @@ impl Waiting {
     }
 }
 
-impl fmt::Debug for Waiting {
+impl fmt::Debug for WaitingExchanges {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Waiting")
             .field("any", &self.any.len())
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn the_longest_wait_goes_first_over_both_queues() {
-        let mut waiting = Waiting::default();
+        let mut waiting = WaitingExchanges::default();
         let first = waiting.join(None, offer());
         let second = waiting.join(Some("a"), offer());
         let third = waiting.join(None, offer());
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_server_does_not_serve_anothers_queue() {
-        let mut waiting = Waiting::default();
+        let mut waiting = WaitingExchanges::default();
         let ticket = waiting.join(Some("a"), offer());
         assert!(waiting.next_for("b", true).is_none());
         let for_any = waiting.join(None, offer());
@@ -158,8 +158,8 @@ mod tests {
         assert!(waiting.leave(Some("a"), ticket) && waiting.is_empty());
         waiting.join(Some("a"), offer());
         waiting.join(None, offer());
-        assert_eq!(waiting.dismiss(Some("a")).len(), 1);
-        assert_eq!(waiting.dismiss(None).len(), 1);
+        assert_eq!(waiting.take_queue(Some("a")).len(), 1);
+        assert_eq!(waiting.take_queue(None).len(), 1);
         assert!(waiting.is_empty());
     }
 }

@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::mask::{mask4, mask6};
 use crate::pattern::Handle;
 use crate::regex::Regex;
-use crate::slot::Slot;
+use crate::slot::LinkSlot;
 use crate::vars::VarName;
 
 /// The type of an argument.
@@ -98,7 +98,7 @@ pub enum ArgValue {
     /// A variable.
     Var(VarName),
     /// A map file, looked up through its handle once linked.
-    Map(Slot<Arc<Handle>>),
+    Map(LinkSlot<Arc<Handle>>),
     /// A backend by name; empty means the current one.
     Backend,
     /// A frontend by name; empty means the current one.
@@ -345,7 +345,7 @@ fn value_of(kind: ArgKind, text: &str) -> Result<ArgValue, Error> {
         ArgKind::File if text.is_empty() => {
             return Err(Error::new("a map needs the name of a file", 0..0));
         }
-        ArgKind::File => ArgValue::Map(Slot::empty()),
+        ArgKind::File => ArgValue::Map(LinkSlot::empty()),
         ArgKind::Backend => ArgValue::Backend,
         ArgKind::Frontend => ArgValue::Frontend,
         ArgKind::Table => ArgValue::Table,

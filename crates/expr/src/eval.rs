@@ -1,11 +1,11 @@
 //! Evaluating: expressions to values, conditions to truth.
 
-use crate::acl::{Acl, Condition, Criterion, Polarity, Target, Term};
-use crate::evaluation::Cx;
+use crate::acl::{Acl, Condition, Criterion, Polarity, Term, TermTarget};
+use crate::evaluation::Evaluation;
 use crate::expr::Expr;
 use crate::facts::Facts;
 use crate::needs::Needs;
-use crate::pattern::{Handle, Method};
+use crate::pattern::{Handle, MatchMethod};
 use crate::scratch::Scratch;
 use crate::value::{Sample, Value};
 
@@ -82,7 +82,7 @@ pub fn eval_with<'a>(
     more: Needs,
 ) -> Result<Option<Value<'a>>, Needs> {
     scratch.clear();
-    let mut cx = Cx::new(facts, scratch, more);
+    let mut cx = Evaluation::new(facts, scratch, more);
     match expr.sample_walking::<true>(&mut cx) {
         Some(sample) => Ok(Some(sample.value(scratch))),
         None if cx.missing.is_none() => Ok(None),
@@ -97,10 +97,13 @@ impl Expr {
         facts: &'f dyn Facts,
         scratch: &mut Scratch,
     ) -> Option<Sample<'f>> {
-        self.sample_walking::<false>(&mut Cx::new(facts, scratch, Needs::NONE))
+        self.sample_walking::<false>(&mut Evaluation::new(facts, scratch, Needs::NONE))
     }
 
-    fn sample_walking<'f, const WAITS: bool>(&'f self, cx: &mut Cx<'f, '_>) -> Option<Sample<'f>> {
+    fn sample_walking<'f, const WAITS: bool>(
+        &'f self,
+        cx: &mut Evaluation<'f, '_>,
+    ) -> Option<Sample<'f>> {
         let fetched = (self.fetch.handler?)(cx, &self.args);
         if WAITS && fetched.is_none() {
             cx.may_change(self.fetch.needs);
@@ -132,7 +135,7 @@ impl Criterion {
         more: Needs,
     ) -> Truth {
         let mark = scratch.mark();
-        let mut cx = Cx::new(facts, scratch, more);
+        let mut cx = Evaluation::new(facts, scratch, more);
         cx.walk.all = true;
         let held = loop {
             cx.walk.more = false;
@@ -158,13 +161,13 @@ impl Criterion {
     }
 
     fn matches(&self, sample: Sample<'_>, scratch: &mut Scratch) -> bool {
-        if self.method == Method::Found {
+        if self.method == MatchMethod::Found {
             return true;
         }
         let Some(sample) = sample.cast(self.method.takes(), scratch) else {
             return false;
         };
-        if self.method == Method::Bool {
+        if self.method == MatchMethod::Bool {
             return matches!(sample, Sample::Int(number) if number != 0);
         }
         let Some(matchers) = self.matchers.filled() else {
@@ -218,11 +221,11 @@ impl Term {
         more: Needs,
     ) -> Truth {
         let truth = match &self.target {
-            Target::Named(_, slot) => match slot.filled() {
+            TermTarget::Named(_, slot) => match slot.filled() {
                 Some(acl) => acl.test::<WAITS>(facts, scratch, more),
                 None => Truth::No,
             },
-            Target::Inline(criterion) => criterion.test::<WAITS>(facts, scratch, more),
+            TermTarget::Inline(criterion) => criterion.test::<WAITS>(facts, scratch, more),
         };
         truth.turned(self.negated)
     }

@@ -5,7 +5,7 @@ use crate::needs::Needs;
 use crate::scratch::Scratch;
 
 /// One evaluation under way.
-pub(crate) struct Cx<'f, 's> {
+pub(crate) struct Evaluation<'f, 's> {
     pub(crate) facts: &'f dyn Facts,
     pub(crate) scratch: &'s mut Scratch,
     pub(crate) walk: Walk,
@@ -15,10 +15,14 @@ pub(crate) struct Cx<'f, 's> {
     pub(crate) missing: Needs,
 }
 
-impl<'f, 's> Cx<'f, 's> {
+impl<'f, 's> Evaluation<'f, 's> {
     /// An evaluation that begins.
-    pub(crate) fn new(facts: &'f dyn Facts, scratch: &'s mut Scratch, more: Needs) -> Cx<'f, 's> {
-        Cx {
+    pub(crate) fn new(
+        facts: &'f dyn Facts,
+        scratch: &'s mut Scratch,
+        more: Needs,
+    ) -> Evaluation<'f, 's> {
+        Evaluation {
             facts,
             scratch,
             walk: Walk::default(),

@@ -9,10 +9,10 @@ use crate::fetch::{self, Fetch};
 use crate::files::Files;
 use crate::hex::unhex;
 use crate::needs::Needs;
-use crate::pattern::{MapKind, Method, Store};
+use crate::pattern::{MapKind, MatchMethod, Store};
 use crate::phase::{Phase, Phases};
 use crate::regex::Regex;
-use crate::value::Kind;
+use crate::value::SampleKind;
 use crate::vars::VarName;
 
 /// Converters one expression may chain.
@@ -26,14 +26,14 @@ pub struct Expr {
     /// Its arguments, one per position of the row.
     pub args: Vec<Arg>,
     /// The converters in order.
-    pub convs: Vec<Step>,
+    pub convs: Vec<ConverterStep>,
     /// The type of the result.
-    pub kind: Kind,
+    pub kind: SampleKind,
 }
 
 /// One converter of an expression.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Step {
+pub struct ConverterStep {
     /// The row of the converter.
     pub conv: &'static Conv,
     /// Its arguments, one per position of the row.
@@ -200,10 +200,10 @@ impl Expr {
                 range: at..end,
                 ..error
             })?;
-            if row.out != Kind::Same {
+            if row.out != SampleKind::Same {
                 self.kind = row.out;
             }
-            self.convs.push(Step { conv: row, args });
+            self.convs.push(ConverterStep { conv: row, args });
             if text.as_bytes().get(end) != Some(&b',') {
                 return Ok(end);
             }
@@ -326,13 +326,13 @@ impl std::str::FromStr for Expr {
 }
 
 /// How a `map...` converter looks up and what it gives; `None` for other words.
-pub(crate) fn map_word(word: &str) -> Option<(Method, MapKind)> {
+pub(crate) fn map_word(word: &str) -> Option<(MatchMethod, MapKind)> {
     let rest = word.strip_prefix("map")?;
     let mut parts = rest.split('_').skip(1);
     let method = match parts.next() {
-        None => Method::Str,
-        Some("regm") => Method::Reg,
-        Some(name) => Method::parse(name)?,
+        None => MatchMethod::Str,
+        Some("regm") => MatchMethod::Reg,
+        Some(name) => MatchMethod::parse(name)?,
     };
     let kind = match parts.next() {
         None => MapKind::Str,

@@ -31,14 +31,14 @@ mod value;
 mod vars;
 
 pub use acl::{
-    ACL_WORDS, Acl, AclSet, AclWord, Condition, Criterion, Linker, Misplaced, PREDEFINED, Polarity,
-    Source, Target, Term, predefined,
+    ACL_WORDS, Acl, AclSet, AclWord, Condition, Criterion, Linker, MisplacedAcl, PREDEFINED,
+    PatternSource, Polarity, Term, TermTarget, predefined,
 };
 pub use args::{Arg, ArgKind, ArgSpec, ArgValue};
 pub use conv::{Conv, conv, convs};
 pub use error::{Error, nearest};
 pub use eval::{Truth, eval, eval_with};
-pub use expr::{Expr, Reference, Step};
+pub use expr::{ConverterStep, Expr, Reference};
 pub use facts::{
     BackendFacts, CaptureFacts, ConnectionFacts, Ends, ExchangeFacts, Facts, FrontendFacts,
     ListenerFacts, ProcessFacts, Record, ServerFacts, Side, Time,
@@ -52,13 +52,14 @@ pub use logformat::{
 };
 pub use needs::Needs;
 pub use pattern::{
-    Discarded, Entry, Handle, Hit, ListChange, Listed, Method, NamedList, Pair, PatternError,
-    PatternRef, Probe, RuntimeEntries, Store, Which, WrittenEntries, merge, parse_payload,
+    DiscardedEntries, Entry, EntryPair, EntrySelector, Handle, ListChange, ListLookup, ListMatch,
+    ListedPatterns, MatchMethod, NamedList, PatternError, PatternRef, RuntimeEntries, Store,
+    WrittenEntries, merge, parse_payload,
 };
 pub use phase::{Phase, Phases};
 pub use place::Place;
 pub use regex::{Groups, Regex};
 pub use scratch::Scratch;
-pub use slot::Slot;
-pub use value::{Kind, Value};
-pub use vars::{Scope, VarName};
+pub use slot::LinkSlot;
+pub use value::{SampleKind, Value};
+pub use vars::{VarName, VarScope};

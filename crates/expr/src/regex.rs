@@ -21,10 +21,10 @@ const GROUPS_MAX: usize = 10;
 pub struct Regex {
     source: Arc<str>,
     fold: bool,
-    engine: Arc<Engine>,
+    engine: Arc<RegexEngine>,
 }
 
-enum Engine {
+enum RegexEngine {
     /// With memory for the positions of one match, so that a match allocates nothing.
     Linear(
         regex::bytes::Regex,
@@ -46,10 +46,10 @@ impl Regex {
         let engine = match linear(source, fold) {
             Ok(linear) => {
                 let positions = linear.capture_locations();
-                Engine::Linear(linear, Mutex::new(Some(positions)))
+                RegexEngine::Linear(linear, Mutex::new(Some(positions)))
             }
             Err(first) => match backtracking(source, fold) {
-                Ok(backtracking) => Engine::Backtracking(backtracking),
+                Ok(backtracking) => RegexEngine::Backtracking(backtracking),
                 Err(_) => {
                     return Err(Error::new(
                         format!(
@@ -81,8 +81,8 @@ impl Regex {
     /// Whether the pattern is found in `subject`.
     pub fn is_match(&self, subject: &[u8]) -> bool {
         match &*self.engine {
-            Engine::Linear(regex, _) => regex.is_match(subject),
-            Engine::Backtracking(regex) => std::str::from_utf8(subject)
+            RegexEngine::Linear(regex, _) => regex.is_match(subject),
+            RegexEngine::Backtracking(regex) => std::str::from_utf8(subject)
                 .is_ok_and(|subject| regex.is_match(subject).unwrap_or(false)),
         }
     }
@@ -91,7 +91,7 @@ impl Regex {
     pub fn groups(&self, subject: &[u8], at: usize) -> Option<Groups> {
         let mut groups = [None; GROUPS_MAX];
         match &*self.engine {
-            Engine::Linear(regex, spare) => {
+            RegexEngine::Linear(regex, spare) => {
                 if regex.captures_len() == 1 {
                     let found = regex.find_at(subject, at)?;
                     groups[0] = Some((found.start(), found.end()));
@@ -113,7 +113,7 @@ impl Regex {
                     return None;
                 }
             }
-            Engine::Backtracking(regex) => {
+            RegexEngine::Backtracking(regex) => {
                 let subject = std::str::from_utf8(subject).ok()?;
                 if !subject.is_char_boundary(at) {
                     return None;

@@ -6,7 +6,7 @@
 
 /// Bytes of a sample: held by someone who outlives the evaluation, or kept in the scratch.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Text<'f> {
+pub(crate) enum SampleText<'f> {
     Held(&'f [u8]),
     Kept { start: u32, end: u32 },
 }
@@ -20,7 +20,7 @@ pub struct Scratch {
 
 /// Where a scratch stood.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Mark(usize);
+pub(crate) struct ScratchMark(usize);
 
 /// Bytes a scratch may hold before converters stop producing (HAProxy: one trash buffer of
 /// `tune.bufsize`, 16 kB; we are more generous because several samples share one scratch).
@@ -37,19 +37,19 @@ impl Scratch {
         self.data.clear();
     }
 
-    pub(crate) fn mark(&self) -> Mark {
-        Mark(self.data.len())
+    pub(crate) fn mark(&self) -> ScratchMark {
+        ScratchMark(self.data.len())
     }
 
     /// Forgets the samples made since `mark`; the caller holds none of them any more.
-    pub(crate) fn rewind(&mut self, mark: Mark) {
+    pub(crate) fn rewind(&mut self, mark: ScratchMark) {
         self.data.truncate(mark.0);
     }
 
-    pub(crate) fn bytes<'a>(&'a self, text: Text<'a>) -> &'a [u8] {
+    pub(crate) fn bytes<'a>(&'a self, text: SampleText<'a>) -> &'a [u8] {
         match text {
-            Text::Held(bytes) => bytes,
-            Text::Kept { start, end } => self
+            SampleText::Held(bytes) => bytes,
+            SampleText::Kept { start, end } => self
                 .data
                 .get(start as usize..end as usize)
                 .unwrap_or_default(),
@@ -57,12 +57,12 @@ impl Scratch {
     }
 
     /// Part of a text without copying it.
-    pub(crate) fn part<'f>(&self, text: Text<'f>, from: usize, to: usize) -> Text<'f> {
+    pub(crate) fn part<'f>(&self, text: SampleText<'f>, from: usize, to: usize) -> SampleText<'f> {
         let length = self.bytes(text).len();
         let (from, to) = (from.min(length), to.clamp(from.min(length), length));
         match text {
-            Text::Held(bytes) => Text::Held(&bytes[from..to]),
-            Text::Kept { start, .. } => Text::Kept {
+            SampleText::Held(bytes) => SampleText::Held(&bytes[from..to]),
+            SampleText::Kept { start, .. } => SampleText::Kept {
                 start: start + from as u32,
                 end: start + to as u32,
             },
@@ -70,11 +70,11 @@ impl Scratch {
     }
 
     /// Copies `bytes` into the scratch.
-    pub(crate) fn keep(&mut self, bytes: &[u8]) -> Text<'static> {
+    pub(crate) fn keep(&mut self, bytes: &[u8]) -> SampleText<'static> {
         let start = self.data.len();
         let room = SCRATCH_BYTES_MAX.saturating_sub(start);
         self.data.extend_from_slice(&bytes[..bytes.len().min(room)]);
-        Text::Kept {
+        SampleText::Kept {
             start: start as u32,
             end: self.data.len() as u32,
         }
@@ -92,7 +92,7 @@ impl Scratch {
     }
 
     /// Keeps what was written and takes the spare buffer back.
-    pub(crate) fn close(&mut self, mut out: Vec<u8>) -> Text<'static> {
+    pub(crate) fn close(&mut self, mut out: Vec<u8>) -> SampleText<'static> {
         let text = self.keep(&out);
         out.clear();
         self.spare.push(out);

@@ -5,12 +5,12 @@ use std::fmt;
 /// A place filled when linking; it takes no part in comparisons, so that two parsed expressions
 /// are equal whether linked or not.
 #[derive(Clone)]
-pub struct Slot<T>(Option<T>);
+pub struct LinkSlot<T>(Option<T>);
 
-impl<T> Slot<T> {
+impl<T> LinkSlot<T> {
     /// A slot not filled yet.
-    pub const fn empty() -> Slot<T> {
-        Slot(None)
+    pub const fn empty() -> LinkSlot<T> {
+        LinkSlot(None)
     }
 
     /// What was filled in.
@@ -24,13 +24,13 @@ impl<T> Slot<T> {
     }
 }
 
-impl<T> PartialEq for Slot<T> {
-    fn eq(&self, _other: &Slot<T>) -> bool {
+impl<T> PartialEq for LinkSlot<T> {
+    fn eq(&self, _other: &LinkSlot<T>) -> bool {
         true
     }
 }
 
-impl<T> fmt::Debug for Slot<T> {
+impl<T> fmt::Debug for LinkSlot<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.0.is_some() {
             "linked"

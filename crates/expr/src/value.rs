@@ -3,11 +3,11 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::scratch::{Scratch, Text};
+use crate::scratch::{SampleText, Scratch};
 
 /// The type of a sample (manual 7.1, and `smp` types of `haproxy -dKsmp`).
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum Kind {
+pub enum SampleKind {
     /// Known only when evaluated.
     Any,
     /// A converter that gives back the type it took.
@@ -30,26 +30,26 @@ pub enum Kind {
     Meth,
 }
 
-impl Kind {
+impl SampleKind {
     /// The name HAProxy gives the type.
     pub const fn text(self) -> &'static str {
         match self {
-            Kind::Any => "any",
-            Kind::Same => "same",
-            Kind::Bool => "bool",
-            Kind::Int => "sint",
-            Kind::Addr => "addr",
-            Kind::Ipv4 => "ipv4",
-            Kind::Ipv6 => "ipv6",
-            Kind::Str => "str",
-            Kind::Bin => "bin",
-            Kind::Meth => "meth",
+            SampleKind::Any => "any",
+            SampleKind::Same => "same",
+            SampleKind::Bool => "bool",
+            SampleKind::Int => "sint",
+            SampleKind::Addr => "addr",
+            SampleKind::Ipv4 => "ipv4",
+            SampleKind::Ipv6 => "ipv6",
+            SampleKind::Str => "str",
+            SampleKind::Bin => "bin",
+            SampleKind::Meth => "meth",
         }
     }
 
     /// Whether a sample of this type can be turned into `to` (manual 7.3.1 of 3.x, cast matrix).
-    pub const fn casts_to(self, to: Kind) -> bool {
-        use Kind::{Addr, Any, Bin, Bool, Int, Ipv4, Ipv6, Meth, Same, Str};
+    pub const fn casts_to(self, to: SampleKind) -> bool {
+        use SampleKind::{Addr, Any, Bin, Bool, Int, Ipv4, Ipv6, Meth, Same, Str};
         match (self, to) {
             (Any | Same, _) | (_, Any | Same) => true,
             (Bool, Bool | Int | Str | Bin) => true,
@@ -66,7 +66,7 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for SampleKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.text())
     }
@@ -93,15 +93,15 @@ pub enum Value<'a> {
 
 impl Value<'_> {
     /// The type of the value.
-    pub const fn kind(&self) -> Kind {
+    pub const fn kind(&self) -> SampleKind {
         match self {
-            Value::Bool(_) => Kind::Bool,
-            Value::Int(_) => Kind::Int,
-            Value::Ipv4(_) => Kind::Ipv4,
-            Value::Ipv6(_) => Kind::Ipv6,
-            Value::Str(_) => Kind::Str,
-            Value::Bin(_) => Kind::Bin,
-            Value::Meth(_) => Kind::Meth,
+            Value::Bool(_) => SampleKind::Bool,
+            Value::Int(_) => SampleKind::Int,
+            Value::Ipv4(_) => SampleKind::Ipv4,
+            Value::Ipv6(_) => SampleKind::Ipv6,
+            Value::Str(_) => SampleKind::Str,
+            Value::Bin(_) => SampleKind::Bin,
+            Value::Meth(_) => SampleKind::Meth,
         }
     }
 
@@ -137,22 +137,22 @@ pub(crate) enum Sample<'f> {
     Int(i64),
     Ipv4(Ipv4Addr),
     Ipv6(Ipv6Addr),
-    Str(Text<'f>),
-    Bin(Text<'f>),
-    Meth(Text<'f>),
+    Str(SampleText<'f>),
+    Bin(SampleText<'f>),
+    Meth(SampleText<'f>),
 }
 
 impl<'f> Sample<'f> {
     pub(crate) const fn held(bytes: &'f [u8]) -> Sample<'f> {
-        Sample::Str(Text::Held(bytes))
+        Sample::Str(SampleText::Held(bytes))
     }
 
     pub(crate) const fn bin(bytes: &'f [u8]) -> Sample<'f> {
-        Sample::Bin(Text::Held(bytes))
+        Sample::Bin(SampleText::Held(bytes))
     }
 
     pub(crate) const fn meth(token: &'f [u8]) -> Sample<'f> {
-        Sample::Meth(Text::Held(token))
+        Sample::Meth(SampleText::Held(token))
     }
 
     pub(crate) fn ip(address: IpAddr) -> Sample<'f> {
@@ -168,9 +168,9 @@ impl<'f> Sample<'f> {
             Value::Int(number) => Sample::Int(number),
             Value::Ipv4(address) => Sample::Ipv4(address),
             Value::Ipv6(address) => Sample::Ipv6(address),
-            Value::Str(bytes) => Sample::Str(Text::Held(bytes)),
-            Value::Bin(bytes) => Sample::Bin(Text::Held(bytes)),
-            Value::Meth(bytes) => Sample::Meth(Text::Held(bytes)),
+            Value::Str(bytes) => Sample::Str(SampleText::Held(bytes)),
+            Value::Bin(bytes) => Sample::Bin(SampleText::Held(bytes)),
+            Value::Meth(bytes) => Sample::Meth(SampleText::Held(bytes)),
         }
     }
 
@@ -190,65 +190,74 @@ impl<'f> Sample<'f> {
     }
 
     /// HAProxy's implicit cast to `to`; `None` when the contents do not allow it.
-    pub(crate) fn cast(self, to: Kind, scratch: &mut Scratch) -> Option<Sample<'f>> {
+    pub(crate) fn cast(self, to: SampleKind, scratch: &mut Scratch) -> Option<Sample<'f>> {
         let done = match (self, to) {
-            (_, Kind::Any | Kind::Same) => self,
-            (Sample::Bool(_), Kind::Bool)
-            | (Sample::Int(_), Kind::Int)
-            | (Sample::Ipv4(_), Kind::Ipv4 | Kind::Addr)
-            | (Sample::Ipv6(_), Kind::Ipv6 | Kind::Addr)
-            | (Sample::Str(_), Kind::Str)
-            | (Sample::Bin(_), Kind::Bin)
-            | (Sample::Meth(_), Kind::Meth) => self,
-            (Sample::Bool(flag), Kind::Int) => Sample::Int(i64::from(flag)),
-            (Sample::Bool(flag), Kind::Bin) => {
+            (_, SampleKind::Any | SampleKind::Same) => self,
+            (Sample::Bool(_), SampleKind::Bool)
+            | (Sample::Int(_), SampleKind::Int)
+            | (Sample::Ipv4(_), SampleKind::Ipv4 | SampleKind::Addr)
+            | (Sample::Ipv6(_), SampleKind::Ipv6 | SampleKind::Addr)
+            | (Sample::Str(_), SampleKind::Str)
+            | (Sample::Bin(_), SampleKind::Bin)
+            | (Sample::Meth(_), SampleKind::Meth) => self,
+            (Sample::Bool(flag), SampleKind::Int) => Sample::Int(i64::from(flag)),
+            (Sample::Bool(flag), SampleKind::Bin) => {
                 Sample::Bin(scratch.keep(&i64::from(flag).to_be_bytes()))
             }
-            (Sample::Int(number), Kind::Bool) => Sample::Bool(number != 0),
-            (Sample::Int(number), Kind::Ipv4 | Kind::Addr) => {
+            (Sample::Int(number), SampleKind::Bool) => Sample::Bool(number != 0),
+            (Sample::Int(number), SampleKind::Ipv4 | SampleKind::Addr) => {
                 Sample::Ipv4(Ipv4Addr::from(number as u32))
             }
-            (Sample::Int(number), Kind::Ipv6) => {
+            (Sample::Int(number), SampleKind::Ipv6) => {
                 Sample::Ipv6(Ipv4Addr::from(number as u32).to_ipv6_mapped())
             }
-            (Sample::Int(number), Kind::Bin) => Sample::Bin(scratch.keep(&number.to_be_bytes())),
-            (Sample::Ipv4(address), Kind::Int) => Sample::Int(i64::from(u32::from(address))),
-            (Sample::Ipv4(address), Kind::Ipv6) => Sample::Ipv6(address.to_ipv6_mapped()),
-            (Sample::Ipv4(address), Kind::Bin) => Sample::Bin(scratch.keep(&address.octets())),
-            (Sample::Ipv6(address), Kind::Bin) => Sample::Bin(scratch.keep(&address.octets())),
-            (Sample::Ipv6(address), Kind::Ipv4) => Sample::Ipv4(v6_to_v4(&address)?),
-            (Sample::Bool(_) | Sample::Int(_) | Sample::Ipv4(_) | Sample::Ipv6(_), Kind::Str) => {
+            (Sample::Int(number), SampleKind::Bin) => {
+                Sample::Bin(scratch.keep(&number.to_be_bytes()))
+            }
+            (Sample::Ipv4(address), SampleKind::Int) => Sample::Int(i64::from(u32::from(address))),
+            (Sample::Ipv4(address), SampleKind::Ipv6) => Sample::Ipv6(address.to_ipv6_mapped()),
+            (Sample::Ipv4(address), SampleKind::Bin) => {
+                Sample::Bin(scratch.keep(&address.octets()))
+            }
+            (Sample::Ipv6(address), SampleKind::Bin) => {
+                Sample::Bin(scratch.keep(&address.octets()))
+            }
+            (Sample::Ipv6(address), SampleKind::Ipv4) => Sample::Ipv4(v6_to_v4(&address)?),
+            (
+                Sample::Bool(_) | Sample::Int(_) | Sample::Ipv4(_) | Sample::Ipv6(_),
+                SampleKind::Str,
+            ) => {
                 let mut out = scratch.open();
                 self.value(scratch).append_to(&mut out);
                 Sample::Str(scratch.close(out))
             }
             (Sample::Str(text), _) => cast_text(text, to, scratch)?,
-            (Sample::Bin(text) | Sample::Meth(text), Kind::Str) => Sample::Str(text),
-            (Sample::Bin(text), Kind::Meth) => Sample::Meth(text),
-            (Sample::Meth(text), Kind::Bin) => Sample::Bin(text),
+            (Sample::Bin(text) | Sample::Meth(text), SampleKind::Str) => Sample::Str(text),
+            (Sample::Bin(text), SampleKind::Meth) => Sample::Meth(text),
+            (Sample::Meth(text), SampleKind::Bin) => Sample::Bin(text),
             _ => return None,
         };
         Some(done)
     }
 }
 
-fn cast_text<'f>(text: Text<'f>, to: Kind, scratch: &Scratch) -> Option<Sample<'f>> {
+fn cast_text<'f>(text: SampleText<'f>, to: SampleKind, scratch: &Scratch) -> Option<Sample<'f>> {
     let bytes = scratch.bytes(text);
     Some(match to {
-        Kind::Int => Sample::Int(parse_int(bytes)?),
-        Kind::Bool => Sample::Bool(parse_int(bytes)? != 0),
-        Kind::Addr => Sample::ip(parse_addr(bytes)?),
-        Kind::Ipv4 => match parse_addr(bytes)? {
+        SampleKind::Int => Sample::Int(parse_int(bytes)?),
+        SampleKind::Bool => Sample::Bool(parse_int(bytes)? != 0),
+        SampleKind::Addr => Sample::ip(parse_addr(bytes)?),
+        SampleKind::Ipv4 => match parse_addr(bytes)? {
             IpAddr::V4(v4) => Sample::Ipv4(v4),
             IpAddr::V6(_) => return None,
         },
-        Kind::Ipv6 => match parse_addr(bytes)? {
+        SampleKind::Ipv6 => match parse_addr(bytes)? {
             IpAddr::V4(_) => return None,
             IpAddr::V6(v6) => Sample::Ipv6(v6),
         },
-        Kind::Bin => Sample::Bin(text),
-        Kind::Meth => Sample::Meth(text),
-        Kind::Str | Kind::Any | Kind::Same => Sample::Str(text),
+        SampleKind::Bin => Sample::Bin(text),
+        SampleKind::Meth => Sample::Meth(text),
+        SampleKind::Str | SampleKind::Any | SampleKind::Same => Sample::Str(text),
     })
 }
 

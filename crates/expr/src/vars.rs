@@ -7,7 +7,7 @@ use crate::error::{Error, nearest};
 
 /// How long a variable lives.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum Scope {
+pub enum VarScope {
     /// `check.`: one health check.
     Check,
     /// `proc.`: the process.
@@ -22,25 +22,25 @@ pub enum Scope {
     Txn,
 }
 
-impl Scope {
-    const ALL: [Scope; 6] = [
-        Scope::Check,
-        Scope::Proc,
-        Scope::Req,
-        Scope::Res,
-        Scope::Sess,
-        Scope::Txn,
+impl VarScope {
+    const ALL: [VarScope; 6] = [
+        VarScope::Check,
+        VarScope::Proc,
+        VarScope::Req,
+        VarScope::Res,
+        VarScope::Sess,
+        VarScope::Txn,
     ];
 
     /// The prefix without its dot.
     pub const fn text(self) -> &'static str {
         match self {
-            Scope::Check => "check",
-            Scope::Proc => "proc",
-            Scope::Req => "req",
-            Scope::Res => "res",
-            Scope::Sess => "sess",
-            Scope::Txn => "txn",
+            VarScope::Check => "check",
+            VarScope::Proc => "proc",
+            VarScope::Req => "req",
+            VarScope::Res => "res",
+            VarScope::Sess => "sess",
+            VarScope::Txn => "txn",
         }
     }
 }
@@ -49,7 +49,7 @@ impl Scope {
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct VarName {
     /// How long it lives.
-    pub scope: Scope,
+    pub scope: VarScope,
     /// The name after the dot.
     pub name: Arc<str>,
 }
@@ -65,8 +65,11 @@ impl VarName {
             return Err(Error::new("cannot parse empty variable name", whole));
         }
         let (prefix, name) = text.split_once('.').unwrap_or((text, ""));
-        let Some(scope) = Scope::ALL.into_iter().find(|scope| scope.text() == prefix) else {
-            let hint = nearest(prefix, Scope::ALL.iter().map(|scope| scope.text()))
+        let Some(scope) = VarScope::ALL
+            .into_iter()
+            .find(|scope| scope.text() == prefix)
+        else {
+            let hint = nearest(prefix, VarScope::ALL.iter().map(|scope| scope.text()))
                 .map(|scope| format!("{scope}.{name}"));
             return Err(Error::new(
                 format!(

@@ -28,7 +28,7 @@ const CHUNK_BYTES_MAX: u64 = (1 << 52) - 1;
 /// Parses one chunked body.
 #[derive(Clone, Debug)]
 pub struct ChunkDecoder {
-    state: State,
+    state: ChunkState,
     /// How many bytes of the line at the start of the next input are known to contain no LF.
     searched: usize,
     extension_bytes: usize,
@@ -41,7 +41,7 @@ pub struct ChunkDecoder {
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum State {
+enum ChunkState {
     Size,
     Data { left: u64 },
     DataEnd,
@@ -112,7 +112,7 @@ impl ChunkDecoder {
 
     fn new(limits: &H1Limits, bare_lf: bool, bare_lf_in_trailers: bool) -> ChunkDecoder {
         ChunkDecoder {
-            state: State::Size,
+            state: ChunkState::Size,
             searched: 0,
             extension_bytes: 0,
             trailer_bytes: 0,
@@ -124,12 +124,12 @@ impl ChunkDecoder {
 
     /// Whether the last chunk and its trailers were read.
     pub fn is_finished(&self) -> bool {
-        self.state == State::Finished
+        self.state == ChunkState::Finished
     }
 
     /// Bytes of data left in this chunk, which may be spliced without passing through here.
     pub fn data_left(&self) -> u64 {
-        if let State::Data { left } = self.state {
+        if let ChunkState::Data { left } = self.state {
             left
         } else {
             0
@@ -143,7 +143,7 @@ impl ChunkDecoder {
             count <= self.data_left(),
             "no more is skipped than there is"
         );
-        if let State::Data { left } = self.state {
+        if let ChunkState::Data { left } = self.state {
             self.state = after_data(left.saturating_sub(count));
         }
     }
@@ -158,7 +158,7 @@ impl ChunkDecoder {
         loop {
             let rest = &input[at..];
             match self.state {
-                State::Size => match self.size_line(rest)? {
+                ChunkState::Size => match self.size_line(rest)? {
                     Some(line) => {
                         at += line.bytes;
                         self.accept_size(&line);
@@ -170,7 +170,7 @@ impl ChunkDecoder {
                         });
                     }
                 },
-                State::Data { left } => {
+                ChunkState::Data { left } => {
                     let count = data_here(left, rest);
                     if count == 0 {
                         return Ok(ChunkStep {
@@ -185,10 +185,10 @@ impl ChunkDecoder {
                         event: ChunkEvent::Data(data),
                     });
                 }
-                State::DataEnd => match self.data_end(rest)? {
+                ChunkState::DataEnd => match self.data_end(rest)? {
                     Some((bytes, _)) => {
                         at += bytes;
-                        self.state = State::Size;
+                        self.state = ChunkState::Size;
                     }
                     None => {
                         return Ok(ChunkStep {
@@ -197,7 +197,7 @@ impl ChunkDecoder {
                         });
                     }
                 },
-                State::Trailers => {
+                ChunkState::Trailers => {
                     let (bytes, finished) = self.trailers(rest, trailers)?;
                     let event = if finished {
                         ChunkEvent::Finished
@@ -209,7 +209,7 @@ impl ChunkDecoder {
                         event,
                     });
                 }
-                State::Finished => {
+                ChunkState::Finished => {
                     return Ok(ChunkStep {
                         consumed: at,
                         event: ChunkEvent::Finished,
@@ -244,7 +244,7 @@ impl ChunkDecoder {
         loop {
             let rest = &input[at..];
             match self.state {
-                State::Size => {
+                ChunkState::Size => {
                     let Some(line) = self.size_line(rest)? else {
                         return Ok(step(at, RelayEvent::Incomplete, 0));
                     };
@@ -266,7 +266,7 @@ impl ChunkDecoder {
                     }
                     self.accept_size(&line);
                 }
-                State::Data { left } => {
+                ChunkState::Data { left } => {
                     let count = data_here(left, rest);
                     if count == 0 {
                         return Ok(step(at, RelayEvent::Incomplete, 0));
@@ -274,19 +274,19 @@ impl ChunkDecoder {
                     self.skip_data(count as u64);
                     at += count;
                 }
-                State::DataEnd => match self.data_end(rest)? {
+                ChunkState::DataEnd => match self.data_end(rest)? {
                     Some((bytes, true)) => {
                         at += bytes;
-                        self.state = State::Size;
+                        self.state = ChunkState::Size;
                     }
                     Some((bytes, false)) if at == 0 => {
-                        self.state = State::Size;
+                        self.state = ChunkState::Size;
                         return Ok(step(0, RelayEvent::Write(ChunkBytes::END), bytes));
                     }
                     Some(_) | None => return Ok(step(at, RelayEvent::Incomplete, 0)),
                 },
-                State::Trailers => return self.relay_trailers(0, input, trailers),
-                State::Finished => return Ok(step(at, RelayEvent::Finished, 0)),
+                ChunkState::Trailers => return self.relay_trailers(0, input, trailers),
+                ChunkState::Finished => return Ok(step(at, RelayEvent::Finished, 0)),
             }
         }
     }
@@ -358,8 +358,8 @@ impl ChunkDecoder {
     fn accept_size(&mut self, line: &SizeLine) {
         self.extension_bytes += line.extension_bytes;
         self.state = match line.size {
-            0 => State::Trailers,
-            left => State::Data { left },
+            0 => ChunkState::Trailers,
+            left => ChunkState::Data { left },
         };
     }
 
@@ -392,7 +392,7 @@ impl ChunkDecoder {
             at += bytes;
             self.trailer_bytes += bytes;
             if line.is_empty() {
-                self.state = State::Finished;
+                self.state = ChunkState::Finished;
                 return Ok((at, true));
             }
             trailer(line, trailers)?;
@@ -423,11 +423,11 @@ impl ChunkDecoder {
     }
 }
 
-fn after_data(left: u64) -> State {
+fn after_data(left: u64) -> ChunkState {
     if left == 0 {
-        State::DataEnd
+        ChunkState::DataEnd
     } else {
-        State::Data { left }
+        ChunkState::Data { left }
     }
 }
 

@@ -8,7 +8,7 @@ use crate::error::{H1Error, H1Fault};
 
 /// The result of parsing a buffer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Parse<Head> {
+pub enum HeadParse<Head> {
     /// The head is incomplete; call again with more bytes after the same ones.
     Incomplete,
     /// The head is complete and was stored in the message.
@@ -47,7 +47,7 @@ enum HeadPart {
 
 /// What is accepted from one side.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Policy {
+pub(crate) struct HeadPolicy {
     pub(crate) bare_lf: bool,
     pub(crate) fold: bool,
     pub(crate) any_name: bool,
@@ -149,7 +149,7 @@ impl HeadScan {
     pub(crate) fn start_line(
         &mut self,
         buf: &[u8],
-        policy: Policy,
+        policy: HeadPolicy,
         take: impl FnOnce(&mut HeadScan, HeadLine) -> Result<(), H1Fault>,
     ) -> Result<bool, H1Fault> {
         if self.stage == HeadPart::Fields {
@@ -178,7 +178,7 @@ impl HeadScan {
         &mut self,
         buf: &[u8],
         fields: &mut Fields,
-        policy: Policy,
+        policy: HeadPolicy,
     ) -> Result<Option<usize>, H1Fault> {
         loop {
             // A line that was incomplete before is left to the slow parser, which remembers how far
@@ -221,7 +221,7 @@ impl HeadScan {
         buf: &[u8],
         line: HeadLine,
         fields: &mut Fields,
-        policy: Policy,
+        policy: HeadPolicy,
     ) -> Result<(), H1Fault> {
         let bytes = &buf[line.start..line.end];
         if matches!(bytes[0], b' ' | b'\t') {
@@ -246,7 +246,7 @@ impl HeadScan {
     }
 
     #[inline]
-    fn next_line(&mut self, buf: &[u8], policy: Policy) -> Result<Option<HeadLine>, H1Fault> {
+    fn next_line(&mut self, buf: &[u8], policy: HeadPolicy) -> Result<Option<HeadLine>, H1Fault> {
         let from = self.searched;
         // Only the caller can pass a shorter buffer than before; the network cannot.
         debug_assert!(

@@ -27,7 +27,7 @@ pub use encode::{
     write_response_head_with,
 };
 pub use error::{H1Error, H1Fault};
-pub use head::{HeadScan, Parse, leading_line_ends};
+pub use head::{HeadParse, HeadScan, leading_line_ends};
 pub use limits::H1Limits;
 pub use request::{RequestHead, parse_request};
 pub use response::{ResponseHead, parse_response};

@@ -9,8 +9,8 @@ use ballast_message::{
 
 use crate::error::{H1Error, H1Fault};
 use crate::head::{
-    FieldFlags, HeadLine, HeadScan, ONES, Parse, Policy, TOPS, bytes_below, fault, find_byte,
-    parse_version,
+    FieldFlags, HeadLine, HeadParse, HeadPolicy, HeadScan, ONES, TOPS, bytes_below, fault,
+    find_byte, parse_version,
 };
 use crate::limits::H1Limits;
 use crate::normalise;
@@ -36,7 +36,7 @@ pub struct RequestHead {
 /// Parses a request head at the start of `buf`.
 ///
 /// Call it with a new `scan` for each head, and again with the same one while it returns
-/// [`Parse::Incomplete`]; the buffer may only grow at its end. `request` is cleared first, and
+/// [`HeadParse::Incomplete`]; the buffer may only grow at its end. `request` is cleared first, and
 /// filled when the head is complete.
 ///
 /// The head is normalised for the next hop, as HAProxy does: names are in lower case, equal `Host`
@@ -47,15 +47,15 @@ pub fn parse_request(
     scan: &mut HeadScan,
     limits: &H1Limits,
     request: &mut Request,
-) -> Parse<RequestHead> {
+) -> HeadParse<RequestHead> {
     if scan.is_fresh() {
         request.clear();
     }
     let parsed = parse(buf, scan, limits, request);
-    if let Err(_) | Ok(Parse::Http2Preface) = parsed {
+    if let Err(_) | Ok(HeadParse::Http2Preface) = parsed {
         request.clear();
     }
-    parsed.unwrap_or_else(Parse::Error)
+    parsed.unwrap_or_else(HeadParse::Error)
 }
 
 fn parse(
@@ -63,9 +63,9 @@ fn parse(
     scan: &mut HeadScan,
     limits: &H1Limits,
     request: &mut Request,
-) -> Result<Parse<RequestHead>, H1Fault> {
+) -> Result<HeadParse<RequestHead>, H1Fault> {
     let lenient = limits.lenient;
-    let policy = Policy {
+    let policy = HeadPolicy {
         bare_lf: lenient,
         fold: lenient,
         any_name: lenient,
@@ -77,7 +77,7 @@ fn parse(
         if too_long {
             Err(fault(error, limits.head_bytes_max))
         } else {
-            Ok(Parse::Incomplete)
+            Ok(HeadParse::Incomplete)
         }
     };
     if scan.is_fresh()
@@ -95,7 +95,7 @@ fn parse(
         }
     })?;
     if preface {
-        return Ok(Parse::Http2Preface);
+        return Ok(HeadParse::Http2Preface);
     }
     if !started {
         check_beginning(head, scan.line_start())?;
@@ -119,7 +119,7 @@ fn parse(
         scan.folded,
     );
     judge(request, scan, limits, head_bytes)
-        .map(Parse::Complete)
+        .map(HeadParse::Complete)
         .map_err(|error| fault(error, head_bytes))
 }
 

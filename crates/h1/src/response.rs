@@ -8,7 +8,8 @@ use ballast_message::{
 
 use crate::error::{H1Error, H1Fault};
 use crate::head::{
-    FieldFlags, HeadLine, HeadScan, Parse, Policy, check_text, fault, parse_version, text_len,
+    FieldFlags, HeadLine, HeadParse, HeadPolicy, HeadScan, check_text, fault, parse_version,
+    text_len,
 };
 use crate::limits::H1Limits;
 use crate::normalise;
@@ -41,7 +42,7 @@ pub fn parse_response(
     limits: &H1Limits,
     method: Method,
     response: &mut Response,
-) -> Parse<ResponseHead> {
+) -> HeadParse<ResponseHead> {
     if scan.is_fresh() {
         response.clear();
     }
@@ -49,7 +50,7 @@ pub fn parse_response(
     if parsed.is_err() {
         response.clear();
     }
-    parsed.unwrap_or_else(Parse::Error)
+    parsed.unwrap_or_else(HeadParse::Error)
 }
 
 fn parse(
@@ -58,8 +59,8 @@ fn parse(
     limits: &H1Limits,
     method: Method,
     response: &mut Response,
-) -> Result<Parse<ResponseHead>, H1Fault> {
-    let policy = Policy {
+) -> Result<HeadParse<ResponseHead>, H1Fault> {
+    let policy = HeadPolicy {
         bare_lf: true,
         fold: true,
         any_name: limits.lenient,
@@ -70,7 +71,7 @@ fn parse(
         if too_long {
             Err(fault(H1Error::HeadTooLong, limits.head_bytes_max))
         } else {
-            Ok(Parse::Incomplete)
+            Ok(HeadParse::Incomplete)
         }
     };
     if scan.is_fresh()
@@ -95,7 +96,7 @@ fn parse(
         scan.folded,
     );
     judge(response, scan, method, head_bytes)
-        .map(Parse::Complete)
+        .map(HeadParse::Complete)
         .map_err(|error| fault(error, head_bytes))
 }
 

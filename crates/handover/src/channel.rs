@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use ballast_net::{PassedSocket, SocketPool, memory_file, receive_with_fds, send_with_fds};
-use ballast_wire::getsocks::{self, Record};
+use ballast_wire::getsocks::{self, SocketRecord};
 use ballast_wire::handoff::{MESSAGE_BYTES_MAX, Message};
 
 /// Sockets in one message at most: their records fit whatever their names.
@@ -67,7 +67,7 @@ impl Channel {
             let ends = groups.peek().is_none();
             let mut records = Vec::new();
             for socket in group {
-                let record = Record {
+                let record = SocketRecord {
                     namespace: socket.namespace.clone(),
                     interface: socket.interface.clone(),
                 };

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use ballast_net::{SocketPool, receive_with_fds};
-use ballast_wire::getsocks::{self, RECORD_BYTES_MAX, Record, SOCKETS_PER_MESSAGE_MAX};
+use ballast_wire::getsocks::{self, RECORD_BYTES_MAX, SOCKETS_PER_MESSAGE_MAX, SocketRecord};
 
 /// How long the other process may be silent.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -92,7 +92,7 @@ fn message(
     stream: &UnixStream,
     wanted_max: usize,
     until: Instant,
-) -> io::Result<(Vec<Record>, Vec<OwnedFd>)> {
+) -> io::Result<(Vec<SocketRecord>, Vec<OwnedFd>)> {
     let mut bytes = Vec::new();
     let mut fds: Vec<OwnedFd> = Vec::new();
     let mut records = Vec::new();
@@ -127,7 +127,7 @@ fn message(
     }
 }
 
-fn broken(error: &getsocks::Malformed) -> FetchError {
+fn broken(error: &getsocks::GetsocksError) -> FetchError {
     FetchError::Broken(io::Error::other(error.to_string()))
 }
 
@@ -169,7 +169,7 @@ mod tests {
     fn records(count: usize) -> Vec<u8> {
         let mut bytes = Vec::new();
         for _ in 0..count {
-            getsocks::write(&Record::default(), &mut bytes).unwrap();
+            getsocks::write(&SocketRecord::default(), &mut bytes).unwrap();
         }
         bytes
     }

@@ -11,7 +11,7 @@ mod fetch;
 mod operator_changes;
 mod snapshot;
 
-pub use ballast_wire::handoff::{Malformed, Message, Outcome, read_pairs, write_pairs};
+pub use ballast_wire::handoff::{HandoffError, Message, Outcome, read_pairs, write_pairs};
 pub use channel::{Channel, MessageWithFds, SnapshotFile, sockets_of};
 pub use fetch::{FetchError, fetch};
 pub use snapshot::{

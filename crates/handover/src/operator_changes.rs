@@ -7,7 +7,7 @@ use ballast_edit::SectionEdit;
 use ballast_reconcile::{
     ConfigChanges, HandoverRows, HandoverTable, Override, OverrideKey, OverrideValue, kinds,
 };
-use ballast_wire::handoff::{NAME_BYTES_MAX, Row, Writer};
+use ballast_wire::handoff::{NAME_BYTES_MAX, SnapshotRow, Writer};
 
 /// The name of the table of overrides. A row has a key and a value as text.
 pub(crate) const OVERRIDES: &str = "overrides";
@@ -75,7 +75,7 @@ fn write_section_edits(changes: &ConfigChanges, writer: &mut Writer) {
     }
 }
 
-fn read_section_edit(changes: &mut ConfigChanges, row: &Row<'_>) {
+fn read_section_edit(changes: &mut ConfigChanges, row: &SnapshotRow<'_>) {
     let number = |column| row.number(column).unwrap_or(0);
     let section_edits = Arc::make_mut(&mut changes.section_edits);
     if number("piece") > 0 {
@@ -109,7 +109,7 @@ pub(crate) fn write_overrides(overrides: &[(OverrideKey, Override)], writer: &mu
 }
 
 /// Reads a row of the table of overrides. An override that no row of this program knows is dropped.
-pub(crate) fn read_override(overrides: &mut Vec<(OverrideKey, Override)>, row: &Row<'_>) {
+pub(crate) fn read_override(overrides: &mut Vec<(OverrideKey, Override)>, row: &SnapshotRow<'_>) {
     let number = |column| row.number(column).unwrap_or(0);
     if number("piece") > 0 {
         let last = overrides.last_mut();

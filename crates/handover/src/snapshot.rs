@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashMap};
 use ballast_reconcile::{
     ConfigChanges, HandoverRows, HandoverTable, OperatorChanges, ProcessState, kinds,
 };
-use ballast_wire::handoff::{self, Malformed, Row, Writer};
+use ballast_wire::handoff::{self, HandoffError, SnapshotRow, Writer};
 
 use crate::operator_changes::{self, TEXT_TABLES};
 
@@ -58,19 +58,19 @@ fn write(
 /// Restores the state of a process that does not serve yet.
 ///
 /// # Errors
-/// [`Malformed`]; the rows before are restored.
-pub fn restore(process: &ProcessState<'_>, snapshot: &[u8]) -> Result<(), Malformed> {
+/// [`HandoffError`]; the rows before are restored.
+pub fn restore(process: &ProcessState<'_>, snapshot: &[u8]) -> Result<(), HandoffError> {
     read(process, snapshot, |_| true)
 }
 
 /// Reads what operators changed in the former process, before the configuration is read.
 ///
 /// # Errors
-/// [`Malformed`]; the rows before are read.
+/// [`HandoffError`]; the rows before are read.
 pub fn read_operator_changes(
     changes: &mut OperatorChanges,
     snapshot: &[u8],
-) -> Result<(), Malformed> {
+) -> Result<(), HandoffError> {
     handoff::read(snapshot, |row| {
         if row.table == operator_changes::OVERRIDES {
             operator_changes::read_override(&mut changes.overrides, row);
@@ -96,8 +96,8 @@ pub fn unknown_tables(snapshot: &[u8]) -> Vec<String> {
 /// Adds the counters of another process. To be called on the first worker, whose counters it adds to.
 ///
 /// # Errors
-/// [`Malformed`]; the rows before are added.
-pub fn add_counts(process: &ProcessState<'_>, snapshot: &[u8]) -> Result<(), Malformed> {
+/// [`HandoffError`]; the rows before are added.
+pub fn add_counts(process: &ProcessState<'_>, snapshot: &[u8]) -> Result<(), HandoffError> {
     read(process, snapshot, |table| table.is_count)
 }
 
@@ -105,7 +105,7 @@ fn read(
     process: &ProcessState<'_>,
     snapshot: &[u8],
     is_wanted: impl Fn(&HandoverTable) -> bool,
-) -> Result<(), Malformed> {
+) -> Result<(), HandoffError> {
     handoff::read(snapshot, |row| {
         let table = table(row.table).filter(|table| is_wanted(table));
         if let Some(HandoverRows::State { read, .. }) = table.map(|table| table.rows) {
@@ -117,10 +117,10 @@ fn read(
 /// What a process counted between two of its snapshots, as a snapshot.
 ///
 /// # Errors
-/// [`Malformed`].
-pub fn counted_since(before: &[u8], after: &[u8]) -> Result<Vec<u8>, Malformed> {
+/// [`HandoffError`].
+pub fn counted_since(before: &[u8], after: &[u8]) -> Result<Vec<u8>, HandoffError> {
     type RowName = (String, Vec<String>);
-    let name = |row: &Row<'_>| -> RowName {
+    let name = |row: &SnapshotRow<'_>| -> RowName {
         let keys = row.keys.iter().map(|&key| key.to_owned());
         (row.table.to_owned(), keys.collect())
     };

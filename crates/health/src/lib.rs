@@ -21,11 +21,14 @@ mod status;
 pub use admin::Admin;
 pub use agent::{AgentAdmin, AgentAnswer, AgentState, parse_agent};
 pub use check::Check;
-pub use machine::{Balance, Counters, Effect, Forced, Health};
+pub use machine::{BalancerUpdate, Effect, ForcedState, Health, HealthCounters};
 pub use operational::Operational;
-pub use report::{Cause, Change, CheckReport, Counts, Level, Transition, no_server_line};
+pub use report::{
+    BackendCounts, CheckReport, LineSeverity, StateChange, Transition, TransitionCause,
+    no_server_line,
+};
 pub use settings::{
-    CheckSettings, InitState, Observe, Observed, OnError, Settings, first_check_delay_ms,
+    CheckSettings, HealthSettings, InitState, Observation, Observe, OnError, first_check_delay_ms,
     spread_interval_ms,
 };
 pub use snapshot::Snapshot;

@@ -8,7 +8,7 @@ use crate::status::{CheckResult, CheckStatus, Verdict};
 
 /// Syslog severity of a line, by HAProxy's names.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Level {
+pub enum LineSeverity {
     /// Down, going into maintenance. (`[WARNING]` on the console.)
     Alert,
     /// A backend without servers. (`[ALERT]` on the console.)
@@ -19,7 +19,7 @@ pub enum Level {
 
 /// Why a server changed.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Cause {
+pub enum TransitionCause {
     /// A check or agent found something, or traffic did.
     Check(Verdict),
     /// `set server ... health|agent`.
@@ -32,7 +32,7 @@ pub enum Cause {
 
 /// What changed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Change {
+pub enum StateChange {
     /// Running to stopped.
     Down,
     /// Begins to drain; tells whether the server was down.
@@ -70,9 +70,9 @@ pub enum Change {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Transition {
     /// Why.
-    pub cause: Cause,
+    pub cause: TransitionCause,
     /// What.
-    pub change: Change,
+    pub change: StateChange,
     /// Whether it drains afterwards.
     pub drains: bool,
     /// Operating state afterwards.
@@ -85,7 +85,7 @@ pub struct Transition {
 
 /// Figures of the backend after the change took effect.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Counts {
+pub struct BackendCounts {
     /// Usable servers that are not backups.
     pub active: u32,
     /// Usable backup servers.
@@ -101,12 +101,14 @@ pub struct Counts {
 impl Transition {
     /// Severity of the line.
     #[must_use]
-    pub const fn level(&self) -> Level {
+    pub const fn level(&self) -> LineSeverity {
         match self.change {
-            Change::Down | Change::EntersMaint { was_down: false } if !self.was_stopping => {
-                Level::Alert
+            StateChange::Down | StateChange::EntersMaint { was_down: false }
+                if !self.was_stopping =>
+            {
+                LineSeverity::Alert
             }
-            _ => Level::Notice,
+            _ => LineSeverity::Notice,
         }
     }
 
@@ -122,39 +124,41 @@ impl Transition {
         is_backup: bool,
         tracked: Option<&str>,
         reasons: bool,
-        counts: &Counts,
+        counts: &BackendCounts,
     ) -> String {
         let mut line = String::with_capacity(192);
         let kind = if is_backup { "Backup " } else { "" };
         // Writing to a String cannot fail, here and below.
         let _ = write!(line, "{kind}Server {backend}/{server} ");
-        let via = Via(if self.via_tracked { tracked } else { None });
+        let via = ViaTracked(if self.via_tracked { tracked } else { None });
         let up = if self.operational == Operational::Stopped {
             "DOWN"
         } else {
             "UP"
         };
         let _ = match self.change {
-            Change::Down => write!(line, "is DOWN{via}{}", self.reason(reasons)),
-            Change::Up => write!(line, "is UP{via}{}", self.reason(reasons)),
-            Change::Stopping => write!(line, "is stopping{via}{}", self.reason(reasons)),
-            Change::EntersDrain { .. } => write!(line, "enters drain state{via}"),
-            Change::RemainsDrain { forced: true } => write!(line, "remains in forced drain mode"),
-            Change::RemainsDrain { forced: false } => {
-                let via = Via(tracked);
+            StateChange::Down => write!(line, "is DOWN{via}{}", self.reason(reasons)),
+            StateChange::Up => write!(line, "is UP{via}{}", self.reason(reasons)),
+            StateChange::Stopping => write!(line, "is stopping{via}{}", self.reason(reasons)),
+            StateChange::EntersDrain { .. } => write!(line, "enters drain state{via}"),
+            StateChange::RemainsDrain { forced: true } => {
+                write!(line, "remains in forced drain mode")
+            }
+            StateChange::RemainsDrain { forced: false } => {
+                let via = ViaTracked(tracked);
                 write!(line, "remains in drain mode{via}")
             }
-            Change::LeavesDrain { forced } => {
+            StateChange::LeavesDrain { forced } => {
                 let how = if forced { "forced " } else { "" };
                 write!(line, "is {up} (leaving {how}drain){via}")
             }
-            Change::EntersMaint { was_down: true } => {
+            StateChange::EntersMaint { was_down: true } => {
                 write!(line, "was DOWN and now enters maintenance{via}")
             }
-            Change::EntersMaint { was_down: false } => {
+            StateChange::EntersMaint { was_down: false } => {
                 write!(line, "is going DOWN for maintenance{via}")
             }
-            Change::LeavesMaint { forced } => {
+            StateChange::LeavesMaint { forced } => {
                 let mode = if self.drains { "DRAIN" } else { "READY" };
                 let how = if forced { "forced " } else { "" };
                 write!(line, "is {up}/{mode} (leaving {how}maintenance)")
@@ -165,17 +169,17 @@ impl Transition {
         line
     }
 
-    fn figures(&self, line: &mut String, counts: &Counts) {
+    fn figures(&self, line: &mut String, counts: &BackendCounts) {
         let leaves = match self.change {
-            Change::Down | Change::EntersMaint { was_down: false } => true,
-            Change::EntersDrain { was_down } => was_down,
-            Change::Stopping | Change::Up => false,
-            Change::EntersMaint { was_down: true }
-            | Change::LeavesDrain { .. }
-            | Change::LeavesMaint { .. }
-            | Change::RemainsDrain { .. } => return,
+            StateChange::Down | StateChange::EntersMaint { was_down: false } => true,
+            StateChange::EntersDrain { was_down } => was_down,
+            StateChange::Stopping | StateChange::Up => false,
+            StateChange::EntersMaint { was_down: true }
+            | StateChange::LeavesDrain { .. }
+            | StateChange::LeavesMaint { .. }
+            | StateChange::RemainsDrain { .. } => return,
         };
-        let Counts {
+        let BackendCounts {
             active,
             backup,
             queued,
@@ -202,11 +206,13 @@ impl Transition {
         };
     }
 
-    fn reason(&self, reasons: bool) -> Reason<'_> {
+    fn reason(&self, reasons: bool) -> ReasonText<'_> {
         match &self.cause {
-            Cause::Check(verdict) if reasons => Reason::Check(verdict),
-            Cause::Cli => Reason::Cli,
-            Cause::Check(_) | Cause::None | Cause::Tracked => Reason::None,
+            TransitionCause::Check(verdict) if reasons => ReasonText::Check(verdict),
+            TransitionCause::Cli => ReasonText::Cli,
+            TransitionCause::Check(_) | TransitionCause::None | TransitionCause::Tracked => {
+                ReasonText::None
+            }
         }
     }
 }
@@ -252,7 +258,7 @@ impl CheckReport {
             CheckResult::Passed => "succeeded",
             CheckResult::Failed | CheckResult::Neutral | CheckResult::Unknown => "failed",
         };
-        let reason = Reason::Check(&self.verdict);
+        let reason = ReasonText::Check(&self.verdict);
         let (step, of, state) = if self.health >= self.rise {
             let state = if self.weightless { "DRAIN" } else { "UP" };
             (self.health - self.rise + 1, self.fall, state)
@@ -277,22 +283,22 @@ pub fn no_server_line(kind: &str, name: &str, console: bool) -> String {
     }
 }
 
-struct Via<'a>(Option<&'a str>);
+struct ViaTracked<'a>(Option<&'a str>);
 
-impl fmt::Display for Via<'_> {
+impl fmt::Display for ViaTracked<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0
             .map_or(Ok(()), |tracked| write!(out, " via {tracked}"))
     }
 }
 
-enum Reason<'a> {
+enum ReasonText<'a> {
     Check(&'a Verdict),
     Cli,
     None,
 }
 
-impl fmt::Display for Reason<'_> {
+impl fmt::Display for ReasonText<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let verdict = match self {
             Self::Check(verdict) => verdict,

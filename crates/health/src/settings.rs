@@ -73,7 +73,7 @@ pub enum Observe {
 
 /// What traffic showed of a server.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Observed {
+pub enum Observation {
     /// The server closed before answering.
     BrokenPipe,
     /// Connection refused, reset or timed out.
@@ -94,7 +94,7 @@ pub enum Observed {
     WrongStatus,
 }
 
-impl Observed {
+impl Observation {
     /// The observation that a response status means.
     #[must_use]
     pub const fn from_status(status: u16) -> Self {
@@ -149,7 +149,7 @@ pub enum OnError {
 
 /// The configuration of one server's health.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Settings {
+pub struct HealthSettings {
     /// `agent-check`.
     pub agent: Option<CheckSettings>,
     /// `check`.
@@ -174,7 +174,7 @@ pub struct Settings {
     pub weight: u32,
 }
 
-impl Default for Settings {
+impl Default for HealthSettings {
     fn default() -> Self {
         Self {
             agent: None,

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-const CHECKED: Settings = Settings {
+const CHECKED: HealthSettings = HealthSettings {
     agent: None,
     check: Some(CheckSettings::HEALTH),
     error_limit: 3,
@@ -26,7 +26,7 @@ fn refused() -> Verdict {
     Verdict::new(CheckStatus::L4Connection, 0).with_info("Connection refused")
 }
 
-fn changes(effects: &[Effect]) -> Vec<Change> {
+fn changes(effects: &[Effect]) -> Vec<StateChange> {
     let change = |effect: &Effect| match effect {
         Effect::Transition(transition) => Some(transition.change),
         _ => None,
@@ -34,7 +34,7 @@ fn changes(effects: &[Effect]) -> Vec<Change> {
     effects.iter().filter_map(change).collect()
 }
 
-fn lines(effects: &[Effect], reasons: bool, counts: &Counts) -> Vec<String> {
+fn lines(effects: &[Effect], reasons: bool, counts: &BackendCounts) -> Vec<String> {
     let line = |effect: &Effect| match effect {
         Effect::Transition(change) => Some(change.line("be", "s1", false, None, reasons, counts)),
         Effect::CheckReport(report) => Some(report.line("be", "s1", false)),
@@ -49,19 +49,19 @@ fn the_first_failure_takes_an_unchecked_server_down() {
     assert_eq!(server.status_text(&server, None), "UP 1/3");
     assert_eq!(server.check().interval_ms(), 2000);
     let effects = server.check_done(10, refused());
-    assert_eq!(changes(&effects), [Change::Down]);
+    assert_eq!(changes(&effects), [StateChange::Down]);
     assert_eq!(
         effects[0],
-        Effect::Balance(Balance {
+        Effect::Balance(BalancerUpdate {
             step: 16,
             usable: false,
             weight_user: 10
         })
     );
     assert!(effects.contains(&Effect::RequeuePending));
-    let counts = Counts {
+    let counts = BackendCounts {
         active: 1,
-        ..Counts::default()
+        ..BackendCounts::default()
     };
     assert_eq!(
         lines(&effects, true, &counts)[1],
@@ -73,9 +73,9 @@ fn the_first_failure_takes_an_unchecked_server_down() {
         lines(
             &effects,
             false,
-            &Counts {
+            &BackendCounts {
                 backup: 1,
-                ..Counts::default()
+                ..BackendCounts::default()
             }
         ),
         [
@@ -89,19 +89,19 @@ fn the_first_failure_takes_an_unchecked_server_down() {
 
 #[test]
 fn what_an_operator_said_is_forgotten_and_what_a_check_found_is_not() {
-    let agented = Settings {
+    let agented = HealthSettings {
         agent: Some(CheckSettings::AGENT),
         ..CHECKED
     };
     // No check has run since.
     let mut server = Health::new(agented, false, 0);
-    server.force_health(1, Forced::Down);
+    server.force_health(1, ForcedState::Down);
     server.force_agent(1, false);
-    assert_eq!(changes(&server.forget_forced(2)), [Change::Up]);
+    assert_eq!(changes(&server.forget_forced(2)), [StateChange::Up]);
     assert_eq!(server.status_text(&server, None), "UP 1/3");
     assert!(!server.check().forced && !server.agent().forced);
     // A check found the same.
-    server.force_health(3, Forced::Down);
+    server.force_health(3, ForcedState::Down);
     server.check_done(4, refused());
     assert_eq!(changes(&server.forget_forced(5)), []);
     assert_eq!(server.operational(), Operational::Stopped);
@@ -111,9 +111,9 @@ fn what_an_operator_said_is_forgotten_and_what_a_check_found_is_not() {
     assert!(server.agent().is_up());
     // One check that passes is not enough to come up: the state is still the operator's.
     let mut server = Health::new(CHECKED, false, 0);
-    server.force_health(1, Forced::Down);
+    server.force_health(1, ForcedState::Down);
     assert_eq!(changes(&server.check_done(2, passed())), []);
-    assert_eq!(changes(&server.forget_forced(3)), [Change::Up]);
+    assert_eq!(changes(&server.forget_forced(3)), [StateChange::Up]);
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn intervals_follow_the_state() {
         ..CheckSettings::HEALTH
     };
     let mut server = Health::new(
-        Settings {
+        HealthSettings {
             check: Some(check),
             ..CHECKED
         },
@@ -179,9 +179,12 @@ fn a_404_drains_only_who_is_up() {
     let maybe = || Verdict::new(CheckStatus::L7Conditional, 0).with_code(404);
     let mut server = Health::new(CHECKED, false, 0);
     server.check_done(1, passed());
-    assert_eq!(changes(&server.check_done(2, maybe())), [Change::Stopping]);
+    assert_eq!(
+        changes(&server.check_done(2, maybe())),
+        [StateChange::Stopping]
+    );
     assert_eq!(server.status_text(&server, None), "NOLB");
-    assert_eq!(changes(&server.check_done(3, passed())), [Change::Up]);
+    assert_eq!(changes(&server.check_done(3, passed())), [StateChange::Up]);
     for _ in 0..3 {
         server.check_done(4, refused());
     }
@@ -196,7 +199,7 @@ fn a_404_drains_only_who_is_up() {
 fn traffic_speaks_as_configured() {
     let after = |on_error, healthy: bool| {
         let mut server = Health::new(
-            Settings {
+            HealthSettings {
                 on_error,
                 ..CHECKED
             },
@@ -206,15 +209,15 @@ fn traffic_speaks_as_configured() {
         if healthy {
             server.check_done(1, passed());
         }
-        assert!(server.observed(2, Observed::WrongStatus).is_empty());
-        assert!(server.observed(2, Observed::Response).is_empty());
-        assert!(server.observed(2, Observed::WrongStatus).is_empty());
-        assert!(server.observed(2, Observed::ReadTimeout).is_empty());
-        let effects = server.observed(2, Observed::from_status(500));
+        assert!(server.observed(2, Observation::WrongStatus).is_empty());
+        assert!(server.observed(2, Observation::Response).is_empty());
+        assert!(server.observed(2, Observation::WrongStatus).is_empty());
+        assert!(server.observed(2, Observation::ReadTimeout).is_empty());
+        let effects = server.observed(2, Observation::from_status(500));
         assert!(effects.contains(&Effect::Fastinter));
         (
             server.status_text(&server, None),
-            lines(&effects, true, &Counts::default()),
+            lines(&effects, true, &BackendCounts::default()),
         )
     };
     assert_eq!(after(OnError::Fastinter, true).0, "UP");
@@ -240,7 +243,7 @@ fn traffic_speaks_as_configured() {
 
 #[test]
 fn a_slow_start_takes_sixteen_steps() {
-    let settings = Settings {
+    let settings = HealthSettings {
         slowstart_ms: 4000,
         ..CHECKED
     };
@@ -250,7 +253,7 @@ fn a_slow_start_takes_sixteen_steps() {
     let effects = server.check_done(2000, passed());
     assert_eq!(
         effects[0],
-        Effect::Balance(Balance {
+        Effect::Balance(BalancerUpdate {
             step: 1,
             usable: true,
             weight_user: 10
@@ -267,7 +270,7 @@ fn a_slow_start_takes_sixteen_steps() {
     assert_eq!(seen, steps.map(|(step, percent)| (step, Some(percent))));
     assert_eq!(server.throttled_maxconn(100, 4000), 50);
     assert_eq!(server.tick_delay_ms(), Some(1000));
-    assert_eq!(changes(&server.tick(6000)), [Change::Up]);
+    assert_eq!(changes(&server.tick(6000)), [StateChange::Up]);
     assert_eq!(
         (server.throttle_percent(), server.tick_delay_ms()),
         (None, None)
@@ -283,7 +286,7 @@ fn init_state_is_what_is_believed_first() {
         (InitState::FullyDown, "DOWN", 2),
     ] {
         let mut server = Health::new(
-            Settings {
+            HealthSettings {
                 init_state,
                 ..CHECKED
             },
@@ -309,7 +312,7 @@ fn init_state_is_what_is_believed_first() {
 
 #[test]
 fn sessions_end_when_asked_for() {
-    let settings = Settings {
+    let settings = HealthSettings {
         on_marked_down_shutdown: true,
         on_marked_up_shutdown_backups: true,
         ..CHECKED
@@ -352,7 +355,7 @@ fn levels_and_console_forms() {
     let Some(Effect::Transition(down)) = effects.get(2) else {
         panic!("{effects:?}")
     };
-    assert_eq!(down.level(), Level::Alert);
+    assert_eq!(down.level(), LineSeverity::Alert);
     assert_eq!(
         no_server_line("backend", "b1", false),
         "backend b1 has no server available!"
@@ -368,9 +371,9 @@ enum Report {
     Agent(String),
     Check(CheckStatus),
     Drain,
-    Force(Forced),
+    Force(ForcedState),
     Maint,
-    Observed(Observed),
+    Observed(Observation),
     Ready,
     Resolved(bool),
     Tick,
@@ -387,7 +390,11 @@ fn report() -> impl Strategy<Value = Report> {
         CheckStatus::Checked,
     ]);
     let words = prop::sample::select(vec!["up", "down", "drain", "ready", "maint", "50%", "x"]);
-    let forced = prop::sample::select(vec![Forced::Down, Forced::Stopping, Forced::Up]);
+    let forced = prop::sample::select(vec![
+        ForcedState::Down,
+        ForcedState::Stopping,
+        ForcedState::Up,
+    ]);
     prop_oneof![
         4 => verdicts.prop_map(Report::Check),
         2 => (words.clone(), words).prop_map(|(a, b)| Report::Agent(format!("{a} {b}"))),
@@ -398,7 +405,7 @@ fn report() -> impl Strategy<Value = Report> {
         1 => any::<bool>().prop_map(Report::Resolved),
         2 => Just(Report::Tick),
         1 => (0_u32..400).prop_map(Report::Weight),
-        1 => Just(Report::Observed(Observed::ConnectError)),
+        1 => Just(Report::Observed(Observation::ConnectError)),
     ]
 }
 
@@ -428,9 +435,9 @@ proptest! {
         disabled: bool,
     ) {
         let agent = agent.then_some(CheckSettings::AGENT);
-        let settings = Settings { agent, slowstart_ms, ..CHECKED };
+        let settings = HealthSettings { agent, slowstart_ms, ..CHECKED };
         let mut server = Health::new(settings, disabled, 0);
-        let tracker = Settings { check: None, observe: None, tracks: true, ..CHECKED };
+        let tracker = HealthSettings { check: None, observe: None, tracks: true, ..CHECKED };
         let mut follower = Health::new(tracker, false, 0);
         follower.follow(0, &server);
         let mut told = server.balance();
@@ -479,11 +486,11 @@ proptest! {
 #[test]
 fn another_line_keeps_what_is_believed() {
     let check = CheckSettings::HEALTH;
-    let settings = Settings {
+    let settings = HealthSettings {
         check: Some(check),
         slowstart_ms: 60_000,
         weight: 10,
-        ..Settings::default()
+        ..HealthSettings::default()
     };
     let mut health = Health::new(settings, false, 0);
     health.check_done(1, Verdict::new(CheckStatus::L4Connection, 0));
@@ -532,7 +539,7 @@ fn what_ended_a_configured_maintenance_holds_for_the_heir() {
         assert_eq!(successor.balance().usable, !successor.admin().is_maint());
         successor.admin().bits()
     };
-    let mut server = Health::new(Settings::default(), true, 0);
+    let mut server = Health::new(HealthSettings::default(), true, 0);
     assert_eq!(admin_of_heir(&server, true), 0x05);
     server.set_ready(1);
     assert_eq!(admin_of_heir(&server, true), 0x04);
@@ -550,9 +557,9 @@ fn what_ended_a_configured_maintenance_holds_for_the_heir() {
 
 #[test]
 fn an_heir_takes_what_was_decided_and_leaves_what_was_configured() {
-    let settings = Settings {
+    let settings = HealthSettings {
         check: Some(CheckSettings::HEALTH),
-        ..Settings::default()
+        ..HealthSettings::default()
     };
     let taken = |disabled, admin_state| {
         let mut successor = Health::new(settings, disabled, 7);

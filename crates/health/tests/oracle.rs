@@ -19,8 +19,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use ballast_health::{
-    CheckSettings, CheckStatus, Counts, Effect, Forced, Health, Level, Settings, Verdict,
-    no_server_line, parse_agent,
+    BackendCounts, CheckSettings, CheckStatus, Effect, ForcedState, Health, HealthSettings,
+    LineSeverity, Verdict, no_server_line, parse_agent,
 };
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -45,7 +45,7 @@ struct Player {
 }
 
 impl Player {
-    fn new(backend: &'static str, settings: Settings, reasons: bool) -> Self {
+    fn new(backend: &'static str, settings: HealthSettings, reasons: bool) -> Self {
         let health = Health::new(settings, false, 0);
         let tracked = settings.tracks.then_some("a/s");
         Self {
@@ -73,13 +73,13 @@ impl Player {
                 }
                 Effect::Transition(transition) => {
                     let level = match transition.level() {
-                        Level::Alert => 129,
-                        Level::Emerg => 128,
-                        Level::Notice => 133,
+                        LineSeverity::Alert => 129,
+                        LineSeverity::Emerg => 128,
+                        LineSeverity::Notice => 133,
                     };
-                    let counts = Counts {
+                    let counts = BackendCounts {
                         active: u32::from(usable),
-                        ..Counts::default()
+                        ..BackendCounts::default()
                     };
                     let line = transition.line(
                         self.backend,
@@ -211,8 +211,8 @@ fn without_duration(line: &str) -> String {
 
 fn script() -> Vec<Event> {
     use Event::{Agent, Cli, Origin, Weight};
-    let up = |health: &mut Health| health.force_health(0, Forced::Up);
-    let down = |health: &mut Health| health.force_health(0, Forced::Down);
+    let up = |health: &mut Health| health.force_health(0, ForcedState::Up);
+    let down = |health: &mut Health| health.force_health(0, ForcedState::Down);
     let drain = |health: &mut Health| health.set_drain(0);
     let maint = |health: &mut Health| health.set_maint(0);
     let ready = |health: &mut Health| health.set_ready(0);
@@ -261,7 +261,7 @@ fn script() -> Vec<Event> {
         Cli("set server e/s health down", down),
         Cli("set server e/s health up", up),
         Cli("set server e/s health stopping", |health| {
-            health.force_health(0, Forced::Stopping)
+            health.force_health(0, ForcedState::Stopping)
         }),
         Cli("set server e/s health up", up),
         Cli("set server e/s state maint", maint),
@@ -339,12 +339,12 @@ fn stage() -> Option<Fixture> {
         ..CheckSettings::HEALTH
     });
     let agented = Some(CheckSettings::AGENT);
-    let plain = Settings::default();
+    let plain = HealthSettings::default();
     let players = vec![
-        Player::new("a", Settings { check, ..plain }, false),
+        Player::new("a", HealthSettings { check, ..plain }, false),
         Player::new(
             "b",
-            Settings {
+            HealthSettings {
                 tracks: true,
                 ..plain
             },
@@ -352,7 +352,7 @@ fn stage() -> Option<Fixture> {
         ),
         Player::new(
             "c",
-            Settings {
+            HealthSettings {
                 check: quick,
                 weight: 7,
                 ..plain
@@ -361,7 +361,7 @@ fn stage() -> Option<Fixture> {
         ),
         Player::new(
             "d",
-            Settings {
+            HealthSettings {
                 agent: agented,
                 weight: 40,
                 ..plain

@@ -7,14 +7,14 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant, SystemTime};
 
-use ballast_engine::Opening;
+use ballast_engine::GateState;
 use ballast_worker::{
     AcceptError, AcceptedSocket, Acceptor, mailbox, now, select, stopping, worker_index, yield_now,
 };
 
 use crate::arrival::Admission;
-use crate::arrival_queue::{ArrivalQueue, Transfer};
-use crate::event::Event;
+use crate::arrival_queue::{ArrivalQueue, ArrivalTransfer};
+use crate::event::SocketEvent;
 use crate::limits::EVENT_PERIOD;
 use crate::listener::Listener;
 use crate::socket_pause::end_listening;
@@ -53,16 +53,16 @@ impl AcceptingSocket {
         loop {
             let epoch = gate.epoch();
             match (gate.opening(), self.socket_state.order()) {
-                (Opening::Shut, _) | (_, SocketOrder::Close) => return,
-                (Opening::Open, SocketOrder::Accept) => {}
-                (Opening::Open, SocketOrder::Drain) => {
+                (GateState::Shut, _) | (_, SocketOrder::Close) => return,
+                (GateState::Open, SocketOrder::Accept) => {}
+                (GateState::Open, SocketOrder::Drain) => {
                     if let Some(acceptor) = watched {
                         self.empty_queue(&acceptor).await;
                     }
                     return;
                 }
-                (Opening::Paused, SocketOrder::Drain) => return,
-                (Opening::Paused, SocketOrder::Accept) => {
+                (GateState::Paused, SocketOrder::Drain) => return,
+                (GateState::Paused, SocketOrder::Accept) => {
                     drop(watched.take());
                     // The frontend may have been paused before the socket was opened.
                     end_listening(&self.socket, gate);
@@ -180,7 +180,7 @@ impl AcceptingSocket {
             }
         };
         self.listener.count(here, admission.listening());
-        let transfer = Transfer {
+        let transfer = ArrivalTransfer {
             fd: accepted.fd,
             peer: accepted.peer,
             admission,
@@ -193,7 +193,7 @@ impl AcceptingSocket {
         }
     }
 
-    fn hand_over(&self, worker: usize, here: usize, transfer: Transfer) {
+    fn hand_over(&self, worker: usize, here: usize, transfer: ArrivalTransfer) {
         // The closure that a full or closed mailbox rejects is dropped with what it holds; the
         // connection must survive that.
         let held = Arc::new(Mutex::new(Some(transfer)));
@@ -223,7 +223,7 @@ impl AcceptingSocket {
         let frontend = &self.listener.name;
         match error {
             AcceptError::Broken(error) => {
-                (self.arrivals.event)(&Event::Broken { frontend, error });
+                (self.arrivals.event)(&SocketEvent::Broken { frontend, error });
             }
             AcceptError::Exhausted(error) => {
                 let process = &self.listener.shared.process;
@@ -233,7 +233,7 @@ impl AcceptingSocket {
                 let told = self.told.get();
                 if told.is_none_or(|told| at.saturating_duration_since(told) >= EVENT_PERIOD) {
                     self.told.set(Some(at));
-                    (self.arrivals.event)(&Event::Exhausted { frontend, error });
+                    (self.arrivals.event)(&SocketEvent::Exhausted { frontend, error });
                 }
             }
         }

@@ -9,7 +9,7 @@ use ballast_transport::Transport;
 
 use crate::handshake::Handshakes;
 use crate::listener::{LimitReached, Listener, ListenerSettings};
-use crate::listening::Listening;
+use crate::listening::ListeningAddress;
 
 /// A connection that was admitted.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ enum AdmissionCount {
     Alone {
         process: Arc<Process>,
         frontend: Arc<FrontendState>,
-        listening: Arc<Listening>,
+        listening: Arc<ListeningAddress>,
     },
     /// In a listener and its worker.
     Listener {
@@ -67,7 +67,7 @@ impl Admission {
     pub fn new(
         process: Arc<Process>,
         frontend: Arc<FrontendState>,
-        listening: Arc<Listening>,
+        listening: Arc<ListeningAddress>,
     ) -> Self {
         Self(AdmissionCount::Alone {
             process,
@@ -89,7 +89,7 @@ impl Admission {
     }
 
     /// The bind that accepted it.
-    pub fn listening(&self) -> &Arc<Listening> {
+    pub fn listening(&self) -> &Arc<ListeningAddress> {
         match &self.0 {
             AdmissionCount::Alone { listening, .. } => listening,
             AdmissionCount::Listener { settings, .. } => &settings.listening,

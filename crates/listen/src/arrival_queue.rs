@@ -12,7 +12,7 @@ use ballast_net::{Address, ErrorClass};
 use ballast_worker::{Stream, set_local};
 
 use crate::arrival::{Admission, Arrival};
-use crate::event::Event;
+use crate::event::SocketEvent;
 use crate::listener::ListenerSettings;
 
 /// Where a worker's new connections go.
@@ -20,7 +20,7 @@ pub struct ArrivalQueue {
     /// Serves a connection; starts a task for it.
     pub serve: Box<dyn Fn(Arrival)>,
     /// Receives events of listening sockets.
-    pub event: Box<dyn Fn(&Event<'_>)>,
+    pub event: Box<dyn Fn(&SocketEvent<'_>)>,
 }
 
 impl fmt::Debug for ArrivalQueue {
@@ -31,7 +31,7 @@ impl fmt::Debug for ArrivalQueue {
 
 /// A connection on its way from the worker that accepted it to the one that serves it.
 #[derive(Debug)]
-pub(crate) struct Transfer {
+pub(crate) struct ArrivalTransfer {
     pub(crate) fd: OwnedFd,
     pub(crate) peer: Address,
     pub(crate) admission: Admission,
@@ -47,7 +47,7 @@ impl ArrivalQueue {
     }
 
     /// Takes over a connection on this worker.
-    pub(crate) fn receive(&self, transfer: Transfer) {
+    pub(crate) fn receive(&self, transfer: ArrivalTransfer) {
         let Some(settings) = transfer.admission.settings() else {
             return;
         };

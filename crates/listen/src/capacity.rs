@@ -16,7 +16,7 @@ pub(crate) struct Capacity {
 impl Capacity {
     /// Waits until `room` returns true; calls it again each time something was released.
     pub(crate) async fn wait_until(&self, mut room: impl FnMut() -> bool) {
-        let _waiter = Waiter::new(self);
+        let _waiter = WaiterCount::new(self);
         loop {
             let mut opened = pin!(self.opened.notified());
             // Registered before the condition is checked, so that no release is missed.
@@ -41,16 +41,16 @@ impl Capacity {
 }
 
 /// Counts a waiter; dropped at the end of the wait.
-struct Waiter<'v>(&'v Capacity);
+struct WaiterCount<'v>(&'v Capacity);
 
-impl<'v> Waiter<'v> {
+impl<'v> WaiterCount<'v> {
     fn new(capacity: &'v Capacity) -> Self {
         capacity.waiting.fetch_add(1, Ordering::SeqCst);
         Self(capacity)
     }
 }
 
-impl Drop for Waiter<'_> {
+impl Drop for WaiterCount<'_> {
     fn drop(&mut self) {
         self.0.waiting.fetch_sub(1, Ordering::SeqCst);
     }

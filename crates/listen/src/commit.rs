@@ -4,19 +4,19 @@ use std::collections::HashSet;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
-use ballast_engine::Opening;
+use ballast_engine::GateState;
 use ballast_net::{retune, shutdown_both};
 
-use crate::effect::Effect;
+use crate::effect::SocketEffect;
 use crate::listeners::{Listeners, OpenFrontend, WorkerListeners};
-use crate::listening::Listening;
+use crate::listening::ListeningAddress;
 use crate::open::RefusedOption;
-use crate::prepare::{Prepared, Retune};
+use crate::prepare::{PreparedSockets, SocketRetune};
 
 /// The result of a change, and what is left to do.
 #[derive(Debug)]
 #[must_use = "workers have to start accepting from new sockets"]
-pub struct Commit {
+pub struct SocketCommit {
     /// The sockets that each worker must start to accept from, on its thread, in the order of
     /// workers. Empty ones may be skipped.
     pub start: Vec<WorkerListeners>,
@@ -27,7 +27,7 @@ pub struct Commit {
     /// close their copies.
     pub closing: Vec<Arc<OwnedFd>>,
     /// What happened to sockets.
-    pub effects: Vec<Effect>,
+    pub effects: Vec<SocketEffect>,
     /// Options that the system refused; the sockets listen without them.
     pub refused: Vec<RefusedOption>,
 }
@@ -38,7 +38,7 @@ pub struct RemovedBind {
     /// Its frontend.
     pub frontend: String,
     /// The bind; its gauge tells how many connections are left.
-    pub listening: Arc<Listening>,
+    pub listening: Arc<ListeningAddress>,
 }
 
 impl Listeners {
@@ -46,8 +46,8 @@ impl Listeners {
     /// one on a worker that has not switched yet.
     ///
     /// The limit of the process is not set here.
-    pub fn commit(&mut self, prepared: Prepared) -> Commit {
-        let Prepared {
+    pub fn commit(&mut self, prepared: PreparedSockets) -> SocketCommit {
+        let PreparedSockets {
             config,
             defaults,
             fronts,
@@ -107,7 +107,7 @@ impl Listeners {
             frontend: listener.name.to_string(),
             listening: Arc::clone(&listener.settings().listening),
         });
-        Commit {
+        SocketCommit {
             start: workers,
             ended: ended.collect(),
             closing,
@@ -119,7 +119,7 @@ impl Listeners {
     /// A frontend that was shut after the preparation gets no sockets.
     fn close_shut(&mut self) {
         for front in &mut self.fronts {
-            let is_shut = front.frontend.state.gate.opening() == Opening::Shut;
+            let is_shut = front.frontend.state.gate.opening() == GateState::Shut;
             if is_shut && !front.open_listeners.is_empty() {
                 *front = front.shut();
             }
@@ -159,10 +159,10 @@ impl OpenFrontend {
     }
 }
 
-impl Retune {
+impl SocketRetune {
     fn apply(&self, refused: &mut Vec<RefusedOption>) {
         let mut to = self.to.clone();
-        if self.frontend.state.gate.opening() != Opening::Open {
+        if self.frontend.state.gate.opening() != GateState::Open {
             // The queue length is set when the frontend is resumed: setting it means listening.
             to.backlog = self.from.backlog;
         }

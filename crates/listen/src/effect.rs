@@ -4,7 +4,7 @@ use std::fmt;
 
 /// What a change does to a listening socket. Its `Display` is a line of a plan.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Effect {
+pub enum SocketEffect {
     /// A socket is opened.
     Opened {
         /// The frontend it serves.
@@ -39,7 +39,7 @@ pub enum Effect {
     },
 }
 
-impl fmt::Display for Effect {
+impl fmt::Display for SocketEffect {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Opened { frontend, address } => {

@@ -6,7 +6,7 @@ use ballast_net::Error;
 
 /// An event of a listening socket. One of each kind is reported per ten seconds.
 #[derive(Debug)]
-pub enum Event<'e> {
+pub enum SocketEvent<'e> {
     /// The process ran out of descriptors or memory: accepting pauses briefly and tries again,
     /// until there are some.
     Exhausted {
@@ -24,7 +24,7 @@ pub enum Event<'e> {
     },
 }
 
-impl fmt::Display for Event<'_> {
+impl fmt::Display for SocketEvent<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Exhausted { frontend, error } => write!(

@@ -5,7 +5,7 @@
 //! TCP socket stays bound, and clients are refused. A unix socket could not listen again, so it goes
 //! on listening, and its clients wait.
 
-use ballast_engine::Opening;
+use ballast_engine::GateState;
 use ballast_net::{Error, listen_again};
 
 use crate::listeners::{AssignedSocket, Listeners, OpenFrontend, OpenListener};
@@ -18,7 +18,7 @@ impl Listeners {
         let Some(front) = self.front(frontend) else {
             return false;
         };
-        let moved = front.move_gate(Opening::Paused);
+        let moved = front.move_gate(GateState::Paused);
         if moved {
             front.end_listening();
         }
@@ -34,7 +34,7 @@ impl Listeners {
             return Ok(false);
         };
         let gate = &front.frontend.state.gate;
-        if gate.opening() != Opening::Paused || front.open_listeners.is_empty() {
+        if gate.opening() != GateState::Paused || front.open_listeners.is_empty() {
             return Ok(false);
         }
         let _turn = turn();
@@ -48,7 +48,7 @@ impl Listeners {
                 }
             }
         }
-        Ok(front.move_gate(Opening::Open))
+        Ok(front.move_gate(GateState::Open))
     }
 
     /// Shuts a frontend: its sockets are closed, until a reload drops the overrides. False when it
@@ -61,14 +61,14 @@ impl Listeners {
         else {
             return false;
         };
-        let moved = front.move_gate(Opening::Shut);
+        let moved = front.move_gate(GateState::Shut);
         *front = front.shut();
         moved
     }
 }
 
 impl OpenFrontend {
-    fn move_gate(&self, to: Opening) -> bool {
+    fn move_gate(&self, to: GateState) -> bool {
         if self.open_listeners.is_empty() {
             return false;
         }

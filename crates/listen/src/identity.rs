@@ -5,7 +5,7 @@ use ballast_model::{Address, Bind, UnixOwner};
 /// The properties of a socket that cannot be changed once it listens: a bind that differs in one of
 /// them needs another socket. The number of sockets and the frontend they serve are not part of it.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub(crate) struct Identity {
+pub(crate) struct SocketIdentity {
     address: Address,
     interface: Option<String>,
     namespace: Option<String>,
@@ -15,7 +15,7 @@ pub(crate) struct Identity {
     owner: (Option<String>, Option<String>, Option<u32>),
 }
 
-impl Identity {
+impl SocketIdentity {
     /// The properties that `bind` requires. Options that mean nothing for its kind of address are
     /// left out.
     pub(crate) fn of(bind: &Bind) -> Self {

@@ -40,14 +40,16 @@ mod spread;
 
 pub use arrival::{Admission, Arrival, BindWatch};
 pub use arrival_queue::ArrivalQueue;
-pub use commit::{Commit, RemovedBind};
-pub use effect::Effect;
-pub use event::Event;
+pub use commit::{RemovedBind, SocketCommit};
+pub use effect::SocketEffect;
+pub use event::SocketEvent;
 pub use handshake::{Established, HandshakeError, Handshakes, ProxyAddresses, RefusedConnection};
 pub use listeners::{Listeners, WorkerListeners};
-pub use listening::Listening;
-pub use open::{OpenError, OpenSettings, Opened, RefusedOption, Socket, open, open_bind};
-pub use prepare::Prepared;
+pub use listening::ListeningAddress;
+pub use open::{
+    ListenSocket, OpenError, OpenSettings, OpenSockets, RefusedOption, open, open_bind,
+};
+pub use prepare::PreparedSockets;
 
 #[cfg(test)]
 mod tests;

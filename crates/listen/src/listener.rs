@@ -13,14 +13,14 @@ use ballast_model::Global;
 use crate::capacity::Capacity;
 use crate::handshake::Handshake;
 use crate::limits::{ACCEPT_BATCH_MAX, ACCEPT_BATCH_UNLIMITED};
-use crate::listening::Listening;
-use crate::spread::Spread;
+use crate::listening::ListeningAddress;
+use crate::spread::ConnectionsPerWorker;
 
 /// State shared by all listeners of a process.
 #[derive(Debug)]
 pub(crate) struct ListenShared {
     pub(crate) process: Arc<Process>,
-    pub(crate) spread: Spread,
+    pub(crate) spread: ConnectionsPerWorker,
     /// Released when a connection of the process ends.
     pub(crate) capacity: Capacity,
     pub(crate) numbers: Numbers,
@@ -30,7 +30,7 @@ impl ListenShared {
     pub(crate) fn new(process: &Arc<Process>, global: &Global, worker_count: usize) -> Self {
         Self {
             process: Arc::clone(process),
-            spread: Spread::new(worker_count),
+            spread: ConnectionsPerWorker::new(worker_count),
             capacity: Capacity::default(),
             numbers: Numbers::of(global),
         }
@@ -126,7 +126,7 @@ pub(crate) struct Listener {
 #[derive(Debug)]
 pub(crate) struct ListenerSettings {
     pub(crate) frontend: Arc<Frontend>,
-    pub(crate) listening: Arc<Listening>,
+    pub(crate) listening: Arc<ListeningAddress>,
     /// The handshakes of its connections.
     pub(crate) handshakes: Box<[Handshake]>,
     /// Workers that may serve its connections; not empty.
@@ -309,7 +309,7 @@ impl Listener {
 
     /// Counts an accepted connection (management manual, section 9.1: `conn_tot`, and the rates of
     /// connections and of sessions) in the counters of the worker that accepted it.
-    pub(crate) fn count(&self, worker: usize, listening: &Listening) {
+    pub(crate) fn count(&self, worker: usize, listening: &ListeningAddress) {
         let process = &self.shared.process;
         let now = process.now_ms();
         process.counters.of(worker).connections.increment();

@@ -14,10 +14,10 @@ use ballast_worker::{Acceptor, local, spawn_local};
 use crate::accept::AcceptingSocket;
 use crate::arrival_queue::ArrivalQueue;
 use crate::handshake;
-use crate::identity::Identity;
+use crate::identity::SocketIdentity;
 use crate::listener::{FrontendCapacity, ListenShared, Listener, ListenerSettings};
-use crate::listening::Listening;
-use crate::open::Opened;
+use crate::listening::ListeningAddress;
+use crate::open::OpenSockets;
 use crate::socket_defaults::SocketDefaults;
 use crate::socket_state::SocketState;
 
@@ -49,7 +49,7 @@ pub(crate) struct OpenFrontend {
 #[derive(Debug)]
 pub(crate) struct OpenListener {
     pub(crate) listener: Arc<Listener>,
-    pub(crate) identity: Identity,
+    pub(crate) identity: SocketIdentity,
     /// The tuning of its sockets.
     pub(crate) tuning: Tuning,
     /// One, or as many as it has shards.
@@ -86,7 +86,7 @@ impl Listeners {
     pub fn new(
         generation: &Generation,
         process: &Arc<Process>,
-        opened: Opened,
+        opened: OpenSockets,
         worker_count: usize,
     ) -> Self {
         let shared = Arc::new(ListenShared::new(
@@ -123,7 +123,7 @@ impl Listeners {
                 );
                 let frontend_capacity = Arc::clone(&front.frontend_capacity);
                 front.open_listeners.push(OpenListener {
-                    identity: Identity::of(&socket.bind),
+                    identity: SocketIdentity::of(&socket.bind),
                     tuning: socket.tuning,
                     sockets: Vec::new(),
                     listener: Arc::new(Listener::new(
@@ -178,7 +178,7 @@ impl Listeners {
 
     /// The binds, each with the index of its frontend, for statistics. A bind with several sockets
     /// appears once for each.
-    pub fn binds(&self) -> impl Iterator<Item = (usize, Arc<Listening>)> {
+    pub fn binds(&self) -> impl Iterator<Item = (usize, Arc<ListeningAddress>)> {
         self.assigned().map(|(open_listener, _)| {
             let settings = open_listener.listener.settings();
             (settings.frontend.place, Arc::clone(&settings.listening))
@@ -186,7 +186,7 @@ impl Listeners {
     }
 
     /// A bind of a frontend as it listens now; `None` when it does not listen.
-    pub fn listening(&self, frontend: &str, bind: &Bind) -> Option<Arc<Listening>> {
+    pub fn listening(&self, frontend: &str, bind: &Bind) -> Option<Arc<ListeningAddress>> {
         let mut scenes = self
             .front(frontend)?
             .open_listeners
@@ -253,7 +253,7 @@ impl ListenerSettings {
         }
         Self {
             frontend: Arc::clone(frontend),
-            listening: Arc::new(Listening {
+            listening: Arc::new(ListeningAddress {
                 bind: bind.clone(),
                 state,
             }),
@@ -272,7 +272,7 @@ impl WorkerListeners {
 
     /// Starts accepting on this worker; its [`ArrivalQueue`] must be installed. Accepting ends when
     /// the worker is told to stop, or by a later change. Idle connections of a listener that was
-    /// closed are not woken here: see [`Commit::ended`](crate::Commit::ended).
+    /// closed are not woken here: see [`SocketCommit::ended`](crate::Commit::ended).
     ///
     /// # Errors
     /// The first socket that cannot be watched, or a missing arrival queue. All other sockets are

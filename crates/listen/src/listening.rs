@@ -7,7 +7,7 @@ use ballast_model as model;
 
 /// A listening address of a frontend, as sessions see it.
 #[derive(Debug)]
-pub struct Listening {
+pub struct ListeningAddress {
     /// What the configuration says.
     pub bind: model::Bind,
     /// Its counters. They stay the same over every change that keeps the bind.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ballast_model as model;
 use ballast_net::{
     self as net, Address, Error, KeepAlive, ListenOptions, Namespace, Tuning, UnixPermissions,
-    Unpublished,
+    UnpublishedSocket,
 };
 
 use crate::socket_defaults::SocketDefaults;
@@ -25,7 +25,7 @@ pub struct OpenSettings {
 
 /// A listening socket.
 #[derive(Debug)]
-pub struct Socket {
+pub struct ListenSocket {
     /// The index of its frontend in the configuration.
     pub frontend: usize,
     /// The bind it was opened for.
@@ -40,9 +40,9 @@ pub struct Socket {
 
 /// The listening sockets of a configuration.
 #[derive(Debug, Default)]
-pub struct Opened {
+pub struct OpenSockets {
     /// In the order of the file.
-    pub sockets: Vec<Socket>,
+    pub sockets: Vec<ListenSocket>,
     /// Options that the system refused; the sockets work without them.
     pub refused: Vec<RefusedOption>,
     pub(crate) defaults: SocketDefaults,
@@ -75,10 +75,10 @@ pub struct RefusedOption {
 ///
 /// # Errors
 /// Every bind that cannot be listened on; all other sockets are closed again.
-pub fn open(config: &model::Config, settings: OpenSettings) -> Result<Opened, Vec<OpenError>> {
-    let mut opened = Opened {
+pub fn open(config: &model::Config, settings: OpenSettings) -> Result<OpenSockets, Vec<OpenError>> {
+    let mut opened = OpenSockets {
         defaults: SocketDefaults::of(config, settings.connection_count_max),
-        ..Opened::default()
+        ..OpenSockets::default()
     };
     let mut errors = Vec::new();
     for (place, frontend) in config.frontends.iter().enumerate() {
@@ -139,7 +139,7 @@ pub fn open_bind(bind: &model::Bind) -> Result<Arc<OwnedFd>, OpenError> {
     }
 }
 
-impl Opened {
+impl OpenSockets {
     fn add(
         &mut self,
         place: usize,
@@ -155,7 +155,7 @@ impl Opened {
                 self.refused.push(RefusedOption::new(name, bind, error));
             }
         }
-        self.sockets.push(Socket {
+        self.sockets.push(ListenSocket {
             frontend: place,
             bind: bind.clone(),
             address: bound.address,
@@ -180,7 +180,7 @@ pub(crate) fn open_beside(
     frontend: &model::Frontend,
     bind: &model::Bind,
     settings: OpenSettings,
-) -> Result<(net::ListeningSocket, Option<Unpublished>), Error> {
+) -> Result<(net::ListeningSocket, Option<UnpublishedSocket>), Error> {
     let tuning = tuning(config, frontend, bind, settings);
     let options = options(config, bind, settings, &tuning)?;
     net::listen_unpublished(&address(&bind.address), &options)

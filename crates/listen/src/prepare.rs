@@ -9,17 +9,17 @@ use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use ballast_engine::{Frontend, Generation, Opening};
+use ballast_engine::{Frontend, GateState, Generation};
 use ballast_model::{Bind, Config};
-use ballast_net::{Address, Error, Tuning, Unpublished};
+use ballast_net::{Address, Error, Tuning, UnpublishedSocket};
 
-use crate::effect::Effect;
-use crate::identity::Identity;
+use crate::effect::SocketEffect;
+use crate::identity::SocketIdentity;
 use crate::listener::{FrontendCapacity, Listener, ListenerSettings};
 use crate::listeners::{
     AssignedSocket, Listeners, OpenFrontend, OpenListener, WorkerSocket, by_name, next_worker,
 };
-use crate::listening::Listening;
+use crate::listening::ListeningAddress;
 use crate::open::{OpenError, OpenSettings, RefusedOption, open_beside, shards, tuning};
 use crate::socket_defaults::SocketDefaults;
 use crate::socket_state::{SocketOrder, SocketState};
@@ -28,7 +28,7 @@ use crate::socket_state::{SocketOrder, SocketState};
 /// changed.
 #[derive(Debug)]
 #[must_use = "it changes nothing before it is committed"]
-pub struct Prepared {
+pub struct PreparedSockets {
     pub(crate) config: Arc<Config>,
     pub(crate) defaults: SocketDefaults,
     pub(crate) fronts: Vec<Arc<OpenFrontend>>,
@@ -36,20 +36,20 @@ pub struct Prepared {
     pub(crate) by_name: Option<HashMap<String, usize>>,
     pub(crate) turn: usize,
     pub(crate) shows: Vec<(Arc<Listener>, Arc<ListenerSettings>)>,
-    pub(crate) retunes: Vec<Retune>,
-    pub(crate) unpublished: Vec<(Unpublished, String, Bind)>,
+    pub(crate) retunes: Vec<SocketRetune>,
+    pub(crate) unpublished: Vec<(UnpublishedSocket, String, Bind)>,
     pub(crate) orders: Vec<(Arc<SocketState>, SocketOrder)>,
     pub(crate) closed: Vec<Arc<Listener>>,
     /// Listeners with sockets that have a new order.
     pub(crate) told: Vec<Arc<FrontendCapacity>>,
     pub(crate) start: Vec<(usize, WorkerSocket)>,
-    pub(crate) effects: Vec<Effect>,
+    pub(crate) effects: Vec<SocketEffect>,
     pub(crate) refused: Vec<RefusedOption>,
 }
 
 /// A socket that continues with other options.
 #[derive(Debug)]
-pub(crate) struct Retune {
+pub(crate) struct SocketRetune {
     pub(crate) frontend: Arc<Frontend>,
     pub(crate) bind: Bind,
     pub(crate) socket: Arc<OwnedFd>,
@@ -87,7 +87,7 @@ struct ChangedFrontend {
 /// A bind of the new configuration.
 struct WantedBind {
     bind: Bind,
-    identity: Identity,
+    identity: SocketIdentity,
     /// The index of the listener of the old frontend that it keeps.
     keeps: Option<usize>,
 }
@@ -97,9 +97,9 @@ struct Preparation<'l> {
     settings: OpenSettings,
     formers: Vec<OldFrontend<'l>>,
     /// Sockets that are left over, by their properties; computed when first needed.
-    spare: Option<HashMap<Identity, Vec<(usize, usize)>>>,
+    spare: Option<HashMap<SocketIdentity, Vec<(usize, usize)>>>,
     errors: Vec<OpenError>,
-    out: Prepared,
+    out: PreparedSockets,
 }
 
 impl Listeners {
@@ -114,7 +114,7 @@ impl Listeners {
         &self,
         generation: &Generation,
         settings: OpenSettings,
-    ) -> Result<Prepared, Vec<OpenError>> {
+    ) -> Result<PreparedSockets, Vec<OpenError>> {
         let config = &generation.config;
         let defaults = SocketDefaults::of(config, settings.connection_count_max);
         let mut preparation = Preparation::new(self, Arc::clone(config), defaults, settings);
@@ -141,10 +141,10 @@ impl Listeners {
     }
 }
 
-impl Prepared {
+impl PreparedSockets {
     /// What the commit will do to sockets, except for options that the system will refuse only
     /// then.
-    pub fn effects(&self) -> &[Effect] {
+    pub fn effects(&self) -> &[SocketEffect] {
         &self.effects
     }
 }
@@ -156,7 +156,7 @@ impl<'l> Preparation<'l> {
         defaults: SocketDefaults,
         settings: OpenSettings,
     ) -> Self {
-        let out = Prepared {
+        let out = PreparedSockets {
             config,
             defaults,
             fronts: Vec::new(),
@@ -245,7 +245,7 @@ impl<'l> Preparation<'l> {
             return;
         }
         let open_listeners = &former.front.open_listeners;
-        let mut by_identity: HashMap<&Identity, Vec<usize>> = HashMap::new();
+        let mut by_identity: HashMap<&SocketIdentity, Vec<usize>> = HashMap::new();
         for (place, open_listener) in open_listeners.iter().enumerate() {
             by_identity
                 .entry(&open_listener.identity)
@@ -291,7 +291,7 @@ impl<'l> Preparation<'l> {
                 && kept.tuning != tuning
             {
                 self.retune(frontend, &wanted_bind.bind, &kept.tuning, &tuning, &sockets);
-                self.out.effects.push(Effect::Tuned {
+                self.out.effects.push(SocketEffect::Tuned {
                     frontend: frontend.name().to_owned(),
                     address: wanted_bind.bind.address.to_string(),
                 });
@@ -399,7 +399,7 @@ impl<'l> Preparation<'l> {
         &mut self,
         changed: &ChangedFrontend,
         wanted_bind: &WantedBind,
-    ) -> Option<(Arc<Listening>, &'l Listener)> {
+    ) -> Option<(Arc<ListeningAddress>, &'l Listener)> {
         let former = &mut self.formers[changed.former?];
         if !Arc::ptr_eq(&former.front.frontend.state, &changed.frontend.state) {
             return None;
@@ -433,14 +433,14 @@ impl<'l> Preparation<'l> {
                         .socket
                         .try_clone()
                         .map_err(|e| Error::new("fcntl(F_DUPFD)", &accepting.address, e))?;
-                    self.out.effects.push(Effect::Moved {
+                    self.out.effects.push(SocketEffect::Moved {
                         address: wanted_bind.bind.address.to_string(),
                         from: open_listener.listener.name.to_string(),
                         to: frontend.name().to_owned(),
                     });
                     let socket = Arc::new(copy);
                     if open_listener.tuning != *tuning {
-                        self.out.retunes.push(Retune {
+                        self.out.retunes.push(SocketRetune {
                             frontend: Arc::clone(frontend),
                             bind: wanted_bind.bind.clone(),
                             socket: Arc::clone(&socket),
@@ -483,7 +483,7 @@ impl<'l> Preparation<'l> {
             let name = frontend.name().to_owned();
             self.out.unpublished.push((unpublished, name, bind.clone()));
         }
-        self.out.effects.push(Effect::Opened {
+        self.out.effects.push(SocketEffect::Opened {
             frontend: frontend.name().to_owned(),
             address: bind.address.to_string(),
         });
@@ -499,7 +499,7 @@ impl<'l> Preparation<'l> {
         sockets: &[AssignedSocket],
     ) {
         for accepting in sockets {
-            self.out.retunes.push(Retune {
+            self.out.retunes.push(SocketRetune {
                 frontend: Arc::clone(frontend),
                 bind: bind.clone(),
                 socket: Arc::clone(&accepting.socket),
@@ -511,13 +511,16 @@ impl<'l> Preparation<'l> {
     }
 
     /// A socket with these properties that nobody keeps.
-    fn spare(&mut self, identity: &Identity) -> Option<(&'l OpenListener, &'l AssignedSocket)> {
+    fn spare(
+        &mut self,
+        identity: &SocketIdentity,
+    ) -> Option<(&'l OpenListener, &'l AssignedSocket)> {
         let formers = &mut self.formers;
         let spare = self.spare.get_or_insert_with(|| {
-            let mut spare: HashMap<Identity, Vec<(usize, usize)>> = HashMap::new();
+            let mut spare: HashMap<SocketIdentity, Vec<(usize, usize)>> = HashMap::new();
             for (former, OldFrontend { front, .. }) in formers.iter().enumerate() {
                 // A paused socket does not listen, and it is unknown whether it can again.
-                if front.frontend.state.gate.opening() != Opening::Open {
+                if front.frontend.state.gate.opening() != GateState::Open {
                     continue;
                 }
                 for (place, open_listener) in front.open_listeners.iter().enumerate() {
@@ -561,7 +564,7 @@ impl<'l> Preparation<'l> {
                 self.out.closed.push(Arc::clone(&open_listener.listener));
                 if used.moved == 0 {
                     let settings = open_listener.listener.settings();
-                    self.out.effects.push(Effect::Closed {
+                    self.out.effects.push(SocketEffect::Closed {
                         frontend: open_listener.listener.name.to_string(),
                         address: settings.listening.bind.address.to_string(),
                         connections: settings.listening.state.connections.now(),
@@ -585,7 +588,7 @@ fn is_reopened(front: &OpenFrontend) -> bool {
 /// The binds of a frontend that listens.
 fn wanted_binds(frontend: &Frontend) -> Vec<WantedBind> {
     // A gate is opened again only by a reload that drops overrides, before this is called.
-    let is_shut = frontend.state.gate.opening() == Opening::Shut;
+    let is_shut = frontend.state.gate.opening() == GateState::Shut;
     if frontend.model.common.disabled || is_shut {
         return Vec::new();
     }
@@ -593,7 +596,7 @@ fn wanted_binds(frontend: &Frontend) -> Vec<WantedBind> {
     binds
         .map(|bind| WantedBind {
             bind: bind.clone(),
-            identity: Identity::of(bind),
+            identity: SocketIdentity::of(bind),
             keeps: None,
         })
         .collect()

@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ballast_engine::{Gate, Opening};
+use ballast_engine::{Gate, GateState};
 use ballast_net::{Address, stop_listening};
 
 /// Held while sockets start or stop listening: workers and commands both do that.
@@ -18,7 +18,7 @@ pub(crate) fn turn() -> MutexGuard<'static, ()> {
 /// socket that does not listen stays so.
 pub(crate) fn end_listening(socket: &Arc<OwnedFd>, gate: &Gate) {
     let _turn = turn();
-    if gate.opening() != Opening::Open {
+    if gate.opening() != GateState::Open {
         stop(socket);
     }
 }

@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The number of connections of each worker.
 #[derive(Debug)]
-pub(crate) struct Spread(Box<[WorkerCount]>);
+pub(crate) struct ConnectionsPerWorker(Box<[WorkerCount]>);
 
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct WorkerCount(AtomicU32);
 
-impl Spread {
+impl ConnectionsPerWorker {
     /// No connections on any of `worker_count` workers.
     pub(crate) fn new(worker_count: usize) -> Self {
         Self(
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn few_and_long_connections_are_even() {
-        let spread = Spread::new(4);
+        let spread = ConnectionsPerWorker::new(4);
         let all = [0, 1, 2, 3];
         let taken: Vec<_> = (0..8).map(|_| spread.take(2, &all)).collect();
         assert_eq!(taken[0], 2, "the one that accepted wins a tie");
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn a_bind_of_some_workers_uses_those_alone() {
-        let spread = Spread::new(4);
+        let spread = ConnectionsPerWorker::new(4);
         for _ in 0..6 {
             assert!([1, 3].contains(&spread.take(0, &[1, 3])));
         }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use ballast_engine::{Generation, Process, Registry};
 use ballast_model as model;
-use ballast_worker::{Options, StopOrder, Workers, select, spawn_local};
+use ballast_worker::{StopOrder, WorkerOptions, Workers, select, spawn_local};
 
 use crate::{
     Admission, ArrivalQueue, Established, Listeners, OpenSettings, RefusedConnection, open,
@@ -53,15 +53,15 @@ impl Fixture {
             worker_count,
         };
         let opened = open(&config, settings).unwrap();
-        let address = |socket: &crate::Socket| socket.address.ip();
+        let address = |socket: &crate::ListenSocket| socket.address.ip();
         let addresses = opened.sockets.iter().filter_map(address).collect();
         let generation = Arc::new(Generation::compile(1, Arc::new(config), &registry));
         let listeners = Listeners::new(&generation, &process, opened, worker_count);
         let (tell, arrivals) = channel();
         let (refuse, refusals) = channel();
-        let options = Options {
+        let options = WorkerOptions {
             count: worker_count,
-            ..Options::default()
+            ..WorkerOptions::default()
         };
         let workers = Workers::start(&options, |worker| {
             let (tell, refuse) = (tell.clone(), refuse.clone());

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use ballast_engine::{Generation, Process, Registry};
 use ballast_listen::{ArrivalQueue, Listeners, OpenSettings, open};
 use ballast_model as model;
-use ballast_worker::{Options, Workers, spawn_local};
+use ballast_worker::{WorkerOptions, Workers, spawn_local};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const WORKER_COUNT: usize = 2;
@@ -38,9 +38,9 @@ impl Site {
         let opened = open(&config, SETTINGS).unwrap();
         let generation = Arc::new(Generation::compile(1, Arc::new(config), &registry));
         let listeners = Listeners::new(&generation, &process, opened, WORKER_COUNT);
-        let options = Options {
+        let options = WorkerOptions {
             count: WORKER_COUNT,
-            ..Options::default()
+            ..WorkerOptions::default()
         };
         let workers = Workers::start(&options, |_| || arrivals().install()).unwrap();
         for mailbox in workers.mailboxes() {

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 
 use ballast_model as model;
 
-use crate::spec::{Endpoint, Sample, TargetSpec};
+use crate::spec::{Endpoint, LineSampling, TargetSpec};
 use crate::{Facility, Format, Level};
 
 /// Why a `log` line cannot be used as a target.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum NotATarget {
+pub enum LogTargetError {
     /// A backend in `mode log`.
     Backend(String),
     /// A facility number above 23.
@@ -21,7 +21,7 @@ pub enum NotATarget {
     Unresolved(String),
 }
 
-impl fmt::Display for NotATarget {
+impl fmt::Display for LogTargetError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Backend(name) => write!(f, "logs cannot be sent to backend '{name}' yet"),
@@ -32,12 +32,12 @@ impl fmt::Display for NotATarget {
     }
 }
 
-impl std::error::Error for NotATarget {}
+impl std::error::Error for LogTargetError {}
 
 impl TryFrom<&model::LogTarget> for TargetSpec {
-    type Error = NotATarget;
+    type Error = LogTargetError;
 
-    fn try_from(target: &model::LogTarget) -> Result<Self, NotATarget> {
+    fn try_from(target: &model::LogTarget) -> Result<Self, LogTargetError> {
         let number = target.facility.0;
         Ok(Self {
             endpoint: endpoint(&target.endpoint)?,
@@ -52,11 +52,11 @@ impl TryFrom<&model::LogTarget> for TargetSpec {
                 model::LogFormatName::Raw => Format::Raw,
             },
             line_bytes_max: target.line_bytes_max,
-            sample: target.sample.as_ref().map(|sample| Sample {
+            sample: target.sample.as_ref().map(|sample| LineSampling {
                 ranges: sample.ranges.clone(),
                 size: sample.size,
             }),
-            facility: Facility::new(number).ok_or(NotATarget::Facility(number))?,
+            facility: Facility::new(number).ok_or(LogTargetError::Facility(number))?,
             level_max: Level::ALL[target.level_max as usize],
             level_min: target
                 .level_min
@@ -65,19 +65,19 @@ impl TryFrom<&model::LogTarget> for TargetSpec {
     }
 }
 
-fn endpoint(endpoint: &model::LogEndpoint) -> Result<Endpoint, NotATarget> {
+fn endpoint(endpoint: &model::LogEndpoint) -> Result<Endpoint, LogTargetError> {
     match endpoint {
         model::LogEndpoint::Udp(model::Address::Inet(address)) => {
             Ok(Endpoint::Udp(*address).with_port())
         }
         model::LogEndpoint::Udp(model::Address::Name { host, .. }) => {
-            Err(NotATarget::Unresolved(host.clone()))
+            Err(LogTargetError::Unresolved(host.clone()))
         }
-        model::LogEndpoint::Udp(other) => Err(NotATarget::Kind(other.to_string())),
+        model::LogEndpoint::Udp(other) => Err(LogTargetError::Kind(other.to_string())),
         model::LogEndpoint::Unix(path) => Ok(Endpoint::Unix(PathBuf::from(path))),
         model::LogEndpoint::Fd(number) => Ok(Endpoint::Fd(*number)),
         model::LogEndpoint::Ring(name) => Ok(Endpoint::Ring(name.clone())),
-        model::LogEndpoint::Backend(name) => Err(NotATarget::Backend(name.clone())),
+        model::LogEndpoint::Backend(name) => Err(LogTargetError::Backend(name.clone())),
     }
 }
 
@@ -114,7 +114,7 @@ mod tests {
         };
         assert_eq!(
             TargetSpec::try_from(&backend),
-            Err(NotATarget::Backend("b".to_owned()))
+            Err(LogTargetError::Backend("b".to_owned()))
         );
     }
 }

@@ -5,16 +5,16 @@
 //! thread collects the buffers and sends them:
 //!
 //! ```text
-//!  WorkerLog --lines--> Queue --whole batches--> log thread --> Sink: UDP, unix
-//!  WorkerLog --lines--> Queue --^                               socket, descriptor
+//!  WorkerLog --lines--> LineQueue --whole batches--> log thread --> LogSink: UDP, unix
+//!  WorkerLog --lines--> LineQueue --^                               socket, descriptor
 //! ```
 //!
 //! Everything on this path is bounded ([`limits`]); a line that does not fit is dropped and counted
-//! ([`Counters`]), and a sink that fails does not delay others.
+//! ([`SinkCounters`]), and a sink that fails does not delay others.
 //!
-//! The configuration is a list of [`SetSpec`]s; [`Logs::open`] opens a [`LogSet`] for each, all or
-//! none. A change opens the new sets and drops the old ones. Sinks with the same endpoint share one
-//! socket, also across such a change.
+//! The configuration is a list of [`LogSetSpec`]s; [`Logs::open`] opens a [`LogSet`] for each, all
+//! or none. A change opens the new sets and drops the old ones. Sinks with the same endpoint share
+//! one socket, also across such a change.
 
 mod from_model;
 pub mod limits;
@@ -27,11 +27,11 @@ mod thread;
 mod worker;
 
 pub use ballast_wire::syslog::{Facility, Format, Level, LineText};
-pub use from_model::NotATarget;
+pub use from_model::LogTargetError;
 pub use logs::{Logs, OpenError};
 pub use set::LogSet;
-pub use sink::Counters;
-pub use spec::{Endpoint, Sample, SetSpec, TargetSpec};
+pub use sink::SinkCounters;
+pub use spec::{Endpoint, LineSampling, LogSetSpec, TargetSpec};
 pub use worker::WorkerLog;
 
 #[cfg(test)]

@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use ballast_wire::syslog::{Level, Origin};
 
-use crate::queue::Queue;
-use crate::set::{LogSet, Target};
-use crate::sink::{Counters, Sink};
-use crate::spec::{Endpoint, SetSpec, TargetSpec};
+use crate::queue::LineQueue;
+use crate::set::{LogSet, OpenTarget};
+use crate::sink::{LogSink, SinkCounters};
+use crate::spec::{Endpoint, LogSetSpec, TargetSpec};
 use crate::thread::{LogThread, Queues, Wakeup};
 use crate::worker::WorkerLog;
 
@@ -21,15 +21,15 @@ use crate::worker::WorkerLog;
 /// is dropped the thread sends what it has and ends.
 #[derive(Clone, Debug)]
 pub struct Logs {
-    shared: Arc<Shared>,
+    shared: Arc<LogsShared>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct LogsShared {
     wakeup: Arc<Wakeup>,
     queues: Queues,
     /// The open sinks, so that reopening an endpoint shares its sink.
-    sinks: Mutex<HashMap<Endpoint, Weak<Sink>>>,
+    sinks: Mutex<HashMap<Endpoint, Weak<LogSink>>>,
     /// For lines from threads that are not workers.
     events: Mutex<WorkerLog>,
     dropped: Arc<AtomicU64>,
@@ -71,7 +71,7 @@ impl Logs {
             .name("ballast-log".to_owned())
             .spawn(move || thread.run())?;
         let events = Mutex::new(register(&queues, &wakeup));
-        let shared = Shared {
+        let shared = LogsShared {
             wakeup,
             queues,
             sinks: Mutex::default(),
@@ -88,7 +88,7 @@ impl Logs {
     ///
     /// # Errors
     /// The first target that cannot be opened.
-    pub fn open(&self, sets: &[SetSpec]) -> Result<Vec<Arc<LogSet>>, OpenError> {
+    pub fn open(&self, sets: &[LogSetSpec]) -> Result<Vec<Arc<LogSet>>, OpenError> {
         let specs = || sets.iter().flat_map(|set| &set.targets);
         let line_bytes_max = specs().map(|spec| spec.line_bytes_max()).max();
         let message_bytes_max = line_bytes_max.unwrap_or_default().saturating_sub(1);
@@ -99,13 +99,13 @@ impl Logs {
             }
         }
         let process_id = std::process::id();
-        let set = |set: &SetSpec| {
+        let set = |set: &LogSetSpec| {
             let target = |spec: &Arc<TargetSpec>| {
                 let (sink, sampled) = &opened[&key(spec)];
                 let (format, facility) = (spec.format, spec.facility);
                 let hostname = set.hostname.as_deref();
                 let origin = Origin::new(format, facility, hostname, &set.tag, process_id);
-                Target::new(
+                OpenTarget::new(
                     Arc::clone(spec),
                     Arc::clone(sink),
                     origin,
@@ -118,13 +118,13 @@ impl Logs {
         Ok(sets.iter().map(set).collect())
     }
 
-    fn sink(&self, endpoint: &Endpoint) -> Result<Arc<Sink>, OpenError> {
+    fn sink(&self, endpoint: &Endpoint) -> Result<Arc<LogSink>, OpenError> {
         let endpoint = endpoint.clone().with_port();
         let mut sinks = lock(&self.shared.sinks);
         if let Some(sink) = sinks.get(&endpoint).and_then(Weak::upgrade) {
             return Ok(sink);
         }
-        match Sink::open(&endpoint, &self.shared.dropped) {
+        match LogSink::open(&endpoint, &self.shared.dropped) {
             Ok(sink) => {
                 let sink = Arc::new(sink);
                 sinks.retain(|_, sink| sink.strong_count() > 0);
@@ -148,9 +148,9 @@ impl Logs {
     }
 
     /// Counters of the open endpoints.
-    pub fn counters(&self) -> Vec<(Endpoint, Counters)> {
+    pub fn counters(&self) -> Vec<(Endpoint, SinkCounters)> {
         let sinks = lock(&self.shared.sinks);
-        let open = |(endpoint, sink): (&Endpoint, &Weak<Sink>)| {
+        let open = |(endpoint, sink): (&Endpoint, &Weak<LogSink>)| {
             Some((endpoint.clone(), sink.upgrade()?.counters()))
         };
         sinks.iter().filter_map(open).collect()
@@ -181,14 +181,14 @@ impl Logs {
 /// The time limit of the thread's last round.
 const LAST_ROUND: Duration = Duration::from_millis(50);
 
-impl Drop for Shared {
+impl Drop for LogsShared {
     fn drop(&mut self) {
         self.wakeup.stop();
     }
 }
 
 fn register(queues: &Queues, wakeup: &Arc<Wakeup>) -> WorkerLog {
-    let queue = Arc::new(Queue::default());
+    let queue = Arc::new(LineQueue::default());
     lock(queues).push(Arc::clone(&queue));
     WorkerLog::new(queue, Arc::clone(wakeup))
 }

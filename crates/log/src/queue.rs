@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::limits::{HURRY_LINES, KEPT_BYTES_MAX, QUEUED_BYTES_MAX, QUEUED_LINES_MAX};
-use crate::sink::Sink;
+use crate::sink::LogSink;
 
 /// A buffer that one worker appends to and the log thread empties.
 ///
@@ -11,18 +11,18 @@ use crate::sink::Sink;
 /// few dozen bytes): neither waits for the other longer than that, and without contention locking
 /// is no system call.
 #[derive(Debug, Default)]
-pub(crate) struct Queue {
-    batch: Mutex<Batch>,
+pub(crate) struct LineQueue {
+    batch: Mutex<LineBatch>,
 }
 
-impl Queue {
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Batch> {
+impl LineQueue {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, LineBatch> {
         // A panic while a line is written leaves at worst bytes that belong to no line.
         self.batch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes all lines, leaving `spare`, which must be empty, for the next ones.
-    pub(crate) fn take(&self, spare: &mut Batch) {
+    pub(crate) fn take(&self, spare: &mut LineBatch) {
         debug_assert!(spare.lines.is_empty());
         std::mem::swap(&mut *self.lock(), spare);
     }
@@ -30,7 +30,7 @@ impl Queue {
 
 /// Finished lines in the order they were written, with their sinks.
 #[derive(Debug, Default)]
-pub(crate) struct Batch {
+pub(crate) struct LineBatch {
     bytes: Vec<u8>,
     lines: Vec<QueuedLine>,
     slots: Vec<BatchSink>,
@@ -46,7 +46,7 @@ struct QueuedLine {
 /// for the reference count.
 #[derive(Debug)]
 struct BatchSink {
-    sink: Arc<Sink>,
+    sink: Arc<LogSink>,
     bytes: usize,
 }
 
@@ -63,11 +63,11 @@ pub(crate) enum PushResult {
     Refused,
 }
 
-impl Batch {
+impl LineBatch {
     /// Appends a line for `sink`; `write` appends it to the buffer.
     pub(crate) fn push(
         &mut self,
-        sink: &Arc<Sink>,
+        sink: &Arc<LogSink>,
         write: impl FnOnce(&mut Vec<u8>),
     ) -> PushResult {
         let slot = self.slot(sink);
@@ -96,7 +96,7 @@ impl Batch {
         }
     }
 
-    fn slot(&mut self, sink: &Arc<Sink>) -> usize {
+    fn slot(&mut self, sink: &Arc<LogSink>) -> usize {
         let same = |slot: &BatchSink| Arc::ptr_eq(&slot.sink, sink);
         if let Some(at) = self.slots.iter().position(same) {
             return at;
@@ -113,7 +113,7 @@ impl Batch {
     }
 
     /// The lines with their sinks, in order.
-    pub(crate) fn lines(&self) -> impl Iterator<Item = (&Arc<Sink>, &[u8])> {
+    pub(crate) fn lines(&self) -> impl Iterator<Item = (&Arc<LogSink>, &[u8])> {
         let mut start = 0;
         self.lines.iter().map(move |line| {
             let bytes = &self.bytes[start..line.end];
@@ -136,14 +136,14 @@ mod tests {
     use super::*;
     use crate::spec::Endpoint;
 
-    fn sink(name: &str) -> Arc<Sink> {
-        Arc::new(Sink::open(&Endpoint::Ring(name.to_owned()), &Arc::default()).unwrap())
+    fn sink(name: &str) -> Arc<LogSink> {
+        Arc::new(LogSink::open(&Endpoint::Ring(name.to_owned()), &Arc::default()).unwrap())
     }
 
     #[test]
     fn lines_stay_in_order_with_their_sinks() {
         let (a, b) = (sink("a"), sink("b"));
-        let mut batch = Batch::default();
+        let mut batch = LineBatch::default();
         let first = batch.push(&a, |out| out.extend_from_slice(b"one\n"));
         assert_eq!(first, PushResult::First);
         let second = batch.push(&b, |out| out.extend_from_slice(b"two\n"));
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn bytes_are_bounded_by_sink_and_lines_by_batch() {
         let (a, b) = (sink("a"), sink("b"));
-        let mut batch = Batch::default();
+        let mut batch = LineBatch::default();
         let kilobyte = |out: &mut Vec<u8>| out.resize(out.len() + 1024, b'x');
         let mut hurries = 0;
         for _ in 0..QUEUED_BYTES_MAX / 1024 {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use ballast_wire::syslog::{Level, Origin};
 
-use crate::sink::{Counters, Sink};
+use crate::sink::{LogSink, SinkCounters};
 use crate::spec::TargetSpec;
 
 /// The open targets of one proxy, or of the process itself.
@@ -13,13 +13,13 @@ use crate::spec::TargetSpec;
 /// Made by [`crate::Logs::open`]; shared by all workers.
 #[derive(Debug)]
 pub struct LogSet {
-    pub(crate) targets: Vec<Target>,
+    pub(crate) targets: Vec<OpenTarget>,
     pub(crate) message_bytes_max: usize,
     level_max: Option<Level>,
 }
 
 impl LogSet {
-    pub(crate) fn new(targets: Vec<Target>, message_bytes_max: usize) -> Self {
+    pub(crate) fn new(targets: Vec<OpenTarget>, message_bytes_max: usize) -> Self {
         let level_max = targets.iter().map(|target| target.spec.level_max).max();
         Self {
             targets,
@@ -41,14 +41,14 @@ impl LogSet {
 
     /// The counters by target, in the order of the configuration. Targets with the same endpoint
     /// share their counters.
-    pub fn counters(&self) -> impl Iterator<Item = Counters> + '_ {
+    pub fn counters(&self) -> impl Iterator<Item = SinkCounters> + '_ {
         self.targets.iter().map(|target| target.sink.counters())
     }
 }
 
 #[derive(Debug)]
-pub(crate) struct Target {
-    pub(crate) sink: Arc<Sink>,
+pub(crate) struct OpenTarget {
+    pub(crate) sink: Arc<LogSink>,
     pub(crate) origin: Origin,
     pub(crate) line_bytes_max: usize,
     spec: Arc<TargetSpec>,
@@ -56,10 +56,10 @@ pub(crate) struct Target {
     sampled: Arc<AtomicU64>,
 }
 
-impl Target {
+impl OpenTarget {
     pub(crate) fn new(
         spec: Arc<TargetSpec>,
-        sink: Arc<Sink>,
+        sink: Arc<LogSink>,
         origin: Origin,
         sampled: Arc<AtomicU64>,
     ) -> Self {

@@ -16,7 +16,7 @@ use crate::spec::Endpoint;
 
 /// Counters of one endpoint.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Counters {
+pub struct SinkCounters {
     /// Lines sent.
     pub sent: u64,
     /// Lines dropped: no room, or refused by the system.
@@ -29,8 +29,8 @@ pub struct Counters {
 
 /// One open endpoint.
 #[derive(Debug)]
-pub(crate) struct Sink {
-    exit: Output,
+pub(crate) struct LogSink {
+    exit: SinkOutput,
     pending: Mutex<UnsentLines>,
     sent: AtomicU64,
     dropped: AtomicU64,
@@ -41,7 +41,7 @@ pub(crate) struct Sink {
 }
 
 #[derive(Debug)]
-enum Output {
+enum SinkOutput {
     Datagram(Datagram),
     /// A pipe, terminal or file.
     File(File),
@@ -69,13 +69,13 @@ struct UnsentLines {
     lengths: VecDeque<usize>,
 }
 
-impl Sink {
+impl LogSink {
     pub(crate) fn open(endpoint: &Endpoint, dropped_by_all: &Arc<AtomicU64>) -> io::Result<Self> {
         let exit = match endpoint {
             Endpoint::Udp(address) => datagram(Address::Ip(*address))?,
             Endpoint::Unix(path) => datagram(Address::Unix(path.clone()))?,
             Endpoint::Fd(number) => descriptor(*number)?,
-            Endpoint::Ring(_) => Output::Ring,
+            Endpoint::Ring(_) => SinkOutput::Ring,
         };
         Ok(Self {
             exit,
@@ -88,8 +88,8 @@ impl Sink {
         })
     }
 
-    pub(crate) fn counters(&self) -> Counters {
-        Counters {
+    pub(crate) fn counters(&self) -> SinkCounters {
+        SinkCounters {
             sent: self.sent.load(Ordering::Relaxed),
             dropped: self.dropped.load(Ordering::Relaxed),
             errors: self.errors.load(Ordering::Relaxed),
@@ -176,7 +176,7 @@ impl Sink {
     /// One system call, or several as long as they succeed.
     fn send_some(&self, pending: &mut UnsentLines) -> io::Result<()> {
         let lines = match &self.exit {
-            Output::Datagram(datagram) => {
+            SinkOutput::Datagram(datagram) => {
                 let lines = datagram.send_many(&pending.lines())?;
                 if lines == 0 {
                     return Err(ErrorKind::WouldBlock.into());
@@ -184,15 +184,15 @@ impl Sink {
                 pending.forget_lines(lines);
                 lines
             }
-            Output::File(file) => {
+            SinkOutput::File(file) => {
                 let written = (&*file).write(pending.chunk())?;
                 pending.forget_bytes(written)?
             }
-            Output::Socket(socket) => {
+            SinkOutput::Socket(socket) => {
                 let written = ballast_net::send(socket, pending.chunk())?;
                 pending.forget_bytes(written)?
             }
-            Output::Ring => {
+            SinkOutput::Ring => {
                 self.drop_lines(pending.lengths.len());
                 pending.forget_lines(pending.lengths.len());
                 0
@@ -263,35 +263,35 @@ impl UnsentLines {
     }
 }
 
-fn datagram(address: Address) -> io::Result<Output> {
+fn datagram(address: Address) -> io::Result<SinkOutput> {
     let datagram = Datagram::new(address, None).map_err(io::Error::other)?;
-    Ok(Output::Datagram(datagram))
+    Ok(SinkOutput::Datagram(datagram))
 }
 
 /// The descriptor `number`, made such that writing never blocks. If possible, the flags of the
 /// original are not changed, because other owners of the same pipe or terminal would notice:
 /// non-blocking output confuses a shell and our own messages alike.
-fn descriptor(number: i32) -> io::Result<Output> {
+fn descriptor(number: i32) -> io::Result<SinkOutput> {
     let copy = File::from(inherit::duplicate(number).map_err(io::Error::other)?);
     let kind = copy.metadata()?.file_type();
     if kind.is_socket() {
-        return Ok(Output::Socket(OwnedFd::from(copy)));
+        return Ok(SinkOutput::Socket(OwnedFd::from(copy)));
     }
     if !kind.is_fifo() && !kind.is_char_device() {
-        return Ok(Output::File(copy));
+        return Ok(SinkOutput::File(copy));
     }
     let again = OpenOptions::new()
         .write(true)
         .custom_flags(O_NONBLOCK | O_NOCTTY)
         .open(format!("/proc/self/fd/{}", copy.as_raw_fd()));
     if let Ok(own) = again {
-        return Ok(Output::File(own));
+        return Ok(SinkOutput::File(own));
     }
     // We may not open it (another user's terminal, a pipe without reader): share it and its flags.
     // The wrapper is used only to set the flag.
     let shared = UnixStream::from(OwnedFd::from(copy));
     shared.set_nonblocking(true)?;
-    Ok(Output::File(File::from(OwnedFd::from(shared))))
+    Ok(SinkOutput::File(File::from(OwnedFd::from(shared))))
 }
 
 /// The values on all architectures that we build for (fcntl.h, asm-generic).

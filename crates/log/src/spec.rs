@@ -14,7 +14,7 @@ const PORT_DEFAULT: u16 = 514;
 
 /// The targets of one proxy, or of the process itself.
 #[derive(Clone, Debug)]
-pub struct SetSpec {
+pub struct LogSetSpec {
     /// `log-tag`.
     pub tag: String,
     /// `log-send-hostname`: the name to send, if one is to be sent.
@@ -34,7 +34,7 @@ pub struct TargetSpec {
     /// `len`: longer lines are cut, newline not counted; limited to [`LINE_BYTES_RANGE`].
     pub line_bytes_max: u32,
     /// Which lines of how many are sent; `None` for all.
-    pub sample: Option<Sample>,
+    pub sample: Option<LineSampling>,
     /// The facility.
     pub facility: Facility,
     /// Lines less severe than this are not sent.
@@ -103,14 +103,14 @@ impl fmt::Display for Endpoint {
 
 /// `sample <ranges>:<size>`.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Sample {
+pub struct LineSampling {
     /// Inclusive ranges of positions, from 1.
     pub ranges: Vec<(u32, u32)>,
     /// After how many lines the count starts again; 0 means 1.
     pub size: u32,
 }
 
-impl Sample {
+impl LineSampling {
     /// Whether the line after `lines_before` others is sent.
     pub(crate) fn takes(&self, lines_before: u64) -> bool {
         let position = lines_before % u64::from(self.size.max(1)) + 1;

@@ -38,7 +38,7 @@ fn target(endpoint: &Endpoint, format: Format) -> TargetSpec {
 }
 
 fn open(logs: &Logs, targets: Vec<TargetSpec>) -> Arc<LogSet> {
-    let spec = SetSpec {
+    let spec = LogSetSpec {
         tag: "ballast".to_owned(),
         hostname: None,
         targets: targets.into_iter().map(Arc::new).collect(),
@@ -137,13 +137,13 @@ fn samples_are_counted_over_all_sets_of_a_line() {
     let (socket, endpoint) = collector();
     let logs = Logs::start().unwrap();
     let spec = Arc::new(TargetSpec {
-        sample: Some(Sample {
+        sample: Some(LineSampling {
             ranges: vec![(1, 2), (5, 5)],
             size: 6,
         }),
         ..raw(&endpoint)
     });
-    let set = |tag: &str| SetSpec {
+    let set = |tag: &str| LogSetSpec {
         tag: tag.to_owned(),
         hostname: None,
         targets: vec![Arc::clone(&spec)],
@@ -268,7 +268,7 @@ fn failures_are_counted_and_end() {
         worker.emit(&disk, Level::Info, b"lost");
         assert!(logs.flush(PATIENCE));
         let counters = disk.counters().next().unwrap();
-        let expected = Counters {
+        let expected = SinkCounters {
             sent: 0,
             dropped: 1,
             errors: 1,
@@ -328,7 +328,7 @@ fn files_and_sockets_by_number() {
     let mut bytes = [0; 6];
     theirs.read_exact(&mut bytes).unwrap();
     assert_eq!(&bytes, b"hello\n");
-    let unknown = SetSpec {
+    let unknown = LogSetSpec {
         tag: String::new(),
         hostname: None,
         targets: vec![Arc::new(raw(&Endpoint::Fd(9999)))],

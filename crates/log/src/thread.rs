@@ -14,22 +14,22 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::limits::{REST, SLOW_REST, STUCK_REST_MAX};
-use crate::queue::{Batch, Queue};
-use crate::sink::{SendProgress, Sink};
+use crate::queue::{LineBatch, LineQueue};
+use crate::sink::{LogSink, SendProgress};
 
 /// How workers and owners reach the thread.
 #[derive(Debug, Default)]
 pub(crate) struct Wakeup {
     /// The thread sleeps without a time limit and wants to be woken.
     asleep: AtomicBool,
-    orders: Mutex<Orders>,
+    orders: Mutex<ThreadRequests>,
     to_thread: Condvar,
     from_thread: Condvar,
 }
 
 /// Requests to the thread, and its progress.
 #[derive(Debug, Default)]
-struct Orders {
+struct ThreadRequests {
     /// Do not pause.
     awake: bool,
     /// How many flushes were requested, and how many of those are done.
@@ -66,7 +66,7 @@ impl Wakeup {
         orders.awake = true;
         let wanted = orders.flushes;
         self.to_thread.notify_one();
-        let waiting = |orders: &mut Orders| orders.flushed < wanted && !orders.stopped;
+        let waiting = |orders: &mut ThreadRequests| orders.flushed < wanted && !orders.stopped;
         let (orders, _) = self
             .from_thread
             .wait_timeout_while(orders, patience, waiting)
@@ -91,7 +91,7 @@ impl Wakeup {
         orders.stopped
     }
 
-    fn lock(&self) -> MutexGuard<'_, Orders> {
+    fn lock(&self) -> MutexGuard<'_, ThreadRequests> {
         self.orders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -119,16 +119,16 @@ impl Wakeup {
 }
 
 /// The queues of all workers.
-pub(crate) type Queues = Arc<Mutex<Vec<Arc<Queue>>>>;
+pub(crate) type Queues = Arc<Mutex<Vec<Arc<LineQueue>>>>;
 
 /// The state of the thread.
 pub(crate) struct LogThread {
     wakeup: Arc<Wakeup>,
     queues: Queues,
     /// Swapped for a worker's batch; empty between rounds.
-    spare: Batch,
+    spare: LineBatch,
     /// Sinks that hold lines.
-    busy: Vec<Arc<Sink>>,
+    busy: Vec<Arc<LogSink>>,
     /// How long to pause when nothing was queued and sinks hold lines.
     stuck_rest: Duration,
 }
@@ -138,7 +138,7 @@ impl LogThread {
         Self {
             wakeup,
             queues,
-            spare: Batch::default(),
+            spare: LineBatch::default(),
             busy: Vec::new(),
             stuck_rest: SLOW_REST,
         }

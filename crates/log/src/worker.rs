@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use ballast_net::local_time;
 use ballast_wire::syslog::{DateTime, Level, LineText, Stamp};
 
-use crate::queue::{PushResult, Queue};
+use crate::queue::{LineQueue, PushResult};
 use crate::set::LogSet;
 use crate::thread::Wakeup;
 
@@ -16,14 +16,14 @@ use crate::thread::Wakeup;
 ///
 /// Lines already written are still sent after it is dropped.
 pub struct WorkerLog {
-    queue: Arc<Queue>,
+    queue: Arc<LineQueue>,
     wakeup: Arc<Wakeup>,
     unix_s: u64,
     stamp: Stamp,
 }
 
 impl WorkerLog {
-    pub(crate) fn new(queue: Arc<Queue>, wakeup: Arc<Wakeup>) -> Self {
+    pub(crate) fn new(queue: Arc<LineQueue>, wakeup: Arc<Wakeup>) -> Self {
         Self {
             queue,
             wakeup,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ballast_h1::{self as h1, H1Error, HeadScan, Parse};
+use ballast_h1::{self as h1, H1Error, HeadParse, HeadScan};
 use ballast_message::{BodyLength, ConnectionOptions, NameCases, Request, Version};
 use ballast_transport::Transport;
 use ballast_worker::Deadline;
@@ -11,7 +11,7 @@ use ballast_worker::Deadline;
 use crate::heads::HeadParser;
 use crate::inbound::Inbound;
 use crate::outbound::Outbound;
-use crate::{Duplex, Limits, Offence, ReadError, Wait, WriteError, hop};
+use crate::{Duplex, Limits, ProtocolViolation, ReadError, Wait, WriteError, hop};
 
 /// How long a closing connection is still read, so that the peer gets what was written instead of
 /// a reset.
@@ -112,18 +112,18 @@ impl ClientConnection {
             }
             let (bytes, heads) = (self.inbound.bytes(), &mut self.heads);
             match h1::parse_request(bytes, &mut heads.scan, &heads.limits, request) {
-                Parse::Complete(head) => break head,
-                Parse::Incomplete => {
+                HeadParse::Complete(head) => break head,
+                HeadParse::Incomplete => {
                     let rest = self.inbound.receive_rest(&self.transport, wait, || {});
                     if rest.await? == 0 {
                         return Err(ReadError::Closed);
                     }
                 }
-                Parse::Http2Preface => {
+                HeadParse::Http2Preface => {
                     self.inbound.note_fault(0);
                     return Err(ReadError::Malformed(H1Error::VersionInvalid));
                 }
-                Parse::Error(fault) => {
+                HeadParse::Error(fault) => {
                     self.inbound.note_fault(fault.at_byte);
                     return Err(ReadError::Malformed(fault.error));
                 }
@@ -155,8 +155,8 @@ impl ClientConnection {
     }
 
     /// The bytes of a refused request that broke the protocol.
-    pub fn offence(&self) -> Offence<'_> {
-        self.inbound.offence()
+    pub fn violation(&self) -> ProtocolViolation<'_> {
+        self.inbound.violation()
     }
 
     /// All of the connection, for the exchange whose request was received, or for a TCP session.

@@ -10,13 +10,13 @@ use std::task::{Context, Poll};
 
 use ballast_message::{BodyLength, Fields, Method, NoRoom, Response};
 use ballast_transport::Transport;
-use ballast_worker::{Work, take_turns};
+use ballast_worker::{WorkUnit, take_turns};
 
 use crate::framing::{AnnouncedBody, Announcement};
 use crate::heads::{HeadParser, ResponseHead, receive_response};
-use crate::inbound::{Inbound, Piece};
+use crate::inbound::{BodyPart, Inbound};
 use crate::outbound::Outbound;
-use crate::{Offence, ReadError, Wait, WriteError, framing};
+use crate::{ProtocolViolation, ReadError, Wait, WriteError, framing};
 
 /// An exchange's share of a connection, to the client or to the server.
 #[derive(Debug)]
@@ -128,11 +128,11 @@ impl Source<'_> {
     pub async fn piece(&mut self, wait: &Wait<'_>) -> Result<Option<&[u8]>, ReadError> {
         loop {
             match self.inbound.piece()? {
-                Piece::Data(range, consumed) => {
+                BodyPart::Data(range, consumed) => {
                     return Ok(Some(self.inbound.take(range, consumed)));
                 }
-                Piece::End => return Ok(None),
-                Piece::More => {
+                BodyPart::End => return Ok(None),
+                BodyPart::More => {
                     self.inbound
                         .receive_rest(self.transport, wait, || {})
                         .await?;
@@ -147,7 +147,7 @@ impl Source<'_> {
     /// [`ReadError`]; the connection is of no further use.
     pub async fn drain(&mut self, wait: &Wait<'_>) -> Result<(), ReadError> {
         while self.piece(wait).await?.is_some() {
-            take_turns(Work::Piece).await;
+            take_turns(WorkUnit::Piece).await;
         }
         self.inbound.release();
         Ok(())
@@ -158,7 +158,7 @@ impl Source<'_> {
     /// # Errors
     /// [`ReadError::Malformed`] and [`ReadError::Closed`].
     pub fn skip_received(&mut self) -> Result<(), ReadError> {
-        while let Piece::Data(_, consumed) = self.inbound.piece()? {
+        while let BodyPart::Data(_, consumed) = self.inbound.piece()? {
             self.inbound.consume(consumed);
         }
         Ok(())
@@ -190,8 +190,8 @@ impl Source<'_> {
     }
 
     /// The bytes that broke the protocol, after [`ReadError::Malformed`].
-    pub fn offence(&self) -> Offence<'_> {
-        self.inbound.offence()
+    pub fn violation(&self) -> ProtocolViolation<'_> {
+        self.inbound.violation()
     }
 }
 

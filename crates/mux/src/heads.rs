@@ -1,6 +1,6 @@
 //! Heads of responses, as they are received.
 
-use ballast_h1::{self as h1, H1Limits, HeadScan, Parse};
+use ballast_h1::{self as h1, H1Limits, HeadParse, HeadScan};
 use ballast_message::{BodyLength, ConnectionOptions, Method, Response};
 use ballast_transport::Transport;
 
@@ -52,7 +52,7 @@ pub(crate) async fn receive_response(
     }
     loop {
         match h1::parse_response(inbound.bytes(), scan, limits, method, response) {
-            Parse::Complete(head) => {
+            HeadParse::Complete(head) => {
                 inbound.consume(head.head_bytes);
                 if !head.interim {
                     inbound.begin_body(head.body, limits, false);
@@ -64,16 +64,16 @@ pub(crate) async fn receive_response(
                     interim: head.interim,
                 });
             }
-            Parse::Incomplete => {
+            HeadParse::Incomplete => {
                 if inbound.receive_rest(transport, wait, || {}).await? == 0 {
                     return Err(ReadError::Closed);
                 }
             }
-            Parse::Http2Preface => {
+            HeadParse::Http2Preface => {
                 inbound.note_fault(0);
                 return Err(ReadError::Malformed(h1::H1Error::VersionInvalid));
             }
-            Parse::Error(fault) => {
+            HeadParse::Error(fault) => {
                 inbound.note_fault(fault.at_byte);
                 return Err(ReadError::Malformed(fault.error));
             }

@@ -7,13 +7,13 @@ use std::ops::Range;
 use ballast_h1::{ChunkDecoder, ChunkEvent, H1Limits};
 use ballast_message::{BodyLength, Fields};
 use ballast_transport::Transport;
-use ballast_worker::{Buffer, Work, take_turns};
+use ballast_worker::{Buffer, WorkUnit, take_turns};
 
-use crate::{Offence, ReadError, Wait};
+use crate::{ProtocolViolation, ReadError, Wait};
 
 /// The body that the next bytes belong to.
 #[derive(Debug, Default)]
-enum Body {
+enum BodyState {
     /// None, or its end was reached.
     #[default]
     Done,
@@ -36,7 +36,7 @@ struct AheadCheck {
 
 /// The next part of a body.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum Piece {
+pub(crate) enum BodyPart {
     /// Data, at this range of [`Inbound::bytes`]. Call [`Inbound::consume`] with the second value
     /// afterwards.
     Data(Range<usize>, usize),
@@ -50,7 +50,7 @@ pub(crate) enum Piece {
 #[derive(Debug, Default)]
 pub(crate) struct Inbound {
     buffer: Option<Buffer>,
-    body: Body,
+    body: BodyState,
     /// How far the unconsumed part of a chunked body was checked.
     ahead: Option<AheadCheck>,
     /// Whether the part of this message that was received has been acknowledged at once, so that
@@ -83,19 +83,19 @@ impl Inbound {
     pub(crate) fn plain_bytes(&self) -> &[u8] {
         let bytes = self.bytes();
         match &self.body {
-            Body::UntilClose => bytes,
-            Body::Known(left) => {
+            BodyState::UntilClose => bytes,
+            BodyState::Known(left) => {
                 let left = usize::try_from(*left).unwrap_or(usize::MAX);
                 &bytes[..bytes.len().min(left)]
             }
-            Body::Done | Body::Chunked(_) => &[],
+            BodyState::Done | BodyState::Chunked(_) => &[],
         }
     }
 
     /// After [`ReadError::Malformed`]: the bytes that broke the protocol.
-    pub(crate) fn offence(&self) -> Offence<'_> {
+    pub(crate) fn violation(&self) -> ProtocolViolation<'_> {
         let bytes = self.bytes();
-        Offence {
+        ProtocolViolation {
             bytes,
             at_byte: self.fault_at.get().min(bytes.len()),
         }
@@ -181,7 +181,7 @@ impl Inbound {
         }
         loop {
             if transport.is_readable() {
-                take_turns(Work::Receive).await;
+                take_turns(WorkUnit::Receive).await;
             } else {
                 waits();
                 wait.until_readable(transport).await?;
@@ -240,17 +240,19 @@ impl Inbound {
         self.ahead = None;
         self.acknowledged = false;
         self.body = match length {
-            BodyLength::None | BodyLength::Known(0) => Body::Done,
-            BodyLength::Known(count) => Body::Known(count),
-            BodyLength::Chunked if of_request => Body::Chunked(ChunkDecoder::for_request(limits)),
-            BodyLength::Chunked => Body::Chunked(ChunkDecoder::for_response(limits)),
-            BodyLength::UntilClose | BodyLength::Tunnel => Body::UntilClose,
+            BodyLength::None | BodyLength::Known(0) => BodyState::Done,
+            BodyLength::Known(count) => BodyState::Known(count),
+            BodyLength::Chunked if of_request => {
+                BodyState::Chunked(ChunkDecoder::for_request(limits))
+            }
+            BodyLength::Chunked => BodyState::Chunked(ChunkDecoder::for_response(limits)),
+            BodyLength::UntilClose | BodyLength::Tunnel => BodyState::UntilClose,
         };
     }
 
     /// Whether the body was read to its end.
     pub(crate) fn body_is_done(&self) -> bool {
-        matches!(self.body, Body::Done)
+        matches!(self.body, BodyState::Done)
     }
 
     /// Checks what was received of the body, without consuming it. Returns whether its end is
@@ -260,9 +262,9 @@ impl Inbound {
     /// [`ReadError::Malformed`], which reading the body would meet too.
     pub(crate) fn check_ahead(&mut self) -> Result<bool, ReadError> {
         let decoder = match &self.body {
-            Body::Chunked(decoder) => decoder,
-            Body::Known(left) => return Ok(self.bytes().len() as u64 >= *left),
-            Body::Done | Body::UntilClose => return Ok(self.body_is_done()),
+            BodyState::Chunked(decoder) => decoder,
+            BodyState::Known(left) => return Ok(self.bytes().len() as u64 >= *left),
+            BodyState::Done | BodyState::UntilClose => return Ok(self.body_is_done()),
         };
         let ahead = self.ahead.get_or_insert_with(|| AheadCheck {
             decoder: decoder.clone(),
@@ -296,13 +298,13 @@ impl Inbound {
     /// A copy of the body, if the rest of it was received already and is valid.
     pub(crate) fn whole_body(&self) -> Option<Vec<u8>> {
         match &self.body {
-            Body::Done => Some(Vec::new()),
-            Body::Known(left) => {
+            BodyState::Done => Some(Vec::new()),
+            BodyState::Known(left) => {
                 let length = usize::try_from(*left).ok()?;
                 self.bytes().get(..length).map(<[u8]>::to_vec)
             }
-            Body::Chunked(decoder) => whole_chunks(decoder.clone(), self.bytes()),
-            Body::UntilClose => None,
+            BodyState::Chunked(decoder) => whole_chunks(decoder.clone(), self.bytes()),
+            BodyState::UntilClose => None,
         }
     }
 
@@ -315,37 +317,37 @@ impl Inbound {
     ///
     /// # Errors
     /// [`ReadError::Malformed`] and, when the peer closed too early, [`ReadError::Closed`].
-    pub(crate) fn piece(&mut self) -> Result<Piece, ReadError> {
+    pub(crate) fn piece(&mut self) -> Result<BodyPart, ReadError> {
         let available = self.bytes().len();
         match &mut self.body {
-            Body::Done => {
+            BodyState::Done => {
                 self.acknowledged = false;
-                Ok(Piece::End)
+                Ok(BodyPart::End)
             }
-            Body::Known(_) | Body::UntilClose if available == 0 && !self.peer_closed => {
-                Ok(Piece::More)
+            BodyState::Known(_) | BodyState::UntilClose if available == 0 && !self.peer_closed => {
+                Ok(BodyPart::More)
             }
-            Body::Known(_) if available == 0 => Err(ReadError::Closed),
-            Body::UntilClose if available == 0 => {
-                self.body = Body::Done;
+            BodyState::Known(_) if available == 0 => Err(ReadError::Closed),
+            BodyState::UntilClose if available == 0 => {
+                self.body = BodyState::Done;
                 self.piece()
             }
-            Body::Known(left) => {
+            BodyState::Known(left) => {
                 let count = usize::try_from(*left).unwrap_or(usize::MAX).min(available);
                 *left -= count as u64;
                 if *left == 0 {
-                    self.body = Body::Done;
+                    self.body = BodyState::Done;
                 }
-                Ok(Piece::Data(0..count, count))
+                Ok(BodyPart::Data(0..count, count))
             }
-            Body::UntilClose => Ok(Piece::Data(0..available, available)),
-            Body::Chunked(_) => self.chunk(),
+            BodyState::UntilClose => Ok(BodyPart::Data(0..available, available)),
+            BodyState::Chunked(_) => self.chunk(),
         }
     }
 
-    fn chunk(&mut self) -> Result<Piece, ReadError> {
-        let Body::Chunked(decoder) = &mut self.body else {
-            return Ok(Piece::End);
+    fn chunk(&mut self) -> Result<BodyPart, ReadError> {
+        let BodyState::Chunked(decoder) = &mut self.body else {
+            return Ok(BodyPart::End);
         };
         let input = match &self.buffer {
             Some(buffer) => buffer.filled(),
@@ -357,10 +359,10 @@ impl Inbound {
             ReadError::Malformed(error)
         })?;
         match step.event {
-            ChunkEvent::Data(range) => Ok(Piece::Data(range, step.consumed)),
+            ChunkEvent::Data(range) => Ok(BodyPart::Data(range, step.consumed)),
             ChunkEvent::Finished => {
                 self.consume(step.consumed);
-                self.body = Body::Done;
+                self.body = BodyState::Done;
                 self.piece()
             }
             ChunkEvent::Incomplete => {
@@ -368,7 +370,7 @@ impl Inbound {
                 if self.peer_closed {
                     return Err(ReadError::Closed);
                 }
-                Ok(Piece::More)
+                Ok(BodyPart::More)
             }
         }
     }

@@ -15,13 +15,13 @@ mod framing;
 mod heads;
 mod hop;
 mod inbound;
-mod offence;
 mod outbound;
 mod page;
 mod relay;
 mod server;
 #[cfg(test)]
 mod tests;
+mod violation;
 mod wait;
 
 pub use client::{ClientConnection, RequestHead};
@@ -30,10 +30,10 @@ pub use error::{ReadError, WriteError};
 pub use framing::{AnnouncedBody, Announcement, announce_request};
 pub use heads::ResponseHead;
 pub use hop::take_connection_end;
-pub use offence::Offence;
 pub use page::read_page;
 pub use relay::{AfterBody, RelayError, relay};
 pub use server::{ServerConnection, Traffic};
+pub use violation::ProtocolViolation;
 pub use wait::Wait;
 
 pub use ballast_h1::{H1Error as Malformed, H1Limits as Limits};

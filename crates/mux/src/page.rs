@@ -1,6 +1,6 @@
 //! Whole responses kept in files (`errorfile`).
 
-use ballast_h1::{self as h1, H1Limits, HeadScan, Parse};
+use ballast_h1::{self as h1, H1Limits, HeadParse, HeadScan};
 use ballast_message::{Method, Response};
 
 /// Reads the head of a response kept in a file into `response`; where its body begins.
@@ -12,7 +12,7 @@ pub fn read_page(bytes: &[u8], response: &mut Response) -> Option<usize> {
     };
     let mut scan = HeadScan::default();
     match h1::parse_response(bytes, &mut scan, &limits, Method::Get, response) {
-        Parse::Complete(head) => Some(head.head_bytes),
+        HeadParse::Complete(head) => Some(head.head_bytes),
         _ => None,
     }
 }

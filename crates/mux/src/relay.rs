@@ -1,8 +1,8 @@
 //! Forwards a body from one peer to the other.
 
-use ballast_worker::{Work, take_turns};
+use ballast_worker::{WorkUnit, take_turns};
 
-use crate::inbound::Piece;
+use crate::inbound::BodyPart;
 use crate::{ReadError, Sink, Source, Wait, WriteError};
 
 /// Which side ended a relay, and how.
@@ -45,7 +45,7 @@ pub async fn relay(
         // Not in the `match`, where the whole result would live across its waits.
         let next = from.piece().map_err(RelayError::From)?;
         match next {
-            Piece::Data(range, consumed) => {
+            BodyPart::Data(range, consumed) => {
                 progress(range.len());
                 // More can be read at once: it may share the segments of this piece.
                 let more = !from.body_is_done() && from_transport.is_readable();
@@ -53,9 +53,9 @@ pub async fn relay(
                 let sent = to.body_and_more(to_transport, to_wait, piece, more).await;
                 from.consume(consumed);
                 sent.map_err(RelayError::To)?;
-                take_turns(Work::Piece).await;
+                take_turns(WorkUnit::Piece).await;
             }
-            Piece::End => {
+            BodyPart::End => {
                 to.end_body(from.trailers());
                 let sent = match then {
                     AfterBody::AwaitsPeer => to.flush_at_turn_end(to_transport, to_wait).await,
@@ -71,7 +71,7 @@ pub async fn relay(
                 from.release();
                 return Ok(());
             }
-            Piece::More => {
+            BodyPart::More => {
                 to.flush(to_transport, to_wait)
                     .await
                     .map_err(RelayError::To)?;

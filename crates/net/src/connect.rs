@@ -15,7 +15,7 @@ use crate::{Address, Error, ErrorClass, KeepAlive, Namespace, option};
 
 /// The source of a connection (`source`).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Source {
+pub struct LocalAddress {
     /// The address; port 0 lets the kernel choose one when it connects.
     pub address: SocketAddr,
     /// The last port of a range that begins with the address's port: each connection uses the next
@@ -49,7 +49,7 @@ pub struct ConnectOptions {
     /// `option tcp-smart-connect`: the handshake's last ACK waits for data.
     pub smart_connect: bool,
     /// `source`.
-    pub source: Option<Source>,
+    pub source: Option<LocalAddress>,
     /// `set-bc-tos`.
     pub tos: Option<u8>,
     /// `tcp-ut`.
@@ -58,7 +58,7 @@ pub struct ConnectOptions {
 
 /// The state of a connection that is being opened.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Progress {
+pub enum ConnectProgress {
     /// It is connected, or will be when the first bytes are sent (`fast_open`).
     Done,
     /// In progress: wait until the socket is writable, then call [`connect_outcome`].
@@ -70,7 +70,10 @@ pub enum Progress {
 /// # Errors
 /// The call that failed, with the address; its [`Error::kind`] tells local shortages from a refusal
 /// by the server.
-pub fn connect(target: &Address, options: &ConnectOptions) -> Result<(OwnedFd, Progress), Error> {
+pub fn connect(
+    target: &Address,
+    options: &ConnectOptions,
+) -> Result<(OwnedFd, ConnectProgress), Error> {
     let range = options
         .source
         .and_then(|source| Some((source, source.port_last?)));
@@ -93,9 +96,9 @@ static TURN: AtomicU32 = AtomicU32::new(0);
 fn from_range(
     target: &Address,
     options: &ConnectOptions,
-    source: Source,
+    source: LocalAddress,
     last: u16,
-) -> Result<(OwnedFd, Progress), Error> {
+) -> Result<(OwnedFd, ConnectProgress), Error> {
     let first = source.address.port();
     let count = u32::from(last - first) + 1;
     let mut failure = None;
@@ -103,7 +106,7 @@ fn from_range(
         let turn = TURN.fetch_add(1, Ordering::Relaxed) % count;
         let port = first + u16::try_from(turn).expect("less than the length of a range of ports");
         let address = SocketAddr::new(source.address.ip(), port);
-        let source = Source { address, ..source };
+        let source = LocalAddress { address, ..source };
         match connect_from(target, options, Some(&source)) {
             Err(error) if is_port_taken(&error) => failure = Some(error),
             outcome => return outcome,
@@ -124,8 +127,8 @@ fn is_port_taken(error: &Error) -> bool {
 fn connect_from(
     target: &Address,
     options: &ConnectOptions,
-    source: Option<&Source>,
-) -> Result<(OwnedFd, Progress), Error> {
+    source: Option<&LocalAddress>,
+) -> Result<(OwnedFd, ConnectProgress), Error> {
     let os_target = target.to_os()?;
     let family = target.family();
     let fd = Namespace::run(options.namespace.as_deref(), || {
@@ -141,8 +144,10 @@ fn connect_from(
         answer = rustix::net::connect(&fd, &os_target);
     }
     match answer {
-        Ok(()) => Ok((fd, Progress::Done)),
-        Err(Errno::INPROGRESS | Errno::ALREADY | Errno::INTR) => Ok((fd, Progress::Underway)),
+        Ok(()) => Ok((fd, ConnectProgress::Done)),
+        Err(Errno::INPROGRESS | Errno::ALREADY | Errno::INTR) => {
+            Ok((fd, ConnectProgress::Underway))
+        }
         Err(e) => Err(Error::new("connect", target, e)),
     }
 }
@@ -164,7 +169,7 @@ fn prepare(
     fd: BorrowedFd<'_>,
     ip: &SocketAddr,
     options: &ConnectOptions,
-    source: Option<&Source>,
+    source: Option<&LocalAddress>,
 ) -> Result<(), Error> {
     let check = |name, answer: io::Result<()>| answer.map_err(|e| Error::new(name, ip, e));
     check("setsockopt(TCP_NODELAY)", option::set_no_delay(fd, true))?;
@@ -211,7 +216,7 @@ fn prepare(
     Ok(())
 }
 
-fn bind_source(fd: BorrowedFd<'_>, source: &Source) -> Result<(), Error> {
+fn bind_source(fd: BorrowedFd<'_>, source: &LocalAddress) -> Result<(), Error> {
     let address = &source.address;
     if source.transparent {
         option::set_transparent(fd, address.is_ipv6())
@@ -251,7 +256,7 @@ mod tests {
                 idle: Some(Duration::from_secs(11)),
                 interval: Some(Duration::from_secs(7)),
             }),
-            source: Some(Source {
+            source: Some(LocalAddress {
                 address: "127.0.0.9:0".parse().unwrap(),
                 port_last: None,
                 transparent: false,
@@ -291,7 +296,7 @@ mod tests {
                 ..ConnectOptions::default()
             };
             let (fd, progress) = connect(&target, &options).unwrap();
-            assert_eq!(progress, Progress::Done);
+            assert_eq!(progress, ConnectProgress::Done);
             assert_eq!(crate::send(&fd, b"hello").unwrap(), 5);
             let (mut server, _) = listener.accept().unwrap();
             let mut bytes = [0; 8];
@@ -304,7 +309,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let target = Address::Ip(listener.local_addr().unwrap());
         let options = ConnectOptions {
-            source: Some(Source {
+            source: Some(LocalAddress {
                 address: "127.0.0.33:20001".parse().unwrap(),
                 port_last: Some(20003),
                 transparent: false,
@@ -359,7 +364,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let target = Address::Ip(listener.local_addr().unwrap());
         let options = ConnectOptions {
-            source: Some(Source {
+            source: Some(LocalAddress {
                 address: "192.0.2.1:0".parse().unwrap(),
                 port_last: None,
                 transparent: false,

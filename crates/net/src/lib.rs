@@ -36,7 +36,7 @@ mod unix;
 
 pub use address::{Address, original_destination};
 pub use clock::{LocalTime, coarse_ms, local_time, steady_us};
-pub use connect::{ConnectOptions, Progress, Source, connect, connect_outcome};
+pub use connect::{ConnectOptions, ConnectProgress, LocalAddress, connect, connect_outcome};
 pub use cpu::{CpuSet, cpu_count, pin_thread};
 pub use datagram::Datagram;
 pub use error::{Error, ErrorClass};
@@ -50,7 +50,7 @@ pub use io::{
     accept, peek, receive, receive_vectored, send, send_more, send_vectored, shutdown_both,
     shutdown_read, shutdown_write,
 };
-pub use limits::{Limit, Resource, limit, raise_core_limit, raise_open_files, set_limit};
+pub use limits::{Resource, ResourceLimit, limit, raise_core_limit, raise_open_files, set_limit};
 pub use listen::{ListeningSocket, listen, listen_unpublished};
 pub use listen_options::ListenOptions;
 pub use memory::give_back_large_memory;
@@ -66,8 +66,8 @@ pub use passing::{
     receive_with_fds, send_with_fds, set_inheritable, withdraw_sockets,
 };
 pub use process::{
-    ChildEnd, Fork, change_root, change_working_directory, child_end, detach_session, end_by, fork,
-    kill, kill_outright, null_device, parent_process_id, process_exists, process_id, raise,
+    ChildEnd, ForkResult, change_root, change_working_directory, child_end, detach_session, end_by,
+    fork, kill, kill_outright, null_device, parent_process_id, process_exists, process_id, raise,
     redirect_standard_to, remove_pid_file, set_dumpable, set_process_name, thread_count,
     write_pid_file,
 };
@@ -75,4 +75,4 @@ pub use signal::{Signal, SignalSource, ignore_broken_pipe};
 pub use socket::{listen_again, stop_listening};
 pub use splice::{Pipe, PipePool};
 pub use tuning::{Tuning, retune};
-pub use unix::{UnixPermissions, Unpublished};
+pub use unix::{UnixPermissions, UnpublishedSocket};

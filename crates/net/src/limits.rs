@@ -19,7 +19,7 @@ pub enum Resource {
 
 /// A soft limit, and the hard limit it may be raised to; `None` is unlimited.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Limit {
+pub struct ResourceLimit {
     /// The limit in force.
     pub soft: Option<u64>,
     /// The largest limit without privileges.
@@ -27,16 +27,16 @@ pub struct Limit {
 }
 
 /// The limits in force.
-pub fn limit(resource: Resource) -> Limit {
+pub fn limit(resource: Resource) -> ResourceLimit {
     let limit = process::getrlimit(resource.to_os());
-    Limit {
+    ResourceLimit {
         soft: limit.current,
         hard: limit.maximum,
     }
 }
 
 /// Sets both limits. Raising the hard one needs CAP_SYS_RESOURCE.
-pub fn set_limit(resource: Resource, wanted: Limit) -> Result<(), Error> {
+pub fn set_limit(resource: Resource, wanted: ResourceLimit) -> Result<(), Error> {
     process::setrlimit(
         resource.to_os(),
         Rlimit {
@@ -62,7 +62,7 @@ pub fn raise_open_files(wanted: u64) -> Result<u64, Error> {
     let hard = now.hard.map(|hard| hard.max(wanted));
     let result = set_limit(
         Resource::OpenFiles,
-        Limit {
+        ResourceLimit {
             soft: Some(wanted),
             hard,
         },
@@ -70,7 +70,7 @@ pub fn raise_open_files(wanted: u64) -> Result<u64, Error> {
     if let Err(error) = result {
         let _ = set_limit(
             Resource::OpenFiles,
-            Limit {
+            ResourceLimit {
                 soft: now.hard,
                 hard: now.hard,
             },
@@ -82,13 +82,13 @@ pub fn raise_open_files(wanted: u64) -> Result<u64, Error> {
 
 /// Allows core files up to the hard limit (`set-dumpable`).
 pub fn raise_core_limit() -> Result<(), Error> {
-    let unlimited = Limit {
+    let unlimited = ResourceLimit {
         soft: None,
         hard: None,
     };
     set_limit(Resource::Core, unlimited).or_else(|_| {
         let hard = limit(Resource::Core).hard;
-        set_limit(Resource::Core, Limit { soft: hard, hard })
+        set_limit(Resource::Core, ResourceLimit { soft: hard, hard })
     })
 }
 

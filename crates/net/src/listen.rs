@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::net::{SocketType, sockopt};
 
 use crate::socket::{listen_again, stream_socket};
-use crate::unix::{self, Unpublished};
+use crate::unix::{self, UnpublishedSocket};
 use crate::{Address, Error, ListenOptions, Namespace, Tuning, inherit, option, passing, retune};
 
 /// A listening socket.
@@ -37,14 +37,14 @@ pub fn listen(address: &Address, options: &ListenOptions) -> Result<ListeningSoc
 }
 
 /// As [`listen()`], but an existing file at a unix path is replaced only by
-/// [`Unpublished::publish`]: a caller that opens several sockets can still give up.
+/// [`UnpublishedSocket::publish`]: a caller that opens several sockets can still give up.
 ///
 /// # Errors
 /// As [`listen()`].
 pub fn listen_unpublished(
     address: &Address,
     options: &ListenOptions,
-) -> Result<(ListeningSocket, Option<Unpublished>), Error> {
+) -> Result<(ListeningSocket, Option<UnpublishedSocket>), Error> {
     if let Address::Inherited(number) = address {
         return Ok((adopt(*number, options)?, None));
     }

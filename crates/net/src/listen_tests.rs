@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::*;
 use crate::passing::SocketQuery;
 use crate::{
-    ErrorClass, KeepAlive, Progress, SocketPool, UnixPermissions, connect, offer_sockets,
+    ErrorClass, KeepAlive, ConnectProgress, SocketPool, UnixPermissions, connect, offer_sockets,
     withdraw_sockets,
 };
 
@@ -173,7 +173,7 @@ fn abstract_names_listen_and_connect() {
         let bound = listen(&address, &ListenOptions::default()).unwrap();
         assert_eq!(bound.address, address);
         let (_client, progress) = connect(&address, &crate::ConnectOptions::default()).unwrap();
-        assert_eq!(progress, Progress::Done);
+        assert_eq!(progress, ConnectProgress::Done);
         crate::accept(&bound.fd).unwrap();
     }
 }

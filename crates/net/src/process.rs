@@ -12,7 +12,7 @@ use crate::{Error, Signal};
 
 /// The two results of a [`fork`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Fork {
+pub enum ForkResult {
     /// In the new process.
     Child,
     /// In the old process, with the child's number.
@@ -36,7 +36,7 @@ pub struct ChildEnd {
 /// `EDEADLK` if the process has more than one thread: the copy would have locks held by threads
 /// that it does not have.
 #[expect(unsafe_code, reason = "fork")]
-pub fn fork() -> Result<Fork, Error> {
+pub fn fork() -> Result<ForkResult, Error> {
     if thread_count() != 1 {
         return Err(Error::new(
             "fork",
@@ -47,8 +47,8 @@ pub fn fork() -> Result<Fork, Error> {
     // SAFETY: this is the only thread, so the child has every lock in a known
     // state and may go on as any program does.
     match unsafe { libc::fork() } {
-        0 => Ok(Fork::Child),
-        pid if pid > 0 => Ok(Fork::Parent(pid)),
+        0 => Ok(ForkResult::Child),
+        pid if pid > 0 => Ok(ForkResult::Parent(pid)),
         _ => Err(Error::new("fork", "", io::Error::last_os_error())),
     }
 }

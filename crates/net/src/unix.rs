@@ -24,14 +24,14 @@ pub struct UnixPermissions {
 }
 
 /// A socket that is complete under a temporary path and takes its real path with
-/// [`Unpublished::publish`]. If it is dropped before, the file at the real path stays.
+/// [`UnpublishedSocket::publish`]. If it is dropped before, the file at the real path stays.
 #[derive(Debug)]
-pub struct Unpublished {
+pub struct UnpublishedSocket {
     temporary: PathBuf,
     path: PathBuf,
 }
 
-impl Unpublished {
+impl UnpublishedSocket {
     /// Makes the socket visible to clients: at any moment they find either the previous socket or
     /// this one.
     ///
@@ -44,7 +44,7 @@ impl Unpublished {
     }
 }
 
-impl Drop for Unpublished {
+impl Drop for UnpublishedSocket {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.temporary);
     }
@@ -56,13 +56,13 @@ pub(crate) fn bind_beside(
     path: &Path,
     permissions: &UnixPermissions,
     listen: impl FnOnce() -> Result<(), Error>,
-) -> Result<Unpublished, Error> {
+) -> Result<UnpublishedSocket, Error> {
     refuse_other_files(path)?;
     let temporary = temporary_name(path);
     let _ = fs::remove_file(&temporary);
     let address = Address::Unix(temporary.clone());
     rustix::net::bind(fd, &address.to_os()?).map_err(|e| Error::new("bind", path.display(), e))?;
-    let unpublished = Unpublished {
+    let unpublished = UnpublishedSocket {
         temporary,
         path: path.to_owned(),
     };

@@ -8,8 +8,8 @@ use std::os::fd::AsRawFd;
 use std::process::{Command, exit};
 
 use ballast_net::{
-    Address, ErrorClass, Fork, ListenOptions, become_user, change_root, child_end, detach_session,
-    fork, inherit, is_root, listen, set_dumpable, user_by_name,
+    Address, ErrorClass, ForkResult, ListenOptions, become_user, change_root, child_end,
+    detach_session, fork, inherit, is_root, listen, set_dumpable, user_by_name,
 };
 
 fn main() {
@@ -27,11 +27,11 @@ fn main() {
 /// Runs `work` in a copy of this process and returns its exit status.
 fn in_child(work: fn()) {
     match fork().expect("fork") {
-        Fork::Child => {
+        ForkResult::Child => {
             let ended = std::panic::catch_unwind(work);
             exit(if ended.is_ok() { 7 } else { 1 });
         }
-        Fork::Parent(pid) => {
+        ForkResult::Parent(pid) => {
             let end = child_end(Some(pid), true)
                 .expect("waitpid")
                 .expect("an end");

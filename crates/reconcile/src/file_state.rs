@@ -8,7 +8,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use ballast_engine::{Backend, CheckOverrides, Frontend, Generation, Opening, Server};
+use ballast_engine::{Backend, CheckOverrides, Frontend, GateState, Generation, Server};
 use ballast_health::{Admin, Effect, Health, Operational};
 use ballast_model::Address;
 
@@ -36,7 +36,7 @@ pub(crate) fn reopen(generation: &Generation, reopens: bool) -> Vec<Arc<Frontend
 /// Shuts the gates again: the change was refused.
 pub(crate) fn shut_again(reopened: &[Arc<Frontend>]) {
     for frontend in reopened {
-        frontend.state.gate.set(Opening::Shut);
+        frontend.state.gate.set(GateState::Shut);
     }
 }
 
@@ -72,7 +72,7 @@ impl Reconciler {
         all.into_iter().for_each(|rate| rate.set(None));
         for frontend in &generation.frontends {
             frontend.state.override_connection_limit(None);
-            if frontend.state.gate.opening() == Opening::Paused {
+            if frontend.state.gate.opening() == GateState::Paused {
                 // The log says why a frontend could not be resumed.
                 let _ = self.host.resume_frontend(frontend.name());
             }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use ballast_edit::SectionEdit;
 use ballast_engine::counters::Counter;
 use ballast_engine::{Generation, Process};
-use ballast_expr::Pair;
-use ballast_wire::handoff::{Row, Writer};
+use ballast_expr::EntryPair;
+use ballast_wire::handoff::{SnapshotRow, Writer};
 
 /// A table of a snapshot.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ pub enum HandoverRows {
         /// Writes all rows.
         write: fn(&ConfigChanges, &mut Writer),
         /// Reads one row.
-        read: fn(&mut ConfigChanges, &Row<'_>),
+        read: fn(&mut ConfigChanges, &SnapshotRow<'_>),
     },
     /// The state of objects: the next process reads these rows once its configuration is compiled
     /// and before it serves.
@@ -42,7 +42,7 @@ pub enum HandoverRows {
         /// Writes all rows.
         write: fn(&ProcessState<'_>, &mut Writer),
         /// Reads one row.
-        read: fn(&ProcessState<'_>, &Row<'_>),
+        read: fn(&ProcessState<'_>, &SnapshotRow<'_>),
     },
 }
 
@@ -75,13 +75,13 @@ pub struct ListOverrides {
     /// Its name.
     pub name: String,
     /// The entries of the changed keys, before the change.
-    pub was: Vec<Pair>,
+    pub was: Vec<EntryPair>,
     /// The entries of the changed keys now.
-    pub is: Vec<Pair>,
+    pub is: Vec<EntryPair>,
 }
 
 /// Adds the numbers of a row to the counters of the same names.
-pub(crate) fn add_counts<'c>(row: &Row<'_>, counter: impl Fn(&str) -> Option<&'c Counter>) {
+pub(crate) fn add_counts<'c>(row: &SnapshotRow<'_>, counter: impl Fn(&str) -> Option<&'c Counter>) {
     for (name, &number) in row.columns.iter().zip(&row.numbers) {
         if let Some(counter) = counter(name).filter(|_| number > 0) {
             counter.add(number);

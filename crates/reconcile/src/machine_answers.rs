@@ -10,7 +10,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ballast_wire::handoff::{Malformed, read_pairs, write_pairs};
+use ballast_wire::handoff::{HandoffError, read_pairs, write_pairs};
 
 /// Questions to the machine and their answers.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl MachineAnswers {
     ///
     /// # Errors
     /// The bytes are malformed.
-    pub fn read(bytes: &[u8]) -> Result<Arc<Self>, Malformed> {
+    pub fn read(bytes: &[u8]) -> Result<Arc<Self>, HandoffError> {
         let mut answers = HashMap::new();
         read_pairs(bytes, |question, answer| {
             answers.insert(question.to_vec(), answer.to_vec());

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use ballast_edit::Refusal;
-use ballast_engine::{Generation, TakenOver};
+use ballast_engine::{Generation, GenerationChanges};
 use ballast_expr::Store;
 
 /// A change from one generation to the next.
@@ -18,7 +18,7 @@ pub struct Transition<'t> {
     /// The lists and maps that were read with it, where files were read.
     pub patterns: Option<&'t Arc<Store>>,
     /// What `next` took over from `now`; `None` until the commit.
-    pub taken: Option<&'t TakenOver>,
+    pub taken: Option<&'t GenerationChanges>,
 }
 
 /// Effects of a commit on the participants that commit later.

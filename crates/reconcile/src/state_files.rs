@@ -17,7 +17,7 @@ use std::sync::Arc;
 use ballast_engine::Generation;
 use ballast_health::{Admin, CheckStatus, Health, Operational, Snapshot};
 use ballast_model::{Address, Config, PortSpec, Server, ServerStates};
-use ballast_wire::server_state::{Saved, Unreadable, rows};
+use ballast_wire::server_state::{ServerStateValues, StateFormatError, rows};
 
 use crate::machine_answers::MachineAnswers;
 
@@ -30,7 +30,7 @@ type ReadContent<'c> = dyn Fn(&str) -> Result<Vec<u8>, String> + 'c;
 /// The rows of a state file, by backend and server. Of two rows of one server the first counts.
 #[derive(Debug, Default)]
 pub struct StateFile {
-    rows: HashMap<(String, String), Result<Saved, String>>,
+    rows: HashMap<(String, String), Result<ServerStateValues, String>>,
 }
 
 /// Why a state file is left out.
@@ -56,8 +56,8 @@ impl StateFile {
     /// It is no state file, or a row of it is none.
     pub fn read(bytes: &[u8]) -> Result<Self, StateFileError> {
         let error_of = |unreadable| match unreadable {
-            Unreadable::Version => StateFileError::Version,
-            Unreadable::Row { line } => StateFileError::Row(line),
+            StateFormatError::Version => StateFileError::Version,
+            StateFormatError::Row { line } => StateFileError::Row(line),
         };
         let mut file = Self::default();
         for row in rows(bytes).map_err(error_of)? {
@@ -75,7 +75,7 @@ impl StateFile {
         Ok(file)
     }
 
-    fn row(&self, backend: &str, server: &str) -> Option<&Result<Saved, String>> {
+    fn row(&self, backend: &str, server: &str) -> Option<&Result<ServerStateValues, String>> {
         self.rows.get(&(backend.to_owned(), server.to_owned()))
     }
 
@@ -90,7 +90,7 @@ impl StateFile {
 pub struct SavedState {
     backend: usize,
     server: usize,
-    saved: Saved,
+    saved: ServerStateValues,
 }
 
 /// The saved states of servers, and warnings about the files.
@@ -185,7 +185,7 @@ pub(crate) fn configure_states(config: &mut Config, states: &[SavedState]) {
     }
 }
 
-fn configure_server(server: &mut Server, saved: &Saved) {
+fn configure_server(server: &mut Server, saved: &ServerStateValues) {
     if let (Some(port), PortSpec::Fixed) = (saved.port, server.port) {
         server.address = server.address.with_port(port);
     }
@@ -276,7 +276,7 @@ impl SavedState {
 
 /// The part of a row that is about health. Where the configuration has another weight by now, its
 /// weight wins.
-fn snapshot(saved: &Saved, weight: u32) -> Snapshot {
+fn snapshot(saved: &ServerStateValues, weight: u32) -> Snapshot {
     let weight_user = if u32::from(saved.weight_initial) == weight {
         u32::from(saved.weight_user)
     } else {

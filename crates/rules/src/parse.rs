@@ -1,11 +1,11 @@
 //! Parses the words of a line into a rule.
 
-use ballast_expr::{Condition, Error, Misplaced, Phase, Slot, nearest};
+use ballast_expr::{Condition, Error, LinkSlot, MisplacedAcl, Phase, nearest};
 
 use crate::action::{Action, row, rows_of};
 use crate::args::Args;
 use crate::parse_env::ParseEnv;
-use crate::row::{Parse, Row};
+use crate::row::{ActionRow, ArgsParser};
 use crate::rule::Rule;
 use crate::ruleset::RuleSet;
 
@@ -27,7 +27,7 @@ pub fn parse_rule(place: RuleSet, words: &[&str], env: &mut ParseEnv<'_>) -> Res
 }
 
 fn parse_with(
-    row: &'static Row,
+    row: &'static ActionRow,
     place: RuleSet,
     words: &[&str],
     env: &mut ParseEnv<'_>,
@@ -70,16 +70,16 @@ fn parse_with(
         action,
         condition,
         words: words.iter().map(|word| (*word).to_owned()).collect(),
-        place: Slot::empty(),
+        place: LinkSlot::empty(),
     })
 }
 
 /// Reads the action of `row`.
-fn parse_action(row: &'static Row, args: &mut Args<'_, '_, '_>) -> Result<Action, Error> {
+fn parse_action(row: &'static ActionRow, args: &mut Args<'_, '_, '_>) -> Result<Action, Error> {
     args.begin(row.word, row.needs);
     let action = match row.parse {
-        Parse::Served(parse) => parse(args)?,
-        Parse::Later(check) => {
+        ArgsParser::Served(parse) => parse(args)?,
+        ArgsParser::Later(check) => {
             args.begin_later();
             check(args)?;
             args.later()
@@ -89,14 +89,14 @@ fn parse_action(row: &'static Row, args: &mut Args<'_, '_, '_>) -> Result<Action
 }
 
 /// The words in a row's own usage, for suggestions.
-fn hints(row: &Row) -> impl Iterator<Item = &'static str> {
+fn hints(row: &ActionRow) -> impl Iterator<Item = &'static str> {
     row.args
         .split(|c: char| !(c.is_ascii_alphanumeric() || c == '-' || c == '_'))
         .filter(|word| word.len() > 2)
 }
 
 /// The row of the action, which must be allowed in the place.
-fn find(place: RuleSet, words: &[&str], env: &ParseEnv<'_>) -> Result<&'static Row, Error> {
+fn find(place: RuleSet, words: &[&str], env: &ParseEnv<'_>) -> Result<&'static ActionRow, Error> {
     if place == RuleSet::Redirect {
         return row("redirect").ok_or_else(|| Error::new("no row for 'redirect'", 0..0));
     }
@@ -112,7 +112,7 @@ fn find(place: RuleSet, words: &[&str], env: &ParseEnv<'_>) -> Result<&'static R
             whole,
         )),
         None => {
-            let all: Vec<String> = rows_of(place).map(Row::shown).collect();
+            let all: Vec<String> = rows_of(place).map(ActionRow::shown).collect();
             let got = if word.is_empty() {
                 "'' (missing argument)".to_owned()
             } else {
@@ -177,7 +177,7 @@ fn warn_misplaced(
     env: &mut ParseEnv<'_>,
 ) {
     let phases = place.phases(env.capability);
-    let mut found: Option<Vec<Misplaced>> = None;
+    let mut found: Option<Vec<MisplacedAcl>> = None;
     for phase in Phase::ALL.iter().filter(|phase| phases.has(**phase)) {
         let here = condition.misplaced(*phase, env.acls);
         // A `listen` evaluates its rules in two places: an ACL that works in one of them is fine.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ballast_expr::{Error, Expr, Linker, LogFormat};
 
 use crate::stage::{ActionOutcome, Stage};
-use crate::verdict::{Answer, Verdict};
+use crate::verdict::{LocalResponse, Verdict};
 
 /// Returns the page of an `http-errors` section for a status.
 pub(crate) type Pages<'a> = dyn FnMut(&str, u16) -> Option<Arc<[u8]>> + 'a;
@@ -63,10 +63,10 @@ impl<T: Perform> AnyAction for T {
 }
 
 /// The result of a row's parser.
-pub(crate) type Parsed = Result<Box<dyn AnyAction>, Error>;
+pub(crate) type ParsedAction = Result<Box<dyn AnyAction>, Error>;
 
-/// Converts an action of its family's type to [`Parsed`].
-pub(crate) fn does<T: Perform>(parsed: Result<T, Error>) -> Parsed {
+/// Converts an action of its family's type to [`ParsedAction`].
+pub(crate) fn does<T: Perform>(parsed: Result<T, Error>) -> ParsedAction {
     Ok(Box::new(parsed?))
 }
 
@@ -81,7 +81,7 @@ impl Perform for CheckedAction {
     /// A configuration with such a rule is not started. If it were run nevertheless, doing nothing
     /// could let through what the rule should have stopped.
     fn perform(&self, _stage: &mut Stage<'_>) -> ActionOutcome {
-        ActionOutcome::Stop(Verdict::Answer(Answer::fault()))
+        ActionOutcome::Stop(Verdict::Respond(LocalResponse::fault()))
     }
 
     fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {

@@ -3,12 +3,12 @@
 use ballast_expr::{Error, Needs};
 
 use crate::args::Args;
-use crate::perform::Parsed;
-use crate::ruleset::Places;
+use crate::perform::ParsedAction;
+use crate::ruleset::RuleSetFlags;
 
 /// How an action's word is written.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Form {
+pub(crate) enum WordForm {
     /// As it stands.
     Plain,
     /// With arguments between parentheses.
@@ -19,21 +19,21 @@ pub(crate) enum Form {
 
 /// The parser of an action's arguments.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Parse {
+pub(crate) enum ArgsParser {
     /// The action is implemented: returns the parsed action.
-    Served(for<'w, 'e, 'v, 'a> fn(&'a mut Args<'w, 'e, 'v>) -> Parsed),
+    Served(for<'w, 'e, 'v, 'a> fn(&'a mut Args<'w, 'e, 'v>) -> ParsedAction),
     /// The action is checked but not implemented: only reads its arguments.
     Later(for<'w, 'e, 'v, 'a> fn(&'a mut Args<'w, 'e, 'v>) -> Result<(), Error>),
 }
 
 /// Everything about one action.
 #[derive(Clone, Copy, Debug)]
-pub struct Row {
+pub struct ActionRow {
     /// Its word.
     pub word: &'static str,
-    pub(crate) form: Form,
+    pub(crate) form: WordForm,
     /// The places that accept it.
-    pub places: Places,
+    pub places: RuleSetFlags,
     /// Its arguments.
     pub args: &'static str,
     /// Whether no rule of its set is reached after it.
@@ -46,19 +46,19 @@ pub struct Row {
     pub good: &'static [&'static str],
     /// Examples that are refused there.
     pub bad: &'static [&'static str],
-    pub(crate) parse: Parse,
+    pub(crate) parse: ArgsParser,
 }
 
-impl Row {
+impl ActionRow {
     /// An action that is implemented.
     pub(crate) const fn new(
         word: &'static str,
         columns: &'static str,
         args: &'static str,
         help: &'static str,
-        parse: for<'w, 'e, 'v, 'a> fn(&'a mut Args<'w, 'e, 'v>) -> Parsed,
-    ) -> Row {
-        Row::with(word, columns, args, help, Parse::Served(parse))
+        parse: for<'w, 'e, 'v, 'a> fn(&'a mut Args<'w, 'e, 'v>) -> ParsedAction,
+    ) -> ActionRow {
+        ActionRow::with(word, columns, args, help, ArgsParser::Served(parse))
     }
 
     /// An action that is checked but not implemented: a configuration that contains it is not
@@ -69,8 +69,8 @@ impl Row {
         args: &'static str,
         help: &'static str,
         check: for<'w, 'e, 'v, 'a> fn(&'a mut Args<'w, 'e, 'v>) -> Result<(), Error>,
-    ) -> Row {
-        Row::with(word, columns, args, help, Parse::Later(check))
+    ) -> ActionRow {
+        ActionRow::with(word, columns, args, help, ArgsParser::Later(check))
     }
 
     const fn with(
@@ -78,12 +78,12 @@ impl Row {
         columns: &'static str,
         args: &'static str,
         help: &'static str,
-        parse: Parse,
-    ) -> Row {
-        Row {
+        parse: ArgsParser,
+    ) -> ActionRow {
+        ActionRow {
             word,
-            form: Form::Plain,
-            places: Places::of(columns),
+            form: WordForm::Plain,
+            places: RuleSetFlags::of(columns),
             args,
             is_final: false,
             needs: Needs::NONE,
@@ -98,37 +98,37 @@ impl Row {
         self,
         good: &'static [&'static str],
         bad: &'static [&'static str],
-    ) -> Row {
-        Row { good, bad, ..self }
+    ) -> ActionRow {
+        ActionRow { good, bad, ..self }
     }
 
-    pub(crate) const fn ends_the_set(self) -> Row {
-        Row {
+    pub(crate) const fn ends_the_set(self) -> ActionRow {
+        ActionRow {
             is_final: true,
             ..self
         }
     }
 
-    pub(crate) const fn needs(self, needs: Needs) -> Row {
-        Row { needs, ..self }
+    pub(crate) const fn needs(self, needs: Needs) -> ActionRow {
+        ActionRow { needs, ..self }
     }
 
-    pub(crate) const fn parens(self) -> Row {
-        Row {
-            form: Form::Parens,
+    pub(crate) const fn parens(self) -> ActionRow {
+        ActionRow {
+            form: WordForm::Parens,
             ..self
         }
     }
 
-    pub(crate) const fn prefix(self) -> Row {
-        Row {
-            form: Form::Prefix,
+    pub(crate) const fn prefix(self) -> ActionRow {
+        ActionRow {
+            form: WordForm::Prefix,
             ..self
         }
     }
 
-    pub(crate) const fn and_redirect(self) -> Row {
-        Row {
+    pub(crate) const fn and_redirect(self) -> ActionRow {
+        ActionRow {
             places: self.places.and_redirect(),
             ..self
         }
@@ -137,8 +137,8 @@ impl Row {
     /// The word as HAProxy's lists show it.
     pub(crate) fn shown(&self) -> String {
         match self.form {
-            Form::Plain => format!("'{}'", self.word),
-            Form::Parens | Form::Prefix => format!("'{}(*)'", self.word),
+            WordForm::Plain => format!("'{}'", self.word),
+            WordForm::Parens | WordForm::Prefix => format!("'{}(*)'", self.word),
         }
     }
 }

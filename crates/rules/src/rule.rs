@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ballast_expr::{AclSet, Condition, Error, Linker, Needs, Place, Slot};
+use ballast_expr::{AclSet, Condition, Error, LinkSlot, Linker, Needs, Place};
 
 use crate::action::Action;
 use crate::reference::Reference;
@@ -166,7 +166,7 @@ pub struct Rule {
     pub condition: Option<Condition>,
     /// The words as written, action first.
     pub words: Vec<String>,
-    pub(crate) place: Slot<Place>,
+    pub(crate) place: LinkSlot<Place>,
 }
 
 impl Rule {

@@ -128,15 +128,15 @@ pub struct Capability {
 
 /// A set of places.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Places(u16);
+pub struct RuleSetFlags(u16);
 
-impl Places {
+impl RuleSetFlags {
     /// The places whose column in HAProxy's matrix holds an `X`: quic-initial, tcp-request
     /// connection, session, content, tcp-response content, http-request, http-response,
     /// http-after-response.
     ///
     /// A column of another length does not compile when evaluated in a constant.
-    pub(crate) const fn of(columns: &str) -> Places {
+    pub(crate) const fn of(columns: &str) -> RuleSetFlags {
         let columns = columns.as_bytes();
         assert!(columns.len() == 8, "the matrix has eight columns");
         let mut bits = 0;
@@ -147,12 +147,12 @@ impl Places {
             }
             at += 1;
         }
-        Places(bits)
+        RuleSetFlags(bits)
     }
 
     /// The same places and the `redirect` keyword.
-    pub(crate) const fn and_redirect(self) -> Places {
-        Places(self.0 | 1 << RuleSet::Redirect as u8)
+    pub(crate) const fn and_redirect(self) -> RuleSetFlags {
+        RuleSetFlags(self.0 | 1 << RuleSet::Redirect as u8)
     }
 
     /// Whether the place is in the set.
@@ -168,7 +168,7 @@ impl Places {
     }
 }
 
-impl fmt::Display for Places {
+impl fmt::Display for RuleSetFlags {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, place) in self.iter().enumerate() {
             if at > 0 {

@@ -7,20 +7,20 @@ use ballast_expr::{Needs, Truth};
 use crate::rule::Rule;
 use crate::stage::{ActionOutcome, Stage};
 use crate::transaction::{Transaction, Workspace};
-use crate::verdict::{Answer, Verdict};
+use crate::verdict::{LocalResponse, Verdict};
 
 /// How far a run got.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Progress {
+pub enum RunProgress {
     /// To the end of the rules.
     Done(Verdict),
     /// To a rule that must wait.
-    Wait(Pending),
+    Wait(RunWait),
 }
 
 /// What a run waits for.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Pending {
+pub struct RunWait {
     /// One of these must come, or the end of it.
     pub needs: Needs,
     /// After this time the rule is not kept waiting any longer; `None`: as long as it takes.
@@ -45,9 +45,9 @@ pub struct Cursor {
 /// Runs `rules` in order until one decides. Nothing more will come, so no rule waits.
 pub fn run(rules: &[Rule], transaction: &mut dyn Transaction, space: &mut Workspace) -> Verdict {
     match proceed(rules, Cursor::default(), Needs::NONE, transaction, space) {
-        Progress::Done(verdict) => verdict,
+        RunProgress::Done(verdict) => verdict,
         // There is nothing to wait for, so this is not reached; refusing is the safe choice.
-        Progress::Wait(_) => Verdict::Answer(Answer::fault()),
+        RunProgress::Wait(_) => Verdict::Respond(LocalResponse::fault()),
     }
 }
 
@@ -59,7 +59,7 @@ pub fn proceed(
     more: Needs,
     transaction: &mut dyn Transaction,
     space: &mut Workspace,
-) -> Progress {
+) -> RunProgress {
     let mut stage = Stage {
         transaction,
         space,
@@ -84,11 +84,11 @@ pub fn proceed(
                 ActionOutcome::Next => {
                     return pending(&stage, stage.missing, None, (at, true, false));
                 }
-                ActionOutcome::Stop(verdict) => return Progress::Done(verdict),
+                ActionOutcome::Stop(verdict) => return RunProgress::Done(verdict),
                 ActionOutcome::Failed => {
                     stage.transaction.rewrite_failed();
                     if stage.strict {
-                        return Progress::Done(Verdict::Answer(Answer::fault()));
+                        return RunProgress::Done(Verdict::Respond(LocalResponse::fault()));
                     }
                     break;
                 }
@@ -101,7 +101,7 @@ pub fn proceed(
         }
         (stage.waited, stage.missing) = (false, Needs::NONE);
     }
-    Progress::Done(Verdict::Continue)
+    RunProgress::Done(Verdict::Continue)
 }
 
 /// The answer of a run that waits.
@@ -110,8 +110,8 @@ fn pending(
     needs: Needs,
     at_most: Option<Duration>,
     (rule, held, waited): (usize, bool, bool),
-) -> Progress {
-    Progress::Wait(Pending {
+) -> RunProgress {
+    RunProgress::Wait(RunWait {
         needs,
         at_most,
         cursor: Cursor {
@@ -129,16 +129,17 @@ mod tests {
     use crate::action::Action;
     use crate::args::ActionRequirements;
     use crate::perform::{Perform, does};
-    use crate::row::Row;
+    use crate::row::ActionRow;
     use crate::transaction::LogLevel;
-    use ballast_expr::{Facts, Slot, Value, VarName};
+    use ballast_expr::{Facts, LinkSlot, Value, VarName};
     use ballast_message::Response;
 
     /// Waits for time to pass, once.
     #[derive(Clone, Debug, PartialEq)]
     struct Nap;
 
-    static NAP: Row = Row::new("nap", "XXXXXXXX", "", "wait a little", |_| does(Ok(Nap)));
+    static NAP: ActionRow =
+        ActionRow::new("nap", "XXXXXXXX", "", "wait a little", |_| does(Ok(Nap)));
 
     impl Perform for Nap {
         fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
@@ -175,7 +176,7 @@ mod tests {
             action: Action::new(&NAP, Box::new(Nap), ActionRequirements::default()),
             condition: None,
             words: Vec::new(),
-            place: Slot::empty(),
+            place: LinkSlot::empty(),
         };
         vec![nap.clone(), nap]
     }
@@ -187,7 +188,7 @@ mod tests {
         let mut cursor = Cursor::default();
         for nap in 1..=2 {
             let progress = proceed(&rules, cursor, Needs::TIME, &mut counted, &mut space);
-            let Progress::Wait(pending) = progress else {
+            let RunProgress::Wait(pending) = progress else {
                 unreachable!("the action waits");
             };
             assert_eq!(pending.needs, Needs::TIME);
@@ -196,7 +197,7 @@ mod tests {
             cursor = pending.cursor;
         }
         let done = proceed(&rules, cursor, Needs::TIME, &mut counted, &mut space);
-        assert_eq!(done, Progress::Done(Verdict::Continue));
+        assert_eq!(done, RunProgress::Done(Verdict::Continue));
     }
 
     #[test]

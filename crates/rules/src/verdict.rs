@@ -10,25 +10,25 @@ pub enum Verdict {
     /// `allow`, `accept`: the remaining rules of this place are skipped; continue.
     Allow,
     /// The client gets a response made here.
-    Answer(Answer),
+    Respond(LocalResponse),
     /// `reject`: the connection is closed without a response.
     Close,
 }
 
 /// A response that a rule gives in place of a server.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Answer {
+pub struct LocalResponse {
     /// The reason: decides counters and the termination state of the log line.
-    pub cause: Cause,
+    pub cause: ResponseCause,
     /// Its status; that of a raw page is in the page.
     pub status: u16,
     /// Its content.
-    pub page: Page,
+    pub page: ResponseContent,
 }
 
 /// Why a rule responds.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Cause {
+pub enum ResponseCause {
     /// `deny`: counted as denied, logged `PR` (`PH` in a response).
     Deny,
     /// A rewrite failed under `strict-mode on`: counted as an internal error, logged `I`.
@@ -41,7 +41,7 @@ pub enum Cause {
 
 /// Where the content of a response is.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Page {
+pub enum ResponseContent {
     /// In [`Transaction::answer_mut`](crate::Transaction::answer_mut): head and body.
     Made,
     /// The page of the proxy for the status: its `errorfile`, or the built-in one.
@@ -60,20 +60,20 @@ pub enum Service {
     Metrics,
 }
 
-impl Answer {
-    pub(crate) fn fault() -> Answer {
-        Answer {
-            cause: Cause::Fault,
+impl LocalResponse {
+    pub(crate) fn fault() -> LocalResponse {
+        LocalResponse {
+            cause: ResponseCause::Fault,
             status: 500,
-            page: Page::Proxy,
+            page: ResponseContent::Proxy,
         }
     }
 
-    pub(crate) fn service(service: Service) -> Answer {
-        Answer {
-            cause: Cause::Return,
+    pub(crate) fn service(service: Service) -> LocalResponse {
+        LocalResponse {
+            cause: ResponseCause::Return,
             status: 200,
-            page: Page::Service(service),
+            page: ResponseContent::Service(service),
         }
     }
 }

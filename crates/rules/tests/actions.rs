@@ -12,7 +12,9 @@ mod common;
 use std::sync::Arc;
 
 use ballast_message::HeadLimits;
-use ballast_rules::{Answer, Cause, LogLevel, Page, RuleSet, Verdict, Workspace, run};
+use ballast_rules::{
+    LocalResponse, LogLevel, ResponseCause, ResponseContent, RuleSet, Verdict, Workspace, run,
+};
 use common::{Fake, Owned, act, head_text, rules};
 
 use RuleSet::{HttpAfterResponse, HttpRequest, HttpResponse, Redirect, TcpConnection};
@@ -101,10 +103,10 @@ fn the_request_line_is_rewritten() {
 
 #[test]
 fn a_failed_rewrite_is_500_unless_strict_mode_is_off() {
-    let fault = Verdict::Answer(Answer {
-        cause: Cause::Fault,
+    let fault = Verdict::Respond(LocalResponse {
+        cause: ResponseCause::Fault,
         status: 500,
-        page: Page::Proxy,
+        page: ResponseContent::Proxy,
     });
     let tight = || {
         let mut fake = get("/");
@@ -169,49 +171,52 @@ fn rules_stop_where_they_should() {
     // A rule without an implementation lets nothing through.
     assert!(matches!(
         seen(HttpRequest, &["silent-drop"]),
-        Verdict::Answer(_)
+        Verdict::Respond(_)
     ));
 }
 
 #[test]
 fn answers_name_their_page() {
     let page = |line: &str| match act(HttpRequest, &[line], &mut get("/")) {
-        Verdict::Answer(answer) => answer,
+        Verdict::Respond(answer) => answer,
         other => panic!("{line}: {other:?}"),
     };
-    let answer = |cause, status, page| Answer {
+    let answer = |cause, status, page| LocalResponse {
         cause,
         status,
         page,
     };
-    assert_eq!(page("deny"), answer(Cause::Deny, 403, Page::Proxy));
+    assert_eq!(
+        page("deny"),
+        answer(ResponseCause::Deny, 403, ResponseContent::Proxy)
+    );
     assert_eq!(
         page("deny deny_status 429"),
-        answer(Cause::Deny, 429, Page::Proxy)
+        answer(ResponseCause::Deny, 429, ResponseContent::Proxy)
     );
     assert_eq!(
         page("deny status 429"),
-        answer(Cause::Deny, 429, Page::Made)
+        answer(ResponseCause::Deny, 429, ResponseContent::Made)
     );
     assert_eq!(
         page("return status 404 default-errorfiles"),
-        answer(Cause::Return, 404, Page::Proxy)
+        answer(ResponseCause::Return, 404, ResponseContent::Proxy)
     );
     assert_eq!(
         page("return status 404 errorfiles none"),
-        answer(Cause::Return, 404, Page::Proxy)
+        answer(ResponseCause::Return, 404, ResponseContent::Proxy)
     );
     let raw: Arc<[u8]> = common::no_files("/page").unwrap().into();
     assert_eq!(
         page("return errorfile /page"),
-        answer(Cause::Return, 200, Page::Raw(raw))
+        answer(ResponseCause::Return, 200, ResponseContent::Raw(raw))
     );
 
     let mut fake = get("/").answered(200, &[]);
     let denied = act(HttpResponse, &["deny"], &mut fake);
     assert_eq!(
         denied,
-        Verdict::Answer(answer(Cause::Deny, 502, Page::Proxy))
+        Verdict::Respond(answer(ResponseCause::Deny, 502, ResponseContent::Proxy))
     );
 }
 
@@ -223,8 +228,8 @@ fn made_answers_have_head_and_body() {
         assert!(
             matches!(
                 verdict,
-                Verdict::Answer(Answer {
-                    page: Page::Made,
+                Verdict::Respond(LocalResponse {
+                    page: ResponseContent::Made,
                     ..
                 })
             ),
@@ -260,11 +265,11 @@ fn pages_of_sections_are_linked() {
     let page: Arc<[u8]> = (*b"HTTP/1.0 403 No\r\n\r\n").into();
     sets.link_pages(|name, status| ((name, status) == ("pages", 403)).then(|| Arc::clone(&page)));
     let verdict = run(&sets.http_request, &mut get("/"), &mut Workspace::new());
-    let raw = Page::Raw(page);
+    let raw = ResponseContent::Raw(page);
     assert_eq!(
         verdict,
-        Verdict::Answer(Answer {
-            cause: Cause::Deny,
+        Verdict::Respond(LocalResponse {
+            cause: ResponseCause::Deny,
             status: 403,
             page: raw
         })
@@ -276,7 +281,7 @@ fn redirects_go_where_they_say() {
     let to = |place, target: &str, line: &str| {
         let mut fake = get(target);
         match act(place, &[line], &mut fake) {
-            Verdict::Answer(answer) => assert_eq!(answer.cause, Cause::Redirect),
+            Verdict::Respond(answer) => assert_eq!(answer.cause, ResponseCause::Redirect),
             Verdict::Continue => return "none".to_owned(),
             other => panic!("{other:?}"),
         }

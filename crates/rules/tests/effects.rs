@@ -21,7 +21,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use ballast_rules::{Answer, Page, RuleSet, Verdict};
+use ballast_rules::{LocalResponse, ResponseContent, RuleSet, Verdict};
 use common::{Fake, act, head_text, lossy};
 
 /// Target and rules. Left out, because we differ on purpose: values with surrounding space (removed
@@ -424,10 +424,11 @@ fn ours(place: RuleSet, fake: &mut Fake, rules: &[&str]) -> (String, Option<Stri
             (fake.request_text(), None)
         }
         Verdict::Continue | Verdict::Allow => (fake.response_text(), None),
-        Verdict::Answer(Answer {
-            page: Page::Made, ..
+        Verdict::Respond(LocalResponse {
+            page: ResponseContent::Made,
+            ..
         }) => (head_text(&fake.answer), Some(lossy(&fake.body))),
-        Verdict::Answer(answer) => (format!("page {}\n", answer.status), None),
+        Verdict::Respond(answer) => (format!("page {}\n", answer.status), None),
         Verdict::Close => ("close".to_owned(), None),
     }
 }

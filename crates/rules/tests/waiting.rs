@@ -10,20 +10,20 @@
 mod common;
 
 use ballast_expr::{AclSet, Needs};
-use ballast_rules::{Cursor, Progress, Rule, RuleSet, Verdict, Workspace, proceed, run};
+use ballast_rules::{Cursor, Rule, RuleSet, RunProgress, Verdict, Workspace, proceed, run};
 use common::{BOTH, Fake, Owned, parse, rules};
 
 use RuleSet::TcpContent;
 
-fn far(rules: &[Rule], from: Cursor, more: Needs, fake: &mut Fake) -> Progress {
+fn far(rules: &[Rule], from: Cursor, more: Needs, fake: &mut Fake) -> RunProgress {
     proceed(rules, from, more, fake, &mut Workspace::new())
 }
 
 /// The needs and the cursor of a run that waits.
-fn pending(progress: Progress) -> (Needs, Cursor) {
+fn pending(progress: RunProgress) -> (Needs, Cursor) {
     match progress {
-        Progress::Wait(pending) => (pending.needs, pending.cursor),
-        Progress::Done(verdict) => panic!("nothing is awaited: {verdict:?}"),
+        RunProgress::Wait(pending) => (pending.needs, pending.cursor),
+        RunProgress::Done(verdict) => panic!("nothing is awaited: {verdict:?}"),
     }
 }
 
@@ -47,16 +47,16 @@ fn a_rule_waits_when_it_is_reached() {
     fake.vars.clear();
     fake.data = Some(b"bad".to_vec());
     let done = far(&rules, cursor, BYTES, &mut fake);
-    assert_eq!(done, Progress::Done(Verdict::Close));
+    assert_eq!(done, RunProgress::Done(Verdict::Close));
     assert_eq!(fake.var("txn.first"), None);
     // The value is complete and is a different one: nothing can change that.
     fake.data = Some(b"good".to_vec());
     let done = far(&rules, cursor, BYTES, &mut fake);
-    assert_eq!(done, Progress::Done(Verdict::Allow));
+    assert_eq!(done, RunProgress::Done(Verdict::Allow));
     // Nothing more comes.
     fake.data = Some(b"b".to_vec());
     let done = far(&rules, cursor, Needs::NONE, &mut fake);
-    assert_eq!(done, Progress::Done(Verdict::Allow));
+    assert_eq!(done, RunProgress::Done(Verdict::Allow));
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn a_rule_before_decides_without_waiting() {
     );
     let mut fake = Fake::sent(b"");
     let done = far(&rules, Cursor::default(), BYTES, &mut fake);
-    assert_eq!(done, Progress::Done(Verdict::Close));
+    assert_eq!(done, RunProgress::Done(Verdict::Close));
 }
 
 #[test]
@@ -77,8 +77,8 @@ fn conditions_are_yes_no_or_not_yet() {
     let mut decided = |condition: &str, more: Needs| {
         let rules = rules(TcpContent, &[&format!("reject {condition}")]);
         match far(&rules, Cursor::default(), more, &mut fake) {
-            Progress::Done(verdict) => Ok(verdict == Verdict::Close),
-            Progress::Wait(pending) => Err(pending.needs),
+            RunProgress::Done(verdict) => Ok(verdict == Verdict::Close),
+            RunProgress::Wait(pending) => Err(pending.needs),
         }
     };
     // A match is true even if the value may still grow.
@@ -114,7 +114,7 @@ fn an_action_waits_for_its_sample_and_keeps_strict_mode() {
     assert_eq!((needs, fake.var("txn.a")), (BYTES, None));
     fake.data = Some(b"abcd".to_vec());
     let done = far(&rules, cursor, BYTES, &mut fake);
-    assert_eq!(done, Progress::Done(Verdict::Allow));
+    assert_eq!(done, RunProgress::Done(Verdict::Allow));
     assert_eq!(fake.var("txn.a"), Some(&Owned::Bin(b"abcd".to_vec())));
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use ballast_engine::counters::{BackendSums, FrontendSums};
 use ballast_engine::timings::TimingSums;
-use ballast_engine::{Backend, Frontend, Generation, Opening, Process, Server};
+use ballast_engine::{Backend, Frontend, GateState, Generation, Process, Server};
 use ballast_model as model;
 
 use crate::server_health::ServerHealth;
@@ -109,9 +109,9 @@ impl FrontendRow {
     pub(crate) fn status(&self) -> &'static str {
         match self.frontend.state.gate.opening() {
             _ if self.moment.stopping => "STOP",
-            Opening::Shut => "STOP",
-            Opening::Paused => "PAUSED",
-            Opening::Open => "OPEN",
+            GateState::Shut => "STOP",
+            GateState::Paused => "PAUSED",
+            GateState::Open => "OPEN",
         }
     }
 }
@@ -159,11 +159,11 @@ impl ListenerRow {
         let state = &self.frontend.state;
         let limit = self.bind().connection_count_max.unwrap_or(0);
         let opening = state.gate.opening();
-        if self.moment.stopping || opening == Opening::Shut {
+        if self.moment.stopping || opening == GateState::Shut {
             "STOP"
         } else if limit > 0 && self.numbers.connections_now >= limit {
             "FULL"
-        } else if opening == Opening::Paused
+        } else if opening == GateState::Paused
             || self.moment.full
             || state.sessions.now() >= state.connection_count_max()
         {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use ballast_engine::counters::FrontendCounters;
-use ballast_engine::{Backend, Frontend, Opening};
+use ballast_engine::{Backend, Frontend, GateState};
 use ballast_model::ConnectionMode;
 use ballast_mux::ClientConnection;
 use ballast_worker::Deadline;
@@ -122,7 +122,7 @@ impl<'s> Context<'s> {
         self.frontend.model.common.connection_mode == ConnectionMode::Close
             || self.local.process.stopping()
             || self.session.admission.is_leaving()
-            || self.frontend.state.gate.opening() == Opening::Shut
+            || self.frontend.state.gate.opening() == GateState::Shut
     }
 
     /// Calls `count` with this worker's counters of the frontend, and with those of the listener

@@ -11,7 +11,7 @@ use ballast_message::{BodyLength, ConnectionOptions, HeadLimits, Method, Request
 
 use ballast_rules::LogLevel;
 use ballast_upstream::Path;
-use ballast_upstream::probe::Observed;
+use ballast_upstream::probe::Observation;
 
 use crate::ending::Ending;
 use crate::persistence::{ClientCookie, ServerCookie};
@@ -175,7 +175,7 @@ pub(crate) struct Exchange {
     /// The first bytes of a TCP session, for the rules that inspect them.
     pub(crate) peeked: Vec<u8>,
     /// What the response, or its absence, says about the server's health.
-    pub(crate) observed: Option<Observed>,
+    pub(crate) observed: Option<Observation>,
     /// The body of the prepared answer.
     pub(crate) answer_body: Vec<u8>,
     /// Variables of the scopes `txn`, `req` and `res`.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use ballast_expr::Needs;
 use ballast_mux::{Duplex, Wait};
-use ballast_rules::{Cursor, Progress, Rule, Verdict};
+use ballast_rules::{Cursor, Rule, RunProgress, Verdict};
 
 use crate::context::Context;
 use crate::exchange::Exchange;
@@ -45,8 +45,8 @@ pub(crate) async fn content(
             cursor,
             more,
         ) {
-            Progress::Done(verdict) => return verdict,
-            Progress::Wait(pending) => pending,
+            RunProgress::Done(verdict) => return verdict,
+            RunProgress::Wait(pending) => pending,
         };
         cursor = pending.cursor;
         match pending.at_most {

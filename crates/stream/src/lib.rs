@@ -176,5 +176,5 @@ fn refuses(context: &Context<'_>, current: &mut CurrentExchange, rules: &[Rule])
     let exchange = current.get();
     context.begin(exchange);
     let verdict = apply(context, exchange, MessagePhase::Request, rules);
-    matches!(verdict, Verdict::Close | Verdict::Answer(_))
+    matches!(verdict, Verdict::Close | Verdict::Respond(_))
 }

@@ -1,9 +1,9 @@
 //! Running rules over an exchange.
 
-use ballast_expr::{Facts, Needs, Scope, Value, VarName};
+use ballast_expr::{Facts, Needs, Value, VarName, VarScope};
 use ballast_message::{Request, Response};
 use ballast_rules::{
-    Cursor, LogLevel, Progress, Rule, Transaction, Verdict, Workspace, proceed, run,
+    Cursor, LogLevel, Rule, RunProgress, Transaction, Verdict, Workspace, proceed, run,
 };
 
 use crate::context::Context;
@@ -44,8 +44,8 @@ pub(crate) async fn apply_in_time(
     let mut cursor = Cursor::default();
     loop {
         match resume(context, exchange, stage, rules, cursor, Needs::TIME) {
-            Progress::Done(verdict) => return verdict,
-            Progress::Wait(pending) => {
+            RunProgress::Done(verdict) => return verdict,
+            RunProgress::Wait(pending) => {
                 cursor = pending.cursor;
                 ballast_worker::sleep(pending.at_most.unwrap_or_default()).await;
             }
@@ -61,7 +61,7 @@ pub(crate) fn resume(
     rules: &[Rule],
     cursor: Cursor,
     more: Needs,
-) -> Progress {
+) -> RunProgress {
     on_exchange(context, exchange, stage, |transaction, space| {
         proceed(rules, cursor, more, transaction, space)
     })
@@ -118,13 +118,15 @@ impl Transaction for ExchangeTransaction<'_> {
 
     fn set_var(&mut self, name: &VarName, value: Option<Value<'_>>) {
         match name.scope {
-            Scope::Sess => self.context.session.variables.borrow_mut().set(name, value),
-            Scope::Txn | Scope::Req | Scope::Res => self.exchange.variables.set(name, value),
-            Scope::Proc => {
+            VarScope::Sess => self.context.session.variables.borrow_mut().set(name, value),
+            VarScope::Txn | VarScope::Req | VarScope::Res => {
+                self.exchange.variables.set(name, value)
+            }
+            VarScope::Proc => {
                 // A variable that does not fit is not set, as in the other scopes.
                 let _ = self.context.local.process.variables.set(&name.name, value);
             }
-            Scope::Check => {}
+            VarScope::Check => {}
         }
     }
 

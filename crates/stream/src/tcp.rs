@@ -161,6 +161,6 @@ async fn inspect(
     let verdict = content(context, client, exchange, &rules.tcp_content, delay).await;
     match verdict {
         Verdict::Continue | Verdict::Allow => Flow::Continue(()),
-        Verdict::Close | Verdict::Answer(_) => Flow::Break(Exit::SessionDenied),
+        Verdict::Close | Verdict::Respond(_) => Flow::Break(Exit::SessionDenied),
     }
 }

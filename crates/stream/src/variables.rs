@@ -1,6 +1,6 @@
 //! Variables that rules set (`set-var`): a few per scope, whose memory is reused.
 
-use ballast_expr::{Scope, Value, VarName};
+use ballast_expr::{Value, VarName, VarScope};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// The variables of a session, or of an exchange.
@@ -92,7 +92,7 @@ impl Variables {
     }
 
     /// Forgets every value of a scope and keeps the memory.
-    pub(crate) fn forget(&mut self, scope: Scope) {
+    pub(crate) fn forget(&mut self, scope: VarScope) {
         for slot in self
             .slots
             .iter_mut()
@@ -151,7 +151,7 @@ mod tests {
         let mut variables = Variables::default();
         variables.set(&req, Some(Value::Bool(true)));
         variables.set(&txn, Some(Value::Bool(true)));
-        variables.forget(Scope::Req);
+        variables.forget(VarScope::Req);
         assert_eq!(
             (variables.value(&req), variables.value(&txn)),
             (None, Some(Value::Bool(true)))

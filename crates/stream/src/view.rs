@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 use ballast_engine::{Gauge, VariablesNow};
 use ballast_expr::{
     BackendFacts, CaptureFacts, ConnectionFacts, Ends, ExchangeFacts, Facts, FrontendFacts,
-    ListenerFacts, ProcessFacts, Record, Scope, ServerFacts, Side, Time, Value, VarName,
+    ListenerFacts, ProcessFacts, Record, ServerFacts, Side, Time, Value, VarName, VarScope,
 };
 use ballast_message::{Request, Response};
 use ballast_model::CookieMode;
@@ -175,13 +175,13 @@ impl Facts for View<'_> {
 
     fn var(&self, name: &VarName) -> Option<Value<'_>> {
         match name.scope {
-            Scope::Sess => self.variables.value(name),
-            Scope::Txn | Scope::Req | Scope::Res => self.exchange.variables.value(name),
-            Scope::Proc => self
+            VarScope::Sess => self.variables.value(name),
+            VarScope::Txn | VarScope::Req | VarScope::Res => self.exchange.variables.value(name),
+            VarScope::Proc => self
                 .process_variables
                 .get_or_init(|| self.context.local.process.variables.now())
                 .value(&name.name),
-            Scope::Check => None,
+            VarScope::Check => None,
         }
     }
 

@@ -15,10 +15,10 @@
 use std::fmt;
 use std::ops::Range;
 
-use crate::lexer::{Surroundings, is_space, lex};
+use crate::lexer::{LineVariables, is_space, lex};
 use crate::{
-    CONDITION_DEPTH_MAX, Diagnostic, Env, Facts, LINE_BYTES_MAX, Severity, SourceMap, SslVersion,
-    Version,
+    CONDITION_DEPTH_MAX, Diagnostic, Env, LINE_BYTES_MAX, ProgramFacts, Severity, SourceMap,
+    SslVersion, Version,
 };
 
 /// Why a condition is malformed.
@@ -60,7 +60,7 @@ pub struct Predicate {
     pub is_lenient: bool,
     /// Its function.
     pub help: &'static str,
-    holds: fn(&[String], &Env, &dyn Facts) -> Result<bool, String>,
+    holds: fn(&[String], &Env, &dyn ProgramFacts) -> Result<bool, String>,
 }
 
 impl fmt::Debug for Predicate {
@@ -203,8 +203,8 @@ fn awslc(args: &[String]) -> Result<u64, String> {
 /// # Errors
 ///
 /// When the condition is malformed.
-pub fn evaluate(text: &str, env: &Env, facts: &dyn Facts) -> Result<bool, ConditionError> {
-    let mut reader = Reader {
+pub fn evaluate(text: &str, env: &Env, facts: &dyn ProgramFacts) -> Result<bool, ConditionError> {
+    let mut reader = ConditionReader {
         text,
         at: 0,
         depth: 0,
@@ -236,7 +236,11 @@ pub fn evaluate(text: &str, env: &Env, facts: &dyn Facts) -> Result<bool, Condit
 ///
 /// When the line or the condition is malformed. The diagnostic has no span; a note shows the
 /// condition.
-pub fn evaluate_condition(text: &str, env: &Env, facts: &dyn Facts) -> Result<bool, Diagnostic> {
+pub fn evaluate_condition(
+    text: &str,
+    env: &Env,
+    facts: &dyn ProgramFacts,
+) -> Result<bool, Diagnostic> {
     if text.len() > LINE_BYTES_MAX {
         let message = format!("the condition is over {LINE_BYTES_MAX} bytes");
         return Err(Diagnostic::alert("line-too-long", message));
@@ -245,7 +249,7 @@ pub fn evaluate_condition(text: &str, env: &Env, facts: &dyn Facts) -> Result<bo
     let file = sources
         .add("", Vec::new())
         .expect("an empty file is within the bounds");
-    let around = Surroundings {
+    let around = LineVariables {
         env,
         file_name: "",
         line: 1,
@@ -271,15 +275,15 @@ pub(crate) fn diagnostic(error: &ConditionError) -> Diagnostic {
     }
 }
 
-struct Reader<'a> {
+struct ConditionReader<'a> {
     text: &'a str,
     at: usize,
     depth: usize,
     env: &'a Env,
-    facts: &'a dyn Facts,
+    facts: &'a dyn ProgramFacts,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> ConditionReader<'a> {
     fn rest(&self) -> &'a str {
         &self.text[self.at..]
     }

@@ -3,7 +3,7 @@
 use crate::{SslVersion, Version};
 
 /// Answers to the predicates of `.if` about the program (and not the environment).
-pub trait Facts {
+pub trait ProgramFacts {
     /// The HAProxy version whose configuration language is supported.
     fn version(&self) -> Version;
 
@@ -27,21 +27,21 @@ pub trait Facts {
 /// Fixed answers.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct FixedFacts {
-    /// See [`Facts::version`].
+    /// See [`ProgramFacts::version`].
     pub version: Version,
     /// The features built in.
     pub features: Vec<String>,
     /// The options enabled.
     pub enabled: Vec<String>,
-    /// See [`Facts::openssl_version`].
+    /// See [`ProgramFacts::openssl_version`].
     pub openssl_version: Option<SslVersion>,
-    /// See [`Facts::ssl_library`].
+    /// See [`ProgramFacts::ssl_library`].
     pub ssl_library: Option<String>,
-    /// See [`Facts::awslc_api`].
+    /// See [`ProgramFacts::awslc_api`].
     pub awslc_api: Option<u64>,
 }
 
-impl Facts for FixedFacts {
+impl ProgramFacts for FixedFacts {
     fn version(&self) -> Version {
         self.version
     }

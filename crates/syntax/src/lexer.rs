@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// The values of the special variables on this line.
-pub(crate) struct Surroundings<'a> {
+pub(crate) struct LineVariables<'a> {
     pub(crate) env: &'a Env,
     pub(crate) file_name: &'a str,
     pub(crate) line: u32,
@@ -32,7 +32,7 @@ pub(crate) struct LexedLine {
 }
 
 /// Splits `source`, a line without its end that starts at `base` in `file`, into words.
-pub(crate) fn lex(source: &[u8], file: FileId, base: u32, around: &Surroundings<'_>) -> LexedLine {
+pub(crate) fn lex(source: &[u8], file: FileId, base: u32, around: &LineVariables<'_>) -> LexedLine {
     let out = LexedLine {
         words: Vec::new(),
         comment: None,
@@ -65,7 +65,7 @@ struct Lexer<'a> {
     at: usize,
     file: FileId,
     base: u32,
-    around: &'a Surroundings<'a>,
+    around: &'a LineVariables<'a>,
     token: Option<Token>,
     resolved_bytes: usize,
     over_bounds: bool,

@@ -7,7 +7,7 @@
 //! byte.
 //!
 //! The crate is pure: files are passed in as bytes, the environment as an [`Env`], and what a
-//! condition may ask about the program as [`Facts`].
+//! condition may ask about the program as [`ProgramFacts`].
 //!
 //! Source: HAProxy configuration manual, section 2, and HAProxy's observed behaviour.
 
@@ -32,7 +32,7 @@ pub use condition::{ConditionError, PREDICATES, Predicate, evaluate, evaluate_co
 pub use diagnostic::{Diagnostic, Severity, TextEdit};
 pub use document::Document;
 pub use env::{Env, EnvNameError};
-pub use facts::{Facts, FixedFacts};
+pub use facts::{FixedFacts, ProgramFacts};
 pub use fuzz::fuzz_one;
 pub use limits::{
     CONDITION_DEPTH_MAX, CONDITION_NESTING_MAX, DIAGNOSTIC_COUNT_MAX, FILE_BYTES_MAX,
@@ -41,7 +41,7 @@ pub use limits::{
 };
 pub use line::{Directive, LineKind, LinePart, LinePartKind, SourceLine};
 pub use parser::{Parser, parse, parse_str};
-pub use section::{Naming, SECTIONS, Section, SectionKind, SectionPlace, SectionRow};
+pub use section::{SECTIONS, Section, SectionKind, SectionNaming, SectionPlace, SectionRow};
 pub use source::{FileId, Location, SourceMap, Span};
 pub use value::{TimeUnit, ValueError, ValueErrorKind, parse_duration, parse_size, parse_time};
 pub use version::{SslVersion, Version};

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::conditional::Blocks;
-use crate::lexer::{LexedLine, Surroundings, is_space, lex};
+use crate::lexer::{LexedLine, LineVariables, is_space, lex};
 use crate::source::offset;
 use crate::{
     ConditionError, DIAGNOSTIC_COUNT_MAX, Diagnostic, Directive, Document, Env, FILE_BYTES_MAX,
@@ -15,7 +15,7 @@ use crate::{
 pub fn parse<N: Into<String>>(
     files: impl IntoIterator<Item = (N, Vec<u8>)>,
     env: Env,
-    facts: &dyn Facts,
+    facts: &dyn ProgramFacts,
 ) -> Document {
     let mut parser = Parser::new(env, facts);
     for (name, bytes) in files {
@@ -37,7 +37,7 @@ pub fn parse_str(name: &str, text: &str) -> Document {
 
 /// Parses files in sequence; each starts with the environment at the end of the one before.
 pub struct Parser<'f> {
-    facts: &'f dyn Facts,
+    facts: &'f dyn ProgramFacts,
     document: Document,
     blocks: Blocks,
     /// The value of `${.SECTION}`.
@@ -50,7 +50,7 @@ impl<'f> Parser<'f> {
     /// A parser with an initial environment: usually the process's, and HAProxy's own variables
     /// (`HAPROXY_LOCALPEER` ...).
     #[must_use]
-    pub fn new(env: Env, facts: &'f dyn Facts) -> Self {
+    pub fn new(env: Env, facts: &'f dyn ProgramFacts) -> Self {
         let (sources, sections, diagnostics) = (SourceMap::new(), Vec::new(), Vec::new());
         Self {
             facts,
@@ -153,7 +153,7 @@ impl<'f> Parser<'f> {
     }
 
     fn lex(&mut self, source: &LineSource<'_>, content: Range<usize>) -> LexedLine {
-        let around = Surroundings {
+        let around = LineVariables {
             env: &self.document.env,
             file_name: source.name,
             line: source.number,
@@ -358,7 +358,7 @@ struct LineSource<'a> {
 }
 
 /// A line before it is split into words.
-struct Layout {
+struct LineLayout {
     /// The part that is split into words.
     content: Range<usize>,
     ignored: Option<Span>,
@@ -372,7 +372,7 @@ impl LineSource<'_> {
     }
 
     /// Finds the line end and the part that is not parsed.
-    fn layout(&self) -> Layout {
+    fn layout(&self) -> LineLayout {
         let Range { mut start, end } = self.range;
         let mut diagnostics = Vec::new();
         let line = &self.bytes[start..end];
@@ -403,7 +403,7 @@ impl LineSource<'_> {
 
         let content_end = self.content_end(start..text_end, &mut diagnostics);
         let ignored = (content_end < text_end).then(|| self.span(content_end..text_end));
-        Layout {
+        LineLayout {
             content: start..content_end,
             ignored,
             end: self.span(text_end..end),

@@ -37,7 +37,7 @@ pub enum SectionKind {
 
 /// Whether a section's keyword is followed by a name.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Naming {
+pub enum SectionNaming {
     /// Never.
     None,
     /// Optionally.
@@ -54,7 +54,7 @@ pub struct SectionRow {
     /// The word that opens it.
     pub word: &'static str,
     /// Whether it has a name.
-    pub naming: Naming,
+    pub naming: SectionNaming,
     /// Whether `from <defaults>` may follow the name.
     pub inherits: bool,
     /// Its purpose.
@@ -64,7 +64,7 @@ pub struct SectionRow {
 const fn row(
     kind: SectionKind,
     word: &'static str,
-    naming: Naming,
+    naming: SectionNaming,
     inherits: bool,
     help: &'static str,
 ) -> SectionRow {
@@ -82,147 +82,147 @@ pub const SECTIONS: &[SectionRow] = &[
     row(
         SectionKind::Acme,
         "acme",
-        Naming::Required,
+        SectionNaming::Required,
         false,
         "an ACME provider and how to prove ownership to it",
     ),
     row(
         SectionKind::Backend,
         "backend",
-        Naming::Required,
+        SectionNaming::Required,
         true,
         "servers that requests are sent to",
     ),
     row(
         SectionKind::Cache,
         "cache",
-        Naming::Required,
+        SectionNaming::Required,
         false,
         "a cache of responses",
     ),
     row(
         SectionKind::CrtStore,
         "crt-store",
-        Naming::Optional,
+        SectionNaming::Optional,
         false,
         "certificates and where their parts are",
     ),
     row(
         SectionKind::Defaults,
         "defaults",
-        Naming::Optional,
+        SectionNaming::Optional,
         true,
         "settings for the proxies that follow or name it",
     ),
     row(
         SectionKind::FcgiApp,
         "fcgi-app",
-        Naming::Required,
+        SectionNaming::Required,
         false,
         "a FastCGI application",
     ),
     row(
         SectionKind::Frontend,
         "frontend",
-        Naming::Required,
+        SectionNaming::Required,
         true,
         "listening sockets and what to do with requests",
     ),
     row(
         SectionKind::Global,
         "global",
-        Naming::None,
+        SectionNaming::None,
         false,
         "settings of the process",
     ),
     row(
         SectionKind::Healthcheck,
         "healthcheck",
-        Naming::Required,
+        SectionNaming::Required,
         false,
         "a health check that servers may share",
     ),
     row(
         SectionKind::HttpErrors,
         "http-errors",
-        Naming::Required,
+        SectionNaming::Required,
         false,
         "a group of error pages",
     ),
     row(
         SectionKind::Listen,
         "listen",
-        Naming::Required,
+        SectionNaming::Required,
         true,
         "a frontend and its backend in one",
     ),
     row(
         SectionKind::LogForward,
         "log-forward",
-        Naming::Required,
+        SectionNaming::Required,
         false,
         "a relay of syslog messages",
     ),
     row(
         SectionKind::LogProfile,
         "log-profile",
-        Naming::Required,
+        SectionNaming::Required,
         false,
         "log formats for each step of a stream",
     ),
     row(
         SectionKind::Mailers,
         "mailers",
-        Naming::Required,
+        SectionNaming::Required,
         false,
         "SMTP servers for mail alerts",
     ),
     row(
         SectionKind::NamespaceList,
         "namespace_list",
-        Naming::None,
+        SectionNaming::None,
         false,
         "network namespaces to open at start",
     ),
     row(
         SectionKind::Peers,
         "peers",
-        Naming::Required,
+        SectionNaming::Required,
         false,
         "processes that stick tables are shared with",
     ),
     row(
         SectionKind::Program,
         "program",
-        Naming::Required,
+        SectionNaming::Required,
         false,
         "a program run beside the workers (gone in 3.3)",
     ),
     row(
         SectionKind::Resolvers,
         "resolvers",
-        Naming::Required,
+        SectionNaming::Required,
         false,
         "DNS servers and how to ask them",
     ),
     row(
         SectionKind::Ring,
         "ring",
-        Naming::Required,
+        SectionNaming::Required,
         false,
         "a ring buffer for logs and events",
     ),
     row(
         SectionKind::Traces,
         "traces",
-        Naming::None,
+        SectionNaming::None,
         false,
         "what to trace and where to",
     ),
     row(
         SectionKind::Userlist,
         "userlist",
-        Naming::Required,
+        SectionNaming::Required,
         false,
         "users, groups and passwords",
     ),
@@ -272,7 +272,7 @@ impl Section {
         let is_named = self
             .kind
             .row()
-            .is_some_and(|row| row.naming != Naming::None);
+            .is_some_and(|row| row.naming != SectionNaming::None);
         let is_from =
             name.text() == "from" && !name.is_quoted() && self.kind == SectionKind::Defaults;
         (is_named && !is_from && !name.text().is_empty()).then_some(name)

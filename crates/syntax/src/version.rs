@@ -5,13 +5,13 @@
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub struct Version {
     numbers: [u64; 4],
-    stage: Stage,
+    stage: ReleaseStage,
     stage_number: u64,
     commits: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
-enum Stage {
+enum ReleaseStage {
     Dev,
     Candidate,
     #[default]
@@ -37,7 +37,10 @@ impl Version {
             numbers,
             ..Self::default()
         };
-        for (word, stage) in [("-dev", Stage::Dev), ("-rc", Stage::Candidate)] {
+        for (word, stage) in [
+            ("-dev", ReleaseStage::Dev),
+            ("-rc", ReleaseStage::Candidate),
+        ] {
             if let Some(after) = rest.strip_prefix(word) {
                 let (number, after) = leading_number(after);
                 version.stage = stage;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::SocketAddr;
 
-use ballast_engine::{Connecting, Server};
+use ballast_engine::{ConnectSettings, Server};
 use ballast_model as model;
 use ballast_mux::ServerConnection;
 use ballast_net::{self as net, ConnectOptions, KeepAlive};
@@ -11,7 +11,7 @@ use ballast_wire::proxy_encode::{V2Facts, V2Options, encode_v1, encode_v2};
 use ballast_worker::Stream;
 
 use crate::Lease;
-use crate::key::{self, Key, Particulars, ProxyHeaderContent, Source, Target};
+use crate::key::{self, ConnectionKey, ConnectionRequirements, ProxyHeaderContent, ConnectSource, ConnectTarget};
 
 /// Why a connection could not be opened.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub enum ConnectError {
 impl ConnectError {
     /// Whether the cause is a local shortage (descriptors, memory, ports) and says nothing about
     /// the server.
-    pub fn is_our_want(&self) -> bool {
+    pub fn is_local_shortage(&self) -> bool {
         matches!(self, Self::Refused(error) if error.kind().is_local_resource())
     }
 }
@@ -49,17 +49,17 @@ impl std::error::Error for ConnectError {}
 ///
 /// # Errors
 /// [`ConnectError`].
-pub fn connect(server: &Server, key: Key) -> impl Future<Output = Result<Lease, ConnectError>> {
+pub fn connect(server: &Server, key: ConnectionKey) -> impl Future<Output = Result<Lease, ConnectError>> {
     // No `async fn`: its future would store the key twice.
-    let target = target(server, &key.particulars.target);
+    let target = target(server, &key.requirements.target);
     async move {
-        let Particulars {
+        let ConnectionRequirements {
             limits,
             epoch: _,
             target: _,
             source,
             proxy_header_content,
-        } = &key.particulars;
+        } = &key.requirements;
         let options = options(&key.section, &key.line, *source);
         let stream = Stream::connect(target.as_ref().ok_or(ConnectError::NoAddress)?, &options)
             .await
@@ -77,15 +77,15 @@ pub fn connect(server: &Server, key: Key) -> impl Future<Output = Result<Lease, 
 }
 
 /// The address to connect to, if there is one.
-fn target(server: &Server, target: &Target) -> Option<net::Address> {
+fn target(server: &Server, target: &ConnectTarget) -> Option<net::Address> {
     match target {
-        Target::Of(address) => Some(net::Address::Ip(*address)),
-        Target::Own => {
+        ConnectTarget::FromClient(address) => Some(net::Address::Ip(*address)),
+        ConnectTarget::Configured => {
             let reach = server.state.reach();
             let address = reach.address.as_ref()?;
             net_address(address, address.port())
         }
-        Target::Nowhere => None,
+        ConnectTarget::NoPort => None,
     }
 }
 
@@ -108,14 +108,14 @@ pub(crate) fn net_address(address: &model::Address, port: Option<u16>) -> Option
     })
 }
 
-/// The options of a connection to the server; `source` is ours for a probe (configuration manual,
+/// The options of a connection to the server; `source` is the configured one for a probe (configuration manual,
 /// "source").
 pub(crate) fn options(
-    section: &Connecting,
+    section: &ConnectSettings,
     line: &model::Server,
-    source: Source,
+    source: ConnectSource,
 ) -> ConnectOptions {
-    let Connecting {
+    let ConnectSettings {
         keepalive,
         source: _,
         smart_connect,
@@ -125,7 +125,7 @@ pub(crate) fn options(
         socket_buffers,
     } = section;
     let written = key::source(section, line);
-    let own = written.map(|written| net::Source {
+    let own = written.map(|written| net::LocalAddress {
         address: written.address,
         port_last: written.port_last,
         transparent: false,
@@ -151,8 +151,8 @@ pub(crate) fn options(
         send_buffer: socket_buffers.send,
         smart_connect: *smart_connect,
         source: match source {
-            Source::Own => own,
-            Source::Foreign(address) | Source::Client(address) => Some(net::Source {
+            ConnectSource::Configured => own,
+            ConnectSource::Transparent(address) | ConnectSource::Client(address) => Some(net::LocalAddress {
                 address,
                 port_last: None,
                 transparent: true,
@@ -230,7 +230,7 @@ mod tests {
             source: Some("198.51.100.7:4444".parse().unwrap()),
             destination: None,
         };
-        let told = ExchangeValues {
+        let values = ExchangeValues {
             source: Some("203.0.113.5".parse().unwrap()),
             ..ExchangeValues::default()
         };
@@ -246,20 +246,20 @@ mod tests {
             let is_foreign = transparent.is_some();
             let generation = generation(transparent);
             let (backend, server) = (&generation.backends[0], &generation.backends[0].servers[0]);
-            let own = net::Source {
+            let own = net::LocalAddress {
                 address: "192.0.2.1:1000".parse().unwrap(),
                 port_last: Some(2000),
                 transparent: false,
             };
             let options = |source| options(&backend.connecting, &server.model, source);
-            let probe = options(Source::Own);
+            let probe = options(ConnectSource::Configured);
             assert_eq!(probe.source, Some(own));
             assert_eq!(probe.receive_buffer, Some(20_000));
             assert_eq!(probe.send_buffer, Some(30_000));
-            let wanted = |path: &Path, told: &ExchangeValues<'_>| {
-                Particulars::of(backend, server, path, told.clone(), Limits::default())
+            let wanted = |path: &Path, values: &ExchangeValues<'_>| {
+                ConnectionRequirements::of(backend, server, path, values.clone(), Limits::default())
             };
-            let told_of = wanted(&path, &told);
+            let told_of = wanted(&path, &values);
             assert_eq!(told_of.is_of_one_client(), of_one_client);
             let found = options(told_of.source).source.unwrap();
             assert_eq!(found.address, address.parse().unwrap());

@@ -1,14 +1,14 @@
 //! What a connection was opened with, and therefore which exchanges may reuse it.
 //!
-//! A connection is opened from its [`Key`] and nothing else. An exchange reuses an idle connection
-//! only when it would have opened an equal one: no request leaves on a connection to another
-//! address, from another address or under another client's name. HAProxy compares a hash of the
-//! same values (configuration manual, "http-reuse").
+//! A connection is opened from its [`ConnectionKey`] and nothing else. An exchange reuses an idle
+//! connection only when it would have opened an equal one: no request leaves on a connection to
+//! another address, from another address or under another client's name. HAProxy compares a hash of
+//! the same values (configuration manual, "http-reuse").
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use ballast_engine::{Backend, Connecting, Server};
+use ballast_engine::{Backend, ConnectSettings, Server};
 use ballast_model::{self as model, TransparentSource};
 use ballast_mux::Limits;
 
@@ -26,51 +26,51 @@ pub struct ExchangeValues<'a> {
 }
 
 /// What an exchange requires of its connection, beside what the configuration says. For a server
-/// whose connections are all alike, nothing here was computed.
+/// whose connections are all alike, none of it depends on the exchange.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Particulars {
+pub struct ConnectionRequirements {
     /// The limits of messages on it.
     pub(crate) limits: Limits,
-    /// The address of the server it was computed for
+    /// Which address of the server it was computed for
     /// ([`ballast_engine::ServerState::address_epoch`]).
     pub(crate) epoch: u32,
-    pub(crate) target: Target,
-    pub(crate) source: Source,
+    pub(crate) target: ConnectTarget,
+    pub(crate) source: ConnectSource,
     pub(crate) proxy_header_content: Option<ProxyHeaderContent>,
 }
 
 /// The two ends of a connection.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(crate) struct ConnectionEnds {
-    target: Target,
-    source: Source,
+    target: ConnectTarget,
+    source: ConnectSource,
 }
 
 impl ConnectionEnds {
     /// Whether both ends are independent of the client.
-    pub(crate) fn are_usual(&self) -> bool {
-        self.target == Target::Own && self.source == Source::Own
+    pub(crate) fn are_configured(&self) -> bool {
+        self.target == ConnectTarget::Configured && self.source == ConnectSource::Configured
     }
 }
 
 /// The address a connection is opened to.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub(crate) enum Target {
-    /// The server's own address, the same for every client.
-    Own,
-    /// An address derived from the client's destination.
-    Of(SocketAddr),
+pub(crate) enum ConnectTarget {
+    /// The server's address, the same for every client.
+    Configured,
+    /// An address derived from the address that the client connected to.
+    FromClient(SocketAddr),
     /// The client's port plus the offset is not a port.
-    Nowhere,
+    NoPort,
 }
 
 /// The address a connection is opened from.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub(crate) enum Source {
-    /// Our own address, as the line says.
-    Own,
-    /// An address set by `usesrc`.
-    Foreign(SocketAddr),
+pub(crate) enum ConnectSource {
+    /// The address of `source`, or the one that the kernel chooses: the same for every client.
+    Configured,
+    /// An address set by `usesrc`, without the client's port.
+    Transparent(SocketAddr),
     /// The client's own address and port: no other client can share the connection.
     Client(SocketAddr),
 }
@@ -83,13 +83,13 @@ pub(crate) struct ProxyHeaderContent {
     pub(crate) tlvs: Vec<Vec<u8>>,
 }
 
-impl Particulars {
+impl ConnectionRequirements {
     /// What an exchange requires of a connection to `server`.
     pub fn of(
         backend: &Backend,
         server: &Server,
         path: &Path,
-        told: ExchangeValues<'_>,
+        values: ExchangeValues<'_>,
         limits: Limits,
     ) -> Self {
         // Read before the address: if the address changes in between, the epoch is outdated and the
@@ -97,23 +97,27 @@ impl Particulars {
         let epoch = server.state.address_epoch();
         let ExchangeValues {
             unique_id,
-            source: named,
+            source: header_source,
             tlvs,
-        } = told;
+        } = values;
         let line = source(&backend.connecting, &server.model);
-        let foreign = |address: Option<IpAddr>| {
-            address.map_or(Source::Own, |ip| Source::Foreign(SocketAddr::new(ip, 0)))
+        let transparent = |address: Option<IpAddr>| {
+            address.map_or(ConnectSource::Configured, |ip| {
+                ConnectSource::Transparent(SocketAddr::new(ip, 0))
+            })
         };
         Self {
             limits,
             epoch,
             target: target(server, path),
             source: match line.and_then(|line| line.transparent.as_ref()) {
-                None => Source::Own,
-                Some(TransparentSource::Address(address)) => Source::Foreign(*address),
-                Some(TransparentSource::Client) => path.source.map_or(Source::Own, Source::Client),
-                Some(TransparentSource::ClientIp) => foreign(path.source_ip()),
-                Some(TransparentSource::Header(_)) => foreign(named),
+                None => ConnectSource::Configured,
+                Some(TransparentSource::Address(address)) => ConnectSource::Transparent(*address),
+                Some(TransparentSource::Client) => path
+                    .source
+                    .map_or(ConnectSource::Configured, ConnectSource::Client),
+                Some(TransparentSource::ClientIp) => transparent(path.source_ip()),
+                Some(TransparentSource::Header(_)) => transparent(header_source),
             },
             proxy_header_content: server.model.send_proxy.as_ref().map(|proxy| {
                 ProxyHeaderContent {
@@ -135,30 +139,30 @@ impl Particulars {
         }
     }
 
-    /// Whether the connection carries something that no other client can ask for. Such a connection
-    /// stays with its client and is never shared.
+    /// Whether the connection carries the address or the PROXY header of one client. Such a
+    /// connection stays with its client and is never shared.
     pub(crate) fn is_of_one_client(&self) -> bool {
-        self.proxy_header_content.is_some() || matches!(self.source, Source::Client(_))
+        self.proxy_header_content.is_some() || matches!(self.source, ConnectSource::Client(_))
     }
 }
 
 /// The address of the server, where it depends on the client (configuration manual, "server").
-fn target(server: &Server, path: &Path) -> Target {
+fn target(server: &Server, path: &Path) -> ConnectTarget {
     let reach = server.state.reach();
     let Some(model::Address::Inet(address)) = &reach.address else {
-        return Target::Own;
+        return ConnectTarget::Configured;
     };
     let port = reach.port.unwrap_or(server.model.port);
     if !Path::is_followed(port, address) {
-        return Target::Own;
+        return ConnectTarget::Configured;
     }
     path.followed(port, address)
-        .map_or(Target::Nowhere, Target::Of)
+        .map_or(ConnectTarget::NoPort, ConnectTarget::FromClient)
 }
 
 /// The `source` of a server's connections.
 pub(crate) fn source<'a>(
-    section: &'a Connecting,
+    section: &'a ConnectSettings,
     line: &'a model::Server,
 ) -> Option<&'a model::SourceAddress> {
     line.source.as_ref().or(section.source.as_ref())
@@ -166,38 +170,43 @@ pub(crate) fn source<'a>(
 
 /// Everything that a connection is opened from.
 #[derive(Clone, Debug)]
-pub struct Key {
+pub struct ConnectionKey {
     pub(crate) line: Arc<model::Server>,
-    pub(crate) section: Arc<Connecting>,
-    pub(crate) particulars: Particulars,
+    pub(crate) section: Arc<ConnectSettings>,
+    pub(crate) requirements: ConnectionRequirements,
 }
 
-impl Key {
+impl ConnectionKey {
     /// The key of a connection to be opened.
-    pub fn new(backend: &Backend, server: &Server, particulars: Particulars) -> Self {
+    pub fn new(backend: &Backend, server: &Server, requirements: ConnectionRequirements) -> Self {
         Self {
             line: Arc::clone(&server.model),
             section: Arc::clone(&backend.connecting),
-            particulars,
+            requirements,
         }
     }
 
     /// Whether an exchange that requires `wanted` would open the same connection. The configuration
     /// may have changed since this one was opened, and its particulars may differ.
-    pub(crate) fn fits(&self, backend: &Backend, server: &Server, wanted: &Particulars) -> bool {
+    pub(crate) fn fits(
+        &self,
+        backend: &Backend,
+        server: &Server,
+        wanted: &ConnectionRequirements,
+    ) -> bool {
         let Self {
             line,
             section,
-            particulars,
+            requirements,
         } = self;
-        particulars == wanted
+        requirements == wanted
             && (Arc::ptr_eq(section, &backend.connecting) || *section == backend.connecting)
             && (Arc::ptr_eq(line, &server.model) || connects_alike(line, &server.model))
     }
 }
 
-/// Whether two `server` lines open the same connections. Every field of the model is named, so that
-/// nobody adds one without deciding whether it belongs to the key.
+/// Whether two `server` lines open the same connections. Every field of the model is named: who adds
+/// one must decide whether it belongs to the key.
 fn connects_alike(one: &model::Server, other: &model::Server) -> bool {
     let model::Server {
         congestion,

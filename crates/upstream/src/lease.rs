@@ -2,8 +2,8 @@
 //!
 //! A lease covers a whole connection for HTTP/1 and TCP, and one stream for a protocol that has
 //! streams. The exchange that holds it begins it, moves bytes and ends it; whether the connection
-//! can be reused, and by whom, is decided here and in the [`pool`], by the [`Key`] it was opened
-//! with.
+//! can be reused, and by whom, is decided here and in the [`pool`], by the [`ConnectionKey`] it was
+//! opened with.
 //!
 //! [`pool`]: crate::pool
 
@@ -15,22 +15,22 @@ use ballast_message::{BodyLength, Request};
 use ballast_mux::{Duplex, ServerConnection, Traffic};
 
 use crate::key::ConnectionEnds;
-use crate::{Key, Particulars};
+use crate::{ConnectionKey, ConnectionRequirements};
 
 /// A connection to a server. The server counts it for as long as it lives: lent, idle, kept for its
 /// client, or being dropped with a cancelled task.
 #[derive(Debug)]
 pub struct Lease {
     // Boxed: it is moved often and lives long.
-    opened: Box<Opened>,
+    opened: Box<LeasedConnection>,
     state: Arc<ServerState>,
 }
 
 #[derive(Debug)]
-struct Opened {
+struct LeasedConnection {
     connection: ServerConnection,
-    key: Key,
-    /// It bears something of one client, an identity or an address, and may serve no other.
+    key: ConnectionKey,
+    /// The server has authenticated one client on it, so it may serve no other.
     bears_client: bool,
 }
 
@@ -80,7 +80,12 @@ impl Lease {
     /// The connection that a client kept, for its next exchange with `server`. `None`, and the
     /// connection is closed, when that exchange would open a different one, or when this one cannot
     /// be used any more.
-    pub fn renew(self, backend: &Backend, server: &Server, wanted: &Particulars) -> Option<Self> {
+    pub fn renew(
+        self,
+        backend: &Backend,
+        server: &Server,
+        wanted: &ConnectionRequirements,
+    ) -> Option<Self> {
         (self.fits(backend, server, wanted) && self.is_reusable()).then_some(self)
     }
 
@@ -93,10 +98,10 @@ impl Lease {
 /// Methods for the pool.
 impl Lease {
     /// Counts a connection that was just opened.
-    pub(crate) fn new(server: &Server, connection: ServerConnection, key: Key) -> Self {
+    pub(crate) fn new(server: &Server, connection: ServerConnection, key: ConnectionKey) -> Self {
         server.state.connections.enter();
         Self {
-            opened: Box::new(Opened {
+            opened: Box::new(LeasedConnection {
                 connection,
                 key,
                 bears_client: false,
@@ -107,7 +112,12 @@ impl Lease {
 
     /// Whether it may carry an exchange that requires `wanted` of this server: it leads to this
     /// server, in any generation, and the exchange would open an equal one.
-    pub(crate) fn fits(&self, backend: &Backend, server: &Server, wanted: &Particulars) -> bool {
+    pub(crate) fn fits(
+        &self,
+        backend: &Backend,
+        server: &Server,
+        wanted: &ConnectionRequirements,
+    ) -> bool {
         Arc::ptr_eq(&self.state, &server.state) && self.opened.key.fits(backend, server, wanted)
     }
 
@@ -119,17 +129,17 @@ impl Lease {
     /// Whether it carries something of one client, an address or an identity, and must not be
     /// shared.
     pub(crate) fn is_of_one_client(&self) -> bool {
-        self.bears_client() || self.opened.key.particulars.is_of_one_client()
+        self.bears_client() || self.opened.key.requirements.is_of_one_client()
     }
 
     /// The two ends of the connection.
     pub(crate) fn ends(&self) -> ConnectionEnds {
-        self.opened.key.particulars.ends()
+        self.opened.key.requirements.ends()
     }
 
     /// The address epoch of the server when it was opened.
     pub(crate) fn epoch(&self) -> u32 {
-        self.opened.key.particulars.epoch
+        self.opened.key.requirements.epoch
     }
 
     /// Exchanges begun on it so far.
@@ -186,8 +196,8 @@ mod tests {
     async fn lease(backend: &Backend, listener: &TcpListener) -> (Lease, TcpStream) {
         let server = &backend.servers[0];
         let (path, told) = (Path::default(), ExchangeValues::default());
-        let wanted = Particulars::of(backend, server, &path, told, Limits::default());
-        let key = Key::new(backend, server, wanted);
+        let wanted = ConnectionRequirements::of(backend, server, &path, told, Limits::default());
+        let key = ConnectionKey::new(backend, server, wanted);
         let lease = connect(server, key).await.unwrap();
         let (peer, _) = listener.accept().unwrap();
         peer.set_read_timeout(Some(Duration::from_secs(10)))

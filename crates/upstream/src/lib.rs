@@ -2,16 +2,16 @@
 //! lent to an exchange, and its reuse.
 //!
 //! ```text
-//!   Slot::take ── place free ──────────────► Slot ── pool or connect ──► Lease
+//!   Slot::take ── slot free ───────────────► Slot ── pool or connect ──► Lease
 //!        │                                    ▲
-//!        └── all full ── Waiting ── called ───┘
+//!        └── all full ── queue ── offered ────┘
 //! ```
 //!
 //! A [`Slot`] is the right to one concurrent exchange at a server: it is counted while it lives,
 //! and dropping it gives the slot to the exchange that waits longest. A [`Lease`] is a connection
 //! lent to an exchange, counted while it lives. Reusable connections are idle in the [`pool`] of
-//! their worker, for exchanges that require an equal [`Key`]: the server, and everything that makes
-//! a connection particular.
+//! their worker, for exchanges that require an equal [`ConnectionKey`]: the server, and everything
+//! else that a connection is opened from.
 
 mod connect;
 mod key;
@@ -22,7 +22,7 @@ pub mod probe;
 mod slot;
 
 pub use connect::{ConnectError, connect};
-pub use key::{ExchangeValues, Key, Particulars};
+pub use key::{ConnectionKey, ConnectionRequirements, ExchangeValues};
 pub use lease::{ExchangeEnd, Lease};
 pub use path::Path;
-pub use slot::{NoSlot, QueueLength, Slot, SlotRequest, call_waiting};
+pub use slot::{NoSlot, QueuePositions, Slot, SlotRequest};

@@ -18,7 +18,7 @@ use ballast_engine::{Backend, Server, ServerState};
 use ballast_model::HttpReuse;
 
 use crate::key::ConnectionEnds;
-use crate::{Lease, Particulars};
+use crate::{ConnectionRequirements, Lease};
 
 thread_local! {
     static POOL: RefCell<HashMap<usize, ServerIdle, BuildHasherDefault<AddressHasher>>> =
@@ -118,7 +118,7 @@ pub fn take(
     backend: &Backend,
     server: &Server,
     first: bool,
-    wanted: &Particulars,
+    wanted: &ConnectionRequirements,
 ) -> Option<Lease> {
     let reuse = backend.model.http_reuse;
     let only_proven = match (reuse, first) {
@@ -261,7 +261,7 @@ impl ServerIdle {
 
     fn push(&mut self, idle: IdleConnection) {
         let ends = idle.connection.ends();
-        let group = match ends.are_usual() {
+        let group = match ends.are_configured() {
             true => &mut self.usual,
             false => self.particular.entry(ends).or_default(),
         };
@@ -275,7 +275,7 @@ impl ServerIdle {
     fn pop(&mut self, ends: &ConnectionEnds, only_proven: bool) -> Option<IdleConnection> {
         #[cfg(test)]
         tests::LOOKS.set(tests::LOOKS.get() + 1);
-        let idle = if ends.are_usual() {
+        let idle = if ends.are_configured() {
             self.usual.pop(only_proven)
         } else {
             let group = self.particular.get_mut(ends)?;
@@ -335,7 +335,7 @@ mod tests {
     use ballast_worker::block_on;
 
     use super::*;
-    use crate::{ExchangeValues, Key, Path, connect};
+    use crate::{ConnectionKey, ExchangeValues, Path, connect};
 
     thread_local! {
         /// How often the code looked for a connection in a group.
@@ -373,7 +373,7 @@ mod tests {
                 destination: Some(SocketAddr::from((host(n), 80))),
                 ..Path::default()
             };
-            Particulars::of(
+            ConnectionRequirements::of(
                 backend,
                 server,
                 &path,
@@ -384,7 +384,7 @@ mod tests {
         block_on(async {
             let mut leases = Vec::new();
             for (n, listener) in (1..).zip(&listeners) {
-                let key = Key::new(backend, server, wanted(n));
+                let key = ConnectionKey::new(backend, server, wanted(n));
                 let lease = connect(server, key).await.unwrap();
                 leases.push((lease, listener.accept().unwrap()));
             }

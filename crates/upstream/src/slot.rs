@@ -3,20 +3,20 @@
 use std::sync::{Arc, PoisonError};
 
 use ballast_balance::{Choice, PickRequest};
-use ballast_engine::{Backend, Server, Ticket};
+use ballast_engine::{Backend, QueueTicket, Server};
 use ballast_worker::sync::oneshot;
 
-/// What an exchange asks for.
+/// The request of an exchange for a slot.
 #[derive(Clone, Copy, Debug)]
 pub struct SlotRequest<'a> {
-    /// The server it belongs to, by a cookie, a rule or the server of its last exchange; any server
-    /// when `None`.
-    pub wanted: Option<usize>,
-    /// It must use that server (`force-persist`, `use-server` without redispatch): it waits even in
-    /// a full queue.
-    pub insists: bool,
-    /// The input of the balancing algorithm.
-    pub ask: PickRequest<'a>,
+    /// The place of the server that it must go to first: that of a cookie, of a rule or of the last
+    /// exchange. `None` for any server.
+    pub server: Option<usize>,
+    /// No other server will do (`force-persist`, `use-server` without redispatch): the exchange
+    /// waits even in a full queue.
+    pub server_is_required: bool,
+    /// The input of the balancing algorithm, for any server.
+    pub pick: PickRequest<'a>,
 }
 
 /// Why there is no slot.
@@ -32,13 +32,14 @@ pub enum NoSlot {
 #[derive(Debug)]
 pub struct Slot {
     /// `None` only while the slot is dropped or passed on.
-    at: Option<SlotServer>,
+    held_at: Option<SlotServer>,
 }
 
+/// The server that a slot is at.
 #[derive(Debug)]
 struct SlotServer {
     backend: Arc<Backend>,
-    /// The index of its server.
+    /// The place of the server in the backend.
     place: usize,
 }
 
@@ -48,51 +49,51 @@ impl SlotServer {
     }
 }
 
-/// Positions in the queues, for the log.
+/// The positions in the queues where an exchange waited, for the log.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct QueueLength {
-    /// Its position in the server's queue, from 1 (`%sq`); 0 when it did not wait there.
+pub struct QueuePositions {
+    /// The position in the server's queue, from 1 (`%sq`); 0 when the exchange did not wait there.
     pub server: u32,
-    /// Its position in the backend's queue, from 1 (`%bq`); 0 when it did not wait there.
+    /// The position in the backend's queue, from 1 (`%bq`); 0 when the exchange did not wait there.
     pub backend: u32,
 }
 
 impl Slot {
-    /// Takes a slot, waiting in the queue if necessary; `line` receives the position in the queue.
-    /// Dropping the future leaves the queue; the caller limits how long to wait.
+    /// Takes a slot, waiting in a queue if necessary; `positions` receives the position in that
+    /// queue. Dropping the future leaves the queue; the caller limits how long to wait.
     ///
     /// # Errors
     /// [`NoSlot`] when waiting would not help.
     pub async fn take(
         backend: &Arc<Backend>,
-        order: &SlotRequest<'_>,
-        line: &mut QueueLength,
+        request: &SlotRequest<'_>,
+        positions: &mut QueuePositions,
     ) -> Result<Self, NoSlot> {
-        let mut order = *order;
+        let mut request = *request;
         let mut successor: Option<Arc<Backend>> = None;
         loop {
             let now = successor.as_ref().unwrap_or(backend);
-            let place = match Self::try_take(now, &order)? {
+            let place = match Self::try_take(now, &request)? {
                 SlotAttempt::Slot(slot) => return Ok(slot),
                 SlotAttempt::Wait(place) => place,
             };
-            let evades = order.wanted.is_some() && !order.insists;
-            if let Some(slot) = wait(now, place, evades, line).await {
+            let may_change_server = request.server.is_some() && !request.server_is_required;
+            if let Some(slot) = wait(now, place, may_change_server, positions).await {
                 return Ok(slot);
             }
             if let Some(current) = now.state.current().filter(|_| now.is_superseded()) {
                 // A change of the configuration emptied the queue: there may be new servers.
-                order.wanted = order.wanted.and_then(|place| {
+                request.server = request.server.and_then(|place| {
                     let server = now.servers.get(place)?;
                     current.server_named(server.name())
                 });
-                order.ask.avoid = &[];
+                request.pick.avoid = &[];
                 successor = Some(current);
                 continue;
             }
-            // Its server went down meanwhile: any other will do.
-            if !order.insists {
-                order.wanted = None;
+            // The server went down meanwhile: any other will do.
+            if !request.server_is_required {
+                request.server = None;
             }
         }
     }
@@ -100,22 +101,22 @@ impl Slot {
     /// Takes a slot if one is free; `None` when it would have to wait.
     pub fn take_at_once(
         backend: &Arc<Backend>,
-        order: &SlotRequest<'_>,
+        request: &SlotRequest<'_>,
     ) -> Option<Result<Self, NoSlot>> {
-        match Self::try_take(backend, order) {
+        match Self::try_take(backend, request) {
             Ok(SlotAttempt::Slot(slot)) => Some(Ok(slot)),
             Ok(SlotAttempt::Wait(_)) => None,
             Err(refusal) => Some(Err(refusal)),
         }
     }
 
-    fn try_take(backend: &Arc<Backend>, order: &SlotRequest<'_>) -> Result<SlotAttempt, NoSlot> {
-        let choice = match order.wanted {
+    fn try_take(backend: &Arc<Backend>, request: &SlotRequest<'_>) -> Result<SlotAttempt, NoSlot> {
+        let choice = match request.server {
             Some(place) => Choice::Server(u32::try_from(place).unwrap_or(u32::MAX)),
-            None => backend.pick(&order.ask),
+            None => backend.pick(&request.pick),
         };
         match choice {
-            Choice::Nobody => Err(NoSlot::NoServer),
+            Choice::NoServer => Err(NoSlot::NoServer),
             Choice::AllFull => Ok(SlotAttempt::Wait(None)),
             Choice::Server(index) => {
                 let place = index as usize;
@@ -124,18 +125,18 @@ impl Slot {
                     return Ok(SlotAttempt::Slot(slot));
                 }
                 let limit = server.model.queue_count_max;
-                if limit == 0 || server.state.queue.now() < limit || order.insists {
+                if limit == 0 || server.state.queue.now() < limit || request.server_is_required {
                     return Ok(SlotAttempt::Wait(Some(place)));
                 }
-                if order.wanted.is_none() {
+                if request.server.is_none() {
                     return Err(NoSlot::QueueFull);
                 }
-                // The queue of its own server is full: any other will do (manual, "maxqueue").
+                // The queue of the requested server is full: any other will do (manual, "maxqueue").
                 Self::try_take(
                     backend,
                     &SlotRequest {
-                        wanted: None,
-                        ..*order
+                        server: None,
+                        ..*request
                     },
                 )
             }
@@ -159,10 +160,10 @@ impl Slot {
     /// A slot that the server's gauge counts already.
     fn counted(backend: &Arc<Backend>, place: usize) -> Self {
         backend.state.served.enter();
-        backend.took(place);
+        backend.add_request(place);
         let backend = Arc::clone(backend);
         Self {
-            at: Some(SlotServer { backend, place }),
+            held_at: Some(SlotServer { backend, place }),
         }
     }
 
@@ -182,7 +183,7 @@ impl Slot {
     }
 
     fn at(&self) -> &SlotServer {
-        self.at
+        self.held_at
             .as_ref()
             .expect("a slot is taken until it is dropped")
     }
@@ -190,14 +191,14 @@ impl Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        let Some(taken) = self.at.take() else {
+        let Some(taken) = self.held_at.take() else {
             return;
         };
         taken.server().state.sessions.leave();
         let SlotServer { backend, place } = taken;
         backend.state.served.leave();
-        backend.released(place);
-        call_waiting(&backend, place);
+        backend.remove_request(place);
+        offer_free_slots(&backend, place);
     }
 }
 
@@ -209,14 +210,14 @@ enum SlotAttempt {
 
 /// Gives the free slots of a server to the exchanges that have waited longest; returns how many. To
 /// be called when a slot is released or the server comes up.
-pub fn call_waiting(backend: &Arc<Backend>, place: usize) -> u32 {
+pub(crate) fn offer_free_slots(backend: &Arc<Backend>, place: usize) -> u32 {
     let mut count = 0;
     let Some(server) = backend.servers.get(place) else {
         return count;
     };
     while backend.state.waiters.now() > 0 && server.state.is_usable() {
         let takes_any = backend.serves_any(place);
-        if waits_no_more(backend, server, takes_any) {
+        if no_exchange_waits(backend, server, takes_any) {
             return count;
         }
         let limit = backend.server_limit(place);
@@ -227,7 +228,7 @@ pub fn call_waiting(backend: &Arc<Backend>, place: usize) -> u32 {
         {
             return count;
         }
-        let caller = {
+        let offer = {
             let mut waiting = backend
                 .state
                 .waiting
@@ -235,7 +236,7 @@ pub fn call_waiting(backend: &Arc<Backend>, place: usize) -> u32 {
                 .unwrap_or_else(PoisonError::into_inner);
             waiting.next_for(server.name(), takes_any)
         };
-        if caller.is_some_and(|caller| caller(server)) {
+        if offer.is_some_and(|offer| offer(server)) {
             count += 1;
         } else {
             server.state.sessions.leave();
@@ -245,31 +246,31 @@ pub fn call_waiting(backend: &Arc<Backend>, place: usize) -> u32 {
 }
 
 /// Makes every exchange that waits in a backend choose again, because the backend was replaced.
-pub(crate) fn dissolve_waiting(backend: &Backend) {
-    let callers = backend
+pub(crate) fn requeue_all(backend: &Backend) {
+    let offers = backend
         .state
         .waiting
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
-        .dissolve();
+        .take_all();
     // Dropped after the lock is released, oldest first: dropping one wakes its exchange.
-    drop(callers);
+    drop(offers);
 }
 
 /// Makes the exchanges that wait for this server, or those that wait for any, choose again; returns
 /// how many.
-pub(crate) fn dismiss_waiting(backend: &Backend, server: Option<&Server>) -> u32 {
-    let callers = backend
+pub(crate) fn requeue_waiting(backend: &Backend, server: Option<&Server>) -> u32 {
+    let offers = backend
         .state
         .waiting
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
-        .dismiss(server.map(Server::name));
+        .take_queue(server.map(Server::name));
     // Dropped after the lock is released: dropping one wakes its exchange.
-    u32::try_from(callers.len()).unwrap_or(u32::MAX)
+    u32::try_from(offers.len()).unwrap_or(u32::MAX)
 }
 
-fn waits_no_more(backend: &Backend, server: &Server, takes_any: bool) -> bool {
+fn no_exchange_waits(backend: &Backend, server: &Server, takes_any: bool) -> bool {
     let waiting = backend
         .state
         .waiting
@@ -278,28 +279,28 @@ fn waits_no_more(backend: &Backend, server: &Server, takes_any: bool) -> bool {
     !waiting.waits_for(server.name(), takes_any)
 }
 
-/// Waits in a queue until a slot is offered. `None` when the queue was emptied, or with `evades`
-/// when its server is down.
+/// Waits in a queue until a slot is offered: that of the server at `place`, or that for any server.
+/// `None` when the queue was emptied, or when the server is down and `may_change_server`.
 async fn wait(
     backend: &Arc<Backend>,
     place: Option<usize>,
-    evades: bool,
-    line: &mut QueueLength,
+    may_change_server: bool,
+    positions: &mut QueuePositions,
 ) -> Option<Slot> {
     let server = place.and_then(|place| backend.servers.get(place));
-    let (caller, called) = oneshot::channel::<Slot>();
-    let handed = Arc::clone(backend);
-    let call = move |server: &Arc<Server>| {
-        let Some(place) = handed.server_named(server.name()) else {
+    let (sender, receiver) = oneshot::channel::<Slot>();
+    let waited_in = Arc::clone(backend);
+    let offer = move |server: &Arc<Server>| {
+        let Some(place) = waited_in.server_named(server.name()) else {
             return false;
         };
-        match caller.send(Slot::counted(&handed, place)) {
+        match sender.send(Slot::counted(&waited_in, place)) {
             Ok(()) => true,
             Err(mut unclaimed) => {
                 // It does not wait any more: the slot goes to the next one, not through `drop`.
-                if let Some(SlotServer { backend, place }) = unclaimed.at.take() {
+                if let Some(SlotServer { backend, place }) = unclaimed.held_at.take() {
                     backend.state.served.leave();
-                    backend.released(place);
+                    backend.remove_request(place);
                 }
                 false
             }
@@ -310,8 +311,8 @@ async fn wait(
     // The position includes itself: HAProxy logs 1 for the first in the queue.
     let position = gauge.enter();
     match server {
-        Some(_) => line.server = position,
-        None => line.backend = position,
+        Some(_) => positions.server = position,
+        None => positions.backend = position,
     }
     backend.state.waiters.enter();
     let ticket = {
@@ -320,36 +321,38 @@ async fn wait(
             .waiting
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        waiting.join(name, Box::new(call))
+        waiting.join(name, Box::new(offer))
     };
-    let _queued = QueuePosition {
+    let _queued = QueueEntry {
         backend,
         gauge,
         name,
         ticket,
     };
     // A slot may have been released, or the server may have gone, since it was checked.
-    if evades && server.is_some_and(|server| !server.state.is_usable()) || backend.is_superseded() {
+    if may_change_server && server.is_some_and(|server| !server.state.is_usable())
+        || backend.is_superseded()
+    {
         return None;
     }
     match place {
-        Some(place) => call_waiting(backend, place),
+        Some(place) => offer_free_slots(backend, place),
         None => (0..backend.servers.len())
-            .map(|place| call_waiting(backend, place))
+            .map(|place| offer_free_slots(backend, place))
             .sum(),
     };
-    called.await.ok()
+    receiver.await.ok()
 }
 
 /// A position in a queue; dropping it leaves the queue.
-struct QueuePosition<'a> {
+struct QueueEntry<'a> {
     backend: &'a Backend,
     gauge: &'a ballast_engine::Gauge,
     name: Option<&'a str>,
-    ticket: Ticket,
+    ticket: QueueTicket,
 }
 
-impl Drop for QueuePosition<'_> {
+impl Drop for QueueEntry<'_> {
     fn drop(&mut self) {
         let mut waiting = self
             .backend

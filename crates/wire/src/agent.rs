@@ -5,11 +5,11 @@ pub const REPLY_BYTES_MAX: usize = 16384;
 
 /// The content of a reply; what it does not mention stays as it is.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Reply<'a> {
+pub struct AgentReply<'a> {
     /// `ready`, `drain` or `maint`.
-    pub administrative: Option<Administrative>,
+    pub administrative: Option<AgentAdminState>,
     /// `up`, `down`, `fail` or `stopped`.
-    pub operating: Option<Operating>,
+    pub operating: Option<AgentOperationalState>,
     /// The text after `#`, up to the end of the line.
     pub description: Option<&'a [u8]>,
     /// `75%`: percent of the configured weight.
@@ -22,7 +22,7 @@ pub struct Reply<'a> {
 
 /// The administrative state that an agent sets.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Administrative {
+pub enum AgentAdminState {
     /// Only persistent clients use the server.
     Drain,
     /// The server is not used and not checked.
@@ -33,7 +33,7 @@ pub enum Administrative {
 
 /// The state of the service, according to the agent.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Operating {
+pub enum AgentOperationalState {
     /// It does not respond.
     Down,
     /// It fails its own checks.
@@ -46,31 +46,31 @@ pub enum Operating {
 
 /// The result of parsing what has arrived so far.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Parsed<'a> {
+pub enum AgentReplyParse<'a> {
     /// The line is incomplete.
     Incomplete,
     /// A complete line.
-    Complete(Reply<'a>),
+    Complete(AgentReply<'a>),
     /// No end of the line within [`REPLY_BYTES_MAX`] or before the agent closed the connection, or
     /// an empty line.
     Invalid,
 }
 
 /// Parses a reply; `ended` says that the agent has closed its side.
-pub fn parse(input: &[u8], ended: bool) -> Parsed<'_> {
+pub fn parse(input: &[u8], ended: bool) -> AgentReplyParse<'_> {
     let window = &input[..input.len().min(REPLY_BYTES_MAX)];
     match window.iter().position(|&b| b == b'\r' || b == b'\n') {
         Some(end) => match reply(&window[..end]) {
-            Some(reply) => Parsed::Complete(reply),
-            None => Parsed::Invalid,
+            Some(reply) => AgentReplyParse::Complete(reply),
+            None => AgentReplyParse::Invalid,
         },
-        None if ended || window.len() == REPLY_BYTES_MAX => Parsed::Invalid,
-        None => Parsed::Incomplete,
+        None if ended || window.len() == REPLY_BYTES_MAX => AgentReplyParse::Invalid,
+        None => AgentReplyParse::Incomplete,
     }
 }
 
-fn reply(line: &[u8]) -> Option<Reply<'_>> {
-    let mut reply = Reply::default();
+fn reply(line: &[u8]) -> Option<AgentReply<'_>> {
+    let mut reply = AgentReply::default();
     let mut words = line;
     if let Some(sharp) = line.iter().position(|&b| b == b'#') {
         words = &line[..sharp];
@@ -86,22 +86,22 @@ fn reply(line: &[u8]) -> Option<Reply<'_>> {
     some.then_some(reply)
 }
 
-fn take<'a>(reply: &mut Reply<'a>, word: &'a [u8]) {
+fn take<'a>(reply: &mut AgentReply<'a>, word: &'a [u8]) {
     let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
     if is("up") {
-        reply.operating = Some(Operating::Up);
+        reply.operating = Some(AgentOperationalState::Up);
     } else if is("down") {
-        reply.operating = Some(Operating::Down);
+        reply.operating = Some(AgentOperationalState::Down);
     } else if is("fail") {
-        reply.operating = Some(Operating::Fail);
+        reply.operating = Some(AgentOperationalState::Fail);
     } else if is("stopped") {
-        reply.operating = Some(Operating::Stopped);
+        reply.operating = Some(AgentOperationalState::Stopped);
     } else if is("ready") {
-        reply.administrative = Some(Administrative::Ready);
+        reply.administrative = Some(AgentAdminState::Ready);
     } else if is("drain") {
-        reply.administrative = Some(Administrative::Drain);
+        reply.administrative = Some(AgentAdminState::Drain);
     } else if is("maint") {
-        reply.administrative = Some(Administrative::Maint);
+        reply.administrative = Some(AgentAdminState::Maint);
     } else if let Some(percent) = word.strip_suffix(b"%").and_then(number) {
         reply.weight_percent = Some(percent);
     } else if let Some(count) = maxconn(word) {
@@ -130,9 +130,9 @@ fn number(digits: &[u8]) -> Option<u32> {
 mod tests {
     use super::*;
 
-    fn whole(line: &str) -> Reply<'_> {
+    fn whole(line: &str) -> AgentReply<'_> {
         match parse(line.as_bytes(), false) {
-            Parsed::Complete(reply) => reply,
+            AgentReplyParse::Complete(reply) => reply,
             other => panic!("{line:?}: {other:?}"),
         }
     }
@@ -140,23 +140,35 @@ mod tests {
     #[test]
     fn words_in_any_order() {
         let reply = whole("UP ready,75%\tmaxconn:30\r\nignored");
-        assert_eq!(reply.operating, Some(Operating::Up));
-        assert_eq!(reply.administrative, Some(Administrative::Ready));
+        assert_eq!(reply.operating, Some(AgentOperationalState::Up));
+        assert_eq!(reply.administrative, Some(AgentAdminState::Ready));
         assert_eq!(reply.weight_percent, Some(75));
         assert_eq!(reply.maxconn, Some(30));
         assert_eq!((reply.description, reply.unknown), (None, None));
-        assert_eq!(whole("drain\n").administrative, Some(Administrative::Drain));
-        assert_eq!(whole("maint\n").administrative, Some(Administrative::Maint));
-        assert_eq!(whole("fail\n").operating, Some(Operating::Fail));
-        assert_eq!(whole("stopped\n").operating, Some(Operating::Stopped));
+        assert_eq!(
+            whole("drain\n").administrative,
+            Some(AgentAdminState::Drain)
+        );
+        assert_eq!(
+            whole("maint\n").administrative,
+            Some(AgentAdminState::Maint)
+        );
+        assert_eq!(whole("fail\n").operating, Some(AgentOperationalState::Fail));
+        assert_eq!(
+            whole("stopped\n").operating,
+            Some(AgentOperationalState::Stopped)
+        );
         assert_eq!(whole("0%\n").weight_percent, Some(0));
-        assert_eq!(whole("down up\n").operating, Some(Operating::Up));
+        assert_eq!(
+            whole("down up\n").operating,
+            Some(AgentOperationalState::Up)
+        );
     }
 
     #[test]
     fn descriptions_keep_their_spaces() {
         let reply = whole("50% down#disk is full, 3%\n");
-        assert_eq!(reply.operating, Some(Operating::Down));
+        assert_eq!(reply.operating, Some(AgentOperationalState::Down));
         assert_eq!(reply.description, Some(&b"disk is full, 3%"[..]));
         assert_eq!(reply.weight_percent, Some(50));
     }
@@ -182,10 +194,13 @@ mod tests {
 
     #[test]
     fn ends() {
-        assert_eq!(parse(b"up", false), Parsed::Incomplete);
-        assert_eq!(parse(b"up", true), Parsed::Invalid);
-        assert_eq!(parse(b"\n", false), Parsed::Invalid);
-        assert_eq!(parse(b" ,\n", false), Parsed::Invalid);
-        assert_eq!(parse(&[b'x'; REPLY_BYTES_MAX], false), Parsed::Invalid);
+        assert_eq!(parse(b"up", false), AgentReplyParse::Incomplete);
+        assert_eq!(parse(b"up", true), AgentReplyParse::Invalid);
+        assert_eq!(parse(b"\n", false), AgentReplyParse::Invalid);
+        assert_eq!(parse(b" ,\n", false), AgentReplyParse::Invalid);
+        assert_eq!(
+            parse(&[b'x'; REPLY_BYTES_MAX], false),
+            AgentReplyParse::Invalid
+        );
     }
 }

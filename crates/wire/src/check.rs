@@ -51,7 +51,7 @@ pub enum Expectation {
 
 /// The verdict on a reply.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Verdict<'a> {
+pub enum ReplyVerdict<'a> {
     /// More bytes are needed.
     Undecided,
     /// As expected: continue with the next step after `bytes` of the reply.
@@ -66,7 +66,7 @@ pub enum Verdict<'a> {
     /// The server is not healthy.
     Fail {
         /// Whether the reply could be parsed.
-        kind: Failure,
+        kind: ReplyFailure,
         /// The status code, if the reply has one.
         code: Option<u32>,
         /// The text to show.
@@ -76,7 +76,7 @@ pub enum Verdict<'a> {
 
 /// How a reply fails.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Failure {
+pub enum ReplyFailure {
     /// It is not a reply of this protocol: L7RSP, or L6RSP for TLS.
     InvalidResponse,
     /// It reports an error: L7STS.
@@ -85,8 +85,8 @@ pub enum Failure {
 
 impl Expectation {
     /// Judges the bytes received since the last step that passed. `ended` says that the server has
-    /// closed its side; then the result is never [`Verdict::Undecided`].
-    pub fn judge(self, received: &[u8], ended: bool) -> Verdict<'_> {
+    /// closed its side; then the result is never [`ReplyVerdict::Undecided`].
+    pub fn judge(self, received: &[u8], ended: bool) -> ReplyVerdict<'_> {
         let verdict = match self {
             Self::LdapBound => ldap::judge(received),
             Self::MysqlPacket => mysql::judge(received),
@@ -96,7 +96,7 @@ impl Expectation {
             Self::SslHello => ssl_hello::judge(received),
         };
         match verdict {
-            Verdict::Undecided if ended || received.len() >= REPLY_BYTES_MAX => {
+            ReplyVerdict::Undecided if ended || received.len() >= REPLY_BYTES_MAX => {
                 invalid(first_line(received))
             }
             verdict => verdict,
@@ -104,9 +104,9 @@ impl Expectation {
     }
 }
 
-fn invalid(text: &[u8]) -> Verdict<'_> {
-    Verdict::Fail {
-        kind: Failure::InvalidResponse,
+fn invalid(text: &[u8]) -> ReplyVerdict<'_> {
+    ReplyVerdict::Fail {
+        kind: ReplyFailure::InvalidResponse,
         code: None,
         text,
     }

@@ -34,7 +34,7 @@ const OPTION_BYTES: usize = 4;
 
 /// What is sent about a socket besides its descriptor. An empty text means none.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Record {
+pub struct SocketRecord {
     /// `namespace` of its bind.
     pub namespace: String,
     /// `interface` of its bind.
@@ -43,7 +43,7 @@ pub struct Record {
 
 /// Why an answer cannot be parsed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Malformed {
+pub enum GetsocksError {
     /// A negative count, or one above [`SOCKET_COUNT_MAX`].
     Count(i32),
     /// A name that is not UTF-8.
@@ -52,7 +52,7 @@ pub enum Malformed {
     TooLong,
 }
 
-impl fmt::Display for Malformed {
+impl fmt::Display for GetsocksError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Count(count) => write!(out, "{count} is no number of sockets"),
@@ -62,47 +62,51 @@ impl fmt::Display for Malformed {
     }
 }
 
-impl std::error::Error for Malformed {}
+impl std::error::Error for GetsocksError {}
 
 /// Encodes the number of sockets.
 ///
 /// # Errors
-/// [`Malformed::Count`] when it is above [`SOCKET_COUNT_MAX`].
-pub fn write_count(count: usize) -> Result<[u8; 4], Malformed> {
+/// [`GetsocksError::Count`] when it is above [`SOCKET_COUNT_MAX`].
+pub fn write_count(count: usize) -> Result<[u8; 4], GetsocksError> {
     match i32::try_from(count) {
         Ok(number) if count <= SOCKET_COUNT_MAX => Ok(number.to_ne_bytes()),
-        other => Err(Malformed::Count(other.unwrap_or(i32::MAX))),
+        other => Err(GetsocksError::Count(other.unwrap_or(i32::MAX))),
     }
 }
 
 /// Decodes the number of sockets.
 ///
 /// # Errors
-/// [`Malformed::Count`].
-pub fn read_count(bytes: [u8; 4]) -> Result<usize, Malformed> {
+/// [`GetsocksError::Count`].
+pub fn read_count(bytes: [u8; 4]) -> Result<usize, GetsocksError> {
     let number = i32::from_ne_bytes(bytes);
     match usize::try_from(number) {
         Ok(count) if count <= SOCKET_COUNT_MAX => Ok(count),
-        _ => Err(Malformed::Count(number)),
+        _ => Err(GetsocksError::Count(number)),
     }
 }
 
 /// Appends a record.
 ///
 /// # Errors
-/// [`Malformed::TooLong`]; then nothing was appended.
-pub fn write(record: &Record, into: &mut Vec<u8>) -> Result<(), Malformed> {
+/// [`GetsocksError::TooLong`]; then nothing was appended.
+pub fn write(record: &SocketRecord, into: &mut Vec<u8>) -> Result<(), GetsocksError> {
     write_names(&record.namespace, &record.interface, into)
 }
 
 /// Appends a record with these names.
 ///
 /// # Errors
-/// [`Malformed::TooLong`]; then nothing was appended.
-pub fn write_names(namespace: &str, interface: &str, into: &mut Vec<u8>) -> Result<(), Malformed> {
+/// [`GetsocksError::TooLong`]; then nothing was appended.
+pub fn write_names(
+    namespace: &str,
+    interface: &str,
+    into: &mut Vec<u8>,
+) -> Result<(), GetsocksError> {
     let names = [namespace.as_bytes(), interface.as_bytes()];
     if names.iter().any(|name| name.len() > usize::from(u8::MAX)) {
-        return Err(Malformed::TooLong);
+        return Err(GetsocksError::TooLong);
     }
     for name in names {
         into.push(u8::try_from(name.len()).unwrap_or(u8::MAX));
@@ -115,8 +119,8 @@ pub fn write_names(namespace: &str, interface: &str, into: &mut Vec<u8>) -> Resu
 /// The first record in the bytes, and its length; `None` when it is incomplete.
 ///
 /// # Errors
-/// [`Malformed::Name`].
-pub fn read(bytes: &[u8]) -> Result<Option<(Record, usize)>, Malformed> {
+/// [`GetsocksError::Name`].
+pub fn read(bytes: &[u8]) -> Result<Option<(SocketRecord, usize)>, GetsocksError> {
     let Some((namespace, rest)) = name(bytes) else {
         return Ok(None);
     };
@@ -128,9 +132,9 @@ pub fn read(bytes: &[u8]) -> Result<Option<(Record, usize)>, Malformed> {
     };
     let text = |name: &[u8]| match std::str::from_utf8(name) {
         Ok(text) => Ok(text.to_owned()),
-        Err(_) => Err(Malformed::Name),
+        Err(_) => Err(GetsocksError::Name),
     };
-    let record = Record {
+    let record = SocketRecord {
         namespace: text(namespace)?,
         interface: text(interface)?,
     };
@@ -151,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_record_is_what_haproxy_sends() {
-        let record = Record {
+        let record = SocketRecord {
             namespace: String::new(),
             interface: "lo".into(),
         };
@@ -160,7 +164,7 @@ mod tests {
         assert_eq!(bytes, b"\0\x02lo\0\0\0\0");
         bytes.extend_from_slice(b"\0\0\0\0\0\0");
         assert_eq!(read(&bytes), Ok(Some((record, 8))));
-        assert_eq!(read(&bytes[8..]), Ok(Some((Record::default(), 6))));
+        assert_eq!(read(&bytes[8..]), Ok(Some((SocketRecord::default(), 6))));
     }
 
     #[test]
@@ -168,7 +172,7 @@ mod tests {
         assert_eq!(write_count(602).map(read_count), Ok(Ok(602)));
         assert_eq!(
             read_count((-1_i32).to_ne_bytes()),
-            Err(Malformed::Count(-1))
+            Err(GetsocksError::Count(-1))
         );
         assert!(read_count(i32::MAX.to_ne_bytes()).is_err());
         assert!(write_count(SOCKET_COUNT_MAX + 1).is_err());
@@ -176,14 +180,14 @@ mod tests {
 
     #[test]
     fn long_names_are_refused_whole() {
-        let record = Record {
+        let record = SocketRecord {
             namespace: "n".into(),
             interface: "i".repeat(256),
         };
         let mut bytes = Vec::new();
-        assert_eq!(write(&record, &mut bytes), Err(Malformed::TooLong));
+        assert_eq!(write(&record, &mut bytes), Err(GetsocksError::TooLong));
         assert_eq!(bytes, b"");
-        assert_eq!(read(b"\x01\xff\0\0\0\0\0"), Err(Malformed::Name));
+        assert_eq!(read(b"\x01\xff\0\0\0\0\0"), Err(GetsocksError::Name));
     }
 
     proptest! {
@@ -192,7 +196,7 @@ mod tests {
         /// Encoded records decode to the same, and no prefix of one decodes.
         #[test]
         fn records_survive_the_way(namespace in "[a-zà]{0,40}", interface in "[a-z0-9]{0,15}") {
-            let record = Record { namespace, interface };
+            let record = SocketRecord { namespace, interface };
             let mut bytes = Vec::new();
             write(&record, &mut bytes).unwrap();
             prop_assert!(bytes.len() <= RECORD_BYTES_MAX);

@@ -33,7 +33,7 @@ pub const MESSAGE_BYTES_MAX: usize = 60_000;
 
 /// Why bytes are not a snapshot, or not a message.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Malformed {
+pub enum HandoffError {
     /// The magic number or the format version is wrong.
     Mark,
     /// They are truncated.
@@ -46,7 +46,7 @@ pub enum Malformed {
     Kind(u8),
 }
 
-impl fmt::Display for Malformed {
+impl fmt::Display for HandoffError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Mark => out.write_str("it does not begin as a snapshot does"),
@@ -58,7 +58,7 @@ impl fmt::Display for Malformed {
     }
 }
 
-impl std::error::Error for Malformed {}
+impl std::error::Error for HandoffError {}
 
 /// Writes a snapshot, table by table.
 #[derive(Debug)]
@@ -152,7 +152,7 @@ fn number(bytes: &mut Vec<u8>, mut value: u64) {
 
 /// A row, when reading.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Row<'s> {
+pub struct SnapshotRow<'s> {
     /// The table.
     pub table: &'s str,
     /// Its keys: what the row is about.
@@ -163,7 +163,7 @@ pub struct Row<'s> {
     pub numbers: Vec<u64>,
 }
 
-impl Row<'_> {
+impl SnapshotRow<'_> {
     /// The number in a column, if the writer knew the column.
     pub fn number(&self, column: &str) -> Option<u64> {
         let place = self.columns.iter().position(|&name| name == column)?;
@@ -179,15 +179,15 @@ impl Row<'_> {
 /// Reads a snapshot row by row.
 ///
 /// # Errors
-/// [`Malformed`]; the rows before the error were passed on.
-pub fn read(snapshot: &[u8], mut each: impl FnMut(&Row<'_>)) -> Result<(), Malformed> {
-    let rest = snapshot.strip_prefix(MARK).ok_or(Malformed::Mark)?;
+/// [`HandoffError`]; the rows before the error were passed on.
+pub fn read(snapshot: &[u8], mut each: impl FnMut(&SnapshotRow<'_>)) -> Result<(), HandoffError> {
+    let rest = snapshot.strip_prefix(MARK).ok_or(HandoffError::Mark)?;
     let mut rest = UnreadBytes(rest);
     while !rest.0.is_empty() {
         let table = rest.text()?;
         let keys = usize::from(rest.byte()?);
         if keys > KEY_COUNT_MAX {
-            return Err(Malformed::Bound);
+            return Err(HandoffError::Bound);
         }
         let columns = (0..rest.byte()?)
             .map(|_| rest.text())
@@ -196,12 +196,12 @@ pub fn read(snapshot: &[u8], mut each: impl FnMut(&Row<'_>)) -> Result<(), Malfo
             match rest.byte()? {
                 0 => break,
                 1 => {}
-                _ => return Err(Malformed::Bound),
+                _ => return Err(HandoffError::Bound),
             }
             let keys = (0..keys).map(|_| rest.text()).collect::<Result<_, _>>()?;
             let numbers = columns.iter().map(|_| rest.number());
             let numbers = numbers.collect::<Result<_, _>>()?;
-            each(&Row {
+            each(&SnapshotRow {
                 table,
                 keys,
                 columns: &columns,
@@ -216,44 +216,44 @@ pub fn read(snapshot: &[u8], mut each: impl FnMut(&Row<'_>)) -> Result<(), Malfo
 struct UnreadBytes<'s>(&'s [u8]);
 
 impl<'s> UnreadBytes<'s> {
-    fn byte(&mut self) -> Result<u8, Malformed> {
-        let (&byte, rest) = self.0.split_first().ok_or(Malformed::Cut)?;
+    fn byte(&mut self) -> Result<u8, HandoffError> {
+        let (&byte, rest) = self.0.split_first().ok_or(HandoffError::Cut)?;
         self.0 = rest;
         Ok(byte)
     }
 
-    fn number(&mut self) -> Result<u64, Malformed> {
+    fn number(&mut self) -> Result<u64, HandoffError> {
         let mut value = 0_u64;
         for turn in 0..10 {
             let byte = self.byte()?;
             let low = u64::from(byte & 0x7f);
             if turn == 9 && low > 1 {
-                return Err(Malformed::Bound);
+                return Err(HandoffError::Bound);
             }
             value |= low << (7 * turn);
             if byte & 0x80 == 0 {
                 return Ok(value);
             }
         }
-        Err(Malformed::Bound)
+        Err(HandoffError::Bound)
     }
 
     /// As many as announced, and no more than there are.
-    fn bytes(&mut self) -> Result<&'s [u8], Malformed> {
-        let length = usize::try_from(self.number()?).map_err(|_| Malformed::Bound)?;
-        let (bytes, rest) = self.0.split_at_checked(length).ok_or(Malformed::Cut)?;
+    fn bytes(&mut self) -> Result<&'s [u8], HandoffError> {
+        let length = usize::try_from(self.number()?).map_err(|_| HandoffError::Bound)?;
+        let (bytes, rest) = self.0.split_at_checked(length).ok_or(HandoffError::Cut)?;
         self.0 = rest;
         Ok(bytes)
     }
 
-    fn text(&mut self) -> Result<&'s str, Malformed> {
-        let length = usize::try_from(self.number()?).map_err(|_| Malformed::Bound)?;
+    fn text(&mut self) -> Result<&'s str, HandoffError> {
+        let length = usize::try_from(self.number()?).map_err(|_| HandoffError::Bound)?;
         if length > NAME_BYTES_MAX {
-            return Err(Malformed::Bound);
+            return Err(HandoffError::Bound);
         }
-        let (text, rest) = self.0.split_at_checked(length).ok_or(Malformed::Cut)?;
+        let (text, rest) = self.0.split_at_checked(length).ok_or(HandoffError::Cut)?;
         self.0 = rest;
-        std::str::from_utf8(text).map_err(|_| Malformed::Text)
+        std::str::from_utf8(text).map_err(|_| HandoffError::Text)
     }
 }
 
@@ -275,12 +275,14 @@ pub fn write_pairs<'p>(pairs: impl IntoIterator<Item = (&'p [u8], &'p [u8])>) ->
 /// Passes on each question with its answer.
 ///
 /// # Errors
-/// [`Malformed`]; the pairs before the error were passed on.
+/// [`HandoffError`]; the pairs before the error were passed on.
 pub fn read_pairs<'p>(
     pairs: &'p [u8],
     mut each: impl FnMut(&'p [u8], &'p [u8]),
-) -> Result<(), Malformed> {
-    let rest = pairs.strip_prefix(MARK_OF_PAIRS).ok_or(Malformed::Mark)?;
+) -> Result<(), HandoffError> {
+    let rest = pairs
+        .strip_prefix(MARK_OF_PAIRS)
+        .ok_or(HandoffError::Mark)?;
     let mut rest = UnreadBytes(rest);
     while !rest.0.is_empty() {
         let question = rest.bytes()?;
@@ -418,14 +420,14 @@ impl Message {
     /// Decodes a message.
     ///
     /// # Errors
-    /// [`Malformed`].
-    pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
-        let (&kind, body) = bytes.split_first().ok_or(Malformed::Cut)?;
+    /// [`HandoffError`].
+    pub fn decode(bytes: &[u8]) -> Result<Self, HandoffError> {
+        let (&kind, body) = bytes.split_first().ok_or(HandoffError::Cut)?;
         let said = |text: &[u8]| match std::str::from_utf8(text) {
             Ok(text) => Ok(text.to_owned()),
-            Err(_) => Err(Malformed::Text),
+            Err(_) => Err(HandoffError::Text),
         };
-        let flags = || body.split_first().ok_or(Malformed::Cut);
+        let flags = || body.split_first().ok_or(HandoffError::Cut);
         Ok(match kind {
             b'h' => {
                 let (&flags, records) = flags()?;
@@ -466,7 +468,7 @@ impl Message {
                     text: said(text)?,
                 }
             }
-            other => return Err(Malformed::Kind(other)),
+            other => return Err(HandoffError::Kind(other)),
         })
     }
 }
@@ -522,15 +524,15 @@ mod tests {
         writer.row(&["k"], &[1 << 40]);
         let bytes = writer.finish();
         for cut in MARK.len() + 1..bytes.len() {
-            assert_eq!(read(&bytes[..cut], |_| {}), Err(Malformed::Cut), "{cut}");
+            assert_eq!(read(&bytes[..cut], |_| {}), Err(HandoffError::Cut), "{cut}");
         }
-        assert_eq!(read(b"BLST\x02", |_| {}), Err(Malformed::Mark));
+        assert_eq!(read(b"BLST\x02", |_| {}), Err(HandoffError::Mark));
         assert_eq!(
             read(b"BLST\x01\x01t\x09\x00", |_| {}),
-            Err(Malformed::Bound)
+            Err(HandoffError::Bound)
         );
-        assert_eq!(Message::decode(b""), Err(Malformed::Cut));
-        assert_eq!(Message::decode(b"?"), Err(Malformed::Kind(b'?')));
+        assert_eq!(Message::decode(b""), Err(HandoffError::Cut));
+        assert_eq!(Message::decode(b"?"), Err(HandoffError::Kind(b'?')));
     }
 
     #[test]
@@ -544,7 +546,7 @@ mod tests {
             let whole = cut == bytes.len() - 5 || cut == bytes.len() - 3;
             assert_eq!(read_pairs(&bytes[..cut], |_, _| {}).is_ok(), whole, "{cut}");
         }
-        assert_eq!(read_pairs(b"BLST\x01", |_, _| {}), Err(Malformed::Mark));
+        assert_eq!(read_pairs(b"BLST\x01", |_, _| {}), Err(HandoffError::Mark));
     }
 
     #[test]

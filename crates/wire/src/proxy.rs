@@ -5,7 +5,7 @@
 //! Parsing is incremental and tolerates any fragmentation, as section 2 recommends, and fails at
 //! the first byte that cannot belong to a header.
 
-use crate::proxy_header::{Error, Parsed};
+use crate::proxy_header::{Error, ProxyHeaderParse};
 use crate::{proxy_v1, proxy_v2};
 
 /// Parses a header of either version at the beginning of `input`.
@@ -15,9 +15,9 @@ use crate::{proxy_v1, proxy_v2};
 ///
 /// # Errors
 /// As soon as `input` cannot be the beginning of a header.
-pub fn parse(input: &[u8], header_bytes_max: usize) -> Result<Parsed<'_>, Error> {
+pub fn parse(input: &[u8], header_bytes_max: usize) -> Result<ProxyHeaderParse<'_>, Error> {
     match input.first() {
-        None => Ok(Parsed::Incomplete {
+        None => Ok(ProxyHeaderParse::Incomplete {
             bytes_needed: proxy_v1::HEADER_BYTES_MIN,
         }),
         Some(b'P') => proxy_v1::parse(input),
@@ -32,18 +32,22 @@ mod tests {
 
     #[test]
     fn the_version_is_told_from_the_first_byte() {
-        let Ok(Parsed::Complete { header, bytes }) = parse(b"PROXY UNKNOWN\r\nx", 536) else {
+        let Ok(ProxyHeaderParse::Complete { header, bytes }) = parse(b"PROXY UNKNOWN\r\nx", 536)
+        else {
             panic!("a version 1 header");
         };
         assert_eq!((header.version, bytes), (1, 15));
         assert_eq!(header.endpoints(), None);
         let v2 = b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0";
-        let Ok(Parsed::Complete { header, bytes }) = parse(v2, 536) else {
+        let Ok(ProxyHeaderParse::Complete { header, bytes }) = parse(v2, 536) else {
             panic!("a version 2 header");
         };
         assert_eq!((header.version, bytes), (2, 16));
         assert_eq!(header.command, Command::Local);
         assert_eq!(parse(b"GET / HTTP/1.1\r\n", 536), Err(Error::Signature));
-        assert_eq!(parse(b"", 536), Ok(Parsed::Incomplete { bytes_needed: 8 }));
+        assert_eq!(
+            parse(b"", 536),
+            Ok(ProxyHeaderParse::Incomplete { bytes_needed: 8 })
+        );
     }
 }

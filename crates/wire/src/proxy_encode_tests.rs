@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::proxy::parse;
-use crate::proxy_header::Parsed;
+use crate::proxy_header::ProxyHeaderParse;
 
 fn ends(source: &str, destination: &str) -> Option<(SocketAddr, SocketAddr)> {
     Some((source.parse().unwrap(), destination.parse().unwrap()))
@@ -154,7 +154,7 @@ proptest! {
         };
         let mut out = Vec::new();
         encode_v1(&mut out, Some((source, destination)));
-        let Ok(Parsed::Complete { header, bytes }) = parse(&out, 107) else {
+        let Ok(ProxyHeaderParse::Complete { header, bytes }) = parse(&out, 107) else {
             return Err(TestCaseError::fail("version 1"));
         };
         prop_assert_eq!(bytes, out.len());
@@ -164,7 +164,7 @@ proptest! {
         let facts = V2Facts { custom: &[(0xE5, &custom)], ..V2Facts::default() };
         let mut out = Vec::new();
         encode_v2(&mut out, Some((source, destination)), options, &facts).unwrap();
-        let Ok(Parsed::Complete { header, bytes }) = parse(&out, 536) else {
+        let Ok(ProxyHeaderParse::Complete { header, bytes }) = parse(&out, 536) else {
             return Err(TestCaseError::fail("version 2"));
         };
         prop_assert_eq!(bytes, out.len());

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 /// The result of parsing the bytes received so far.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Parsed<'a> {
+pub enum ProxyHeaderParse<'a> {
     /// Incomplete: at least `bytes_needed` more bytes are missing.
     Incomplete {
         /// How many bytes are missing at least; never 0. A reader that must not read past the
@@ -15,7 +15,7 @@ pub enum Parsed<'a> {
     /// A complete header.
     Complete {
         /// Its content.
-        header: Header<'a>,
+        header: ProxyHeader<'a>,
         /// Its length: data begins there.
         bytes: usize,
     },
@@ -23,7 +23,7 @@ pub enum Parsed<'a> {
 
 /// One PROXY protocol header.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Header<'a> {
+pub struct ProxyHeader<'a> {
     /// 1 or 2.
     pub version: u8,
     /// Whether the connection is relayed for another one.
@@ -35,7 +35,7 @@ pub struct Header<'a> {
     pub tlvs: Tlvs<'a>,
 }
 
-impl Header<'_> {
+impl ProxyHeader<'_> {
     /// Source and destination that replace those of the socket, or `None` when the socket's own are
     /// to be used (LOCAL, UNKNOWN, families and transports that a TCP listener cannot have).
     pub fn endpoints(&self) -> Option<(SocketAddr, SocketAddr)> {

@@ -6,7 +6,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use crate::proxy_header::{Addresses, Command, Error, Header, Parsed, Tlvs, Transport};
+use crate::proxy_header::{
+    Addresses, Command, Error, ProxyHeader, ProxyHeaderParse, Tlvs, Transport,
+};
 
 /// The longest line with its CRLF, in bytes (section 2.1, worst case).
 pub const HEADER_BYTES_MAX: usize = 107;
@@ -18,7 +20,7 @@ pub const HEADER_BYTES_MIN: usize = 8;
 ///
 /// # Errors
 /// As soon as `input` cannot be the beginning of a header.
-pub fn parse(input: &[u8]) -> Result<Parsed<'_>, Error> {
+pub fn parse(input: &[u8]) -> Result<ProxyHeaderParse<'_>, Error> {
     let known = input.len().min(SIGNATURE.len());
     if input[..known] != SIGNATURE[..known] {
         return Err(Error::Signature);
@@ -38,23 +40,23 @@ pub fn parse(input: &[u8]) -> Result<Parsed<'_>, Error> {
     let line = window[..end]
         .strip_prefix(SIGNATURE)
         .ok_or(Error::Signature)?;
-    let header = Header {
+    let header = ProxyHeader {
         version: 1,
         command: Command::Proxy,
         addresses: addresses(line)?,
         tlvs: Tlvs::default(),
     };
-    Ok(Parsed::Complete {
+    Ok(ProxyHeaderParse::Complete {
         header,
         bytes: end + 2,
     })
 }
 
-fn incomplete<'a>(bytes_have: usize, bytes_least: usize) -> Result<Parsed<'a>, Error> {
+fn incomplete<'a>(bytes_have: usize, bytes_least: usize) -> Result<ProxyHeaderParse<'a>, Error> {
     if bytes_have >= HEADER_BYTES_MAX {
         return Err(Error::TooLong);
     }
-    Ok(Parsed::Incomplete {
+    Ok(ProxyHeaderParse::Incomplete {
         bytes_needed: bytes_least - bytes_have,
     })
 }
@@ -115,13 +117,13 @@ mod tests {
 
     fn ends(input: &[u8]) -> Result<Option<(String, String)>, Error> {
         match parse(input)? {
-            Parsed::Complete { header, bytes } => {
+            ProxyHeaderParse::Complete { header, bytes } => {
                 assert_eq!(bytes, input.len());
                 Ok(header
                     .endpoints()
                     .map(|(a, b)| (a.to_string(), b.to_string())))
             }
-            Parsed::Incomplete { .. } => panic!("incomplete: {input:?}"),
+            ProxyHeaderParse::Incomplete { .. } => panic!("incomplete: {input:?}"),
         }
     }
 
@@ -183,11 +185,14 @@ mod tests {
     fn the_length_is_bounded_at_107_bytes() {
         let mut line = b"PROXY UNKNOWN ".to_vec();
         line.resize(105, b'f');
-        assert!(matches!(parse(&line), Ok(Parsed::Incomplete { .. })));
+        assert!(matches!(
+            parse(&line),
+            Ok(ProxyHeaderParse::Incomplete { .. })
+        ));
         let fits = [&line[..], b"\r\n"].concat();
         assert!(matches!(
             parse(&fits),
-            Ok(Parsed::Complete { bytes: 107, .. })
+            Ok(ProxyHeaderParse::Complete { bytes: 107, .. })
         ));
         let long = [&line[..], b"f\r\n"].concat();
         assert_eq!(parse(&long[..107]), Err(Error::TooLong));
@@ -199,7 +204,7 @@ mod tests {
         let line = b"PROXY TCP6 ::1 2001:db8::2 11 22\r\n";
         for cut in 0..line.len() {
             match parse(&line[..cut]) {
-                Ok(Parsed::Incomplete { bytes_needed }) => {
+                Ok(ProxyHeaderParse::Incomplete { bytes_needed }) => {
                     assert!(bytes_needed > 0 && cut + bytes_needed <= line.len());
                 }
                 other => panic!("{cut}: {other:?}"),

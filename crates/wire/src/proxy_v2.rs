@@ -8,7 +8,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::crc32c::crc32c_with_hole;
 use crate::proxy_header::{
-    Addresses, Command, Error, Header, Parsed, Tlvs, Transport, kind, split,
+    Addresses, Command, Error, ProxyHeader, ProxyHeaderParse, Tlvs, Transport, kind, split,
 };
 
 /// The signature of every version 2 header.
@@ -31,7 +31,7 @@ pub(crate) const UNIX_NAME_BYTES: usize = 108;
 ///
 /// # Errors
 /// As soon as `input` cannot be the beginning of a header.
-pub fn parse(input: &[u8], header_bytes_max: usize) -> Result<Parsed<'_>, Error> {
+pub fn parse(input: &[u8], header_bytes_max: usize) -> Result<ProxyHeaderParse<'_>, Error> {
     let known = input.len().min(SIGNATURE.len());
     if input[..known] != SIGNATURE[..known] {
         return Err(Error::Signature);
@@ -44,7 +44,7 @@ pub fn parse(input: &[u8], header_bytes_max: usize) -> Result<Parsed<'_>, Error>
         None => None,
     };
     let (Some(command), Some(fixed)) = (command, input.first_chunk::<FIXED_BYTES>()) else {
-        return Ok(Parsed::Incomplete {
+        return Ok(ProxyHeaderParse::Incomplete {
             bytes_needed: FIXED_BYTES - input.len(),
         });
     };
@@ -53,7 +53,7 @@ pub fn parse(input: &[u8], header_bytes_max: usize) -> Result<Parsed<'_>, Error>
         return Err(Error::TooLong);
     }
     let Some(block) = input.get(..bytes) else {
-        return Ok(Parsed::Incomplete {
+        return Ok(ProxyHeaderParse::Incomplete {
             bytes_needed: bytes - input.len(),
         });
     };
@@ -61,13 +61,13 @@ pub fn parse(input: &[u8], header_bytes_max: usize) -> Result<Parsed<'_>, Error>
         Command::Local => (Addresses::Unknown, Tlvs::default()),
         Command::Proxy => proxied(fixed[13], block)?,
     };
-    let header = Header {
+    let header = ProxyHeader {
         version: 2,
         command,
         addresses,
         tlvs,
     };
-    Ok(Parsed::Complete { header, bytes })
+    Ok(ProxyHeaderParse::Complete { header, bytes })
 }
 
 fn proxied(family: u8, block: &[u8]) -> Result<(Addresses<'_>, Tlvs<'_>), Error> {

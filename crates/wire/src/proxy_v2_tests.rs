@@ -16,13 +16,13 @@ fn with(values: &[u8]) -> Vec<u8> {
     block(0x21, 0x11, &[&V4[..], values].concat())
 }
 
-fn header(input: &[u8]) -> Result<Header<'_>, Error> {
+fn header(input: &[u8]) -> Result<ProxyHeader<'_>, Error> {
     match parse(input, 16384)? {
-        Parsed::Complete { header, bytes } => {
+        ProxyHeaderParse::Complete { header, bytes } => {
             assert_eq!(bytes, input.len());
             Ok(header)
         }
-        Parsed::Incomplete { .. } => panic!("incomplete: {}", input.escape_ascii()),
+        ProxyHeaderParse::Incomplete { .. } => panic!("incomplete: {}", input.escape_ascii()),
     }
 }
 
@@ -102,7 +102,7 @@ fn refused_blocks() {
     assert_eq!(parse(&long[..16], 16384), Err(Error::TooLong));
     assert_eq!(
         parse(&with(b"")[..16], 28),
-        Ok(Parsed::Incomplete { bytes_needed: 12 })
+        Ok(ProxyHeaderParse::Incomplete { bytes_needed: 12 })
     );
     assert_eq!(parse(b"\r\n\r\n\0\r\nQUIX", 99), Err(Error::Signature));
 }
@@ -163,7 +163,7 @@ fn any_beginning_is_incomplete() {
     let input = with(&tlv(kind::AUTHORITY, b"ex.com"));
     for cut in 0..input.len() {
         match parse(&input[..cut], 16384) {
-            Ok(Parsed::Incomplete { bytes_needed }) => {
+            Ok(ProxyHeaderParse::Incomplete { bytes_needed }) => {
                 assert!(bytes_needed > 0 && cut + bytes_needed <= input.len());
             }
             other => panic!("{cut}: {other:?}"),
@@ -180,7 +180,7 @@ proptest::proptest! {
         let mut input = SIGNATURE.to_vec();
         input.extend([0x21, family]);
         input.extend(tail);
-        if let Ok(Parsed::Complete { header, bytes }) = parse(&input, 536) {
+        if let Ok(ProxyHeaderParse::Complete { header, bytes }) = parse(&input, 536) {
             proptest::prop_assert!(bytes <= input.len() && bytes <= 536);
             let size: usize = header.tlvs.iter().map(|(_, v)| v.len() + 3).sum();
             proptest::prop_assert_eq!(size, header.tlvs.bytes.len());

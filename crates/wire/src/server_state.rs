@@ -43,7 +43,7 @@ const COLUMN_COUNT_MIN: usize = 20;
 
 /// Why a file is not a state file.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Unreadable {
+pub enum StateFormatError {
     /// It does not begin with a known version.
     Version,
     /// A row has too few columns, or is not text. Lines are counted from the one after the version.
@@ -55,13 +55,13 @@ pub enum Unreadable {
 
 /// A row whose columns are split but not parsed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Row<'a> {
+pub struct ServerStateRow<'a> {
     columns: [&'a str; COLUMNS.len()],
 }
 
 /// The parsed values of a row.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Saved {
+pub struct ServerStateValues {
     /// `be_id`; 0 when it is not a number.
     pub backend_id: u32,
     /// `srv_addr`.
@@ -100,21 +100,21 @@ pub struct Saved {
 
 /// The invalid values of a row. Its `Display` is HAProxy's list of them.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Invalid<'a> {
+pub struct InvalidValues<'a> {
     values: Vec<(&'static str, &'a str)>,
 }
 
 /// The rows of a file.
 ///
 /// # Errors
-/// [`Unreadable::Version`]; each row may also be [`Unreadable::Row`], and then the whole file must
-/// be ignored.
-pub fn rows(file: &[u8]) -> Result<Rows<'_>, Unreadable> {
+/// [`StateFormatError::Version`]. Each row may also be [`StateFormatError::Row`]; then the whole
+/// file must be ignored.
+pub fn rows(file: &[u8]) -> Result<Rows<'_>, StateFormatError> {
     let is_end: fn(&u8) -> bool = |byte| *byte == b'\n';
     let mut lines = file.split(is_end);
     let version = lines.next().unwrap_or_default();
     if version.trim_ascii() != b"1" {
-        return Err(Unreadable::Version);
+        return Err(StateFormatError::Version);
     }
     Ok(Rows { lines, line: 0 })
 }
@@ -127,21 +127,21 @@ pub struct Rows<'a> {
 }
 
 impl<'a> Iterator for Rows<'a> {
-    type Item = Result<Row<'a>, Unreadable>;
+    type Item = Result<ServerStateRow<'a>, StateFormatError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             let line = self.lines.next()?.trim_ascii();
             self.line += 1;
             if !line.is_empty() && line[0] != b'#' {
-                let row = Row::read(line);
-                return Some(row.ok_or(Unreadable::Row { line: self.line }));
+                let row = ServerStateRow::read(line);
+                return Some(row.ok_or(StateFormatError::Row { line: self.line }));
             }
         }
     }
 }
 
-impl<'a> Row<'a> {
+impl<'a> ServerStateRow<'a> {
     fn read(line: &'a [u8]) -> Option<Self> {
         let mut columns = ["-"; COLUMNS.len()];
         let mut count = 0;
@@ -169,8 +169,8 @@ impl<'a> Row<'a> {
     ///
     /// # Errors
     /// All values that do not fit their columns.
-    pub fn values(&self) -> Result<Saved, Invalid<'a>> {
-        let mut invalid = Invalid::default();
+    pub fn values(&self) -> Result<ServerStateValues, InvalidValues<'a>> {
+        let mut invalid = InvalidValues::default();
         let mut number = |index: usize, max: u64| {
             let text = self.columns[index];
             // Columns that older versions do not write count as 0.
@@ -203,7 +203,7 @@ impl<'a> Row<'a> {
         let weight = |value: u64| u16::try_from(value).expect("the bound fits 16 bits");
         let port = |value: u64| u16::try_from(value).ok().filter(|port| *port > 0);
         let address = |index: usize| self.columns[index].parse().ok();
-        Ok(Saved {
+        Ok(ServerStateValues {
             backend_id: self.columns[0].parse().unwrap_or(0),
             address: address(4),
             operational,
@@ -225,7 +225,7 @@ impl<'a> Row<'a> {
     }
 }
 
-impl fmt::Display for Invalid<'_> {
+impl fmt::Display for InvalidValues<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, (column, value)) in self.values.iter().enumerate() {
             let comma = if index > 0 { ", " } else { "" };
@@ -242,7 +242,7 @@ mod tests {
     const ROW: &str =
         "2 fe 1 s1 127.0.0.9 0 8 5 10 600 7 2 3 6 22 0 0 - 19081 - 0 99 127.0.0.5 - 0";
 
-    fn all(file: &str) -> Result<Vec<Row<'_>>, Unreadable> {
+    fn all(file: &str) -> Result<Vec<ServerStateRow<'_>>, StateFormatError> {
         rows(file.as_bytes())?.collect()
     }
 
@@ -267,18 +267,18 @@ mod tests {
 
     #[test]
     fn a_file_is_refused_as_haproxy_refuses_it() {
-        assert_eq!(all("").unwrap_err(), Unreadable::Version);
-        assert_eq!(all("2\n").unwrap_err(), Unreadable::Version);
-        assert_eq!(all("# be_id\n").unwrap_err(), Unreadable::Version);
+        assert_eq!(all("").unwrap_err(), StateFormatError::Version);
+        assert_eq!(all("2\n").unwrap_err(), StateFormatError::Version);
+        assert_eq!(all("# be_id\n").unwrap_err(), StateFormatError::Version);
         assert_eq!(all("1\n").unwrap(), []);
         let short = ROW.split(' ').take(19).collect::<Vec<_>>().join(" ");
         let file = format!("1\n# be_id\n{ROW}\n{short}\n{ROW}\n");
-        assert_eq!(all(&file).unwrap_err(), Unreadable::Row { line: 3 });
+        assert_eq!(all(&file).unwrap_err(), StateFormatError::Row { line: 3 });
         let file = format!("1\n{short} -\n");
         assert_eq!(all(&file).unwrap()[0].values().unwrap().check_port, None);
         let bytes = [b"1\n".as_slice(), &[0xff; 50], b"\n"].concat();
         let found: Result<Vec<_>, _> = rows(&bytes).unwrap().collect();
-        assert_eq!(found.unwrap_err(), Unreadable::Row { line: 1 });
+        assert_eq!(found.unwrap_err(), StateFormatError::Row { line: 1 });
     }
 
     #[test]

@@ -10,7 +10,7 @@ use ballast_net::{self as net, Address, Error, ErrorClass};
 use tokio::sync::Notify;
 
 use crate::context::count;
-use crate::{Progress, Stream, WatchedFd, now, sleep_until};
+use crate::{IoProgress, Stream, WatchedFd, now, sleep_until};
 
 /// How long accepting pauses after descriptors or memory ran out.
 const EXHAUSTED_REST: Duration = Duration::from_millis(100);
@@ -171,7 +171,7 @@ impl Acceptor {
             let answer = self.socket.try_read_with(|fd| {
                 let answer = net::accept(fd);
                 count(|c| c.note_accept(&answer));
-                Ok((answer?, Progress::Full))
+                Ok((answer?, IoProgress::Full))
             });
             match answer {
                 Ok((fd, peer)) => {

@@ -35,7 +35,7 @@ pub struct BufferUse {
     pub made: u64,
 }
 
-struct Pool {
+struct BufferPool {
     limits: Cell<BufferLimits>,
     free: RefCell<Vec<Box<[u8]>>>,
     in_use: Cell<usize>,
@@ -43,7 +43,7 @@ struct Pool {
 }
 
 thread_local! {
-    static POOL: Pool = Pool {
+    static POOL: BufferPool = BufferPool {
         limits: Cell::new(BufferLimits::default()),
         free: const { RefCell::new(Vec::new()) },
         in_use: const { Cell::new(0) },

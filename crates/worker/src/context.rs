@@ -15,7 +15,7 @@ use crate::stop_order::StopOrder;
 
 thread_local! {
     static CONTEXT: Context = Context::default();
-    static COUNTS: Counts = const { Counts::new() };
+    static COUNTS: IoCounters = const { IoCounters::new() };
 }
 
 #[derive(Default)]
@@ -64,9 +64,9 @@ pub struct IoCounts {
     pub sent_bytes: u64,
 }
 
-pub(crate) struct Counts(Cell<IoCounts>);
+pub(crate) struct IoCounters(Cell<IoCounts>);
 
-impl Counts {
+impl IoCounters {
     const fn new() -> Self {
         Self(Cell::new(IoCounts {
             accepts: 0,
@@ -116,7 +116,7 @@ impl Counts {
     }
 }
 
-pub(crate) fn count(note: impl FnOnce(&Counts)) {
+pub(crate) fn count(note: impl FnOnce(&IoCounters)) {
     let _ = COUNTS.try_with(note);
 }
 

@@ -25,7 +25,7 @@ pub struct Deadline {
 
 /// The deadline passed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Expired;
+pub struct DeadlinePassed;
 
 #[derive(Debug)]
 struct Timer {
@@ -111,11 +111,11 @@ impl Deadline {
 
     /// Waits for `future` until the deadline, which `future` may move. The future is polled first:
     /// a ready result is never late.
-    pub async fn guard<F: Future>(&self, future: F) -> Result<F::Output, Expired> {
+    pub async fn guard<F: Future>(&self, future: F) -> Result<F::Output, DeadlinePassed> {
         let mut future = pin!(future);
         poll_fn(|cx| match future.as_mut().poll(cx) {
             Poll::Ready(output) => Poll::Ready(Ok(output)),
-            Poll::Pending => self.poll_expired(cx).map(|()| Err(Expired)),
+            Poll::Pending => self.poll_expired(cx).map(|()| Err(DeadlinePassed)),
         })
         .await
     }

@@ -35,7 +35,7 @@ pub use context::{
     IoCounts, Stopping, TaskCounts, cutting_off, io_counts, is_stopping, local, set_local,
     stopping, task_counts, worker_index,
 };
-pub use deadline::{Deadline, Expired};
+pub use deadline::{Deadline, DeadlinePassed};
 pub use mailbox::{Mailbox, MailboxRefusal};
 pub use panic_report::{PanicHook, PanicReport};
 pub use shared::{mailbox, worker_count};
@@ -44,11 +44,11 @@ pub use stop_order::StopOrder;
 pub use stream::Stream;
 pub use task::{Panicked, TaskEnd, TaskHandle, TaskPool, run_blocking, spawn_local, spawn_service};
 pub use timer::{
-    Interval, Sleep, TimedOut, now, sleep, sleep_until, timeout, timeout_at, turn_now,
+    Interval, Sleep, TimeoutPassed, now, sleep, sleep_until, timeout, timeout_at, turn_now,
 };
-pub use turn::{Work, take_turns, yield_now};
-pub use watched::{Progress, Watchable, WatchedFd};
-pub use workers::{Load, Options, WorkerEnd, Workers, block_on};
+pub use turn::{WorkUnit, take_turns, yield_now};
+pub use watched::{IoProgress, Watchable, WatchedFd};
+pub use workers::{WorkerEnd, WorkerLoad, WorkerOptions, Workers, block_on};
 
 // Types that appear in signatures here, for crates that do not depend on `net`.
 pub use ballast_net::{Address, ConnectOptions, Error, Pipe, Signal};

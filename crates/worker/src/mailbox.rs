@@ -7,13 +7,13 @@ use tokio::sync::{mpsc, oneshot};
 use crate::context;
 
 /// A message: a function to run on the worker.
-pub(crate) type Message = Box<dyn FnOnce() + Send>;
+pub(crate) type MailboxMessage = Box<dyn FnOnce() + Send>;
 
 /// Sends work to one worker, from any thread.
 #[derive(Clone, Debug)]
 pub struct Mailbox {
     index: usize,
-    sender: mpsc::Sender<Message>,
+    sender: mpsc::Sender<MailboxMessage>,
 }
 
 /// Why a message was not accepted.
@@ -37,7 +37,7 @@ impl fmt::Display for MailboxRefusal {
 impl std::error::Error for MailboxRefusal {}
 
 impl Mailbox {
-    pub(crate) fn new(index: usize, sender: mpsc::Sender<Message>) -> Self {
+    pub(crate) fn new(index: usize, sender: mpsc::Sender<MailboxMessage>) -> Self {
         Self { index, sender }
     }
 

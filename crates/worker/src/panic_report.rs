@@ -5,7 +5,7 @@ use std::sync::Arc;
 /// Called for each caught panic.
 pub type PanicHook = Arc<dyn Fn(&PanicReport<'_>) + Send + Sync>;
 
-/// A panic that ended a task, for the hook in [`crate::Options`].
+/// A panic that ended a task, for the hook in [`crate::WorkerOptions`].
 #[derive(Clone, Copy, Debug)]
 pub struct PanicReport<'a> {
     /// The worker; `None` outside of workers.

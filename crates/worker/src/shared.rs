@@ -13,11 +13,11 @@ use crate::panic_report::PanicHook;
 use crate::stop_order::StopOrder;
 
 thread_local! {
-    static SHARED: OnceCell<Arc<Shared>> = const { OnceCell::new() };
+    static SHARED: OnceCell<Arc<WorkersShared>> = const { OnceCell::new() };
 }
 
 /// What the workers of a process share.
-pub(crate) struct Shared {
+pub(crate) struct WorkersShared {
     pub(crate) mailboxes: Vec<Mailbox>,
     pub(crate) on_panic: Option<PanicHook>,
     pub(crate) stop: watch::Sender<Option<StopOrder>>,
@@ -25,7 +25,7 @@ pub(crate) struct Shared {
     pub(crate) started: Instant,
 }
 
-impl fmt::Debug for Shared {
+impl fmt::Debug for WorkersShared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Shared")
             .field("count", &self.mailboxes.len())
@@ -34,7 +34,7 @@ impl fmt::Debug for Shared {
 }
 
 /// Makes the calling thread one of these workers.
-pub(crate) fn enter(shared: Arc<Shared>) {
+pub(crate) fn enter(shared: Arc<WorkersShared>) {
     SHARED.with(|own| {
         let fresh = own.set(shared).is_ok();
         debug_assert!(fresh, "a thread becomes a worker once");
@@ -42,7 +42,7 @@ pub(crate) fn enter(shared: Arc<Shared>) {
 }
 
 /// What the workers share; `None` on other threads.
-pub(crate) fn shared() -> Option<Arc<Shared>> {
+pub(crate) fn shared() -> Option<Arc<WorkersShared>> {
     SHARED.try_with(|own| own.get().cloned()).ok().flatten()
 }
 

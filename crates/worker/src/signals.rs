@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ballast_net::{Error, Signal, SignalSource};
 
-use crate::{Progress, WatchedFd};
+use crate::{IoProgress, WatchedFd};
 
 /// A set of signals, in the order of their arrival.
 ///
@@ -61,9 +61,9 @@ impl Signals {
             let next = watched.try_read_with(|_| {
                 let next = self.source.try_next()?;
                 let progress = if next.is_some() {
-                    Progress::Full
+                    IoProgress::Full
                 } else {
-                    Progress::Short
+                    IoProgress::Short
                 };
                 Ok((next, progress))
             });

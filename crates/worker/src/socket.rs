@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use ballast_net as net;
 
 use crate::context::count;
-use crate::{Progress, WatchedFd, gather};
+use crate::{IoProgress, WatchedFd, gather};
 
 /// A socket, and the bytes that will be written at the end of the turn.
 #[derive(Debug)]
@@ -163,9 +163,9 @@ impl Socket {
             Ok((
                 n,
                 if n < asked {
-                    Progress::Short
+                    IoProgress::Short
                 } else {
-                    Progress::Full
+                    IoProgress::Full
                 },
             ))
         })

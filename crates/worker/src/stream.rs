@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::context::count;
 use crate::socket::Socket;
-use crate::{Progress, WatchedFd, burst, sleep, yield_now};
+use crate::{IoProgress, WatchedFd, burst, sleep, yield_now};
 
 /// Time between two checks whether a peer that ended its side is gone.
 const CLOSE_LOOK_PERIOD: Duration = Duration::from_millis(100);
@@ -58,7 +58,7 @@ impl Stream {
     pub async fn connect(target: &Address, options: &ConnectOptions) -> Result<Self, Error> {
         let (fd, progress) = net::connect(target, options)?;
         let socket = WatchedFd::new(fd);
-        if progress == net::Progress::Underway {
+        if progress == net::ConnectProgress::Underway {
             let failed = poll_fn(|cx| socket.poll_write_closed(cx))
                 .await
                 .map_err(|e| Error::new("connect", target, e))?;
@@ -148,9 +148,9 @@ impl Stream {
             Ok((
                 n,
                 if short {
-                    Progress::Short
+                    IoProgress::Short
                 } else {
-                    Progress::Full
+                    IoProgress::Full
                 },
             ))
         })
@@ -161,7 +161,7 @@ impl Stream {
         self.socket.watched.try_read_with(|fd| {
             let result = net::peek(fd, bytes);
             count(|c| c.note_receive(&result));
-            Ok((result?, Progress::Full))
+            Ok((result?, IoProgress::Full))
         })
     }
 
@@ -276,7 +276,7 @@ impl Stream {
             count(|c| c.note_receive(&result));
             // How much fits in a pipe depends on segments: moving less than asked does not mean
             // that the socket is empty.
-            Ok((result?, Progress::Full))
+            Ok((result?, IoProgress::Full))
         })
     }
 

@@ -63,7 +63,7 @@ where
     F: Future + 'static,
     F::Output: 'static,
 {
-    start(future, Role::Awaited)
+    start(future, TaskRole::Awaited)
 }
 
 /// As [`spawn_local`], but the worker does not wait for it: for tasks that never end by themselves.
@@ -72,7 +72,7 @@ where
     F: Future + 'static,
     F::Output: 'static,
 {
-    start(future, Role::Service)
+    start(future, TaskRole::Service)
 }
 
 /// Runs `work`, which may block (a name look-up, a file), on a thread for such work and waits for
@@ -102,15 +102,15 @@ const POOL_IDLE_MAX: usize = 128;
 pub struct TaskPool<T, F>(Rc<TaskPoolShared<T, F>>);
 
 struct TaskPoolShared<T, F> {
-    idle: RefCell<Vec<Rc<Member>>>,
+    idle: RefCell<Vec<Rc<PoolTask>>>,
     /// Items for members that were called, each with its count from the moment it is given. Not in
     /// the members: most of these have work, and no next item.
-    given: RefCell<VecDeque<(T, Running)>>,
+    given: RefCell<VecDeque<(T, RunningTaskCount)>>,
     carry: F,
 }
 
 /// A member of a pool.
-struct Member {
+struct PoolTask {
     /// Whether one of the items that were given is for it.
     is_called: Cell<bool>,
     waker: RefCell<Option<Waker>>,
@@ -144,7 +144,7 @@ where
     ///
     /// Must be called on a worker or inside [`crate::block_on`].
     pub fn give(&self, work: T) {
-        let work = (work, Running::new(Role::Awaited));
+        let work = (work, RunningTaskCount::new(TaskRole::Awaited));
         self.0.given.borrow_mut().push_back(work);
         let waiting = self.0.idle.borrow_mut().pop();
         let Some(member) = waiting else {
@@ -158,7 +158,7 @@ where
 
     fn hire(&self) {
         let pool = Rc::clone(&self.0);
-        let member = Rc::new(Member {
+        let member = Rc::new(PoolTask {
             is_called: Cell::new(true),
             waker: RefCell::new(None),
         });
@@ -181,7 +181,7 @@ where
     }
 }
 
-impl Member {
+impl PoolTask {
     fn poll_work<T>(&self, given: &RefCell<VecDeque<T>>, cx: &Context<'_>) -> Poll<T> {
         if self.is_called.take()
             && let Some(work) = given.borrow_mut().pop_front()
@@ -200,19 +200,19 @@ impl Member {
 }
 
 #[derive(Clone, Copy)]
-enum Role {
+enum TaskRole {
     Awaited,
     Service,
 }
 
-fn start<F>(future: F, role: Role) -> TaskHandle<F::Output>
+fn start<F>(future: F, role: TaskRole) -> TaskHandle<F::Output>
 where
     F: Future + 'static,
     F::Output: 'static,
 {
     TaskHandle(tokio::task::spawn_local(CatchPanic {
         future,
-        running: Some(Running::new(role)),
+        running: Some(RunningTaskCount::new(role)),
     }))
 }
 
@@ -222,7 +222,7 @@ pin_project! {
     struct CatchPanic<F> {
         #[pin]
         future: F,
-        running: Option<Running>,
+        running: Option<RunningTaskCount>,
     }
 }
 
@@ -249,16 +249,16 @@ impl<F: Future> Future for CatchPanic<F> {
 }
 
 /// Counts a task from its start to its drop.
-struct Running(Role);
+struct RunningTaskCount(TaskRole);
 
-impl Running {
-    fn new(role: Role) -> Self {
+impl RunningTaskCount {
+    fn new(role: TaskRole) -> Self {
         context::with_context(|context| {
             context.change_tasks(|tasks| {
                 tasks.started += 1;
                 match role {
-                    Role::Awaited => tasks.running += 1,
-                    Role::Service => tasks.services += 1,
+                    TaskRole::Awaited => tasks.running += 1,
+                    TaskRole::Service => tasks.services += 1,
                 }
             });
         });
@@ -266,12 +266,12 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningTaskCount {
     fn drop(&mut self) {
         context::with_context(|context| {
             context.change_tasks(|tasks| match self.0 {
-                Role::Awaited => tasks.running = tasks.running.saturating_sub(1),
-                Role::Service => tasks.services = tasks.services.saturating_sub(1),
+                TaskRole::Awaited => tasks.running = tasks.running.saturating_sub(1),
+                TaskRole::Service => tasks.services = tasks.services.saturating_sub(1),
             });
             if context.tasks.get().running == 0 {
                 context.all_ended.notify_waiters();

@@ -39,14 +39,14 @@ fn a_deadline_moves_both_ways() {
         deadline.set_after(Some(Duration::from_millis(5)));
         assert_eq!(
             deadline.guard(std::future::pending::<()>()).await,
-            Err(Expired)
+            Err(DeadlinePassed)
         );
         assert!(start.elapsed() >= Duration::from_millis(20));
         assert!(start.elapsed() < HANG);
         // Expired stays expired until moved.
         assert_eq!(
             deadline.guard(std::future::pending::<()>()).await,
-            Err(Expired)
+            Err(DeadlinePassed)
         );
         deadline.clear();
         assert_eq!(deadline.wanted(), None);
@@ -74,7 +74,7 @@ fn a_deadline_shortened_from_inside_ends_the_wait() {
             deadline.set_after(Some(Duration::from_millis(2)));
             std::future::pending::<()>().await;
         });
-        assert_eq!(guarded.await, Err(Expired));
+        assert_eq!(guarded.await, Err(DeadlinePassed));
         assert!(start.elapsed() < HANG / 2);
     })
     .unwrap();
@@ -114,13 +114,13 @@ fn intervals_beat() {
 fn a_panic_ends_its_task_only_and_is_told() {
     let told = Arc::new(Mutex::new(Vec::new()));
     let hook = Arc::clone(&told);
-    let options = Options {
+    let options = WorkerOptions {
         on_panic: Some(Arc::new(move |report: &PanicReport<'_>| {
             hook.lock()
                 .unwrap()
                 .push((report.worker, report.message.to_owned()));
         })),
-        ..Options::default()
+        ..WorkerOptions::default()
     };
     let workers = Workers::start(&options, |_| || ()).unwrap();
     let mailbox = workers.mailbox(0).unwrap();
@@ -159,11 +159,11 @@ fn a_panic_ends_its_task_only_and_is_told() {
 #[test]
 fn workers_know_themselves_and_each_other() {
     let cpu = net::CpuSet::allowed().cpus()[0];
-    let options = Options {
+    let options = WorkerOptions {
         count: 2,
         name: "w".into(),
         pins: vec![net::CpuSet::from_iter([cpu])],
-        ..Options::default()
+        ..WorkerOptions::default()
     };
     let first = Arc::new(AtomicUsize::new(0));
     let workers = Workers::start(&options, |index| {
@@ -232,10 +232,10 @@ fn workers_know_themselves_and_each_other() {
 #[test]
 fn an_impossible_pin_is_told_and_nothing_is_left_running() {
     let nowhere = net::CpuSet::from_iter([1023]);
-    let options = Options {
+    let options = WorkerOptions {
         count: 2,
         pins: vec![net::CpuSet::default(), nowhere],
-        ..Options::default()
+        ..WorkerOptions::default()
     };
     let error = Workers::start(&options, |_| || ()).unwrap_err();
     assert_eq!(error.call(), "sched_setaffinity");
@@ -243,9 +243,9 @@ fn an_impossible_pin_is_told_and_nothing_is_left_running() {
 
 #[test]
 fn a_full_mailbox_refuses() {
-    let options = Options {
+    let options = WorkerOptions {
         mailbox_messages_max: 2,
-        ..Options::default()
+        ..WorkerOptions::default()
     };
     let workers = Workers::start(&options, |_| || ()).unwrap();
     let mailbox = workers.mailbox(0).unwrap();
@@ -274,7 +274,7 @@ fn a_soft_stop_waits_for_tasks_and_not_for_services() {
     let (finish, finished) = sync::oneshot::channel::<()>();
     let (stopped, stop_seen) = std::sync::mpsc::channel();
     let mut finished = Some(finished);
-    let workers = Workers::start(&Options::default(), |_| {
+    let workers = Workers::start(&WorkerOptions::default(), |_| {
         let finished = finished.take().unwrap();
         let stopped = stopped.clone();
         move || {
@@ -310,7 +310,7 @@ fn a_soft_stop_waits_for_tasks_and_not_for_services() {
 
 #[test]
 fn what_was_sent_before_a_soft_stop_is_done() {
-    let workers = Workers::start(&Options::default(), |_| || {}).unwrap();
+    let workers = Workers::start(&WorkerOptions::default(), |_| || {}).unwrap();
     let mailbox = workers.mailbox(0).unwrap();
     let (let_go, held) = std::sync::mpsc::channel::<()>();
     let (done, done_seen) = std::sync::mpsc::channel();
@@ -348,7 +348,7 @@ fn a_stop_is_hardened_and_what_is_cut_off_is_dropped_on_its_thread() {
         }
     }
     let drops = Arc::new(AtomicUsize::new(0));
-    let workers = Workers::start(&Options::default(), |_| {
+    let workers = Workers::start(&WorkerOptions::default(), |_| {
         let held = Held(Arc::clone(&drops));
         move || {
             spawn_local(async move {
@@ -374,7 +374,7 @@ fn a_stop_is_hardened_and_what_is_cut_off_is_dropped_on_its_thread() {
 #[test]
 fn tasks_hear_that_they_will_be_cut_off_and_not_of_a_soft_stop() {
     let (tell, told) = std::sync::mpsc::channel();
-    let workers = Workers::start(&Options::default(), |_| {
+    let workers = Workers::start(&WorkerOptions::default(), |_| {
         let tell = tell.clone();
         move || {
             spawn_local(async move {
@@ -405,9 +405,9 @@ fn an_accepted_socket_is_served_by_another_worker() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let ip = listener.local_addr().unwrap();
     let listening: Arc<OwnedFd> = Arc::new(listener.into());
-    let options = Options {
+    let options = WorkerOptions {
         count: 2,
-        ..Options::default()
+        ..WorkerOptions::default()
     };
     let workers = Workers::start(&options, |index| {
         let listening = Arc::clone(&listening);
@@ -550,7 +550,7 @@ fn a_pool_carries_one_thing_after_the_other_and_survives_a_panic() {
 fn a_soft_stop_waits_for_what_a_pool_carries_and_not_for_its_tasks() {
     let (finish, finished) = sync::oneshot::channel::<()>();
     let mut finished = Some(finished);
-    let workers = Workers::start(&Options::default(), |_| {
+    let workers = Workers::start(&WorkerOptions::default(), |_| {
         let finished = finished.take().unwrap();
         move || {
             let pool = TaskPool::new(|work: Option<sync::oneshot::Receiver<()>>| async move {

@@ -13,15 +13,15 @@ pub(crate) const WAIT_MAX: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
 
 /// The time limit passed first.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct TimedOut;
+pub struct TimeoutPassed;
 
-impl std::fmt::Display for TimedOut {
+impl std::fmt::Display for TimeoutPassed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("timed out")
     }
 }
 
-impl std::error::Error for TimedOut {}
+impl std::error::Error for TimeoutPassed {}
 
 /// The present time, of the clock that all timers use. Costs about 25 ns and no system call; for
 /// measuring ages `ballast_net::coarse_ms` is cheaper.
@@ -103,14 +103,14 @@ pub fn sleep(duration: Duration) -> Sleep {
 /// Waits for `future`, at most until `at`; then drops it.
 ///
 /// For the timeouts of a connection use a [`crate::Deadline`], which needs no new timer each time.
-pub async fn timeout_at<F: Future>(at: Instant, future: F) -> Result<F::Output, TimedOut> {
+pub async fn timeout_at<F: Future>(at: Instant, future: F) -> Result<F::Output, TimeoutPassed> {
     tokio::time::timeout_at(at.into(), future)
         .await
-        .map_err(|_| TimedOut)
+        .map_err(|_| TimeoutPassed)
 }
 
 /// Waits for `future`, at most for `duration`; then drops it.
-pub async fn timeout<F: Future>(duration: Duration, future: F) -> Result<F::Output, TimedOut> {
+pub async fn timeout<F: Future>(duration: Duration, future: F) -> Result<F::Output, TimeoutPassed> {
     timeout_at(now() + duration.min(WAIT_MAX), future).await
 }
 

@@ -18,7 +18,7 @@ thread_local! {
 
 /// A unit of work that a task may repeat.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Work {
+pub enum WorkUnit {
     /// A part of a message that was received already, for example a chunk: less than a microsecond.
     Piece,
     /// A system call that received bytes.
@@ -27,7 +27,7 @@ pub enum Work {
     Exchange,
 }
 
-impl Work {
+impl WorkUnit {
     /// Its share of a turn.
     const fn shares(self) -> u32 {
         match self {
@@ -50,7 +50,7 @@ pub async fn yield_now() {
 
 /// Counts the work that a task has done, and lets the other tasks run first when its turn is over.
 /// Costs an addition until then.
-pub async fn take_turns(work: Work) {
+pub async fn take_turns(work: WorkUnit) {
     let is_over = DONE_SHARES.with(|done| {
         done.set(done.get() + work.shares());
         done.get() >= TURN_SHARES

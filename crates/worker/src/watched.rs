@@ -19,7 +19,7 @@ use tokio::io::unix::AsyncFd;
 
 /// What an operation has shown about readiness.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Progress {
+pub enum IoProgress {
     /// It filled its buffer: there may be more.
     Full,
     /// It moved less than it could: nothing is left (or there is no room).
@@ -64,15 +64,15 @@ pub struct WatchedFd<T: Watchable> {
 /// The registration of a descriptor with the executor.
 #[derive(Debug)]
 struct Registration {
-    io: AsyncFd<Number>,
+    io: AsyncFd<DescriptorNumber>,
     interest: Interest,
 }
 
 /// A descriptor's number, while [`WatchedFd`] keeps it open.
 #[derive(Debug)]
-struct Number(RawFd);
+struct DescriptorNumber(RawFd);
 
-impl AsRawFd for Number {
+impl AsRawFd for DescriptorNumber {
     fn as_raw_fd(&self) -> RawFd {
         self.0
     }
@@ -86,7 +86,7 @@ impl Registration {
                   and the successor is `unsafe`, which stays in one room"
     )]
     fn new(number: RawFd, interest: Interest) -> io::Result<Self> {
-        let io = AsyncFd::with_interest(Number(number), interest)?;
+        let io = AsyncFd::with_interest(DescriptorNumber(number), interest)?;
         Ok(Self { io, interest })
     }
 
@@ -150,7 +150,7 @@ impl<T: Watchable> WatchedFd<T> {
     }
 
     /// The registration, at least for reading.
-    fn for_reading(&self) -> io::Result<Ref<'_, AsyncFd<Number>>> {
+    fn for_reading(&self) -> io::Result<Ref<'_, AsyncFd<DescriptorNumber>>> {
         if self.io.borrow().is_none() {
             self.register(Interest::READABLE)?;
         }
@@ -158,7 +158,7 @@ impl<T: Watchable> WatchedFd<T> {
     }
 
     /// The registration for both directions.
-    fn for_both(&self, cx: &mut Context<'_>) -> io::Result<Ref<'_, AsyncFd<Number>>> {
+    fn for_both(&self, cx: &mut Context<'_>) -> io::Result<Ref<'_, AsyncFd<DescriptorNumber>>> {
         let known = self.io.borrow().as_ref().map(|known| known.interest);
         match known {
             Some(interest) if interest.is_writable() => {}
@@ -180,7 +180,7 @@ impl<T: Watchable> WatchedFd<T> {
         Ok(self.registered())
     }
 
-    fn registered(&self) -> Ref<'_, AsyncFd<Number>> {
+    fn registered(&self) -> Ref<'_, AsyncFd<DescriptorNumber>> {
         Ref::map(self.io.borrow(), |io| {
             &io.as_ref().expect("it was registered just now").io
         })
@@ -258,11 +258,11 @@ impl<T: Watchable> WatchedFd<T> {
     }
 
     /// Runs `read` if the descriptor is known to be readable, else returns `WouldBlock` without a
-    /// system call. `read` tells by [`Progress`] whether readiness is used up; `WouldBlock` tells
+    /// system call. `read` tells by [`IoProgress`] whether readiness is used up; `WouldBlock` tells
     /// so too.
     pub fn try_read_with<R>(
         &self,
-        read: impl FnOnce(&T) -> io::Result<(R, Progress)>,
+        read: impl FnOnce(&T) -> io::Result<(R, IoProgress)>,
     ) -> io::Result<R> {
         self.attempt(Interest::READABLE, &self.read, read)
     }
@@ -270,7 +270,7 @@ impl<T: Watchable> WatchedFd<T> {
     /// As [`WatchedFd::try_read_with`], for writing.
     pub fn try_write_with<R>(
         &self,
-        write: impl FnOnce(&T) -> io::Result<(R, Progress)>,
+        write: impl FnOnce(&T) -> io::Result<(R, IoProgress)>,
     ) -> io::Result<R> {
         self.attempt(Interest::WRITABLE, &self.write, write)
     }
@@ -279,14 +279,14 @@ impl<T: Watchable> WatchedFd<T> {
         &self,
         interest: Interest,
         known: &Cell<bool>,
-        operation: impl FnOnce(&T) -> io::Result<(R, Progress)>,
+        operation: impl FnOnce(&T) -> io::Result<(R, IoProgress)>,
     ) -> io::Result<R> {
         let mut operation = Some(operation);
         let mut answer = None;
         let mut run = || -> io::Result<()> {
             let operation = operation.take().expect("run at most once");
             let (result, used_up) = match operation(&self.inner) {
-                Ok((result, progress)) => (Ok(result), progress == Progress::Short),
+                Ok((result, progress)) => (Ok(result), progress == IoProgress::Short),
                 Err(e) => {
                     let used_up = e.kind() == io::ErrorKind::WouldBlock;
                     (Err(e), used_up)

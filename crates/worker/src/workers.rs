@@ -11,9 +11,9 @@ use ballast_net::{CpuSet, Error, pin_thread};
 use tokio::runtime::{Builder, LocalRuntime};
 use tokio::sync::{mpsc, watch};
 
-use crate::mailbox::{Mailbox, Message};
+use crate::mailbox::{Mailbox, MailboxMessage};
 use crate::panic_report::PanicHook;
-use crate::shared::{self, Shared};
+use crate::shared::{self, WorkersShared};
 use crate::stop_order::StopOrder;
 use crate::task::report_panic;
 use crate::{BufferLimits, configure_buffers, context, now, sleep_until};
@@ -23,7 +23,7 @@ const BLOCKING_THREADS_MAX: usize = 16;
 
 /// Settings for starting workers.
 #[derive(Clone)]
-pub struct Options {
+pub struct WorkerOptions {
     /// Buffers of each worker.
     pub buffers: BufferLimits,
     /// How many workers (`nbthread`), at least 1.
@@ -39,7 +39,7 @@ pub struct Options {
     pub pins: Vec<CpuSet>,
 }
 
-impl Default for Options {
+impl Default for WorkerOptions {
     fn default() -> Self {
         Self {
             buffers: BufferLimits::default(),
@@ -52,7 +52,7 @@ impl Default for Options {
     }
 }
 
-impl fmt::Debug for Options {
+impl fmt::Debug for WorkerOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Options")
             .field("count", &self.count)
@@ -63,7 +63,7 @@ impl fmt::Debug for Options {
 /// The worker threads of this process.
 #[derive(Debug)]
 pub struct Workers {
-    shared: Arc<Shared>,
+    shared: Arc<WorkersShared>,
     threads: Vec<JoinHandle<WorkerEnd>>,
 }
 
@@ -78,7 +78,7 @@ pub struct WorkerEnd {
 
 /// How busy a worker was since it started.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Load {
+pub struct WorkerLoad {
     /// Time spent running tasks.
     pub busy: Duration,
     /// Time since its start.
@@ -93,7 +93,7 @@ impl Workers {
     ///
     /// # Errors
     /// The first error (thread, executor, pinning); workers already started are stopped.
-    pub fn start<F, I>(options: &Options, mut first: F) -> Result<Self, Error>
+    pub fn start<F, I>(options: &WorkerOptions, mut first: F) -> Result<Self, Error>
     where
         F: FnMut(usize) -> I,
         I: FnOnce() + Send + 'static,
@@ -105,7 +105,7 @@ impl Workers {
                 (Mailbox::new(index, sender), inbox)
             })
             .unzip();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(WorkersShared {
             mailboxes,
             on_panic: options.on_panic.clone(),
             stop: watch::Sender::new(None),
@@ -142,9 +142,9 @@ impl Workers {
     }
 
     /// How busy a worker is.
-    pub fn load(&self, index: usize) -> Load {
+    pub fn load(&self, index: usize) -> WorkerLoad {
         let metrics = self.shared.metrics.get(index).and_then(OnceLock::get);
-        metrics.map_or_else(Load::default, |metrics| Load {
+        metrics.map_or_else(WorkerLoad::default, |metrics| WorkerLoad {
             busy: metrics.worker_total_busy_duration(0),
             elapsed: now().saturating_duration_since(self.shared.started),
             sleeps: metrics.worker_park_count(0),
@@ -172,9 +172,9 @@ impl Workers {
 
     fn start_one(
         &mut self,
-        options: &Options,
+        options: &WorkerOptions,
         index: usize,
-        inbox: mpsc::Receiver<Message>,
+        inbox: mpsc::Receiver<MailboxMessage>,
         first: impl FnOnce() + Send + 'static,
     ) -> Result<(), Error> {
         let shared = Arc::clone(&self.shared);
@@ -240,8 +240,8 @@ fn new_runtime() -> Result<LocalRuntime, Error> {
 fn run(
     runtime: LocalRuntime,
     index: usize,
-    shared: &Shared,
-    mut inbox: mpsc::Receiver<Message>,
+    shared: &WorkersShared,
+    mut inbox: mpsc::Receiver<MailboxMessage>,
     first: impl FnOnce() + Send + 'static,
 ) -> WorkerEnd {
     let cut_off = runtime.block_on(async {
@@ -275,7 +275,7 @@ fn run(
 /// many tasks are left.
 async fn drain(
     orders: &mut watch::Receiver<Option<StopOrder>>,
-    inbox: &mut mpsc::Receiver<Message>,
+    inbox: &mut mpsc::Receiver<MailboxMessage>,
 ) -> usize {
     loop {
         let order = *orders.borrow_and_update();

@@ -6,7 +6,9 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ballast_net::{Address, ErrorClass, Limit, ListenOptions, Resource, limit, listen, set_limit};
+use ballast_net::{
+    Address, ErrorClass, ListenOptions, Resource, ResourceLimit, limit, listen, set_limit,
+};
 use ballast_worker::{AcceptError, Acceptor, block_on, io_counts, timeout};
 
 const HANG: Duration = Duration::from_secs(10);
@@ -15,7 +17,7 @@ fn main() {
     let hard = limit(Resource::OpenFiles).hard;
     set_limit(
         Resource::OpenFiles,
-        Limit {
+        ResourceLimit {
             soft: Some(64),
             hard,
         },

@@ -3,13 +3,13 @@
 
 use std::time::Duration;
 
-use ballast_worker::{Options, Signal, Signals, StopOrder, Workers, block_on, timeout};
+use ballast_worker::{Signal, Signals, StopOrder, WorkerOptions, Workers, block_on, timeout};
 
 const HANG: Duration = Duration::from_secs(10);
 
 fn main() {
     let signals = Signals::open(&[Signal::Usr1, Signal::Term, Signal::Hup]).expect("open");
-    let workers = Workers::start(&Options::default(), |_| || ()).expect("workers");
+    let workers = Workers::start(&WorkerOptions::default(), |_| || ()).expect("workers");
     assert_eq!(signals.try_next().expect("read"), None);
     assert_eq!(
         signals.wait(Some(Duration::from_millis(1))).expect("wait"),

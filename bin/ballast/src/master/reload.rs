@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Instant;
 
-use ballast_cli::{ChangeRecord, Changes};
+use ballast_cli::{ChangeRecord, ChangeScope};
 use ballast_handover::Message;
 use ballast_net::{ChildEnd, steady_us};
 
@@ -155,7 +155,7 @@ impl MasterProcess<'_> {
             "the master's socket"
         };
         let record = ChangeRecord {
-            changes: Changes::Configuration,
+            changes: ChangeScope::Configuration,
             what: "reload",
             who,
             took: self.reload_began.elapsed(),

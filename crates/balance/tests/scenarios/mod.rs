@@ -10,8 +10,8 @@
 use std::collections::BTreeMap;
 
 use ballast_balance::{
-    Algorithm, Balancer, Candidate, Choice, Function, HashKey, HashType, Load, Method, PickRequest,
-    Setup,
+    Algorithm, Balancer, BalancerSettings, Choice, HashFunction, HashKey, HashMethod, HashType,
+    NewServer, PickRequest, ServerLoad,
 };
 
 pub const KEYS: usize = 10_000;
@@ -55,7 +55,7 @@ pub struct Scenario {
     pub kind: KeyKind,
     pub name: String,
     pub servers: Vec<Server>,
-    pub setup: Setup,
+    pub settings: BalancerSettings,
     pub steps: Vec<Step>,
 }
 
@@ -66,13 +66,13 @@ impl Scenario {
 
     pub fn lines(&self, address: impl Fn(usize) -> String) -> String {
         let mut text = format!("backend {}\n  balance {}\n", self.name, self.balance);
-        if matches!(self.setup.algorithm, Algorithm::Hash(_)) {
+        if matches!(self.settings.algorithm, Algorithm::Hash(_)) {
             text += &format!("  hash-type {}\n", hash_type_words(self.hash));
         }
-        if self.setup.balance_factor != 0 {
-            text += &format!("  hash-balance-factor {}\n", self.setup.balance_factor);
+        if self.settings.balance_factor != 0 {
+            text += &format!("  hash-balance-factor {}\n", self.settings.balance_factor);
         }
-        if self.setup.all_backups {
+        if self.settings.all_backups {
             text += "  option allbackups\n";
         }
         text += "  http-after-response set-header x-s %s\n";
@@ -94,7 +94,7 @@ impl Scenario {
 
     pub fn command(&self, step: Step) -> Option<String> {
         let name = &self.name;
-        let fixed = !self.setup.algorithm.is_dynamic();
+        let fixed = !self.settings.algorithm.is_dynamic();
         Some(match step {
             Step::Disable(index) => format!("disable server {name}/s{index}"),
             Step::Enable(index) => format!("enable server {name}/s{index}"),
@@ -107,8 +107,8 @@ impl Scenario {
 
     /// Our choices.
     pub fn play(&self) -> Vec<u8> {
-        let candidates: Vec<_> = self.servers.iter().map(candidate).collect();
-        let mut balancer = Balancer::new(self.setup, &candidates);
+        let new_servers: Vec<_> = self.servers.iter().map(new_server).collect();
+        let mut balancer = Balancer::new(self.settings, &new_servers);
         let mut active_requests = ActiveRequests {
             active: vec![0; self.servers.len()],
             maxconn: self.servers.iter().map(|server| server.maxconn).collect(),
@@ -123,13 +123,13 @@ impl Scenario {
                 Step::Release(nth) => {
                     let index: u32 = held.remove(nth);
                     active_requests.active[index as usize] -= 1;
-                    balancer.released(index);
+                    balancer.remove_request(index);
                 }
                 Step::Hold => {
                     let choice = balancer.pick(&PickRequest::default(), &active_requests);
                     let index = choice.index().expect("a held request has a server");
                     active_requests.active[index as usize] += 1;
-                    balancer.took(index);
+                    balancer.add_request(index);
                     held.push(index);
                     choices.push(index as u8);
                 }
@@ -143,8 +143,8 @@ impl Scenario {
                         };
                         let choice = balancer.pick(&ask, &active_requests);
                         if let Choice::Server(index) = choice {
-                            balancer.took(index);
-                            balancer.released(index);
+                            balancer.add_request(index);
+                            balancer.remove_request(index);
                         }
                         choices.push(choice.index().map_or(NOBODY, |index| index as u8));
                     }
@@ -159,7 +159,7 @@ impl Scenario {
     /// a server's position than 3.2 does.
     pub fn weighs_turns(&self) -> bool {
         let weighs = |step: &Step| matches!(step, Step::Weight(_, 1..));
-        self.setup.algorithm == Algorithm::RoundRobin && self.steps.iter().any(weighs)
+        self.settings.algorithm == Algorithm::RoundRobin && self.steps.iter().any(weighs)
     }
 
     /// The choices of a server while another had a lower load per weight. Among equals HAProxy 3.2
@@ -216,11 +216,11 @@ impl Scenario {
     }
 }
 
-pub fn candidate(server: &Server) -> Candidate {
-    Candidate {
+pub fn new_server(server: &Server) -> NewServer {
+    NewServer {
         backup: server.backup,
         hash_key: HashKey::Id,
-        puid: server.id,
+        id: server.id,
         usable: true,
         weight: server.weight,
     }
@@ -243,15 +243,15 @@ pub fn key_text(number: usize, kind: KeyKind) -> String {
 
 pub fn hash_type_words(hash: HashType) -> String {
     let method = match hash.method {
-        Method::Consistent => "consistent",
-        Method::MapBased => "map-based",
+        HashMethod::Consistent => "consistent",
+        HashMethod::MapBased => "map-based",
     };
     let function = match hash.function {
-        Function::Crc32 => "crc32",
-        Function::Djb2 => "djb2",
-        Function::None => "none",
-        Function::Sdbm => "sdbm",
-        Function::Wt6 => "wt6",
+        HashFunction::Crc32 => "crc32",
+        HashFunction::Djb2 => "djb2",
+        HashFunction::None => "none",
+        HashFunction::Sdbm => "sdbm",
+        HashFunction::Wt6 => "wt6",
     };
     format!(
         "{method} {function}{}",
@@ -275,7 +275,7 @@ impl Requests {
                 is_backup == backup && self.usable[index] && self.weights[index] > 0
             })
         };
-        let backups = if scenario.setup.all_backups {
+        let backups = if scenario.settings.all_backups {
             usize::MAX
         } else {
             1
@@ -302,7 +302,7 @@ struct ActiveRequests {
     maxconn: Vec<u32>,
 }
 
-impl Load for ActiveRequests {
+impl ServerLoad for ActiveRequests {
     fn active(&self, index: u32) -> u32 {
         self.active[index as usize]
     }
@@ -338,12 +338,12 @@ fn servers(weights: &[u32]) -> Vec<Server> {
 fn hashed() -> Vec<Scenario> {
     let mut all = Vec::new();
     let functions = [
-        ("sdbm", Function::Sdbm),
-        ("djb2", Function::Djb2),
-        ("wt6", Function::Wt6),
-        ("crc32", Function::Crc32),
+        ("sdbm", HashFunction::Sdbm),
+        ("djb2", HashFunction::Djb2),
+        ("wt6", HashFunction::Wt6),
+        ("crc32", HashFunction::Crc32),
     ];
-    for method in [Method::MapBased, Method::Consistent] {
+    for method in [HashMethod::MapBased, HashMethod::Consistent] {
         for (word, function) in functions {
             for avalanche in [false, true] {
                 let hash = HashType {
@@ -361,7 +361,7 @@ fn hashed() -> Vec<Scenario> {
         for avalanche in [false, true] {
             let hash = HashType {
                 avalanche,
-                function: Function::Sdbm,
+                function: HashFunction::Sdbm,
                 method,
             };
             let tail = if avalanche { "-avalanche" } else { "" };
@@ -382,16 +382,16 @@ fn hashed() -> Vec<Scenario> {
     all
 }
 
-const fn short(method: Method) -> &'static str {
+const fn short(method: HashMethod) -> &'static str {
     match method {
-        Method::Consistent => "consistent",
-        Method::MapBased => "map",
+        HashMethod::Consistent => "consistent",
+        HashMethod::MapBased => "map",
     }
 }
 
 fn hashed_one(name: String, hash: HashType) -> Scenario {
     let steps = match hash.method {
-        Method::MapBased => vec![
+        HashMethod::MapBased => vec![
             Step::Keys(KEYS),
             Step::Disable(2),
             Step::Keys(KEYS),
@@ -404,7 +404,7 @@ fn hashed_one(name: String, hash: HashType) -> Scenario {
             Step::Disable(0),
             Step::Keys(KEYS),
         ],
-        Method::Consistent => vec![
+        HashMethod::Consistent => vec![
             Step::Keys(KEYS),
             Step::Turns(60),
             Step::Disable(2),
@@ -425,9 +425,9 @@ fn hashed_one(name: String, hash: HashType) -> Scenario {
         kind: KeyKind::Text,
         name,
         servers: servers(&[10, 5, 25, 35, 100, 15, 20]),
-        setup: Setup {
+        settings: BalancerSettings {
             algorithm: Algorithm::Hash(hash.method),
-            ..Setup::default()
+            ..BalancerSettings::default()
         },
         steps,
     }
@@ -480,9 +480,9 @@ fn turns() -> Vec<Scenario> {
                 kind: KeyKind::Text,
                 name: format!("{word}-{shape}"),
                 servers: servers(weights),
-                setup: Setup {
+                settings: BalancerSettings {
                     algorithm,
-                    ..Setup::default()
+                    ..BalancerSettings::default()
                 },
                 steps,
             });
@@ -498,8 +498,8 @@ fn backups() -> Vec<Scenario> {
         ("static-rr", Algorithm::StaticRr),
         ("leastconn", Algorithm::LeastConn),
         ("first", Algorithm::First),
-        ("hdr(x-k)", Algorithm::Hash(Method::MapBased)),
-        ("hdr(x-k)", Algorithm::Hash(Method::Consistent)),
+        ("hdr(x-k)", Algorithm::Hash(HashMethod::MapBased)),
+        ("hdr(x-k)", Algorithm::Hash(HashMethod::Consistent)),
     ] {
         for all_backups in [false, true] {
             if algorithm == Algorithm::StaticRr && !all_backups {
@@ -513,7 +513,7 @@ fn backups() -> Vec<Scenario> {
             servers[4].backup = true;
             let (method, plain) = match algorithm {
                 Algorithm::Hash(method) => (method, format!("hdr-{}", short(method))),
-                _ => (Method::MapBased, word.to_owned()),
+                _ => (HashMethod::MapBased, word.to_owned()),
             };
             let tail = if all_backups { "all" } else { "first" };
             let ask = |count| match algorithm {
@@ -529,7 +529,7 @@ fn backups() -> Vec<Scenario> {
                 kind: KeyKind::Text,
                 name: format!("backup-{tail}-{plain}"),
                 servers,
-                setup: Setup {
+                settings: BalancerSettings {
                     algorithm,
                     all_backups,
                     balance_factor: 0,
@@ -603,9 +603,9 @@ fn held() -> Vec<Scenario> {
             kind: KeyKind::Text,
             name: format!("held-{word}"),
             servers,
-            setup: Setup {
+            settings: BalancerSettings {
                 algorithm,
-                ..Setup::default()
+                ..BalancerSettings::default()
             },
             steps: random(160, 42),
         });
@@ -617,17 +617,17 @@ fn held() -> Vec<Scenario> {
         for _ in 0..12 {
             steps.extend([Step::Hold, Step::Hold, Step::Keys(40)]);
         }
-        let algorithm = Algorithm::Hash(Method::Consistent);
+        let algorithm = Algorithm::Hash(HashMethod::Consistent);
         all.push(Scenario {
             balance: "hdr(x-k)".to_owned(),
             hash: HashType {
-                method: Method::Consistent,
+                method: HashMethod::Consistent,
                 ..HashType::default()
             },
             kind: KeyKind::Text,
             name: format!("bounded-{factor}"),
             servers: servers(&[10, 20, 5, 40, 1]),
-            setup: Setup {
+            settings: BalancerSettings {
                 algorithm,
                 all_backups: false,
                 balance_factor: factor,

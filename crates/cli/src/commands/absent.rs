@@ -8,9 +8,9 @@
 
 use ballast_model::CliLevel;
 
-use crate::answer::Answer;
-use crate::change_record::Changes;
-use crate::command::{Call, Command};
+use crate::answer::CommandAnswer;
+use crate::change_record::ChangeScope;
+use crate::command::{Command, CommandCall};
 
 pub(crate) static COMMANDS: &[Command] = &[
     Command::new(
@@ -19,7 +19,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "not implemented: drop a pending change of a CA file",
         |call| no_transaction(call, "'abort ssl ca-file' expects a filename"),
     )
-    .changing(Changes::State)
+    .changing(ChangeScope::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["abort", "ssl", "cert"],
@@ -27,7 +27,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "not implemented: drop a pending change of a certificate",
         |call| no_transaction(call, "'abort ssl cert' expects a filename"),
     )
-    .changing(Changes::State)
+    .changing(ChangeScope::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["abort", "ssl", "crl-file"],
@@ -35,7 +35,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "not implemented: drop a pending change of a CRL file",
         |call| no_transaction(call, "'abort ssl crl-file' expects a filename"),
     )
-    .changing(Changes::State)
+    .changing(ChangeScope::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["add", "ssl", "crt-list"],
@@ -44,15 +44,17 @@ pub(crate) static COMMANDS: &[Command] = &[
         |call| {
             let line = call.args.len() > 1 || call.payload.is_some();
             match call.arg(0) {
-                list if !list.is_empty() && line => Answer::error(format!(
+                list if !list.is_empty() && line => CommandAnswer::error(format!(
                     "Can't edit the crt-list: crt-list '{}' does not exist!",
                     list.escape_debug()
                 )),
-                _ => Answer::error("'add ssl crtlist' expects a filename and a certificate name"),
+                _ => CommandAnswer::error(
+                    "'add ssl crtlist' expects a filename and a certificate name",
+                ),
             }
         },
     )
-    .changing(Changes::State)
+    .changing(ChangeScope::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["clear", "table"],
@@ -66,14 +68,14 @@ pub(crate) static COMMANDS: &[Command] = &[
             )
         },
     )
-    .changing(Changes::State),
+    .changing(ChangeScope::State),
     Command::new(
         &["commit", "ssl", "ca-file"],
         "commit ssl ca-file <cafile>",
         "not implemented: commit a CA file",
         |call| not_committed(call, "'commit ssl ca-file expects a filename"),
     )
-    .changing(Changes::State)
+    .changing(ChangeScope::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["commit", "ssl", "cert"],
@@ -81,7 +83,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "not implemented: commit a certificate",
         |call| not_committed(call, "'commit ssl cert expects a filename"),
     )
-    .changing(Changes::State)
+    .changing(ChangeScope::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["commit", "ssl", "crl-file"],
@@ -89,7 +91,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "not implemented: commit a CRL file",
         |call| not_committed(call, "'commit ssl crl-file expects a filename"),
     )
-    .changing(Changes::State)
+    .changing(ChangeScope::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["del", "ssl", "ca-file"],
@@ -97,7 +99,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "not implemented: delete a CA file",
         |call| not_removed(call, "CA file", "'del ssl ca-file' expects a CA file name"),
     )
-    .changing(Changes::State)
+    .changing(ChangeScope::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["del", "ssl", "cert"],
@@ -111,7 +113,7 @@ pub(crate) static COMMANDS: &[Command] = &[
             )
         },
     )
-    .changing(Changes::State)
+    .changing(ChangeScope::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["del", "ssl", "crl-file"],
@@ -125,21 +127,23 @@ pub(crate) static COMMANDS: &[Command] = &[
             )
         },
     )
-    .changing(Changes::State)
+    .changing(ChangeScope::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["del", "ssl", "crt-list"],
         "del ssl crt-list <list> <cert[:line]>",
         "not implemented: remove a certificate from a list",
         |call| match call.args {
-            [list, _, ..] => Answer::error(format!(
+            [list, _, ..] => CommandAnswer::error(format!(
                 "Can't delete the entry: crt-list '{}' does not exist!",
                 list.escape_debug()
             )),
-            _ => Answer::error("'del ssl crtlist' expects a filename and a certificate name"),
+            _ => {
+                CommandAnswer::error("'del ssl crtlist' expects a filename and a certificate name")
+            }
         },
     )
-    .changing(Changes::State)
+    .changing(ChangeScope::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["new", "ssl", "ca-file"],
@@ -147,7 +151,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "not implemented: create an empty CA file",
         |call| not_made(call, "'new ssl ca-file' expects a filename"),
     )
-    .changing(Changes::State)
+    .changing(ChangeScope::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["new", "ssl", "cert"],
@@ -155,7 +159,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "not implemented: create an empty certificate",
         |call| not_made(call, "'new ssl cert' expects a filename"),
     )
-    .changing(Changes::State)
+    .changing(ChangeScope::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["new", "ssl", "crl-file"],
@@ -163,12 +167,12 @@ pub(crate) static COMMANDS: &[Command] = &[
         "not implemented: create an empty CRL file",
         |call| not_made(call, "'new ssl crl-file' expects a filename"),
     )
-    .changing(Changes::State)
+    .changing(ChangeScope::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["set", "ssl", "ca-file"],
         "set ssl ca-file <cafile> <payload>",
-        "replace a CA file: there are none",
+        "not implemented: replace a CA file",
         |call| {
             not_replaced(
                 call,
@@ -177,12 +181,12 @@ pub(crate) static COMMANDS: &[Command] = &[
             )
         },
     )
-    .changing(Changes::State)
+    .changing(ChangeScope::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["set", "ssl", "cert"],
         "set ssl cert <certfile> <payload>",
-        "replace a certificate: there are none",
+        "not implemented: replace a certificate",
         |call| {
             not_replaced(
                 call,
@@ -191,12 +195,12 @@ pub(crate) static COMMANDS: &[Command] = &[
             )
         },
     )
-    .changing(Changes::State)
+    .changing(ChangeScope::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["set", "ssl", "crl-file"],
         "set ssl crl-file <crlfile> <payload>",
-        "replace a CRL file: there are none",
+        "not implemented: replace a CRL file",
         |call| {
             not_replaced(
                 call,
@@ -205,12 +209,12 @@ pub(crate) static COMMANDS: &[Command] = &[
             )
         },
     )
-    .changing(Changes::State)
+    .changing(ChangeScope::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["set", "ssl", "ocsp-response"],
         "set ssl ocsp-response <resp|payload>",
-        "replace the OCSP answer of a certificate: there are none",
+        "not implemented: replace the OCSP answer of a certificate",
         |call| {
             let given = match &call.payload {
                 Some(lines) => String::from_utf8_lossy(lines).into_owned(),
@@ -218,31 +222,35 @@ pub(crate) static COMMANDS: &[Command] = &[
             };
             let letters = given.replace(['\n', '\r'], "");
             match letters.as_str() {
-                "" => Answer::error("'set ssl ocsp-response' expects response in base64 encoding."),
-                text if !is_base64(text) => Answer::error(
+                "" => CommandAnswer::error(
+                    "'set ssl ocsp-response' expects response in base64 encoding.",
+                ),
+                text if !is_base64(text) => CommandAnswer::error(
                     "'set ssl ocsp-response' received invalid base64 encoded response.",
                 ),
-                _ => Answer::error("There is no TLS here: nothing was done."),
+                _ => CommandAnswer::error("There is no TLS here: nothing was done."),
             }
         },
     )
-    .changing(Changes::State),
+    .changing(ChangeScope::State),
     Command::new(
         &["set", "ssl", "tls-key"],
         "set ssl tls-key [id|file] <key>",
-        "set the next key of TLS tickets: there are none",
+        "not implemented: set the next key of TLS tickets",
         |call| match call.args {
-            [_, _, ..] => Answer::error("'set ssl tls-key' unable to locate referenced filename"),
-            _ => Answer::error(
+            [_, _, ..] => {
+                CommandAnswer::error("'set ssl tls-key' unable to locate referenced filename")
+            }
+            _ => CommandAnswer::error(
                 "'set ssl tls-key' expects a filename and the new TLS key in base64 encoding.",
             ),
         },
     )
-    .changing(Changes::State),
+    .changing(ChangeScope::State),
     Command::new(
         &["set", "table"],
         "set table <table> key <k> [data.* <v>]*",
-        "write an entry of a stick table: there are none",
+        "not implemented: write an entry of a stick table",
         |call| {
             table(
                 call,
@@ -251,18 +259,18 @@ pub(crate) static COMMANDS: &[Command] = &[
             )
         },
     )
-    .changing(Changes::State),
+    .changing(ChangeScope::State),
     Command::new(
         &["show", "quic"],
         "show quic [help|<format>] [<filter>]",
-        "list QUIC connections: there are none",
-        |_| Answer::Report(QUIC_HEAD.into()),
+        "not implemented: list QUIC connections",
+        |_| CommandAnswer::Report(QUIC_HEAD.into()),
     )
     .for_level(CliLevel::Operator),
     Command::new(
         &["show", "ssl", "ca-file"],
         "show ssl ca-file [<cafile>[:<index>]]",
-        "list the CA files: there are none",
+        "not implemented: list the CA files",
         |call| {
             list(
                 call,
@@ -275,7 +283,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     Command::new(
         &["show", "ssl", "cert"],
         "show ssl cert [<certfile>]",
-        "list the certificates: there are none",
+        "not implemented: list the certificates",
         |call| {
             list(
                 call,
@@ -288,7 +296,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     Command::new(
         &["show", "ssl", "crl-file"],
         "show ssl crl-file [<crlfile[:<index>>]]",
-        "list the CRL files: there are none",
+        "not implemented: list the CRL files",
         |call| {
             list(
                 call,
@@ -301,28 +309,28 @@ pub(crate) static COMMANDS: &[Command] = &[
     Command::new(
         &["show", "ssl", "crt-list"],
         "show ssl crt-list [-n] [<list>]",
-        "list the lists of certificates: there are none",
+        "not implemented: list the lists of certificates",
         |call| match call.args {
             [flag] if flag == "-n" => {
-                Answer::error("'show ssl crt-list -n' expects a filename or a directory")
+                CommandAnswer::error("'show ssl crt-list -n' expects a filename or a directory")
             }
-            [] => Answer::Report(String::new()),
-            _ => Answer::error("didn't find the specified filename"),
+            [] => CommandAnswer::Report(String::new()),
+            _ => CommandAnswer::error("didn't find the specified filename"),
         },
     )
     .for_level(CliLevel::Admin),
     Command::new(
         &["show", "ssl", "ocsp-response"],
         "show ssl ocsp-response [[text|base64] id]",
-        "list the OCSP answers: there are none",
+        "not implemented: list the OCSP answers",
         |call| list(call, "", "Certificate ID does not match any certificate."),
     ),
     Command::new(
         &["show", "ssl", "ocsp-updates"],
         "show ssl ocsp-updates",
-        "list the updates of OCSP answers: there are none",
+        "not implemented: list the updates of OCSP answers",
         |_| {
-            Answer::Report(
+            CommandAnswer::Report(
                 "OCSP Certid | Path | Next Update | Last Update | Successes | Failures | Last \
                  Update Status | Last Update Status (str)\n"
                     .into(),
@@ -332,15 +340,15 @@ pub(crate) static COMMANDS: &[Command] = &[
     Command::new(
         &["show", "ssl", "providers"],
         "show ssl providers",
-        "list the providers of the TLS library: there is none",
-        |_| Answer::Report("Loaded providers : \n".into()),
+        "not implemented: list the providers of the TLS library",
+        |_| CommandAnswer::Report("Loaded providers : \n".into()),
     ),
     Command::new(
         &["show", "ssl", "sni"],
         "show ssl sni [-f <frontend>] [-A] [-t <offset>]",
-        "list the names of certificates: there are none",
+        "not implemented: list the names of certificates",
         |_| {
-            Answer::Report(
+            CommandAnswer::Report(
                 "# Frontend/Bind\tSNI\tNegative Filter\tType\tFilename\tNotAfter\tNotBefore\n"
                     .into(),
             )
@@ -350,11 +358,11 @@ pub(crate) static COMMANDS: &[Command] = &[
     Command::new(
         &["show", "tls-keys"],
         "show tls-keys [id|*]",
-        "list the keys of TLS tickets: there are none",
+        "not implemented: list the keys of TLS tickets",
         |call| match call.arg(0) {
-            "" => Answer::Report("# id (file)\n".into()),
-            "*" => Answer::Report("# id secret\n".into()),
-            _ => Answer::error("'show tls-keys' unable to locate referenced filename"),
+            "" => CommandAnswer::Report("# id (file)\n".into()),
+            "*" => CommandAnswer::Report("# id secret\n".into()),
+            _ => CommandAnswer::error("'show tls-keys' unable to locate referenced filename"),
         },
     ),
 ];
@@ -371,60 +379,60 @@ fn is_base64(text: &str) -> bool {
 }
 
 /// All of it, which is the head of the list; or one, which there is not.
-fn list(call: &Call<'_>, head: &str, not_found: &str) -> Answer {
+fn list(call: &CommandCall<'_>, head: &str, not_found: &str) -> CommandAnswer {
     match call.arg(0) {
-        "" => Answer::Report(head.into()),
-        _ => Answer::error(not_found),
+        "" => CommandAnswer::Report(head.into()),
+        _ => CommandAnswer::error(not_found),
     }
 }
 
-fn table(call: &Call<'_>, usage: &str) -> Answer {
+fn table(call: &CommandCall<'_>, usage: &str) -> CommandAnswer {
     match call.arg(0) {
-        "" => Answer::error(usage),
-        _ => Answer::error("No such table"),
+        "" => CommandAnswer::error(usage),
+        _ => CommandAnswer::error("No such table"),
     }
 }
 
-fn no_transaction(call: &Call<'_>, usage: &str) -> Answer {
+fn no_transaction(call: &CommandCall<'_>, usage: &str) -> CommandAnswer {
     match call.arg(0) {
-        "" => Answer::error(usage),
-        _ => Answer::error("No ongoing transaction!"),
+        "" => CommandAnswer::error(usage),
+        _ => CommandAnswer::error("No ongoing transaction!"),
     }
 }
 
-fn not_committed(call: &Call<'_>, usage: &str) -> Answer {
+fn not_committed(call: &CommandCall<'_>, usage: &str) -> CommandAnswer {
     match call.arg(0) {
-        "" => Answer::error(usage),
-        file => Answer::error(format!(
+        "" => CommandAnswer::error(usage),
+        file => CommandAnswer::error(format!(
             "No ongoing transaction! !\nCan't commit {}!",
             file.escape_debug()
         )),
     }
 }
 
-fn not_removed(call: &Call<'_>, what: &str, usage: &str) -> Answer {
+fn not_removed(call: &CommandCall<'_>, what: &str, usage: &str) -> CommandAnswer {
     match call.arg(0) {
-        "" => Answer::error(usage),
-        file => Answer::error(format!(
+        "" => CommandAnswer::error(usage),
+        file => CommandAnswer::error(format!(
             "Can't remove the {what}: {what} '{}' doesn't exist!",
             file.escape_debug()
         )),
     }
 }
 
-fn not_replaced(call: &Call<'_>, what: &str, usage: &str) -> Answer {
+fn not_replaced(call: &CommandCall<'_>, what: &str, usage: &str) -> CommandAnswer {
     match call.arg(0) {
-        file if !file.is_empty() && call.payload.is_some() => Answer::error(format!(
+        file if !file.is_empty() && call.payload.is_some() => CommandAnswer::error(format!(
             "Can't replace {what} which is not referenced by the configuration!\nCan't update {}!",
             file.escape_debug()
         )),
-        _ => Answer::error(usage),
+        _ => CommandAnswer::error(usage),
     }
 }
 
-fn not_made(call: &Call<'_>, usage: &str) -> Answer {
+fn not_made(call: &CommandCall<'_>, usage: &str) -> CommandAnswer {
     match call.arg(0) {
-        "" => Answer::error(usage),
-        _ => Answer::error("There is no TLS here: nothing was made."),
+        "" => CommandAnswer::error(usage),
+        _ => CommandAnswer::error("There is no TLS here: nothing was made."),
     }
 }

@@ -1,7 +1,7 @@
 //! Commands that show and change the lists of ACLs: those of maps under another word.
 
 use super::maps::{self, ACL};
-use crate::change_record::Changes;
+use crate::change_record::ChangeScope;
 use crate::command::Command;
 
 pub(crate) static COMMANDS: &[Command] = &[
@@ -11,28 +11,28 @@ pub(crate) static COMMANDS: &[Command] = &[
         "add a pattern to an ACL; a payload holds a pattern a line",
         maps::add_acl,
     )
-    .changing(Changes::State),
+    .changing(ChangeScope::State),
     Command::new(
         &["clear", "acl"],
         "clear acl [@<ver>] <acl>",
         "remove all patterns of an ACL",
         |call| maps::clear(call, ACL),
     )
-    .changing(Changes::State),
+    .changing(ChangeScope::State),
     Command::new(
         &["commit", "acl"],
         "commit acl @<ver> <acl>",
         "make a prepared version of an ACL the one in force",
         |call| maps::commit(call, ACL),
     )
-    .changing(Changes::State),
+    .changing(ChangeScope::State),
     Command::new(
         &["del", "acl"],
         "del acl <acl> [<key>|#<ref>]",
         "remove patterns from an ACL",
         |call| maps::del(call, ACL),
     )
-    .changing(Changes::State),
+    .changing(ChangeScope::State),
     Command::new(
         &["get", "acl"],
         "get acl <acl> <value>",
@@ -45,7 +45,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "open a new version of an ACL, to be filled and committed",
         |call| maps::prepare(call, ACL),
     )
-    .changing(Changes::State),
+    .changing(ChangeScope::State),
     Command::new(
         &["show", "acl"],
         "show acl [@<ver>] [<acl>]",

@@ -10,9 +10,9 @@ use std::hash::{BuildHasher as _, RandomState};
 
 use ballast_model::CliLevel;
 
-use crate::answer::Answer;
-use crate::command::{Call, Command};
-use crate::session::Session;
+use crate::answer::CommandAnswer;
+use crate::command::{Command, CommandCall};
+use crate::session::CliSession;
 
 pub(crate) static COMMANDS: &[Command] = &[
     Command::new(
@@ -28,7 +28,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "show names as they are again",
         |call| {
             call.session.anonymous = None;
-            Answer::Done
+            CommandAnswer::Done
         },
     ),
     Command::new(
@@ -52,34 +52,36 @@ pub(crate) static COMMANDS: &[Command] = &[
             {
                 text.push_str(&format!("Key : {key}\n"));
             }
-            Answer::Report(text)
+            CommandAnswer::Report(text)
         },
     ),
 ];
 
 const KEY_RANGE: &str = "'set anon' expects a key between 1 and 4294967295.";
 
-fn global_key(call: &mut Call<'_>) -> Answer {
+fn global_key(call: &mut CommandCall<'_>) -> CommandAnswer {
     match call.arg(0).parse::<u32>() {
         // 0 is none, as without the word in the configuration.
         Ok(key) => {
             call.shared.anonymous_key.set((key > 0).then_some(key));
-            Answer::Done
+            CommandAnswer::Done
         }
-        Err(_) => Answer::error("'set anon global-key' expects a key between 0 and 4294967295."),
+        Err(_) => {
+            CommandAnswer::error("'set anon global-key' expects a key between 0 and 4294967295.")
+        }
     }
 }
 
-fn on(call: &mut Call<'_>) -> Answer {
+fn on(call: &mut CommandCall<'_>) -> CommandAnswer {
     let key = match call.arg(0) {
         "" => call.shared.anonymous_key.get().unwrap_or_else(random_key),
         word => match word.parse() {
             Ok(key) if key > 0 => key,
-            _ => return Answer::error(KEY_RANGE),
+            _ => return CommandAnswer::error(KEY_RANGE),
         },
     };
     call.session.anonymous = Some(key);
-    Answer::Done
+    CommandAnswer::Done
 }
 
 fn random_key() -> u32 {
@@ -89,12 +91,12 @@ fn random_key() -> u32 {
 
 /// How a session is shown names.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Names {
+pub(crate) struct NameMasking {
     key: Option<u32>,
 }
 
-impl Names {
-    pub(crate) fn of(session: &Session) -> Self {
+impl NameMasking {
+    pub(crate) fn of(session: &CliSession) -> Self {
         Self {
             key: session.anonymous,
         }
@@ -140,10 +142,10 @@ mod tests {
 
     #[test]
     fn a_name_is_hidden_alike_under_one_key_and_otherwise_under_another() {
-        let one = Names { key: Some(7) };
+        let one = NameMasking { key: Some(7) };
         assert_eq!(one.name("be"), one.name("be"));
         assert_ne!(one.name("be"), one.name("fe"));
-        assert_ne!(one.name("be"), Names { key: Some(8) }.name("be"));
+        assert_ne!(one.name("be"), NameMasking { key: Some(8) }.name("be"));
         assert_eq!(one.name("be").len(), 6);
         let address = one.address("10.0.0.1:443");
         assert!(
@@ -152,7 +154,10 @@ mod tests {
         );
         assert!(!one.address("[::1]:80").contains("::1"));
         assert_eq!(one.address("-"), "-");
-        assert_eq!(Names::default().address("10.0.0.1:443"), "10.0.0.1:443");
+        assert_eq!(
+            NameMasking::default().address("10.0.0.1:443"),
+            "10.0.0.1:443"
+        );
         assert!(random_key() > 0);
     }
 }

@@ -14,9 +14,9 @@ use ballast_reconcile::{ChangeReport, ChangeRequest, ConfigHistory, ConfigInput,
 use ballast_worker::sleep;
 
 use super::target::{ServerAt, answer, control};
-use crate::answer::{Answer, Severity};
-use crate::change_record::Changes;
-use crate::command::{Call, Command};
+use crate::answer::{CommandAnswer, Severity};
+use crate::change_record::ChangeScope;
+use crate::command::{Command, CommandCall};
 use crate::control::Control;
 
 pub(crate) static COMMANDS: &[Command] = &[
@@ -26,42 +26,42 @@ pub(crate) static COMMANDS: &[Command] = &[
         "create a new server",
         add_server,
     )
-    .changing(Changes::State),
+    .changing(ChangeScope::State),
     admin(
         &["del", "server"],
         "del server <bk>/<srv>",
         "remove a server in maintenance mode",
         |call| answer(del_server(call)),
     )
-    .changing(Changes::State),
+    .changing(ChangeScope::State),
     admin(
         &["apply"],
         "apply [file <name>] [<<]",
         "put a whole configuration in force, from a file or the payload",
         |call| answer(apply(call)),
     )
-    .changing(Changes::Configuration),
+    .changing(ChangeScope::Configuration),
     admin(
         &["persist"],
         "persist {on|off|now}",
         "write what was set by command back to the files [after each change]",
         |call| answer(persist(call)),
     )
-    .changing(Changes::Configuration),
+    .changing(ChangeScope::Configuration),
     admin(
         &["reload"],
         "reload [keep]",
         "read the files again and apply them [keep overrides]",
         |call| answer(reload(call)),
     )
-    .changing(Changes::Configuration),
+    .changing(ChangeScope::Configuration),
     admin(
         &["rollback"],
         "rollback <generation>",
         "put a former configuration in force again",
         |call| answer(rollback(call)),
     )
-    .changing(Changes::Configuration),
+    .changing(ChangeScope::Configuration),
     // It changes nothing, and reads files of the machine, of which its answer tells.
     admin(
         &["show", "plan"],
@@ -94,7 +94,7 @@ pub(super) const fn admin(
     words: &'static [&'static str],
     usage: &'static str,
     help: &'static str,
-    handler: fn(&mut Call<'_>) -> Answer,
+    handler: fn(&mut CommandCall<'_>) -> CommandAnswer,
 ) -> Command {
     Command::new(words, usage, help, handler).for_level(CliLevel::Admin)
 }
@@ -103,23 +103,23 @@ pub(super) const fn admin(
 pub(super) fn submit(
     control: &Arc<dyn Control>,
     request: ChangeRequest,
-    done: impl FnOnce(ChangeReport) -> Answer + 'static,
-) -> Answer {
+    done: impl FnOnce(ChangeReport) -> CommandAnswer + 'static,
+) -> CommandAnswer {
     let outcome = control.request(request);
-    Answer::later(async move {
+    CommandAnswer::later(async move {
         match outcome.await {
             Ok(report) => done(report),
-            Err(Refusal(why)) => Answer::error(why.trim_end().to_owned()),
+            Err(Refusal(why)) => CommandAnswer::error(why.trim_end().to_owned()),
         }
     })
 }
 
-pub(super) fn info(text: &str) -> Answer {
-    Answer::info(text.to_owned())
+pub(super) fn info(text: &str) -> CommandAnswer {
+    CommandAnswer::info(text.to_owned())
 }
 
 /// The answer of a change: its lines, warnings and notes.
-fn answer_of(report: &ChangeReport) -> Answer {
+fn answer_of(report: &ChangeReport) -> CommandAnswer {
     let mut text = report.notes.clone();
     if report.lines.is_empty() {
         text.push_str("Nothing to change.\n");
@@ -129,19 +129,19 @@ fn answer_of(report: &ChangeReport) -> Answer {
     for line in &report.lines {
         let _ = writeln!(text, "{line}");
     }
-    Answer::Report(text)
+    CommandAnswer::Report(text)
 }
 
-fn add_server(call: &mut Call<'_>) -> Answer {
+fn add_server(call: &mut CommandCall<'_>) -> CommandAnswer {
     answer((|| {
         if call.arg(0) == "help" {
-            return Ok(Answer::Report(dynamic_words(&control(call)?)));
+            return Ok(CommandAnswer::Report(dynamic_words(&control(call)?)));
         }
         let Some((backend, server)) = call.arg(0).split_once('/') else {
-            return Err(Answer::error("Require 'backend/server'."));
+            return Err(CommandAnswer::error("Require 'backend/server'."));
         };
         if server.is_empty() {
-            return Err(Answer::error("Require 'backend/server'."));
+            return Err(CommandAnswer::error("Require 'backend/server'."));
         }
         let words: Vec<String> = call.args[1..].to_vec();
         let control = control(call)?;
@@ -201,10 +201,10 @@ pub(super) fn unremovable(
     None
 }
 
-fn del_server(call: &mut Call<'_>) -> Result<Answer, Answer> {
+fn del_server(call: &mut CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     let at = ServerAt::of(call)?;
     if let Some(why) = unremovable(&at.backend, &at.server, &at.control) {
-        return Err(Answer::error(why));
+        return Err(CommandAnswer::error(why));
     }
     let (backend, server) = (at.backend.name().to_owned(), at.server.name().to_owned());
     let request = ChangeRequest::Change {
@@ -212,7 +212,7 @@ fn del_server(call: &mut Call<'_>) -> Result<Answer, Answer> {
         changes: vec![Change::RemoveServer(backend, server)],
     };
     Ok(submit(&at.control, request, |_| {
-        Answer::Message(Severity::Info, "Server deleted.".into())
+        CommandAnswer::Message(Severity::Info, "Server deleted.".into())
     }))
 }
 
@@ -222,16 +222,16 @@ fn source(call: &Call<'_>) -> Result<Option<ConfigInput>, Answer> {
         ("file", name, _) if !name.is_empty() => Ok(Some(ConfigInput::File(name.to_owned()))),
         ("", _, Some(text)) => Ok(Some(ConfigInput::Text(text.clone()))),
         ("", _, None) => Ok(None),
-        _ => Err(Answer::error(
+        _ => Err(CommandAnswer::error(
             "Require 'file <name>', or a payload ('<<' and lines up to an empty one).",
         )),
     }
 }
 
-fn apply(call: &mut Call<'_>) -> Result<Answer, Answer> {
+fn apply(call: &mut CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     let control = control(call)?;
     let Some(source) = source(call)? else {
-        return Err(Answer::error(
+        return Err(CommandAnswer::error(
             "Require 'file <name>', or a payload ('<<' and lines up to an empty one).",
         ));
     };
@@ -240,34 +240,34 @@ fn apply(call: &mut Call<'_>) -> Result<Answer, Answer> {
     }))
 }
 
-fn reload(call: &mut Call<'_>) -> Result<Answer, Answer> {
+fn reload(call: &mut CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     let control = control(call)?;
     let keep = match call.arg(0) {
         "" => false,
         "keep" => true,
-        other => return Err(Answer::error(format!("Unknown word '{other}'."))),
+        other => return Err(CommandAnswer::error(format!("Unknown word '{other}'."))),
     };
     let outcome = control.request(ChangeRequest::Reload { keep });
-    Ok(Answer::later(async move {
+    Ok(CommandAnswer::later(async move {
         // As the master's `reload` answers, so that tools need one pattern only.
         let (success, text) = match outcome.await {
             Ok(report) => match answer_of(&report) {
-                Answer::Report(text) => (1, text),
+                CommandAnswer::Report(text) => (1, text),
                 _ => (1, String::new()),
             },
             Err(Refusal(why)) => (0, why),
         };
-        Answer::Report(format!("Success={success}\n--\n{text}"))
+        CommandAnswer::Report(format!("Success={success}\n--\n{text}"))
     }))
 }
 
-fn persist(call: &Call<'_>) -> Result<Answer, Answer> {
+fn persist(call: &CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     let control = control(call)?;
     let how = match call.arg(0) {
         "on" => Persist::On,
         "off" => Persist::Off,
         "now" => Persist::Now,
-        _ => return Err(Answer::error("Require 'on', 'off' or 'now'.")),
+        _ => return Err(CommandAnswer::error("Require 'on', 'off' or 'now'.")),
     };
     Ok(submit(
         &control,
@@ -282,15 +282,15 @@ fn persist(call: &Call<'_>) -> Result<Answer, Answer> {
                 _ if report.lines.is_empty() => text.push_str("Nothing to write.\n"),
                 _ => {}
             }
-            Answer::Report(text)
+            CommandAnswer::Report(text)
         },
     ))
 }
 
-fn rollback(call: &mut Call<'_>) -> Result<Answer, Answer> {
+fn rollback(call: &mut CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     let control = control(call)?;
     let number = call.arg(0).parse();
-    let number = number.map_err(|_| Answer::error("Require the number of a generation."))?;
+    let number = number.map_err(|_| CommandAnswer::error("Require the number of a generation."))?;
     Ok(submit(
         &control,
         ChangeRequest::Rollback(number),
@@ -298,7 +298,7 @@ fn rollback(call: &mut Call<'_>) -> Result<Answer, Answer> {
     ))
 }
 
-fn plan(call: &mut Call<'_>) -> Result<Answer, Answer> {
+fn plan(call: &mut CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     let control = control(call)?;
     let source = source(call)?;
     Ok(submit(&control, ChangeRequest::Plan(source), |report| {
@@ -312,20 +312,20 @@ fn plan(call: &mut Call<'_>) -> Result<Answer, Answer> {
             (false, true) => "Plan: changes with drains",
         };
         let _ = writeln!(text, "{last}");
-        Answer::Report(text)
+        CommandAnswer::Report(text)
     }))
 }
 
 fn look(
-    call: &Call<'_>,
+    call: &CommandCall<'_>,
     mut write: impl FnMut(&ConfigHistory, &mut String),
-) -> Result<Answer, Answer> {
+) -> Result<CommandAnswer, CommandAnswer> {
     let mut text = String::new();
     control(call)?.config_history(&mut |config_history| write(config_history, &mut text));
-    Ok(Answer::Report(text))
+    Ok(CommandAnswer::Report(text))
 }
 
-fn generations(call: &mut Call<'_>) -> Result<Answer, Answer> {
+fn generations(call: &mut CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     look(call, |config_history, text| {
         text.push_str("# number unix_time changes cause\n");
         for past in config_history.history() {
@@ -341,7 +341,7 @@ fn generations(call: &mut Call<'_>) -> Result<Answer, Answer> {
     })
 }
 
-fn overrides(call: &mut Call<'_>) -> Result<Answer, Answer> {
+fn overrides(call: &mut CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     let now = control(call)?.generation();
     look(call, |config_history, text| {
         text.push_str("# unix_time key = value (command)\n");
@@ -370,13 +370,13 @@ fn overrides(call: &mut Call<'_>) -> Result<Answer, Answer> {
 }
 
 /// What can be waited for.
-enum Condition {
+enum WaitCondition {
     Time,
     ServerRemovable(String, String),
 }
 
-fn how_to_wait() -> Answer {
-    Answer::Report(
+fn how_to_wait() -> CommandAnswer {
+    CommandAnswer::Report(
             "Usage: wait {-h|<duration>} [condition [args...]]\n  - '-h' displays this help\n  - \
              <duration> is the maximum wait time, optionally suffixed by the unit among\n    'us', \
              'ms', 's', 'm', 'h', and 'd'. ; the default unit is milliseconds.\n  - <condition> \
@@ -387,32 +387,37 @@ fn how_to_wait() -> Answer {
         )
 }
 
-fn wait(call: &mut Call<'_>) -> Result<Answer, Answer> {
+fn wait(call: &mut CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     match call.arg(0) {
         "-h" => return Ok(how_to_wait()),
-        "" => return Err(Answer::error("Expects a duration in milliseconds.")),
+        "" => return Err(CommandAnswer::error("Expects a duration in milliseconds.")),
         _ => {}
     }
     let delay = duration(call.arg(0)).filter(|delay| !delay.is_zero());
-    let delay = delay.ok_or_else(|| Answer::error("Invalid duration."))?;
+    let delay = delay.ok_or_else(|| CommandAnswer::error("Invalid duration."))?;
     let condition = match call.arg(1) {
-        "" => Condition::Time,
+        "" => WaitCondition::Time,
         "srv-removable" if call.arg(2).is_empty() => {
-            return Err(Answer::error("Missing server name (<backend>/<server>)."));
+            return Err(CommandAnswer::error(
+                "Missing server name (<backend>/<server>).",
+            ));
         }
         "srv-removable" => {
             let at = ServerAt::of_word(call, 2)?;
-            Condition::ServerRemovable(at.backend.name().to_owned(), at.server.name().to_owned())
+            WaitCondition::ServerRemovable(
+                at.backend.name().to_owned(),
+                at.server.name().to_owned(),
+            )
         }
         _ => return Ok(how_to_wait()),
     };
     let control = control(call)?;
-    Ok(Answer::later(async move {
+    Ok(CommandAnswer::later(async move {
         let until = Instant::now() + delay;
         loop {
             let why = match &condition {
-                Condition::Time => Some("Wait delay expired."),
-                Condition::ServerRemovable(backend, server) => {
+                WaitCondition::Time => Some("Wait delay expired."),
+                WaitCondition::ServerRemovable(backend, server) => {
                     let generation = control.generation();
                     let found = generation.backend(backend).and_then(|backend| {
                         let place = backend.server_named(server)?;
@@ -427,18 +432,20 @@ fn wait(call: &mut Call<'_>) -> Result<Answer, Answer> {
             let hopeless = why.is_some_and(|why| why.starts_with("Only") || why.starts_with("No "));
             match why {
                 None => return info("Done."),
-                Some(why) if hopeless => return Answer::error(format!("Failed. {why}")),
+                Some(why) if hopeless => return CommandAnswer::error(format!("Failed. {why}")),
                 Some(_) if Instant::now() >= until => {
                     return match condition {
-                        Condition::Time => info("Done."),
-                        Condition::ServerRemovable(..) => Answer::error("Wait delay expired."),
+                        WaitCondition::Time => info("Done."),
+                        WaitCondition::ServerRemovable(..) => {
+                            CommandAnswer::error("Wait delay expired.")
+                        }
                     };
                 }
                 Some(_) => {
                     let left = until.saturating_duration_since(Instant::now());
                     let step = match condition {
-                        Condition::Time => left,
-                        Condition::ServerRemovable(..) => left.min(LOOK_PERIOD),
+                        WaitCondition::Time => left,
+                        WaitCondition::ServerRemovable(..) => left.min(LOOK_PERIOD),
                     };
                     sleep(step).await;
                 }

@@ -8,9 +8,9 @@ use ballast_engine::{Backend, Frontend, Gauge, Process, Rate, ServerState};
 use ballast_model::CliLevel;
 
 use super::target::{ServerAt, answer, control};
-use crate::answer::Answer;
-use crate::change_record::Changes;
-use crate::command::{Call, Command};
+use crate::answer::CommandAnswer;
+use crate::change_record::ChangeScope;
+use crate::command::{Command, CommandCall};
 
 pub(crate) static COMMANDS: &[Command] = &[Command::new(
     &["clear", "counters"],
@@ -18,27 +18,27 @@ pub(crate) static COMMANDS: &[Command] = &[Command::new(
     "forget the highest values, everything that was counted, or all of one server",
     |call| answer(clear(call)),
 )
-.changing(Changes::State)
+.changing(ChangeScope::State)
 .for_level(CliLevel::Operator)];
 
 /// What is forgotten: the highest values, or with them everything counted.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Extent {
+enum ClearExtent {
     All,
     Highest,
 }
 
-fn clear(call: &Call<'_>) -> Result<Answer, Answer> {
+fn clear(call: &CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     let extent = match call.arg(0) {
-        "all" if call.session.level < CliLevel::Admin => return Err(Answer::denied()),
-        "all" => Extent::All,
+        "all" if call.session.level < CliLevel::Admin => return Err(CommandAnswer::denied()),
+        "all" => ClearExtent::All,
         "server" => return clear_one(call),
-        _ => Extent::Highest,
+        _ => ClearExtent::Highest,
     };
     let control = control(call)?;
     let generation = control.generation();
     clear_process(control.registry().process(), extent);
-    control.clear_listeners(extent == Extent::All);
+    control.clear_listeners(extent == ClearExtent::All);
     for frontend in &generation.frontends {
         clear_frontend(frontend, extent);
     }
@@ -48,22 +48,22 @@ fn clear(call: &Call<'_>) -> Result<Answer, Answer> {
             clear_server(&server.state, extent);
         }
     }
-    Ok(Answer::Done)
+    Ok(CommandAnswer::Done)
 }
 
 /// `clear counters server` (management manual of 3.5). `force` is for counters that several
 /// processes share in a file; ours are the process's own, and there is nothing to force.
-fn clear_one(call: &Call<'_>) -> Result<Answer, Answer> {
+fn clear_one(call: &CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     if call.session.level < CliLevel::Admin {
-        return Err(Answer::denied());
+        return Err(CommandAnswer::denied());
     }
     if !matches!(call.arg(2), "" | "force") {
-        return Err(Answer::error(
+        return Err(CommandAnswer::error(
             "Expects '<backend>/<server>' and 'force' at most.",
         ));
     }
-    clear_server(&ServerAt::of_word(call, 1)?.server.state, Extent::All);
-    Ok(Answer::Done)
+    clear_server(&ServerAt::of_word(call, 1)?.server.state, ClearExtent::All);
+    Ok(CommandAnswer::Done)
 }
 
 fn forget(gauges: &[&Gauge], rates: &[&Rate]) {
@@ -71,17 +71,17 @@ fn forget(gauges: &[&Gauge], rates: &[&Rate]) {
     rates.iter().for_each(|rate| rate.clear_highest());
 }
 
-fn clear_process(process: &Process, extent: Extent) {
+fn clear_process(process: &Process, extent: ClearExtent) {
     forget(
         &[&process.connections],
         &[&process.connection_rate, &process.session_rate],
     );
-    if extent == Extent::All {
+    if extent == ClearExtent::All {
         process.counters.clear();
     }
 }
 
-fn clear_frontend(frontend: &Frontend, extent: Extent) {
+fn clear_frontend(frontend: &Frontend, extent: ClearExtent) {
     let state = &frontend.state;
     forget(
         &[&state.sessions],
@@ -91,19 +91,19 @@ fn clear_frontend(frontend: &Frontend, extent: Extent) {
             &state.request_rate,
         ],
     );
-    if extent == Extent::All {
+    if extent == ClearExtent::All {
         state.counters.clear();
     }
 }
 
-fn clear_backend(backend: &Backend, extent: Extent) {
+fn clear_backend(backend: &Backend, extent: ClearExtent) {
     let state = &backend.state;
     forget(
         &[&state.sessions, &state.served, &state.queue],
         &[&state.session_rate],
     );
     state.timings.clear_highest();
-    if extent == Extent::All {
+    if extent == ClearExtent::All {
         state.timings.clear();
         state.durations.clear();
         state.counters.clear();
@@ -111,13 +111,13 @@ fn clear_backend(backend: &Backend, extent: Extent) {
     }
 }
 
-fn clear_server(state: &ServerState, extent: Extent) {
+fn clear_server(state: &ServerState, extent: ClearExtent) {
     forget(
         &[&state.sessions, &state.queue, &state.connections],
         &[&state.session_rate],
     );
     state.timings.clear_highest();
-    if extent == Extent::All {
+    if extent == ClearExtent::All {
         state.timings.clear();
         state.counters.clear();
         state.health().clear_counters();

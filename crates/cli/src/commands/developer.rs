@@ -7,8 +7,8 @@ use std::fmt::Write as _;
 
 use ballast_model::CliLevel;
 
-use crate::answer::Answer;
-use crate::command::{Call, Command};
+use crate::answer::CommandAnswer;
+use crate::command::{Command, CommandCall};
 use crate::shared::ProcessRole;
 
 pub(crate) static COMMANDS: &[Command] = &[
@@ -24,16 +24,16 @@ pub(crate) static COMMANDS: &[Command] = &[
         "show libs",
         "list the program and its libraries with their addresses",
         |_| match std::fs::read_to_string("/proc/self/maps") {
-            Ok(maps) => Answer::Report(libraries(&maps)),
-            Err(_) => Answer::error("The system does not tell of libraries."),
+            Ok(maps) => CommandAnswer::Report(libraries(&maps)),
+            Err(_) => CommandAnswer::error("The system does not tell of libraries."),
         },
     )
     .for_level(CliLevel::Operator),
 ];
 
-fn developer(call: &mut Call<'_>) -> Answer {
+fn developer(call: &mut CommandCall<'_>) -> CommandAnswer {
     let ProcessRole::Worker(control) = &call.shared.role else {
-        return Answer::Done;
+        return CommandAnswer::Done;
     };
     let facts = control.facts();
     let read = |path: &str| {
@@ -68,7 +68,7 @@ fn developer(call: &mut Call<'_>) -> Answer {
     line("connections max", &facts.connection_count_hard_max);
     line("generation", &control.generation().number);
     line("arguments", &arguments.join(" "));
-    Answer::Report(text)
+    CommandAnswer::Report(text)
 }
 
 /// The files mapped into the process: from where to where, how much, and which. Those that hold

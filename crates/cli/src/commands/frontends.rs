@@ -2,15 +2,15 @@
 //!
 //! Source: management manual, section 9.3.
 
-use ballast_engine::{Frontend, Opening};
+use ballast_engine::{Frontend, GateState};
 use ballast_model::CliLevel;
 use ballast_reconcile::OverrideValue;
 use ballast_reconcile::kinds::{frontend as frontend_kind, process};
 
 use super::target::{answer, control, frontend, given, leading_number};
-use crate::answer::{Answer, Severity};
-use crate::change_record::Changes;
-use crate::command::{Call, Command};
+use crate::answer::{CommandAnswer, Severity};
+use crate::change_record::ChangeScope;
+use crate::command::{Command, CommandCall};
 
 pub(crate) static COMMANDS: &[Command] = &[
     Command::new(
@@ -19,7 +19,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "have a frontend refuse clients for a while",
         |call| answer(disable(call)),
     )
-    .changing(Changes::State)
+    .changing(ChangeScope::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["enable", "frontend"],
@@ -27,7 +27,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "have a frontend listen again",
         |call| answer(enable(call)),
     )
-    .changing(Changes::State)
+    .changing(ChangeScope::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["set", "maxconn", "frontend"],
@@ -35,7 +35,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "change how many connections a frontend may carry",
         |call| answer(maxconn(call)),
     )
-    .changing(Changes::State)
+    .changing(ChangeScope::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["set", "maxconn", "global"],
@@ -43,7 +43,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "change how many connections the process may carry",
         |call| answer(maxconn_global(call)),
     )
-    .changing(Changes::State)
+    .changing(ChangeScope::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["set", "rate-limit"],
@@ -51,7 +51,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "change a limit per second of the process",
         |call| answer(rate_limit(call)),
     )
-    .changing(Changes::State)
+    .changing(ChangeScope::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["shutdown", "frontend"],
@@ -59,66 +59,68 @@ pub(crate) static COMMANDS: &[Command] = &[
         "close the sockets of a frontend, until a reload",
         |call| answer(shutdown(call)),
     )
-    .changing(Changes::State)
+    .changing(ChangeScope::State)
     .for_level(CliLevel::Admin),
 ];
 
-fn notice(text: &str) -> Answer {
-    Answer::Message(Severity::Notice, text.to_owned())
+fn notice(text: &str) -> CommandAnswer {
+    CommandAnswer::Message(Severity::Notice, text.to_owned())
 }
 
 /// A frontend that its section disables counts as shut down: it has no sockets.
-fn opening(frontend: &Frontend) -> Opening {
+fn opening(frontend: &Frontend) -> GateState {
     if frontend.model.common.disabled {
-        Opening::Shut
+        GateState::Shut
     } else {
         frontend.state.gate.opening()
     }
 }
 
-fn disable(call: &Call<'_>) -> Result<Answer, Answer> {
+fn disable(call: &CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     let frontend = frontend(call)?;
     match opening(&frontend) {
-        Opening::Shut => {
+        GateState::Shut => {
             return Err(notice("Frontend was previously shut down, cannot disable."));
         }
-        Opening::Paused => return Err(notice("All sockets are already disabled.")),
-        Opening::Open => {}
+        GateState::Paused => return Err(notice("All sockets are already disabled.")),
+        GateState::Open => {}
     }
     let control = control(call)?;
-    control
-        .pause_frontend(frontend.name())
-        .map_err(|_| Answer::error("Failed to pause frontend, check logs for precise cause."))?;
+    control.pause_frontend(frontend.name()).map_err(|_| {
+        CommandAnswer::error("Failed to pause frontend, check logs for precise cause.")
+    })?;
     let command = given("disable frontend", call);
     let key = frontend_kind::key(frontend.name(), &frontend_kind::STATE);
     control.note_override(key, frontend_kind::DISABLED, command);
-    Ok(Answer::Done)
+    Ok(CommandAnswer::Done)
 }
 
-fn enable(call: &Call<'_>) -> Result<Answer, Answer> {
+fn enable(call: &CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     let frontend = frontend(call)?;
     match opening(&frontend) {
-        Opening::Shut => {
-            return Err(Answer::error(
+        GateState::Shut => {
+            return Err(CommandAnswer::error(
                 "Frontend was previously shut down, cannot enable.",
             ));
         }
-        Opening::Open => return Err(notice("All sockets are already enabled.")),
-        Opening::Paused => {}
+        GateState::Open => return Err(notice("All sockets are already enabled.")),
+        GateState::Paused => {}
     }
     let control = control(call)?;
     control.resume_frontend(frontend.name()).map_err(|_| {
-        Answer::error("Failed to resume frontend, check logs for precise cause (port conflict?).")
+        CommandAnswer::error(
+            "Failed to resume frontend, check logs for precise cause (port conflict?).",
+        )
     })?;
     let command = given("enable frontend", call);
     let key = frontend_kind::key(frontend.name(), &frontend_kind::STATE);
     control.note_override(key, frontend_kind::ENABLED, command);
-    Ok(Answer::Done)
+    Ok(CommandAnswer::Done)
 }
 
-fn shutdown(call: &Call<'_>) -> Result<Answer, Answer> {
+fn shutdown(call: &CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     let frontend = frontend(call)?;
-    if opening(&frontend) == Opening::Shut {
+    if opening(&frontend) == GateState::Shut {
         return Err(notice("Frontend was already shut down."));
     }
     let control = control(call)?;
@@ -126,7 +128,7 @@ fn shutdown(call: &Call<'_>) -> Result<Answer, Answer> {
     let command = given("shutdown frontend", call);
     let key = frontend_kind::key(frontend.name(), &frontend_kind::STATE);
     control.note_override(key, frontend_kind::SHUT_DOWN, command);
-    Ok(Answer::Done)
+    Ok(CommandAnswer::Done)
 }
 
 /// A number as HAProxy reads it here: what is none counts as 0.
@@ -134,33 +136,33 @@ fn number(text: &str) -> i64 {
     leading_number(text).map_or(0, |(number, _)| number)
 }
 
-fn maxconn(call: &Call<'_>) -> Result<Answer, Answer> {
+fn maxconn(call: &CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     let frontend = frontend(call)?;
     if call.arg(1).is_empty() {
-        return Err(Answer::error("Integer value expected."));
+        return Err(CommandAnswer::error("Integer value expected."));
     }
-    let count_max =
-        u32::try_from(number(call.arg(1))).map_err(|_| Answer::error("Value out of range."))?;
+    let count_max = u32::try_from(number(call.arg(1)))
+        .map_err(|_| CommandAnswer::error("Value out of range."))?;
     frontend.state.override_connection_limit(Some(count_max));
     let control = control(call)?;
     control.limits_changed();
     let key = frontend_kind::key(frontend.name(), &frontend_kind::MAXCONN);
     let command = given("set maxconn frontend", call);
     control.note_override(key, OverrideValue::Number(count_max), command);
-    Ok(Answer::Done)
+    Ok(CommandAnswer::Done)
 }
 
 /// Up to what was reckoned with at the start: descriptors and memory allow no more. 0 is just
 /// that.
-fn maxconn_global(call: &Call<'_>) -> Result<Answer, Answer> {
+fn maxconn_global(call: &CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     if call.arg(0).is_empty() {
-        return Err(Answer::error("Expects an integer value."));
+        return Err(CommandAnswer::error("Expects an integer value."));
     }
     let control = control(call)?;
     let hard_max = control.facts().connection_count_hard_max;
     let count_max = match number(call.arg(0)) {
         count if count > i64::from(hard_max) => {
-            return Err(Answer::error("Value out of range."));
+            return Err(CommandAnswer::error("Value out of range."));
         }
         count if count <= 0 => hard_max,
         count => u32::try_from(count).unwrap_or(hard_max),
@@ -173,7 +175,7 @@ fn maxconn_global(call: &Call<'_>) -> Result<Answer, Answer> {
     let command = given("set maxconn global", call);
     let key = process::key(&process::MAXCONN);
     control.note_override(key, OverrideValue::Number(count_max), command);
-    Ok(Answer::Done)
+    Ok(CommandAnswer::Done)
 }
 
 const RATE_USAGE: &str = "'set rate-limit' only supports :\n   \
@@ -182,7 +184,7 @@ const RATE_USAGE: &str = "'set rate-limit' only supports :\n   \
     - 'ssl-sessions global' to set the per-process maximum SSL session rate\n   \
     - 'http-compression global' to set the per-process maximum compression speed in kB/s";
 
-fn rate_limit(call: &Call<'_>) -> Result<Answer, Answer> {
+fn rate_limit(call: &CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     let control = control(call)?;
     let rates = &control.registry().process().rates;
     let (limit, unit, setting) = match (call.arg(0), call.arg(1)) {
@@ -192,18 +194,18 @@ fn rate_limit(call: &Call<'_>) -> Result<Answer, Answer> {
         ("http-compression", "global") => {
             (&rates.compression_bytes, 1024, &process::RATE_COMPRESSION)
         }
-        _ => return Err(Answer::error(RATE_USAGE)),
+        _ => return Err(CommandAnswer::error(RATE_USAGE)),
     };
     if call.arg(2).is_empty() {
-        return Err(Answer::error("Expects an integer value."));
+        return Err(CommandAnswer::error("Expects an integer value."));
     }
     let value = u32::try_from(number(call.arg(2)))
         .ok()
         .and_then(|value| value.checked_mul(unit))
-        .ok_or_else(|| Answer::error("Value out of range."))?;
+        .ok_or_else(|| CommandAnswer::error("Value out of range."))?;
     limit.set(Some(value));
     control.limits_changed();
     let command = given("set rate-limit", call);
     control.note_override(process::key(setting), OverrideValue::Number(value), command);
-    Ok(Answer::Done)
+    Ok(CommandAnswer::Done)
 }

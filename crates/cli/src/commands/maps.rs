@@ -7,15 +7,16 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use ballast_expr::{
-    Discarded, Listed, PatternError, PatternRef, Probe, Store, Which, parse_payload,
+    DiscardedEntries, EntrySelector, ListLookup, ListedPatterns, PatternError, PatternRef, Store,
+    parse_payload,
 };
 use ballast_reconcile::kinds::{self, list::ENTRIES};
 use ballast_reconcile::{ObjectKind, ObjectName, OverrideKey, OverrideValue};
 use ballast_worker::{run_blocking, yield_now};
 
-use crate::answer::Answer;
-use crate::change_record::Changes;
-use crate::command::{Call, Command};
+use crate::answer::CommandAnswer;
+use crate::change_record::ChangeScope;
+use crate::command::{Command, CommandCall};
 use crate::control::Control;
 use crate::shared::ProcessRole;
 
@@ -26,28 +27,28 @@ pub(crate) static COMMANDS: &[Command] = &[
         "add an entry to a map; a payload holds a key and a value a line",
         add_map,
     )
-    .changing(Changes::State),
+    .changing(ChangeScope::State),
     Command::new(
         &["clear", "map"],
         "clear map [@<ver>] <map>",
         "remove all entries of a map",
         |call| clear(call, MAP),
     )
-    .changing(Changes::State),
+    .changing(ChangeScope::State),
     Command::new(
         &["commit", "map"],
         "commit map @<ver> <map>",
         "make a prepared version of a map the one in force",
         |call| commit(call, MAP),
     )
-    .changing(Changes::State),
+    .changing(ChangeScope::State),
     Command::new(
         &["del", "map"],
         "del map <map> [<key>|#<ref>]",
         "remove entries from a map",
         |call| del(call, MAP),
     )
-    .changing(Changes::State),
+    .changing(ChangeScope::State),
     Command::new(
         &["get", "map"],
         "get map <map> <value>",
@@ -60,14 +61,14 @@ pub(crate) static COMMANDS: &[Command] = &[
         "open a new version of a map, to be filled and committed",
         |call| prepare(call, MAP),
     )
-    .changing(Changes::State),
+    .changing(ChangeScope::State),
     Command::new(
         &["set", "map"],
         "set map <map> [<key>|#<ref>] <value>",
         "give entries of a map another value",
         set,
     )
-    .changing(Changes::State),
+    .changing(ChangeScope::State),
     Command::new(
         &["show", "map"],
         "show map [@<ver>] [<map>]",
@@ -81,7 +82,7 @@ pub(crate) static COMMANDS: &[Command] = &[
 pub(super) struct ListKind {
     object: &'static ObjectKind,
     name: &'static str,
-    shows: fn(&Listed) -> bool,
+    shows: fn(&ListedPatterns) -> bool,
 }
 
 pub(super) const MAP: ListKind = ListKind {
@@ -100,16 +101,16 @@ pub(super) const ACL: ListKind = ListKind {
 const ENTRIES_PER_TURN: usize = 256;
 
 impl ListKind {
-    fn unknown(self) -> Answer {
+    fn unknown(self) -> CommandAnswer {
         let name = self.name;
-        Answer::error(format!(
+        CommandAnswer::error(format!(
             "Unknown {name} identifier. Please use #<id> or <file>."
         ))
     }
 
     /// The message of a refusal.
-    fn refused(self, error: PatternError) -> Answer {
-        Answer::error(match error {
+    fn refused(self, error: PatternError) -> CommandAnswer {
+        CommandAnswer::error(match error {
             PatternError::Invalid(why) => format!("{why}."),
             PatternError::NotFound => "Key not found.".into(),
             PatternError::Full => "The list is full.".into(),
@@ -122,19 +123,19 @@ impl ListKind {
     }
 }
 
-fn control(call: &Call<'_>) -> Option<Arc<dyn Control>> {
+fn control(call: &CommandCall<'_>) -> Option<Arc<dyn Control>> {
     match &call.shared.role {
         ProcessRole::Worker(control) => Some(Arc::clone(control)),
         ProcessRole::Master(_) => None,
     }
 }
 
-fn store(call: &Call<'_>) -> Arc<Store> {
+fn store(call: &CommandCall<'_>) -> Arc<Store> {
     control(call).map_or_else(Arc::default, |control| control.patterns())
 }
 
 /// The list that a word means.
-fn find(call: &Call<'_>, place: usize) -> Option<Listed> {
+fn find(call: &CommandCall<'_>, place: usize) -> Option<ListedPatterns> {
     let reference = call.arg(place);
     store(call)
         .find(reference)
@@ -143,7 +144,7 @@ fn find(call: &Call<'_>, place: usize) -> Option<Listed> {
 
 /// `@<version>`, when that is what the first word is, and where the rest begins. A version that is
 /// no number is 0, as HAProxy reads it.
-fn version(call: &Call<'_>) -> (Option<u32>, usize) {
+fn version(call: &CommandCall<'_>) -> (Option<u32>, usize) {
     let Some(text) = call.arg(0).strip_prefix('@') else {
         return (None, 0);
     };
@@ -152,16 +153,16 @@ fn version(call: &Call<'_>) -> (Option<u32>, usize) {
 }
 
 /// A key, or `#0x<id>` as `show` tells it.
-fn which(word: &str) -> Which<'_> {
+fn which(word: &str) -> EntrySelector<'_> {
     let id = word.strip_prefix("#0x");
     match id.map(|id| u64::from_str_radix(id, 16)) {
-        Some(Ok(id)) => Which::Id(id),
-        _ => Which::Key(word),
+        Some(Ok(id)) => EntrySelector::Id(id),
+        _ => EntrySelector::Key(word),
     }
 }
 
 /// Notes that a command changed a list.
-fn note(call: &Call<'_>, kind: ListKind, listed: &Listed, command: &str) {
+fn note(call: &CommandCall<'_>, kind: ListKind, listed: &ListedPatterns, command: &str) {
     if let Some(control) = control(call) {
         let name = match listed.list.name() {
             "" => ObjectName::Named(format!("#{}", listed.id)),
@@ -174,18 +175,18 @@ fn note(call: &Call<'_>, kind: ListKind, listed: &Listed, command: &str) {
 }
 
 /// Frees what a list lost. Much of it is freed elsewhere than on the thread that serves.
-fn discard(entry_count: usize, discarded: Discarded) -> Answer {
+fn discard(entry_count: usize, discarded: DiscardedEntries) -> CommandAnswer {
     if entry_count < ENTRIES_PER_TURN {
-        return Answer::Done;
+        return CommandAnswer::Done;
     }
-    Answer::later(async move {
+    CommandAnswer::later(async move {
         // Without a thread that frees it, it is freed here.
         let _ = run_blocking(move || drop(discarded)).await;
-        Answer::Done
+        CommandAnswer::Done
     })
 }
 
-pub(super) fn show(call: &mut Call<'_>, kind: ListKind) -> Answer {
+pub(super) fn show(call: &mut CommandCall<'_>, kind: ListKind) -> CommandAnswer {
     if call.arg(0).is_empty() {
         return list(call, kind);
     }
@@ -196,7 +197,7 @@ pub(super) fn show(call: &mut Call<'_>, kind: ListKind) -> Answer {
     let list = listed.list;
     let version = version.unwrap_or_else(|| list.versions().0);
     let mut last = 0;
-    Answer::Pieces(Box::new(move |into| {
+    CommandAnswer::Pieces(Box::new(move |into| {
         let entries = list.entries(Some(version), last, ENTRIES_PER_TURN);
         for entry in &entries {
             last = entry.id;
@@ -210,11 +211,11 @@ pub(super) fn show(call: &mut Call<'_>, kind: ListKind) -> Answer {
     }))
 }
 
-fn list(call: &Call<'_>, kind: ListKind) -> Answer {
+fn list(call: &CommandCall<'_>, kind: ListKind) -> CommandAnswer {
     let all = store(call).all();
     let mut lists = all.into_iter().filter(move |listed| (kind.shows)(listed));
     let mut head = Some("# id (file) description\n");
-    Answer::Pieces(Box::new(move |into| {
+    CommandAnswer::Pieces(Box::new(move |into| {
         if let Some(head) = head.take() {
             into.push_str(head);
             return true;
@@ -235,10 +236,10 @@ fn list(call: &Call<'_>, kind: ListKind) -> Answer {
     }))
 }
 
-pub(super) fn probe(call: &mut Call<'_>, kind: ListKind) -> Answer {
+pub(super) fn probe(call: &mut CommandCall<'_>, kind: ListKind) -> CommandAnswer {
     if call.arg(0).is_empty() || call.arg(1).is_empty() {
         let name = kind.name;
-        return Answer::error(format!("Missing {name} identifier and/or key."));
+        return CommandAnswer::error(format!("Missing {name} identifier and/or key."));
     }
     let Some(listed) = find(call, 0) else {
         return kind.unknown();
@@ -247,10 +248,10 @@ pub(super) fn probe(call: &mut Call<'_>, kind: ListKind) -> Answer {
     for probe in listed.list.probe(call.arg(1)) {
         probe_line(&probe, kind, &mut text);
     }
-    Answer::Report(text)
+    CommandAnswer::Report(text)
 }
 
-fn probe_line(probe: &Probe, kind: ListKind, into: &mut String) {
+fn probe_line(probe: &ListLookup, kind: ListKind, into: &mut String) {
     let case = if probe.folds {
         "insensitive"
     } else {
@@ -275,11 +276,11 @@ fn probe_line(probe: &Probe, kind: ListKind, into: &mut String) {
     into.push('\n');
 }
 
-fn add_map(call: &mut Call<'_>) -> Answer {
+fn add_map(call: &mut CommandCall<'_>) -> CommandAnswer {
     let (version, at) = version(call);
     let key_and_value = !call.arg(at + 1).is_empty() && !call.arg(at + 2).is_empty();
     if call.arg(at).is_empty() || !(key_and_value || call.payload.is_some()) {
-        return Answer::error(
+        return CommandAnswer::error(
             "'add map' expects three parameters (map identifier, key and value) or one \
              parameter (map identifier) and a payload",
         );
@@ -293,11 +294,11 @@ fn add_map(call: &mut Call<'_>) -> Answer {
         return added_one(call, MAP, &listed, added);
     };
     let Ok(text) = String::from_utf8(payload) else {
-        return Answer::error("The payload is no text.");
+        return CommandAnswer::error("The payload is no text.");
     };
     let entries = match parse_payload(&text) {
         Ok(entries) => entries.into_iter(),
-        Err(key) => return Answer::error(format!("Missing value for key '{key}'.")),
+        Err(key) => return CommandAnswer::error(format!("Missing value for key '{key}'.")),
     };
     let is_map = listed.list.is_map();
     let entries = entries.map(|(key, value)| (key.into(), is_map.then(|| value.into())));
@@ -306,16 +307,18 @@ fn add_map(call: &mut Call<'_>) -> Answer {
     add_all(MAP, listed.list, version, entries)
 }
 
-pub(super) fn add_acl(call: &mut Call<'_>) -> Answer {
+pub(super) fn add_acl(call: &mut CommandCall<'_>) -> CommandAnswer {
     let (version, at) = version(call);
     if call.arg(at).is_empty() || (call.arg(at + 1).is_empty() && call.payload.is_none()) {
-        return Answer::error("'add acl' expects two parameters: ACL identifier and pattern.");
+        return CommandAnswer::error(
+            "'add acl' expects two parameters: ACL identifier and pattern.",
+        );
     }
     let Some(listed) = find(call, at) else {
         return ACL.unknown();
     };
     if listed.list.is_map() {
-        return Answer::error(
+        return CommandAnswer::error(
             "This ACL is shared with a map containing samples. You must use the command \
              'add map' to add values.",
         );
@@ -325,7 +328,7 @@ pub(super) fn add_acl(call: &mut Call<'_>) -> Answer {
         return added_one(call, ACL, &listed, added);
     };
     let Ok(text) = String::from_utf8(payload) else {
-        return Answer::error("The payload is no text.");
+        return CommandAnswer::error("The payload is no text.");
     };
     let lines = text
         .lines()
@@ -337,15 +340,15 @@ pub(super) fn add_acl(call: &mut Call<'_>) -> Answer {
 }
 
 fn added_one(
-    call: &Call<'_>,
+    call: &CommandCall<'_>,
     kind: ListKind,
-    listed: &Listed,
+    listed: &ListedPatterns,
     added: Result<(), PatternError>,
-) -> Answer {
+) -> CommandAnswer {
     match added {
         Ok(()) => {
             note(call, kind, listed, "add");
-            Answer::Done
+            CommandAnswer::Done
         }
         Err(error) => kind.refused(error),
     }
@@ -367,8 +370,8 @@ fn add_all(
     list: Arc<PatternRef>,
     version: Option<u32>,
     entries: Vec<OwnedEntry>,
-) -> Answer {
-    Answer::later(async move {
+) -> CommandAnswer {
+    CommandAnswer::later(async move {
         // A version of its own, so that a commit in between does not split them.
         let version = Some(version.unwrap_or_else(|| list.versions().0));
         for some in entries.chunks(ENTRIES_PER_TURN) {
@@ -383,13 +386,15 @@ fn add_all(
             }
             yield_now().await;
         }
-        Answer::Done
+        CommandAnswer::Done
     })
 }
 
-fn set(call: &mut Call<'_>) -> Answer {
+fn set(call: &mut CommandCall<'_>) -> CommandAnswer {
     if (0..3).any(|place| call.arg(place).is_empty()) {
-        return Answer::error("'set map' expects three parameters: map identifier, key and value.");
+        return CommandAnswer::error(
+            "'set map' expects three parameters: map identifier, key and value.",
+        );
     }
     let Some(listed) = find(call, 0).filter(|listed| listed.list.is_map()) else {
         return MAP.unknown();
@@ -398,17 +403,21 @@ fn set(call: &mut Call<'_>) -> Answer {
     match (listed.list.set(which, call.arg(2)), which) {
         (Ok(()), _) => {
             note(call, MAP, &listed, "set");
-            Answer::Done
+            CommandAnswer::Done
         }
-        (Err(PatternError::NotFound), Which::Key(_)) => Answer::error("entry not found."),
-        (Err(PatternError::NotFound), Which::Id(_)) => Answer::error("key or pattern not found."),
+        (Err(PatternError::NotFound), EntrySelector::Key(_)) => {
+            CommandAnswer::error("entry not found.")
+        }
+        (Err(PatternError::NotFound), EntrySelector::Id(_)) => {
+            CommandAnswer::error("key or pattern not found.")
+        }
         (Err(error), _) => MAP.refused(error),
     }
 }
 
-pub(super) fn del(call: &mut Call<'_>, kind: ListKind) -> Answer {
+pub(super) fn del(call: &mut CommandCall<'_>, kind: ListKind) -> CommandAnswer {
     if call.arg(0).is_empty() || call.arg(1).is_empty() {
-        return Answer::error(format!(
+        return CommandAnswer::error(format!(
             "This command expects two parameters: {} identifier and key.",
             kind.name
         ));
@@ -419,16 +428,16 @@ pub(super) fn del(call: &mut Call<'_>, kind: ListKind) -> Answer {
     match listed.list.del(which(call.arg(1))) {
         Ok(()) => {
             note(call, kind, &listed, "del");
-            Answer::Done
+            CommandAnswer::Done
         }
         Err(error) => kind.refused(error),
     }
 }
 
-pub(super) fn clear(call: &mut Call<'_>, kind: ListKind) -> Answer {
+pub(super) fn clear(call: &mut CommandCall<'_>, kind: ListKind) -> CommandAnswer {
     let (version, at) = version(call);
     if call.arg(at).is_empty() {
-        return Answer::error(format!("Missing {} identifier.", kind.name));
+        return CommandAnswer::error(format!("Missing {} identifier.", kind.name));
     }
     let Some(listed) = find(call, at).filter(kind.shows) else {
         return kind.unknown();
@@ -439,20 +448,20 @@ pub(super) fn clear(call: &mut Call<'_>, kind: ListKind) -> Answer {
     discard(count, discarded)
 }
 
-pub(super) fn prepare(call: &mut Call<'_>, kind: ListKind) -> Answer {
+pub(super) fn prepare(call: &mut CommandCall<'_>, kind: ListKind) -> CommandAnswer {
     let Some(listed) = find(call, 0).filter(kind.shows) else {
         return kind.unknown();
     };
     let version = listed.list.prepare();
-    Answer::info(format!("New version created: {version}"))
+    CommandAnswer::info(format!("New version created: {version}"))
 }
 
-pub(super) fn commit(call: &mut Call<'_>, kind: ListKind) -> Answer {
+pub(super) fn commit(call: &mut CommandCall<'_>, kind: ListKind) -> CommandAnswer {
     let (Some(version), at) = version(call) else {
-        return Answer::error("Missing version number.");
+        return CommandAnswer::error("Missing version number.");
     };
     if call.arg(at).is_empty() {
-        return Answer::error(format!("Missing {} identifier.", kind.name));
+        return CommandAnswer::error(format!("Missing {} identifier.", kind.name));
     }
     let Some(listed) = find(call, at).filter(kind.shows) else {
         return kind.unknown();

@@ -10,12 +10,12 @@ use std::time::Duration;
 use ballast_model::{CliLevel, SeverityOutput};
 use ballast_worker::{Stream, timeout};
 
-use crate::answer::Answer;
-use crate::command::{Call, Command};
+use crate::answer::CommandAnswer;
+use crate::command::{Command, CommandCall};
 use crate::commands::session::{NO_SEVERITY, severity_of};
 use crate::line::CommandInput;
-use crate::session::Session;
-use crate::shared::{Master, ProcessKind, ProcessRole, ProcessRow, Shared, Target};
+use crate::session::CliSession;
+use crate::shared::{CliShared, Master, ProcessKind, ProcessRole, ProcessRow, TargetWorker};
 
 /// Bytes asked of the kernel at once.
 const READ_BYTES: usize = 16_384;
@@ -68,42 +68,42 @@ pub(crate) static COMMANDS: &[Command] = &[
         &["show", "startup-logs"],
         "show startup-logs",
         "repeat what was said at the start, or by the last reload",
-        |call| Answer::Report(call.shared.startup_log()),
+        |call| CommandAnswer::Report(call.shared.startup_log()),
     )
     .for_level(CliLevel::Operator),
 ];
 
-fn unused(_: &mut Call<'_>) -> Answer {
-    Answer::Done
+fn unused(_: &mut CommandCall<'_>) -> CommandAnswer {
+    CommandAnswer::Done
 }
 
-fn master(shared: &Shared) -> Option<&dyn Master> {
+fn master(shared: &CliShared) -> Option<&dyn Master> {
     match &shared.role {
         ProcessRole::Master(master) => Some(&**master),
         ProcessRole::Worker(_) => None,
     }
 }
 
-fn reload(call: &mut Call<'_>, hard: bool) -> Answer {
+fn reload(call: &mut CommandCall<'_>, hard: bool) -> CommandAnswer {
     let Some(reloading) = master(call.shared).map(|master| master.reload(hard)) else {
-        return Answer::Done;
+        return CommandAnswer::Done;
     };
     // HAProxy's master is another program then, and knows its callers no more.
     call.session.leaves = true;
-    Answer::later(async move {
+    CommandAnswer::later(async move {
         let (success, log) = match reloading.await {
             Ok(log) => (1, log),
             Err(log) => (0, log),
         };
-        Answer::Report(format!("Success={success}\n--\n{log}"))
+        CommandAnswer::Report(format!("Success={success}\n--\n{log}"))
     })
 }
 
-fn processes(call: &mut Call<'_>) -> Answer {
+fn processes(call: &mut CommandCall<'_>) -> CommandAnswer {
     let with_pipes = match call.arg(0) {
         "" => false,
         "debug" => true,
-        _ => return Answer::error("'show proc' only supports 'debug' as argument"),
+        _ => return CommandAnswer::error("'show proc' only supports 'debug' as argument"),
     };
     let rows = master(call.shared)
         .map(Master::processes)
@@ -133,7 +133,7 @@ fn processes(call: &mut Call<'_>) -> Answer {
     section("", ProcessKind::Master);
     section("# workers\n", ProcessKind::Worker);
     section("# old workers\n", ProcessKind::OldWorker);
-    Answer::Report(text)
+    CommandAnswer::Report(text)
 }
 
 fn process_line(row: &ProcessRow) -> String {
@@ -157,7 +157,7 @@ fn process_line(row: &ProcessRow) -> String {
 }
 
 /// The process that answers, before the `>` of the prompt.
-pub(crate) fn prompt(shared: &Shared, session: &Session) -> String {
+pub(crate) fn prompt(shared: &CliShared, session: &CliSession) -> String {
     match (master(shared), session.target) {
         (None, _) => String::new(),
         (Some(_), None) => "master".into(),
@@ -168,33 +168,33 @@ pub(crate) fn prompt(shared: &Shared, session: &Session) -> String {
 }
 
 /// Where a prefix sends a command.
-enum Prefix {
+enum PrefixTarget {
     Master,
-    Worker(Target),
+    Worker(TargetWorker),
     /// `@@`: the whole session, until the worker closes it.
-    Session(Target),
+    Session(TargetWorker),
     Unknown,
 }
 
-fn prefix(word: &str) -> Option<Prefix> {
+fn prefix(word: &str) -> Option<PrefixTarget> {
     let word = word.strip_prefix('@')?;
     let (target, whole) = match word.strip_prefix('@') {
         Some(target) => (target, true),
         None => (word, false),
     };
     let worker = |target| match whole {
-        true => Prefix::Session(target),
-        false => Prefix::Worker(target),
+        true => PrefixTarget::Session(target),
+        false => PrefixTarget::Worker(target),
     };
     Some(match target {
-        "" | "0" | "master" => Prefix::Master,
+        "" | "0" | "master" => PrefixTarget::Master,
         _ => match target.strip_prefix('!') {
-            Some(id) => id
-                .parse()
-                .map_or(Prefix::Unknown, |id| worker(Target::Process(id))),
-            None => target
-                .parse()
-                .map_or(Prefix::Unknown, |number| worker(Target::Relative(number))),
+            Some(id) => id.parse().map_or(PrefixTarget::Unknown, |id| {
+                worker(TargetWorker::Process(id))
+            }),
+            None => target.parse().map_or(PrefixTarget::Unknown, |number| {
+                worker(TargetWorker::Relative(number))
+            }),
         },
     })
 }
@@ -208,7 +208,7 @@ pub(crate) enum ForwardOutcome {
     /// It would have changed the session and is refused: a line without the empty one.
     Refusal(String),
     /// The answer of a worker, or that there is none.
-    Answer(Answer),
+    Answer(CommandAnswer),
     /// The rest of the session goes to this worker: its socket, the first text to send, and how many
     /// empty lines come before its answer to the caller.
     Relay(OwnedFd, Vec<u8>, usize),
@@ -217,11 +217,11 @@ pub(crate) enum ForwardOutcome {
 /// Passes a command on to where its prefix, or an earlier one, says.
 pub(crate) fn forward(
     master: &dyn Master,
-    session: &mut Session,
+    session: &mut CliSession,
     given: CommandInput,
 ) -> ForwardOutcome {
     let Some(first) = given.words.first() else {
-        return ForwardOutcome::Answer(Answer::Done);
+        return ForwardOutcome::Answer(CommandAnswer::Done);
     };
     let (target, text) = match prefix(first) {
         None if is_of_session(&given.words) => return set_session(session, &given.words),
@@ -229,19 +229,19 @@ pub(crate) fn forward(
             None => return ForwardOutcome::Own(given),
             Some(target) => (target, given.text.as_str()),
         },
-        Some(Prefix::Master) if given.words.len() == 1 => {
+        Some(PrefixTarget::Master) if given.words.len() == 1 => {
             session.target = None;
             return ForwardOutcome::SessionSet;
         }
-        Some(Prefix::Master) => {
+        Some(PrefixTarget::Master) => {
             return ForwardOutcome::Own(CommandInput {
                 words: given.words[1..].to_vec(),
                 ..given
             });
         }
-        Some(Prefix::Worker(target)) => (target, after_word(&given.text)),
-        Some(Prefix::Session(target)) => return join(master, session, &given, target),
-        Some(Prefix::Unknown) => return no_target(session, first),
+        Some(PrefixTarget::Worker(target)) => (target, after_word(&given.text)),
+        Some(PrefixTarget::Session(target)) => return join(master, session, &given, target),
+        Some(PrefixTarget::Unknown) => return no_target(session, first),
     };
     if master.process_id(target).is_none() {
         return no_target(session, first);
@@ -252,7 +252,7 @@ pub(crate) fn forward(
     }
     let message = message(text, given.payload.as_deref(), session);
     ForwardOutcome::Answer(match master.connect(target) {
-        Err(why) => Answer::error(why),
+        Err(why) => CommandAnswer::error(why),
         Ok(socket) => ask(socket, message, session.idle),
     })
 }
@@ -267,7 +267,7 @@ fn is_of_session(words: &[String]) -> bool {
 }
 
 /// Does such a command. None of them answers but to refuse.
-fn set_session(session: &mut Session, words: &[String]) -> ForwardOutcome {
+fn set_session(session: &mut CliSession, words: &[String]) -> ForwardOutcome {
     let level = match words[0].as_str() {
         "set" | "user" => CliLevel::User,
         "operator" => CliLevel::Operator,
@@ -298,9 +298,9 @@ fn set_session(session: &mut Session, words: &[String]) -> ForwardOutcome {
 /// HAProxy 3.2.
 fn join(
     master: &dyn Master,
-    session: &mut Session,
+    session: &mut CliSession,
     given: &CommandInput,
-    target: Target,
+    target: TargetWorker,
 ) -> ForwardOutcome {
     if master.process_id(target).is_none() {
         return no_target(session, &given.words[0]);
@@ -313,26 +313,26 @@ fn join(
         rest => text.extend_from_slice(&message_of(rest, given.payload.as_deref())),
     }
     match master.connect(target) {
-        Err(why) => ForwardOutcome::Answer(Answer::error(why)),
+        Err(why) => ForwardOutcome::Answer(CommandAnswer::error(why)),
         Ok(socket) => ForwardOutcome::Relay(socket, text, usize::from(!rights.is_empty())),
     }
 }
 
 /// Asks a worker. It must answer, piece by piece, within the time a session may be silent.
-fn ask(socket: OwnedFd, message: Vec<u8>, idle: Duration) -> Answer {
-    Answer::later(async move {
+fn ask(socket: OwnedFd, message: Vec<u8>, idle: Duration) -> CommandAnswer {
+    CommandAnswer::later(async move {
         let stream = match Stream::from_fd(socket) {
             Ok(stream) => stream,
-            Err(why) => return Answer::error(why.to_string()),
+            Err(why) => return CommandAnswer::error(why.to_string()),
         };
         match exchange(&stream, &message, idle).await {
-            Ok(text) => Answer::Report(text),
-            Err(why) => Answer::error(format!("The process did not answer: {why}.")),
+            Ok(text) => CommandAnswer::Report(text),
+            Err(why) => CommandAnswer::error(format!("The process did not answer: {why}.")),
         }
     })
 }
 
-fn no_target(session: &mut Session, word: &str) -> ForwardOutcome {
+fn no_target(session: &mut CliSession, word: &str) -> ForwardOutcome {
     session.target = None;
     let word = word.escape_debug();
     ForwardOutcome::Refusal(format!(
@@ -348,7 +348,7 @@ fn after_word(text: &str) -> &str {
 
 /// The commands that lower the level at the worker to that of the caller. They go first: the worker
 /// gives its master all rights.
-fn rights(session: &Session) -> &'static str {
+fn rights(session: &CliSession) -> &'static str {
     match session.level {
         CliLevel::User => "user; ",
         CliLevel::Operator => "operator; ",
@@ -357,7 +357,7 @@ fn rights(session: &Session) -> &'static str {
 }
 
 /// The line for the worker.
-fn message(text: &str, payload: Option<&[u8]>, session: &Session) -> Vec<u8> {
+fn message(text: &str, payload: Option<&[u8]>, session: &CliSession) -> Vec<u8> {
     let mode = |on: bool, command: &'static str| if on { command } else { "" };
     let severity = match session.severity {
         SeverityOutput::None => "",

@@ -8,9 +8,9 @@ use ballast_model::CliLevel;
 use ballast_stats::{Load, StatForm, info};
 use ballast_worker::{IoCounts, TaskCounts, io_counts, task_counts, timeout};
 
-use crate::answer::Answer;
-use crate::command::{Call, Command};
-use crate::shared::{ProcessRole, Shared};
+use crate::answer::CommandAnswer;
+use crate::command::{Command, CommandCall};
+use crate::shared::{CliShared, ProcessRole};
 
 /// How long a worker is waited for that should tell its numbers.
 const TALLY_WAIT: Duration = Duration::from_millis(200);
@@ -27,7 +27,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         &["show", "version"],
         "show version",
         "tell the version",
-        |call| Answer::info(call.shared.version()),
+        |call| CommandAnswer::info(call.shared.version()),
     ),
 ];
 
@@ -36,7 +36,7 @@ pub(crate) static WORKER_COMMANDS: &[Command] = &[
         &["show", "startup-logs"],
         "show startup-logs",
         "repeat what was said at the start",
-        |call| Answer::Report(call.shared.startup_log()),
+        |call| CommandAnswer::Report(call.shared.startup_log()),
     )
     .for_level(CliLevel::Operator),
     Command::new(
@@ -54,7 +54,7 @@ pub(crate) static WORKER_COMMANDS: &[Command] = &[
     ),
 ];
 
-fn environment(call: &mut Call<'_>) -> Answer {
+fn environment(call: &mut CommandCall<'_>) -> CommandAnswer {
     let mut variables: BTreeMap<String, String> = std::env::vars_os()
         .map(|(name, value)| {
             let text = |os: std::ffi::OsString| os.to_string_lossy().into_owned();
@@ -76,18 +76,18 @@ fn environment(call: &mut Call<'_>) -> Answer {
         }
     }
     if text.is_empty() && !wanted.is_empty() {
-        return Answer::error("Variable not found");
+        return CommandAnswer::error("Variable not found");
     }
-    Answer::Report(text)
+    CommandAnswer::Report(text)
 }
 
-fn show_info(call: &mut Call<'_>) -> Answer {
+fn show_info(call: &mut CommandCall<'_>) -> CommandAnswer {
     let ProcessRole::Worker(surroundings) = &call.shared.role else {
-        return Answer::Done;
+        return CommandAnswer::Done;
     };
     let surroundings = std::sync::Arc::clone(surroundings);
     let (form, help) = form(call.args);
-    Answer::later(async move {
+    CommandAnswer::later(async move {
         let tasks: usize = tally()
             .await
             .iter()
@@ -97,7 +97,7 @@ fn show_info(call: &mut Call<'_>) -> Answer {
             tasks: u32::try_from(tasks).unwrap_or(u32::MAX),
             cli_sessions: 0,
         };
-        Answer::Report(info(&*surroundings, load, form, help))
+        CommandAnswer::Report(info(&*surroundings, load, form, help))
     })
 }
 
@@ -135,25 +135,25 @@ async fn tally() -> Vec<(TaskCounts, IoCounts)> {
 
 /// Without a number, or with one below zero, sums and each worker; with 0 sums alone; else one
 /// worker.
-fn show_activity(call: &mut Call<'_>) -> Answer {
+fn show_activity(call: &mut CommandCall<'_>) -> CommandAnswer {
     let which = match call.arg(0) {
         "" => None,
         word => match word.parse::<i64>() {
             Ok(number) => usize::try_from(number).ok(),
-            Err(_) => return Answer::error("Expects a thread number, 0 or -1."),
+            Err(_) => return CommandAnswer::error("Expects a thread number, 0 or -1."),
         },
     };
-    Answer::later(activity(which))
+    CommandAnswer::later(activity(which))
 }
 
-async fn activity(which: Option<usize>) -> Answer {
+async fn activity(which: Option<usize>) -> CommandAnswer {
     let tally = tally().await;
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
     let count = tally.len();
     if which.is_some_and(|worker| worker > count) {
-        return Answer::error(format!("There are {count} threads."));
+        return CommandAnswer::error(format!("There are {count} threads."));
     }
     let mut text = format!("thread_id: {count} (1..{count})\n");
     let _ = writeln!(
@@ -162,8 +162,8 @@ async fn activity(which: Option<usize>) -> Answer {
         now.as_secs(),
         now.subsec_micros()
     );
-    type Read = fn(&(TaskCounts, IoCounts)) -> u64;
-    let lines: [(&str, Read); 10] = [
+    type ReadCounter = fn(&(TaskCounts, IoCounts)) -> u64;
+    let lines: [(&str, ReadCounter); 10] = [
         ("tasks", |(tasks, _)| {
             (tasks.running + tasks.services) as u64
         }),
@@ -189,11 +189,11 @@ async fn activity(which: Option<usize>) -> Answer {
             Some(worker) => writeln!(text, "{name}: {}", each.get(worker - 1).unwrap_or(&0)),
         };
     }
-    Answer::Report(text)
+    CommandAnswer::Report(text)
 }
 
 /// The age of the process, for a timed prompt: `[days:hours:minutes:seconds]`.
-pub(crate) fn age(shared: &Shared) -> String {
+pub(crate) fn age(shared: &CliShared) -> String {
     let seconds = match &shared.role {
         ProcessRole::Worker(surroundings) => surroundings
             .registry()

@@ -11,9 +11,9 @@ use ballast_worker::{
     BufferUse, IoCounts, TaskCounts, buffer_use, io_counts, task_counts, timeout,
 };
 
-use crate::answer::Answer;
-use crate::change_record::Changes;
-use crate::command::{Call, Command};
+use crate::answer::CommandAnswer;
+use crate::change_record::ChangeScope;
+use crate::command::{Command, CommandCall};
 use crate::session::Restriction;
 use crate::shared::ProcessRole;
 
@@ -25,13 +25,13 @@ pub(crate) static COMMANDS: &[Command] = &[
         &["show", "threads"],
         "show threads",
         "tell what each worker has to do",
-        |_| Answer::later(threads()),
+        |_| CommandAnswer::later(threads()),
     ),
     Command::new(
         &["show", "tasks"],
         "show tasks",
         "count the tasks of the workers",
-        |_| Answer::later(tasks()),
+        |_| CommandAnswer::later(tasks()),
     ),
     Command::new(
         &["show", "pools"],
@@ -44,7 +44,7 @@ pub(crate) static COMMANDS: &[Command] = &[
                 }
                 ProcessRole::Master(_) => 0,
             };
-            Answer::later(pools(bytes))
+            CommandAnswer::later(pools(bytes))
         },
     ),
     Command::new(
@@ -64,22 +64,26 @@ pub(crate) static COMMANDS: &[Command] = &[
         &["debug", "counters"],
         "debug counters [?|all|bug|cnt|chk|glt]*",
         "not implemented: counters of rare events",
-        |_| Answer::Report("Count     Type Location function(): \"condition\" [comment]\n".into()),
+        |_| {
+            CommandAnswer::Report(
+                "Count     Type Location function(): \"condition\" [comment]\n".into(),
+            )
+        },
     )
     .for_level(CliLevel::Admin),
     Command::new(
         &["debug", "dev"],
         "debug dev <what> [arg]*",
-        "for developers: there is none of it",
-        |_| Answer::error("There are no developer's commands here: nothing was done."),
+        "not implemented: commands for developers",
+        |_| CommandAnswer::error("There are no developer's commands here: nothing was done."),
     )
     .for_level(CliLevel::Admin)
     .restricted(Restriction::Expert),
     Command::new(
         &["httpclient"],
         "httpclient <method> <URI>",
-        "send a request: not available",
-        |_| Answer::error("There is no HTTP client here: nothing was done."),
+        "not implemented: send a request",
+        |_| CommandAnswer::error("There is no HTTP client here: nothing was done."),
     )
     .for_level(CliLevel::Admin)
     .restricted(Restriction::Expert),
@@ -88,7 +92,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "show profiling [<what>|<#lines>|<opts>]*",
         "not implemented: what is profiled",
         |_| {
-            Answer::Report(
+            CommandAnswer::Report(
                 "Per-task CPU profiling              : off           \
                  # set profiling tasks {on|auto|off}\n\
                  Memory usage profiling              : off           \
@@ -101,31 +105,31 @@ pub(crate) static COMMANDS: &[Command] = &[
     Command::new(
         &["set", "profiling"],
         "set profiling <what> {auto|on|off}",
-        "accepted; there is nothing to profile with",
+        "accepted without effect: profiling is not implemented",
         profiling,
     )
-    .changing(Changes::State)
+    .changing(ChangeScope::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["show", "trace"],
         "show trace [<module>]",
-        "list what can be traced: nothing can",
-        |_| Answer::Report(TRACES.into()),
+        "not implemented: list the modules that can be traced",
+        |_| CommandAnswer::Report(TRACES.into()),
     ),
     Command::new(
         &["trace"],
         "trace [<module>|0] [cmd [args...]]",
-        "trace a module: there are none",
+        "not implemented: trace a module",
         trace,
     )
     .for_level(CliLevel::Operator),
     Command::new(
         &["show", "resolvers"],
         "show resolvers [id]",
-        "tell of name servers: there are none",
+        "not implemented: the state of name servers",
         |call| match call.arg(0) {
-            "" => Answer::Report(String::new()),
-            _ => Answer::error("Can't find that resolvers section"),
+            "" => CommandAnswer::Report(String::new()),
+            _ => CommandAnswer::error("Can't find that resolvers section"),
         },
     ),
     Command::new(
@@ -133,24 +137,24 @@ pub(crate) static COMMANDS: &[Command] = &[
         "show peers [dict|-] [section]",
         "not implemented: the state of peers",
         |call| match call.arg(0) {
-            "" | "-" | "dict" => Answer::Report(String::new()),
-            _ => Answer::error("No such peers"),
+            "" | "-" | "dict" => CommandAnswer::Report(String::new()),
+            _ => CommandAnswer::error("No such peers"),
         },
     ),
     Command::new(
         &["show", "table"],
         "show table [<table> [<filter>]*]",
-        "tell of stick tables: there are none",
+        "not implemented: list the entries of stick tables",
         |call| match call.arg(0) {
-            "" => Answer::Report(String::new()),
-            _ => Answer::error("No such table"),
+            "" => CommandAnswer::Report(String::new()),
+            _ => CommandAnswer::error("No such table"),
         },
     ),
     Command::new(
         &["show", "cache"],
         "show cache",
-        "tell of caches: there are none",
-        |_| Answer::Report(String::new()),
+        "not implemented: list the entries of caches",
+        |_| CommandAnswer::Report(String::new()),
     )
     .for_level(CliLevel::Admin),
 ];
@@ -180,7 +184,7 @@ async fn told() -> Vec<WorkerReport> {
     all
 }
 
-async fn threads() -> Answer {
+async fn threads() -> CommandAnswer {
     let own = ballast_worker::worker_index();
     let mut text = String::new();
     for (index, (tasks, io, buffers)) in told().await.iter().enumerate() {
@@ -199,10 +203,10 @@ async fn threads() -> Answer {
             number = index + 1,
         );
     }
-    Answer::Report(text)
+    CommandAnswer::Report(text)
 }
 
-async fn tasks() -> Answer {
+async fn tasks() -> CommandAnswer {
     let told = told().await;
     let running: usize = told.iter().map(|(tasks, ..)| tasks.running).sum();
     let services: usize = told.iter().map(|(tasks, ..)| tasks.services).sum();
@@ -220,10 +224,10 @@ async fn tasks() -> Answer {
             "  {name:<26} {count:>8} {percent:>5}          -         -"
         );
     }
-    Answer::Report(text)
+    CommandAnswer::Report(text)
 }
 
-async fn pools(bytes: usize) -> Answer {
+async fn pools(bytes: usize) -> CommandAnswer {
     let mut text = String::from("Dumping pools usage.\n");
     let (mut all_bytes, mut used_bytes) = (0_usize, 0_usize);
     for (index, (.., buffers)) in told().await.iter().enumerate() {
@@ -244,15 +248,15 @@ async fn pools(bytes: usize) -> Answer {
         text,
         "Total: {all_bytes} bytes allocated, {used_bytes} used."
     );
-    Answer::Report(text)
+    CommandAnswer::Report(text)
 }
 
 /// The descriptors that the system says the process has.
-fn descriptors(call: &mut Call<'_>) -> Answer {
+fn descriptors(call: &mut CommandCall<'_>) -> CommandAnswer {
     let wanted = call.args.iter().find_map(|word| word.parse::<u32>().ok());
     let mut found: Vec<(u32, String)> = Vec::new();
     let Ok(entries) = std::fs::read_dir("/proc/self/fd") else {
-        return Answer::error("The system does not tell of descriptors.");
+        return CommandAnswer::error("The system does not tell of descriptors.");
     };
     for entry in entries.flatten() {
         let Some(number) = entry
@@ -274,38 +278,38 @@ fn descriptors(call: &mut Call<'_>) -> Answer {
             let _ = writeln!(text, "{number:>7} : {}", target.escape_debug());
         }
     }
-    Answer::Report(text)
+    CommandAnswer::Report(text)
 }
 
-fn events(call: &mut Call<'_>) -> Answer {
+fn events(call: &mut CommandCall<'_>) -> CommandAnswer {
     match call.arg(0) {
-        "" => Answer::Report(
+        "" => CommandAnswer::Report(
             "Supported events sinks are listed below. Add -w(wait), -n(new). Any key to stop\n    \
              stdout     : type=fd, 0 dropped, standard output (fd#1)\n    \
              stderr     : type=fd, 0 dropped, standard output (fd#2)\n"
                 .into(),
         ),
-        "stdout" | "stderr" => Answer::error("This sink does not support dumping."),
-        _ => Answer::error("No such event sink"),
+        "stdout" | "stderr" => CommandAnswer::error("This sink does not support dumping."),
+        _ => CommandAnswer::error("No such event sink"),
     }
 }
 
-fn profiling(call: &mut Call<'_>) -> Answer {
+fn profiling(call: &mut CommandCall<'_>) -> CommandAnswer {
     let states: &[&str] = match call.arg(0) {
         "tasks" => &["on", "off", "auto"],
         "memory" => &["on", "off"],
-        _ => return Answer::error("Expects either 'tasks' or 'memory'."),
+        _ => return CommandAnswer::error("Expects either 'tasks' or 'memory'."),
     };
     if !states.contains(&call.arg(1)) {
-        return Answer::error(format!("Expects one of: {}.", states.join(", ")));
+        return CommandAnswer::error(format!("Expects one of: {}.", states.join(", ")));
     }
-    Answer::Done
+    CommandAnswer::Done
 }
 
-fn trace(call: &mut Call<'_>) -> Answer {
+fn trace(call: &mut CommandCall<'_>) -> CommandAnswer {
     match call.arg(0) {
-        "" => Answer::Report(TRACES.into()),
-        "0" => Answer::info("All traces now stopped"),
-        _ => Answer::error("No such trace source"),
+        "" => CommandAnswer::Report(TRACES.into()),
+        "0" => CommandAnswer::info("All traces now stopped"),
+        _ => CommandAnswer::error("No such trace source"),
     }
 }

@@ -13,9 +13,9 @@ use ballast_reconcile::{ChangeReport, ChangeRequest};
 
 use super::changes::{admin, info, submit};
 use super::target::{answer, backend, control};
-use crate::answer::Answer;
-use crate::change_record::Changes;
-use crate::command::{Call, Command};
+use crate::answer::CommandAnswer;
+use crate::change_record::ChangeScope;
+use crate::command::{Command, CommandCall};
 
 pub(crate) static COMMANDS: &[Command] = &[
     admin(
@@ -24,119 +24,119 @@ pub(crate) static COMMANDS: &[Command] = &[
         "add a new backend, its lines as payload",
         |call| answer(add_section(call, SectionWord::Backend)),
     )
-    .changing(Changes::Configuration),
+    .changing(ChangeScope::Configuration),
     admin(
         &["add", "frontend"],
         "add frontend <frontend> [from <defaults>] [mode <mode>] [<<]",
         "add a new frontend, its lines as payload",
         |call| answer(add_section(call, SectionWord::Frontend)),
     )
-    .changing(Changes::Configuration),
+    .changing(ChangeScope::Configuration),
     admin(
         &["add", "listen"],
         "add listen <name> [from <defaults>] [mode <mode>] [<<]",
         "add a frontend and its backend in one, their lines as payload",
         |call| answer(add_section(call, SectionWord::Listen)),
     )
-    .changing(Changes::Configuration),
+    .changing(ChangeScope::Configuration),
     admin(
         &["set", "backend"],
         "set backend <backend> {<setting> | <<}",
         "give a backend another setting, or other lines",
         |call| answer(set_section(call, SectionWord::Backend)),
     )
-    .changing(Changes::Configuration),
+    .changing(ChangeScope::Configuration),
     admin(
         &["set", "frontend"],
         "set frontend <frontend> {<setting> | <<}",
         "give a frontend another setting, or other lines",
         |call| answer(set_section(call, SectionWord::Frontend)),
     )
-    .changing(Changes::Configuration),
+    .changing(ChangeScope::Configuration),
     admin(
         &["set", "listen"],
         "set listen <name> {<setting> | <<}",
         "give a listen section another setting, or other lines",
         |call| answer(set_section(call, SectionWord::Listen)),
     )
-    .changing(Changes::Configuration),
+    .changing(ChangeScope::Configuration),
     admin(
         &["del", "backend"],
         "del backend <backend>",
         "remove a backend that no frontend leads to",
         |call| answer(del_backend(call)),
     )
-    .changing(Changes::Configuration),
+    .changing(ChangeScope::Configuration),
     admin(
         &["del", "frontend"],
         "del frontend <frontend>",
         "remove a frontend; its connections may finish",
         |call| answer(del_frontend(call)),
     )
-    .changing(Changes::Configuration),
+    .changing(ChangeScope::Configuration),
     admin(
         &["del", "listen"],
         "del listen <name>",
         "remove both halves of a listen section; connections may finish",
         |call| answer(del_listen(call)),
     )
-    .changing(Changes::Configuration),
+    .changing(ChangeScope::Configuration),
     admin(
         &["publish", "backend"],
         "publish backend <backend>",
         "let rules lead to a backend",
         |call| answer(publish(call, true)),
     )
-    .changing(Changes::Configuration),
+    .changing(ChangeScope::Configuration),
     admin(
         &["unpublish", "backend"],
         "unpublish backend <backend>",
         "have rules pass a backend over",
         |call| answer(publish(call, false)),
     )
-    .changing(Changes::Configuration),
+    .changing(ChangeScope::Configuration),
     admin(
         &["add", "bind"],
         "add bind <frontend> <address> [<words>]",
         "have a frontend listen on another address",
         |call| answer(add_bind(call)),
     )
-    .changing(Changes::Configuration),
+    .changing(ChangeScope::Configuration),
     admin(
         &["set", "bind"],
         "set bind <frontend>/<name> <address> [<words>]",
         "write a bind line anew; found by its name, address or number",
         |call| answer(set_bind(call)),
     )
-    .changing(Changes::Configuration),
+    .changing(ChangeScope::Configuration),
     admin(
         &["del", "bind"],
         "del bind <frontend>/<name>",
         "remove a bind line; found by its name, address or number",
         |call| answer(del_bind(call)),
     )
-    .changing(Changes::Configuration),
+    .changing(ChangeScope::Configuration),
     admin(
         &["add", "rule"],
         "add rule {frontend|backend|listen} <name> [before <number>] <rule>",
         "add a rule after the last of its kind, or before a line",
         |call| answer(add_rule(call)),
     )
-    .changing(Changes::Configuration),
+    .changing(ChangeScope::Configuration),
     admin(
         &["set", "rule"],
         "set rule {frontend|backend|listen} <name> <number> <rule>",
         "write the rule on a line anew",
         |call| answer(set_rule(call)),
     )
-    .changing(Changes::Configuration),
+    .changing(ChangeScope::Configuration),
     admin(
         &["del", "rule"],
         "del rule {frontend|backend|listen} <name> <number>",
         "remove the rule on a line",
         |call| answer(del_rule(call)),
     )
-    .changing(Changes::Configuration),
+    .changing(ChangeScope::Configuration),
     admin(
         &["show", "section"],
         "show section {frontend|backend|listen} <name>",
@@ -152,7 +152,7 @@ fn submit_edit(
     edit: SectionOperation,
     command: String,
     done: &'static str,
-) -> Result<Answer, Answer> {
+) -> Result<CommandAnswer, CommandAnswer> {
     let request = ChangeRequest::Edit {
         section,
         edit,
@@ -164,7 +164,7 @@ fn submit_edit(
 }
 
 /// HAProxy answers a change by a word that it was made; warnings come before it.
-fn answer_of(done: &str, report: &ChangeReport) -> Answer {
+fn answer_of(done: &str, report: &ChangeReport) -> CommandAnswer {
     if report.notes.is_empty() {
         return info(done);
     }
@@ -182,7 +182,7 @@ fn known(call: &Call<'_>, kind: SectionWord, name: &str) -> Result<SectionName, 
             .is_some_and(|frontend| frontend.model.common.listen),
     };
     if name.is_empty() || !is_there {
-        return Err(Answer::error(format!("No such {}.", kind.word())));
+        return Err(CommandAnswer::error(format!("No such {}.", kind.word())));
     }
     Ok(SectionName {
         kind,
@@ -191,9 +191,9 @@ fn known(call: &Call<'_>, kind: SectionWord, name: &str) -> Result<SectionName, 
 }
 
 /// A payload as text.
-fn text(call: &Call<'_>) -> Result<String, Answer> {
+fn text(call: &CommandCall<'_>) -> Result<String, CommandAnswer> {
     let bytes = call.payload.clone().unwrap_or_default();
-    String::from_utf8(bytes).map_err(|_| Answer::error("The lines are not valid UTF-8."))
+    String::from_utf8(bytes).map_err(|_| CommandAnswer::error("The lines are not valid UTF-8."))
 }
 
 /// A section whose head is on the command's line and whose lines are the payload.
@@ -201,7 +201,7 @@ fn add_section(call: &mut Call<'_>, kind: SectionWord) -> Result<Answer, Answer>
     let word = kind.word();
     let name = call.arg(0).to_owned();
     if name.is_empty() {
-        return Err(Answer::error(format!("Require a {word} name.")));
+        return Err(CommandAnswer::error(format!("Require a {word} name.")));
     }
     let halves = match kind {
         SectionWord::Listen => &[SectionWord::Frontend, SectionWord::Backend][..],
@@ -212,7 +212,9 @@ fn add_section(call: &mut Call<'_>, kind: SectionWord) -> Result<Answer, Answer>
         .find(|half| known(call, **half, &name).is_ok())
     {
         let word = half.word();
-        return Err(Answer::error(format!("A {word} '{name}' already exists.")));
+        return Err(CommandAnswer::error(format!(
+            "A {word} '{name}' already exists."
+        )));
     }
     let mut head = Vec::new();
     let mut lines = String::new();
@@ -224,7 +226,7 @@ fn add_section(call: &mut Call<'_>, kind: SectionWord) -> Result<Answer, Answer>
             ("mode" | "guid", Some(value)) => {
                 let _ = writeln!(lines, "    {word} {value}");
             }
-            _ => return Err(Answer::error(format!("Unknown word '{word}'."))),
+            _ => return Err(CommandAnswer::error(format!("Unknown word '{word}'."))),
         }
     }
     lines.push_str(&text(call)?);
@@ -255,7 +257,7 @@ fn set_section(call: &mut Call<'_>, kind: SectionWord) -> Result<Answer, Answer>
             SectionOperation::Set(words.to_vec())
         }
         _ => {
-            return Err(Answer::error(
+            return Err(CommandAnswer::error(
                 "Require a setting and its value, or all lines as payload ('<<' and lines up to \
                  an empty one).",
             ));
@@ -264,7 +266,7 @@ fn set_section(call: &mut Call<'_>, kind: SectionWord) -> Result<Answer, Answer>
     submit_edit(call, section, edit, command, "Section changed.")
 }
 
-fn publish(call: &Call<'_>, published: bool) -> Result<Answer, Answer> {
+fn publish(call: &CommandCall<'_>, published: bool) -> Result<CommandAnswer, CommandAnswer> {
     let backend = backend(call)?;
     backend.state.publish(published);
     let verb = if published { "publish" } else { "unpublish" };
@@ -285,7 +287,7 @@ fn del_backend(call: &mut Call<'_>) -> Result<Answer, Answer> {
     refuse_led_to(&generation, &section.name)?;
     let used = place.is_some_and(|place| generation.backends[place].state.sessions.now() > 0);
     if used {
-        return Err(Answer::error(
+        return Err(CommandAnswer::error(
             "Backend still has sessions attached to it, cannot remove it.",
         ));
     }
@@ -337,7 +339,7 @@ fn own(call: &Call<'_>, kind: SectionWord) -> Result<SectionName, Answer> {
 }
 
 /// A backend that a frontend beside its own leads to cannot go.
-fn refuse_led_to(generation: &Generation, name: &str) -> Result<(), Answer> {
+fn refuse_led_to(generation: &Generation, name: &str) -> Result<(), CommandAnswer> {
     let place = generation.backend_named(name);
     let mut others = generation
         .frontends
@@ -351,7 +353,7 @@ fn refuse_led_to(generation: &Generation, name: &str) -> Result<(), Answer> {
                 .any(|route| matches!(route.target, RouteTarget::Backend(to) if Some(to) == place))
     });
     if led_to {
-        return Err(Answer::error(
+        return Err(CommandAnswer::error(
             "This backend cannot be removed: a frontend leads to it.",
         ));
     }
@@ -362,7 +364,7 @@ fn add_bind(call: &mut Call<'_>) -> Result<Answer, Answer> {
     let section = known(call, SectionWord::Frontend, call.arg(0))?;
     let words = call.args[1..].to_vec();
     if words.is_empty() {
-        return Err(Answer::error("Require an address to listen on."));
+        return Err(CommandAnswer::error("Require an address to listen on."));
     }
     let command = format!("add bind {}", call.args.join(" "));
     submit_edit(
@@ -378,27 +380,27 @@ fn add_bind(call: &mut Call<'_>) -> Result<Answer, Answer> {
 fn bind_at(call: &Call<'_>) -> Result<(SectionName, String), Answer> {
     // The name may be an address with a path.
     let Some((frontend, which)) = call.arg(0).split_once('/') else {
-        return Err(Answer::error("Require 'frontend/bind'."));
+        return Err(CommandAnswer::error("Require 'frontend/bind'."));
     };
     if which.is_empty() {
-        return Err(Answer::error("Require 'frontend/bind'."));
+        return Err(CommandAnswer::error("Require 'frontend/bind'."));
     }
     let section = known(call, SectionWord::Frontend, frontend)?;
     Ok((section, which.to_owned()))
 }
 
-fn set_bind(call: &mut Call<'_>) -> Result<Answer, Answer> {
+fn set_bind(call: &mut CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     let (section, which) = bind_at(call)?;
     let words = call.args[1..].to_vec();
     if words.is_empty() {
-        return Err(Answer::error("Require an address to listen on."));
+        return Err(CommandAnswer::error("Require an address to listen on."));
     }
     let command = format!("set bind {}", call.args.join(" "));
     let edit = SectionOperation::SetBind(which, words);
     submit_edit(call, section, edit, command, "Bind changed.")
 }
 
-fn del_bind(call: &mut Call<'_>) -> Result<Answer, Answer> {
+fn del_bind(call: &mut CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     let (section, which) = bind_at(call)?;
     let command = format!("del bind {}", call.arg(0));
     let edit = SectionOperation::RemoveBind(which);
@@ -414,26 +416,26 @@ fn section_at(call: &Call<'_>) -> Result<SectionName, Answer> {
     ];
     let kind = kinds.into_iter().find(|kind| kind.word() == call.arg(0));
     let Some(kind) = kind else {
-        return Err(Answer::error(
+        return Err(CommandAnswer::error(
             "Require 'frontend', 'backend' or 'listen' and a name.",
         ));
     };
     known(call, kind, call.arg(1))
 }
 
-fn number(text: &str) -> Result<u32, Answer> {
+fn number(text: &str) -> Result<u32, CommandAnswer> {
     let number = text.parse().ok().filter(|&number| number > 0);
-    number.ok_or_else(|| Answer::error("Require the number of a line: see 'show section'."))
+    number.ok_or_else(|| CommandAnswer::error("Require the number of a line: see 'show section'."))
 }
 
-fn rule(words: &[String]) -> Result<Vec<String>, Answer> {
+fn rule(words: &[String]) -> Result<Vec<String>, CommandAnswer> {
     if words.is_empty() {
-        return Err(Answer::error("Require a rule."));
+        return Err(CommandAnswer::error("Require a rule."));
     }
     Ok(words.to_vec())
 }
 
-fn add_rule(call: &mut Call<'_>) -> Result<Answer, Answer> {
+fn add_rule(call: &mut CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     let section = section_at(call)?;
     let (before, words) = match call.arg(2) {
         "before" => (Some(number(call.arg(3))?), call.args.get(4..)),
@@ -445,7 +447,7 @@ fn add_rule(call: &mut Call<'_>) -> Result<Answer, Answer> {
     submit_edit(call, section, edit, command, "Rule added.")
 }
 
-fn set_rule(call: &mut Call<'_>) -> Result<Answer, Answer> {
+fn set_rule(call: &mut CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     let section = section_at(call)?;
     let at = number(call.arg(2))?;
     let words = rule(call.args.get(3..).unwrap_or_default())?;
@@ -459,7 +461,7 @@ fn set_rule(call: &mut Call<'_>) -> Result<Answer, Answer> {
     )
 }
 
-fn del_rule(call: &mut Call<'_>) -> Result<Answer, Answer> {
+fn del_rule(call: &mut CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     let section = section_at(call)?;
     let at = number(call.arg(2))?;
     let command = format!("del rule {}", call.args.join(" "));
@@ -472,7 +474,7 @@ fn del_rule(call: &mut Call<'_>) -> Result<Answer, Answer> {
     )
 }
 
-fn show_section(call: &mut Call<'_>) -> Result<Answer, Answer> {
+fn show_section(call: &mut CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     let section = section_at(call)?;
     let request = ChangeRequest::Section(section);
     Ok(submit(&control(call)?, request, |report| {
@@ -483,6 +485,6 @@ fn show_section(call: &mut Call<'_>) -> Result<Answer, Answer> {
                 _ => drop(writeln!(text, "{number:4} {line}")),
             }
         }
-        Answer::Report(text)
+        CommandAnswer::Report(text)
     }))
 }

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use ballast_engine::{Backend, Server};
 use ballast_model::Address;
 
-use super::anonymous::Names;
+use super::anonymous::NameMasking;
 use super::servers::port_shown;
 use super::target::{answer, backend_place, control};
-use crate::answer::Answer;
-use crate::command::{Call, Command};
+use crate::answer::CommandAnswer;
+use crate::command::{Command, CommandCall};
 use crate::control::{IdleCount, IdleCounts};
 
 pub(crate) static COMMANDS: &[Command] = &[Command::new(
@@ -21,19 +21,19 @@ pub(crate) static COMMANDS: &[Command] = &[Command::new(
     |call| answer(connections(call)),
 )];
 
-fn connections(call: &Call<'_>) -> Result<Answer, Answer> {
+fn connections(call: &CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     let control = control(call)?;
     let generation = control.generation();
     let mut backends = 0..generation.backends.len();
     if !call.arg(0).is_empty() {
         let Some(place) = backend_place(&generation, call.arg(0)) else {
-            return Err(Answer::error("Can't find backend."));
+            return Err(CommandAnswer::error("Can't find backend."));
         };
         backends = place..place + 1;
     }
-    let names = Names::of(call.session);
+    let names = NameMasking::of(call.session);
     let counting = control.idle_connections();
-    Ok(Answer::later(async move {
+    Ok(CommandAnswer::later(async move {
         let idle = counting.await;
         let mut head = Some(head(idle.len()));
         let mut places = backends.flat_map({
@@ -43,7 +43,7 @@ fn connections(call: &Call<'_>) -> Result<Answer, Answer> {
                 (0..servers).map(move |server| (backend, server))
             }
         });
-        Answer::Pieces(Box::new(move |into| {
+        CommandAnswer::Pieces(Box::new(move |into| {
             if let Some(head) = head.take() {
                 into.push_str(&head);
                 return true;
@@ -67,7 +67,13 @@ fn head(worker_count: usize) -> String {
 
 /// Whether a connection that rests is safe to be used again is found out when it is: as in `show
 /// stat`, all count as those that are not known to be.
-fn line(backend: &Backend, server: &Server, idle: &[IdleCounts], names: Names, into: &mut String) {
+fn line(
+    backend: &Backend,
+    server: &Server,
+    idle: &[IdleCounts],
+    names: NameMasking,
+    into: &mut String,
+) {
     let state = &server.state;
     let (address, port) = match &state.reach().address {
         Some(Address::Inet(known)) => {

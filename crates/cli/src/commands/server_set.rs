@@ -5,16 +5,16 @@
 use std::net::{IpAddr, SocketAddr};
 
 use ballast_engine::CheckOverrides;
-use ballast_health::Forced;
+use ballast_health::ForcedState;
 use ballast_model::{Address, Balance, CliLevel, PortSpec};
 use ballast_reconcile::kinds::server;
 use ballast_reconcile::{ChangeRequest, OverrideValue};
 
 use super::changes::{submit, unremovable};
 use super::target::{ServerAt, answer, given, leading_number};
-use crate::answer::{Answer, Severity};
-use crate::change_record::Changes;
-use crate::command::{Call, Command};
+use crate::answer::{CommandAnswer, Severity};
+use crate::change_record::ChangeScope;
+use crate::command::{Command, CommandCall};
 
 pub(crate) static COMMANDS: &[Command] = &[
     Command::new(
@@ -23,7 +23,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "change state, weight, address or checks of a server",
         |call| answer(ServerAt::of(call).and_then(|at| set(call, &at))),
     )
-    .changing(Changes::State)
+    .changing(ChangeScope::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["set", "weight"],
@@ -34,14 +34,14 @@ pub(crate) static COMMANDS: &[Command] = &[
             answer(ServerAt::of(call).and_then(|at| weigh(&at, call.arg(1), command)))
         },
     )
-    .changing(Changes::State)
+    .changing(ChangeScope::State)
     .for_level(CliLevel::Admin),
 ];
 
 const USAGE: &str = "usage: set server <backend>/<server> addr | agent | agent-addr | agent-port | \
                      agent-send | check-addr | check-port | fqdn | health | name | ssl | state | weight";
 
-fn set(call: &Call<'_>, at: &ServerAt) -> Result<Answer, Answer> {
+fn set(call: &CommandCall<'_>, at: &ServerAt) -> Result<CommandAnswer, CommandAnswer> {
     let command = given("set server", call);
     let what = call.arg(1);
     match what {
@@ -54,7 +54,7 @@ fn set(call: &Call<'_>, at: &ServerAt) -> Result<Answer, Answer> {
         "agent-port" | "check-port" => {
             if call.arg(2).is_empty() {
                 let text = format!("set server <b>/<s> {what} requires a port.");
-                return Err(Answer::error(text));
+                return Err(CommandAnswer::error(text));
             }
             is_probed(at, what)?;
             let port = port(call.arg(2))?;
@@ -69,7 +69,7 @@ fn set(call: &Call<'_>, at: &ServerAt) -> Result<Answer, Answer> {
         }
         "agent-send" => {
             if !has_agent(at) {
-                return Err(Answer::error(
+                return Err(CommandAnswer::error(
                     "agent checks are not enabled on this server.",
                 ));
             }
@@ -81,31 +81,31 @@ fn set(call: &Call<'_>, at: &ServerAt) -> Result<Answer, Answer> {
             Ok(at.note_override(&server::AGENT_SEND, value, command))
         }
         "name" => rename(at, call.arg(2)),
-        "fqdn" if call.arg(2).is_empty() => {
-            Err(Answer::error("set server <b>/<s> fqdn requires a FQDN."))
-        }
+        "fqdn" if call.arg(2).is_empty() => Err(CommandAnswer::error(
+            "set server <b>/<s> fqdn requires a FQDN.",
+        )),
         // Names are resolved at the start only.
-        "fqdn" => Err(Answer::error(
+        "fqdn" => Err(CommandAnswer::error(
             "set server <b>/<s> fqdn failed because no resolution is configured.",
         )),
-        "ssl" => Err(Answer::error(
+        "ssl" => Err(CommandAnswer::error(
             "'set server <srv> ssl' cannot be set.  default-server should define ssl settings",
         )),
-        _ => Err(Answer::error(USAGE)),
+        _ => Err(CommandAnswer::error(USAGE)),
     }
 }
 
 /// A server is renamed under the conditions under which it is deleted: it is at rest, and nothing in
 /// the configuration names it.
-fn rename(at: &ServerAt, name: &str) -> Result<Answer, Answer> {
+fn rename(at: &ServerAt, name: &str) -> Result<CommandAnswer, CommandAnswer> {
     let is_fit = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.:".contains(&byte);
     if name.is_empty() || !name.bytes().all(is_fit) {
-        return Err(Answer::error(
+        return Err(CommandAnswer::error(
             "set server <b>/<s> name requires a name of letters, digits, '_', '-', '.' and ':'.",
         ));
     }
     if at.backend.server_named(name).is_some() {
-        return Err(Answer::error(
+        return Err(CommandAnswer::error(
             "Already exists a server with the same name in backend.",
         ));
     }
@@ -114,44 +114,44 @@ fn rename(at: &ServerAt, name: &str) -> Result<Answer, Answer> {
             .replace("can be deleted", "can be renamed")
             .replace("removed", "renamed")
             .replace("cannot remove it", "cannot rename it");
-        return Err(Answer::error(why));
+        return Err(CommandAnswer::error(why));
     }
     let request = ChangeRequest::RenameServer {
         backend: at.backend.name().to_owned(),
         server: at.server.name().to_owned(),
         name: name.to_owned(),
     };
-    Ok(submit(&at.control, request, |_| Answer::Done))
+    Ok(submit(&at.control, request, |_| CommandAnswer::Done))
 }
 
 /// The largest weight.
 const WEIGHT_MAX: i64 = 256;
 
-fn weigh(at: &ServerAt, text: &str, command: String) -> Result<Answer, Answer> {
+fn weigh(at: &ServerAt, text: &str, command: String) -> Result<CommandAnswer, CommandAnswer> {
     if text.is_empty() {
-        return Err(Answer::error("Require <weight> or <weight%>."));
+        return Err(CommandAnswer::error("Require <weight> or <weight%>."));
     }
     let initial = i64::from(at.server.model.weight);
     let weight = match leading_number(text) {
         None => {
-            return Err(Answer::error(
+            return Err(CommandAnswer::error(
                 "Empty weight string empty or preceded by garbage",
             ));
         }
         Some((percent, "%")) if percent < 0 => {
-            return Err(Answer::error("Relative weight must be positive."));
+            return Err(CommandAnswer::error("Relative weight must be positive."));
         }
         Some((percent, "%")) => (initial.saturating_mul(percent) / 100).min(WEIGHT_MAX),
         Some((weight, "")) if (0..=WEIGHT_MAX).contains(&weight) => weight,
         Some((_, "")) => {
-            return Err(Answer::error(
+            return Err(CommandAnswer::error(
                 "Absolute weight can only be between 0 and 256 inclusive.",
             ));
         }
-        Some(_) => return Err(Answer::error("Trailing garbage in weight string")),
+        Some(_) => return Err(CommandAnswer::error("Trailing garbage in weight string")),
     };
     if weight != 0 && weight != initial && is_static(at) {
-        return Err(Answer::error(
+        return Err(CommandAnswer::error(
             "Backend is using a static LB algorithm and only accepts weights '0%' and '100%'.",
         ));
     }
@@ -167,7 +167,7 @@ fn is_static(at: &ServerAt) -> bool {
         || (backend.is_keyed() && !backend.model.hash_type.consistent)
 }
 
-fn state(at: &ServerAt, word: &str, command: String) -> Result<Answer, Answer> {
+fn state(at: &ServerAt, word: &str, command: String) -> Result<CommandAnswer, CommandAnswer> {
     let value = match word {
         "ready" => {
             at.change_health(|health, now_ms| health.set_ready(now_ms));
@@ -182,7 +182,7 @@ fn state(at: &ServerAt, word: &str, command: String) -> Result<Answer, Answer> {
             server::MAINT
         }
         _ => {
-            return Err(Answer::error(
+            return Err(CommandAnswer::error(
                 "'set server <srv> state' expects 'ready', 'drain' and 'maint'.",
             ));
         }
@@ -191,27 +191,29 @@ fn state(at: &ServerAt, word: &str, command: String) -> Result<Answer, Answer> {
 }
 
 /// No override is noted: the next check may change the health again.
-fn health(at: &ServerAt, word: &str) -> Result<Answer, Answer> {
+fn health(at: &ServerAt, word: &str) -> Result<CommandAnswer, CommandAnswer> {
     if at.server.model.track.is_some() {
-        return Err(Answer::error("cannot change health on a tracking server."));
+        return Err(CommandAnswer::error(
+            "cannot change health on a tracking server.",
+        ));
     }
     let forced = match word {
-        "up" => Forced::Up,
-        "stopping" => Forced::Stopping,
-        "down" => Forced::Down,
+        "up" => ForcedState::Up,
+        "stopping" => ForcedState::Stopping,
+        "down" => ForcedState::Down,
         _ => {
-            return Err(Answer::error(
+            return Err(CommandAnswer::error(
                 "'set server <srv> health' expects 'up', 'stopping', or 'down'.",
             ));
         }
     };
     at.change_health(|health, now_ms| health.force_health(now_ms, forced));
-    Ok(Answer::Done)
+    Ok(CommandAnswer::Done)
 }
 
-fn agent(at: &ServerAt, word: &str) -> Result<Answer, Answer> {
+fn agent(at: &ServerAt, word: &str) -> Result<CommandAnswer, CommandAnswer> {
     if !has_agent(at) {
-        return Err(Answer::error(
+        return Err(CommandAnswer::error(
             "agent checks are not enabled on this server.",
         ));
     }
@@ -220,12 +222,12 @@ fn agent(at: &ServerAt, word: &str) -> Result<Answer, Answer> {
             at.change_health(|health, now_ms| health.force_agent(now_ms, word == "up"))
         }
         _ => {
-            return Err(Answer::error(
+            return Err(CommandAnswer::error(
                 "'set server <srv> agent' expects 'up' or 'down'.",
             ));
         }
     }
-    Ok(Answer::Done)
+    Ok(CommandAnswer::Done)
 }
 
 fn has_agent(at: &ServerAt) -> bool {
@@ -238,12 +240,12 @@ fn has_check(at: &ServerAt) -> bool {
     health.settings().check.is_some() && health.check().enabled
 }
 
-fn warning(text: impl Into<String>) -> Answer {
-    Answer::Message(Severity::Warning, text.into())
+fn warning(text: impl Into<String>) -> CommandAnswer {
+    CommandAnswer::Message(Severity::Warning, text.into())
 }
 
 /// Refuses to set the address or port of a probe that the server does not have.
-fn is_probed(at: &ServerAt, what: &str) -> Result<(), Answer> {
+fn is_probed(at: &ServerAt, what: &str) -> Result<(), CommandAnswer> {
     let (probed, kind) = if what.starts_with("agent") {
         (has_agent(at), "agent")
     } else {
@@ -257,7 +259,7 @@ fn is_probed(at: &ServerAt, what: &str) -> Result<(), Answer> {
     )))
 }
 
-fn port(text: &str) -> Result<u16, Answer> {
+fn port(text: &str) -> Result<u16, CommandAnswer> {
     match leading_number(text) {
         Some((number, "")) => {
             u16::try_from(number).map_err(|_| warning("provided port is invalid"))
@@ -274,10 +276,14 @@ fn port_of<'c>(checks: &'c mut CheckOverrides, what: &str) -> &'c mut Option<u16
     }
 }
 
-fn probe_address(at: &ServerAt, call: &Call<'_>, command: String) -> Result<Answer, Answer> {
+fn probe_address(
+    at: &ServerAt,
+    call: &CommandCall<'_>,
+    command: String,
+) -> Result<CommandAnswer, CommandAnswer> {
     let (what, text) = (call.arg(1), call.arg(2));
     if text.is_empty() {
-        return Err(Answer::error(format!(
+        return Err(CommandAnswer::error(format!(
             "set server <b>/<s> {what} requires an address and optionally a port."
         )));
     }
@@ -310,12 +316,12 @@ fn probe_address(at: &ServerAt, call: &Call<'_>, command: String) -> Result<Answ
 
 /// Where a server's port comes from, as `set server addr` says it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-struct Port {
+struct PortSource {
     spec: PortSpec,
     number: u16,
 }
 
-impl Port {
+impl PortSource {
     fn parse(text: &str) -> Option<Self> {
         let (number, rest) = leading_number(text)?;
         if !rest.is_empty() {
@@ -346,10 +352,14 @@ impl Port {
     }
 }
 
-fn address(at: &ServerAt, call: &Call<'_>, command: String) -> Result<Answer, Answer> {
+fn address(
+    at: &ServerAt,
+    call: &CommandCall<'_>,
+    command: String,
+) -> Result<CommandAnswer, CommandAnswer> {
     let text = call.arg(2);
     if text.is_empty() {
-        return Err(Answer::error(
+        return Err(CommandAnswer::error(
             "set server <b>/<s> addr requires an address and optionally a port.",
         ));
     }
@@ -365,12 +375,12 @@ fn address(at: &ServerAt, call: &Call<'_>, command: String) -> Result<Answer, An
             ));
         }
     };
-    let own = Port {
+    let own = PortSource {
         spec: at.server.port(),
         number: now.port(),
     };
     let mut port = match call.arg(3) {
-        "port" => Port::parse(call.arg(4)).ok_or_else(|| {
+        "port" => PortSource::parse(call.arg(4)).ok_or_else(|| {
             let text = call.arg(4).escape_debug();
             warning(format!("problem converting port '{text}' to an int"))
         })?,

@@ -8,9 +8,9 @@ use ballast_reconcile::OverrideValue;
 use ballast_reconcile::kinds::{backend as backend_kind, server};
 
 use super::target::{ServerAt, answer, backend, control, given, leading_number};
-use crate::answer::Answer;
-use crate::change_record::Changes;
-use crate::command::{Call, Command};
+use crate::answer::CommandAnswer;
+use crate::change_record::ChangeScope;
+use crate::command::{Command, CommandCall};
 
 pub(crate) static COMMANDS: &[Command] = &[
     Command::new(
@@ -19,7 +19,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "ask the agent of a server no more",
         |call| switch_agent(call, false),
     )
-    .changing(Changes::State)
+    .changing(ChangeScope::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["disable", "dynamic-cookie", "backend"],
@@ -27,7 +27,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "compute no cookies for the servers of a backend",
         |call| switch_cookies(call, false),
     )
-    .changing(Changes::State)
+    .changing(ChangeScope::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["disable", "health"],
@@ -35,7 +35,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "check a server no more",
         |call| switch_check(call, false),
     )
-    .changing(Changes::State)
+    .changing(ChangeScope::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["disable", "server"],
@@ -43,7 +43,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "put a server into maintenance ('set server' does it, too)",
         |call| switch_server(call, false),
     )
-    .changing(Changes::State)
+    .changing(ChangeScope::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["enable", "agent"],
@@ -51,7 +51,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "ask the agent of a server again",
         |call| switch_agent(call, true),
     )
-    .changing(Changes::State)
+    .changing(ChangeScope::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["enable", "dynamic-cookie", "backend"],
@@ -59,7 +59,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "compute cookies for the servers of a backend",
         |call| switch_cookies(call, true),
     )
-    .changing(Changes::State)
+    .changing(ChangeScope::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["enable", "health"],
@@ -67,7 +67,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "check a server again",
         |call| switch_check(call, true),
     )
-    .changing(Changes::State)
+    .changing(ChangeScope::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["enable", "server"],
@@ -75,7 +75,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "take a server out of maintenance ('set server' does it, too)",
         |call| switch_server(call, true),
     )
-    .changing(Changes::State)
+    .changing(ChangeScope::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["set", "dynamic-cookie-key", "backend"],
@@ -83,7 +83,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "change the key that dynamic cookies are computed of",
         |call| answer(cookie_key(call)),
     )
-    .changing(Changes::State)
+    .changing(ChangeScope::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["set", "maxconn", "server"],
@@ -91,7 +91,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "change how many exchanges a server may carry",
         |call| answer(maxconn(call)),
     )
-    .changing(Changes::State)
+    .changing(ChangeScope::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["shutdown", "sessions", "server"],
@@ -100,11 +100,11 @@ pub(crate) static COMMANDS: &[Command] = &[
         |call| {
             answer(ServerAt::of(call).map(|at| {
                 at.control.shutdown_sessions(&at.server.state);
-                Answer::Done
+                CommandAnswer::Done
             }))
         },
     )
-    .changing(Changes::State)
+    .changing(ChangeScope::State)
     .for_level(CliLevel::Admin),
 ];
 
@@ -112,7 +112,7 @@ fn verb(on: bool) -> &'static str {
     if on { "enable" } else { "disable" }
 }
 
-fn switch_server(call: &mut Call<'_>, on: bool) -> Answer {
+fn switch_server(call: &mut CommandCall<'_>, on: bool) -> CommandAnswer {
     let command = given(&format!("{} server", verb(on)), call);
     answer(ServerAt::of(call).map(|at| {
         if on {
@@ -125,11 +125,11 @@ fn switch_server(call: &mut Call<'_>, on: bool) -> Answer {
     }))
 }
 
-fn switch_check(call: &mut Call<'_>, on: bool) -> Answer {
+fn switch_check(call: &mut CommandCall<'_>, on: bool) -> CommandAnswer {
     let command = given(&format!("{} health", verb(on)), call);
     answer(ServerAt::of(call).and_then(|at| {
         if on && at.server.state.health().settings().check.is_none() {
-            return Err(Answer::error(
+            return Err(CommandAnswer::error(
                 "Health check was not configured on this server, cannot enable.",
             ));
         }
@@ -141,11 +141,11 @@ fn switch_check(call: &mut Call<'_>, on: bool) -> Answer {
     }))
 }
 
-fn switch_agent(call: &mut Call<'_>, on: bool) -> Answer {
+fn switch_agent(call: &mut CommandCall<'_>, on: bool) -> CommandAnswer {
     let command = given(&format!("{} agent", verb(on)), call);
     answer(ServerAt::of(call).and_then(|at| {
         if on && at.server.state.health().settings().agent.is_none() {
-            return Err(Answer::error(
+            return Err(CommandAnswer::error(
                 "Agent was not configured on this server, cannot enable.",
             ));
         }
@@ -157,43 +157,45 @@ fn switch_agent(call: &mut Call<'_>, on: bool) -> Answer {
     }))
 }
 
-fn switch_cookies(call: &mut Call<'_>, on: bool) -> Answer {
+fn switch_cookies(call: &mut CommandCall<'_>, on: bool) -> CommandAnswer {
     let command = given(&format!("{} dynamic-cookie backend", verb(on)), call);
     answer(backend(call).and_then(|backend| {
         backend.change_dynamic_cookies(|cookies| cookies.on = Some(on));
         let key = backend_kind::key(backend.name(), &backend_kind::DYNAMIC_COOKIE);
         control(call)?.note_override(key, OverrideValue::switch(on), command);
-        Ok(Answer::Done)
+        Ok(CommandAnswer::Done)
     }))
 }
 
-fn cookie_key(call: &Call<'_>) -> Result<Answer, Answer> {
+fn cookie_key(call: &CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     let backend = backend(call)?;
     let key = call.arg(1);
     if key.is_empty() {
-        return Err(Answer::error("String value expected."));
+        return Err(CommandAnswer::error("String value expected."));
     }
     backend.change_dynamic_cookies(|cookies| cookies.key = Some(key.to_owned()));
     let command = given("set dynamic-cookie-key backend", call);
     let value = OverrideValue::of_text(key);
     let key = backend_kind::key(backend.name(), &backend_kind::DYNAMIC_COOKIE_KEY);
     control(call)?.note_override(key, value, command);
-    Ok(Answer::Done)
+    Ok(CommandAnswer::Done)
 }
 
-fn maxconn(call: &Call<'_>) -> Result<Answer, Answer> {
+fn maxconn(call: &CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     let at = ServerAt::of(call)?;
     let text = call.arg(1);
     if text.is_empty() {
-        return Err(Answer::error("Require <maxconn>."));
+        return Err(CommandAnswer::error("Require <maxconn>."));
     }
     let count_max = match leading_number(text) {
         None => {
-            return Err(Answer::error("maxconn string empty or preceded by garbage"));
+            return Err(CommandAnswer::error(
+                "maxconn string empty or preceded by garbage",
+            ));
         }
         // HAProxy takes a negative number for a very large one.
         Some((count, "")) => u32::try_from(count.max(0)).unwrap_or(u32::MAX - 1),
-        Some(_) => return Err(Answer::error("Trailing garbage in maxconn string")),
+        Some(_) => return Err(CommandAnswer::error("Trailing garbage in maxconn string")),
     };
     at.change_health(|_, _| vec![Effect::Maxconn(count_max)]);
     let command = given("set maxconn server", call);

@@ -7,10 +7,10 @@ use ballast_health::{Admin, Snapshot};
 use ballast_model::{Address, PortSpec};
 use ballast_stats::ServerHealth;
 
-use super::anonymous::Names;
+use super::anonymous::NameMasking;
 use super::target::{ServerAt, backend_place, generation};
-use crate::answer::Answer;
-use crate::command::{Call, Command};
+use crate::answer::CommandAnswer;
+use crate::command::{Command, CommandCall};
 use crate::shared::ProcessRole;
 
 pub(crate) static COMMANDS: &[Command] = &[
@@ -26,14 +26,14 @@ pub(crate) static COMMANDS: &[Command] = &[
         "list the backends",
         |call| {
             let Ok(generation) = generation(call) else {
-                return Answer::Done;
+                return CommandAnswer::Done;
             };
             let mut text = String::from("# name\n");
             for backend in &generation.backends {
                 text.push_str(backend.name());
                 text.push('\n');
             }
-            Answer::Report(text)
+            CommandAnswer::Report(text)
         },
     ),
     Command::new(
@@ -44,11 +44,11 @@ pub(crate) static COMMANDS: &[Command] = &[
     ),
 ];
 
-fn weight(call: &mut Call<'_>) -> Answer {
+fn weight(call: &mut CommandCall<'_>) -> CommandAnswer {
     match ServerAt::of(call) {
         Ok(at) => {
             let (now, initial) = (at.server.state.weight(), at.server.model.weight);
-            Answer::Report(format!("{now} (initial {initial})"))
+            CommandAnswer::Report(format!("{now} (initial {initial})"))
         }
         Err(answer) => answer,
     }
@@ -59,14 +59,14 @@ const STATE_HEAD: &str = "1\n# be_id be_name srv_id srv_name srv_addr srv_op_sta
     srv_check_health srv_check_state srv_agent_state bk_f_forced_id srv_f_forced_id srv_fqdn \
     srv_port srvrecord srv_use_ssl srv_check_port srv_check_addr srv_agent_addr srv_agent_port\n";
 
-fn state(call: &mut Call<'_>) -> Answer {
+fn state(call: &mut CommandCall<'_>) -> CommandAnswer {
     let Ok(generation) = generation(call) else {
-        return Answer::Done;
+        return CommandAnswer::Done;
     };
     let mut backends = 0..generation.backends.len();
     if !call.arg(0).is_empty() {
         let Some(place) = backend_place(&generation, call.arg(0)) else {
-            return Answer::error("Can't find backend.");
+            return CommandAnswer::error("Can't find backend.");
         };
         backends = place..place + 1;
     }
@@ -81,9 +81,9 @@ fn state(call: &mut Call<'_>) -> Answer {
         ProcessRole::Worker(surroundings) => surroundings.registry().process().age_ms(),
         ProcessRole::Master(_) => 0,
     };
-    let names = Names::of(call.session);
+    let names = NameMasking::of(call.session);
     let mut head = Some(STATE_HEAD);
-    Answer::Pieces(Box::new(move |into| {
+    CommandAnswer::Pieces(Box::new(move |into| {
         if let Some(head) = head.take() {
             into.push_str(head);
             return true;
@@ -102,7 +102,7 @@ fn state_line(
     generation: &Generation,
     (backend, server): (&Backend, &Server),
     now_ms: u64,
-    names: Names,
+    names: NameMasking,
     into: &mut String,
 ) {
     let health = ServerHealth::of(server, generation, now_ms);

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use ballast_model::{CliLevel, SeverityOutput};
 
-use crate::answer::Answer;
-use crate::command::{Call, Command};
+use crate::answer::CommandAnswer;
+use crate::command::{Command, CommandCall};
 use crate::help;
-use crate::session::Mode;
+use crate::session::SessionMode;
 
 pub(crate) static COMMANDS: &[Command] = &[
     Command::new(&["echo"], "echo <text>", "answer with the text", echo),
@@ -22,7 +22,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         &["show", "cli", "level"],
         "show cli level",
         "tell the level of this session",
-        |call| Answer::info(level_word(call.session.level)),
+        |call| CommandAnswer::info(level_word(call.session.level)),
     ),
     Command::new(
         &["show", "cli", "sockets"],
@@ -40,7 +40,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         &["help"],
         "help [<command>]",
         "list the commands, or those that match",
-        |call| Answer::info(help::help(call.commands, call.session, call.args)),
+        |call| CommandAnswer::info(help::help(call.commands, call.session, call.args)),
     )
     .always_shown(),
     Command::new(
@@ -52,7 +52,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     .always_shown(),
     Command::new(&["quit"], "quit", "close the connection", |call| {
         call.session.quits = true;
-        Answer::Done
+        CommandAnswer::Done
     })
     .always_shown(),
 ];
@@ -68,7 +68,7 @@ pub(crate) static WORKER_COMMANDS: &[Command] = &[
                 |told| told,
                 |on| {
                     call.session.is_experimental = on;
-                    Answer::Done
+                    CommandAnswer::Done
                 },
             )
         },
@@ -84,7 +84,7 @@ pub(crate) static WORKER_COMMANDS: &[Command] = &[
                 |told| told,
                 |on| {
                     call.session.is_expert = on;
-                    Answer::Done
+                    CommandAnswer::Done
                 },
             )
         },
@@ -110,35 +110,37 @@ pub(crate) static WORKER_COMMANDS: &[Command] = &[
     ),
 ];
 
-fn echo(call: &mut Call<'_>) -> Answer {
-    Answer::info(call.args.join(" "))
+fn echo(call: &mut CommandCall<'_>) -> CommandAnswer {
+    CommandAnswer::info(call.args.join(" "))
 }
 
 /// What a mode is to be; or what to answer, when it stays as it is.
-fn toggle(mode: &str, call: &Call<'_>, now: bool) -> Result<bool, Answer> {
+fn toggle(mode: &str, call: &CommandCall<'_>, now: bool) -> Result<bool, CommandAnswer> {
     match call.arg(0) {
         "" => {
             let state = if now { "ON" } else { "OFF" };
-            Err(Answer::info(format!("{mode} is {state}")))
+            Err(CommandAnswer::info(format!("{mode} is {state}")))
         }
         "on" => Ok(true),
         "off" => Ok(false),
-        _ => Err(Answer::error(format!("'{mode}' expects 'on' or 'off'."))),
+        _ => Err(CommandAnswer::error(format!(
+            "'{mode}' expects 'on' or 'off'."
+        ))),
     }
 }
 
-fn output(call: &mut Call<'_>) -> Answer {
+fn output(call: &mut CommandCall<'_>) -> CommandAnswer {
     call.session.is_json = match call.arg(0) {
         "json" => true,
         "text" => false,
-        _ => return Answer::error("one of 'json', 'text' is a required argument"),
+        _ => return CommandAnswer::error("one of 'json', 'text' is a required argument"),
     };
-    Answer::Done
+    CommandAnswer::Done
 }
 
-fn lower(call: &mut Call<'_>, level: CliLevel) -> Answer {
+fn lower(call: &mut CommandCall<'_>, level: CliLevel) -> CommandAnswer {
     call.session.level = level;
-    Answer::Done
+    CommandAnswer::Done
 }
 
 fn level_word(level: CliLevel) -> &'static str {
@@ -149,42 +151,42 @@ fn level_word(level: CliLevel) -> &'static str {
     }
 }
 
-fn sockets(call: &mut Call<'_>) -> Answer {
+fn sockets(call: &mut CommandCall<'_>) -> CommandAnswer {
     let mut text = String::from("# socket lvl processes\n");
     for (label, level) in &call.shared.binds {
         text.push_str(&format!("{label} {} all\n", level_word(*level)));
     }
-    Answer::Report(text)
+    CommandAnswer::Report(text)
 }
 
 /// Without a word it goes from any mode to the prompt and back (on the master: to the
 /// interactive mode, which it never leaves).
-fn prompt(call: &mut Call<'_>) -> Answer {
+fn prompt(call: &mut CommandCall<'_>) -> CommandAnswer {
     let off = if call.shared.is_master() {
-        Mode::Interactive
+        SessionMode::Interactive
     } else {
-        Mode::OneShot
+        SessionMode::OneShot
     };
     if call.args.is_empty() {
         call.session.mode = match call.session.mode {
-            Mode::Prompt => off,
-            _ => Mode::Prompt,
+            SessionMode::Prompt => off,
+            _ => SessionMode::Prompt,
         };
-        return Answer::Done;
+        return CommandAnswer::Done;
     }
     let (mut mode, mut timed) = (call.session.mode, call.session.timed);
     for word in call.args {
         match word.as_str() {
             "n" => mode = off,
-            "i" => mode = Mode::Interactive,
-            "p" => mode = Mode::Prompt,
-            "timed" => (mode, timed) = (Mode::Prompt, !timed),
-            "help" => return Answer::Report(PROMPT_HELP.into()),
-            _ => return Answer::error(PROMPT_HELP),
+            "i" => mode = SessionMode::Interactive,
+            "p" => mode = SessionMode::Prompt,
+            "timed" => (mode, timed) = (SessionMode::Prompt, !timed),
+            "help" => return CommandAnswer::Report(PROMPT_HELP.into()),
+            _ => return CommandAnswer::error(PROMPT_HELP),
         }
     }
     (call.session.mode, call.session.timed) = (mode, timed);
-    Answer::Done
+    CommandAnswer::Done
 }
 
 const PROMPT_HELP: &str = "Usage: prompt [help | n | i | p | timed]*\n\
@@ -193,12 +195,12 @@ const PROMPT_HELP: &str = "Usage: prompt [help | n | i | p | timed]*\n\
      p      interactive, with a prompt\n\
      timed  show the age of the process in the prompt, or no longer\n";
 
-fn severity(call: &mut Call<'_>) -> Answer {
+fn severity(call: &mut CommandCall<'_>) -> CommandAnswer {
     let Some(severity) = severity_of(call.args.first()) else {
-        return Answer::error(NO_SEVERITY);
+        return CommandAnswer::error(NO_SEVERITY);
     };
     call.session.severity = severity;
-    Answer::Done
+    CommandAnswer::Done
 }
 
 /// The answer to `set severity-output` with another word.
@@ -214,19 +216,19 @@ pub(crate) fn severity_of(word: Option<&String>) -> Option<SeverityOutput> {
     }
 }
 
-fn set_timeout(call: &mut Call<'_>) -> Answer {
+fn set_timeout(call: &mut CommandCall<'_>) -> CommandAnswer {
     if call.arg(0) != "cli" {
-        return Answer::error("'set timeout' only supports 'cli'.");
+        return CommandAnswer::error("'set timeout' only supports 'cli'.");
     }
     if call.arg(1).is_empty() {
-        return Answer::error("Expects an integer value.");
+        return CommandAnswer::error("Expects an integer value.");
     }
     match delay(call.arg(1)) {
         Some(delay) if !delay.is_zero() => {
             call.session.idle = delay;
-            Answer::Done
+            CommandAnswer::Done
         }
-        _ => Answer::error("Invalid timeout value."),
+        _ => CommandAnswer::error("Invalid timeout value."),
     }
 }
 

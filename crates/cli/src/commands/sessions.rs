@@ -12,10 +12,10 @@ use ballast_engine::sessions::SessionInfo;
 use ballast_model::CliLevel;
 use ballast_net::local_time;
 
-use super::anonymous::Names;
-use crate::answer::{Answer, Batches};
-use crate::change_record::Changes;
-use crate::command::{Call, Command};
+use super::anonymous::NameMasking;
+use crate::answer::{CommandAnswer, ReportBatches};
+use crate::change_record::ChangeScope;
+use crate::command::{Command, CommandCall};
 use crate::control::Control;
 use crate::shared::ProcessRole;
 
@@ -36,7 +36,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "end a session",
         shutdown,
     )
-    .changing(Changes::State)
+    .changing(ChangeScope::State)
     .for_level(CliLevel::Admin),
 ];
 
@@ -44,7 +44,7 @@ const HELP: &str = "Usage: show sess [<id> | all] [<filter>]*\n\
      <id>                 all about one session (0x...)\n\
      all                  all about each\n\
      older <age>          only those that are older (seconds, or with a unit)\n\
-     susp                 only those that nothing is known to wait for: there are none\n\
+     susp                 suspicious sessions only: none, they are not detected\n\
      frontend <name>      only those of a frontend\n\
      backend <name>       only those of a backend\n\
      server <bk>/<srv>    only those of a server\n\
@@ -64,22 +64,22 @@ struct SessionFilter {
 }
 
 impl SessionFilter {
-    fn read(words: &[String]) -> Result<Self, Answer> {
+    fn read(words: &[String]) -> Result<Self, CommandAnswer> {
         let mut wanted = Self::default();
         let mut words = words.iter().map(String::as_str);
         while let Some(word) = words.next() {
             let mut value = |what: &str| match words.next() {
                 Some(value) => Ok(value.to_owned()),
-                None => Err(Answer::error(format!("'{word}' expects {what}."))),
+                None => Err(CommandAnswer::error(format!("'{word}' expects {what}."))),
             };
             match word {
-                "help" => return Err(Answer::Report(HELP.into())),
+                "help" => return Err(CommandAnswer::Report(HELP.into())),
                 "all" => wanted.in_full = true,
                 "susp" => wanted.none = true,
                 "older" => {
                     let age = value("an age")?;
                     let age = super::session::delay(&age);
-                    let age = age.ok_or_else(|| Answer::error("Expects a valid age."))?;
+                    let age = age.ok_or_else(|| CommandAnswer::error("Expects a valid age."))?;
                     wanted.older = Some(age);
                 }
                 "frontend" => wanted.frontend = Some(value("the name of a frontend")?),
@@ -87,7 +87,7 @@ impl SessionFilter {
                 "server" => {
                     let name = value("<backend>/<server>")?;
                     let Some((backend, server)) = name.split_once('/') else {
-                        return Err(Answer::error("Require 'backend/server'."));
+                        return Err(CommandAnswer::error("Require 'backend/server'."));
                     };
                     wanted.server = Some((backend.to_owned(), server.to_owned()));
                 }
@@ -98,7 +98,7 @@ impl SessionFilter {
                         let other = other.escape_debug();
                         let message =
                             format!("Unsupported option '{other}', try 'help' for more info.");
-                        return Err(Answer::error(message));
+                        return Err(CommandAnswer::error(message));
                     }
                 },
             }
@@ -136,9 +136,9 @@ fn number(word: &str) -> Option<u64> {
     u64::from_str_radix(word.strip_prefix("0x")?, 16).ok()
 }
 
-fn show(call: &mut Call<'_>) -> Answer {
+fn show(call: &mut CommandCall<'_>) -> CommandAnswer {
     let ProcessRole::Worker(control) = &call.shared.role else {
-        return Answer::Done;
+        return CommandAnswer::Done;
     };
     let wanted = match SessionFilter::read(call.args) {
         Ok(wanted) => wanted,
@@ -150,23 +150,23 @@ fn show(call: &mut Call<'_>) -> Answer {
     if let Some(id) = wanted.id {
         // The id says whose it is.
         let worker = usize::try_from(id >> 40).unwrap_or(0);
-        let names = Names::of(call.session);
-        return Answer::later(async move {
+        let names = NameMasking::of(call.session);
+        return CommandAnswer::later(async move {
             let found = match worker.checked_sub(1) {
                 Some(worker) => find(&*control, worker, id).await,
                 None => callers.pop(),
             };
             let Some(session) = found.filter(|session| wanted.fits(session)) else {
-                return Answer::Report("Session not found.\n".into());
+                return CommandAnswer::Report("Session not found.\n".into());
             };
             let mut text = String::new();
             in_full(&session, names, &mut text);
-            Answer::Report(text)
+            CommandAnswer::Report(text)
         });
     }
-    Answer::Batches(Box::new(List {
+    CommandAnswer::Batches(Box::new(SessionWalk {
         control,
-        names: Names::of(call.session),
+        names: NameMasking::of(call.session),
         wanted,
         callers,
         next: Some((0, 0)),
@@ -188,9 +188,9 @@ async fn find(control: &dyn Control, worker: usize, id: u64) -> Option<SessionIn
 }
 
 /// A walk through the sessions of all workers. It holds no more than it looks at at once.
-struct List {
+struct SessionWalk {
     control: Arc<dyn Control>,
-    names: Names,
+    names: NameMasking,
     wanted: SessionFilter,
     /// The callers on the command sockets, until they are shown.
     callers: Vec<SessionInfo>,
@@ -198,7 +198,7 @@ struct List {
     next: Option<(usize, usize)>,
 }
 
-impl Batches for List {
+impl ReportBatches for SessionWalk {
     fn next(&mut self) -> Pin<Box<dyn Future<Output = Option<String>> + '_>> {
         Box::pin(async {
             let (worker, place) = self.next?;
@@ -235,7 +235,7 @@ fn human(age: Duration) -> String {
 }
 
 /// One line. What HAProxy tells here of its own insides is zero.
-fn in_short(session: &SessionInfo, names: Names, into: &mut String) {
+fn in_short(session: &SessionInfo, names: NameMasking, into: &mut String) {
     let backend = session.backend.as_ref();
     let server = session.server.as_ref();
     let _ = writeln!(
@@ -256,7 +256,7 @@ fn in_short(session: &SessionInfo, names: Names, into: &mut String) {
 }
 
 /// Several lines.
-fn in_full(session: &SessionInfo, names: Names, into: &mut String) {
+fn in_full(session: &SessionInfo, names: NameMasking, into: &mut String) {
     let _ = write!(
         into,
         "0x{:x}: [{}] id={} proto={} source={}\n  \
@@ -317,19 +317,19 @@ fn clock(moment: SystemTime) -> String {
     )
 }
 
-fn shutdown(call: &mut Call<'_>) -> Answer {
+fn shutdown(call: &mut CommandCall<'_>) -> CommandAnswer {
     let ProcessRole::Worker(control) = &call.shared.role else {
-        return Answer::Done;
+        return CommandAnswer::Done;
     };
     let Some(id) = number(call.arg(0)) else {
-        return Answer::error("Session pointer expected (use 'show sess').");
+        return CommandAnswer::error("Session pointer expected (use 'show sess').");
     };
     let control = Arc::clone(control);
-    Answer::later(async move {
+    CommandAnswer::later(async move {
         if control.end_session(id).await {
-            Answer::Done
+            CommandAnswer::Done
         } else {
-            Answer::error("No such session (use 'show sess').")
+            CommandAnswer::error("No such session (use 'show sess').")
         }
     })
 }
@@ -403,12 +403,12 @@ mod tests {
     #[test]
     fn a_line_names_client_and_server() {
         let mut text = String::new();
-        in_short(&session(), Names::default(), &mut text);
+        in_short(&session(), NameMasking::default(), &mut text);
         let begins = "0x10000000001: proto=tcpv4 src=10.0.0.1:99 fe=fe be=be srv=s1 ts=00 epoch=0 \
                       age=1m10s calls=4 ";
         assert!(text.starts_with(begins), "{text}");
         text.clear();
-        in_full(&session(), Names::default(), &mut text);
+        in_full(&session(), NameMasking::default(), &mut text);
         assert!(
             text.contains("\n  server=s1 (id=1) addr=10.0.0.3:80\n"),
             "{text}"

@@ -10,8 +10,8 @@ use ballast_stats::{Filter, Rows, Stat, Surroundings};
 use super::invalid::{self, moment};
 use super::process::form;
 use super::target::is_called;
-use crate::answer::Answer;
-use crate::command::{Call, Command};
+use crate::answer::CommandAnswer;
+use crate::command::{Command, CommandCall};
 use crate::shared::ProcessRole;
 
 pub(crate) static COMMANDS: &[Command] = &[
@@ -26,7 +26,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         &["show", "schema", "json"],
         "show schema json",
         "tell what the JSON forms look like",
-        |_| Answer::Report(ballast_stats::SCHEMA.into()),
+        |_| CommandAnswer::Report(ballast_stats::SCHEMA.into()),
     ),
     Command::new(
         &["show", "stat"],
@@ -36,9 +36,9 @@ pub(crate) static COMMANDS: &[Command] = &[
     ),
 ];
 
-fn stat(call: &mut Call<'_>) -> Answer {
+fn stat(call: &mut CommandCall<'_>) -> CommandAnswer {
     let ProcessRole::Worker(surroundings) = &call.shared.role else {
-        return Answer::Done;
+        return CommandAnswer::Done;
     };
     let mut words = call.args;
     if let [first, rest @ ..] = words
@@ -46,13 +46,13 @@ fn stat(call: &mut Call<'_>) -> Answer {
     {
         match rest.split_first() {
             Some((domain, after)) if domain == "proxy" => words = after,
-            _ => return Answer::error("Invalid statistics domain."),
+            _ => return CommandAnswer::error("Invalid statistics domain."),
         }
     }
     let mut filter = Filter::default();
     if let [proxy, types, id, ..] = words {
         let Ok(proxy) = proxy_number(&surroundings.generation(), proxy) else {
-            return Answer::error("No such proxy.");
+            return CommandAnswer::error("No such proxy.");
         };
         filter = filter.with_numbers(proxy, types, id);
     }
@@ -61,7 +61,7 @@ fn stat(call: &mut Call<'_>) -> Answer {
     let surroundings = Arc::clone(surroundings) as Arc<dyn Surroundings>;
     let rows = Rows::new(surroundings, filter);
     let mut stat = Stat::new(rows, form(words).0);
-    Answer::Pieces(Box::new(move |into| stat.write_next(into)))
+    CommandAnswer::Pieces(Box::new(move |into| stat.write_next(into)))
 }
 
 struct NoSuchProxy;
@@ -85,9 +85,9 @@ fn proxy_number(generation: &Generation, word: &str) -> Result<Option<u32>, NoSu
 }
 
 /// The last invalid request and response of each proxy.
-fn errors(call: &mut Call<'_>) -> Answer {
+fn errors(call: &mut CommandCall<'_>) -> CommandAnswer {
     let ProcessRole::Worker(control) = &call.shared.role else {
-        return Answer::Done;
+        return CommandAnswer::Done;
     };
     let generation = control.generation();
     let words = call.args;
@@ -95,7 +95,7 @@ fn errors(call: &mut Call<'_>) -> Answer {
         None => None,
         Some(word) => match proxy_number(&generation, word) {
             Ok(number) => number,
-            Err(NoSuchProxy) => return Answer::error("No such proxy."),
+            Err(NoSuchProxy) => return CommandAnswer::error("No such proxy."),
         },
     };
     let side = words.get(1).map(String::as_str);
@@ -110,7 +110,7 @@ fn errors(call: &mut Call<'_>) -> Answer {
     let (requests, responses) = (side != Some("response"), side != Some("request"));
     let mut next = 0;
     let mut head = Some(head);
-    Answer::Pieces(Box::new(move |into| {
+    CommandAnswer::Pieces(Box::new(move |into| {
         if let Some(head) = head.take() {
             into.push_str(&head);
             return true;

@@ -6,21 +6,21 @@ use ballast_engine::{Backend, Frontend, Generation, Server};
 use ballast_reconcile::kinds::server;
 use ballast_reconcile::{OverrideValue, Setting};
 
-use crate::answer::Answer;
-use crate::command::Call;
+use crate::answer::CommandAnswer;
+use crate::command::CommandCall;
 use crate::control::Control;
 use crate::shared::ProcessRole;
 
 /// The process that serves. The master does not have these commands.
-pub(crate) fn control(call: &Call<'_>) -> Result<Arc<dyn Control>, Answer> {
+pub(crate) fn control(call: &CommandCall<'_>) -> Result<Arc<dyn Control>, CommandAnswer> {
     match &call.shared.role {
         ProcessRole::Worker(control) => Ok(Arc::clone(control)),
-        ProcessRole::Master(_) => Err(Answer::Done),
+        ProcessRole::Master(_) => Err(CommandAnswer::Done),
     }
 }
 
 /// What runs.
-pub(crate) fn generation(call: &Call<'_>) -> Result<Arc<Generation>, Answer> {
+pub(crate) fn generation(call: &CommandCall<'_>) -> Result<Arc<Generation>, CommandAnswer> {
     Ok(control(call)?.generation())
 }
 
@@ -35,24 +35,24 @@ pub(crate) struct ServerAt {
 
 impl ServerAt {
     /// The server that the first word, `backend/server`, names.
-    pub(crate) fn of(call: &Call<'_>) -> Result<Self, Answer> {
+    pub(crate) fn of(call: &CommandCall<'_>) -> Result<Self, CommandAnswer> {
         Self::of_word(call, 0)
     }
 
     /// The server that a word names.
-    pub(crate) fn of_word(call: &Call<'_>, word: usize) -> Result<Self, Answer> {
+    pub(crate) fn of_word(call: &CommandCall<'_>, word: usize) -> Result<Self, CommandAnswer> {
         let named = call.arg(word).split_once('/');
         let Some((backend, server)) = named.filter(|(_, server)| !server.is_empty()) else {
-            return Err(Answer::error("Require 'backend/server'."));
+            return Err(CommandAnswer::error("Require 'backend/server'."));
         };
         let control = control(call)?;
         let generation = control.generation();
         let Some(place) = backend_place(&generation, backend) else {
-            return Err(Answer::error("No such backend."));
+            return Err(CommandAnswer::error("No such backend."));
         };
         let backend = Arc::clone(&generation.backends[place]);
         let Some(place) = server_place(&backend, server) else {
-            return Err(Answer::error("No such server."));
+            return Err(CommandAnswer::error("No such server."));
         };
         let server = Arc::clone(&backend.servers[place]);
         Ok(Self {
@@ -78,10 +78,10 @@ impl ServerAt {
         setting: &'static Setting,
         value: OverrideValue,
         command: String,
-    ) -> Answer {
+    ) -> CommandAnswer {
         let key = server::key(self.backend.name(), self.server.name(), setting);
         self.control.note_override(key, value, command);
-        Answer::Done
+        CommandAnswer::Done
     }
 }
 
@@ -113,21 +113,21 @@ fn server_place(backend: &Backend, word: &str) -> Option<usize> {
 }
 
 /// The backend that the first word names.
-pub(crate) fn backend(call: &Call<'_>) -> Result<Arc<Backend>, Answer> {
+pub(crate) fn backend(call: &CommandCall<'_>) -> Result<Arc<Backend>, CommandAnswer> {
     if call.arg(0).is_empty() {
-        return Err(Answer::error("A backend name is expected."));
+        return Err(CommandAnswer::error("A backend name is expected."));
     }
     let generation = generation(call)?;
     match backend_place(&generation, call.arg(0)) {
         Some(place) => Ok(Arc::clone(&generation.backends[place])),
-        None => Err(Answer::error("No such backend.")),
+        None => Err(CommandAnswer::error("No such backend.")),
     }
 }
 
 /// The frontend that the first word names.
-pub(crate) fn frontend(call: &Call<'_>) -> Result<Arc<Frontend>, Answer> {
+pub(crate) fn frontend(call: &CommandCall<'_>) -> Result<Arc<Frontend>, CommandAnswer> {
     if call.arg(0).is_empty() {
-        return Err(Answer::error("A frontend name is expected."));
+        return Err(CommandAnswer::error("A frontend name is expected."));
     }
     let generation = generation(call)?;
     generation
@@ -135,16 +135,16 @@ pub(crate) fn frontend(call: &Call<'_>) -> Result<Arc<Frontend>, Answer> {
         .iter()
         .find(|frontend| is_called(frontend.name(), frontend.model.common.id, call.arg(0)))
         .map(Arc::clone)
-        .ok_or_else(|| Answer::error("No such frontend."))
+        .ok_or_else(|| CommandAnswer::error("No such frontend."))
 }
 
 /// The command as it was given.
-pub(crate) fn given(words: &str, call: &Call<'_>) -> String {
+pub(crate) fn given(words: &str, call: &CommandCall<'_>) -> String {
     format!("{words} {}", call.args.join(" "))
 }
 
 /// The answer of what was done, or why it was not.
-pub(crate) fn answer(outcome: Result<Answer, Answer>) -> Answer {
+pub(crate) fn answer(outcome: Result<CommandAnswer, CommandAnswer>) -> CommandAnswer {
     outcome.unwrap_or_else(|refused| refused)
 }
 

@@ -4,16 +4,16 @@
 
 use std::fmt::Write as _;
 
-use ballast_engine::NotSet;
-use ballast_expr::{Expr, LogFormat, Phase, Reference, Scope, Usage, Value, VarName};
+use ballast_engine::SetVariableError;
+use ballast_expr::{Expr, LogFormat, Phase, Reference, Usage, Value, VarName, VarScope};
 use ballast_model::{CliLevel, VariableSource};
 use ballast_reconcile::kinds::variable::{VALUE, VARIABLE};
 use ballast_reconcile::{ObjectName, OverrideKey, OverrideValue};
 
 use super::target::{answer, control, given};
-use crate::answer::Answer;
-use crate::change_record::Changes;
-use crate::command::{Call, Command};
+use crate::answer::CommandAnswer;
+use crate::change_record::ChangeScope;
+use crate::command::{Command, CommandCall};
 use crate::session::Restriction;
 
 pub(crate) static COMMANDS: &[Command] = &[
@@ -30,7 +30,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "set a variable of the process to the value of an expression or a format",
         |call| answer(set(call)),
     )
-    .changing(Changes::State)
+    .changing(ChangeScope::State)
     .for_level(CliLevel::Operator)
     .restricted(Restriction::Experimental),
     Command::new(
@@ -43,32 +43,34 @@ pub(crate) static COMMANDS: &[Command] = &[
 ];
 
 /// The variable that the first word names; `None` for one that cannot be there.
-fn name(call: &Call<'_>) -> Result<Result<VarName, ballast_expr::Error>, Answer> {
+fn name(call: &CommandCall<'_>) -> Result<Result<VarName, ballast_expr::Error>, CommandAnswer> {
     match call.arg(0) {
-        "" => Err(Answer::error("Missing process-wide variable identifier.")),
+        "" => Err(CommandAnswer::error(
+            "Missing process-wide variable identifier.",
+        )),
         word => Ok(VarName::parse(word)),
     }
 }
 
-fn get(call: &Call<'_>) -> Result<Answer, Answer> {
-    let not_found = || Answer::error("Variable not found.");
+fn get(call: &CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
+    let not_found = || CommandAnswer::error("Variable not found.");
     let name = name(call)?.map_err(|_| not_found())?;
-    if name.scope != Scope::Proc {
+    if name.scope != VarScope::Proc {
         return Err(not_found());
     }
     let now = control(call)?.registry().process().variables.now();
     let value = now.value(&name.name).ok_or_else(not_found)?;
-    Ok(Answer::info(line(&name.name, value)))
+    Ok(CommandAnswer::info(line(&name.name, value)))
 }
 
-fn show(call: &Call<'_>) -> Result<Answer, Answer> {
+fn show(call: &CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     let now = control(call)?.registry().process().variables.now();
     let mut text = String::new();
     for (name, value) in now.iter() {
         text.push_str(&line(name, value));
         text.push('\n');
     }
-    Ok(Answer::Report(text))
+    Ok(CommandAnswer::Report(text))
 }
 
 fn line(name: &str, value: Value<'_>) -> String {
@@ -87,21 +89,23 @@ fn line(name: &str, value: Value<'_>) -> String {
     text
 }
 
-fn set(call: &Call<'_>) -> Result<Answer, Answer> {
-    let name = name(call)?.map_err(|error| Answer::error(error.to_string()))?;
-    if name.scope != Scope::Proc {
-        return Err(Answer::error(format!(
+fn set(call: &CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
+    let name = name(call)?.map_err(|error| CommandAnswer::error(error.to_string()))?;
+    if name.scope != VarScope::Proc {
+        return Err(CommandAnswer::error(format!(
             "'set var': cannot set variable '{name}', only scope 'proc' is permitted here."
         )));
     }
     let source = match (call.arg(1), call.arg(2)) {
         ("", _) => {
-            return Err(Answer::error("Missing either 'expr', 'fmt' or expression."));
+            return Err(CommandAnswer::error(
+                "Missing either 'expr', 'fmt' or expression.",
+            ));
         }
         (text, "") | ("expr", text) => VariableSource::Expr(expression(text)?),
         ("fmt", text) => VariableSource::Format(format(text)?),
         (other, _) => {
-            return Err(Answer::error(format!(
+            return Err(CommandAnswer::error(format!(
                 "'set var': arg type must be either 'expr' or 'fmt' but got '{}'.",
                 other.escape_debug()
             )));
@@ -110,13 +114,13 @@ fn set(call: &Call<'_>) -> Result<Answer, Answer> {
     let control = control(call)?;
     match control.registry().process().set_variable(&name, &source) {
         Ok(()) => {}
-        Err(NotSet::NoValue) => {
-            return Err(Answer::error(
+        Err(SetVariableError::NoValue) => {
+            return Err(CommandAnswer::error(
                 "The expression has no value; nothing is set.",
             ));
         }
-        Err(NotSet::TooLarge) => {
-            return Err(Answer::error(
+        Err(SetVariableError::TooLarge) => {
+            return Err(CommandAnswer::error(
                 "There is no room for it beside the other variables; nothing is set.",
             ));
         }
@@ -124,11 +128,11 @@ fn set(call: &Call<'_>) -> Result<Answer, Answer> {
     let value = OverrideValue::Text(call.args[1..].join(" "));
     let key = OverrideKey::new(&VARIABLE, ObjectName::Named(name.to_string()), &VALUE);
     control.note_override(key, value, given("set var", call));
-    Ok(Answer::Done)
+    Ok(CommandAnswer::Done)
 }
 
-fn expression(text: &str) -> Result<Expr, Answer> {
-    let expr = Expr::parse(text).map_err(|error| Answer::error(error.to_string()))?;
+fn expression(text: &str) -> Result<Expr, CommandAnswer> {
+    let expr = Expr::parse(text).map_err(|error| CommandAnswer::error(error.to_string()))?;
     check(
         expr.available(Phase::Cli),
         &expr.unserved(),
@@ -137,9 +141,9 @@ fn expression(text: &str) -> Result<Expr, Answer> {
     Ok(expr)
 }
 
-fn format(text: &str) -> Result<LogFormat, Answer> {
+fn format(text: &str) -> Result<LogFormat, CommandAnswer> {
     let parsed = LogFormat::parse(text, Usage::Text);
-    let format = parsed.map_err(|error| Answer::error(error.to_string()))?;
+    let format = parsed.map_err(|error| CommandAnswer::error(error.to_string()))?;
     check(
         format.available(Phase::Cli),
         &format.unserved(),
@@ -153,15 +157,17 @@ fn check(
     available: Result<(), ballast_expr::Error>,
     unserved: &[&str],
     references: &[Reference],
-) -> Result<(), Answer> {
-    available.map_err(|error| Answer::error(error.to_string()))?;
+) -> Result<(), CommandAnswer> {
+    available.map_err(|error| CommandAnswer::error(error.to_string()))?;
     if let Some(word) = unserved.first() {
-        return Err(Answer::error(format!("'{word}' is not available yet.")));
+        return Err(CommandAnswer::error(format!(
+            "'{word}' is not available yet."
+        )));
     }
     let is_file =
         |one: &Reference| matches!(one, Reference::MapFile(_) | Reference::PatternFile(_));
     if references.iter().any(is_file) {
-        return Err(Answer::error("Maps are not available here."));
+        return Err(CommandAnswer::error("Maps are not available here."));
     }
     Ok(())
 }

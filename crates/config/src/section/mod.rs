@@ -18,7 +18,7 @@ mod userlist;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use ballast_syntax::{Diagnostic, Naming, Section, SectionKind};
+use ballast_syntax::{Diagnostic, Section, SectionKind, SectionNaming};
 
 use crate::context::{Context, REMOVED};
 use crate::keyword::{Keyword, Row, Sections};
@@ -87,7 +87,7 @@ pub(crate) fn lower(
     }
     let name = section.name();
     let naming = section.kind.row().map(|row| row.naming);
-    if name.is_none() && naming == Some(Naming::Required) {
+    if name.is_none() && naming == Some(SectionNaming::Required) {
         let message = format!("'{kind}' expects a name as its argument");
         context.report(Diagnostic::alert("missing-argument", message).at(span));
     }

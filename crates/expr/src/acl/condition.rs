@@ -9,7 +9,7 @@ use crate::expr::Reference;
 use crate::needs::Needs;
 use crate::phase::{Phase, Phases};
 use crate::place::Place;
-use crate::slot::Slot;
+use crate::slot::LinkSlot;
 
 /// Whether a condition must hold or must not.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -35,23 +35,23 @@ pub struct Term {
     /// Preceded by an odd number of `!`.
     pub negated: bool,
     /// The ACL.
-    pub target: Target,
+    pub target: TermTarget,
 }
 
 /// What a term tests. ACLs of the same name are the same where they ask the same; what their
 /// lists hold is no part of it.
 #[derive(Clone, Debug)]
-pub enum Target {
+pub enum TermTarget {
     /// An ACL by name, found when linking.
-    Named(String, Slot<Arc<Acl>>),
+    Named(String, LinkSlot<Arc<Acl>>),
     /// An anonymous ACL between braces.
     Inline(Box<Criterion>),
 }
 
-impl PartialEq for Target {
-    fn eq(&self, other: &Target) -> bool {
+impl PartialEq for TermTarget {
+    fn eq(&self, other: &TermTarget) -> bool {
         match (self, other) {
-            (Target::Named(name, slot), Target::Named(other_name, other_slot)) => {
+            (TermTarget::Named(name, slot), TermTarget::Named(other_name, other_slot)) => {
                 let same = match (slot.filled(), other_slot.filled()) {
                     (Some(acl), Some(other)) => Arc::ptr_eq(acl, other) || acl == other,
                     // One that is not linked yet is only a name.
@@ -59,7 +59,7 @@ impl PartialEq for Target {
                 };
                 name == other_name && same
             }
-            (Target::Inline(criterion), Target::Inline(other)) => criterion == other,
+            (TermTarget::Inline(criterion), TermTarget::Inline(other)) => criterion == other,
             _ => false,
         }
     }
@@ -67,7 +67,7 @@ impl PartialEq for Target {
 
 /// An ACL in a condition that can never match where the condition stands.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Misplaced {
+pub struct MisplacedAcl {
     /// The ACL's name, or the words between the braces.
     pub acl: String,
     /// The fetch that is not available.
@@ -109,7 +109,7 @@ impl Condition {
     /// Says on which line it stands, for those who look at the patterns of its anonymous ACLs.
     pub fn stand_at(&mut self, place: &Place) {
         for term in self.rows.iter_mut().flatten() {
-            if let Target::Inline(criterion) = &mut term.target {
+            if let TermTarget::Inline(criterion) = &mut term.target {
                 criterion.stand_at(place);
             }
         }
@@ -118,8 +118,8 @@ impl Condition {
     /// Every ACL that the condition names, predefined ones left out.
     pub fn acl_names(&self) -> impl Iterator<Item = &str> {
         self.terms().filter_map(|term| match &term.target {
-            Target::Named(name, _) => Some(name.as_str()),
-            Target::Inline(_) => None,
+            TermTarget::Named(name, _) => Some(name.as_str()),
+            TermTarget::Inline(_) => None,
         })
     }
 
@@ -131,8 +131,8 @@ impl Condition {
     pub fn needs(&self, acls: &AclSet) -> Needs {
         self.terms()
             .fold(Needs::NONE, |sum, term| match &term.target {
-                Target::Inline(criterion) => sum | criterion.expr.needs(),
-                Target::Named(name, slot) => {
+                TermTarget::Inline(criterion) => sum | criterion.expr.needs(),
+                TermTarget::Named(name, slot) => {
                     let acl = slot.filled().or_else(|| named(name, acls));
                     sum | acl.map_or(Needs::NONE, |acl| acl.needs())
                 }
@@ -142,8 +142,8 @@ impl Condition {
     /// What there is to say of anonymous ACLs that can never match.
     pub fn never_matches(&self) -> impl Iterator<Item = String> {
         self.terms().filter_map(|term| match &term.target {
-            Target::Inline(criterion) => criterion.never_matches(),
-            Target::Named(..) => None,
+            TermTarget::Inline(criterion) => criterion.never_matches(),
+            TermTarget::Named(..) => None,
         })
     }
 
@@ -152,8 +152,8 @@ impl Condition {
         let mut all = Vec::new();
         for term in self.terms() {
             match &term.target {
-                Target::Named(name, _) => all.push(Reference::Acl(name.clone())),
-                Target::Inline(criterion) => all.extend(criterion.references()),
+                TermTarget::Named(name, _) => all.push(Reference::Acl(name.clone())),
+                TermTarget::Inline(criterion) => all.extend(criterion.references()),
             }
         }
         all
@@ -164,27 +164,27 @@ impl Condition {
         let mut all = Vec::new();
         for term in self.terms() {
             match &term.target {
-                Target::Named(name, _) => {
+                TermTarget::Named(name, _) => {
                     all.extend(
                         named(name, acls)
                             .map(|acl| acl.unserved())
                             .unwrap_or_default(),
                     );
                 }
-                Target::Inline(criterion) => all.extend(criterion.expr.unserved()),
+                TermTarget::Inline(criterion) => all.extend(criterion.expr.unserved()),
             }
         }
         all
     }
 
     /// The ACLs that involve samples not available at `phase`.
-    pub fn misplaced(&self, phase: Phase, acls: &AclSet) -> Vec<Misplaced> {
+    pub fn misplaced(&self, phase: Phase, acls: &AclSet) -> Vec<MisplacedAcl> {
         let mut all = Vec::new();
         for term in self.terms() {
             match &term.target {
-                Target::Inline(criterion) => {
+                TermTarget::Inline(criterion) => {
                     if !criterion.expr.phases().has(phase) {
-                        all.push(Misplaced {
+                        all.push(MisplacedAcl {
                             acl: criterion.to_string(),
                             fetch: criterion.expr.fetch.word,
                             phase,
@@ -192,7 +192,7 @@ impl Condition {
                         });
                     }
                 }
-                Target::Named(name, _) => {
+                TermTarget::Named(name, _) => {
                     let Some(acl) = named(name, acls) else {
                         continue;
                     };
@@ -201,7 +201,7 @@ impl Condition {
                         .iter()
                         .find(|one| !one.expr.phases().has(phase));
                     if let Some(criterion) = bad {
-                        all.push(Misplaced {
+                        all.push(MisplacedAcl {
                             acl: name.clone(),
                             fetch: criterion.expr.fetch.word,
                             phase,
@@ -218,11 +218,11 @@ impl Condition {
     pub fn phases(&self, acls: &AclSet) -> Phases {
         self.terms()
             .fold(Phases::ALWAYS, |sum, term| match &term.target {
-                Target::Named(name, _) => match named(name, acls) {
+                TermTarget::Named(name, _) => match named(name, acls) {
                     Some(acl) => sum & acl.phases(),
                     None => sum,
                 },
-                Target::Inline(criterion) => sum & criterion.expr.phases(),
+                TermTarget::Inline(criterion) => sum & criterion.expr.phases(),
             })
     }
 
@@ -234,12 +234,12 @@ impl Condition {
     pub fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
         for term in self.rows.iter_mut().flatten() {
             match &mut term.target {
-                Target::Named(name, slot) => {
+                TermTarget::Named(name, slot) => {
                     let acl = named(name, linker.acls)
                         .ok_or_else(|| Error::new(format!("no such ACL : '{name}'"), 0..0))?;
                     slot.fill(Arc::clone(acl));
                 }
-                Target::Inline(criterion) => criterion.link("", linker.store, linker.files)?,
+                TermTarget::Inline(criterion) => criterion.link("", linker.store, linker.files)?,
             }
         }
         Ok(())
@@ -291,7 +291,7 @@ fn parse_rows(words: &[&str], acls: &AclSet) -> Result<Vec<Vec<Term>>, Error> {
                 })?;
                 row.push(Term {
                     negated,
-                    target: Target::Inline(Box::new(criterion)),
+                    target: TermTarget::Inline(Box::new(criterion)),
                 });
                 negated = false;
                 at += close + 1;
@@ -323,7 +323,7 @@ fn is_or(word: &str) -> bool {
     word == "||" || word.eq_ignore_ascii_case("or")
 }
 
-fn parse_name(word: &str, name: &str, at: usize, acls: &AclSet) -> Result<Target, Error> {
+fn parse_name(word: &str, name: &str, at: usize, acls: &AclSet) -> Result<TermTarget, Error> {
     if named(name, acls).is_none() {
         let known = acls.iter().map(|acl| acl.name.as_str());
         let hint = nearest(name, known.chain(PREDEFINED.iter().map(|(name, _)| *name)));
@@ -335,7 +335,7 @@ fn parse_name(word: &str, name: &str, at: usize, acls: &AclSet) -> Result<Target
         let range = word.len() - name.len()..word.len();
         return Err(Error::new(message, range).in_word(at).with_hint(hint));
     }
-    Ok(Target::Named(name.to_owned(), Slot::empty()))
+    Ok(TermTarget::Named(name.to_owned(), LinkSlot::empty()))
 }
 
 impl fmt::Display for Condition {
@@ -351,8 +351,8 @@ impl fmt::Display for Condition {
             for term in row {
                 f.write_str(if term.negated { " !" } else { " " })?;
                 match &term.target {
-                    Target::Named(name, _) => f.write_str(name)?,
-                    Target::Inline(criterion) => write!(f, "{{ {criterion} }}")?,
+                    TermTarget::Named(name, _) => f.write_str(name)?,
+                    TermTarget::Inline(criterion) => write!(f, "{{ {criterion} }}")?,
                 }
             }
         }

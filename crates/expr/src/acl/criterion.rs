@@ -8,10 +8,10 @@ use crate::error::{Error, nearest};
 use crate::expr::{Expr, Reference, fetch_name_end};
 use crate::fetch::{fetch, fetches};
 use crate::files::Files;
-use crate::pattern::{self, Handle, Method, Store, Words};
+use crate::pattern::{self, Handle, MatchMethod, Store, Words};
 use crate::place::Place;
-use crate::slot::Slot;
-use crate::value::Kind;
+use crate::slot::LinkSlot;
+use crate::value::SampleKind;
 
 /// A criterion: `criterion [flags] [operator] patterns...`.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,22 +19,22 @@ pub struct Criterion {
     /// The sample.
     pub expr: Expr,
     /// How it is compared.
-    pub method: Method,
+    pub method: MatchMethod,
     /// What it is compared with, in order.
-    pub sources: Vec<Source>,
+    pub sources: Vec<PatternSource>,
     /// The files have two columns (`-M`).
     pub as_map: bool,
     /// The number on the Runtime API (`-u`).
     pub unique_id: Option<u32>,
     /// The words as written.
     pub words: Vec<String>,
-    pub(crate) matchers: Slot<Vec<Arc<Handle>>>,
-    place: Slot<Place>,
+    pub(crate) matchers: LinkSlot<Vec<Arc<Handle>>>,
+    place: LinkSlot<Place>,
 }
 
 /// Patterns of a criterion.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Source {
+pub enum PatternSource {
     /// The lines of a file (`-f`).
     File {
         /// Its name.
@@ -106,7 +106,7 @@ impl Operator {
 struct Flags {
     fold: bool,
     as_map: bool,
-    method: Option<Method>,
+    method: Option<MatchMethod>,
     unique_id: Option<u32>,
 }
 
@@ -138,7 +138,7 @@ impl Criterion {
         check_method(&expr, method, first)?;
         let mut patterns = Vec::new();
         let mut operator = Operator::Eq;
-        let counts = matches!(method, Method::Int | Method::Len);
+        let counts = matches!(method, MatchMethod::Int | MatchMethod::Len);
         while let Some(word) = words.get(at) {
             match Operator::parse(word).filter(|_| counts) {
                 Some(said) => operator = said,
@@ -163,7 +163,7 @@ impl Criterion {
             at += 1;
         }
         if !patterns.is_empty() {
-            sources.push(Source::Words {
+            sources.push(PatternSource::Words {
                 patterns,
                 fold: flags.fold,
             });
@@ -175,8 +175,8 @@ impl Criterion {
             as_map: flags.as_map,
             unique_id: flags.unique_id,
             words: words.iter().map(|word| (*word).to_owned()).collect(),
-            matchers: Slot::empty(),
-            place: Slot::empty(),
+            matchers: LinkSlot::empty(),
+            place: LinkSlot::empty(),
         })
     }
 
@@ -197,8 +197,8 @@ impl Criterion {
     pub fn references(&self) -> Vec<Reference> {
         let mut all = self.expr.references();
         all.extend(self.sources.iter().filter_map(|source| match source {
-            Source::File { name, .. } => Some(Reference::PatternFile(name.clone())),
-            Source::Words { .. } => None,
+            PatternSource::File { name, .. } => Some(Reference::PatternFile(name.clone())),
+            PatternSource::Words { .. } => None,
         }));
         all
     }
@@ -230,12 +230,12 @@ impl Criterion {
         };
         for source in &self.sources {
             match source {
-                Source::File { name, fold } if self.method.takes_patterns() => {
+                PatternSource::File { name, fold } if self.method.takes_patterns() => {
                     let list = store.list(name, self.as_map, self.method, *fold, files);
                     matchers.push(list.map_err(|error| store.placed(error))?);
                 }
-                Source::File { .. } => {}
-                Source::Words { patterns, fold } => {
+                PatternSource::File { .. } => {}
+                PatternSource::Words { patterns, fold } => {
                     words.patterns = patterns;
                     words.fold = *fold;
                 }
@@ -264,7 +264,7 @@ impl Criterion {
 }
 
 /// The sample of a criterion; an ACL word without converters brings its own method.
-fn parse_sample(text: &str) -> Result<(Expr, Option<Method>), Error> {
+fn parse_sample(text: &str) -> Result<(Expr, Option<MatchMethod>), Error> {
     // HAProxy drops a comma that nothing follows: the next word is a flag or a pattern.
     let text = text.trim_end_matches(',');
     let end = fetch_name_end(text, 0);
@@ -299,7 +299,7 @@ fn parse_sample(text: &str) -> Result<(Expr, Option<Method>), Error> {
     }
     let method = match acl_word {
         Some(row) if expr.convs.is_empty() => Some(row.method),
-        _ => Method::of_kind(expr.kind),
+        _ => MatchMethod::of_kind(expr.kind),
     };
     Ok((expr, method))
 }
@@ -308,7 +308,7 @@ fn parse_sample(text: &str) -> Result<(Expr, Option<Method>), Error> {
 fn parse_flags(
     words: &[&str],
     flags: &mut Flags,
-    sources: &mut Vec<Source>,
+    sources: &mut Vec<PatternSource>,
 ) -> Result<usize, Error> {
     let mut at = 1;
     while let Some(word) = words.get(at).filter(|word| word.starts_with('-')) {
@@ -325,7 +325,7 @@ fn parse_flags(
             "-M" => flags.as_map = true,
             "-f" => {
                 let name = value("file name")?.to_owned();
-                sources.push(Source::File {
+                sources.push(PatternSource::File {
                     name,
                     fold: flags.fold,
                 });
@@ -336,12 +336,12 @@ fn parse_flags(
                 if !sources.is_empty() {
                     return Err(Error::new("'-m' must come before '-f'", whole).in_word(at));
                 }
-                flags.method = Some(Method::parse(name).ok_or_else(|| {
+                flags.method = Some(MatchMethod::parse(name).ok_or_else(|| {
                     Error::new(format!("unknown matching method '{name}'"), 0..name.len())
                         .in_word(at + 1)
                         .with_hint(nearest(
                             name,
-                            Method::ALL.iter().map(|method| method.text()),
+                            MatchMethod::ALL.iter().map(|method| method.text()),
                         ))
                 })?);
                 at += 1;
@@ -368,8 +368,8 @@ fn parse_flags(
 }
 
 /// Whether the sample can be compared that way: the matrix of manual 7.1.
-fn check_method(expr: &Expr, method: Method, word: &str) -> Result<(), Error> {
-    if expr.kind == Kind::Any || expr.kind.casts_to(method.takes()) {
+fn check_method(expr: &Expr, method: MatchMethod, word: &str) -> Result<(), Error> {
+    if expr.kind == SampleKind::Any || expr.kind.casts_to(method.takes()) {
         return Ok(());
     }
     Err(Error::new(

@@ -8,8 +8,8 @@ mod predefined;
 mod tests;
 mod words;
 
-pub use condition::{Condition, Misplaced, Polarity, Target, Term};
-pub use criterion::{Criterion, Source};
+pub use condition::{Condition, MisplacedAcl, Polarity, Term, TermTarget};
+pub use criterion::{Criterion, PatternSource};
 pub use linker::Linker;
 pub use predefined::{PREDEFINED, predefined};
 pub use words::{ACL_WORDS, AclWord};

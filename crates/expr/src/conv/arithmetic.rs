@@ -3,67 +3,67 @@
 use crate::args::ArgKind::{IntOrVar, Text, Var};
 use crate::args::{Arg, ArgValue, text_arg};
 use crate::conv::{Conv, NONE, args, named_var, row, text_of};
-use crate::evaluation::Cx;
-use crate::value::{Kind, Sample};
+use crate::evaluation::Evaluation;
+use crate::value::{Sample, SampleKind};
 
 /// The rows of this family, in alphabetical order.
 #[rustfmt::skip] // What belongs together stands on one line.
 pub(super) const ROWS: &[Conv] = &[
-    row("add", args(1, &[IntOrVar]), Kind::Int, Kind::Int)
+    row("add", args(1, &[IntOrVar]), SampleKind::Int, SampleKind::Int)
         .examples("add(1)", "add(1,x)")
         .gives("adds a number or a variable", |cx, args, input| calculate(cx, args, input, i64::saturating_add)),
-    row("and", args(1, &[IntOrVar]), Kind::Int, Kind::Int)
+    row("and", args(1, &[IntOrVar]), SampleKind::Int, SampleKind::Int)
         .examples("and(255)", "and(255,x)")
         .gives(
             "bitwise and with a number or a variable",
             |cx, args, input| calculate(cx, args, input, |left, right| left & right),
         ),
-    row("bool", NONE, Kind::Int, Kind::Bool)
+    row("bool", NONE, SampleKind::Int, SampleKind::Bool)
         .gives("true unless 0", |_, _, input| Some(Sample::Bool(integer(input)? != 0))),
-    row("cpl", NONE, Kind::Int, Kind::Int)
+    row("cpl", NONE, SampleKind::Int, SampleKind::Int)
         .gives("bitwise complement", |_, _, input| Some(Sample::Int(!integer(input)?))),
-    row("div", args(1, &[IntOrVar]), Kind::Int, Kind::Int)
+    row("div", args(1, &[IntOrVar]), SampleKind::Int, SampleKind::Int)
         .examples("div(2)", "div(2,x)")
         .gives(
             "divides by a number or a variable; by 0 gives the largest number",
             |cx, args, input| calculate(cx, args, input, div),
         ),
-    row("even", NONE, Kind::Int, Kind::Bool)
+    row("even", NONE, SampleKind::Int, SampleKind::Bool)
         .gives("whether the number is even", |_, _, input| Some(Sample::Bool(integer(input)? & 1 == 0))),
-    row("iif", args(2, &[Text, Text]), Kind::Bool, Kind::Str)
+    row("iif", args(2, &[Text, Text]), SampleKind::Bool, SampleKind::Str)
         .examples("iif(yes,no)", "iif(yes)")
         .gives("one text if true, the other if not", iif),
-    row("mod", args(1, &[IntOrVar]), Kind::Int, Kind::Int)
+    row("mod", args(1, &[IntOrVar]), SampleKind::Int, SampleKind::Int)
         .examples("mod(2)", "mod(2,x)")
         .gives(
             "the remainder after dividing by a number or a variable; by 0 gives 0",
             |cx, args, input| calculate(cx, args, input, rem),
         ),
-    row("mul", args(1, &[IntOrVar]), Kind::Int, Kind::Int)
+    row("mul", args(1, &[IntOrVar]), SampleKind::Int, SampleKind::Int)
         .examples("mul(2)", "mul(2,x)")
         .gives(
             "multiplies by a number or a variable",
             |cx, args, input| calculate(cx, args, input, i64::saturating_mul),
         ),
-    row("neg", NONE, Kind::Int, Kind::Int)
+    row("neg", NONE, SampleKind::Int, SampleKind::Int)
         .gives("turns the sign", |_, _, input| Some(Sample::Int(integer(input)?.wrapping_neg()))),
-    row("not", NONE, Kind::Int, Kind::Bool)
+    row("not", NONE, SampleKind::Int, SampleKind::Bool)
         .gives("true if 0", |_, _, input| Some(Sample::Bool(integer(input)? == 0))),
-    row("odd", NONE, Kind::Int, Kind::Bool)
+    row("odd", NONE, SampleKind::Int, SampleKind::Bool)
         .gives("whether the number is odd", |_, _, input| Some(Sample::Bool(integer(input)? & 1 == 1))),
-    row("or", args(1, &[IntOrVar]), Kind::Int, Kind::Int)
+    row("or", args(1, &[IntOrVar]), SampleKind::Int, SampleKind::Int)
         .examples("or(1)", "or(1,x)")
         .gives(
             "bitwise or with a number or a variable",
             |cx, args, input| calculate(cx, args, input, |left, right| left | right),
         ),
-    row("strcmp", args(1, &[Var]), Kind::Str, Kind::Int)
+    row("strcmp", args(1, &[Var]), SampleKind::Str, SampleKind::Int)
         .examples("strcmp(txn.name)", "strcmp")
         .gives("compares with a variable: below, above or equal 0", strcmp),
-    row("sub", args(1, &[IntOrVar]), Kind::Int, Kind::Int)
+    row("sub", args(1, &[IntOrVar]), SampleKind::Int, SampleKind::Int)
         .examples("sub(1)", "sub(1,x)")
         .gives("subtracts a number or a variable", |cx, args, input| calculate(cx, args, input, i64::saturating_sub)),
-    row("xor", args(1, &[IntOrVar]), Kind::Int, Kind::Int)
+    row("xor", args(1, &[IntOrVar]), SampleKind::Int, SampleKind::Int)
         .examples("xor(1)", "xor(1,x)")
         .gives(
             "bitwise exclusive or with a number or a variable",
@@ -72,7 +72,7 @@ pub(super) const ROWS: &[Conv] = &[
 ];
 
 /// The second operand: a constant or the value of a variable.
-fn operand(cx: &Cx<'_, '_>, args: &[Arg]) -> Option<i64> {
+fn operand(cx: &Evaluation<'_, '_>, args: &[Arg]) -> Option<i64> {
     match &args.first()?.value {
         ArgValue::Int(number) => Some(*number),
         ArgValue::Var(name) => cx.facts.var(name)?.to_int(),
@@ -88,7 +88,7 @@ fn integer(input: Sample<'_>) -> Option<i64> {
 }
 
 fn calculate<'f>(
-    cx: &Cx<'f, '_>,
+    cx: &Evaluation<'f, '_>,
     args: &[Arg],
     input: Sample<'f>,
     with: fn(i64, i64) -> i64,
@@ -108,7 +108,7 @@ fn rem(left: i64, right: i64) -> i64 {
     left.checked_rem(right).unwrap_or(0)
 }
 
-fn iif<'f>(_: &mut Cx<'f, '_>, args: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
+fn iif<'f>(_: &mut Evaluation<'f, '_>, args: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
     let Sample::Bool(truth) = input else {
         return None;
     };
@@ -116,7 +116,11 @@ fn iif<'f>(_: &mut Cx<'f, '_>, args: &'f [Arg], input: Sample<'f>) -> Option<Sam
 }
 
 /// The difference of the first bytes that differ, or of the lengths.
-fn strcmp<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
+fn strcmp<'f>(
+    cx: &mut Evaluation<'f, '_>,
+    args: &'f [Arg],
+    input: Sample<'f>,
+) -> Option<Sample<'f>> {
     let value = named_var(cx, args, 0)?;
     let mut other = cx.scratch.open();
     value.append_to(&mut other);

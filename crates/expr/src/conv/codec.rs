@@ -3,76 +3,76 @@
 use crate::args::ArgKind::{Int, ProtobufField, Text};
 use crate::args::{Arg, int_arg, text_arg};
 use crate::conv::{Conv, NONE, args, rewritten, row, text_of};
-use crate::evaluation::Cx;
-use crate::value::{Kind, Sample, push_int};
+use crate::evaluation::Evaluation;
+use crate::value::{Sample, SampleKind, push_int};
 
 /// The rows of this family, in alphabetical order.
 #[rustfmt::skip] // What belongs together stands on one line.
 pub(super) const ROWS: &[Conv] = &[
-    row("b64dec", NONE, Kind::Str, Kind::Bin)
+    row("b64dec", NONE, SampleKind::Str, SampleKind::Bin)
         .gives("decodes base 64", |cx, _, input| decoded(cx, input, |bytes, out| unbase64(bytes, out, false))),
-    row("base2", NONE, Kind::Bin, Kind::Str)
+    row("base2", NONE, SampleKind::Bin, SampleKind::Str)
         .gives("each byte as eight binary digits", |cx, _, input| encoded(cx, input, base2)),
-    row("base64", NONE, Kind::Bin, Kind::Str)
+    row("base64", NONE, SampleKind::Bin, SampleKind::Str)
         .gives("encodes in base 64", |cx, _, input| encoded(cx, input, |bytes, out| enbase64(bytes, out, false))),
-    row("be2dec", args(1, &[Text, Int, Int]), Kind::Bin, Kind::Str)
+    row("be2dec", args(1, &[Text, Int, Int]), SampleKind::Bin, SampleKind::Str)
         .examples("be2dec(:,2)", "be2dec(:,x)")
         .gives(
             "groups of bytes, the highest first, as decimal numbers",
             |cx, args, input| encoded(cx, input, |bytes, out| chunked_decimal(bytes, out, args, false)),
         ),
-    row("be2hex", args(1, &[Text, Int, Int]), Kind::Bin, Kind::Str)
+    row("be2hex", args(1, &[Text, Int, Int]), SampleKind::Bin, SampleKind::Str)
         .examples("be2hex(:,2)", "be2hex(:,x)")
         .gives(
             "groups of bytes in hexadecimal",
             |cx, args, input| encoded(cx, input, |bytes, out| chunked_hex(bytes, out, args)),
         ),
-    row("fix_is_valid", NONE, Kind::Bin, Kind::Bool),
-    row("fix_tag_value", args(1, &[Text]), Kind::Bin, Kind::Bin),
-    row("hex", NONE, Kind::Bin, Kind::Str)
+    row("fix_is_valid", NONE, SampleKind::Bin, SampleKind::Bool),
+    row("fix_tag_value", args(1, &[Text]), SampleKind::Bin, SampleKind::Bin),
+    row("hex", NONE, SampleKind::Bin, SampleKind::Str)
         .gives("each byte as two hexadecimal digits", |cx, _, input| encoded(cx, input, hex)),
-    row("hex2i", NONE, Kind::Str, Kind::Int)
+    row("hex2i", NONE, SampleKind::Str, SampleKind::Int)
         .gives("the number that hexadecimal digits write", hex2i),
-    row("htonl", NONE, Kind::Int, Kind::Bin)
+    row("htonl", NONE, SampleKind::Int, SampleKind::Bin)
         .gives("a number as four bytes, the highest first", htonl),
-    row("json", args(1, &[Text]), Kind::Str, Kind::Str)
+    row("json", args(1, &[Text]), SampleKind::Str, SampleKind::Str)
         .examples("json(utf8)", "json(utf8,x)")
         .gives(
             "a text as it stands in JSON",
             |cx, args, input| encoded(cx, input, |bytes, out| json_text(bytes, out, text_arg(args, 0))),
         ),
-    row("json_query", args(1, &[Text, Text]), Kind::Str, Kind::Any),
-    row("language", args(1, &[Text, Text]), Kind::Str, Kind::Str),
-    row("le2dec", args(1, &[Text, Int, Int]), Kind::Bin, Kind::Str)
+    row("json_query", args(1, &[Text, Text]), SampleKind::Str, SampleKind::Any),
+    row("language", args(1, &[Text, Text]), SampleKind::Str, SampleKind::Str),
+    row("le2dec", args(1, &[Text, Int, Int]), SampleKind::Bin, SampleKind::Str)
         .examples("le2dec(:,2)", "le2dec(:,x)")
         .gives(
             "groups of bytes, the lowest first, as decimal numbers",
             |cx, args, input| encoded(cx, input, |bytes, out| chunked_decimal(bytes, out, args, true)),
         ),
-    row("mqtt_field_value", args(2, &[Text, Text]), Kind::Bin, Kind::Str),
-    row("mqtt_is_valid", NONE, Kind::Bin, Kind::Bool),
-    row("protobuf", args(1, &[ProtobufField, Text]), Kind::Bin, Kind::Bin),
-    row("rfc7239_field", args(1, &[Text]), Kind::Str, Kind::Str),
-    row("rfc7239_is_valid", NONE, Kind::Str, Kind::Bool),
-    row("rfc7239_n2nn", NONE, Kind::Str, Kind::Any),
-    row("rfc7239_n2np", NONE, Kind::Str, Kind::Any),
-    row("rfc7239_nn", NONE, Kind::Any, Kind::Str),
-    row("rfc7239_np", NONE, Kind::Any, Kind::Str),
-    row("ub64dec", NONE, Kind::Str, Kind::Bin)
+    row("mqtt_field_value", args(2, &[Text, Text]), SampleKind::Bin, SampleKind::Str),
+    row("mqtt_is_valid", NONE, SampleKind::Bin, SampleKind::Bool),
+    row("protobuf", args(1, &[ProtobufField, Text]), SampleKind::Bin, SampleKind::Bin),
+    row("rfc7239_field", args(1, &[Text]), SampleKind::Str, SampleKind::Str),
+    row("rfc7239_is_valid", NONE, SampleKind::Str, SampleKind::Bool),
+    row("rfc7239_n2nn", NONE, SampleKind::Str, SampleKind::Any),
+    row("rfc7239_n2np", NONE, SampleKind::Str, SampleKind::Any),
+    row("rfc7239_nn", NONE, SampleKind::Any, SampleKind::Str),
+    row("rfc7239_np", NONE, SampleKind::Any, SampleKind::Str),
+    row("ub64dec", NONE, SampleKind::Str, SampleKind::Bin)
         .gives("decodes base 64 for URLs", |cx, _, input| decoded(cx, input, |bytes, out| unbase64(bytes, out, true))),
-    row("ub64enc", NONE, Kind::Bin, Kind::Str)
+    row("ub64enc", NONE, SampleKind::Bin, SampleKind::Str)
         .gives(
             "encodes in base 64 for URLs",
             |cx, _, input| encoded(cx, input, |bytes, out| enbase64(bytes, out, true)),
         ),
-    row("ungrpc", args(1, &[ProtobufField, Text]), Kind::Bin, Kind::Bin),
-    row("url_dec", args(0, &[Int]), Kind::Str, Kind::Str)
+    row("ungrpc", args(1, &[ProtobufField, Text]), SampleKind::Bin, SampleKind::Bin),
+    row("url_dec", args(0, &[Int]), SampleKind::Str, SampleKind::Str)
         .examples("url_dec(1)", "url_dec(x)")
         .gives(
             "undoes percent encoding, and that of a form if asked",
             |cx, args, input| encoded(cx, input, |bytes, out| unescape_url(bytes, out, int_arg(args, 0).is_some_and(|form| form != 0))),
         ),
-    row("url_enc", args(1, &[Text]), Kind::Str, Kind::Str)
+    row("url_enc", args(1, &[Text]), SampleKind::Str, SampleKind::Str)
         .examples("url_enc(query)", "url_enc(a,b)")
         .gives("percent encoding of what is not plain in a URL", |cx, _, input| encoded(cx, input, url_enc)),
 ];
@@ -87,7 +87,7 @@ fn push_hex(out: &mut Vec<u8>, byte: u8, digits: &[u8; 16]) {
 
 /// Writes text made from text or bytes.
 fn encoded<'f>(
-    cx: &mut Cx<'f, '_>,
+    cx: &mut Evaluation<'f, '_>,
     input: Sample<'f>,
     encode: impl FnOnce(&[u8], &mut Vec<u8>) -> Option<()>,
 ) -> Option<Sample<'f>> {
@@ -96,7 +96,7 @@ fn encoded<'f>(
 
 /// Writes bytes made from text.
 fn decoded<'f>(
-    cx: &mut Cx<'f, '_>,
+    cx: &mut Evaluation<'f, '_>,
     input: Sample<'f>,
     decode: impl FnOnce(&[u8], &mut Vec<u8>) -> Option<()>,
 ) -> Option<Sample<'f>> {
@@ -205,7 +205,7 @@ fn unescape_url(bytes: &[u8], out: &mut Vec<u8>, mut in_form: bool) -> Option<()
     Some(())
 }
 
-fn hex2i<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
+fn hex2i<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
     let bytes = cx.scratch.bytes(text_of(input)?);
     let mut number: i64 = 0;
     for byte in bytes {
@@ -215,7 +215,7 @@ fn hex2i<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg], input: Sample<'f>) -> Option<Sam
     Some(Sample::Int(number))
 }
 
-fn htonl<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
+fn htonl<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
     let Sample::Int(number) = input else {
         return None;
     };

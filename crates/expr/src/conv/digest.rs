@@ -3,57 +3,57 @@
 use crate::args::ArgKind::{Int, Text, Var};
 use crate::args::{Arg, int_arg};
 use crate::conv::{Conv, NONE, args, named_var, row, sha, text_of};
-use crate::evaluation::Cx;
-use crate::value::{Kind, Sample};
+use crate::evaluation::Evaluation;
+use crate::value::{Sample, SampleKind};
 
 /// The rows of this family, in alphabetical order.
 #[rustfmt::skip] // What belongs together stands on one line.
 pub(super) const ROWS: &[Conv] = &[
-    row("aes_cbc_dec", args(3, &[Int, Text, Text, Text]), Kind::Bin, Kind::Bin),
-    row("aes_cbc_enc", args(3, &[Int, Text, Text, Text]), Kind::Bin, Kind::Bin),
-    row("aes_gcm_dec", args(4, &[Int, Text, Text, Text, Text]), Kind::Bin, Kind::Bin),
-    row("aes_gcm_enc", args(4, &[Int, Text, Text, Text, Text]), Kind::Bin, Kind::Bin),
-    row("crc32", args(0, &[Int]), Kind::Bin, Kind::Int)
+    row("aes_cbc_dec", args(3, &[Int, Text, Text, Text]), SampleKind::Bin, SampleKind::Bin),
+    row("aes_cbc_enc", args(3, &[Int, Text, Text, Text]), SampleKind::Bin, SampleKind::Bin),
+    row("aes_gcm_dec", args(4, &[Int, Text, Text, Text, Text]), SampleKind::Bin, SampleKind::Bin),
+    row("aes_gcm_enc", args(4, &[Int, Text, Text, Text, Text]), SampleKind::Bin, SampleKind::Bin),
+    row("crc32", args(0, &[Int]), SampleKind::Bin, SampleKind::Int)
         .examples("crc32(1)", "crc32(x)")
         .gives("CRC-32, spread over all bits if asked", |cx, args, input| hashed(cx, args, input, crc32fast::hash)),
-    row("crc32c", args(0, &[Int]), Kind::Bin, Kind::Int)
+    row("crc32c", args(0, &[Int]), SampleKind::Bin, SampleKind::Int)
         .examples("crc32c(1)", "crc32c(x)")
         .gives("CRC-32C, spread over all bits if asked", |cx, args, input| hashed(cx, args, input, crc32c_of)),
-    row("digest", args(1, &[Text]), Kind::Bin, Kind::Bin),
-    row("djb2", args(0, &[Int]), Kind::Bin, Kind::Int)
+    row("digest", args(1, &[Text]), SampleKind::Bin, SampleKind::Bin),
+    row("djb2", args(0, &[Int]), SampleKind::Bin, SampleKind::Int)
         .examples("djb2(1)", "djb2(x)")
         .gives("the hash DJB2, spread over all bits if asked", |cx, args, input| hashed(cx, args, input, djb2_of)),
-    row("hmac", args(2, &[Text, Text]), Kind::Bin, Kind::Bin),
-    row("jwt_decrypt_cert", args(1, &[Text]), Kind::Bin, Kind::Bin),
-    row("jwt_decrypt_jwk", args(1, &[Text]), Kind::Bin, Kind::Bin),
-    row("jwt_decrypt_secret", args(1, &[Text]), Kind::Bin, Kind::Bin),
-    row("jwt_header_query", args(0, &[Text, Text]), Kind::Bin, Kind::Any),
-    row("jwt_payload_query", args(0, &[Text, Text]), Kind::Bin, Kind::Any),
-    row("jwt_verify", args(2, &[Text, Text]), Kind::Bin, Kind::Int),
-    row("jwt_verify_cert", args(2, &[Text, Text]), Kind::Bin, Kind::Int),
-    row("sdbm", args(0, &[Int]), Kind::Bin, Kind::Int)
+    row("hmac", args(2, &[Text, Text]), SampleKind::Bin, SampleKind::Bin),
+    row("jwt_decrypt_cert", args(1, &[Text]), SampleKind::Bin, SampleKind::Bin),
+    row("jwt_decrypt_jwk", args(1, &[Text]), SampleKind::Bin, SampleKind::Bin),
+    row("jwt_decrypt_secret", args(1, &[Text]), SampleKind::Bin, SampleKind::Bin),
+    row("jwt_header_query", args(0, &[Text, Text]), SampleKind::Bin, SampleKind::Any),
+    row("jwt_payload_query", args(0, &[Text, Text]), SampleKind::Bin, SampleKind::Any),
+    row("jwt_verify", args(2, &[Text, Text]), SampleKind::Bin, SampleKind::Int),
+    row("jwt_verify_cert", args(2, &[Text, Text]), SampleKind::Bin, SampleKind::Int),
+    row("sdbm", args(0, &[Int]), SampleKind::Bin, SampleKind::Int)
         .examples("sdbm(1)", "sdbm(x)")
         .gives(
             "the hash SDBM, spread over all bits if asked",
             |cx, args, input| hashed(cx, args, input, |bytes| sdbm_over(0, bytes)),
         ),
-    row("secure_memcmp", args(1, &[Var]), Kind::Bin, Kind::Bool)
+    row("secure_memcmp", args(1, &[Var]), SampleKind::Bin, SampleKind::Bool)
         .examples("secure_memcmp(txn.token)", "secure_memcmp")
         .gives("whether it equals a variable, in a time that depends on the lengths only", secure_memcmp),
-    row("sha1", NONE, Kind::Bin, Kind::Bin)
+    row("sha1", NONE, SampleKind::Bin, SampleKind::Bin)
         .gives("the digest SHA-1", sha1),
-    row("sha2", args(0, &[Int]), Kind::Bin, Kind::Bin)
+    row("sha2", args(0, &[Int]), SampleKind::Bin, SampleKind::Bin)
         .examples("sha2(512)", "sha2(x)")
         .gives("a digest of SHA-2 of so many bits", sha2),
-    row("wt6", args(0, &[Int]), Kind::Bin, Kind::Int)
+    row("wt6", args(0, &[Int]), SampleKind::Bin, SampleKind::Int)
         .examples("wt6(1)", "wt6(x)")
         .gives("the hash WT6, spread over all bits if asked", |cx, args, input| hashed(cx, args, input, wt6_of)),
-    row("x509_v_err_str", NONE, Kind::Int, Kind::Str),
-    row("xxh3", args(0, &[Int]), Kind::Bin, Kind::Int),
-    row("xxh32", args(0, &[Int]), Kind::Bin, Kind::Int)
+    row("x509_v_err_str", NONE, SampleKind::Int, SampleKind::Str),
+    row("xxh3", args(0, &[Int]), SampleKind::Bin, SampleKind::Int),
+    row("xxh32", args(0, &[Int]), SampleKind::Bin, SampleKind::Int)
         .examples("xxh32(7)", "xxh32(x)")
         .gives("the hash XXH32 with a seed", xxh32),
-    row("xxh64", args(0, &[Int]), Kind::Bin, Kind::Int)
+    row("xxh64", args(0, &[Int]), SampleKind::Bin, SampleKind::Int)
         .examples("xxh64(7)", "xxh64(x)")
         .gives("the hash XXH64 with a seed", xxh64),
 ];
@@ -132,7 +132,7 @@ fn crc32c_of(bytes: &[u8]) -> u32 {
 }
 
 fn hashed<'f>(
-    cx: &Cx<'f, '_>,
+    cx: &Evaluation<'f, '_>,
     args: &[Arg],
     input: Sample<'f>,
     hash: impl FnOnce(&[u8]) -> u32,
@@ -144,7 +144,11 @@ fn hashed<'f>(
     Some(Sample::Int(i64::from(sum)))
 }
 
-fn xxh32<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
+fn xxh32<'f>(
+    cx: &mut Evaluation<'f, '_>,
+    args: &'f [Arg],
+    input: Sample<'f>,
+) -> Option<Sample<'f>> {
     let seed = int_arg(args, 0).unwrap_or(0) as u32;
     let bytes = cx.scratch.bytes(text_of(input)?);
     Some(Sample::Int(i64::from(xxhash_rust::xxh32::xxh32(
@@ -152,18 +156,22 @@ fn xxh32<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], input: Sample<'f>) -> Option<
     ))))
 }
 
-fn xxh64<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
+fn xxh64<'f>(
+    cx: &mut Evaluation<'f, '_>,
+    args: &'f [Arg],
+    input: Sample<'f>,
+) -> Option<Sample<'f>> {
     let seed = int_arg(args, 0).unwrap_or(0) as u64;
     let bytes = cx.scratch.bytes(text_of(input)?);
     Some(Sample::Int(xxhash_rust::xxh64::xxh64(bytes, seed) as i64))
 }
 
-fn sha1<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
+fn sha1<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
     let sum = sha::sha1(cx.scratch.bytes(text_of(input)?));
     Some(Sample::Bin(cx.scratch.keep(&sum)))
 }
 
-fn sha2<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
+fn sha2<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
     let text = text_of(input)?;
     let bytes = cx.scratch.bytes(text);
     Some(Sample::Bin(match int_arg(args, 0).unwrap_or(256) {
@@ -189,7 +197,7 @@ fn sha2<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], input: Sample<'f>) -> Option<S
 
 /// Equality in a time that depends on the lengths only.
 fn secure_memcmp<'f>(
-    cx: &mut Cx<'f, '_>,
+    cx: &mut Evaluation<'f, '_>,
     args: &'f [Arg],
     input: Sample<'f>,
 ) -> Option<Sample<'f>> {

@@ -2,47 +2,47 @@
 
 use crate::args::ArgKind::{Int, Text, Var};
 use crate::conv::{Conv, NONE, args, row, text_of};
-use crate::evaluation::Cx;
+use crate::evaluation::Evaluation;
 use crate::facts::{Facts, ServerFacts};
 use crate::fetch::proxy::backend_called;
-use crate::value::{Kind, Sample};
+use crate::value::{Sample, SampleKind};
 
 /// The rows of this family, in alphabetical order.
 #[rustfmt::skip] // What belongs together stands on one line.
 pub(super) const ROWS: &[Conv] = &[
-    row("capture-req", args(1, &[Int]), Kind::Str, Kind::Str),
-    row("capture-res", args(1, &[Int]), Kind::Str, Kind::Str),
-    row("debug", args(0, &[Text, Text]), Kind::Any, Kind::Same)
+    row("capture-req", args(1, &[Int]), SampleKind::Str, SampleKind::Str),
+    row("capture-res", args(1, &[Int]), SampleKind::Str, SampleKind::Str),
+    row("debug", args(0, &[Text, Text]), SampleKind::Any, SampleKind::Same)
         .examples("debug(name)", "debug(a,b,c)")
         .gives("hands the sample on", |_, _, input| Some(input)),
-    row("fe_exists", NONE, Kind::Str, Kind::Bool)
+    row("fe_exists", NONE, SampleKind::Str, SampleKind::Bool)
         .gives(
             "whether there is a frontend of this name",
             |cx, _, input| Some(Sample::Bool(named(cx, input, Facts::frontend_named).is_some())),
         ),
-    row("nbsrv", NONE, Kind::Str, Kind::Int)
+    row("nbsrv", NONE, SampleKind::Str, SampleKind::Int)
         .gives(
             "usable servers of the backend of this name",
             |cx, _, input| Some(Sample::Int(named(cx, input, backend_called)?.usable_servers())),
         ),
-    row("set-var", args(1, &[Var, Text, Text, Text, Text]), Kind::Any, Kind::Any),
-    row("srv_is_up", NONE, Kind::Str, Kind::Bool)
+    row("set-var", args(1, &[Var, Text, Text, Text, Text]), SampleKind::Any, SampleKind::Any),
+    row("srv_is_up", NONE, SampleKind::Str, SampleKind::Bool)
         .gives(
             "whether the server of this name may be used",
             |cx, _, input| Some(Sample::Bool(named(cx, input, server_called)?.is_up())),
         ),
-    row("srv_queue", NONE, Kind::Str, Kind::Int)
+    row("srv_queue", NONE, SampleKind::Str, SampleKind::Int)
         .gives(
             "requests in the queue of the server of this name",
             |cx, _, input| Some(Sample::Int(named(cx, input, server_called)?.queue())),
         ),
-    row("unset-var", args(1, &[Var]), Kind::Any, Kind::Any),
-    row("when", args(1, &[Text, Text, Text]), Kind::Any, Kind::Any),
+    row("unset-var", args(1, &[Var]), SampleKind::Any, SampleKind::Any),
+    row("when", args(1, &[Text, Text, Text]), SampleKind::Any, SampleKind::Any),
 ];
 
 /// What the sample names.
 fn named<'f, T>(
-    cx: &Cx<'f, '_>,
+    cx: &Evaluation<'f, '_>,
     input: Sample<'f>,
     find: impl FnOnce(&'f dyn Facts, &str) -> Option<T>,
 ) -> Option<T> {

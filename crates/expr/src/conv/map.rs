@@ -4,125 +4,125 @@ use crate::args::ArgKind::{Address, File, Int, Text};
 use crate::args::{Arg, ArgValue};
 use crate::conv::text::substitute;
 use crate::conv::{Conv, args, row, text_of};
-use crate::evaluation::Cx;
+use crate::evaluation::Evaluation;
 use crate::pattern::MapValue;
-use crate::value::{Kind, Sample};
+use crate::value::{Sample, SampleKind};
 
 /// The rows of this family, in alphabetical order.
 #[rustfmt::skip] // What belongs together stands on one line.
 pub(super) const ROWS: &[Conv] = &[
-    row("map", args(1, &[File, Text]), Kind::Str, Kind::Str)
+    row("map", args(1, &[File, Text]), SampleKind::Str, SampleKind::Str)
         .examples("map(file,none)", "map")
         .gives("the value in the map whose key is equal", look_up),
-    row("map_beg", args(1, &[File, Text]), Kind::Str, Kind::Str)
+    row("map_beg", args(1, &[File, Text]), SampleKind::Str, SampleKind::Str)
         .examples("map_beg(file,none)", "map_beg")
         .gives("the value in the map whose key begins it", look_up),
-    row("map_beg_int", args(1, &[File, Int]), Kind::Str, Kind::Int)
+    row("map_beg_int", args(1, &[File, Int]), SampleKind::Str, SampleKind::Int)
         .examples("map_beg_int(file,0)", "map_beg_int(file,x)")
         .gives("the number in the map whose key begins it", look_up),
-    row("map_beg_ip", args(1, &[File, Address]), Kind::Str, Kind::Addr)
+    row("map_beg_ip", args(1, &[File, Address]), SampleKind::Str, SampleKind::Addr)
         .examples("map_beg_ip(file,192.0.2.1)", "map_beg_ip(file,x)")
         .gives("the address in the map whose key begins it", look_up),
-    row("map_beg_key", args(1, &[File]), Kind::Str, Kind::Str)
+    row("map_beg_key", args(1, &[File]), SampleKind::Str, SampleKind::Str)
         .examples("map_beg_key(file)", "map_beg_key")
         .gives("the key of the map that begins it", look_up),
-    row("map_dir", args(1, &[File, Text]), Kind::Str, Kind::Str)
+    row("map_dir", args(1, &[File, Text]), SampleKind::Str, SampleKind::Str)
         .examples("map_dir(file,none)", "map_dir")
         .gives("the value in the map whose key is one of its directories", look_up),
-    row("map_dir_int", args(1, &[File, Int]), Kind::Str, Kind::Int)
+    row("map_dir_int", args(1, &[File, Int]), SampleKind::Str, SampleKind::Int)
         .examples("map_dir_int(file,0)", "map_dir_int(file,x)")
         .gives("the number in the map whose key is one of its directories", look_up),
-    row("map_dir_ip", args(1, &[File, Address]), Kind::Str, Kind::Addr)
+    row("map_dir_ip", args(1, &[File, Address]), SampleKind::Str, SampleKind::Addr)
         .examples("map_dir_ip(file,192.0.2.1)", "map_dir_ip(file,x)")
         .gives("the address in the map whose key is one of its directories", look_up),
-    row("map_dir_key", args(1, &[File]), Kind::Str, Kind::Str)
+    row("map_dir_key", args(1, &[File]), SampleKind::Str, SampleKind::Str)
         .examples("map_dir_key(file)", "map_dir_key")
         .gives("the key of the map that is one of its directories", look_up),
-    row("map_dom", args(1, &[File, Text]), Kind::Str, Kind::Str)
+    row("map_dom", args(1, &[File, Text]), SampleKind::Str, SampleKind::Str)
         .examples("map_dom(file,none)", "map_dom")
         .gives("the value in the map whose key is one of its domains", look_up),
-    row("map_dom_int", args(1, &[File, Int]), Kind::Str, Kind::Int)
+    row("map_dom_int", args(1, &[File, Int]), SampleKind::Str, SampleKind::Int)
         .examples("map_dom_int(file,0)", "map_dom_int(file,x)")
         .gives("the number in the map whose key is one of its domains", look_up),
-    row("map_dom_ip", args(1, &[File, Address]), Kind::Str, Kind::Addr)
+    row("map_dom_ip", args(1, &[File, Address]), SampleKind::Str, SampleKind::Addr)
         .examples("map_dom_ip(file,192.0.2.1)", "map_dom_ip(file,x)")
         .gives("the address in the map whose key is one of its domains", look_up),
-    row("map_dom_key", args(1, &[File]), Kind::Str, Kind::Str)
+    row("map_dom_key", args(1, &[File]), SampleKind::Str, SampleKind::Str)
         .examples("map_dom_key(file)", "map_dom_key")
         .gives("the key of the map that is one of its domains", look_up),
-    row("map_end", args(1, &[File, Text]), Kind::Str, Kind::Str)
+    row("map_end", args(1, &[File, Text]), SampleKind::Str, SampleKind::Str)
         .examples("map_end(file,none)", "map_end")
         .gives("the value in the map whose key ends it", look_up),
-    row("map_end_int", args(1, &[File, Int]), Kind::Str, Kind::Int)
+    row("map_end_int", args(1, &[File, Int]), SampleKind::Str, SampleKind::Int)
         .examples("map_end_int(file,0)", "map_end_int(file,x)")
         .gives("the number in the map whose key ends it", look_up),
-    row("map_end_ip", args(1, &[File, Address]), Kind::Str, Kind::Addr)
+    row("map_end_ip", args(1, &[File, Address]), SampleKind::Str, SampleKind::Addr)
         .examples("map_end_ip(file,192.0.2.1)", "map_end_ip(file,x)")
         .gives("the address in the map whose key ends it", look_up),
-    row("map_end_key", args(1, &[File]), Kind::Str, Kind::Str)
+    row("map_end_key", args(1, &[File]), SampleKind::Str, SampleKind::Str)
         .examples("map_end_key(file)", "map_end_key")
         .gives("the key of the map that ends it", look_up),
-    row("map_int", args(1, &[File, Text]), Kind::Int, Kind::Str)
+    row("map_int", args(1, &[File, Text]), SampleKind::Int, SampleKind::Str)
         .examples("map_int(file,none)", "map_int")
         .gives("the value in the map of the number", look_up),
-    row("map_int_int", args(1, &[File, Int]), Kind::Int, Kind::Int)
+    row("map_int_int", args(1, &[File, Int]), SampleKind::Int, SampleKind::Int)
         .examples("map_int_int(file,0)", "map_int_int(file,x)")
         .gives("the number in the map of the number", look_up),
-    row("map_int_ip", args(1, &[File, Address]), Kind::Int, Kind::Addr)
+    row("map_int_ip", args(1, &[File, Address]), SampleKind::Int, SampleKind::Addr)
         .examples("map_int_ip(file,192.0.2.1)", "map_int_ip(file,x)")
         .gives("the address in the map of the number", look_up),
-    row("map_int_key", args(1, &[File]), Kind::Int, Kind::Str)
+    row("map_int_key", args(1, &[File]), SampleKind::Int, SampleKind::Str)
         .examples("map_int_key(file)", "map_int_key")
         .gives("the key of the map that is the number", look_up),
-    row("map_ip", args(1, &[File, Text]), Kind::Addr, Kind::Str)
+    row("map_ip", args(1, &[File, Text]), SampleKind::Addr, SampleKind::Str)
         .examples("map_ip(file,none)", "map_ip")
         .gives("the value in the map of the network the address is in", look_up),
-    row("map_ip_int", args(1, &[File, Int]), Kind::Addr, Kind::Int)
+    row("map_ip_int", args(1, &[File, Int]), SampleKind::Addr, SampleKind::Int)
         .examples("map_ip_int(file,0)", "map_ip_int(file,x)")
         .gives("the number in the map of the network the address is in", look_up),
-    row("map_ip_ip", args(1, &[File, Address]), Kind::Addr, Kind::Addr)
+    row("map_ip_ip", args(1, &[File, Address]), SampleKind::Addr, SampleKind::Addr)
         .examples("map_ip_ip(file,192.0.2.1)", "map_ip_ip(file,x)")
         .gives("the address in the map of the network the address is in", look_up),
-    row("map_ip_key", args(1, &[File]), Kind::Addr, Kind::Str)
+    row("map_ip_key", args(1, &[File]), SampleKind::Addr, SampleKind::Str)
         .examples("map_ip_key(file)", "map_ip_key")
         .gives("the network of the map that the address is in", look_up),
-    row("map_reg", args(1, &[File, Text]), Kind::Str, Kind::Str)
+    row("map_reg", args(1, &[File, Text]), SampleKind::Str, SampleKind::Str)
         .examples("map_reg(file,none)", "map_reg")
         .gives("the value in the map whose expression matches", look_up),
-    row("map_reg_int", args(1, &[File, Int]), Kind::Str, Kind::Int)
+    row("map_reg_int", args(1, &[File, Int]), SampleKind::Str, SampleKind::Int)
         .examples("map_reg_int(file,0)", "map_reg_int(file,x)")
         .gives("the number in the map whose expression matches", look_up),
-    row("map_reg_ip", args(1, &[File, Address]), Kind::Str, Kind::Addr)
+    row("map_reg_ip", args(1, &[File, Address]), SampleKind::Str, SampleKind::Addr)
         .examples("map_reg_ip(file,192.0.2.1)", "map_reg_ip(file,x)")
         .gives("the address in the map whose expression matches", look_up),
-    row("map_reg_key", args(1, &[File]), Kind::Str, Kind::Str)
+    row("map_reg_key", args(1, &[File]), SampleKind::Str, SampleKind::Str)
         .examples("map_reg_key(file)", "map_reg_key")
         .gives("the expression of the map that matches", look_up),
-    row("map_regm", args(1, &[File, Text]), Kind::Str, Kind::Str)
+    row("map_regm", args(1, &[File, Text]), SampleKind::Str, SampleKind::Str)
         .examples("map_regm(file)", "map_regm")
         .gives("the value whose expression matches, with its groups filled in", look_up_groups),
-    row("map_str", args(1, &[File, Text]), Kind::Str, Kind::Str)
+    row("map_str", args(1, &[File, Text]), SampleKind::Str, SampleKind::Str)
         .examples("map_str(file,none)", "map_str")
         .gives("the value in the map whose key is equal", look_up),
-    row("map_str_int", args(1, &[File, Int]), Kind::Str, Kind::Int)
+    row("map_str_int", args(1, &[File, Int]), SampleKind::Str, SampleKind::Int)
         .examples("map_str_int(file,0)", "map_str_int(file,x)")
         .gives("the number in the map whose key is equal", look_up),
-    row("map_str_ip", args(1, &[File, Address]), Kind::Str, Kind::Addr)
+    row("map_str_ip", args(1, &[File, Address]), SampleKind::Str, SampleKind::Addr)
         .examples("map_str_ip(file,192.0.2.1)", "map_str_ip(file,x)")
         .gives("the address in the map whose key is equal", look_up),
-    row("map_str_key", args(1, &[File]), Kind::Str, Kind::Str)
+    row("map_str_key", args(1, &[File]), SampleKind::Str, SampleKind::Str)
         .examples("map_str_key(file)", "map_str_key")
         .gives("the key of the map that is equal", look_up),
-    row("map_sub", args(1, &[File, Text]), Kind::Str, Kind::Str)
+    row("map_sub", args(1, &[File, Text]), SampleKind::Str, SampleKind::Str)
         .examples("map_sub(file,none)", "map_sub")
         .gives("the value in the map whose key is in it", look_up),
-    row("map_sub_int", args(1, &[File, Int]), Kind::Str, Kind::Int)
+    row("map_sub_int", args(1, &[File, Int]), SampleKind::Str, SampleKind::Int)
         .examples("map_sub_int(file,0)", "map_sub_int(file,x)")
         .gives("the number in the map whose key is in it", look_up),
-    row("map_sub_ip", args(1, &[File, Address]), Kind::Str, Kind::Addr)
+    row("map_sub_ip", args(1, &[File, Address]), SampleKind::Str, SampleKind::Addr)
         .examples("map_sub_ip(file,192.0.2.1)", "map_sub_ip(file,x)")
         .gives("the address in the map whose key is in it", look_up),
-    row("map_sub_key", args(1, &[File]), Kind::Str, Kind::Str)
+    row("map_sub_key", args(1, &[File]), SampleKind::Str, SampleKind::Str)
         .examples("map_sub_key(file)", "map_sub_key")
         .gives("the key of the map that is in it", look_up),
 ];
@@ -137,7 +137,7 @@ fn default<'f>(args: &'f [Arg]) -> Option<Sample<'f>> {
     })
 }
 
-fn found<'f>(cx: &mut Cx<'f, '_>, value: &MapValue) -> Option<Sample<'f>> {
+fn found<'f>(cx: &mut Evaluation<'f, '_>, value: &MapValue) -> Option<Sample<'f>> {
     Some(match value {
         MapValue::None => return None,
         MapValue::Str(bytes) => Sample::Str(cx.scratch.keep(bytes.as_bytes())),
@@ -147,7 +147,11 @@ fn found<'f>(cx: &mut Cx<'f, '_>, value: &MapValue) -> Option<Sample<'f>> {
 }
 
 /// Any `map...` converter but `map_regm`. A map that was not linked has no key.
-fn look_up<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
+fn look_up<'f>(
+    cx: &mut Evaluation<'f, '_>,
+    args: &'f [Arg],
+    input: Sample<'f>,
+) -> Option<Sample<'f>> {
     let ArgValue::Map(slot) = &args.first()?.value else {
         return None;
     };
@@ -173,7 +177,7 @@ fn look_up<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], input: Sample<'f>) -> Optio
 
 /// `map_regm`: the value is a template for the groups of the expression that matched.
 fn look_up_groups<'f>(
-    cx: &mut Cx<'f, '_>,
+    cx: &mut Evaluation<'f, '_>,
     args: &'f [Arg],
     input: Sample<'f>,
 ) -> Option<Sample<'f>> {

@@ -16,13 +16,14 @@ use std::sync::OnceLock;
 
 use crate::args::{Arg, ArgKind, ArgSpec, ArgValue};
 pub(crate) use crate::args::{NONE, args};
-use crate::evaluation::Cx;
+use crate::evaluation::Evaluation;
 use crate::needs::Needs;
-use crate::scratch::Text;
-use crate::value::{Kind, Sample, Value};
+use crate::scratch::SampleText;
+use crate::value::{Sample, SampleKind, Value};
 
 /// Applies a converter to a sample already cast to what it takes.
-pub(crate) type ConvFn = for<'f> fn(&mut Cx<'f, '_>, &'f [Arg], Sample<'f>) -> Option<Sample<'f>>;
+pub(crate) type ConvFn =
+    for<'f> fn(&mut Evaluation<'f, '_>, &'f [Arg], Sample<'f>) -> Option<Sample<'f>>;
 
 /// A converter: one word of the language with all its sides.
 #[derive(Clone, Copy, Debug)]
@@ -32,9 +33,9 @@ pub struct Conv {
     /// Its arguments.
     pub args: ArgSpec,
     /// The type it takes; others are cast.
-    pub takes: Kind,
+    pub takes: SampleKind,
     /// The type it gives.
-    pub out: Kind,
+    pub out: SampleKind,
     /// What must be there beside its input.
     pub needs: Needs,
     /// What it does, in a few words; empty where it is not evaluated yet.
@@ -81,7 +82,7 @@ impl PartialEq for Conv {
 }
 
 /// A row that is parsed; [`Conv::gives`] has it evaluated.
-const fn row(word: &'static str, args: ArgSpec, takes: Kind, out: Kind) -> Conv {
+const fn row(word: &'static str, args: ArgSpec, takes: SampleKind, out: SampleKind) -> Conv {
     Conv {
         word,
         args,
@@ -95,7 +96,7 @@ const fn row(word: &'static str, args: ArgSpec, takes: Kind, out: Kind) -> Conv 
 }
 
 /// The bytes of a text, binary or method sample.
-fn text_of<'f>(sample: Sample<'f>) -> Option<Text<'f>> {
+fn text_of<'f>(sample: Sample<'f>) -> Option<SampleText<'f>> {
     match sample {
         Sample::Str(text) | Sample::Bin(text) | Sample::Meth(text) => Some(text),
         Sample::Bool(_) | Sample::Int(_) | Sample::Ipv4(_) | Sample::Ipv6(_) => None,
@@ -104,10 +105,10 @@ fn text_of<'f>(sample: Sample<'f>) -> Option<Text<'f>> {
 
 /// Writes a new text made from the bytes of `input`.
 fn rewritten<'f>(
-    cx: &mut Cx<'f, '_>,
-    input: Text<'f>,
+    cx: &mut Evaluation<'f, '_>,
+    input: SampleText<'f>,
     write: impl FnOnce(&[u8], &mut Vec<u8>) -> Option<()>,
-) -> Option<Text<'f>> {
+) -> Option<SampleText<'f>> {
     let mut out = cx.scratch.open();
     let done = write(cx.scratch.bytes(input), &mut out);
     let text = cx.scratch.close(out);
@@ -115,7 +116,7 @@ fn rewritten<'f>(
 }
 
 /// The variable whose name is the text of the argument.
-fn named_var<'f>(cx: &Cx<'f, '_>, args: &'f [Arg], position: usize) -> Option<Value<'f>> {
+fn named_var<'f>(cx: &Evaluation<'f, '_>, args: &'f [Arg], position: usize) -> Option<Value<'f>> {
     match &args.get(position)?.value {
         ArgValue::Var(name) => cx.facts.var(name),
         _ => None,
@@ -140,7 +141,12 @@ pub fn convs() -> impl Iterator<Item = &'static Conv> {
 }
 
 /// What scripts register: `lua.` and a name, with any arguments.
-static LUA: Conv = row("lua.", args(0, &[ArgKind::Text; 12]), Kind::Str, Kind::Str);
+static LUA: Conv = row(
+    "lua.",
+    args(0, &[ArgKind::Text; 12]),
+    SampleKind::Str,
+    SampleKind::Str,
+);
 
 /// The converter of this name.
 pub fn conv(word: &str) -> Option<&'static Conv> {

@@ -3,63 +3,63 @@
 use crate::args::ArgKind::{Int, Mask4, Mask6, Regex, Text, Var};
 use crate::args::{Arg, ArgValue, int_arg, text_arg};
 use crate::conv::{Conv, NONE, args, named_var, rewritten, row, text_of};
-use crate::evaluation::Cx;
+use crate::evaluation::Evaluation;
 use crate::regex::Groups;
-use crate::value::{Kind, Sample, v6_to_v4};
+use crate::value::{Sample, SampleKind, v6_to_v4};
 use crate::vars::VarName;
 
 /// The rows of this family, in alphabetical order.
 #[rustfmt::skip] // What belongs together stands on one line.
 pub(super) const ROWS: &[Conv] = &[
-    row("add_item", args(2, &[Text, Var, Text]), Kind::Str, Kind::Str)
+    row("add_item", args(2, &[Text, Var, Text]), SampleKind::Str, SampleKind::Str)
         .examples("add_item(;,txn.name,x)", "add_item")
         .gives("appends a variable and a suffix, after a delimiter", add_item),
-    row("bytes", args(1, &[Text, Text]), Kind::Bin, Kind::Bin)
+    row("bytes", args(1, &[Text, Text]), SampleKind::Bin, SampleKind::Bin)
         .examples("bytes(1,2)", "bytes(1,2,3)")
         .gives("bytes from an offset on, as many as are asked", bytes),
-    row("concat", args(1, &[Text, Var, Text]), Kind::Str, Kind::Str)
+    row("concat", args(1, &[Text, Var, Text]), SampleKind::Str, SampleKind::Str)
         .examples("concat(<,txn.name,>)", "concat(a,b,c,d)")
         .gives("appends a text, a variable and a text", concat),
-    row("cut_crlf", NONE, Kind::Str, Kind::Str)
+    row("cut_crlf", NONE, SampleKind::Str, SampleKind::Str)
         .gives("the first line", cut_crlf),
-    row("field", args(2, &[Int, Text, Int]), Kind::Str, Kind::Str)
+    row("field", args(2, &[Int, Text, Int]), SampleKind::Str, SampleKind::Str)
         .examples("field(2,/)", "field(2)")
         .gives(
             "the piece at an index between delimiters, each of which counts",
             |cx, args, input| cut_out(cx, args, input, true),
         ),
-    row("has_ctl", args(0, &[Text]), Kind::Bin, Kind::Bool)
+    row("has_ctl", args(0, &[Text]), SampleKind::Bin, SampleKind::Bool)
         .examples("has_ctl(0x100002401)", "has_ctl(1,2)")
         .gives("whether a control character is in it", has_ctl),
-    row("host_only", NONE, Kind::Str, Kind::Str)
+    row("host_only", NONE, SampleKind::Str, SampleKind::Str)
         .gives("the host of a Host value", host_only),
-    row("ipmask", args(1, &[Mask4, Mask6]), Kind::Addr, Kind::Addr)
+    row("ipmask", args(1, &[Mask4, Mask6]), SampleKind::Addr, SampleKind::Addr)
         .examples("ipmask(24,64)", "ipmask(x)")
         .gives("an address with a mask of IPv4, and one of IPv6", ipmask),
-    row("length", NONE, Kind::Str, Kind::Int)
+    row("length", NONE, SampleKind::Str, SampleKind::Int)
         .gives("how long it is, in bytes", length),
-    row("lower", NONE, Kind::Str, Kind::Str)
+    row("lower", NONE, SampleKind::Str, SampleKind::Str)
         .gives("in lower case", lower),
-    row("ltrim", args(1, &[Text]), Kind::Str, Kind::Str)
+    row("ltrim", args(1, &[Text]), SampleKind::Str, SampleKind::Str)
         .examples("ltrim(x)", "ltrim(a,b)")
         .gives("without these bytes at its beginning", ltrim),
-    row("param", args(1, &[Text, Text]), Kind::Str, Kind::Str)
+    row("param", args(1, &[Text, Text]), SampleKind::Str, SampleKind::Str)
         .examples("param(id,&)", "param(a,b,c)")
         .gives("a parameter of a list such as a query", param),
-    row("port_only", NONE, Kind::Str, Kind::Int)
+    row("port_only", NONE, SampleKind::Str, SampleKind::Int)
         .gives("the port of a Host value, or 0", port_only),
-    row("regsub", args(2, &[Regex, Text, Text]), Kind::Str, Kind::Str)
+    row("regsub", args(2, &[Regex, Text, Text]), SampleKind::Str, SampleKind::Str)
         .examples("regsub(a,b,g)", "regsub(a)")
         .gives("what a regular expression matches replaced, all of it with g", regsub),
-    row("reverse", NONE, Kind::Str, Kind::Str)
+    row("reverse", NONE, SampleKind::Str, SampleKind::Str)
         .gives("from its end to its beginning", reverse),
-    row("reverse_dom", NONE, Kind::Str, Kind::Str),
-    row("rtrim", args(1, &[Text]), Kind::Str, Kind::Str)
+    row("reverse_dom", NONE, SampleKind::Str, SampleKind::Str),
+    row("rtrim", args(1, &[Text]), SampleKind::Str, SampleKind::Str)
         .examples("rtrim(x)", "rtrim(a,b)")
         .gives("without these bytes at its end", rtrim),
-    row("upper", NONE, Kind::Str, Kind::Str)
+    row("upper", NONE, SampleKind::Str, SampleKind::Str)
         .gives("in upper case", upper),
-    row("word", args(2, &[Int, Text, Int]), Kind::Str, Kind::Str)
+    row("word", args(2, &[Int, Text, Int]), SampleKind::Str, SampleKind::Str)
         .examples("word(2,/)", "word(2)")
         .gives(
             "the piece at an index between delimiters, runs of which count once",
@@ -67,7 +67,7 @@ pub(super) const ROWS: &[Conv] = &[
         ),
 ];
 
-fn lower<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
+fn lower<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
     let text = rewritten(cx, text_of(input)?, |bytes, out| {
         out.extend(bytes.iter().map(u8::to_ascii_lowercase));
         Some(())
@@ -75,7 +75,7 @@ fn lower<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg], input: Sample<'f>) -> Option<Sam
     Some(Sample::Str(text))
 }
 
-fn upper<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
+fn upper<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
     let text = rewritten(cx, text_of(input)?, |bytes, out| {
         out.extend(bytes.iter().map(u8::to_ascii_uppercase));
         Some(())
@@ -83,7 +83,7 @@ fn upper<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg], input: Sample<'f>) -> Option<Sam
     Some(Sample::Str(text))
 }
 
-fn reverse<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
+fn reverse<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
     let text = rewritten(cx, text_of(input)?, |bytes, out| {
         out.extend(bytes.iter().rev());
         Some(())
@@ -91,13 +91,13 @@ fn reverse<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg], input: Sample<'f>) -> Option<S
     Some(Sample::Str(text))
 }
 
-fn length<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
+fn length<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
     let length = cx.scratch.bytes(text_of(input)?).len();
     Some(Sample::Int(i64::try_from(length).unwrap_or(i64::MAX)))
 }
 
 /// An integer argument that may be the name of a variable (`bytes`, 3.x).
-fn flexible_int(cx: &Cx<'_, '_>, args: &[Arg], position: usize) -> Option<i64> {
+fn flexible_int(cx: &Evaluation<'_, '_>, args: &[Arg], position: usize) -> Option<i64> {
     let arg = args.get(position)?;
     match arg.text.parse() {
         Ok(number) => Some(number),
@@ -108,7 +108,11 @@ fn flexible_int(cx: &Cx<'_, '_>, args: &[Arg], position: usize) -> Option<i64> {
     }
 }
 
-fn bytes<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
+fn bytes<'f>(
+    cx: &mut Evaluation<'f, '_>,
+    args: &'f [Arg],
+    input: Sample<'f>,
+) -> Option<Sample<'f>> {
     let text = text_of(input)?;
     let from = usize::try_from(flexible_int(cx, args, 0)?).ok()?;
     let to = if args.get(1).is_none_or(Arg::is_absent) {
@@ -119,7 +123,11 @@ fn bytes<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], input: Sample<'f>) -> Option<
     Some(Sample::Bin(cx.scratch.part(text, from, to)))
 }
 
-fn ltrim<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
+fn ltrim<'f>(
+    cx: &mut Evaluation<'f, '_>,
+    args: &'f [Arg],
+    input: Sample<'f>,
+) -> Option<Sample<'f>> {
     let text = text_of(input)?;
     let cut = text_arg(args, 0).as_bytes();
     let bytes = cx.scratch.bytes(text);
@@ -130,7 +138,11 @@ fn ltrim<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], input: Sample<'f>) -> Option<
     Some(Sample::Str(cx.scratch.part(text, from, usize::MAX)))
 }
 
-fn rtrim<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
+fn rtrim<'f>(
+    cx: &mut Evaluation<'f, '_>,
+    args: &'f [Arg],
+    input: Sample<'f>,
+) -> Option<Sample<'f>> {
     let text = text_of(input)?;
     let cut = text_arg(args, 0).as_bytes();
     let bytes = cx.scratch.bytes(text);
@@ -141,7 +153,11 @@ fn rtrim<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], input: Sample<'f>) -> Option<
     Some(Sample::Str(cx.scratch.part(text, 0, to)))
 }
 
-fn cut_crlf<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
+fn cut_crlf<'f>(
+    cx: &mut Evaluation<'f, '_>,
+    _: &'f [Arg],
+    input: Sample<'f>,
+) -> Option<Sample<'f>> {
     let text = text_of(input)?;
     let bytes = cx.scratch.bytes(text);
     let to = memchr::memchr2(b'\r', b'\n', bytes).unwrap_or(bytes.len());
@@ -206,7 +222,7 @@ fn pieces(
 }
 
 fn cut_out<'f>(
-    cx: &mut Cx<'f, '_>,
+    cx: &mut Evaluation<'f, '_>,
     args: &'f [Arg],
     input: Sample<'f>,
     wide: bool,
@@ -219,7 +235,11 @@ fn cut_out<'f>(
     Some(Sample::Str(cx.scratch.part(text, from, to)))
 }
 
-fn concat<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
+fn concat<'f>(
+    cx: &mut Evaluation<'f, '_>,
+    args: &'f [Arg],
+    input: Sample<'f>,
+) -> Option<Sample<'f>> {
     let value = named_var(cx, args, 1);
     let text = rewritten(cx, text_of(input)?, |bytes, out| {
         out.extend_from_slice(bytes);
@@ -233,7 +253,11 @@ fn concat<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], input: Sample<'f>) -> Option
     Some(Sample::Str(text))
 }
 
-fn add_item<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
+fn add_item<'f>(
+    cx: &mut Evaluation<'f, '_>,
+    args: &'f [Arg],
+    input: Sample<'f>,
+) -> Option<Sample<'f>> {
     let value = named_var(cx, args, 1);
     let suffix = text_arg(args, 2).as_bytes();
     let text = rewritten(cx, text_of(input)?, |bytes, out| {
@@ -253,7 +277,11 @@ fn add_item<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], input: Sample<'f>) -> Opti
     Some(Sample::Str(text))
 }
 
-fn regsub<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
+fn regsub<'f>(
+    cx: &mut Evaluation<'f, '_>,
+    args: &'f [Arg],
+    input: Sample<'f>,
+) -> Option<Sample<'f>> {
     let ArgValue::Regex(regex) = &args.first()?.value else {
         return None;
     };
@@ -312,7 +340,11 @@ pub(super) fn substitute(template: &[u8], subject: &[u8], groups: &Groups, out: 
     out.extend_from_slice(rest);
 }
 
-fn ipmask<'f>(_: &mut Cx<'f, '_>, args: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
+fn ipmask<'f>(
+    _: &mut Evaluation<'f, '_>,
+    args: &'f [Arg],
+    input: Sample<'f>,
+) -> Option<Sample<'f>> {
     // An address that stands for one of IPv4 is masked as that.
     let input = match input {
         Sample::Ipv6(address) => v6_to_v4(&address).map_or(input, Sample::Ipv4),
@@ -356,13 +388,21 @@ fn split_host(bytes: &[u8]) -> (usize, Option<usize>) {
     }
 }
 
-fn host_only<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
+fn host_only<'f>(
+    cx: &mut Evaluation<'f, '_>,
+    _: &'f [Arg],
+    input: Sample<'f>,
+) -> Option<Sample<'f>> {
     let text = text_of(input)?;
     let (end, _) = split_host(cx.scratch.bytes(text));
     Some(Sample::Str(cx.scratch.part(text, 0, end)))
 }
 
-fn port_only<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
+fn port_only<'f>(
+    cx: &mut Evaluation<'f, '_>,
+    _: &'f [Arg],
+    input: Sample<'f>,
+) -> Option<Sample<'f>> {
     let bytes = cx.scratch.bytes(text_of(input)?);
     let port = split_host(bytes).1.and_then(|from| {
         std::str::from_utf8(&bytes[from..])
@@ -373,7 +413,11 @@ fn port_only<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg], input: Sample<'f>) -> Option
     Some(Sample::Int(i64::from(port.unwrap_or(0))))
 }
 
-fn param<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
+fn param<'f>(
+    cx: &mut Evaluation<'f, '_>,
+    args: &'f [Arg],
+    input: Sample<'f>,
+) -> Option<Sample<'f>> {
     let name = text_arg(args, 0).as_bytes();
     let delimiter = text_arg(args, 1)
         .as_bytes()
@@ -401,7 +445,11 @@ fn param<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], input: Sample<'f>) -> Option<
     Some(Sample::Str(cx.scratch.part(text, from, to)))
 }
 
-fn has_ctl<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
+fn has_ctl<'f>(
+    cx: &mut Evaluation<'f, '_>,
+    args: &'f [Arg],
+    input: Sample<'f>,
+) -> Option<Sample<'f>> {
     let bytes = cx.scratch.bytes(text_of(input)?);
     let cut = text_arg(args, 0).as_bytes();
     let found = bytes

@@ -4,33 +4,33 @@ use crate::args::ArgKind::{Int, Text};
 use crate::args::{Arg, int_arg, text_arg};
 use crate::calendar::{Moment, padded, strftime};
 use crate::conv::{Conv, NONE, args, row};
-use crate::evaluation::Cx;
+use crate::evaluation::Evaluation;
 use crate::facts::Time;
-use crate::value::{Kind, Sample};
+use crate::value::{Sample, SampleKind};
 
 /// The rows of this family, in alphabetical order.
 #[rustfmt::skip] // What belongs together stands on one line.
 pub(super) const ROWS: &[Conv] = &[
-    row("date", NONE, Kind::Str, Kind::Int),
-    row("http_date", args(0, &[Int, Text]), Kind::Int, Kind::Str)
+    row("date", NONE, SampleKind::Str, SampleKind::Int),
+    row("http_date", args(0, &[Int, Text]), SampleKind::Int, SampleKind::Str)
         .examples("http_date(60,ms)", "http_date(x)")
         .gives("a date as HTTP writes it", http_date),
-    row("ltime", args(1, &[Text, Int]), Kind::Int, Kind::Str)
+    row("ltime", args(1, &[Text, Int]), SampleKind::Int, SampleKind::Str)
         .examples("ltime(%Y)", "ltime(%Y,x)")
         .gives("a time in seconds as text, local", |cx, args, input| formatted(cx, args, input, "s", true)),
-    row("ms_ltime", args(1, &[Text, Int]), Kind::Int, Kind::Str)
+    row("ms_ltime", args(1, &[Text, Int]), SampleKind::Int, SampleKind::Str)
         .examples("ms_ltime(%Y)", "ms_ltime(%Y,x)")
         .gives("a time in milliseconds as text, local", |cx, args, input| formatted(cx, args, input, "ms", true)),
-    row("ms_utime", args(1, &[Text, Int]), Kind::Int, Kind::Str)
+    row("ms_utime", args(1, &[Text, Int]), SampleKind::Int, SampleKind::Str)
         .examples("ms_utime(%Y)", "ms_utime(%Y,x)")
         .gives("a time in milliseconds as text, UTC", |cx, args, input| formatted(cx, args, input, "ms", false)),
-    row("us_ltime", args(1, &[Text, Int]), Kind::Int, Kind::Str)
+    row("us_ltime", args(1, &[Text, Int]), SampleKind::Int, SampleKind::Str)
         .examples("us_ltime(%Y)", "us_ltime(%Y,x)")
         .gives("a time in microseconds as text, local", |cx, args, input| formatted(cx, args, input, "us", true)),
-    row("us_utime", args(1, &[Text, Int]), Kind::Int, Kind::Str)
+    row("us_utime", args(1, &[Text, Int]), SampleKind::Int, SampleKind::Str)
         .examples("us_utime(%Y)", "us_utime(%Y,x)")
         .gives("a time in microseconds as text, UTC", |cx, args, input| formatted(cx, args, input, "us", false)),
-    row("utime", args(1, &[Text, Int]), Kind::Int, Kind::Str)
+    row("utime", args(1, &[Text, Int]), SampleKind::Int, SampleKind::Str)
         .examples("utime(%Y)", "utime(%Y,x)")
         .gives("a time in seconds as text, UTC", |cx, args, input| formatted(cx, args, input, "s", false)),
 ];
@@ -49,7 +49,11 @@ fn time_of(number: i64, unit: &str) -> Time {
     }
 }
 
-fn http_date<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
+fn http_date<'f>(
+    cx: &mut Evaluation<'f, '_>,
+    args: &'f [Arg],
+    input: Sample<'f>,
+) -> Option<Sample<'f>> {
     let Sample::Int(number) = input else {
         return None;
     };
@@ -88,7 +92,7 @@ fn append_http_date(out: &mut Vec<u8>, time: Time, unit: &str) {
 }
 
 fn formatted<'f>(
-    cx: &mut Cx<'f, '_>,
+    cx: &mut Evaluation<'f, '_>,
     args: &'f [Arg],
     input: Sample<'f>,
     unit: &str,

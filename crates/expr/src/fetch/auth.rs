@@ -3,31 +3,31 @@
 use crate::args::ArgKind::{Text, Userlist};
 use crate::args::{Arg, text_arg};
 use crate::conv::codec::unbase64;
-use crate::evaluation::Cx;
+use crate::evaluation::Evaluation;
 use crate::fetch::{Fetch, NONE, args, row};
 use crate::phase::Phases;
-use crate::value::{Kind, Sample};
+use crate::value::{Sample, SampleKind};
 
 const REQUEST: Phases = Phases::REQUEST;
 
 /// The rows of this family, in alphabetical order.
 #[rustfmt::skip] // What belongs together stands on one line.
 pub(super) const ROWS: &[Fetch] = &[
-    row("http_auth", args(1, &[Userlist]), Kind::Bool, REQUEST),
-    row("http_auth_bearer", args(0, &[Text]), Kind::Str, REQUEST)
+    row("http_auth", args(1, &[Userlist]), SampleKind::Bool, REQUEST),
+    row("http_auth_bearer", args(0, &[Text]), SampleKind::Str, REQUEST)
         .examples("http_auth_bearer(x-token)", "http_auth_bearer(a,b)")
         .gives("the token of a bearer, from the field that is named", bearer),
-    row("http_auth_group", args(1, &[Userlist]), Kind::Str, REQUEST),
-    row("http_auth_pass", NONE, Kind::Str, REQUEST)
+    row("http_auth_group", args(1, &[Userlist]), SampleKind::Str, REQUEST),
+    row("http_auth_pass", NONE, SampleKind::Str, REQUEST)
         .gives("the password of basic credentials", |cx, _| basic(cx, true)),
-    row("http_auth_type", NONE, Kind::Str, REQUEST)
+    row("http_auth_type", NONE, SampleKind::Str, REQUEST)
         .gives("the scheme of the credentials: Basic or Bearer", scheme),
-    row("http_auth_user", NONE, Kind::Str, REQUEST)
+    row("http_auth_user", NONE, SampleKind::Str, REQUEST)
         .gives("the user of basic credentials", |cx, _| basic(cx, false)),
 ];
 
 /// Scheme and what follows it.
-fn credentials<'f>(cx: &Cx<'f, '_>, field: &'f [u8]) -> Option<(&'f [u8], &'f [u8])> {
+fn credentials<'f>(cx: &Evaluation<'f, '_>, field: &'f [u8]) -> Option<(&'f [u8], &'f [u8])> {
     let line = cx.facts.request()?.fields().first(field)?;
     let space = memchr::memchr(b' ', line)?;
     Some((&line[..space], ballast_message::trim_ows(&line[space..])))
@@ -35,7 +35,7 @@ fn credentials<'f>(cx: &Cx<'f, '_>, field: &'f [u8]) -> Option<(&'f [u8], &'f [u
 
 /// The field that carries them: a proxy's clients have one of their own (RFC 9110, section
 /// 11.7.2).
-fn field(cx: &Cx<'_, '_>) -> &'static [u8] {
+fn field(cx: &Evaluation<'_, '_>) -> &'static [u8] {
     if cx.facts.exchange().asks_as_proxy() {
         b"proxy-authorization"
     } else {
@@ -43,7 +43,7 @@ fn field(cx: &Cx<'_, '_>) -> &'static [u8] {
     }
 }
 
-fn basic<'f>(cx: &mut Cx<'f, '_>, password: bool) -> Option<Sample<'f>> {
+fn basic<'f>(cx: &mut Evaluation<'f, '_>, password: bool) -> Option<Sample<'f>> {
     let (scheme, token) = credentials(cx, field(cx))?;
     if !scheme.eq_ignore_ascii_case(b"basic") {
         return None;
@@ -61,7 +61,7 @@ fn basic<'f>(cx: &mut Cx<'f, '_>, password: bool) -> Option<Sample<'f>> {
     found.map(|_| Sample::Str(text))
 }
 
-fn scheme<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
+fn scheme<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
     let (scheme, _) = credentials(cx, field(cx))?;
     ["Basic", "Bearer"]
         .into_iter()
@@ -69,7 +69,7 @@ fn scheme<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
         .map(|known| Sample::held(known.as_bytes()))
 }
 
-fn bearer<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
+fn bearer<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
     let named = text_arg(args, 0).as_bytes();
     let named = if named.is_empty() { field(cx) } else { named };
     let (scheme, token) = credentials(cx, named)?;

@@ -4,7 +4,7 @@ use crate::args::ArgKind::{Int, Text};
 use crate::fetch::{Fetch, NONE, args, row};
 use crate::needs::Needs;
 use crate::phase::Phases;
-use crate::value::Kind;
+use crate::value::SampleKind;
 
 const BUFFER: Phases = Phases::BUFFER;
 const REQUEST: Phases = Phases::REQUEST;
@@ -13,13 +13,13 @@ const RESPONSE: Phases = Phases::RESPONSE;
 /// The rows of this family, in alphabetical order.
 #[rustfmt::skip] // What belongs together stands on one line.
 pub(super) const ROWS: &[Fetch] = &[
-    row("distcc_body", args(1, &[Text, Int]), Kind::Bin, BUFFER).needs(Needs::REQUEST_BYTES),
-    row("distcc_param", args(1, &[Text, Int]), Kind::Int, BUFFER).needs(Needs::REQUEST_BYTES),
-    row("req.body", NONE, Kind::Bin, REQUEST).needs(Needs::REQUEST_BODY),
-    row("req.body_len", NONE, Kind::Int, REQUEST).needs(Needs::REQUEST_BODY),
-    row("req.body_param", args(0, &[Text, Text]), Kind::Bin, REQUEST).needs(Needs::REQUEST_BODY),
-    row("req.body_size", NONE, Kind::Int, REQUEST).needs(Needs::REQUEST_BODY),
-    row("res.body", NONE, Kind::Bin, RESPONSE).needs(Needs::RESPONSE_BODY),
-    row("res.body_len", NONE, Kind::Int, RESPONSE).needs(Needs::RESPONSE_BODY),
-    row("res.body_size", NONE, Kind::Int, RESPONSE).needs(Needs::RESPONSE_BODY),
+    row("distcc_body", args(1, &[Text, Int]), SampleKind::Bin, BUFFER).needs(Needs::REQUEST_BYTES),
+    row("distcc_param", args(1, &[Text, Int]), SampleKind::Int, BUFFER).needs(Needs::REQUEST_BYTES),
+    row("req.body", NONE, SampleKind::Bin, REQUEST).needs(Needs::REQUEST_BODY),
+    row("req.body_len", NONE, SampleKind::Int, REQUEST).needs(Needs::REQUEST_BODY),
+    row("req.body_param", args(0, &[Text, Text]), SampleKind::Bin, REQUEST).needs(Needs::REQUEST_BODY),
+    row("req.body_size", NONE, SampleKind::Int, REQUEST).needs(Needs::REQUEST_BODY),
+    row("res.body", NONE, SampleKind::Bin, RESPONSE).needs(Needs::RESPONSE_BODY),
+    row("res.body_len", NONE, SampleKind::Int, RESPONSE).needs(Needs::RESPONSE_BODY),
+    row("res.body_size", NONE, SampleKind::Int, RESPONSE).needs(Needs::RESPONSE_BODY),
 ];

@@ -6,12 +6,12 @@ use ballast_message::Version;
 
 use crate::args::Arg;
 use crate::args::ArgKind::{Int, Text};
-use crate::evaluation::Cx;
+use crate::evaluation::Evaluation;
 use crate::facts::{ConnectionFacts, Ends, Side};
 use crate::fetch::{Fetch, NONE, args, figure, number, row};
 use crate::needs::Needs;
 use crate::phase::Phases;
-use crate::value::{Kind, Sample};
+use crate::value::{Sample, SampleKind};
 
 const CLIENT: Phases = Phases::CLIENT;
 const CONNECTION: Phases = Phases::CONNECTION;
@@ -21,111 +21,111 @@ const SESSION: Phases = Phases::SESSION;
 /// The rows of this family, in alphabetical order.
 #[rustfmt::skip] // What belongs together stands on one line.
 pub(super) const ROWS: &[Fetch] = &[
-    row("bc.timer.connect", NONE, Kind::Int, SERVER_SIDE)
+    row("bc.timer.connect", NONE, SampleKind::Int, SERVER_SIDE)
         .gives("milliseconds that connecting to the server took", |cx, _| figure(cx, |record| record.connect_ms)),
-    row("bc_be_queue", NONE, Kind::Int, SERVER_SIDE),
-    row("bc_dst", NONE, Kind::Addr, SERVER_SIDE).needs(Needs::SERVER_ADDRESSES)
+    row("bc_be_queue", NONE, SampleKind::Int, SERVER_SIDE),
+    row("bc_dst", NONE, SampleKind::Addr, SERVER_SIDE).needs(Needs::SERVER_ADDRESSES)
         .gives("the server's address", |cx, _| ip(ends(cx, Side::Server).destination)),
-    row("bc_dst_port", NONE, Kind::Int, SERVER_SIDE).needs(Needs::SERVER_ADDRESSES)
+    row("bc_dst_port", NONE, SampleKind::Int, SERVER_SIDE).needs(Needs::SERVER_ADDRESSES)
         .gives("the server's port", |cx, _| port(ends(cx, Side::Server).destination)),
-    row("bc_err", NONE, Kind::Int, SERVER_SIDE),
-    row("bc_err_name", NONE, Kind::Str, SERVER_SIDE),
-    row("bc_err_str", NONE, Kind::Str, SERVER_SIDE),
-    row("bc_glitches", NONE, Kind::Int, SERVER_SIDE),
-    row("bc_http_major", NONE, Kind::Int, SERVER_SIDE),
-    row("bc_nb_streams", NONE, Kind::Int, SERVER_SIDE),
-    row("bc_reused", NONE, Kind::Bool, SERVER_SIDE)
+    row("bc_err", NONE, SampleKind::Int, SERVER_SIDE),
+    row("bc_err_name", NONE, SampleKind::Str, SERVER_SIDE),
+    row("bc_err_str", NONE, SampleKind::Str, SERVER_SIDE),
+    row("bc_glitches", NONE, SampleKind::Int, SERVER_SIDE),
+    row("bc_http_major", NONE, SampleKind::Int, SERVER_SIDE),
+    row("bc_nb_streams", NONE, SampleKind::Int, SERVER_SIDE),
+    row("bc_reused", NONE, SampleKind::Bool, SERVER_SIDE)
         .gives(
             "whether the connection to the server was used before",
             |cx, _| is(cx, Side::Server, |to| to.is_reused()),
         ),
-    row("bc_rtt", args(0, &[Text]), Kind::Int, CONNECTION),
-    row("bc_rttvar", args(0, &[Text]), Kind::Int, CONNECTION),
-    row("bc_settings_streams_limit", NONE, Kind::Int, SERVER_SIDE),
-    row("bc_src", NONE, Kind::Addr, SERVER_SIDE).needs(Needs::SERVER_ADDRESSES)
+    row("bc_rtt", args(0, &[Text]), SampleKind::Int, CONNECTION),
+    row("bc_rttvar", args(0, &[Text]), SampleKind::Int, CONNECTION),
+    row("bc_settings_streams_limit", NONE, SampleKind::Int, SERVER_SIDE),
+    row("bc_src", NONE, SampleKind::Addr, SERVER_SIDE).needs(Needs::SERVER_ADDRESSES)
         .gives("our address towards the server", |cx, _| ip(ends(cx, Side::Server).source)),
-    row("bc_src_port", NONE, Kind::Int, SERVER_SIDE).needs(Needs::SERVER_ADDRESSES)
+    row("bc_src_port", NONE, SampleKind::Int, SERVER_SIDE).needs(Needs::SERVER_ADDRESSES)
         .gives("our port towards the server", |cx, _| port(ends(cx, Side::Server).source)),
-    row("bc_srv_queue", NONE, Kind::Int, SERVER_SIDE),
-    row("bs.aborted", NONE, Kind::Int, SERVER_SIDE),
-    row("bs.debug_str", args(0, &[Int]), Kind::Str, SERVER_SIDE),
-    row("bs.id", NONE, Kind::Int, SERVER_SIDE),
-    row("bs.rst_code", NONE, Kind::Int, SERVER_SIDE),
-    row("dst", NONE, Kind::Addr, CONNECTION)
+    row("bc_srv_queue", NONE, SampleKind::Int, SERVER_SIDE),
+    row("bs.aborted", NONE, SampleKind::Int, SERVER_SIDE),
+    row("bs.debug_str", args(0, &[Int]), SampleKind::Str, SERVER_SIDE),
+    row("bs.id", NONE, SampleKind::Int, SERVER_SIDE),
+    row("bs.rst_code", NONE, SampleKind::Int, SERVER_SIDE),
+    row("dst", NONE, SampleKind::Addr, CONNECTION)
         .gives("the address the client connected to, as set-dst left it", |cx, _| ip(cx.facts.ends().destination)),
-    row("dst_conn", NONE, Kind::Int, CLIENT)
+    row("dst_conn", NONE, SampleKind::Int, CLIENT)
         .gives("connections on the bind line", |cx, _| number(cx.facts.listener()?.connections())),
-    row("dst_is_local", NONE, Kind::Bool, CONNECTION)
+    row("dst_is_local", NONE, SampleKind::Bool, CONNECTION)
         .gives("whether dst is an address of this machine", |cx, _| is_local(cx, cx.facts.ends().destination)),
-    row("dst_port", NONE, Kind::Int, CONNECTION)
+    row("dst_port", NONE, SampleKind::Int, CONNECTION)
         .gives("the port the client connected to, as set-dst-port left it", |cx, _| port(cx.facts.ends().destination)),
-    row("fc.timer.handshake", NONE, Kind::Int, CONNECTION)
+    row("fc.timer.handshake", NONE, SampleKind::Int, CONNECTION)
         .gives("milliseconds that handshakes with the client took", |cx, _| figure(cx, |record| record.handshake_ms)),
-    row("fc.timer.total", NONE, Kind::Int, CLIENT)
+    row("fc.timer.total", NONE, SampleKind::Int, CLIENT)
         .gives("milliseconds since the connection was accepted", |cx, _| figure(cx, |record| record.total_ms)),
-    row("fc_dst", NONE, Kind::Addr, CONNECTION)
+    row("fc_dst", NONE, SampleKind::Addr, CONNECTION)
         .gives("our address on the client's connection itself", |cx, _| ip(ends(cx, Side::Client).destination)),
-    row("fc_dst_is_local", NONE, Kind::Bool, CONNECTION)
+    row("fc_dst_is_local", NONE, SampleKind::Bool, CONNECTION)
         .gives(
             "whether fc_dst is an address of this machine",
             |cx, _| is_local(cx, ends(cx, Side::Client).destination),
         ),
-    row("fc_dst_port", NONE, Kind::Int, CONNECTION)
+    row("fc_dst_port", NONE, SampleKind::Int, CONNECTION)
         .gives("our port on the client's connection itself", |cx, _| port(ends(cx, Side::Client).destination)),
-    row("fc_err", NONE, Kind::Int, CONNECTION)
+    row("fc_err", NONE, SampleKind::Int, CONNECTION)
         .gives(
             "what went wrong with the client's connection, a number; 0 for nothing",
             |cx, _| number(client_error(cx).0),
         ),
-    row("fc_err_name", NONE, Kind::Str, CONNECTION),
-    row("fc_err_str", NONE, Kind::Str, CONNECTION)
+    row("fc_err_name", NONE, SampleKind::Str, CONNECTION),
+    row("fc_err_str", NONE, SampleKind::Str, CONNECTION)
         .gives(
             "what went wrong with the client's connection, a text",
             |cx, _| Some(Sample::held(client_error(cx).1.as_bytes())),
         ),
-    row("fc_fackets", args(0, &[Text]), Kind::Int, CONNECTION),
-    row("fc_glitches", NONE, Kind::Int, CONNECTION),
-    row("fc_http_major", NONE, Kind::Int, CONNECTION)
+    row("fc_fackets", args(0, &[Text]), SampleKind::Int, CONNECTION),
+    row("fc_glitches", NONE, SampleKind::Int, CONNECTION),
+    row("fc_http_major", NONE, SampleKind::Int, CONNECTION)
         .gives("the version of HTTP on the client's connection: 1, 2 or 3", http_major),
-    row("fc_lost", args(0, &[Text]), Kind::Int, CONNECTION),
-    row("fc_nb_streams", NONE, Kind::Int, CONNECTION),
-    row("fc_pp_authority", NONE, Kind::Str, CONNECTION),
-    row("fc_pp_tlv", args(1, &[Text]), Kind::Str, SESSION),
-    row("fc_pp_unique_id", NONE, Kind::Str, CONNECTION),
-    row("fc_rcvd_proxy", NONE, Kind::Bool, CONNECTION)
+    row("fc_lost", args(0, &[Text]), SampleKind::Int, CONNECTION),
+    row("fc_nb_streams", NONE, SampleKind::Int, CONNECTION),
+    row("fc_pp_authority", NONE, SampleKind::Str, CONNECTION),
+    row("fc_pp_tlv", args(1, &[Text]), SampleKind::Str, SESSION),
+    row("fc_pp_unique_id", NONE, SampleKind::Str, CONNECTION),
+    row("fc_rcvd_proxy", NONE, SampleKind::Bool, CONNECTION)
         .gives("whether a PROXY header came", |cx, _| is(cx, Side::Client, |from| from.received_proxy_header())),
-    row("fc_reordering", args(0, &[Text]), Kind::Int, CONNECTION),
-    row("fc_retrans", args(0, &[Text]), Kind::Int, CONNECTION),
-    row("fc_rtt", args(0, &[Text]), Kind::Int, CONNECTION),
-    row("fc_rttvar", args(0, &[Text]), Kind::Int, CONNECTION),
-    row("fc_sacked", args(0, &[Text]), Kind::Int, CONNECTION),
-    row("fc_saved_syn", NONE, Kind::Bin, CONNECTION),
-    row("fc_settings_streams_limit", NONE, Kind::Int, SESSION),
-    row("fc_src", NONE, Kind::Addr, CONNECTION)
+    row("fc_reordering", args(0, &[Text]), SampleKind::Int, CONNECTION),
+    row("fc_retrans", args(0, &[Text]), SampleKind::Int, CONNECTION),
+    row("fc_rtt", args(0, &[Text]), SampleKind::Int, CONNECTION),
+    row("fc_rttvar", args(0, &[Text]), SampleKind::Int, CONNECTION),
+    row("fc_sacked", args(0, &[Text]), SampleKind::Int, CONNECTION),
+    row("fc_saved_syn", NONE, SampleKind::Bin, CONNECTION),
+    row("fc_settings_streams_limit", NONE, SampleKind::Int, SESSION),
+    row("fc_src", NONE, SampleKind::Addr, CONNECTION)
         .gives("the other end's address on the client's connection itself", |cx, _| ip(ends(cx, Side::Client).source)),
-    row("fc_src_is_local", NONE, Kind::Bool, CONNECTION)
+    row("fc_src_is_local", NONE, SampleKind::Bool, CONNECTION)
         .gives("whether fc_src is an address of this machine", |cx, _| is_local(cx, ends(cx, Side::Client).source)),
-    row("fc_src_port", NONE, Kind::Int, CONNECTION)
+    row("fc_src_port", NONE, SampleKind::Int, CONNECTION)
         .gives("the other end's port on the client's connection itself", |cx, _| port(ends(cx, Side::Client).source)),
-    row("fc_unacked", args(0, &[Text]), Kind::Int, CONNECTION),
-    row("fs.aborted", NONE, Kind::Int, SESSION),
-    row("fs.debug_str", args(0, &[Int]), Kind::Str, SESSION),
-    row("fs.id", NONE, Kind::Str, SESSION),
-    row("fs.rst_code", NONE, Kind::Int, SESSION),
-    row("so_id", NONE, Kind::Int, CLIENT)
+    row("fc_unacked", args(0, &[Text]), SampleKind::Int, CONNECTION),
+    row("fs.aborted", NONE, SampleKind::Int, SESSION),
+    row("fs.debug_str", args(0, &[Int]), SampleKind::Str, SESSION),
+    row("fs.id", NONE, SampleKind::Str, SESSION),
+    row("fs.rst_code", NONE, SampleKind::Int, SESSION),
+    row("so_id", NONE, SampleKind::Int, CLIENT)
         .gives("the number of the bind line", |cx, _| number(cx.facts.listener()?.id())),
-    row("so_name", NONE, Kind::Str, CLIENT)
+    row("so_name", NONE, SampleKind::Str, CLIENT)
         .gives("the name of the bind line", |cx, _| Some(Sample::held(cx.facts.listener()?.name()?.as_bytes()))),
-    row("src", NONE, Kind::Addr, CONNECTION)
+    row("src", NONE, SampleKind::Addr, CONNECTION)
         .gives("the client's address, as set-src left it", |cx, _| ip(cx.facts.ends().source)),
-    row("src_is_local", NONE, Kind::Bool, CONNECTION)
+    row("src_is_local", NONE, SampleKind::Bool, CONNECTION)
         .gives("whether src is an address of this machine", |cx, _| is_local(cx, cx.facts.ends().source)),
-    row("src_port", NONE, Kind::Int, CONNECTION)
+    row("src_port", NONE, SampleKind::Int, CONNECTION)
         .gives("the client's port, as set-src-port left it", |cx, _| port(cx.facts.ends().source)),
 ];
 
 /// The ends of the connection itself.
-fn ends<'f>(cx: &Cx<'f, '_>, to: Side) -> Ends<'f> {
+fn ends<'f>(cx: &Evaluation<'f, '_>, to: Side) -> Ends<'f> {
     let connection = cx.facts.connection(to);
     connection.map_or_else(Ends::default, |connection| connection.ends())
 }
@@ -143,26 +143,26 @@ fn port<'f>(address: Option<&SocketAddr>) -> Option<Sample<'f>> {
     number(i64::from(address?.port()))
 }
 
-fn is_local<'f>(cx: &Cx<'f, '_>, address: Option<&SocketAddr>) -> Option<Sample<'f>> {
+fn is_local<'f>(cx: &Evaluation<'f, '_>, address: Option<&SocketAddr>) -> Option<Sample<'f>> {
     let is_local = cx.facts.process().is_local(unmapped(address?));
     Some(Sample::Bool(is_local))
 }
 
 /// What is told of the connection to a side; no where there is none.
 pub(super) fn is<'f>(
-    cx: &Cx<'f, '_>,
+    cx: &Evaluation<'f, '_>,
     to: Side,
     told: fn(&dyn ConnectionFacts) -> bool,
 ) -> Option<Sample<'f>> {
     Some(Sample::Bool(cx.facts.connection(to).is_some_and(told)))
 }
 
-fn client_error(cx: &Cx<'_, '_>) -> (i64, &'static str) {
+fn client_error(cx: &Evaluation<'_, '_>) -> (i64, &'static str) {
     let connection = cx.facts.connection(Side::Client);
     connection.map_or((0, "Success"), |connection| connection.error())
 }
 
-fn http_major<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
+fn http_major<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
     number(match cx.facts.request()?.version() {
         Version::Http09 | Version::Http10 | Version::Http11 => 1,
         Version::Http2 => 2,

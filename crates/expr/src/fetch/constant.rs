@@ -4,11 +4,11 @@ use std::net::IpAddr;
 
 use crate::args::ArgKind::{Int, Ipv4, Ipv6, Text, Var};
 use crate::args::{Arg, ArgValue, int_arg, text_arg};
-use crate::evaluation::Cx;
+use crate::evaluation::Evaluation;
 use crate::fetch::{ACL_NAMES, Fetch, NONE, args, row};
 use crate::needs::Needs;
 use crate::phase::Phases;
-use crate::value::{Kind, Sample};
+use crate::value::{Sample, SampleKind};
 
 const ALWAYS: Phases = Phases::ALWAYS;
 const RUNNING: Phases = Phases::RUNNING;
@@ -16,54 +16,54 @@ const RUNNING: Phases = Phases::RUNNING;
 /// The rows of this family, in alphabetical order.
 #[rustfmt::skip] // What belongs together stands on one line.
 pub(super) const ROWS: &[Fetch] = &[
-    row("acl", ACL_NAMES, Kind::Bool, ALWAYS),
-    row("always_false", NONE, Kind::Bool, ALWAYS)
+    row("acl", ACL_NAMES, SampleKind::Bool, ALWAYS),
+    row("always_false", NONE, SampleKind::Bool, ALWAYS)
         .gives("always false", |_, _| Some(Sample::Bool(false))),
-    row("always_true", NONE, Kind::Bool, ALWAYS)
+    row("always_true", NONE, SampleKind::Bool, ALWAYS)
         .gives("always true", |_, _| Some(Sample::Bool(true))),
-    row("bin", args(1, &[Text]), Kind::Bin, ALWAYS)
+    row("bin", args(1, &[Text]), SampleKind::Bin, ALWAYS)
         .examples("bin(4142)", "bin(41,42)")
         .gives("the bytes that a text writes in hexadecimal", binary),
-    row("bool", args(1, &[Text]), Kind::Bool, ALWAYS)
+    row("bool", args(1, &[Text]), SampleKind::Bool, ALWAYS)
         .examples("bool(true)", "bool")
         .gives("a constant: true, false, or a number that is or is not 0", boolean),
-    row("dump_all_vars", args(0, &[Text, Text, Text]), Kind::Str, ALWAYS),
-    row("int", args(1, &[Int]), Kind::Int, ALWAYS)
+    row("dump_all_vars", args(0, &[Text, Text, Text]), SampleKind::Str, ALWAYS),
+    row("int", args(1, &[Int]), SampleKind::Int, ALWAYS)
         .examples("int(5)", "int(x)")
         .gives("a constant integer", |_, args| int_arg(args, 0).map(Sample::Int)),
-    row("ipv4", args(1, &[Ipv4]), Kind::Ipv4, ALWAYS)
+    row("ipv4", args(1, &[Ipv4]), SampleKind::Ipv4, ALWAYS)
         .examples("ipv4(192.0.2.1)", "ipv4(192.0.2)")
         .gives("a constant IPv4 address", address),
-    row("ipv6", args(1, &[Ipv6]), Kind::Ipv6, ALWAYS)
+    row("ipv6", args(1, &[Ipv6]), SampleKind::Ipv6, ALWAYS)
         .examples("ipv6(2001:db8::1)", "ipv6(x)")
         .gives("a constant IPv6 address", address),
-    row("meth", args(1, &[Text]), Kind::Meth, ALWAYS)
+    row("meth", args(1, &[Text]), SampleKind::Meth, ALWAYS)
         .examples("meth(GET)", "meth(GET,x)")
         .gives("a constant method", |_, args| Some(Sample::meth(text_arg(args, 0).as_bytes()))),
-    row("rand", args(0, &[Int]), Kind::Int, ALWAYS)
+    row("rand", args(0, &[Int]), SampleKind::Int, ALWAYS)
         .examples("rand(100)", "rand(x)")
         .gives("32 random bits, or a random number below the argument", rand),
-    row("str", args(1, &[Text]), Kind::Str, ALWAYS)
+    row("str", args(1, &[Text]), SampleKind::Str, ALWAYS)
         .examples("str(text)", "str(a,b)")
         .gives("a constant text", |_, args| Some(Sample::held(text_arg(args, 0).as_bytes()))),
-    row("uuid", args(0, &[Int]), Kind::Str, ALWAYS)
+    row("uuid", args(0, &[Int]), SampleKind::Str, ALWAYS)
         .examples("uuid(7)", "uuid(x)")
         .gives("a new UUID: version 4 (random), or 7 (by time)", uuid),
-    row("var", args(1, &[Var, Text]), Kind::Any, ALWAYS)
+    row("var", args(1, &[Var, Text]), SampleKind::Any, ALWAYS)
         .examples("var(txn.name,none)", "var(name)")
         .gives("a variable, or the default that is given", var),
-    row("wait_end", NONE, Kind::Bool, RUNNING).needs(Needs::INSPECTION_END)
+    row("wait_end", NONE, SampleKind::Bool, RUNNING).needs(Needs::INSPECTION_END)
         .gives("true when content inspection is over", wait_end),
 ];
 
-fn boolean<'f>(_: &mut Cx<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
+fn boolean<'f>(_: &mut Evaluation<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
     let text = text_arg(args, 0);
     let truth =
         text.eq_ignore_ascii_case("true") || text.parse::<i64>().is_ok_and(|number| number != 0);
     Some(Sample::Bool(truth))
 }
 
-fn binary<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
+fn binary<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
     let mut out = cx.scratch.open();
     for pair in text_arg(args, 0).as_bytes().chunks_exact(2) {
         let digit = |byte: u8| (byte as char).to_digit(16).unwrap_or(0) as u8;
@@ -72,7 +72,7 @@ fn binary<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
     Some(Sample::Bin(cx.scratch.close(out)))
 }
 
-fn address<'f>(_: &mut Cx<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
+fn address<'f>(_: &mut Evaluation<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
     match args.first()?.value {
         ArgValue::Ip(IpAddr::V4(v4)) => Some(Sample::Ipv4(v4)),
         ArgValue::Ip(IpAddr::V6(v6)) => Some(Sample::Ipv6(v6)),
@@ -81,11 +81,11 @@ fn address<'f>(_: &mut Cx<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
 }
 
 /// Before the end of inspection nothing is known.
-fn wait_end<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
+fn wait_end<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
     (!cx.more.meets(Needs::INSPECTION_END)).then_some(Sample::Bool(true))
 }
 
-fn rand<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
+fn rand<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
     let random = cx.facts.random() & 0xffff_ffff;
     Some(Sample::Int(match int_arg(args, 0) {
         Some(below) => {
@@ -97,7 +97,7 @@ fn rand<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
 }
 
 /// RFC 9562.
-fn uuid<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
+fn uuid<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
     let mut bits = (u128::from(cx.facts.random()) << 64) | u128::from(cx.facts.random());
     let version: u128 = match int_arg(args, 0).unwrap_or(4) {
         4 => 4,
@@ -122,7 +122,7 @@ fn uuid<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
     Some(Sample::Str(cx.scratch.close(out)))
 }
 
-fn var<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
+fn var<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
     let ArgValue::Var(name) = &args.first()?.value else {
         return None;
     };

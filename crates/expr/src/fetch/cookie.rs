@@ -4,12 +4,12 @@ use ballast_message::cookies;
 
 use crate::args::ArgKind::Text;
 use crate::args::{Arg, text_arg};
-use crate::evaluation::Cx;
+use crate::evaluation::Evaluation;
 use crate::facts::Side;
 use crate::fetch::header::fields;
 use crate::fetch::{Fetch, args, row};
 use crate::phase::Phases;
-use crate::value::{Kind, Sample, parse_int};
+use crate::value::{Sample, SampleKind, parse_int};
 
 const BUFFER: Phases = Phases::BUFFER;
 const REQUEST: Phases = Phases::REQUEST;
@@ -18,55 +18,55 @@ const RESPONSE: Phases = Phases::RESPONSE;
 /// The rows of this family, in alphabetical order.
 #[rustfmt::skip] // What belongs together stands on one line.
 pub(super) const ROWS: &[Fetch] = &[
-    row("cook", args(0, &[Text]), Kind::Str, REQUEST)
+    row("cook", args(0, &[Text]), SampleKind::Str, REQUEST)
         .examples("cook(sid)", "cook(sid,x)")
         .gives("the last value of a cookie of the request", |cx, args| text(cx, args, Side::Client)),
-    row("cook_cnt", args(0, &[Text]), Kind::Int, REQUEST)
+    row("cook_cnt", args(0, &[Text]), SampleKind::Int, REQUEST)
         .examples("cook_cnt(sid)", "cook_cnt(sid,x)")
         .gives("how often a cookie is in the request", |cx, args| count(cx, args, Side::Client)),
-    row("cook_val", args(0, &[Text]), Kind::Int, REQUEST)
+    row("cook_val", args(0, &[Text]), SampleKind::Int, REQUEST)
         .examples("cook_val(page)", "cook_val(page,x)")
         .gives("the last value of a cookie of the request as a number", |cx, args| integer(cx, args, Side::Client)),
-    row("cookie", args(0, &[Text]), Kind::Str, BUFFER)
+    row("cookie", args(0, &[Text]), SampleKind::Str, BUFFER)
         .examples("cookie(sid)", "cookie(sid,x)")
         .gives(
             "the last value of a cookie of the message the rule is about",
             |cx, args| text(cx, args, cx.facts.side()),
         ),
-    row("req.cook", args(0, &[Text]), Kind::Str, REQUEST)
+    row("req.cook", args(0, &[Text]), SampleKind::Str, REQUEST)
         .examples("req.cook(sid)", "req.cook(sid,x)")
         .gives("the last value of a cookie of the request", |cx, args| text(cx, args, Side::Client)),
-    row("req.cook_cnt", args(0, &[Text]), Kind::Int, REQUEST)
+    row("req.cook_cnt", args(0, &[Text]), SampleKind::Int, REQUEST)
         .examples("req.cook_cnt(sid)", "req.cook_cnt(sid,x)")
         .gives("how often a cookie is in the request", |cx, args| count(cx, args, Side::Client)),
-    row("req.cook_names", args(0, &[Text]), Kind::Str, REQUEST)
+    row("req.cook_names", args(0, &[Text]), SampleKind::Str, REQUEST)
         .examples("req.cook_names(:)", "req.cook_names(:,x)")
         .gives("the names of the cookies of the request", |cx, args| names(cx, args, Side::Client)),
-    row("req.cook_val", args(0, &[Text]), Kind::Int, REQUEST)
+    row("req.cook_val", args(0, &[Text]), SampleKind::Int, REQUEST)
         .examples("req.cook_val(page)", "req.cook_val(page,x)")
         .gives("the last value of a cookie of the request as a number", |cx, args| integer(cx, args, Side::Client)),
-    row("res.cook", args(0, &[Text]), Kind::Str, RESPONSE)
+    row("res.cook", args(0, &[Text]), SampleKind::Str, RESPONSE)
         .examples("res.cook(sid)", "res.cook(sid,x)")
         .gives("the last value of a cookie that the response sets", |cx, args| text(cx, args, Side::Server)),
-    row("res.cook_cnt", args(0, &[Text]), Kind::Int, RESPONSE)
+    row("res.cook_cnt", args(0, &[Text]), SampleKind::Int, RESPONSE)
         .examples("res.cook_cnt(sid)", "res.cook_cnt(sid,x)")
         .gives("how often the response sets a cookie", |cx, args| count(cx, args, Side::Server)),
-    row("res.cook_names", args(0, &[Text]), Kind::Str, RESPONSE)
+    row("res.cook_names", args(0, &[Text]), SampleKind::Str, RESPONSE)
         .examples("res.cook_names(:)", "res.cook_names(:,x)")
         .gives("the names of the cookies that the response sets", |cx, args| names(cx, args, Side::Server)),
-    row("res.cook_val", args(0, &[Text]), Kind::Int, RESPONSE)
+    row("res.cook_val", args(0, &[Text]), SampleKind::Int, RESPONSE)
         .examples("res.cook_val(page)", "res.cook_val(page,x)")
         .gives(
             "the last value of a cookie that the response sets, as a number",
             |cx, args| integer(cx, args, Side::Server),
         ),
-    row("scook", args(0, &[Text]), Kind::Str, RESPONSE)
+    row("scook", args(0, &[Text]), SampleKind::Str, RESPONSE)
         .examples("scook(sid)", "scook(sid,x)")
         .gives("the last value of a cookie that the response sets", |cx, args| text(cx, args, Side::Server)),
-    row("scook_cnt", args(0, &[Text]), Kind::Int, RESPONSE)
+    row("scook_cnt", args(0, &[Text]), SampleKind::Int, RESPONSE)
         .examples("scook_cnt(sid)", "scook_cnt(sid,x)")
         .gives("how often the response sets a cookie", |cx, args| count(cx, args, Side::Server)),
-    row("scook_val", args(0, &[Text]), Kind::Int, RESPONSE)
+    row("scook_val", args(0, &[Text]), SampleKind::Int, RESPONSE)
         .examples("scook_val(page)", "scook_val(page,x)")
         .gives(
             "the last value of a cookie that the response sets, as a number",
@@ -75,7 +75,10 @@ pub(super) const ROWS: &[Fetch] = &[
 ];
 
 /// The lines of a message that hold cookies.
-fn lines<'f>(cx: &Cx<'f, '_>, of: Side) -> Option<impl Iterator<Item = &'f [u8]> + use<'f>> {
+fn lines<'f>(
+    cx: &Evaluation<'f, '_>,
+    of: Side,
+) -> Option<impl Iterator<Item = &'f [u8]> + use<'f>> {
     let field: &'static [u8] = match of {
         Side::Client => b"cookie",
         Side::Server => b"set-cookie",
@@ -84,7 +87,7 @@ fn lines<'f>(cx: &Cx<'f, '_>, of: Side) -> Option<impl Iterator<Item = &'f [u8]>
 }
 
 fn wanted<'f>(
-    cx: &Cx<'f, '_>,
+    cx: &Evaluation<'f, '_>,
     args: &'f [Arg],
     of: Side,
 ) -> Option<impl Iterator<Item = &'f [u8]> + use<'f>> {
@@ -98,7 +101,7 @@ fn wanted<'f>(
     )
 }
 
-fn value<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], of: Side) -> Option<&'f [u8]> {
+fn value<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], of: Side) -> Option<&'f [u8]> {
     let mut values = wanted(cx, args, of)?;
     if cx.walk.all {
         let mut rest = values.skip(cx.walk.given);
@@ -114,20 +117,20 @@ fn value<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], of: Side) -> Option<&'f [u8]>
     }
 }
 
-fn text<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sample<'f>> {
+fn text<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sample<'f>> {
     value(cx, args, of).map(Sample::held)
 }
 
-fn integer<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sample<'f>> {
+fn integer<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sample<'f>> {
     value(cx, args, of).map(|value| Sample::Int(parse_int(value).unwrap_or(0)))
 }
 
-fn count<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sample<'f>> {
+fn count<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sample<'f>> {
     let count = wanted(cx, args, of)?.count();
     Some(Sample::Int(i64::try_from(count).unwrap_or(i64::MAX)))
 }
 
-fn names<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sample<'f>> {
+fn names<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sample<'f>> {
     let delimiter = text_arg(args, 0)
         .as_bytes()
         .first()

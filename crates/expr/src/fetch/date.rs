@@ -2,11 +2,11 @@
 
 use crate::args::ArgKind::{Int, Text};
 use crate::args::{Arg, int_arg, text_arg};
-use crate::evaluation::Cx;
+use crate::evaluation::Evaluation;
 use crate::facts::Time;
 use crate::fetch::{Fetch, NONE, args, number, row};
 use crate::phase::Phases;
-use crate::value::{Kind, Sample};
+use crate::value::{Sample, SampleKind};
 
 const ALWAYS: Phases = Phases::ALWAYS;
 const CONNECTION: Phases = Phases::CONNECTION;
@@ -15,15 +15,15 @@ const TRANSACTION: Phases = Phases::TRANSACTION;
 /// The rows of this family, in alphabetical order.
 #[rustfmt::skip] // What belongs together stands on one line.
 pub(super) const ROWS: &[Fetch] = &[
-    row("accept_date", args(0, &[Text]), Kind::Int, CONNECTION)
+    row("accept_date", args(0, &[Text]), SampleKind::Int, CONNECTION)
         .examples("accept_date(ms)", "accept_date(ms,x)")
         .gives("when the connection was accepted, in s, ms or us", |cx, args| dated(args, cx.facts.record()?.accepted)),
-    row("date", args(0, &[Int, Text]), Kind::Int, ALWAYS)
+    row("date", args(0, &[Int, Text]), SampleKind::Int, ALWAYS)
         .examples("date(-60,ms)", "date(x)")
         .gives("now, plus an offset, in s, ms or us", date),
-    row("date_us", NONE, Kind::Int, ALWAYS)
+    row("date_us", NONE, SampleKind::Int, ALWAYS)
         .gives("microseconds within the second now", |cx, _| Some(Sample::Int(i64::from(cx.facts.now().micros)))),
-    row("request_date", args(0, &[Text]), Kind::Int, TRANSACTION)
+    row("request_date", args(0, &[Text]), SampleKind::Int, TRANSACTION)
         .examples("request_date(us)", "request_date(us,x)")
         .gives(
             "when the first byte of the request came, in s, ms or us",
@@ -41,7 +41,7 @@ fn in_unit(time: Time, unit: &str) -> i64 {
     }
 }
 
-fn date<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
+fn date<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
     let now = in_unit(cx.facts.now(), text_arg(args, 1));
     number(now.saturating_add(int_arg(args, 0).unwrap_or(0)))
 }

@@ -3,7 +3,7 @@
 use crate::args::ArgKind::Text;
 use crate::fetch::{Fetch, NONE, args, row};
 use crate::phase::Phases;
-use crate::value::Kind;
+use crate::value::SampleKind;
 
 const BUFFER: Phases = Phases::BUFFER;
 const RUNNING: Phases = Phases::RUNNING;
@@ -11,18 +11,18 @@ const RUNNING: Phases = Phases::RUNNING;
 /// The rows of this family, in alphabetical order.
 #[rustfmt::skip] // One row, one line.
 pub(super) const ROWS: &[Fetch] = &[
-    row("internal.htx.data", NONE, Kind::Int, BUFFER),
-    row("internal.htx.free", NONE, Kind::Int, BUFFER),
-    row("internal.htx.free_data", NONE, Kind::Int, BUFFER),
-    row("internal.htx.has_eom", NONE, Kind::Bool, BUFFER),
-    row("internal.htx.nbblks", NONE, Kind::Int, BUFFER),
-    row("internal.htx.size", NONE, Kind::Int, BUFFER),
-    row("internal.htx.used", NONE, Kind::Int, BUFFER),
-    row("internal.htx_blk.data", args(1, &[Text]), Kind::Bin, BUFFER),
-    row("internal.htx_blk.hdrname", args(1, &[Text]), Kind::Str, BUFFER),
-    row("internal.htx_blk.hdrval", args(1, &[Text]), Kind::Str, BUFFER),
-    row("internal.htx_blk.size", args(1, &[Text]), Kind::Int, BUFFER),
-    row("internal.htx_blk.start_line", args(1, &[Text]), Kind::Str, BUFFER),
-    row("internal.htx_blk.type", args(1, &[Text]), Kind::Str, BUFFER),
-    row("internal.strm.is_htx", NONE, Kind::Bool, RUNNING),
+    row("internal.htx.data", NONE, SampleKind::Int, BUFFER),
+    row("internal.htx.free", NONE, SampleKind::Int, BUFFER),
+    row("internal.htx.free_data", NONE, SampleKind::Int, BUFFER),
+    row("internal.htx.has_eom", NONE, SampleKind::Bool, BUFFER),
+    row("internal.htx.nbblks", NONE, SampleKind::Int, BUFFER),
+    row("internal.htx.size", NONE, SampleKind::Int, BUFFER),
+    row("internal.htx.used", NONE, SampleKind::Int, BUFFER),
+    row("internal.htx_blk.data", args(1, &[Text]), SampleKind::Bin, BUFFER),
+    row("internal.htx_blk.hdrname", args(1, &[Text]), SampleKind::Str, BUFFER),
+    row("internal.htx_blk.hdrval", args(1, &[Text]), SampleKind::Str, BUFFER),
+    row("internal.htx_blk.size", args(1, &[Text]), SampleKind::Int, BUFFER),
+    row("internal.htx_blk.start_line", args(1, &[Text]), SampleKind::Str, BUFFER),
+    row("internal.htx_blk.type", args(1, &[Text]), SampleKind::Str, BUFFER),
+    row("internal.strm.is_htx", NONE, SampleKind::Bool, RUNNING),
 ];

@@ -2,11 +2,11 @@
 
 use crate::args::ArgKind::Int;
 use crate::args::{Arg, int_arg};
-use crate::evaluation::Cx;
+use crate::evaluation::Evaluation;
 use crate::facts::{Record, Side};
 use crate::fetch::{Fetch, NONE, args, figure, number, row};
 use crate::phase::Phases;
-use crate::value::{Kind, Sample};
+use crate::value::{Sample, SampleKind};
 
 const ALWAYS: Phases = Phases::ALWAYS;
 const BACKEND: Phases = Phases::BACKEND;
@@ -23,142 +23,142 @@ const TRANSACTION: Phases = Phases::TRANSACTION;
 /// The rows of this family, in alphabetical order.
 #[rustfmt::skip] // What belongs together stands on one line.
 pub(super) const ROWS: &[Fetch] = &[
-    row("bytes_in", NONE, Kind::Int, TRANSACTION)
+    row("bytes_in", NONE, SampleKind::Int, TRANSACTION)
         .gives("bytes from the client", bytes_in),
-    row("bytes_out", NONE, Kind::Int, ROUTED)
+    row("bytes_out", NONE, SampleKind::Int, ROUTED)
         .gives("bytes from the server", bytes_out),
-    row("capture.req.hdr", args(1, &[Int]), Kind::Str, TRANSACTION)
+    row("capture.req.hdr", args(1, &[Int]), SampleKind::Str, TRANSACTION)
         .examples("capture.req.hdr(0)", "capture.req.hdr")
         .gives("what a request capture holds", |cx, args| capture(cx, args, Side::Client)),
-    row("capture.req.method", NONE, Kind::Str, TRANSACTION)
+    row("capture.req.method", NONE, SampleKind::Str, TRANSACTION)
         .gives("the method of the request", captured_method),
-    row("capture.req.uri", NONE, Kind::Str, TRANSACTION)
+    row("capture.req.uri", NONE, SampleKind::Str, TRANSACTION)
         .gives("the path and query of the request", captured_uri),
-    row("capture.req.ver", NONE, Kind::Str, TRANSACTION)
+    row("capture.req.ver", NONE, SampleKind::Str, TRANSACTION)
         .gives("the version of the request: HTTP/1.1", captured_version),
-    row("capture.res.hdr", args(1, &[Int]), Kind::Str, SERVER_SIDE)
+    row("capture.res.hdr", args(1, &[Int]), SampleKind::Str, SERVER_SIDE)
         .examples("capture.res.hdr(0)", "capture.res.hdr")
         .gives("what a response capture holds", |cx, args| capture(cx, args, Side::Server)),
-    row("capture.res.ver", NONE, Kind::Str, TRANSACTION)
+    row("capture.res.ver", NONE, SampleKind::Str, TRANSACTION)
         .gives(
             "the version of the response: HTTP/1.1",
             |cx, _| Some(Sample::held(cx.facts.response()?.version().as_str().as_bytes())),
         ),
-    row("cur_client_timeout", NONE, Kind::Int, CLIENT),
-    row("cur_connect_timeout", NONE, Kind::Int, BACKEND),
-    row("cur_max_retries", NONE, Kind::Int, BACKEND),
-    row("cur_queue_timeout", NONE, Kind::Int, BACKEND),
-    row("cur_server_timeout", NONE, Kind::Int, BACKEND),
-    row("cur_tarpit_timeout", NONE, Kind::Int, CONNECTION),
-    row("cur_tunnel_timeout", NONE, Kind::Int, BACKEND),
-    row("fcgi.docroot", NONE, Kind::Str, REQUEST),
-    row("fcgi.index", NONE, Kind::Str, REQUEST),
-    row("http_first_req", NONE, Kind::Bool, TRANSACTION)
+    row("cur_client_timeout", NONE, SampleKind::Int, CLIENT),
+    row("cur_connect_timeout", NONE, SampleKind::Int, BACKEND),
+    row("cur_max_retries", NONE, SampleKind::Int, BACKEND),
+    row("cur_queue_timeout", NONE, SampleKind::Int, BACKEND),
+    row("cur_server_timeout", NONE, SampleKind::Int, BACKEND),
+    row("cur_tarpit_timeout", NONE, SampleKind::Int, CONNECTION),
+    row("cur_tunnel_timeout", NONE, SampleKind::Int, BACKEND),
+    row("fcgi.docroot", NONE, SampleKind::Str, REQUEST),
+    row("fcgi.index", NONE, SampleKind::Str, REQUEST),
+    row("http_first_req", NONE, SampleKind::Bool, TRANSACTION)
         .gives(
             "whether the request is the first of its connection",
             |cx, _| Some(Sample::Bool(cx.facts.exchange().is_first_request())),
         ),
-    row("last_entity", NONE, Kind::Str, RUNNING),
-    row("last_rule_file", NONE, Kind::Str, RUNNING),
-    row("last_rule_line", NONE, Kind::Int, RUNNING),
-    row("method", NONE, Kind::Meth, TRANSACTION)
+    row("last_entity", NONE, SampleKind::Str, RUNNING),
+    row("last_rule_file", NONE, SampleKind::Str, RUNNING),
+    row("last_rule_line", NONE, SampleKind::Int, RUNNING),
+    row("method", NONE, SampleKind::Meth, TRANSACTION)
         .gives("the method of the request", |cx, _| Some(Sample::meth(cx.facts.request()?.method_token()))),
-    row("prio_class", NONE, Kind::Int, RUNNING),
-    row("prio_offset", NONE, Kind::Int, RUNNING),
-    row("req.bytes_in", NONE, Kind::Int, TRANSACTION)
+    row("prio_class", NONE, SampleKind::Int, RUNNING),
+    row("prio_offset", NONE, SampleKind::Int, RUNNING),
+    row("req.bytes_in", NONE, SampleKind::Int, TRANSACTION)
         .gives("bytes from the client", bytes_in),
-    row("req.bytes_out", NONE, Kind::Int, TRANSACTION),
-    row("req.proto_http", NONE, Kind::Bool, TRANSACTION)
+    row("req.bytes_out", NONE, SampleKind::Int, TRANSACTION),
+    row("req.proto_http", NONE, SampleKind::Bool, TRANSACTION)
         .gives("whether a request of HTTP was read", is_http),
-    row("req.timer.hdr", NONE, Kind::Int, REQUEST)
+    row("req.timer.hdr", NONE, SampleKind::Int, REQUEST)
         .gives("milliseconds that receiving the head took", |cx, _| figure(cx, |record| record.request_ms)),
-    row("req.timer.idle", NONE, Kind::Int, REQUEST)
+    row("req.timer.idle", NONE, SampleKind::Int, REQUEST)
         .gives("milliseconds before the request", |cx, _| figure(cx, |record| record.idle_ms)),
-    row("req.timer.queue", NONE, Kind::Int, SERVER_SIDE)
+    row("req.timer.queue", NONE, SampleKind::Int, SERVER_SIDE)
         .gives("milliseconds in queues", |cx, _| figure(cx, |record| record.queue_ms)),
-    row("req.timer.tq", NONE, Kind::Int, REQUEST)
+    row("req.timer.tq", NONE, SampleKind::Int, REQUEST)
         .gives("milliseconds of handshakes, idling and receiving the head", |cx, _| figure(cx, Record::tq_ms)),
-    row("req.ver", NONE, Kind::Str, TRANSACTION)
+    row("req.ver", NONE, SampleKind::Str, TRANSACTION)
         .gives("the version of the request: 1.1", request_version),
-    row("req_proto_http", NONE, Kind::Bool, TRANSACTION)
+    row("req_proto_http", NONE, SampleKind::Bool, TRANSACTION)
         .gives("whether a request of HTTP was read", is_http),
-    row("req_ver", NONE, Kind::Str, TRANSACTION)
+    row("req_ver", NONE, SampleKind::Str, TRANSACTION)
         .gives("the version of the request: 1.1", request_version),
-    row("res.bytes_in", NONE, Kind::Int, ROUTED)
+    row("res.bytes_in", NONE, SampleKind::Int, ROUTED)
         .gives("bytes from the server", bytes_out),
-    row("res.bytes_out", NONE, Kind::Int, ROUTED),
-    row("res.cache_hit", NONE, Kind::Bool, SERVER),
-    row("res.cache_name", NONE, Kind::Str, SERVER),
-    row("res.comp", NONE, Kind::Bool, SERVER_SIDE),
-    row("res.comp_algo", NONE, Kind::Str, SERVER_SIDE),
-    row("res.timer.data", NONE, Kind::Int, ROUTED)
+    row("res.bytes_out", NONE, SampleKind::Int, ROUTED),
+    row("res.cache_hit", NONE, SampleKind::Bool, SERVER),
+    row("res.cache_name", NONE, SampleKind::Str, SERVER),
+    row("res.comp", NONE, SampleKind::Bool, SERVER_SIDE),
+    row("res.comp_algo", NONE, SampleKind::Str, SERVER_SIDE),
+    row("res.timer.data", NONE, SampleKind::Int, ROUTED)
         .gives("milliseconds that transferring the data took", |cx, _| figure(cx, |record| record.data_ms)),
-    row("res.timer.hdr", NONE, Kind::Int, RESPONSE)
+    row("res.timer.hdr", NONE, SampleKind::Int, RESPONSE)
         .gives("milliseconds until the head of the response came", |cx, _| figure(cx, |record| record.response_ms)),
-    row("res.ver", NONE, Kind::Str, SERVER_SIDE)
+    row("res.ver", NONE, SampleKind::Str, SERVER_SIDE)
         .gives("the version of the response: 1.1", response_version),
-    row("resp_ver", NONE, Kind::Str, SERVER_SIDE)
+    row("resp_ver", NONE, SampleKind::Str, SERVER_SIDE)
         .gives("the version of the response: 1.1", response_version),
-    row("server_status", NONE, Kind::Int, SERVER_SIDE),
-    row("spoe.engine-id", NONE, Kind::Str, RUNNING),
-    row("status", NONE, Kind::Int, SERVER_SIDE)
+    row("server_status", NONE, SampleKind::Int, SERVER_SIDE),
+    row("spoe.engine-id", NONE, SampleKind::Str, RUNNING),
+    row("status", NONE, SampleKind::Int, SERVER_SIDE)
         .gives("the status of the response", |cx, _| number(i64::from(cx.facts.response()?.status()))),
-    row("term_events", NONE, Kind::Str, RUNNING),
-    row("txn.conn_retries", NONE, Kind::Int, SERVER_SIDE)
+    row("term_events", NONE, SampleKind::Str, RUNNING),
+    row("txn.conn_retries", NONE, SampleKind::Int, SERVER_SIDE)
         .gives("how often connecting was tried again", |cx, _| figure(cx, |record| i64::from(record.retries))),
-    row("txn.id32", NONE, Kind::Int, RUNNING),
-    row("txn.redispatched", NONE, Kind::Bool, SERVER_SIDE)
+    row("txn.id32", NONE, SampleKind::Int, RUNNING),
+    row("txn.redispatched", NONE, SampleKind::Bool, SERVER_SIDE)
         .gives("whether another server was tried", |cx, _| Some(Sample::Bool(cx.facts.record()?.redispatched))),
-    row("txn.sess_term_state", NONE, Kind::Str, RUNNING)
+    row("txn.sess_term_state", NONE, SampleKind::Str, RUNNING)
         .gives("the termination state", |cx, _| Some(Sample::held(&cx.facts.record()?.termination[..2]))),
-    row("txn.status", NONE, Kind::Int, SERVER_SIDE)
+    row("txn.status", NONE, SampleKind::Int, SERVER_SIDE)
         .gives("the status given to the client", status_given),
-    row("txn.timer.total", NONE, Kind::Int, TRANSACTION)
+    row("txn.timer.total", NONE, SampleKind::Int, TRANSACTION)
         .gives("milliseconds since the first byte of the request", |cx, _| figure(cx, |record| record.active_ms)),
-    row("txn.timer.user", NONE, Kind::Int, TRANSACTION)
+    row("txn.timer.user", NONE, SampleKind::Int, TRANSACTION)
         .gives("milliseconds that the client waited", |cx, _| figure(cx, |record| record.user_ms)),
-    row("unique-id", NONE, Kind::Str, ALWAYS)
+    row("unique-id", NONE, SampleKind::Str, ALWAYS)
         .gives("the unique id, when one was made", |cx, _| cx.facts.exchange().unique_id().map(Sample::held)),
-    row("waiting_entity", NONE, Kind::Str, RUNNING),
+    row("waiting_entity", NONE, SampleKind::Str, RUNNING),
 ];
 
 fn wide(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-fn bytes_in<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
+fn bytes_in<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
     figure(cx, |record| wide(record.bytes_in))
 }
 
-fn bytes_out<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
+fn bytes_out<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
     figure(cx, |record| wide(record.bytes_out))
 }
 
-fn request_version<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
+fn request_version<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
     let version = cx.facts.request()?.version();
     Some(Sample::held(version.number().as_bytes()))
 }
 
-fn response_version<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
+fn response_version<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
     let version = cx.facts.response()?.version();
     Some(Sample::held(version.number().as_bytes()))
 }
 
-fn status_given<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
+fn status_given<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
     let status = cx.facts.record()?.status;
     (status >= 0).then_some(Sample::Int(i64::from(status)))
 }
 
-fn is_http<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
+fn is_http<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
     cx.facts.request().map(|_| Sample::Bool(true))
 }
 
-fn capture<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], sent_by: Side) -> Option<Sample<'f>> {
+fn capture<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], sent_by: Side) -> Option<Sample<'f>> {
     let slot = usize::try_from(int_arg(args, 0)?).ok()?;
     cx.facts.captures(sent_by).slot(slot).map(Sample::held)
 }
 
-fn captured_method<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
+fn captured_method<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
     if let Some(request) = cx.facts.request() {
         return Some(Sample::held(request.method_token()));
     }
@@ -166,7 +166,7 @@ fn captured_method<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> 
     Some(Sample::held(&line[..memchr::memchr(b' ', line)?]))
 }
 
-fn captured_uri<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
+fn captured_uri<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
     let uri = match cx.facts.request() {
         Some(request) => request.target(),
         None => {
@@ -186,7 +186,7 @@ fn captured_uri<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
     path.starts_with(b"/").then_some(Sample::held(path))
 }
 
-fn captured_version<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
+fn captured_version<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
     if let Some(request) = cx.facts.request() {
         return Some(Sample::held(request.version().as_str().as_bytes()));
     }

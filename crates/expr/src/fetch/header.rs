@@ -4,11 +4,11 @@ use ballast_message::{Fields, comma_values};
 
 use crate::args::ArgKind::{Int, Text};
 use crate::args::{Arg, int_arg, text_arg};
-use crate::evaluation::Cx;
+use crate::evaluation::Evaluation;
 use crate::facts::Side;
 use crate::fetch::{Fetch, NONE, args, row};
 use crate::phase::Phases;
-use crate::value::{Kind, Sample, parse_addr, parse_int};
+use crate::value::{Sample, SampleKind, parse_addr, parse_int};
 
 const BUFFER: Phases = Phases::BUFFER;
 const REQUEST: Phases = Phases::REQUEST;
@@ -17,100 +17,100 @@ const RESPONSE: Phases = Phases::RESPONSE;
 /// The rows of this family, in alphabetical order.
 #[rustfmt::skip] // What belongs together stands on one line.
 pub(super) const ROWS: &[Fetch] = &[
-    row("hdr", args(0, &[Text, Int]), Kind::Str, BUFFER)
+    row("hdr", args(0, &[Text, Int]), SampleKind::Str, BUFFER)
         .examples("hdr(host,1)", "hdr(host,x)")
         .gives(
             "the last value of a field, or of an occurrence, of the message the rule is about",
             |cx, args| value(cx, args, cx.facts.side()),
         ),
-    row("hdr_cnt", args(0, &[Text]), Kind::Int, REQUEST)
+    row("hdr_cnt", args(0, &[Text]), SampleKind::Int, REQUEST)
         .examples("hdr_cnt(host)", "hdr_cnt(host,1)")
         .gives("how many values a field of the request has", |cx, args| value_count(cx, args, Side::Client)),
-    row("hdr_ip", args(0, &[Text, Int]), Kind::Addr, REQUEST)
+    row("hdr_ip", args(0, &[Text, Int]), SampleKind::Addr, REQUEST)
         .examples("hdr_ip(x-forwarded-for,-1)", "hdr_ip(host,x)")
         .gives("a value of a field of the request as an address", |cx, args| address(cx, args, Side::Client)),
-    row("hdr_val", args(0, &[Text, Int]), Kind::Int, REQUEST)
+    row("hdr_val", args(0, &[Text, Int]), SampleKind::Int, REQUEST)
         .examples("hdr_val(content-length)", "hdr_val(host,x)")
         .gives("a value of a field of the request as a number", |cx, args| integer(cx, args, Side::Client)),
-    row("req.fhdr", args(0, &[Text, Int]), Kind::Str, REQUEST)
+    row("req.fhdr", args(0, &[Text, Int]), SampleKind::Str, REQUEST)
         .examples("req.fhdr(user-agent,-1)", "req.fhdr(host,x)")
         .gives(
             "the last line of a field of the request, or of an occurrence, whole",
             |cx, args| line(cx, args, Side::Client),
         ),
-    row("req.fhdr_cnt", args(0, &[Text]), Kind::Int, REQUEST)
+    row("req.fhdr_cnt", args(0, &[Text]), SampleKind::Int, REQUEST)
         .examples("req.fhdr_cnt(cookie)", "req.fhdr_cnt(host,1)")
         .gives("how many lines a field of the request has", |cx, args| line_count(cx, args, Side::Client)),
-    row("req.hdr", args(0, &[Text, Int]), Kind::Str, REQUEST)
+    row("req.hdr", args(0, &[Text, Int]), SampleKind::Str, REQUEST)
         .examples("req.hdr(accept,2)", "req.hdr(host,x)")
         .gives(
             "the last value of a field of the request, or of an occurrence",
             |cx, args| value(cx, args, Side::Client),
         ),
-    row("req.hdr_cnt", args(0, &[Text]), Kind::Int, REQUEST)
+    row("req.hdr_cnt", args(0, &[Text]), SampleKind::Int, REQUEST)
         .examples("req.hdr_cnt(accept)", "req.hdr_cnt(host,1)")
         .gives("how many values a field of the request has", |cx, args| value_count(cx, args, Side::Client)),
-    row("req.hdr_ip", args(0, &[Text, Int]), Kind::Addr, REQUEST)
+    row("req.hdr_ip", args(0, &[Text, Int]), SampleKind::Addr, REQUEST)
         .examples("req.hdr_ip(x-forwarded-for,-1)", "req.hdr_ip(host,x)")
         .gives("a value of a field of the request as an address", |cx, args| address(cx, args, Side::Client)),
-    row("req.hdr_names", args(0, &[Text]), Kind::Str, REQUEST)
+    row("req.hdr_names", args(0, &[Text]), SampleKind::Str, REQUEST)
         .examples("req.hdr_names(:)", "req.hdr_names(:,x)")
         .gives("the names of the fields of the request", |cx, args| names(cx, args, Side::Client)),
-    row("req.hdr_val", args(0, &[Text, Int]), Kind::Int, REQUEST)
+    row("req.hdr_val", args(0, &[Text, Int]), SampleKind::Int, REQUEST)
         .examples("req.hdr_val(content-length)", "req.hdr_val(host,x)")
         .gives("a value of a field of the request as a number", |cx, args| integer(cx, args, Side::Client)),
-    row("req.hdrs", NONE, Kind::Bin, REQUEST)
+    row("req.hdrs", NONE, SampleKind::Bin, REQUEST)
         .gives("all fields of the request as they are written", |cx, _| block(cx, Side::Client)),
-    row("req.hdrs_bin", NONE, Kind::Bin, REQUEST),
-    row("res.fhdr", args(0, &[Text, Int]), Kind::Str, RESPONSE)
+    row("req.hdrs_bin", NONE, SampleKind::Bin, REQUEST),
+    row("res.fhdr", args(0, &[Text, Int]), SampleKind::Str, RESPONSE)
         .examples("res.fhdr(expires)", "res.fhdr(server,x)")
         .gives(
             "the last line of a field of the response, or of an occurrence, whole",
             |cx, args| line(cx, args, Side::Server),
         ),
-    row("res.fhdr_cnt", args(0, &[Text]), Kind::Int, RESPONSE)
+    row("res.fhdr_cnt", args(0, &[Text]), SampleKind::Int, RESPONSE)
         .examples("res.fhdr_cnt(set-cookie)", "res.fhdr_cnt(server,1)")
         .gives("how many lines a field of the response has", |cx, args| line_count(cx, args, Side::Server)),
-    row("res.hdr", args(0, &[Text, Int]), Kind::Str, RESPONSE)
+    row("res.hdr", args(0, &[Text, Int]), SampleKind::Str, RESPONSE)
         .examples("res.hdr(vary,2)", "res.hdr(server,x)")
         .gives(
             "the last value of a field of the response, or of an occurrence",
             |cx, args| value(cx, args, Side::Server),
         ),
-    row("res.hdr_cnt", args(0, &[Text]), Kind::Int, RESPONSE)
+    row("res.hdr_cnt", args(0, &[Text]), SampleKind::Int, RESPONSE)
         .examples("res.hdr_cnt(vary)", "res.hdr_cnt(server,1)")
         .gives("how many values a field of the response has", |cx, args| value_count(cx, args, Side::Server)),
-    row("res.hdr_ip", args(0, &[Text, Int]), Kind::Addr, RESPONSE)
+    row("res.hdr_ip", args(0, &[Text, Int]), SampleKind::Addr, RESPONSE)
         .examples("res.hdr_ip(x-server)", "res.hdr_ip(server,x)")
         .gives("a value of a field of the response as an address", |cx, args| address(cx, args, Side::Server)),
-    row("res.hdr_names", args(0, &[Text]), Kind::Str, RESPONSE)
+    row("res.hdr_names", args(0, &[Text]), SampleKind::Str, RESPONSE)
         .examples("res.hdr_names(:)", "res.hdr_names(:,x)")
         .gives("the names of the fields of the response", |cx, args| names(cx, args, Side::Server)),
-    row("res.hdr_val", args(0, &[Text, Int]), Kind::Int, RESPONSE)
+    row("res.hdr_val", args(0, &[Text, Int]), SampleKind::Int, RESPONSE)
         .examples("res.hdr_val(content-length)", "res.hdr_val(server,x)")
         .gives("a value of a field of the response as a number", |cx, args| integer(cx, args, Side::Server)),
-    row("res.hdrs", NONE, Kind::Bin, RESPONSE)
+    row("res.hdrs", NONE, SampleKind::Bin, RESPONSE)
         .gives("all fields of the response as they are written", |cx, _| block(cx, Side::Server)),
-    row("res.hdrs_bin", NONE, Kind::Bin, RESPONSE),
-    row("shdr", args(0, &[Text, Int]), Kind::Str, RESPONSE)
+    row("res.hdrs_bin", NONE, SampleKind::Bin, RESPONSE),
+    row("shdr", args(0, &[Text, Int]), SampleKind::Str, RESPONSE)
         .examples("shdr(server,1)", "shdr(server,x)")
         .gives(
             "the last value of a field of the response, or of an occurrence",
             |cx, args| value(cx, args, Side::Server),
         ),
-    row("shdr_cnt", args(0, &[Text]), Kind::Int, RESPONSE)
+    row("shdr_cnt", args(0, &[Text]), SampleKind::Int, RESPONSE)
         .examples("shdr_cnt(vary)", "shdr_cnt(server,1)")
         .gives("how many values a field of the response has", |cx, args| value_count(cx, args, Side::Server)),
-    row("shdr_ip", args(0, &[Text, Int]), Kind::Addr, RESPONSE)
+    row("shdr_ip", args(0, &[Text, Int]), SampleKind::Addr, RESPONSE)
         .examples("shdr_ip(x-server)", "shdr_ip(server,x)")
         .gives("a value of a field of the response as an address", |cx, args| address(cx, args, Side::Server)),
-    row("shdr_val", args(0, &[Text, Int]), Kind::Int, RESPONSE)
+    row("shdr_val", args(0, &[Text, Int]), SampleKind::Int, RESPONSE)
         .examples("shdr_val(content-length)", "shdr_val(server,x)")
         .gives("a value of a field of the response as a number", |cx, args| integer(cx, args, Side::Server)),
 ];
 
 /// The fields of the message that a side sent.
-pub(super) fn fields<'f>(cx: &Cx<'f, '_>, of: Side) -> Option<&'f Fields> {
+pub(super) fn fields<'f>(cx: &Evaluation<'f, '_>, of: Side) -> Option<&'f Fields> {
     match of {
         Side::Client => cx.facts.request().map(|request| request.fields()),
         Side::Server => cx.facts.response().map(|response| response.fields()),
@@ -118,7 +118,11 @@ pub(super) fn fields<'f>(cx: &Cx<'f, '_>, of: Side) -> Option<&'f Fields> {
 }
 
 /// The value wanted among `values`: the one at `occurrence`, the next one of a walk, or the last.
-fn pick<'f, I>(cx: &mut Cx<'f, '_>, occurrence: i64, values: impl Fn() -> I) -> Option<&'f [u8]>
+fn pick<'f, I>(
+    cx: &mut Evaluation<'f, '_>,
+    occurrence: i64,
+    values: impl Fn() -> I,
+) -> Option<&'f [u8]>
 where
     I: Iterator<Item = &'f [u8]>,
 {
@@ -139,7 +143,7 @@ where
     }
 }
 
-fn value_bytes<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], of: Side) -> Option<&'f [u8]> {
+fn value_bytes<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], of: Side) -> Option<&'f [u8]> {
     let fields = fields(cx, of)?;
     let name = text_arg(args, 0).as_bytes();
     let occurrence = int_arg(args, 1).unwrap_or(0);
@@ -151,11 +155,11 @@ fn value_bytes<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], of: Side) -> Option<&'f
     pick(cx, occurrence, || fields.values(name))
 }
 
-fn value<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sample<'f>> {
+fn value<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sample<'f>> {
     value_bytes(cx, args, of).map(Sample::held)
 }
 
-fn line<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sample<'f>> {
+fn line<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sample<'f>> {
     let fields = fields(cx, of)?;
     let name = text_arg(args, 0).as_bytes();
     let occurrence = int_arg(args, 1).unwrap_or(0);
@@ -167,12 +171,12 @@ fn line<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sample<'f>
     line.map(Sample::held)
 }
 
-fn integer<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sample<'f>> {
+fn integer<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sample<'f>> {
     let value = value_bytes(cx, args, of)?;
     Some(Sample::Int(parse_int(value).unwrap_or(0)))
 }
 
-fn address<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sample<'f>> {
+fn address<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sample<'f>> {
     loop {
         cx.walk.more = false;
         let value = value_bytes(cx, args, of)?;
@@ -207,7 +211,7 @@ fn is_port(text: &[u8]) -> bool {
     })
 }
 
-fn value_count<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sample<'f>> {
+fn value_count<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sample<'f>> {
     let fields = fields(cx, of)?;
     let name = text_arg(args, 0).as_bytes();
     let count = if name.is_empty() {
@@ -221,7 +225,7 @@ fn value_count<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sam
     Some(Sample::Int(i64::try_from(count).unwrap_or(i64::MAX)))
 }
 
-fn line_count<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sample<'f>> {
+fn line_count<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sample<'f>> {
     let fields = fields(cx, of)?;
     let name = text_arg(args, 0).as_bytes();
     let count = if name.is_empty() {
@@ -232,7 +236,7 @@ fn line_count<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], of: Side) -> Option<Samp
     Some(Sample::Int(i64::try_from(count).unwrap_or(i64::MAX)))
 }
 
-fn names<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sample<'f>> {
+fn names<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sample<'f>> {
     let fields = fields(cx, of)?;
     let delimiter = text_arg(args, 0)
         .as_bytes()
@@ -249,7 +253,7 @@ fn names<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sample<'f
     Some(Sample::Str(cx.scratch.close(out)))
 }
 
-fn block<'f>(cx: &mut Cx<'f, '_>, of: Side) -> Option<Sample<'f>> {
+fn block<'f>(cx: &mut Evaluation<'f, '_>, of: Side) -> Option<Sample<'f>> {
     let fields = fields(cx, of)?;
     let mut out = cx.scratch.open();
     for field in fields.iter() {

@@ -1,12 +1,12 @@
 //! The first TLS messages, read from raw bytes: RFC 8446 section 4.1.2, manual 7.3.5.
 
 use crate::args::Arg;
-use crate::evaluation::Cx;
+use crate::evaluation::Evaluation;
 use crate::facts::Side;
 use crate::fetch::{Fetch, NONE, number, row};
 use crate::needs::Needs;
 use crate::phase::Phases;
-use crate::value::{Kind, Sample};
+use crate::value::{Sample, SampleKind};
 
 const CONNECTION: Phases = Phases::CONNECTION;
 const REQUEST: Phases = Phases::REQUEST;
@@ -15,34 +15,34 @@ const RESPONSE: Phases = Phases::RESPONSE;
 /// The rows of this family, in alphabetical order.
 #[rustfmt::skip] // What belongs together stands on one line.
 pub(super) const ROWS: &[Fetch] = &[
-    row("rep_ssl_hello_type", NONE, Kind::Int, RESPONSE).needs(Needs::RESPONSE_BYTES)
+    row("rep_ssl_hello_type", NONE, SampleKind::Int, RESPONSE).needs(Needs::RESPONSE_BYTES)
         .gives("the type of the server's first TLS message", |cx, _| message_type(cx, Side::Server)),
-    row("req.ssl_alpn", NONE, Kind::Str, REQUEST).needs(Needs::TLS_HELLO)
+    row("req.ssl_alpn", NONE, SampleKind::Str, REQUEST).needs(Needs::TLS_HELLO)
         .gives("the protocols that the TLS client offers", alpn),
-    row("req.ssl_cipherlist", NONE, Kind::Bin, CONNECTION).needs(Needs::TLS_HELLO),
-    row("req.ssl_ec_ext", NONE, Kind::Bool, REQUEST).needs(Needs::TLS_HELLO)
+    row("req.ssl_cipherlist", NONE, SampleKind::Bin, CONNECTION).needs(Needs::TLS_HELLO),
+    row("req.ssl_ec_ext", NONE, SampleKind::Bool, REQUEST).needs(Needs::TLS_HELLO)
         .gives(
             "whether the TLS client sends elliptic curves",
             |cx, _| Some(Sample::Bool(hello(cx)?.extension(GROUPS).is_some())),
         ),
-    row("req.ssl_hello_type", NONE, Kind::Int, REQUEST).needs(Needs::TLS_HELLO)
+    row("req.ssl_hello_type", NONE, SampleKind::Int, REQUEST).needs(Needs::TLS_HELLO)
         .gives("the type of the client's first TLS message: 1 for a hello", |cx, _| message_type(cx, Side::Client)),
-    row("req.ssl_keyshare_groups", NONE, Kind::Bin, CONNECTION).needs(Needs::TLS_HELLO),
-    row("req.ssl_sigalgs", NONE, Kind::Bin, CONNECTION).needs(Needs::TLS_HELLO),
-    row("req.ssl_sni", NONE, Kind::Str, REQUEST).needs(Needs::TLS_HELLO)
+    row("req.ssl_keyshare_groups", NONE, SampleKind::Bin, CONNECTION).needs(Needs::TLS_HELLO),
+    row("req.ssl_sigalgs", NONE, SampleKind::Bin, CONNECTION).needs(Needs::TLS_HELLO),
+    row("req.ssl_sni", NONE, SampleKind::Str, REQUEST).needs(Needs::TLS_HELLO)
         .gives("the host name that the TLS client sends", |cx, _| hello(cx)?.server_name().map(Sample::held)),
-    row("req.ssl_st_ext", NONE, Kind::Int, REQUEST).needs(Needs::TLS_HELLO)
+    row("req.ssl_st_ext", NONE, SampleKind::Int, REQUEST).needs(Needs::TLS_HELLO)
         .gives("the session ticket of the TLS client: 0 not offered, 1 empty, 2 there", session_ticket),
-    row("req.ssl_supported_groups", NONE, Kind::Bin, CONNECTION).needs(Needs::TLS_HELLO),
-    row("req.ssl_ver", NONE, Kind::Int, REQUEST).needs(Needs::TLS_HELLO)
+    row("req.ssl_supported_groups", NONE, SampleKind::Bin, CONNECTION).needs(Needs::TLS_HELLO),
+    row("req.ssl_ver", NONE, SampleKind::Int, REQUEST).needs(Needs::TLS_HELLO)
         .gives("the version of the TLS client's hello: major in the upper 16 bits", version),
-    row("req_ssl_hello_type", NONE, Kind::Int, REQUEST).needs(Needs::TLS_HELLO)
+    row("req_ssl_hello_type", NONE, SampleKind::Int, REQUEST).needs(Needs::TLS_HELLO)
         .gives("the type of the client's first TLS message: 1 for a hello", |cx, _| message_type(cx, Side::Client)),
-    row("req_ssl_sni", NONE, Kind::Str, REQUEST).needs(Needs::TLS_HELLO)
+    row("req_ssl_sni", NONE, SampleKind::Str, REQUEST).needs(Needs::TLS_HELLO)
         .gives("the host name that the TLS client sends", |cx, _| hello(cx)?.server_name().map(Sample::held)),
-    row("req_ssl_ver", NONE, Kind::Int, REQUEST).needs(Needs::TLS_HELLO)
+    row("req_ssl_ver", NONE, SampleKind::Int, REQUEST).needs(Needs::TLS_HELLO)
         .gives("the version of the TLS client's hello: major in the upper 16 bits", version),
-    row("res.ssl_hello_type", NONE, Kind::Int, RESPONSE).needs(Needs::RESPONSE_BYTES)
+    row("res.ssl_hello_type", NONE, SampleKind::Int, RESPONSE).needs(Needs::RESPONSE_BYTES)
         .gives("the type of the server's first TLS message", |cx, _| message_type(cx, Side::Server)),
 ];
 
@@ -51,20 +51,20 @@ const GROUPS: u16 = 10;
 /// The extension of session tickets: RFC 5077.
 const SESSION_TICKET: u16 = 35;
 
-fn message_type<'f>(cx: &Cx<'f, '_>, sent_by: Side) -> Option<Sample<'f>> {
+fn message_type<'f>(cx: &Evaluation<'f, '_>, sent_by: Side) -> Option<Sample<'f>> {
     number(i64::from(handshake_type(cx.facts.data(sent_by)?)?))
 }
 
-fn hello<'f>(cx: &Cx<'f, '_>) -> Option<ClientHello<'f>> {
+fn hello<'f>(cx: &Evaluation<'f, '_>) -> Option<ClientHello<'f>> {
     ClientHello::parse(cx.facts.data(Side::Client)?)
 }
 
-fn version<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
+fn version<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
     let version = hello(cx)?.version;
     number(i64::from(version >> 8) << 16 | i64::from(version & 0xff))
 }
 
-fn alpn<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
+fn alpn<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
     let hello = hello(cx)?;
     let mut out = cx.scratch.open();
     let found = hello.append_alpn(&mut out);
@@ -72,7 +72,7 @@ fn alpn<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
     found.map(|()| Sample::Str(text))
 }
 
-fn session_ticket<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
+fn session_ticket<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
     number(match hello(cx)?.extension(SESSION_TICKET) {
         None => 0,
         Some([]) => 1,

@@ -25,14 +25,14 @@ use std::sync::OnceLock;
 
 pub(crate) use crate::args::{ACL_NAMES, NONE, args};
 use crate::args::{Arg, ArgKind, ArgSpec};
-use crate::evaluation::Cx;
+use crate::evaluation::Evaluation;
 use crate::facts::Record;
 use crate::needs::Needs;
 use crate::phase::Phases;
-use crate::value::{Kind, Sample};
+use crate::value::{Sample, SampleKind};
 
 /// Gives the sample of a fetch.
-pub(crate) type FetchFn = for<'f> fn(&mut Cx<'f, '_>, &'f [Arg]) -> Option<Sample<'f>>;
+pub(crate) type FetchFn = for<'f> fn(&mut Evaluation<'f, '_>, &'f [Arg]) -> Option<Sample<'f>>;
 
 /// A sample fetch: one word of the language with all its sides.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +42,7 @@ pub struct Fetch {
     /// Its arguments.
     pub args: ArgSpec,
     /// The type of the sample.
-    pub out: Kind,
+    pub out: SampleKind,
     /// Where it may be asked.
     pub phases: Phases,
     /// What must be there for it to have a value.
@@ -92,7 +92,7 @@ impl PartialEq for Fetch {
 
 /// A row that is parsed; [`Fetch::gives`] has it evaluated. What it needs follows from the places
 /// where it may be asked; [`Fetch::needs`] says otherwise.
-const fn row(word: &'static str, args: ArgSpec, out: Kind, phases: Phases) -> Fetch {
+const fn row(word: &'static str, args: ArgSpec, out: SampleKind, phases: Phases) -> Fetch {
     Fetch {
         word,
         args,
@@ -110,7 +110,7 @@ fn number<'f>(value: i64) -> Option<Sample<'f>> {
 }
 
 /// A number of the exchange.
-fn figure<'f>(cx: &Cx<'f, '_>, of: fn(&Record) -> i64) -> Option<Sample<'f>> {
+fn figure<'f>(cx: &Evaluation<'f, '_>, of: fn(&Record) -> i64) -> Option<Sample<'f>> {
     number(of(cx.facts.record()?))
 }
 
@@ -147,7 +147,7 @@ pub fn fetches() -> impl Iterator<Item = &'static Fetch> {
 static LUA: Fetch = row(
     "lua.",
     args(0, &[ArgKind::Text; 12]),
-    Kind::Str,
+    SampleKind::Str,
     Phases::ALWAYS,
 );
 

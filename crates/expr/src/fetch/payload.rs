@@ -2,12 +2,12 @@
 
 use crate::args::ArgKind::{Int, Text};
 use crate::args::{Arg, int_arg, text_arg};
-use crate::evaluation::Cx;
+use crate::evaluation::Evaluation;
 use crate::facts::Side;
 use crate::fetch::{Fetch, NONE, args, number, row};
 use crate::needs::Needs;
 use crate::phase::Phases;
-use crate::value::{Kind, Sample, parse_int};
+use crate::value::{Sample, SampleKind, parse_int};
 
 const BUFFER: Phases = Phases::BUFFER;
 const REQUEST: Phases = Phases::REQUEST;
@@ -16,40 +16,40 @@ const RESPONSE: Phases = Phases::RESPONSE;
 /// The rows of this family, in alphabetical order.
 #[rustfmt::skip] // What belongs together stands on one line.
 pub(super) const ROWS: &[Fetch] = &[
-    row("payload", args(2, &[Int, Int]), Kind::Bin, BUFFER).needs(Needs::REQUEST_BYTES)
+    row("payload", args(2, &[Int, Int]), SampleKind::Bin, BUFFER).needs(Needs::REQUEST_BYTES)
         .examples("payload(0,4)", "payload(0)")
         .gives("bytes of the request: offset, length (0 for all)", |cx, args| cut(cx, args, Side::Client)),
-    row("payload_lv", args(2, &[Int, Int, Text]), Kind::Bin, BUFFER).needs(Needs::REQUEST_BYTES)
+    row("payload_lv", args(2, &[Int, Int, Text]), SampleKind::Bin, BUFFER).needs(Needs::REQUEST_BYTES)
         .examples("payload_lv(3,2)", "payload_lv(x,2)")
         .gives("bytes of the request whose length stands before them", |cx, args| cut_lv(cx, args, Side::Client)),
-    row("rdp_cookie", args(0, &[Text]), Kind::Str, REQUEST).needs(Needs::REQUEST_BYTES)
+    row("rdp_cookie", args(0, &[Text]), SampleKind::Str, REQUEST).needs(Needs::REQUEST_BYTES)
         .examples("rdp_cookie(mstshash)", "rdp_cookie(a,b)")
         .gives("a cookie of the RDP client", rdp_cookie),
-    row("rdp_cookie_cnt", args(0, &[Text]), Kind::Int, REQUEST).needs(Needs::REQUEST_BYTES)
+    row("rdp_cookie_cnt", args(0, &[Text]), SampleKind::Int, REQUEST).needs(Needs::REQUEST_BYTES)
         .examples("rdp_cookie_cnt(mstshash)", "rdp_cookie_cnt(a,b)")
         .gives("how often a cookie of the RDP client is there", rdp_cookie_cnt),
-    row("req.len", NONE, Kind::Int, REQUEST).needs(Needs::REQUEST_BYTES)
+    row("req.len", NONE, SampleKind::Int, REQUEST).needs(Needs::REQUEST_BYTES)
         .gives("how many bytes of the request are buffered", |cx, _| size(cx, Side::Client)),
-    row("req.payload", args(2, &[Int, Int]), Kind::Bin, REQUEST).needs(Needs::REQUEST_BYTES)
+    row("req.payload", args(2, &[Int, Int]), SampleKind::Bin, REQUEST).needs(Needs::REQUEST_BYTES)
         .examples("req.payload(0,4)", "req.payload(0)")
         .gives("bytes of the request: offset, length (0 for all)", |cx, args| cut(cx, args, Side::Client)),
-    row("req.payload_lv", args(2, &[Int, Int, Text]), Kind::Bin, REQUEST).needs(Needs::REQUEST_BYTES)
+    row("req.payload_lv", args(2, &[Int, Int, Text]), SampleKind::Bin, REQUEST).needs(Needs::REQUEST_BYTES)
         .examples("req.payload_lv(3,2)", "req.payload_lv(x,2)")
         .gives("bytes of the request whose length stands before them", |cx, args| cut_lv(cx, args, Side::Client)),
-    row("req.rdp_cookie", args(0, &[Text]), Kind::Str, REQUEST).needs(Needs::REQUEST_BYTES)
+    row("req.rdp_cookie", args(0, &[Text]), SampleKind::Str, REQUEST).needs(Needs::REQUEST_BYTES)
         .examples("req.rdp_cookie(mstshash)", "req.rdp_cookie(a,b)")
         .gives("a cookie of the RDP client", rdp_cookie),
-    row("req.rdp_cookie_cnt", args(0, &[Text]), Kind::Int, REQUEST).needs(Needs::REQUEST_BYTES)
+    row("req.rdp_cookie_cnt", args(0, &[Text]), SampleKind::Int, REQUEST).needs(Needs::REQUEST_BYTES)
         .examples("req.rdp_cookie_cnt(mstshash)", "req.rdp_cookie_cnt(a,b)")
         .gives("how often a cookie of the RDP client is there", rdp_cookie_cnt),
-    row("req_len", NONE, Kind::Int, REQUEST).needs(Needs::REQUEST_BYTES)
+    row("req_len", NONE, SampleKind::Int, REQUEST).needs(Needs::REQUEST_BYTES)
         .gives("how many bytes of the request are buffered", |cx, _| size(cx, Side::Client)),
-    row("res.len", NONE, Kind::Int, RESPONSE).needs(Needs::RESPONSE_BYTES)
+    row("res.len", NONE, SampleKind::Int, RESPONSE).needs(Needs::RESPONSE_BYTES)
         .gives("how many bytes of the response are buffered", |cx, _| size(cx, Side::Server)),
-    row("res.payload", args(2, &[Int, Int]), Kind::Bin, RESPONSE).needs(Needs::RESPONSE_BYTES)
+    row("res.payload", args(2, &[Int, Int]), SampleKind::Bin, RESPONSE).needs(Needs::RESPONSE_BYTES)
         .examples("res.payload(0,4)", "res.payload(0)")
         .gives("bytes of the response: offset, length (0 for all)", |cx, args| cut(cx, args, Side::Server)),
-    row("res.payload_lv", args(2, &[Int, Int, Text]), Kind::Bin, RESPONSE).needs(Needs::RESPONSE_BYTES)
+    row("res.payload_lv", args(2, &[Int, Int, Text]), SampleKind::Bin, RESPONSE).needs(Needs::RESPONSE_BYTES)
         .examples("res.payload_lv(3,2)", "res.payload_lv(x,2)")
         .gives("bytes of the response whose length stands before them", |cx, args| cut_lv(cx, args, Side::Server)),
 ];
@@ -62,14 +62,14 @@ const fn bytes_of(side: Side) -> Needs {
     }
 }
 
-fn size<'f>(cx: &mut Cx<'f, '_>, sent_by: Side) -> Option<Sample<'f>> {
+fn size<'f>(cx: &mut Evaluation<'f, '_>, sent_by: Side) -> Option<Sample<'f>> {
     cx.may_change(bytes_of(sent_by));
     let bytes = cx.facts.data(sent_by)?;
     number(i64::try_from(bytes.len()).unwrap_or(i64::MAX))
 }
 
 /// `payload(offset,length)`; a length of 0 is all that is there.
-fn cut<'f>(cx: &mut Cx<'f, '_>, args: &[Arg], sent_by: Side) -> Option<Sample<'f>> {
+fn cut<'f>(cx: &mut Evaluation<'f, '_>, args: &[Arg], sent_by: Side) -> Option<Sample<'f>> {
     if int_arg(args, 1) == Some(0) {
         cx.may_change(bytes_of(sent_by));
     }
@@ -87,7 +87,7 @@ fn cut<'f>(cx: &mut Cx<'f, '_>, args: &[Arg], sent_by: Side) -> Option<Sample<'f
 
 /// `payload_lv(length offset, length size[, data offset])`: big-endian length, then the data,
 /// at an absolute offset or at one relative to the end of the length when signed.
-fn cut_lv<'f>(cx: &Cx<'f, '_>, args: &[Arg], sent_by: Side) -> Option<Sample<'f>> {
+fn cut_lv<'f>(cx: &Evaluation<'f, '_>, args: &[Arg], sent_by: Side) -> Option<Sample<'f>> {
     let data = cx.facts.data(sent_by)?;
     let length_at = usize::try_from(int_arg(args, 0)?).ok()?;
     let length_size = usize::try_from(int_arg(args, 1)?).ok()?;
@@ -110,7 +110,7 @@ fn cut_lv<'f>(cx: &Cx<'f, '_>, args: &[Arg], sent_by: Side) -> Option<Sample<'f>
 }
 
 /// `Cookie: name=value` in the X.224 connection request of an RDP client.
-fn rdp<'f>(cx: &Cx<'f, '_>, name: &str) -> Option<&'f [u8]> {
+fn rdp<'f>(cx: &Evaluation<'f, '_>, name: &str) -> Option<&'f [u8]> {
     let data = cx.facts.data(Side::Client)?;
     // TPKT (version 3) and X.224 heads take eleven bytes.
     let (head, rest) = data.split_at_checked(11)?;
@@ -128,11 +128,11 @@ fn rdp<'f>(cx: &Cx<'f, '_>, name: &str) -> Option<&'f [u8]> {
         .then_some(&rest[equals + 1..end])
 }
 
-fn rdp_cookie<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
+fn rdp_cookie<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
     rdp(cx, text_arg(args, 0)).map(Sample::held)
 }
 
-fn rdp_cookie_cnt<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
+fn rdp_cookie_cnt<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
     let found = rdp(cx, text_arg(args, 0)).is_some();
     if !found {
         cx.may_change(Needs::REQUEST_BYTES);

@@ -2,10 +2,10 @@
 
 use crate::args::ArgKind::Text;
 use crate::args::{Arg, text_arg};
-use crate::evaluation::Cx;
+use crate::evaluation::Evaluation;
 use crate::fetch::{Fetch, NONE, args, number, row};
 use crate::phase::Phases;
-use crate::value::{Kind, Sample};
+use crate::value::{Sample, SampleKind};
 
 const ALWAYS: Phases = Phases::ALWAYS;
 const RUNNING: Phases = Phases::RUNNING;
@@ -13,43 +13,43 @@ const RUNNING: Phases = Phases::RUNNING;
 /// The rows of this family, in alphabetical order.
 #[rustfmt::skip] // What belongs together stands on one line.
 pub(super) const ROWS: &[Fetch] = &[
-    row("act_conn", NONE, Kind::Int, ALWAYS)
+    row("act_conn", NONE, SampleKind::Int, ALWAYS)
         .gives("connections of the process", |cx, _| number(cx.facts.process().connections())),
-    row("cpu_calls", NONE, Kind::Int, RUNNING),
-    row("cpu_ns_avg", NONE, Kind::Int, RUNNING),
-    row("cpu_ns_tot", NONE, Kind::Int, RUNNING),
-    row("cpu_usage_grp", NONE, Kind::Int, RUNNING),
-    row("cpu_usage_proc", NONE, Kind::Int, RUNNING),
-    row("cpu_usage_thr", NONE, Kind::Int, RUNNING),
-    row("env", args(1, &[Text]), Kind::Str, ALWAYS)
+    row("cpu_calls", NONE, SampleKind::Int, RUNNING),
+    row("cpu_ns_avg", NONE, SampleKind::Int, RUNNING),
+    row("cpu_ns_tot", NONE, SampleKind::Int, RUNNING),
+    row("cpu_usage_grp", NONE, SampleKind::Int, RUNNING),
+    row("cpu_usage_proc", NONE, SampleKind::Int, RUNNING),
+    row("cpu_usage_thr", NONE, SampleKind::Int, RUNNING),
+    row("env", args(1, &[Text]), SampleKind::Str, ALWAYS)
         .examples("env(HOME)", "env(HOME,x)")
         .gives(
             "an environment variable of the process",
             |cx, args| cx.facts.process().env(text_arg(args, 0)).map(Sample::held),
         ),
-    row("hostname", NONE, Kind::Str, ALWAYS)
+    row("hostname", NONE, SampleKind::Str, ALWAYS)
         .gives("the machine's name", |cx, _| Some(Sample::held(cx.facts.process().hostname().as_bytes()))),
-    row("lat_ns_avg", NONE, Kind::Int, RUNNING),
-    row("lat_ns_tot", NONE, Kind::Int, RUNNING),
-    row("nbproc", NONE, Kind::Int, ALWAYS)
+    row("lat_ns_avg", NONE, SampleKind::Int, RUNNING),
+    row("lat_ns_tot", NONE, SampleKind::Int, RUNNING),
+    row("nbproc", NONE, SampleKind::Int, ALWAYS)
         .gives("how many processes there are: 1", one),
-    row("pid", NONE, Kind::Int, ALWAYS)
+    row("pid", NONE, SampleKind::Int, ALWAYS)
         .gives("the process's number in the system", |cx, _| number(cx.facts.process().pid())),
-    row("proc", NONE, Kind::Int, ALWAYS)
+    row("proc", NONE, SampleKind::Int, ALWAYS)
         .gives("the process's number among its siblings: 1", one),
-    row("quic_enabled", NONE, Kind::Bool, ALWAYS)
+    row("quic_enabled", NONE, SampleKind::Bool, ALWAYS)
         .gives("whether QUIC is served: no", |_, _| Some(Sample::Bool(false))),
-    row("stopping", NONE, Kind::Bool, RUNNING)
+    row("stopping", NONE, SampleKind::Bool, RUNNING)
         .gives("whether the process is stopping", |cx, _| Some(Sample::Bool(cx.facts.process().is_stopping()))),
-    row("tgroup", NONE, Kind::Int, ALWAYS)
+    row("tgroup", NONE, SampleKind::Int, ALWAYS)
         .gives("the group of the worker: 1", one),
-    row("thread", NONE, Kind::Int, ALWAYS)
+    row("thread", NONE, SampleKind::Int, ALWAYS)
         .gives("the worker's number, from 0", |cx, _| number(cx.facts.process().thread())),
-    row("uptime", NONE, Kind::Int, ALWAYS)
+    row("uptime", NONE, SampleKind::Int, ALWAYS)
         .gives("seconds since the process started", |cx, _| number(cx.facts.process().uptime_secs())),
 ];
 
 /// One process, whose number is 1: several went away in HAProxy 2.5.
-fn one<'f>(_: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
+fn one<'f>(_: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
     number(1)
 }

@@ -2,11 +2,11 @@
 
 use crate::args::ArgKind::{Backend, Frontend, Server};
 use crate::args::{Arg, ArgValue, text_arg};
-use crate::evaluation::Cx;
+use crate::evaluation::Evaluation;
 use crate::facts::{BackendFacts, Facts, FrontendFacts, ServerFacts};
 use crate::fetch::{Fetch, NONE, args, number, row};
 use crate::phase::Phases;
-use crate::value::{Kind, Sample};
+use crate::value::{Sample, SampleKind};
 
 const BACKEND: Phases = Phases::BACKEND;
 const CLIENT: Phases = Phases::CLIENT;
@@ -16,107 +16,107 @@ const SERVER: Phases = Phases::SERVER;
 /// The rows of this family, in alphabetical order.
 #[rustfmt::skip] // What belongs together stands on one line.
 pub(super) const ROWS: &[Fetch] = &[
-    row("avg_queue", args(1, &[Backend]), Kind::Int, RUNNING)
+    row("avg_queue", args(1, &[Backend]), SampleKind::Int, RUNNING)
         .examples("avg_queue(be)", "avg_queue(be,x)")
         .gives(
             "average queue length per usable server of a backend",
             |cx, args| number(backend(cx, args)?.average_queue()),
         ),
-    row("be_conn", args(1, &[Backend]), Kind::Int, RUNNING)
+    row("be_conn", args(1, &[Backend]), SampleKind::Int, RUNNING)
         .examples("be_conn(be)", "be_conn(be,x)")
         .gives("current connections of a backend", |cx, args| number(backend(cx, args)?.connections())),
-    row("be_conn_free", args(1, &[Backend]), Kind::Int, RUNNING)
+    row("be_conn_free", args(1, &[Backend]), SampleKind::Int, RUNNING)
         .examples("be_conn_free(be)", "be_conn_free(be,x)")
         .gives(
             "connections that the usable servers of a backend can still take, -1 for no bound",
             |cx, args| number(backend(cx, args)?.connections_free()),
         ),
-    row("be_connect_timeout", NONE, Kind::Int, BACKEND),
-    row("be_id", NONE, Kind::Int, BACKEND)
+    row("be_connect_timeout", NONE, SampleKind::Int, BACKEND),
+    row("be_id", NONE, SampleKind::Int, BACKEND)
         .gives("the number of the backend", |cx, _| number(cx.facts.backend()?.id())),
-    row("be_max_retries", NONE, Kind::Int, BACKEND),
-    row("be_name", NONE, Kind::Str, BACKEND)
+    row("be_max_retries", NONE, SampleKind::Int, BACKEND),
+    row("be_name", NONE, SampleKind::Str, BACKEND)
         .gives("the name of the backend", |cx, _| name(cx.facts.backend()?.name())),
-    row("be_queue_timeout", NONE, Kind::Int, BACKEND),
-    row("be_server_timeout", NONE, Kind::Int, BACKEND),
-    row("be_sess_rate", args(1, &[Backend]), Kind::Int, RUNNING)
+    row("be_queue_timeout", NONE, SampleKind::Int, BACKEND),
+    row("be_server_timeout", NONE, SampleKind::Int, BACKEND),
+    row("be_sess_rate", args(1, &[Backend]), SampleKind::Int, RUNNING)
         .examples("be_sess_rate(be)", "be_sess_rate(be,x)")
         .gives(
             "sessions of a backend in the last second",
             |cx, args| number(backend(cx, args)?.session_rate(rate_clock(cx)?)),
         ),
-    row("be_tarpit_timeout", NONE, Kind::Int, BACKEND),
-    row("be_tunnel_timeout", NONE, Kind::Int, BACKEND),
-    row("connslots", args(1, &[Backend]), Kind::Int, RUNNING)
+    row("be_tarpit_timeout", NONE, SampleKind::Int, BACKEND),
+    row("be_tunnel_timeout", NONE, SampleKind::Int, BACKEND),
+    row("connslots", args(1, &[Backend]), SampleKind::Int, RUNNING)
         .examples("connslots(be)", "connslots(be,x)")
         .gives(
             "connections that the servers of a backend and their queues can still take, -1 for no bound",
             |cx, args| number(backend(cx, args)?.slots_free()),
         ),
-    row("fe_client_timeout", NONE, Kind::Int, CLIENT),
-    row("fe_conn", args(1, &[Frontend]), Kind::Int, RUNNING)
+    row("fe_client_timeout", NONE, SampleKind::Int, CLIENT),
+    row("fe_conn", args(1, &[Frontend]), SampleKind::Int, RUNNING)
         .examples("fe_conn(fe)", "fe_conn(fe,x)")
         .gives("current connections of a frontend", |cx, args| number(frontend(cx, args)?.connections())),
-    row("fe_defbe", NONE, Kind::Str, CLIENT)
+    row("fe_defbe", NONE, SampleKind::Str, CLIENT)
         .gives(
             "the name of the frontend's default backend",
             |cx, _| name(cx.facts.frontend()?.default_backend_name()?),
         ),
-    row("fe_id", NONE, Kind::Int, CLIENT)
+    row("fe_id", NONE, SampleKind::Int, CLIENT)
         .gives("the number of the frontend", |cx, _| number(cx.facts.frontend()?.id())),
-    row("fe_name", NONE, Kind::Str, CLIENT)
+    row("fe_name", NONE, SampleKind::Str, CLIENT)
         .gives("the name of the frontend", |cx, _| name(cx.facts.frontend()?.name())),
-    row("fe_req_rate", args(1, &[Frontend]), Kind::Int, RUNNING)
+    row("fe_req_rate", args(1, &[Frontend]), SampleKind::Int, RUNNING)
         .examples("fe_req_rate(fe)", "fe_req_rate(fe,x)")
         .gives(
             "requests of a frontend in the last second",
             |cx, args| number(frontend(cx, args)?.request_rate(rate_clock(cx)?)),
         ),
-    row("fe_sess_rate", args(1, &[Frontend]), Kind::Int, RUNNING)
+    row("fe_sess_rate", args(1, &[Frontend]), SampleKind::Int, RUNNING)
         .examples("fe_sess_rate(fe)", "fe_sess_rate(fe,x)")
         .gives(
             "sessions of a frontend in the last second",
             |cx, args| number(frontend(cx, args)?.session_rate(rate_clock(cx)?)),
         ),
-    row("fe_tarpit_timeout", NONE, Kind::Int, CLIENT),
-    row("nbsrv", args(1, &[Backend]), Kind::Int, RUNNING)
+    row("fe_tarpit_timeout", NONE, SampleKind::Int, CLIENT),
+    row("nbsrv", args(1, &[Backend]), SampleKind::Int, RUNNING)
         .examples("nbsrv(be)", "nbsrv(be,x)")
         .gives("usable servers of a backend", |cx, args| number(backend(cx, args)?.usable_servers())),
-    row("queue", args(1, &[Backend]), Kind::Int, RUNNING)
+    row("queue", args(1, &[Backend]), SampleKind::Int, RUNNING)
         .examples("queue(be)", "queue(be,x)")
         .gives("requests in the queues of a backend and its servers", |cx, args| number(backend(cx, args)?.queue())),
-    row("srv_conn", args(1, &[Server]), Kind::Int, RUNNING)
+    row("srv_conn", args(1, &[Server]), SampleKind::Int, RUNNING)
         .examples("srv_conn(be/s)", "srv_conn")
         .gives("current connections of a server", |cx, args| number(server(cx, args)?.connections())),
-    row("srv_conn_free", args(1, &[Server]), Kind::Int, RUNNING)
+    row("srv_conn_free", args(1, &[Server]), SampleKind::Int, RUNNING)
         .examples("srv_conn_free(be/s)", "srv_conn_free")
         .gives(
             "connections that a server can still take, -1 for no bound",
             |cx, args| number(server(cx, args)?.connections_free()),
         ),
-    row("srv_id", NONE, Kind::Int, SERVER)
+    row("srv_id", NONE, SampleKind::Int, SERVER)
         .gives("the number of the server", |cx, _| number(cx.facts.server()?.id())),
-    row("srv_is_up", args(1, &[Server]), Kind::Bool, RUNNING)
+    row("srv_is_up", args(1, &[Server]), SampleKind::Bool, RUNNING)
         .examples("srv_is_up(be/s)", "srv_is_up")
         .gives("whether a server may be used", |cx, args| Some(Sample::Bool(server(cx, args)?.is_up()))),
-    row("srv_iweight", args(1, &[Server]), Kind::Int, RUNNING)
+    row("srv_iweight", args(1, &[Server]), SampleKind::Int, RUNNING)
         .examples("srv_iweight(be/s)", "srv_iweight")
         .gives("the weight of a server in the configuration", |cx, args| number(server(cx, args)?.initial_weight())),
-    row("srv_name", NONE, Kind::Str, SERVER)
+    row("srv_name", NONE, SampleKind::Str, SERVER)
         .gives("the name of the server", |cx, _| name(cx.facts.server()?.name())),
-    row("srv_queue", args(1, &[Server]), Kind::Int, RUNNING)
+    row("srv_queue", args(1, &[Server]), SampleKind::Int, RUNNING)
         .examples("srv_queue(be/s)", "srv_queue")
         .gives("requests in the queue of a server", |cx, args| number(server(cx, args)?.queue())),
-    row("srv_sess_rate", args(1, &[Server]), Kind::Int, RUNNING)
+    row("srv_sess_rate", args(1, &[Server]), SampleKind::Int, RUNNING)
         .examples("srv_sess_rate(be/s)", "srv_sess_rate")
         .gives(
             "sessions of a server in the last second",
             |cx, args| number(server(cx, args)?.session_rate(rate_clock(cx)?)),
         ),
-    row("srv_uweight", args(1, &[Server]), Kind::Int, RUNNING)
+    row("srv_uweight", args(1, &[Server]), SampleKind::Int, RUNNING)
         .examples("srv_uweight(be/s)", "srv_uweight")
         .gives("the weight of a server as operators set it", |cx, args| number(server(cx, args)?.weight())),
-    row("srv_weight", args(1, &[Server]), Kind::Int, RUNNING)
+    row("srv_weight", args(1, &[Server]), SampleKind::Int, RUNNING)
         .examples("srv_weight(be/s)", "srv_weight")
         .gives("the weight of a server as it is used", |cx, args| number(server(cx, args)?.weight())),
 ];
@@ -126,19 +126,19 @@ fn name(name: &str) -> Option<Sample<'_>> {
 }
 
 /// What the rates of proxies and servers are asked with.
-fn rate_clock(cx: &Cx<'_, '_>) -> Option<u32> {
+fn rate_clock(cx: &Evaluation<'_, '_>) -> Option<u32> {
     cx.facts.process().rate_clock_ms()
 }
 
 /// The frontend that an argument names; an empty name means the current one.
-fn frontend<'f>(cx: &Cx<'f, '_>, args: &[Arg]) -> Option<&'f dyn FrontendFacts> {
+fn frontend<'f>(cx: &Evaluation<'f, '_>, args: &[Arg]) -> Option<&'f dyn FrontendFacts> {
     match text_arg(args, 0) {
         "" => cx.facts.frontend(),
         name => cx.facts.frontend_named(name),
     }
 }
 
-fn backend<'f>(cx: &Cx<'f, '_>, args: &[Arg]) -> Option<&'f dyn BackendFacts> {
+fn backend<'f>(cx: &Evaluation<'f, '_>, args: &[Arg]) -> Option<&'f dyn BackendFacts> {
     backend_called(cx.facts, text_arg(args, 0))
 }
 
@@ -150,7 +150,7 @@ pub(crate) fn backend_called<'f>(facts: &'f dyn Facts, name: &str) -> Option<&'f
     }
 }
 
-fn server<'f>(cx: &Cx<'f, '_>, args: &[Arg]) -> Option<&'f dyn ServerFacts> {
+fn server<'f>(cx: &Evaluation<'f, '_>, args: &[Arg]) -> Option<&'f dyn ServerFacts> {
     let ArgValue::Server { backend, server } = &args.first()?.value else {
         return None;
     };

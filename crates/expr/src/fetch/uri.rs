@@ -5,70 +5,70 @@ use std::net::IpAddr;
 use crate::args::ArgKind::Text;
 use crate::args::{Arg, text_arg};
 use crate::conv::digest::{avalanche, sdbm_over};
-use crate::evaluation::Cx;
+use crate::evaluation::Evaluation;
 use crate::fetch::{Fetch, NONE, args, number, row};
 use crate::phase::Phases;
-use crate::value::{Kind, Sample, parse_addr, parse_int};
+use crate::value::{Sample, SampleKind, parse_addr, parse_int};
 
 const REQUEST: Phases = Phases::REQUEST;
 
 /// The rows of this family, in alphabetical order.
 #[rustfmt::skip] // What belongs together stands on one line.
 pub(super) const ROWS: &[Fetch] = &[
-    row("base", NONE, Kind::Str, REQUEST)
+    row("base", NONE, SampleKind::Str, REQUEST)
         .gives("the host and the path", base),
-    row("base32", NONE, Kind::Int, REQUEST)
+    row("base32", NONE, SampleKind::Int, REQUEST)
         .gives("a hash of host and path", |cx, _| number(i64::from(base_hash(cx)?))),
-    row("base32+src", NONE, Kind::Bin, REQUEST)
+    row("base32+src", NONE, SampleKind::Bin, REQUEST)
         .gives(
             "a hash of host and path, and the client's address",
             |cx, _| { let hash = base_hash(cx)?; with_source(cx, hash) },
         ),
-    row("baseq", NONE, Kind::Str, REQUEST)
+    row("baseq", NONE, SampleKind::Str, REQUEST)
         .gives("the host, the path and the query", baseq),
-    row("path", NONE, Kind::Str, REQUEST)
+    row("path", NONE, SampleKind::Str, REQUEST)
         .gives("the path", path),
-    row("pathq", NONE, Kind::Str, REQUEST)
+    row("pathq", NONE, SampleKind::Str, REQUEST)
         .gives("the path and the query", pathq),
-    row("query", args(0, &[Text]), Kind::Str, REQUEST)
+    row("query", args(0, &[Text]), SampleKind::Str, REQUEST)
         .examples("query(with_qm)", "query(with_qm,x)")
         .gives("the query, with the question mark if asked", query),
-    row("url", NONE, Kind::Str, REQUEST)
+    row("url", NONE, SampleKind::Str, REQUEST)
         .gives("the target as it was sent", |cx, _| Some(Sample::held(cx.facts.request()?.target()))),
-    row("url32", NONE, Kind::Int, REQUEST)
+    row("url32", NONE, SampleKind::Int, REQUEST)
         .gives("a hash of host, path and query", |cx, _| number(i64::from(url_hash(cx)?))),
-    row("url32+src", NONE, Kind::Bin, REQUEST)
+    row("url32+src", NONE, SampleKind::Bin, REQUEST)
         .gives(
             "a hash of host, path and query, and the client's address",
             |cx, _| { let hash = url_hash(cx)?; with_source(cx, hash) },
         ),
-    row("url_ip", NONE, Kind::Ipv4, REQUEST)
+    row("url_ip", NONE, SampleKind::Ipv4, REQUEST)
         .gives("the address in an absolute target", |cx, _| Some(Sample::ip(authority(cx)?.0))),
-    row("url_param", args(0, &[Text, Text, Text]), Kind::Str, REQUEST)
+    row("url_param", args(0, &[Text, Text, Text]), SampleKind::Str, REQUEST)
         .examples("url_param(id)", "url_param(a,b,c,d)")
         .gives("a parameter of the query", |cx, args| param(cx, args).map(Sample::held)),
-    row("url_port", NONE, Kind::Int, REQUEST)
+    row("url_port", NONE, SampleKind::Int, REQUEST)
         .gives("the port in an absolute target, 80 when it names none", |cx, _| number(authority(cx)?.1)),
-    row("urlp", args(0, &[Text, Text, Text]), Kind::Str, REQUEST)
+    row("urlp", args(0, &[Text, Text, Text]), SampleKind::Str, REQUEST)
         .examples("urlp(id,;,i)", "urlp(a,b,c,d)")
         .gives("a parameter of the query", |cx, args| param(cx, args).map(Sample::held)),
-    row("urlp_val", args(0, &[Text, Text, Text]), Kind::Int, REQUEST)
+    row("urlp_val", args(0, &[Text, Text, Text]), SampleKind::Int, REQUEST)
         .examples("urlp_val(page)", "urlp_val(a,b,c,d)")
         .gives("a parameter of the query as a number", |cx, args| number(parse_int(param(cx, args)?).unwrap_or(0))),
 ];
 
-fn path<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
+fn path<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
     let path = cx.facts.request()?.path();
     (!path.is_empty()).then_some(Sample::held(path))
 }
 
-fn pathq<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
+fn pathq<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
     let pathq = cx.facts.request()?.path_and_query();
     (!pathq.is_empty()).then_some(Sample::held(pathq))
 }
 
 /// `query`, or with the question mark when asked (`with_qm`, 3.x).
-fn query<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
+fn query<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
     let request = cx.facts.request()?;
     let query = request.query();
     if text_arg(args, 0) == "with_qm" {
@@ -87,14 +87,14 @@ fn query<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
 }
 
 /// The first value of the first Host field.
-fn host<'f>(cx: &Cx<'f, '_>) -> &'f [u8] {
+fn host<'f>(cx: &Evaluation<'f, '_>) -> &'f [u8] {
     let fields = cx.facts.request().map(|request| request.fields());
     fields
         .and_then(|fields| fields.values(b"host").next())
         .unwrap_or_default()
 }
 
-fn joined<'f>(cx: &mut Cx<'f, '_>, tail: &'f [u8]) -> Option<Sample<'f>> {
+fn joined<'f>(cx: &mut Evaluation<'f, '_>, tail: &'f [u8]) -> Option<Sample<'f>> {
     let host = host(cx);
     if host.is_empty() {
         return (!tail.is_empty()).then_some(Sample::held(tail));
@@ -105,29 +105,29 @@ fn joined<'f>(cx: &mut Cx<'f, '_>, tail: &'f [u8]) -> Option<Sample<'f>> {
     Some(Sample::Str(cx.scratch.close(out)))
 }
 
-fn base<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
+fn base<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
     let path = cx.facts.request()?.path();
     joined(cx, path)
 }
 
-fn baseq<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
+fn baseq<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
     let pathq = cx.facts.request()?.path_and_query();
     joined(cx, pathq)
 }
 
-fn hash32(cx: &Cx<'_, '_>, tail: &[u8]) -> u32 {
+fn hash32(cx: &Evaluation<'_, '_>, tail: &[u8]) -> u32 {
     avalanche(sdbm_over(sdbm_over(0, host(cx)), tail))
 }
 
-fn base_hash(cx: &Cx<'_, '_>) -> Option<u32> {
+fn base_hash(cx: &Evaluation<'_, '_>) -> Option<u32> {
     Some(hash32(cx, cx.facts.request()?.path()))
 }
 
-fn url_hash(cx: &Cx<'_, '_>) -> Option<u32> {
+fn url_hash(cx: &Evaluation<'_, '_>) -> Option<u32> {
     Some(hash32(cx, cx.facts.request()?.path_and_query()))
 }
 
-fn with_source<'f>(cx: &mut Cx<'f, '_>, hash: u32) -> Option<Sample<'f>> {
+fn with_source<'f>(cx: &mut Evaluation<'f, '_>, hash: u32) -> Option<Sample<'f>> {
     let address = cx.facts.ends().source?.ip();
     let mut out = cx.scratch.open();
     out.extend_from_slice(&hash.to_be_bytes());
@@ -139,7 +139,7 @@ fn with_source<'f>(cx: &mut Cx<'f, '_>, hash: u32) -> Option<Sample<'f>> {
 }
 
 /// Host and port of an absolute target, port 80 when it names none.
-fn authority(cx: &Cx<'_, '_>) -> Option<(IpAddr, i64)> {
+fn authority(cx: &Evaluation<'_, '_>) -> Option<(IpAddr, i64)> {
     let authority = cx.facts.request()?.target_authority()?;
     let (host, port) = match authority.iter().rposition(|byte| *byte == b':') {
         Some(colon) if !authority.ends_with(b"]") => {
@@ -155,12 +155,12 @@ fn authority(cx: &Cx<'_, '_>) -> Option<(IpAddr, i64)> {
 }
 
 /// The parameters of a list: `name=value` pieces between `&`, `;` and one more delimiter.
-struct Params<'f> {
+struct QueryParams<'f> {
     rest: Option<&'f [u8]>,
     delimiter: u8,
 }
 
-impl<'f> Iterator for Params<'f> {
+impl<'f> Iterator for QueryParams<'f> {
     type Item = (&'f [u8], &'f [u8]);
 
     fn next(&mut self) -> Option<(&'f [u8], &'f [u8])> {
@@ -179,10 +179,10 @@ impl<'f> Iterator for Params<'f> {
 
 /// The value of the parameter wanted: the next one of a walk, or the first.
 fn pick_param<'f>(
-    cx: &mut Cx<'f, '_>,
+    cx: &mut Evaluation<'f, '_>,
     name: &'f str,
     fold: bool,
-    params: Params<'f>,
+    params: QueryParams<'f>,
 ) -> Option<&'f [u8]> {
     let name = name.as_bytes();
     let is_wanted = |found: &[u8]| {
@@ -203,7 +203,7 @@ fn pick_param<'f>(
     Some(value)
 }
 
-fn param<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg]) -> Option<&'f [u8]> {
+fn param<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg]) -> Option<&'f [u8]> {
     let delimiter = text_arg(args, 1)
         .as_bytes()
         .first()
@@ -211,7 +211,7 @@ fn param<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg]) -> Option<&'f [u8]> {
         .unwrap_or(b'?');
     let target = cx.facts.request()?.path_and_query();
     let start = memchr::memchr(delimiter, target)?;
-    let params = Params {
+    let params = QueryParams {
         rest: Some(&target[start + 1..]),
         delimiter,
     };

@@ -136,7 +136,7 @@ impl ItemWriter<'_> {
     }
 
     fn sample(&mut self, sample: crate::value::Sample<'_>, scratch: &mut Scratch) {
-        let Some(sample) = sample.cast(crate::value::Kind::Str, scratch) else {
+        let Some(sample) = sample.cast(crate::value::SampleKind::Str, scratch) else {
             return self.nothing();
         };
         let crate::value::Value::Str(bytes) = sample.value(scratch) else {

@@ -18,7 +18,7 @@ pub struct Entry {
 
 /// Which entry is meant.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Which<'k> {
+pub enum EntrySelector<'k> {
     /// All entries with this key.
     Key(&'k str),
     /// The entry of this id.

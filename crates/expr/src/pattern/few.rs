@@ -19,27 +19,27 @@ pub(crate) struct Item {
 
 /// The entries of one key; empty only for a moment.
 #[derive(Debug)]
-pub(super) enum Few {
+pub(super) enum KeyEntries {
     One(Item),
     Many(Vec<Item>),
 }
 
-impl Few {
+impl KeyEntries {
     /// The one that wins.
     pub(super) fn first(&self) -> Option<&Item> {
         match self {
-            Few::One(item) => Some(item),
-            Few::Many(items) => items.first(),
+            KeyEntries::One(item) => Some(item),
+            KeyEntries::Many(items) => items.first(),
         }
     }
 
     /// Adds the newest.
     pub(super) fn push(&mut self, item: Item) {
         match self {
-            Few::Many(items) => items.push(item),
-            Few::One(first) => {
+            KeyEntries::Many(items) => items.push(item),
+            KeyEntries::One(first) => {
                 let first = first.clone();
-                *self = Few::Many(vec![first, item]);
+                *self = KeyEntries::Many(vec![first, item]);
             }
         }
     }
@@ -47,8 +47,8 @@ impl Few {
     /// Takes the entry out; true when none is left.
     pub(super) fn remove(&mut self, id: u64) -> bool {
         match self {
-            Few::One(item) => item.id == id,
-            Few::Many(items) => {
+            KeyEntries::One(item) => item.id == id,
+            KeyEntries::Many(items) => {
                 items.retain(|item| item.id != id);
                 items.is_empty()
             }
@@ -57,14 +57,14 @@ impl Few {
 
     pub(super) fn find_mut(&mut self, id: u64) -> Option<&mut Item> {
         match self {
-            Few::One(item) => Some(item).filter(|item| item.id == id),
-            Few::Many(items) => items.iter_mut().find(|item| item.id == id),
+            KeyEntries::One(item) => Some(item).filter(|item| item.id == id),
+            KeyEntries::Many(items) => items.iter_mut().find(|item| item.id == id),
         }
     }
 }
 
 /// Entries by their keys.
-pub(super) type Map<K> = HashMap<K, Few, foldhash::fast::RandomState>;
+pub(super) type Map<K> = HashMap<K, KeyEntries, foldhash::fast::RandomState>;
 
 /// Adds an entry under its key.
 pub(super) fn push<K: Eq + Hash>(keys: &mut Map<K>, key: K, item: Item) {
@@ -72,7 +72,7 @@ pub(super) fn push<K: Eq + Hash>(keys: &mut Map<K>, key: K, item: Item) {
     match keys.entry(key) {
         Occupied(mut known) => known.get_mut().push(item),
         Vacant(free) => {
-            free.insert(Few::One(item));
+            free.insert(KeyEntries::One(item));
         }
     }
 }
@@ -121,4 +121,4 @@ impl Ids {
 }
 
 /// A key and, in a map, what it gives.
-pub type Pair = (Arc<str>, Option<Arc<str>>);
+pub type EntryPair = (Arc<str>, Option<Arc<str>>);

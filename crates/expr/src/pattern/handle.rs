@@ -9,12 +9,12 @@ use std::sync::PoisonError;
 
 use crossbeam_utils::sync::{ShardedLock, ShardedLockReadGuard, ShardedLockWriteGuard};
 
-use super::Method;
-use super::index::{Index, Shape};
+use super::MatchMethod;
+use super::index::{Index, IndexShape};
 
 /// One compiled form of a list, for one method, case rule and kind of value.
 pub struct Handle {
-    pub(super) shape: Shape,
+    pub(super) shape: IndexShape,
     index: ShardedLock<Index>,
 }
 
@@ -28,7 +28,7 @@ impl Handle {
     }
 
     /// How the list is compared.
-    pub fn method(&self) -> Method {
+    pub fn method(&self) -> MatchMethod {
         self.shape.method
     }
 

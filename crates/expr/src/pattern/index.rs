@@ -10,44 +10,44 @@ use std::sync::Arc;
 
 use memchr::memmem;
 
-use super::few::{Few, Item, Map, push, remove};
+use super::few::{Item, KeyEntries, Map, push, remove};
 use super::map_value::MapValue;
 use super::nets::{Nets, is_prefix4, is_prefix6};
 use super::parse::{self, Pattern, Range};
-use super::search::{Filter, Needle, Search};
-use super::{MapKind, Method};
+use super::search::{Needle, PatternFilter, Search};
+use super::{MapKind, MatchMethod};
 use crate::error::Error;
 use crate::regex::Groups;
 use crate::value::v6_to_v4;
 
 /// What was matched: the entry's value and, for expressions, the groups.
-pub(crate) struct Found<'a> {
+pub(crate) struct IndexMatch<'a> {
     pub(crate) id: u64,
     pub(crate) value: &'a MapValue,
     pub(crate) groups: Option<Groups>,
 }
 
 /// A key and its value, understood by one index.
-pub(crate) struct Parsed {
+pub(crate) struct ParsedEntry {
     pattern: Pattern,
     value: MapValue,
 }
 
 /// What an index is for: how it compares, and what its values are.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Shape {
-    pub(crate) method: Method,
+pub(crate) struct IndexShape {
+    pub(crate) method: MatchMethod,
     pub(crate) fold: bool,
     pub(crate) kind: MapKind,
 }
 
 /// A compiled list.
 pub(crate) struct Index {
-    pub(crate) shape: Shape,
-    look: Look,
+    pub(crate) shape: IndexShape,
+    look: IndexLookup,
 }
 
-enum Look {
+enum IndexLookup {
     Exact(Map<Arc<[u8]>>),
     Affix(Affix),
     Search(Search),
@@ -65,10 +65,14 @@ struct Affix {
     lengths: BTreeMap<usize, usize>,
 }
 
-impl Shape {
+impl IndexShape {
     /// Understands an entry.
-    pub(crate) fn parse(self, key: &Arc<str>, value: Option<&Arc<str>>) -> Result<Parsed, Error> {
-        Ok(Parsed {
+    pub(crate) fn parse(
+        self,
+        key: &Arc<str>,
+        value: Option<&Arc<str>>,
+    ) -> Result<ParsedEntry, Error> {
+        Ok(ParsedEntry {
             pattern: self.pattern(key)?,
             value: self.value(key, value)?,
         })
@@ -97,50 +101,54 @@ impl Shape {
 
 impl Index {
     /// An index that matches nothing yet.
-    pub(crate) fn new(shape: Shape) -> Index {
+    pub(crate) fn new(shape: IndexShape) -> Index {
         let look = match shape.method {
-            Method::Str | Method::Bin | Method::Bool | Method::Found => Look::Exact(Map::default()),
-            Method::Beg | Method::End => Look::Affix(Affix::default()),
-            Method::Sub | Method::Dir | Method::Dom | Method::Reg => Look::Search(Search::new()),
-            Method::Int | Method::Len => Look::Ranges {
+            MatchMethod::Str | MatchMethod::Bin | MatchMethod::Bool | MatchMethod::Found => {
+                IndexLookup::Exact(Map::default())
+            }
+            MatchMethod::Beg | MatchMethod::End => IndexLookup::Affix(Affix::default()),
+            MatchMethod::Sub | MatchMethod::Dir | MatchMethod::Dom | MatchMethod::Reg => {
+                IndexLookup::Search(Search::new())
+            }
+            MatchMethod::Int | MatchMethod::Len => IndexLookup::Ranges {
                 single: Map::default(),
                 ranges: Vec::new(),
             },
-            Method::Ip => Look::Nets(Nets::default()),
+            MatchMethod::Ip => IndexLookup::Nets(Nets::default()),
         };
         Index { shape, look }
     }
 
     /// Adds an entry; its id is greater than all before.
-    pub(crate) fn insert(&mut self, id: u64, parsed: Parsed) {
+    pub(crate) fn insert(&mut self, id: u64, parsed: ParsedEntry) {
         let item = Item {
             id,
             value: parsed.value,
         };
         match (&mut self.look, parsed.pattern) {
-            (Look::Exact(keys), Pattern::Bytes(bytes)) => push(keys, bytes, item),
-            (Look::Affix(affix), Pattern::Bytes(bytes)) => {
+            (IndexLookup::Exact(keys), Pattern::Bytes(bytes)) => push(keys, bytes, item),
+            (IndexLookup::Affix(affix), Pattern::Bytes(bytes)) => {
                 if !affix.keys.contains_key(&bytes) {
                     *affix.lengths.entry(bytes.len()).or_default() += 1;
                 }
                 push(&mut affix.keys, bytes, item);
             }
-            (Look::Search(search), Pattern::Bytes(bytes)) => {
+            (IndexLookup::Search(search), Pattern::Bytes(bytes)) => {
                 let finder = memmem::Finder::new(&bytes).into_owned();
                 search.push(Needle::Bytes(Box::new(finder), bytes), item);
             }
-            (Look::Search(search), Pattern::Regex(regex)) => {
+            (IndexLookup::Search(search), Pattern::Regex(regex)) => {
                 search.push(Needle::Regex(regex), item);
             }
-            (Look::Ranges { single, ranges }, Pattern::Range(range)) => {
+            (IndexLookup::Ranges { single, ranges }, Pattern::Range(range)) => {
                 if range.low == range.high {
                     push(single, range.low, item);
                 } else {
                     ranges.push((range, item));
                 }
             }
-            (Look::Nets(nets), Pattern::V4 { net, mask }) => nets.push4(net, mask, item),
-            (Look::Nets(nets), Pattern::V6 { net, mask }) => nets.push6(net, mask, item),
+            (IndexLookup::Nets(nets), Pattern::V4 { net, mask }) => nets.push4(net, mask, item),
+            (IndexLookup::Nets(nets), Pattern::V6 { net, mask }) => nets.push6(net, mask, item),
             // The parser gives each method its own kind of pattern.
             _ => {}
         }
@@ -148,7 +156,7 @@ impl Index {
 
     /// Takes an entry out. What was never understood is not there.
     pub(crate) fn remove(&mut self, id: u64, key: &Arc<str>) {
-        if let Look::Search(search) = &mut self.look {
+        if let IndexLookup::Search(search) = &mut self.look {
             // By its id, so that an expression is not compiled to be thrown away.
             return search.remove(id);
         }
@@ -156,10 +164,10 @@ impl Index {
             return;
         };
         match (&mut self.look, pattern) {
-            (Look::Exact(keys), Pattern::Bytes(bytes)) => {
+            (IndexLookup::Exact(keys), Pattern::Bytes(bytes)) => {
                 remove(keys, &bytes, id);
             }
-            (Look::Affix(affix), Pattern::Bytes(bytes)) => {
+            (IndexLookup::Affix(affix), Pattern::Bytes(bytes)) => {
                 if remove(&mut affix.keys, &bytes, id)
                     && let Some(count) = affix.lengths.get_mut(&bytes.len())
                 {
@@ -169,40 +177,46 @@ impl Index {
                     }
                 }
             }
-            (Look::Ranges { single, ranges }, Pattern::Range(range)) => {
+            (IndexLookup::Ranges { single, ranges }, Pattern::Range(range)) => {
                 remove(single, &range.low, id);
                 ranges.retain(|(_, item)| item.id != id);
             }
-            (Look::Nets(nets), Pattern::V4 { net, mask }) => nets.remove4(net, mask, id),
-            (Look::Nets(nets), Pattern::V6 { net, mask }) => nets.remove6(net, mask, id),
+            (IndexLookup::Nets(nets), Pattern::V4 { net, mask }) => nets.remove4(net, mask, id),
+            (IndexLookup::Nets(nets), Pattern::V6 { net, mask }) => nets.remove6(net, mask, id),
             _ => {}
         }
     }
 
     /// Gives an entry another value.
     pub(crate) fn set(&mut self, id: u64, key: &Arc<str>, value: MapValue) {
-        let item = if let Look::Search(search) = &mut self.look {
+        let item = if let IndexLookup::Search(search) = &mut self.look {
             search.find_mut(id)
         } else {
             let Ok(pattern) = self.shape.pattern(key) else {
                 return;
             };
             match (&mut self.look, pattern) {
-                (Look::Exact(keys), Pattern::Bytes(bytes)) => {
+                (IndexLookup::Exact(keys), Pattern::Bytes(bytes)) => {
                     keys.get_mut(&bytes).and_then(|few| few.find_mut(id))
                 }
-                (Look::Affix(affix), Pattern::Bytes(bytes)) => {
+                (IndexLookup::Affix(affix), Pattern::Bytes(bytes)) => {
                     affix.keys.get_mut(&bytes).and_then(|few| few.find_mut(id))
                 }
-                (Look::Ranges { single, .. }, Pattern::Range(range)) if range.low == range.high => {
+                (IndexLookup::Ranges { single, .. }, Pattern::Range(range))
+                    if range.low == range.high =>
+                {
                     single.get_mut(&range.low).and_then(|few| few.find_mut(id))
                 }
-                (Look::Ranges { ranges, .. }, Pattern::Range(_)) => ranges
+                (IndexLookup::Ranges { ranges, .. }, Pattern::Range(_)) => ranges
                     .iter_mut()
                     .map(|(_, item)| item)
                     .find(|item| item.id == id),
-                (Look::Nets(nets), Pattern::V4 { net, mask }) => nets.find_mut4(net, mask, id),
-                (Look::Nets(nets), Pattern::V6 { net, mask }) => nets.find_mut6(net, mask, id),
+                (IndexLookup::Nets(nets), Pattern::V4 { net, mask }) => {
+                    nets.find_mut4(net, mask, id)
+                }
+                (IndexLookup::Nets(nets), Pattern::V6 { net, mask }) => {
+                    nets.find_mut6(net, mask, id)
+                }
                 _ => None,
             }
         };
@@ -213,31 +227,31 @@ impl Index {
 
     /// A filter for [`Index::filter_with`], when it is time for one. Making it takes a while, and
     /// nobody needs to wait for it.
-    pub(crate) fn new_filter(&self) -> Option<Option<Filter>> {
+    pub(crate) fn new_filter(&self) -> Option<Option<PatternFilter>> {
         match &self.look {
-            Look::Search(search) => search.new_filter(),
+            IndexLookup::Search(search) => search.new_filter(),
             _ => None,
         }
     }
 
     /// Makes what helps to look up in many entries, however long it takes.
     pub(crate) fn settle(&mut self) {
-        if let Look::Search(search) = &mut self.look {
+        if let IndexLookup::Search(search) = &mut self.look {
             search.settle();
         }
     }
 
     /// Puts in a filter made of the entries as they are.
-    pub(crate) fn filter_with(&mut self, filter: Option<Filter>) {
-        if let Look::Search(search) = &mut self.look {
+    pub(crate) fn filter_with(&mut self, filter: Option<PatternFilter>) {
+        if let IndexLookup::Search(search) = &mut self.look {
             search.filter_with(filter);
         }
     }
 
     /// Looks bytes up; `spare` is memory for a copy in lower case.
-    pub(crate) fn find_bytes(&self, subject: &[u8], spare: &mut Vec<u8>) -> Option<Found<'_>> {
-        let Shape { method, fold, .. } = self.shape;
-        let folding = fold && method != Method::Reg;
+    pub(crate) fn find_bytes(&self, subject: &[u8], spare: &mut Vec<u8>) -> Option<IndexMatch<'_>> {
+        let IndexShape { method, fold, .. } = self.shape;
+        let folding = fold && method != MatchMethod::Reg;
         let subject = if folding {
             spare.clear();
             spare.extend(subject.iter().map(u8::to_ascii_lowercase));
@@ -246,35 +260,35 @@ impl Index {
             subject
         };
         let item = match &self.look {
-            Look::Exact(keys) => keys.get(subject)?.first(),
-            Look::Affix(affix) => affix.find(subject, method == Method::End, fold),
-            Look::Search(search) => search.find(subject, method),
-            Look::Ranges { .. } if method == Method::Len => {
+            IndexLookup::Exact(keys) => keys.get(subject)?.first(),
+            IndexLookup::Affix(affix) => affix.find(subject, method == MatchMethod::End, fold),
+            IndexLookup::Search(search) => search.find(subject, method),
+            IndexLookup::Ranges { .. } if method == MatchMethod::Len => {
                 return self.find_int(i64::try_from(subject.len()).unwrap_or(i64::MAX));
             }
-            Look::Ranges { .. } | Look::Nets(_) => None,
+            IndexLookup::Ranges { .. } | IndexLookup::Nets(_) => None,
         };
         item.map(found)
     }
 
     /// As [`Index::find_bytes`] for expressions, with the groups of the one that matched.
-    pub(crate) fn find_groups(&self, subject: &[u8]) -> Option<Found<'_>> {
-        let Look::Search(search) = &self.look else {
+    pub(crate) fn find_groups(&self, subject: &[u8]) -> Option<IndexMatch<'_>> {
+        let IndexLookup::Search(search) = &self.look else {
             return None;
         };
         let (item, groups) = search.find_groups(subject)?;
-        Some(Found {
+        Some(IndexMatch {
             groups: Some(groups),
             ..found(item)
         })
     }
 
     /// Looks an integer up.
-    pub(crate) fn find_int(&self, number: i64) -> Option<Found<'_>> {
-        let Look::Ranges { single, ranges } = &self.look else {
+    pub(crate) fn find_int(&self, number: i64) -> Option<IndexMatch<'_>> {
+        let IndexLookup::Ranges { single, ranges } = &self.look else {
             return None;
         };
-        let exact = single.get(&number).and_then(Few::first);
+        let exact = single.get(&number).and_then(KeyEntries::first);
         let within = ranges
             .iter()
             .find(|(range, _)| (range.low..=range.high).contains(&number))
@@ -284,8 +298,8 @@ impl Index {
     }
 
     /// Looks an address up; longest prefix first.
-    pub(crate) fn find_ip(&self, address: IpAddr) -> Option<Found<'_>> {
-        let Look::Nets(nets) = &self.look else {
+    pub(crate) fn find_ip(&self, address: IpAddr) -> Option<IndexMatch<'_>> {
+        let IndexLookup::Nets(nets) = &self.look else {
             return None;
         };
         let item = match address {
@@ -300,8 +314,8 @@ impl Index {
     /// Whether HAProxy would keep this key in a tree: told by `get map` and `get acl`.
     pub(crate) fn is_in_tree(&self, key: &str) -> bool {
         match self.shape.method {
-            Method::Str | Method::Beg => !self.shape.fold,
-            Method::Ip => match parse::parse_net(key) {
+            MatchMethod::Str | MatchMethod::Beg => !self.shape.fold,
+            MatchMethod::Ip => match parse::parse_net(key) {
                 Some(Pattern::V4 { mask, .. }) => is_prefix4(mask),
                 Some(Pattern::V6 { mask, .. }) => is_prefix6(mask),
                 _ => false,
@@ -311,8 +325,8 @@ impl Index {
     }
 }
 
-fn found(item: &Item) -> Found<'_> {
-    Found {
+fn found(item: &Item) -> IndexMatch<'_> {
+    IndexMatch {
         id: item.id,
         value: &item.value,
         groups: None,
@@ -328,7 +342,7 @@ impl Affix {
             } else {
                 &subject[..*length]
             };
-            self.keys.get(part).and_then(Few::first)
+            self.keys.get(part).and_then(KeyEntries::first)
         });
         // The tree of prefixes gives the longest; lists give the first in order.
         if at_end || first {

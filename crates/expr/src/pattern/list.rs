@@ -6,16 +6,16 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::Method;
-use super::entry::{Entry, Which};
+use super::MatchMethod;
+use super::entry::{Entry, EntrySelector};
 use super::error::PatternError;
-use super::few::Pair;
+use super::few::EntryPair;
 use super::handle::Handle;
-use super::index::{Index, Shape};
+use super::index::{Index, IndexShape};
 use super::loaded::{Loaded, check_lines};
 use super::map_value::MapValue;
 use super::merge::{merge, overridden};
-use super::state::{CompiledSlot, Discarded, State, Table, parse};
+use super::state::{CompiledSlot, DiscardedEntries, State, Table, parse};
 use super::text::{self, WrittenEntries};
 use crate::error::Error;
 
@@ -38,18 +38,18 @@ pub struct PatternRef {
 
 /// What one user of a list finds for a text: a line of `get map` and `get acl`.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Probe {
+pub struct ListLookup {
     /// How it compares.
-    pub method: Method,
+    pub method: MatchMethod,
     /// Whether it ignores the case.
     pub folds: bool,
     /// What was found.
-    pub hit: Option<Hit>,
+    pub hit: Option<ListMatch>,
 }
 
 /// A match.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Hit {
+pub struct ListMatch {
     /// The pattern as written.
     pub key: Arc<str>,
     /// HAProxy keeps it in a tree; else in a list.
@@ -171,7 +171,7 @@ impl PatternRef {
 
     /// What operators made of what the configuration gives it: the entries of the keys they changed,
     /// as they were and as they are.
-    pub fn overridden(&self) -> (Vec<Pair>, Vec<Pair>) {
+    pub fn overridden(&self) -> (Vec<EntryPair>, Vec<EntryPair>) {
         let state = self.lock();
         overridden(&state.loaded.pairs(self.map), &state.table.pairs())
     }
@@ -179,7 +179,7 @@ impl PatternRef {
     /// Goes on from what operators made of the list in another process, told as [`Self::overridden`]
     /// does. Where the configuration gives it something else by now, that wins. False when an
     /// entry cannot be understood here; nothing is changed then.
-    pub fn take_overrides(&self, was: &[Pair], is: &[Pair]) -> bool {
+    pub fn take_overrides(&self, was: &[EntryPair], is: &[EntryPair]) -> bool {
         let mut state = self.lock();
         let merged = merge(was, &state.loaded.pairs(self.map), is);
         let handles = state.handles();
@@ -192,14 +192,14 @@ impl PatternRef {
     }
 
     /// What each of its users finds for `text`.
-    pub fn probe(&self, text: &str) -> Vec<Probe> {
+    pub fn probe(&self, text: &str) -> Vec<ListLookup> {
         let state = self.lock();
         let handles = state.slots.iter().filter_map(|slot| slot.handle.upgrade());
         let probe = |handle: Arc<Handle>| {
             let index = handle.load();
             let found = match handle.method() {
-                Method::Int => text.parse().ok().and_then(|number| index.find_int(number)),
-                Method::Ip => text.parse().ok().and_then(|address| index.find_ip(address)),
+                MatchMethod::Int => text.parse().ok().and_then(|number| index.find_int(number)),
+                MatchMethod::Ip => text.parse().ok().and_then(|address| index.find_ip(address)),
                 _ => index.find_bytes(text.as_bytes(), &mut Vec::new()),
             };
             let hit = found.and_then(|found| {
@@ -212,14 +212,14 @@ impl PatternRef {
                     MapValue::Ip(ip) => Some((ip.to_string(), "ipv6")),
                 };
                 let is_in_tree = index.is_in_tree(&key);
-                Some(Hit {
+                Some(ListMatch {
                     key,
                     is_in_tree,
                     value,
                 })
             });
             drop(index);
-            Probe {
+            ListLookup {
                 method: handle.method(),
                 folds: handle.ignores_case(),
                 hit,
@@ -236,7 +236,7 @@ impl PatternRef {
     /// the kind. One that was added by command then only matches nothing here.
     pub(super) fn handle(
         &self,
-        shape: Shape,
+        shape: IndexShape,
         coming: Option<&Loaded>,
     ) -> Result<Arc<Handle>, Error> {
         let mut state = self.lock();
@@ -311,7 +311,7 @@ impl PatternRef {
     /// As for [`PatternRef::add`].
     pub fn set_or_add(&self, key: &str, value: &str) -> Result<(), PatternError> {
         let mut state = self.lock();
-        match state.set(Which::Key(key), value) {
+        match state.set(EntrySelector::Key(key), value) {
             Err(PatternError::NotFound) => state.add(None, [(key, Some(value))]),
             result => result,
         }
@@ -321,7 +321,7 @@ impl PatternRef {
     ///
     /// # Errors
     /// When there is none.
-    pub fn del(&self, which: Which<'_>) -> Result<(), PatternError> {
+    pub fn del(&self, which: EntrySelector<'_>) -> Result<(), PatternError> {
         self.lock().del(which)
     }
 
@@ -329,13 +329,13 @@ impl PatternRef {
     ///
     /// # Errors
     /// When there is none, or the value is not of a kind the map's users take.
-    pub fn set(&self, which: Which<'_>, value: &str) -> Result<(), PatternError> {
+    pub fn set(&self, which: EntrySelector<'_>, value: &str) -> Result<(), PatternError> {
         self.lock().set(which, value)
     }
 
     /// Removes all entries of `version` (the current one when none): `clear map`, `clear acl`.
     /// A version that is not there has none.
-    pub fn clear(&self, version: Option<u32>) -> Discarded {
+    pub fn clear(&self, version: Option<u32>) -> DiscardedEntries {
         let mut state = self.lock();
         match version {
             Some(version) if version != state.current => state.drop_prepared(|at| at == version),
@@ -354,14 +354,14 @@ impl PatternRef {
     ///
     /// # Errors
     /// When the version was not prepared or is older than the current one.
-    pub fn commit(&self, version: u32) -> Result<Discarded, PatternError> {
+    pub fn commit(&self, version: u32) -> Result<DiscardedEntries, PatternError> {
         let mut state = self.lock();
         let ahead = version.wrapping_sub(state.current);
         if ahead == 0 || ahead > state.newest.wrapping_sub(state.current) {
             return Err(PatternError::Version);
         }
         state.change_count += 1;
-        let mut discarded = Discarded::default();
+        let mut discarded = DiscardedEntries::default();
         let table = state.prepared.remove(&version).unwrap_or_default();
         discarded
             .tables
@@ -396,7 +396,7 @@ impl PatternRef {
         }
         let live = state.table.pairs();
         let merged = state.wanted(loaded, runtime, self.map, &live);
-        let mut counts: HashMap<&Pair, i64> = HashMap::new();
+        let mut counts: HashMap<&EntryPair, i64> = HashMap::new();
         live.iter()
             .for_each(|pair| *counts.entry(pair).or_default() -= 1);
         merged
@@ -414,10 +414,14 @@ impl PatternRef {
     }
 
     /// Takes over what the configuration gives it now; `None` is what it gave before.
-    pub(super) fn adopt(&self, loaded: Option<Loaded>, runtime: RuntimeEntries) -> Discarded {
+    pub(super) fn adopt(
+        &self,
+        loaded: Option<Loaded>,
+        runtime: RuntimeEntries,
+    ) -> DiscardedEntries {
         let mut state = self.lock();
         if state.stays(loaded.as_ref(), runtime) {
-            return Discarded::default();
+            return DiscardedEntries::default();
         }
         let was_as_loaded = state.change_count == state.change_count_loaded;
         let live = state.table.pairs();
@@ -426,7 +430,7 @@ impl PatternRef {
             state.loaded = loaded;
         }
         let discarded = if wanted == live {
-            Discarded::default()
+            DiscardedEntries::default()
         } else {
             state.replace(wanted)
         };
@@ -450,8 +454,8 @@ impl State {
         loaded: Option<&Loaded>,
         runtime: RuntimeEntries,
         map: bool,
-        live: &[Pair],
-    ) -> Vec<Pair> {
+        live: &[EntryPair],
+    ) -> Vec<EntryPair> {
         let new = loaded.unwrap_or(&self.loaded).pairs(map);
         match runtime {
             RuntimeEntries::Drop => new,

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::few::Pair;
-use super::index::Shape;
+use super::few::EntryPair;
+use super::index::IndexShape;
 use super::text;
 use crate::error::Error;
 
@@ -33,7 +33,7 @@ impl Loaded {
     }
 
     /// The entries.
-    pub(super) fn pairs(&self, as_map: bool) -> Vec<Pair> {
+    pub(super) fn pairs(&self, as_map: bool) -> Vec<EntryPair> {
         // What was loaded once could be parsed then.
         let lines = self.lines(as_map).unwrap_or_default();
         lines.into_iter().map(|line| line.pair).collect()
@@ -41,7 +41,7 @@ impl Loaded {
 }
 
 /// Whether all of what is to be loaded can be understood.
-pub(super) fn check_lines(shape: Shape, lines: &[text::EntryLine]) -> Result<(), Error> {
+pub(super) fn check_lines(shape: IndexShape, lines: &[text::EntryLine]) -> Result<(), Error> {
     for line in lines {
         let (key, value) = &line.pair;
         shape

@@ -2,14 +2,14 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::few::Pair;
+use super::few::EntryPair;
 
 /// What a list holds after its file changed from `old` to `new` while it ran as `live`.
 ///
 /// Per key, all entries of it together: where the file changed, the file wins; where it did not,
 /// what is live stays. Keys come in the order of the new file, those that only a command added after
 /// them. The same file again changes nothing.
-pub fn merge(old: &[Pair], new: &[Pair], live: &[Pair]) -> Vec<Pair> {
+pub fn merge(old: &[EntryPair], new: &[EntryPair], live: &[EntryPair]) -> Vec<EntryPair> {
     if old == new {
         return live.to_vec();
     }
@@ -38,16 +38,19 @@ pub fn merge(old: &[Pair], new: &[Pair], live: &[Pair]) -> Vec<Pair> {
 
 /// The entries of the keys in which `old` and `live` differ: those of `old`, and those of `live`.
 /// `merge` of the two, whatever the new file, changes what `merge` of the whole would.
-pub(super) fn overridden(old: &[Pair], live: &[Pair]) -> (Vec<Pair>, Vec<Pair>) {
+pub(super) fn overridden(
+    old: &[EntryPair],
+    live: &[EntryPair],
+) -> (Vec<EntryPair>, Vec<EntryPair>) {
     let before = by_key(old);
     let now = by_key(live);
-    let changed = |(key, _): &&Pair| before.get(&**key) != now.get(&**key);
-    let of = |pairs: &[Pair]| pairs.iter().filter(changed).cloned().collect();
+    let changed = |(key, _): &&EntryPair| before.get(&**key) != now.get(&**key);
+    let of = |pairs: &[EntryPair]| pairs.iter().filter(changed).cloned().collect();
     (of(old), of(live))
 }
 
-fn by_key(pairs: &[Pair]) -> HashMap<&str, Vec<&Pair>> {
-    let mut keys: HashMap<&str, Vec<&Pair>> = HashMap::with_capacity(pairs.len());
+fn by_key(pairs: &[EntryPair]) -> HashMap<&str, Vec<&EntryPair>> {
+    let mut keys: HashMap<&str, Vec<&EntryPair>> = HashMap::with_capacity(pairs.len());
     for pair in pairs {
         keys.entry(&pair.0).or_default().push(pair);
     }
@@ -62,7 +65,7 @@ mod tests {
 
     use super::*;
 
-    fn pairs() -> impl Strategy<Value = Vec<Pair>> {
+    fn pairs() -> impl Strategy<Value = Vec<EntryPair>> {
         let pair = ("[a-d]", "[x-z]").prop_map(|(key, value)| {
             let value: Arc<str> = Arc::from(value);
             (Arc::from(key), Some(value))
@@ -70,7 +73,7 @@ mod tests {
         proptest::collection::vec(pair, 0..8)
     }
 
-    fn of<'p>(pairs: &'p [Pair], key: &str) -> Vec<&'p Pair> {
+    fn of<'p>(pairs: &'p [EntryPair], key: &str) -> Vec<&'p EntryPair> {
         pairs.iter().filter(|(known, _)| &**known == key).collect()
     }
 

@@ -20,24 +20,24 @@ mod store;
 mod tests;
 mod text;
 
-pub use entry::{Entry, Which};
+pub use entry::{Entry, EntrySelector};
 pub use error::PatternError;
-pub use few::Pair;
+pub use few::EntryPair;
 pub use handle::Handle;
-pub use list::{Hit, PatternRef, Probe, RuntimeEntries};
+pub use list::{ListLookup, ListMatch, PatternRef, RuntimeEntries};
 pub(crate) use map_value::MapValue;
 pub use merge::merge;
 pub(crate) use parse::{check, is_range};
-pub use state::Discarded;
+pub use state::DiscardedEntries;
 pub(crate) use store::Words;
-pub use store::{ListChange, Listed, NamedList, Store};
+pub use store::{ListChange, ListedPatterns, NamedList, Store};
 pub use text::{WrittenEntries, parse_payload};
 
-use crate::value::Kind;
+use crate::value::SampleKind;
 
 /// How a sample is compared with patterns (`-m`, manual 7.1).
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum Method {
+pub enum MatchMethod {
     /// Prefix.
     Beg,
     /// Bytes given in hexadecimal.
@@ -66,87 +66,94 @@ pub enum Method {
     Sub,
 }
 
-impl Method {
+impl MatchMethod {
     /// Every method, in alphabetical order.
-    pub const ALL: [Method; 13] = [
-        Method::Beg,
-        Method::Bin,
-        Method::Bool,
-        Method::Dir,
-        Method::Dom,
-        Method::End,
-        Method::Found,
-        Method::Int,
-        Method::Ip,
-        Method::Len,
-        Method::Reg,
-        Method::Str,
-        Method::Sub,
+    pub const ALL: [MatchMethod; 13] = [
+        MatchMethod::Beg,
+        MatchMethod::Bin,
+        MatchMethod::Bool,
+        MatchMethod::Dir,
+        MatchMethod::Dom,
+        MatchMethod::End,
+        MatchMethod::Found,
+        MatchMethod::Int,
+        MatchMethod::Ip,
+        MatchMethod::Len,
+        MatchMethod::Reg,
+        MatchMethod::Str,
+        MatchMethod::Sub,
     ];
 
     /// The word after `-m`.
     pub const fn text(self) -> &'static str {
         match self {
-            Method::Beg => "beg",
-            Method::Bin => "bin",
-            Method::Bool => "bool",
-            Method::Dir => "dir",
-            Method::Dom => "dom",
-            Method::End => "end",
-            Method::Found => "found",
-            Method::Int => "int",
-            Method::Ip => "ip",
-            Method::Len => "len",
-            Method::Reg => "reg",
-            Method::Str => "str",
-            Method::Sub => "sub",
+            MatchMethod::Beg => "beg",
+            MatchMethod::Bin => "bin",
+            MatchMethod::Bool => "bool",
+            MatchMethod::Dir => "dir",
+            MatchMethod::Dom => "dom",
+            MatchMethod::End => "end",
+            MatchMethod::Found => "found",
+            MatchMethod::Int => "int",
+            MatchMethod::Ip => "ip",
+            MatchMethod::Len => "len",
+            MatchMethod::Reg => "reg",
+            MatchMethod::Str => "str",
+            MatchMethod::Sub => "sub",
         }
     }
 
     /// The method of that name.
-    pub fn parse(text: &str) -> Option<Method> {
-        Method::ALL.into_iter().find(|method| method.text() == text)
+    pub fn parse(text: &str) -> Option<MatchMethod> {
+        MatchMethod::ALL
+            .into_iter()
+            .find(|method| method.text() == text)
     }
 
     /// The method that a sample of type `kind` has without `-m`.
-    pub const fn of_kind(kind: Kind) -> Option<Method> {
+    pub const fn of_kind(kind: SampleKind) -> Option<MatchMethod> {
         match kind {
-            Kind::Bool => Some(Method::Bool),
-            Kind::Int => Some(Method::Int),
-            Kind::Addr | Kind::Ipv4 | Kind::Ipv6 => Some(Method::Ip),
-            Kind::Str | Kind::Meth => Some(Method::Str),
-            Kind::Any | Kind::Same | Kind::Bin => None,
+            SampleKind::Bool => Some(MatchMethod::Bool),
+            SampleKind::Int => Some(MatchMethod::Int),
+            SampleKind::Addr | SampleKind::Ipv4 | SampleKind::Ipv6 => Some(MatchMethod::Ip),
+            SampleKind::Str | SampleKind::Meth => Some(MatchMethod::Str),
+            SampleKind::Any | SampleKind::Same | SampleKind::Bin => None,
         }
     }
 
     /// The type a sample is cast to before it is compared.
-    pub const fn takes(self) -> Kind {
+    pub const fn takes(self) -> SampleKind {
         match self {
-            Method::Found => Kind::Any,
-            Method::Bool | Method::Int => Kind::Int,
-            Method::Ip => Kind::Addr,
-            Method::Bin => Kind::Bin,
-            Method::Beg
-            | Method::Dir
-            | Method::Dom
-            | Method::End
-            | Method::Len
-            | Method::Reg
-            | Method::Str
-            | Method::Sub => Kind::Str,
+            MatchMethod::Found => SampleKind::Any,
+            MatchMethod::Bool | MatchMethod::Int => SampleKind::Int,
+            MatchMethod::Ip => SampleKind::Addr,
+            MatchMethod::Bin => SampleKind::Bin,
+            MatchMethod::Beg
+            | MatchMethod::Dir
+            | MatchMethod::Dom
+            | MatchMethod::End
+            | MatchMethod::Len
+            | MatchMethod::Reg
+            | MatchMethod::Str
+            | MatchMethod::Sub => SampleKind::Str,
         }
     }
 
     /// Whether patterns are compared at all.
     pub const fn takes_patterns(self) -> bool {
-        !matches!(self, Method::Bool | Method::Found)
+        !matches!(self, MatchMethod::Bool | MatchMethod::Found)
     }
 
     /// Whether the case can be ignored.
     pub const fn can_fold(self) -> bool {
         !matches!(
             self,
-            Method::Bin | Method::Bool | Method::Found | Method::Int | Method::Ip | Method::Len
+            MatchMethod::Bin
+                | MatchMethod::Bool
+                | MatchMethod::Found
+                | MatchMethod::Int
+                | MatchMethod::Ip
+                | MatchMethod::Len
         )
     }
 }

@@ -5,16 +5,16 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use super::few::{self, Few, Item, Map};
+use super::few::{self, Item, KeyEntries, Map};
 
 /// Networks of one family. A mask that is no prefix is compared one by one after the rest.
-struct Family<B> {
+struct NetworkFamily<B> {
     /// Longest prefix first.
     prefixes: Vec<(B, Map<B>)>,
     odd: Vec<(B, B, Item)>,
 }
 
-impl<B> Default for Family<B> {
+impl<B> Default for NetworkFamily<B> {
     fn default() -> Self {
         Self {
             prefixes: Vec::new(),
@@ -23,7 +23,7 @@ impl<B> Default for Family<B> {
     }
 }
 
-impl<B: Copy + Eq + Hash + Ord + std::ops::BitAnd<Output = B>> Family<B> {
+impl<B: Copy + Eq + Hash + Ord + std::ops::BitAnd<Output = B>> NetworkFamily<B> {
     fn find(&self, address: B) -> Option<&Item> {
         let by_prefix = self
             .prefixes
@@ -75,14 +75,14 @@ impl<B: Copy + Eq + Hash + Ord + std::ops::BitAnd<Output = B>> Family<B> {
         }
         self.nets_mut(mask)?
             .get_mut(&net)
-            .and_then(|few: &mut Few| few.find_mut(id))
+            .and_then(|few: &mut KeyEntries| few.find_mut(id))
     }
 }
 
 #[derive(Default)]
 pub(super) struct Nets {
-    v4: Family<u32>,
-    v6: Family<u128>,
+    v4: NetworkFamily<u32>,
+    v6: NetworkFamily<u128>,
 }
 
 impl Nets {

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
-use super::Method;
+use super::MatchMethod;
 use crate::error::Error;
 use crate::hex::unhex;
 use crate::mask::{mask4, mask6};
@@ -26,33 +26,40 @@ pub(super) struct Range {
     pub(super) high: i64,
 }
 
-pub(super) fn parse(text: &Arc<str>, method: Method, fold: bool) -> Result<Pattern, Error> {
+pub(super) fn parse(text: &Arc<str>, method: MatchMethod, fold: bool) -> Result<Pattern, Error> {
     let whole = 0..text.len();
     Ok(match method {
-        Method::Int | Method::Len => Pattern::Range(parse_range(text).ok_or_else(|| {
-            let what = if is_range(text) {
-                "valid number range"
-            } else {
-                "number"
-            };
-            Error::new(format!("'{text}' is not a {what}"), whole)
-        })?),
-        Method::Ip => parse_net(text).ok_or_else(|| {
+        MatchMethod::Int | MatchMethod::Len => {
+            Pattern::Range(parse_range(text).ok_or_else(|| {
+                let what = if is_range(text) {
+                    "valid number range"
+                } else {
+                    "number"
+                };
+                Error::new(format!("'{text}' is not a {what}"), whole)
+            })?)
+        }
+        MatchMethod::Ip => parse_net(text).ok_or_else(|| {
             Error::new(
                 format!("'{text}' is not a valid IPv4 or IPv6 address"),
                 whole,
             )
         })?,
-        Method::Reg => Pattern::Regex(Regex::new(text, fold)?),
-        Method::Bin => Pattern::Bytes(unhex(text).map(Arc::from).ok_or_else(|| {
+        MatchMethod::Reg => Pattern::Regex(Regex::new(text, fold)?),
+        MatchMethod::Bin => Pattern::Bytes(unhex(text).map(Arc::from).ok_or_else(|| {
             Error::new(
                 format!("'{text}': an even number of hexadecimal digits must be given"),
                 whole,
             )
         })?),
-        Method::Dir => Pattern::Bytes(trimmed(text, |byte| byte == b'/').into()),
-        Method::Dom => Pattern::Bytes(trimmed(text, is_domain_delimiter).into()),
-        Method::Beg | Method::Bool | Method::End | Method::Found | Method::Str | Method::Sub => {
+        MatchMethod::Dir => Pattern::Bytes(trimmed(text, |byte| byte == b'/').into()),
+        MatchMethod::Dom => Pattern::Bytes(trimmed(text, is_domain_delimiter).into()),
+        MatchMethod::Beg
+        | MatchMethod::Bool
+        | MatchMethod::End
+        | MatchMethod::Found
+        | MatchMethod::Str
+        | MatchMethod::Sub => {
             // The very bytes of the entry, not a copy.
             Pattern::Bytes(Arc::clone(text).into())
         }
@@ -60,7 +67,7 @@ pub(super) fn parse(text: &Arc<str>, method: Method, fold: bool) -> Result<Patte
 }
 
 /// Whether `text` is a pattern for `method`.
-pub(crate) fn check(text: &str, method: Method, fold: bool) -> Result<(), Error> {
+pub(crate) fn check(text: &str, method: MatchMethod, fold: bool) -> Result<(), Error> {
     parse(&Arc::from(text), method, fold).map(|_| ())
 }
 

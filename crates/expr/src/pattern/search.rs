@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use memchr::memmem;
 
-use super::Method;
+use super::MatchMethod;
 use super::few::Item;
 use super::parse::is_domain_delimiter;
 use crate::regex::{Groups, Regex};
@@ -28,16 +28,16 @@ pub(super) enum Needle {
 }
 
 /// A quick no for the first patterns of a list.
-pub(crate) enum Filter {
+pub(crate) enum PatternFilter {
     Any(regex::bytes::Regex),
     Set(regex::bytes::RegexSet),
 }
 
-impl Filter {
+impl PatternFilter {
     fn may_match(&self, subject: &[u8]) -> bool {
         match self {
-            Filter::Any(filter) => filter.is_match(subject),
-            Filter::Set(filter) => filter.is_match(subject),
+            PatternFilter::Any(filter) => filter.is_match(subject),
+            PatternFilter::Set(filter) => filter.is_match(subject),
         }
     }
 }
@@ -45,7 +45,7 @@ impl Filter {
 /// Patterns in the order of the list.
 pub(super) struct Search {
     list: Vec<(Needle, Item)>,
-    filter: Option<Filter>,
+    filter: Option<PatternFilter>,
     /// So many of the first patterns are behind the filter.
     covered: usize,
     /// So many were looked at when a filter was last made or found impossible.
@@ -86,7 +86,7 @@ impl Search {
     }
 
     /// A filter, when it is time for a new one: `None` inside when none can be made.
-    pub(super) fn new_filter(&self) -> Option<Option<Filter>> {
+    pub(super) fn new_filter(&self) -> Option<Option<PatternFilter>> {
         let fresh = self.list.len() - self.judged;
         let is_due = fresh >= FILTER_PATTERNS_MIN + self.judged / 4;
         if !is_due || self.list.len() > LIVE_FILTER_PATTERNS_MAX {
@@ -103,7 +103,7 @@ impl Search {
         }
     }
 
-    fn make_filter(&self) -> Option<Filter> {
+    fn make_filter(&self) -> Option<PatternFilter> {
         let mut alternatives = Vec::with_capacity(self.list.len());
         let mut fold = false;
         let mut regexes = false;
@@ -122,14 +122,14 @@ impl Search {
         if regexes {
             let mut builder = regex::bytes::RegexSetBuilder::new(&alternatives);
             let built = builder.case_insensitive(fold).unicode(false).build();
-            return built.ok().map(Filter::Set);
+            return built.ok().map(PatternFilter::Set);
         }
         let mut builder = regex::bytes::RegexBuilder::new(&alternatives.join("|"));
-        builder.unicode(false).build().ok().map(Filter::Any)
+        builder.unicode(false).build().ok().map(PatternFilter::Any)
     }
 
     /// Puts a filter in that was made of the list as it stands.
-    pub(super) fn filter_with(&mut self, filter: Option<Filter>) {
+    pub(super) fn filter_with(&mut self, filter: Option<PatternFilter>) {
         self.judged = self.list.len();
         self.covered = if filter.is_some() { self.list.len() } else { 0 };
         self.filter = filter;
@@ -144,14 +144,14 @@ impl Search {
         self.list.get(skipped..).unwrap_or_default()
     }
 
-    pub(super) fn find(&self, subject: &[u8], method: Method) -> Option<&Item> {
+    pub(super) fn find(&self, subject: &[u8], method: MatchMethod) -> Option<&Item> {
         self.tried(subject)
             .iter()
             .find(|(needle, _)| match needle {
                 Needle::Regex(regex) => regex.is_match(subject),
                 Needle::Bytes(finder, bytes) => match method {
-                    Method::Dir => has_portion(finder, bytes, subject, |byte| byte == b'/'),
-                    Method::Dom => has_portion(finder, bytes, subject, is_domain_delimiter),
+                    MatchMethod::Dir => has_portion(finder, bytes, subject, |byte| byte == b'/'),
+                    MatchMethod::Dom => has_portion(finder, bytes, subject, is_domain_delimiter),
                     _ => finder.find(subject).is_some(),
                 },
             })

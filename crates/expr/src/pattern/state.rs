@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::{Arc, Weak};
 
-use super::entry::{ENTRIES_MAX, Entry, Which};
+use super::entry::{ENTRIES_MAX, Entry, EntrySelector};
 use super::error::PatternError;
-use super::few::{Ids, Pair};
+use super::few::{EntryPair, Ids};
 use super::handle::Handle;
-use super::index::{Index, Parsed, Shape};
+use super::index::{Index, IndexShape, ParsedEntry};
 use super::loaded::Loaded;
 use super::map_value::MapValue;
 use crate::error::Error;
@@ -46,12 +46,12 @@ pub(super) struct CompiledSlot {
 
 /// What was thrown out of a list. Freeing a large one takes a while: it may be dropped elsewhere.
 #[derive(Default)]
-pub struct Discarded {
+pub struct DiscardedEntries {
     pub(super) tables: Vec<Table>,
     pub(super) indexes: Vec<Index>,
 }
 
-impl fmt::Debug for Discarded {
+impl fmt::Debug for DiscardedEntries {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -67,7 +67,7 @@ pub(super) fn parse(
     handles: &[(usize, Arc<Handle>)],
     key: &Arc<str>,
     value: Option<&Arc<str>>,
-) -> Result<Vec<Parsed>, PatternError> {
+) -> Result<Vec<ParsedEntry>, PatternError> {
     handles
         .iter()
         .map(|(_, handle)| handle.shape.parse(key, value))
@@ -129,7 +129,8 @@ impl State {
             understood.push((key, value, parsed));
         }
         // From here on nothing is refused.
-        let mut columns: Vec<Vec<(u64, Parsed)>> = handles.iter().map(|_| Vec::new()).collect();
+        let mut columns: Vec<Vec<(u64, ParsedEntry)>> =
+            handles.iter().map(|_| Vec::new()).collect();
         for (key, value, parsed) in understood {
             let id = self.new_id();
             let table = if version == self.current {
@@ -166,13 +167,13 @@ impl State {
         Ok(())
     }
 
-    pub(super) fn ids(&self, which: Which<'_>) -> Result<Vec<u64>, PatternError> {
+    pub(super) fn ids(&self, which: EntrySelector<'_>) -> Result<Vec<u64>, PatternError> {
         let ids = match which {
-            Which::Key(key) => {
+            EntrySelector::Key(key) => {
                 let ids = self.table.by_key.get(key);
                 ids.map_or_else(Vec::new, |ids| ids.as_slice().to_vec())
             }
-            Which::Id(id) => {
+            EntrySelector::Id(id) => {
                 let known = self.table.entries.contains_key(&id);
                 known.then_some(id).into_iter().collect()
             }
@@ -183,7 +184,7 @@ impl State {
         Ok(ids)
     }
 
-    pub(super) fn del(&mut self, which: Which<'_>) -> Result<(), PatternError> {
+    pub(super) fn del(&mut self, which: EntrySelector<'_>) -> Result<(), PatternError> {
         self.change_count += 1;
         for id in self.ids(which)? {
             let Some(entry) = self.table.remove(id) else {
@@ -196,7 +197,11 @@ impl State {
         Ok(())
     }
 
-    pub(super) fn set(&mut self, which: Which<'_>, value: &str) -> Result<(), PatternError> {
+    pub(super) fn set(
+        &mut self,
+        which: EntrySelector<'_>,
+        value: &str,
+    ) -> Result<(), PatternError> {
         self.change_count += 1;
         let ids = self.ids(which)?;
         let value: Arc<str> = Arc::from(value);
@@ -230,14 +235,14 @@ impl State {
     }
 
     /// Makes `pairs` what is matched, at once for each user.
-    pub(super) fn replace(&mut self, pairs: Vec<Pair>) -> Discarded {
+    pub(super) fn replace(&mut self, pairs: Vec<EntryPair>) -> DiscardedEntries {
         self.change_count += 1;
         let mut table = Table::default();
         for (key, value) in pairs {
             let id = self.new_id();
             table.insert(Entry { id, key, value });
         }
-        let mut discarded = Discarded::default();
+        let mut discarded = DiscardedEntries::default();
         for (_, handle) in self.handles() {
             let index = table.compile(handle.shape);
             discarded.indexes.push(handle.replace(index));
@@ -248,13 +253,13 @@ impl State {
         discarded
     }
 
-    pub(super) fn drop_prepared(&mut self, gone: impl Fn(u32) -> bool) -> Discarded {
+    pub(super) fn drop_prepared(&mut self, gone: impl Fn(u32) -> bool) -> DiscardedEntries {
         let tables = self.prepared.extract_if(.., |version, _| gone(*version));
         let tables = tables.map(|(_, table)| table).collect();
         let slots = self.slots.iter_mut();
         let indexes = slots.flat_map(|slot| slot.prepared.extract_if(.., |at, _| gone(*at)));
         let indexes = indexes.map(|(_, index)| index).collect();
-        Discarded { tables, indexes }
+        DiscardedEntries { tables, indexes }
     }
 }
 
@@ -276,7 +281,7 @@ impl Table {
         Some(entry)
     }
 
-    pub(super) fn pairs(&self) -> Vec<Pair> {
+    pub(super) fn pairs(&self) -> Vec<EntryPair> {
         let entries = self.entries.values();
         entries
             .map(|entry| (Arc::clone(&entry.key), entry.value.clone()))
@@ -285,7 +290,7 @@ impl Table {
 
     /// Fills an index. What it cannot understand it does not match: that is only what was
     /// meant for users with other needs.
-    pub(super) fn compile(&self, shape: Shape) -> Index {
+    pub(super) fn compile(&self, shape: IndexShape) -> Index {
         let mut index = Index::new(shape);
         for entry in self.entries.values() {
             if let Ok(parsed) = shape.parse(&entry.key, entry.value.as_ref()) {

@@ -12,18 +12,18 @@ use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::handle::Handle;
-use super::index::Shape;
+use super::index::IndexShape;
 use super::list::{PatternRef, RuntimeEntries};
 use super::loaded::Loaded;
-use super::state::Discarded;
-use super::{MapKind, Method};
+use super::state::DiscardedEntries;
+use super::{MapKind, MatchMethod};
 use crate::error::Error;
 use crate::files::Files;
 use crate::place::Place;
 
 /// A list as a configuration has it.
 #[derive(Clone, Debug)]
-pub struct Listed {
+pub struct ListedPatterns {
     /// The number it has on the Runtime API (`#<id>`).
     pub id: u32,
     /// The list.
@@ -38,7 +38,7 @@ pub struct Listed {
     criterion: String,
 }
 
-impl Listed {
+impl ListedPatterns {
     /// What it is and where it is used, in HAProxy's words.
     pub fn description(&self) -> String {
         if self.list.name().is_empty() {
@@ -101,7 +101,7 @@ struct Inner {
 
 #[derive(Debug)]
 struct Known {
-    listed: Listed,
+    listed: ListedPatterns,
     /// What the configuration reads it by, though no rule may ask for it.
     handles: Vec<Arc<Handle>>,
     /// Asked for with `-u`.
@@ -216,7 +216,7 @@ impl Store {
     }
 
     /// What a caller of the Runtime API means: `#<id>` or the name of a file.
-    pub fn find(&self, reference: &str) -> Option<Listed> {
+    pub fn find(&self, reference: &str) -> Option<ListedPatterns> {
         let inner = self.numbered();
         let known = match reference.strip_prefix('#') {
             Some(id) => {
@@ -232,7 +232,7 @@ impl Store {
     }
 
     /// All lists and maps, by number.
-    pub fn all(&self) -> Vec<Listed> {
+    pub fn all(&self) -> Vec<ListedPatterns> {
         let inner = self.numbered();
         let mut all: Vec<_> = inner
             .lists
@@ -299,7 +299,7 @@ impl Store {
     /// The configuration of this store is now the one in force: gives the lists that were taken
     /// over what it says of them ([`RuntimeEntries`] says what of the rest stays). Each list is
     /// changed at once for those who read it.
-    pub fn commit(&self) -> Vec<Discarded> {
+    pub fn commit(&self) -> Vec<DiscardedEntries> {
         let mut inner = self.numbered();
         inner.previous = None;
         inner.turns = HashMap::new();
@@ -324,11 +324,11 @@ impl Store {
     pub(crate) fn map(
         &self,
         name: &str,
-        method: Method,
+        method: MatchMethod,
         kind: MapKind,
         files: &mut dyn Files,
     ) -> Result<Arc<Handle>, Error> {
-        let shape = Shape {
+        let shape = IndexShape {
             method,
             fold: false,
             kind,
@@ -341,11 +341,11 @@ impl Store {
         &self,
         name: &str,
         as_map: bool,
-        method: Method,
+        method: MatchMethod,
         fold: bool,
         files: &mut dyn Files,
     ) -> Result<Arc<Handle>, Error> {
-        let shape = Shape {
+        let shape = IndexShape {
             method,
             fold: fold && method.can_fold(),
             kind: MapKind::List,
@@ -389,7 +389,7 @@ impl Store {
         if !words.method.takes_patterns() {
             return Ok(None);
         }
-        let shape = Shape {
+        let shape = IndexShape {
             method: words.method,
             fold: words.fold && words.method.can_fold(),
             kind: MapKind::List,
@@ -402,7 +402,7 @@ impl Store {
         name: &str,
         as_map: bool,
         by_acl: bool,
-        shape: Shape,
+        shape: IndexShape,
         files: &mut dyn Files,
     ) -> Result<Arc<Handle>, Error> {
         let mut inner = self.lock();
@@ -446,7 +446,7 @@ pub(crate) struct Words<'a> {
     /// The criterion's word.
     pub(crate) shown: &'a str,
     pub(crate) patterns: &'a [String],
-    pub(crate) method: Method,
+    pub(crate) method: MatchMethod,
     pub(crate) fold: bool,
 }
 
@@ -466,7 +466,7 @@ fn read(name: &str, files: &mut dyn Files) -> Result<Vec<u8>, Error> {
 }
 
 impl Known {
-    fn handle(&mut self, shape: Shape) -> Result<Arc<Handle>, Error> {
+    fn handle(&mut self, shape: IndexShape) -> Result<Arc<Handle>, Error> {
         let handle = self.listed.list.handle(shape, self.coming.as_ref())?;
         if !self.handles.iter().any(|known| Arc::ptr_eq(known, &handle)) {
             self.handles.push(Arc::clone(&handle));
@@ -507,7 +507,7 @@ impl Inner {
         let file = self.files.iter().position(|file| *file == self.place.file);
         let at = self.lists.len();
         self.lists.push(Known {
-            listed: Listed {
+            listed: ListedPatterns {
                 id: 0,
                 list,
                 path,

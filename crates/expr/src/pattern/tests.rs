@@ -10,7 +10,12 @@ use crate::error::Error;
 use crate::files::Files;
 use crate::place::Place;
 
-fn store_with(contents: &'static str, map: bool, method: Method, kind: MapKind) -> Arc<Handle> {
+fn store_with(
+    contents: &'static str,
+    map: bool,
+    method: MatchMethod,
+    kind: MapKind,
+) -> Arc<Handle> {
     let store = Store::new();
     let mut files = move |_: &str| Ok(contents.as_bytes().to_vec());
     let files: &mut dyn Files = &mut files;
@@ -27,7 +32,7 @@ fn words(
     store: &Store,
     patterns: &[String],
     id: Option<u32>,
-    method: Method,
+    method: MatchMethod,
 ) -> Result<Arc<Handle>, Error> {
     let words = Words {
         acl: "a",
@@ -54,7 +59,7 @@ fn a_file_loses_comments_blanks_and_carriage_returns() {
     let handle = store_with(
         "# no\n\n  key   some value \t\r\nother x\r\n #sharp y\n",
         true,
-        Method::Str,
+        MatchMethod::Str,
         MapKind::Str,
     );
     assert_eq!(value(&handle, "key").as_deref(), Some("some value"));
@@ -68,27 +73,27 @@ fn a_map_line_without_a_value_is_refused_with_its_number() {
     let store = Store::new();
     let mut files = |_: &str| Ok(b"a 1\nb\n".to_vec());
     let error = store
-        .map("m", Method::Str, MapKind::Str, &mut files)
+        .map("m", MatchMethod::Str, MapKind::Str, &mut files)
         .unwrap_err();
     assert!(error.message.contains("line 2"), "{error}");
     let mut files = |_: &str| Ok(b"a 1\nb x\n".to_vec());
     let error = store
-        .map("n", Method::Str, MapKind::Int, &mut files)
+        .map("n", MatchMethod::Str, MapKind::Int, &mut files)
         .unwrap_err();
     assert!(error.message.contains("line 2"), "{error}");
 }
 
 #[test]
 fn the_longest_prefix_wins_and_elsewhere_the_first_line() {
-    let beg = store_with("/ a\n/x b\n/xy c\n", true, Method::Beg, MapKind::Str);
+    let beg = store_with("/ a\n/x b\n/xy c\n", true, MatchMethod::Beg, MapKind::Str);
     assert_eq!(value(&beg, "/xyz").as_deref(), Some("c"));
     assert_eq!(value(&beg, "/q").as_deref(), Some("a"));
-    let end = store_with("c a\nbc b\n", true, Method::End, MapKind::Str);
+    let end = store_with("c a\nbc b\n", true, MatchMethod::End, MapKind::Str);
     assert_eq!(value(&end, "abc").as_deref(), Some("a"));
     let ip = store_with(
         "10.0.0.0/8 a\n10.1.0.0/16 b\n::/0 c\n",
         true,
-        Method::Ip,
+        MatchMethod::Ip,
         MapKind::Str,
     );
     let index = ip.load();
@@ -115,16 +120,19 @@ fn changes_are_seen_at_once_and_versions_only_when_committed() {
     let store = Store::new();
     let mut files = |_: &str| Ok(b"a 1\nb 2\n".to_vec());
     let handle = store
-        .map("m", Method::Str, MapKind::Str, &mut files)
+        .map("m", MatchMethod::Str, MapKind::Str, &mut files)
         .unwrap();
     let list = store.by_name("m").unwrap();
     list.add(None, [("c", Some("3"))]).unwrap();
-    list.set(Which::Key("a"), "9").unwrap();
-    list.del(Which::Key("b")).unwrap();
+    list.set(EntrySelector::Key("a"), "9").unwrap();
+    list.del(EntrySelector::Key("b")).unwrap();
     assert_eq!(value(&handle, "a").as_deref(), Some("9"));
     assert_eq!(value(&handle, "b"), None);
     assert_eq!(value(&handle, "c").as_deref(), Some("3"));
-    assert_eq!(list.del(Which::Key("b")), Err(PatternError::NotFound));
+    assert_eq!(
+        list.del(EntrySelector::Key("b")),
+        Err(PatternError::NotFound)
+    );
 
     let next = list.prepare();
     list.add(Some(next), [("z", Some("26"))]).unwrap();
@@ -144,7 +152,7 @@ fn a_change_no_user_of_the_list_can_take_changes_nothing() {
     let store = Store::new();
     let mut files = |_: &str| Ok(b"1.2.3.4 5\n".to_vec());
     let handle = store
-        .map("m", Method::Ip, MapKind::Int, &mut files)
+        .map("m", MatchMethod::Ip, MapKind::Int, &mut files)
         .unwrap();
     let list = store.by_name("m").unwrap();
     assert!(matches!(
@@ -152,7 +160,7 @@ fn a_change_no_user_of_the_list_can_take_changes_nothing() {
         Err(PatternError::Invalid(_))
     ));
     assert!(matches!(
-        list.set(Which::Key("1.2.3.4"), "x"),
+        list.set(EntrySelector::Key("1.2.3.4"), "x"),
         Err(PatternError::Invalid(_))
     ));
     assert_eq!(list.len(), 1);
@@ -165,28 +173,28 @@ fn one_file_is_one_list_however_often_it_is_named() {
     let store = Store::new();
     let mut files = |_: &str| Ok(b"a\n".to_vec());
     let one = store
-        .list("l", false, Method::Str, false, &mut files)
+        .list("l", false, MatchMethod::Str, false, &mut files)
         .unwrap();
     let again = store
-        .list("l", false, Method::Str, false, &mut files)
+        .list("l", false, MatchMethod::Str, false, &mut files)
         .unwrap();
     let folded = store
-        .list("l", false, Method::Str, true, &mut files)
+        .list("l", false, MatchMethod::Str, true, &mut files)
         .unwrap();
     assert!(Arc::ptr_eq(&one, &again));
     assert!(!Arc::ptr_eq(&one, &folded));
     assert_eq!(store.all().len(), 1);
     assert!(folded.load().find_bytes(b"A", &mut Vec::new()).is_some());
     assert!(one.load().find_bytes(b"A", &mut Vec::new()).is_none());
-    words(&store, &[], Some(7), Method::Str).unwrap();
+    words(&store, &[], Some(7), MatchMethod::Str).unwrap();
     assert!(
-        words(&store, &[], Some(7), Method::Str).is_err(),
+        words(&store, &[], Some(7), MatchMethod::Str).is_err(),
         "the id is taken"
     );
 }
 
 /// Matching written down as the manual says it, without any index.
-fn naive(method: Method, key: &[u8], subject: &[u8]) -> bool {
+fn naive(method: MatchMethod, key: &[u8], subject: &[u8]) -> bool {
     let cut = |is_delimiter: fn(u8) -> bool| {
         let start = key
             .iter()
@@ -209,12 +217,14 @@ fn naive(method: Method, key: &[u8], subject: &[u8]) -> bool {
         })
     };
     match method {
-        Method::Str => key == subject,
-        Method::Beg => subject.starts_with(key),
-        Method::End => subject.ends_with(key),
-        Method::Sub => key.is_empty() || subject.windows(key.len()).any(|window| window == key),
-        Method::Dir => cut(|byte| byte == b'/'),
-        Method::Dom => cut(|byte| matches!(byte, b'.' | b':' | b'/' | b'?')),
+        MatchMethod::Str => key == subject,
+        MatchMethod::Beg => subject.starts_with(key),
+        MatchMethod::End => subject.ends_with(key),
+        MatchMethod::Sub => {
+            key.is_empty() || subject.windows(key.len()).any(|window| window == key)
+        }
+        MatchMethod::Dir => cut(|byte| byte == b'/'),
+        MatchMethod::Dom => cut(|byte| matches!(byte, b'.' | b':' | b'/' | b'?')),
         _ => false,
     }
 }
@@ -229,7 +239,7 @@ proptest! {
     ) {
         let store = Store::new();
         for method in
-            [Method::Str, Method::Beg, Method::End, Method::Sub, Method::Dir, Method::Dom]
+            [MatchMethod::Str, MatchMethod::Beg, MatchMethod::End, MatchMethod::Sub, MatchMethod::Dir, MatchMethod::Dom]
         {
             let handle = words(&store, &keys, None, method).unwrap();
             let found = handle.load().find_bytes(subject.as_bytes(), &mut Vec::new()).is_some();
@@ -254,7 +264,7 @@ proptest! {
             .map(|(net, bits)| format!("{}/{bits}", std::net::Ipv4Addr::from(*net)))
             .collect();
         let store = Store::new();
-        let handle = words(&store, &texts, None, Method::Ip).unwrap();
+        let handle = words(&store, &texts, None, MatchMethod::Ip).unwrap();
         let v4 = std::net::Ipv4Addr::from(address);
         let found = handle.load().find_ip(v4.into()).is_some();
         let wanted = nets.iter().any(|(net, bits)| {
@@ -307,7 +317,7 @@ const KEYS: [&str; 10] = [
 ];
 
 /// Keys that the method understands.
-fn keys_of(method: Method) -> Vec<&'static str> {
+fn keys_of(method: MatchMethod) -> Vec<&'static str> {
     let fits = |key: &&str| check(key, method, false).is_ok();
     KEYS.into_iter().filter(fits).collect()
 }
@@ -333,19 +343,19 @@ fn perform(
         Operation::Del(key) => {
             let (key, _) = entry(keys, *key, 0);
             let there = plain.iter().any(|(known, _)| *known == key);
-            assert_eq!(list.del(Which::Key(key)).is_ok(), there);
+            assert_eq!(list.del(EntrySelector::Key(key)).is_ok(), there);
             plain.retain(|(known, _)| *known != key);
         }
         Operation::DelOldest => {
             if let Some(oldest) = list.entries(None, 0, 1).first() {
-                list.del(Which::Id(oldest.id)).unwrap();
+                list.del(EntrySelector::Id(oldest.id)).unwrap();
                 plain.remove(0);
             }
         }
         Operation::Set(key, value) => {
             let (key, value) = entry(keys, *key, *value);
             let there = plain.iter().any(|(known, _)| *known == key);
-            assert_eq!(list.set(Which::Key(key), &value).is_ok(), there);
+            assert_eq!(list.set(EntrySelector::Key(key), &value).is_ok(), there);
             let same = plain.iter_mut().filter(|(known, _)| *known == key);
             same.for_each(|(_, known)| known.clone_from(&value));
         }
@@ -377,8 +387,8 @@ proptest! {
     #[test]
     fn changing_is_building_anew(handlers in handlers(), which in 0_usize..9) {
         let method = [
-            Method::Str, Method::Beg, Method::End, Method::Sub, Method::Dir, Method::Dom,
-            Method::Reg, Method::Ip, Method::Int,
+            MatchMethod::Str, MatchMethod::Beg, MatchMethod::End, MatchMethod::Sub, MatchMethod::Dir, MatchMethod::Dom,
+            MatchMethod::Reg, MatchMethod::Ip, MatchMethod::Int,
         ][which];
         let keys = keys_of(method);
         let store = Store::new();
@@ -398,8 +408,8 @@ proptest! {
             let find = |handle: &Handle| {
                 let index = handle.load();
                 let found = match method {
-                    Method::Ip => subject.parse().ok().and_then(|ip| index.find_ip(ip)),
-                    Method::Int => subject.parse().ok().and_then(|number| index.find_int(number)),
+                    MatchMethod::Ip => subject.parse().ok().and_then(|ip| index.find_ip(ip)),
+                    MatchMethod::Int => subject.parse().ok().and_then(|number| index.find_int(number)),
                     _ => index.find_bytes(subject.as_bytes(), &mut Vec::new()),
                 };
                 found.map(|found| found.value.clone())
@@ -417,9 +427,9 @@ proptest! {
         let store = Store::new();
         let mut none = |_: &str| Ok(Vec::new());
         let made = if as_map {
-            store.map("m", Method::Str, MapKind::Str, &mut none)
+            store.map("m", MatchMethod::Str, MapKind::Str, &mut none)
         } else {
-            store.list("m", false, Method::Str, false, &mut none)
+            store.list("m", false, MatchMethod::Str, false, &mut none)
         };
         made.unwrap();
         let list = Arc::clone(store.named("m").list().unwrap());
@@ -428,7 +438,7 @@ proptest! {
         }
         let written = list.to_text();
         let read = text::parse_file(written.text.as_bytes(), as_map).unwrap();
-        let read: Vec<Pair> = read.into_iter().map(|line| line.pair).collect();
+        let read: Vec<EntryPair> = read.into_iter().map(|line| line.pair).collect();
         let kept = list.entries(None, 0, 100).into_iter().map(|entry| (entry.key, entry.value));
         let left_out = written.left_out.len();
         prop_assert_eq!(read.len() + left_out, entries.len());
@@ -447,7 +457,7 @@ fn successor(
 ) -> (Arc<Store>, Result<Arc<Handle>, Error>) {
     let store = Store::succeeding(Arc::clone(previous));
     let mut file = move |_: &str| Ok(contents.as_bytes().to_vec());
-    let handle = store.map("m", Method::Str, MapKind::Int, &mut file);
+    let handle = store.map("m", MatchMethod::Str, MapKind::Int, &mut file);
     (Arc::new(store), handle)
 }
 
@@ -458,7 +468,7 @@ fn a_list_lives_over_changes_of_the_configuration() {
     first.commit();
     let list = first.by_name("m").unwrap();
     list.add(None, [("hand", Some("7"))]).unwrap();
-    list.set(Which::Key("a"), "9").unwrap();
+    list.set(EntrySelector::Key("a"), "9").unwrap();
     assert!(list.is_changed());
 
     let (same, handle) = successor(&first, "a 1\nb 2\n");
@@ -507,19 +517,19 @@ fn numbers_follow_the_lines_and_stay() {
         store.enter("frontend f", None);
         // ACLs are linked before rules, wherever they stand.
         store.stand(&at(5));
-        words(store, &["x".into()], None, Method::Str).unwrap();
+        words(store, &["x".into()], None, MatchMethod::Str).unwrap();
         store.stand(&at(3));
         store
-            .map("m", Method::Str, MapKind::Str, &mut file)
+            .map("m", MatchMethod::Str, MapKind::Str, &mut file)
             .unwrap();
         if extra {
             store.stand(&at(1));
             store
-                .map("n", Method::Str, MapKind::Str, &mut file)
+                .map("n", MatchMethod::Str, MapKind::Str, &mut file)
                 .unwrap();
         }
         store.stand(&at(9));
-        words(store, &["y".into()], Some(2), Method::Str).unwrap();
+        words(store, &["y".into()], Some(2), MatchMethod::Str).unwrap();
     };
     let first = Store::new();
     fill(&first, false);
@@ -553,7 +563,7 @@ fn a_rule_finds_a_list_that_is_read_later() {
     assert!(before.list().is_none());
     let mut file = |_: &str| Ok(b"a 1\n".to_vec());
     store
-        .map("m", Method::Str, MapKind::Str, &mut file)
+        .map("m", MatchMethod::Str, MapKind::Str, &mut file)
         .unwrap();
     assert!(Arc::ptr_eq(
         before.list().unwrap(),
@@ -568,7 +578,7 @@ fn one_entry_more_does_not_cost_the_whole_list() {
     let store = Store::new();
     let mut none = |_: &str| Ok(Vec::new());
     let handle = store
-        .map("m", Method::Str, MapKind::Str, &mut none)
+        .map("m", MatchMethod::Str, MapKind::Str, &mut none)
         .unwrap();
     let list = store.by_name("m").unwrap();
     for number in 0..100_000 {

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::entry::ENTRIES_MAX;
-use super::few::Pair;
+use super::few::EntryPair;
 use crate::error::Error;
 
 /// A line that holds an entry.
@@ -13,7 +13,7 @@ use crate::error::Error;
 pub(super) struct EntryLine {
     /// From 1.
     pub(super) number: usize,
-    pub(super) pair: Pair,
+    pub(super) pair: EntryPair,
 }
 
 /// The entries of a file: one a line, a sharp first makes a comment, blank lines are nothing,

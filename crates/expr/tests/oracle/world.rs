@@ -10,7 +10,7 @@ use crate::installed;
 
 use ballast_expr::{
     BackendFacts, CaptureFacts, ConnectionFacts, Ends, ExchangeFacts, Facts, FrontendFacts,
-    ListenerFacts, ProcessFacts, Record, Scope, ServerFacts, Side, Time, Value, VarName,
+    ListenerFacts, ProcessFacts, Record, ServerFacts, Side, Time, Value, VarName, VarScope,
 };
 use ballast_message::{HeadLimits, Request, Version};
 
@@ -140,10 +140,10 @@ impl Facts for World {
     }
     fn var(&self, name: &VarName) -> Option<Value<'_>> {
         match (name.scope, &*name.name) {
-            (Scope::Txn, "text") => Some(Value::Str(b"hello")),
-            (Scope::Txn, "c") => self.request.fields().last(b"x-c").map(Value::Str),
-            (Scope::Txn, "number") => Some(Value::Int(12)),
-            (Scope::Txn, "ip") => Some(Value::Ipv4(Ipv4Addr::new(10, 1, 2, 3))),
+            (VarScope::Txn, "text") => Some(Value::Str(b"hello")),
+            (VarScope::Txn, "c") => self.request.fields().last(b"x-c").map(Value::Str),
+            (VarScope::Txn, "number") => Some(Value::Int(12)),
+            (VarScope::Txn, "ip") => Some(Value::Ipv4(Ipv4Addr::new(10, 1, 2, 3))),
             _ => None,
         }
     }

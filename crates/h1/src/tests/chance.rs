@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use super::body::{decode, relay};
 use super::request;
 use crate::{
-    CHUNK_END, ChunkDecoder, H1Limits, HeadScan, Parse, RequestHead, chunk_header, parse_request,
-    parse_response, write_last_chunk, write_request_head,
+    CHUNK_END, ChunkDecoder, H1Limits, HeadParse, HeadScan, RequestHead, chunk_header,
+    parse_request, parse_response, write_last_chunk, write_request_head,
 };
 
 /// Valid and invalid parts of heads.
@@ -35,14 +35,14 @@ fn head_bytes() -> impl Strategy<Value = Vec<u8>> {
 }
 
 /// Feeds the head `step` bytes at a time.
-fn slowly(bytes: &[u8], step: usize, limits: &H1Limits) -> (Parse<RequestHead>, Request) {
+fn slowly(bytes: &[u8], step: usize, limits: &H1Limits) -> (HeadParse<RequestHead>, Request) {
     let mut request = Request::default();
     let mut scan = HeadScan::default();
     let mut len = 0;
     loop {
         len = (len + step).min(bytes.len());
         let parse = parse_request(&bytes[..len], &mut scan, limits, &mut request);
-        if parse != Parse::Incomplete || len == bytes.len() {
+        if parse != HeadParse::Incomplete || len == bytes.len() {
             return (parse, request);
         }
     }
@@ -65,10 +65,10 @@ proptest! {
         match (at_once, in_steps) {
             // When the first bytes are refused early, the rule may be a different one; the verdict
             // is not.
-            (Parse::Error(_), Parse::Error(_)) => {}
+            (HeadParse::Error(_), HeadParse::Error(_)) => {}
             (at_once, in_steps) => prop_assert_eq!(at_once, in_steps),
         }
-        if matches!(at_once, Parse::Complete(_)) {
+        if matches!(at_once, HeadParse::Complete(_)) {
             prop_assert_eq!(written(&one), written(&other));
         }
     }
@@ -76,10 +76,10 @@ proptest! {
     #[test]
     fn what_we_forward_we_accept_and_forward_unchanged(bytes in head_bytes(), lenient: bool) {
         let limits = H1Limits { lenient, ..H1Limits::default() };
-        if let (Parse::Complete(head), forwarded) = request(&bytes, &limits) {
+        if let (HeadParse::Complete(head), forwarded) = request(&bytes, &limits) {
             let once = written(&forwarded);
             let (again, twice) = request(&once, &limits);
-            let Parse::Complete(next) = again else { panic!("{again:?}") };
+            let HeadParse::Complete(next) = again else { panic!("{again:?}") };
             prop_assert_eq!(next.body, head.body);
             prop_assert_eq!(next.head_bytes, once.len());
             prop_assert_eq!(&written(&twice), &once);
@@ -89,7 +89,7 @@ proptest! {
     /// Another parser reads what we forward in the same way.
     #[test]
     fn httparse_agrees(bytes in head_bytes()) {
-        if let (Parse::Complete(_), forwarded) = request(&bytes, &H1Limits::default()) {
+        if let (HeadParse::Complete(_), forwarded) = request(&bytes, &H1Limits::default()) {
             let out = written(&forwarded);
             let mut fields = [httparse::EMPTY_HEADER; 101];
             let mut other = httparse::Request::new(&mut fields);
@@ -127,7 +127,7 @@ proptest! {
         }
         let out = written(&built);
         let (parse, back) = request(&out, &H1Limits::default());
-        prop_assert!(matches!(parse, Parse::Complete(_)));
+        prop_assert!(matches!(parse, HeadParse::Complete(_)));
         prop_assert_eq!(back.method(), Method::Other);
         prop_assert!(back.fields().iter().eq(built.fields().iter()));
         prop_assert_eq!(back.fields().wire_bytes(), built.fields().wire_bytes());
@@ -215,9 +215,9 @@ proptest! {
             loop {
                 len = (len + step).min(input.len());
                 let parse = parse_response(&input[..len], &mut scan, &limits, Method::Get, &mut response);
-                if parse != Parse::Incomplete || len == input.len() {
+                if parse != HeadParse::Incomplete || len == input.len() {
                     let mut out = Vec::new();
-                    if matches!(parse, Parse::Complete(_)) {
+                    if matches!(parse, HeadParse::Complete(_)) {
                         crate::write_response_head(&response, &mut out);
                     }
                     return (parse, out);
@@ -236,7 +236,7 @@ proptest! {
         for len in (0..=input.len()).step_by(step) {
             let limits = H1Limits::default();
             match parse_response(&input[..len], &mut scan, &limits, Method::Get, &mut response) {
-                Parse::Incomplete => {}
+                HeadParse::Incomplete => {}
                 _ => break,
             }
         }

@@ -4,20 +4,20 @@ use ballast_message::{BodyLength, Method, Request, Response, Version};
 
 use super::{request, response};
 use crate::{
-    H1Error, H1Limits, HeadScan, Parse, RequestHead, ResponseHead, leading_line_ends,
+    H1Error, H1Limits, HeadParse, HeadScan, RequestHead, ResponseHead, leading_line_ends,
     parse_request, write_request_head, write_request_head_with, write_response_head,
 };
 
 fn whole(bytes: &str) -> (RequestHead, Request) {
     match request(bytes.as_bytes(), &H1Limits::default()) {
-        (Parse::Complete(head), request) => (head, request),
+        (HeadParse::Complete(head), request) => (head, request),
         (other, _) => panic!("{bytes:?}: {other:?}"),
     }
 }
 
 fn whole_response(bytes: &str, method: Method) -> (ResponseHead, Response) {
     match response(bytes.as_bytes(), method) {
-        (Parse::Complete(head), response) => (head, response),
+        (HeadParse::Complete(head), response) => (head, response),
         (other, _) => panic!("{bytes:?}: {other:?}"),
     }
 }
@@ -262,10 +262,10 @@ fn bounds_are_the_oracles() {
     };
     assert!(matches!(
         request(fields(100).as_bytes(), &limits).0,
-        Parse::Complete(_)
+        HeadParse::Complete(_)
     ));
     let error_of = |bytes: &[u8]| match request(bytes, &limits).0 {
-        Parse::Error(fault) => fault.error,
+        HeadParse::Error(fault) => fault.error,
         other => panic!("{other:?}"),
     };
     assert_eq!(error_of(fields(101).as_bytes()), H1Error::TooManyFields);
@@ -276,7 +276,7 @@ fn bounds_are_the_oracles() {
     let max = limits.head_bytes_max;
     assert!(matches!(
         request(long(max).as_bytes(), &limits).0,
-        Parse::Complete(_)
+        HeadParse::Complete(_)
     ));
     assert_eq!(error_of(long(max + 1).as_bytes()), H1Error::HeadTooLong);
     assert_eq!(
@@ -284,7 +284,7 @@ fn bounds_are_the_oracles() {
         H1Error::HeadTooLong
     );
     let short = &long(max + 1).as_bytes()[..max - 1].to_vec();
-    assert_eq!(request(short, &limits).0, Parse::Incomplete);
+    assert_eq!(request(short, &limits).0, HeadParse::Incomplete);
     // A request line that does not fit has a status of its own, unless its end was seen.
     let line = |bytes: usize| format!("GET /{} HTTP/1.1\r\n", "a".repeat(bytes));
     assert_eq!(
@@ -307,12 +307,12 @@ fn the_preface_of_http2_is_told_apart() {
     let limits = H1Limits::default();
     let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
     let (parse, request_then) = request(preface, &limits);
-    assert_eq!(parse, Parse::Http2Preface);
+    assert_eq!(parse, HeadParse::Http2Preface);
     assert_eq!(request_then.method_token(), b"");
     for len in 0..16 {
         assert_eq!(
             request(&preface[..len], &limits).0,
-            Parse::Incomplete,
+            HeadParse::Incomplete,
             "{len}"
         );
     }
@@ -327,7 +327,7 @@ fn a_head_is_reused_without_growing() {
     for _ in 0..3 {
         let mut scan = HeadScan::default();
         let parse = parse_request(bytes, &mut scan, &limits, &mut request);
-        assert!(matches!(parse, Parse::Complete(_)));
+        assert!(matches!(parse, HeadParse::Complete(_)));
         assert_eq!(request.fields().len(), 2);
         assert_eq!(request.version(), Version::Http11);
         assert_eq!(
@@ -344,7 +344,7 @@ fn a_head_is_reused_without_growing() {
         &limits,
         &mut request,
     );
-    assert_eq!(parse, Parse::Incomplete);
+    assert_eq!(parse, HeadParse::Incomplete);
     assert_eq!(request.fields().first(b"host"), None);
     let parse = parse_request(
         b"GET / HTTP/1.1\r\nX: a\r\n: b\r\n",
@@ -352,7 +352,7 @@ fn a_head_is_reused_without_growing() {
         &limits,
         &mut request,
     );
-    assert!(matches!(parse, Parse::Error(_)));
+    assert!(matches!(parse, HeadParse::Error(_)));
     assert!(request.fields().is_empty());
 }
 
@@ -362,7 +362,7 @@ fn a_head_half_received_may_be_asked() {
     let bytes = b"GET /a HTTP/1.1\r\nHost: a\r\nX: b";
     let mut scan = HeadScan::default();
     let parse = parse_request(bytes, &mut scan, &H1Limits::default(), &mut request);
-    assert_eq!(parse, Parse::Incomplete);
+    assert_eq!(parse, HeadParse::Incomplete);
     assert_eq!(request.path(), b"");
     assert_eq!(
         request

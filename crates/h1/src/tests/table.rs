@@ -5,7 +5,7 @@ use ballast_message::{HostError, LengthError, Method};
 
 use super::{request, response};
 use crate::H1Error as E;
-use crate::{H1Error, H1Limits, Parse};
+use crate::{H1Error, H1Limits, HeadParse};
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: a\r\n";
 const POST: &str = "POST / HTTP/1.1\r\nHost: a\r\n";
@@ -366,8 +366,8 @@ fn requests_are_judged_as_by_the_oracle_or_stricter() {
     for (head, oracle, ours) in heads().into_iter().chain(all) {
         let (parse, _) = request(head.as_bytes(), &limits);
         match (parse, ours) {
-            (Parse::Complete(_), Ok(())) => {}
-            (Parse::Error(fault), Err(error)) => {
+            (HeadParse::Complete(_), Ok(())) => {}
+            (HeadParse::Error(fault), Err(error)) => {
                 assert_eq!(fault.error, error, "{head:?}");
                 assert!(fault.at_byte <= head.len(), "{head:?}");
             }
@@ -383,7 +383,7 @@ fn host_is_a_host() {
     let limits = H1Limits::default();
     let is_taken = |host: &[u8]| {
         let head = [b"GET / HTTP/1.1\r\nHost: ", host, b"\r\n\r\n"].concat();
-        matches!(request(&head, &limits).0, Parse::Complete(_))
+        matches!(request(&head, &limits).0, HeadParse::Complete(_))
     };
     for host in [
         "", "a", "a:", "a:80", "a:b:c", "[]", "[::1]", "[::1]:80", "[g]:x", "a;b", "%41", "a..b",
@@ -414,9 +414,12 @@ fn lenient_lets_pass_what_the_option_lets_pass() {
         "GET / HTTP/1.1\r\nX: a\r\n b\r\n\r\n",
     ] {
         let (parse, _) = request(head.as_bytes(), &lenient);
-        assert!(matches!(parse, Parse::Complete(_)), "{head:?}: {parse:?}");
+        assert!(
+            matches!(parse, HeadParse::Complete(_)),
+            "{head:?}: {parse:?}"
+        );
         let (parse, _) = request(head.as_bytes(), &H1Limits::default());
-        assert!(matches!(parse, Parse::Error(_)), "{head:?}: {parse:?}");
+        assert!(matches!(parse, HeadParse::Error(_)), "{head:?}: {parse:?}");
     }
     for head in [
         "GET / HTTP/1.1\r\nX : b\r\n\r\n",
@@ -429,7 +432,7 @@ fn lenient_lets_pass_what_the_option_lets_pass() {
         "GET / HTTP/1.1\r\nContent-Length: 1\r\n 2\r\n\r\n",
     ] {
         let (parse, _) = request(head.as_bytes(), &lenient);
-        assert!(matches!(parse, Parse::Error(_)), "{head:?}: {parse:?}");
+        assert!(matches!(parse, HeadParse::Error(_)), "{head:?}: {parse:?}");
     }
 }
 
@@ -442,7 +445,10 @@ fn a_lenient_target_puts_nothing_in_host_that_no_host_has() {
     for (authority, host) in [("a,b:80", "b"), ("a\u{e9}", "b"), ("a.c:80", "a.c")] {
         let head = format!("GET http://{authority} HTTP/1.1\r\nHost: b\r\n\r\n");
         let (parse, request) = request(head.as_bytes(), &lenient);
-        assert!(matches!(parse, Parse::Complete(_)), "{head:?}: {parse:?}");
+        assert!(
+            matches!(parse, HeadParse::Complete(_)),
+            "{head:?}: {parse:?}"
+        );
         assert_eq!(request.fields().first(b"host"), Some(host.as_bytes()));
     }
 }
@@ -515,8 +521,8 @@ fn responses_are_judged_as_by_the_oracle_or_stricter() {
     ];
     for (head, oracle, ours) in rows {
         match (response(head.as_bytes(), Method::Get).0, ours) {
-            (Parse::Complete(_), Ok(())) => {}
-            (Parse::Error(fault), Err(error)) => assert_eq!(fault.error, error, "{head:?}"),
+            (HeadParse::Complete(_), Ok(())) => {}
+            (HeadParse::Error(fault), Err(error)) => assert_eq!(fault.error, error, "{head:?}"),
             (parse, ours) => panic!("{head:?}: {parse:?}, not {ours:?}"),
         }
         assert!(oracle == 200 || ours.is_err(), "{head:?}");

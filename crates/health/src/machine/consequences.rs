@@ -1,11 +1,11 @@
 //! What a report changes: counters, states, effects.
 
-use super::{Effect, Forced, Health, STEP_MAX, WEIGHT_MAX};
+use super::{Effect, ForcedState, Health, STEP_MAX, WEIGHT_MAX};
 use crate::admin::Admin;
 use crate::agent::{AgentAdmin, AgentAnswer, AgentState};
 use crate::operational::Operational;
-use crate::report::{Cause, Change, CheckReport, Transition};
-use crate::settings::{CheckSettings, Settings};
+use crate::report::{CheckReport, StateChange, Transition, TransitionCause};
+use crate::settings::{CheckSettings, HealthSettings};
 use crate::status::{CheckResult, CheckStatus, Verdict};
 
 impl Health {
@@ -54,13 +54,13 @@ impl Health {
         }
         match verdict.status.result() {
             CheckResult::Failed if !self.check.is_up() => {
-                self.stop(now_ms, Cause::Check(verdict), effects);
+                self.stop(now_ms, TransitionCause::Check(verdict), effects);
             }
             CheckResult::Passed if self.may_run() => {
-                self.run(now_ms, Cause::Check(verdict), effects);
+                self.run(now_ms, TransitionCause::Check(verdict), effects);
             }
             CheckResult::Conditional if self.may_run() => {
-                self.wind_down(now_ms, Cause::Check(verdict), effects);
+                self.wind_down(now_ms, TransitionCause::Check(verdict), effects);
             }
             _ => {}
         }
@@ -147,13 +147,13 @@ impl Health {
             return;
         }
         if result == CheckResult::Failed && !self.agent.is_up() {
-            self.stop(now_ms, Cause::Check(verdict), effects);
+            self.stop(now_ms, TransitionCause::Check(verdict), effects);
         } else if result == CheckResult::Passed && self.may_run() {
-            self.run(now_ms, Cause::Check(verdict), effects);
+            self.run(now_ms, TransitionCause::Check(verdict), effects);
         }
     }
 
-    pub(super) fn force(&mut self, now_ms: u64, forced: Forced, agent: bool) -> Vec<Effect> {
+    pub(super) fn force(&mut self, now_ms: u64, forced: ForcedState, agent: bool) -> Vec<Effect> {
         if self.admin.is_maint() {
             return Vec::new();
         }
@@ -164,12 +164,12 @@ impl Health {
                 &mut health.check
             };
             let most = check.settings.health_max();
-            check.health = if forced == Forced::Down { 0 } else { most };
+            check.health = if forced == ForcedState::Down { 0 } else { most };
             check.forced = true;
             match forced {
-                Forced::Down => health.stop(now_ms, Cause::Cli, effects),
-                Forced::Stopping => health.wind_down(now_ms, Cause::Cli, effects),
-                Forced::Up => health.run(now_ms, Cause::Cli, effects),
+                ForcedState::Down => health.stop(now_ms, TransitionCause::Cli, effects),
+                ForcedState::Stopping => health.wind_down(now_ms, TransitionCause::Cli, effects),
+                ForcedState::Up => health.run(now_ms, TransitionCause::Cli, effects),
             }
         })
     }
@@ -178,7 +178,7 @@ impl Health {
         self.weight_user = weight_user.min(WEIGHT_MAX);
     }
 
-    pub(super) fn stop(&mut self, now_ms: u64, cause: Cause, effects: &mut Vec<Effect>) {
+    pub(super) fn stop(&mut self, now_ms: u64, cause: TransitionCause, effects: &mut Vec<Effect>) {
         if self.admin.is_maint() || self.operational == Operational::Stopped {
             return;
         }
@@ -187,19 +187,24 @@ impl Health {
         if self.settings.on_marked_down_shutdown {
             effects.push(Effect::ShutdownSessions);
         }
-        self.say(Change::Down, cause, effects);
+        self.say(StateChange::Down, cause, effects);
         note_stopping(was_stopping, effects);
     }
 
-    pub(super) fn wind_down(&mut self, now_ms: u64, cause: Cause, effects: &mut Vec<Effect>) {
+    pub(super) fn wind_down(
+        &mut self,
+        now_ms: u64,
+        cause: TransitionCause,
+        effects: &mut Vec<Effect>,
+    ) {
         if self.admin.is_maint() || self.operational == Operational::Stopping {
             return;
         }
         self.go(now_ms, Operational::Stopping);
-        self.say(Change::Stopping, cause, effects);
+        self.say(StateChange::Stopping, cause, effects);
     }
 
-    pub(super) fn run(&mut self, now_ms: u64, cause: Cause, effects: &mut Vec<Effect>) {
+    pub(super) fn run(&mut self, now_ms: u64, cause: TransitionCause, effects: &mut Vec<Effect>) {
         if self.admin.is_maint() || self.operational.is_up() {
             return;
         }
@@ -218,7 +223,7 @@ impl Health {
         {
             effects.push(Effect::ShutdownBackupSessions);
         }
-        self.say(Change::Up, cause, effects);
+        self.say(StateChange::Up, cause, effects);
     }
 
     pub(super) fn enter_maint(&mut self, now_ms: u64, reason: Admin, effects: &mut Vec<Effect>) {
@@ -242,10 +247,10 @@ impl Health {
         }
         effects.push(Effect::PauseChecks);
         let cause = match reason {
-            Admin::INHERITED_MAINT => Cause::Tracked,
-            _ => Cause::None,
+            Admin::INHERITED_MAINT => TransitionCause::Tracked,
+            _ => TransitionCause::None,
         };
-        self.say(Change::EntersMaint { was_down }, cause, effects);
+        self.say(StateChange::EntersMaint { was_down }, cause, effects);
         note_stopping(was_stopping, effects);
     }
 
@@ -275,8 +280,12 @@ impl Health {
         }
         effects.push(Effect::ResumeChecks);
         let forced = reason != Admin::INHERITED_MAINT;
-        let cause = if forced { Cause::None } else { Cause::Tracked };
-        self.say(Change::LeavesMaint { forced }, cause, effects);
+        let cause = if forced {
+            TransitionCause::None
+        } else {
+            TransitionCause::Tracked
+        };
+        self.say(StateChange::LeavesMaint { forced }, cause, effects);
         self.say_remains(effects);
     }
 
@@ -295,11 +304,11 @@ impl Health {
         }
         let was_down = self.operational == Operational::Stopped;
         let cause = if reason == Admin::INHERITED_DRAIN {
-            Cause::Tracked
+            TransitionCause::Tracked
         } else {
-            Cause::None
+            TransitionCause::None
         };
-        self.say(Change::EntersDrain { was_down }, cause, effects);
+        self.say(StateChange::EntersDrain { was_down }, cause, effects);
     }
 
     pub(super) fn leave_drain(&mut self, reason: Admin, effects: &mut Vec<Effect>) {
@@ -315,8 +324,12 @@ impl Health {
             return;
         }
         let forced = reason != Admin::INHERITED_DRAIN;
-        let cause = if forced { Cause::None } else { Cause::Tracked };
-        self.say(Change::LeavesDrain { forced }, cause, effects);
+        let cause = if forced {
+            TransitionCause::None
+        } else {
+            TransitionCause::Tracked
+        };
+        self.say(StateChange::LeavesDrain { forced }, cause, effects);
     }
 
     /// Maintenance replaces a forced drain.
@@ -374,7 +387,7 @@ impl Health {
             // The end of a slow start does not change `lastchg`.
             self.changed_ms = changed_ms;
             self.before_s = before_s;
-            self.say(Change::Up, Cause::None, effects);
+            self.say(StateChange::Up, TransitionCause::None, effects);
             return;
         }
         // Below 16: passed < whole.
@@ -385,9 +398,14 @@ impl Health {
         self.settings.slowstart_ms.div_ceil(1000).max(1)
     }
 
-    pub(super) fn say(&self, change: Change, cause: Cause, effects: &mut Vec<Effect>) {
+    pub(super) fn say(
+        &self,
+        change: StateChange,
+        cause: TransitionCause,
+        effects: &mut Vec<Effect>,
+    ) {
         effects.push(Effect::Transition(Transition {
-            via_tracked: cause == Cause::Tracked,
+            via_tracked: cause == TransitionCause::Tracked,
             cause,
             change,
             drains: self.admin.is_drain(),
@@ -401,13 +419,17 @@ impl Health {
     pub(super) fn say_remains(&self, effects: &mut Vec<Effect>) {
         if self.admin.is_drain() && !self.admin.is_maint() {
             let forced = self.admin.has(Admin::FORCED_DRAIN);
-            self.say(Change::RemainsDrain { forced }, Cause::None, effects);
+            self.say(
+                StateChange::RemainsDrain { forced },
+                TransitionCause::None,
+                effects,
+            );
         }
     }
 
     /// Applies a changed `server` line. The state is kept, within the new limits; a changed weight
     /// replaces the present one. There are no effects: read [`Health::balance`] afterwards.
-    pub fn reconfigure(&mut self, now_ms: u64, settings: Settings) {
+    pub fn reconfigure(&mut self, now_ms: u64, settings: HealthSettings) {
         if settings.weight != self.settings.weight {
             self.weight_user = settings.weight.min(WEIGHT_MAX);
         }

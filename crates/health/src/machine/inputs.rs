@@ -1,11 +1,11 @@
 //! The public methods that report something about a server.
 
-use super::{Effect, Forced, Health};
+use super::{Effect, ForcedState, Health};
 use crate::admin::Admin;
 use crate::agent::AgentAnswer;
 use crate::operational::Operational;
-use crate::report::{Cause, CheckReport};
-use crate::settings::{Observe, Observed, OnError};
+use crate::report::{CheckReport, TransitionCause};
+use crate::settings::{Observation, Observe, OnError};
 use crate::status::{CheckStatus, Verdict};
 
 impl Health {
@@ -61,12 +61,12 @@ impl Health {
 
     /// Traffic showed something (`observe`). Cheap when it has no consequence: may be called for
     /// every request.
-    pub fn observed(&mut self, now_ms: u64, observed: Observed) -> Vec<Effect> {
+    pub fn observed(&mut self, now_ms: u64, observed: Observation) -> Vec<Effect> {
         let sees = match self.settings.observe {
             None => false,
             Some(Observe::Layer4) => observed.is_layer4(),
             // A connection is not a response: a successful one neither resets nor counts.
-            Some(Observe::Layer7) => observed != Observed::Connected,
+            Some(Observe::Layer7) => observed != Observation::Connected,
         };
         let checked = self.settings.check.is_some() && self.check.enabled;
         if !sees || !checked || self.admin.is_maint() {
@@ -125,10 +125,12 @@ impl Health {
                 health.leave_maint(now_ms, Admin::INHERITED_MAINT, effects);
             }
             match leader.operational {
-                Operational::Stopped => health.stop(now_ms, Cause::Tracked, effects),
-                Operational::Stopping => health.wind_down(now_ms, Cause::Tracked, effects),
+                Operational::Stopped => health.stop(now_ms, TransitionCause::Tracked, effects),
+                Operational::Stopping => {
+                    health.wind_down(now_ms, TransitionCause::Tracked, effects)
+                }
                 Operational::Running | Operational::Starting => {
-                    health.run(now_ms, Cause::Tracked, effects);
+                    health.run(now_ms, TransitionCause::Tracked, effects);
                 }
             }
             if leader.admin.is_drain() {
@@ -185,13 +187,21 @@ impl Health {
     }
 
     /// `set server ... health`. Without effect in maintenance.
-    pub fn force_health(&mut self, now_ms: u64, forced: Forced) -> Vec<Effect> {
+    pub fn force_health(&mut self, now_ms: u64, forced: ForcedState) -> Vec<Effect> {
         self.force(now_ms, forced, false)
     }
 
     /// `set server ... agent up|down`. Without effect in maintenance.
     pub fn force_agent(&mut self, now_ms: u64, up: bool) -> Vec<Effect> {
-        self.force(now_ms, if up { Forced::Up } else { Forced::Down }, true)
+        self.force(
+            now_ms,
+            if up {
+                ForcedState::Up
+            } else {
+                ForcedState::Down
+            },
+            true,
+        )
     }
 
     /// Forgets what `set server ... health|agent` forced and no check has confirmed or replaced
@@ -204,7 +214,7 @@ impl Health {
                 }
             }
             if health.may_run() {
-                health.run(now_ms, Cause::Cli, effects);
+                health.run(now_ms, TransitionCause::Cli, effects);
             }
         })
     }

@@ -7,7 +7,7 @@ use crate::admin::Admin;
 use crate::check::Check;
 use crate::operational::Operational;
 use crate::report::{CheckReport, Transition};
-use crate::settings::{CheckSettings, Settings};
+use crate::settings::{CheckSettings, HealthSettings};
 
 /// Steps of a slow start; a server that is fully up has this step.
 const STEP_MAX: u64 = 16;
@@ -16,7 +16,7 @@ const WEIGHT_MAX: u32 = 256;
 
 /// The state that `set server ... health|agent` forces.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Forced {
+pub enum ForcedState {
     /// `down`.
     Down,
     /// `stopping`.
@@ -27,7 +27,7 @@ pub enum Forced {
 
 /// What the balancer needs; the arguments of its `set_usable` and `set_weight`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Balance {
+pub struct BalancerUpdate {
     /// Slow-start step, 1 to 16 (16: fully up).
     pub step: u32,
     /// Whether it may get new traffic (regardless of a weight of zero).
@@ -41,7 +41,7 @@ pub struct Balance {
 pub enum Effect {
     /// Tell the balancer. Comes before the transition that caused it, whose log line counts the
     /// result.
-    Balance(Balance),
+    Balance(BalancerUpdate),
     /// Log it (with `option log-health-checks`).
     CheckReport(CheckReport),
     /// Do the next check after `fastinter`, if it is not due sooner.
@@ -64,7 +64,7 @@ pub enum Effect {
 
 /// Counters of `show stat`.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Counters {
+pub struct HealthCounters {
     /// `chkdown`: how often it went down.
     pub down_transitions: u64,
     /// Milliseconds it was down, without the present time down.
@@ -84,10 +84,10 @@ pub struct Health {
     before_s: u64,
     changed_ms: u64,
     check: Check,
-    counters: Counters,
+    counters: HealthCounters,
     errors_in_row: u32,
     operational: Operational,
-    settings: Settings,
+    settings: HealthSettings,
     step: u32,
     weight_user: u32,
 }
@@ -96,14 +96,14 @@ impl Health {
     /// A server as configured: up unless `init-state` says otherwise, not in a slow start;
     /// `disabled` puts it in maintenance.
     #[must_use]
-    pub fn new(settings: Settings, disabled: bool, now_ms: u64) -> Self {
+    pub fn new(settings: HealthSettings, disabled: bool, now_ms: u64) -> Self {
         let mut health = Self {
             admin: Admin::default(),
             agent: Check::new(settings.agent.unwrap_or(CheckSettings::AGENT)),
             before_s: 0,
             changed_ms: now_ms,
             check: Check::new(settings.check.unwrap_or(CheckSettings::HEALTH)),
-            counters: Counters::default(),
+            counters: HealthCounters::default(),
             errors_in_row: 0,
             operational: Operational::Running,
             settings,
@@ -140,9 +140,9 @@ impl Health {
 
     /// What the balancer needs.
     #[must_use]
-    pub const fn balance(&self) -> Balance {
+    pub const fn balance(&self) -> BalancerUpdate {
         let usable = self.operational.is_up() && !self.admin.is_maint() && !self.admin.is_drain();
-        Balance {
+        BalancerUpdate {
             step: self.step,
             usable,
             weight_user: self.weight_user,
@@ -157,7 +157,7 @@ impl Health {
 
     /// Counters.
     #[must_use]
-    pub const fn counters(&self) -> Counters {
+    pub const fn counters(&self) -> HealthCounters {
         self.counters
     }
 
@@ -177,7 +177,7 @@ impl Health {
 
     /// Settings.
     #[must_use]
-    pub const fn settings(&self) -> &Settings {
+    pub const fn settings(&self) -> &HealthSettings {
         &self.settings
     }
 

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::net::SocketAddr;
 
 use ballast_wire::proxy::parse;
-use ballast_wire::proxy_header::{Error, Parsed};
+use ballast_wire::proxy_header::{Error, ProxyHeaderParse};
 
 use super::{Established, HandshakeError};
 use crate::limits::HEADER_BYTES_FIRST;
@@ -36,7 +36,7 @@ pub(crate) async fn read_header(
     begun.set(!bytes.is_empty());
     loop {
         let needed = match parse(&bytes, header_bytes_max) {
-            Ok(Parsed::Complete {
+            Ok(ProxyHeaderParse::Complete {
                 header,
                 bytes: taken,
             }) => {
@@ -48,7 +48,7 @@ pub(crate) async fn read_header(
                     proxied: Some(ProxyAddresses { endpoints }),
                 });
             }
-            Ok(Parsed::Incomplete { bytes_needed }) => bytes_needed,
+            Ok(ProxyHeaderParse::Incomplete { bytes_needed }) => bytes_needed,
             Err(error) => return Err(refusal(error)),
         };
         let have = bytes.len();

@@ -4,7 +4,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 
 use super::*;
-use crate::{Effect, OpenError};
+use crate::{OpenError, SocketEffect};
 
 impl Fixture {
     fn settings(&self) -> OpenSettings {
@@ -15,7 +15,7 @@ impl Fixture {
         }
     }
 
-    fn change(&mut self, config: model::Config) -> Result<Vec<Effect>, Vec<OpenError>> {
+    fn change(&mut self, config: model::Config) -> Result<Vec<SocketEffect>, Vec<OpenError>> {
         let next = Generation::succeed(Arc::new(config), &self.registry, &self.generation);
         let settings = self.settings();
         let listeners = self.listeners.as_mut().unwrap();
@@ -125,7 +125,7 @@ fn who_waits_for_a_moved_bind_is_served_by_its_new_frontend() {
         .unwrap();
     assert_eq!(
         effects,
-        [Effect::Moved {
+        [SocketEffect::Moved {
             address: ports[1].to_string(),
             from: "a".into(),
             to: "b".into(),
@@ -160,7 +160,7 @@ fn a_removed_bind_serves_its_queue_and_tells_who_came_through_it() {
     let effects = fixture.change(of([at("a", &ports[..1])])).unwrap();
     assert_eq!(
         effects,
-        [Effect::Closed {
+        [SocketEffect::Closed {
             frontend: "b".into(),
             address: ports[1].to_string(),
             connections: 1,
@@ -237,7 +237,7 @@ fn a_bind_that_fails_leaves_everything_as_it_was() {
     // Another file mode needs another socket for the same bind: counters and connections stay.
     let effects = fixture.change(of([unix(0o666)])).unwrap();
     assert!(
-        matches!(effects[..], [Effect::Opened { .. }]),
+        matches!(effects[..], [SocketEffect::Opened { .. }]),
         "{effects:?}"
     );
     let mut third = UnixStream::connect(&path).unwrap();

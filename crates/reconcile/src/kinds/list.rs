@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use ballast_wire::handoff::{NAME_BYTES_MAX, Row, Writer};
+use ballast_wire::handoff::{NAME_BYTES_MAX, SnapshotRow, Writer};
 
 use crate::file_editor::WriteEffect;
 use crate::handover::{ConfigChanges, HandoverRows, HandoverTable, ListOverrides};
@@ -63,7 +63,7 @@ fn write_entries(changes: &ConfigChanges, writer: &mut Writer) {
     }
 }
 
-fn read_entry(changes: &mut ConfigChanges, row: &Row<'_>) {
+fn read_entry(changes: &mut ConfigChanges, row: &SnapshotRow<'_>) {
     let number = |column| row.number(column).unwrap_or(0);
     let name = row.key(0);
     if changes.lists.last().is_none_or(|list| list.name != name) {

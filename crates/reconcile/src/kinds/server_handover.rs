@@ -5,7 +5,7 @@ use ballast_engine::counters::BackendSums;
 use ballast_engine::{Backend, Server};
 use ballast_health::Snapshot;
 use ballast_model::Address;
-use ballast_wire::handoff::{Row, Writer};
+use ballast_wire::handoff::{SnapshotRow, Writer};
 
 use crate::handover::{HandoverRows, HandoverTable, ProcessState, add_counts};
 
@@ -85,7 +85,10 @@ pub(super) const TABLES: &[HandoverTable] = &[
 ];
 
 /// The server that a row is about.
-fn server_of<'p>(process: &ProcessState<'p>, row: &Row<'_>) -> Option<(&'p Backend, usize)> {
+fn server_of<'p>(
+    process: &ProcessState<'p>,
+    row: &SnapshotRow<'_>,
+) -> Option<(&'p Backend, usize)> {
     let backend = process.generation.backend(row.key(0))?;
     Some((backend, backend.server_named(row.key(1))?))
 }
@@ -131,7 +134,7 @@ fn numbers(snapshot: &Snapshot) -> [u64; HEALTH.len()] {
 
 /// Reads a snapshot. A number beyond its range becomes the largest, which `Health::restore`
 /// ignores.
-fn snapshot(row: &Row<'_>) -> Snapshot {
+fn snapshot(row: &SnapshotRow<'_>) -> Snapshot {
     let number = |column| row.number(column).unwrap_or(0);
     let small = |column| u8::try_from(number(column)).unwrap_or(u8::MAX);
     let middle = |column| u32::try_from(number(column)).unwrap_or(u32::MAX);
@@ -150,7 +153,7 @@ fn snapshot(row: &Row<'_>) -> Snapshot {
     }
 }
 
-fn read_health(process: &ProcessState<'_>, row: &Row<'_>) {
+fn read_health(process: &ProcessState<'_>, row: &SnapshotRow<'_>) {
     let Some((backend, place)) = server_of(process, row) else {
         return;
     };
@@ -192,7 +195,7 @@ fn write_reach(writer: &mut Writer, backend: &Backend, server: &Server) {
     );
 }
 
-fn read_reach(server: &Server, row: &Row<'_>) {
+fn read_reach(server: &Server, row: &SnapshotRow<'_>) {
     let model = &server.model;
     if row.key(2) == model.address.to_string()
         && let Ok(to) = row.key(3).parse()

@@ -3,10 +3,10 @@
 use ballast_expr::Error;
 
 use crate::args::Args;
-use crate::row::Row;
+use crate::row::ActionRow;
 
-pub(crate) const ROWS: &[Row] = &[
-    Row::later(
+pub(crate) const ROWS: &[ActionRow] = &[
+    ActionRow::later(
         "set-dst",
         ".XXX.X..",
         "<expr>",
@@ -17,7 +17,7 @@ pub(crate) const ROWS: &[Row] = &[
         &["set-dst dst,ipmask(24)"],
         &["set-dst", "set-dst dst ipmask(24)"],
     ),
-    Row::later(
+    ActionRow::later(
         "set-dst-port",
         ".XXX.X..",
         "<expr>",
@@ -25,7 +25,7 @@ pub(crate) const ROWS: &[Row] = &[
         one,
     )
     .examples(&["set-dst-port int(80)"], &["set-dst-port"]),
-    Row::later(
+    ActionRow::later(
         "set-src",
         ".XXX.X..",
         "<expr>",
@@ -33,7 +33,7 @@ pub(crate) const ROWS: &[Row] = &[
         one,
     )
     .examples(&["set-src src"], &["set-src", "set-src nothing"]),
-    Row::later(
+    ActionRow::later(
         "set-src-port",
         ".XXX.X..",
         "<expr>",

@@ -5,16 +5,16 @@ use ballast_expr::{Error, Linker, Needs};
 use super::reply::Reply;
 use crate::args::Args;
 use crate::perform::{Pages, Perform, does};
-use crate::row::Row;
+use crate::row::ActionRow;
 use crate::stage::{ActionOutcome, Stage};
-use crate::verdict::Cause;
+use crate::verdict::ResponseCause;
 
 const REPLY: &str = "[ status <code> ] [ content-type <type> ] [ default-errorfiles | errorfile \
      <file> | errorfiles <name> | file <file> | lf-file <file> | string <str> | lf-string <fmt> ] \
      [ hdr <name> <fmt> ]*";
 
-pub(crate) const ROWS: &[Row] = &[
-    Row::new(
+pub(crate) const ROWS: &[ActionRow] = &[
+    ActionRow::new(
         "deny",
         ".....XX.",
         "[ deny_status <code> ] ...",
@@ -36,14 +36,14 @@ pub(crate) const ROWS: &[Row] = &[
             "deny now",
         ],
     ),
-    Row::new(
+    ActionRow::new(
         "return",
         ".....XX.",
         REPLY,
         "answer in place of a server",
         |args| {
             does(Reply::parse(args, 200).map(|reply| RuleResponse {
-                cause: Cause::Return,
+                cause: ResponseCause::Return,
                 reply,
             }))
         },
@@ -62,7 +62,7 @@ pub(crate) const ROWS: &[Row] = &[
             "return content-type a string b string c",
         ],
     ),
-    Row::later(
+    ActionRow::later(
         "tarpit",
         ".....X..",
         "[ deny_status <code> ] ...",
@@ -80,14 +80,14 @@ pub(crate) const ROWS: &[Row] = &[
 /// A deny or a return.
 #[derive(Clone, Debug, PartialEq)]
 struct RuleResponse {
-    cause: Cause,
+    cause: ResponseCause,
     reply: Reply,
 }
 
 fn deny(args: &mut Args<'_, '_, '_>) -> Result<RuleResponse, Error> {
     let status = if args.place.is_response() { 502 } else { 403 };
     Ok(RuleResponse {
-        cause: Cause::Deny,
+        cause: ResponseCause::Deny,
         reply: refusal(args, status)?,
     })
 }

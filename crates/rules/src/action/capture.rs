@@ -2,16 +2,16 @@
 
 use ballast_expr::{Error, Expr, Linker};
 
-use super::Side;
+use super::MessageSide;
 use crate::args::Args;
 use crate::perform::{Perform, does};
 use crate::reference::Reference;
-use crate::row::Row;
+use crate::row::ActionRow;
 use crate::ruleset::RuleSet;
 use crate::stage::{ActionOutcome, Stage};
 use crate::transaction::Workspace;
 
-pub(crate) const ROWS: &[Row] = &[Row::new(
+pub(crate) const ROWS: &[ActionRow] = &[ActionRow::new(
     "capture",
     "...X.XXX",
     "<sample> { len <length> | id <id> }",
@@ -38,7 +38,7 @@ struct Capture {
     expr: Expr,
     /// The number of the frontend's capture.
     slot: usize,
-    side: Side,
+    side: MessageSide,
 }
 
 fn parse(args: &mut Args<'_, '_, '_>) -> Result<Capture, Error> {
@@ -47,9 +47,9 @@ fn parse(args: &mut Args<'_, '_, '_>) -> Result<Capture, Error> {
         return Err(args.error(USAGE));
     }
     let expr = args.expr()?;
-    let side = Side::of(args);
+    let side = MessageSide::of(args);
     let slot = match args.text(USAGE)? {
-        "len" if side == Side::Response => {
+        "len" if side == MessageSide::Response => {
             return Err(args.error_before("expects 'id', found 'len'"));
         }
         "len" => {
@@ -70,8 +70,8 @@ fn parse(args: &mut Args<'_, '_, '_>) -> Result<Capture, Error> {
                 .map_err(|_| args.error_before(format!("cannot parse id '{id}'")))?;
             let slot = usize::from(id);
             args.names(match side {
-                Side::Request => Reference::RequestCapture(slot),
-                Side::Response => Reference::ResponseCapture(slot),
+                MessageSide::Request => Reference::RequestCapture(slot),
+                MessageSide::Response => Reference::ResponseCapture(slot),
             });
             slot
         }
@@ -91,8 +91,8 @@ impl Perform for Capture {
         out.clear();
         held.value(text).append_to(out);
         match self.side {
-            Side::Request => stage.transaction.capture_request(self.slot, out),
-            Side::Response => stage.transaction.capture_response(self.slot, out),
+            MessageSide::Request => stage.transaction.capture_request(self.slot, out),
+            MessageSide::Response => stage.transaction.capture_response(self.slot, out),
         }
         ActionOutcome::Next
     }

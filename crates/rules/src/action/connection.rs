@@ -5,10 +5,10 @@ use ballast_expr::Error;
 
 use crate::args::Args;
 use crate::reference::Reference;
-use crate::row::Row;
+use crate::row::ActionRow;
 
-pub(crate) const ROWS: &[Row] = &[
-    Row::later(
+pub(crate) const ROWS: &[ActionRow] = &[
+    ActionRow::later(
         "expect-proxy",
         ".X......",
         "layer4",
@@ -19,7 +19,7 @@ pub(crate) const ROWS: &[Row] = &[
         &["expect-proxy layer4"],
         &["expect-proxy", "expect-proxy layer5"],
     ),
-    Row::later(
+    ActionRow::later(
         "expect-netscaler-cip",
         ".X......",
         "layer4",
@@ -27,7 +27,7 @@ pub(crate) const ROWS: &[Row] = &[
         |args| layer4(args, "expect-netscaler-cip"),
     )
     .examples(&["expect-netscaler-cip layer4"], &["expect-netscaler-cip"]),
-    Row::later(
+    ActionRow::later(
         "switch-mode",
         "...X....",
         "http [ proto <name> ]",
@@ -38,7 +38,7 @@ pub(crate) const ROWS: &[Row] = &[
         &["switch-mode http", "switch-mode http proto h1 if TRUE"],
         &["switch-mode", "switch-mode tcp", "switch-mode http proto"],
     ),
-    Row::later(
+    ActionRow::later(
         "attach-srv",
         "..X.....",
         "<server> [ name <expr> ]",
@@ -49,7 +49,7 @@ pub(crate) const ROWS: &[Row] = &[
         &["attach-srv be/s1"],
         &["attach-srv", "attach-srv s1", "attach-srv be/s1 name"],
     ),
-    Row::later(
+    ActionRow::later(
         "close",
         "....X...",
         "",
@@ -57,11 +57,11 @@ pub(crate) const ROWS: &[Row] = &[
         |_| Ok(()),
     )
     .examples(&["close if TRUE"], &["close now"]),
-    Row::later("dgram-drop", "X.......", "", "ignore the datagram", |_| {
+    ActionRow::later("dgram-drop", "X.......", "", "ignore the datagram", |_| {
         Ok(())
     })
     .examples(&["dgram-drop"], &["dgram-drop now"]),
-    Row::later(
+    ActionRow::later(
         "send-retry",
         "X.......",
         "",

@@ -4,12 +4,12 @@ use ballast_expr::Error;
 
 use crate::args::Args;
 use crate::perform::{Perform, does};
-use crate::row::Row;
+use crate::row::ActionRow;
 use crate::stage::{ActionOutcome, Stage};
 use crate::verdict::Verdict;
 
-pub(crate) const ROWS: &[Row] = &[
-    Row::new(
+pub(crate) const ROWS: &[ActionRow] = &[
+    ActionRow::new(
         "accept",
         "XXXXX...",
         "",
@@ -18,7 +18,7 @@ pub(crate) const ROWS: &[Row] = &[
     )
     .ends_the_set()
     .examples(&["accept", "accept if TRUE"], &["accept now"]),
-    Row::new(
+    ActionRow::new(
         "allow",
         ".....XXX",
         "",
@@ -27,7 +27,7 @@ pub(crate) const ROWS: &[Row] = &[
     )
     .ends_the_set()
     .examples(&["allow", "allow unless FALSE"], &["allow it", "allow if"]),
-    Row::new(
+    ActionRow::new(
         "reject",
         "XXXXXX..",
         "",
@@ -36,7 +36,7 @@ pub(crate) const ROWS: &[Row] = &[
     )
     .ends_the_set()
     .examples(&["reject", "reject if { src 10.0.0.0/8 }"], &["reject 403"]),
-    Row::new(
+    ActionRow::new(
         "strict-mode",
         ".....XXX",
         "{ on | off }",

@@ -4,10 +4,10 @@ use ballast_expr::{Error, Needs};
 
 use crate::args::Args;
 use crate::reference::Reference;
-use crate::row::Row;
+use crate::row::ActionRow;
 
-pub(crate) const ROWS: &[Row] = &[
-    Row::later(
+pub(crate) const ROWS: &[ActionRow] = &[
+    ActionRow::later(
         "track-sc",
         ".XXX.XX.",
         "<n> <key> [ table <table> ]",
@@ -25,7 +25,7 @@ pub(crate) const ROWS: &[Row] = &[
             "track-sc0 src table",
         ],
     ),
-    Row::later(
+    ActionRow::later(
         "sc-add-gpc",
         ".XXXXXXX",
         "(<idx>,<sc-id>) { <int> | <expr> }",
@@ -38,7 +38,7 @@ pub(crate) const ROWS: &[Row] = &[
         &["sc-add-gpc(0,1) 5"],
         &["sc-add-gpc(0,9) 5", "sc-add-gpc(0,0)"],
     ),
-    Row::later(
+    ActionRow::later(
         "sc-inc-gpc",
         ".XXXXXXX",
         "(<idx>,<sc-id>)",
@@ -51,7 +51,7 @@ pub(crate) const ROWS: &[Row] = &[
         &["sc-inc-gpc(0,1)"],
         &["sc-inc-gpc(0,9)", "sc-inc-gpc(0)", "sc-inc-gpc"],
     ),
-    Row::later(
+    ActionRow::later(
         "sc-inc-gpc0",
         ".XXXXXXX",
         "(<sc-id>)",
@@ -64,7 +64,7 @@ pub(crate) const ROWS: &[Row] = &[
         &["sc-inc-gpc0(1)", "sc-inc-gpc0"],
         &["sc-inc-gpc0(9)", "sc-inc-gpc0(a)"],
     ),
-    Row::later(
+    ActionRow::later(
         "sc-inc-gpc1",
         ".XXXXXXX",
         "(<sc-id>)",
@@ -74,7 +74,7 @@ pub(crate) const ROWS: &[Row] = &[
     .needs(Needs::TABLE)
     .parens()
     .examples(&["sc-inc-gpc1(1)"], &["sc-inc-gpc1(9)"]),
-    Row::later(
+    ActionRow::later(
         "sc-set-gpt",
         ".XXXXXXX",
         "(<idx>,<sc-id>) { <int> | <expr> }",
@@ -87,7 +87,7 @@ pub(crate) const ROWS: &[Row] = &[
         &["sc-set-gpt(0,1) 5", "sc-set-gpt(0,0) rand"],
         &["sc-set-gpt(0) 5"],
     ),
-    Row::later(
+    ActionRow::later(
         "sc-set-gpt0",
         ".XXXXXXX",
         "(<sc-id>) { <int> | <expr> }",

@@ -3,14 +3,14 @@
 use ballast_expr::{Error, Linker, LogFormat, Regex, Usage};
 use ballast_message::{Field, Fields, is_field_name};
 
-use super::{Side, header_value};
+use super::{MessageSide, header_value};
 use crate::args::Args;
 use crate::perform::{Perform, does};
-use crate::row::Row;
+use crate::row::ActionRow;
 use crate::stage::{ActionOutcome, Stage};
 
-pub(crate) const ROWS: &[Row] = &[
-    Row::new(
+pub(crate) const ROWS: &[ActionRow] = &[
+    ActionRow::new(
         "add-header",
         ".....XXX",
         "<name> <fmt>",
@@ -21,7 +21,7 @@ pub(crate) const ROWS: &[Row] = &[
         &["add-header x-client %[src]", "add-header x-a b if TRUE"],
         &["add-header x-client", "add-header x-a b c"],
     ),
-    Row::new(
+    ActionRow::new(
         "set-header",
         ".....XXX",
         "<name> <fmt>",
@@ -40,7 +40,7 @@ pub(crate) const ROWS: &[Row] = &[
             "set-header x %bad",
         ],
     ),
-    Row::new(
+    ActionRow::new(
         "del-header",
         ".....XXX",
         "<name> [ -m { str | beg | end | sub | reg } ]",
@@ -60,7 +60,7 @@ pub(crate) const ROWS: &[Row] = &[
             "del-header ( -m reg",
         ],
     ),
-    Row::later(
+    ActionRow::later(
         "add-headers-bin",
         ".....XXX",
         "<expr> [ prefix <str> ]",
@@ -71,7 +71,7 @@ pub(crate) const ROWS: &[Row] = &[
         &["add-headers-bin var(txn.h)"],
         &["add-headers-bin", "add-headers-bin src prefix"],
     ),
-    Row::later(
+    ActionRow::later(
         "set-headers-bin",
         ".....XXX",
         "<expr> [ prefix <str> ]",
@@ -82,7 +82,7 @@ pub(crate) const ROWS: &[Row] = &[
         &["set-headers-bin var(txn.h) prefix x-"],
         &["set-headers-bin"],
     ),
-    Row::later(
+    ActionRow::later(
         "del-headers-bin",
         ".....XXX",
         "<expr> [ prefix <str> ] [ -m { str | beg | end | sub } ]",
@@ -93,7 +93,7 @@ pub(crate) const ROWS: &[Row] = &[
         &["del-headers-bin var(txn.h) -m beg"],
         &["del-headers-bin", "del-headers-bin src -m reg"],
     ),
-    Row::later(
+    ActionRow::later(
         "early-hint",
         ".....X..",
         "<name> <fmt>",
@@ -110,11 +110,11 @@ const TWO: &str = "expects exactly 2 arguments";
 
 /// A header that is set, added or removed.
 #[derive(Clone, Debug, PartialEq)]
-struct Header {
+struct HeaderEdit {
     /// The name in lower case, or the pattern for names.
     name: Vec<u8>,
     how: HeaderChange,
-    side: Side,
+    side: MessageSide,
     /// Its new value.
     value: Option<LogFormat>,
 }
@@ -125,13 +125,13 @@ enum HeaderChange {
     Add,
     /// Nothing: the name cannot be sent, and the parser has warned.
     Nothing,
-    Remove(Matching),
+    Remove(NameMatching),
     Set,
 }
 
 /// How names are matched.
 #[derive(Clone, Debug, PartialEq)]
-enum Matching {
+enum NameMatching {
     Begin,
     End,
     Regex(Regex),
@@ -139,33 +139,35 @@ enum Matching {
     Within,
 }
 
-fn change(args: &mut Args<'_, '_, '_>, how: HeaderChange) -> Result<Header, Error> {
+fn change(args: &mut Args<'_, '_, '_>, how: HeaderChange) -> Result<HeaderEdit, Error> {
     let name = args.text(TWO)?;
     let known = is_field_name(name.as_bytes());
     if !known {
         args.warn(format!("'{name}' is not a header name: it is not sent"));
     }
-    Ok(Header {
+    Ok(HeaderEdit {
         name: name.to_ascii_lowercase().into_bytes(),
         how: if known { how } else { HeaderChange::Nothing },
-        side: Side::of(args),
+        side: MessageSide::of(args),
         value: Some(args.format(Usage::Http, TWO)?),
     })
 }
 
-fn remove(args: &mut Args<'_, '_, '_>) -> Result<Header, Error> {
+fn remove(args: &mut Args<'_, '_, '_>) -> Result<HeaderEdit, Error> {
     let name = args.text("expects at least 1 argument")?;
     let name_at = args.at() - 1;
-    let mut matching = Matching::Whole;
+    let mut matching = NameMatching::Whole;
     if args.take("-m") {
         matching = match args.text("-m flag expects exactly 1 argument")? {
-            "str" => Matching::Whole,
-            "beg" => Matching::Begin,
-            "end" => Matching::End,
-            "sub" => Matching::Within,
+            "str" => NameMatching::Whole,
+            "beg" => NameMatching::Begin,
+            "end" => NameMatching::End,
+            "sub" => NameMatching::Within,
             "reg" => {
                 // Names are in lower case here, but the regular expression may be case-sensitive.
-                Matching::Regex(Regex::new(name, false).map_err(|error| error.in_word(name_at))?)
+                NameMatching::Regex(
+                    Regex::new(name, false).map_err(|error| error.in_word(name_at))?,
+                )
             }
             other => {
                 return Err(
@@ -174,10 +176,10 @@ fn remove(args: &mut Args<'_, '_, '_>) -> Result<Header, Error> {
             }
         };
     }
-    Ok(Header {
+    Ok(HeaderEdit {
         name: name.to_ascii_lowercase().into_bytes(),
         how: HeaderChange::Remove(matching),
-        side: Side::of(args),
+        side: MessageSide::of(args),
         value: None,
     })
 }
@@ -201,14 +203,14 @@ fn block(args: &mut Args<'_, '_, '_>, matches: bool) -> Result<(), Error> {
     Ok(())
 }
 
-impl Perform for Header {
+impl Perform for HeaderEdit {
     fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
         if let Some(format) = &self.value {
             stage.render(format);
         }
         let step = self.change(stage);
         let writes = matches!(self.how, HeaderChange::Add | HeaderChange::Set);
-        if writes && self.name == b"host" && self.side == Side::Request {
+        if writes && self.name == b"host" && self.side == MessageSide::Request {
             return host_written(stage, step);
         }
         step
@@ -221,7 +223,7 @@ impl Perform for Header {
     }
 }
 
-impl Header {
+impl HeaderEdit {
     fn change(&self, stage: &mut Stage<'_>) -> ActionOutcome {
         let Some((fields, text)) = fields(stage, self.side) else {
             return ActionOutcome::Next;
@@ -230,7 +232,7 @@ impl Header {
             HeaderChange::Nothing => ActionOutcome::Next,
             HeaderChange::Remove(matching) => {
                 match matching {
-                    Matching::Whole => fields.remove(&self.name),
+                    NameMatching::Whole => fields.remove(&self.name),
                     _ => fields.remove_matching(|field| matching.holds(field, &self.name)),
                 };
                 ActionOutcome::Next
@@ -247,14 +249,14 @@ impl Header {
     }
 }
 
-impl Matching {
+impl NameMatching {
     fn holds(&self, field: Field<'_>, wanted: &[u8]) -> bool {
         match self {
-            Matching::Begin => field.name.starts_with(wanted),
-            Matching::End => field.name.ends_with(wanted),
-            Matching::Regex(regex) => regex.is_match(field.name),
-            Matching::Whole => field.name == wanted,
-            Matching::Within => {
+            NameMatching::Begin => field.name.starts_with(wanted),
+            NameMatching::End => field.name.ends_with(wanted),
+            NameMatching::Regex(regex) => regex.is_match(field.name),
+            NameMatching::Whole => field.name == wanted,
+            NameMatching::Within => {
                 wanted.is_empty() || field.name.windows(wanted.len()).any(|part| part == wanted)
             }
         }
@@ -272,10 +274,10 @@ pub(super) fn host_written(stage: &mut Stage<'_>, step: ActionOutcome) -> Action
 }
 
 /// The fields that a rule changes, and the text rendered before.
-fn fields<'s>(stage: &'s mut Stage<'_>, side: Side) -> Option<(&'s mut Fields, &'s [u8])> {
+fn fields<'s>(stage: &'s mut Stage<'_>, side: MessageSide) -> Option<(&'s mut Fields, &'s [u8])> {
     let fields = match side {
-        Side::Request => stage.transaction.request_mut()?.fields_mut(),
-        Side::Response => stage.transaction.response_mut()?.fields_mut(),
+        MessageSide::Request => stage.transaction.request_mut()?.fields_mut(),
+        MessageSide::Response => stage.transaction.response_mut()?.fields_mut(),
     };
     Some((fields, &stage.space.text))
 }

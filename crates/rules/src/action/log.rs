@@ -5,12 +5,12 @@ use ballast_expr::Error;
 use crate::args::Args;
 use crate::perform::{Perform, does};
 use crate::reference::Reference;
-use crate::row::Row;
+use crate::row::ActionRow;
 use crate::stage::{ActionOutcome, Stage};
 use crate::transaction::LogLevel;
 
-pub(crate) const ROWS: &[Row] = &[
-    Row::new(
+pub(crate) const ROWS: &[ActionRow] = &[
+    ActionRow::new(
         "set-log-level",
         "...XXXXX",
         "{ emerg | alert | crit | err | warning | notice | info | debug | silent }",
@@ -21,7 +21,7 @@ pub(crate) const ROWS: &[Row] = &[
         &["set-log-level silent", "set-log-level err if TRUE"],
         &["set-log-level", "set-log-level loud", "set-log-level ERR"],
     ),
-    Row::later(
+    ActionRow::later(
         "do-log",
         "XXXXXXXX",
         "[ profile <name> ]",

@@ -1,14 +1,16 @@
 //! `set-map`, `del-map`, `add-acl`, `del-acl`: rules that change lists and maps.
 
-use ballast_expr::{Error, Linker, LogFormat, NamedList, PatternError, Slot, Usage, Which};
+use ballast_expr::{
+    EntrySelector, Error, LinkSlot, Linker, LogFormat, NamedList, PatternError, Usage,
+};
 
 use crate::args::Args;
 use crate::perform::{Perform, does};
-use crate::row::Row;
+use crate::row::ActionRow;
 use crate::stage::{ActionOutcome, Stage};
 
-pub(crate) const ROWS: &[Row] = &[
-    Row::new(
+pub(crate) const ROWS: &[ActionRow] = &[
+    ActionRow::new(
         "set-map",
         ".....XXX",
         "(<file-name>) <key fmt> <value fmt>",
@@ -20,7 +22,7 @@ pub(crate) const ROWS: &[Row] = &[
         &["set-map(a.map) %[src] x"],
         &["set-map(a.map) %[src]", "set-map a b"],
     ),
-    Row::new(
+    ActionRow::new(
         "del-map",
         ".....XXX",
         "(<file-name>) <key fmt>",
@@ -32,7 +34,7 @@ pub(crate) const ROWS: &[Row] = &[
         &["del-map(a.map) %[src]"],
         &["del-map(a.map)", "del-map(a.map) a b"],
     ),
-    Row::new(
+    ActionRow::new(
         "add-acl",
         ".....XX.",
         "(<file-name>) <key fmt>",
@@ -41,7 +43,7 @@ pub(crate) const ROWS: &[Row] = &[
     )
     .parens()
     .examples(&["add-acl(a.lst) %[src]"], &["add-acl(a.lst)"]),
-    Row::new(
+    ActionRow::new(
         "del-acl",
         ".....XXX",
         "(<file-name>) <key fmt>",
@@ -54,13 +56,13 @@ pub(crate) const ROWS: &[Row] = &[
 
 /// A change of a list or map by a rule.
 #[derive(Clone, Debug, PartialEq)]
-struct List {
+struct ListEdit {
     edit: MapEdit,
     /// The name of its file, as it is written in the ACLs and converters that read it.
     name: String,
     key: LogFormat,
     value: Option<LogFormat>,
-    list: Slot<NamedList>,
+    list: LinkSlot<NamedList>,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -70,7 +72,11 @@ enum MapEdit {
     SetMap,
 }
 
-fn keyed(args: &mut Args<'_, '_, '_>, word: &'static str, edit: MapEdit) -> Result<List, Error> {
+fn keyed(
+    args: &mut Args<'_, '_, '_>,
+    word: &'static str,
+    edit: MapEdit,
+) -> Result<ListEdit, Error> {
     let (name, _) = args.parens(&format!("{word}(<file-name>)"))?;
     let missing = if edit == MapEdit::SetMap {
         "expects exactly 2 arguments"
@@ -82,16 +88,16 @@ fn keyed(args: &mut Args<'_, '_, '_>, word: &'static str, edit: MapEdit) -> Resu
         MapEdit::SetMap => Some(args.format(Usage::Http, missing)?),
         MapEdit::AddAcl | MapEdit::Del => None,
     };
-    Ok(List {
+    Ok(ListEdit {
         edit,
         name: name.to_owned(),
         key,
         value,
-        list: Slot::empty(),
+        list: LinkSlot::empty(),
     })
 }
 
-impl Perform for List {
+impl Perform for ListEdit {
     fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
         self.list.fill(linker.store.named(&self.name));
         self.key.link(linker)?;
@@ -116,7 +122,7 @@ impl Perform for List {
             let value = String::from_utf8_lossy(&stage.space.text);
             match self.edit {
                 MapEdit::AddAcl => list.add_new(&key, list.is_map().then_some("")),
-                MapEdit::Del => list.del(Which::Key(&key)),
+                MapEdit::Del => list.del(EntrySelector::Key(&key)),
                 MapEdit::SetMap => list.set_or_add(&key, &value),
             }
         };

@@ -26,12 +26,12 @@ use ballast_expr::{Error, Linker, Needs};
 use crate::args::{ActionRequirements, Args};
 use crate::perform::{AnyAction, CheckedAction, Pages};
 use crate::reference::Reference;
-use crate::row::{Form, Row};
+use crate::row::{ActionRow, WordForm};
 use crate::ruleset::RuleSet;
 use crate::stage::{ActionOutcome, Stage};
 
 /// All families of actions.
-const FAMILIES: &[&[Row]] = &[
+const FAMILIES: &[&[ActionRow]] = &[
     address::ROWS,
     answer::ROWS,
     capture::ROWS,
@@ -52,27 +52,27 @@ const FAMILIES: &[&[Row]] = &[
 ];
 
 /// Every action, family by family.
-pub fn rows() -> impl Iterator<Item = &'static Row> {
+pub fn rows() -> impl Iterator<Item = &'static ActionRow> {
     FAMILIES.iter().copied().flatten()
 }
 
 /// The action named by `word`, the first of a rule; arguments in parentheses may follow.
-pub fn row(word: &str) -> Option<&'static Row> {
+pub fn row(word: &str) -> Option<&'static ActionRow> {
     let name = word.split('(').next().unwrap_or_default();
     rows()
         .find(|row| row.word == name)
-        .or_else(|| rows().find(|row| row.form == Form::Prefix && name.starts_with(row.word)))
+        .or_else(|| rows().find(|row| row.form == WordForm::Prefix && name.starts_with(row.word)))
 }
 
 /// The actions of one place.
-pub(crate) fn rows_of(place: RuleSet) -> impl Iterator<Item = &'static Row> {
+pub(crate) fn rows_of(place: RuleSet) -> impl Iterator<Item = &'static ActionRow> {
     rows().filter(move |row| row.places.has(place))
 }
 
 /// An action of a rule.
 #[derive(Debug)]
 pub struct Action {
-    row: &'static Row,
+    row: &'static ActionRow,
     is_served: bool,
     notes: ActionRequirements,
     action: Box<dyn AnyAction>,
@@ -81,7 +81,7 @@ pub struct Action {
 impl Action {
     /// Combines the result of the parser of `row` with what was collected about its arguments.
     pub(crate) fn new(
-        row: &'static Row,
+        row: &'static ActionRow,
         action: Box<dyn AnyAction>,
         notes: ActionRequirements,
     ) -> Action {
@@ -94,7 +94,7 @@ impl Action {
     }
 
     /// Its row.
-    pub const fn row(&self) -> &'static Row {
+    pub const fn row(&self) -> &'static ActionRow {
         self.row
     }
 
@@ -152,17 +152,17 @@ impl PartialEq for Action {
 
 /// The message that a rule changes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Side {
+pub(crate) enum MessageSide {
     Request,
     Response,
 }
 
-impl Side {
-    fn of(args: &Args<'_, '_, '_>) -> Side {
+impl MessageSide {
+    fn of(args: &Args<'_, '_, '_>) -> MessageSide {
         if args.place.is_response() {
-            Side::Response
+            MessageSide::Response
         } else {
-            Side::Request
+            MessageSide::Request
         }
     }
 }

@@ -6,13 +6,13 @@ use ballast_expr::Error;
 use super::integer;
 use crate::args::Args;
 use crate::reference::Reference;
-use crate::row::Row;
+use crate::row::ActionRow;
 use crate::units::{parse_delay, parse_mark, parse_size};
 
 const MARK: &str = "{ <number> | <expr> }";
 
-pub(crate) const ROWS: &[Row] = &[
-    Row::later(
+pub(crate) const ROWS: &[ActionRow] = &[
+    ActionRow::later(
         "set-mark",
         ".XXXXXX.",
         "<mark>",
@@ -20,7 +20,7 @@ pub(crate) const ROWS: &[Row] = &[
         |args| mark(args, false),
     )
     .examples(&["set-mark 0x10"], &["set-mark", "set-mark high"]),
-    Row::later(
+    ActionRow::later(
         "set-tos",
         ".XXXXXX.",
         "<tos>",
@@ -28,7 +28,7 @@ pub(crate) const ROWS: &[Row] = &[
         |args| mark(args, false),
     )
     .examples(&["set-tos 46"], &["set-tos", "set-tos high"]),
-    Row::later(
+    ActionRow::later(
         "set-fc-mark",
         ".XXXXXX.",
         MARK,
@@ -39,7 +39,7 @@ pub(crate) const ROWS: &[Row] = &[
         &["set-fc-mark 0x10", "set-fc-mark rand"],
         &["set-fc-mark", "set-fc-mark high"],
     ),
-    Row::later(
+    ActionRow::later(
         "set-fc-tos",
         ".XXXXXX.",
         MARK,
@@ -47,7 +47,7 @@ pub(crate) const ROWS: &[Row] = &[
         |args| mark(args, true),
     )
     .examples(&["set-fc-tos 46"], &["set-fc-tos"]),
-    Row::later(
+    ActionRow::later(
         "set-bc-mark",
         "...X.X..",
         MARK,
@@ -55,7 +55,7 @@ pub(crate) const ROWS: &[Row] = &[
         |args| mark(args, true),
     )
     .examples(&["set-bc-mark 5"], &["set-bc-mark"]),
-    Row::later(
+    ActionRow::later(
         "set-bc-tos",
         "...X.X..",
         MARK,
@@ -63,7 +63,7 @@ pub(crate) const ROWS: &[Row] = &[
         |args| mark(args, true),
     )
     .examples(&["set-bc-tos 5"], &["set-bc-tos"]),
-    Row::later(
+    ActionRow::later(
         "set-nice",
         "...XXXX.",
         "<nice>",
@@ -75,7 +75,7 @@ pub(crate) const ROWS: &[Row] = &[
         },
     )
     .examples(&["set-nice 5", "set-nice -100"], &["set-nice"]),
-    Row::later(
+    ActionRow::later(
         "silent-drop",
         ".XXXXXX.",
         "[ rst-ttl <ttl> ]",
@@ -96,7 +96,7 @@ pub(crate) const ROWS: &[Row] = &[
             "silent-drop rst-ttl 300",
         ],
     ),
-    Row::later(
+    ActionRow::later(
         "set-bandwidth-limit",
         "...XXXX.",
         "<name> [ limit { <expr> | <size> } ] [ period { <expr> | <time> } ]",

@@ -4,11 +4,11 @@
 use ballast_expr::{Error, Needs};
 
 use crate::args::Args;
-use crate::row::Row;
+use crate::row::ActionRow;
 use crate::units::{parse_delay, parse_size};
 
-pub(crate) const ROWS: &[Row] = &[
-    Row::later(
+pub(crate) const ROWS: &[ActionRow] = &[
+    ActionRow::later(
         "set-timeout",
         ".....XX.",
         "{ client | connect | queue | server | tarpit | tunnel } { <timeout> | <expr> }",
@@ -24,7 +24,7 @@ pub(crate) const ROWS: &[Row] = &[
             "set-timeout",
         ],
     ),
-    Row::later(
+    ActionRow::later(
         "pause",
         ".....XX.",
         "{ <timeout> | <expr> }",
@@ -36,7 +36,7 @@ pub(crate) const ROWS: &[Row] = &[
         &["pause 10ms", "pause rand(100)"],
         &["pause", "pause never"],
     ),
-    Row::later(
+    ActionRow::later(
         "wait-for-body",
         ".....XX.",
         "time <time> [ at-least <bytes> ]",
@@ -53,7 +53,7 @@ pub(crate) const ROWS: &[Row] = &[
             "wait-for-body time x",
         ],
     ),
-    Row::later(
+    ActionRow::later(
         "wait-for-handshake",
         ".....X..",
         "",
@@ -61,7 +61,7 @@ pub(crate) const ROWS: &[Row] = &[
         |_| Ok(()),
     )
     .examples(&["wait-for-handshake"], &["wait-for-handshake now"]),
-    Row::later(
+    ActionRow::later(
         "disable-l7-retry",
         ".....X..",
         "",
@@ -72,7 +72,7 @@ pub(crate) const ROWS: &[Row] = &[
         &["disable-l7-retry unless METH_GET"],
         &["disable-l7-retry now"],
     ),
-    Row::later(
+    ActionRow::later(
         "set-retries",
         "...X.X..",
         "{ <int> | <expr> }",
@@ -89,7 +89,7 @@ pub(crate) const ROWS: &[Row] = &[
         &["set-retries 3", "set-retries var(txn.n)"],
         &["set-retries"],
     ),
-    Row::later(
+    ActionRow::later(
         "set-priority-class",
         "...X.X..",
         "<expr>",
@@ -97,7 +97,7 @@ pub(crate) const ROWS: &[Row] = &[
         |args| args.expr().map(drop),
     )
     .examples(&["set-priority-class int(5)"], &["set-priority-class"]),
-    Row::later(
+    ActionRow::later(
         "set-priority-offset",
         "...X.X..",
         "<expr>",

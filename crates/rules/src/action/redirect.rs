@@ -6,13 +6,13 @@ use ballast_message::{NoRoom, Request};
 use super::{header_value, reply};
 use crate::args::Args;
 use crate::perform::{Perform, does};
-use crate::row::Row;
+use crate::row::ActionRow;
 use crate::ruleset::RuleSet;
 use crate::stage::{ActionOutcome, Stage};
 use crate::transaction::Workspace;
-use crate::verdict::{Answer, Cause, Page, Verdict};
+use crate::verdict::{LocalResponse, ResponseCause, ResponseContent, Verdict};
 
-pub(crate) const ROWS: &[Row] = &[Row::new(
+pub(crate) const ROWS: &[ActionRow] = &[ActionRow::new(
     "redirect",
     ".....XX.",
     "{ location | prefix | scheme } <to> [ code <code> ] [ drop-query ] [ keep-query ] \
@@ -163,12 +163,12 @@ impl Perform for Redirect {
             return ActionOutcome::Next;
         }
         match self.write(stage) {
-            Ok(()) => ActionOutcome::Stop(Verdict::Answer(Answer {
-                cause: Cause::Redirect,
+            Ok(()) => ActionOutcome::Stop(Verdict::Respond(LocalResponse {
+                cause: ResponseCause::Redirect,
                 status: self.code,
-                page: Page::Made,
+                page: ResponseContent::Made,
             })),
-            Err(NoRoom) => ActionOutcome::Stop(Verdict::Answer(Answer::fault())),
+            Err(NoRoom) => ActionOutcome::Stop(Verdict::Respond(LocalResponse::fault())),
         }
     }
 

@@ -4,15 +4,15 @@
 use ballast_expr::{Error, Linker, LogFormat, Regex, Usage};
 use ballast_message::{Fields, NoRoom, comma_values, is_target_lenient};
 
-use super::{Side, header_value};
+use super::{MessageSide, header_value};
 use crate::args::Args;
 use crate::perform::{Perform, does};
-use crate::row::Row;
+use crate::row::ActionRow;
 use crate::stage::{ActionOutcome, Stage};
 use crate::transaction::Workspace;
 
-pub(crate) const ROWS: &[Row] = &[
-    Row::new(
+pub(crate) const ROWS: &[ActionRow] = &[
+    ActionRow::new(
         "replace-header",
         ".....XXX",
         "<name> <match-regex> <replace-fmt>",
@@ -27,7 +27,7 @@ pub(crate) const ROWS: &[Row] = &[
             "replace-header a b c d",
         ],
     ),
-    Row::new(
+    ActionRow::new(
         "replace-value",
         ".....XXX",
         "<name> <match-regex> <replace-fmt>",
@@ -38,7 +38,7 @@ pub(crate) const ROWS: &[Row] = &[
         &["replace-value x-forwarded-for ^192\\.168\\.(.*)$ 172.16.\\1"],
         &["replace-value a b", "replace-value a [ c"],
     ),
-    Row::new(
+    ActionRow::new(
         "replace-path",
         ".....X..",
         PARTS,
@@ -49,7 +49,7 @@ pub(crate) const ROWS: &[Row] = &[
         &["replace-path /foo/(.*) /\\1"],
         &["replace-path a", "replace-path a b c"],
     ),
-    Row::new(
+    ActionRow::new(
         "replace-pathq",
         ".....X..",
         PARTS,
@@ -60,7 +60,7 @@ pub(crate) const ROWS: &[Row] = &[
         &["replace-pathq ([^?]*)(\\?(.*))? \\1/foo\\2"],
         &["replace-pathq"],
     ),
-    Row::new(
+    ActionRow::new(
         "replace-uri",
         ".....X..",
         PARTS,
@@ -81,7 +81,7 @@ const TWO: &str = "expects exactly 2 arguments <match-regex> and <replace-format
 #[derive(Clone, Debug, PartialEq)]
 struct Replace {
     what: ReplacedPart,
-    side: Side,
+    side: MessageSide,
     /// The header's name in lower case.
     name: Vec<u8>,
     regex: Regex,
@@ -107,7 +107,7 @@ fn header(args: &mut Args<'_, '_, '_>, lines: bool) -> Result<Replace, Error> {
         } else {
             ReplacedPart::Members
         },
-        side: Side::of(args),
+        side: MessageSide::of(args),
         name: args.text(THREE)?.to_ascii_lowercase().into_bytes(),
         regex: args.regex(THREE)?,
         template: args.format(Usage::Http, THREE)?,
@@ -117,7 +117,7 @@ fn header(args: &mut Args<'_, '_, '_>, lines: bool) -> Result<Replace, Error> {
 fn uri(args: &mut Args<'_, '_, '_>, what: ReplacedPart) -> Result<Replace, Error> {
     let replace = Replace {
         what,
-        side: Side::Request,
+        side: MessageSide::Request,
         name: Vec::new(),
         regex: args.regex(TWO)?,
         template: args.format(Usage::Http, TWO)?,
@@ -136,14 +136,18 @@ impl Perform for Replace {
         match self.what {
             ReplacedPart::Lines | ReplacedPart::Members => {
                 let fields = match self.side {
-                    Side::Request => stage.transaction.request_mut().map(|one| one.fields_mut()),
-                    Side::Response => stage.transaction.response_mut().map(|one| one.fields_mut()),
+                    MessageSide::Request => {
+                        stage.transaction.request_mut().map(|one| one.fields_mut())
+                    }
+                    MessageSide::Response => {
+                        stage.transaction.response_mut().map(|one| one.fields_mut())
+                    }
                 };
                 let step = match fields {
                     Some(fields) => self.in_fields(fields, text, out),
                     None => ActionOutcome::Next,
                 };
-                if self.name == b"host" && self.side == Side::Request {
+                if self.name == b"host" && self.side == MessageSide::Request {
                     return super::header::host_written(stage, step);
                 }
                 step

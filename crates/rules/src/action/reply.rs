@@ -11,7 +11,7 @@ use crate::args::Args;
 use crate::perform::Pages;
 use crate::reference::Reference;
 use crate::stage::{ActionOutcome, Stage};
-use crate::verdict::{Answer, Cause, Page, Verdict};
+use crate::verdict::{LocalResponse, ResponseCause, ResponseContent, Verdict};
 
 /// Statuses for which every proxy has an error page (manual, `errorfile`).
 const PAGES: [u16; 21] = [
@@ -27,14 +27,14 @@ const OWN_HEADERS: [&str; 3] = ["content-length", "content-type", "transfer-enco
 pub(super) struct Reply {
     status: u16,
     content_type: Option<String>,
-    body: Body,
+    body: ReplyBody,
     /// Name in lower case, value.
     headers: Vec<(Vec<u8>, LogFormat)>,
 }
 
 /// The content of the response.
 #[derive(Clone, Debug, PartialEq)]
-enum Body {
+enum ReplyBody {
     /// `errorfile`: a whole response.
     ErrorFile(Arc<[u8]>),
     /// `errorfiles`: the page of an `http-errors` section, once linked.
@@ -55,7 +55,7 @@ impl Reply {
         Reply {
             status,
             content_type: None,
-            body: Body::Page,
+            body: ReplyBody::Page,
             headers: Vec::new(),
         }
     }
@@ -63,7 +63,7 @@ impl Reply {
     /// Parses the arguments up to the first word that is not one of them.
     pub(super) fn parse(args: &mut Args<'_, '_, '_>, status: u16) -> Result<Reply, Error> {
         let mut reply = Reply {
-            body: Body::Nothing,
+            body: ReplyBody::Nothing,
             ..Reply::page(status)
         };
         let first = args.at();
@@ -91,13 +91,13 @@ impl Reply {
                         return Err(args.error(message));
                     }
                     args.take(word);
-                    reply.body = Body::parse(word, args)?;
+                    reply.body = ReplyBody::parse(word, args)?;
                 }
                 _ => break,
             }
         }
         if old_form {
-            reply.body = Body::Page;
+            reply.body = ReplyBody::Page;
         }
         reply.check(args)?;
         for (_, format) in &reply.headers {
@@ -147,10 +147,12 @@ impl Reply {
     fn check(&mut self, args: &mut Args<'_, '_, '_>) -> Result<(), Error> {
         let is_page = matches!(
             self.body,
-            Body::Page | Body::ErrorFile(_) | Body::ErrorFiles(..)
+            ReplyBody::Page | ReplyBody::ErrorFile(_) | ReplyBody::ErrorFiles(..)
         );
-        if matches!(self.body, Body::Page | Body::ErrorFiles(..)) && !PAGES.contains(&self.status) {
-            let word = if self.body == Body::Page {
+        if matches!(self.body, ReplyBody::Page | ReplyBody::ErrorFiles(..))
+            && !PAGES.contains(&self.status)
+        {
+            let word = if self.body == ReplyBody::Page {
                 "default-errorfiles"
             } else {
                 "errorfiles"
@@ -165,8 +167,8 @@ impl Reply {
             self.headers.clear();
         }
         let has_payload = match &self.body {
-            Body::Text(text) => !text.is_empty(),
-            Body::Format(_) => true,
+            ReplyBody::Text(text) => !text.is_empty(),
+            ReplyBody::Format(_) => true,
             _ => false,
         };
         if has_payload && matches!(self.status, 204 | 304) {
@@ -174,18 +176,18 @@ impl Reply {
             return Err(args.error_before(message));
         }
         let why = match &self.body {
-            Body::Text(text) if !text.is_empty() && self.content_type.is_none() => {
+            ReplyBody::Text(text) if !text.is_empty() && self.content_type.is_none() => {
                 return Err(args.error_before(
                     "a content type must be defined when non-empty payload is configured",
                 ));
             }
-            Body::Format(_) if self.content_type.is_none() => {
+            ReplyBody::Format(_) if self.content_type.is_none() => {
                 return Err(
                     args.error_before("a content type must be defined with a log-format payload")
                 );
             }
-            Body::Nothing => "because neither errorfile nor payload defined",
-            Body::Text(text) if text.is_empty() => "when used with an empty payload",
+            ReplyBody::Nothing => "because neither errorfile nor payload defined",
+            ReplyBody::Text(text) if text.is_empty() => "when used with an empty payload",
             _ if is_page => "when used with an errorfile",
             _ => return Ok(()),
         };
@@ -199,7 +201,7 @@ impl Reply {
 
     /// Links its formats to the lists and maps they name.
     pub(super) fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
-        if let Body::Format(format) = &mut self.body {
+        if let ReplyBody::Format(format) = &mut self.body {
             format.link(linker)?;
         }
         self.headers
@@ -208,26 +210,28 @@ impl Reply {
     }
 
     pub(super) fn link_page(&mut self, page: &mut Pages<'_>) {
-        if let Body::ErrorFiles(section, slot) = &mut self.body {
+        if let ReplyBody::ErrorFiles(section, slot) = &mut self.body {
             *slot = page(section, self.status);
         }
     }
 
     /// Composes the response.
-    pub(super) fn make(&self, stage: &mut Stage<'_>, cause: Cause) -> ActionOutcome {
+    pub(super) fn make(&self, stage: &mut Stage<'_>, cause: ResponseCause) -> ActionOutcome {
         let page = match &self.body {
-            Body::Page | Body::ErrorFiles(_, None) => Page::Proxy,
-            Body::ErrorFile(bytes) | Body::ErrorFiles(_, Some(bytes)) => {
-                Page::Raw(Arc::clone(bytes))
+            ReplyBody::Page | ReplyBody::ErrorFiles(_, None) => ResponseContent::Proxy,
+            ReplyBody::ErrorFile(bytes) | ReplyBody::ErrorFiles(_, Some(bytes)) => {
+                ResponseContent::Raw(Arc::clone(bytes))
             }
-            Body::Format(_) | Body::Nothing | Body::Text(_) => match self.write(stage) {
-                Ok(()) => Page::Made,
-                Err(NoRoom) => {
-                    return ActionOutcome::Stop(Verdict::Answer(Answer::fault()));
+            ReplyBody::Format(_) | ReplyBody::Nothing | ReplyBody::Text(_) => {
+                match self.write(stage) {
+                    Ok(()) => ResponseContent::Made,
+                    Err(NoRoom) => {
+                        return ActionOutcome::Stop(Verdict::Respond(LocalResponse::fault()));
+                    }
                 }
-            },
+            }
         };
-        ActionOutcome::Stop(Verdict::Answer(Answer {
+        ActionOutcome::Stop(Verdict::Respond(LocalResponse {
             cause,
             status: self.status,
             page,
@@ -235,15 +239,15 @@ impl Reply {
     }
 
     fn write(&self, stage: &mut Stage<'_>) -> Result<(), NoRoom> {
-        if let Body::Format(format) = &self.body {
+        if let ReplyBody::Format(format) = &self.body {
             stage.render(format);
         }
         let (response, body) = stage.transaction.answer_mut();
         begin(response, self.status)?;
         body.clear();
         match &self.body {
-            Body::Format(_) => body.extend_from_slice(&stage.space.text),
-            Body::Text(text) => body.extend_from_slice(text),
+            ReplyBody::Format(_) => body.extend_from_slice(&stage.space.text),
+            ReplyBody::Text(text) => body.extend_from_slice(text),
             _ => {}
         }
         let length = body.len();
@@ -289,26 +293,26 @@ pub(super) fn add_length(
     response.fields_mut().add(b"content-length", text)
 }
 
-impl Body {
+impl ReplyBody {
     /// Parses the argument of the word.
-    fn parse(word: &str, args: &mut Args<'_, '_, '_>) -> Result<Body, Error> {
+    fn parse(word: &str, args: &mut Args<'_, '_, '_>) -> Result<ReplyBody, Error> {
         let expects = |what: &str| format!("'{word}' expects <{what}> as argument");
         Ok(match word {
-            "default-errorfiles" => Body::Page,
+            "default-errorfiles" => ReplyBody::Page,
             "errorfiles" => {
                 let section = args.text(&expects("name"))?.to_owned();
                 args.names(Reference::ErrorFiles(section.clone()));
-                Body::ErrorFiles(section, None)
+                ReplyBody::ErrorFiles(section, None)
             }
-            "string" => Body::Text(args.text(&expects("str"))?.as_bytes().into()),
-            "lf-string" => Body::Format(args.format(Usage::Text, &expects("fmt"))?),
+            "string" => ReplyBody::Text(args.text(&expects("str"))?.as_bytes().into()),
+            "lf-string" => ReplyBody::Format(args.format(Usage::Text, &expects("fmt"))?),
             "errorfile" => {
                 let path = args.text(&expects("file"))?;
-                Body::ErrorFile(read(path, args)?.into())
+                ReplyBody::ErrorFile(read(path, args)?.into())
             }
             "file" => {
                 let path = args.text(&expects("file"))?;
-                Body::Text(read(path, args)?.into())
+                ReplyBody::Text(read(path, args)?.into())
             }
             _ => {
                 let path = args.text(&expects("file"))?;
@@ -318,7 +322,7 @@ impl Body {
                 let format = args.format_of(&text, Usage::Text).map_err(|error| {
                     args.error_before(format!("in file '{path}': {}", error.message))
                 })?;
-                Body::Format(format)
+                ReplyBody::Format(format)
             }
         })
     }

@@ -4,15 +4,15 @@
 use ballast_expr::{Error, Needs, Reference as Asked};
 
 use crate::args::Args;
-use crate::perform::{Parsed, Perform, does};
+use crate::perform::{ParsedAction, Perform, does};
 use crate::reference::Reference;
-use crate::row::Row;
+use crate::row::ActionRow;
 use crate::ruleset::RuleSet;
 use crate::stage::{ActionOutcome, Stage};
-use crate::verdict::{Answer, Service, Verdict};
+use crate::verdict::{LocalResponse, Service, Verdict};
 
-pub(crate) const ROWS: &[Row] = &[
-    Row::new(
+pub(crate) const ROWS: &[ActionRow] = &[
+    ActionRow::new(
         "use-service",
         "...X.X..",
         "<service-name>",
@@ -23,7 +23,7 @@ pub(crate) const ROWS: &[Row] = &[
         &["use-service prometheus-exporter if FALSE"],
         &["use-service", "use-service nothing"],
     ),
-    Row::later(
+    ActionRow::later(
         "cache-use",
         ".....X..",
         "<name>",
@@ -31,7 +31,7 @@ pub(crate) const ROWS: &[Row] = &[
         cache,
     )
     .examples(&["cache-use c if TRUE"], &["cache-use"]),
-    Row::later(
+    ActionRow::later(
         "cache-store",
         "......X.",
         "<name>",
@@ -39,7 +39,7 @@ pub(crate) const ROWS: &[Row] = &[
         cache,
     )
     .examples(&["cache-store c"], &["cache-store"]),
-    Row::later(
+    ActionRow::later(
         "send-spoe-group",
         "...XXXX.",
         "<engine-name> <group-name>",
@@ -59,7 +59,7 @@ pub(crate) const ROWS: &[Row] = &[
         &["send-spoe-group e g"],
         &["send-spoe-group e", "send-spoe-group e if TRUE"],
     ),
-    Row::later(
+    ActionRow::later(
         "do-resolve",
         "...X.X..",
         "(<var>,<resolvers>[,{ ipv4 | ipv6 }]) <expr>",
@@ -76,7 +76,7 @@ pub(crate) const ROWS: &[Row] = &[
             "do-resolve(txn.ip,dns)",
         ],
     ),
-    Row::later(
+    ActionRow::later(
         "lua.",
         "...XXXX.",
         "<args>",
@@ -90,7 +90,7 @@ pub(crate) const ROWS: &[Row] = &[
     )
     .prefix()
     .examples(&["lua.check a b if TRUE"], &[]),
-    Row::later(
+    ActionRow::later(
         "auth",
         ".....X..",
         "[ realm <realm> ]",
@@ -109,7 +109,7 @@ pub(crate) const ROWS: &[Row] = &[
     ),
 ];
 
-fn use_service(args: &mut Args<'_, '_, '_>) -> Parsed {
+fn use_service(args: &mut Args<'_, '_, '_>) -> ParsedAction {
     let name = args.text("'use-service' expects a service name")?;
     match name {
         "prometheus-exporter" if args.place != RuleSet::HttpRequest => Err(args
@@ -127,7 +127,7 @@ fn use_service(args: &mut Args<'_, '_, '_>) -> Parsed {
 
 impl Perform for Service {
     fn perform(&self, _stage: &mut Stage<'_>) -> ActionOutcome {
-        ActionOutcome::Stop(Verdict::Answer(Answer::service(*self)))
+        ActionOutcome::Stop(Verdict::Respond(LocalResponse::service(*self)))
     }
 }
 

@@ -5,10 +5,10 @@ use ballast_expr::Error;
 use super::integer;
 use crate::args::Args;
 use crate::perform::{Perform, does};
-use crate::row::Row;
+use crate::row::ActionRow;
 use crate::stage::{ActionOutcome, Stage};
 
-pub(crate) const ROWS: &[Row] = &[Row::new(
+pub(crate) const ROWS: &[ActionRow] = &[ActionRow::new(
     "set-status",
     "......XX",
     "<status> [ reason <str> ]",

@@ -6,12 +6,12 @@ use ballast_message::{NoRoom, Request, is_target_lenient, is_token};
 
 use crate::args::Args;
 use crate::perform::{Perform, does};
-use crate::row::Row;
+use crate::row::ActionRow;
 use crate::stage::{ActionOutcome, Stage};
 use crate::transaction::Workspace;
 
-pub(crate) const ROWS: &[Row] = &[
-    Row::new(
+pub(crate) const ROWS: &[ActionRow] = &[
+    ActionRow::new(
         "set-method",
         ".....X..",
         "<fmt>",
@@ -19,7 +19,7 @@ pub(crate) const ROWS: &[Row] = &[
         |args| does(parse(args, UriPart::Method)),
     )
     .examples(&["set-method GET"], &["set-method", "set-method GET POST"]),
-    Row::new(
+    ActionRow::new(
         "set-path",
         ".....X..",
         "<fmt>",
@@ -30,7 +30,7 @@ pub(crate) const ROWS: &[Row] = &[
         &["set-path /%[hdr(host)]%[path]"],
         &["set-path", "set-path /a /b"],
     ),
-    Row::new(
+    ActionRow::new(
         "set-pathq",
         ".....X..",
         "<fmt>",
@@ -38,7 +38,7 @@ pub(crate) const ROWS: &[Row] = &[
         |args| does(parse(args, UriPart::PathAndQuery)),
     )
     .examples(&["set-pathq /a?b=c"], &["set-pathq"]),
-    Row::new(
+    ActionRow::new(
         "set-query",
         ".....X..",
         "<fmt>",
@@ -46,7 +46,7 @@ pub(crate) const ROWS: &[Row] = &[
         |args| does(parse(args, UriPart::Query)),
     )
     .examples(&["set-query %[query,regsub(%3D,=,g)]"], &["set-query"]),
-    Row::new(
+    ActionRow::new(
         "set-uri",
         ".....X..",
         "<fmt>",
@@ -54,7 +54,7 @@ pub(crate) const ROWS: &[Row] = &[
         |args| does(parse(args, UriPart::Target)),
     )
     .examples(&["set-uri %[url] if TRUE"], &["set-uri", "set-uri a b"]),
-    Row::later(
+    ActionRow::later(
         "normalize-uri",
         ".....X..",
         "<normalizer> [ full | strict ]",

@@ -1,21 +1,21 @@
 //! `set-var`, `set-var-fmt`, `unset-var`.
 
-use ballast_expr::{Error, Expr, Linker, LogFormat, Scope, Usage, Value, VarName};
+use ballast_expr::{Error, Expr, Linker, LogFormat, Usage, Value, VarName, VarScope};
 
 use crate::args::Args;
-use crate::perform::{Parsed, Perform, does};
-use crate::row::Row;
+use crate::perform::{ParsedAction, Perform, does};
+use crate::row::ActionRow;
 use crate::stage::{ActionOutcome, Stage, StoredValue};
 
-pub(crate) const ROWS: &[Row] = &[
-    Row::new(
+pub(crate) const ROWS: &[ActionRow] = &[
+    ActionRow::new(
         "set-var",
         ".XXXXXXX",
         "(<var-name>[,<cond>...]) <expr>",
         "set a variable to a sample",
         |args| {
             let (name, conditions) = target(args)?;
-            let value = Source::Expr(args.expr()?);
+            let value = VariableValue::Expr(args.expr()?);
             done(name, conditions, value)
         },
     )
@@ -33,7 +33,7 @@ pub(crate) const ROWS: &[Row] = &[
             "set-var(txn.a src",
         ],
     ),
-    Row::new(
+    ActionRow::new(
         "set-var-fmt",
         ".XXXXXXX",
         "(<var-name>[,<cond>...]) <fmt>",
@@ -45,7 +45,7 @@ pub(crate) const ROWS: &[Row] = &[
                 Some(text) => args.format_of(text, Usage::Text)?,
                 None => LogFormat::parse("", Usage::Text)?,
             };
-            done(name, conditions, Source::Format(value))
+            done(name, conditions, VariableValue::Format(value))
         },
     )
     .parens()
@@ -53,7 +53,7 @@ pub(crate) const ROWS: &[Row] = &[
         &["set-var-fmt(txn.a) %[src]:%[src_port]"],
         &["set-var-fmt(a) b", "set-var-fmt(txn.a) a b"],
     ),
-    Row::new(
+    ActionRow::new(
         "unset-var",
         ".XXXXXXX",
         "(<var-name>)",
@@ -61,7 +61,7 @@ pub(crate) const ROWS: &[Row] = &[
         |args| {
             let (name, at) = args.parens(EXPECTS)?;
             let name = args.variable(name, at)?;
-            done(name, Vec::new(), Source::Nothing)
+            done(name, Vec::new(), VariableValue::Nothing)
         },
     )
     .parens()
@@ -79,12 +79,12 @@ struct Variable {
     name: VarName,
     /// All of these must hold for the variable to be set.
     conditions: Vec<SetCondition>,
-    value: Source,
+    value: VariableValue,
 }
 
 /// Where the value comes from.
 #[derive(Clone, Debug, PartialEq)]
-enum Source {
+enum VariableValue {
     Expr(Expr),
     Format(LogFormat),
     /// The variable is removed.
@@ -115,7 +115,7 @@ const CONDITIONS: [(&str, SetCondition); 8] = [
     ("ifset", SetCondition::Set),
 ];
 
-fn done(name: VarName, conditions: Vec<SetCondition>, value: Source) -> Parsed {
+fn done(name: VarName, conditions: Vec<SetCondition>, value: VariableValue) -> ParsedAction {
     does(Ok(Variable {
         name,
         conditions,
@@ -147,24 +147,24 @@ fn target(args: &mut Args<'_, '_, '_>) -> Result<(VarName, Vec<SetCondition>), E
 impl Perform for Variable {
     fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
         match &mut self.value {
-            Source::Expr(expr) => expr.link(linker.store, linker.files),
-            Source::Format(format) => format.link(linker),
-            Source::Nothing => Ok(()),
+            VariableValue::Expr(expr) => expr.link(linker.store, linker.files),
+            VariableValue::Format(format) => format.link(linker),
+            VariableValue::Nothing => Ok(()),
         }
     }
 
     fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
         let held = match &self.value {
-            Source::Expr(expr) => match stage.evaluate(expr) {
+            VariableValue::Expr(expr) => match stage.evaluate(expr) {
                 Some(held) => held,
                 // An expression without a value changes nothing.
                 None => return ActionOutcome::Next,
             },
-            Source::Format(format) => {
+            VariableValue::Format(format) => {
                 stage.render(format);
                 StoredValue::Str
             }
-            Source::Nothing => {
+            VariableValue::Nothing => {
                 stage.transaction.set_var(&self.name, None);
                 return ActionOutcome::Next;
             }
@@ -197,7 +197,7 @@ impl Variable {
 impl SetCondition {
     fn holds(self, name: &VarName, now: Option<Value<'_>>, input: Value<'_>) -> bool {
         // Variables of the process exist from the start.
-        let exists = now.is_some() || name.scope == Scope::Proc;
+        let exists = now.is_some() || name.scope == VarScope::Proc;
         let empty = match input {
             Value::Str(bytes) | Value::Bin(bytes) | Value::Meth(bytes) => bytes.is_empty(),
             _ => false,

@@ -6,25 +6,25 @@
 use std::time::SystemTime;
 
 use ballast_engine::InvalidMessage;
-use ballast_mux::{Malformed, Offence};
+use ballast_mux::{Malformed, ProtocolViolation};
 
 use crate::context::Context;
 use crate::exchange::Exchange;
 
 /// Keeps a request that was refused.
-pub(super) fn request(context: &Context<'_>, offence: Offence<'_>, rule: &Malformed) {
+pub(super) fn request(context: &Context<'_>, violation: ProtocolViolation<'_>, rule: &Malformed) {
     let number = context.local.process.count_invalid_message();
     let state = &context.frontend.state;
     state
         .invalid_request
-        .keep(|| captured(context, offence, rule, number));
+        .keep(|| captured(context, violation, rule, number));
 }
 
 /// Keeps a response that was refused.
 pub(super) fn response(
     context: &Context<'_>,
     exchange: &Exchange,
-    offence: Offence<'_>,
+    violation: ProtocolViolation<'_>,
     rule: &Malformed,
 ) {
     let number = context.local.process.count_invalid_message();
@@ -37,18 +37,18 @@ pub(super) fn response(
             .server
             .as_ref()
             .map(|server| (server.name().to_owned(), server.model.id)),
-        ..captured(context, offence, rule, number)
+        ..captured(context, violation, rule, number)
     });
 }
 
 fn captured(
     context: &Context<'_>,
-    offence: Offence<'_>,
+    violation: ProtocolViolation<'_>,
     rule: &Malformed,
     number: u64,
 ) -> InvalidMessage {
     let common = &context.frontend.model.common;
-    let bytes = offence.bytes.to_vec();
+    let bytes = violation.bytes.to_vec();
     InvalidMessage {
         number,
         at: SystemTime::now(),
@@ -57,7 +57,7 @@ fn captured(
         server: None,
         source: context.session.path.source,
         buffer_bytes: (context.running.tune().buffer_bytes as usize).max(bytes.len()),
-        position: offence.at_byte,
+        position: violation.at_byte,
         bytes,
         rule: rule.to_string(),
     }

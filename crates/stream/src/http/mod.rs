@@ -32,7 +32,7 @@ mod statistics;
 mod target;
 
 use ballast_mux::{ClientConnection, Duplex, Wait};
-use ballast_worker::{Stopping, Work, stopping, take_turns};
+use ballast_worker::{Stopping, WorkUnit, stopping, take_turns};
 
 pub(crate) use cut_off::cut_off;
 pub(crate) use finish::finish;
@@ -78,7 +78,7 @@ pub(crate) async fn serve(
                     return close(context, client, current.get()).await;
                 }
                 current.release();
-                take_turns(Work::Exchange).await;
+                take_turns(WorkUnit::Exchange).await;
             }
             Next::Close => {
                 drop(kept);

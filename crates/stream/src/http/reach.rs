@@ -11,10 +11,10 @@ use ballast_message::{BodyLength, Method, NoRoom, Version};
 use ballast_model::{PersistenceAction, RetryOn, TransparentSource};
 use ballast_mux::{Duplex, ReadError};
 use ballast_net::ErrorClass;
-use ballast_upstream::probe::{self, Observed};
+use ballast_upstream::probe::{self, Observation};
 use ballast_upstream::{
-    ConnectError, ExchangeValues, Key, Lease, NoSlot, Particulars, QueueLength, Slot, SlotRequest,
-    connect, pool,
+    ConnectError, ConnectionKey, ConnectionRequirements, ExchangeValues, Lease, NoSlot,
+    QueuePositions, Slot, SlotRequest, connect, pool,
 };
 
 use super::choice;
@@ -376,8 +376,8 @@ async fn connection(
         if let Some(exit) = redirect(exchange, slot) {
             return Flow::Break(exit);
         }
-        let particulars = particulars(context, exchange, backend, slot.server());
-        if let Some(ready) = idle_connection(context, exchange, slot, kept, plan, &particulars) {
+        let requirements = requirements(context, exchange, backend, slot.server());
+        if let Some(ready) = idle_connection(context, exchange, slot, kept, plan, &requirements) {
             note_addresses(context, exchange, &ready.lease);
             // It was open already: connecting took no time.
             exchange.times.connected = exchange.times.slot_taken;
@@ -387,9 +387,9 @@ async fn connection(
         exchange.count(context.local.worker, |counters| {
             counters.connects.increment()
         });
-        let failure = match open(context, client, exchange, slot, particulars).await {
+        let failure = match open(context, client, exchange, slot, requirements).await {
             Ok(lease) => {
-                probe::observe(backend, slot.place(), Observed::Connected);
+                probe::observe(backend, slot.place(), Observation::Connected);
                 note_addresses(context, exchange, &lease);
                 exchange.times.connected = Some(ballast_worker::now());
                 exchange.reused = false;
@@ -405,7 +405,7 @@ async fn connection(
             // try again itself (RFC 9112, section 9.3.1).
             return Flow::Break(Exit::StaleConnection(Phase::Connect));
         }
-        probe::observe(backend, slot.place(), Observed::ConnectError);
+        probe::observe(backend, slot.place(), Observation::ConnectError);
         exchange.times.connected = None;
         if !plan.may_try_again() || !failure.may_retry {
             return Flow::Break(failure.exit);
@@ -465,9 +465,9 @@ async fn slot(
     plan.came_from_queue = false;
     let avoid = plan.avoid;
     let request = SlotRequest {
-        wanted: plan.server,
-        insists: plan.is_forced,
-        ask: PickRequest {
+        server: plan.server,
+        server_is_required: plan.is_forced,
+        pick: PickRequest {
             avoid: avoid.as_slice(),
             hash: plan.hash,
             random: context.local.random(),
@@ -485,18 +485,18 @@ async fn slot(
             Err(refusal) => refused(exchange, refusal),
         };
     }
-    let mut queue_length = QueueLength::default();
+    let mut queue_positions = QueuePositions::default();
     let timeouts = &backend.model.timeouts;
     let timeout = timeouts.queue.or(timeouts.connect);
     context.downward.set_after(timeout);
     let outcome = {
-        let taking = pin!(Slot::take(backend, &request, &mut queue_length));
+        let taking = pin!(Slot::take(backend, &request, &mut queue_positions));
         let taking = pin!(unless_client_leaves(context, client, backend, taking));
         context.downward.guard(taking).await
     };
-    exchange.tally.server_queue = queue_length.server;
-    exchange.tally.backend_queue = queue_length.backend;
-    plan.came_from_queue = queue_length.backend > 0;
+    exchange.tally.server_queue = queue_positions.server;
+    exchange.tally.backend_queue = queue_positions.backend;
+    plan.came_from_queue = queue_positions.backend > 0;
     exchange.times.slot_taken = Some(ballast_worker::now());
     match outcome {
         Ok(Ok(Ok(slot))) => Flow::Continue(slot),
@@ -534,14 +534,14 @@ fn idle_connection(
     slot: &Slot,
     kept: &mut Option<KeptConnection>,
     plan: &Plan,
-    particulars: &Particulars,
+    requirements: &ConnectionRequirements,
 ) -> Option<ReadyConnection> {
     let (backend, server) = (slot.backend(), slot.server());
     if let Some(own) = kept.take() {
         let own = if plan.needs_new_connection {
             None
         } else {
-            own.lease.renew(backend, server, particulars)
+            own.lease.renew(backend, server, requirements)
         };
         if let Some(lease) = own {
             return Some(reused(context, exchange, lease));
@@ -550,7 +550,7 @@ fn idle_connection(
     if plan.needs_new_connection {
         return None;
     }
-    let lease = pool::take(backend, server, exchange.first, particulars)?;
+    let lease = pool::take(backend, server, exchange.first, requirements)?;
     Some(reused(context, exchange, lease))
 }
 
@@ -599,12 +599,15 @@ async fn open(
     client: &mut Duplex<'_>,
     exchange: &Exchange,
     slot: &Slot,
-    particulars: Particulars,
+    requirements: ConnectionRequirements,
 ) -> Result<Lease, ConnectFailure> {
     let (backend, server) = (slot.backend(), slot.server());
     context.downward.set_after(backend.model.timeouts.connect);
     // Pinned: passed by value, each wrapper would store it once more.
-    let opening = pin!(connect(server, Key::new(backend, server, particulars)));
+    let opening = pin!(connect(
+        server,
+        ConnectionKey::new(backend, server, requirements)
+    ));
     let may_retry = backend.model.retry_on.conn_failure;
     let opening = pin!(unless_client_leaves(context, client, backend, opening));
     match context.downward.guard(opening).await {
@@ -631,15 +634,15 @@ async fn open(
 }
 
 /// What a connection to the server must match to carry the exchange.
-fn particulars(
+fn requirements(
     context: &Context<'_>,
     exchange: &Exchange,
     backend: &Backend,
     server: &Server,
-) -> Particulars {
+) -> ConnectionRequirements {
     let limits = context.running.limits(&backend.model.common);
     let facts = exchange_facts(context, exchange, server);
-    Particulars::of(backend, server, &exchange.settings.path, facts, limits)
+    ConnectionRequirements::of(backend, server, &exchange.settings.path, facts, limits)
 }
 
 /// The facts of the exchange that a new connection carries: unique id, source address, TLVs.

@@ -77,7 +77,7 @@ pub(crate) async fn request(
         Ok(received) => received,
         Err(error) => {
             if let ReadError::Malformed(rule) = &error {
-                invalid::request(context, client.offence(), rule);
+                invalid::request(context, client.violation(), rule);
             }
             return Err(NoRequest::Exit(Exit::Request(
                 (&error).into(),
@@ -182,7 +182,7 @@ pub(crate) async fn buffer_body(
         return Flow::Continue(());
     };
     if let ReadError::Malformed(rule) = &error {
-        invalid::request(context, client.source.offence(), rule);
+        invalid::request(context, client.source.violation(), rule);
     }
     if !matches!(error, ReadError::Closed | ReadError::Broken(_)) {
         exchange.times.received = None;

@@ -11,7 +11,7 @@ use ballast_model::OnMarkedDown;
 use ballast_mux::{
     AfterBody, Duplex, Peer, ReadError, RelayError, Sink, Source, Wait, WriteError, relay,
 };
-use ballast_upstream::probe::{self, Observed};
+use ballast_upstream::probe::{self, Observation};
 use ballast_upstream::{ExchangeEnd, Lease, Slot};
 
 use super::Next;
@@ -105,7 +105,7 @@ pub(crate) async fn exchange(
         exchange.tally.bytes_in += volume::of_end(exchange.request_body, client.source.trailers());
     }
     if matches!(outcome, TransferEnd::ServerStuck) {
-        exchange.observed = Some(Observed::ReadTimeout);
+        exchange.observed = Some(Observation::ReadTimeout);
     }
     account(context, exchange, slot, uncounted);
     match outcome {

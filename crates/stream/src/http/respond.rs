@@ -3,14 +3,14 @@
 use std::cell::Cell;
 use std::time::{Instant, SystemTime};
 
-use ballast_expr::Scope;
+use ballast_expr::VarScope;
 use ballast_message::{BodyLength, Method, NoRoom, Response, Version, connection_options};
 use ballast_model::ConnectionMode;
 use ballast_mux::{
     AfterBody, AnnouncedBody, Announcement, Malformed, Peer, ReadError, RelayError, ResponseHead,
     Sink, Source, Wait, WriteError, relay, take_connection_end,
 };
-use ballast_upstream::probe::Observed;
+use ballast_upstream::probe::Observation;
 
 use super::reach::{Plan, RetryReason};
 use super::{cacheable, capture, invalid, rules};
@@ -304,7 +304,7 @@ fn response_broken(
     error: &ReadError,
 ) -> ResponseOutcome {
     if let ReadError::Malformed(rule) = error {
-        invalid::response(context, exchange, download.source.offence(), rule);
+        invalid::response(context, exchange, download.source.violation(), rule);
     }
     let progress = match download.source.is_empty() {
         true => ResponseProgress::Interim,
@@ -338,10 +338,10 @@ fn response_failed(
         return ResponseOutcome::Exit(Exit::StaleConnection(Phase::Headers));
     }
     exchange.observed = Some(match error {
-        ReadError::TimedOut => Observed::ReadTimeout,
-        ReadError::Closed => Observed::BrokenPipe,
-        ReadError::Broken(_) => Observed::ReadError,
-        ReadError::Malformed(_) => Observed::InvalidResponse,
+        ReadError::TimedOut => Observation::ReadTimeout,
+        ReadError::Closed => Observation::BrokenPipe,
+        ReadError::Broken(_) => Observation::ReadError,
+        ReadError::Malformed(_) => Observation::InvalidResponse,
     });
     ResponseOutcome::Exit(match error {
         ReadError::TimedOut => Exit::ResponseTimeout,
@@ -358,9 +358,9 @@ fn note(context: &Context<'_>, exchange: &mut Exchange) {
     exchange.times.answered = Some(ballast_worker::turn_now());
     exchange.has_response = true;
     exchange.tally.bytes_out += volume::of_response(&exchange.response);
-    exchange.variables.forget(Scope::Req);
+    exchange.variables.forget(VarScope::Req);
     let status = exchange.response.status();
-    exchange.observed = Some(Observed::from_status(status));
+    exchange.observed = Some(Observation::from_status(status));
     exchange.tally.status = i32::from(status);
     count_response(context, exchange);
     capture::response(context, exchange);

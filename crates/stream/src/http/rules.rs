@@ -1,7 +1,7 @@
 //! Runs the HTTP rules of frontends and backends.
 
 use ballast_model::Common;
-use ballast_rules::{Answer, Cause as Why, Page, Rule, Verdict};
+use ballast_rules::{LocalResponse, ResponseCause, ResponseContent, Rule, Verdict};
 
 use super::statistics;
 use crate::context::Context;
@@ -72,28 +72,28 @@ fn judge(exchange: &mut Exchange, verdict: Verdict, phase: Phase) -> Flow {
     match verdict {
         Verdict::Continue | Verdict::Allow => Flow::Continue(()),
         Verdict::Close => Flow::Break(Exit::Denied(None, phase)),
-        Verdict::Answer(answer) => Flow::Break(prepare_answer(exchange, answer, phase)),
+        Verdict::Respond(answer) => Flow::Break(prepare_answer(exchange, answer, phase)),
     }
 }
 
-fn prepare_answer(exchange: &mut Exchange, answer: Answer, phase: Phase) -> Exit {
+fn prepare_answer(exchange: &mut Exchange, answer: LocalResponse, phase: Phase) -> Exit {
     let status = match answer.page {
-        Page::Proxy => answer.status,
-        Page::Made => {
+        ResponseContent::Proxy => answer.status,
+        ResponseContent::Made => {
             exchange.prepared_answer = Some(PreparedAnswer::InExchange);
             exchange.response.status()
         }
-        Page::Raw(bytes) => {
+        ResponseContent::Raw(bytes) => {
             exchange.prepared_answer = Some(PreparedAnswer::Raw(bytes));
             answer.status
         }
-        Page::Service(service) => {
+        ResponseContent::Service(service) => {
             return statistics::exit_to_service(exchange, ServiceCall::Named(service));
         }
     };
     match answer.cause {
-        Why::Deny => Exit::Denied(Some(status), phase),
-        Why::Fault => Exit::RuleFailed(status, phase),
-        Why::Redirect | Why::Return => Exit::Answered(status, phase),
+        ResponseCause::Deny => Exit::Denied(Some(status), phase),
+        ResponseCause::Fault => Exit::RuleFailed(status, phase),
+        ResponseCause::Redirect | ResponseCause::Return => Exit::Answered(status, phase),
     }
 }

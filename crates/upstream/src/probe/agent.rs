@@ -7,7 +7,7 @@ use ballast_health::{CheckStatus, Verdict, parse_agent};
 use ballast_wire::agent::REPLY_BYTES_MAX;
 
 use super::controller::ProbeController;
-use super::probe_run::{Failure, ProbeRun};
+use super::probe_run::{ProbeFailure, ProbeRun};
 use crate::connect::net_address;
 
 /// Asks the agent once and tells the controller. An agent that cannot be reached, or does not end
@@ -38,7 +38,7 @@ pub(super) async fn ask(
     }
 }
 
-async fn answer(probe: &ProbeRun<'_>, server: &Server) -> Result<Vec<u8>, Failure> {
+async fn answer(probe: &ProbeRun<'_>, server: &Server) -> Result<Vec<u8>, ProbeFailure> {
     let checks = server.checks();
     probe.limit(checks.agent_interval.unwrap_or(checks.interval));
     let target = {
@@ -47,7 +47,7 @@ async fn answer(probe: &ProbeRun<'_>, server: &Server) -> Result<Vec<u8>, Failur
         let port = |address: &ballast_model::Address| checks.agent_port.or(address.port());
         address.and_then(|address| net_address(address, port(address)))
     };
-    let target = target.ok_or_else(|| Failure {
+    let target = target.ok_or_else(|| ProbeFailure {
         status: CheckStatus::SocketError,
         text: "No port or address to check".to_owned(),
     })?;
@@ -67,7 +67,7 @@ async fn answer(probe: &ProbeRun<'_>, server: &Server) -> Result<Vec<u8>, Failur
             .receive(&transport, &mut answer, REPLY_BYTES_MAX)
             .await?;
         if !more {
-            return Err(Failure {
+            return Err(ProbeFailure {
                 status: CheckStatus::L7Timeout,
                 text: "Ignoring incomplete line from agent".to_owned(),
             });

@@ -7,14 +7,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
-use ballast_engine::{Backend, Eviction, Generation, Process, Server, TakenOver, health_settings};
-use ballast_health::{Counts, Effect, Health, Level, Observed, Transition, no_server_line};
+use ballast_engine::{
+    Backend, Eviction, Generation, GenerationChanges, Process, Server, health_settings,
+};
+use ballast_health::{
+    BackendCounts, Effect, Health, LineSeverity, Observation, Transition, no_server_line,
+};
 use ballast_worker::Mailbox;
 use ballast_worker::sync::Notify;
 
-use super::{Event, Journal};
+use super::{Journal, ServerEvent};
 use crate::pool;
-use crate::slot::{call_waiting, dismiss_waiting, dissolve_waiting};
+use crate::slot::{offer_free_slots, requeue_all, requeue_waiting};
 
 /// A server, by its indexes in the generation.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -114,7 +118,7 @@ impl ProbeController {
 
     /// Switches to another generation; `taken` says what changed. Servers that stay keep their
     /// health; those whose lines changed are adjusted to them.
-    pub fn succeed(&self, generation: Arc<Generation>, taken: &TakenOver) {
+    pub fn succeed(&self, generation: Arc<Generation>, taken: &GenerationChanges) {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let scope = Arc::new(ProbeScope::of(generation));
         self.scope.store(Arc::clone(&scope));
@@ -132,7 +136,7 @@ impl ProbeController {
             }
         }
         for backend in &taken.backends {
-            dissolve_waiting(backend);
+            requeue_all(backend);
         }
         self.settle_followers(&scope);
         let mut settled: Option<&str> = None;
@@ -175,7 +179,7 @@ impl ProbeController {
         }
         if let Some((backend, _)) = scope.at(at) {
             // A limit may have been raised.
-            call_waiting(backend, at.server);
+            offer_free_slots(backend, at.server);
         }
     }
 
@@ -236,7 +240,7 @@ impl ProbeController {
     }
 
     /// Reports what traffic showed of a server of any generation.
-    pub(super) fn observed(&self, backend: &Backend, server: &Server, what: Observed) {
+    pub(super) fn observed(&self, backend: &Backend, server: &Server, what: Observation) {
         let now_ms = self.process.age_ms();
         let effects = server.state.health().observed(now_ms, what);
         if effects.is_empty() {
@@ -297,7 +301,7 @@ impl ProbeController {
                 Effect::CheckReport(report) => {
                     if backend.model.options.log_health_checks {
                         let line = report.line(backend.name(), server.name(), server.model.backup);
-                        self.write(backend, Level::Notice, &line, &line);
+                        self.write(backend, LineSeverity::Notice, &line, &line);
                     }
                 }
                 Effect::Fastinter => {
@@ -308,7 +312,7 @@ impl ProbeController {
                 }
                 Effect::Maxconn(count_max) => {
                     server.state.limit_connections(Some(*count_max));
-                    call_waiting(backend, at.server);
+                    offer_free_slots(backend, at.server);
                 }
                 Effect::ShutdownBackupSessions => {
                     let backups = backend.servers.iter().filter(|known| known.model.backup);
@@ -332,7 +336,7 @@ impl ProbeController {
                 no_server_line(kind, backend.name(), false),
                 no_server_line(kind, backend.name(), true),
             );
-            self.write(backend, Level::Emerg, &line, &console);
+            self.write(backend, LineSeverity::Emerg, &line, &console);
         }
     }
 
@@ -343,16 +347,16 @@ impl ProbeController {
         backend: &Arc<Backend>,
         server: &Arc<Server>,
         effects: &[Effect],
-    ) -> Counts {
+    ) -> BackendCounts {
         let tells = |effect: &Effect| matches!(effect, Effect::Balance(_) | Effect::Transition(_));
-        let mut counts = Counts {
+        let mut counts = BackendCounts {
             sessions: server.state.sessions.now(),
-            ..Counts::default()
+            ..BackendCounts::default()
         };
         if effects.iter().any(tells) {
             backend.settle_health(at.server);
             if effects.contains(&Effect::RequeuePending) {
-                counts.requeued = dismiss_waiting(backend, Some(server));
+                counts.requeued = requeue_waiting(backend, Some(server));
             }
             counts.queued = server.state.queue.now().saturating_sub(counts.requeued);
             if !server.state.is_usable() {
@@ -360,7 +364,7 @@ impl ProbeController {
             }
             // Which servers serve the backend's queue may have changed with this server.
             for place in 0..backend.servers.len() {
-                let called = call_waiting(backend, place);
+                let called = offer_free_slots(backend, place);
                 if place == at.server {
                     counts.requeued += called;
                 }
@@ -370,7 +374,7 @@ impl ProbeController {
         let changed = |effect: &Effect| matches!(effect, Effect::Transition(_));
         if active + backup == 0 && effects.iter().any(changed) {
             // There is no server left to wait for.
-            counts.requeued += dismiss_waiting(backend, None);
+            counts.requeued += requeue_waiting(backend, None);
         }
         counts.active = u32::try_from(active).unwrap_or(u32::MAX);
         counts.backup = u32::try_from(backup).unwrap_or(u32::MAX);
@@ -382,7 +386,7 @@ impl ProbeController {
         backend: &Backend,
         server: &Server,
         transition: &Transition,
-        counts: &Counts,
+        counts: &BackendCounts,
     ) {
         let tracked = server
             .model
@@ -424,8 +428,8 @@ impl ProbeController {
         trigger(&self.trigger(backend, server));
     }
 
-    fn write(&self, backend: &Backend, level: Level, line: &str, console: &str) {
-        self.journal.event(&Event {
+    fn write(&self, backend: &Backend, level: LineSeverity, line: &str, console: &str) {
+        self.journal.event(&ServerEvent {
             backend: backend.name(),
             level,
             line,

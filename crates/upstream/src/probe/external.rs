@@ -56,7 +56,7 @@ impl ExternalCheck {
         // Starting a program may block on the disk.
         let started = run_blocking(move || command.spawn()).await;
         let mut child = match started {
-            Ok(Ok(child)) => Running(child),
+            Ok(Ok(child)) => RunningProgram(child),
             Ok(Err(error)) => return failed(NOT_STARTED).with_info(error.kind().to_string()),
             Err(_) => return failed(NOT_STARTED),
         };
@@ -157,9 +157,9 @@ fn ends(address: &Address) -> (String, Option<u16>) {
 }
 
 /// A running program; dropping this kills it.
-struct Running(Child);
+struct RunningProgram(Child);
 
-impl Drop for Running {
+impl Drop for RunningProgram {
     fn drop(&mut self) {
         let ended: io::Result<Option<_>> = self.0.try_wait();
         if matches!(ended, Ok(None)) {

@@ -7,55 +7,62 @@ use ballast_mux::{Limits, ReadError, ServerConnection, Wait, WriteError};
 
 use super::expect::Expect;
 use super::facts::ProbeFacts;
-use super::probe_run::{Failure, ProbeRun};
+use super::probe_run::{ProbeFailure, ProbeRun};
 use super::request::{request, state_of};
 
 /// The compiled rules of a backend.
-pub(super) struct Script {
-    rules: Vec<Rule>,
+pub(super) struct HttpCheckScript {
+    rules: Vec<HttpCheckStep>,
     disable_on_404: bool,
     send_state: bool,
 }
 
-enum Rule {
+enum HttpCheckStep {
     Comment(String),
     Connect(CheckConnect),
     Send(HttpCheckSend),
     Expect(Box<Expect>),
 }
 
-impl Script {
+impl HttpCheckScript {
     /// Adds what is implied: the request of a bare `option httpchk`, and that the last response
     /// must have a status from 200 to 399.
     pub(super) fn new(written: &[CheckRule], disable_on_404: bool, send_state: bool) -> Self {
-        let mut rules: Vec<Rule> = written
+        let mut rules: Vec<HttpCheckStep> = written
             .iter()
             .filter_map(|rule| {
                 Some(match rule {
-                    CheckRule::Comment(text) => Rule::Comment(text.clone()),
-                    CheckRule::Connect(connect) => Rule::Connect(connect.clone()),
-                    CheckRule::HttpSend(send) => Rule::Send(send.clone()),
-                    CheckRule::Expect(expect) => Rule::Expect(Box::new(Expect::new(expect))),
+                    CheckRule::Comment(text) => HttpCheckStep::Comment(text.clone()),
+                    CheckRule::Connect(connect) => HttpCheckStep::Connect(connect.clone()),
+                    CheckRule::HttpSend(send) => HttpCheckStep::Send(send.clone()),
+                    CheckRule::Expect(expect) => {
+                        HttpCheckStep::Expect(Box::new(Expect::new(expect)))
+                    }
                     // Rules of TCP checks do not occur here.
                     CheckRule::Send(_) => return None,
                 })
             })
             .collect();
-        if !rules.iter().any(|rule| matches!(rule, Rule::Send(_))) {
+        if !rules
+            .iter()
+            .any(|rule| matches!(rule, HttpCheckStep::Send(_)))
+        {
             let place = rules
                 .iter()
-                .position(|rule| matches!(rule, Rule::Expect(_)))
+                .position(|rule| matches!(rule, HttpCheckStep::Expect(_)))
                 .unwrap_or(rules.len());
-            rules.insert(place, Rule::Send(HttpCheckSend::default()));
+            rules.insert(place, HttpCheckStep::Send(HttpCheckSend::default()));
         }
-        let last = rules.iter().rposition(|rule| matches!(rule, Rule::Send(_)));
+        let last = rules
+            .iter()
+            .rposition(|rule| matches!(rule, HttpCheckStep::Send(_)));
         let judged = last.is_some_and(|last| {
             rules[last..]
                 .iter()
-                .any(|rule| matches!(rule, Rule::Expect(_)))
+                .any(|rule| matches!(rule, HttpCheckStep::Expect(_)))
         });
         if !judged {
-            rules.push(Rule::Expect(Box::new(Expect::good_status())));
+            rules.push(HttpCheckStep::Expect(Box::new(Expect::good_status())));
         }
         Self {
             rules,
@@ -66,25 +73,25 @@ impl Script {
 }
 
 /// Runs the rules.
-pub(super) async fn run(script: &Script, probe: &ProbeRun<'_>) -> Verdict {
-    let mut conversation = Conversation::default();
+pub(super) async fn run(script: &HttpCheckScript, probe: &ProbeRun<'_>) -> Verdict {
+    let mut conversation = HttpCheckRun::default();
     let mut comment = None;
     for (step, rule) in script.rules.iter().enumerate() {
         let is_last = step + 1 == script.rules.len();
         let taken = match rule {
-            Rule::Comment(text) => {
+            HttpCheckStep::Comment(text) => {
                 comment = Some(text.as_str());
                 Ok(None)
             }
-            Rule::Connect(connect) => conversation
+            HttpCheckStep::Connect(connect) => conversation
                 .connect(Some(connect), probe)
                 .await
                 .map(|()| None),
-            Rule::Send(send) => conversation
+            HttpCheckStep::Send(send) => conversation
                 .send(send, script.send_state, probe)
                 .await
                 .map(|()| None),
-            Rule::Expect(expect) => {
+            HttpCheckStep::Expect(expect) => {
                 let comment = expect.comment().or(comment);
                 conversation
                     .expect(script, expect, comment, is_last, probe)
@@ -102,7 +109,7 @@ pub(super) async fn run(script: &Script, probe: &ProbeRun<'_>) -> Verdict {
 
 /// The connection, the request and the response so far.
 #[derive(Default)]
-struct Conversation {
+struct HttpCheckRun {
     connection: Option<ServerConnection>,
     method: Method,
     response: Response,
@@ -111,12 +118,12 @@ struct Conversation {
     body_ended: bool,
 }
 
-impl Conversation {
+impl HttpCheckRun {
     async fn connect(
         &mut self,
         rule: Option<&CheckConnect>,
         probe: &ProbeRun<'_>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), ProbeFailure> {
         // The previous connection is closed first.
         self.connection = None;
         let transport = probe.open(rule).await?;
@@ -137,7 +144,7 @@ impl Conversation {
         send: &HttpCheckSend,
         send_state: bool,
         probe: &ProbeRun<'_>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), ProbeFailure> {
         if self.connection.is_none() {
             self.connect(None, probe).await?;
         }
@@ -150,7 +157,7 @@ impl Conversation {
         };
         let state = send_state.then(|| state_of(probe));
         let request = request(send, body.as_deref(), state.as_deref(), self.seen(probe));
-        let request = request.map_err(|NoRoom| Failure {
+        let request = request.map_err(|NoRoom| ProbeFailure {
             status: CheckStatus::SocketError,
             text: "The request is too long".to_owned(),
         })?;
@@ -175,8 +182,8 @@ impl Conversation {
             sink.end_body(&wait, None).await
         };
         sent.await.map_err(|error| match error {
-            WriteError::TimedOut => Failure::timeout(CheckStatus::L7Timeout),
-            WriteError::Broken(error) => Failure::broken(&error),
+            WriteError::TimedOut => ProbeFailure::timeout(CheckStatus::L7Timeout),
+            WriteError::Broken(error) => ProbeFailure::broken(&error),
         })
     }
 
@@ -189,9 +196,13 @@ impl Conversation {
     }
 
     /// Receives the head of the response, unless it was received already.
-    async fn receive_head(&mut self, expect: &Expect, probe: &ProbeRun<'_>) -> Result<(), Failure> {
+    async fn receive_head(
+        &mut self,
+        expect: &Expect,
+        probe: &ProbeRun<'_>,
+    ) -> Result<(), ProbeFailure> {
         let Some(connection) = &mut self.connection else {
-            return Err(Failure::timeout(CheckStatus::L7Response));
+            return Err(ProbeFailure::timeout(CheckStatus::L7Response));
         };
         let wait = Wait::until(&probe.deadline, Some(probe.until()));
         while !self.has_response {
@@ -209,7 +220,11 @@ impl Conversation {
     }
 
     /// Receives more of the body.
-    async fn receive_body(&mut self, expect: &Expect, probe: &ProbeRun<'_>) -> Result<(), Failure> {
+    async fn receive_body(
+        &mut self,
+        expect: &Expect,
+        probe: &ProbeRun<'_>,
+    ) -> Result<(), ProbeFailure> {
         let bytes_max = probe
             .controller
             .generation()
@@ -239,12 +254,12 @@ impl Conversation {
     /// Judges the response; a verdict ends the check.
     async fn expect(
         &mut self,
-        script: &Script,
+        script: &HttpCheckScript,
         expect: &Expect,
         comment: Option<&str>,
         is_last: bool,
         probe: &ProbeRun<'_>,
-    ) -> Result<Option<Verdict>, Failure> {
+    ) -> Result<Option<Verdict>, ProbeFailure> {
         self.receive_head(expect, probe).await?;
         if script.disable_on_404 && self.response.status() == 404 {
             let verdict = probe.verdict(CheckStatus::L7Conditional);
@@ -281,7 +296,7 @@ impl Conversation {
         expect: &Expect,
         comment: Option<&str>,
         probe: &ProbeRun<'_>,
-    ) -> Result<(bool, String), Failure> {
+    ) -> Result<(bool, String), ProbeFailure> {
         loop {
             if self.body_ended && self.body.is_empty() {
                 let text = "HTTP content check could not find a response body";
@@ -333,13 +348,13 @@ fn said(text: &str, comment: Option<&str>) -> String {
     }
 }
 
-fn read_failure(error: &ReadError, expect: &Expect) -> Failure {
+fn read_failure(error: &ReadError, expect: &Expect) -> ProbeFailure {
     match error {
-        ReadError::TimedOut => Failure::timeout(expect.timeout_status()),
-        ReadError::Closed | ReadError::Malformed(_) => Failure {
+        ReadError::TimedOut => ProbeFailure::timeout(expect.timeout_status()),
+        ReadError::Closed | ReadError::Malformed(_) => ProbeFailure {
             status: CheckStatus::L7Response,
             text: String::new(),
         },
-        ReadError::Broken(error) => Failure::broken(error),
+        ReadError::Broken(error) => ProbeFailure::broken(error),
     }
 }

@@ -4,18 +4,18 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use ballast_health::Level;
+use ballast_health::LineSeverity;
 use ballast_log::{
-    Endpoint, Facility, Format, Level as LogLevel, LogSet, Logs, OpenError, SetSpec, TargetSpec,
+    Endpoint, Facility, Format, Level as LogLevel, LogSet, LogSetSpec, Logs, OpenError, TargetSpec,
 };
 
 /// A line about a server or its backend.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Event<'a> {
+pub struct ServerEvent<'a> {
     /// The backend's name.
     pub backend: &'a str,
     /// Its severity.
-    pub level: Level,
+    pub level: LineSeverity,
     /// The line for the log.
     pub line: &'a str,
     /// The line for the console, where the text is different.
@@ -25,7 +25,7 @@ pub struct Event<'a> {
 /// Takes lines about servers. Called on any thread; must not block.
 pub trait Journal: Send + Sync {
     /// Writes one line.
-    fn event(&self, event: &Event<'_>);
+    fn event(&self, event: &ServerEvent<'_>);
 }
 
 /// Writes lines to the log targets of each backend and, unless the process is quiet, to the console
@@ -54,7 +54,7 @@ impl EventLog {
                 line_bytes_max: 4096,
                 ..TargetSpec::new(Endpoint::Fd(2), facility)
             };
-            let set = SetSpec {
+            let set = LogSetSpec {
                 tag: String::new(),
                 hostname: None,
                 targets: vec![Arc::new(target)],
@@ -77,17 +77,17 @@ impl EventLog {
 }
 
 impl<J: Journal + ?Sized> Journal for Arc<J> {
-    fn event(&self, event: &Event<'_>) {
+    fn event(&self, event: &ServerEvent<'_>) {
         (**self).event(event);
     }
 }
 
 impl Journal for EventLog {
-    fn event(&self, event: &Event<'_>) {
+    fn event(&self, event: &ServerEvent<'_>) {
         let level = match event.level {
-            Level::Alert => LogLevel::Alert,
-            Level::Emerg => LogLevel::Emerg,
-            Level::Notice => LogLevel::Notice,
+            LineSeverity::Alert => LogLevel::Alert,
+            LineSeverity::Emerg => LogLevel::Emerg,
+            LineSeverity::Notice => LogLevel::Notice,
         };
         if let Some(set) = self.sets.load().get(event.backend) {
             self.logs.emit(set, level, event.line.as_bytes());
@@ -100,10 +100,10 @@ impl Journal for EventLog {
 }
 
 /// In the form of HAProxy's standard error output.
-pub(super) fn console_line(event: &Event<'_>) -> String {
+pub(super) fn console_line(event: &ServerEvent<'_>) -> String {
     let label = match event.level {
-        Level::Emerg => "[ALERT]   ",
-        Level::Alert | Level::Notice => "[WARNING] ",
+        LineSeverity::Emerg => "[ALERT]   ",
+        LineSeverity::Alert | LineSeverity::Notice => "[WARNING] ",
     };
     format!("{label} ({}) : {}", std::process::id(), event.console)
 }

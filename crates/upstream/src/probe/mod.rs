@@ -38,9 +38,9 @@ use std::sync::Arc;
 
 use ballast_engine::Backend;
 
-pub use ballast_health::Observed;
+pub use ballast_health::Observation;
 pub use controller::ProbeController;
-pub use journal::{BackendSets, Event, EventLog, Journal};
+pub use journal::{BackendSets, EventLog, Journal, ServerEvent};
 pub use schedule::{Probes, start};
 
 thread_local! {
@@ -55,7 +55,7 @@ fn keep_here(controller: &Arc<ProbeController>) {
 /// Reports what traffic showed of a server (`observe`): connections that succeeded or failed, good
 /// and bad responses. Costs one look at the configuration when the server does not observe. May be
 /// called for every exchange, on any worker where [`start`] was called.
-pub fn observe(backend: &Backend, place: usize, what: Observed) {
+pub fn observe(backend: &Backend, place: usize, what: Observation) {
     let Some(server) = backend.servers.get(place) else {
         return;
     };

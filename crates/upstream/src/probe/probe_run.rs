@@ -11,11 +11,11 @@ use ballast_model::{Address, CheckConnect, PortSpec};
 use ballast_net as net;
 use ballast_transport::Transport;
 use ballast_wire::proxy_encode::{V2Facts, V2Options, encode_v1, encode_v2};
-use ballast_worker::{Deadline, Expired, Stream, now};
+use ballast_worker::{Deadline, DeadlinePassed, Stream, now};
 
 use super::controller::ProbeController;
 use crate::connect::{net_address, options};
-use crate::key::Source;
+use crate::key::ConnectSource;
 
 /// One run of a probe.
 pub(super) struct ProbeRun<'a> {
@@ -31,13 +31,13 @@ pub(super) struct ProbeRun<'a> {
 
 /// Why a probe cannot continue.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct Failure {
+pub(super) struct ProbeFailure {
     pub(super) status: CheckStatus,
     /// The system's error text; empty for a timeout.
     pub(super) text: String,
 }
 
-impl Failure {
+impl ProbeFailure {
     pub(super) fn timeout(status: CheckStatus) -> Self {
         Self {
             status,
@@ -112,7 +112,7 @@ impl<'a> ProbeRun<'a> {
     }
 
     /// Waits for `work` within the time limit.
-    pub(super) async fn within<F: Future>(&self, work: F) -> Result<F::Output, Expired> {
+    pub(super) async fn within<F: Future>(&self, work: F) -> Result<F::Output, DeadlinePassed> {
         self.deadline.set(self.until.get());
         self.deadline.guard(work).await
     }
@@ -123,14 +123,17 @@ impl<'a> ProbeRun<'a> {
     /// With `timeout check`, connecting may take `timeout connect` or `inter`, whichever is
     /// shorter, and each response `timeout check` after it; without, everything together may take
     /// `inter`.
-    pub(super) async fn open(&self, rule: Option<&CheckConnect>) -> Result<Transport, Failure> {
+    pub(super) async fn open(
+        &self,
+        rule: Option<&CheckConnect>,
+    ) -> Result<Transport, ProbeFailure> {
         let timeouts = &self.backend.model.timeouts;
         let interval = self.server.model.checks.interval;
         if timeouts.check.is_some() {
             let connect = timeouts.connect.unwrap_or(interval).min(interval);
             self.until.set(now() + connect);
         }
-        let target = self.target(rule).ok_or_else(|| Failure {
+        let target = self.target(rule).ok_or_else(|| ProbeFailure {
             status: CheckStatus::SocketError,
             text: "No port or address to check".to_owned(),
         })?;
@@ -150,21 +153,29 @@ impl<'a> ProbeRun<'a> {
     }
 
     /// Connects to `target` with the options of the server's line.
-    pub(super) async fn reach(&self, target: &net::Address) -> Result<Transport, Failure> {
-        let options = options(&self.backend.connecting, &self.server.model, Source::Own);
+    pub(super) async fn reach(&self, target: &net::Address) -> Result<Transport, ProbeFailure> {
+        let options = options(
+            &self.backend.connecting,
+            &self.server.model,
+            ConnectSource::Configured,
+        );
         match self.within(Stream::connect(target, &options)).await {
             Ok(Ok(stream)) => Ok(stream.into()),
-            Ok(Err(error)) => Err(Failure::unreachable(&error)),
-            Err(Expired) => Err(Failure::timeout(CheckStatus::L4Timeout)),
+            Ok(Err(error)) => Err(ProbeFailure::unreachable(&error)),
+            Err(DeadlinePassed) => Err(ProbeFailure::timeout(CheckStatus::L4Timeout)),
         }
     }
 
     /// Sends bytes.
-    pub(super) async fn send(&self, transport: &Transport, bytes: &[u8]) -> Result<(), Failure> {
+    pub(super) async fn send(
+        &self,
+        transport: &Transport,
+        bytes: &[u8],
+    ) -> Result<(), ProbeFailure> {
         match self.within(transport.write_all(bytes)).await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(error)) => Err(Failure::broken(&error)),
-            Err(Expired) => Err(Failure::timeout(CheckStatus::L7Timeout)),
+            Ok(Err(error)) => Err(ProbeFailure::broken(&error)),
+            Err(DeadlinePassed) => Err(ProbeFailure::timeout(CheckStatus::L7Timeout)),
         }
     }
 
@@ -175,7 +186,7 @@ impl<'a> ProbeRun<'a> {
         transport: &Transport,
         received: &mut Vec<u8>,
         bytes_max: usize,
-    ) -> Result<bool, Failure> {
+    ) -> Result<bool, ProbeFailure> {
         let held = received.len();
         let room = bytes_max.saturating_sub(held).min(CHUNK_BYTES);
         if room == 0 {
@@ -190,8 +201,8 @@ impl<'a> ProbeRun<'a> {
         received.truncate(held + count);
         match outcome {
             Ok(Ok(count)) => Ok(count > 0),
-            Ok(Err(error)) => Err(Failure::broken(&error)),
-            Err(Expired) => Err(Failure::timeout(CheckStatus::L7Timeout)),
+            Ok(Err(error)) => Err(ProbeFailure::broken(&error)),
+            Err(DeadlinePassed) => Err(ProbeFailure::timeout(CheckStatus::L7Timeout)),
         }
     }
 

@@ -12,20 +12,20 @@ use super::probe_run::ProbeRun;
 use super::{http, protocol, tcp};
 
 /// A probe of one kind.
-pub(super) enum Program {
+pub(super) enum CompiledProbe {
     /// A connection that opens is enough.
     Connect,
     /// Requests and what is expected of the responses.
-    Http(Box<http::Script>),
+    Http(Box<http::HttpCheckScript>),
     /// Bytes and what is expected in return.
-    Tcp(tcp::Script),
+    Tcp(tcp::TcpCheckScript),
     /// A little of a protocol.
     Protocol(ProtocolCheck),
     /// An external program decides.
     External(ExternalCheck),
 }
 
-impl Program {
+impl CompiledProbe {
     pub(super) fn of(check: &Check) -> Self {
         match check {
             Check::Connect => Self::Connect,
@@ -33,13 +33,13 @@ impl Program {
                 rules,
                 disable_on_404,
                 send_state,
-            } => Self::Http(Box::new(http::Script::new(
+            } => Self::Http(Box::new(http::HttpCheckScript::new(
                 rules,
                 *disable_on_404,
                 *send_state,
             ))),
             Check::Tcp { rules, .. } if rules.is_empty() => Self::Connect,
-            Check::Tcp { rules, .. } => Self::Tcp(tcp::Script::new(rules)),
+            Check::Tcp { rules, .. } => Self::Tcp(tcp::TcpCheckScript::new(rules)),
             Check::Protocol(protocol) => Self::Protocol(protocol.clone()),
             Check::External { command, path } => {
                 Self::External(ExternalCheck::new(command, path.as_deref()))

@@ -6,10 +6,10 @@ use ballast_health::{CheckStatus, Verdict};
 use ballast_model::ProtocolCheck;
 use ballast_transport::Transport;
 use ballast_wire::check::{
-    self, CheckStep, Dialect, Expectation, Failure as Wrong, REPLY_BYTES_MAX, Verdict as Judged,
+    self, CheckStep, Dialect, Expectation, REPLY_BYTES_MAX, ReplyFailure, ReplyVerdict,
 };
 
-use super::probe_run::{Failure, ProbeRun};
+use super::probe_run::{ProbeFailure, ProbeRun};
 
 /// Runs the steps.
 pub(super) async fn run(check: &ProtocolCheck, probe: &ProbeRun<'_>) -> Verdict {
@@ -25,14 +25,14 @@ pub(super) async fn run(check: &ProtocolCheck, probe: &ProbeRun<'_>) -> Verdict 
             };
             with(probe.verdict(status), code, text)
         }
-        Err(StepError::Broke(failure)) => {
+        Err(StepError::Connection(failure)) => {
             let status = match failure.status {
                 CheckStatus::L7Timeout if is_tls => CheckStatus::L6Timeout,
                 other => other,
             };
             probe.verdict(status).with_info(failure.text)
         }
-        Err(StepError::Judged(status, code, text)) => with(probe.verdict(status), code, text),
+        Err(StepError::Failed(status, code, text)) => with(probe.verdict(status), code, text),
     };
     if verdict.status.has_code() && verdict.code.is_none() {
         verdict.code = Some(0);
@@ -67,14 +67,17 @@ fn steps(check: &ProtocolCheck) -> Vec<CheckStep> {
     }
 }
 
+/// Why the steps end early.
 enum StepError {
-    Broke(Failure),
-    Judged(CheckStatus, Option<u32>, String),
+    /// The connection failed.
+    Connection(ProbeFailure),
+    /// The reply is not the expected one: the status, its code and its text.
+    Failed(CheckStatus, Option<u32>, String),
 }
 
-impl From<Failure> for StepError {
-    fn from(failure: Failure) -> Self {
-        Self::Broke(failure)
+impl From<ProbeFailure> for StepError {
+    fn from(failure: ProbeFailure) -> Self {
+        Self::Connection(failure)
     }
 }
 
@@ -109,20 +112,20 @@ async fn expect(
     let mut ended = false;
     loop {
         match expectation.judge(received, ended) {
-            Judged::Undecided => {}
-            Judged::Pass { bytes, code, text } => {
+            ReplyVerdict::Undecided => {}
+            ReplyVerdict::Pass { bytes, code, text } => {
                 let shown = (code, String::from_utf8_lossy(text).into_owned());
                 received.drain(..bytes.min(received.len()));
                 return Ok(shown);
             }
-            Judged::Fail { kind, code, text } => {
+            ReplyVerdict::Fail { kind, code, text } => {
                 let status = match kind {
-                    Wrong::InvalidResponse if is_tls => CheckStatus::L6Response,
-                    Wrong::InvalidResponse => CheckStatus::L7Response,
-                    Wrong::WrongStatus => CheckStatus::L7Status,
+                    ReplyFailure::InvalidResponse if is_tls => CheckStatus::L6Response,
+                    ReplyFailure::InvalidResponse => CheckStatus::L7Response,
+                    ReplyFailure::WrongStatus => CheckStatus::L7Status,
                 };
                 let text = String::from_utf8_lossy(text).into_owned();
-                return Err(StepError::Judged(status, code, text));
+                return Err(StepError::Failed(status, code, text));
             }
         }
         ended = !probe.receive(transport, received, REPLY_BYTES_MAX).await?;

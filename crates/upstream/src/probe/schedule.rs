@@ -11,7 +11,7 @@ use ballast_model::Check;
 use ballast_worker::{Interval, TaskHandle, now, select, sleep_until, spawn_service};
 
 use super::controller::{ProbeController, servers};
-use super::program::Program;
+use super::program::CompiledProbe;
 use super::{agent, chance, keep_here};
 
 /// The probing tasks of one worker. Dropping this ends them.
@@ -228,7 +228,7 @@ async fn check(controller: Arc<ProbeController>, target: ProbeTarget, first: Ins
         let Some((backend, server)) = controller.find(&target.backend, &target.server) else {
             return;
         };
-        let program = Ready::of(&mut program, &backend);
+        let program = CachedProbe::of(&mut program, &backend);
         let rests = {
             let mut health = server.state.health();
             let rests = !health.check().enabled || health.admin().is_maint();
@@ -249,21 +249,21 @@ async fn check(controller: Arc<ProbeController>, target: ProbeTarget, first: Ins
 }
 
 /// A compiled probe, and the model it was compiled from.
-struct Ready {
+struct CachedProbe {
     check: Check,
-    program: Program,
+    program: CompiledProbe,
 }
 
-impl Ready {
+impl CachedProbe {
     /// The compiled probe of a backend; compiled again only when its model changed.
-    fn of<'r>(known: &'r mut Option<Self>, backend: &Backend) -> &'r Program {
+    fn of<'r>(known: &'r mut Option<Self>, backend: &Backend) -> &'r CompiledProbe {
         let check = &backend.model.check;
         if known.as_ref().is_none_or(|ready| ready.check != *check) {
             *known = None;
         }
         let ready = known.get_or_insert_with(|| Self {
             check: check.clone(),
-            program: Program::of(check),
+            program: CompiledProbe::of(check),
         });
         &ready.program
     }

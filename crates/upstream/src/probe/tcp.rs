@@ -6,14 +6,14 @@ use ballast_transport::Transport;
 
 use super::expect::{Expect, unhex};
 use super::facts::ProbeFacts;
-use super::probe_run::{Failure, ProbeRun};
+use super::probe_run::{ProbeFailure, ProbeRun};
 
 /// The compiled rules of a backend.
-pub(super) struct Script {
-    rules: Vec<Rule>,
+pub(super) struct TcpCheckScript {
+    rules: Vec<TcpCheckStep>,
 }
 
-enum Rule {
+enum TcpCheckStep {
     Comment(String),
     Connect(CheckConnect),
     Send(CheckSend),
@@ -25,14 +25,14 @@ enum Rule {
 /// The text that is shown for a check that passed.
 const PASSED: &str = "(tcp-check)";
 
-impl Script {
+impl TcpCheckScript {
     pub(super) fn new(rules: &[CheckRule]) -> Self {
         let ready = |rule: &CheckRule| match rule {
-            CheckRule::Comment(text) => Rule::Comment(text.clone()),
-            CheckRule::Connect(connect) => Rule::Connect(connect.clone()),
-            CheckRule::Send(send) => Rule::Send(send.clone()),
-            CheckRule::Expect(expect) => Rule::Expect(Box::new(Expect::new(expect))),
-            CheckRule::HttpSend(_) => Rule::Foreign,
+            CheckRule::Comment(text) => TcpCheckStep::Comment(text.clone()),
+            CheckRule::Connect(connect) => TcpCheckStep::Connect(connect.clone()),
+            CheckRule::Send(send) => TcpCheckStep::Send(send.clone()),
+            CheckRule::Expect(expect) => TcpCheckStep::Expect(Box::new(Expect::new(expect))),
+            CheckRule::HttpSend(_) => TcpCheckStep::Foreign,
         };
         Self {
             rules: rules.iter().map(ready).collect(),
@@ -42,15 +42,15 @@ impl Script {
     /// The comment that is reported for a step: its own, or that of the last `comment` rule.
     fn comment(&self, step: usize) -> Option<&str> {
         let own = match &self.rules[step] {
-            Rule::Comment(text) => Some(text.as_str()),
-            Rule::Connect(connect) => connect.comment.as_deref(),
-            Rule::Send(send) => send.comment.as_deref(),
-            Rule::Expect(expect) => expect.comment(),
-            Rule::Foreign => None,
+            TcpCheckStep::Comment(text) => Some(text.as_str()),
+            TcpCheckStep::Connect(connect) => connect.comment.as_deref(),
+            TcpCheckStep::Send(send) => send.comment.as_deref(),
+            TcpCheckStep::Expect(expect) => expect.comment(),
+            TcpCheckStep::Foreign => None,
         };
         own.or_else(|| {
             self.rules[..step].iter().rev().find_map(|rule| match rule {
-                Rule::Comment(text) => Some(text.as_str()),
+                TcpCheckStep::Comment(text) => Some(text.as_str()),
                 _ => None,
             })
         })
@@ -59,13 +59,13 @@ impl Script {
     /// Describes the rule at which a check failed.
     fn place(&self, step: usize) -> String {
         let what = match &self.rules[step] {
-            Rule::Connect(CheckConnect {
+            TcpCheckStep::Connect(CheckConnect {
                 port: Some(port), ..
             }) => format!("connect port {port}"),
-            Rule::Connect(_) => "connect".to_owned(),
-            Rule::Send(_) => "send".to_owned(),
-            Rule::Expect(expect) => format!("expect {}", expect.subject_words()),
-            Rule::Comment(_) | Rule::Foreign => "comment".to_owned(),
+            TcpCheckStep::Connect(_) => "connect".to_owned(),
+            TcpCheckStep::Send(_) => "send".to_owned(),
+            TcpCheckStep::Expect(expect) => format!("expect {}", expect.subject_words()),
+            TcpCheckStep::Comment(_) | TcpCheckStep::Foreign => "comment".to_owned(),
         };
         let comment = match self.comment(step) {
             Some(comment) => format!(" comment: '{comment}'"),
@@ -76,17 +76,17 @@ impl Script {
 }
 
 /// Runs the rules.
-pub(super) async fn run(script: &Script, probe: &ProbeRun<'_>) -> Verdict {
-    let told = |failure: Failure, place: &str| {
+pub(super) async fn run(script: &TcpCheckScript, probe: &ProbeRun<'_>) -> Verdict {
+    let told = |failure: ProbeFailure, place: &str| {
         let text = format!("{}{place}", failure.text);
         with_code(probe.verdict(failure.status)).with_info(text)
     };
     let begins_itself = script
         .rules
         .iter()
-        .find(|rule| !matches!(rule, Rule::Comment(_)))
-        .is_some_and(|rule| matches!(rule, Rule::Connect(_)));
-    let mut conversation = Conversation::default();
+        .find(|rule| !matches!(rule, TcpCheckStep::Comment(_)))
+        .is_some_and(|rule| matches!(rule, TcpCheckStep::Connect(_)));
+    let mut conversation = TcpCheckRun::default();
     if !begins_itself {
         match probe.open(None).await {
             Ok(transport) => conversation.transport = Some(transport),
@@ -106,7 +106,7 @@ pub(super) async fn run(script: &Script, probe: &ProbeRun<'_>) -> Verdict {
         data: &conversation.received,
     };
     let (status, text) = match script.rules.last() {
-        Some(Rule::Expect(expect)) => (
+        Some(TcpCheckStep::Expect(expect)) => (
             expect.ok_status(),
             expect.on_success().map(|format| seen.text(format)),
         ),
@@ -114,7 +114,7 @@ pub(super) async fn run(script: &Script, probe: &ProbeRun<'_>) -> Verdict {
         _ => (CheckStatus::L4Ok, None),
     };
     let mut verdict = probe.verdict(status);
-    if let Some(Rule::Expect(expect)) = script.rules.last() {
+    if let Some(TcpCheckStep::Expect(expect)) = script.rules.last() {
         verdict.code = expect.code().and_then(|code| seen.number(code));
     }
     with_code(verdict).with_info(text.unwrap_or_else(|| PASSED.to_owned()))
@@ -130,24 +130,24 @@ fn with_code(mut verdict: Verdict) -> Verdict {
 
 /// The connection, and the bytes received since the last send.
 #[derive(Default)]
-struct Conversation {
+struct TcpCheckRun {
     transport: Option<Transport>,
     received: Vec<u8>,
     ended: bool,
     spoke: bool,
 }
 
-impl Conversation {
+impl TcpCheckRun {
     /// Performs one rule; a verdict ends the check.
     async fn take(
         &mut self,
-        script: &Script,
+        script: &TcpCheckScript,
         step: usize,
         probe: &ProbeRun<'_>,
-    ) -> Result<Option<Verdict>, Failure> {
+    ) -> Result<Option<Verdict>, ProbeFailure> {
         match &script.rules[step] {
-            Rule::Comment(_) | Rule::Foreign => Ok(None),
-            Rule::Connect(rule) => {
+            TcpCheckStep::Comment(_) | TcpCheckStep::Foreign => Ok(None),
+            TcpCheckStep::Connect(rule) => {
                 // The previous connection is closed first.
                 *self = Self {
                     spoke: self.spoke,
@@ -156,7 +156,7 @@ impl Conversation {
                 self.transport = Some(probe.open(Some(rule)).await?);
                 Ok(None)
             }
-            Rule::Send(send) => {
+            TcpCheckStep::Send(send) => {
                 self.spoke = true;
                 let seen = ProbeFacts {
                     probe,
@@ -169,15 +169,15 @@ impl Conversation {
                 probe.send(transport, &bytes).await?;
                 Ok(None)
             }
-            Rule::Expect(expect) => {
+            TcpCheckStep::Expect(expect) => {
                 self.spoke = true;
                 self.expect(script, step, expect, probe).await
             }
         }
     }
 
-    fn transport(&self) -> Result<&Transport, Failure> {
-        self.transport.as_ref().ok_or_else(|| Failure {
+    fn transport(&self) -> Result<&Transport, ProbeFailure> {
+        self.transport.as_ref().ok_or_else(|| ProbeFailure {
             status: CheckStatus::SocketError,
             text: "No connection".to_owned(),
         })
@@ -185,11 +185,11 @@ impl Conversation {
 
     async fn expect(
         &mut self,
-        script: &Script,
+        script: &TcpCheckScript,
         step: usize,
         expect: &Expect,
         probe: &ProbeRun<'_>,
-    ) -> Result<Option<Verdict>, Failure> {
+    ) -> Result<Option<Verdict>, ProbeFailure> {
         let bytes_max = probe
             .controller
             .generation()
@@ -227,7 +227,7 @@ impl Conversation {
                 }
                 None => {}
             }
-            let transport = self.transport.as_ref().ok_or_else(|| Failure {
+            let transport = self.transport.as_ref().ok_or_else(|| ProbeFailure {
                 status: CheckStatus::SocketError,
                 text: "No connection".to_owned(),
             })?;
@@ -237,7 +237,7 @@ impl Conversation {
             {
                 Ok(more) => self.ended = !more,
                 Err(failure) if failure.status == CheckStatus::L7Timeout => {
-                    return Err(Failure::timeout(expect.timeout_status()));
+                    return Err(ProbeFailure::timeout(expect.timeout_status()));
                 }
                 Err(failure) => return Err(failure),
             }
@@ -246,7 +246,7 @@ impl Conversation {
 
     fn miss(
         &self,
-        script: &Script,
+        script: &TcpCheckScript,
         step: usize,
         expect: &Expect,
         text: String,

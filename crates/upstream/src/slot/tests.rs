@@ -34,11 +34,11 @@ fn config(limits: &[u32], change: impl FnOnce(&mut BackendModel)) -> Arc<Config>
     })
 }
 
-fn order(wanted: Option<usize>) -> SlotRequest<'static> {
+fn request(server: Option<usize>) -> SlotRequest<'static> {
     SlotRequest {
-        wanted,
-        insists: false,
-        ask: PickRequest {
+        server,
+        server_is_required: false,
+        pick: PickRequest {
             avoid: &[],
             hash: None,
             random: 7,
@@ -46,9 +46,9 @@ fn order(wanted: Option<usize>) -> SlotRequest<'static> {
     }
 }
 
-fn ask(backend: &Arc<Backend>, order: SlotRequest<'static>) -> TaskHandle<Result<Slot, NoSlot>> {
+fn pick(backend: &Arc<Backend>, request: SlotRequest<'static>) -> TaskHandle<Result<Slot, NoSlot>> {
     let backend = Arc::clone(backend);
-    spawn_local(async move { Slot::take(&backend, &order, &mut QueueLength::default()).await })
+    spawn_local(async move { Slot::take(&backend, &request, &mut QueuePositions::default()).await })
 }
 
 /// Runs all tasks until they wait.
@@ -74,12 +74,12 @@ fn is_empty(backend: &Backend) -> bool {
 fn places_go_to_those_who_wait_in_the_order_they_came() {
     block_on(async {
         let backend = backend(&[1], |_| {});
-        let first = slot_of(ask(&backend, order(None))).await;
-        let second = ask(&backend, order(None));
+        let first = slot_of(pick(&backend, request(None))).await;
+        let second = pick(&backend, request(None));
         settle().await;
-        let third = ask(&backend, order(Some(0)));
+        let third = pick(&backend, request(Some(0)));
         settle().await;
-        let fourth = ask(&backend, order(None));
+        let fourth = pick(&backend, request(None));
         settle().await;
         let queued = (
             backend.state.queue.now(),
@@ -107,10 +107,10 @@ fn places_go_to_those_who_wait_in_the_order_they_came() {
 fn who_gives_up_is_passed_over() {
     block_on(async {
         let backend = backend(&[1], |_| {});
-        let first = slot_of(ask(&backend, order(None))).await;
-        let second = ask(&backend, order(None));
+        let first = slot_of(pick(&backend, request(None))).await;
+        let second = pick(&backend, request(None));
         settle().await;
-        let third = ask(&backend, order(None));
+        let third = pick(&backend, request(None));
         settle().await;
         second.abort();
         settle().await;
@@ -127,10 +127,10 @@ fn who_gives_up_is_passed_over() {
 fn a_place_handed_to_one_who_left_goes_on() {
     block_on(async {
         let backend = backend(&[1], |_| {});
-        let first = slot_of(ask(&backend, order(None))).await;
-        let second = ask(&backend, order(None));
+        let first = slot_of(pick(&backend, request(None))).await;
+        let second = pick(&backend, request(None));
         settle().await;
-        let third = ask(&backend, order(None));
+        let third = pick(&backend, request(None));
         settle().await;
         // It was offered the slot, and ended before it could take it.
         drop(first);
@@ -148,16 +148,16 @@ fn a_full_queue_sends_on_those_who_need_not_insist() {
         let backend = backend(&[1, 1], |model| {
             Arc::make_mut(&mut model.servers[0]).queue_count_max = 1;
         });
-        let _first = slot_of(ask(&backend, order(Some(0)))).await;
-        let queued = ask(&backend, order(Some(0)));
+        let _first = slot_of(pick(&backend, request(Some(0)))).await;
+        let queued = pick(&backend, request(Some(0)));
         settle().await;
-        let other = slot_of(ask(&backend, order(Some(0)))).await;
+        let other = slot_of(pick(&backend, request(Some(0)))).await;
         assert_eq!(other.place(), 1);
         let insisting = SlotRequest {
-            insists: true,
-            ..order(Some(0))
+            server_is_required: true,
+            ..request(Some(0))
         };
-        let insisting = ask(&backend, insisting);
+        let insisting = pick(&backend, insisting);
         settle().await;
         assert_eq!(backend.servers[0].state.queue.now(), 2);
         queued.abort();
@@ -172,17 +172,17 @@ fn a_full_queue_sends_on_those_who_need_not_insist() {
 fn a_limit_that_grows_lets_the_next_in() {
     block_on(async {
         let backend = backend(&[1], |_| {});
-        let _first = slot_of(ask(&backend, order(None))).await;
-        let second = ask(&backend, order(None));
+        let _first = slot_of(pick(&backend, request(None))).await;
+        let second = pick(&backend, request(None));
         settle().await;
         assert!(!second.is_finished());
         backend.servers[0].state.limit_connections(Some(2));
-        let newcomer = ask(&backend, order(None));
+        let newcomer = pick(&backend, request(None));
         let _second = slot_of(second).await;
         settle().await;
         assert!(!newcomer.is_finished(), "who came last does not go first");
         backend.servers[0].state.limit_connections(Some(0));
-        assert_eq!(call_waiting(&backend, 0), 1);
+        assert_eq!(offer_free_slots(&backend, 0), 1);
         drop(slot_of(newcomer).await);
     })
     .unwrap();
@@ -192,12 +192,12 @@ fn a_limit_that_grows_lets_the_next_in() {
 fn who_waits_for_a_server_that_goes_down_chooses_again() {
     block_on(async {
         let backend = backend(&[1, 2], |_| {});
-        let _first = slot_of(ask(&backend, order(Some(0)))).await;
-        let waits = ask(&backend, order(Some(0)));
+        let _first = slot_of(pick(&backend, request(Some(0)))).await;
+        let waits = pick(&backend, request(Some(0)));
         settle().await;
         assert!(!waits.is_finished());
         backend.settle_server(0, false, false);
-        assert_eq!(dismiss_waiting(&backend, Some(&backend.servers[0])), 1);
+        assert_eq!(requeue_waiting(&backend, Some(&backend.servers[0])), 1);
         assert_eq!(slot_of(waits).await.place(), 1);
         assert!(is_empty(&backend));
     })
@@ -209,7 +209,7 @@ fn without_a_usable_server_nobody_waits() {
     block_on(async {
         let backend = backend(&[1], |_| {});
         backend.settle_server(0, false, false);
-        let refused = ask(&backend, order(None)).join().await.unwrap();
+        let refused = pick(&backend, request(None)).join().await.unwrap();
         assert_eq!(refused.unwrap_err(), NoSlot::NoServer);
     })
     .unwrap();
@@ -219,11 +219,11 @@ fn without_a_usable_server_nobody_waits() {
 fn a_server_that_drains_serves_its_own_alone() {
     block_on(async {
         let backend = backend(&[1, 1], |_| {});
-        let first = slot_of(ask(&backend, order(Some(0)))).await;
-        let second = slot_of(ask(&backend, order(Some(1)))).await;
-        let any = ask(&backend, order(None));
+        let first = slot_of(pick(&backend, request(Some(0)))).await;
+        let second = slot_of(pick(&backend, request(Some(1)))).await;
+        let any = pick(&backend, request(None));
         settle().await;
-        let own = ask(&backend, order(Some(0)));
+        let own = pick(&backend, request(Some(0)));
         settle().await;
         backend.settle_server(0, true, true);
         drop(first);
@@ -242,13 +242,13 @@ fn a_backup_serves_the_queue_only_when_it_must() {
         let backend = backend(&[1, 1], |model| {
             Arc::make_mut(&mut model.servers[1]).backup = true;
         });
-        let first = slot_of(ask(&backend, order(None))).await;
+        let first = slot_of(pick(&backend, request(None))).await;
         assert_eq!(first.place(), 0);
-        let waits = ask(&backend, order(None));
+        let waits = pick(&backend, request(None));
         settle().await;
         assert!(!waits.is_finished());
         backend.settle_server(0, false, false);
-        assert_eq!(call_waiting(&backend, 1), 1);
+        assert_eq!(offer_free_slots(&backend, 1), 1);
         assert_eq!(slot_of(waits).await.place(), 1);
     })
     .unwrap();
@@ -260,14 +260,14 @@ fn who_waits_over_a_change_finds_the_servers_that_came() {
         let registry = Registry::new(1, Arc::new(Process::new(1, 100)));
         let was = Generation::compile(1, config(&[1], |_| {}), &registry);
         let backend = Arc::clone(&was.backends[0]);
-        let first = slot_of(ask(&backend, order(None))).await;
-        let waits = ask(&backend, order(None));
-        let belongs = ask(&backend, order(Some(0)));
+        let first = slot_of(pick(&backend, request(None))).await;
+        let waits = pick(&backend, request(None));
+        let belongs = pick(&backend, request(Some(0)));
         settle().await;
         assert!(!waits.is_finished() && !belongs.is_finished());
         let is = Generation::succeed(config(&[1, 1], |_| {}), &registry, &was);
         let taken = is.take_over(Some(&was), &registry);
-        taken.backends.iter().for_each(|one| dissolve_waiting(one));
+        taken.backends.iter().for_each(|one| requeue_all(one));
         let second = slot_of(waits).await;
         assert_eq!(second.server().name(), "s1");
         assert!(Arc::ptr_eq(second.backend(), &is.backends[0]));

@@ -1,6 +1,6 @@
 //! `option ldap-check`: an anonymous simple bind (RFC 4511, section 4.2).
 
-use super::{CheckStep, Expectation, Failure, Verdict, invalid};
+use super::{CheckStep, Expectation, ReplyFailure, ReplyVerdict, invalid};
 
 /// The steps of `option ldap-check`.
 pub fn ldap() -> Vec<CheckStep> {
@@ -15,19 +15,19 @@ const BIND_REQUEST: [u8; 14] = [
     0x30, 0x0c, 0x02, 0x01, 0x01, 0x60, 0x07, 0x02, 0x01, 0x03, 0x04, 0x00, 0x80, 0x00,
 ];
 
-pub(super) fn judge(received: &[u8]) -> Verdict<'_> {
+pub(super) fn judge(received: &[u8]) -> ReplyVerdict<'_> {
     match result_code(received) {
-        Ok(Some(0)) => Verdict::Pass {
+        Ok(Some(0)) => ReplyVerdict::Pass {
             bytes: received.len(),
             code: Some(0),
             text: b"",
         },
-        Ok(Some(code)) => Verdict::Fail {
-            kind: Failure::WrongStatus,
+        Ok(Some(code)) => ReplyVerdict::Fail {
+            kind: ReplyFailure::WrongStatus,
             code: Some(code),
             text: b"See RFC: http://tools.ietf.org/html/rfc4511#section-4.1.9",
         },
-        Ok(None) => Verdict::Undecided,
+        Ok(None) => ReplyVerdict::Undecided,
         Err(NotLdap) => invalid(b"Not LDAPv3 protocol"),
     }
 }

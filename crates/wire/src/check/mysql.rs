@@ -1,7 +1,9 @@
 //! `option mysql-check`: reads the greeting and, if a user is given, logs in without a password and
 //! quits (MySQL client/server protocol, connection phase).
 
-use super::{CheckStep, Expectation, Failure, REPLY_BYTES_MAX, Verdict, first_line, invalid};
+use super::{
+    CheckStep, Expectation, REPLY_BYTES_MAX, ReplyFailure, ReplyVerdict, first_line, invalid,
+};
 
 /// Which login packet is sent.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -61,9 +63,9 @@ fn packet(sequence: u8, payload: &[u8]) -> Vec<u8> {
     [&bytes, payload].concat()
 }
 
-pub(super) fn judge(received: &[u8]) -> Verdict<'_> {
+pub(super) fn judge(received: &[u8]) -> ReplyVerdict<'_> {
     let Some((head, rest)) = received.split_first_chunk::<4>() else {
-        return Verdict::Undecided;
+        return ReplyVerdict::Undecided;
     };
     let length = u32::from_le_bytes([head[0], head[1], head[2], 0]);
     let length = usize::try_from(length).unwrap_or(usize::MAX);
@@ -71,16 +73,16 @@ pub(super) fn judge(received: &[u8]) -> Verdict<'_> {
         return invalid(first_line(received));
     }
     let Some(payload) = rest.get(..length) else {
-        return Verdict::Undecided;
+        return ReplyVerdict::Undecided;
     };
     match payload {
-        [ERROR, low, high, text @ ..] => Verdict::Fail {
-            kind: Failure::WrongStatus,
+        [ERROR, low, high, text @ ..] => ReplyVerdict::Fail {
+            kind: ReplyFailure::WrongStatus,
             code: Some(u32::from(u16::from_le_bytes([*low, *high]))),
             text,
         },
         [ERROR, ..] => invalid(b""),
-        _ => Verdict::Pass {
+        _ => ReplyVerdict::Pass {
             bytes: 4 + length,
             code: Some(0),
             text: b"",

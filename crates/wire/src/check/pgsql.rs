@@ -1,7 +1,7 @@
 //! `option pgsql-check`: a startup message, to which the server replies with a request for
 //! authentication (PostgreSQL frontend/backend protocol, version 3).
 
-use super::{CheckStep, Expectation, Failure, Verdict, first_line, invalid};
+use super::{CheckStep, Expectation, ReplyFailure, ReplyVerdict, first_line, invalid};
 
 /// The steps of `option pgsql-check user <user>`.
 pub fn pgsql(user: &str) -> Vec<CheckStep> {
@@ -22,21 +22,21 @@ pub fn pgsql(user: &str) -> Vec<CheckStep> {
 /// Type, length and the kind of authentication.
 const ANSWER_BYTES_MIN: usize = 9;
 
-pub(super) fn judge(received: &[u8]) -> Verdict<'_> {
+pub(super) fn judge(received: &[u8]) -> ReplyVerdict<'_> {
     let Some(&answer) = received.first() else {
-        return Verdict::Undecided;
+        return ReplyVerdict::Undecided;
     };
     match answer {
-        b'R' if received.len() >= ANSWER_BYTES_MIN => Verdict::Pass {
+        b'R' if received.len() >= ANSWER_BYTES_MIN => ReplyVerdict::Pass {
             bytes: received.len(),
             code: Some(0),
             text: b"PostgreSQL server is ok",
         },
         b'E' => error(received),
-        b'R' => Verdict::Undecided,
-        _ if received.len() < 5 => Verdict::Undecided,
-        _ => Verdict::Fail {
-            kind: Failure::WrongStatus,
+        b'R' => ReplyVerdict::Undecided,
+        _ if received.len() < 5 => ReplyVerdict::Undecided,
+        _ => ReplyVerdict::Fail {
+            kind: ReplyFailure::WrongStatus,
             code: Some(0),
             text: b"PostgreSQL unknown error",
         },
@@ -44,10 +44,10 @@ pub(super) fn judge(received: &[u8]) -> Verdict<'_> {
 }
 
 /// The severity, the first field of an error.
-fn error(received: &[u8]) -> Verdict<'_> {
+fn error(received: &[u8]) -> ReplyVerdict<'_> {
     let fields = received.get(5..).unwrap_or_default();
     if !fields.contains(&0) {
-        return Verdict::Undecided;
+        return ReplyVerdict::Undecided;
     }
     invalid(first_line(fields.strip_prefix(b"S").unwrap_or(fields)))
 }

@@ -1,6 +1,6 @@
 //! `option redis-check`: PING, with the reply PONG (Redis serialization protocol).
 
-use super::{CheckStep, Expectation, Verdict, first_line, invalid};
+use super::{CheckStep, Expectation, ReplyVerdict, first_line, invalid};
 
 /// The steps of `option redis-check`.
 pub fn redis() -> Vec<CheckStep> {
@@ -12,16 +12,16 @@ pub fn redis() -> Vec<CheckStep> {
 
 const PONG: &[u8] = b"+PONG\r\n";
 
-pub(super) fn judge(received: &[u8]) -> Verdict<'_> {
+pub(super) fn judge(received: &[u8]) -> ReplyVerdict<'_> {
     if received.starts_with(PONG) {
-        return Verdict::Pass {
+        return ReplyVerdict::Pass {
             bytes: PONG.len(),
             code: Some(0),
             text: b"Redis server is ok",
         };
     }
     if PONG.starts_with(received) || !received.contains(&b'\n') {
-        return Verdict::Undecided;
+        return ReplyVerdict::Undecided;
     }
     invalid(first_line(received))
 }

@@ -2,7 +2,7 @@
 //! lines (RFC 5321, section 4.2.1) are accepted everywhere; HAProxy 2.6 accepts a greeting of one
 //! line only.
 
-use super::{CheckStep, Expectation, Failure, Verdict, first_line, invalid};
+use super::{CheckStep, Expectation, ReplyFailure, ReplyVerdict, first_line, invalid};
 
 /// The steps of `option smtpchk [<hello> <domain>]`; `HELO localhost` if not
 /// given, and `HELO` if the word is neither HELO nor EHLO.
@@ -21,13 +21,13 @@ pub fn smtp(hello: Option<(&str, &str)>) -> Vec<CheckStep> {
     ]
 }
 
-pub(super) fn judge(received: &[u8], ended: bool) -> Verdict<'_> {
+pub(super) fn judge(received: &[u8], ended: bool) -> ReplyVerdict<'_> {
     let mut rest = received;
     loop {
         let end = match rest.iter().position(|&b| b == b'\n') {
             Some(newline) => newline + 1,
             None if ended => rest.len(),
-            None => return Verdict::Undecided,
+            None => return ReplyVerdict::Undecided,
         };
         let (line, after) = rest.split_at(end);
         match line {
@@ -43,16 +43,16 @@ pub(super) fn judge(received: &[u8], ended: bool) -> Verdict<'_> {
     }
 }
 
-fn verdict(bytes: usize, code: u32, text: &[u8]) -> Verdict<'_> {
+fn verdict(bytes: usize, code: u32, text: &[u8]) -> ReplyVerdict<'_> {
     if code / 100 == 2 {
-        return Verdict::Pass {
+        return ReplyVerdict::Pass {
             bytes,
             code: Some(code),
             text,
         };
     }
-    Verdict::Fail {
-        kind: Failure::WrongStatus,
+    ReplyVerdict::Fail {
+        kind: ReplyFailure::WrongStatus,
         code: Some(code),
         text,
     }

@@ -1,7 +1,7 @@
 //! `option ssl-hello-chk`: a client hello of SSL 3.0 (RFC 6101); any TLS record is accepted as the
 //! reply. Today's servers refuse this version with an alert, which proves as much as a hello.
 
-use super::{CheckStep, Expectation, Verdict, first_line, invalid};
+use super::{CheckStep, Expectation, ReplyVerdict, first_line, invalid};
 
 /// The steps of `option ssl-hello-chk`; `unix_s` is the wall clock, which is part of the hello.
 pub fn ssl_hello(unix_s: u32) -> Vec<CheckStep> {
@@ -38,11 +38,11 @@ const HANDSHAKE_CLIENT_HELLO: u8 = 1;
 const RECORD_ALERT: u8 = 0x15;
 const RECORD_HANDSHAKE: u8 = 0x16;
 
-pub(super) fn judge(received: &[u8]) -> Verdict<'_> {
+pub(super) fn judge(received: &[u8]) -> ReplyVerdict<'_> {
     match received.first() {
-        None => Verdict::Undecided,
-        Some(&(RECORD_ALERT | RECORD_HANDSHAKE)) if received.len() < 5 => Verdict::Undecided,
-        Some(&(RECORD_ALERT | RECORD_HANDSHAKE)) => Verdict::Pass {
+        None => ReplyVerdict::Undecided,
+        Some(&(RECORD_ALERT | RECORD_HANDSHAKE)) if received.len() < 5 => ReplyVerdict::Undecided,
+        Some(&(RECORD_ALERT | RECORD_HANDSHAKE)) => ReplyVerdict::Pass {
             bytes: received.len(),
             code: None,
             text: b"",

@@ -10,36 +10,36 @@ fn sent(steps: &[CheckStep]) -> Vec<u8> {
     bytes.collect::<Vec<_>>().concat()
 }
 
-fn pass(code: u32, text: &str, bytes: usize) -> Verdict<'_> {
-    Verdict::Pass {
+fn pass(code: u32, text: &str, bytes: usize) -> ReplyVerdict<'_> {
+    ReplyVerdict::Pass {
         bytes,
         code: Some(code),
         text: text.as_bytes(),
     }
 }
 
-fn no(code: u32, text: &str) -> Verdict<'_> {
-    Verdict::Fail {
-        kind: Failure::WrongStatus,
+fn no(code: u32, text: &str) -> ReplyVerdict<'_> {
+    ReplyVerdict::Fail {
+        kind: ReplyFailure::WrongStatus,
         code: Some(code),
         text: text.as_bytes(),
     }
 }
 
-fn bad(text: &str) -> Verdict<'_> {
+fn bad(text: &str) -> ReplyVerdict<'_> {
     invalid(text.as_bytes())
 }
 
 /// The verdict on the whole reply; a part of it must not give another one.
-fn judged(expectation: Expectation, received: &[u8]) -> Verdict<'_> {
+fn judged(expectation: Expectation, received: &[u8]) -> ReplyVerdict<'_> {
     let verdict = expectation.judge(received, false);
     for cut in 0..received.len() {
         let early = expectation.judge(&received[..cut], false);
         let same = std::mem::discriminant(&early) == std::mem::discriminant(&verdict);
-        assert!(early == Verdict::Undecided || same, "{cut}: {early:?}");
+        assert!(early == ReplyVerdict::Undecided || same, "{cut}: {early:?}");
         assert_ne!(
             expectation.judge(&received[..cut], true),
-            Verdict::Undecided
+            ReplyVerdict::Undecided
         );
     }
     verdict
@@ -87,7 +87,7 @@ fn pgsql_answers() {
         judged(b"X\0\0\0\x08\0\0\0\0"),
         no(0, "PostgreSQL unknown error")
     );
-    assert_eq!(judged(b"N"), Verdict::Undecided);
+    assert_eq!(judged(b"N"), ReplyVerdict::Undecided);
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn redis_answers() {
     let judged = |bytes| judged(Expectation::RedisPong, bytes);
     assert_eq!(judged(b"+PONG\r\n"), pass(0, "Redis server is ok", 7));
     assert_eq!(judged(b"-NOAUTH x\r\n"), bad("-NOAUTH x"));
-    assert_eq!(judged(b"+PONG"), Verdict::Undecided);
+    assert_eq!(judged(b"+PONG"), ReplyVerdict::Undecided);
 }
 
 #[test]
@@ -126,9 +126,12 @@ fn ldap_answers() {
     let judged = |bytes| judged(Expectation::LdapBound, bytes);
     let see = "See RFC: http://tools.ietf.org/html/rfc4511#section-4.1.9";
     let ok = b"0\x0c\x02\x01\x01a\x07\x0a\x01\0\x04\0\x04\0";
-    assert!(matches!(judged(ok), Verdict::Pass { code: Some(0), .. }));
+    assert!(matches!(
+        judged(ok),
+        ReplyVerdict::Pass { code: Some(0), .. }
+    ));
     let long = b"0\x84\0\0\0\x10\x02\x01\x01a\x84\0\0\0\x07\x0a\x01\0\x04\0\x04\0";
-    assert!(matches!(judged(long), Verdict::Pass { .. }));
+    assert!(matches!(judged(long), ReplyVerdict::Pass { .. }));
     let refused = b"0\x0c\x02\x01\x01a\x07\x0a\x01\x31\x04\0\x04\0";
     assert_eq!(judged(refused), no(49, see));
     let not = "Not LDAPv3 protocol";
@@ -153,12 +156,12 @@ fn ssl_answers() {
     let judge = |bytes| Expectation::SslHello.judge(bytes, false);
     assert!(matches!(
         judge(b"\x16\x03\0\0\x02\x02"),
-        Verdict::Pass { .. }
+        ReplyVerdict::Pass { .. }
     ));
     assert!(matches!(
         judge(b"\x15\x03\0\0\x02\x02"),
-        Verdict::Pass { .. }
+        ReplyVerdict::Pass { .. }
     ));
-    assert_eq!(judge(b"\x16"), Verdict::Undecided);
+    assert_eq!(judge(b"\x16"), ReplyVerdict::Undecided);
     assert_eq!(judge(b"HTTP/1.0 400\r\n"), bad("HTTP/1.0 400"));
 }

@@ -6,14 +6,14 @@ use std::time::Instant;
 
 use ballast_engine::Eviction;
 use ballast_health::CheckStatus;
-use ballast_log::{Endpoint, Logs, SetSpec, TargetSpec};
+use ballast_log::{Endpoint, LogSetSpec, Logs, TargetSpec};
 use ballast_model::{InitState, Observe, OnError, OnMarkedDown};
 use ballast_mux::Limits;
-use ballast_worker::{Options, StopOrder, Workers, block_on};
+use ballast_worker::{StopOrder, WorkerOptions, Workers, block_on};
 
-use super::super::{EventLog, Observed, observe, start};
+use super::super::{EventLog, Observation, observe, start};
 use super::*;
-use crate::{ExchangeValues, Key, Lease, Particulars, Path, connect, pool};
+use crate::{ConnectionKey, ConnectionRequirements, ExchangeValues, Lease, Path, connect, pool};
 
 #[test]
 fn a_server_goes_down_and_comes_back() {
@@ -24,7 +24,7 @@ fn a_server_goes_down_and_comes_back() {
         assert_eq!(
             fixture.line().await,
             (
-                Level::Alert,
+                LineSeverity::Alert,
                 "Server be/s1 is DOWN, reason: Layer4 connection problem, info: \"Connection \
                  refused\", check duration: Nms. 0 active and 0 backup servers left. 0 sessions \
                  active, 0 requeued, 0 remaining in queue."
@@ -34,7 +34,7 @@ fn a_server_goes_down_and_comes_back() {
         let (level, line) = fixture.line().await;
         assert_eq!(
             (level, line.as_str()),
-            (Level::Emerg, "backend be has no server available!")
+            (LineSeverity::Emerg, "backend be has no server available!")
         );
         assert!(!fixture.server(0, 0).state.is_usable());
         assert!(fixture.backend(0).state.standing().is_down);
@@ -42,7 +42,7 @@ fn a_server_goes_down_and_comes_back() {
         assert_eq!(
             fixture.line().await,
             (
-                Level::Notice,
+                LineSeverity::Notice,
                 "Server be/s1 is UP, reason: Layer4 check passed, check duration: Nms. 1 active \
                  and 0 backup servers online. 0 sessions requeued, 0 total in queue."
                     .to_owned()
@@ -148,7 +148,7 @@ fn a_404_lets_the_server_go_gently() {
         let mut fixture = Fixture::new(vec![farm]);
         let _probes = start(&fixture.controller, 0, 1);
         let (level, line) = fixture.line().await;
-        assert_eq!(level, Level::Notice);
+        assert_eq!(level, LineSeverity::Notice);
         assert!(
             line.starts_with(
                 "Server be/s1 is stopping, reason: Layer7 check conditionally passed, code: 404, \
@@ -307,12 +307,12 @@ fn traffic_is_observed_where_asked_for() {
         let mut fixture = Fixture::new(vec![backend("be", vec![one, two])]);
         let _probes = start(&fixture.controller, 0, 1);
         let farm = Arc::clone(fixture.backend(0));
-        let bad = Observed::from_status(500);
+        let bad = Observation::from_status(500);
         for _ in 0..9 {
             observe(&farm, 1, bad);
         }
         observe(&farm, 0, bad);
-        observe(&farm, 0, Observed::Response);
+        observe(&farm, 0, Observation::Response);
         observe(&farm, 0, bad);
         assert!(
             farm.servers[0].state.is_usable(),
@@ -320,7 +320,7 @@ fn traffic_is_observed_where_asked_for() {
         );
         observe(&farm, 0, bad);
         let (level, line) = fixture.line().await;
-        assert_eq!(level, Level::Alert);
+        assert_eq!(level, LineSeverity::Alert);
         assert!(
             line.starts_with(
                 "Server be/s1 is DOWN, reason: Health analyze, info: \"Detected 2 consecutive \
@@ -389,9 +389,9 @@ fn probes_end_with_their_handle_and_are_shared_among_workers() {
 
 #[test]
 fn the_console_line_is_haproxys() {
-    let event = Event {
+    let event = ServerEvent {
         backend: "be",
-        level: Level::Emerg,
+        level: LineSeverity::Emerg,
         line: "backend be has no server available!",
         console: "backend 'be' has no server available!",
     };
@@ -400,8 +400,8 @@ fn the_console_line_is_haproxys() {
         super::super::journal::console_line(&event),
         format!("[ALERT]    ({id}) : backend 'be' has no server available!")
     );
-    let event = Event {
-        level: Level::Alert,
+    let event = ServerEvent {
+        level: LineSeverity::Alert,
         console: "Server be/s1 is DOWN.",
         ..event
     };
@@ -418,7 +418,7 @@ fn lines_reach_the_log_targets_of_their_backend() {
     let logs = Logs::start().unwrap();
     let endpoint = Endpoint::Udp(socket.local_addr().unwrap());
     let target = TargetSpec::new(endpoint, "local0".parse().unwrap());
-    let set = SetSpec {
+    let set = LogSetSpec {
         tag: "ballast".to_owned(),
         hostname: None,
         targets: vec![Arc::new(target)],
@@ -426,15 +426,15 @@ fn lines_reach_the_log_targets_of_their_backend() {
     let set = logs.open(&[set]).unwrap().remove(0);
     let sets = [("be".to_owned(), set)].into();
     let journal = EventLog::new(&logs, sets, false).unwrap();
-    let event = |backend, level, line| Event {
+    let event = |backend, level, line| ServerEvent {
         backend,
         level,
         line,
         console: line,
     };
-    journal.event(&event("other", Level::Alert, "to nobody"));
-    journal.event(&event("be", Level::Alert, "Server be/s1 is DOWN."));
-    journal.event(&event("be", Level::Notice, "Server be/s1 is UP."));
+    journal.event(&event("other", LineSeverity::Alert, "to nobody"));
+    journal.event(&event("be", LineSeverity::Alert, "Server be/s1 is DOWN."));
+    journal.event(&event("be", LineSeverity::Notice, "Server be/s1 is UP."));
     let mut received = [0; 512];
     for (priority, line) in [("<129>", "is DOWN."), ("<133>", "is UP.")] {
         let count = socket.recv(&mut received).unwrap();
@@ -450,8 +450,8 @@ fn lines_reach_the_log_targets_of_their_backend() {
 async fn open(fixture: &Fixture) -> Lease {
     let (backend, server) = (fixture.backend(0), fixture.server(0, 0));
     let (path, told) = (Path::default(), ExchangeValues::default());
-    let wanted = Particulars::of(backend, server, &path, told, Limits::default());
-    let key = Key::new(backend, server, wanted);
+    let wanted = ConnectionRequirements::of(backend, server, &path, told, Limits::default());
+    let key = ConnectionKey::new(backend, server, wanted);
     connect(server, key).await.unwrap()
 }
 
@@ -507,9 +507,9 @@ fn workers_probe_their_shares_and_hear_of_each_other() {
     let names = ["s1", "s2", "s3", "s4"];
     let servers = names.map(|name| server(name, closed())).to_vec();
     let mut fixture = Fixture::new(vec![backend("be", servers)]);
-    let options = Options {
+    let options = WorkerOptions {
         count: 2,
-        ..Options::default()
+        ..WorkerOptions::default()
     };
     let probes = Arc::new(Mutex::new(Vec::new()));
     let workers = Workers::start(&options, |index| {
@@ -526,7 +526,7 @@ fn workers_probe_their_shares_and_hear_of_each_other() {
     let begun = Instant::now();
     while down.len() < 4 && begun.elapsed() < PATIENCE {
         match fixture.lines.try_recv() {
-            Ok((Level::Alert, line)) => down.push(line),
+            Ok((LineSeverity::Alert, line)) => down.push(line),
             Ok(_) => {}
             Err(_) => std::thread::sleep(Duration::from_millis(1)),
         }

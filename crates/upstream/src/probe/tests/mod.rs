@@ -9,24 +9,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ballast_engine::{Backend, Generation, Process, Registry, Server};
-use ballast_health::{Level, Verdict};
+use ballast_health::{LineSeverity, Verdict};
 use ballast_model::{
     Address, Backend as BackendModel, Check, CheckRule, Config, Server as ServerModel,
 };
 use ballast_worker::sync::mpsc;
 use ballast_worker::timeout;
 
-use super::program::Program;
-use super::{Event, Journal, ProbeController};
+use super::program::CompiledProbe;
+use super::{Journal, ProbeController, ServerEvent};
 
 /// Longer than anything here should take.
 const PATIENCE: Duration = Duration::from_secs(10);
 const BEAT: Duration = Duration::from_millis(20);
 
-struct Lines(mpsc::UnboundedSender<(Level, String)>);
+struct Lines(mpsc::UnboundedSender<(LineSeverity, String)>);
 
 impl Journal for Lines {
-    fn event(&self, event: &Event<'_>) {
+    fn event(&self, event: &ServerEvent<'_>) {
         let _ = self.0.send((event.level, event.line.to_owned()));
     }
 }
@@ -35,7 +35,7 @@ impl Journal for Lines {
 struct Fixture {
     controller: Arc<ProbeController>,
     generation: Arc<Generation>,
-    lines: mpsc::UnboundedReceiver<(Level, String)>,
+    lines: mpsc::UnboundedReceiver<(LineSeverity, String)>,
 }
 
 impl Fixture {
@@ -70,7 +70,7 @@ impl Fixture {
     }
 
     /// The next line, with its duration replaced by 1.
-    async fn line(&mut self) -> (Level, String) {
+    async fn line(&mut self) -> (LineSeverity, String) {
         let (level, line) = timeout(PATIENCE, self.lines.recv()).await.unwrap().unwrap();
         let Some((before, after)) = line.split_once("check duration: ") else {
             return (level, line);
@@ -80,7 +80,7 @@ impl Fixture {
     }
 
     async fn run(&self) -> Verdict {
-        let program = Program::of(&self.backend(0).model.check);
+        let program = CompiledProbe::of(&self.backend(0).model.check);
         let server = self.server(0, 0);
         timeout(
             PATIENCE,

@@ -2,7 +2,7 @@
 
 /// The bytes of a peer that broke the protocol, as far as they are still in the buffer.
 #[derive(Clone, Copy, Debug)]
-pub struct Offence<'a> {
+pub struct ProtocolViolation<'a> {
     /// The bytes as they were received.
     pub bytes: &'a [u8],
     /// Where in them the fault was found.
