@@ -127,9 +127,7 @@ impl Balancer {
         server.usable = false;
         self.apply_weight(index);
         if let AlgorithmState::WeightedRoundRobin(groups) = &mut self.algorithm_state {
-            groups
-                .iter_mut()
-                .for_each(|weighted_round_robin| weighted_round_robin.forget(index));
+            groups.iter_mut().for_each(|group| group.forget(index));
         }
         self.servers[index as usize] = None;
         self.order.retain(|&other| other != index);
@@ -194,7 +192,7 @@ impl Balancer {
         server.inflight = inflight;
         let backup = server.backup;
         if let AlgorithmState::LeastConn(groups) = &mut self.algorithm_state {
-            groups[usize::from(backup)].moved(index, inflight);
+            groups[usize::from(backup)].set_inflight(index, inflight);
         }
     }
 
@@ -291,10 +289,10 @@ impl Balancer {
             weight_in_use.collect()
         };
         match self.in_use {
-            ServersInUse::None => map.deal(&[]),
-            ServersInUse::Active => map.deal(&places(false)),
-            ServersInUse::Backups => map.deal(&places(true)),
-            ServersInUse::OneBackup(index) => map.deal(&[(index, 1)]),
+            ServersInUse::None => map.compute(&[]),
+            ServersInUse::Active => map.compute(&places(false)),
+            ServersInUse::Backups => map.compute(&places(true)),
+            ServersInUse::OneBackup(index) => map.compute(&[(index, 1)]),
         }
     }
 
@@ -464,17 +462,17 @@ impl Balancer {
             let group = usize::from(server.backup);
             match &mut self.algorithm_state {
                 _ if weight == 0 => {}
-                AlgorithmState::First(groups) => groups[group].join(server.id, index),
-                AlgorithmState::LeastConn(groups) => groups[group].join(index, weight, 0),
+                AlgorithmState::First(groups) => groups[group].add(server.id, index),
+                AlgorithmState::LeastConn(groups) => groups[group].add(index, weight, 0),
                 AlgorithmState::WeightedRoundRobin(groups) => {
-                    groups[group].join_at_start(index, weight)
+                    groups[group].add_at_start(index, weight)
                 }
                 AlgorithmState::Map(_) | AlgorithmState::Ring(_) => {}
             }
         }
         if let AlgorithmState::Ring(groups) = &mut self.algorithm_state {
             for (group, ring) in groups.iter_mut().enumerate() {
-                *ring = Ring::found(self.order.iter().filter_map(|&index| {
+                *ring = Ring::build(self.order.iter().filter_map(|&index| {
                     let server = self.servers[index as usize]?;
                     (usize::from(server.backup) == group).then_some((
                         index,
@@ -507,19 +505,17 @@ impl Balancer {
         });
         let group = usize::from(server.backup);
         match &mut self.algorithm_state {
-            AlgorithmState::First(groups) if new == 0 => groups[group].leave(server.id, index),
-            AlgorithmState::First(groups) => groups[group].join(server.id, index),
-            AlgorithmState::LeastConn(groups) if new == 0 => groups[group].leave(index),
-            AlgorithmState::LeastConn(groups) => groups[group].join(index, new, server.inflight),
+            AlgorithmState::First(groups) if new == 0 => groups[group].remove(server.id, index),
+            AlgorithmState::First(groups) => groups[group].add(server.id, index),
+            AlgorithmState::LeastConn(groups) if new == 0 => groups[group].remove(index),
+            AlgorithmState::LeastConn(groups) => groups[group].add(index, new, server.inflight),
             AlgorithmState::Map(_) => self.map_is_stale = true,
             AlgorithmState::Ring(groups) if new > old => {
                 groups[group].grow(index, server.seed, old, new)
             }
             AlgorithmState::Ring(groups) => groups[group].shrink(index, server.seed, new, old),
-            AlgorithmState::WeightedRoundRobin(groups) if new == 0 => groups[group].leave(index),
-            AlgorithmState::WeightedRoundRobin(groups) if old == 0 => {
-                groups[group].join(index, new)
-            }
+            AlgorithmState::WeightedRoundRobin(groups) if new == 0 => groups[group].remove(index),
+            AlgorithmState::WeightedRoundRobin(groups) if old == 0 => groups[group].add(index, new),
             AlgorithmState::WeightedRoundRobin(groups) => groups[group].reweigh(index, new),
         }
         self.update_totals();

@@ -1,19 +1,20 @@
 //! `balance first`: the lowest server id with a free slot.
 
-/// Usable servers in order of id.
+/// The usable servers in order of their ids.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FirstFree {
+    /// Id and index.
     by_id: Vec<(u32, u32)>,
 }
 
 impl FirstFree {
-    pub(crate) fn join(&mut self, id: u32, index: u32) {
+    pub(crate) fn add(&mut self, id: u32, index: u32) {
         if let Err(place) = self.by_id.binary_search(&(id, index)) {
             self.by_id.insert(place, (id, index));
         }
     }
 
-    pub(crate) fn leave(&mut self, id: u32, index: u32) {
+    pub(crate) fn remove(&mut self, id: u32, index: u32) {
         if let Ok(place) = self.by_id.binary_search(&(id, index)) {
             self.by_id.remove(place);
         }

@@ -5,11 +5,15 @@ use crate::queue::{QueuedServer, ServerQueue};
 /// The load that one request adds, for a weight of 1; it is divided by the weight.
 const KEY_SCALE: u64 = 4096;
 
+/// The usable servers in order of their load.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LeastConn {
-    aside: Vec<QueuedServer>,
+    /// The servers that a pick has skipped; empty between picks.
+    skipped: Vec<QueuedServer>,
     queue: ServerQueue,
+    /// The number of the last entry in the queue: among equal servers the oldest entry is first.
     turn: u64,
+    /// Effective weights, by index.
     weights: Vec<u32>,
 }
 
@@ -19,24 +23,24 @@ impl LeastConn {
         let needed = index as usize + 1;
         if self.weights.len() < needed {
             self.weights.resize(needed, 0);
-            self.aside.reserve(needed - self.aside.len());
+            self.skipped.reserve(needed - self.skipped.len());
         }
     }
 
     /// Adds a server, or moves it after its weight or load changed.
-    pub(crate) fn join(&mut self, index: u32, weight: u32, inflight: u32) {
+    pub(crate) fn add(&mut self, index: u32, weight: u32, inflight: u32) {
         self.make_room(index);
         self.weights[index as usize] = weight;
         self.queue.remove(index);
         self.push(index, sort_key(weight, inflight));
     }
 
-    pub(crate) fn leave(&mut self, index: u32) {
+    pub(crate) fn remove(&mut self, index: u32) {
         self.queue.remove(index);
     }
 
     /// Moves a server after its load changed. If its position is unchanged it keeps its turn.
-    pub(crate) fn moved(&mut self, index: u32, inflight: u32) {
+    pub(crate) fn set_inflight(&mut self, index: u32, inflight: u32) {
         let Some(entry) = self.queue.entry(index) else {
             return;
         };
@@ -60,9 +64,9 @@ impl LeastConn {
                 avoided = Some(entry.index);
             }
             self.queue.remove(entry.index);
-            self.aside.push(entry);
+            self.skipped.push(entry);
         }
-        while let Some(entry) = self.aside.pop() {
+        while let Some(entry) = self.skipped.pop() {
             self.queue.push(entry);
         }
         found.or(avoided)
@@ -79,7 +83,10 @@ impl LeastConn {
 
     pub(crate) fn check_invariants(&self) {
         self.queue.check_invariants();
-        assert!(self.aside.is_empty(), "nobody stays aside between picks");
+        assert!(
+            self.skipped.is_empty(),
+            "no server is skipped between picks"
+        );
     }
 }
 

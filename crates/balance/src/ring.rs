@@ -62,7 +62,7 @@ pub(crate) struct Ring {
 
 impl Ring {
     /// Adds all servers at once, as `(index, seed, points)` in the order of configuration.
-    pub(crate) fn found(servers: impl Iterator<Item = (u32, u32, u32)>) -> Self {
+    pub(crate) fn build(servers: impl Iterator<Item = (u32, u32, u32)>) -> Self {
         let mut points: Vec<RingPoint> = servers
             .flat_map(|(index, seed, count)| {
                 (0..count).map(move |number| RingPoint {

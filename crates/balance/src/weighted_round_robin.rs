@@ -17,16 +17,19 @@ const TURN_SCALE: i64 = 256;
 /// Effective weight of a user weight of 1.
 const SCALE: u64 = 16;
 
+/// The queue that a server is in.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 enum QueueState {
-    /// In the lap, due at a known turn.
+    /// In the queue of this lap, due at a known turn.
     Due,
+    /// In none: the server is not usable.
     #[default]
     Out,
-    /// In one of the two pools: `fresh` or `later`, which are swapped when a lap ends.
+    /// In one of the two pools, for this lap or for the next; they are swapped when a lap ends.
     Pool(u8),
 }
 
+/// The turns of one server.
 #[derive(Clone, Copy, Debug, Default)]
 struct ServerTurns {
     /// The sum of the remainders, less than `weight`.
@@ -41,7 +44,8 @@ struct ServerTurns {
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WeightedRoundRobin {
-    aside: Vec<u32>,
+    /// The servers that a pick has skipped; empty between picks.
+    skipped: Vec<u32>,
     due: ServerQueue,
     /// Which pool holds the servers not yet served in this lap; the other one is for the next lap.
     fresh: u8,
@@ -64,12 +68,12 @@ impl WeightedRoundRobin {
         let needed = index as usize + 1;
         if self.servers.len() < needed {
             self.servers.resize(needed, ServerTurns::default());
-            self.aside.reserve(needed - self.aside.len());
+            self.skipped.reserve(needed - self.skipped.len());
         }
     }
 
     /// A server present from the start.
-    pub(crate) fn join_at_start(&mut self, index: u32, weight: u32) {
+    pub(crate) fn add_at_start(&mut self, index: u32, weight: u32) {
         self.make_room(index);
         self.servers[index as usize].weight = weight.into();
         self.next_lap += i64::from(weight);
@@ -79,7 +83,7 @@ impl WeightedRoundRobin {
     }
 
     /// A server that becomes usable: its first turn comes as if it had just been served.
-    pub(crate) fn join(&mut self, index: u32, weight: u32) {
+    pub(crate) fn add(&mut self, index: u32, weight: u32) {
         self.make_room(index);
         let weight = i64::from(weight);
         self.next_lap += weight;
@@ -91,7 +95,7 @@ impl WeightedRoundRobin {
     }
 
     /// A server that is no longer usable.
-    pub(crate) fn leave(&mut self, index: u32) {
+    pub(crate) fn remove(&mut self, index: u32) {
         self.dequeue(index);
         let server = &mut self.servers[index as usize];
         self.next_lap -= server.weight;
@@ -107,8 +111,8 @@ impl WeightedRoundRobin {
 
     /// A weight changed: the server is removed and added again.
     pub(crate) fn reweigh(&mut self, index: u32, weight: u32) {
-        self.leave(index);
-        self.join(index, weight);
+        self.remove(index);
+        self.add(index, weight);
     }
 
     /// The next server in turn. A full server loses its turn; a server to avoid is taken only if
@@ -121,13 +125,13 @@ impl WeightedRoundRobin {
                 self.lap = self.next_lap;
                 self.turn = self.lap;
             }
-            let index = match self.new_server() {
+            let index = match self.next_server() {
                 Some(index) => index,
                 None if lap_ended => break avoided,
                 None => {
                     lap_ended = true;
                     self.end_lap();
-                    match self.new_server() {
+                    match self.next_server() {
                         Some(index) => index,
                         None => break avoided,
                     }
@@ -142,12 +146,12 @@ impl WeightedRoundRobin {
                 }
                 avoided.get_or_insert(index);
             }
-            self.aside.push(index);
+            self.skipped.push(index);
         };
         if let Some(index) = taken {
             self.enqueue(index);
         }
-        while let Some(index) = self.aside.pop() {
+        while let Some(index) = self.skipped.pop() {
             if Some(index) == taken {
                 continue;
             }
@@ -161,7 +165,7 @@ impl WeightedRoundRobin {
     }
 
     /// A server that is due, else one not yet served, else the one that is due soonest.
-    fn new_server(&mut self) -> Option<u32> {
+    fn next_server(&mut self) -> Option<u32> {
         let soonest = self.due.first().map(|entry| entry.index);
         if let Some(index) = soonest
             && self.servers[index as usize].due <= self.turn
@@ -264,6 +268,9 @@ impl WeightedRoundRobin {
         assert_eq!(total, self.next_lap, "the total is the sum");
         let queued = self.due.len() + self.pools[0].len() + self.pools[1].len();
         assert_eq!(waiting, queued, "all wait somewhere");
-        assert!(self.aside.is_empty(), "nobody stays aside between picks");
+        assert!(
+            self.skipped.is_empty(),
+            "no server is skipped between picks"
+        );
     }
 }

@@ -6,28 +6,28 @@ use std::pin::Pin;
 
 use ballast_model::SeverityOutput;
 
-/// An answer.
+/// The answer of a command.
 #[derive(Default)]
 pub enum CommandAnswer {
-    /// Nothing to say: it is done.
+    /// The command is done, without a text.
     #[default]
     Done,
-    /// What to tell the caller, marked with its severity when the session asks for it.
+    /// A message, marked with its severity where the session wants it (`set severity-output`).
     Message(Severity, String),
     /// A report, never marked.
     Report(String),
-    /// A report of any length, made as fast as it is read.
+    /// A report of any length, written piece by piece as the caller reads it.
     Pieces(ReportPieces),
-    /// The same, for what others must be asked for.
+    /// The same, where the parts come from other workers.
     Batches(Box<dyn ReportBatches>),
-    /// Known later; the session waits for it.
+    /// An answer that is not known yet; the session waits for it.
     Later(Pin<Box<dyn Future<Output = CommandAnswer>>>),
 }
 
 /// Appends the next piece of a report; false when there is none left.
 pub type ReportPieces = Box<dyn FnMut(&mut String) -> bool>;
 
-/// A report whose parts are waited for.
+/// A report whose parts come from other workers.
 pub trait ReportBatches {
     /// The next part; `None` when there is none left.
     fn next(&mut self) -> Pin<Box<dyn Future<Output = Option<String>> + '_>>;
@@ -62,7 +62,7 @@ impl CommandAnswer {
         Self::Later(Box::pin(future))
     }
 
-    /// The caller may not do this.
+    /// The level of the caller does not allow the command.
     pub fn denied() -> Self {
         Self::error("Permission denied")
     }

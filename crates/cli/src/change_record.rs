@@ -1,13 +1,13 @@
-//! What the log has of changes.
+//! Records of changes, for the log.
 
 use std::time::Duration;
 
-/// What a command changes.
+/// Which part of the process a command changes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ChangeScope {
-    /// What the files say: whole, by section, by rule. HAProxy has no such commands.
+    /// The configuration: whole, a section or a rule. HAProxy has no such commands.
     Configuration,
-    /// Servers, states, weights, limits, entries of lists, counters.
+    /// The state: of servers, weights, limits, entries of lists, counters.
     State,
 }
 
@@ -17,7 +17,7 @@ const COMMAND_BYTES_MAX: usize = 200;
 /// A change that was requested, for the log.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ChangeRecord<'t> {
-    /// What it changes.
+    /// Which part of the process it changes.
     pub changes: ChangeScope,
     /// The command, as it was given.
     pub what: &'t str,

@@ -1,4 +1,4 @@
-//! A command is a row.
+//! The commands of the Runtime API, as rows of a catalogue.
 
 use std::rc::Rc;
 
@@ -12,12 +12,12 @@ use crate::shared::CliShared;
 /// The commands of a process, by family.
 pub type CommandFamilies = &'static [&'static [Command]];
 
-/// A command: all its sides.
+/// A command: its words, its help, who may give it, and its handler.
 #[derive(Clone, Copy, Debug)]
 pub struct Command {
     /// The words that select it.
     pub words: &'static [&'static str],
-    /// The words and what may follow, as help shows them.
+    /// The words and the arguments, as help shows them.
     pub usage: &'static str,
     /// What it does, in a few words.
     pub help: &'static str,
@@ -25,14 +25,14 @@ pub struct Command {
     pub level: CliLevel,
     /// What a session must have switched on before.
     pub restriction: Restriction,
-    /// What it changes, if anything: the log has a line for it then.
+    /// Which part of the process it changes, if any: then it is logged.
     pub(crate) changes: Option<ChangeScope>,
-    /// Help shows it at the end, whatever was asked for.
+    /// Help shows it at the end, whatever words it was asked for.
     pub(crate) always_shown: bool,
     pub(crate) handler: fn(&mut CommandCall<'_>) -> CommandAnswer,
 }
 
-/// A command given: what its handler may look at and change.
+/// A command that was given: what its handler may read and change.
 pub struct CommandCall<'c> {
     /// The words that follow those of the row.
     pub args: &'c [String],
@@ -41,12 +41,12 @@ pub struct CommandCall<'c> {
     /// The caller's session.
     pub session: &'c mut CliSession,
     pub(crate) shared: &'c Rc<CliShared>,
-    /// What may be asked here.
+    /// The commands of this process.
     pub(crate) commands: CommandFamilies,
 }
 
 impl CommandCall<'_> {
-    /// A word that follows, empty when there is none.
+    /// An argument; empty when there is none.
     pub fn arg(&self, place: usize) -> &str {
         self.args.get(place).map_or("", String::as_str)
     }
@@ -90,7 +90,7 @@ impl Command {
         self
     }
 
-    /// Help shows it at the end, whatever was asked for.
+    /// Help shows it at the end, whatever words it was asked for.
     pub(crate) const fn always_shown(mut self) -> Self {
         self.always_shown = true;
         self

@@ -90,7 +90,7 @@ pub trait Control: Surroundings {
     /// Has a frontend refuse clients until it is resumed.
     ///
     /// # Errors
-    /// It cannot be done; the log says why.
+    /// The change failed; the log says why.
     fn pause_frontend(&self, name: &str) -> Result<(), ControlError> {
         self.move_gate(name, GateState::Paused)
     }
@@ -98,7 +98,7 @@ pub trait Control: Surroundings {
     /// Has a paused frontend listen again.
     ///
     /// # Errors
-    /// It cannot be done; the log says why.
+    /// The change failed; the log says why.
     fn resume_frontend(&self, name: &str) -> Result<(), ControlError> {
         self.move_gate(name, GateState::Open)
     }
@@ -150,7 +150,7 @@ pub trait Control: Surroundings {
     }
 }
 
-/// It could not be done; the log says why.
+/// The change failed; the log says why.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ControlError;
 
@@ -160,7 +160,7 @@ pub type IdleCounts = HashMap<usize, IdleCount>;
 /// The idle connections of one server on one worker.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct IdleCount {
-    /// How many rest.
+    /// How many there are.
     pub resting: u32,
     /// How many are expected to be used at once.
     pub needed: u32,

@@ -1,4 +1,4 @@
-//! One caller: read a line, do it, answer, in one of three modes.
+//! The conversation with one caller: read a line, perform it, answer, in one of three modes.
 //!
 //! ```text
 //!                     +--------------------------- more lines, or interactive --+
@@ -33,14 +33,14 @@ use crate::session::{CliSession, Restriction, SessionMode};
 use crate::shared::{CallerEntry, CliShared, ProcessRole};
 use crate::sockets;
 
-/// Bytes asked of the kernel at once.
+/// The size of one read.
 const READ_BYTES: usize = 4096;
 
 /// A long answer is written in parts of about this many bytes.
 const WRITE_BYTES: usize = 16_384;
 
-/// What the caller did not say before it left is thrown away up to here, so that closing is no
-/// reset that could overtake the answer.
+/// Before closing, up to so many bytes that the caller has sent are read and dropped: closing with
+/// unread bytes would be a reset, which could overtake the answer.
 const DRAIN_BYTES_MAX: usize = 65_536;
 
 /// Serves one caller until it leaves, falls silent or the process ends.
@@ -78,6 +78,7 @@ enum CommandOutcome {
     Unknown(String),
 }
 
+/// The state of a conversation.
 struct Conversation {
     stream: Stream,
     shared: Rc<CliShared>,
@@ -143,7 +144,7 @@ impl Conversation {
             let changes = self.changes(&given);
             let began = Instant::now();
             match self.perform(given) {
-                // A choice of the target has no answer but the prompt.
+                // The command chose a worker: only the prompt follows.
                 CommandOutcome::Nothing => {}
                 CommandOutcome::Line(text) => self.write(&format!("{text}\n")).await?,
                 CommandOutcome::Relay(socket, first, hidden) => {
@@ -189,12 +190,13 @@ impl Conversation {
         Ok(())
     }
 
-    /// What may be asked here.
+    /// The commands of this process.
     fn commands(&self) -> CommandFamilies {
         commands_of(&self.shared.role)
     }
 
-    /// What the log says that a command changes. Of commands that a master passes on, the worker logs it.
+    /// Which part of the process a command changes, for the log. A master does not log the commands
+    /// that it forwards: the worker does.
     fn changes(&self, given: &CommandInput) -> Option<ChangeScope> {
         let row = find(self.commands(), &given.words).filter(|_| !self.shared.is_master());
         row.and_then(|row| row.changes)
@@ -228,7 +230,7 @@ impl Conversation {
         if self.session.exposes {
             let mut all = control.listening_sockets();
             all.extend(self.shared.sockets());
-            sockets::give(&self.stream, &all).await?;
+            sockets::send_all(&self.stream, &all).await?;
         }
         self.session.quits = true;
         Ok(())

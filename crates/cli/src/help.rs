@@ -1,15 +1,15 @@
-//! The list of commands, whole or what comes nearest to some words.
+//! The list of commands: all of them, or those most similar to some words.
 
 use crate::command::{Command, CommandFamilies};
 use crate::session::CliSession;
 
-/// Rows that are near, though no word fits, at most.
+/// The maximum number of rows that are shown when no word fits.
 const NEAR_COUNT_MAX: usize = 5;
 
-/// Wrong letters in a word at which it is no longer taken for another.
+/// The maximum number of wrong letters in a word that is taken for a misspelling.
 const DISTANCE_MAX: usize = 2;
 
-/// So much of a word is compared.
+/// The part of a word that is compared.
 const WORD_BYTES_MAX: usize = 64;
 
 /// The answer to `help`, with the rows that fit the words.
@@ -62,7 +62,7 @@ fn list(head: &str, commands: CommandFamilies, rows: &[&'static Command]) -> Str
     text
 }
 
-/// The rows that a session may use, as far as what it has switched on goes.
+/// The rows that the modes of the session allow (`expert-mode`, `experimental-mode`).
 fn all(commands: CommandFamilies, session: &CliSession) -> Vec<&'static Command> {
     let mut rows: Vec<_> = rows_of(commands)
         .filter(|row| !row.always_shown && session.allows(row.restriction))
@@ -71,8 +71,8 @@ fn all(commands: CommandFamilies, session: &CliSession) -> Vec<&'static Command>
     rows
 }
 
-/// The rows that begin with these words (the last may be cut short); if there is none, with
-/// fewer of them; if not even the first fits, those whose words are spelled nearly so.
+/// The rows that begin with these words (the last may be incomplete). If there is none, the rows
+/// that begin with fewer of them; if not even the first word fits, the rows with similar words.
 fn matching(
     commands: CommandFamilies,
     session: &CliSession,
@@ -85,7 +85,7 @@ fn matching(
             .copied()
             .filter(|row| begins(row, &words[..count]))
             .collect();
-        // One word of many that fits is a hint only if the others are spelled nearly so.
+        // Where only some words fit, rows whose other words are similar are better.
         if !fitting.is_empty() {
             let nearer = nearest(&fitting, words);
             return if nearer.is_empty() { fitting } else { nearer };
@@ -115,7 +115,7 @@ fn nearest(rows: &[&'static Command], words: &[String]) -> Vec<&'static Command>
     near.into_iter().map(|(_, row)| row).collect()
 }
 
-/// Of many rows those whose words are spelled most like the given ones, however unlike.
+/// The rows whose words are most similar to the given ones, if there are many.
 fn closest(mut rows: Vec<&'static Command>, words: &[String]) -> Vec<&'static Command> {
     let apart = |row: &&'static Command| -> usize {
         let given = |place| words.get(place).map_or("", String::as_str);
@@ -132,7 +132,7 @@ fn closest(mut rows: Vec<&'static Command>, words: &[String]) -> Vec<&'static Co
     rows
 }
 
-/// Wrong letters in all words of a row; none when one of them is another word altogether.
+/// The number of wrong letters in all words of a row; `None` when one of them is a different word.
 fn distance(row: &Command, words: &[String]) -> Option<usize> {
     let mut sum = 0;
     for (place, of_row) in row.words.iter().enumerate() {
@@ -145,7 +145,7 @@ fn distance(row: &Command, words: &[String]) -> Option<usize> {
     Some(sum)
 }
 
-/// Letters to be added, taken away or replaced; beyond a few it is not counted.
+/// [`letters_apart`], but more than [`DISTANCE_MAX`] at once if the lengths differ by more.
 fn wrong_letters(one: &str, other: &str) -> usize {
     if one.len().abs_diff(other.len()) > DISTANCE_MAX {
         return DISTANCE_MAX + 1;
@@ -153,7 +153,8 @@ fn wrong_letters(one: &str, other: &str) -> usize {
     letters_apart(one, other)
 }
 
-/// Letters to be added, taken away or replaced (Levenshtein); of a long word the beginning counts.
+/// The number of letters to insert, delete or replace (Levenshtein), in the first
+/// [`WORD_BYTES_MAX`] bytes.
 fn letters_apart(one: &str, other: &str) -> usize {
     let other = &other.as_bytes()[..other.len().min(WORD_BYTES_MAX)];
     let mut row: Vec<usize> = (0..=other.len()).collect();

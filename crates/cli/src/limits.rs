@@ -1,18 +1,18 @@
-//! The bounds of a session and of all of them.
+//! The limits of sessions on the command sockets.
 
 use std::time::Duration;
 
 use ballast_model::Global;
 
-/// Bytes of a payload at most: a configuration or a certificate with its chain fits in.
+/// The maximum size of a payload: enough for a configuration, or a certificate with its chain.
 const PAYLOAD_BYTES_MAX: usize = 4 << 20;
 
-/// What callers may take.
+/// The limits of sessions.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct CliLimits {
     /// `stats maxconn`: sessions at once; more wait in the kernel's queue.
     pub connection_count_max: usize,
-    /// `stats timeout`: a session ends when nothing is read or written for so long.
+    /// `stats timeout`: a session ends after this time without a byte read or written.
     pub idle: Duration,
     /// `tune.bufsize`: bytes of one line.
     pub line_bytes_max: usize,
@@ -32,7 +32,7 @@ impl Default for CliLimits {
 }
 
 impl CliLimits {
-    /// What the global section says.
+    /// The limits that the global section sets.
     pub fn of(global: &Global) -> Self {
         let default = Self::default();
         let configured = global.stats_connection_count_max.map(|max| max as usize);

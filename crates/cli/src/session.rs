@@ -1,4 +1,4 @@
-//! What a caller has set.
+//! The session of a caller: its level, its modes and its settings.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use ballast_model::{CliLevel, SeverityOutput};
 
 use crate::shared::{CliShared, TargetWorker};
 
-/// What happens after an answer.
+/// Whether the connection stays open after an answer.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum SessionMode {
     /// The connection closes when one line was answered, whatever follows it.
@@ -18,7 +18,7 @@ pub enum SessionMode {
     Prompt,
 }
 
-/// What a session must have switched on before it may give a command.
+/// Which mode a session must have switched on before it may give a command.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Restriction {
     /// Nothing.
@@ -30,18 +30,18 @@ pub enum Restriction {
     Expert,
 }
 
-/// What a caller has set.
+/// The session of a caller: its level, its modes and its settings.
 #[derive(Clone, Debug)]
 pub struct CliSession {
-    /// What it may do.
+    /// The level of the commands that it may give.
     pub level: CliLevel,
     /// How messages are marked.
     pub severity: SeverityOutput,
-    /// What happens after an answer.
+    /// Whether the connection stays open after an answer.
     pub mode: SessionMode,
     /// The prompt shows the age of the process.
     pub timed: bool,
-    /// How long it may be silent.
+    /// How long the caller may be silent.
     pub idle: Duration,
     /// It may ask for the listening sockets (`expose-fd listeners`).
     pub(crate) exposes: bool,
@@ -49,15 +49,15 @@ pub struct CliSession {
     pub(crate) is_experimental: bool,
     /// It may give commands for developers.
     pub(crate) is_expert: bool,
-    /// Its answers are objects.
+    /// Answers are JSON objects.
     pub(crate) is_json: bool,
-    /// Names in its answers are hidden behind hashes made with this key.
+    /// Names in answers are replaced by hashes computed with this key (`set anon on`).
     pub(crate) anonymous: Option<u32>,
-    /// It wants to leave.
+    /// The caller has asked to end the session.
     pub(crate) quits: bool,
-    /// It is to leave once it has its answer.
+    /// The session ends after the next answer.
     pub(crate) leaves: bool,
-    /// The process that commands go to (on the master).
+    /// The worker that commands are forwarded to (on the master).
     pub(crate) target: Option<TargetWorker>,
     /// The caller, for the log.
     pub(crate) caller: String,
@@ -87,7 +87,7 @@ impl CliSession {
         }
     }
 
-    /// Whether it has switched on what a command wants.
+    /// Whether the session has switched on the mode that a command requires.
     pub(crate) fn allows(&self, restriction: Restriction) -> bool {
         match restriction {
             Restriction::Nothing => true,

@@ -38,7 +38,7 @@ pub(crate) enum ProcessRole {
     Master(Arc<dyn Master>),
 }
 
-/// What all sessions of a process share.
+/// The state that all sessions of a process share.
 pub(crate) struct CliShared {
     pub(crate) role: ProcessRole,
     pub(crate) binds: Vec<(String, CliLevel)>,
@@ -47,13 +47,13 @@ pub(crate) struct CliShared {
     pub(crate) limits: CliLimits,
     /// The key for sessions that name none (`set anon global-key`).
     pub(crate) anonymous_key: Cell<Option<u32>>,
-    /// Callers so far: their numbers are not given twice.
+    /// How many callers there were: the number of the last one.
     pub(crate) caller_count: Cell<u64>,
     /// The callers that are served.
     pub(crate) callers: RefCell<Vec<Rc<Caller>>>,
 }
 
-/// Ids of callers have this in them, which is no worker's.
+/// Added to the numbers of callers to get ids: no id of a worker's session has these bits.
 const ID_BASE: u64 = 0xff << 32;
 
 /// A caller on a command socket, for `show sess`.
@@ -214,7 +214,7 @@ pub trait Master: Send + Sync {
     }
 }
 
-/// What comes of a reload: the log of one that is in force, or of one that was refused.
+/// The result of a reload, once it is known: its messages, as an error when it was refused.
 pub type ReloadOutcome = Pin<Box<dyn Future<Output = Result<String, String>>>>;
 
 /// Which worker a command is for.
@@ -222,7 +222,7 @@ pub type ReloadOutcome = Pin<Box<dyn Future<Output = Result<String, String>>>>;
 pub enum TargetWorker {
     /// `@1`: the current worker of that number.
     Relative(u16),
-    /// `@!1234`: a worker by its process id, also one that is leaving.
+    /// `@!1234`: a worker by its process id, also one that was replaced.
     Process(u32),
 }
 
@@ -243,13 +243,13 @@ pub struct ProcessRow {
     pub version: String,
 }
 
-/// What a process of the family does.
+/// The role of a process.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ProcessKind {
-    /// Watches the others.
+    /// The master: it watches the workers.
     Master,
-    /// Was replaced and finishes what it has.
+    /// A worker that was replaced and finishes its connections.
     OldWorker,
-    /// Serves.
+    /// A worker that accepts connections.
     Worker,
 }

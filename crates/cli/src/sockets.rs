@@ -1,8 +1,8 @@
-//! `_getsocks`: a process that starts is given the listening sockets of this one.
+//! `_getsocks`: sends the listening sockets of this process to one that starts.
 //!
-//! The answer is no text, so it stands beside the catalogue: the session hands its connection over
-//! and ends. HAProxy gives them to any level of a `stats socket` with `expose-fd listeners`, and
-//! closes the connection of whoever asks elsewhere; so does this.
+//! The answer is not text, so this is no row of the catalogue: the session sends the sockets and
+//! ends. As with HAProxy, a caller of any level gets them on a `stats socket` with
+//! `expose-fd listeners`; on other sockets the connection is closed.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -15,17 +15,17 @@ use ballast_worker::{Stream, sleep, timeout};
 /// How long the other process may take for each step.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Between two tries to send where there should be room.
-const LOOK_AGAIN: Duration = Duration::from_millis(1);
+/// The time between two attempts to send.
+const RETRY_PERIOD: Duration = Duration::from_millis(1);
 
-/// The word that asks for them.
+/// The command.
 pub(crate) const REQUEST: &str = "_getsocks";
 
 /// Sends the sockets.
 ///
 /// # Errors
-/// The other process left, or was too slow; or a name is too long to be told.
-pub(crate) async fn give(stream: &Stream, sockets: &[PassedSocket]) -> io::Result<()> {
+/// The other process has closed the connection or is too slow, or a name is too long.
+pub(crate) async fn send_all(stream: &Stream, sockets: &[PassedSocket]) -> io::Result<()> {
     let count = getsocks::write_count(sockets.len()).map_err(io::Error::other)?;
     within(stream.write_all(&count)).await?;
     let mut groups = sockets.chunks(SOCKETS_PER_MESSAGE_MAX).peekable();
@@ -48,8 +48,10 @@ async fn send(stream: &Stream, group: &[PassedSocket]) -> io::Result<()> {
     let sending = async {
         loop {
             match send_with_fds(stream, &records, &fds) {
-                // There is room for a message: the one before was acknowledged.
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => sleep(LOOK_AGAIN).await,
+                // The previous message was acknowledged, so there will be room soon.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    sleep(RETRY_PERIOD).await
+                }
                 other => return other,
             }
         }

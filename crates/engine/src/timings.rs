@@ -21,7 +21,7 @@ const LAST_POWER: i32 = 12;
 const BOUND_COUNT: usize = (LAST_POWER - FIRST_POWER) as usize * BUCKETS_PER_DOUBLING + 1;
 
 /// The last bound that is exported as a classic histogram: 2^6 s.
-const LAST_POWER_TOLD: i32 = 6;
+const LAST_POWER_EXPORTED: i32 = 6;
 
 /// The bounds, in nanoseconds.
 static BOUNDS_NS: [u64; BOUND_COUNT] = bounds_ns();
@@ -197,7 +197,7 @@ impl PerWorker<Histogram> {
             let here = self.iter().map(|copy| copy.buckets[place].value()).sum();
             sums.buckets.push(here);
             sums.count += here;
-            if place % BUCKETS_PER_DOUBLING == 0 && power <= LAST_POWER_TOLD {
+            if place % BUCKETS_PER_DOUBLING == 0 && power <= LAST_POWER_EXPORTED {
                 sums.up_to_power.push((power, sums.count));
                 power += 1;
             }

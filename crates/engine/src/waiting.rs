@@ -113,7 +113,7 @@ impl WaitingExchanges {
 
 impl fmt::Debug for WaitingExchanges {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Waiting")
+        out.debug_struct("WaitingExchanges")
             .field("any", &self.any.len())
             .field("one", &self.one.values().map(BTreeMap::len).sum::<usize>())
             .finish()

@@ -131,7 +131,7 @@ impl AcceptingSocket {
                     }
                 }
             };
-            let batch_max = room.min(self.listener.shared.numbers.accept_batch_max());
+            let batch_max = room.min(self.listener.shared.accept_settings.accept_batch_max());
             let taken = match acceptor.accept_waiting(batch_max, &mut hand) {
                 Ok(taken) => taken,
                 Err(_) if self.listener.state.gate.epoch() != epoch => return AcceptEnd::Moved,
@@ -157,7 +157,7 @@ impl AcceptingSocket {
         let mut hand = Vec::new();
         acceptor.assume_waiting();
         while let Ok(room) = self.listener.room() {
-            let batch_max = room.min(self.listener.shared.numbers.accept_batch_max());
+            let batch_max = room.min(self.listener.shared.accept_settings.accept_batch_max());
             match acceptor.accept_waiting(batch_max, &mut hand) {
                 Ok(1..) => {}
                 _ => return,

@@ -103,7 +103,7 @@ impl Admission {
             AdmissionCount::Listener {
                 listener, settings, ..
             } => {
-                let header_bytes_max = listener.shared.numbers.header_bytes_max();
+                let header_bytes_max = listener.shared.accept_settings.header_bytes_max();
                 Handshakes::new(&settings.handshakes, header_bytes_max)
             }
         }

@@ -1,12 +1,12 @@
-//! Waiting for room under a limit.
+//! Waiting for a limit to allow another connection.
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 use ballast_worker::sync::Notify;
 
-/// A resource that acceptors may have to wait for: connections of the process, of a frontend, of a
-/// bind. Any thread may release some; while nobody waits that costs one load.
+/// A limit that acceptors may have to wait for: the connections of the process, of a frontend, of a
+/// bind. Any thread may release a connection; while no acceptor waits that costs one load.
 #[derive(Debug, Default)]
 pub(crate) struct Capacity {
     waiting: AtomicU32,
@@ -14,7 +14,7 @@ pub(crate) struct Capacity {
 }
 
 impl Capacity {
-    /// Waits until `room` returns true; calls it again each time something was released.
+    /// Waits until `room` returns true; calls it again after each release.
     pub(crate) async fn wait_until(&self, mut room: impl FnMut() -> bool) {
         let _waiter = WaiterCount::new(self);
         loop {
@@ -29,10 +29,10 @@ impl Capacity {
         }
     }
 
-    /// Wakes the waiting acceptors. To be called after something was released.
-    pub(crate) fn given_back(&self) {
-        // Either we see the waiter here, or the waiter, which checks again after registering, sees
-        // what was released.
+    /// Wakes the waiting acceptors. To be called after each release.
+    pub(crate) fn notify_released(&self) {
+        // Either this thread sees the waiter here, or the waiter, which checks again after
+        // registering, sees the release.
         fence(Ordering::SeqCst);
         if self.waiting.load(Ordering::Relaxed) > 0 {
             self.opened.notify_waiters();
@@ -40,7 +40,7 @@ impl Capacity {
     }
 }
 
-/// Counts a waiter; dropped at the end of the wait.
+/// Counts a waiting acceptor; dropped at the end of the wait.
 struct WaiterCount<'v>(&'v Capacity);
 
 impl<'v> WaiterCount<'v> {

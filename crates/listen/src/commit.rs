@@ -63,7 +63,7 @@ impl Listeners {
             effects,
             mut refused,
         } = prepared;
-        self.shared.numbers.set(&config.global);
+        self.shared.accept_settings.set(&config.global);
         for (unpublished, frontend, bind) in unpublished {
             if let Err(error) = unpublished.publish() {
                 refused.push(RefusedOption::new(&frontend, &bind, error));
@@ -91,7 +91,7 @@ impl Listeners {
         self.turn = turn;
         self.close_shut();
         told.iter()
-            .for_each(|frontend_capacity| frontend_capacity.gate.given_back());
+            .for_each(|frontend_capacity| frontend_capacity.gate.notify_released());
         self.limits_changed();
         let mut workers: Vec<WorkerListeners> = (0..self.shared.spread.worker_count())
             .map(|_| WorkerListeners {

@@ -73,7 +73,7 @@ impl OpenFrontend {
             return false;
         }
         let moved = self.frontend.state.gate.set(to);
-        self.frontend_capacity.gate.given_back();
+        self.frontend_capacity.gate.notify_released();
         moved
     }
 

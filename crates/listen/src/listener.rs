@@ -1,4 +1,4 @@
-//! A listening address as connections pass through it: limits and counters.
+//! A bind and its limits and counters.
 
 use std::iter;
 use std::net::SocketAddr;
@@ -23,7 +23,7 @@ pub(crate) struct ListenShared {
     pub(crate) spread: ConnectionsPerWorker,
     /// Released when a connection of the process ends.
     pub(crate) capacity: Capacity,
-    pub(crate) numbers: Numbers,
+    pub(crate) accept_settings: AcceptSettings,
 }
 
 impl ListenShared {
@@ -32,27 +32,28 @@ impl ListenShared {
             process: Arc::clone(process),
             spread: ConnectionsPerWorker::new(worker_count),
             capacity: Capacity::default(),
-            numbers: Numbers::of(global),
+            accept_settings: AcceptSettings::of(global),
         }
     }
 }
 
-/// Applies the global section's settings for accepting. Called at each change of the configuration.
+/// The global section's settings for accepting, as the configuration in force has them.
 #[derive(Debug, Default)]
-pub(crate) struct Numbers {
+pub(crate) struct AcceptSettings {
     connection_rate_max: AtomicU32,
     session_rate_max: AtomicU32,
     accept_batch_max: AtomicUsize,
     header_bytes_max: AtomicUsize,
 }
 
-impl Numbers {
+impl AcceptSettings {
     pub(crate) fn of(global: &Global) -> Self {
-        let numbers = Self::default();
-        numbers.set(global);
-        numbers
+        let accept_settings = Self::default();
+        accept_settings.set(global);
+        accept_settings
     }
 
+    /// Takes the settings of another configuration.
     pub(crate) fn set(&self, global: &Global) {
         let rate = |rate: Option<u32>| rate.unwrap_or(0);
         self.connection_rate_max
@@ -96,7 +97,7 @@ fn accept_batch_max(written: Option<i32>) -> usize {
     }
 }
 
-/// Shared by the listeners of one frontend.
+/// State shared by the listeners of one frontend.
 #[derive(Debug, Default)]
 pub(crate) struct FrontendCapacity {
     /// Released when a connection of the frontend ends.
@@ -218,15 +219,18 @@ impl Listener {
                 LimitReached::Bind,
             )?;
         }
-        let numbers = &self.shared.numbers;
+        let accept_settings = &self.shared.accept_settings;
         let rates = [
             (
                 &process.connection_rate,
-                limit_now(&process.rates.connections, numbers.connection_rate_max()),
+                limit_now(
+                    &process.rates.connections,
+                    accept_settings.connection_rate_max(),
+                ),
             ),
             (
                 &process.session_rate,
-                limit_now(&process.rates.sessions, numbers.session_rate_max()),
+                limit_now(&process.rates.sessions, accept_settings.session_rate_max()),
             ),
             (
                 &state.session_rate,
@@ -278,15 +282,15 @@ impl Listener {
             .enter_below(Some(state.connection_count_max()))
         {
             process.connections.leave();
-            self.shared.capacity.given_back();
+            self.shared.capacity.notify_released();
             return Err(LimitReached::Frontend);
         }
         let max = settings.listening.bind.connection_count_max;
         if !settings.listening.state.connections.enter_below(max) {
             state.sessions.leave();
             process.connections.leave();
-            self.frontend_capacity.room.given_back();
-            self.shared.capacity.given_back();
+            self.frontend_capacity.room.notify_released();
+            self.shared.capacity.notify_released();
             return Err(LimitReached::Bind);
         }
         Ok(settings)
@@ -302,9 +306,9 @@ impl Listener {
 
     /// To be called after a connection ended.
     pub(crate) fn let_in_who_waits(&self) {
-        self.capacity.given_back();
-        self.frontend_capacity.room.given_back();
-        self.shared.capacity.given_back();
+        self.capacity.notify_released();
+        self.frontend_capacity.room.notify_released();
+        self.shared.capacity.notify_released();
     }
 
     /// Counts an accepted connection (management manual, section 9.1: `conn_tot`, and the rates of

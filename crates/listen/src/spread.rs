@@ -28,12 +28,13 @@ impl ConnectionsPerWorker {
     pub(crate) fn take(&self, here: usize, allowed: &[usize]) -> usize {
         let mut chosen = None;
         for &worker in allowed {
-            let carried = self.carried(worker);
+            let connection_count = self.connection_count(worker);
             let better = chosen.is_none_or(|(best, fewest)| {
-                carried < fewest || (carried == fewest && worker == here && best != here)
+                connection_count < fewest
+                    || (connection_count == fewest && worker == here && best != here)
             });
             if better {
-                chosen = Some((worker, carried));
+                chosen = Some((worker, connection_count));
             }
         }
         let worker = chosen.map_or(here, |(worker, _)| worker);
@@ -61,7 +62,7 @@ impl ConnectionsPerWorker {
     }
 
     /// The number of connections of the worker.
-    pub(crate) fn carried(&self, worker: usize) -> u32 {
+    pub(crate) fn connection_count(&self, worker: usize) -> u32 {
         self.0
             .get(worker)
             .map_or(u32::MAX, |place| place.0.load(Ordering::Relaxed))
@@ -78,7 +79,10 @@ mod tests {
         let all = [0, 1, 2, 3];
         let taken: Vec<_> = (0..8).map(|_| spread.take(2, &all)).collect();
         assert_eq!(taken[0], 2, "the one that accepted wins a tie");
-        assert!(all.iter().all(|&worker| spread.carried(worker) == 2));
+        assert!(
+            all.iter()
+                .all(|&worker| spread.connection_count(worker) == 2)
+        );
         spread.leave(3);
         assert_eq!(spread.take(0, &all), 3);
     }
@@ -89,7 +93,10 @@ mod tests {
         for _ in 0..6 {
             assert!([1, 3].contains(&spread.take(0, &[1, 3])));
         }
-        assert_eq!((spread.carried(1), spread.carried(3)), (3, 3));
-        assert_eq!(spread.carried(0), 0);
+        assert_eq!(
+            (spread.connection_count(1), spread.connection_count(3)),
+            (3, 3)
+        );
+        assert_eq!(spread.connection_count(0), 0);
     }
 }

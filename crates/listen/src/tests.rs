@@ -206,17 +206,17 @@ fn of(frontends: impl IntoIterator<Item = model::Frontend>) -> model::Config {
 fn connections_are_spread_evenly_and_counted() {
     let fixture = Fixture::new(3, 100, of([frontend("fe", 2)]));
     let clients: Vec<_> = (0..12).map(|n| fixture.connect(n % 2)).collect();
-    let mut carried = [0; 3];
+    let mut connection_count = [0; 3];
     for _ in &clients {
         let seen = fixture.next();
-        carried[seen.worker] += 1;
+        connection_count[seen.worker] += 1;
         assert!(fixture.addresses.contains(&seen.destination.unwrap()));
         assert!(clients.iter().any(|c| c.local_addr().ok() == seen.source));
     }
     // Two workers that accept at the same moment may choose the same worker.
     assert!(
-        carried.iter().all(|count| (3..=5).contains(count)),
-        "{carried:?}"
+        connection_count.iter().all(|count| (3..=5).contains(count)),
+        "{connection_count:?}"
     );
     assert_eq!(fixture.process.connections.now(), 12);
     let state = &fixture.generation.frontends[0].state;

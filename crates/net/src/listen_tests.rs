@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::*;
 use crate::passing::SocketQuery;
 use crate::{
-    ErrorClass, KeepAlive, ConnectProgress, SocketPool, UnixPermissions, connect, offer_sockets,
+    ConnectProgress, ErrorClass, KeepAlive, SocketPool, UnixPermissions, connect, offer_sockets,
     withdraw_sockets,
 };
 

@@ -25,7 +25,7 @@ pub(crate) struct Context {
     pub(crate) tasks: Cell<TaskCounts>,
     /// The order to stop, once this worker has received it.
     stop: Cell<Option<StopOrder>>,
-    stop_heard: RefCell<Listeners>,
+    stop_wakers: RefCell<StopWakers>,
     /// Notified when the last awaited task has ended.
     pub(crate) all_ended: Rc<Notify>,
 }
@@ -167,7 +167,7 @@ pub fn worker_index() -> Option<usize> {
 pub(crate) fn note_stop(order: StopOrder) {
     let wakers = with_context(|context| {
         context.stop.set(Some(order));
-        context.stop_heard.borrow().wakers.clone()
+        context.stop_wakers.borrow().wakers.clone()
     });
     for waker in wakers.unwrap_or_default().into_iter().flatten() {
         waker.wake();
@@ -188,7 +188,7 @@ pub fn stopping() -> Stopping {
 
 /// The wakers of tasks that wait for the order to stop.
 #[derive(Default)]
-struct Listeners {
+struct StopWakers {
     wakers: Vec<Option<Waker>>,
     free: Vec<usize>,
 }
@@ -212,7 +212,7 @@ impl Future for Stopping {
             let order = order.filter(|order| !self.hard || order.deadline.is_some());
             if order.is_none() {
                 worker
-                    .stop_heard
+                    .stop_wakers
                     .borrow_mut()
                     .note(&mut self.place, cx.waker());
             }
@@ -225,12 +225,12 @@ impl Future for Stopping {
 impl Drop for Stopping {
     fn drop(&mut self) {
         let Some(place) = self.place else { return };
-        let waker = with_context(|context| context.stop_heard.borrow_mut().leave(place));
+        let waker = with_context(|context| context.stop_wakers.borrow_mut().leave(place));
         drop(waker);
     }
 }
 
-impl Listeners {
+impl StopWakers {
     fn note(&mut self, place: &mut Option<usize>, waker: &Waker) {
         let place = *place.get_or_insert_with(|| {
             self.free.pop().unwrap_or_else(|| {

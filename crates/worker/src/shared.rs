@@ -1,4 +1,4 @@
-//! What the workers of a process share, and how one of them gets at it.
+//! The state that the workers of a process share.
 
 use std::cell::OnceCell;
 use std::fmt;
@@ -16,7 +16,7 @@ thread_local! {
     static SHARED: OnceCell<Arc<WorkersShared>> = const { OnceCell::new() };
 }
 
-/// What the workers of a process share.
+/// The state that the workers of a process share.
 pub(crate) struct WorkersShared {
     pub(crate) mailboxes: Vec<Mailbox>,
     pub(crate) on_panic: Option<PanicHook>,
@@ -27,13 +27,13 @@ pub(crate) struct WorkersShared {
 
 impl fmt::Debug for WorkersShared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shared")
+        f.debug_struct("WorkersShared")
             .field("count", &self.mailboxes.len())
             .finish_non_exhaustive()
     }
 }
 
-/// Makes the calling thread one of these workers.
+/// Makes the calling thread a worker with this shared state.
 pub(crate) fn enter(shared: Arc<WorkersShared>) {
     SHARED.with(|own| {
         let fresh = own.set(shared).is_ok();
@@ -41,7 +41,7 @@ pub(crate) fn enter(shared: Arc<WorkersShared>) {
     });
 }
 
-/// What the workers share; `None` on other threads.
+/// The state that the workers share; `None` on other threads.
 pub(crate) fn shared() -> Option<Arc<WorkersShared>> {
     SHARED.try_with(|own| own.get().cloned()).ok().flatten()
 }

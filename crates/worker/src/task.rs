@@ -92,10 +92,10 @@ pub async fn run_blocking<T: Send + 'static>(
     })
 }
 
-/// The maximum number of pool members that wait for work; others end.
+/// The maximum number of tasks of a pool that wait for an item; others end.
 const POOL_IDLE_MAX: usize = 128;
 
-/// A pool of tasks of this worker, each of which processes one item after the other.
+/// A pool of tasks of this worker. Each task processes one item after the other.
 ///
 /// For work that begins and ends often: a new task each time means memory to allocate, fill and
 /// free, and costs several thousand instructions more than reusing one that waits.
@@ -103,22 +103,22 @@ pub struct TaskPool<T, F>(Rc<TaskPoolShared<T, F>>);
 
 struct TaskPoolShared<T, F> {
     idle: RefCell<Vec<Rc<PoolTask>>>,
-    /// Items for members that were called, each with its count from the moment it is given. Not in
-    /// the members: most of these have work, and no next item.
+    /// The items for tasks that were called. Each counts as a running task from the moment it is
+    /// given. They are not in the tasks: most tasks have an item and no next one.
     given: RefCell<VecDeque<(T, RunningTaskCount)>>,
-    carry: F,
+    process: F,
 }
 
-/// A member of a pool.
+/// A task of a pool.
 struct PoolTask {
-    /// Whether one of the items that were given is for it.
+    /// Whether one of the given items is for this task.
     is_called: Cell<bool>,
     waker: RefCell<Option<Waker>>,
 }
 
 impl<T, F> std::fmt::Debug for TaskPool<T, F> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Crew")
+        f.debug_struct("TaskPool")
             .field("idle", &self.0.idle.borrow().len())
             .finish_non_exhaustive()
     }
@@ -130,63 +130,63 @@ where
     F: Fn(T) -> W + 'static,
     W: Future<Output = ()> + 'static,
 {
-    /// A pool whose members run `carry` on each item; without members at first.
-    pub fn new(carry: F) -> Self {
+    /// A pool whose tasks run `process` on each item; without tasks at first.
+    pub fn new(process: F) -> Self {
         Self(Rc::new(TaskPoolShared {
             idle: RefCell::default(),
             given: RefCell::default(),
-            carry,
+            process,
         }))
     }
 
-    /// Has a member process this item, as a task that the worker waits for when it is told to stop
-    /// (as with [`spawn_local`]).
+    /// Has a task of the pool process this item. When the worker is told to stop, it waits for the
+    /// item as for a task of [`spawn_local`].
     ///
     /// Must be called on a worker or inside [`crate::block_on`].
-    pub fn give(&self, work: T) {
-        let work = (work, RunningTaskCount::new(TaskRole::Awaited));
-        self.0.given.borrow_mut().push_back(work);
-        let waiting = self.0.idle.borrow_mut().pop();
-        let Some(member) = waiting else {
-            return self.hire();
+    pub fn give(&self, item: T) {
+        let item = (item, RunningTaskCount::new(TaskRole::Awaited));
+        self.0.given.borrow_mut().push_back(item);
+        let idle_task = self.0.idle.borrow_mut().pop();
+        let Some(task) = idle_task else {
+            return self.start_task();
         };
-        member.is_called.set(true);
-        if let Some(waker) = &*member.waker.borrow() {
+        task.is_called.set(true);
+        if let Some(waker) = &*task.waker.borrow() {
             waker.wake_by_ref();
         }
     }
 
-    fn hire(&self) {
+    fn start_task(&self) {
         let pool = Rc::clone(&self.0);
-        let member = Rc::new(PoolTask {
+        let task = Rc::new(PoolTask {
             is_called: Cell::new(true),
             waker: RefCell::new(None),
         });
         drop(tokio::task::spawn_local(CatchPanic {
             future: async move {
                 loop {
-                    let (work, running) = poll_fn(|cx| member.poll_work(&pool.given, cx)).await;
-                    (pool.carry)(work).await;
+                    let (item, running) = poll_fn(|cx| task.poll_item(&pool.given, cx)).await;
+                    (pool.process)(item).await;
                     drop(running);
                     let mut idle = pool.idle.borrow_mut();
                     if idle.len() >= POOL_IDLE_MAX {
                         return;
                     }
-                    idle.push(Rc::clone(&member));
+                    idle.push(Rc::clone(&task));
                 }
             },
-            // Only its work counts as a task: a member without work need not be waited for.
+            // Only the processing of an item counts as a running task.
             running: None,
         }));
     }
 }
 
 impl PoolTask {
-    fn poll_work<T>(&self, given: &RefCell<VecDeque<T>>, cx: &Context<'_>) -> Poll<T> {
+    fn poll_item<T>(&self, given: &RefCell<VecDeque<T>>, cx: &Context<'_>) -> Poll<T> {
         if self.is_called.take()
-            && let Some(work) = given.borrow_mut().pop_front()
+            && let Some(item) = given.borrow_mut().pop_front()
         {
-            return Poll::Ready(work);
+            return Poll::Ready(item);
         }
         let mut waker = self.waker.borrow_mut();
         if !waker

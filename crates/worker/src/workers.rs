@@ -54,7 +54,7 @@ impl Default for WorkerOptions {
 
 impl fmt::Debug for WorkerOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Options")
+        f.debug_struct("WorkerOptions")
             .field("count", &self.count)
             .finish_non_exhaustive()
     }

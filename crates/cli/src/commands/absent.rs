@@ -1,10 +1,11 @@
-//! Commands about what there is none of: certificates, keys of TLS tickets, stick tables, QUIC.
+//! Commands about parts that are not implemented: certificates, keys of TLS tickets, stick tables,
+//! QUIC.
 //!
-//! Tools ask for all of it without knowing what a configuration has. They are answered as HAProxy
-//! answers where it has none either: lists are empty, and what is named is not found. What would
-//! make something new is refused in words of our own.
+//! Tools give these commands whatever the configuration is. They get the answers of an HAProxy
+//! without such objects: lists are empty, and a named object is not found. A command that would
+//! create an object is refused with a message of our own.
 //!
-//! Source: management manual, section 9.3; the words, as seen of HAProxy 3.2.
+//! Source: management manual, section 9.3; the messages, as seen of HAProxy 3.2.
 
 use ballast_model::CliLevel;
 
@@ -371,14 +372,14 @@ pub(crate) static COMMANDS: &[Command] = &[
 const QUIC_HEAD: &str = "# conn/frontend                     state   in_flight infl_p lost_p         \
                          Local Address           Foreign Address      local & remote CIDs\n";
 
-/// Whether a text is base64 (RFC 4648, section 4), whole.
+/// Whether the whole text is base64 (RFC 4648, section 4).
 fn is_base64(text: &str) -> bool {
     let letters = text.trim_end_matches('=');
     let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
     text.len().is_multiple_of(4) && text.len() - letters.len() < 3 && letters.bytes().all(is_letter)
 }
 
-/// All of it, which is the head of the list; or one, which there is not.
+/// Lists all objects: only the head, since there are none. One object is not found.
 fn list(call: &CommandCall<'_>, head: &str, not_found: &str) -> CommandAnswer {
     match call.arg(0) {
         "" => CommandAnswer::Report(head.into()),

@@ -1,7 +1,7 @@
 //! Commands that show and change maps and the lists of ACLs.
 //!
-//! Source: management manual, section 9.3, "add map" and the like. A map and a list are one thing
-//! to the process; the two words differ in what they show and in what they say.
+//! Source: management manual, section 9.3, "add map" and the like. The commands for maps and those
+//! for ACLs work on the same lists; they differ in the lists that they show and in their messages.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -134,7 +134,7 @@ fn store(call: &CommandCall<'_>) -> Arc<Store> {
     control(call).map_or_else(Arc::default, |control| control.patterns())
 }
 
-/// The list that a word means.
+/// The list that an argument refers to.
 fn find(call: &CommandCall<'_>, place: usize) -> Option<ListedPatterns> {
     let reference = call.arg(place);
     store(call)
@@ -142,8 +142,8 @@ fn find(call: &CommandCall<'_>, place: usize) -> Option<ListedPatterns> {
         .filter(|_| !reference.is_empty())
 }
 
-/// `@<version>`, when that is what the first word is, and where the rest begins. A version that is
-/// no number is 0, as HAProxy reads it.
+/// The version, if the first word is `@<version>`, and the index of the word after it. A version
+/// that is not a number is 0, as with HAProxy.
 fn version(call: &CommandCall<'_>) -> (Option<u32>, usize) {
     let Some(text) = call.arg(0).strip_prefix('@') else {
         return (None, 0);
@@ -152,8 +152,8 @@ fn version(call: &CommandCall<'_>) -> (Option<u32>, usize) {
     (Some(text[..digits].parse().unwrap_or(0)), 1)
 }
 
-/// A key, or `#0x<id>` as `show` tells it.
-fn which(word: &str) -> EntrySelector<'_> {
+/// Parses a key, or `#0x<id>` as `show` displays it.
+fn entry_selector(word: &str) -> EntrySelector<'_> {
     let id = word.strip_prefix("#0x");
     match id.map(|id| u64::from_str_radix(id, 16)) {
         Some(Ok(id)) => EntrySelector::Id(id),
@@ -174,13 +174,13 @@ fn note(call: &CommandCall<'_>, kind: ListKind, listed: &ListedPatterns, command
     }
 }
 
-/// Frees what a list lost. Much of it is freed elsewhere than on the thread that serves.
+/// Frees the removed entries of a list. If they are many, another thread does it.
 fn discard(entry_count: usize, discarded: DiscardedEntries) -> CommandAnswer {
     if entry_count < ENTRIES_PER_TURN {
         return CommandAnswer::Done;
     }
     CommandAnswer::later(async move {
-        // Without a thread that frees it, it is freed here.
+        // If no thread can be started, they are freed here.
         let _ = run_blocking(move || drop(discarded)).await;
         CommandAnswer::Done
     })
@@ -357,14 +357,14 @@ fn added_one(
 /// An entry of a payload.
 type OwnedEntry = (Box<str>, Option<Box<str>>);
 
-fn lent(entries: &[OwnedEntry]) -> impl Iterator<Item = (&str, Option<&str>)> {
+fn borrowed(entries: &[OwnedEntry]) -> impl Iterator<Item = (&str, Option<&str>)> {
     entries
         .iter()
         .map(|(key, value)| (&**key, value.as_deref()))
 }
 
-/// Adds many entries, a few at a time so that those the worker serves do not wait; none, when one
-/// of them is not valid.
+/// Adds many entries, a few at a time so that other tasks of the worker do not wait. If one of the
+/// entries is not valid, none is added.
 fn add_all(
     kind: ListKind,
     list: Arc<PatternRef>,
@@ -372,16 +372,16 @@ fn add_all(
     entries: Vec<OwnedEntry>,
 ) -> CommandAnswer {
     CommandAnswer::later(async move {
-        // A version of its own, so that a commit in between does not split them.
+        // The version is fixed first, so that a commit in between does not split the entries.
         let version = Some(version.unwrap_or_else(|| list.versions().0));
         for some in entries.chunks(ENTRIES_PER_TURN) {
-            if let Err(error) = list.check(version, lent(some)) {
+            if let Err(error) = list.check(version, borrowed(some)) {
                 return kind.refused(error);
             }
             yield_now().await;
         }
         for some in entries.chunks(ENTRIES_PER_TURN) {
-            if let Err(error) = list.add(version, lent(some)) {
+            if let Err(error) = list.add(version, borrowed(some)) {
                 return kind.refused(error);
             }
             yield_now().await;
@@ -399,8 +399,8 @@ fn set(call: &mut CommandCall<'_>) -> CommandAnswer {
     let Some(listed) = find(call, 0).filter(|listed| listed.list.is_map()) else {
         return MAP.unknown();
     };
-    let which = which(call.arg(1));
-    match (listed.list.set(which, call.arg(2)), which) {
+    let entry_selector = entry_selector(call.arg(1));
+    match (listed.list.set(entry_selector, call.arg(2)), entry_selector) {
         (Ok(()), _) => {
             note(call, MAP, &listed, "set");
             CommandAnswer::Done
@@ -425,7 +425,7 @@ pub(super) fn del(call: &mut CommandCall<'_>, kind: ListKind) -> CommandAnswer {
     let Some(listed) = find(call, 0).filter(kind.shows) else {
         return kind.unknown();
     };
-    match listed.list.del(which(call.arg(1))) {
+    match listed.list.del(entry_selector(call.arg(1))) {
         Ok(()) => {
             note(call, kind, &listed, "del");
             CommandAnswer::Done

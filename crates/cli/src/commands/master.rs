@@ -167,7 +167,7 @@ pub(crate) fn prompt(shared: &CliShared, session: &CliSession) -> String {
     }
 }
 
-/// Where a prefix sends a command.
+/// The process that a prefix selects.
 enum PrefixTarget {
     Master,
     Worker(TargetWorker),
@@ -199,22 +199,23 @@ fn prefix(word: &str) -> Option<PrefixTarget> {
     })
 }
 
-/// The outcome of a command that the master was given.
+/// What the master does with a command.
 pub(crate) enum ForwardOutcome {
-    /// The master carries it out itself.
+    /// The master performs it itself.
     Own(CommandInput),
-    /// It changed the session; there is no answer.
+    /// The prefix changed the session; there is no answer.
     SessionSet,
-    /// It would have changed the session and is refused: a line without the empty one.
+    /// A prefix that would have changed the session is refused with one line, without an empty line
+    /// after it.
     Refusal(String),
-    /// The answer of a worker, or that there is none.
+    /// The answer of a worker, or the message that there is no such worker.
     Answer(CommandAnswer),
     /// The rest of the session goes to this worker: its socket, the first text to send, and how many
     /// empty lines come before its answer to the caller.
     Relay(OwnedFd, Vec<u8>, usize),
 }
 
-/// Passes a command on to where its prefix, or an earlier one, says.
+/// Forwards a command to the process that its prefix, or an earlier prefix, selects.
 pub(crate) fn forward(
     master: &dyn Master,
     session: &mut CliSession,

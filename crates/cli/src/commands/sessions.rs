@@ -1,4 +1,4 @@
-//! Commands about clients' connections.
+//! Commands about the connections of clients.
 //!
 //! Source: management manual, section 9.3, "show sess" and "shutdown session".
 
@@ -19,7 +19,7 @@ use crate::command::{Command, CommandCall};
 use crate::control::Control;
 use crate::shared::ProcessRole;
 
-/// So many places of a worker's list are looked at at once.
+/// How many places of a worker's list are read at once.
 const PLACE_COUNT: usize = 1000;
 
 pub(crate) static COMMANDS: &[Command] = &[
@@ -65,7 +65,7 @@ struct SessionFilter {
 
 impl SessionFilter {
     fn read(words: &[String]) -> Result<Self, CommandAnswer> {
-        let mut wanted = Self::default();
+        let mut filter = Self::default();
         let mut words = words.iter().map(String::as_str);
         while let Some(word) = words.next() {
             let mut value = |what: &str| match words.next() {
@@ -74,26 +74,26 @@ impl SessionFilter {
             };
             match word {
                 "help" => return Err(CommandAnswer::Report(HELP.into())),
-                "all" => wanted.in_full = true,
-                "susp" => wanted.none = true,
+                "all" => filter.in_full = true,
+                "susp" => filter.none = true,
                 "older" => {
                     let age = value("an age")?;
                     let age = super::session::delay(&age);
                     let age = age.ok_or_else(|| CommandAnswer::error("Expects a valid age."))?;
-                    wanted.older = Some(age);
+                    filter.older = Some(age);
                 }
-                "frontend" => wanted.frontend = Some(value("the name of a frontend")?),
-                "backend" => wanted.backend = Some(value("the name of a backend")?),
+                "frontend" => filter.frontend = Some(value("the name of a frontend")?),
+                "backend" => filter.backend = Some(value("the name of a backend")?),
                 "server" => {
                     let name = value("<backend>/<server>")?;
                     let Some((backend, server)) = name.split_once('/') else {
                         return Err(CommandAnswer::error("Require 'backend/server'."));
                     };
-                    wanted.server = Some((backend.to_owned(), server.to_owned()));
+                    filter.server = Some((backend.to_owned(), server.to_owned()));
                 }
-                "uri" => wanted.uri = Some(value("the beginning of a URI")?),
+                "uri" => filter.uri = Some(value("the beginning of a URI")?),
                 other => match number(other) {
-                    Some(id) => (wanted.id, wanted.in_full) = (Some(id), true),
+                    Some(id) => (filter.id, filter.in_full) = (Some(id), true),
                     None => {
                         let other = other.escape_debug();
                         let message =
@@ -103,13 +103,13 @@ impl SessionFilter {
                 },
             }
         }
-        Ok(wanted)
+        Ok(filter)
     }
 
     fn fits(&self, session: &SessionInfo) -> bool {
         let backend = session.backend.as_ref();
-        let is_at = |(wanted, server): &(String, String)| {
-            backend.is_some_and(|backend| backend.name == *wanted)
+        let is_at = |(name, server): &(String, String)| {
+            backend.is_some_and(|backend| backend.name == *name)
                 && session
                     .server
                     .as_ref()
@@ -125,13 +125,13 @@ impl SessionFilter {
                 .is_none_or(|name| backend.is_some_and(|backend| backend.name == *name))
             && self.server.as_ref().is_none_or(is_at)
             && self.uri.as_ref().is_none_or(|uri| session.uri.starts_with(uri.as_str()))
-            // One that idles between two requests has nothing under way, and HAProxy lists it
-            // not either.
+            // A connection that is idle between two requests has no stream: HAProxy does not list
+            // it either.
             && (session.is_busy || session.exchange_count == 0 || self.id.is_some())
     }
 }
 
-/// An id as the list shows it.
+/// Parses the id of a session, as the list shows it.
 fn number(word: &str) -> Option<u64> {
     u64::from_str_radix(word.strip_prefix("0x")?, 16).ok()
 }
@@ -140,15 +140,15 @@ fn show(call: &mut CommandCall<'_>) -> CommandAnswer {
     let ProcessRole::Worker(control) = &call.shared.role else {
         return CommandAnswer::Done;
     };
-    let wanted = match SessionFilter::read(call.args) {
-        Ok(wanted) => wanted,
+    let filter = match SessionFilter::read(call.args) {
+        Ok(filter) => filter,
         Err(answer) => return answer,
     };
     let control = Arc::clone(control);
     let mut callers = call.shared.sessions();
-    callers.retain(|caller| wanted.fits(caller));
-    if let Some(id) = wanted.id {
-        // The id says whose it is.
+    callers.retain(|caller| filter.fits(caller));
+    if let Some(id) = filter.id {
+        // The id contains the number of the worker.
         let worker = usize::try_from(id >> 40).unwrap_or(0);
         let names = NameMasking::of(call.session);
         return CommandAnswer::later(async move {
@@ -156,7 +156,7 @@ fn show(call: &mut CommandCall<'_>) -> CommandAnswer {
                 Some(worker) => find(&*control, worker, id).await,
                 None => callers.pop(),
             };
-            let Some(session) = found.filter(|session| wanted.fits(session)) else {
+            let Some(session) = found.filter(|session| filter.fits(session)) else {
                 return CommandAnswer::Report("Session not found.\n".into());
             };
             let mut text = String::new();
@@ -167,7 +167,7 @@ fn show(call: &mut CommandCall<'_>) -> CommandAnswer {
     CommandAnswer::Batches(Box::new(SessionWalk {
         control,
         names: NameMasking::of(call.session),
-        wanted,
+        filter,
         callers,
         next: Some((0, 0)),
     }))
@@ -187,14 +187,14 @@ async fn find(control: &dyn Control, worker: usize, id: u64) -> Option<SessionIn
     None
 }
 
-/// A walk through the sessions of all workers. It holds no more than it looks at at once.
+/// A walk through the sessions of all workers. It holds at most [`PLACE_COUNT`] of them.
 struct SessionWalk {
     control: Arc<dyn Control>,
     names: NameMasking,
-    wanted: SessionFilter,
+    filter: SessionFilter,
     /// The callers on the command sockets, until they are shown.
     callers: Vec<SessionInfo>,
-    /// Worker and place where it goes on.
+    /// The worker and the place where the walk continues.
     next: Option<(usize, usize)>,
 }
 
@@ -208,11 +208,11 @@ impl ReportBatches for SessionWalk {
                 None => (worker + 1 < ballast_worker::worker_count()).then_some((worker + 1, 0)),
             };
             let mut text = String::new();
-            let wanted = &self.wanted;
+            let filter = &self.filter;
             let callers = std::mem::take(&mut self.callers);
             let sessions = callers.iter().chain(&page.sessions);
-            for session in sessions.filter(|session| wanted.fits(session)) {
-                if self.wanted.in_full {
+            for session in sessions.filter(|session| filter.fits(session)) {
+                if self.filter.in_full {
                     in_full(session, self.names, &mut text);
                 } else {
                     in_short(session, self.names, &mut text);
@@ -223,7 +223,7 @@ impl ReportBatches for SessionWalk {
     }
 }
 
-/// An age as people say it.
+/// An age in HAProxy's format.
 fn human(age: Duration) -> String {
     let seconds = age.as_secs();
     match seconds {
@@ -234,7 +234,7 @@ fn human(age: Duration) -> String {
     }
 }
 
-/// One line. What HAProxy tells here of its own insides is zero.
+/// Writes a session in one line. Fields about HAProxy's internals are zero.
 fn in_short(session: &SessionInfo, names: NameMasking, into: &mut String) {
     let backend = session.backend.as_ref();
     let server = session.server.as_ref();
@@ -255,7 +255,7 @@ fn in_short(session: &SessionInfo, names: NameMasking, into: &mut String) {
     );
 }
 
-/// Several lines.
+/// Writes a session in several lines.
 fn in_full(session: &SessionInfo, names: NameMasking, into: &mut String) {
     let _ = write!(
         into,

@@ -1,8 +1,9 @@
-//! What expressions may ask of the world: the one door between the language and the traffic.
+//! The facts that expressions read of an exchange: the interface between the language and the
+//! traffic.
 //!
-//! [`Facts`] gives objects, a file per family of them, and an object answers questions. What is
-//! at hand is a struct of borrowed data; what takes work or may grow is a trait, whose methods do
-//! the work of one question only. Nothing is allocated to give an object.
+//! [`Facts`] gives objects, and each family of objects has a file. An object with data at hand is a
+//! struct that borrows them. An object that must compute its answers is a trait, so that only what
+//! is asked is computed. Nothing is allocated to give an object.
 
 mod connection;
 mod exchange;
@@ -30,7 +31,7 @@ pub struct Time {
     pub micros: u32,
 }
 
-/// One of the two sides between which an exchange goes.
+/// One of the two peers of an exchange.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Side {
     /// The client, who sends the request.
@@ -39,8 +40,8 @@ pub enum Side {
     Server,
 }
 
-/// What an expression may ask. Every object is unknown by default, so that an implementation
-/// gives what it has.
+/// The facts of an exchange. By default every object is unknown: an implementation gives those that
+/// it has.
 pub trait Facts {
     /// Now.
     fn now(&self) -> Time;
@@ -58,8 +59,8 @@ pub trait Facts {
         None
     }
 
-    /// Whose message words without a direction of their own mean (`hdr`, `cookie`): the server's
-    /// in rules about the response.
+    /// The sender of the message that words without a direction refer to (`hdr`, `cookie`): the
+    /// server in rules about the response, else the client.
     fn side(&self) -> Side {
         Side::Client
     }
@@ -74,13 +75,14 @@ pub trait Facts {
         None
     }
 
-    /// What is buffered of what that side sends: all of it in TCP mode, the body in HTTP mode.
+    /// The buffered bytes that this side has sent: all of them in TCP mode, those of the body in
+    /// HTTP mode.
     fn data(&self, _sent_by: Side) -> Option<&[u8]> {
         None
     }
 
-    /// The client's address and the one it connected to, as `set-src`, `set-dst` and their
-    /// siblings left them.
+    /// The client's address and the address it connected to, after `set-src`, `set-dst` and the
+    /// like.
     fn ends(&self) -> Ends<'_> {
         Ends::default()
     }
@@ -125,7 +127,7 @@ pub trait Facts {
         &Unknown
     }
 
-    /// What was captured of what that side sent.
+    /// The captures from the messages of this side.
     fn captures(&self, _sent_by: Side) -> CaptureFacts<'_> {
         CaptureFacts::default()
     }
@@ -136,7 +138,7 @@ pub trait Facts {
     }
 }
 
-/// The object of which nothing is known.
+/// The object that stands for each unknown one.
 struct Unknown;
 
 impl ExchangeFacts for Unknown {}
