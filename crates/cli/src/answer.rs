@@ -68,16 +68,16 @@ impl CommandAnswer {
     }
 }
 
-/// Severity of a message, as syslog counts.
+/// The severity of a message, with the numbers of syslog.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Severity {
-    /// It could not be done.
+    /// The command failed.
     Error,
-    /// It was done, with something to know.
+    /// The command is done, with a warning.
     Warning,
-    /// It was done, and is worth a note.
+    /// The command is done, with a notice.
     Notice,
-    /// It was done.
+    /// The command is done.
     Info,
 }
 
@@ -100,7 +100,7 @@ impl Severity {
         }
     }
 
-    /// Its name in answers.
+    /// The name of the severity in answers.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Error => "err",

@@ -4,7 +4,7 @@ use crate::command::{Command, CommandFamilies};
 use crate::commands;
 use crate::shared::ProcessRole;
 
-/// What may be asked of the process that serves, by family.
+/// The commands of a worker, by family.
 pub fn commands_of_worker() -> CommandFamilies {
     static FAMILIES: &[&[Command]] = &[
         commands::session::COMMANDS,
@@ -32,7 +32,7 @@ pub fn commands_of_worker() -> CommandFamilies {
     FAMILIES
 }
 
-/// What may be asked of the master, by family.
+/// The commands of the master, by family.
 pub fn commands_of_master() -> CommandFamilies {
     static FAMILIES: &[&[Command]] = &[
         commands::session::COMMANDS,
@@ -42,7 +42,7 @@ pub fn commands_of_master() -> CommandFamilies {
     FAMILIES
 }
 
-/// What may be asked of a process.
+/// The commands of a process, by family.
 pub(crate) fn commands_of(role: &ProcessRole) -> CommandFamilies {
     match role {
         ProcessRole::Worker(_) => commands_of_worker(),
@@ -50,7 +50,7 @@ pub(crate) fn commands_of(role: &ProcessRole) -> CommandFamilies {
     }
 }
 
-/// The row that words select: the one with the most words of those that fit.
+/// The row that the words select: of the rows that fit, the one with the most words.
 pub(crate) fn find(commands: CommandFamilies, words: &[String]) -> Option<&'static Command> {
     commands
         .iter()
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
     use crate::change_record::ChangeScope;
 
-    /// Each new command says whether the log has a line for it.
+    /// Each new command must say whether it is logged.
     #[test]
     fn each_command_changes_something_or_is_known_not_to() {
         const ASKING: [&str; 15] = [

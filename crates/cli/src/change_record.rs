@@ -11,7 +11,7 @@ pub enum ChangeScope {
     State,
 }
 
-/// Bytes of a command in a line of the log at most.
+/// The maximum length of a command in a log line, in bytes.
 const COMMAND_BYTES_MAX: usize = 200;
 
 /// A change that was requested, for the log.

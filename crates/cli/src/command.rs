@@ -23,7 +23,7 @@ pub struct Command {
     pub help: &'static str,
     /// The level of callers that may give it.
     pub level: CliLevel,
-    /// What a session must have switched on before.
+    /// Which mode the session must have switched on.
     pub restriction: Restriction,
     /// Which part of the process it changes, if any: then it is logged.
     pub(crate) changes: Option<ChangeScope>,
@@ -53,7 +53,7 @@ impl CommandCall<'_> {
 }
 
 impl Command {
-    /// A row for everyone.
+    /// A row for callers of any level.
     pub(crate) const fn new(
         words: &'static [&'static str],
         usage: &'static str,
@@ -72,7 +72,7 @@ impl Command {
         }
     }
 
-    /// It changes something.
+    /// The command changes this part of the process, and is logged.
     pub(crate) const fn changing(mut self, kind: ChangeScope) -> Self {
         self.changes = Some(kind);
         self
@@ -84,7 +84,7 @@ impl Command {
         self
     }
 
-    /// Only for sessions that have switched something on.
+    /// Only for sessions that have switched on this mode.
     pub(crate) const fn restricted(mut self, restriction: Restriction) -> Self {
         self.restriction = restriction;
         self

@@ -1,7 +1,7 @@
-//! The process, as commands change it.
+//! The interface through which commands change the process.
 //!
-//! Commands read the process by [`Surroundings`] and change it by [`Control`]. Each method is carried
-//! out whole, or refused whole with a reason.
+//! Commands read the process through [`Surroundings`] and change it through [`Control`]. A method
+//! does all that it should, or nothing and returns the reason.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -26,7 +26,7 @@ pub type HealthChange<'c> = &'c mut dyn FnMut(&mut Health, u64) -> Vec<Effect>;
 /// The outcome of a request, once it is known.
 pub type ChangeOutcome = Pin<Box<dyn Future<Output = Result<ChangeReport, Refusal>>>>;
 
-/// The process, as commands act on it. The program implements it once.
+/// The process that commands change. The program implements it once.
 pub trait Control: Surroundings {
     /// Changes the health of a server, and carries out the effects: balancing, queues, log lines,
     /// servers that track it. False when there is no such server.
@@ -111,7 +111,7 @@ pub trait Control: Surroundings {
     /// Moves the gate of a frontend that has no sockets.
     ///
     /// # Errors
-    /// There is no such frontend, or it was so.
+    /// There is no such frontend, or its gate was in that state already.
     fn move_gate(&self, name: &str, to: GateState) -> Result<(), ControlError> {
         let generation = self.generation();
         let mut frontends = generation.frontends.iter();
@@ -120,9 +120,9 @@ pub trait Control: Surroundings {
         if moved { Ok(()) } else { Err(ControlError) }
     }
 
-    /// The clients' connections in the places of a worker's list from `place` on (0 for the
-    /// first), of which no more than `place_count` are looked at; and where to go on, if any are
-    /// left. Nothing of a worker that does not answer in time.
+    /// The connections of clients in the list of a worker, in at most `place_count` places from
+    /// `place` on (0 for the first); and the next place, if there are more. Empty for a worker that
+    /// does not answer in time.
     fn sessions(
         &self,
         worker: usize,
@@ -144,7 +144,7 @@ pub trait Control: Surroundings {
         Box::pin(std::future::ready(Vec::new()))
     }
 
-    /// Forgets the highest values of listeners, with `counters` all that was counted on them.
+    /// Clears the highest values of listeners, and with `counters` all their counters.
     fn clear_listeners(&self, counters: bool) {
         let _ = counters;
     }

@@ -65,9 +65,9 @@ pub(crate) async fn run(
 
 /// The outcome of a command.
 enum CommandOutcome {
-    /// There is nothing to answer.
+    /// There is no answer.
     Nothing,
-    /// A line to answer, without the empty one that ends others.
+    /// The answer is one line, without the empty line that ends other answers.
     Line(String),
     /// A worker answers from now on: its socket, the first text to send, and how many of its first
     /// answers the caller must not see.
@@ -94,7 +94,7 @@ impl Conversation {
             match self.reader.next_line() {
                 LineEvent::Line(line) => self.line(line).await?,
                 LineEvent::Payload => {
-                    // The prompt for a payload, unless the payload is there.
+                    // The prompt for a payload, unless the payload has been received.
                     if self.session.mode == SessionMode::Prompt && !self.reader.has_line() {
                         self.write("+ ").await?;
                     }
@@ -121,7 +121,7 @@ impl Conversation {
         }
     }
 
-    /// Waits for bytes; 0 is the end, silence for too long, or the end of the process.
+    /// Waits for bytes; 0 at the end of the stream, at the idle timeout, or when the process ends.
     async fn read(&self, bytes: &mut [u8]) -> io::Result<usize> {
         select! {
             read = timeout(self.session.idle, self.stream.read(bytes)) => read.unwrap_or(Ok(0)),
@@ -181,7 +181,7 @@ impl Conversation {
                 self.session.quits = true;
                 return Ok(());
             }
-            // A master's prompt answers each command, a worker's each line.
+            // A master writes a prompt after each command, a worker after each line.
             if self.shared.is_master() && commands.len() > 0 {
                 self.prompt().await?;
             }
@@ -225,7 +225,7 @@ impl Conversation {
         });
     }
 
-    /// `_getsocks`: answered in its own form, and the last thing that is.
+    /// `_getsocks`: has an answer of its own format, and the session ends after it.
     async fn give_sockets(&mut self, control: &dyn Control) -> io::Result<()> {
         if self.session.exposes {
             let mut all = control.listening_sockets();
@@ -293,7 +293,7 @@ impl Conversation {
         command: &str,
         is_unknown: bool,
     ) -> io::Result<()> {
-        // It may switch that by itself: its answer has the new form already.
+        // The command may have switched the output format: its answer has the new one.
         let answer = settled(answer).await;
         if self.session.is_json {
             self.answer_json(answer, command, is_unknown).await
@@ -315,7 +315,7 @@ impl Conversation {
         let moved = Cell::new(Instant::now());
         let asks = async {
             pass((&self.stream, &worker), &first, 0, &moved).await?;
-            // What it answers still comes, if it did not hear all of it, too.
+            // The rest of its answer still comes, even if it did not receive the whole text.
             let _ = worker.shutdown_write();
             std::future::pending().await
         };
@@ -336,7 +336,8 @@ impl Conversation {
     async fn answer_text(&self, answer: CommandAnswer) -> io::Result<()> {
         match answer {
             CommandAnswer::Message(severity, text) => {
-                // What is set on the master is for its workers' answers: its own are not marked.
+                // Settings of a session with the master are for the answers of its workers: the
+                // master's own answers are not marked.
                 let output = match self.shared.is_master() {
                     true => SeverityOutput::None,
                     false => self.session.severity,
@@ -427,12 +428,12 @@ impl Conversation {
         self.write(&format!("{age}{who}> ")).await
     }
 
-    /// Says why a line, or anything more, is not read.
+    /// Answers that a line is refused, or that no more lines are read.
     async fn refuse(&mut self, why: &str) -> io::Result<()> {
         self.answer(CommandAnswer::error(why), "", false).await
     }
 
-    /// Writes at the caller's speed, as long as it reads at all.
+    /// Writes as fast as the caller reads; fails if it reads nothing for the idle timeout.
     async fn write(&self, text: &str) -> io::Result<()> {
         let mut rest = text.as_bytes();
         while !rest.is_empty() {
@@ -462,8 +463,9 @@ impl Conversation {
     }
 }
 
-/// Passes on what one side says until it ends its side or the other hears no more: `first` before
-/// that, and without the `hidden` empty lines that it begins with. `moved` is when bytes last did.
+/// Relays bytes in one direction until the sender ends its side or the receiver reads no more.
+/// Sends `first` before them, and leaves out the first `hidden` empty lines. `moved` is the time of
+/// the last transfer.
 async fn pass(
     (from, to): (&Stream, &Stream),
     first: &[u8],
@@ -487,7 +489,7 @@ async fn pass(
     Ok(())
 }
 
-/// An answer, once it is there.
+/// Waits until an answer is known.
 async fn settled(mut answer: CommandAnswer) -> CommandAnswer {
     while let CommandAnswer::Later(future) = answer {
         answer = future.await;
@@ -495,7 +497,7 @@ async fn settled(mut answer: CommandAnswer) -> CommandAnswer {
     answer
 }
 
-/// The text with its line end and the empty line that ends every answer.
+/// The text with a line end and the empty line that ends every answer.
 fn ended(mut text: String) -> String {
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');

@@ -1,7 +1,7 @@
-//! `set anon`, `show anon`: answers that may be shown to strangers, names and addresses hidden.
+//! `set anon`, `show anon`: answers without names and addresses, which may be given to strangers.
 //!
-//! A hidden name is a short hash, the same wherever the name appears under the same key, so that
-//! a list can still be followed. It is too short to be turned back into the name.
+//! A name is replaced by a short hash. The hash is the same wherever the name appears under the
+//! same key, so that a list can still be read. It is too short to find the name from it.
 //!
 //! Source: management manual, section 9.3, "set anon".
 
@@ -46,7 +46,7 @@ pub(crate) static COMMANDS: &[Command] = &[
                 Some(_) => "Anonymized mode enabled\n".to_owned(),
                 None => "Anonymized mode disabled\n".to_owned(),
             };
-            // With the key, names can be guessed: only administrators see it.
+            // Who has the key can guess names: only administrators see it.
             if let Some(key) = call.session.anonymous
                 && call.session.level >= CliLevel::Operator
             {
@@ -61,7 +61,7 @@ const KEY_RANGE: &str = "'set anon' expects a key between 1 and 4294967295.";
 
 fn global_key(call: &mut CommandCall<'_>) -> CommandAnswer {
     match call.arg(0).parse::<u32>() {
-        // 0 is none, as without the word in the configuration.
+        // 0 is no key, as in a configuration without the keyword.
         Ok(key) => {
             call.shared.anonymous_key.set((key > 0).then_some(key));
             CommandAnswer::Done
@@ -89,7 +89,7 @@ fn random_key() -> u32 {
     u32::try_from(random >> 32).map_or(1, |key| key.max(1))
 }
 
-/// How a session is shown names.
+/// How names are written in the answers of a session.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct NameMasking {
     key: Option<u32>,
@@ -102,7 +102,7 @@ impl NameMasking {
         }
     }
 
-    /// A name, or what hides it.
+    /// The name, or its hash.
     pub(crate) fn name<'n>(self, name: &'n str) -> Cow<'n, str> {
         match self.key {
             Some(key) if !name.is_empty() => Cow::Owned(format!("{:06x}", hash(key, name))),
@@ -110,7 +110,7 @@ impl NameMasking {
         }
     }
 
-    /// An address; its port is shown.
+    /// The address, or its hash; the port is always shown.
     pub(crate) fn address<'n>(self, address: &'n str) -> Cow<'n, str> {
         if self.key.is_none() || address == "-" {
             return Cow::Borrowed(address);

@@ -1,4 +1,4 @@
-//! Commands that change what runs, and those that show what was changed and by whom.
+//! Commands that change the running configuration, and those that show its changes.
 //!
 //! Source: management manual, section 9.3, for `add server`, `del server` and `wait`; the others
 //! are ours.
@@ -62,7 +62,8 @@ pub(crate) static COMMANDS: &[Command] = &[
         |call| answer(rollback(call)),
     )
     .changing(ChangeScope::Configuration),
-    // It changes nothing, and reads files of the machine, of which its answer tells.
+    // The command changes nothing. It needs the level because it reads files of the machine, and
+    // the answer shows their content.
     admin(
         &["show", "plan"],
         "show plan [file <name>] [<<]",
@@ -99,7 +100,7 @@ pub(super) const fn admin(
     Command::new(words, usage, help, handler).for_level(CliLevel::Admin)
 }
 
-/// Submits a change request, and answers what `done` makes of its report.
+/// Submits a change request. The answer is what `done` makes of the report.
 pub(super) fn submit(
     control: &Arc<dyn Control>,
     request: ChangeRequest,
@@ -156,7 +157,7 @@ fn add_server(call: &mut CommandCall<'_>) -> CommandAnswer {
     })())
 }
 
-/// What `add server help` lists.
+/// The answer to `add server help`.
 fn dynamic_words(control: &Arc<dyn Control>) -> String {
     let mut text = String::from("List of keywords supported for dynamic server:\n");
     for word in control.server_words() {
@@ -166,7 +167,7 @@ fn dynamic_words(control: &Arc<dyn Control>) -> String {
     text
 }
 
-/// Why a server cannot go now.
+/// Why a server cannot be removed now; `None` if it can.
 pub(super) fn unremovable(
     call_backend: &Backend,
     server: &Server,
@@ -249,7 +250,7 @@ fn reload(call: &mut CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     };
     let outcome = control.request(ChangeRequest::Reload { keep });
     Ok(CommandAnswer::later(async move {
-        // As the master's `reload` answers, so that tools need one pattern only.
+        // The format of the master's `reload`, so that tools need one pattern only.
         let (success, text) = match outcome.await {
             Ok(report) => match answer_of(&report) {
                 CommandAnswer::Report(text) => (1, text),
@@ -369,7 +370,7 @@ fn overrides(call: &mut CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer>
     })
 }
 
-/// What can be waited for.
+/// The condition of a `wait`.
 enum WaitCondition {
     Time,
     ServerRemovable(String, String),
@@ -454,10 +455,10 @@ fn wait(call: &mut CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     }))
 }
 
-/// Between two looks at whether a server can go.
+/// The time between two checks whether a server can be removed.
 const LOOK_PERIOD: Duration = Duration::from_millis(5);
 
-/// A time with a unit, milliseconds without; at most a day.
+/// Parses a time, in milliseconds unless it has a unit; at most a day.
 fn duration(text: &str) -> Option<Duration> {
     let digits = text
         .find(|byte: char| !byte.is_ascii_digit())

@@ -21,7 +21,7 @@ pub(crate) static COMMANDS: &[Command] = &[Command::new(
 .changing(ChangeScope::State)
 .for_level(CliLevel::Operator)];
 
-/// What is forgotten: the highest values, or with them everything counted.
+/// What is cleared: the highest values only, or all counters.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum ClearExtent {
     All,
@@ -52,7 +52,7 @@ fn clear(call: &CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
 }
 
 /// `clear counters server` (management manual of 3.5). `force` is for counters that several
-/// processes share in a file; ours are the process's own, and there is nothing to force.
+/// processes share in a file. Here counters belong to one process, and `force` has no effect.
 fn clear_one(call: &CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     if call.session.level < CliLevel::Admin {
         return Err(CommandAnswer::denied());

@@ -1,4 +1,4 @@
-//! `show libs`, `show dev`: the facts that a report of a crash needs first.
+//! `show libs`, `show dev`: the first facts that the report of a crash needs.
 //!
 //! Source: management manual, section 9.3.
 

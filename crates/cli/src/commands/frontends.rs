@@ -131,7 +131,7 @@ fn shutdown(call: &CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     Ok(CommandAnswer::Done)
 }
 
-/// A number as HAProxy reads it here: what is none counts as 0.
+/// Parses a number as HAProxy does here: a word that is not a number is 0.
 fn number(text: &str) -> i64 {
     leading_number(text).map_or(0, |(number, _)| number)
 }
@@ -152,8 +152,8 @@ fn maxconn(call: &CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     Ok(CommandAnswer::Done)
 }
 
-/// Up to what was reckoned with at the start: descriptors and memory allow no more. 0 is just
-/// that.
+/// The limit can be raised up to that of the start, for which there are descriptors and memory. 0
+/// sets the limit of the start.
 fn maxconn_global(call: &CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     if call.arg(0).is_empty() {
         return Err(CommandAnswer::error("Expects an integer value."));

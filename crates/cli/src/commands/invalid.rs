@@ -1,6 +1,7 @@
 //! How `show errors` shows a message that was refused.
 //!
-//! As HAProxy shows it, but for the state of its parser: there stands the rule that was broken.
+//! The format is HAProxy's, with one difference: in place of the state of the parser it has the
+//! rule that the message broke.
 //! Source: management manual, section 9.3, "show errors"; the layout as observed.
 
 use std::fmt::Write as _;
@@ -9,10 +10,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use ballast_engine::InvalidMessage;
 use ballast_net::local_time;
 
-/// Letters of a line of the message at most, after escaping.
+/// The maximum length of a line of the message, after escaping.
 const LETTERS_MAX: usize = 70;
 
-/// A moment as logs write it, with milliseconds.
+/// A point in time in the format of logs, with milliseconds.
 pub(super) fn moment(at: SystemTime) -> String {
     const MONTHS: [&str; 12] = [
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
@@ -73,7 +74,7 @@ pub(super) fn write(invalid: &InvalidMessage, is_request: bool, into: &mut Strin
     dump(&invalid.bytes, into);
 }
 
-/// Lines of the message, cut where it has its own; `+` marks one that goes on.
+/// Writes the message in lines, broken at its own line ends; `+` marks the continuation of a line.
 fn dump(bytes: &[u8], into: &mut String) {
     let mut at = 0;
     let mut goes_on = false;

@@ -1,4 +1,4 @@
-//! Commands of the master process, and passing commands on to its workers.
+//! Commands of the master process, and the forwarding of commands to its workers.
 //!
 //! Source: management manual, section 9.4 "Master CLI".
 
@@ -17,14 +17,14 @@ use crate::line::CommandInput;
 use crate::session::CliSession;
 use crate::shared::{CliShared, Master, ProcessKind, ProcessRole, ProcessRow, TargetWorker};
 
-/// Bytes asked of the kernel at once.
+/// The size of one read.
 const READ_BYTES: usize = 16_384;
 
-/// Bytes of one worker's answer at most.
+/// The maximum size of one worker's answer.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 
 pub(crate) static COMMANDS: &[Command] = &[
-    // Prefixes are recognised before rows are: these are here to be listed.
+    // Prefixes are recognised before rows: these rows are only for the help.
     Command::new(
         &["@!<pid>"],
         "@!<pid>",
@@ -88,7 +88,7 @@ fn reload(call: &mut CommandCall<'_>, hard: bool) -> CommandAnswer {
     let Some(reloading) = master(call.shared).map(|master| master.reload(hard)) else {
         return CommandAnswer::Done;
     };
-    // HAProxy's master is another program then, and knows its callers no more.
+    // HAProxy's master restarts itself then and loses its callers.
     call.session.leaves = true;
     CommandAnswer::later(async move {
         let (success, log) = match reloading.await {
@@ -124,7 +124,7 @@ fn processes(call: &mut CommandCall<'_>) -> CommandAnswer {
         for row in rows {
             text.push_str(&process_line(row));
             if with_pipes {
-                // HAProxy's pair of sockets; commands reach a worker in another way here.
+                // HAProxy's pair of sockets to a worker: there is none here.
                 let _ = write!(text, "\t\t {:<15} {:<15}", -1, -1);
             }
             text.push('\n');
@@ -156,7 +156,7 @@ fn process_line(row: &ProcessRow) -> String {
     )
 }
 
-/// The process that answers, before the `>` of the prompt.
+/// The name of the process that answers, for the prompt.
 pub(crate) fn prompt(shared: &CliShared, session: &CliSession) -> String {
     match (master(shared), session.target) {
         (None, _) => String::new(),
@@ -210,7 +210,7 @@ pub(crate) enum ForwardOutcome {
     Refusal(String),
     /// The answer of a worker, or the message that there is no such worker.
     Answer(CommandAnswer),
-    /// The rest of the session goes to this worker: its socket, the first text to send, and how many
+    /// The rest of the session goes to a worker: its socket, the first text to send, and how many
     /// empty lines come before its answer to the caller.
     Relay(OwnedFd, Vec<u8>, usize),
 }
@@ -258,7 +258,7 @@ pub(crate) fn forward(
     })
 }
 
-/// Whether a command is about the session with the master, whomever others go to.
+/// Whether a command is about the session with the master: it is never forwarded.
 fn is_of_session(words: &[String]) -> bool {
     match words[0].as_str() {
         "expert-mode" | "experimental-mode" | "mcli-debug-mode" | "operator" | "user" => true,
@@ -267,7 +267,7 @@ fn is_of_session(words: &[String]) -> bool {
     }
 }
 
-/// Does such a command. None of them answers but to refuse.
+/// Performs such a command. It has no answer unless it is refused.
 fn set_session(session: &mut CliSession, words: &[String]) -> ForwardOutcome {
     let level = match words[0].as_str() {
         "set" | "user" => CliLevel::User,
@@ -295,8 +295,8 @@ fn set_session(session: &mut CliSession, words: &[String]) -> ForwardOutcome {
     ForwardOutcome::SessionSet
 }
 
-/// Gives the rest of a session to a worker. Of what was set only the level goes along, as in
-/// HAProxy 3.2.
+/// Connects the rest of a session to a worker. Of the settings of the session only the level goes
+/// along, as in HAProxy 3.2.
 fn join(
     master: &dyn Master,
     session: &mut CliSession,
@@ -309,7 +309,7 @@ fn join(
     let rights = rights(session);
     let mut text = rights.as_bytes().to_vec();
     match after_word(&given.text) {
-        // The level goes with the first line of the caller.
+        // The level is sent with the first line of the caller.
         "" => {}
         rest => text.extend_from_slice(&message_of(rest, given.payload.as_deref())),
     }
@@ -319,7 +319,8 @@ fn join(
     }
 }
 
-/// Asks a worker. It must answer, piece by piece, within the time a session may be silent.
+/// Sends a command to a worker. Each part of the answer must come within the idle timeout of a
+/// session.
 fn ask(socket: OwnedFd, message: Vec<u8>, idle: Duration) -> CommandAnswer {
     CommandAnswer::later(async move {
         let stream = match Stream::from_fd(socket) {
@@ -341,14 +342,14 @@ fn no_target(session: &mut CliSession, word: &str) -> ForwardOutcome {
     ))
 }
 
-/// What follows the first word.
+/// The text after the first word.
 fn after_word(text: &str) -> &str {
     text.split_once([' ', '\t'])
         .map_or("", |(_, rest)| rest.trim_start_matches([' ', '\t']))
 }
 
-/// The commands that lower the level at the worker to that of the caller. They go first: the worker
-/// gives its master all rights.
+/// The commands that lower the level at the worker to that of the caller. They are sent first,
+/// because the worker gives its master all rights.
 fn rights(session: &CliSession) -> &'static str {
     match session.level {
         CliLevel::User => "user; ",
@@ -376,7 +377,7 @@ fn message(text: &str, payload: Option<&[u8]>, session: &CliSession) -> Vec<u8> 
     message
 }
 
-/// A command as the worker is to read it.
+/// The text of a command for the worker.
 fn message_of(text: &str, payload: Option<&[u8]>) -> Vec<u8> {
     let mut message = format!("{text}\n").into_bytes();
     if let Some(payload) = payload {
@@ -409,8 +410,8 @@ async fn exchange(stream: &Stream, message: &[u8], idle: Duration) -> io::Result
         }
         answer.extend_from_slice(&bytes[..count]);
     }
-    // Lowering the level was answered by an empty line of its own, and the last empty line is
-    // written again by whoever answers.
+    // The command that lowers the level is answered by an empty line, and the last empty line is
+    // written again with the answer.
     let text = String::from_utf8_lossy(&answer);
     Ok(text.trim_matches('\n').to_owned())
 }

@@ -12,7 +12,7 @@ use crate::answer::CommandAnswer;
 use crate::command::{Command, CommandCall};
 use crate::shared::{CliShared, ProcessRole};
 
-/// How long a worker is waited for that should tell its numbers.
+/// How long to wait for the counters of a worker.
 const TALLY_WAIT: Duration = Duration::from_millis(200);
 
 pub(crate) static COMMANDS: &[Command] = &[
@@ -61,7 +61,7 @@ fn environment(call: &mut CommandCall<'_>) -> CommandAnswer {
             (text(name), text(value))
         })
         .collect();
-    // `setenv` and its siblings change what the configuration sees, not the process.
+    // `setenv` and the like change the environment of the configuration, not of the process.
     if let ProcessRole::Worker(surroundings) = &call.shared.role {
         let generation = surroundings.generation();
         variables.extend(generation.config.global.environment.iter().cloned());
@@ -105,7 +105,7 @@ fn show_info(call: &mut CommandCall<'_>) -> CommandAnswer {
 pub(crate) fn form(words: &[String]) -> (StatForm, bool) {
     let has = |wanted: &str| words.iter().any(|word| word == wanted);
     let help = has("desc");
-    // As HAProxy: the last form named wins.
+    // As with HAProxy, the last format wins.
     let form = words.iter().rev().find_map(|word| match word.as_str() {
         "typed" => Some(StatForm::Typed(help)),
         "json" => Some(StatForm::Json),
@@ -114,7 +114,7 @@ pub(crate) fn form(words: &[String]) -> (StatForm, bool) {
     (form.unwrap_or_default(), help)
 }
 
-/// What every worker counts of itself, in order; zeros for one that does not answer in time.
+/// The counters of every worker, in order; zeros for a worker that does not answer in time.
 async fn tally() -> Vec<(TaskCounts, IoCounts)> {
     let count = ballast_worker::worker_count();
     if count == 0 {
@@ -133,8 +133,8 @@ async fn tally() -> Vec<(TaskCounts, IoCounts)> {
     all
 }
 
-/// Without a number, or with one below zero, sums and each worker; with 0 sums alone; else one
-/// worker.
+/// Shows the sums and each worker without a number or with a negative one, only the sums with 0,
+/// else one worker.
 fn show_activity(call: &mut CommandCall<'_>) -> CommandAnswer {
     let which = match call.arg(0) {
         "" => None,

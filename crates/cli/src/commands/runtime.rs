@@ -1,5 +1,5 @@
-//! Commands that look into the running process: workers, descriptors, sinks, memory; and those
-//! about parts that there are none of, which answer as HAProxy does when there are none.
+//! Commands that show the running process: workers, descriptors, sinks, memory. Commands about
+//! parts that are not implemented answer as an HAProxy without such objects.
 //!
 //! Source: management manual, section 9.3.
 
@@ -17,7 +17,7 @@ use crate::command::{Command, CommandCall};
 use crate::session::Restriction;
 use crate::shared::ProcessRole;
 
-/// How long a worker is waited for that should tell its numbers.
+/// How long to wait for the report of a worker.
 const TELL_WAIT: Duration = Duration::from_millis(200);
 
 pub(crate) static COMMANDS: &[Command] = &[
@@ -161,10 +161,10 @@ pub(crate) static COMMANDS: &[Command] = &[
 
 const TRACES: &str = "Supported trace sources and states (.=stopped, w=waiting, R=running) :\n";
 
-/// What a worker tells of itself.
+/// The report of a worker about itself.
 type WorkerReport = (TaskCounts, IoCounts, BufferUse);
 
-/// What every worker tells, in order; zeros for one that does not answer in time.
+/// The reports of all workers, in order; zeros for a worker that does not answer in time.
 async fn told() -> Vec<WorkerReport> {
     fn tell() -> WorkerReport {
         (task_counts(), io_counts(), buffer_use())
@@ -251,7 +251,7 @@ async fn pools(bytes: usize) -> CommandAnswer {
     CommandAnswer::Report(text)
 }
 
-/// The descriptors that the system says the process has.
+/// The open descriptors of the process, from `/proc`.
 fn descriptors(call: &mut CommandCall<'_>) -> CommandAnswer {
     let wanted = call.args.iter().find_map(|word| word.parse::<u32>().ok());
     let mut found: Vec<(u32, String)> = Vec::new();
@@ -266,7 +266,7 @@ fn descriptors(call: &mut CommandCall<'_>) -> CommandAnswer {
         else {
             continue;
         };
-        // The one that lists them is closed by now, and its link is gone.
+        // The descriptor of the listing itself is closed by now, and its link is gone.
         if let Ok(target) = std::fs::read_link(entry.path()) {
             found.push((number, target.to_string_lossy().into_owned()));
         }

@@ -1,8 +1,8 @@
 //! Commands that edit sections: whole ones, their `bind` lines, their rules and settings.
 //!
-//! What they say is what a file would say: the section is edited as text, and all of it is read
-//! again by the rows that read files. `add backend`, `del backend` and `publish backend` are
-//! HAProxy 3.4's (management manual, section 9.3); the others are ours.
+//! The section is edited as text, and the whole section is parsed again like that of a file. `add
+//! backend`, `del backend` and `publish backend` are commands of HAProxy 3.4 (management manual,
+//! section 9.3); the others are our own.
 
 use std::fmt::Write;
 
@@ -145,7 +145,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     ),
 ];
 
-/// Submits an edit, and answers `done` with the notes about it.
+/// Submits an edit. The answer is `done` and the notes about the edit.
 fn submit_edit(
     call: &Call<'_>,
     section: SectionName,
@@ -163,7 +163,7 @@ fn submit_edit(
     }))
 }
 
-/// HAProxy answers a change by a word that it was made; warnings come before it.
+/// The answer of HAProxy to a change: its warnings, then the message that it is done.
 fn answer_of(done: &str, report: &ChangeReport) -> CommandAnswer {
     if report.notes.is_empty() {
         return info(done);
@@ -190,7 +190,7 @@ fn known(call: &Call<'_>, kind: SectionWord, name: &str) -> Result<SectionName, 
     })
 }
 
-/// A payload as text.
+/// The payload as text.
 fn text(call: &CommandCall<'_>) -> Result<String, CommandAnswer> {
     let bytes = call.payload.clone().unwrap_or_default();
     String::from_utf8(bytes).map_err(|_| CommandAnswer::error("The lines are not valid UTF-8."))
@@ -338,7 +338,7 @@ fn own(call: &Call<'_>, kind: SectionWord) -> Result<SectionName, Answer> {
     Ok(section)
 }
 
-/// A backend that a frontend beside its own leads to cannot go.
+/// Refuses to remove a backend that another frontend routes to.
 fn refuse_led_to(generation: &Generation, name: &str) -> Result<(), CommandAnswer> {
     let place = generation.backend_named(name);
     let mut others = generation

@@ -65,8 +65,8 @@ fn head(worker_count: usize) -> String {
     )
 }
 
-/// Whether a connection that rests is safe to be used again is found out when it is: as in `show
-/// stat`, all count as those that are not known to be.
+/// Whether an idle connection is safe to reuse is only known when it is reused. As in `show stat`,
+/// all of them count as not known to be safe.
 fn line(
     backend: &Backend,
     server: &Server,
@@ -111,7 +111,7 @@ fn line(
         server.model.id,
         server.model.idle_purge.as_millis(),
         open.saturating_sub(resting),
-        // Idle connections beside them were not in use.
+        // The other idle connections were not in use.
         state.connections.highest().min(state.sessions.highest()),
     ));
     for count in &mine {

@@ -1,4 +1,4 @@
-//! `set server` and its older kin: weight, state, health, agent and address of a server.
+//! `set server` and older commands: weight, state, health, agent and address of a server.
 //!
 //! Source: management manual, section 9.3, "set server", "set weight".
 
@@ -95,8 +95,8 @@ fn set(call: &CommandCall<'_>, at: &ServerAt) -> Result<CommandAnswer, CommandAn
     }
 }
 
-/// A server is renamed under the conditions under which it is deleted: it is at rest, and nothing in
-/// the configuration names it.
+/// Renames a server. The conditions are those of `del server`: it is in maintenance without
+/// connections, and nothing in the configuration names it.
 fn rename(at: &ServerAt, name: &str) -> Result<CommandAnswer, CommandAnswer> {
     let is_fit = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.:".contains(&byte);
     if name.is_empty() || !name.bytes().all(is_fit) {
@@ -160,7 +160,8 @@ fn weigh(at: &ServerAt, text: &str, command: String) -> Result<CommandAnswer, Co
     Ok(at.note_override(&server::WEIGHT, OverrideValue::Number(weight), command))
 }
 
-/// Whether the backend's algorithm deals a map once and knows servers in or out of it.
+/// Whether the backend's algorithm is static: weights do not change at run time, only whether a
+/// server is in the map.
 fn is_static(at: &ServerAt) -> bool {
     let backend = &at.backend;
     backend.model.balance == Balance::StaticRoundRobin
@@ -314,7 +315,7 @@ fn probe_address(
     Ok(at.note_override(setting, value, command))
 }
 
-/// Where a server's port comes from, as `set server addr` says it.
+/// Where a server's port comes from, for the answer of `set server addr`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 struct PortSource {
     spec: PortSpec,

@@ -129,7 +129,7 @@ fn state_line(
     let is_written = server.model.disabled && !server.model.origin.file.is_empty();
     let configured = bit(is_written, Admin::CONFIGURED_MAINT.bits());
     let admin = health.admin & !Admin::CONFIGURED_MAINT.bits() | configured;
-    // Without checks there is nothing to pause, and HAProxy says that it is paused since the start.
+    // A server without checks counts as paused, as in HAProxy.
     let paused = bit(is_written && !server.model.checks.enabled, Snapshot::PAUSED);
     // A check that was never enabled is not paused.
     let is_enabled = health.check_state & Snapshot::ENABLED != 0;
@@ -164,8 +164,8 @@ fn state_line(
     ));
 }
 
-/// The port as HAProxy tells it: of one that follows the client's, how far it lies from it (below,
-/// as what an unsigned number makes of that).
+/// The port in HAProxy's output. Of a port that depends on the client's it is the offset, negative
+/// ones as unsigned numbers.
 pub(super) fn port_shown(server: &Server, port: u16) -> u32 {
     match server.port() {
         PortSpec::Fixed => u32::from(port),

@@ -114,7 +114,7 @@ fn echo(call: &mut CommandCall<'_>) -> CommandAnswer {
     CommandAnswer::info(call.args.join(" "))
 }
 
-/// What a mode is to be; or what to answer, when it stays as it is.
+/// The new value of a mode; or the answer, when the mode stays as it is.
 fn toggle(mode: &str, call: &CommandCall<'_>, now: bool) -> Result<bool, CommandAnswer> {
     match call.arg(0) {
         "" => {
@@ -159,8 +159,8 @@ fn sockets(call: &mut CommandCall<'_>) -> CommandAnswer {
     CommandAnswer::Report(text)
 }
 
-/// Without a word it goes from any mode to the prompt and back (on the master: to the
-/// interactive mode, which it never leaves).
+/// Without an argument, toggles between the prompt and no prompt (on the master, which never leaves
+/// the interactive mode, between the prompt and that mode).
 fn prompt(call: &mut CommandCall<'_>) -> CommandAnswer {
     let off = if call.shared.is_master() {
         SessionMode::Interactive
@@ -232,7 +232,7 @@ fn set_timeout(call: &mut CommandCall<'_>) -> CommandAnswer {
     }
 }
 
-/// A time with a unit, in seconds without one; at most 24 days, as all timers.
+/// Parses a time, in seconds unless it has a unit; at most 24 days, as all timers.
 pub(crate) fn delay(text: &str) -> Option<Duration> {
     let end = text
         .find(|letter: char| !letter.is_ascii_digit())

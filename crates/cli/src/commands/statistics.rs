@@ -1,4 +1,4 @@
-//! Commands that show what was counted and what went wrong.
+//! Commands that show counters and invalid messages.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -104,7 +104,7 @@ fn errors(call: &mut CommandCall<'_>) -> CommandAnswer {
         "Total events captured on [{}] : {count}\n",
         moment(SystemTime::now())
     );
-    // One message after the other: a buffer for each of thousands of proxies is much.
+    // One message after the other: a copy for each of thousands of proxies would need much memory.
     let frontends = generation.frontends.len();
     let all = frontends + generation.backends.len();
     let (requests, responses) = (side != Some("response"), side != Some("request"));

@@ -11,7 +11,7 @@ use crate::command::CommandCall;
 use crate::control::Control;
 use crate::shared::ProcessRole;
 
-/// The process that serves. The master does not have these commands.
+/// The worker process. The master does not have these commands.
 pub(crate) fn control(call: &CommandCall<'_>) -> Result<Arc<dyn Control>, CommandAnswer> {
     match &call.shared.role {
         ProcessRole::Worker(control) => Ok(Arc::clone(control)),
@@ -19,7 +19,7 @@ pub(crate) fn control(call: &CommandCall<'_>) -> Result<Arc<dyn Control>, Comman
     }
 }
 
-/// What runs.
+/// The generation in force.
 pub(crate) fn generation(call: &CommandCall<'_>) -> Result<Arc<Generation>, CommandAnswer> {
     Ok(control(call)?.generation())
 }
@@ -63,7 +63,7 @@ impl ServerAt {
         })
     }
 
-    /// Changes its health.
+    /// Changes the health of the server.
     pub(crate) fn change_health(
         &self,
         mut change: impl FnMut(&mut ballast_health::Health, u64) -> Vec<ballast_health::Effect>,
@@ -72,7 +72,7 @@ impl ServerAt {
             .change_health(self.backend.name(), self.server.name(), &mut change);
     }
 
-    /// Notes an override of one of its settings; answers that the command is done.
+    /// Notes an override of a setting of the server. The answer says that the command is done.
     pub(crate) fn note_override(
         &self,
         setting: &'static Setting,
@@ -143,13 +143,13 @@ pub(crate) fn given(words: &str, call: &CommandCall<'_>) -> String {
     format!("{words} {}", call.args.join(" "))
 }
 
-/// The answer of what was done, or why it was not.
+/// The answer: of a command that is done, or of one that is refused.
 pub(crate) fn answer(outcome: Result<CommandAnswer, CommandAnswer>) -> CommandAnswer {
     outcome.unwrap_or_else(|refused| refused)
 }
 
 /// The number at the beginning of a text and what follows it; `None` without a digit there.
-/// Numbers out of range are cut to the next in it.
+/// A number out of range is replaced by the nearest one in it.
 pub(crate) fn leading_number(text: &str) -> Option<(i64, &str)> {
     let sign = text.len() - text.trim_start_matches(['+', '-']).len();
     if sign > 1 {

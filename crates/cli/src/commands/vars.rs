@@ -42,7 +42,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     .for_level(CliLevel::Operator),
 ];
 
-/// The variable that the first word names; `None` for one that cannot be there.
+/// The variable that the first word names.
 fn name(call: &CommandCall<'_>) -> Result<Result<VarName, ballast_expr::Error>, CommandAnswer> {
     match call.arg(0) {
         "" => Err(CommandAnswer::error(
@@ -152,7 +152,7 @@ fn format(text: &str) -> Result<LogFormat, CommandAnswer> {
     Ok(format)
 }
 
-/// Whether what was parsed can be evaluated where there is no traffic.
+/// Whether an expression can be evaluated outside of an exchange.
 fn check(
     available: Result<(), ballast_expr::Error>,
     unserved: &[&str],
