@@ -11,7 +11,9 @@ use ballast_wire::proxy_encode::{V2Facts, V2Options, encode_v1, encode_v2};
 use ballast_worker::Stream;
 
 use crate::Lease;
-use crate::key::{self, ConnectionKey, ConnectionRequirements, ProxyHeaderContent, ConnectSource, ConnectTarget};
+use crate::key::{
+    self, ConnectSource, ConnectTarget, ConnectionKey, ConnectionRequirements, ProxyHeaderContent,
+};
 
 /// Why a connection could not be opened.
 #[derive(Debug)]
@@ -49,7 +51,10 @@ impl std::error::Error for ConnectError {}
 ///
 /// # Errors
 /// [`ConnectError`].
-pub fn connect(server: &Server, key: ConnectionKey) -> impl Future<Output = Result<Lease, ConnectError>> {
+pub fn connect(
+    server: &Server,
+    key: ConnectionKey,
+) -> impl Future<Output = Result<Lease, ConnectError>> {
     // No `async fn`: its future would store the key twice.
     let target = target(server, &key.requirements.target);
     async move {
@@ -108,8 +113,8 @@ pub(crate) fn net_address(address: &model::Address, port: Option<u16>) -> Option
     })
 }
 
-/// The options of a connection to the server; `source` is the configured one for a probe (configuration manual,
-/// "source").
+/// The options of a connection to the server; `source` is the configured one for a probe
+/// (configuration manual, "source").
 pub(crate) fn options(
     section: &ConnectSettings,
     line: &model::Server,
@@ -152,11 +157,13 @@ pub(crate) fn options(
         smart_connect: *smart_connect,
         source: match source {
             ConnectSource::Configured => own,
-            ConnectSource::Transparent(address) | ConnectSource::Client(address) => Some(net::LocalAddress {
-                address,
-                port_last: None,
-                transparent: true,
-            }),
+            ConnectSource::Transparent(address) | ConnectSource::Client(address) => {
+                Some(net::LocalAddress {
+                    address,
+                    port_last: None,
+                    transparent: true,
+                })
+            }
         },
         tos: None,
         user_timeout: line.user_timeout,
