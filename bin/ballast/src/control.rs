@@ -5,7 +5,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ballast_cli::{ChangeRecord, Control, Failed, HealthChange, IdleCount, IdleCounts, Outcome};
+use ballast_cli::{
+    ChangeOutcome, ChangeRecord, Control, ControlError, HealthChange, IdleCount, IdleCounts,
+};
 use ballast_config::{KeywordState, Sections};
 use ballast_edit::Refusal;
 use ballast_engine::sessions::SessionPage;

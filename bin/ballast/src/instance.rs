@@ -257,9 +257,9 @@ impl Surroundings for Instance {
 fn level_of(record: &ChangeRecord<'_>) -> Level {
     match (record.changes, record.refused) {
         // HAProxy logs no line for these commands: usual levels must not show one.
-        (Changes::State, _) => Level::Debug,
-        (Changes::Configuration, None) => Level::Notice,
-        (Changes::Configuration, Some(_)) => Level::Warning,
+        (ChangeScope::State, _) => Level::Debug,
+        (ChangeScope::Configuration, None) => Level::Notice,
+        (ChangeScope::Configuration, Some(_)) => Level::Warning,
     }
 }
 

@@ -195,7 +195,7 @@ fn set_spec(
         targets.push(Arc::new(TargetSpec::try_from(target)?));
     }
     let tag = tag.or(global.log_tag.as_ref());
-    Ok(SetSpec {
+    Ok(LogSetSpec {
         tag: tag.cloned().unwrap_or_else(|| LOG_TAG_DEFAULT.to_owned()),
         hostname: match global.log_send_hostname.as_deref() {
             Some("") => Some(hostname()),

@@ -116,11 +116,11 @@ impl OldProcesses {
             Ok(ForkResult::Child) => {
                 drop(writer);
                 match net::fork() {
-                    Ok(Fork::Parent(_)) => ForkSide::Exit(0),
-                    Ok(Fork::Child) if wait_ready(reader).is_some() => {
+                    Ok(ForkResult::Parent(_)) => ForkSide::Exit(0),
+                    Ok(ForkResult::Child) if wait_ready(reader).is_some() => {
                         ForkSide::Exit(self.retire(successor))
                     }
-                    Ok(Fork::Child) => ForkSide::Exit(0),
+                    Ok(ForkResult::Child) => ForkSide::Exit(0),
                     Err(_) => ForkSide::Exit(1),
                 }
             }

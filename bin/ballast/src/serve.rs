@@ -40,7 +40,7 @@ pub(crate) struct StartState {
     pub(crate) target: StartTarget,
     pub(crate) thread_count: usize,
     pub(crate) limits: ProcessLimits,
-    pub(crate) opened: Opened,
+    pub(crate) opened: OpenSockets,
     pub(crate) cli_binds: Vec<CliBind>,
     pub(crate) identity: ProcessIdentity,
     pub(crate) memory_megabytes: u32,

@@ -21,7 +21,7 @@ use crate::target::{ChangeMode, ChangeTarget};
 
 /// Whether a frontend that was shut down is to listen again.
 pub(crate) fn reopens(now: &Generation, target: &ChangeTarget) -> bool {
-    let is_shut = |one: &Arc<Frontend>| one.state.gate.opening() == Opening::Shut;
+    let is_shut = |one: &Arc<Frontend>| one.state.gate.opening() == GateState::Shut;
     target.drops_overrides() && now.frontends.iter().any(is_shut)
 }
 

@@ -7,7 +7,7 @@ use crate::lexer::{LexedLine, LineVariables, is_space, lex};
 use crate::source::offset;
 use crate::{
     ConditionError, DIAGNOSTIC_COUNT_MAX, Diagnostic, Directive, Document, Env, FILE_BYTES_MAX,
-    Facts, FileId, FixedFacts, LINE_BYTES_MAX, LINE_COUNT_MAX, LineKind, RESOLVED_BYTES_MAX,
+    FileId, FixedFacts, LINE_BYTES_MAX, LINE_COUNT_MAX, LineKind, ProgramFacts, RESOLVED_BYTES_MAX,
     SECTIONS, Section, SectionKind, Severity, SourceLine, SourceMap, Span, Word, condition,
 };
 
@@ -445,7 +445,11 @@ impl LineSource<'_> {
 // === arguments of directives ===
 
 /// The condition of an `.if` or `.elif`: all words after the first, separated by spaces.
-fn condition_of(line: &SourceLine, env: &Env, facts: &dyn Facts) -> Result<bool, Diagnostic> {
+fn condition_of(
+    line: &SourceLine,
+    env: &Env,
+    facts: &dyn ProgramFacts,
+) -> Result<bool, Diagnostic> {
     let words = &line.words[1..];
     let texts: Vec<&str> = words.iter().map(Word::text).collect();
     condition::evaluate(&texts.join(" "), env, facts).map_err(|error| {

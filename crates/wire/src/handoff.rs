@@ -457,7 +457,7 @@ impl Message {
                     1 => Outcome::Refused,
                     2 => Outcome::NeedsProcess,
                     3 => Outcome::NeedsHelper,
-                    _ => return Err(Malformed::Bound),
+                    _ => return Err(HandoffError::Bound),
                 };
                 Self::Reloaded(outcome, said(text)?)
             }

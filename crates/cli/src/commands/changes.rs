@@ -218,7 +218,7 @@ fn del_server(call: &mut CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer
 }
 
 /// A configuration that the caller brings or names.
-fn source(call: &Call<'_>) -> Result<Option<ConfigInput>, Answer> {
+fn source(call: &CommandCall<'_>) -> Result<Option<ConfigInput>, CommandAnswer> {
     match (call.arg(0), call.arg(1), &call.payload) {
         ("file", name, _) if !name.is_empty() => Ok(Some(ConfigInput::File(name.to_owned()))),
         ("", _, Some(text)) => Ok(Some(ConfigInput::Text(text.clone()))),

@@ -147,7 +147,7 @@ pub(crate) static COMMANDS: &[Command] = &[
 
 /// Submits an edit. The answer is `done` and the notes about the edit.
 fn submit_edit(
-    call: &Call<'_>,
+    call: &CommandCall<'_>,
     section: SectionName,
     edit: SectionOperation,
     command: String,
@@ -172,7 +172,11 @@ fn answer_of(done: &str, report: &ChangeReport) -> CommandAnswer {
 }
 
 /// A section that is there.
-fn known(call: &Call<'_>, kind: SectionWord, name: &str) -> Result<SectionName, Answer> {
+fn known(
+    call: &CommandCall<'_>,
+    kind: SectionWord,
+    name: &str,
+) -> Result<SectionName, CommandAnswer> {
     let generation = control(call)?.generation();
     let is_there = match kind {
         SectionWord::Backend => generation.backend(name).is_some(),
@@ -197,7 +201,10 @@ fn text(call: &CommandCall<'_>) -> Result<String, CommandAnswer> {
 }
 
 /// A section whose head is on the command's line and whose lines are the payload.
-fn add_section(call: &mut Call<'_>, kind: SectionWord) -> Result<Answer, Answer> {
+fn add_section(
+    call: &mut CommandCall<'_>,
+    kind: SectionWord,
+) -> Result<CommandAnswer, CommandAnswer> {
     let word = kind.word();
     let name = call.arg(0).to_owned();
     if name.is_empty() {
@@ -246,7 +253,10 @@ fn add_section(call: &mut Call<'_>, kind: SectionWord) -> Result<Answer, Answer>
     )
 }
 
-fn set_section(call: &mut Call<'_>, kind: SectionWord) -> Result<Answer, Answer> {
+fn set_section(
+    call: &mut CommandCall<'_>,
+    kind: SectionWord,
+) -> Result<CommandAnswer, CommandAnswer> {
     let section = known(call, kind, call.arg(0))?;
     let words = &call.args[1..];
     let mut command = format!("set {} {}", kind.word(), section.name);
@@ -280,7 +290,7 @@ fn publish(call: &CommandCall<'_>, published: bool) -> Result<CommandAnswer, Com
     }))
 }
 
-fn del_backend(call: &mut Call<'_>) -> Result<Answer, Answer> {
+fn del_backend(call: &mut CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     let section = own(call, SectionWord::Backend)?;
     let generation = control(call)?.generation();
     let place = generation.backend_named(&section.name);
@@ -301,7 +311,7 @@ fn del_backend(call: &mut Call<'_>) -> Result<Answer, Answer> {
     )
 }
 
-fn del_frontend(call: &mut Call<'_>) -> Result<Answer, Answer> {
+fn del_frontend(call: &mut CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     let section = own(call, SectionWord::Frontend)?;
     let command = format!("del frontend {}", section.name);
     submit_edit(
@@ -313,7 +323,7 @@ fn del_frontend(call: &mut Call<'_>) -> Result<Answer, Answer> {
     )
 }
 
-fn del_listen(call: &mut Call<'_>) -> Result<Answer, Answer> {
+fn del_listen(call: &mut CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     let section = known(call, SectionWord::Listen, call.arg(0))?;
     refuse_led_to(&control(call)?.generation(), &section.name)?;
     let command = format!("del listen {}", section.name);
@@ -327,10 +337,10 @@ fn del_listen(call: &mut Call<'_>) -> Result<Answer, Answer> {
 }
 
 /// A section that is not half of another.
-fn own(call: &Call<'_>, kind: SectionWord) -> Result<SectionName, Answer> {
+fn own(call: &CommandCall<'_>, kind: SectionWord) -> Result<SectionName, CommandAnswer> {
     let section = known(call, kind, call.arg(0))?;
     if known(call, SectionWord::Listen, &section.name).is_ok() {
-        return Err(Answer::error(format!(
+        return Err(CommandAnswer::error(format!(
             "'{0}' is a listen section: 'del listen {0}' removes both halves.",
             section.name
         )));
@@ -360,7 +370,7 @@ fn refuse_led_to(generation: &Generation, name: &str) -> Result<(), CommandAnswe
     Ok(())
 }
 
-fn add_bind(call: &mut Call<'_>) -> Result<Answer, Answer> {
+fn add_bind(call: &mut CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     let section = known(call, SectionWord::Frontend, call.arg(0))?;
     let words = call.args[1..].to_vec();
     if words.is_empty() {
@@ -377,7 +387,7 @@ fn add_bind(call: &mut Call<'_>) -> Result<Answer, Answer> {
 }
 
 /// The frontend and bind that a command names.
-fn bind_at(call: &Call<'_>) -> Result<(SectionName, String), Answer> {
+fn bind_at(call: &CommandCall<'_>) -> Result<(SectionName, String), CommandAnswer> {
     // The name may be an address with a path.
     let Some((frontend, which)) = call.arg(0).split_once('/') else {
         return Err(CommandAnswer::error("Require 'frontend/bind'."));
@@ -408,7 +418,7 @@ fn del_bind(call: &mut CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> 
 }
 
 /// The section that the first two words name.
-fn section_at(call: &Call<'_>) -> Result<SectionName, Answer> {
+fn section_at(call: &CommandCall<'_>) -> Result<SectionName, CommandAnswer> {
     let kinds = [
         SectionWord::Frontend,
         SectionWord::Backend,
