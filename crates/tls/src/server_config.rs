@@ -1,0 +1,329 @@
+//! The terms of a handshake with clients: one rustls configuration for each distinct set of
+//! options, never one for each certificate.
+//!
+//! rustls takes the certificate from its configuration. Each handshake therefore gets a copy of the
+//! configuration of its terms (a few counters and the list of protocols) that answers with the one
+//! certificate that was chosen. A certificate and the terms it was chosen with can so never come
+//! from two different states of a bind line.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rustls::crypto::{CryptoProvider, SupportedKxGroup, aws_lc_rs};
+use rustls::pki_types::CertificateDer;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{
+    ClientHello as RustlsHello, ProducesTickets, ResolvesServerCert, StoresServerSessions,
+    WebPkiClientVerifier,
+};
+use rustls::sign::{CertifiedKey, Signer, SigningKey};
+use rustls::time_provider::TimeProvider;
+use rustls::{
+    ServerConfig, SignatureAlgorithm, SignatureScheme, SupportedCipherSuite,
+    SupportedProtocolVersion, version,
+};
+
+use crate::certificate::Certificate;
+use crate::ciphers::{
+    CipherError, Translation, default_ciphers, default_ciphersuites, default_groups,
+    translate_ciphers, translate_ciphersuites, translate_groups, translate_signatures,
+};
+use crate::hello::{ClientHello, is_grease};
+use crate::options::{TlsOptions, TlsVersion};
+
+/// `TLS_CHACHA20_POLY1305_SHA256` and the suites of TLS 1.2 with it.
+const CHACHA20_SUITES: [u16; 3] = [0x1303, 0xcca8, 0xcca9];
+
+/// What the terms need beside the options.
+#[derive(Clone, Debug)]
+pub struct ServerParts {
+    /// The clock that tickets and certificates are judged by.
+    pub time: Arc<dyn TimeProvider>,
+    /// Who judges client certificates; `None` for `verify none`.
+    pub verifier: Option<Arc<dyn ClientCertVerifier>>,
+    /// What seals tickets; `None` for `no-tls-tickets`.
+    pub tickets: Option<Arc<dyn ProducesTickets>>,
+    /// Where sessions are kept that are resumed without tickets.
+    pub sessions: Arc<dyn StoresServerSessions>,
+    /// `prefer-client-ciphers`.
+    pub prefer_client_ciphers: bool,
+    /// The most bytes of early data taken with `allow-0rtt`.
+    pub early_data_bytes_max: u32,
+}
+
+/// Why options cannot be carried out. The operator is at fault.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum OptionError {
+    /// A list of ciphers, groups or signatures.
+    List {
+        /// The word: `ciphers`, `curves` ...
+        word: &'static str,
+        /// Why.
+        reason: CipherError,
+    },
+    /// No version lies between `ssl-min-ver` and `ssl-max-ver`.
+    NoVersion {
+        /// The lowest allowed.
+        min: TlsVersion,
+        /// The highest allowed.
+        max: TlsVersion,
+    },
+    /// What rustls says.
+    Library {
+        /// As text.
+        reason: String,
+    },
+}
+
+impl fmt::Display for OptionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::List { word, reason } => write!(f, "'{word}': {reason}"),
+            Self::NoVersion { min, max } => write!(
+                f,
+                "no version of TLS is left between {min} and {max} (TLSv1.2 and TLSv1.3 exist)"
+            ),
+            Self::Library { reason } => write!(f, "these options do not work together: {reason}"),
+        }
+    }
+}
+
+/// A word of the options that names what does not exist here: it is left out, and worth a lint.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct MissingWord {
+    /// The option: `ciphers`, `curves` ...
+    pub option: &'static str,
+    /// The word.
+    pub word: String,
+}
+
+/// The terms of one set of options.
+#[derive(Debug)]
+pub struct ServerTerms {
+    config: ServerConfig,
+    /// The same with ChaCha20-Poly1305 first, for clients that put it first: they have no AES in
+    /// hardware. OpenSSL does so too.
+    chacha_config: Option<ServerConfig>,
+    /// The signature schemes allowed by `sigalgs`.
+    schemes: Option<Arc<[SignatureScheme]>>,
+    missing: Vec<MissingWord>,
+}
+
+impl ServerTerms {
+    /// Translates a set of options.
+    ///
+    /// # Errors
+    ///
+    /// [`OptionError`].
+    pub fn new(options: &TlsOptions, parts: &ServerParts) -> Result<Self, OptionError> {
+        let mut missing = Vec::new();
+        let ciphers = list(&mut missing, "ciphers", &options.ciphers, translate_ciphers)?;
+        let suites = list(
+            &mut missing,
+            "ciphersuites",
+            &options.ciphersuites,
+            translate_ciphersuites,
+        )?;
+        let curves = list(&mut missing, "curves", &options.curves, translate_groups)?;
+        let ecdhe = match curves {
+            None => list(&mut missing, "ecdhe", &options.ecdhe, translate_groups)?,
+            Some(_) => None,
+        };
+        let schemes = list(
+            &mut missing,
+            "sigalgs",
+            &options.sigalgs,
+            translate_signatures,
+        )?;
+        let mut all = suites.unwrap_or_else(default_ciphersuites);
+        all.extend(ciphers.unwrap_or_else(default_ciphers));
+        let groups = curves.or(ecdhe).unwrap_or_else(default_groups);
+        let versions = versions(options)?;
+        let config = |suites| config(options, parts, suites, groups.clone(), &versions);
+        let mut chacha_first = all.clone();
+        chacha_first.sort_by_key(|suite| !is_chacha20(u16::from(suite.suite())));
+        let chacha_config = if parts.prefer_client_ciphers || chacha_first == all {
+            None
+        } else {
+            Some(config(chacha_first)?)
+        };
+        Ok(Self {
+            config: config(all)?,
+            chacha_config,
+            schemes: schemes.map(Into::into),
+            missing,
+        })
+    }
+
+    /// What was named and does not exist here.
+    #[must_use]
+    pub fn missing(&self) -> &[MissingWord] {
+        &self.missing
+    }
+
+    /// The configuration for one handshake, with the certificate that was chosen for it.
+    #[must_use]
+    pub fn for_handshake(
+        &self,
+        hello: &ClientHello<'_>,
+        certificate: &Arc<Certificate>,
+    ) -> Arc<ServerConfig> {
+        let first = hello.ciphers().find(|suite| !is_grease(*suite));
+        let base = match &self.chacha_config {
+            Some(config) if first.is_some_and(is_chacha20) => config,
+            _ => &self.config,
+        };
+        let mut config = base.clone();
+        config.cert_resolver = Arc::new(OneCertificate {
+            certificate: Arc::clone(certificate),
+            schemes: self.schemes.clone(),
+        });
+        Arc::new(config)
+    }
+}
+
+fn is_chacha20(suite: u16) -> bool {
+    CHACHA20_SUITES.contains(&suite)
+}
+
+/// Translates one list, if there is one, and notes what does not exist.
+fn list<T>(
+    missing: &mut Vec<MissingWord>,
+    option: &'static str,
+    text: &Option<String>,
+    translate: impl Fn(&str) -> Result<Translation<T>, CipherError>,
+) -> Result<Option<Vec<T>>, OptionError> {
+    let Some(text) = text else {
+        return Ok(None);
+    };
+    let translation = translate(text).map_err(|reason| OptionError::List {
+        word: option,
+        reason,
+    })?;
+    let words = translation.missing.into_iter();
+    missing.extend(words.map(|word| MissingWord { option, word }));
+    Ok(Some(translation.found))
+}
+
+fn versions(options: &TlsOptions) -> Result<Vec<&'static SupportedProtocolVersion>, OptionError> {
+    let max = options.max_version.unwrap_or(TlsVersion::Tls13);
+    let min = options.min_version.unwrap_or(TlsVersion::Tls12);
+    let all = [
+        (TlsVersion::Tls13, &version::TLS13),
+        (TlsVersion::Tls12, &version::TLS12),
+    ];
+    let versions: Vec<_> = all
+        .into_iter()
+        .filter(|(version, _)| (min..=max).contains(version))
+        .map(|(_, version)| version)
+        .collect();
+    if versions.is_empty() {
+        return Err(OptionError::NoVersion { min, max });
+    }
+    Ok(versions)
+}
+
+fn config(
+    options: &TlsOptions,
+    parts: &ServerParts,
+    cipher_suites: Vec<SupportedCipherSuite>,
+    kx_groups: Vec<&'static dyn SupportedKxGroup>,
+    versions: &[&'static SupportedProtocolVersion],
+) -> Result<ServerConfig, OptionError> {
+    let provider = CryptoProvider {
+        cipher_suites,
+        kx_groups,
+        ..aws_lc_rs::default_provider()
+    };
+    let library = |error: rustls::Error| OptionError::Library {
+        reason: error.to_string(),
+    };
+    let verifier = parts
+        .verifier
+        .clone()
+        .unwrap_or_else(WebPkiClientVerifier::no_client_auth);
+    let mut config =
+        ServerConfig::builder_with_details(Arc::new(provider), Arc::clone(&parts.time))
+            .with_protocol_versions(versions)
+            .map_err(library)?
+            .with_client_cert_verifier(verifier)
+            .with_cert_resolver(Arc::new(NoCertificate));
+    config.ignore_client_order = !parts.prefer_client_ciphers;
+    config.session_storage = Arc::clone(&parts.sessions);
+    if let Some(tickets) = &parts.tickets {
+        config.ticketer = Arc::clone(tickets);
+    }
+    let alpn = options.alpn.iter().flatten();
+    config.alpn_protocols = alpn.map(|name| name.clone().into_bytes()).collect();
+    if options.allow_0rtt == Some(true) {
+        config.max_early_data_size = parts.early_data_bytes_max;
+    }
+    Ok(config)
+}
+
+/// Stands in until a handshake has its certificate.
+#[derive(Debug)]
+struct NoCertificate;
+
+impl ResolvesServerCert for NoCertificate {
+    fn resolve(&self, _: RustlsHello<'_>) -> Option<Arc<CertifiedKey>> {
+        None
+    }
+}
+
+/// Answers with what was chosen before.
+#[derive(Debug)]
+struct OneCertificate {
+    certificate: Arc<Certificate>,
+    schemes: Option<Arc<[SignatureScheme]>>,
+}
+
+impl ResolvesServerCert for OneCertificate {
+    fn resolve(&self, _: RustlsHello<'_>) -> Option<Arc<CertifiedKey>> {
+        // The chain is shared between certificates, so it is put together here: rustls takes both
+        // in one list.
+        let certificate = &self.certificate;
+        let mut chain: Vec<CertificateDer<'static>> =
+            Vec::with_capacity(1 + certificate.chain().len());
+        chain.push(certificate.leaf().clone());
+        chain.extend(certificate.chain().iter().cloned());
+        let key = Arc::clone(certificate.key().signing());
+        let key: Arc<dyn SigningKey> = match &self.schemes {
+            None => key,
+            Some(schemes) => Arc::new(LimitedKey {
+                key,
+                schemes: Arc::clone(schemes),
+            }),
+        };
+        let mut certified = CertifiedKey::new(chain, key);
+        certified.ocsp = certificate.ocsp.as_deref().map(<[u8]>::to_vec);
+        Some(Arc::new(certified))
+    }
+}
+
+/// A key that signs with the schemes of `sigalgs` only.
+#[derive(Debug)]
+struct LimitedKey {
+    key: Arc<dyn SigningKey>,
+    schemes: Arc<[SignatureScheme]>,
+}
+
+impl SigningKey for LimitedKey {
+    fn choose_scheme(&self, offered: &[SignatureScheme]) -> Option<Box<dyn Signer>> {
+        // In the order of `sigalgs`: the server's preference decides, as in OpenSSL.
+        let allowed = self
+            .schemes
+            .iter()
+            .filter(|scheme| offered.contains(scheme));
+        allowed
+            .into_iter()
+            .find_map(|scheme| self.key.choose_scheme(&[*scheme]))
+    }
+
+    fn algorithm(&self) -> SignatureAlgorithm {
+        self.key.algorithm()
+    }
+}
+
+#[cfg(test)]
+mod tests;

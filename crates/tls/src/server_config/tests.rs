@@ -1,0 +1,294 @@
+use std::io::{Read, Write};
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::pki_types::{ServerName, UnixTime};
+use rustls::server::{Acceptor, NoServerSessionStorage};
+use rustls::{
+    ClientConfig, ClientConnection, DigitallySignedStruct, NamedGroup, ProtocolVersion,
+    ServerConnection,
+};
+
+use super::*;
+use crate::bind::{BindCertificates, BindEntry};
+use crate::hello::{HelloOutcome, parse_client_hello};
+use crate::options::VerifyMode;
+use crate::store::{CertificateStore, StoredCertificate};
+use crate::testing::{EC, MemoryFiles, RSA, self_signed};
+
+#[derive(Debug)]
+struct FixedTime;
+
+impl TimeProvider for FixedTime {
+    fn current_time(&self) -> Option<UnixTime> {
+        Some(UnixTime::since_unix_epoch(std::time::Duration::from_secs(
+            1_800_000_000,
+        )))
+    }
+}
+
+fn parts() -> ServerParts {
+    ServerParts {
+        time: Arc::new(FixedTime),
+        verifier: None,
+        tickets: None,
+        sessions: Arc::new(NoServerSessionStorage {}),
+        prefer_client_ciphers: false,
+        early_data_bytes_max: 16_384,
+    }
+}
+
+fn options(text: &str) -> TlsOptions {
+    let line = format!("x [{text}]");
+    crate::crt_list::parse_crt_list_line(&line)
+        .expect("good options")
+        .options
+}
+
+/// Takes whatever certificate it is shown.
+#[derive(Debug)]
+struct AnyServer(Vec<SignatureScheme>);
+
+impl ServerCertVerifier for AnyServer {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.clone()
+    }
+}
+
+const SCHEMES: [SignatureScheme; 4] = [
+    SignatureScheme::ECDSA_NISTP256_SHA256,
+    SignatureScheme::RSA_PSS_SHA256,
+    SignatureScheme::RSA_PSS_SHA384,
+    SignatureScheme::RSA_PKCS1_SHA256,
+];
+
+fn client(
+    suites: Vec<SupportedCipherSuite>,
+    schemes: &[SignatureScheme],
+    name: &str,
+) -> ClientConnection {
+    let provider = CryptoProvider {
+        cipher_suites: suites,
+        kx_groups: default_groups(),
+        ..aws_lc_rs::default_provider()
+    };
+    let mut config = ClientConfig::builder_with_details(Arc::new(provider), Arc::new(FixedTime))
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(AnyServer(schemes.to_vec())))
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    let name = ServerName::try_from(name.to_owned()).expect("a name");
+    ClientConnection::new(Arc::new(config), name).expect("a client")
+}
+
+/// A whole handshake in memory. `None`: there is no certificate for the client.
+fn handshake(
+    bind: &BindCertificates,
+    client: &mut ClientConnection,
+) -> Option<Result<ServerConnection, rustls::Error>> {
+    let mut raw = Vec::new();
+    client.write_tls(&mut raw).expect("memory");
+    let HelloOutcome::Complete(hello) = parse_client_hello(&raw) else {
+        panic!("rustls writes whole hellos");
+    };
+    let choice = bind.choose(&hello)?;
+    let mut acceptor = Acceptor::default();
+    acceptor.read_tls(&mut &raw[..]).expect("memory");
+    let accepted = acceptor
+        .accept()
+        .expect("a good hello")
+        .expect("a whole one");
+    let mut server = match accepted.into_connection(choice.config) {
+        Ok(server) => server,
+        Err((error, _)) => return Some(Err(error)),
+    };
+    while client.is_handshaking() || server.is_handshaking() {
+        let mut bytes = Vec::new();
+        server.write_tls(&mut bytes).expect("memory");
+        client.read_tls(&mut &bytes[..]).expect("memory");
+        client
+            .process_new_packets()
+            .expect("a client that takes everything");
+        let mut bytes = Vec::new();
+        client.write_tls(&mut bytes).expect("memory");
+        server.read_tls(&mut &bytes[..]).expect("memory");
+        if let Err(error) = server.process_new_packets() {
+            return Some(Err(error));
+        }
+    }
+    Some(Ok(server))
+}
+
+fn bind(terms: &str) -> BindCertificates {
+    let terms = Arc::new(ServerTerms::new(&options(terms), &parts()).expect("good terms"));
+    let mut files = MemoryFiles::default();
+    files.add("/e", self_signed(EC, "a.org", &[]).both());
+    files.add("/r", self_signed(RSA, "a.org", &[]).both());
+    let mut store = CertificateStore::default();
+    let entries = ["/e", "/r"].map(|path| {
+        let certificate = store.load_crt(&files, path).expect("good").remove(0);
+        BindEntry {
+            certificate,
+            filters: None,
+            is_default: false,
+            terms: Arc::clone(&terms),
+        }
+    });
+    BindCertificates::new(entries.into(), false)
+}
+
+fn all_suites() -> Vec<SupportedCipherSuite> {
+    [default_ciphersuites(), default_ciphers()].concat()
+}
+
+#[test]
+fn options_become_terms() {
+    let done = |terms: &str| {
+        let mut client = client(all_suites(), &SCHEMES, "a.org");
+        let server = handshake(&bind(terms), &mut client)
+            .expect("a certificate")
+            .expect("done");
+        (client, server)
+    };
+    let (client, server) = done("alpn http/1.1,h2");
+    assert_eq!(server.protocol_version(), Some(ProtocolVersion::TLSv1_3));
+    assert_eq!(server.alpn_protocol(), Some(&b"http/1.1"[..]));
+    let group = client
+        .negotiated_key_exchange_group()
+        .map(|group| group.name());
+    assert_eq!(group, Some(NamedGroup::X25519MLKEM768));
+    let (client, server) = done("ssl-max-ver TLSv1.2 ciphers AES128 curves P-384 no-alpn");
+    assert_eq!(server.protocol_version(), Some(ProtocolVersion::TLSv1_2));
+    let suite = server.negotiated_cipher_suite().map(|suite| suite.suite());
+    assert_eq!(
+        suite.and_then(crate::ciphers::openssl_name),
+        Some("ECDHE-ECDSA-AES128-GCM-SHA256")
+    );
+    let group = client
+        .negotiated_key_exchange_group()
+        .map(|group| group.name());
+    assert_eq!(
+        (group, server.alpn_protocol()),
+        (Some(NamedGroup::secp384r1), None)
+    );
+    let (_, server) = done("ciphersuites TLS_CHACHA20_POLY1305_SHA256");
+    let suite = server.negotiated_cipher_suite().map(|suite| suite.suite());
+    assert_eq!(
+        suite.and_then(crate::ciphers::openssl_name),
+        Some("TLS_CHACHA20_POLY1305_SHA256")
+    );
+}
+
+#[test]
+fn a_client_that_puts_chacha_first_gets_it() {
+    let mut suites = all_suites();
+    suites.rotate_left(1);
+    let mut with_chacha_first = client(suites, &SCHEMES, "a.org");
+    let server = handshake(&bind("no-alpn"), &mut with_chacha_first);
+    let server = server.expect("a certificate").expect("done");
+    let suite = server.negotiated_cipher_suite().map(|suite| suite.suite());
+    assert_eq!(
+        suite.and_then(crate::ciphers::openssl_name),
+        Some("TLS_CHACHA20_POLY1305_SHA256")
+    );
+}
+
+#[test]
+fn twins_are_told_apart_and_signatures_limited() {
+    let bind = bind("sigalgs ECDSA+SHA256:rsa_pss_rsae_sha384");
+    let leaf = |schemes: &[SignatureScheme]| {
+        let mut client = client(all_suites(), schemes, "a.org");
+        let done = handshake(&bind, &mut client).expect("a certificate");
+        done.map(|_| client.peer_certificates().expect("shown")[0].clone())
+            .ok()
+    };
+    let current = |entry: usize| bind.entries()[entry].certificate.current().leaf().clone();
+    assert_eq!(leaf(&SCHEMES), Some(current(0)));
+    assert_eq!(leaf(&SCHEMES[1..]), Some(current(1)));
+    assert_eq!(leaf(&SCHEMES[1..2]), None);
+}
+
+#[test]
+fn what_cannot_be_carried_out_is_refused() {
+    let refused = |text: &str| {
+        ServerTerms::new(&options(text), &parts())
+            .map(|_| ())
+            .expect_err("refused")
+            .to_string()
+    };
+    assert_eq!(
+        refused("ssl-min-ver TLSv1.0 ssl-max-ver TLSv1.1"),
+        "no version of TLS is left between TLSv1.0 and TLSv1.1 (TLSv1.2 and TLSv1.3 exist)"
+    );
+    assert!(refused("ciphers AES128-SHA").starts_with("'ciphers': nothing of 'AES128-SHA'"));
+    assert_eq!(refused("curves FOO"), "'curves': 'FOO' is not known");
+    let terms = ServerTerms::new(&options("curves P-521:P-256 ecdhe FOO"), &parts());
+    let missing = MissingWord {
+        option: "curves",
+        word: "P-521".to_owned(),
+    };
+    assert_eq!(terms.expect("one group is left").missing(), [missing]);
+    let over = options("verify required alpn h2").over(&options("alpn h3 sigalgs RSA+SHA256"));
+    assert_eq!(over.alpn, Some(vec!["h2".to_owned()]));
+    assert_eq!(
+        (over.verify, over.sigalgs.is_some()),
+        (Some(VerifyMode::Required), true)
+    );
+}
+
+#[test]
+fn a_renewed_certificate_is_served_without_a_new_list() {
+    let bind = bind("no-alpn");
+    let mut store = CertificateStore::default();
+    let parts =
+        crate::certificate::CertificateParts::read(self_signed(EC, "a.org", &[]).both().as_bytes());
+    let renewed = Arc::new(store.certificate(parts.expect("good")).expect("good"));
+    let stored: &StoredCertificate = &bind.entries()[0].certificate;
+    assert!(stored.replace(Arc::clone(&renewed)));
+    let mut client = client(all_suites(), &SCHEMES, "a.org");
+    let mut server = handshake(&bind, &mut client)
+        .expect("a certificate")
+        .expect("done");
+    assert_eq!(
+        client.peer_certificates().expect("shown")[0],
+        *renewed.leaf()
+    );
+    server.writer().write_all(b"hello").expect("memory");
+    let mut bytes = Vec::new();
+    server.write_tls(&mut bytes).expect("memory");
+    client.read_tls(&mut &bytes[..]).expect("memory");
+    client.process_new_packets().expect("good records");
+    let mut told = [0; 5];
+    client.reader().read_exact(&mut told).expect("five bytes");
+    assert_eq!(&told, b"hello");
+}

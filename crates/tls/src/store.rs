@@ -1,0 +1,481 @@
+//! The certificates of the process by name, loaded once however many lines name them (manual, 5.1,
+//! `crt`; 12.7, certificate storage).
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use rustls::pki_types::CertificateDer;
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+use crate::certificate::{Certificate, CertificateError, CertificateParts, Chain};
+use crate::crt_list::{CrtListError, CrtListLine, LoadOptions, parse_crt_list};
+use crate::files::{FileError, Files};
+
+/// Endings of files that belong to a certificate and are none.
+const SIDE_FILES: [&str; 4] = [".key", ".issuer", ".ocsp", ".sctl"];
+/// Endings of the files of a bundle.
+const BUNDLE: [&str; 3] = [".dsa", ".ecdsa", ".rsa"];
+
+/// Why a certificate or a list cannot be loaded. The operator is at fault.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum LoadReason {
+    /// There is no such file.
+    Missing,
+    /// A name `@store/name` that no crt-store has.
+    UnknownName,
+    /// The system's reason.
+    System(String),
+    /// The content is no certificate that can be served.
+    Certificate(CertificateError),
+    /// The content is no crt-list.
+    List(CrtListError),
+}
+
+impl fmt::Display for LoadReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing => f.write_str("No such file or directory"),
+            Self::UnknownName => f.write_str("no crt-store has a certificate of this name"),
+            Self::System(reason) => f.write_str(reason),
+            Self::Certificate(reason) => reason.fmt(f),
+            Self::List(reason) => reason.fmt(f),
+        }
+    }
+}
+
+/// Why a certificate or a list cannot be loaded, with the file.
+pub type LoadError = FileError<LoadReason>;
+
+fn failed(file: &str, reason: LoadReason) -> LoadError {
+    FileError {
+        file: file.to_owned(),
+        reason,
+    }
+}
+
+/// Which files are looked for beside a certificate (`ssl-load-extra-files`), all by default.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "five words of one line of the configuration"
+)]
+pub struct ExtraFiles {
+    /// `bundle`: `.rsa`, `.ecdsa` and `.dsa` where the file itself is missing.
+    pub bundle: bool,
+    /// `key`.
+    pub key: bool,
+    /// `ocsp`.
+    pub ocsp: bool,
+    /// `issuer`.
+    pub issuer: bool,
+    /// `sctl`.
+    pub sctl: bool,
+}
+
+impl Default for ExtraFiles {
+    fn default() -> Self {
+        Self {
+            bundle: true,
+            key: true,
+            ocsp: true,
+            issuer: true,
+            sctl: true,
+        }
+    }
+}
+
+/// The global words that decide how certificates are loaded.
+#[derive(Clone, Debug, Default)]
+pub struct StoreOptions {
+    /// `crt-base`.
+    pub crt_base: Option<String>,
+    /// `ssl-load-extra-files`.
+    pub extra: ExtraFiles,
+    /// `ssl-load-extra-del-ext`: the ending `.crt` is replaced by that of an extra file.
+    pub replaces_ending: bool,
+    /// `ssl-skip-self-issued-ca`.
+    pub skips_self_issued: bool,
+}
+
+/// A certificate under its name. Commands replace what is there; who holds it sees the new one.
+#[derive(Debug)]
+pub struct StoredCertificate {
+    name: Arc<str>,
+    current: ArcSwap<Certificate>,
+}
+
+impl StoredCertificate {
+    /// A certificate that came with a command.
+    #[must_use]
+    pub fn new(name: &str, certificate: Certificate) -> Self {
+        Self {
+            name: name.into(),
+            current: ArcSwap::from_pointee(certificate),
+        }
+    }
+
+    /// Its name: the path of its file, or `@store/name`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What is served now.
+    #[must_use]
+    pub fn current(&self) -> Arc<Certificate> {
+        self.current.load_full()
+    }
+
+    /// Replaces what is served. True when names and algorithm are as before: then no index that
+    /// has this certificate needs to change.
+    pub fn replace(&self, certificate: Arc<Certificate>) -> bool {
+        let old = self.current.swap(Arc::clone(&certificate));
+        old.algorithm() == certificate.algorithm() && old.names().eq(certificate.names())
+    }
+}
+
+/// A line of a crt-list with what it names.
+#[derive(Clone, Debug)]
+pub struct CrtListEntry {
+    /// The line.
+    pub line: CrtListLine,
+    /// Its certificate; several for a bundle.
+    pub certificates: Vec<Arc<StoredCertificate>>,
+}
+
+/// All certificates that files and commands have brought.
+#[derive(Debug, Default)]
+pub struct CertificateStore {
+    options: StoreOptions,
+    by_name: HashMap<Arc<str>, Arc<StoredCertificate>, foldhash::fast::RandomState>,
+    /// Chains that are in use or were: equal ones are one.
+    chains: HashSet<Chain, foldhash::fast::RandomState>,
+    /// Chains of `issuers-chain-path` by the subject of their first certificate.
+    issuers: HashMap<Vec<u8>, Chain, foldhash::fast::RandomState>,
+}
+
+impl CertificateStore {
+    /// An empty store.
+    #[must_use]
+    pub fn new(options: StoreOptions) -> Self {
+        Self {
+            options,
+            ..Self::default()
+        }
+    }
+
+    /// The certificate of a name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Arc<StoredCertificate>> {
+        self.by_name.get(name)
+    }
+
+    /// All certificates, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<StoredCertificate>> {
+        self.by_name.values()
+    }
+
+    /// Adds a certificate, or takes the place of the one with its name.
+    pub fn insert(&mut self, stored: Arc<StoredCertificate>) {
+        self.by_name.insert(Arc::clone(&stored.name), stored);
+    }
+
+    /// Forgets a certificate. Who holds it goes on serving it.
+    pub fn remove(&mut self, name: &str) -> Option<Arc<StoredCertificate>> {
+        self.by_name.remove(name)
+    }
+
+    /// Loads the chains of `issuers-chain-path`.
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError`] for a directory that is missing; files in it that cannot be read are named
+    /// and left out.
+    pub fn load_issuers(
+        &mut self,
+        files: &dyn Files,
+        directory: &str,
+    ) -> Result<Vec<LoadError>, LoadError> {
+        let mut left_out = Vec::new();
+        for name in list(files, directory)?.ok_or_else(|| failed(directory, LoadReason::Missing))? {
+            let path = format!("{directory}/{name}");
+            let parts = match read_parts(files, &path) {
+                Ok(parts) => parts,
+                Err(error) => {
+                    left_out.push(error);
+                    continue;
+                }
+            };
+            let Some(first) = parts.certificates.first() else {
+                left_out.push(failed(
+                    &path,
+                    LoadReason::Certificate(CertificateError::NoCertificate),
+                ));
+                continue;
+            };
+            if let Ok((_, parsed)) = X509Certificate::from_der(first) {
+                let subject = parsed.subject().as_raw().to_vec();
+                let chain = self.share(parts.certificates.clone());
+                self.issuers.insert(subject, chain);
+            }
+        }
+        Ok(left_out)
+    }
+
+    /// What `crt` or `default-crt` names: a certificate, a bundle of them, or a directory.
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError`] for the first file that cannot be loaded.
+    pub fn load_crt(
+        &mut self,
+        files: &dyn Files,
+        path: &str,
+    ) -> Result<Vec<Arc<StoredCertificate>>, LoadError> {
+        let path = self.resolve(path);
+        if self.get(&path).is_none()
+            && let Some(mut names) = list(files, &path)?
+        {
+            names.retain(|name| {
+                !name.starts_with('.') && !SIDE_FILES.iter().any(|ending| name.ends_with(ending))
+            });
+            names.sort_unstable();
+            let directory = path.trim_end_matches('/');
+            let paths = names.iter().map(|name| format!("{directory}/{name}"));
+            return paths
+                .map(|path| self.load(files, &path, &LoadOptions::default()))
+                .collect();
+        }
+        self.load_file_or_bundle(files, &path, &LoadOptions::default())
+    }
+
+    /// What the lines of a crt-list name, each line with its certificates: several for a bundle.
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError`] for the list, or for the first file that cannot be loaded.
+    pub fn load_crt_list(
+        &mut self,
+        files: &dyn Files,
+        path: &str,
+    ) -> Result<Vec<CrtListEntry>, LoadError> {
+        let content = read(files, path)?.ok_or_else(|| failed(path, LoadReason::Missing))?;
+        let lines =
+            parse_crt_list(&content).map_err(|error| failed(path, LoadReason::List(error)))?;
+        let load = |line: CrtListLine| {
+            let file = self.resolve(&line.file);
+            let certificates = self.load_file_or_bundle(files, &file, &line.load)?;
+            Ok(CrtListEntry { line, certificates })
+        };
+        lines.into_iter().map(load).collect()
+    }
+
+    /// Loads one certificate, unless it is there. `load` names its other files: where it names
+    /// any, none is looked for by its ending.
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError`].
+    pub fn load(
+        &mut self,
+        files: &dyn Files,
+        path: &str,
+        load: &LoadOptions,
+    ) -> Result<Arc<StoredCertificate>, LoadError> {
+        self.load_as(files, path, path, load)
+    }
+
+    /// Loads a certificate under another name than its path (`alias`).
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError`].
+    pub fn load_as(
+        &mut self,
+        files: &dyn Files,
+        name: &str,
+        path: &str,
+        load: &LoadOptions,
+    ) -> Result<Arc<StoredCertificate>, LoadError> {
+        if let Some(stored) = self.get(name) {
+            return Ok(Arc::clone(stored));
+        }
+        if name.starts_with('@') && name == path {
+            return Err(failed(name, LoadReason::UnknownName));
+        }
+        let certificate = self.read_certificate(files, path, load)?;
+        let stored = Arc::new(StoredCertificate::new(name, certificate));
+        self.insert(Arc::clone(&stored));
+        Ok(stored)
+    }
+
+    /// Reads a certificate and the files beside it, without keeping it: a reload compares.
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError`].
+    pub fn read_certificate(
+        &mut self,
+        files: &dyn Files,
+        path: &str,
+        load: &LoadOptions,
+    ) -> Result<Certificate, LoadError> {
+        let mut parts = read_parts(files, path)?;
+        let looks = !load.names_files();
+        let extra = self.options.extra;
+        let base = match path.strip_suffix(".crt") {
+            Some(base) if self.options.replaces_ending => base,
+            _ => path,
+        };
+        let side = |named: &Option<String>, is_wanted: bool, ending: &str| {
+            let looked_for = (looks && is_wanted).then(|| format!("{base}{ending}"));
+            named
+                .clone()
+                .map(|path| (path, true))
+                .or(looked_for.map(|path| (path, false)))
+        };
+        let key = side(&load.key, extra.key, ".key");
+        if let Some((file, is_named)) = &key
+            && (*is_named || parts.key.is_none())
+            && let Some(beside) = side_file(files, file, *is_named)?
+        {
+            let found = CertificateParts::read(&beside)
+                .map_err(|error| failed(file, LoadReason::Certificate(error)))?;
+            parts.key = found.key.or(parts.key);
+        }
+        if let Some((file, is_named)) = side(&load.issuer, extra.issuer, ".issuer")
+            && let Some(content) = side_file(files, &file, is_named)?
+        {
+            let found = CertificateParts::read(&content)
+                .map_err(|error| failed(&file, LoadReason::Certificate(error)))?;
+            parts.issuer = found.certificates.into_iter().next();
+        }
+        if let Some((file, is_named)) = side(&load.ocsp, extra.ocsp, ".ocsp") {
+            let content = side_file(files, &file, is_named)?;
+            parts.ocsp = content
+                .filter(|content| !content.is_empty())
+                .map(Into::into);
+        }
+        if let Some((file, is_named)) = side(&load.sctl, extra.sctl, ".sctl") {
+            parts.sctl = side_file(files, &file, is_named)?.map(Into::into);
+        }
+        self.certificate(parts).map_err(|error| {
+            let error = match (error, key) {
+                (CertificateError::NoKey { .. }, Some((file, _))) => {
+                    CertificateError::NoKey { beside: Some(file) }
+                }
+                (error, _) => error,
+            };
+            failed(path, LoadReason::Certificate(error))
+        })
+    }
+
+    /// Judges parts, completes the chain and shares it with certificates that have the same.
+    ///
+    /// # Errors
+    ///
+    /// [`CertificateError`].
+    pub fn certificate(
+        &mut self,
+        parts: CertificateParts,
+    ) -> Result<Certificate, CertificateError> {
+        let skips = self.options.skips_self_issued;
+        Certificate::new(parts, |leaf, rest| {
+            if skips && rest.len() == 1 && is_self_issued(&rest[0]) {
+                return self.share(Vec::new());
+            }
+            let issuer = self.issuers.get(leaf.issuer().as_raw());
+            match issuer {
+                Some(chain) if rest.is_empty() && leaf.issuer() != leaf.subject() => {
+                    Arc::clone(chain)
+                }
+                _ => self.share(rest),
+            }
+        })
+    }
+
+    /// The path of a certificate as it is stored: `crt-base` before what is relative.
+    #[must_use]
+    pub fn resolve(&self, path: &str) -> String {
+        match &self.options.crt_base {
+            Some(base) if !path.starts_with(['/', '@']) => {
+                format!("{}/{path}", base.trim_end_matches('/'))
+            }
+            _ => path.to_owned(),
+        }
+    }
+
+    fn load_file_or_bundle(
+        &mut self,
+        files: &dyn Files,
+        path: &str,
+        load: &LoadOptions,
+    ) -> Result<Vec<Arc<StoredCertificate>>, LoadError> {
+        let missing = match self.load(files, path, load) {
+            Ok(stored) => return Ok(vec![stored]),
+            Err(error) if error.reason == LoadReason::Missing && error.file == path => error,
+            Err(error) => return Err(error),
+        };
+        let mut bundle = Vec::new();
+        if self.options.extra.bundle {
+            for ending in BUNDLE {
+                let file = format!("{path}{ending}");
+                match self.load(files, &file, load) {
+                    Ok(stored) => bundle.push(stored),
+                    Err(error) if error.reason == LoadReason::Missing && error.file == file => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        if bundle.is_empty() {
+            Err(missing)
+        } else {
+            Ok(bundle)
+        }
+    }
+
+    /// The one chain with this content.
+    fn share(&mut self, certificates: Vec<CertificateDer<'static>>) -> Chain {
+        if let Some(chain) = self.chains.get(&certificates[..]) {
+            return Arc::clone(chain);
+        }
+        let chain: Chain = certificates.into();
+        self.chains.insert(Arc::clone(&chain));
+        chain
+    }
+}
+
+fn is_self_issued(certificate: &CertificateDer<'_>) -> bool {
+    X509Certificate::from_der(certificate)
+        .is_ok_and(|(_, parsed)| parsed.subject() == parsed.issuer())
+}
+
+fn read(files: &dyn Files, path: &str) -> Result<Option<Vec<u8>>, LoadError> {
+    files
+        .read(path)
+        .map_err(|reason| failed(path, LoadReason::System(reason)))
+}
+
+fn list(files: &dyn Files, path: &str) -> Result<Option<Vec<String>>, LoadError> {
+    files
+        .list(path)
+        .map_err(|reason| failed(path, LoadReason::System(reason)))
+}
+
+fn read_parts(files: &dyn Files, path: &str) -> Result<CertificateParts, LoadError> {
+    let content = read(files, path)?.ok_or_else(|| failed(path, LoadReason::Missing))?;
+    CertificateParts::read(&content).map_err(|error| failed(path, LoadReason::Certificate(error)))
+}
+
+/// A file beside a certificate: one that is named must be there.
+fn side_file(files: &dyn Files, path: &str, is_named: bool) -> Result<Option<Vec<u8>>, LoadError> {
+    match read(files, path)? {
+        None if is_named => Err(failed(path, LoadReason::Missing)),
+        content => Ok(content),
+    }
+}
+
+#[cfg(test)]
+mod tests;
