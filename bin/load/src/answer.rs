@@ -76,6 +76,11 @@ impl Response {
         self.phase == Phase::Done
     }
 
+    /// True in a body that ends with the connection.
+    pub(crate) fn is_until_close(&self) -> bool {
+        self.phase == Phase::UntilClose
+    }
+
     /// True while the head is incomplete: bytes that were not consumed must be kept.
     pub(crate) fn is_in_head(&self) -> bool {
         self.phase == Phase::Head

@@ -5,15 +5,18 @@ use std::time::Duration;
 
 use crate::pace::Rate;
 use crate::plan::{Expect, Mode, Origin, Plan};
+use crate::tls::TlsOptions;
 
 /// The text of `--help`.
 pub(crate) const HELP: &str = "\
 usage: ballast-load [http] [options] TARGET...       requests and answers
        ballast-load connect [options] TARGET...      the same, with a new connection per request
+       ballast-load handshakes [options] TARGET...   TLS handshakes, and no request
        ballast-load websockets [options] TARGET...   connections that stay, and echo
 
-TARGET is HOST:PORT, http://HOST:PORT/PATH or unix@/PATH/OF/SOCKET. Connections are spread over
-the targets. It never stops at a failure: every one is counted by its class.
+TARGET is HOST:PORT, http://HOST:PORT/PATH, https://HOST:PORT/PATH or unix@/PATH/OF/SOCKET.
+Connections are spread over the targets. It never stops at a failure: every one is counted by its
+class.
 
   --connections N         connections (16; connect: 64; websockets: 1000)
   --threads N             threads (1)
@@ -32,6 +35,21 @@ the targets. It never stops at a failure: every one is counted by its class.
   --expect-body-bytes N   the length every body must have
   --expect-body-prefix S  what every body must begin with
   --every-ms MS           websockets: between two messages on one connection (1000)
+  --tls                   targets without http:// are over TLS (handshakes: they always are)
+  --cacert FILE           certificates that may sign the server's (PEM); and it must cover the name
+  --insecure              any certificate will do
+  --expect-name NAME      the name that the certificate must cover (sni: the one asked for)
+  --sni NAME              ask for this name instead of the target's; again: several in turn
+  --sni-file FILE         names, one in a line; behind it what its certificate must cover, if that
+                          is another
+  --sni-random            names in random order
+  --cert FILE --key FILE  the client's certificate; its key may be in the same file
+  --tls-version V         1.2 or 1.3 (both)
+  --ciphers LIST          cipher suites, by their names in the standards, OpenSSL or rustls
+  --groups LIST           groups of the key exchange (X25519MLKEM768:X25519:P-256:P-384)
+  --alpn LIST             protocols, as in h2,http/1.1 (requests: HTTP/1 only)
+  --resume HOW            sessions: never, always (names without one get one, unmeasured),
+                          tickets (as a browser), ids (likewise; TLS 1.2 without tickets) (never)
   --timeline MS           print rate, failures and longest latency of every MS milliseconds
   --json                  print JSON instead of a table
 
@@ -52,15 +70,18 @@ const DURATION_MAX: Duration = Duration::from_secs(7 * 86_400);
 /// The error message.
 pub(crate) fn read(words: impl Iterator<Item = String>) -> Result<Option<Plan>, String> {
     let mut words = words.peekable();
-    let mode = words.next_if(|word| matches!(word.as_str(), "http" | "connect" | "websockets"));
+    let modes = ["http", "connect", "handshakes", "websockets"];
+    let mode = words.next_if(|word| modes.contains(&word.as_str()));
     let mut plan = defaults(mode.as_deref().unwrap_or("http"));
+    let mut tls = TlsOptions::default();
+    tls.is_default = plan.mode == Mode::Handshakes;
     let (mut targets, mut paths) = (Vec::new(), Vec::new());
     while let Some(word) = words.next() {
         let (name, mut inline) = match word.split_once('=') {
             Some((name, value)) if name.starts_with("--") => (name, Some(value.to_owned())),
             _ => (word.as_str(), None),
         };
-        let value = || {
+        let mut value = || {
             inline
                 .take()
                 .or_else(|| words.next())
@@ -69,6 +90,7 @@ pub(crate) fn read(words: impl Iterator<Item = String>) -> Result<Option<Plan>, 
         match name {
             "-h" | "--help" => return Ok(None),
             "--path" => paths.push(path(value)?),
+            _ if tls.take(name, &mut value)? => {}
             _ if name.starts_with('-') => option(&mut plan, name, value)?,
             _ => targets.push(word),
         }
@@ -81,13 +103,27 @@ pub(crate) fn read(words: impl Iterator<Item = String>) -> Result<Option<Plan>, 
     }
     plan.threads = plan.threads.min(plan.connections);
     for target in targets {
-        let mut origin = Origin::read(&target).map_err(|error| format!("{target}: {error}"))?;
+        let origin = Origin::read(&target, tls.is_default);
+        let mut origin = origin.map_err(|error| format!("{target}: {error}"))?;
+        if plan.mode == Mode::Handshakes && origin.tls.is_none() {
+            return Err(format!("{target}: handshakes are over TLS"));
+        }
         origin.paths.extend(paths.iter().cloned());
         if origin.paths.is_empty() {
-            let usual = if plan.mode == Mode::Http { "/" } else { "/ws" };
+            let usual = match plan.mode {
+                Mode::WebSockets => "/ws",
+                Mode::Handshakes | Mode::Http => "/",
+            };
             origin.paths.push(usual.to_owned());
         }
         plan.origins.push(origin);
+    }
+    if plan.origins.iter().all(|origin| origin.tls.is_none()) {
+        tls.assert_unused()?;
+    } else if plan.mode != Mode::Handshakes && tls.offers_other_protocols() {
+        return Err("--alpn: requests are HTTP/1; `handshakes` may offer others".to_owned());
+    } else {
+        plan.tls = Some(tls.client(plan.connections)?);
     }
     plan.compose_requests();
     Ok(Some(plan))
@@ -96,6 +132,7 @@ pub(crate) fn read(words: impl Iterator<Item = String>) -> Result<Option<Plan>, 
 fn defaults(mode: &str) -> Plan {
     Plan {
         mode: match mode {
+            "handshakes" => Mode::Handshakes,
             "websockets" => Mode::WebSockets,
             _ => Mode::Http,
         },
@@ -106,7 +143,7 @@ fn defaults(mode: &str) -> Plan {
             _ => 16,
         },
         threads: 1,
-        is_closing: mode == "connect",
+        is_closing: matches!(mode, "connect" | "handshakes"),
         rate: None,
         requests: None,
         duration: None,
@@ -119,6 +156,7 @@ fn defaults(mode: &str) -> Plan {
             statuses: vec![200..=399],
             ..Expect::default()
         },
+        tls: None,
         every: Duration::from_secs(1),
         timeline: None,
         is_json: false,
@@ -273,6 +311,25 @@ mod tests {
     }
 
     #[test]
+    fn a_target_may_be_over_tls() {
+        let name = |line: &str| {
+            let plan = plan(&format!("{line} --insecure")).unwrap();
+            assert!(plan.tls.is_some(), "{line}");
+            let name = plan.origins[0].tls.as_ref().unwrap().to_str().into_owned();
+            (name, plan.origins[0].address.to_string())
+        };
+        let due = |name: &str, address: &str| (name.to_owned(), address.to_owned());
+        assert_eq!(name("https://127.0.0.1"), due("127.0.0.1", "127.0.0.1:443"));
+        assert_eq!(name("https://[::1]:81/x"), due("::1", "[::1]:81"));
+        assert_eq!(name("--tls 127.0.0.1:81"), due("127.0.0.1", "127.0.0.1:81"));
+        assert_eq!(
+            name("handshakes unix@/tmp/s"),
+            due("localhost", "unix@/tmp/s")
+        );
+        assert!(plan("--tls http://127.0.0.1:81 --insecure").is_err());
+    }
+
+    #[test]
     fn times_have_units() {
         for (text, ms) in [("2", 2000), ("1.5s", 1500), ("20ms", 20), ("1m", 60_000)] {
             assert_eq!(duration("", text), Ok(Duration::from_millis(ms)));
@@ -293,6 +350,18 @@ mod tests {
             "--what 127.0.0.1:1",
             "--path",
             "127.0.0.1:99999",
+            "--sni a.example --insecure 127.0.0.1:1",
+            "https://127.0.0.1:1",
+            "https://127.0.0.1:1 --insecure --cacert /nowhere",
+            "https://127.0.0.1:1 --cacert /nowhere",
+            "https://127.0.0.1:1 --insecure --alpn h2",
+            "https://127.0.0.1:1 --insecure --ciphers RC4-MD5",
+            "https://127.0.0.1:1 --insecure --groups P-192",
+            "https://127.0.0.1:1 --insecure --tls-version 1.1",
+            "https://127.0.0.1:1 --insecure --tls-version 1.3 --ciphers ECDHE-RSA-AES128-GCM-SHA256",
+            "https://127.0.0.1:1 --insecure --resume sometimes",
+            "https://127.0.0.1:1 --insecure --key /nowhere",
+            "handshakes --insecure http://127.0.0.1:1",
         ] {
             assert!(plan(line).is_err(), "{line}");
         }

@@ -11,15 +11,19 @@ use tokio::sync::Semaphore;
 use crate::answer::Response;
 use crate::exchange::{Connection, NoResponse, OutgoingRequest};
 use crate::failure::{Class, Fault};
-use crate::plan::{Expect, Origin};
+use crate::plan::{Expect, Mode, Origin};
 use crate::run::Run;
 use crate::tally::Tally;
+use crate::tls::ClientHello;
 
 /// The pause of a connection after a failure, without a rate: it would otherwise retry in a tight
 /// loop while a listener is gone, and the number of failures would only measure our speed.
 const FAILURE_PAUSE: Duration = Duration::from_millis(1);
 /// How many connections of a thread are opened concurrently before the start.
 const OPENING_COUNT_MAX: usize = 64;
+
+/// How many handshakes may fail to bring a session for a connection.
+const WARMING_COUNT_MAX: usize = 3;
 
 /// State shared by the connections of one thread.
 struct ThreadShared {
@@ -30,6 +34,8 @@ struct ThreadShared {
     left: Cell<u64>,
     /// Permits for requests that are due; none without a rate.
     due: Option<Arc<Semaphore>>,
+    /// Over TLS: how many connections asked for a name.
+    names: Cell<usize>,
 }
 
 impl ThreadShared {
@@ -53,6 +59,13 @@ impl ThreadShared {
         Some(self.run.start() + rate.due(number * workers + self.worker as u64))
     }
 
+    /// The number of the next connection over TLS, in the order of the whole run.
+    fn next_name(&self) -> usize {
+        let number = self.names.get();
+        self.names.set(number + 1);
+        number * self.run.plan.threads + self.worker
+    }
+
     /// Starts a request; returns its number within this thread.
     fn begin(&self) -> u64 {
         let mut tally = self.tally.borrow_mut();
@@ -70,6 +83,7 @@ pub(crate) async fn work(run: &Arc<Run>, worker: usize, due: Option<Arc<Semaphor
         tally: RefCell::new(Tally::new(run.plan.timeline)),
         left: Cell::new(run.share(worker)),
         due,
+        names: Cell::new(0),
     });
     let opening = Rc::new(Semaphore::new(OPENING_COUNT_MAX));
     let tasks: Vec<_> = (worker..run.plan.connections)
@@ -94,6 +108,16 @@ struct Client {
     number: usize,
     /// The index of the origin's next request.
     turn: usize,
+    /// Over TLS: names without a session get one before they are measured. It ends with a server
+    /// that gives none.
+    may_warm: bool,
+}
+
+/// The end of an operation that did not fail.
+enum Outcome {
+    /// A handshake, when nothing else was asked.
+    Handshake,
+    Response(Response),
 }
 
 impl Client {
@@ -104,17 +128,18 @@ impl Client {
             shared,
             number,
             turn: number,
+            may_warm: true,
         }
     }
 
     async fn run(mut self, opening: &Semaphore) {
         let run = Arc::clone(&self.run);
-        if !run.plan.is_closing {
+        {
             // The semaphore is not closed.
             let _permit = opening.acquire().await;
-            if let Err(broken) = self.open(Instant::now() + run.plan.timeout).await {
+            if let Err(fault) = self.prepare().await {
                 let mut tally = self.shared.tally.borrow_mut();
-                tally.fail(Duration::ZERO, (self.number, None), broken.fault);
+                tally.fail(Duration::ZERO, (self.number, None), fault);
             }
         }
         run.barrier.wait().await;
@@ -126,15 +151,22 @@ impl Client {
             } else {
                 due
             };
-            let outcome = self.request(sent).await;
+            let (outcome, ended) = if run.plan.mode == Mode::Handshakes {
+                self.handshake(sent).await
+            } else {
+                let answer = self.request(sent).await;
+                (answer.map(Outcome::Response), Instant::now())
+            };
             now = Instant::now();
             let (is_broken, is_closing) = match &outcome {
-                Ok(answer) => (false, answer.is_closing),
+                Ok(Outcome::Response(answer)) => (false, answer.is_closing),
+                Ok(Outcome::Handshake) => (false, false),
                 Err(_) => (true, false),
             };
-            self.count(outcome, due, sent, now - start, now);
+            self.count(outcome, due, sent, ended - start, ended);
             if is_closing {
-                self.connection.await_close().await;
+                // The response is complete: what happens now is nobody's failure.
+                let _ = self.connection.await_close().await;
                 now = Instant::now();
             } else if run.plan.is_closing {
                 self.connection.close();
@@ -144,12 +176,40 @@ impl Client {
                 now = Instant::now();
             }
         }
-        self.shared.tally.borrow_mut().received_bytes += self.connection.received_bytes;
+        let mut tally = self.shared.tally.borrow_mut();
+        tally.received_bytes += self.connection.received_bytes;
+        tally.tls.unclean_closes += self.connection.unclean_closes;
+    }
+
+    /// Before the start: sessions to resume, and a connection if it is to be kept.
+    async fn prepare(&mut self) -> Result<(), Fault> {
+        let run = Arc::clone(&self.run);
+        let deadline = || Instant::now() + run.plan.timeout;
+        if let (Some(client), Some(host)) = (&run.plan.tls, &origin_of(&run, self.number).tls) {
+            for name in client.names_to_warm(self.number, run.plan.connections, host) {
+                self.warm(client.hello(name)?, deadline()).await?;
+            }
+        }
+        if run.plan.is_closing {
+            return Ok(());
+        }
+        self.open(deadline()).await.map_err(|broken| broken.fault)
+    }
+
+    /// Fetches a session by a handshake that is counted as no other.
+    async fn warm(&mut self, hello: ClientHello, deadline: Instant) -> Result<(), Fault> {
+        let run = Arc::clone(&self.run);
+        let address = &origin_of(&run, self.number).address;
+        let opening = self.connection.open(address, Some(hello), deadline.into());
+        opening.await?;
+        self.connection.finish().await?;
+        self.shared.tally.borrow_mut().tls.warming += 1;
+        Ok(())
     }
 
     fn count(
         &self,
-        outcome: Result<Response, Fault>,
+        outcome: Result<Outcome, Fault>,
         due: Instant,
         sent: Instant,
         at: Duration,
@@ -158,12 +218,13 @@ impl Client {
         let mut tally = self.shared.tally.borrow_mut();
         let latency = now.saturating_duration_since(due);
         let is_measured = match &outcome {
-            Ok(answer) => {
+            Ok(Outcome::Response(answer)) => {
                 tally.status(answer.status);
                 true
             }
+            Ok(Outcome::Handshake) => true,
             // Leaving it out would hide the slowest requests from the latencies.
-            Err(fault) => fault.class == Class::Timeout,
+            Err(fault) => matches!(fault.class, Class::Timeout | Class::HandshakeTimeout),
         };
         if is_measured {
             tally.latency.record(latency);
@@ -172,13 +233,32 @@ impl Client {
                 tally.from_sending.record(now - sent);
             }
         }
-        match outcome.and_then(|answer| judge(&answer, &self.run.plan.expect)) {
+        let judged = outcome.and_then(|outcome| match outcome {
+            Outcome::Response(answer) => judge(&answer, &self.run.plan.expect),
+            Outcome::Handshake => Ok(()),
+        });
+        match judged {
             Ok(()) => tally.succeed(at, latency),
             Err(fault) => {
                 let port = self.connection.port();
                 tally.fail(at, (self.number, port), fault);
             }
         }
+    }
+
+    /// Connects, makes the handshake and closes; also returns when the handshake was complete.
+    async fn handshake(&mut self, sent: Instant) -> (Result<Outcome, Fault>, Instant) {
+        let opened = self.open(sent + self.run.plan.timeout).await;
+        let ended = Instant::now();
+        let outcome = match opened {
+            Ok(()) => match self.connection.finish().await {
+                // In TLS 1.3 a server judges the client's certificate after the client is done.
+                Err(fault) if fault.class == Class::HandshakeRefused => Err(fault),
+                _ => Ok(Outcome::Handshake),
+            },
+            Err(broken) => Err(broken.fault),
+        };
+        (outcome, ended)
     }
 
     /// Sends a request; once more, on a new connection, when the peer had closed the kept one
@@ -221,16 +301,34 @@ impl Client {
     }
 
     async fn open(&mut self, deadline: Instant) -> Result<(), NoResponse> {
-        let began = Instant::now();
-        let origin = origin_of(&self.run, self.number);
-        let opened = self.connection.open(&origin.address, deadline.into()).await;
+        let opened = self.try_open(deadline).await;
         opened.map_err(|fault| NoResponse {
             fault,
             is_before_answer: true,
-        })?;
+        })
+    }
+
+    async fn try_open(&mut self, deadline: Instant) -> Result<(), Fault> {
+        let run = Arc::clone(&self.run);
+        let origin = origin_of(&run, self.number);
+        let mut tls = None;
+        if let (Some(client), Some(host)) = (&run.plan.tls, &origin.tls) {
+            let name = client.name(self.shared.next_name(), host);
+            let mut hello = client.hello(name.clone())?;
+            // Others may take the session that one of these brings.
+            for _ in 0..WARMING_COUNT_MAX {
+                if hello.is_cold && self.may_warm {
+                    self.warm(hello, deadline).await?;
+                    hello = client.hello(name.clone())?;
+                }
+            }
+            self.may_warm &= !hello.is_cold;
+            tls = Some(hello);
+        }
+        let deadline = deadline.into();
+        let opening = self.connection.open(&origin.address, tls, deadline).await?;
         let mut tally = self.shared.tally.borrow_mut();
-        tally.opened += 1;
-        tally.connect.record(began.elapsed());
+        tally.open(opening.connecting, opening.handshake.as_ref());
         Ok(())
     }
 }

@@ -10,11 +10,13 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
-use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
+use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::answer::Response;
 use crate::failure::{Class, Fault};
 use crate::socket::{Address, Socket};
+use crate::stream::Stream;
+use crate::tls::{ClientHello, Handshake};
 
 /// The size of the read buffer.
 const BUFFER_BYTES: usize = 16 << 10;
@@ -44,9 +46,18 @@ pub(crate) struct OutgoingRequest<'a> {
     pub(crate) deadline: Instant,
 }
 
+/// How a connection was opened.
+#[derive(Debug)]
+pub(crate) struct Opening {
+    /// How long connecting took.
+    pub(crate) connecting: Duration,
+    /// What followed, over TLS.
+    pub(crate) handshake: Option<Handshake>,
+}
+
 /// Holds one connection after another, with the buffer and the timer they share.
 pub(crate) struct Connection {
-    socket: Option<Socket>,
+    stream: Option<Stream>,
     port: Option<u16>,
     buffer: Vec<u8>,
     filled: usize,
@@ -55,18 +66,21 @@ pub(crate) struct Connection {
     watch: Pin<Box<Sleep>>,
     /// Bytes received on all connections so far.
     pub(crate) received_bytes: u64,
+    /// Connections over TLS that the peer closed without saying so first.
+    pub(crate) unclean_closes: u64,
 }
 
 impl Connection {
     /// Without a connection. To be called on a worker.
     pub(crate) fn new() -> Self {
         Self {
-            socket: None,
+            stream: None,
             port: None,
             buffer: vec![0; BUFFER_BYTES],
             filled: 0,
             watch: Box::pin(sleep_until(Instant::now())),
             received_bytes: 0,
+            unclean_closes: 0,
         }
     }
 
@@ -76,27 +90,45 @@ impl Connection {
     }
 
     pub(crate) fn is_open(&self) -> bool {
-        self.socket.is_some()
+        self.stream.is_some()
     }
 
     /// Opens a connection before the deadline.
-    pub(crate) async fn open(&mut self, to: &Address, deadline: Instant) -> Result<(), Fault> {
+    pub(crate) async fn open(
+        &mut self,
+        to: &Address,
+        tls: Option<ClientHello>,
+        deadline: Instant,
+    ) -> Result<Opening, Fault> {
         self.close();
         self.port = None;
-        match timeout_at(deadline, Socket::connect(to)).await {
-            Ok(Ok(socket)) => {
-                self.port = socket.port();
-                self.socket = Some(socket);
-                Ok(())
-            }
-            Ok(Err(error)) => Err(Fault::of_connect(&error)),
-            Err(_) => Err(Fault::new(Class::Timeout, "connecting: no answer in time")),
-        }
+        let began = Instant::now();
+        let socket = Socket::connect(to, deadline).await?;
+        let connecting = began.elapsed();
+        self.port = socket.port();
+        let (stream, handshake) = Stream::open(socket, tls, deadline).await?;
+        self.stream = Some(stream);
+        Ok(Opening {
+            connecting,
+            handshake,
+        })
     }
 
     pub(crate) fn close(&mut self) {
-        self.socket = None;
+        if let Some(stream) = &mut self.stream {
+            stream.say_close();
+        }
+        self.forget();
+    }
+
+    fn forget(&mut self) {
+        self.unclean_closes += u64::from(self.is_unclean());
+        self.stream = None;
         self.filled = 0;
+    }
+
+    fn is_unclean(&self) -> bool {
+        self.stream.as_ref().is_some_and(Stream::is_unclean)
     }
 
     /// Sends the request and reads its response. After an error, and after a response that ends the
@@ -137,13 +169,13 @@ impl Connection {
         cx: &mut Context<'_>,
         exchange: &mut Exchange<'_>,
     ) -> Poll<Result<(), Fault>> {
-        if let Some(socket) = &mut self.socket {
-            exchange.write(cx, socket);
+        if let Some(stream) = &mut self.stream {
+            exchange.write(cx, stream);
         }
         loop {
             match self.poll_fill(cx) {
                 Poll::Ready(Ok(0)) => {
-                    return Poll::Ready(exchange.end());
+                    return Poll::Ready(exchange.end(self.is_unclean()));
                 }
                 Poll::Ready(Ok(length)) => {
                     exchange.received += length as u64;
@@ -187,11 +219,11 @@ impl Connection {
 
     /// Reads once into the free part of the buffer; zero is the end, or no connection.
     fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        let Some(socket) = &mut self.socket else {
+        let Some(stream) = &mut self.stream else {
             return Poll::Ready(Ok(0));
         };
         let mut free = ReadBuf::new(&mut self.buffer[self.filled..]);
-        let polled = Pin::new(socket).poll_read(cx, &mut free);
+        let polled = Pin::new(stream).poll_read(cx, &mut free);
         let length = free.filled().len();
         polled.map_ok(|()| {
             self.filled += length;
@@ -202,21 +234,24 @@ impl Connection {
 
     /// Lets the peer close first, as it announced: then the peer has the port in TIME_WAIT, and
     /// thousands of connections a second do not use up our ports.
-    pub(crate) async fn await_close(&mut self) {
-        let wait = poll_fn(|cx| {
-            // Further bytes are ignored.
-            self.filled = 0;
-            while let Poll::Ready(outcome) = self.poll_fill(cx) {
-                self.filled = 0;
-                if !matches!(outcome, Ok(1..)) {
-                    return Poll::Ready(());
-                }
-            }
-            Poll::Pending
+    pub(crate) async fn await_close(&mut self) -> Result<(), Fault> {
+        let wait = poll_fn(|cx| match &mut self.stream {
+            Some(stream) => stream.poll_closed(cx),
+            None => Poll::Ready(Ok(())),
         });
+        let outcome = tokio::time::timeout(CLOSE_WAIT, wait).await;
         // If the peer does not close, we do.
-        let _ = tokio::time::timeout(CLOSE_WAIT, wait).await;
-        self.close();
+        self.forget();
+        let closed = outcome.unwrap_or(Ok(()));
+        closed.map_err(|error| Fault::of_connection(&error, "after the TLS handshake"))
+    }
+
+    /// Ends a connection on which nothing was asked, and lets the peer close first.
+    pub(crate) async fn finish(&mut self) -> Result<(), Fault> {
+        if let Some(stream) = &mut self.stream {
+            stream.say_close();
+        }
+        self.await_close().await
     }
 }
 
@@ -233,22 +268,31 @@ struct Exchange<'a> {
 impl Exchange<'_> {
     /// Writes as much as the socket accepts. An error is kept for later: the peer may have
     /// responded before it closed, and then the response counts.
-    fn write(&mut self, cx: &mut Context<'_>, socket: &mut Socket) {
+    fn write(&mut self, cx: &mut Context<'_>, stream: &mut Stream) {
         while self.written < self.sent.request.len() && self.write_error.is_none() {
-            match Pin::new(&mut *socket).poll_write(cx, &self.sent.request[self.written..]) {
+            match Pin::new(&mut *stream).poll_write(cx, &self.sent.request[self.written..]) {
                 Poll::Ready(Ok(0)) => self.write_error = Some(io::ErrorKind::WriteZero.into()),
                 Poll::Ready(Ok(length)) => self.written += length,
                 Poll::Ready(Err(error)) => self.write_error = Some(error),
                 Poll::Pending => return,
             }
         }
+        // What was encrypted may not have left.
+        if let Poll::Ready(Err(error)) = Pin::new(stream).poll_flush(cx) {
+            self.write_error.get_or_insert(error);
+        }
     }
 
     /// The peer has closed. A failed write means that the connection was reset: that error is
     /// reported only once, and reading then shows just an end.
-    fn end(&mut self) -> Result<(), Fault> {
+    fn end(&mut self, is_unclean: bool) -> Result<(), Fault> {
         match self.write_error.take() {
             Some(error) => Err(self.broken(&error)),
+            // Whoever is on the way can close a connection; only the server can say that it does.
+            None if is_unclean && self.answer.is_until_close() => {
+                let reason = self.answer.place("a close without close_notify");
+                Err(Fault::new(Class::Truncated, reason))
+            }
             None => self.answer.end(self.received),
         }
     }
@@ -259,7 +303,10 @@ impl Exchange<'_> {
             return Fault::of_connection(error, "before the first byte of the answer");
         }
         let fault = Fault::of_connection(error, "");
-        Fault::new(fault.class, self.answer.place(&error.to_string()))
+        Fault {
+            reason: self.answer.place(&error.to_string()),
+            ..fault
+        }
     }
 
     fn late(&self) -> Fault {

@@ -8,6 +8,8 @@ use std::io;
 
 use serde::Serialize;
 
+use crate::tls::TlsError;
+
 /// The class of a failure, in the order of reports.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -31,11 +33,17 @@ pub(crate) enum Class {
     Malformed,
     /// This machine could not send it: no ports, descriptors or memory left.
     Local,
+    /// The server refused the TLS handshake by an alert, or the two have nothing in common.
+    HandshakeRefused,
+    /// The TLS handshake did not end within the timeout of a request.
+    HandshakeTimeout,
+    /// The server's certificate is not one that was expected: its name, its signer, its dates.
+    CertificateWrong,
 }
 
 impl Class {
     /// All classes, in order.
-    pub(crate) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::Refused,
         Self::Reset,
         Self::Timeout,
@@ -45,6 +53,9 @@ impl Class {
         Self::WrongBody,
         Self::Malformed,
         Self::Local,
+        Self::HandshakeRefused,
+        Self::HandshakeTimeout,
+        Self::CertificateWrong,
     ];
 
     /// The name in reports.
@@ -59,6 +70,9 @@ impl Class {
             Self::WrongBody => "wrong_body",
             Self::Malformed => "malformed",
             Self::Local => "local",
+            Self::HandshakeRefused => "handshake_refused",
+            Self::HandshakeTimeout => "handshake_timeout",
+            Self::CertificateWrong => "certificate_wrong",
         }
     }
 }
@@ -68,6 +82,8 @@ impl Class {
 pub(crate) struct Fault {
     pub(crate) class: Class,
     pub(crate) reason: String,
+    /// The alert of TLS that said it.
+    pub(crate) alert: Option<&'static str>,
 }
 
 impl Fault {
@@ -75,6 +91,7 @@ impl Fault {
         Self {
             class,
             reason: reason.into(),
+            alert: None,
         }
     }
 
@@ -96,12 +113,36 @@ impl Fault {
 
     /// An error of an open connection during `doing`.
     pub(crate) fn of_connection(error: &io::Error, doing: &str) -> Self {
+        if let Some(error) = TlsError::inside(error) {
+            return Self::of_tls(error, doing);
+        }
         let class = match error.kind() {
             io::ErrorKind::TimedOut => Class::Timeout,
             io::ErrorKind::OutOfMemory => Class::Local,
             _ => Class::Reset,
         };
         Self::new(class, format!("{doing}: {error}"))
+    }
+
+    fn of_tls(error: &TlsError, doing: &str) -> Self {
+        use rustls::Error;
+        let class = match &error.error {
+            Error::AlertReceived(_) if !error.is_before_data => Class::Reset,
+            Error::AlertReceived(_) | Error::PeerIncompatible(_) => Class::HandshakeRefused,
+            Error::InvalidCertificate(_) | Error::NoCertificatesPresented => {
+                Class::CertificateWrong
+            }
+            Error::General(_)
+            | Error::Other(_)
+            | Error::FailedToGetCurrentTime
+            | Error::FailedToGetRandomBytes => Class::Local,
+            _ => Class::Malformed,
+        };
+        Self {
+            class,
+            reason: format!("{doing}: {error}"),
+            alert: error.alert(),
+        }
     }
 }
 
@@ -130,6 +171,23 @@ mod tests {
                 Class::Reset
             );
         }
+    }
+
+    #[test]
+    fn errors_of_tls_have_their_class() {
+        use rustls::{AlertDescription, CertificateError, Error, InvalidMessage};
+        let fault = |error: Error, is_before_data| {
+            let fault = Fault::of_connection(&TlsError::wrap(error, is_before_data), "");
+            (fault.class, fault.alert)
+        };
+        let alert = Error::AlertReceived(AlertDescription::UnrecognisedName);
+        let name = Some("unrecognized_name");
+        assert_eq!(fault(alert.clone(), true), (Class::HandshakeRefused, name));
+        assert_eq!(fault(alert, false), (Class::Reset, name));
+        let expired = Error::InvalidCertificate(CertificateError::Expired);
+        assert_eq!(fault(expired, true), (Class::CertificateWrong, None));
+        let garbage = Error::InvalidMessage(InvalidMessage::InvalidContentType);
+        assert_eq!(fault(garbage, true), (Class::Malformed, None));
     }
 
     #[test]

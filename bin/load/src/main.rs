@@ -22,8 +22,11 @@ mod plan;
 mod report;
 mod run;
 mod socket;
+mod stream;
+mod table;
 mod tally;
 mod threads;
+mod tls;
 mod websockets;
 mod witness;
 

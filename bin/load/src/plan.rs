@@ -8,14 +8,19 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use rustls_pki_types::ServerName;
+
 use crate::pace::Rate;
 use crate::socket::Address;
+use crate::tls::TlsClient;
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Mode {
     /// Requests and answers.
     Http,
+    /// Handshakes of TLS, and nothing behind them.
+    Handshakes,
     /// Long-lived connections that send a message now and then.
     WebSockets,
 }
@@ -24,6 +29,8 @@ pub(crate) enum Mode {
 #[derive(Clone, Debug)]
 pub(crate) struct Origin {
     pub(crate) address: Address,
+    /// Over TLS: the name to ask for when no other is given.
+    pub(crate) tls: Option<ServerName<'static>>,
     /// The value of `Host`.
     pub(crate) host: String,
     /// At least one.
@@ -65,6 +72,8 @@ pub(crate) struct Plan {
     pub(crate) fields: Vec<String>,
     pub(crate) body_bytes: usize,
     pub(crate) expect: Expect,
+    /// How connections over TLS are made, when a target has them.
+    pub(crate) tls: Option<TlsClient>,
     /// The interval of messages on one WebSocket.
     pub(crate) every: Duration,
     pub(crate) timeline: Option<Duration>,
@@ -135,23 +144,31 @@ impl Plan {
 }
 
 impl Origin {
-    /// Parses `[http://]HOST[:PORT][/PATH]` or `unix@PATH`, and resolves the name.
+    /// Parses `[http[s]://]HOST[:PORT][/PATH]` or `unix@PATH`, and resolves the name. Without a
+    /// scheme `is_tls` tells whether it is over TLS.
     ///
     /// # Errors
     ///
     /// When the name has no address.
-    pub(crate) fn read(target: &str) -> io::Result<Self> {
-        let (address, host, path) = if let Some(path) = target.strip_prefix("unix@") {
+    pub(crate) fn read(target: &str, is_tls: bool) -> io::Result<Self> {
+        let (rest, is_tls) = if let Some(rest) = target.strip_prefix("https://") {
+            (rest, true)
+        } else if let Some(rest) = target.strip_prefix("http://") {
+            (rest, false)
+        } else {
+            (target, is_tls)
+        };
+        let (address, host, path) = if let Some(path) = rest.strip_prefix("unix@") {
             (Address::Unix(PathBuf::from(path)), "localhost", None)
         } else {
-            let rest = target.strip_prefix("http://").unwrap_or(target);
             let (host, path) = rest.find('/').map_or((rest, None), |at| {
                 (&rest[..at], Some(rest[at..].to_owned()))
             });
+            let port = if is_tls { 443 } else { 80 };
             let mut found = match host.to_socket_addrs() {
                 Ok(found) => found,
                 // Perhaps only the port is missing.
-                Err(_) => (host.trim_matches(['[', ']']), 80).to_socket_addrs()?,
+                Err(_) => (host.trim_matches(['[', ']']), port).to_socket_addrs()?,
             };
             let first = found
                 .next()
@@ -160,9 +177,20 @@ impl Origin {
         };
         Ok(Self {
             address,
+            tls: is_tls.then(|| server_name(host)).transpose()?,
             host: host.to_owned(),
             paths: path.into_iter().collect(),
             requests: Vec::new(),
         })
     }
+}
+
+/// The name of `HOST[:PORT]` that TLS asks for. It asks for none when the host is an address.
+fn server_name(host: &str) -> io::Result<ServerName<'static>> {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let name = name.trim_matches(['[', ']']).to_owned();
+    ServerName::try_from(name).map_err(|error| io::Error::other(error.to_string()))
 }

@@ -7,43 +7,14 @@ use std::time::{Duration, UNIX_EPOCH};
 use serde::Serialize;
 
 use crate::failure::Class;
-use crate::histogram::Histogram;
 use crate::longest::Longest;
 use crate::plan::{Mode, Plan};
+use crate::table::{Latency, micros, write_latency, write_row};
 use crate::tally::Tally;
+use crate::tls::TlsReport;
 
 /// How many of the first failures the table shows.
 const PRINTED_COUNT_MAX: usize = 20;
-
-/// A distribution, in microseconds.
-#[derive(Debug, Serialize)]
-struct Latency {
-    count: u64,
-    min: f64,
-    mean: f64,
-    p50: f64,
-    p90: f64,
-    p95: f64,
-    p99: f64,
-    p999: f64,
-    max: f64,
-}
-
-impl Latency {
-    fn of(histogram: &Histogram) -> Self {
-        Self {
-            count: histogram.count(),
-            min: micros(histogram.min()),
-            mean: micros(histogram.mean()),
-            p50: micros(histogram.quantile(0.5)),
-            p90: micros(histogram.quantile(0.9)),
-            p95: micros(histogram.quantile(0.95)),
-            p99: micros(histogram.quantile(0.99)),
-            p999: micros(histogram.quantile(0.999)),
-            max: micros(histogram.max()),
-        }
-    }
-}
 
 #[derive(Debug, Serialize)]
 struct Failed<'a> {
@@ -126,6 +97,8 @@ pub(crate) struct Report<'a> {
     cpu_seconds: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     websockets: Option<WebSockets>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tls: Option<TlsReport<'a>>,
     first_failures: Vec<Failed<'a>>,
     timeline: Vec<Interval>,
 }
@@ -139,6 +112,7 @@ impl<'a> Report<'a> {
         Self {
             mode: match (plan.mode, plan.is_closing) {
                 (Mode::WebSockets, _) => "websockets",
+                (Mode::Handshakes, _) => "handshakes",
                 (Mode::Http, true) => "connect",
                 (Mode::Http, false) => "http",
             },
@@ -179,6 +153,7 @@ impl<'a> Report<'a> {
                 sent: tally.begun,
                 echoed: tally.ok,
             }),
+            tls: plan.tls.as_ref().map(|_| TlsReport::of(&tally.tls)),
             first_failures: tally
                 .first
                 .iter()
@@ -220,7 +195,7 @@ impl<'a> Report<'a> {
         text
     }
 
-    fn write_table(&self, to: &mut String) -> std::fmt::Result {
+    fn write_timeline(&self, to: &mut String) -> std::fmt::Result {
         if !self.timeline.is_empty() {
             writeln!(to, "     at ms       done   rate/s   failed   max ms")?;
         }
@@ -235,7 +210,12 @@ impl<'a> Report<'a> {
                 slot.latency_max_us / 1e3
             )?;
         }
-        let row = |to: &mut String, name: &str, value: String| writeln!(to, "{name:<18}{value}");
+        Ok(())
+    }
+
+    fn write_table(&self, to: &mut String) -> std::fmt::Result {
+        self.write_timeline(to)?;
+        let row = write_row;
         if let Some(sockets) = &self.websockets {
             let WebSockets {
                 asked,
@@ -282,6 +262,9 @@ impl<'a> Report<'a> {
             "connections",
             format!("{} opened", self.connections_opened),
         )?;
+        if let Some(tls) = &self.tls {
+            tls.write_rows(to)?;
+        }
         row(
             to,
             "received",
@@ -300,6 +283,9 @@ impl<'a> Report<'a> {
             write_latency(to, "from sending", latency)?;
         }
         write_latency(to, "connecting", &self.connect_us)?;
+        if let Some(tls) = &self.tls {
+            tls.write_latencies(to)?;
+        }
         write_latency(to, "waking", &self.machine.late_us)?;
         if !self.first_failures.is_empty() {
             writeln!(to, "first failures:")?;
@@ -339,30 +325,6 @@ fn stalls(longest: &Longest) -> Vec<Stall> {
         late_us: micros(one.took),
     })
     .collect()
-}
-
-fn write_latency(to: &mut String, name: &str, latency: &Latency) -> std::fmt::Result {
-    let Latency {
-        min,
-        mean,
-        p50,
-        p90,
-        p95,
-        p99,
-        p999,
-        max,
-        ..
-    } = latency;
-    write!(to, "{name:<14}")?;
-    for value in [min, mean, p50, p90, p95, p99, p999, max] {
-        write!(to, "{:>9.3}", value / 1e3)?;
-    }
-    writeln!(to)
-}
-
-fn micros(duration: Duration) -> f64 {
-    // One decimal: more digits would only look precise.
-    (duration.as_secs_f64() * 1e7).round() / 10.0
 }
 
 fn per(count: u64, seconds: f64) -> f64 {

@@ -1,7 +1,7 @@
 //! A connection to the server under test, TCP or unix.
 
 use std::fmt;
-use std::io;
+use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -9,6 +9,9 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
+use tokio::time::{Instant, timeout_at};
+
+use crate::failure::{Class, Fault};
 
 /// Where to connect.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -34,12 +37,19 @@ pub(crate) enum Socket {
 }
 
 impl Socket {
-    /// Opens a connection.
+    /// Opens a connection before the deadline.
     ///
     /// # Errors
     ///
-    /// Errors of `connect(2)` and `socket(2)`.
-    pub(crate) async fn connect(to: &Address) -> io::Result<Self> {
+    /// Errors of `connect(2)` and `socket(2)`, or that time is up.
+    pub(crate) async fn connect(to: &Address, deadline: Instant) -> Result<Self, Fault> {
+        match timeout_at(deadline, Self::open(to)).await {
+            Ok(opened) => opened.map_err(|error| Fault::of_connect(&error)),
+            Err(_) => Err(Fault::new(Class::Timeout, "connecting: no answer in time")),
+        }
+    }
+
+    async fn open(to: &Address) -> io::Result<Self> {
         match to {
             Address::Tcp(address) => {
                 let socket = TcpStream::connect(address).await?;
@@ -50,9 +60,7 @@ impl Socket {
             Address::Unix(path) => UnixStream::connect(path).await.map(Self::Unix),
         }
     }
-}
 
-impl Socket {
     /// The port on this side.
     pub(crate) fn port(&self) -> Option<u16> {
         match self {
@@ -84,6 +92,17 @@ impl AsyncWrite for Socket {
         match self.get_mut() {
             Self::Tcp(socket) => Pin::new(socket).poll_write(cx, bytes),
             Self::Unix(socket) => Pin::new(socket).poll_write(cx, bytes),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Tcp(socket) => Pin::new(socket).poll_write_vectored(cx, slices),
+            Self::Unix(socket) => Pin::new(socket).poll_write_vectored(cx, slices),
         }
     }
 

@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 use crate::failure::{Class, Fault};
 use crate::histogram::Histogram;
 use crate::longest::Longest;
+use crate::tls::{Handshake, TlsTally};
 use crate::witness::WitnessReport;
 
 /// How many of the first failures are kept with their texts.
@@ -71,6 +72,8 @@ pub(crate) struct Tally {
     pub(crate) cpu: Duration,
     /// WebSockets that were open at the end.
     pub(crate) alive: u64,
+    /// Handshakes, and how TLS failed.
+    pub(crate) tls: TlsTally,
     /// The measurements of the machine in the same time.
     pub(crate) machine: WitnessReport,
 }
@@ -97,6 +100,7 @@ impl Tally {
             length: Duration::ZERO,
             cpu: Duration::ZERO,
             alive: 0,
+            tls: TlsTally::default(),
             machine: WitnessReport::default(),
         }
     }
@@ -110,6 +114,15 @@ impl Tally {
     pub(crate) fn status(&mut self, status: u16) {
         if let Some(count) = self.statuses.get_mut(usize::from(status)) {
             *count += 1;
+        }
+    }
+
+    /// Counts a connection that was opened, and its handshake, if it has one.
+    pub(crate) fn open(&mut self, connecting: Duration, handshake: Option<&Handshake>) {
+        self.opened += 1;
+        self.connect.record(connecting);
+        if let Some(handshake) = handshake {
+            self.tls.count(handshake);
         }
     }
 
@@ -131,6 +144,9 @@ impl Tally {
         fault: Fault,
     ) {
         self.failures[fault.class as usize] += 1;
+        if let Some(alert) = fault.alert {
+            *self.tls.alerts.entry(alert).or_default() += 1;
+        }
         self.length = self.length.max(at);
         if let Some(interval) = self.interval_at(at) {
             interval.failed += 1;
@@ -176,6 +192,7 @@ impl Tally {
         self.length = self.length.max(other.length);
         self.cpu += other.cpu;
         self.alive += other.alive;
+        self.tls.add(other.tls);
     }
 
     fn interval_at(&mut self, at: Duration) -> Option<&mut Interval> {

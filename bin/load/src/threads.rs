@@ -108,7 +108,7 @@ fn work(run: &Arc<Run>, worker: usize, due: Option<Arc<Semaphore>>) -> io::Resul
         .build()?;
     let local = LocalSet::new();
     let mut tally = match run.plan.mode {
-        Mode::Http => local.block_on(&runtime, client::work(run, worker, due)),
+        Mode::Http | Mode::Handshakes => local.block_on(&runtime, client::work(run, worker, due)),
         Mode::WebSockets => local.block_on(&runtime, websockets::work(run, worker)),
     };
     tally.cpu = cpu_of_this_thread();

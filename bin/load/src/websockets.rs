@@ -17,6 +17,7 @@ use crate::failure::{Class, Fault};
 use crate::frame;
 use crate::run::Run;
 use crate::socket::Socket;
+use crate::stream::Stream;
 use crate::tally::Tally;
 
 /// How many connections of a thread are opened concurrently before the start.
@@ -80,7 +81,7 @@ struct Message {
 }
 
 struct WebSocket {
-    socket: Socket,
+    stream: Stream,
     received: Vec<u8>,
     received_bytes: u64,
     scratch: Vec<u8>,
@@ -93,17 +94,15 @@ impl WebSocket {
         let path = &origin.paths[number % origin.paths.len()];
         let (began, deadline) = (Instant::now(), Instant::now() + run.plan.timeout);
         let late = |what: &str| Fault::new(Class::Timeout, what);
-        let socket = timeout_at(deadline.into(), Socket::connect(&origin.address))
-            .await
-            .map_err(|_| late("connecting: no answer in time"))?
-            .map_err(|error| Fault::of_connect(&error))?;
-        {
-            let mut tally = tally.borrow_mut();
-            tally.opened += 1;
-            tally.connect.record(began.elapsed());
-        }
+        let socket = Socket::connect(&origin.address, deadline.into()).await?;
+        let connecting = began.elapsed();
+        let tls = run.plan.tls.as_ref().zip(origin.tls.as_ref());
+        let tls = tls.map(|(client, host)| client.hello(client.name(number, host)));
+        let tls = tls.transpose()?;
+        let (stream, handshake) = Stream::open(socket, tls, deadline.into()).await?;
+        tally.borrow_mut().open(connecting, handshake.as_ref());
         let mut opened = Self {
-            socket,
+            stream,
             received: Vec::new(),
             received_bytes: 0,
             scratch: Vec::new(),
@@ -291,12 +290,17 @@ impl WebSocket {
     }
 
     async fn send(&mut self, bytes: &[u8]) -> Result<(), Fault> {
-        let sent = self.socket.write_all(bytes).await;
-        sent.map_err(|error: io::Error| Fault::of_connection(&error, "sending"))
+        let sent = self.write_all(bytes).await;
+        sent.map_err(|error| Fault::of_connection(&error, "sending"))
+    }
+
+    async fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stream.write_all(bytes).await?;
+        self.stream.flush().await
     }
 
     async fn receive(&mut self) -> Result<usize, Fault> {
-        let length = self.socket.read_buf(&mut self.received).await;
+        let length = self.stream.read_buf(&mut self.received).await;
         let length = length.map_err(|error| Fault::of_connection(&error, "waiting"))?;
         self.received_bytes += length as u64;
         Ok(length)

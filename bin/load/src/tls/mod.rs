@@ -1,0 +1,126 @@
+//! TLS towards the server under test.
+
+mod alert;
+mod error;
+mod handshake;
+mod options;
+mod report;
+mod sessions;
+mod stream;
+mod suites;
+mod tally;
+mod verifier;
+
+use std::sync::Arc;
+
+use rustls::{ClientConfig, ClientConnection};
+use rustls_pki_types::ServerName;
+
+use crate::failure::{Class, Fault};
+pub(crate) use crate::tls::error::TlsError;
+pub(crate) use crate::tls::handshake::Handshake;
+pub(crate) use crate::tls::options::TlsOptions;
+pub(crate) use crate::tls::report::TlsReport;
+use crate::tls::sessions::Sessions;
+pub(crate) use crate::tls::stream::TlsStream;
+pub(crate) use crate::tls::tally::TlsTally;
+
+/// Which sessions are resumed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Resume {
+    /// None: every handshake is a full one.
+    Never,
+    /// One with every connection: names without a session get one before they are measured.
+    Always,
+    /// Those that earlier connections happened to bring, as in a browser.
+    Tickets,
+    /// As `Tickets`, but TLS 1.2 without tickets: the server keeps the sessions.
+    Ids,
+}
+
+/// The order in which the names are asked for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum SniOrder {
+    RoundRobin,
+    Random,
+}
+
+/// One set of options: all connections of a run share it.
+#[derive(Clone, Debug)]
+pub(crate) struct TlsClient {
+    config: Arc<ClientConfig>,
+    /// The names to ask for; when there are none, each target's own.
+    names: Arc<[ServerName<'static>]>,
+    order: SniOrder,
+    resume: Resume,
+}
+
+impl TlsClient {
+    /// The name that a connection asks for. `number` counts connections over the whole run;
+    /// `host` is the target's own name.
+    pub(crate) fn name(&self, number: usize, host: &ServerName<'static>) -> ServerName<'static> {
+        let number = match self.order {
+            SniOrder::RoundRobin => number,
+            SniOrder::Random => scatter(number),
+        };
+        let count = self.names.len().max(1);
+        self.names.get(number % count).unwrap_or(host).clone()
+    }
+
+    /// The names that client `number` of `clients` gets a session for before the start: together
+    /// they get one for each name, and each client has one for its first connection.
+    pub(crate) fn names_to_warm(
+        &self,
+        number: usize,
+        clients: usize,
+        host: &ServerName<'static>,
+    ) -> Vec<ServerName<'static>> {
+        if self.resume != Resume::Always {
+            return Vec::new();
+        }
+        let count = self.names.len().max(number + 1);
+        let numbers = (number..count).step_by(clients);
+        let name = |number: usize| self.names.get(number % self.names.len().max(1));
+        numbers
+            .map(|number| name(number).unwrap_or(host).clone())
+            .collect()
+    }
+
+    /// Makes the ClientHello of a new connection, which takes a session of this name if there is
+    /// one.
+    ///
+    /// # Errors
+    ///
+    /// When there are no random numbers.
+    pub(crate) fn hello(&self, name: ServerName<'static>) -> Result<ClientHello, Fault> {
+        let taken = Sessions::taken_by_this_thread();
+        let connection =
+            ClientConnection::new(Arc::clone(&self.config), name).map_err(|error| {
+                let reason = format!("beginning a TLS handshake: {error}");
+                Fault::new(Class::Local, reason)
+            })?;
+        let has_session = Sessions::taken_by_this_thread() > taken;
+        Ok(ClientHello {
+            connection,
+            has_session,
+            is_cold: self.resume == Resume::Always && !has_session,
+        })
+    }
+}
+
+/// The first message of a connection, ready to be sent.
+pub(crate) struct ClientHello {
+    connection: ClientConnection,
+    /// It offers a session.
+    has_session: bool,
+    /// It offers none, and should.
+    pub(crate) is_cold: bool,
+}
+
+/// A number that follows from this one and looks random (splitmix64).
+fn scatter(number: usize) -> usize {
+    let mut mixed = (number as u64).wrapping_add(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (mixed ^ (mixed >> 31)) as usize
+}
