@@ -20,6 +20,7 @@ pub(crate) enum Behaviour {
     Health,
     Page,
     Say,
+    Tls,
     Tunnel,
     Up,
 }
@@ -51,6 +52,7 @@ impl Request {
                 "/down" => Behaviour::Down,
                 "/echo" => Behaviour::Echo,
                 "/health" => Behaviour::Health,
+                "/tls" => Behaviour::Tls,
                 "/up" => Behaviour::Up,
                 "/ws" if is_upgrade => Behaviour::Tunnel,
                 _ => Behaviour::Say,
@@ -95,12 +97,13 @@ pub(crate) struct Response<'a> {
 }
 
 impl<'a> Response<'a> {
-    /// Performs the request's wish and prepares the response. `echoed` is the request, for `/echo`.
-    pub(crate) fn to(asked: &'a Request, server: &'a Server, echoed: Vec<u8>) -> Self {
+    /// Performs the request's wish and prepares the response. `text` is the request for `/echo`, and
+    /// what was negotiated for `/tls`.
+    pub(crate) fn to(asked: &'a Request, server: &'a Server, text: Vec<u8>) -> Self {
         let mut status = asked.status.unwrap_or(200);
         let mut kind = "text/plain; charset=utf-8";
         let text = match asked.behaviour {
-            Behaviour::Echo => echoed,
+            Behaviour::Echo | Behaviour::Tls => text,
             Behaviour::Page => {
                 kind = "text/html; charset=utf-8";
                 page::page(server).into_bytes()
@@ -238,6 +241,7 @@ mod tests {
             is_up: Cell::new(is_up),
             requests: Cell::new(1),
             connections: Cell::new(1),
+            tls: None,
             scratch: RefCell::new(String::new()),
         };
         let answer = Response::to(asked, &server, b"GET /echo".to_vec());

@@ -6,27 +6,45 @@
 //! one write.
 
 mod answer;
+mod common_name;
 mod page;
 mod serve;
+mod tls;
 mod websocket;
 
 use std::cell::{Cell, RefCell};
 use std::process::ExitCode;
 use std::rc::Rc;
+use std::sync::Arc;
 
+use rustls::ServerConfig;
 use tokio::net::TcpListener;
 use tokio::task::LocalSet;
 
-const HELP: &str = "\
-usage: ballast-origin [--name NAME] --listen ADDRESS:PORT [[--name NAME] --listen ...]
+use crate::tls::TlsOptions;
 
-Each --listen is a server; it bears the last --name before it.
+const HELP: &str = "\
+usage: ballast-origin [--name NAME] [TLS] --listen ADDRESS:PORT [[--name NAME] [TLS] --listen ...]
+
+Each --listen is a server; it bears the last --name before it, and is over TLS when a --tls-cert
+stands before it:
+
+  --tls-cert FILE        a certificate, its chain and perhaps its key (PEM). Several are chosen from
+                         by the name asked for (SNI); the first is the default
+  --tls-key FILE         the key of the --tls-cert before it, when it is in another file
+  --tls-client-ca FILE   clients must have a certificate that one of these signed
+  --tls-version V        1.2 or 1.3 (both)
+  --tls-resume HOW       sessions: tickets, ids (the server keeps them), never (tickets)
+
+Paths and what they answer:
 
   /                 a page that says which server answered
   /echo             the request, as it was received (body included)
   /health           200 while the server is up; /down and /up change that
   /ws               a WebSocket that sends every message back;
                     with another Upgrade: 101, then every byte is sent back
+  /tls              what TLS negotiated: lines of sni, version, cipher, group, resumed, alpn and
+                    client (the common name of its certificate); `clear` without TLS
   any other path    a short text, shaped by the query:
     size=N          a body of N bytes (at most 1 GiB)
     delay=MS        wait before answering (at most 10 minutes)
@@ -46,6 +64,8 @@ struct Server {
     requests: Cell<u64>,
     /// Connections so far, shown on the page.
     connections: Cell<u64>,
+    /// For TLS.
+    tls: Option<Arc<ServerConfig>>,
     /// Memory for the response, reused so that a request costs no allocation.
     scratch: RefCell<String>,
 }
@@ -75,9 +95,10 @@ fn usage(fault: &str) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Pairs each address with the name before it.
+/// Pairs each address with what stands before it.
 fn servers(arguments: impl Iterator<Item = String>) -> Result<Vec<(String, Rc<Server>)>, String> {
     let (mut servers, mut name) = (Vec::new(), "origin".to_owned());
+    let mut tls = TlsOptions::default();
     let mut arguments = arguments;
     while let Some(word) = arguments.next() {
         let mut value = || {
@@ -93,10 +114,12 @@ fn servers(arguments: impl Iterator<Item = String>) -> Result<Vec<(String, Rc<Se
                     is_up: Cell::new(true),
                     requests: Cell::new(0),
                     connections: Cell::new(0),
+                    tls: tls.configuration()?,
                     scratch: RefCell::new(String::new()),
                 };
                 servers.push((value()?, Rc::new(server)));
             }
+            _ if tls.take(&word, value)? => {}
             _ => return Err(format!("unknown argument {word:?}")),
         }
     }

@@ -10,6 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::Server;
 use crate::answer::{Behaviour, Request, Response};
+use crate::tls::Stream;
 use crate::websocket;
 
 /// A longer head is refused with 431.
@@ -30,9 +31,9 @@ pub(crate) async fn accept(listener: TcpListener, server: Rc<Server>) {
             Ok((socket, _)) => {
                 server.connections.set(server.connections.get() + 1);
                 let server = Rc::clone(&server);
+                // The peer may leave at any time, or fail in its handshake; that is not reported.
                 tokio::task::spawn_local(async move {
-                    // The peer may leave at any time; that is not reported.
-                    let _ = Connection::new(socket, server).run().await;
+                    Connection::accept(socket, server).await?.run().await
                 });
             }
             Err(error) => {
@@ -61,7 +62,7 @@ struct Head {
 }
 
 struct Connection {
-    socket: TcpStream,
+    stream: Stream,
     server: Rc<Server>,
     /// Received, not yet consumed.
     received: Vec<u8>,
@@ -72,16 +73,16 @@ struct Connection {
 }
 
 impl Connection {
-    fn new(socket: TcpStream, server: Rc<Server>) -> Self {
+    async fn accept(socket: TcpStream, server: Rc<Server>) -> io::Result<Self> {
         // This fails only on a closed socket, which the first read will report.
         let _ = socket.set_nodelay(true);
-        Self {
-            socket,
+        Ok(Self {
+            stream: Stream::accept(socket, server.tls.as_ref()).await?,
             server,
             received: Vec::new(),
             consumed: 0,
             answers: Vec::new(),
-        }
+        })
     }
 
     async fn run(&mut self) -> io::Result<()> {
@@ -105,7 +106,7 @@ impl Connection {
             };
             if !self.answer(head).await? {
                 self.write().await?;
-                return self.socket.shutdown().await;
+                return self.stream.shutdown().await;
             }
         }
     }
@@ -160,9 +161,11 @@ impl Connection {
     async fn answer(&mut self, head: Head) -> io::Result<bool> {
         let start = self.consumed;
         let is_echo = head.asked.behaviour == Behaviour::Echo;
-        let mut echoed = Vec::new();
+        let mut text = Vec::new();
         if is_echo {
-            echoed.extend_from_slice(&self.received[start..start + head.length]);
+            text.extend_from_slice(&self.received[start..start + head.length]);
+        } else if head.asked.behaviour == Behaviour::Tls {
+            text = self.stream.negotiated().into_bytes();
         }
         self.consumed += head.length;
         if head.expects_continue {
@@ -170,7 +173,7 @@ impl Connection {
                 .extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
             self.write().await?;
         }
-        self.body(head.framing, is_echo.then_some(&mut echoed))
+        self.body(head.framing, is_echo.then_some(&mut text))
             .await?;
         if !head.asked.delay.is_zero() {
             self.write().await?;
@@ -184,18 +187,18 @@ impl Connection {
             }
             return Ok(false);
         }
-        let answer = Response::to(&head.asked, &self.server, echoed);
+        let answer = Response::to(&head.asked, &self.server, text);
         answer.write_head(&mut self.answers);
         let mut left = answer.body_bytes();
         while left > 0 {
             left -= answer.write_piece(left, &mut self.answers);
             if self.answers.len() >= GATHER_BYTES_MAX {
-                write(&mut self.socket, &mut self.answers).await?;
+                write(&mut self.stream, &mut self.answers).await?;
             }
         }
         answer.write_end(&mut self.answers);
         if self.answers.len() >= GATHER_BYTES_MAX {
-            write(&mut self.socket, &mut self.answers).await?;
+            write(&mut self.stream, &mut self.answers).await?;
         }
         Ok(!head.asked.is_closing)
     }
@@ -304,25 +307,27 @@ impl Connection {
         let head = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
         self.answers.extend_from_slice(head.as_bytes());
         self.write().await?;
-        self.socket.shutdown().await
+        self.stream.shutdown().await
     }
 
     async fn receive(&mut self) -> io::Result<usize> {
         self.received.drain(..self.consumed);
         self.consumed = 0;
         self.received.reserve(16 << 10);
-        self.socket.read_buf(&mut self.received).await
+        self.stream.read_buf(&mut self.received).await
     }
 
     async fn write(&mut self) -> io::Result<()> {
-        write(&mut self.socket, &mut self.answers).await
+        write(&mut self.stream, &mut self.answers).await
     }
 }
 
 /// Writes what was collected.
-async fn write(socket: &mut TcpStream, answers: &mut Vec<u8>) -> io::Result<()> {
+async fn write(stream: &mut Stream, answers: &mut Vec<u8>) -> io::Result<()> {
     if !answers.is_empty() {
-        socket.write_all(answers).await?;
+        stream.write_all(answers).await?;
+        // What was encrypted may not have left.
+        stream.flush().await?;
         answers.clear();
     }
     Ok(())
