@@ -6,12 +6,10 @@
 
 use std::sync::Arc;
 
-use rustls::ServerConfig;
-
 use crate::certificate::Certificate;
 use crate::hello::ClientHello;
 use crate::names::{ClientKeys, NameFilters, NameIndex, NameMatch};
-use crate::server_config::ServerTerms;
+use crate::server_config::{HandshakeTerms, ServerTerms};
 use crate::store::StoredCertificate;
 
 /// A certificate on a bind line, with its place among the others.
@@ -38,8 +36,8 @@ pub struct BindCertificates {
 /// What a handshake gets.
 #[derive(Clone, Debug)]
 pub struct BindChoice {
-    /// The configuration: the terms, with the certificate.
-    pub config: Arc<ServerConfig>,
+    /// The terms, with the certificate.
+    pub terms: HandshakeTerms,
     /// The certificate.
     pub certificate: Arc<Certificate>,
     /// The entry it comes from.
@@ -105,7 +103,7 @@ impl BindCertificates {
         let entry = &self.entries[found.entry];
         let certificate = entry.certificate.current();
         Some(BindChoice {
-            config: entry.terms.for_handshake(hello, &certificate),
+            terms: entry.terms.for_handshake(hello, &certificate),
             certificate,
             found,
         })

@@ -8,10 +8,15 @@
 //! A bind line is a [`bind::BindCertificates`]: entries of certificates ([`store`]) with their
 //! filters ([`names`]) and terms ([`server_config`]). Its `choose` answers a
 //! [`hello::ClientHello`] with the configuration for `rustls::server::Accepted::into_connection`.
+//! A `server` line is a [`client_config::ClientTerms`]. Certificates of either side are judged by
+//! [`verifier`], and who may resume a session is decided in [`tickets`].
 
+pub mod authorities;
 pub mod bind;
 pub mod certificate;
 pub mod ciphers;
+pub mod client_config;
+pub mod client_verifier;
 pub mod crt_list;
 pub mod files;
 pub mod hello;
@@ -20,6 +25,10 @@ pub mod options;
 pub mod pem;
 pub mod server_config;
 pub mod store;
+pub mod tickets;
+pub mod verifier;
+pub mod verify_error;
+mod x509;
 
 /// The library that speaks TLS, for the rooms that hold its connections.
 pub use rustls;

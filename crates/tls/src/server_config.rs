@@ -13,8 +13,7 @@ use rustls::crypto::{CryptoProvider, SupportedKxGroup, aws_lc_rs};
 use rustls::pki_types::CertificateDer;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{
-    ClientHello as RustlsHello, ProducesTickets, ResolvesServerCert, StoresServerSessions,
-    WebPkiClientVerifier,
+    ClientHello as RustlsHello, ResolvesServerCert, StoresServerSessions, WebPkiClientVerifier,
 };
 use rustls::sign::{CertifiedKey, Signer, SigningKey};
 use rustls::time_provider::TimeProvider;
@@ -28,8 +27,10 @@ use crate::ciphers::{
     CipherError, Translation, default_ciphers, default_ciphersuites, default_groups,
     translate_ciphers, translate_ciphersuites, translate_groups, translate_signatures,
 };
+use crate::client_verifier::{ClientVerification, ClientVerifier};
 use crate::hello::{ClientHello, is_grease};
 use crate::options::{TlsOptions, TlsVersion};
+use crate::tickets::{BoundSessions, SessionAge, TicketKeys, Ticketer};
 
 /// `TLS_CHACHA20_POLY1305_SHA256` and the suites of TLS 1.2 with it.
 const CHACHA20_SUITES: [u16; 3] = [0x1303, 0xcca8, 0xcca9];
@@ -37,14 +38,16 @@ const CHACHA20_SUITES: [u16; 3] = [0x1303, 0xcca8, 0xcca9];
 /// What the terms need beside the options.
 #[derive(Clone, Debug)]
 pub struct ServerParts {
-    /// The clock that tickets and certificates are judged by.
+    /// The clock that sessions and certificates are judged by.
     pub time: Arc<dyn TimeProvider>,
     /// Who judges client certificates; `None` for `verify none`.
-    pub verifier: Option<Arc<dyn ClientCertVerifier>>,
+    pub verifier: Option<Arc<ClientVerifier>>,
     /// What seals tickets; `None` for `no-tls-tickets`.
-    pub tickets: Option<Arc<dyn ProducesTickets>>,
+    pub ticket_keys: Option<Arc<TicketKeys>>,
     /// Where sessions are kept that are resumed without tickets.
     pub sessions: Arc<dyn StoresServerSessions>,
+    /// How long a session can be resumed, in seconds (`tune.ssl.lifetime`).
+    pub session_lifetime_s: u32,
     /// `prefer-client-ciphers`.
     pub prefer_client_ciphers: bool,
     /// The most bytes of early data taken with `allow-0rtt`.
@@ -100,6 +103,7 @@ pub struct MissingWord {
 /// The terms of one set of options.
 #[derive(Debug)]
 pub struct ServerTerms {
+    recipe: ConfigRecipe,
     config: ServerConfig,
     /// The same with ChaCha20-Poly1305 first, for clients that put it first: they have no AES in
     /// hardware. OpenSSL does so too.
@@ -109,6 +113,15 @@ pub struct ServerTerms {
     missing: Vec<MissingWord>,
 }
 
+/// What one handshake runs on.
+#[derive(Clone, Debug)]
+pub struct HandshakeTerms {
+    /// The configuration for `rustls::server::Accepted::into_connection`.
+    pub config: Arc<ServerConfig>,
+    /// What will be found of the client's certificate, where one is asked for.
+    pub verification: Option<Arc<ClientVerification>>,
+}
+
 impl ServerTerms {
     /// Translates a set of options.
     ///
@@ -116,42 +129,30 @@ impl ServerTerms {
     ///
     /// [`OptionError`].
     pub fn new(options: &TlsOptions, parts: &ServerParts) -> Result<Self, OptionError> {
-        let mut missing = Vec::new();
-        let ciphers = list(&mut missing, "ciphers", &options.ciphers, translate_ciphers)?;
-        let suites = list(
-            &mut missing,
-            "ciphersuites",
-            &options.ciphersuites,
-            translate_ciphersuites,
-        )?;
-        let curves = list(&mut missing, "curves", &options.curves, translate_groups)?;
-        let ecdhe = match curves {
-            None => list(&mut missing, "ecdhe", &options.ecdhe, translate_groups)?,
-            Some(_) => None,
+        let translated = translate(options)?;
+        let recipe = ConfigRecipe {
+            versions: versions(options)?,
+            alpn: alpn(options),
+            allows_early_data: options.allow_0rtt == Some(true),
+            parts: parts.clone(),
         };
-        let schemes = list(
-            &mut missing,
-            "sigalgs",
-            &options.sigalgs,
-            translate_signatures,
-        )?;
-        let mut all = suites.unwrap_or_else(default_ciphersuites);
-        all.extend(ciphers.unwrap_or_else(default_ciphers));
-        let groups = curves.or(ecdhe).unwrap_or_else(default_groups);
-        let versions = versions(options)?;
-        let config = |suites| config(options, parts, suites, groups.clone(), &versions);
-        let mut chacha_first = all.clone();
+        let provider = |cipher_suites| {
+            Arc::new(CryptoProvider {
+                cipher_suites,
+                kx_groups: translated.groups.clone(),
+                ..aws_lc_rs::default_provider()
+            })
+        };
+        let mut chacha_first = translated.suites.clone();
         chacha_first.sort_by_key(|suite| !is_chacha20(u16::from(suite.suite())));
-        let chacha_config = if parts.prefer_client_ciphers || chacha_first == all {
-            None
-        } else {
-            Some(config(chacha_first)?)
-        };
+        let has_other_order = !parts.prefer_client_ciphers && chacha_first != translated.suites;
+        let config = |suites| recipe.config(provider(suites), None);
         Ok(Self {
-            config: config(all)?,
-            chacha_config,
-            schemes: schemes.map(Into::into),
-            missing,
+            chacha_config: has_other_order.then(|| config(chacha_first)).transpose()?,
+            config: config(translated.suites.clone())?,
+            schemes: translated.schemes.map(Into::into),
+            missing: translated.missing,
+            recipe,
         })
     }
 
@@ -161,25 +162,144 @@ impl ServerTerms {
         &self.missing
     }
 
-    /// The configuration for one handshake, with the certificate that was chosen for it.
+    /// Who judges client certificates.
+    #[must_use]
+    pub fn verifier(&self) -> Option<&Arc<ClientVerifier>> {
+        self.recipe.parts.verifier.as_ref()
+    }
+
+    /// The terms of one handshake, with the certificate that was chosen for it.
     #[must_use]
     pub fn for_handshake(
         &self,
         hello: &ClientHello<'_>,
         certificate: &Arc<Certificate>,
-    ) -> Arc<ServerConfig> {
+    ) -> HandshakeTerms {
         let first = hello.ciphers().find(|suite| !is_grease(*suite));
         let base = match &self.chacha_config {
             Some(config) if first.is_some_and(is_chacha20) => config,
             _ => &self.config,
         };
-        let mut config = base.clone();
+        let verification = self
+            .verifier()
+            .map(|verifier| ClientVerification::new(Arc::clone(verifier)));
+        let verified = verification.as_ref().and_then(|verification| {
+            // rustls takes a verifier when a configuration is built, and only then.
+            let provider = Arc::clone(base.crypto_provider());
+            self.recipe
+                .config(provider, Some(Arc::clone(verification) as _))
+                .ok()
+        });
+        let mut config = verified.unwrap_or_else(|| base.clone());
         config.cert_resolver = Arc::new(OneCertificate {
             certificate: Arc::clone(certificate),
             schemes: self.schemes.clone(),
         });
-        Arc::new(config)
+        HandshakeTerms {
+            config: Arc::new(config),
+            verification,
+        }
     }
+}
+
+/// How a configuration is built.
+#[derive(Debug)]
+struct ConfigRecipe {
+    versions: Vec<&'static SupportedProtocolVersion>,
+    alpn: Vec<Vec<u8>>,
+    allows_early_data: bool,
+    parts: ServerParts,
+}
+
+impl ConfigRecipe {
+    fn config(
+        &self,
+        provider: Arc<CryptoProvider>,
+        verifier: Option<Arc<dyn ClientCertVerifier>>,
+    ) -> Result<ServerConfig, OptionError> {
+        let parts = &self.parts;
+        let builder = ServerConfig::builder_with_details(provider, Arc::clone(&parts.time));
+        let mut config = builder
+            .with_protocol_versions(&self.versions)
+            .map_err(|error| OptionError::Library {
+                reason: error.to_string(),
+            })?
+            .with_client_cert_verifier(
+                verifier.unwrap_or_else(WebPkiClientVerifier::no_client_auth),
+            )
+            .with_cert_resolver(Arc::new(NoCertificate));
+        // Sessions belong to who judges clients, here and nowhere else.
+        let context = parts
+            .verifier
+            .as_ref()
+            .map_or([0; 32], |verifier| verifier.context());
+        let age = SessionAge {
+            time: Arc::clone(&parts.time),
+            lifetime_s: parts.session_lifetime_s,
+        };
+        config.ignore_client_order = !parts.prefer_client_ciphers;
+        config.session_storage = Arc::new(BoundSessions {
+            store: Arc::clone(&parts.sessions),
+            context,
+            age: age.clone(),
+        });
+        if let Some(keys) = &parts.ticket_keys {
+            config.ticketer = Arc::new(Ticketer {
+                keys: Arc::clone(keys),
+                context,
+                age,
+            });
+        }
+        config.alpn_protocols.clone_from(&self.alpn);
+        if self.allows_early_data {
+            config.max_early_data_size = parts.early_data_bytes_max;
+        }
+        Ok(config)
+    }
+}
+
+pub(crate) fn alpn(options: &TlsOptions) -> Vec<Vec<u8>> {
+    let names = options.alpn.iter().flatten();
+    names.map(|name| name.clone().into_bytes()).collect()
+}
+
+/// The lists of a set of options.
+pub(crate) struct TranslatedOptions {
+    pub(crate) suites: Vec<SupportedCipherSuite>,
+    pub(crate) groups: Vec<&'static dyn SupportedKxGroup>,
+    pub(crate) schemes: Option<Vec<SignatureScheme>>,
+    pub(crate) missing: Vec<MissingWord>,
+}
+
+/// Translates all lists of a set of options.
+pub(crate) fn translate(options: &TlsOptions) -> Result<TranslatedOptions, OptionError> {
+    let mut missing = Vec::new();
+    let ciphers = list(&mut missing, "ciphers", &options.ciphers, translate_ciphers)?;
+    let suites = list(
+        &mut missing,
+        "ciphersuites",
+        &options.ciphersuites,
+        translate_ciphersuites,
+    )?;
+    let curves = list(&mut missing, "curves", &options.curves, translate_groups)?;
+    let ecdhe = match curves {
+        None => list(&mut missing, "ecdhe", &options.ecdhe, translate_groups)?,
+        Some(_) => None,
+    };
+    let schemes = list(
+        &mut missing,
+        "sigalgs",
+        &options.sigalgs,
+        translate_signatures,
+    )?;
+    let mut all = suites.unwrap_or_else(default_ciphersuites);
+    all.extend(ciphers.unwrap_or_else(default_ciphers));
+    Ok(TranslatedOptions {
+        suites: all,
+        groups: curves.or(ecdhe).unwrap_or_else(default_groups),
+        schemes,
+        missing,
+    })
 }
 
 fn is_chacha20(suite: u16) -> bool {
@@ -205,7 +325,9 @@ fn list<T>(
     Ok(Some(translation.found))
 }
 
-fn versions(options: &TlsOptions) -> Result<Vec<&'static SupportedProtocolVersion>, OptionError> {
+pub(crate) fn versions(
+    options: &TlsOptions,
+) -> Result<Vec<&'static SupportedProtocolVersion>, OptionError> {
     let max = options.max_version.unwrap_or(TlsVersion::Tls13);
     let min = options.min_version.unwrap_or(TlsVersion::Tls12);
     let all = [
@@ -221,44 +343,6 @@ fn versions(options: &TlsOptions) -> Result<Vec<&'static SupportedProtocolVersio
         return Err(OptionError::NoVersion { min, max });
     }
     Ok(versions)
-}
-
-fn config(
-    options: &TlsOptions,
-    parts: &ServerParts,
-    cipher_suites: Vec<SupportedCipherSuite>,
-    kx_groups: Vec<&'static dyn SupportedKxGroup>,
-    versions: &[&'static SupportedProtocolVersion],
-) -> Result<ServerConfig, OptionError> {
-    let provider = CryptoProvider {
-        cipher_suites,
-        kx_groups,
-        ..aws_lc_rs::default_provider()
-    };
-    let library = |error: rustls::Error| OptionError::Library {
-        reason: error.to_string(),
-    };
-    let verifier = parts
-        .verifier
-        .clone()
-        .unwrap_or_else(WebPkiClientVerifier::no_client_auth);
-    let mut config =
-        ServerConfig::builder_with_details(Arc::new(provider), Arc::clone(&parts.time))
-            .with_protocol_versions(versions)
-            .map_err(library)?
-            .with_client_cert_verifier(verifier)
-            .with_cert_resolver(Arc::new(NoCertificate));
-    config.ignore_client_order = !parts.prefer_client_ciphers;
-    config.session_storage = Arc::clone(&parts.sessions);
-    if let Some(tickets) = &parts.tickets {
-        config.ticketer = Arc::clone(tickets);
-    }
-    let alpn = options.alpn.iter().flatten();
-    config.alpn_protocols = alpn.map(|name| name.clone().into_bytes()).collect();
-    if options.allow_0rtt == Some(true) {
-        config.max_early_data_size = parts.early_data_bytes_max;
-    }
-    Ok(config)
 }
 
 /// Stands in until a handshake has its certificate.
@@ -280,25 +364,33 @@ struct OneCertificate {
 
 impl ResolvesServerCert for OneCertificate {
     fn resolve(&self, _: RustlsHello<'_>) -> Option<Arc<CertifiedKey>> {
-        // The chain is shared between certificates, so it is put together here: rustls takes both
-        // in one list.
-        let certificate = &self.certificate;
-        let mut chain: Vec<CertificateDer<'static>> =
-            Vec::with_capacity(1 + certificate.chain().len());
-        chain.push(certificate.leaf().clone());
-        chain.extend(certificate.chain().iter().cloned());
-        let key = Arc::clone(certificate.key().signing());
-        let key: Arc<dyn SigningKey> = match &self.schemes {
-            None => key,
-            Some(schemes) => Arc::new(LimitedKey {
-                key,
-                schemes: Arc::clone(schemes),
-            }),
-        };
-        let mut certified = CertifiedKey::new(chain, key);
-        certified.ocsp = certificate.ocsp.as_deref().map(<[u8]>::to_vec);
-        Some(Arc::new(certified))
+        Some(Arc::new(certified_key(
+            &self.certificate,
+            self.schemes.as_ref(),
+        )))
     }
+}
+
+/// A certificate as rustls takes it. It wants all certificates in one list, and the chain is shared
+/// between many: so the list is made for each handshake.
+pub(crate) fn certified_key(
+    certificate: &Certificate,
+    schemes: Option<&Arc<[SignatureScheme]>>,
+) -> CertifiedKey {
+    let mut chain: Vec<CertificateDer<'static>> = Vec::with_capacity(1 + certificate.chain().len());
+    chain.push(certificate.leaf().clone());
+    chain.extend(certificate.chain().iter().cloned());
+    let key = Arc::clone(certificate.key().signing());
+    let key: Arc<dyn SigningKey> = match schemes {
+        None => key,
+        Some(schemes) => Arc::new(LimitedKey {
+            key,
+            schemes: Arc::clone(schemes),
+        }),
+    };
+    let mut certified = CertifiedKey::new(chain, key);
+    certified.ocsp = certificate.ocsp.as_deref().map(<[u8]>::to_vec);
+    certified
 }
 
 /// A key that signs with the schemes of `sigalgs` only.
@@ -325,5 +417,7 @@ impl SigningKey for LimitedKey {
     }
 }
 
+#[cfg(test)]
+mod resumption_tests;
 #[cfg(test)]
 mod tests;

@@ -1,13 +1,22 @@
 //! Certificates and files for the tests of this crate.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use rcgen::{
     CertificateParams, CertifiedIssuer, DnType, IsCa, Issuer, KeyPair, PKCS_ECDSA_P256_SHA256,
     PKCS_ED25519, PKCS_RSA_SHA256, SignatureAlgorithm,
 };
+use rustls::pki_types::UnixTime;
+use rustls::server::Acceptor;
+use rustls::time_provider::TimeProvider;
+use rustls::{ClientConnection, ServerConnection};
 
+use crate::bind::BindCertificates;
+use crate::crt_list::parse_crt_list_line;
 use crate::files::Files;
+use crate::hello::{HelloOutcome, parse_client_hello};
+use crate::options::TlsOptions;
 
 pub(crate) const EC: &SignatureAlgorithm = &PKCS_ECDSA_P256_SHA256;
 pub(crate) const ED: &SignatureAlgorithm = &PKCS_ED25519;
@@ -99,4 +108,65 @@ pub(crate) fn signed(params: &CertificateParams, by: &Issuer<'_, KeyPair>) -> Pe
         certificate: certificate.pem(),
         key: key.serialize_pem(),
     }
+}
+
+/// A clock that stands still.
+#[derive(Debug)]
+pub(crate) struct FixedTime;
+
+impl TimeProvider for FixedTime {
+    fn current_time(&self) -> Option<UnixTime> {
+        Some(UnixTime::since_unix_epoch(Duration::from_secs(
+            1_800_000_000,
+        )))
+    }
+}
+
+/// The options in the brackets of a crt-list.
+pub(crate) fn options(text: &str) -> TlsOptions {
+    let line = format!("x [{text}]");
+    parse_crt_list_line(&line).expect("good options").options
+}
+
+/// A whole handshake in memory. `None`: there is no certificate for the client.
+pub(crate) fn handshake(
+    bind: &BindCertificates,
+    client: &mut ClientConnection,
+) -> Option<Result<ServerConnection, rustls::Error>> {
+    let mut raw = Vec::new();
+    client.write_tls(&mut raw).expect("memory");
+    let HelloOutcome::Complete(hello) = parse_client_hello(&raw) else {
+        panic!("rustls writes whole hellos");
+    };
+    let choice = bind.choose(&hello)?;
+    let mut acceptor = Acceptor::default();
+    acceptor.read_tls(&mut &raw[..]).expect("memory");
+    let accepted = acceptor
+        .accept()
+        .expect("a good hello")
+        .expect("a whole one");
+    let mut server = match accepted.into_connection(choice.terms.config) {
+        Ok(server) => server,
+        Err((error, _)) => return Some(Err(error)),
+    };
+    while client.is_handshaking() || server.is_handshaking() {
+        let mut bytes = Vec::new();
+        server.write_tls(&mut bytes).expect("memory");
+        client.read_tls(&mut &bytes[..]).expect("memory");
+        client
+            .process_new_packets()
+            .expect("a client that takes everything");
+        let mut bytes = Vec::new();
+        client.write_tls(&mut bytes).expect("memory");
+        server.read_tls(&mut &bytes[..]).expect("memory");
+        if let Err(error) = server.process_new_packets() {
+            return Some(Err(error));
+        }
+    }
+    // The tickets of TLS 1.3 follow the handshake.
+    let mut bytes = Vec::new();
+    server.write_tls(&mut bytes).expect("memory");
+    client.read_tls(&mut &bytes[..]).expect("memory");
+    client.process_new_packets().expect("good records");
+    Some(Ok(server))
 }

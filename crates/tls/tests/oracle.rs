@@ -208,7 +208,8 @@ fn terms() -> Arc<ServerTerms> {
     let parts = ServerParts {
         time: Arc::new(NoTime),
         verifier: None,
-        tickets: None,
+        ticket_keys: None,
+        session_lifetime_s: 300,
         sessions: Arc::new(NoServerSessionStorage {}),
         prefer_client_ciphers: false,
         early_data_bytes_max: 0,

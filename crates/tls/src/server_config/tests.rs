@@ -2,46 +2,25 @@ use std::io::{Read, Write};
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::pki_types::{ServerName, UnixTime};
-use rustls::server::{Acceptor, NoServerSessionStorage};
-use rustls::{
-    ClientConfig, ClientConnection, DigitallySignedStruct, NamedGroup, ProtocolVersion,
-    ServerConnection,
-};
+use rustls::server::NoServerSessionStorage;
+use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, NamedGroup, ProtocolVersion};
 
 use super::*;
 use crate::bind::{BindCertificates, BindEntry};
-use crate::hello::{HelloOutcome, parse_client_hello};
 use crate::options::VerifyMode;
 use crate::store::{CertificateStore, StoredCertificate};
-use crate::testing::{EC, MemoryFiles, RSA, self_signed};
-
-#[derive(Debug)]
-struct FixedTime;
-
-impl TimeProvider for FixedTime {
-    fn current_time(&self) -> Option<UnixTime> {
-        Some(UnixTime::since_unix_epoch(std::time::Duration::from_secs(
-            1_800_000_000,
-        )))
-    }
-}
+use crate::testing::{EC, FixedTime, MemoryFiles, RSA, handshake, options, self_signed};
 
 fn parts() -> ServerParts {
     ServerParts {
         time: Arc::new(FixedTime),
         verifier: None,
-        tickets: None,
+        ticket_keys: None,
+        session_lifetime_s: 300,
         sessions: Arc::new(NoServerSessionStorage {}),
         prefer_client_ciphers: false,
         early_data_bytes_max: 16_384,
     }
-}
-
-fn options(text: &str) -> TlsOptions {
-    let line = format!("x [{text}]");
-    crate::crt_list::parse_crt_list_line(&line)
-        .expect("good options")
-        .options
 }
 
 /// Takes whatever certificate it is shown.
@@ -109,44 +88,6 @@ fn client(
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     let name = ServerName::try_from(name.to_owned()).expect("a name");
     ClientConnection::new(Arc::new(config), name).expect("a client")
-}
-
-/// A whole handshake in memory. `None`: there is no certificate for the client.
-fn handshake(
-    bind: &BindCertificates,
-    client: &mut ClientConnection,
-) -> Option<Result<ServerConnection, rustls::Error>> {
-    let mut raw = Vec::new();
-    client.write_tls(&mut raw).expect("memory");
-    let HelloOutcome::Complete(hello) = parse_client_hello(&raw) else {
-        panic!("rustls writes whole hellos");
-    };
-    let choice = bind.choose(&hello)?;
-    let mut acceptor = Acceptor::default();
-    acceptor.read_tls(&mut &raw[..]).expect("memory");
-    let accepted = acceptor
-        .accept()
-        .expect("a good hello")
-        .expect("a whole one");
-    let mut server = match accepted.into_connection(choice.config) {
-        Ok(server) => server,
-        Err((error, _)) => return Some(Err(error)),
-    };
-    while client.is_handshaking() || server.is_handshaking() {
-        let mut bytes = Vec::new();
-        server.write_tls(&mut bytes).expect("memory");
-        client.read_tls(&mut &bytes[..]).expect("memory");
-        client
-            .process_new_packets()
-            .expect("a client that takes everything");
-        let mut bytes = Vec::new();
-        client.write_tls(&mut bytes).expect("memory");
-        server.read_tls(&mut &bytes[..]).expect("memory");
-        if let Err(error) = server.process_new_packets() {
-            return Some(Err(error));
-        }
-    }
-    Some(Ok(server))
 }
 
 fn bind(terms: &str) -> BindCertificates {

@@ -1,0 +1,270 @@
+//! Who is trusted, and what was revoked: the content of `ca-file`, `ca-verify-file` and `crl-file`.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use aws_lc_rs::digest::{Context, SHA256};
+use rustls::DistinguishedName;
+use rustls::pki_types::CertificateDer;
+use x509_parser::prelude::{CertificateRevocationList, FromDer, ParsedExtension, X509Extension};
+
+use crate::files::{FileError, Files};
+use crate::pem::{PemError, read_pem};
+use crate::x509::Facts;
+
+/// The files that are read in a directory of authorities.
+const AUTHORITY_FILES: [&str; 4] = [".pem", ".crt", ".cer", ".crl"];
+
+/// Why authorities or revocation lists cannot be used. The operator is at fault.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum AuthorityError {
+    /// There is no such file.
+    Missing,
+    /// The system's reason.
+    System(String),
+    /// The file is no PEM.
+    Pem(PemError),
+    /// A section that cannot be read.
+    Broken {
+        /// What it should be: `CERTIFICATE` or `X509 CRL`.
+        label: String,
+        /// The line of its BEGIN, from 1.
+        line: usize,
+    },
+    /// No section of the kind that is needed.
+    Empty,
+}
+
+impl fmt::Display for AuthorityError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing => f.write_str("No such file or directory"),
+            Self::System(reason) => f.write_str(reason),
+            Self::Pem(error) => error.fmt(f),
+            Self::Broken { label, line } => {
+                write!(f, "the section '{label}' at line {line} cannot be read")
+            }
+            Self::Empty => f.write_str("no certificate and no revocation list found in PEM format"),
+        }
+    }
+}
+
+/// A revocation list, read once.
+#[derive(Debug)]
+pub(crate) struct RevocationList {
+    pub(crate) der: Box<[u8]>,
+    pub(crate) issuer: Vec<u8>,
+    pub(crate) authority_key_id: Option<Vec<u8>>,
+    pub(crate) last_update: i64,
+    pub(crate) next_update: Option<i64>,
+    /// Serial numbers, in order.
+    revoked: Vec<Box<[u8]>>,
+    pub(crate) has_unknown_critical: bool,
+}
+
+impl RevocationList {
+    fn read(der: &[u8]) -> Option<Self> {
+        let (_, parsed) = CertificateRevocationList::from_der(der).ok()?;
+        let mut revoked: Vec<Box<[u8]>> = parsed
+            .iter_revoked_certificates()
+            .map(|revoked| trim_serial(revoked.raw_serial()).into())
+            .collect();
+        revoked.sort_unstable();
+        // Of critical extensions only the one that narrows a list is known, and not carried out.
+        let has_unknown_critical = parsed
+            .extensions()
+            .iter()
+            .any(|extension| extension.critical);
+        Some(Self {
+            der: der.into(),
+            issuer: parsed.issuer().as_raw().to_vec(),
+            authority_key_id: parsed.extensions().iter().find_map(authority_key_id),
+            last_update: parsed.last_update().timestamp(),
+            next_update: parsed.next_update().map(|time| time.timestamp()),
+            revoked,
+            has_unknown_critical,
+        })
+    }
+
+    pub(crate) fn has(&self, serial: &[u8]) -> bool {
+        let serial = trim_serial(serial);
+        self.revoked
+            .binary_search_by(|revoked| (**revoked).cmp(serial))
+            .is_ok()
+    }
+}
+
+fn authority_key_id(extension: &X509Extension<'_>) -> Option<Vec<u8>> {
+    match extension.parsed_extension() {
+        ParsedExtension::AuthorityKeyIdentifier(id) => Some(id.key_identifier.as_ref()?.0.to_vec()),
+        _ => None,
+    }
+}
+
+/// A serial number without the zeros that some put before it.
+fn trim_serial(serial: &[u8]) -> &[u8] {
+    let zeros = serial.iter().take_while(|byte| **byte == 0).count();
+    &serial[zeros.min(serial.len().saturating_sub(1))..]
+}
+
+/// Authorities and revocation lists of one file or directory.
+#[derive(Debug, Default)]
+pub struct Authorities {
+    certificates: Vec<Facts>,
+    by_subject: HashMap<Vec<u8>, Vec<usize>, foldhash::fast::RandomState>,
+    lists: Vec<RevocationList>,
+}
+
+impl Authorities {
+    /// Reads a file, or of a directory each `.pem`, `.crt`, `.cer` and `.crl`.
+    ///
+    /// # Errors
+    ///
+    /// [`AuthorityError`] with the file.
+    pub fn load(files: &dyn Files, path: &str) -> Result<Self, FileError<AuthorityError>> {
+        let failed = |file: &str, reason| FileError {
+            file: file.to_owned(),
+            reason,
+        };
+        let system = |reason| failed(path, AuthorityError::System(reason));
+        let mut paths = vec![path.to_owned()];
+        if let Some(mut names) = files.list(path).map_err(system)? {
+            names.retain(|name| {
+                !name.starts_with('.')
+                    && AUTHORITY_FILES.iter().any(|ending| name.ends_with(ending))
+            });
+            names.sort_unstable();
+            let directory = path.trim_end_matches('/');
+            paths = names
+                .iter()
+                .map(|name| format!("{directory}/{name}"))
+                .collect();
+        }
+        let mut authorities = Self::default();
+        for file in paths {
+            let content = files.read(&file).map_err(system)?;
+            let content = content.ok_or_else(|| failed(&file, AuthorityError::Missing))?;
+            authorities
+                .add(&content)
+                .map_err(|reason| failed(&file, reason))?;
+        }
+        if authorities.is_empty() {
+            return Err(failed(path, AuthorityError::Empty));
+        }
+        Ok(authorities)
+    }
+
+    /// Adds what PEM content has. Equal certificates count once.
+    ///
+    /// # Errors
+    ///
+    /// [`AuthorityError`].
+    pub fn add(&mut self, content: &[u8]) -> Result<(), AuthorityError> {
+        for section in read_pem(content).map_err(AuthorityError::Pem)? {
+            let broken = || AuthorityError::Broken {
+                label: section.label.to_owned(),
+                line: section.line,
+            };
+            match section.label {
+                "CERTIFICATE" | "X509 CERTIFICATE" | "TRUSTED CERTIFICATE" => {
+                    let der = CertificateDer::from(&section.der[..]);
+                    self.add_certificate(Facts::read(&der).ok_or_else(broken)?);
+                }
+                "X509 CRL" => {
+                    self.lists
+                        .push(RevocationList::read(&section.der).ok_or_else(broken)?);
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn add_certificate(&mut self, facts: Facts) {
+        let places = self.by_subject.entry(facts.subject.clone()).or_default();
+        if places
+            .iter()
+            .all(|place| self.certificates[*place].der != facts.der)
+        {
+            places.push(self.certificates.len());
+            self.certificates.push(facts);
+        }
+    }
+
+    /// True when there is neither a certificate nor a list.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.certificates.is_empty() && self.lists.is_empty()
+    }
+
+    /// The certificates, for `show ssl ca-file`.
+    pub fn certificates(&self) -> impl Iterator<Item = &CertificateDer<'static>> {
+        self.certificates.iter().map(|facts| &facts.der)
+    }
+
+    /// The revocation lists in DER, for `show ssl crl-file`.
+    pub fn revocation_lists(&self) -> impl Iterator<Item = &[u8]> {
+        self.lists.iter().map(|list| &*list.der)
+    }
+
+    pub(crate) fn of_subject(&self, subject: &[u8]) -> impl Iterator<Item = &Facts> {
+        let places = self.by_subject.get(subject).map_or(&[][..], Vec::as_slice);
+        places.iter().map(|place| &self.certificates[*place])
+    }
+
+    pub(crate) fn lists(&self) -> &[RevocationList] {
+        &self.lists
+    }
+
+    /// The subjects that a client is told (`no-ca-names` aside).
+    pub(crate) fn subjects(&self) -> Vec<DistinguishedName> {
+        let subjects = self.certificates.iter().map(|facts| facts.subject.clone());
+        subjects.map(DistinguishedName::from).collect()
+    }
+
+    /// Adds all content to a digest.
+    pub(crate) fn digest_into(&self, context: &mut Context) {
+        let mut whole =
+            |der: &[u8]| context.update(aws_lc_rs::digest::digest(&SHA256, der).as_ref());
+        self.certificates().for_each(|der| whole(der));
+        self.revocation_lists().for_each(whole);
+    }
+}
+
+/// Several files as one: `ca-file` with `ca-verify-file`, or with `crl-file`.
+#[derive(Clone, Debug, Default)]
+pub struct Trust {
+    /// `ca-file`: also told to clients.
+    pub authorities: Option<Arc<Authorities>>,
+    /// `ca-verify-file`: not told.
+    pub verify_only: Option<Arc<Authorities>>,
+    /// `crl-file`: where there is one, every certificate of a chain must have a list.
+    pub revocation: Option<Arc<Authorities>>,
+}
+
+impl Trust {
+    fn all(&self) -> impl Iterator<Item = &Authorities> {
+        let files = [&self.authorities, &self.verify_only, &self.revocation];
+        files.into_iter().filter_map(Option::as_deref)
+    }
+
+    pub(crate) fn of_subject(&self, subject: &[u8]) -> impl Iterator<Item = &Facts> {
+        self.all().flat_map(move |file| file.of_subject(subject))
+    }
+
+    pub(crate) fn lists_of(&self, issuer: &[u8]) -> impl Iterator<Item = &RevocationList> {
+        self.all()
+            .flat_map(Authorities::lists)
+            .filter(move |list| list.issuer == issuer)
+    }
+
+    pub(crate) fn digest_into(&self, context: &mut Context) {
+        for file in [&self.authorities, &self.verify_only, &self.revocation] {
+            context.update(&[u8::from(file.is_some())]);
+            if let Some(file) = file {
+                file.digest_into(context);
+            }
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! The terms of a handshake with a server (manual, 5.2, `ssl`, `verify`, `sni`, `crt`, `alpn`): one
+//! rustls configuration for each `server` line, which holds the sessions of that line by name.
+
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{ClientSessionMemoryCache, ResolvesClientCert, Resumption};
+use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, aws_lc_rs as provider};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::sign::CertifiedKey;
+use rustls::time_provider::TimeProvider;
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
+
+use crate::authorities::Trust;
+use crate::certificate::Certificate;
+use crate::client_verifier::refusal;
+use crate::options::TlsOptions;
+use crate::server_config::{MissingWord, OptionError, alpn, certified_key, translate, versions};
+use crate::verifier::{Judge, Verdict};
+use crate::verify_error::IgnoredErrors;
+use crate::x509::{Purpose, has_name, verify_handshake};
+
+/// How the certificate of a server is judged.
+#[derive(Clone, Debug)]
+pub enum ServerTrust {
+    /// `verify none`: whatever it shows is taken.
+    Any,
+    /// `verify required`: by these authorities.
+    Required {
+        /// `ca-file` and `crl-file`.
+        trust: Trust,
+        /// `verifyhost`: this name must be the certificate's, whatever name was asked for.
+        verify_host: Option<String>,
+        /// True where a name is sent (`sni`, `check-sni`): without `verifyhost` it must be the
+        /// certificate's. Without either no name is judged.
+        judges_sni: bool,
+    },
+}
+
+/// Judges certificates of servers HAProxy's way: names of `subjectAltName` and the subject alike,
+/// only where one was asked for.
+#[derive(Debug)]
+struct ServerVerifier {
+    trust: ServerTrust,
+    algorithms: WebPkiSupportedAlgorithms,
+}
+
+impl ServerVerifier {
+    fn judge(&self, leaf: &CertificateDer<'_>, sent: &[CertificateDer<'_>], now: i64) -> Verdict {
+        let ServerTrust::Required { trust, .. } = &self.trust else {
+            return Verdict::default();
+        };
+        let judge = Judge {
+            trust,
+            purpose: Purpose::Server,
+            ca_ignored: IgnoredErrors::default(),
+            crt_ignored: IgnoredErrors::default(),
+            algorithms: &self.algorithms,
+            now,
+        };
+        judge.judge(leaf, sent)
+    }
+}
+
+impl ServerCertVerifier for ServerVerifier {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+        let verdict = self.judge(end_entity, intermediates, now);
+        if verdict.is_refused {
+            return Err(refusal(verdict.result));
+        }
+        if let ServerTrust::Required {
+            verify_host,
+            judges_sni,
+            ..
+        } = &self.trust
+        {
+            let name = match server_name {
+                ServerName::DnsName(name) if *judges_sni => Some(name.as_ref()),
+                _ => None,
+            };
+            let name = verify_host.as_deref().or(name);
+            if name.is_some_and(|name| !has_name(end_entity, name)) {
+                return Err(Error::InvalidCertificate(CertificateError::NotValidForName));
+            }
+        }
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_handshake(message, cert, dss, &self.algorithms, false)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_handshake(message, cert, dss, &self.algorithms, true)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms.supported_schemes()
+    }
+}
+
+/// What the terms need beside the options.
+#[derive(Clone, Debug)]
+pub struct ClientParts {
+    /// The clock that certificates are judged by.
+    pub time: Arc<dyn TimeProvider>,
+    /// How the server's certificate is judged.
+    pub trust: ServerTrust,
+    /// `crt`: what is shown to a server that asks.
+    pub certificate: Option<Arc<Certificate>>,
+    /// True where a name is sent (`sni`).
+    pub sends_sni: bool,
+    /// For how many names sessions are kept; 0 for `no-ssl-reuse`.
+    pub session_names_max: usize,
+}
+
+/// The terms of one `server` line.
+#[derive(Debug)]
+pub struct ClientTerms {
+    config: Arc<ClientConfig>,
+    missing: Vec<MissingWord>,
+}
+
+impl ClientTerms {
+    /// Translates the options of a `server` line.
+    ///
+    /// # Errors
+    ///
+    /// [`OptionError`].
+    pub fn new(options: &TlsOptions, parts: &ClientParts) -> Result<Self, OptionError> {
+        let translated = translate(options)?;
+        let crypto = CryptoProvider {
+            cipher_suites: translated.suites,
+            kx_groups: translated.groups,
+            ..provider::default_provider()
+        };
+        let algorithms = crypto.signature_verification_algorithms;
+        let library = |error: Error| OptionError::Library {
+            reason: error.to_string(),
+        };
+        let verifier = ServerVerifier {
+            trust: parts.trust.clone(),
+            algorithms,
+        };
+        let builder = ClientConfig::builder_with_details(Arc::new(crypto), Arc::clone(&parts.time))
+            .with_protocol_versions(&versions(options)?)
+            .map_err(library)?
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(verifier));
+        let mut config = match &parts.certificate {
+            None => builder.with_no_client_auth(),
+            Some(certificate) => builder.with_client_cert_resolver(Arc::new(ClientCertificate(
+                Arc::new(certified_key(certificate, None)),
+            ))),
+        };
+        config.enable_sni = parts.sends_sni;
+        config.alpn_protocols = alpn(options);
+        config.resumption = match parts.session_names_max {
+            0 => Resumption::disabled(),
+            names => Resumption::store(Arc::new(ClientSessionMemoryCache::new(names))),
+        };
+        Ok(Self {
+            config: Arc::new(config),
+            missing: translated.missing,
+        })
+    }
+
+    /// What was named and does not exist here.
+    #[must_use]
+    pub fn missing(&self) -> &[MissingWord] {
+        &self.missing
+    }
+
+    /// The configuration for `rustls::ClientConnection`.
+    #[must_use]
+    pub fn config(&self) -> &Arc<ClientConfig> {
+        &self.config
+    }
+}
+
+/// The name for `rustls::ClientConnection` where none is sent, or where what should be sent is no
+/// DNS name. Sessions are kept under it.
+#[must_use]
+pub fn server_name(sni: Option<&str>) -> ServerName<'static> {
+    sni.and_then(|name| ServerName::try_from(name.to_owned()).ok())
+        .unwrap_or(ServerName::IpAddress(
+            std::net::Ipv4Addr::UNSPECIFIED.into(),
+        ))
+}
+
+/// Shows one certificate, whatever authorities the server names: as OpenSSL does.
+#[derive(Debug)]
+struct ClientCertificate(Arc<CertifiedKey>);
+
+impl ResolvesClientCert for ClientCertificate {
+    fn resolve(
+        &self,
+        _root_hint_subjects: &[&[u8]],
+        _schemes: &[SignatureScheme],
+    ) -> Option<Arc<CertifiedKey>> {
+        Some(Arc::clone(&self.0))
+    }
+
+    fn has_certs(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,102 @@
+use super::*;
+use crate::authorities::Authorities;
+use crate::certificate::CertificateParts;
+use crate::client_verifier::VerifyRefusal;
+use crate::testing::{Authority, FixedTime, Pem, params, root, signed};
+
+fn leaf(pem: &Pem) -> CertificateDer<'static> {
+    let parts = CertificateParts::read(pem.certificate.as_bytes()).expect("good");
+    parts.certificates[0].clone()
+}
+
+/// What a line says of a certificate shown for a name.
+fn judged(
+    by: &Authority,
+    pem: &Pem,
+    verify_host: Option<&str>,
+    sni: Option<&str>,
+) -> Result<(), Error> {
+    let mut authorities = Authorities::default();
+    authorities.add(by.pem().as_bytes()).expect("good");
+    let verifier = ServerVerifier {
+        trust: ServerTrust::Required {
+            trust: Trust {
+                authorities: Some(Arc::new(authorities)),
+                ..Trust::default()
+            },
+            verify_host: verify_host.map(str::to_owned),
+            judges_sni: sni.is_some(),
+        },
+        algorithms: provider::default_provider().signature_verification_algorithms,
+    };
+    let now = FixedTime.current_time().expect("a time");
+    let leaf = leaf(pem);
+    let name = server_name(sni);
+    verifier
+        .verify_server_cert(&leaf, &[], &name, &[], now)
+        .map(|_| ())
+}
+
+#[test]
+fn names_are_judged_where_one_was_asked_for() {
+    let authority = root("authority");
+    let pem = signed(
+        &params("cn.example", &["san.example", "*.wild.example"]),
+        &authority,
+    );
+    let wrong = Err(Error::InvalidCertificate(CertificateError::NotValidForName));
+    assert_eq!(judged(&authority, &pem, None, None), Ok(()));
+    for (name, is_good) in [
+        ("san.example", true),
+        ("SAN.example", true),
+        // The subject's name counts beside others.
+        ("cn.example", true),
+        ("a.wild.example", true),
+        ("wild.example", false),
+        ("a.b.wild.example", false),
+        ("other.example", false),
+    ] {
+        let expected = if is_good { Ok(()) } else { wrong.clone() };
+        assert_eq!(
+            judged(&authority, &pem, None, Some(name)),
+            expected,
+            "{name}"
+        );
+        assert_eq!(
+            judged(&authority, &pem, Some(name), None),
+            expected,
+            "{name}"
+        );
+    }
+    // `verifyhost` wins over the name that is sent.
+    assert_eq!(
+        judged(&authority, &pem, Some("cn.example"), Some("x.y")),
+        Ok(())
+    );
+    assert_eq!(
+        judged(&authority, &pem, Some("x.y"), Some("cn.example")),
+        wrong
+    );
+}
+
+#[test]
+fn a_chain_is_judged_without_a_browsers_rules() {
+    let (authority, other) = (root("authority"), root("other"));
+    let unknown = Err(Error::InvalidCertificate(CertificateError::UnknownIssuer));
+    let pem = signed(&params("no usage, no names", &[]), &authority);
+    assert_eq!(judged(&authority, &pem, None, None), Ok(()));
+    assert_eq!(judged(&other, &pem, None, None), unknown);
+    let mut client = params("for clients", &[]);
+    client.extended_key_usages = vec![rcgen::ExtendedKeyUsagePurpose::ClientAuth];
+    let pem = signed(&client, &authority);
+    let unfit = Err(Error::InvalidCertificate(CertificateError::InvalidPurpose));
+    assert_eq!(judged(&authority, &pem, None, None), unfit);
+    let mut early = params("of the future", &[]);
+    early.not_before = rcgen::date_time_ymd(2_090, 1, 1);
+    let told = judged(&authority, &signed(&early, &authority), None, None).expect_err("early");
+    let Error::InvalidCertificate(CertificateError::Other(told)) = told else {
+        panic!("{told:?}");
+    };
+    let told = told.0.downcast_ref::<VerifyRefusal>().expect("ours");
+    assert_eq!(told.0.0, 9);
+}

@@ -1,0 +1,204 @@
+//! Client certificates on a bind line (manual, 5.1, `verify`, `ca-file`, `crl-file`,
+//! `ca-ignore-err`, `crt-ignore-err`), as a rustls verifier.
+
+use std::sync::{Arc, OnceLock};
+
+use aws_lc_rs::digest::{Context, SHA256};
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::crypto::WebPkiSupportedAlgorithms;
+use rustls::crypto::aws_lc_rs::default_provider;
+use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{
+    CertificateError, DigitallySignedStruct, DistinguishedName, Error, OtherError, SignatureScheme,
+};
+
+use crate::authorities::Trust;
+use crate::options::VerifyMode;
+use crate::tickets::ResumptionContext;
+use crate::verifier::{Judge, Verdict};
+use crate::verify_error::{IgnoredErrors, VerifyError};
+use crate::x509::{Purpose, verify_handshake};
+
+/// What one bind line wants of client certificates. Equal ones have equal [contexts](Self::context).
+#[derive(Debug)]
+pub struct ClientVerifier {
+    mode: VerifyMode,
+    trust: Trust,
+    ca_ignored: IgnoredErrors,
+    crt_ignored: IgnoredErrors,
+    subjects: Vec<DistinguishedName>,
+    schemes: Option<Vec<SignatureScheme>>,
+    algorithms: WebPkiSupportedAlgorithms,
+}
+
+impl ClientVerifier {
+    /// A verifier that trusts `trust`. `tells_names` is false for `no-ca-names`; `schemes` are
+    /// those of `client-sigalgs`.
+    #[must_use]
+    pub fn new(
+        mode: VerifyMode,
+        trust: Trust,
+        ca_ignored: IgnoredErrors,
+        crt_ignored: IgnoredErrors,
+        tells_names: bool,
+        schemes: Option<Vec<SignatureScheme>>,
+    ) -> Self {
+        let told = trust.authorities.as_deref().filter(|_| tells_names);
+        Self {
+            mode,
+            subjects: told
+                .map(|authorities| authorities.subjects())
+                .unwrap_or_default(),
+            trust,
+            ca_ignored,
+            crt_ignored,
+            schemes,
+            algorithms: default_provider().signature_verification_algorithms,
+        }
+    }
+
+    /// Whether a certificate is asked for, and needed.
+    #[must_use]
+    pub fn mode(&self) -> VerifyMode {
+        self.mode
+    }
+
+    /// Judges what a client has shown, at `now` in seconds since 1970.
+    #[must_use]
+    pub fn judge(
+        &self,
+        leaf: &CertificateDer<'_>,
+        sent: &[CertificateDer<'_>],
+        now: i64,
+    ) -> Verdict {
+        let judge = Judge {
+            trust: &self.trust,
+            purpose: Purpose::Client,
+            ca_ignored: self.ca_ignored,
+            crt_ignored: self.crt_ignored,
+            algorithms: &self.algorithms,
+            now,
+        };
+        judge.judge(leaf, sent)
+    }
+
+    /// The digest of all that decides whom this verifier lets in: sessions belong to it.
+    #[must_use]
+    pub fn context(&self) -> ResumptionContext {
+        let mut context = Context::new(&SHA256);
+        context.update(&[self.mode as u8]);
+        for ignored in [self.ca_ignored, self.crt_ignored] {
+            context.update(&ignored.to_bytes());
+        }
+        self.trust.digest_into(&mut context);
+        let mut digest = ResumptionContext::default();
+        digest.copy_from_slice(context.finish().as_ref());
+        digest
+    }
+}
+
+/// The verification of one handshake: it keeps what was found, for `ssl_c_err` and its like.
+#[derive(Debug)]
+pub struct ClientVerification {
+    verifier: Arc<ClientVerifier>,
+    verdict: OnceLock<Verdict>,
+}
+
+impl ClientVerification {
+    pub(crate) fn new(verifier: Arc<ClientVerifier>) -> Arc<Self> {
+        Arc::new(Self {
+            verifier,
+            verdict: OnceLock::new(),
+        })
+    }
+
+    /// What was found; `None` before, and where no certificate was shown in this handshake.
+    #[must_use]
+    pub fn verdict(&self) -> Option<Verdict> {
+        self.verdict.get().copied()
+    }
+}
+
+/// Why a certificate was refused, with OpenSSL's number.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct VerifyRefusal(pub VerifyError);
+
+impl std::fmt::Display for VerifyRefusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::error::Error for VerifyRefusal {}
+
+/// The error of rustls for a refusal: its alert is the one OpenSSL sends.
+pub(crate) fn refusal(error: VerifyError) -> Error {
+    Error::InvalidCertificate(match error {
+        VerifyError::CERT_HAS_EXPIRED | VerifyError::CRL_HAS_EXPIRED => CertificateError::Expired,
+        VerifyError::CERT_REVOKED => CertificateError::Revoked,
+        VerifyError::DEPTH_ZERO_SELF_SIGNED_CERT
+        | VerifyError::SELF_SIGNED_CERT_IN_CHAIN
+        | VerifyError::UNABLE_TO_GET_ISSUER_CERT
+        | VerifyError::UNABLE_TO_GET_ISSUER_CERT_LOCALLY
+        | VerifyError::UNABLE_TO_GET_CRL
+        | VerifyError::INVALID_CA => CertificateError::UnknownIssuer,
+        VerifyError::CERT_SIGNATURE_FAILURE | VerifyError::CRL_SIGNATURE_FAILURE => {
+            CertificateError::BadSignature
+        }
+        VerifyError::INVALID_PURPOSE => CertificateError::InvalidPurpose,
+        _ => CertificateError::Other(OtherError(Arc::new(VerifyRefusal(error)))),
+    })
+}
+
+impl ClientCertVerifier for ClientVerification {
+    fn offer_client_auth(&self) -> bool {
+        self.verifier.mode != VerifyMode::None
+    }
+
+    fn client_auth_mandatory(&self) -> bool {
+        self.verifier.mode == VerifyMode::Required
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &self.verifier.subjects
+    }
+
+    fn verify_client_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+        let verdict = self.verifier.judge(end_entity, intermediates, now);
+        let verdict = *self.verdict.get_or_init(|| verdict);
+        if verdict.is_refused {
+            return Err(refusal(verdict.result));
+        }
+        Ok(ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_handshake(message, cert, dss, &self.verifier.algorithms, false)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_handshake(message, cert, dss, &self.verifier.algorithms, true)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        let all = self.verifier.algorithms.supported_schemes();
+        self.verifier.schemes.clone().unwrap_or(all)
+    }
+}

@@ -1,0 +1,472 @@
+//! How a chain of certificates is judged: OpenSSL's way, with OpenSSL's errors, because that is
+//! what `ssl_c_err` tells, `crt-ignore-err` ignores, and internal authorities were made for
+//! (openssl-verification-options(1)). A browser's rules would refuse certificates that have served
+//! for years: version 1 roots, names in the subject only, no extended key usage.
+//!
+//! A signature over SHA-1 cannot be checked here: `crt-ignore-err` of the weak digest (68) leads to
+//! a bad signature (7). Violated name constraints are ignored by no line, as under HAProxy.
+//!
+//! The chain is built without going back: the first trusted issuer that fits, else the first one
+//! that was sent. Every step uses up a certificate, so a peer cannot make it long.
+
+use rustls::crypto::WebPkiSupportedAlgorithms;
+use rustls::pki_types::CertificateDer;
+use x509_parser::prelude::{FromDer, GeneralName, GeneralSubtree, X509Certificate};
+
+use crate::authorities::{RevocationList, Trust};
+use crate::verify_error::{IgnoredErrors, VerifyError};
+use crate::x509::{Facts, Purpose, Signed, with_name_constraints};
+
+/// The most certificates of a peer that are looked at.
+const SENT_MAX: usize = 32;
+/// The longest chain (OpenSSL's default depth).
+const CHAIN_MAX: usize = 100;
+
+/// What verification found: the values of `ssl_c_verify`, `ssl_c_err`, `ssl_c_ca_err` and
+/// `ssl_c_ca_err_depth`.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Verdict {
+    /// The last error, 0 without one.
+    pub result: VerifyError,
+    /// The first error of the leaf.
+    pub error: VerifyError,
+    /// The first error of an authority.
+    pub ca_error: VerifyError,
+    /// The place in the chain of that authority.
+    pub ca_error_depth: u8,
+    /// True when an error was found that is not ignored: the handshake fails with `result`.
+    pub is_refused: bool,
+}
+
+/// What a chain is judged by.
+#[derive(Clone, Copy)]
+pub(crate) struct Judge<'t> {
+    pub(crate) trust: &'t Trust,
+    pub(crate) purpose: Purpose,
+    pub(crate) ca_ignored: IgnoredErrors,
+    pub(crate) crt_ignored: IgnoredErrors,
+    pub(crate) algorithms: &'t WebPkiSupportedAlgorithms,
+    /// Seconds since 1970.
+    pub(crate) now: i64,
+}
+
+/// The first error that is not ignored ends the judgement.
+struct Refused;
+
+/// The errors of one judgement.
+struct Findings<'j> {
+    judge: &'j Judge<'j>,
+    verdict: Verdict,
+}
+
+impl Findings<'_> {
+    fn found(&mut self, error: VerifyError, depth: usize) -> Result<(), Refused> {
+        let verdict = &mut self.verdict;
+        verdict.result = error;
+        let ignored = if depth == 0 {
+            if verdict.error == VerifyError::OK {
+                verdict.error = error;
+            }
+            self.judge.crt_ignored
+        } else {
+            if verdict.ca_error == VerifyError::OK {
+                verdict.ca_error = error;
+                verdict.ca_error_depth = u8::try_from(depth).unwrap_or(u8::MAX);
+            }
+            self.judge.ca_ignored
+        };
+        if ignored.contains(error) {
+            return Ok(());
+        }
+        verdict.is_refused = true;
+        Err(Refused)
+    }
+
+    /// An error that nothing ignores: HAProxy ends the handshake whatever its lines say.
+    fn found_for_good(&mut self, error: VerifyError, depth: usize) -> Result<(), Refused> {
+        let _ = self.found(error, depth);
+        self.verdict.is_refused = true;
+        Err(Refused)
+    }
+
+    fn found_if(&mut self, is_so: bool, error: VerifyError, depth: usize) -> Result<(), Refused> {
+        if is_so {
+            self.found(error, depth)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// The leaf, its issuer, and so on.
+struct Chain {
+    certificates: Vec<Facts>,
+    /// True when the last one is a root that is trusted.
+    is_trusted: bool,
+    /// How many are not from the trusted ones.
+    untrusted: usize,
+}
+
+impl Judge<'_> {
+    /// Judges what a peer has shown.
+    pub(crate) fn judge(&self, leaf: &CertificateDer<'_>, sent: &[CertificateDer<'_>]) -> Verdict {
+        let mut findings = Findings {
+            judge: self,
+            verdict: Verdict::default(),
+        };
+        let _ = self.judge_all(leaf, sent, &mut findings);
+        findings.verdict
+    }
+
+    fn judge_all(
+        &self,
+        leaf: &CertificateDer<'_>,
+        sent: &[CertificateDer<'_>],
+        findings: &mut Findings<'_>,
+    ) -> Result<(), Refused> {
+        let Some(leaf) = Facts::read(leaf) else {
+            findings.found(VerifyError::UNSPECIFIED, 0)?;
+            return Ok(());
+        };
+        let sent: Vec<Facts> = sent.iter().take(SENT_MAX).filter_map(Facts::read).collect();
+        let chain = self.build(leaf, sent);
+        self.judge_trust(&chain, findings)?;
+        self.judge_extensions(&chain.certificates, findings)?;
+        self.judge_strength(&chain.certificates, findings)?;
+        if self.trust.revocation.is_some() {
+            self.judge_revocation(&chain.certificates, findings)?;
+        }
+        self.judge_signatures(&chain.certificates, findings)?;
+        judge_names(&chain.certificates, findings)
+    }
+
+    fn build(&self, leaf: Facts, mut sent: Vec<Facts>) -> Chain {
+        let mut chain = Chain {
+            certificates: vec![leaf],
+            is_trusted: false,
+            untrusted: 1,
+        };
+        let mut from_trusted = false;
+        while let Some(last) = chain.certificates.last() {
+            if last.is_self_signed() {
+                let mut same = self.trust.of_subject(&last.subject);
+                chain.is_trusted = from_trusted || same.any(|trusted| trusted.der == last.der);
+                if chain.is_trusted && !from_trusted {
+                    chain.untrusted -= 1;
+                }
+                break;
+            }
+            if chain.certificates.len() > CHAIN_MAX {
+                break;
+            }
+            let is_valid =
+                |facts: &&Facts| (facts.not_before..=facts.not_after).contains(&self.now);
+            let candidates: Vec<&Facts> = self
+                .trust
+                .of_subject(&last.issuer)
+                .filter(|trusted| last.may_be_issued_by(trusted))
+                .filter(|trusted| {
+                    chain
+                        .certificates
+                        .iter()
+                        .all(|used| used.der != trusted.der)
+                })
+                .collect();
+            let trusted = candidates
+                .iter()
+                .copied()
+                .find(is_valid)
+                .or(candidates.first().copied());
+            let next = match trusted {
+                Some(trusted) => {
+                    from_trusted = true;
+                    trusted.clone()
+                }
+                None if from_trusted => break,
+                None => {
+                    let place = sent.iter().position(|issuer| last.may_be_issued_by(issuer));
+                    let Some(place) = place else { break };
+                    chain.untrusted += 1;
+                    sent.swap_remove(place)
+                }
+            };
+            chain.certificates.push(next);
+        }
+        chain
+    }
+
+    fn judge_trust(&self, chain: &Chain, findings: &mut Findings<'_>) -> Result<(), Refused> {
+        if chain.is_trusted {
+            return Ok(());
+        }
+        let count = chain.certificates.len();
+        let is_self_signed = chain.certificates.last().is_some_and(Facts::is_self_signed);
+        let error = match (is_self_signed, count) {
+            _ if count > CHAIN_MAX => VerifyError::CERT_CHAIN_TOO_LONG,
+            (true, 1) => VerifyError::DEPTH_ZERO_SELF_SIGNED_CERT,
+            (true, _) => VerifyError::SELF_SIGNED_CERT_IN_CHAIN,
+            _ if chain.untrusted < count => VerifyError::UNABLE_TO_GET_ISSUER_CERT,
+            _ => VerifyError::UNABLE_TO_GET_ISSUER_CERT_LOCALLY,
+        };
+        findings.found(error, count - 1)
+    }
+
+    fn judge_extensions(
+        &self,
+        chain: &[Facts],
+        findings: &mut Findings<'_>,
+    ) -> Result<(), Refused> {
+        // Authorities below this one that were not issued by themselves.
+        let mut below = 0;
+        for (depth, facts) in chain.iter().enumerate() {
+            let critical = facts.has_unknown_critical;
+            findings.found_if(critical, VerifyError::UNHANDLED_CRITICAL_EXTENSION, depth)?;
+            let is_no_authority = depth > 0 && !facts.is_authority;
+            findings.found_if(is_no_authority, VerifyError::INVALID_CA, depth)?;
+            let is_unfit = is_no_authority || !facts.is_for(self.purpose, depth == 0);
+            findings.found_if(is_unfit, VerifyError::INVALID_PURPOSE, depth)?;
+            let is_over = facts.path_length.is_some_and(|length| below > length);
+            findings.found_if(
+                depth > 1 && is_over,
+                VerifyError::PATH_LENGTH_EXCEEDED,
+                depth,
+            )?;
+            if depth > 0 && !facts.is_self_issued() {
+                below += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn judge_strength(&self, chain: &[Facts], findings: &mut Findings<'_>) -> Result<(), Refused> {
+        for (depth, facts) in chain.iter().enumerate() {
+            let error = match depth {
+                0 => VerifyError::EE_KEY_TOO_SMALL,
+                _ => VerifyError::CA_KEY_TOO_SMALL,
+            };
+            findings.found_if(facts.has_weak_key(), error, depth)?;
+            let is_top = depth + 1 == chain.len();
+            let is_weak = !is_top && facts.has_weak_signature();
+            findings.found_if(is_weak, VerifyError::CA_MD_TOO_WEAK, depth)?;
+        }
+        Ok(())
+    }
+
+    /// With `crl-file` every certificate of the chain needs a list, its root too.
+    fn judge_revocation(
+        &self,
+        chain: &[Facts],
+        findings: &mut Findings<'_>,
+    ) -> Result<(), Refused> {
+        for (depth, facts) in chain.iter().enumerate() {
+            let issuer = chain.get(depth + 1).unwrap_or(facts);
+            let lists = self.trust.lists_of(&facts.issuer);
+            let lists: Vec<&RevocationList> = lists
+                .filter(|list| issuer.has_key_id(list.authority_key_id.as_deref()))
+                .collect();
+            let in_time = |list: &&RevocationList| self.list_time(list) == VerifyError::OK;
+            let Some(list) = lists
+                .iter()
+                .copied()
+                .find(in_time)
+                .or(lists.first().copied())
+            else {
+                findings.found(VerifyError::UNABLE_TO_GET_CRL, depth)?;
+                continue;
+            };
+            let no_sign = !issuer.may_sign_crl();
+            findings.found_if(no_sign, VerifyError::KEYUSAGE_NO_CRL_SIGN, depth)?;
+            let time = self.list_time(list);
+            findings.found_if(time != VerifyError::OK, time, depth)?;
+            let is_signed = Signed::read(&list.der)
+                .is_some_and(|signed| signed.is_signed_by(&issuer.key, self.algorithms));
+            findings.found_if(!is_signed, VerifyError::CRL_SIGNATURE_FAILURE, depth)?;
+            let critical = list.has_unknown_critical;
+            findings.found_if(
+                critical,
+                VerifyError::UNHANDLED_CRITICAL_CRL_EXTENSION,
+                depth,
+            )?;
+            findings.found_if(list.has(&facts.serial), VerifyError::CERT_REVOKED, depth)?;
+        }
+        Ok(())
+    }
+
+    fn list_time(&self, list: &RevocationList) -> VerifyError {
+        if list.last_update > self.now {
+            VerifyError::CRL_NOT_YET_VALID
+        } else if list.next_update.is_some_and(|next| next < self.now) {
+            VerifyError::CRL_HAS_EXPIRED
+        } else {
+            VerifyError::OK
+        }
+    }
+
+    /// Signatures and times, from the top down.
+    fn judge_signatures(
+        &self,
+        chain: &[Facts],
+        findings: &mut Findings<'_>,
+    ) -> Result<(), Refused> {
+        for (depth, facts) in chain.iter().enumerate().rev() {
+            match chain.get(depth + 1) {
+                Some(issuer) => {
+                    let is_signed = Signed::read(&facts.der)
+                        .is_some_and(|signed| signed.is_signed_by(&issuer.key, self.algorithms));
+                    findings.found_if(!is_signed, VerifyError::CERT_SIGNATURE_FAILURE, depth)?;
+                }
+                // The top is trusted as it is, or there was an error already.
+                None if facts.is_self_signed() => {}
+                None if depth == 0 => {
+                    findings.found(VerifyError::UNABLE_TO_VERIFY_LEAF_SIGNATURE, 0)?;
+                }
+                None => continue,
+            }
+            let (early, late) = (self.now < facts.not_before, self.now > facts.not_after);
+            findings.found_if(early, VerifyError::CERT_NOT_YET_VALID, depth)?;
+            findings.found_if(late, VerifyError::CERT_HAS_EXPIRED, depth)?;
+        }
+        Ok(())
+    }
+}
+
+/// Name constraints of authorities, on all names below them (RFC 5280, 4.2.1.10).
+fn judge_names(chain: &[Facts], findings: &mut Findings<'_>) -> Result<(), Refused> {
+    for (depth, facts) in chain.iter().enumerate() {
+        if depth > 0 && facts.is_self_issued() {
+            continue;
+        }
+        for authority in chain[depth + 1..]
+            .iter()
+            .filter(|facts| facts.has_name_constraints)
+        {
+            let error = with_name_constraints(authority, |constraints| {
+                let permitted = constraints
+                    .permitted_subtrees
+                    .as_deref()
+                    .unwrap_or_default();
+                let excluded = constraints.excluded_subtrees.as_deref().unwrap_or_default();
+                name_error(facts, permitted, excluded)
+            });
+            let error = error.unwrap_or(VerifyError::UNSUPPORTED_CONSTRAINT_SYNTAX);
+            if error != VerifyError::OK {
+                findings.found_for_good(error, depth)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn name_error(
+    facts: &Facts,
+    permitted: &[GeneralSubtree<'_>],
+    excluded: &[GeneralSubtree<'_>],
+) -> VerifyError {
+    let Ok((_, parsed)) = X509Certificate::from_der(&facts.der) else {
+        return VerifyError::UNSUPPORTED_NAME_SYNTAX;
+    };
+    let subject = GeneralName::DirectoryName(parsed.subject().clone());
+    let alternatives = parsed.subject_alternative_name().ok().flatten();
+    let mut names: Vec<&GeneralName<'_>> = alternatives
+        .iter()
+        .flat_map(|found| &found.value.general_names)
+        .collect();
+    if parsed.subject().iter().next().is_some() {
+        names.push(&subject);
+    }
+    // A name in the subject only is a DNS name too.
+    let common: Vec<GeneralName<'_>> = parsed
+        .subject()
+        .iter_common_name()
+        .filter(|_| {
+            !names
+                .iter()
+                .any(|name| matches!(name, GeneralName::DNSName(_)))
+        })
+        .filter_map(|name| name.as_str().ok())
+        .filter(|name| name.contains('.') && !name.contains(' '))
+        .map(GeneralName::DNSName)
+        .collect();
+    names.extend(&common);
+    for name in names {
+        let (mut is_asked, mut is_permitted) = (false, false);
+        for subtree in permitted {
+            match is_within(name, &subtree.base) {
+                Within::Yes => (is_asked, is_permitted) = (true, true),
+                Within::No => is_asked = true,
+                Within::OtherType => {}
+                Within::Unknown => return VerifyError::UNSUPPORTED_CONSTRAINT_TYPE,
+            }
+        }
+        if is_asked && !is_permitted {
+            return VerifyError::PERMITTED_VIOLATION;
+        }
+        for subtree in excluded {
+            match is_within(name, &subtree.base) {
+                Within::Yes => return VerifyError::EXCLUDED_VIOLATION,
+                Within::Unknown => return VerifyError::UNSUPPORTED_CONSTRAINT_TYPE,
+                Within::No | Within::OtherType => {}
+            }
+        }
+    }
+    VerifyError::OK
+}
+
+enum Within {
+    Yes,
+    No,
+    OtherType,
+    Unknown,
+}
+
+fn is_within(name: &GeneralName<'_>, base: &GeneralName<'_>) -> Within {
+    let answer = |is_so| if is_so { Within::Yes } else { Within::No };
+    let ends_with = |name: &str, base: &str| {
+        let (name, base) = (name.to_ascii_lowercase(), base.to_ascii_lowercase());
+        let is_below = name
+            .strip_suffix(&base)
+            .is_some_and(|rest| rest.is_empty() || rest.ends_with('.') || base.starts_with('.'));
+        base.is_empty() || is_below
+    };
+    match (name, base) {
+        (GeneralName::DNSName(name), GeneralName::DNSName(base)) => answer(ends_with(name, base)),
+        (GeneralName::RFC822Name(name), GeneralName::RFC822Name(base)) => {
+            let host = name.rsplit_once('@').map_or("", |(_, host)| host);
+            answer(match base.contains('@') {
+                true => name.eq_ignore_ascii_case(base),
+                false if base.starts_with('.') => ends_with(host, base),
+                false => host.eq_ignore_ascii_case(base),
+            })
+        }
+        (GeneralName::IPAddress(name), GeneralName::IPAddress(base)) => {
+            let (network, mask) = base.split_at(base.len() / 2);
+            let is_same = name.len() == network.len()
+                && name
+                    .iter()
+                    .zip(network)
+                    .zip(mask)
+                    .all(|((name, network), mask)| name & mask == network & mask);
+            answer(is_same)
+        }
+        (GeneralName::DirectoryName(name), GeneralName::DirectoryName(base)) => {
+            let mut parts = name.iter();
+            answer(base.iter().all(|base| parts.next() == Some(base)))
+        }
+        // These are judged; where only one of two is of such a type, the other is not meant.
+        (
+            GeneralName::DNSName(_)
+            | GeneralName::RFC822Name(_)
+            | GeneralName::IPAddress(_)
+            | GeneralName::DirectoryName(_),
+            _,
+        )
+        | (
+            _,
+            GeneralName::DNSName(_)
+            | GeneralName::RFC822Name(_)
+            | GeneralName::IPAddress(_)
+            | GeneralName::DirectoryName(_),
+        ) => Within::OtherType,
+        _ => Within::Unknown,
+    }
+}

@@ -1,0 +1,66 @@
+//! What 5,000 certificates cost to load and to hold: run by hand, in release.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::collections::HashMap;
+use std::time::Instant;
+
+use ballast_tls::files::Files;
+use ballast_tls::store::CertificateStore;
+use rcgen::{CertificateParams, CertifiedIssuer, IsCa, KeyPair, PKCS_ECDSA_P256_SHA256};
+
+const CERTIFICATES: usize = 5_000;
+
+struct MemoryFiles(HashMap<String, Vec<u8>>);
+
+impl Files for MemoryFiles {
+    fn read(&self, path: &str) -> Result<Option<Vec<u8>>, String> {
+        Ok(self.0.get(path).cloned())
+    }
+
+    fn list(&self, path: &str) -> Result<Option<Vec<String>>, String> {
+        let names = self.0.keys().filter_map(|file| file.strip_prefix("/d/"));
+        Ok((path == "/d").then(|| names.map(str::to_owned).collect()))
+    }
+}
+
+/// Resident memory, kB.
+fn resident() -> usize {
+    let text = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = text.lines().find(|line| line.starts_with("VmRSS")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+#[test]
+#[ignore = "measures, so it says something in release and alone only"]
+fn five_thousand_certificates() {
+    let key = || KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).unwrap();
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let authority = CertifiedIssuer::self_signed(params, key()).unwrap();
+    let content = |number: usize| {
+        let names = vec![
+            format!("www.site{number}.example"),
+            format!("site{number}.example"),
+        ];
+        let key = key();
+        let leaf = CertificateParams::new(names)
+            .unwrap()
+            .signed_by(&key, &authority)
+            .unwrap();
+        (leaf.pem() + &key.serialize_pem() + &authority.pem()).into_bytes()
+    };
+    let files = (0..CERTIFICATES).map(|number| (format!("/d/{number}.pem"), content(number)));
+    let files = MemoryFiles(files.collect());
+    let before = resident();
+    let start = Instant::now();
+    let mut store = CertificateStore::default();
+    let found = store.load_crt(&files, "/d").unwrap();
+    let took = start.elapsed();
+    assert_eq!(found.len(), CERTIFICATES);
+    println!(
+        "{} certificates: {took:?}, {} kB",
+        found.len(),
+        resident() - before
+    );
+}
