@@ -187,6 +187,9 @@ impl Client {
         let deadline = || Instant::now() + run.plan.timeout;
         if let (Some(client), Some(host)) = (&run.plan.tls, &origin_of(&run, self.number).tls) {
             for name in client.names_to_warm(self.number, run.plan.connections, host) {
+                if run.stop.is_closed() {
+                    break;
+                }
                 self.warm(client.hello(name)?, deadline()).await?;
             }
         }

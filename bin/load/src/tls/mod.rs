@@ -124,3 +124,65 @@ fn scatter(number: usize) -> usize {
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     (mixed ^ (mixed >> 31)) as usize
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn client(words: &str, connections: usize) -> TlsClient {
+        let mut options = TlsOptions::default();
+        let mut words = words.split(' ').map(str::to_owned);
+        while let Some(word) = words.next() {
+            let is_known = options.take(&word, || Ok(words.next().unwrap()));
+            assert_eq!(is_known, Ok(true), "{word}");
+        }
+        options.client(connections).unwrap()
+    }
+
+    fn host() -> ServerName<'static> {
+        ServerName::try_from("host.example").unwrap()
+    }
+
+    #[test]
+    fn names_are_asked_for_in_turn_or_at_random() {
+        let asked = |words: &str| -> Vec<String> {
+            let client = client(&format!("--insecure {words}"), 1);
+            let names = (0..60).map(|number| client.name(number, &host()));
+            names.map(|name| name.to_str().into_owned()).collect()
+        };
+        assert!(asked("--tls").iter().all(|name| name == "host.example"));
+        let names = "--sni a.example --sni b.example --sni c.example";
+        let due = ["a.example", "b.example", "c.example"].map(str::to_owned);
+        let in_turn = asked(names);
+        assert!(in_turn.chunks(3).all(|three| three == due));
+        let random = asked(&format!("{names} --sni-random"));
+        assert_ne!(random, in_turn);
+        let all: BTreeSet<String> = random.into_iter().collect();
+        assert_eq!(all, due.into());
+    }
+
+    #[test]
+    fn every_name_and_every_client_is_warmed_once() {
+        let names = "--sni a.example --sni b.example --sni c.example";
+        for (clients, due) in [
+            (1, [1, 1, 1]),
+            (2, [1, 1, 1]),
+            (3, [1, 1, 1]),
+            (5, [2, 2, 1]),
+        ] {
+            let client = client(&format!("--insecure --resume always {names}"), clients);
+            let mut warmed = Vec::new();
+            for number in 0..clients {
+                let names = client.names_to_warm(number, clients, &host());
+                assert!(!names.is_empty());
+                warmed.extend(names.iter().map(|name| name.to_str().into_owned()));
+            }
+            let count = |name: &str| warmed.iter().filter(|warm| *warm == name).count();
+            assert_eq!(["a.example", "b.example", "c.example"].map(count), due);
+        }
+        let never = client(&format!("--insecure {names}"), 1);
+        assert!(never.names_to_warm(0, 1, &host()).is_empty());
+    }
+}

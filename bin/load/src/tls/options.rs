@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use rustls::client::{Resumption, Tls12Resumption};
 use rustls::crypto::{CryptoProvider, SupportedKxGroup, aws_lc_rs};
@@ -193,6 +193,7 @@ impl TlsOptions {
             roots,
             expected_of: self.expected_of,
             algorithms: provider.signature_verification_algorithms,
+            trusted: Mutex::default(),
         };
         let builder = ClientConfig::builder_with_provider(Arc::new(provider))
             .with_protocol_versions(&self.versions)

@@ -1,6 +1,7 @@
 //! Judges the certificates of the server.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, PoisonError};
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
@@ -8,6 +9,9 @@ use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_t
 use rustls::server::ParsedCertificate;
 use rustls::{DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
+
+/// How many certificates are remembered.
+const TRUSTED_COUNT_MAX: usize = 100_000;
 
 /// The name that a certificate must cover.
 #[derive(Clone, Debug)]
@@ -31,6 +35,25 @@ pub(crate) struct Verifier {
     /// The name they must cover, by the name asked for.
     pub(crate) expected_of: HashMap<ServerName<'static>, ServerName<'static>>,
     pub(crate) algorithms: WebPkiSupportedAlgorithms,
+    /// Certificates whose chain was checked: checking it once in a run is enough, and each time
+    /// costs as much as the handshake's own signature.
+    pub(crate) trusted: Mutex<HashSet<CertificateDer<'static>>>,
+}
+
+impl Verifier {
+    fn is_trusted(&self, certificate: &CertificateDer<'_>) -> bool {
+        let trusted = self.trusted.lock();
+        let trusted = trusted.unwrap_or_else(PoisonError::into_inner);
+        trusted.contains(certificate)
+    }
+
+    fn trust(&self, certificate: CertificateDer<'static>) {
+        let trusted = self.trusted.lock();
+        let mut trusted = trusted.unwrap_or_else(PoisonError::into_inner);
+        if trusted.len() < TRUSTED_COUNT_MAX {
+            trusted.insert(certificate);
+        }
+    }
 }
 
 impl ServerCertVerifier for Verifier {
@@ -52,7 +75,9 @@ impl ServerCertVerifier for Verifier {
         };
         if self.roots.is_some() || expected.is_some() {
             let parsed = ParsedCertificate::try_from(certificate)?;
-            if let Some(roots) = &self.roots {
+            if let Some(roots) = &self.roots
+                && !self.is_trusted(certificate)
+            {
                 let algorithms = self.algorithms.all;
                 verify_server_cert_signed_by_trust_anchor(
                     &parsed,
@@ -61,6 +86,7 @@ impl ServerCertVerifier for Verifier {
                     now,
                     algorithms,
                 )?;
+                self.trust(certificate.clone().into_owned());
             }
             if let Some(expected) = expected {
                 verify_server_name(&parsed, expected)?;
