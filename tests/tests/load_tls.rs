@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use ballast_tests::{
-    Authority, KeyType, Launch, Profile, Program, Proxy, RuntimeApi, free_port, program,
+    Authority, KeyType, Launch, Load, Profile, Program, Proxy, RuntimeApi, free_port, program,
 };
 use serde_json::Value;
 use tempfile::TempDir;
@@ -454,4 +454,16 @@ fn a_body_that_ends_without_close_notify_is_truncated() {
     let report = load(cut(port, 60_000));
     assert_failed(&report, "truncated", 2);
     assert_eq!(report["tls"]["unclean_closes"], 2, "{report}");
+}
+
+#[test]
+fn a_run_that_is_ended_before_its_start_ends() {
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let target = silent.local_addr().expect("it is bound").to_string();
+    let words = "--tls --insecure --connections 3 --timeout 500ms";
+    let words: Vec<&str> = words.split(' ').chain([target.as_str()]).collect();
+    let load = Load::start(&words);
+    thread::sleep(Duration::from_millis(200));
+    let counts = load.finish();
+    assert_eq!((counts.ok, counts.failed), (0, 3), "{}", counts.json);
 }

@@ -54,6 +54,9 @@ async fn conduct(
     let mut terminate = signal(SignalKind::terminate())?;
     let mut sum = Tally::new(run.plan.timeline);
     let mut pacing = None;
+    // Waited for once, whatever signals come meanwhile: each call counts as one who is there.
+    let all_open = run.barrier.wait();
+    tokio::pin!(all_open);
     let mut is_started = false;
     let mut witness = None;
     loop {
@@ -63,7 +66,7 @@ async fn conduct(
                 Some(tally) => sum.add(tally?),
                 None => break,
             },
-            _ = run.barrier.wait(), if !is_started => {
+            _ = &mut all_open, if !is_started => {
                 is_started = true;
                 let start = run.start();
                 sum.began = Some(SystemTime::now() - start.elapsed());
