@@ -375,8 +375,9 @@ fn serve(action: impl Fn(&mut TcpStream) + Send + 'static) -> u16 {
 #[test]
 fn what_is_no_handshake_is_counted_by_how() {
     let directory = TempDir::new().expect("a temporary directory");
-    let load = |port: u16| {
-        let line = "handshakes --insecure --requests 2 --connections 1 --timeout 300ms";
+    let load = |port: u16, timeout: &str| {
+        let line = "handshakes --insecure --requests 2 --connections 1 --timeout";
+        let line = format!("{line} {timeout}");
         run(&format!("{line} 127.0.0.1:{port}"), directory.path())
     };
     let hold = |socket: &mut TcpStream| {
@@ -386,24 +387,24 @@ fn what_is_no_handshake_is_counted_by_how() {
             drop(silent);
         });
     };
-    assert_failed(&load(serve(hold)), "handshake_timeout", 2);
+    assert_failed(&load(serve(hold), "300ms"), "handshake_timeout", 2);
     let hello = |socket: &mut TcpStream| socket.read(&mut [0; 4096]).is_ok_and(|read| read > 0);
     let closes = serve(move |socket| {
         hello(socket);
         let _ = socket.shutdown(Shutdown::Both);
     });
-    assert_failed(&load(closes), "closed", 2);
+    assert_failed(&load(closes, "5s"), "closed", 2);
     let breaks = serve(move |socket| {
         hello(socket);
         // The head of a record, and then nothing of it.
         let _ = socket.write_all(&[22, 3, 3, 0, 100]);
     });
-    assert_failed(&load(breaks), "truncated", 2);
+    assert_failed(&load(breaks, "5s"), "truncated", 2);
     let clear = serve(move |socket| {
         hello(socket);
         let _ = socket.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
     });
-    assert_failed(&load(clear), "malformed", 2);
+    assert_failed(&load(clear, "5s"), "malformed", 2);
 }
 
 /// Passes connections on to this port, and cuts the answers after so many bytes.
