@@ -22,7 +22,7 @@ pub const RESOLVED_LINE_BYTES_MAX: usize = 256 << 10;
 
 /// Maximum number of bytes that variables may add to the whole document. It stops a few lines of
 /// `setenv A "$A$A"` from filling the memory.
-pub const RESOLVED_BYTES_MAX: usize = 64 << 20;
+pub const EXPANDED_BYTES_MAX: usize = 64 << 20;
 
 /// Maximum nesting of `.if` blocks, as in HAProxy.
 pub const CONDITION_NESTING_MAX: usize = 100;

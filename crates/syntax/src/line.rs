@@ -70,16 +70,16 @@ pub struct SourceLine {
     /// Whether a conditional block excludes it; for `.elif`, `.else` and `.endif`, whether the
     /// branch they end was excluded.
     pub skipped: bool,
-    /// Whether its form is wrong: then only some of the words may be there.
-    pub broken: bool,
+    /// Whether an alert was reported about its form: only some of the words may be there then.
+    pub has_error: bool,
 }
 
 impl SourceLine {
-    /// Whether it is an active statement: not blank, not a directive or header, not skipped, not
-    /// broken.
+    /// Whether it is an active statement: not blank, not a directive or header, not skipped,
+    /// without error.
     #[must_use]
     pub fn is_statement(&self) -> bool {
-        self.kind == LineKind::Statement && !self.skipped && !self.broken
+        self.kind == LineKind::Statement && !self.skipped && !self.has_error
     }
 
     /// The text of word `index`, empty when there is none, as HAProxy's parsers see it.

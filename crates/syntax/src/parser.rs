@@ -6,8 +6,8 @@ use crate::conditional::Blocks;
 use crate::lexer::{LexedLine, LineVariables, is_space, lex};
 use crate::source::offset;
 use crate::{
-    ConditionError, DIAGNOSTIC_COUNT_MAX, Diagnostic, Directive, Document, Env, FILE_BYTES_MAX,
-    FileId, FixedFacts, LINE_BYTES_MAX, LINE_COUNT_MAX, LineKind, ProgramFacts, RESOLVED_BYTES_MAX,
+    ConditionError, DIAGNOSTIC_COUNT_MAX, Diagnostic, Directive, Document, EXPANDED_BYTES_MAX, Env,
+    FILE_BYTES_MAX, FileId, FixedFacts, LINE_BYTES_MAX, LINE_COUNT_MAX, LineKind, ProgramFacts,
     SECTIONS, Section, SectionKind, Severity, SourceLine, SourceMap, Span, Word, condition,
 };
 
@@ -78,7 +78,8 @@ impl<'f> Parser<'f> {
         self.section_name.clear();
         self.open_section(SectionKind::Preamble, file, None);
 
-        // The map owns the bytes; they are taken out while the rest of self is changed.
+        // `sources` owns the bytes that the loop reads while it changes `self`, so it is taken out
+        // of `self` until the file is parsed.
         let sources = std::mem::take(&mut self.document.sources);
         let bytes = sources.bytes(file);
         let mut start = 0;
@@ -86,9 +87,11 @@ impl<'f> Parser<'f> {
             if start == bytes.len() {
                 break;
             }
-            let feed = memchr::memchr(b'\n', &bytes[start..]).filter(|_| number <= LINE_COUNT_MAX);
-            let end = feed.map_or(bytes.len(), |at| start + at + 1);
-            self.line(&LineSource {
+            // The line over the limit is the rest of the file.
+            let newline =
+                memchr::memchr(b'\n', &bytes[start..]).filter(|_| number <= LINE_COUNT_MAX);
+            let end = newline.map_or(bytes.len(), |at| start + at + 1);
+            self.parse_line(&LineSource {
                 file,
                 name: &name,
                 number,
@@ -116,14 +119,15 @@ impl<'f> Parser<'f> {
         self.document
     }
 
-    fn line(&mut self, source: &LineSource<'_>) {
+    /// Parses one line: splits it into words, reports what is wrong with it, adds it to the tree.
+    fn parse_line(&mut self, source: &LineSource<'_>) {
         let layout = source.layout();
         let mut found = layout.diagnostics;
         let is_active = self.blocks.is_active();
         let lexed = self.lex(source, layout.content.clone());
         found.extend(lexed.diagnostics);
-        if self.expanded_bytes > RESOLVED_BYTES_MAX {
-            let message = format!("variables come to over {RESOLVED_BYTES_MAX} bytes");
+        if self.expanded_bytes > EXPANDED_BYTES_MAX {
+            let message = format!("variables come to over {EXPANDED_BYTES_MAX} bytes");
             found.push(
                 Diagnostic::alert("expansion-too-long", message).at(source.span(layout.content)),
             );
@@ -132,14 +136,15 @@ impl<'f> Parser<'f> {
             (Some(first), Some(last)) => Some(first.to(last)),
             (first, last) => first.or(last),
         };
-        let broken = found.iter().any(|found| found.severity == Severity::Alert);
+        let has_error = found.iter().any(|found| found.severity == Severity::Alert);
         for diagnostic in found {
-            // HAProxy, too, refuses an open quote where lines are skipped, but no other error.
+            // HAProxy splits a line into words before it skips it: what cannot be split (quotes,
+            // variables, escapes) is an error in a skipped line too. Warnings are not.
             if is_active || diagnostic.severity == Severity::Alert {
                 self.report(diagnostic);
             }
         }
-        self.place(SourceLine {
+        self.add_line(SourceLine {
             kind: LineKind::Blank,
             number: source.number,
             span: source.span(source.range.clone()),
@@ -148,12 +153,12 @@ impl<'f> Parser<'f> {
             ignored,
             end: layout.end,
             skipped: !is_active,
-            broken,
+            has_error,
         });
     }
 
     fn lex(&mut self, source: &LineSource<'_>, content: Range<usize>) -> LexedLine {
-        let around = LineVariables {
+        let variables = LineVariables {
             env: &self.document.env,
             file_name: source.name,
             line: source.number,
@@ -163,13 +168,14 @@ impl<'f> Parser<'f> {
             &source.bytes[content.clone()],
             source.file,
             offset(content.start),
-            &around,
+            &variables,
         );
         self.expanded_bytes = self.expanded_bytes.saturating_add(lexed.expanded_bytes);
-        if self.expanded_bytes <= RESOLVED_BYTES_MAX || lexed.expanded_bytes == 0 {
+        if self.expanded_bytes <= EXPANDED_BYTES_MAX || lexed.expanded_bytes == 0 {
             return lexed;
         }
-        // The words are dropped at once, or the limit would have no effect.
+        // The words are dropped here: kept in the tree, they would take the memory that the limit
+        // protects.
         let ignored = Some(source.span(content));
         LexedLine {
             words: Vec::new(),
@@ -180,16 +186,16 @@ impl<'f> Parser<'f> {
     }
 
     /// Classifies a line, applies it to the state of the parser, and adds it to the tree.
-    fn place(&mut self, mut line: SourceLine) {
+    fn add_line(&mut self, mut line: SourceLine) {
         let Some(first) = line.words.first() else {
             return self.push(line);
         };
         if let Some(directive) = Directive::of(first.text()) {
             line.kind = LineKind::Directive(directive);
-            if !line.broken {
-                self.directive(directive, &line);
+            if !line.has_error {
+                self.handle_directive(directive, &line);
             } else if directive == Directive::If {
-                // Its block is opened nevertheless, or its `.endif` would be a second error.
+                // The block is opened all the same, or its `.endif` would be reported too.
                 let _ = self.blocks.open(first.span(), || Ok(false));
             } else if directive == Directive::Endif {
                 let _ = self.blocks.close(first.span());
@@ -211,14 +217,16 @@ impl<'f> Parser<'f> {
             None => {
                 line.kind = LineKind::Statement;
                 if line.is_statement() {
-                    self.statement(&line);
+                    self.handle_statement(&line);
                 }
                 self.push(line);
             }
         }
     }
 
-    fn statement(&mut self, line: &SourceLine) {
+    /// Applies what a statement changes for the lines that follow, and reports one before the first
+    /// section.
+    fn handle_statement(&mut self, line: &SourceLine) {
         match self.document.sections.last().map(|section| section.kind) {
             // Searching for a similar word is not worth the time for a message that is dropped.
             Some(SectionKind::Preamble) if self.dropped_diagnostics > 0 => {
@@ -232,7 +240,8 @@ impl<'f> Parser<'f> {
 
     // === directives ===
 
-    fn directive(&mut self, directive: Directive, line: &SourceLine) {
+    /// Applies a directive to the blocks, or reports its message.
+    fn handle_directive(&mut self, directive: Directive, line: &SourceLine) {
         let at = line.words[0].span();
         let word = line.words[0].text();
         let (env, facts) = (&self.document.env, self.facts);
@@ -246,13 +255,13 @@ impl<'f> Parser<'f> {
                 let none: Option<fn() -> Result<bool, Diagnostic>> = None;
                 self.blocks
                     .switch(word, at, none)
-                    .and(no_more_words(line, 1))
+                    .and(reject_extra_words(line, 1))
             }
-            Directive::Endif => self.blocks.close(at).and(no_more_words(line, 1)),
+            Directive::Endif => self.blocks.close(at).and(reject_extra_words(line, 1)),
             _ if line.skipped => Ok(()),
             Directive::Unknown => Err(unknown_directive(&line.words[0])),
             Directive::Alert | Directive::Diag | Directive::Notice | Directive::Warning => {
-                no_more_words(line, 2).and_then(|()| Err(message_of(directive, line)))
+                reject_extra_words(line, 2).and_then(|()| Err(message_of(directive, line)))
             }
         };
         if let Err(diagnostic) = result {
@@ -361,6 +370,7 @@ struct LineSource<'a> {
 struct LineLayout {
     /// The part that is split into words.
     content: Range<usize>,
+    /// The part after `content`, up to the line end, which is not parsed.
     ignored: Option<Span>,
     end: Span,
     diagnostics: Vec<Diagnostic>,
@@ -411,8 +421,8 @@ impl LineSource<'_> {
         }
     }
 
-    /// Where parsing of the line stops: at a NUL, a carriage return, or at once when it is too
-    /// long.
+    /// The end of the part of the line that is parsed: the first NUL or carriage return, else the
+    /// end of the text. Nothing is parsed of a line over the limits.
     fn content_end(&self, text: Range<usize>, diagnostics: &mut Vec<Diagnostic>) -> usize {
         if self.number > LINE_COUNT_MAX {
             let message = format!("the file is over {LINE_COUNT_MAX} lines: the rest is not read");
@@ -475,7 +485,7 @@ fn condition_span(words: &[Word], error: &ConditionError) -> Option<Span> {
         .map(|word| word.span_of(word.text().len()..word.text().len()))
 }
 
-fn no_more_words(line: &SourceLine, count: usize) -> Result<(), Diagnostic> {
+fn reject_extra_words(line: &SourceLine, count: usize) -> Result<(), Diagnostic> {
     let Some(word) = line.words.get(count).filter(|word| !word.text().is_empty()) else {
         return Ok(());
     };

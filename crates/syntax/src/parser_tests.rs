@@ -315,6 +315,31 @@ fn skipped_lines_stay_in_the_tree() {
     assert_eq!(counted, ["daemon"]);
 }
 
+/// HAProxy 3.2 refuses these lines, in an excluded block too: it splits a line into words first.
+#[test]
+fn a_skipped_line_that_cannot_be_split_is_an_error() {
+    for (line, code) in [
+        (" x \"y", "unmatched-quote"),
+        (" x 'y", "unmatched-quote"),
+        (" x \"$\"", "bad-variable-name"),
+        (" x \"${1A}\"", "bad-variable-name"),
+        (" x \"${A[*]x}\"", "unmatched-brace"),
+        (" x \\xZZ", "bad-hex-escape"),
+        (" x\0y", "nul-character"),
+    ] {
+        let document = parsed(format!("global\n.if 0\n{line}\n.endif\n"));
+        assert_eq!(codes(&document), [code], "{line}");
+        let line = &document.sections[1].lines[1];
+        assert!(line.skipped && line.has_error, "{line:?}");
+    }
+    // What is wrong with the words, and what is only worth a warning, is not reported.
+    let words = " x".repeat(HAPROXY_WORD_COUNT_MAX + 1);
+    for line in [" nonsense", ".nonsense", ".alert x y", " x a\rb", &words] {
+        let document = parsed(format!("global\n.if 0\n{line}\n.endif\n"));
+        assert!(codes(&document).is_empty(), "{line}");
+    }
+}
+
 #[test]
 fn the_environment_changes_on_the_way() {
     let show = ".notice \"<$A|$FOO|$HAPROXY_LOCALPEER>\"\n";
@@ -398,7 +423,7 @@ fn bounds_are_kept() {
         "w".repeat(LINE_BYTES_MAX + 1)
     ));
     assert_eq!(codes(&document), ["line-too-long"]);
-    assert!(document.sections[1].lines[0].broken && !document.sections[1].lines[1].broken);
+    assert!(document.sections[1].lines[0].has_error && !document.sections[1].lines[1].has_error);
 
     let doubling = format!(
         "global\nsetenv A 0123456789abcdef\n{}",

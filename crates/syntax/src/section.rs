@@ -260,7 +260,7 @@ pub struct Section {
     pub file: FileId,
     /// The line that opens it; `None` for the preamble only.
     pub header: Option<SourceLine>,
-    /// All its lines, blank, skipped and broken ones too.
+    /// All its lines, also the blank, the skipped and those with an error.
     pub lines: Vec<SourceLine>,
 }
 
@@ -290,7 +290,7 @@ impl Section {
         words.get(after_name + 1).filter(|_| is_from)
     }
 
-    /// The active statements: no blank, skipped or broken lines, no directives.
+    /// The active statements: no blank or skipped lines, no lines with an error, no directives.
     pub fn statements(&self) -> impl Iterator<Item = &SourceLine> {
         self.lines.iter().filter(|line| line.is_statement())
     }

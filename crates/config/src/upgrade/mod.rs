@@ -68,7 +68,7 @@ pub fn upgrade(name: &str, bytes: &[u8]) -> UpgradeOutcome {
         let facts = FileFacts::of(&document, section);
         for line in section.all_lines() {
             let is_candidate = matches!(line.kind, LineKind::Statement | LineKind::Header);
-            if !is_candidate || line.broken {
+            if !is_candidate || line.has_error {
                 continue;
             }
             match lines::rewrite(&document, section, line, &facts) {
