@@ -72,47 +72,47 @@ pub fn is_field_value_lenient(bytes: &[u8]) -> bool {
     memchr::memchr3(0, b'\r', b'\n', bytes).is_none()
 }
 
-/// A part of a head that text is composed for.
+/// The part of a head that a composed text goes into: it decides which bytes are escaped.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum HeadText {
     /// A field's name.
     Name,
-    /// A field's value, or a reason phrase: the line end ends it.
-    Line,
-    /// A method or a target: a space ends it.
-    Word,
+    /// A field's value, or a reason phrase: only a line end ends it.
+    FieldValue,
+    /// A method, or a part of a target: a space ends it too.
+    Token,
 }
 
 impl HeadText {
-    /// Whether the byte would end the part, or change what it is.
-    fn excludes(self, byte: u8) -> bool {
+    /// Whether the byte must be escaped: it would end the part, or begin another.
+    fn must_escape(self, byte: u8) -> bool {
         match self {
             Self::Name => byte <= b' ' || byte == 0x7f || byte == b':',
-            Self::Line => matches!(byte, 0 | b'\r' | b'\n'),
-            Self::Word => byte <= b' ' || byte == 0x7f,
+            Self::FieldValue => matches!(byte, 0 | b'\r' | b'\n'),
+            Self::Token => byte <= b' ' || byte == 0x7f,
         }
     }
 
-    /// Escapes a text before it is put into a head: a byte that would end the part is written as
-    /// `%0D` is, in the way of HAProxy's log formats. So no value, wherever it came from, can begin
-    /// another field or another message. Every composed text goes through here.
-    pub(crate) fn fit(self, bytes: &[u8]) -> Cow<'_, [u8]> {
-        let is_fit = match self {
-            Self::Line => is_field_value_lenient(bytes),
-            _ => all(bytes, |byte| !self.excludes(byte)),
+    /// Escapes a text before it is put into a head: `%` and two hexadecimal digits for each byte
+    /// that would end the part, as in HAProxy's log formats. So no value, wherever it came from, can
+    /// begin another field or another message. Every composed text goes through here.
+    pub(crate) fn escape(self, bytes: &[u8]) -> Cow<'_, [u8]> {
+        let is_clean = match self {
+            Self::FieldValue => is_field_value_lenient(bytes),
+            _ => all(bytes, |byte| !self.must_escape(byte)),
         };
-        if is_fit {
+        if is_clean {
             return Cow::Borrowed(bytes);
         }
-        let mut fit = Vec::with_capacity(bytes.len() + 8);
+        let mut escaped = Vec::with_capacity(bytes.len() + 8);
         for byte in bytes {
-            if self.excludes(*byte) {
-                fit.extend_from_slice(&[b'%', hex_digit(byte >> 4), hex_digit(byte & 15)]);
+            if self.must_escape(*byte) {
+                escaped.extend_from_slice(&[b'%', hex_digit(byte >> 4), hex_digit(byte & 15)]);
             } else {
-                fit.push(*byte);
+                escaped.push(*byte);
             }
         }
-        Cow::Owned(fit)
+        Cow::Owned(escaped)
     }
 }
 

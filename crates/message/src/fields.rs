@@ -283,7 +283,7 @@ impl Fields {
 
     // === changing ===
 
-    // Each of these goes through `HeadText::fit`: whatever name and value contain, they stay one
+    // Each of these goes through `HeadText::escape`: whatever name and value contain, they stay one
     // field.
 
     /// Appends a field. The name is stored in lower case. A byte that would end the name or the
@@ -299,7 +299,10 @@ impl Fields {
 
     /// Inserts a field at `index`, or at the end when there are fewer fields.
     pub fn insert(&mut self, index: usize, name: &[u8], value: &[u8]) -> Result<(), NoRoom> {
-        let (name, value) = (&*HeadText::Name.fit(name), &*HeadText::Line.fit(value));
+        let (name, value) = (
+            &*HeadText::Name.escape(name),
+            &*HeadText::FieldValue.escape(value),
+        );
         let bytes = name.len() + value.len() + 4;
         self.admit(bytes)?;
         self.marks |= mark_of(name);
@@ -315,7 +318,7 @@ impl Fields {
     /// Replaces all fields of this name by one at the end with this value: `set-header`. On
     /// [`NoRoom`] the fields are unchanged.
     pub fn set(&mut self, name: &[u8], value: &[u8]) -> Result<(), NoRoom> {
-        let value = &*HeadText::Line.fit(value);
+        let value = &*HeadText::FieldValue.escape(value);
         let freed = self.bytes_of(name) as usize;
         let kept = self.wire_bytes as usize - freed;
         if kept + name.len() + value.len() + 4 > self.limits.head_bytes_max as usize {
@@ -381,7 +384,7 @@ impl Fields {
         let Some(entry) = self.entries.get(index).copied() else {
             return Ok(());
         };
-        let value = &*HeadText::Line.fit(value);
+        let value = &*HeadText::FieldValue.escape(value);
         self.admit_change(entry.value.len, value.len())?;
         let span = self.append(value);
         self.entries[index].value = span;
@@ -617,7 +620,7 @@ pub(crate) enum Segment<'a> {
 impl<'a> Segment<'a> {
     /// Bytes from outside, for this kind of part.
     pub(crate) fn new(piece: HeadText, bytes: &'a [u8]) -> Self {
-        Self::New(piece.fit(bytes))
+        Self::New(piece.escape(bytes))
     }
 
     fn len(&self) -> usize {

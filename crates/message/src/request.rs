@@ -141,14 +141,14 @@ impl Request {
     /// Sets the method: `set-method`.
     pub fn set_method(&mut self, token: &[u8]) -> Result<(), NoRoom> {
         self.fields
-            .set_line(METHOD, &[Segment::new(HeadText::Word, token)])?;
+            .set_line(METHOD, &[Segment::new(HeadText::Token, token)])?;
         self.method = Method::from_token(token);
         Ok(())
     }
 
     /// Sets the whole target: `set-uri`.
     pub fn set_target(&mut self, target: &[u8]) -> Result<(), NoRoom> {
-        self.reshape(&[Segment::new(HeadText::Word, target)])
+        self.reshape(&[Segment::new(HeadText::Token, target)])
     }
 
     /// Sets the path and keeps scheme, authority and query: `set-path`. A target that has neither
@@ -161,7 +161,7 @@ impl Request {
         let end = self.target().len();
         self.reshape(&[
             Segment::Kept(0..old.start),
-            Segment::new(HeadText::Word, path),
+            Segment::new(HeadText::Token, path),
             Segment::Kept(old.end..end),
         ])
     }
@@ -175,7 +175,7 @@ impl Request {
         let start = self.shape.path_and_query().start;
         self.reshape(&[
             Segment::Kept(0..start),
-            Segment::new(HeadText::Word, path_and_query),
+            Segment::new(HeadText::Token, path_and_query),
         ])
     }
 
@@ -185,8 +185,8 @@ impl Request {
         let mark: &[u8] = if query.is_empty() { b"" } else { b"?" };
         self.reshape(&[
             Segment::Kept(0..path_end),
-            Segment::new(HeadText::Word, mark),
-            Segment::new(HeadText::Word, query),
+            Segment::new(HeadText::Token, mark),
+            Segment::new(HeadText::Token, query),
         ])
     }
 

@@ -88,7 +88,7 @@ impl Response {
     /// Sets status and reason phrase: `set-status N reason R`.
     pub fn set_status_and_reason(&mut self, status: u16, reason: &[u8]) -> Result<(), NoRoom> {
         self.fields
-            .set_line(REASON, &[Segment::new(HeadText::Line, reason)])?;
+            .set_line(REASON, &[Segment::new(HeadText::FieldValue, reason)])?;
         self.status = status;
         Ok(())
     }
