@@ -5,7 +5,7 @@
 
 use std::mem::MaybeUninit;
 
-use crate::failure::{Class, Fault};
+use crate::failure::{Failure, FailureClass};
 
 /// With more fields than this a response is malformed.
 const FIELD_COUNT_MAX: usize = 100;
@@ -88,7 +88,7 @@ impl Response {
 
     /// Reads further; returns how many bytes belong to the response. Fewer than all are consumed
     /// when the head is incomplete, and after the end. `prefix` is what the body must begin with.
-    pub(crate) fn advance(&mut self, bytes: &[u8], prefix: &[u8]) -> Result<usize, Fault> {
+    pub(crate) fn advance(&mut self, bytes: &[u8], prefix: &[u8]) -> Result<usize, Failure> {
         let mut at = 0;
         while at < bytes.len() && self.phase != Phase::Done {
             let rest = &bytes[at..];
@@ -130,18 +130,21 @@ impl Response {
 
     /// The peer has closed: was the response complete? `received` says how many bytes of it
     /// arrived.
-    pub(crate) fn end(&mut self, received: u64) -> Result<(), Fault> {
+    pub(crate) fn end(&mut self, received: u64) -> Result<(), Failure> {
         match self.phase {
             Phase::UntilClose => {
                 self.phase = Phase::Done;
                 Ok(())
             }
             Phase::Done => Ok(()),
-            Phase::Head if received == 0 => Err(Fault::new(
-                Class::Closed,
+            Phase::Head if received == 0 => Err(Failure::new(
+                FailureClass::Closed,
                 "the peer closed before the first byte of the answer",
             )),
-            _ => Err(Fault::new(Class::Truncated, self.place("the peer closed"))),
+            _ => Err(Failure::new(
+                FailureClass::Truncated,
+                self.place("the peer closed"),
+            )),
         }
     }
 
@@ -172,7 +175,7 @@ impl Response {
     }
 
     /// Parses a head when it is complete; interim responses are skipped.
-    fn head(&mut self, bytes: &[u8]) -> Result<Option<usize>, Fault> {
+    fn head(&mut self, bytes: &[u8]) -> Result<Option<usize>, Failure> {
         let mut fields = [const { MaybeUninit::uninit() }; FIELD_COUNT_MAX];
         let mut response = httparse::Response::new(&mut []);
         let parsed = httparse::ParserConfig::default().parse_response_with_uninit_headers(
@@ -237,7 +240,7 @@ impl Response {
     }
 
     /// One byte of the framing between and after chunks (RFC 9112 section 7.1).
-    fn between_chunks(&mut self, byte: u8) -> Result<(), Fault> {
+    fn between_chunks(&mut self, byte: u8) -> Result<(), Failure> {
         self.phase = match (self.phase, byte) {
             (Phase::ChunkSize { digits: 0, .. }, b'\n' | b'\r') => {
                 return Err(malformed("a chunk without a size"));
@@ -293,8 +296,8 @@ impl Response {
     }
 }
 
-fn malformed(what: &str) -> Fault {
-    Fault::new(Class::Malformed, what)
+fn malformed(what: &str) -> Failure {
+    Failure::new(FailureClass::Malformed, what)
 }
 
 fn shorter(here: usize, left: u64) -> usize {
@@ -323,7 +326,7 @@ mod tests {
     use super::*;
 
     /// Reads `text` in parts of `step` bytes as from a connection; also returns the rest.
-    fn read(text: &[u8], step: usize, prefix: &[u8]) -> Result<(Response, usize), Fault> {
+    fn read(text: &[u8], step: usize, prefix: &[u8]) -> Result<(Response, usize), Failure> {
         let mut answer = Response::new(false);
         let mut waiting = Vec::new();
         for piece in text.chunks(step) {
@@ -387,21 +390,23 @@ mod tests {
     fn the_end_of_the_connection_is_judged_by_where_it_falls() {
         let class = |text: &[u8]| {
             let mut answer = read(text, text.len().max(1), b"").unwrap().0;
-            answer.end(text.len() as u64).map_err(|fault| fault.class)
+            answer
+                .end(text.len() as u64)
+                .map_err(|failure| failure.class)
         };
-        assert_eq!(class(b""), Err(Class::Closed));
-        assert_eq!(class(b"HTTP/1.1 2"), Err(Class::Truncated));
+        assert_eq!(class(b""), Err(FailureClass::Closed));
+        assert_eq!(class(b"HTTP/1.1 2"), Err(FailureClass::Truncated));
         assert_eq!(
             class(b"HTTP/1.1 100 Continue\r\n\r\n"),
-            Err(Class::Truncated)
+            Err(FailureClass::Truncated)
         );
         assert_eq!(
             class(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhell"),
-            Err(Class::Truncated)
+            Err(FailureClass::Truncated)
         );
         assert_eq!(
             class(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"),
-            Err(Class::Truncated)
+            Err(FailureClass::Truncated)
         );
         assert_eq!(class(b"HTTP/1.1 200 OK\r\n\r\nhell"), Ok(()));
         assert_eq!(
@@ -423,8 +428,8 @@ mod tests {
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n11111111111111111\r\n",
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nhello\r\n",
         ] {
-            let fault = read(text.as_bytes(), text.len(), b"").expect_err(text);
-            assert_eq!(fault.class, Class::Malformed, "{text}");
+            let failure = read(text.as_bytes(), text.len(), b"").expect_err(text);
+            assert_eq!(failure.class, FailureClass::Malformed, "{text}");
         }
     }
 

@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 
 use crate::answer::Response;
 use crate::exchange::{Connection, NoResponse, OutgoingRequest};
-use crate::failure::{Class, Fault};
+use crate::failure::{Failure, FailureClass};
 use crate::plan::{Expect, Mode, Origin};
 use crate::run::Run;
 use crate::tally::Tally;
@@ -33,7 +33,7 @@ struct ThreadShared {
     /// Requests that may still be started.
     left: Cell<u64>,
     /// Permits for requests that are due; none without a rate.
-    due: Option<Arc<Semaphore>>,
+    due_permits: Option<Arc<Semaphore>>,
     /// Over TLS: how many connections asked for a name.
     names: Cell<usize>,
 }
@@ -41,7 +41,7 @@ struct ThreadShared {
 impl ThreadShared {
     /// Waits for the next request; returns when it is, or was, due. `now` saves reading the clock.
     async fn next(&self, now: Instant) -> Option<Instant> {
-        let Some(permits) = &self.due else {
+        let Some(permits) = &self.due_permits else {
             let is_over = self.left.get() == 0
                 || self.run.stop.is_closed()
                 || self.run.end().is_some_and(|end| now >= end);
@@ -52,11 +52,11 @@ impl ThreadShared {
             return Some(now);
         };
         permits.acquire().await.ok()?.forget();
-        self.run.begun.fetch_add(1, Ordering::Relaxed);
+        self.run.requests_started.fetch_add(1, Ordering::Relaxed);
         let number = self.begin();
         let workers = self.run.plan.threads as u64;
         let rate = self.run.plan.rate?;
-        Some(self.run.start() + rate.due(number * workers + self.worker as u64))
+        Some(self.run.start() + rate.due_after(number * workers + self.worker as u64))
     }
 
     /// The number of the next connection over TLS, in the order of the whole run.
@@ -69,20 +69,24 @@ impl ThreadShared {
     /// Starts a request; returns its number within this thread.
     fn begin(&self) -> u64 {
         let mut tally = self.tally.borrow_mut();
-        tally.begun += 1;
+        tally.requests_started += 1;
         self.left.set(self.left.get().saturating_sub(1));
-        tally.begun - 1
+        tally.requests_started - 1
     }
 }
 
 /// Runs the connections of one thread to their end.
-pub(crate) async fn work(run: &Arc<Run>, worker: usize, due: Option<Arc<Semaphore>>) -> Tally {
+pub(crate) async fn work(
+    run: &Arc<Run>,
+    worker: usize,
+    due_permits: Option<Arc<Semaphore>>,
+) -> Tally {
     let shared = Rc::new(ThreadShared {
         run: Arc::clone(run),
         worker,
         tally: RefCell::new(Tally::new(run.plan.timeline)),
-        left: Cell::new(run.share(worker)),
-        due,
+        left: Cell::new(run.requests_of_worker(worker)),
+        due_permits,
         names: Cell::new(0),
     });
     let opening = Rc::new(Semaphore::new(OPENING_COUNT_MAX));
@@ -137,19 +141,19 @@ impl Client {
         {
             // The semaphore is not closed.
             let _permit = opening.acquire().await;
-            if let Err(fault) = self.prepare().await {
+            if let Err(failure) = self.prepare().await {
                 let mut tally = self.shared.tally.borrow_mut();
-                tally.fail(Duration::ZERO, (self.number, None), fault);
+                tally.fail(Duration::ZERO, (self.number, None), failure);
             }
         }
         run.barrier.wait().await;
         let start = run.start();
         let mut now = Instant::now();
-        while let Some(due) = self.shared.next(now).await {
-            let sent = if self.shared.due.is_some() {
+        while let Some(due_at) = self.shared.next(now).await {
+            let sent = if self.shared.due_permits.is_some() {
                 Instant::now()
             } else {
-                due
+                due_at
             };
             let (outcome, ended) = if run.plan.mode == Mode::Handshakes {
                 self.handshake(sent).await
@@ -163,7 +167,7 @@ impl Client {
                 Ok(Outcome::Handshake) => (false, false),
                 Err(_) => (true, false),
             };
-            self.count(outcome, due, sent, ended - start, ended);
+            self.count(outcome, due_at, sent, ended - start, ended);
             if is_closing {
                 // The response is complete: what happens now is nobody's failure.
                 let _ = self.connection.await_close().await;
@@ -171,7 +175,7 @@ impl Client {
             } else if run.plan.is_closing {
                 self.connection.close();
             }
-            if is_broken && self.shared.due.is_none() {
+            if is_broken && self.shared.due_permits.is_none() {
                 tokio::time::sleep(FAILURE_PAUSE).await;
                 now = Instant::now();
             }
@@ -182,7 +186,7 @@ impl Client {
     }
 
     /// Before the start: sessions to resume, and a connection if it is to be kept.
-    async fn prepare(&mut self) -> Result<(), Fault> {
+    async fn prepare(&mut self) -> Result<(), Failure> {
         let run = Arc::clone(&self.run);
         let deadline = || Instant::now() + run.plan.timeout;
         if let (Some(client), Some(host)) = (&run.plan.tls, &origin_of(&run, self.number).tls) {
@@ -196,11 +200,11 @@ impl Client {
         if run.plan.is_closing {
             return Ok(());
         }
-        self.open(deadline()).await.map_err(|broken| broken.fault)
+        self.open(deadline()).await.map_err(|broken| broken.failure)
     }
 
     /// Fetches a session by a handshake that is counted as no other.
-    async fn warm(&mut self, hello: ClientHello, deadline: Instant) -> Result<(), Fault> {
+    async fn warm(&mut self, hello: ClientHello, deadline: Instant) -> Result<(), Failure> {
         let run = Arc::clone(&self.run);
         let address = &origin_of(&run, self.number).address;
         let opening = self.connection.open(address, Some(hello), deadline.into());
@@ -212,14 +216,14 @@ impl Client {
 
     fn count(
         &self,
-        outcome: Result<Outcome, Fault>,
-        due: Instant,
+        outcome: Result<Outcome, Failure>,
+        due_at: Instant,
         sent: Instant,
         at: Duration,
         now: Instant,
     ) {
         let mut tally = self.shared.tally.borrow_mut();
-        let latency = now.saturating_duration_since(due);
+        let latency = now.saturating_duration_since(due_at);
         let is_measured = match &outcome {
             Ok(Outcome::Response(answer)) => {
                 tally.status(answer.status);
@@ -227,12 +231,15 @@ impl Client {
             }
             Ok(Outcome::Handshake) => true,
             // Leaving it out would hide the slowest requests from the latencies.
-            Err(fault) => matches!(fault.class, Class::Timeout | Class::HandshakeTimeout),
+            Err(failure) => matches!(
+                failure.class,
+                FailureClass::Timeout | FailureClass::HandshakeTimeout
+            ),
         };
         if is_measured {
             tally.latency.record(latency);
             tally.slowest.note(at, self.number, latency);
-            if self.shared.due.is_some() {
+            if self.shared.due_permits.is_some() {
                 tally.from_sending.record(now - sent);
             }
         }
@@ -242,31 +249,31 @@ impl Client {
         });
         match judged {
             Ok(()) => tally.succeed(at, latency),
-            Err(fault) => {
+            Err(failure) => {
                 let port = self.connection.port();
-                tally.fail(at, (self.number, port), fault);
+                tally.fail(at, (self.number, port), failure);
             }
         }
     }
 
     /// Connects, makes the handshake and closes; also returns when the handshake was complete.
-    async fn handshake(&mut self, sent: Instant) -> (Result<Outcome, Fault>, Instant) {
+    async fn handshake(&mut self, sent: Instant) -> (Result<Outcome, Failure>, Instant) {
         let opened = self.open(sent + self.run.plan.timeout).await;
         let ended = Instant::now();
         let outcome = match opened {
             Ok(()) => match self.connection.finish().await {
                 // In TLS 1.3 a server judges the client's certificate after the client is done.
-                Err(fault) if fault.class == Class::HandshakeRefused => Err(fault),
+                Err(failure) if failure.class == FailureClass::HandshakeRefused => Err(failure),
                 _ => Ok(Outcome::Handshake),
             },
-            Err(broken) => Err(broken.fault),
+            Err(broken) => Err(broken.failure),
         };
         (outcome, ended)
     }
 
     /// Sends a request; once more, on a new connection, when the peer had closed the kept one
     /// before any response (RFC 9112 section 9.3.1).
-    async fn request(&mut self, sent: Instant) -> Result<Response, Fault> {
+    async fn request(&mut self, sent: Instant) -> Result<Response, Failure> {
         let turn = self.turn;
         self.turn = self.turn.wrapping_add(1);
         let deadline = sent + self.run.plan.timeout;
@@ -276,7 +283,10 @@ impl Client {
             Err(broken)
                 if was_kept
                     && broken.is_before_answer
-                    && matches!(broken.fault.class, Class::Closed | Class::Reset)
+                    && matches!(
+                        broken.failure.class,
+                        FailureClass::Closed | FailureClass::Reset
+                    )
                     && self.run.plan.may_retry
                     && self.run.plan.is_idempotent() =>
             {
@@ -285,7 +295,7 @@ impl Client {
             }
             first => first,
         };
-        answer.map_err(|broken| broken.fault)
+        answer.map_err(|broken| broken.failure)
     }
 
     async fn attempt(&mut self, turn: usize, deadline: Instant) -> Result<Response, NoResponse> {
@@ -305,13 +315,13 @@ impl Client {
 
     async fn open(&mut self, deadline: Instant) -> Result<(), NoResponse> {
         let opened = self.try_open(deadline).await;
-        opened.map_err(|fault| NoResponse {
-            fault,
+        opened.map_err(|failure| NoResponse {
+            failure,
             is_before_answer: true,
         })
     }
 
-    async fn try_open(&mut self, deadline: Instant) -> Result<(), Fault> {
+    async fn try_open(&mut self, deadline: Instant) -> Result<(), Failure> {
         let run = Arc::clone(&self.run);
         let origin = origin_of(&run, self.number);
         let mut tls = None;
@@ -342,19 +352,22 @@ fn origin_of(run: &Run, number: usize) -> &Origin {
 }
 
 /// Whether the response is as expected.
-fn judge(answer: &Response, expect: &Expect) -> Result<(), Fault> {
+fn judge(answer: &Response, expect: &Expect) -> Result<(), Failure> {
     let status = answer.status;
     if !expect.statuses.iter().any(|range| range.contains(&status)) {
-        return Err(Fault::new(Class::WrongStatus, format!("status {status}")));
+        return Err(Failure::new(
+            FailureClass::WrongStatus,
+            format!("status {status}"),
+        ));
     }
     let bytes = answer.body_bytes;
-    if let Some(due) = expect.body_bytes.filter(|due| *due != bytes) {
-        let reason = format!("a body of {bytes} bytes instead of {due} (status {status})");
-        return Err(Fault::new(Class::WrongBody, reason));
+    if let Some(expected) = expect.body_bytes.filter(|expected| *expected != bytes) {
+        let reason = format!("a body of {bytes} bytes instead of {expected} (status {status})");
+        return Err(Failure::new(FailureClass::WrongBody, reason));
     }
     if !answer.has_prefix || bytes < expect.body_prefix.len() as u64 {
         let reason = format!("a body of {bytes} bytes that begins otherwise (status {status})");
-        return Err(Fault::new(Class::WrongBody, reason));
+        return Err(Failure::new(FailureClass::WrongBody, reason));
     }
     Ok(())
 }
@@ -363,10 +376,10 @@ fn judge(answer: &Response, expect: &Expect) -> Result<(), Fault> {
 mod tests {
     use super::*;
 
-    fn class(answer: &[u8], expect: &Expect) -> Option<Class> {
+    fn class(answer: &[u8], expect: &Expect) -> Option<FailureClass> {
         let mut read = Response::new(false);
         read.advance(answer, &expect.body_prefix).unwrap();
-        judge(&read, expect).err().map(|fault| fault.class)
+        judge(&read, expect).err().map(|failure| failure.class)
     }
 
     #[test]
@@ -379,13 +392,13 @@ mod tests {
         };
         assert_eq!(class(answer, &expect), None);
         expect.body_bytes = Some(6);
-        assert_eq!(class(answer, &expect), Some(Class::WrongBody));
+        assert_eq!(class(answer, &expect), Some(FailureClass::WrongBody));
         expect.body_bytes = None;
         expect.body_prefix = b"hello, world".to_vec();
-        assert_eq!(class(answer, &expect), Some(Class::WrongBody));
+        assert_eq!(class(answer, &expect), Some(FailureClass::WrongBody));
         expect.body_prefix = b"bye".to_vec();
-        assert_eq!(class(answer, &expect), Some(Class::WrongBody));
+        assert_eq!(class(answer, &expect), Some(FailureClass::WrongBody));
         expect.statuses = vec![201..=204];
-        assert_eq!(class(answer, &expect), Some(Class::WrongStatus));
+        assert_eq!(class(answer, &expect), Some(FailureClass::WrongStatus));
     }
 }

@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::answer::Response;
-use crate::failure::{Class, Fault};
+use crate::failure::{Failure, FailureClass};
 use crate::socket::{Address, Socket};
 use crate::stream::Stream;
 use crate::tls::{ClientHello, Handshake};
@@ -28,7 +28,7 @@ const CLOSE_WAIT: Duration = Duration::from_secs(1);
 /// Why there was no response.
 #[derive(Debug)]
 pub(crate) struct NoResponse {
-    pub(crate) fault: Fault,
+    pub(crate) failure: Failure,
     /// No byte of the response had arrived: the server may not have seen the request.
     pub(crate) is_before_answer: bool,
 }
@@ -99,7 +99,7 @@ impl Connection {
         to: &Address,
         tls: Option<ClientHello>,
         deadline: Instant,
-    ) -> Result<Opening, Fault> {
+    ) -> Result<Opening, Failure> {
         self.close();
         self.port = None;
         let began = Instant::now();
@@ -147,8 +147,8 @@ impl Connection {
         let outcome = poll_fn(|cx| self.poll(cx, &mut exchange)).await;
         let outcome = outcome.and_then(|()| match self.filled {
             0 => Ok(()),
-            more => Err(Fault::new(
-                Class::Malformed,
+            more => Err(Failure::new(
+                FailureClass::Malformed,
                 format!("{more} bytes after the end of the answer"),
             )),
         });
@@ -157,8 +157,8 @@ impl Connection {
         }
         match outcome {
             Ok(()) => Ok(exchange.answer),
-            Err(fault) => Err(NoResponse {
-                fault,
+            Err(failure) => Err(NoResponse {
+                failure,
                 is_before_answer: exchange.received == 0,
             }),
         }
@@ -168,7 +168,7 @@ impl Connection {
         &mut self,
         cx: &mut Context<'_>,
         exchange: &mut Exchange<'_>,
-    ) -> Poll<Result<(), Fault>> {
+    ) -> Poll<Result<(), Failure>> {
         if let Some(stream) = &mut self.stream {
             exchange.write(cx, stream);
         }
@@ -179,8 +179,8 @@ impl Connection {
                 }
                 Poll::Ready(Ok(length)) => {
                     exchange.received += length as u64;
-                    if let Err(fault) = self.take(exchange) {
-                        return Poll::Ready(Err(fault));
+                    if let Err(failure) = self.take(exchange) {
+                        return Poll::Ready(Err(failure));
                     }
                     if exchange.answer.is_done() {
                         return Poll::Ready(Ok(()));
@@ -200,7 +200,7 @@ impl Connection {
     }
 
     /// Passes received bytes to the response and keeps the rest.
-    fn take(&mut self, exchange: &mut Exchange<'_>) -> Result<(), Fault> {
+    fn take(&mut self, exchange: &mut Exchange<'_>) -> Result<(), Failure> {
         let answer = &mut exchange.answer;
         let consumed = answer.advance(&self.buffer[..self.filled], exchange.sent.prefix)?;
         if consumed < self.filled {
@@ -210,7 +210,7 @@ impl Connection {
         if self.filled == self.buffer.len() && answer.is_in_head() {
             if self.filled >= HEAD_BYTES_MAX {
                 let reason = format!("a head of more than {HEAD_BYTES_MAX} bytes");
-                return Err(Fault::new(Class::Malformed, reason));
+                return Err(Failure::new(FailureClass::Malformed, reason));
             }
             self.buffer.resize(self.filled * 2, 0);
         }
@@ -234,7 +234,7 @@ impl Connection {
 
     /// Lets the peer close first, as it announced: then the peer has the port in TIME_WAIT, and
     /// thousands of connections a second do not use up our ports.
-    pub(crate) async fn await_close(&mut self) -> Result<(), Fault> {
+    pub(crate) async fn await_close(&mut self) -> Result<(), Failure> {
         let wait = poll_fn(|cx| match &mut self.stream {
             Some(stream) => stream.poll_closed(cx),
             None => Poll::Ready(Ok(())),
@@ -243,11 +243,11 @@ impl Connection {
         // If the peer does not close, we do.
         self.forget();
         let closed = outcome.unwrap_or(Ok(()));
-        closed.map_err(|error| Fault::of_connection(&error, "after the TLS handshake"))
+        closed.map_err(|error| Failure::of_connection(&error, "after the TLS handshake"))
     }
 
     /// Ends a connection on which nothing was asked, and lets the peer close first.
-    pub(crate) async fn finish(&mut self) -> Result<(), Fault> {
+    pub(crate) async fn finish(&mut self) -> Result<(), Failure> {
         if let Some(stream) = &mut self.stream {
             stream.say_close();
         }
@@ -285,31 +285,31 @@ impl Exchange<'_> {
 
     /// The peer has closed. A failed write means that the connection was reset: that error is
     /// reported only once, and reading then shows just an end.
-    fn end(&mut self, is_unclean: bool) -> Result<(), Fault> {
+    fn end(&mut self, is_unclean: bool) -> Result<(), Failure> {
         match self.write_error.take() {
             Some(error) => Err(self.broken(&error)),
             // Whoever is on the way can close a connection; only the server can say that it does.
             None if is_unclean && self.answer.is_until_close() => {
                 let reason = self.answer.place("a close without close_notify");
-                Err(Fault::new(Class::Truncated, reason))
+                Err(Failure::new(FailureClass::Truncated, reason))
             }
             None => self.answer.end(self.received),
         }
     }
 
-    fn broken(&self, error: &io::Error) -> Fault {
+    fn broken(&self, error: &io::Error) -> Failure {
         if self.received == 0 {
             let error = self.write_error.as_ref().unwrap_or(error);
-            return Fault::of_connection(error, "before the first byte of the answer");
+            return Failure::of_connection(error, "before the first byte of the answer");
         }
-        let fault = Fault::of_connection(error, "");
-        Fault {
+        let failure = Failure::of_connection(error, "");
+        Failure {
             reason: self.answer.place(&error.to_string()),
-            ..fault
+            ..failure
         }
     }
 
-    fn late(&self) -> Fault {
+    fn late(&self) -> Failure {
         let reason = if self.written < self.sent.request.len() {
             let (written, all) = (self.written, self.sent.request.len());
             format!("the request was taken up to byte {written} of {all}")
@@ -318,6 +318,6 @@ impl Exchange<'_> {
         } else {
             self.answer.place("silence")
         };
-        Fault::new(Class::Timeout, reason)
+        Failure::new(FailureClass::Timeout, reason)
     }
 }

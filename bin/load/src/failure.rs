@@ -13,7 +13,7 @@ use crate::tls::TlsError;
 /// The class of a failure, in the order of reports.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Class {
+pub(crate) enum FailureClass {
     /// Nobody accepts connections at the address.
     Refused,
     /// The connection broke: RST, or a network error.
@@ -41,7 +41,7 @@ pub(crate) enum Class {
     CertificateWrong,
 }
 
-impl Class {
+impl FailureClass {
     /// All classes, in order.
     pub(crate) const ALL: [Self; 12] = [
         Self::Refused,
@@ -77,17 +77,17 @@ impl Class {
     }
 }
 
-/// One failure: its class, and what was observed.
+/// A failure: its class, and what was observed.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) struct Fault {
-    pub(crate) class: Class,
+pub(crate) struct Failure {
+    pub(crate) class: FailureClass,
     pub(crate) reason: String,
     /// The alert of TLS that said it.
     pub(crate) alert: Option<&'static str>,
 }
 
-impl Fault {
-    pub(crate) fn new(class: Class, reason: impl Into<String>) -> Self {
+impl Failure {
+    pub(crate) fn new(class: FailureClass, reason: impl Into<String>) -> Self {
         Self {
             class,
             reason: reason.into(),
@@ -100,13 +100,15 @@ impl Fault {
         use io::ErrorKind as Kind;
         let class = match error.kind() {
             // For a unix socket: it does not exist, or its queue is full.
-            Kind::NotFound | Kind::WouldBlock => Class::Refused,
+            Kind::NotFound | Kind::WouldBlock => FailureClass::Refused,
             Kind::ConnectionRefused | Kind::HostUnreachable | Kind::NetworkUnreachable => {
-                Class::Refused
+                FailureClass::Refused
             }
-            Kind::TimedOut => Class::Timeout,
-            Kind::ConnectionReset | Kind::ConnectionAborted | Kind::BrokenPipe => Class::Reset,
-            _ => Class::Local,
+            Kind::TimedOut => FailureClass::Timeout,
+            Kind::ConnectionReset | Kind::ConnectionAborted | Kind::BrokenPipe => {
+                FailureClass::Reset
+            }
+            _ => FailureClass::Local,
         };
         Self::new(class, format!("connecting: {error}"))
     }
@@ -117,9 +119,9 @@ impl Fault {
             return Self::of_tls(error, doing);
         }
         let class = match error.kind() {
-            io::ErrorKind::TimedOut => Class::Timeout,
-            io::ErrorKind::OutOfMemory => Class::Local,
-            _ => Class::Reset,
+            io::ErrorKind::TimedOut => FailureClass::Timeout,
+            io::ErrorKind::OutOfMemory => FailureClass::Local,
+            _ => FailureClass::Reset,
         };
         Self::new(class, format!("{doing}: {error}"))
     }
@@ -127,16 +129,16 @@ impl Fault {
     fn of_tls(error: &TlsError, doing: &str) -> Self {
         use rustls::Error;
         let class = match &error.error {
-            Error::AlertReceived(_) if !error.is_before_data => Class::Reset,
-            Error::AlertReceived(_) | Error::PeerIncompatible(_) => Class::HandshakeRefused,
+            Error::AlertReceived(_) if !error.is_before_data => FailureClass::Reset,
+            Error::AlertReceived(_) | Error::PeerIncompatible(_) => FailureClass::HandshakeRefused,
             Error::InvalidCertificate(_) | Error::NoCertificatesPresented => {
-                Class::CertificateWrong
+                FailureClass::CertificateWrong
             }
             Error::General(_)
             | Error::Other(_)
             | Error::FailedToGetCurrentTime
-            | Error::FailedToGetRandomBytes => Class::Local,
-            _ => Class::Malformed,
+            | Error::FailedToGetRandomBytes => FailureClass::Local,
+            _ => FailureClass::Malformed,
         };
         Self {
             class,
@@ -153,22 +155,22 @@ mod tests {
     #[test]
     fn errors_of_the_system_have_their_class() {
         let connecting = [
-            (io::ErrorKind::ConnectionRefused, Class::Refused),
-            (io::ErrorKind::NotFound, Class::Refused),
-            (io::ErrorKind::ConnectionReset, Class::Reset),
-            (io::ErrorKind::TimedOut, Class::Timeout),
-            (io::ErrorKind::AddrNotAvailable, Class::Local),
+            (io::ErrorKind::ConnectionRefused, FailureClass::Refused),
+            (io::ErrorKind::NotFound, FailureClass::Refused),
+            (io::ErrorKind::ConnectionReset, FailureClass::Reset),
+            (io::ErrorKind::TimedOut, FailureClass::Timeout),
+            (io::ErrorKind::AddrNotAvailable, FailureClass::Local),
         ];
         for (kind, class) in connecting {
-            assert_eq!(Fault::of_connect(&kind.into()).class, class, "{kind}");
+            assert_eq!(Failure::of_connect(&kind.into()).class, class, "{kind}");
         }
         // EMFILE has no `ErrorKind`.
         let too_many = io::Error::from_raw_os_error(24);
-        assert_eq!(Fault::of_connect(&too_many).class, Class::Local);
+        assert_eq!(Failure::of_connect(&too_many).class, FailureClass::Local);
         for kind in [io::ErrorKind::ConnectionReset, io::ErrorKind::BrokenPipe] {
             assert_eq!(
-                Fault::of_connection(&kind.into(), "reading").class,
-                Class::Reset
+                Failure::of_connection(&kind.into(), "reading").class,
+                FailureClass::Reset
             );
         }
     }
@@ -176,28 +178,34 @@ mod tests {
     #[test]
     fn errors_of_tls_have_their_class() {
         use rustls::{AlertDescription, CertificateError, Error, InvalidMessage};
-        let fault = |error: Error, is_before_data| {
-            let fault = Fault::of_connection(&TlsError::wrap(error, is_before_data), "");
-            (fault.class, fault.alert)
+        let failure = |error: Error, is_before_data| {
+            let failure = Failure::of_connection(&TlsError::wrap(error, is_before_data), "");
+            (failure.class, failure.alert)
         };
         let alert = Error::AlertReceived(AlertDescription::UnrecognisedName);
         let name = Some("unrecognized_name");
-        assert_eq!(fault(alert.clone(), true), (Class::HandshakeRefused, name));
-        assert_eq!(fault(alert, false), (Class::Reset, name));
+        assert_eq!(
+            failure(alert.clone(), true),
+            (FailureClass::HandshakeRefused, name)
+        );
+        assert_eq!(failure(alert, false), (FailureClass::Reset, name));
         let expired = Error::InvalidCertificate(CertificateError::Expired);
-        assert_eq!(fault(expired, true), (Class::CertificateWrong, None));
+        assert_eq!(
+            failure(expired, true),
+            (FailureClass::CertificateWrong, None)
+        );
         let garbage = Error::InvalidMessage(InvalidMessage::InvalidContentType);
-        assert_eq!(fault(garbage, true), (Class::Malformed, None));
+        assert_eq!(failure(garbage, true), (FailureClass::Malformed, None));
     }
 
     #[test]
     fn words_are_those_of_the_json() {
-        for class in Class::ALL {
+        for class in FailureClass::ALL {
             let json = serde_json::to_string(&class).unwrap();
             assert_eq!(json, format!("{:?}", class.word()));
         }
         assert!(
-            Class::ALL
+            FailureClass::ALL
                 .iter()
                 .enumerate()
                 .all(|(at, class)| *class as usize == at)

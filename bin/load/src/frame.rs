@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha1::{Digest as _, Sha1};
 
-use crate::failure::{Class, Fault};
+use crate::failure::{Failure, FailureClass};
 
 /// The constant that the server appends to the key (RFC 6455 section 1.3).
 const ACCEPT_SUFFIX: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
@@ -69,8 +69,8 @@ pub(crate) struct Frame<'a> {
 /// # Errors
 ///
 /// When a server must not send it to an echo client.
-pub(crate) fn read(bytes: &[u8]) -> Result<Option<Frame<'_>>, Fault> {
-    let wrong = |what: &str| Err(Fault::new(Class::Malformed, what));
+pub(crate) fn read(bytes: &[u8]) -> Result<Option<Frame<'_>>, Failure> {
+    let wrong = |what: &str| Err(Failure::new(FailureClass::Malformed, what));
     let (Some(first), Some(second)) = (bytes.first(), bytes.get(1)) else {
         return Ok(None);
     };
@@ -153,7 +153,7 @@ mod tests {
             &[0x81, 0x85],
             &[0x81, 127, 0, 0, 1, 0, 0, 0, 0, 0],
         ] {
-            assert_eq!(read(bytes).unwrap_err().class, Class::Malformed);
+            assert_eq!(read(bytes).unwrap_err().class, FailureClass::Malformed);
         }
     }
 }

@@ -27,8 +27,8 @@ mod table;
 mod tally;
 mod threads;
 mod tls;
+mod wakeup;
 mod websockets;
-mod witness;
 
 use std::process::ExitCode;
 
@@ -46,8 +46,8 @@ fn main() -> ExitCode {
             print!("{}", args::HELP);
             return ExitCode::SUCCESS;
         }
-        Err(fault) => {
-            eprintln!("ballast-load: {fault}\n(ballast-load --help shows what it knows)");
+        Err(failure) => {
+            eprintln!("ballast-load: {failure}\n(ballast-load --help shows what it knows)");
             return ExitCode::from(UNABLE);
         }
     };

@@ -26,19 +26,19 @@ const GRACE: Duration = Duration::from_secs(1);
 pub(crate) struct Rate(pub(crate) f64);
 
 impl Rate {
-    /// When the request with this number is due, since the start.
-    pub(crate) fn due(self, number: u64) -> Duration {
+    /// How long after the start the request with this number is due.
+    pub(crate) fn due_after(self, number: u64) -> Duration {
         Duration::from_secs_f64(number as f64 / self.0)
     }
 
-    /// How many requests are due after this time.
+    /// How many requests have become due when this time has passed since the start.
     pub(crate) fn due_count(self, passed: Duration) -> u64 {
         (passed.as_secs_f64() * self.0).floor() as u64 + 1
     }
 }
 
-/// The input of the schedule.
-pub(crate) struct Pace {
+/// Releases requests when they are due.
+pub(crate) struct Pacer {
     pub(crate) rate: Rate,
     pub(crate) start: Instant,
     /// No request is due after this.
@@ -47,18 +47,18 @@ pub(crate) struct Pace {
     pub(crate) requests: Option<u64>,
     /// One per worker: its permits are requests that are due and not started. Request `n` belongs
     /// to worker `n` modulo their number.
-    pub(crate) due: Vec<Arc<Semaphore>>,
+    pub(crate) due_permits: Vec<Arc<Semaphore>>,
     /// How many requests the workers have started. The permits do not tell: one that was given to a
     /// task that has not run yet is gone, and is lost when the semaphore is closed.
-    pub(crate) begun: Arc<AtomicU64>,
+    pub(crate) requests_started: Arc<AtomicU64>,
     /// Closed when the run must end.
     pub(crate) stop: Arc<Semaphore>,
 }
 
-impl Pace {
+impl Pacer {
     /// Releases requests until the end, then closes the semaphores; returns how many were released.
     pub(crate) fn run(self) -> u64 {
-        let workers = self.due.len() as u64;
+        let workers = self.due_permits.len() as u64;
         let mut handed_out = 0;
         loop {
             let passed = self.start.elapsed();
@@ -68,10 +68,10 @@ impl Pace {
             });
             let count = self.rate.due_count(until);
             let count = self.requests.map_or(count, |all| count.min(all));
-            for (worker, due) in (0..).zip(&self.due) {
-                let before = share(handed_out, worker, workers);
-                let after = share(count, worker, workers);
-                due.add_permits(usize::try_from(after - before).unwrap_or(0));
+            for (worker, permits) in (0..).zip(&self.due_permits) {
+                let before = requests_of_worker(handed_out, worker, workers);
+                let after = requests_of_worker(count, worker, workers);
+                permits.add_permits(usize::try_from(after - before).unwrap_or(0));
             }
             handed_out = count.max(handed_out);
             if is_over || self.requests == Some(handed_out) || self.stop.is_closed() {
@@ -79,7 +79,7 @@ impl Pace {
             }
             let next = self
                 .rate
-                .due(handed_out)
+                .due_after(handed_out)
                 .saturating_sub(self.start.elapsed());
             thread::sleep(next.clamp(STEP_MIN, STEP_MAX));
         }
@@ -89,21 +89,21 @@ impl Pace {
 
     /// Without a time limit all requests are started; with one, late requests have a grace period.
     fn close(&self, handed_out: u64) {
-        let began = Instant::now();
-        while self.begun.load(Ordering::Relaxed) < handed_out && !self.stop.is_closed() {
-            if self.duration.is_some() && began.elapsed() >= GRACE {
+        let closing_since = Instant::now();
+        while self.requests_started.load(Ordering::Relaxed) < handed_out && !self.stop.is_closed() {
+            if self.duration.is_some() && closing_since.elapsed() >= GRACE {
                 break;
             }
             thread::sleep(STEP_MIN);
         }
-        for due in &self.due {
-            due.close();
+        for permits in &self.due_permits {
+            permits.close();
         }
     }
 }
 
 /// How many of the first `count` requests belong to this worker.
-pub(crate) fn share(count: u64, worker: u64, workers: u64) -> u64 {
+pub(crate) fn requests_of_worker(count: u64, worker: u64, workers: u64) -> u64 {
     (count + workers - 1 - worker) / workers
 }
 
@@ -115,7 +115,9 @@ mod tests {
     fn every_request_is_for_one_worker() {
         for workers in 1..5 {
             for count in 0..20 {
-                let shares: Vec<u64> = (0..workers).map(|w| share(count, w, workers)).collect();
+                let shares: Vec<u64> = (0..workers)
+                    .map(|w| requests_of_worker(count, w, workers))
+                    .collect();
                 for (worker, share) in (0..).zip(&shares) {
                     let due = (0..count).filter(|number| number % workers == worker);
                     assert_eq!(*share, due.count() as u64, "{count} for {worker}");
@@ -127,28 +129,28 @@ mod tests {
     #[test]
     fn what_is_due_is_counted_from_the_start() {
         let rate = Rate(1000.0);
-        assert_eq!(rate.due(0), Duration::ZERO);
-        assert_eq!(rate.due(1500), Duration::from_millis(1500));
+        assert_eq!(rate.due_after(0), Duration::ZERO);
+        assert_eq!(rate.due_after(1500), Duration::from_millis(1500));
         assert_eq!(rate.due_count(Duration::ZERO), 1);
         assert_eq!(rate.due_count(Duration::from_micros(1999)), 2);
     }
 
     #[test]
     fn a_run_hands_out_rate_times_duration() {
-        let due: Vec<_> = (0..3).map(|_| Arc::new(Semaphore::new(0))).collect();
-        let pace = Pace {
+        let due_permits: Vec<_> = (0..3).map(|_| Arc::new(Semaphore::new(0))).collect();
+        let pacer = Pacer {
             rate: Rate(10_000.0),
             start: Instant::now(),
             duration: Some(Duration::from_millis(20)),
             requests: None,
-            due: due.clone(),
-            begun: Arc::default(),
+            due_permits: due_permits.clone(),
+            requests_started: Arc::default(),
             stop: Arc::new(Semaphore::new(0)),
         };
         // No request is started, and it ends nevertheless.
-        assert_eq!(pace.run(), 200);
-        let waiting: usize = due.iter().map(|due| due.available_permits()).sum();
+        assert_eq!(pacer.run(), 200);
+        let waiting: usize = due_permits.iter().map(|one| one.available_permits()).sum();
         assert_eq!(waiting, 200);
-        assert!(due.iter().all(|due| due.is_closed()));
+        assert!(due_permits.iter().all(|one| one.is_closed()));
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use serde::Serialize;
 
-use crate::failure::Class;
+use crate::failure::FailureClass;
 use crate::longest::Longest;
 use crate::plan::{Mode, Plan};
 use crate::table::{Latency, micros, write_latency, write_row};
@@ -17,16 +17,16 @@ use crate::tls::TlsReport;
 const PRINTED_COUNT_MAX: usize = 20;
 
 #[derive(Debug, Serialize)]
-struct Failed<'a> {
+struct FailureRow<'a> {
     at_ms: f64,
     connection: usize,
     port: Option<u16>,
-    class: Class,
+    class: FailureClass,
     reason: &'a str,
 }
 
 #[derive(Debug, Serialize)]
-struct Interval {
+struct IntervalRow {
     at_ms: f64,
     done: u64,
     rate: f64,
@@ -41,9 +41,9 @@ struct SlowRequest {
     latency_us: f64,
 }
 
-/// The thread that only sleeps, beside the load.
+/// How late the wakeup probe woke, which does nothing but sleep beside the load.
 #[derive(Debug, Serialize)]
-struct MachineDelays {
+struct WakeupSummary {
     late_us: Latency,
     longest: Vec<Stall>,
 }
@@ -92,15 +92,16 @@ pub(crate) struct Report<'a> {
     from_sending_us: Option<Latency>,
     connect_us: Latency,
     slowest: Vec<SlowRequest>,
-    machine: MachineDelays,
+    #[serde(rename = "machine")]
+    wakeup_delays: WakeupSummary,
     /// Processor time of the generator.
     cpu_seconds: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     websockets: Option<WebSockets>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tls: Option<TlsReport<'a>>,
-    first_failures: Vec<Failed<'a>>,
-    timeline: Vec<Interval>,
+    first_failures: Vec<FailureRow<'a>>,
+    timeline: Vec<IntervalRow>,
 }
 
 impl<'a> Report<'a> {
@@ -117,14 +118,14 @@ impl<'a> Report<'a> {
                 (Mode::Http, false) => "http",
             },
             began_unix_s: tally
-                .began
-                .and_then(|began| began.duration_since(UNIX_EPOCH).ok())
+                .started_at
+                .and_then(|started_at| started_at.duration_since(UNIX_EPOCH).ok())
                 .map_or(0.0, |since| since.as_secs_f64()),
             seconds,
             ok: tally.ok,
             failed,
             rate: per(tally.ok, seconds),
-            failures: Class::ALL
+            failures: FailureClass::ALL
                 .iter()
                 .map(|class| (class.word(), tally.failures[*class as usize]))
                 .collect(),
@@ -141,33 +142,33 @@ impl<'a> Report<'a> {
             from_sending_us: plan.rate.map(|_| Latency::of(&tally.from_sending)),
             connect_us: Latency::of(&tally.connect),
             slowest: slowest(&tally.slowest),
-            machine: MachineDelays {
-                late_us: Latency::of(&tally.machine.late),
-                longest: stalls(&tally.machine.longest),
+            wakeup_delays: WakeupSummary {
+                late_us: Latency::of(&tally.wakeup_delays.late),
+                longest: stalls(&tally.wakeup_delays.longest),
             },
             cpu_seconds: tally.cpu.as_secs_f64(),
             websockets: sockets.then_some(WebSockets {
                 asked: plan.connections as u64,
                 alive: tally.alive,
                 broken: failed,
-                sent: tally.begun,
+                sent: tally.requests_started,
                 echoed: tally.ok,
             }),
             tls: plan.tls.as_ref().map(|_| TlsReport::of(&tally.tls)),
             first_failures: tally
                 .first
                 .iter()
-                .map(|failure| Failed {
-                    at_ms: micros(failure.at) / 1e3,
-                    connection: failure.connection,
-                    port: failure.port,
-                    class: failure.fault.class,
-                    reason: &failure.fault.reason,
+                .map(|record| FailureRow {
+                    at_ms: micros(record.at) / 1e3,
+                    connection: record.connection,
+                    port: record.port,
+                    class: record.failure.class,
+                    reason: &record.failure.reason,
                 })
                 .collect(),
             timeline: (0u32..)
                 .zip(&tally.timeline)
-                .map(|(number, slot)| Interval {
+                .map(|(number, slot)| IntervalRow {
                     at_ms: f64::from(number) * interval.as_secs_f64() * 1e3,
                     done: slot.done,
                     rate: per(slot.done, interval.as_secs_f64()),
@@ -234,7 +235,7 @@ impl<'a> Report<'a> {
         row(to, "ok", format!("{} in {:.2} s", self.ok, self.seconds))?;
         row(to, "rate", format!("{:.0} /s", self.rate))?;
         row(to, "failed", self.failed.to_string())?;
-        for class in Class::ALL {
+        for class in FailureClass::ALL {
             let count = self.failures.get(class.word()).copied().unwrap_or(0);
             if count > 0 {
                 row(to, &format!("  {}", class.word()), count.to_string())?;
@@ -286,11 +287,11 @@ impl<'a> Report<'a> {
         if let Some(tls) = &self.tls {
             tls.write_latencies(to)?;
         }
-        write_latency(to, "waking", &self.machine.late_us)?;
+        write_latency(to, "waking", &self.wakeup_delays.late_us)?;
         if !self.first_failures.is_empty() {
             writeln!(to, "first failures:")?;
         }
-        for Failed {
+        for FailureRow {
             at_ms,
             connection,
             class,

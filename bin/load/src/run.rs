@@ -16,7 +16,7 @@ pub(crate) struct Run {
     pub(crate) barrier: Barrier,
     start: OnceLock<Instant>,
     /// Requests of an open loop that were started.
-    pub(crate) begun: Arc<AtomicU64>,
+    pub(crate) requests_started: Arc<AtomicU64>,
     /// Never has a permit; closed to end the run early.
     pub(crate) stop: Arc<Semaphore>,
 }
@@ -27,7 +27,7 @@ impl Run {
             barrier: Barrier::new(plan.connections + 1),
             plan,
             start: OnceLock::new(),
-            begun: Arc::default(),
+            requests_started: Arc::default(),
             stop: Arc::new(Semaphore::new(0)),
         }
     }
@@ -43,9 +43,9 @@ impl Run {
     }
 
     /// How many requests this worker may start.
-    pub(crate) fn share(&self, worker: usize) -> u64 {
+    pub(crate) fn requests_of_worker(&self, worker: usize) -> u64 {
         self.plan.requests.map_or(u64::MAX, |requests| {
-            pace::share(requests, worker as u64, self.plan.threads as u64)
+            pace::requests_of_worker(requests, worker as u64, self.plan.threads as u64)
         })
     }
 }

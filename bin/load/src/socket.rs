@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::{Instant, timeout_at};
 
-use crate::failure::{Class, Fault};
+use crate::failure::{Failure, FailureClass};
 
 /// Where to connect.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -42,10 +42,13 @@ impl Socket {
     /// # Errors
     ///
     /// Errors of `connect(2)` and `socket(2)`, or that time is up.
-    pub(crate) async fn connect(to: &Address, deadline: Instant) -> Result<Self, Fault> {
+    pub(crate) async fn connect(to: &Address, deadline: Instant) -> Result<Self, Failure> {
         match timeout_at(deadline, Self::open(to)).await {
-            Ok(opened) => opened.map_err(|error| Fault::of_connect(&error)),
-            Err(_) => Err(Fault::new(Class::Timeout, "connecting: no answer in time")),
+            Ok(opened) => opened.map_err(|error| Failure::of_connect(&error)),
+            Err(_) => Err(Failure::new(
+                FailureClass::Timeout,
+                "connecting: no answer in time",
+            )),
         }
     }
 

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, timeout_at};
 
-use crate::failure::{Class, Fault};
+use crate::failure::{Failure, FailureClass};
 use crate::socket::Socket;
 use crate::tls::{ClientHello, Handshake, TlsStream};
 
@@ -23,7 +23,7 @@ impl Stream {
         socket: Socket,
         tls: Option<ClientHello>,
         deadline: Instant,
-    ) -> Result<(Self, Option<Handshake>), Fault> {
+    ) -> Result<(Self, Option<Handshake>), Failure> {
         let Some(hello) = tls else {
             return Ok((Self::Clear(socket), None));
         };
@@ -31,8 +31,8 @@ impl Stream {
             Ok(opened) => {
                 opened.map(|(stream, handshake)| (Self::Tls(Box::new(stream)), Some(handshake)))
             }
-            Err(_) => Err(Fault::new(
-                Class::HandshakeTimeout,
+            Err(_) => Err(Failure::new(
+                FailureClass::HandshakeTimeout,
                 "the TLS handshake did not end in time",
             )),
         }

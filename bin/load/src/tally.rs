@@ -2,11 +2,11 @@
 
 use std::time::{Duration, SystemTime};
 
-use crate::failure::{Class, Fault};
+use crate::failure::{Failure, FailureClass};
 use crate::histogram::Histogram;
 use crate::longest::Longest;
 use crate::tls::{Handshake, TlsTally};
-use crate::witness::WitnessReport;
+use crate::wakeup::WakeupDelays;
 
 /// How many of the first failures are kept with their texts.
 pub(crate) const FIRST_FAILURE_COUNT_MAX: usize = 1000;
@@ -17,18 +17,18 @@ const STATUS_COUNT: usize = 1000;
 
 /// A failure, with its time and connection.
 #[derive(Clone, Debug)]
-pub(crate) struct Failure {
+pub(crate) struct FailureRecord {
     /// Since the start of the run; zero for failures before it.
     pub(crate) at: Duration,
     pub(crate) connection: usize,
     /// The local port, if the connection was open.
     pub(crate) port: Option<u16>,
-    pub(crate) fault: Fault,
+    pub(crate) failure: Failure,
 }
 
 /// One interval of the timeline.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(crate) struct Interval {
+pub(crate) struct IntervalCounts {
     pub(crate) done: u64,
     pub(crate) failed: u64,
     pub(crate) latency_max: Duration,
@@ -39,14 +39,14 @@ pub(crate) struct Interval {
 pub(crate) struct Tally {
     /// Requests with the expected response; echoes that arrived.
     pub(crate) ok: u64,
-    /// Failures, in the order of [`Class::ALL`].
-    pub(crate) failures: [u64; Class::ALL.len()],
+    /// Failures, in the order of [`FailureClass::ALL`].
+    pub(crate) failures: [u64; FailureClass::ALL.len()],
     /// The first ones, in order of time.
-    pub(crate) first: Vec<Failure>,
+    pub(crate) first: Vec<FailureRecord>,
     /// Requests that were sent again because their kept connection had been closed.
     pub(crate) retried: u64,
     /// Requests that were started.
-    pub(crate) begun: u64,
+    pub(crate) requests_started: u64,
     /// Requests that were due but never started.
     pub(crate) unsent: u64,
     /// Connections that were opened.
@@ -61,11 +61,11 @@ pub(crate) struct Tally {
     pub(crate) slowest: Longest,
     /// How long connecting took.
     pub(crate) connect: Histogram,
-    pub(crate) timeline: Vec<Interval>,
+    pub(crate) timeline: Vec<IntervalCounts>,
     /// The length of an interval of the timeline, if there is one.
     interval: Option<Duration>,
-    /// When the run began.
-    pub(crate) began: Option<SystemTime>,
+    /// When the run started, by the wall clock.
+    pub(crate) started_at: Option<SystemTime>,
     /// When the last request ended, since the start.
     pub(crate) length: Duration,
     /// Processor time of the generator.
@@ -74,18 +74,18 @@ pub(crate) struct Tally {
     pub(crate) alive: u64,
     /// Handshakes, and how TLS failed.
     pub(crate) tls: TlsTally,
-    /// The measurements of the machine in the same time.
-    pub(crate) machine: WitnessReport,
+    /// How late the wakeup probe woke in the same time.
+    pub(crate) wakeup_delays: WakeupDelays,
 }
 
 impl Tally {
     pub(crate) fn new(interval: Option<Duration>) -> Self {
         Self {
             ok: 0,
-            failures: [0; Class::ALL.len()],
+            failures: [0; FailureClass::ALL.len()],
             first: Vec::new(),
             retried: 0,
-            begun: 0,
+            requests_started: 0,
             unsent: 0,
             opened: 0,
             received_bytes: 0,
@@ -96,12 +96,12 @@ impl Tally {
             connect: Histogram::default(),
             timeline: Vec::new(),
             interval,
-            began: None,
+            started_at: None,
             length: Duration::ZERO,
             cpu: Duration::ZERO,
             alive: 0,
             tls: TlsTally::default(),
-            machine: WitnessReport::default(),
+            wakeup_delays: WakeupDelays::default(),
         }
     }
 
@@ -141,10 +141,10 @@ impl Tally {
         &mut self,
         at: Duration,
         (connection, port): (usize, Option<u16>),
-        fault: Fault,
+        failure: Failure,
     ) {
-        self.failures[fault.class as usize] += 1;
-        if let Some(alert) = fault.alert {
+        self.failures[failure.class as usize] += 1;
+        if let Some(alert) = failure.alert {
             *self.tls.alerts.entry(alert).or_default() += 1;
         }
         self.length = self.length.max(at);
@@ -152,11 +152,11 @@ impl Tally {
             interval.failed += 1;
         }
         if self.first.len() < FIRST_FAILURE_COUNT_MAX {
-            self.first.push(Failure {
+            self.first.push(FailureRecord {
                 at,
                 connection,
                 port,
-                fault,
+                failure,
             });
         }
     }
@@ -171,7 +171,7 @@ impl Tally {
         self.first.sort_by_key(|failure| failure.at);
         self.first.truncate(FIRST_FAILURE_COUNT_MAX);
         self.retried += other.retried;
-        self.begun += other.begun;
+        self.requests_started += other.requests_started;
         self.unsent += other.unsent;
         self.opened += other.opened;
         self.received_bytes += other.received_bytes;
@@ -183,7 +183,7 @@ impl Tally {
         self.slowest.add(&other.slowest);
         self.connect.add(&other.connect);
         let length = self.timeline.len().max(other.timeline.len());
-        self.timeline.resize(length, Interval::default());
+        self.timeline.resize(length, IntervalCounts::default());
         for (mine, theirs) in self.timeline.iter_mut().zip(other.timeline) {
             mine.done += theirs.done;
             mine.failed += theirs.failed;
@@ -195,13 +195,13 @@ impl Tally {
         self.tls.add(other.tls);
     }
 
-    fn interval_at(&mut self, at: Duration) -> Option<&mut Interval> {
+    fn interval_at(&mut self, at: Duration) -> Option<&mut IntervalCounts> {
         let number = at.as_nanos() / self.interval?.as_nanos().max(1);
         let number = usize::try_from(number)
             .unwrap_or(usize::MAX)
             .min(INTERVAL_COUNT_MAX - 1);
         if number >= self.timeline.len() {
-            self.timeline.resize(number + 1, Interval::default());
+            self.timeline.resize(number + 1, IntervalCounts::default());
         }
         self.timeline.get_mut(number)
     }
@@ -217,13 +217,13 @@ mod tests {
     fn the_first_failures_of_all_threads_are_kept_in_order_of_time() {
         let (mut all, mut other) = (Tally::new(None), Tally::new(None));
         for number in 0..FIRST_FAILURE_COUNT_MAX as u32 {
-            let fault = Fault::new(Class::Reset, "");
-            all.fail(MS * (2 * number), (0, None), fault.clone());
-            other.fail(MS * (2 * number + 1), (1, Some(9)), fault);
+            let failure = Failure::new(FailureClass::Reset, "");
+            all.fail(MS * (2 * number), (0, None), failure.clone());
+            other.fail(MS * (2 * number + 1), (1, Some(9)), failure);
         }
         all.add(other);
         assert_eq!(all.failed(), 2000);
-        assert_eq!(all.failures[Class::Reset as usize], 2000);
+        assert_eq!(all.failures[FailureClass::Reset as usize], 2000);
         let at: Vec<Duration> = all.first.iter().map(|failure| failure.at).collect();
         let due: Vec<Duration> = (0..1000).map(|number| MS * number).collect();
         assert_eq!(at, due);
@@ -235,9 +235,9 @@ mod tests {
         all.succeed(MS * 25, MS);
         let mut other = Tally::new(Some(MS * 10));
         other.succeed(MS * 29, MS * 3);
-        other.fail(MS * 39, (0, None), Fault::new(Class::Timeout, ""));
+        other.fail(MS * 39, (0, None), Failure::new(FailureClass::Timeout, ""));
         all.add(other);
-        let interval = |done, failed, latency_max| Interval {
+        let interval = |done, failed, latency_max| IntervalCounts {
             done,
             failed,
             latency_max,

@@ -9,11 +9,11 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::LocalSet;
 
-use crate::pace::Pace;
+use crate::pace::Pacer;
 use crate::plan::{Mode, Plan};
 use crate::run::Run;
 use crate::tally::Tally;
-use crate::witness::Witness;
+use crate::wakeup::WakeupProbe;
 use crate::{client, websockets};
 
 /// Runs the plan to its end, or until SIGINT or SIGTERM.
@@ -23,31 +23,31 @@ use crate::{client, websockets};
 /// When a thread or an executor cannot be started.
 pub(crate) fn run(plan: Plan) -> io::Result<Tally> {
     let run = Arc::new(Run::new(plan));
-    let due: Vec<Arc<Semaphore>> = (0..run.plan.threads)
+    let due_permits: Vec<Arc<Semaphore>> = (0..run.plan.threads)
         .map(|_| Arc::new(Semaphore::new(0)))
         .collect();
     let (sender, tallies) = mpsc::unbounded_channel();
-    for (worker, due) in due.iter().enumerate() {
-        let due = run.plan.rate.map(|_| Arc::clone(due));
+    for (worker, permits) in due_permits.iter().enumerate() {
+        let permits = run.plan.rate.map(|_| Arc::clone(permits));
         let (run, sender) = (Arc::clone(&run), sender.clone());
         thread::Builder::new()
             .name(format!("load-{worker}"))
             .spawn(move || {
                 // The receiver waits for all tallies, so it exists.
-                let _ = sender.send(work(&run, worker, due));
+                let _ = sender.send(work(&run, worker, permits));
             })?;
     }
     drop(sender);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    runtime.block_on(conduct(&run, due, tallies))
+    runtime.block_on(coordinate(&run, due_permits, tallies))
 }
 
 /// Starts the clock when all connections are open, and adds up the counts of the threads.
-async fn conduct(
+async fn coordinate(
     run: &Run,
-    due: Vec<Arc<Semaphore>>,
+    due_permits: Vec<Arc<Semaphore>>,
     mut tallies: mpsc::UnboundedReceiver<io::Result<Tally>>,
 ) -> io::Result<Tally> {
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -58,7 +58,7 @@ async fn conduct(
     let all_open = run.barrier.wait();
     tokio::pin!(all_open);
     let mut is_started = false;
-    let mut witness = None;
+    let mut probe = None;
     loop {
         tokio::select! {
             biased;
@@ -69,49 +69,51 @@ async fn conduct(
             _ = &mut all_open, if !is_started => {
                 is_started = true;
                 let start = run.start();
-                sum.began = Some(SystemTime::now() - start.elapsed());
-                witness = Some(Witness::begin(start)?);
+                sum.started_at = Some(SystemTime::now() - start.elapsed());
+                probe = Some(WakeupProbe::begin(start)?);
                 if run.plan.mode == Mode::WebSockets {
                     eprintln!("ballast-load: all connections are open or have failed");
                 }
                 pacing = run.plan.rate.map(|rate| {
-                    let pace = Pace {
+                    let pacer = Pacer {
                         rate,
                         start,
                         duration: run.plan.duration,
                         requests: run.plan.requests,
-                        due: due.clone(),
-                        begun: Arc::clone(&run.begun),
+                        due_permits: due_permits.clone(),
+                        requests_started: Arc::clone(&run.requests_started),
                         stop: Arc::clone(&run.stop),
                     };
-                    thread::spawn(move || (pace.run(), cpu_of_this_thread()))
+                    thread::spawn(move || (pacer.run(), cpu_of_this_thread()))
                 });
             }
             _ = interrupt.recv() => run.stop.close(),
             _ = terminate.recv() => run.stop.close(),
         }
     }
-    if let Some(witness) = witness {
-        sum.machine = witness.finish();
+    if let Some(probe) = probe {
+        sum.wakeup_delays = probe.finish();
     }
     if let Some(pacing) = pacing {
         let (handed_out, cpu) = pacing
             .join()
             .map_err(|_| io::Error::other("the clock of the run stopped"))?;
         sum.cpu += cpu;
-        sum.unsent = handed_out.saturating_sub(sum.begun);
+        sum.unsent = handed_out.saturating_sub(sum.requests_started);
     }
     Ok(sum)
 }
 
 /// One thread: its connections until all have ended.
-fn work(run: &Arc<Run>, worker: usize, due: Option<Arc<Semaphore>>) -> io::Result<Tally> {
+fn work(run: &Arc<Run>, worker: usize, permits: Option<Arc<Semaphore>>) -> io::Result<Tally> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     let local = LocalSet::new();
     let mut tally = match run.plan.mode {
-        Mode::Http | Mode::Handshakes => local.block_on(&runtime, client::work(run, worker, due)),
+        Mode::Http | Mode::Handshakes => {
+            local.block_on(&runtime, client::work(run, worker, permits))
+        }
         Mode::WebSockets => local.block_on(&runtime, websockets::work(run, worker)),
     };
     tally.cpu = cpu_of_this_thread();

@@ -13,7 +13,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::Semaphore;
 use tokio::time::timeout_at;
 
-use crate::failure::{Class, Fault};
+use crate::failure::{Failure, FailureClass};
 use crate::frame;
 use crate::run::Run;
 use crate::socket::Socket;
@@ -65,12 +65,12 @@ async fn live(run: &Run, number: usize, tally: &RefCell<Tally>, opening: &Semaph
             tally.borrow_mut().received_bytes += socket.received_bytes;
             lived
         }
-        Err(fault) => Err(fault),
+        Err(failure) => Err(failure),
     };
     let mut tally = tally.borrow_mut();
     match outcome {
         Ok(()) => tally.alive += 1,
-        Err(fault) => tally.fail(at, (number, None), fault),
+        Err(failure) => tally.fail(at, (number, None), failure),
     }
 }
 
@@ -89,11 +89,11 @@ struct WebSocket {
 
 impl WebSocket {
     /// Connects and performs the handshake, within the timeout of a request.
-    async fn open(run: &Run, number: usize, tally: &RefCell<Tally>) -> Result<Self, Fault> {
+    async fn open(run: &Run, number: usize, tally: &RefCell<Tally>) -> Result<Self, Failure> {
         let origin = &run.plan.origins[number % run.plan.origins.len()];
         let path = &origin.paths[number % origin.paths.len()];
         let (began, deadline) = (Instant::now(), Instant::now() + run.plan.timeout);
-        let late = |what: &str| Fault::new(Class::Timeout, what);
+        let late = |what: &str| Failure::new(FailureClass::Timeout, what);
         let socket = Socket::connect(&origin.address, deadline.into()).await?;
         let connecting = began.elapsed();
         let tls = run.plan.tls.as_ref().zip(origin.tls.as_ref());
@@ -126,25 +126,28 @@ impl WebSocket {
         head: &[u8],
         accept: &str,
         tally: &RefCell<Tally>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Failure> {
         self.send(head).await?;
         loop {
             if self.receive().await? == 0 {
                 let class = match self.received.len() {
-                    0 => Class::Closed,
-                    _ => Class::Truncated,
+                    0 => FailureClass::Closed,
+                    _ => FailureClass::Truncated,
                 };
-                return Err(Fault::new(class, "the peer closed within the handshake"));
+                return Err(Failure::new(class, "the peer closed within the handshake"));
             }
             let mut fields = [httparse::EMPTY_HEADER; FIELD_COUNT_MAX];
             let mut answer = httparse::Response::new(&mut fields);
             let parsed = answer.parse(&self.received).map_err(|error| {
-                Fault::new(Class::Malformed, format!("the answer's head: {error}"))
+                Failure::new(
+                    FailureClass::Malformed,
+                    format!("the answer's head: {error}"),
+                )
             })?;
             let httparse::Status::Complete(length) = parsed else {
                 if self.received.len() > HEAD_BYTES_MAX {
                     let reason = format!("a head of more than {HEAD_BYTES_MAX} bytes");
-                    return Err(Fault::new(Class::Malformed, reason));
+                    return Err(Failure::new(FailureClass::Malformed, reason));
                 }
                 continue;
             };
@@ -152,7 +155,7 @@ impl WebSocket {
             tally.borrow_mut().status(status);
             if status != 101 {
                 let reason = format!("status {status} instead of 101");
-                return Err(Fault::new(Class::WrongStatus, reason));
+                return Err(Failure::new(FailureClass::WrongStatus, reason));
             }
             let proof = answer
                 .headers
@@ -160,7 +163,7 @@ impl WebSocket {
                 .find(|field| field.name.eq_ignore_ascii_case("sec-websocket-accept"));
             if proof.is_none_or(|field| field.value != accept.as_bytes()) {
                 let reason = "101 with a wrong Sec-WebSocket-Accept, or none";
-                return Err(Fault::new(Class::WrongBody, reason));
+                return Err(Failure::new(FailureClass::WrongBody, reason));
             }
             self.received.drain(..length);
             return Ok(());
@@ -173,12 +176,12 @@ impl WebSocket {
         run: &Run,
         number: usize,
         tally: &RefCell<Tally>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Failure> {
         let plan = &run.plan;
         let start = run.start();
         // Not all at once: the messages of all connections are spread over the interval.
         let spread = plan.every.mul_f64(number as f64 / plan.connections as f64);
-        let mut due = start + spread;
+        let mut due_at = start + spread;
         let mut sequence = 0u64;
         let mut waiting: Option<Message> = None;
         loop {
@@ -189,35 +192,40 @@ impl WebSocket {
             }
             let wake = match &waiting {
                 Some(message) => message.sent + plan.timeout,
-                None => run.end().map_or(due, |end| due.min(end)),
+                None => run.end().map_or(due_at, |end| due_at.min(end)),
             };
             tokio::select! {
                 // Received bytes are checked before a message is declared late.
                 biased;
                 received = self.receive() => {
                     if received? == 0 {
-                        return Err(Fault::new(Class::Closed, "the peer closed the connection"));
+                        return Err(Failure::new(FailureClass::Closed, "the peer closed the connection"));
                     }
                     self.hear(&mut waiting, tally, start).await?;
                 }
                 () = tokio::time::sleep_until(wake.into()) => if let Some(message) = &waiting {
                     if message.sent.elapsed() >= plan.timeout {
                         let reason = format!("no echo of message {sequence}");
-                        return Err(Fault::new(Class::Timeout, reason));
+                        return Err(Failure::new(FailureClass::Timeout, reason));
                     }
-                } else if Instant::now() >= due && !is_over {
+                } else if Instant::now() >= due_at && !is_over {
                     sequence += 1;
-                    due += plan.every;
+                    due_at += plan.every;
                     let text = format!("{number}:{sequence}");
                     waiting = Some(self.say(text, sequence, plan.timeout).await?);
-                    tally.borrow_mut().begun += 1;
+                    tally.borrow_mut().requests_started += 1;
                 },
                 _ = run.stop.acquire(), if !is_over => {}
             }
         }
     }
 
-    async fn say(&mut self, text: String, seed: u64, timeout: Duration) -> Result<Message, Fault> {
+    async fn say(
+        &mut self,
+        text: String,
+        seed: u64,
+        timeout: Duration,
+    ) -> Result<Message, Failure> {
         let mask = (seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32;
         let sent = Instant::now();
         self.frame(frame::TEXT, text.as_bytes(), mask.to_be_bytes(), timeout)
@@ -231,12 +239,15 @@ impl WebSocket {
         waiting: &mut Option<Message>,
         tally: &RefCell<Tally>,
         start: Instant,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Failure> {
         while let Some(frame) = frame::read(&self.received)? {
             let (opcode, length) = (frame.opcode, frame.length);
             match opcode {
                 frame::CLOSE => {
-                    return Err(Fault::new(Class::Closed, "the peer sent a close frame"));
+                    return Err(Failure::new(
+                        FailureClass::Closed,
+                        "the peer sent a close frame",
+                    ));
                 }
                 frame::PING => {
                     let payload = frame.payload.to_vec();
@@ -250,7 +261,7 @@ impl WebSocket {
                     };
                     let Some(message) = waiting.take_if(|message| is_echo(message)) else {
                         let reason = "a message that is not the echo of ours";
-                        return Err(Fault::new(Class::WrongBody, reason));
+                        return Err(Failure::new(FailureClass::WrongBody, reason));
                     };
                     let latency = message.sent.elapsed();
                     let mut tally = tally.borrow_mut();
@@ -264,7 +275,7 @@ impl WebSocket {
     }
 
     /// Closes properly (RFC 6455 section 7.1.2), and briefly waits for the peer to do the same.
-    async fn say_goodbye(&mut self) -> Result<(), Fault> {
+    async fn say_goodbye(&mut self) -> Result<(), Failure> {
         let normal = 1000u16.to_be_bytes();
         self.frame(frame::CLOSE, &normal, [0; 4], CLOSE_WAIT)
             .await?;
@@ -280,18 +291,23 @@ impl WebSocket {
         payload: &[u8],
         mask: [u8; 4],
         timeout: Duration,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Failure> {
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.clear();
         frame::write(opcode, payload, mask, &mut scratch);
         let sent = tokio::time::timeout(timeout, self.send(&scratch)).await;
         self.scratch = scratch;
-        sent.unwrap_or_else(|_| Err(Fault::new(Class::Timeout, "the peer does not read")))
+        sent.unwrap_or_else(|_| {
+            Err(Failure::new(
+                FailureClass::Timeout,
+                "the peer does not read",
+            ))
+        })
     }
 
-    async fn send(&mut self, bytes: &[u8]) -> Result<(), Fault> {
+    async fn send(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         let sent = self.write_all(bytes).await;
-        sent.map_err(|error| Fault::of_connection(&error, "sending"))
+        sent.map_err(|error| Failure::of_connection(&error, "sending"))
     }
 
     async fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -299,9 +315,9 @@ impl WebSocket {
         self.stream.flush().await
     }
 
-    async fn receive(&mut self) -> Result<usize, Fault> {
+    async fn receive(&mut self) -> Result<usize, Failure> {
         let length = self.stream.read_buf(&mut self.received).await;
-        let length = length.map_err(|error| Fault::of_connection(&error, "waiting"))?;
+        let length = length.map_err(|error| Failure::of_connection(&error, "waiting"))?;
         self.received_bytes += length as u64;
         Ok(length)
     }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use rustls::{ClientConfig, ClientConnection};
 use rustls_pki_types::ServerName;
 
-use crate::failure::{Class, Fault};
+use crate::failure::{Failure, FailureClass};
 pub(crate) use crate::tls::error::TlsError;
 pub(crate) use crate::tls::handshake::Handshake;
 pub(crate) use crate::tls::options::TlsOptions;
@@ -92,12 +92,12 @@ impl TlsClient {
     /// # Errors
     ///
     /// When there are no random numbers.
-    pub(crate) fn hello(&self, name: ServerName<'static>) -> Result<ClientHello, Fault> {
+    pub(crate) fn hello(&self, name: ServerName<'static>) -> Result<ClientHello, Failure> {
         let taken = Sessions::taken_by_this_thread();
         let connection =
             ClientConnection::new(Arc::clone(&self.config), name).map_err(|error| {
                 let reason = format!("beginning a TLS handshake: {error}");
-                Fault::new(Class::Local, reason)
+                Failure::new(FailureClass::Local, reason)
             })?;
         let has_session = Sessions::taken_by_this_thread() > taken;
         Ok(ClientHello {

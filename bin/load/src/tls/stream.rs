@@ -12,7 +12,7 @@ use std::time::Instant;
 use rustls::ClientConnection;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::failure::{Class, Fault};
+use crate::failure::{Failure, FailureClass};
 use crate::socket::Socket;
 use crate::tls::{ClientHello, Handshake, TlsError};
 
@@ -39,7 +39,7 @@ impl TlsStream {
     pub(crate) async fn open(
         socket: Socket,
         hello: ClientHello,
-    ) -> Result<(Self, Handshake), Fault> {
+    ) -> Result<(Self, Handshake), Failure> {
         let began = Instant::now();
         let mut stream = Self {
             socket,
@@ -57,15 +57,15 @@ impl TlsStream {
             }
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                 let class = match stream.has_received {
-                    false => Class::Closed,
-                    true => Class::Truncated,
+                    false => FailureClass::Closed,
+                    true => FailureClass::Truncated,
                 };
-                Err(Fault::new(class, format!("the peer closed {HANDSHAKE}")))
+                Err(Failure::new(class, format!("the peer closed {HANDSHAKE}")))
             }
             Err(error) => {
                 // The alert that says what is wrong.
                 stream.try_flush();
-                Err(Fault::of_connection(&error, HANDSHAKE))
+                Err(Failure::of_connection(&error, HANDSHAKE))
             }
         }
     }
