@@ -11,7 +11,7 @@ use crate::draft::{ProxyDraft, ServerDraft};
 type ServersByName<'d> = HashMap<(&'d str, &'d str), &'d ServerDraft>;
 
 /// The names of a configuration. For a name that is used twice, the first one.
-pub(super) struct ModelIndex<'d> {
+pub(super) struct DraftIndex<'d> {
     drafts: &'d Drafts,
     backends: HashMap<&'d str, &'d ProxyDraft>,
     frontends: HashSet<&'d str>,
@@ -20,7 +20,7 @@ pub(super) struct ModelIndex<'d> {
     servers: OnceCell<ServersByName<'d>>,
 }
 
-impl<'d> ModelIndex<'d> {
+impl<'d> DraftIndex<'d> {
     pub(super) fn new(drafts: &'d Drafts) -> Self {
         let (mut backends, mut frontends, mut tables) =
             (HashMap::new(), HashSet::new(), HashSet::new());

@@ -6,22 +6,30 @@ use ballast_expr::Reference;
 use ballast_model::{Mode, RouteTarget, UseServerTarget};
 use ballast_syntax::{Diagnostic, SectionKind, Severity, Span};
 
-use super::index::ModelIndex;
+use super::index::DraftIndex;
 use crate::build::Drafts;
 use crate::context::Context;
 use crate::draft::ProxyDraft;
 
+/// The backends that some frontend sends exchanges to.
+#[derive(Default)]
+struct RoutedBackends {
+    names: BTreeSet<String>,
+    /// A rule computes the name: it may be any backend.
+    has_dynamic: bool,
+}
+
 /// Checks every reference.
 pub(super) fn check(drafts: &Drafts, context: &mut Context<'_>) {
-    let mut routed = BTreeSet::new();
-    let index = ModelIndex::new(drafts);
+    let mut routed = RoutedBackends::default();
+    let index = DraftIndex::new(drafts);
     for draft in &drafts.proxies {
-        routes((drafts, &index), draft, &mut routed, context);
-        use_servers(draft, context);
-        references((drafts, &index), draft, context);
+        check_routes((drafts, &index), draft, &mut routed, context);
+        check_use_servers(draft, context);
+        check_references((drafts, &index), draft, context);
     }
-    unused(drafts, &routed, context);
-    sections(&index, context);
+    report_unused_backends(drafts, &routed, context);
+    check_sections(&index, context);
 }
 
 fn back_names(drafts: &Drafts) -> impl Iterator<Item = &str> {
@@ -29,17 +37,18 @@ fn back_names(drafts: &Drafts) -> impl Iterator<Item = &str> {
     backs.map(|draft| draft.name.as_str())
 }
 
-fn routes(
-    (drafts, index): (&Drafts, &ModelIndex<'_>),
+/// The targets of `use_backend` and `default_backend`.
+fn check_routes(
+    (drafts, index): (&Drafts, &DraftIndex<'_>),
     draft: &ProxyDraft,
-    routed: &mut BTreeSet<String>,
+    routed: &mut RoutedBackends,
     context: &mut Context<'_>,
 ) {
     if !draft.is_front() {
         return;
     }
-    let fixed = draft.front.routes.iter().enumerate();
-    let fixed = fixed.filter_map(|(at, route)| match &route.target {
+    let static_routes = draft.front.routes.iter().enumerate();
+    let static_routes = static_routes.filter_map(|(at, route)| match &route.target {
         RouteTarget::Static(name) => Some((
             name.as_str(),
             "use_backend",
@@ -48,20 +57,18 @@ fn routes(
         RouteTarget::Dynamic(_) => None,
     });
     let is_dynamic = |route: &ballast_model::Route| matches!(route.target, RouteTarget::Dynamic(_));
-    if draft.front.routes.iter().any(is_dynamic) {
-        routed.insert("*".to_owned());
-    }
+    routed.has_dynamic |= draft.front.routes.iter().any(is_dynamic);
     let default = draft.front.default_backend.as_deref();
     let default = default.map(|name| (name, "default_backend", draft.default_backend_span));
-    for (name, word, span) in fixed.chain(default) {
-        routed.insert(name.to_owned());
+    for (name, word, span) in static_routes.chain(default) {
+        routed.names.insert(name.to_owned());
         let Some(target) = index.backend(name) else {
             let message = format!(
                 "Proxy '{}': unable to find required {word}: '{name}'.",
                 draft.name
             );
             let hint = context.hint(name, back_names(drafts));
-            unknown(context, "unknown-backend", message, span, hint);
+            report_unknown_name(context, "unknown-backend", message, span, hint);
             continue;
         };
         let (front_mode, back_mode) = (draft.common.mode, target.common.mode);
@@ -88,7 +95,8 @@ fn routes(
     }
 }
 
-fn use_servers(draft: &ProxyDraft, context: &mut Context<'_>) {
+/// The targets of `use-server`.
+fn check_use_servers(draft: &ProxyDraft, context: &mut Context<'_>) {
     if !draft.is_back() || draft.back.use_servers.is_empty() {
         return;
     }
@@ -108,13 +116,13 @@ fn use_servers(draft: &ProxyDraft, context: &mut Context<'_>) {
         let span = draft.use_server_spans.get(at).copied();
         let names = draft.servers.iter().map(|one| one.server.name.as_str());
         let hint = context.hint(name, names);
-        unknown(context, "unknown-server", message, span, hint);
+        report_unknown_name(context, "unknown-server", message, span, hint);
     }
 }
 
-/// References in expressions.
-fn references(
-    (drafts, index): (&Drafts, &ModelIndex<'_>),
+/// The proxies, servers, tables and user lists that expressions name.
+fn check_references(
+    (drafts, index): (&Drafts, &DraftIndex<'_>),
     draft: &ProxyDraft,
     context: &mut Context<'_>,
 ) {
@@ -123,17 +131,17 @@ fn references(
         let span = Some(*span);
         match reference {
             Reference::Backend(name) if name.is_empty() && !draft.is_back() => {
-                lacks(context, draft, "backend", span);
+                report_missing_capability(context, draft, "backend", span);
             }
             Reference::Frontend(name) if name.is_empty() && !draft.is_front() => {
-                lacks(context, draft, "frontend", span);
+                report_missing_capability(context, draft, "frontend", span);
             }
             Reference::Backend(name) if !name.is_empty() && index.backend(name).is_none() => {
                 let message = format!(
                     "unable to find backend '{name}' referenced in an expression of {title}."
                 );
                 let hint = context.hint(name, back_names(drafts));
-                unknown(context, "unknown-backend", message, span, hint);
+                report_unknown_name(context, "unknown-backend", message, span, hint);
             }
             Reference::Frontend(name) if !name.is_empty() && !index.has_frontend(name) => {
                 let message = format!(
@@ -142,7 +150,7 @@ fn references(
                 let fronts = drafts.proxies.iter().filter(|one| one.is_front());
                 let names = fronts.map(|one| one.name.as_str());
                 let hint = context.hint(name, names);
-                unknown(context, "unknown-frontend", message, span, hint);
+                report_unknown_name(context, "unknown-frontend", message, span, hint);
             }
             Reference::Server { backend, server } => {
                 let owner = match backend {
@@ -177,20 +185,25 @@ fn references(
                         .filter(|one| one.words.table.is_some());
                     let names = tables.map(|one| one.name.as_str());
                     let hint = context.hint(name, names);
-                    unknown(context, "unknown-table", message, span, hint);
+                    report_unknown_name(context, "unknown-table", message, span, hint);
                 }
             }
             Reference::Userlist(name) if !context.names.declares(SectionKind::Userlist, name) => {
                 let message = format!("unable to find userlist '{name}' referenced in {title}.");
-                unknown_section(context, (SectionKind::Userlist, name), message, span);
+                report_unknown_section(context, (SectionKind::Userlist, name), message, span);
             }
             _ => {}
         }
     }
 }
 
-/// An expression refers to its own proxy, which is of the wrong kind.
-fn lacks(context: &mut Context<'_>, draft: &ProxyDraft, what: &str, span: Option<Span>) {
+/// Reports an expression that refers to its own proxy, which is no `what`.
+fn report_missing_capability(
+    context: &mut Context<'_>,
+    draft: &ProxyDraft,
+    what: &str,
+    span: Option<Span>,
+) {
     let message = format!(
         "proxy '{}', referenced in an expression of {}, has not {what} capability: name a {what}",
         draft.name,
@@ -199,8 +212,8 @@ fn lacks(context: &mut Context<'_>, draft: &ProxyDraft, what: &str, span: Option
     super::report(context, Severity::Alert, "wrong-proxy", message, span);
 }
 
-/// References of keywords to sections.
-fn sections(index: &ModelIndex<'_>, context: &mut Context<'_>) {
+/// The sections that keywords name.
+fn check_sections(index: &DraftIndex<'_>, context: &mut Context<'_>) {
     let uses = std::mem::take(&mut context.names.uses);
     for (kind, name, keyword, span) in uses {
         // HAProxy creates a resolvers section of this name by itself.
@@ -223,19 +236,19 @@ fn sections(index: &ModelIndex<'_>, context: &mut Context<'_>) {
             );
             continue;
         }
-        unknown_section(context, (kind, &name), message, Some(span));
+        report_unknown_section(context, (kind, &name), message, Some(span));
     }
 }
 
 /// A remark about backends that are never used.
-fn unused(drafts: &Drafts, routed: &BTreeSet<String>, context: &mut Context<'_>) {
-    if routed.contains("*") {
+fn report_unused_backends(drafts: &Drafts, routed: &RoutedBackends, context: &mut Context<'_>) {
+    if routed.has_dynamic {
         return;
     }
     for draft in &drafts.proxies {
         if draft.kind == SectionKind::Backend
             && !draft.servers.is_empty()
-            && !routed.contains(&draft.name)
+            && !routed.names.contains(&draft.name)
         {
             let message = format!("{} is named by no frontend", draft.title());
             super::report(
@@ -249,8 +262,8 @@ fn unused(drafts: &Drafts, routed: &BTreeSet<String>, context: &mut Context<'_>)
     }
 }
 
-/// The same for a section that is no proxy.
-fn unknown_section(
+/// Reports a section that is not declared, with the most similar name.
+fn report_unknown_section(
     context: &mut Context<'_>,
     (kind, name): (SectionKind, &str),
     message: String,
@@ -261,10 +274,11 @@ fn unknown_section(
         _ => "unknown-section",
     };
     let hint = context.hint(name, context.names.sections.of_kind(kind));
-    unknown(context, code, message, span, hint);
+    report_unknown_name(context, code, message, span, hint);
 }
 
-fn unknown(
+/// Reports a name that nothing has, with the most similar one.
+fn report_unknown_name(
     context: &mut Context<'_>,
     code: &'static str,
     message: String,

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use ballast_syntax::Severity;
 
-use super::index::ModelIndex;
+use super::index::DraftIndex;
 use crate::build::Drafts;
 use crate::context::Context;
 use crate::draft::ServerDraft;
@@ -32,7 +32,7 @@ pub(super) fn check(drafts: &Drafts, context: &mut Context<'_>) {
     if followers.is_empty() {
         return;
     }
-    let index = ModelIndex::new(drafts);
+    let index = DraftIndex::new(drafts);
     let mut faults: Vec<_> = followers.iter().map(|one| fault(one, &index)).collect();
     for last in loops(&followers) {
         let (one, target) = (&followers[last], followers[last].target);
@@ -79,7 +79,7 @@ fn followers(drafts: &Drafts) -> Vec<Follower<'_>> {
 }
 
 /// The error in the target of a `track`.
-fn fault(one: &Follower<'_>, index: &ModelIndex<'_>) -> Option<String> {
+fn fault(one: &Follower<'_>, index: &DraftIndex<'_>) -> Option<String> {
     let (backend, server) = one.target;
     if index.backend(backend).is_none() {
         return Some(format!(
