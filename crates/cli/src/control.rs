@@ -92,7 +92,7 @@ pub trait Control: Surroundings {
     /// # Errors
     /// The change failed; the log says why.
     fn pause_frontend(&self, name: &str) -> Result<(), ControlError> {
-        self.move_gate(name, GateState::Paused)
+        self.set_gate(name, GateState::Paused)
     }
 
     /// Has a paused frontend listen again.
@@ -100,24 +100,24 @@ pub trait Control: Surroundings {
     /// # Errors
     /// The change failed; the log says why.
     fn resume_frontend(&self, name: &str) -> Result<(), ControlError> {
-        self.move_gate(name, GateState::Open)
+        self.set_gate(name, GateState::Open)
     }
 
     /// Closes the sockets of a frontend, until a reload drops what operators set.
     fn shut_frontend(&self, name: &str) {
-        let _ = self.move_gate(name, GateState::Shut);
+        let _ = self.set_gate(name, GateState::Shut);
     }
 
-    /// Moves the gate of a frontend that has no sockets.
+    /// Sets the gate of a frontend that has no sockets.
     ///
     /// # Errors
     /// There is no such frontend, or its gate was in that state already.
-    fn move_gate(&self, name: &str, to: GateState) -> Result<(), ControlError> {
+    fn set_gate(&self, name: &str, to: GateState) -> Result<(), ControlError> {
         let generation = self.generation();
         let mut frontends = generation.frontends.iter();
         let found = frontends.find(|frontend| frontend.name() == name);
-        let moved = found.is_some_and(|frontend| frontend.state.gate.set(to));
-        if moved { Ok(()) } else { Err(ControlError) }
+        let changed = found.is_some_and(|frontend| frontend.state.gate.set(to));
+        if changed { Ok(()) } else { Err(ControlError) }
     }
 
     /// The connections of clients in the list of a worker, in at most `place_count` places from

@@ -74,7 +74,7 @@ pub struct FrontendState {
     pub gate: Gate,
     /// The last request that was not valid.
     pub invalid_request: LastInvalidMessage,
-    connection_count_written: AtomicU32,
+    configured_connection_max: AtomicU32,
     connection_limit_override: OverrideCell,
     log_lines: AtomicU64,
 }
@@ -90,7 +90,7 @@ impl FrontendState {
             request_rate: Rate::default(),
             gate: Gate::default(),
             invalid_request: LastInvalidMessage::default(),
-            connection_count_written: AtomicU32::new(u32::MAX),
+            configured_connection_max: AtomicU32::new(u32::MAX),
             connection_limit_override: OverrideCell::default(),
             log_lines: AtomicU64::new(0),
         }
@@ -98,7 +98,7 @@ impl FrontendState {
 
     /// The largest number of connections at once.
     pub fn connection_count_max(&self) -> u32 {
-        let written = self.connection_count_written.load(Ordering::Relaxed);
+        let written = self.configured_connection_max.load(Ordering::Relaxed);
         self.connection_limit_override.or(written)
     }
 
@@ -109,7 +109,7 @@ impl FrontendState {
 
     /// Changes the limit that the configuration says.
     pub fn limit_connections(&self, count_max: u32) {
-        self.connection_count_written
+        self.configured_connection_max
             .store(count_max, Ordering::Relaxed);
     }
 

@@ -50,7 +50,7 @@ impl Generation {
         registry: &Registry,
         previous: Option<&Self>,
     ) -> Self {
-        let process_max = registry.process().connection_count_written();
+        let process_max = registry.process().configured_connection_max();
         let same_places = previous.is_some_and(|previous| same_places(&previous.config, &config));
         let backend_by_name = match previous {
             Some(previous) if same_places => Arc::clone(&previous.backend_by_name),

@@ -96,7 +96,7 @@ mod tests {
         let server = &back.servers[0];
         assert_eq!(registry.process().connection_count_max(), 7);
         assert_eq!(front.state.connection_count_max(), 5);
-        assert_eq!(front.state.gate.opening(), GateState::Paused);
+        assert_eq!(front.state.gate.state(), GateState::Paused);
         assert_eq!(server.state.reach().address, Some(address("127.0.0.9:9")));
         assert_eq!(server.checks().port, Some(99));
         assert_eq!(server.state.connection_count_max(&server.model), 3);

@@ -26,7 +26,7 @@ pub struct Process {
     pub rates: RateLimits,
     /// Variables of the scope `proc`.
     pub variables: ProcessVariables,
-    connection_count_written: AtomicU32,
+    configured_connection_max: AtomicU32,
     connection_limit_override: OverrideCell,
     stopping: AtomicBool,
     next_unique: AtomicU32,
@@ -55,7 +55,7 @@ impl Process {
             started_at: SystemTime::now(),
             rates: RateLimits::default(),
             variables: ProcessVariables::default(),
-            connection_count_written: AtomicU32::new(connection_count_max),
+            configured_connection_max: AtomicU32::new(connection_count_max),
             connection_limit_override: OverrideCell::default(),
             stopping: AtomicBool::new(false),
             next_unique: AtomicU32::new(0),
@@ -67,18 +67,18 @@ impl Process {
     /// The largest number of client connections at once.
     pub fn connection_count_max(&self) -> u32 {
         self.connection_limit_override
-            .or(self.connection_count_written())
+            .or(self.configured_connection_max())
     }
 
-    /// The limit that the configuration says, or that is derived from it; other limits are computed
-    /// from it.
-    pub fn connection_count_written(&self) -> u32 {
-        self.connection_count_written.load(Ordering::Relaxed)
+    /// The limit that the configuration says, or that is derived from it, whatever commands set: other
+    /// limits are computed from it.
+    pub fn configured_connection_max(&self) -> u32 {
+        self.configured_connection_max.load(Ordering::Relaxed)
     }
 
     /// Changes the limit that the configuration says.
     pub fn limit_connections(&self, count_max: u32) {
-        self.connection_count_written
+        self.configured_connection_max
             .store(count_max, Ordering::Relaxed);
     }
 

@@ -53,7 +53,7 @@ impl Generation {
     /// does this at a time, and publishes the generation.
     pub fn take_over(&self, previous: Option<&Self>, registry: &Registry) -> GenerationChanges {
         let mut taken = GenerationChanges::default();
-        let process_max = registry.process().connection_count_written();
+        let process_max = registry.process().configured_connection_max();
         let former = previous.map(|previous| &previous.config.global.variables);
         registry.process().follow_variables(
             &self.config.global.variables,

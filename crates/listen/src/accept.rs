@@ -52,7 +52,7 @@ impl AcceptingSocket {
         let gate = &self.listener.state.gate;
         loop {
             let epoch = gate.epoch();
-            match (gate.opening(), self.socket_state.order()) {
+            match (gate.state(), self.socket_state.order()) {
                 (GateState::Shut, _) | (_, SocketOrder::Close) => return,
                 (GateState::Open, SocketOrder::Accept) => {}
                 (GateState::Open, SocketOrder::Drain) => {
@@ -98,7 +98,7 @@ impl AcceptingSocket {
         let has_moved = || gate.epoch() != epoch || self.socket_state.is_over();
         self.listener
             .frontend_capacity
-            .gate
+            .gate_changed
             .wait_until(has_moved)
             .await;
     }

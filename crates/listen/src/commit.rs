@@ -91,7 +91,7 @@ impl Listeners {
         self.turn = turn;
         self.close_shut();
         told.iter()
-            .for_each(|frontend_capacity| frontend_capacity.gate.notify_released());
+            .for_each(|frontend_capacity| frontend_capacity.gate_changed.notify_released());
         self.limits_changed();
         let mut workers: Vec<WorkerListeners> = (0..self.shared.spread.worker_count())
             .map(|_| WorkerListeners {
@@ -119,7 +119,7 @@ impl Listeners {
     /// A frontend that was shut after the preparation gets no sockets.
     fn close_shut(&mut self) {
         for front in &mut self.fronts {
-            let is_shut = front.frontend.state.gate.opening() == GateState::Shut;
+            let is_shut = front.frontend.state.gate.state() == GateState::Shut;
             if is_shut && !front.open_listeners.is_empty() {
                 *front = front.shut();
             }
@@ -162,7 +162,7 @@ impl OpenFrontend {
 impl SocketRetune {
     fn apply(&self, refused: &mut Vec<RefusedOption>) {
         let mut to = self.to.clone();
-        if self.frontend.state.gate.opening() != GateState::Open {
+        if self.frontend.state.gate.state() != GateState::Open {
             // The queue length is set when the frontend is resumed: setting it means listening.
             to.backlog = self.from.backlog;
         }

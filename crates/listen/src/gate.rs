@@ -1,16 +1,15 @@
 //! Pausing, resuming and shutting frontends at run time.
 //!
 //! The gate of a frontend ([`Gate`](ballast_engine::Gate)) changes first, then the workers that
-//! accept for it are woken, then its sockets stop listening: so nobody takes that for an error. A
-//! TCP socket stays bound, and clients are refused. A unix socket could not listen again, so it goes
-//! on listening, and its clients wait.
+//! accept for it are woken, then its sockets stop listening: so no worker takes the end of listening
+//! for an error. A TCP socket stays bound, and clients are refused. A unix socket could not listen
+//! again, so it goes on listening, and its clients wait.
 
 use ballast_engine::GateState;
 use ballast_net::{Error, listen_again};
 
 use crate::listeners::{AssignedSocket, Listeners, OpenFrontend, OpenListener};
-use crate::open::backlog;
-use crate::socket_pause::{end_listening, is_unix, stop, turn};
+use crate::socket_pause::{end_listening, is_unix, lock_listen_state, stop};
 
 impl Listeners {
     /// Pauses a frontend: it refuses clients until it is resumed. False when it was not open.
@@ -18,11 +17,11 @@ impl Listeners {
         let Some(front) = self.front(frontend) else {
             return false;
         };
-        let moved = front.move_gate(GateState::Paused);
-        if moved {
+        let changed = front.set_gate(GateState::Paused);
+        if changed {
             front.end_listening();
         }
-        moved
+        changed
     }
 
     /// Resumes a paused frontend. False when it was not paused.
@@ -34,13 +33,13 @@ impl Listeners {
             return Ok(false);
         };
         let gate = &front.frontend.state.gate;
-        if gate.opening() != GateState::Paused || front.open_listeners.is_empty() {
+        if gate.state() != GateState::Paused || front.open_listeners.is_empty() {
             return Ok(false);
         }
-        let _turn = turn();
+        let _lock = lock_listen_state();
         for open_listener in &front.open_listeners {
             for accepting in &open_listener.sockets {
-                if let Err(error) = listen_anew(open_listener, accepting) {
+                if let Err(error) = resume_socket(open_listener, accepting) {
                     front
                         .sockets()
                         .for_each(|accepting| stop(&accepting.socket));
@@ -48,7 +47,7 @@ impl Listeners {
                 }
             }
         }
-        Ok(front.move_gate(GateState::Open))
+        Ok(front.set_gate(GateState::Open))
     }
 
     /// Shuts a frontend: its sockets are closed, until a reload drops the overrides. False when it
@@ -61,20 +60,22 @@ impl Listeners {
         else {
             return false;
         };
-        let moved = front.move_gate(GateState::Shut);
+        let changed = front.set_gate(GateState::Shut);
         *front = front.shut();
-        moved
+        changed
     }
 }
 
 impl OpenFrontend {
-    fn move_gate(&self, to: GateState) -> bool {
+    /// Sets the gate, and wakes the workers that accept. False when nothing changed, or the frontend
+    /// has no socket.
+    fn set_gate(&self, to: GateState) -> bool {
         if self.open_listeners.is_empty() {
             return false;
         }
-        let moved = self.frontend.state.gate.set(to);
-        self.frontend_capacity.gate.notify_released();
-        moved
+        let changed = self.frontend.state.gate.set(to);
+        self.frontend_capacity.gate_changed.notify_released();
+        changed
     }
 
     fn end_listening(&self) {
@@ -90,7 +91,8 @@ impl OpenFrontend {
     }
 }
 
-fn listen_anew(open_listener: &OpenListener, accepting: &AssignedSocket) -> Result<(), Error> {
+/// Has a TCP socket listen again; a unix socket never stopped.
+fn resume_socket(open_listener: &OpenListener, accepting: &AssignedSocket) -> Result<(), Error> {
     if is_unix(&accepting.socket) {
         return Ok(());
     }
@@ -100,8 +102,8 @@ fn listen_anew(open_listener: &OpenListener, accepting: &AssignedSocket) -> Resu
         .listener
         .shared
         .process
-        .connection_count_written();
-    let waiting_max = backlog(&settings.frontend.model, bind, process_max);
-    listen_again(&accepting.socket, waiting_max)
+        .configured_connection_max();
+    let backlog = crate::open::backlog(&settings.frontend.model, bind, process_max);
+    listen_again(&accepting.socket, backlog)
         .map_err(|error| Error::new("listen", &bind.address, error))
 }

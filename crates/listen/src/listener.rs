@@ -103,7 +103,7 @@ pub(crate) struct FrontendCapacity {
     /// Released when a connection of the frontend ends.
     pub(crate) room: Capacity,
     /// Released when the frontend is paused, resumed or shut, and when a socket gets an order.
-    pub(crate) gate: Capacity,
+    pub(crate) gate_changed: Capacity,
 }
 
 /// One bind of a frontend. It lives as long as its sockets serve that bind, across all changes of

@@ -520,7 +520,7 @@ impl<'l> Preparation<'l> {
             let mut spare: HashMap<SocketIdentity, Vec<(usize, usize)>> = HashMap::new();
             for (former, OldFrontend { front, .. }) in formers.iter().enumerate() {
                 // A paused socket does not listen, and it is unknown whether it can again.
-                if front.frontend.state.gate.opening() != GateState::Open {
+                if front.frontend.state.gate.state() != GateState::Open {
                     continue;
                 }
                 for (place, open_listener) in front.open_listeners.iter().enumerate() {
@@ -588,7 +588,7 @@ fn is_reopened(front: &OpenFrontend) -> bool {
 /// The binds of a frontend that listens.
 fn wanted_binds(frontend: &Frontend) -> Vec<WantedBind> {
     // A gate is opened again only by a reload that drops overrides, before this is called.
-    let is_shut = frontend.state.gate.opening() == GateState::Shut;
+    let is_shut = frontend.state.gate.state() == GateState::Shut;
     if frontend.model.common.disabled || is_shut {
         return Vec::new();
     }

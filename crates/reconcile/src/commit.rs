@@ -250,7 +250,7 @@ impl Reconciler {
         let target = generation.config.global.connection_count_max;
         let target = target.map_or(most, |target| target.min(most));
         let process = self.host.registry().process();
-        if process.connection_count_written() == target {
+        if process.configured_connection_max() == target {
             return;
         }
         process.limit_connections(target);

@@ -21,7 +21,7 @@ use crate::target::{ChangeMode, ChangeTarget};
 
 /// Whether a frontend that was shut down is to listen again.
 pub(crate) fn reopens(now: &Generation, target: &ChangeTarget) -> bool {
-    let is_shut = |one: &Arc<Frontend>| one.state.gate.opening() == GateState::Shut;
+    let is_shut = |one: &Arc<Frontend>| one.state.gate.state() == GateState::Shut;
     target.drops_overrides() && now.frontends.iter().any(is_shut)
 }
 
@@ -72,7 +72,7 @@ impl Reconciler {
         all.into_iter().for_each(|rate| rate.set(None));
         for frontend in &generation.frontends {
             frontend.state.override_connection_limit(None);
-            if frontend.state.gate.opening() == GateState::Paused {
+            if frontend.state.gate.state() == GateState::Paused {
                 // The log says why a frontend could not be resumed.
                 let _ = self.host.resume_frontend(frontend.name());
             }

@@ -107,7 +107,7 @@ impl FrontendRow {
 
     /// `status`.
     pub(crate) fn status(&self) -> &'static str {
-        match self.frontend.state.gate.opening() {
+        match self.frontend.state.gate.state() {
             _ if self.moment.stopping => "STOP",
             GateState::Shut => "STOP",
             GateState::Paused => "PAUSED",
@@ -158,12 +158,12 @@ impl ListenerRow {
     pub(crate) fn status(&self) -> &'static str {
         let state = &self.frontend.state;
         let limit = self.bind().connection_count_max.unwrap_or(0);
-        let opening = state.gate.opening();
-        if self.moment.stopping || opening == GateState::Shut {
+        let gate_state = state.gate.state();
+        if self.moment.stopping || gate_state == GateState::Shut {
             "STOP"
         } else if limit > 0 && self.numbers.connections_now >= limit {
             "FULL"
-        } else if opening == GateState::Paused
+        } else if gate_state == GateState::Paused
             || self.moment.full
             || state.sessions.now() >= state.connection_count_max()
         {

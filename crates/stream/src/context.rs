@@ -122,7 +122,7 @@ impl<'s> Context<'s> {
         self.frontend.model.common.connection_mode == ConnectionMode::Close
             || self.local.process.stopping()
             || self.session.admission.is_leaving()
-            || self.frontend.state.gate.opening() == GateState::Shut
+            || self.frontend.state.gate.state() == GateState::Shut
     }
 
     /// Calls `count` with this worker's counters of the frontend, and with those of the listener

@@ -68,17 +68,17 @@ fn notice(text: &str) -> CommandAnswer {
 }
 
 /// A frontend that its section disables counts as shut down: it has no sockets.
-fn opening(frontend: &Frontend) -> GateState {
+fn gate_state(frontend: &Frontend) -> GateState {
     if frontend.model.common.disabled {
         GateState::Shut
     } else {
-        frontend.state.gate.opening()
+        frontend.state.gate.state()
     }
 }
 
 fn disable(call: &CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     let frontend = frontend(call)?;
-    match opening(&frontend) {
+    match gate_state(&frontend) {
         GateState::Shut => {
             return Err(notice("Frontend was previously shut down, cannot disable."));
         }
@@ -97,7 +97,7 @@ fn disable(call: &CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
 
 fn enable(call: &CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     let frontend = frontend(call)?;
-    match opening(&frontend) {
+    match gate_state(&frontend) {
         GateState::Shut => {
             return Err(CommandAnswer::error(
                 "Frontend was previously shut down, cannot enable.",
@@ -120,7 +120,7 @@ fn enable(call: &CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
 
 fn shutdown(call: &CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     let frontend = frontend(call)?;
-    if opening(&frontend) == GateState::Shut {
+    if gate_state(&frontend) == GateState::Shut {
         return Err(notice("Frontend was already shut down."));
     }
     let control = control(call)?;
