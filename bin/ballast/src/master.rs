@@ -1,16 +1,20 @@
 //! The master process (`-W`, `-Ws`): it keeps the privileges and the listening sockets, and
 //! watches one worker, which serves.
 //!
-//! It accepts no connections; connections that come while there is no worker wait in the kernel's
-//! queue. When a worker dies, the master starts another one with its sockets and the last snapshot.
-//! The worker carries out reloads itself; where a reload needs a new process, or there is a new
-//! program on the disk, another worker takes over and the old one finishes its exchanges.
+//! The master accepts no connections; connections that come while there is no worker wait in the
+//! kernel's queue. When a worker dies, the master starts another one with the sockets and the last
+//! snapshot. The worker carries out reloads itself; where a reload needs a new process, or there is a
+//! new program on the disk, another worker takes over and the old one finishes its exchanges.
 //!
 //! ```text
-//!              ready               asked to reload         in force, or refused
-//!   starting ────────► idle ─────────────────► applying ──────────────────────► idle
-//!      ▲                │ dies                     │ needs a process
-//!      └────────────────┴──────────────────────────┴──► asking for a snapshot ──► starting
+//!   Starting ── ready ──► Idle ── asked to reload ──► Applying ── in force, or refused ──► Idle
+//!
+//!   Idle ── the worker died ──► Starting
+//!   Idle ── asked to reload, new program on the disk ──► CheckingProgram
+//!   Applying ── needs rights that the worker gave up ──► AwaitingHelper ── answers ──► Applying
+//!   Applying ── needs a new process ──► AwaitingSnapshot ── snapshot, or too late ──► Starting
+//!   CheckingProgram ── accepts the configuration ──► BeforeExec ── exec ──► AwaitingSnapshot
+//!   CheckingProgram ── does not ──► Idle
 //! ```
 
 mod cli_binds;
@@ -24,7 +28,7 @@ use std::time::{Duration, Instant};
 use ballast_cli::{CliBind, CliLimits};
 use ballast_handover::{Message, MessageWithFds, Outcome, SnapshotFile, sockets_of};
 use ballast_model::Global;
-use ballast_net::{self as net, Error, PassedSocket, Signal, steady_us};
+use ballast_net::{self as net, Error, PassedSocket, Signal, monotonic_us};
 use ballast_worker::sync::mpsc;
 use ballast_worker::{Signals, Stream, block_on, select, sleep_until, spawn_service};
 
@@ -96,7 +100,7 @@ pub(crate) fn run(
         limits: CliLimits::of(global),
         inherited: Inheritance {
             cli_binds,
-            started_us: steady_us(),
+            started_us: monotonic_us(),
             background,
             ..Inheritance::default()
         },
@@ -131,7 +135,7 @@ struct MasterStart {
 
 impl MasterStart {
     fn watch(self, options: &Options) -> Result<u8, u8> {
-        let signals = Signals::open(&SIGNALS).map_err(|error| refuse(&error))?;
+        let signals = Signals::open(&SIGNALS).map_err(|error| report_failure(&error))?;
         let inherited = self.inherited;
         let (reload_sender, reload_requests) = mpsc::channel(RELOAD_REQUEST_COUNT_MAX);
         let (message_sender, messages) = mpsc::channel(MESSAGE_COUNT_MAX);
@@ -153,7 +157,7 @@ impl MasterStart {
             cli_binds: inherited.cli_binds.clone(),
             phase: MasterPhase::Idle,
             reload_callers: Vec::new(),
-            reload_began: Instant::now(),
+            reload_started_at: Instant::now(),
             queued_reload: None,
             end_signal: None,
             start_exit_code: None,
@@ -169,11 +173,11 @@ impl MasterStart {
                 inherited.cli_binds,
                 self.limits,
             )?;
-            watch.until_end(children, why).await
+            watch.run(children, why).await
         });
         match ended {
             Ok(Ok(code)) => Ok(code),
-            Ok(Err(error)) | Err(error) => Err(refuse(&error)),
+            Ok(Err(error)) | Err(error) => Err(report_failure(&error)),
         }
     }
 }
@@ -190,18 +194,31 @@ enum StartReason {
 #[derive(Clone, Copy, Debug)]
 enum MasterPhase {
     Idle,
-    /// The worker reloads.
+    /// The worker carries out the reload.
     Applying,
     /// The privileged helper records the answers of the machine for the worker.
-    AwaitingHelper(i32, Instant),
+    AwaitingHelper {
+        pid: i32,
+        deadline: Instant,
+    },
     /// The worker writes a snapshot for the next worker.
-    AwaitingSnapshot(Instant),
+    AwaitingSnapshot {
+        deadline: Instant,
+    },
     /// A worker starts.
-    Starting(i32, StartReason, Instant),
+    Starting {
+        pid: i32,
+        reason: StartReason,
+        deadline: Instant,
+    },
     /// A new program checks the configuration.
-    CheckingProgram(i32),
+    CheckingProgram {
+        pid: i32,
+    },
     /// This process executes another program, once its answers are sent.
-    BeforeExec(Instant),
+    BeforeExec {
+        exec_at: Instant,
+    },
 }
 
 /// A message of a worker; `None` when its channel is closed.
@@ -232,7 +249,7 @@ struct MasterProcess<'o> {
     /// The callers that wait for the reload under way.
     reload_callers: Vec<ReloadRequest>,
     /// When that reload began.
-    reload_began: Instant,
+    reload_started_at: Instant,
     /// The requests that wait for the next reload; `Some` and empty when a signal asked.
     queued_reload: Option<Vec<ReloadRequest>>,
     /// The signal that ends the master.
@@ -248,12 +265,8 @@ struct MasterProcess<'o> {
 }
 
 impl MasterProcess<'_> {
-    /// Passes signals on and watches the workers, until all have ended.
-    async fn until_end(
-        mut self,
-        children: Vec<ChildProcess>,
-        why: StartReason,
-    ) -> Result<u8, Error> {
+    /// Passes signals on and watches the workers, until all have ended. Returns the exit code.
+    async fn run(mut self, children: Vec<ChildProcess>, why: StartReason) -> Result<u8, Error> {
         for child in children {
             self.listen_to(&child)?;
             self.worker_set.workers().children.push(child);
@@ -268,12 +281,12 @@ impl MasterProcess<'_> {
             if let Some(code) = self.exit_code {
                 return Ok(code);
             }
-            let due = self.due();
+            let deadline = self.next_deadline();
             select! {
                 signal = self.signals.next() => self.signal(signal?)?,
                 Some(message) = self.messages.recv() => self.receive(message),
                 Some(request) = self.reload_requests.recv() => self.request_reload(Some(request)),
-                () = until(due) => self.on_time(),
+                () = until(deadline) => self.run_due_timers(),
             }
         }
     }
@@ -284,8 +297,8 @@ impl MasterProcess<'_> {
             Signal::Term | Signal::Int | Signal::Usr1 => self.end(signal),
             Signal::Hup | Signal::Usr2 => self.request_reload(None),
             signal => {
-                if let Some(pid) = self.current() {
-                    // Gone already: its end is on its way.
+                if let Some(pid) = self.current_pid() {
+                    // A worker that is gone already is reaped soon: that signal is on its way.
                     let _ = net::kill(pid, signal);
                 }
             }
@@ -301,7 +314,8 @@ impl MasterProcess<'_> {
         Ok(())
     }
 
-    /// Receives the messages that a process sent before it ended: they come before its end.
+    /// Receives the messages that a process sent before it ended, so that they are acted on before
+    /// its end is.
     fn receive_pending(&mut self, pid: i32) {
         while let Ok(message) = self.messages.try_recv() {
             self.receive(message);
@@ -314,7 +328,7 @@ impl MasterProcess<'_> {
         let Some(channel) = channel else {
             return;
         };
-        // The other end is closed, so this does not block.
+        // The process has ended and closed its end of the channel, so this does not block.
         while let Ok(Some(received)) = channel.receive() {
             self.receive(ChildMessage {
                 pid,
@@ -323,19 +337,19 @@ impl MasterProcess<'_> {
         }
     }
 
-    fn current(&self) -> Option<i32> {
+    fn current_pid(&self) -> Option<i32> {
         let workers = self.worker_set.workers();
         workers.in_role(Role::Current).map(|child| child.pid)
     }
 
-    /// The next moment at which a timer is due.
-    fn due(&self) -> Option<Instant> {
+    /// The time of the next timer.
+    fn next_deadline(&self) -> Option<Instant> {
         let of_phase = match self.phase {
-            MasterPhase::Idle | MasterPhase::Applying | MasterPhase::CheckingProgram(_) => None,
-            MasterPhase::AwaitingSnapshot(until)
-            | MasterPhase::AwaitingHelper(_, until)
-            | MasterPhase::Starting(_, _, until)
-            | MasterPhase::BeforeExec(until) => Some(until),
+            MasterPhase::Idle | MasterPhase::Applying | MasterPhase::CheckingProgram { .. } => None,
+            MasterPhase::AwaitingSnapshot { deadline }
+            | MasterPhase::AwaitingHelper { deadline, .. }
+            | MasterPhase::Starting { deadline, .. } => Some(deadline),
+            MasterPhase::BeforeExec { exec_at } => Some(exec_at),
         };
         let of_watchdog = self.watchdog.as_ref().map(|watchdog| watchdog.next);
         [of_phase, self.restart_at, of_watchdog]
@@ -344,7 +358,8 @@ impl MasterProcess<'_> {
             .min()
     }
 
-    fn on_time(&mut self) {
+    /// Acts on every timer whose time has come.
+    fn run_due_timers(&mut self) {
         let now = Instant::now();
         if self.restart_at.is_some_and(|at| at <= now) {
             self.restart_at = None;
@@ -353,19 +368,30 @@ impl MasterProcess<'_> {
             }
         }
         match self.phase {
-            MasterPhase::AwaitingSnapshot(until) if until <= now => {
+            MasterPhase::AwaitingSnapshot { deadline } if deadline <= now => {
                 self.start_worker(StartReason::Reload)
             }
-            MasterPhase::Starting(pid, why, until) if until <= now => {
+            MasterPhase::Starting {
+                pid,
+                reason,
+                deadline,
+            } if deadline <= now => {
                 console::alert(&format!("The new worker ({pid}) does not get ready."));
                 let _ = net::kill_outright(pid);
-                self.phase = MasterPhase::Starting(pid, why, now + START_TIMEOUT);
+                self.phase = MasterPhase::Starting {
+                    pid,
+                    reason,
+                    deadline: now + START_TIMEOUT,
+                };
             }
-            MasterPhase::AwaitingHelper(pid, until) if until <= now => {
+            MasterPhase::AwaitingHelper { pid, deadline } if deadline <= now => {
                 let _ = net::kill_outright(pid);
-                self.phase = MasterPhase::AwaitingHelper(pid, now + START_TIMEOUT);
+                self.phase = MasterPhase::AwaitingHelper {
+                    pid,
+                    deadline: now + START_TIMEOUT,
+                };
             }
-            MasterPhase::BeforeExec(at) if at <= now => self.exec_program(),
+            MasterPhase::BeforeExec { exec_at } if exec_at <= now => self.exec_program(),
             _ => {}
         }
         if self
@@ -377,18 +403,19 @@ impl MasterProcess<'_> {
         }
     }
 
-    /// Tells the service manager that all is well, unless the worker is silent.
+    /// Tells the service manager that all is well, unless the worker has sent no message for
+    /// [`SILENCE_MAX`].
     fn feed_watchdog(&mut self, now: Instant) {
-        let silent = {
+        let is_stalled = {
             let workers = self.worker_set.workers();
             let silence_us = u64::try_from(SILENCE_MAX.as_micros()).unwrap_or(u64::MAX);
             workers
                 .in_role(Role::Current)
-                .is_some_and(|one| steady_us().saturating_sub(one.last_message_us) > silence_us)
+                .is_some_and(|one| monotonic_us().saturating_sub(one.last_message_us) > silence_us)
         };
         if let Some(watchdog) = &mut self.watchdog {
             watchdog.next = now + watchdog.period;
-            if !silent {
+            if !is_stalled {
                 tell_supervisor(self.options, "WATCHDOG=1");
             }
         }
@@ -399,7 +426,11 @@ impl MasterProcess<'_> {
         match self.try_start(why) {
             Ok(pid) => {
                 console::notice(&format!("New worker ({pid}) forked"));
-                self.phase = MasterPhase::Starting(pid, why, Instant::now() + START_TIMEOUT);
+                self.phase = MasterPhase::Starting {
+                    pid,
+                    reason: why,
+                    deadline: Instant::now() + START_TIMEOUT,
+                };
             }
             Err(error) => {
                 let text = format!("No worker can be started: {error}.");
@@ -408,7 +439,7 @@ impl MasterProcess<'_> {
                 match why {
                     StartReason::First => self.exit_code = Some(1),
                     StartReason::Restart => self.restart_later(),
-                    StartReason::Reload => self.finish(Err(text)),
+                    StartReason::Reload => self.finish_reload(Err(text)),
                 }
             }
         }
@@ -462,8 +493,8 @@ impl MasterProcess<'_> {
             self.message_sender.clone(),
         );
         spawn_service(async move {
-            // The place in the queue comes first: a message that was received and not queued yet would
-            // be lost with the process that ended after it.
+            // A place in the queue is reserved before a message is received: a message between the
+            // two would be acted on after the end of the process that sent it.
             while stream.readable().await.is_ok()
                 && let Ok(place) = message_sender.reserve().await
             {
@@ -477,9 +508,9 @@ impl MasterProcess<'_> {
                     }
                     Err(_) => None,
                 };
-                let silent = received.is_none();
+                let is_closed = received.is_none();
                 place.send(ChildMessage { pid, received });
-                if silent {
+                if is_closed {
                     return;
                 }
             }
@@ -490,7 +521,7 @@ impl MasterProcess<'_> {
     fn receive(&mut self, message: ChildMessage) {
         let ChildMessage { pid, received } = message;
         let Some(received) = received else {
-            // Its end comes as a signal.
+            // The channel is closed: the process ends, which `Signal::Child` will tell.
             return;
         };
         let role = {
@@ -498,7 +529,7 @@ impl MasterProcess<'_> {
             let Some(child) = workers.by_pid(pid) else {
                 return;
             };
-            child.last_message_us = steady_us();
+            child.last_message_us = monotonic_us();
             child.role
         };
         match received.message {
@@ -512,17 +543,18 @@ impl MasterProcess<'_> {
             }
             Message::Snapshot { is_handover } if role == Role::Current => {
                 self.snapshot = received.fds.into_iter().next().map(SnapshotFile::from_fd);
-                // A report that was on its way is older than what late counts are counted from.
-                if is_handover && matches!(self.phase, MasterPhase::AwaitingSnapshot(_)) {
+                // Only the answer to `Message::Handover` starts the next worker: late counts are
+                // counted from it. A periodic snapshot may be older.
+                if is_handover && matches!(self.phase, MasterPhase::AwaitingSnapshot { .. }) {
                     self.start_worker(StartReason::Reload);
                 }
             }
-            Message::Late if role == Role::Leaving => {
+            Message::LateCounts if role == Role::Leaving => {
                 let workers = self.worker_set.workers();
                 if let Some(current) = workers.in_role(Role::Current) {
                     let fds: Vec<_> = received.fds.iter().map(AsFd::as_fd).collect();
-                    // A worker that is gone counts nothing.
-                    let _ = current.channel.send(&Message::Late, &fds);
+                    // If the current worker is gone, nobody is left to add the counts to.
+                    let _ = current.channel.send(&Message::LateCounts, &fds);
                 }
             }
             Message::Ready(log) if role == Role::Starting => self.promote(pid, log),
@@ -537,11 +569,11 @@ impl MasterProcess<'_> {
             Message::Reloaded(outcome, text) if matches!(self.phase, MasterPhase::Applying) => {
                 match outcome {
                     Outcome::Applied if self.is_hard() => self.ask_for_snapshot(),
-                    Outcome::Applied => self.finish(Ok(text)),
+                    Outcome::Applied => self.finish_reload(Ok(text)),
                     Outcome::Refused => {
-                        // A process that is started for it says so itself.
+                        // Other reloads end in a process that prints its diagnostics itself.
                         console::diagnostics(&text, 0, true);
-                        self.finish(Err(text));
+                        self.finish_reload(Err(text));
                     }
                     Outcome::NeedsProcess => self.ask_for_snapshot(),
                     Outcome::NeedsHelper => self.start_helper(),
@@ -568,14 +600,20 @@ impl MasterProcess<'_> {
         match child.role {
             Role::Starting | Role::PrivilegedHelper => child.sockets = Some(whole),
             Role::Current if self.end_signal.is_none() => self.sockets = whole,
-            // It closes them one after the other; the master keeps them for the next worker.
+            // A worker that leaves closes its sockets one after the other; the master keeps its
+            // copies for the next worker.
             Role::Current | Role::Leaving => {}
         }
     }
 
     /// Makes a worker that is ready the one that serves, and ends the former one.
     fn promote(&mut self, pid: i32, log: String) {
-        let MasterPhase::Starting(starting, why, _) = self.phase else {
+        let MasterPhase::Starting {
+            pid: starting,
+            reason,
+            ..
+        } = self.phase
+        else {
             return;
         };
         if starting != pid {
@@ -600,18 +638,18 @@ impl MasterProcess<'_> {
             } else {
                 Signal::Usr1
             };
-            // It may have ended by itself.
+            // The former worker may have ended by itself.
             let _ = net::kill(pid, end);
         }
         self.phase = MasterPhase::Idle;
-        match why {
+        match reason {
             StartReason::First => self.first_worker_ready(log),
             StartReason::Restart => {
                 console::notice("The new worker serves.");
                 tell_supervisor(self.options, "STATUS=Ready.");
                 self.next_reload();
             }
-            StartReason::Reload => self.finish(Ok(log)),
+            StartReason::Reload => self.finish_reload(Ok(log)),
         }
     }
 
@@ -650,7 +688,8 @@ async fn until(at: Option<Instant>) {
     }
 }
 
-fn refuse(error: &dyn std::fmt::Display) -> u8 {
+/// Prints an alert. Returns the exit code of a start that failed.
+fn report_failure(error: &dyn std::fmt::Display) -> u8 {
     console::alert(&format!("[haproxy.main()] {error}."));
     1
 }

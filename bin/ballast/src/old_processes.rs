@@ -1,9 +1,9 @@
 //! The processes that this one replaces (`-sf`, `-st`).
 //!
-//! They are signalled once this process serves, which by then has given up the rights to do so.
-//! Another process keeps these rights and waits: the one that was started, if the program goes to the
-//! background, else a child. It signals the old processes and watches whether they end. If they
-//! cannot be signalled, it ends this process: exactly one of them goes on serving.
+//! They are signalled once this process serves. By then it has given up the rights to signal them, so
+//! another process keeps the rights and waits: the process that was started, if the program goes to
+//! the background, else a child. That process signals the old processes and watches whether they end.
+//! If it may not signal them, it ends the new process: either the old or the new one serves, not both.
 
 use std::time::{Duration, Instant};
 
@@ -23,43 +23,51 @@ const POLL_PERIOD: Duration = Duration::from_millis(5);
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OldProcesses {
     /// `-sf`: asked to finish what they have.
-    finish: Vec<i32>,
+    finish_pids: Vec<i32>,
     /// `-st`: ended at once.
-    terminate: Vec<i32>,
+    terminate_pids: Vec<i32>,
 }
 
 impl OldProcesses {
     /// Those of the command line.
     pub(crate) fn of(options: &Options) -> Self {
         Self {
-            finish: options.finish.clone(),
-            terminate: options.terminate.clone(),
+            finish_pids: options.finish.clone(),
+            terminate_pids: options.terminate.clone(),
         }
     }
 
     /// Whether there are any.
     pub(crate) fn is_empty(&self) -> bool {
-        self.finish.is_empty() && self.terminate.is_empty()
+        self.finish_pids.is_empty() && self.terminate_pids.is_empty()
     }
 
     fn pids(&self) -> impl Iterator<Item = i32> + '_ {
-        self.finish.iter().chain(&self.terminate).copied()
+        self.finish_pids.iter().chain(&self.terminate_pids).copied()
     }
 
     /// The processes and all their children: a master with its workers.
-    pub(crate) fn trees(&self) -> Vec<i32> {
+    pub(crate) fn pids_with_descendants(&self) -> Vec<i32> {
         self.pids().flat_map(net::process_tree).collect()
     }
 
-    /// Sends each of them a signal: `finish` to those of `-sf`, `terminate` to those of `-st`.
-    pub(crate) fn signal(&self, finish: Signal, terminate: Signal) {
+    /// Sends each of them a signal: `finish_signal` to those of `-sf`, `terminate_signal` to
+    /// those of `-st`.
+    pub(crate) fn signal(&self, finish_signal: Signal, terminate_signal: Signal) {
         // A process may be gone already; the right to signal it was checked before.
-        let _ = self.try_signal(finish, terminate);
+        let _ = self.try_signal(finish_signal, terminate_signal);
     }
 
-    fn try_signal(&self, finish: Signal, terminate: Signal) -> Result<(), net::Error> {
+    fn try_signal(
+        &self,
+        finish_signal: Signal,
+        terminate_signal: Signal,
+    ) -> Result<(), net::Error> {
         let mut signalled = Ok(());
-        for (pids, signal) in [(&self.finish, finish), (&self.terminate, terminate)] {
+        for (pids, signal) in [
+            (&self.finish_pids, finish_signal),
+            (&self.terminate_pids, terminate_signal),
+        ] {
             for &pid in pids {
                 match net::kill(pid, signal) {
                     Err(error) if error.kind() == net::ErrorClass::Denied => signalled = Err(error),
@@ -106,10 +114,10 @@ impl OldProcesses {
         match net::fork() {
             Ok(ForkResult::Parent(child)) => {
                 notifier.add(writer);
-                // It ends at once.
+                // The first child ends at once.
                 match net::child_end(Some(child), true) {
                     Ok(Some(end)) if end.status == Some(0) => ForkSide::Continue,
-                    Ok(_) => cannot(&"its child cannot"),
+                    Ok(_) => cannot(&"the first child could not fork the second"),
                     Err(error) => cannot(&error),
                 }
             }
@@ -134,8 +142,8 @@ impl OldProcesses {
         if self.is_empty() {
             return 0;
         }
-        let trees = self.trees();
-        let held = listeners_in_the_way(&trees, successor);
+        let pids = self.pids_with_descendants();
+        let shared_listeners = find_shared_listeners(&pids, successor);
         if let Err(error) = self.try_signal(Signal::Usr1, Signal::Term) {
             console::alert(&cannot_signal(&error));
             // It may have ended already.
@@ -144,15 +152,15 @@ impl OldProcesses {
         }
         let until = Instant::now() + STOP_LISTENING_TIMEOUT;
         loop {
-            let left = trees.iter().copied().find(|&pid| net::process_lives(pid));
-            let in_the_way = held
+            let remaining_pid = pids.iter().copied().find(|&pid| net::process_lives(pid));
+            let still_listening = shared_listeners
                 .as_ref()
-                .map(|held| held.iter().find(|one| one.is_held()));
-            let (Some(left), Err(_) | Ok(Some(_))) = (left, &in_the_way) else {
+                .map(|listeners| listeners.iter().find(|one| one.is_held()));
+            let (Some(pid), Err(_) | Ok(Some(_))) = (remaining_pid, &still_listening) else {
                 return 0;
             };
             if Instant::now() >= until {
-                warn_of_remaining(left, in_the_way);
+                warn_of_remaining(pid, still_listening);
                 return 0;
             }
             std::thread::sleep(POLL_PERIOD);
@@ -161,8 +169,8 @@ impl OldProcesses {
 }
 
 /// Warns that an old process has not ended.
-fn warn_of_remaining(pid: i32, in_the_way: Result<Option<&ForeignListener>, &net::Error>) {
-    match in_the_way {
+fn warn_of_remaining(pid: i32, still_listening: Result<Option<&ForeignListener>, &net::Error>) {
+    match still_listening {
         Ok(listener) => {
             let address = listener.and_then(|one| one.address().ok());
             let address = address.map_or_else(String::new, |address| address.to_string());
@@ -179,23 +187,25 @@ fn warn_of_remaining(pid: i32, in_the_way: Result<Option<&ForeignListener>, &net
 }
 
 /// The network sockets of the processes whose addresses `successor` listens on too.
-fn listeners_in_the_way(pids: &[i32], successor: i32) -> Result<Vec<ForeignListener>, net::Error> {
+fn find_shared_listeners(pids: &[i32], successor: i32) -> Result<Vec<ForeignListener>, net::Error> {
     let mut ours = Vec::new();
     for pid in net::process_tree(successor) {
         let listeners = net::listening_sockets_of(pid)?;
         ours.extend(listeners.iter().filter_map(|one| one.address().ok()));
     }
-    let mut held = Vec::new();
+    let mut shared = Vec::new();
     for &pid in pids {
-        held.extend(net::listening_sockets_of(pid)?);
+        shared.extend(net::listening_sockets_of(pid)?);
     }
-    held.retain(|one| match one.address() {
+    shared.retain(|one| match one.address() {
         Ok(address @ Address::Ip(_)) => ours.contains(&address),
         _ => false,
     });
-    Ok(held)
+    Ok(shared)
 }
 
 fn cannot_signal(error: &net::Error) -> String {
-    format!("The former process cannot be told to finish ({error}): it goes on, this one does not.")
+    format!(
+        "The former process cannot be told to finish ({error}): the old process keeps serving; this one exits."
+    )
 }

@@ -132,7 +132,7 @@ impl ListenerSources {
 
     /// Offers their sockets to the listeners, which use them instead of new ones.
     fn offer(&self) -> Result<(), u8> {
-        let sockets_of_former = || ballast_net::sockets_of(&self.former.trees());
+        let sockets_of_former = || ballast_net::sockets_of(&self.former.pids_with_descendants());
         let Some(path) = &self.socket else {
             // Without the right to read the former process, both processes listen on the address
             // until the former one ends.

@@ -243,7 +243,7 @@ impl Reporter {
         if let Ok(late) = handover::counted_since(base, &since)
             && let Ok(file) = SnapshotFile::write(&late)
         {
-            self.0.send(&Message::Late, Some(&file));
+            self.0.send(&Message::LateCounts, Some(&file));
         }
     }
 }
@@ -368,7 +368,7 @@ impl ReporterState {
                     }
                 }
             }
-            Message::Late => self.add_late_counts(received.fds),
+            Message::LateCounts => self.add_late_counts(received.fds),
             Message::Log { is_refused, text } => {
                 let level = if is_refused {
                     Level::Warning

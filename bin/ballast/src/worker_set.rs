@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ballast_cli::{Master, ProcessKind, ProcessRow, ReloadOutcome, TargetWorker};
 use ballast_handover::{Channel, Message};
-use ballast_net::{self as net, PassedSocket, inherit, steady_us};
+use ballast_net::{self as net, PassedSocket, inherit, monotonic_us};
 use ballast_worker::sync::{mpsc, oneshot};
 
 use crate::version::VERSION;
@@ -61,9 +61,9 @@ impl ChildProcess {
             pid,
             role: Role::Starting,
             channel,
-            started_us: steady_us(),
+            started_us: monotonic_us(),
             born_at_reload,
-            last_message_us: steady_us(),
+            last_message_us: monotonic_us(),
             version: VERSION.to_owned(),
             sockets: None,
             partial_sockets: Vec::new(),
@@ -150,7 +150,7 @@ impl Master for WorkerSet {
 
     fn processes(&self) -> Vec<ProcessRow> {
         let workers = self.workers();
-        let uptime_s = |since_us: u64| steady_us().saturating_sub(since_us) / 1_000_000;
+        let uptime_s = |since_us: u64| monotonic_us().saturating_sub(since_us) / 1_000_000;
         let mut rows = vec![ProcessRow {
             process_id: std::process::id(),
             kind: ProcessKind::Master,

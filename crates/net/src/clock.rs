@@ -66,9 +66,8 @@ pub fn coarse_ms() -> u64 {
     seconds * 1000 + nanoseconds / 1_000_000
 }
 
-/// Microseconds of the machine's monotonic clock, which is the same for every process
-/// (CLOCK_MONOTONIC).
-pub fn steady_us() -> u64 {
+/// Microseconds of the monotonic clock of the machine (CLOCK_MONOTONIC): the same in every process.
+pub fn monotonic_us() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     seconds * 1_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0) / 1000

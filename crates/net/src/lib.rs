@@ -35,7 +35,7 @@ mod tuning;
 mod unix;
 
 pub use address::{Address, original_destination};
-pub use clock::{LocalTime, coarse_ms, local_time, steady_us};
+pub use clock::{LocalTime, coarse_ms, local_time, monotonic_us};
 pub use connect::{ConnectOptions, ConnectProgress, LocalAddress, connect, connect_outcome};
 pub use cpu::{CpuSet, cpu_count, pin_thread};
 pub use datagram::Datagram;

@@ -324,8 +324,8 @@ pub enum Message {
     /// From the master: send a snapshot now, and count from it what comes after.
     Handover,
     /// From a worker that ends: what it counted since it received [`Message::Handover`]. From the
-    /// master: what a previous worker counted late.
-    Late,
+    /// master: what a previous worker counted after its snapshot.
+    LateCounts,
     /// From the master: the descriptor beside it is a client of the worker's Runtime API.
     Caller,
     /// From the master: read the configuration again. A descriptor beside it holds the answers that
@@ -395,7 +395,7 @@ impl Message {
                 bytes.insert(1, u8::from(*is_refused));
             }
             Self::Snapshot { is_handover } => bytes.extend(is_handover.then_some(1)),
-            Self::Handover | Self::Late | Self::Caller | Self::Reload | Self::HelperDone => {}
+            Self::Handover | Self::LateCounts | Self::Caller | Self::Reload | Self::HelperDone => {}
         }
         bytes
     }
@@ -408,7 +408,7 @@ impl Message {
             Self::Failed(_) => b'f',
             Self::Snapshot { .. } => b's',
             Self::Handover => b'g',
-            Self::Late => b'l',
+            Self::LateCounts => b'l',
             Self::Caller => b'c',
             Self::Reload => b'a',
             Self::HelperDone => b'e',
@@ -446,7 +446,7 @@ impl Message {
                 is_handover: body.first() == Some(&1),
             },
             b'g' => Self::Handover,
-            b'l' => Self::Late,
+            b'l' => Self::LateCounts,
             b'c' => Self::Caller,
             b'a' => Self::Reload,
             b'e' => Self::HelperDone,
@@ -564,7 +564,7 @@ mod tests {
             Message::Snapshot { is_handover: false },
             Message::Snapshot { is_handover: true },
             Message::Handover,
-            Message::Late,
+            Message::LateCounts,
             Message::Caller,
             Message::Reload,
             Message::HelperDone,

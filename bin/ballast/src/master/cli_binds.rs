@@ -5,14 +5,14 @@ use ballast_listen::open_bind;
 use ballast_model::{Address, Bind, CliLevel, SeverityOutput};
 use ballast_net::inherit;
 
-use super::refuse;
+use super::report_failure;
 use crate::console;
 
 /// `-S <address>[,<bind words>]`: opened with the rights of the master.
 pub(super) fn open(text: &str) -> Result<CliBind, u8> {
     let address = text.split(',').next().unwrap_or_default();
     let parsed = self::address(address)
-        .ok_or_else(|| refuse(&format!("-S: '{address}' is no address to listen on")))?;
+        .ok_or_else(|| report_failure(&format!("-S: '{address}' is no address to listen on")))?;
     let bind = Bind::new(parsed);
     let label = bind.address.to_string();
     let level = match text.split(',').skip_while(|&word| word != "level").nth(1) {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use ballast_net::{self as net, ChildEnd, Signal, steady_us};
+use ballast_net::{self as net, ChildEnd, Signal, monotonic_us};
 
 use super::supervisor::tell_supervisor;
 use super::{EARLY_DEATH_MAX, MasterPhase, MasterProcess, RESTART_DELAY_MAX, StartReason};
@@ -11,13 +11,14 @@ use crate::process::exit_code_of;
 use crate::worker_set::{ChildProcess, Role};
 
 impl MasterProcess<'_> {
+    /// Ends the master: passes the signal to all workers, and waits for their ends.
     pub(super) fn end(&mut self, signal: Signal) {
         if self.end_signal.is_none() {
             console::warn("Exiting Master process...");
             tell_supervisor(self.options, "STOPPING=1\nSTATUS=Stopping.");
         }
         self.end_signal = Some(signal);
-        // They are copies of the worker's, and nothing would accept from them.
+        // Nothing would accept from the master's copies of the worker's sockets.
         self.sockets.clear();
         self.restart_at = None;
         let pids: Vec<i32> = {
@@ -32,8 +33,9 @@ impl MasterProcess<'_> {
         }
     }
 
+    /// Acts on the end of a child process, by its role.
     pub(super) fn child_ended(&mut self, end: &ChildEnd) {
-        if matches!(self.phase, MasterPhase::CheckingProgram(pid) if pid == end.pid) {
+        if matches!(self.phase, MasterPhase::CheckingProgram { pid } if pid == end.pid) {
             return self.program_checked(end);
         }
         let (child, left) = {
@@ -61,7 +63,7 @@ impl MasterProcess<'_> {
             };
             self.exit_code = Some(code);
         }
-        // A first start that failed has printed the reason.
+        // When the first start failed, the worker has printed the reason, and this line is left out.
         if let Some(code) = self.exit_code
             && self.end_signal.is_some()
         {
@@ -69,31 +71,32 @@ impl MasterProcess<'_> {
         }
     }
 
+    /// Acts on the end of a worker that was not ready yet.
     pub(super) fn start_failed(&mut self, child: ChildProcess, code: u8) {
-        let MasterPhase::Starting(pid, why, _) = self.phase else {
+        let MasterPhase::Starting { pid, reason, .. } = self.phase else {
             return;
         };
         if pid != child.pid {
             return;
         }
         self.phase = MasterPhase::Idle;
-        match why {
+        match reason {
             // The worker has printed the reason.
             StartReason::First => self.exit_code = Some(code.max(1)),
             _ if self.end_signal.is_some() => {}
             StartReason::Restart => self.restart_later(),
             StartReason::Reload => {
                 let without_reason = || format!("The new worker ({pid}) ended with code {code}.\n");
-                self.finish(Err(child.failure.unwrap_or_else(without_reason)));
+                self.finish_reload(Err(child.failure.unwrap_or_else(without_reason)));
             }
         }
     }
 
     /// The privileged helper ended before it sent its answers: the configuration is wrong.
     fn helper_ended(&mut self, child: ChildProcess, code: u8) {
-        if matches!(self.phase, MasterPhase::AwaitingHelper(pid, _) if pid == child.pid) {
+        if matches!(self.phase, MasterPhase::AwaitingHelper { pid, .. } if pid == child.pid) {
             let without_reason = || format!("The scout ended with code {code}.\n");
-            self.finish(Err(child.failure.unwrap_or_else(without_reason)));
+            self.finish_reload(Err(child.failure.unwrap_or_else(without_reason)));
         }
     }
 
@@ -112,10 +115,10 @@ impl MasterProcess<'_> {
             return;
         }
         if orderly {
-            // A signal that did not come from its master ended it.
+            // Somebody else than the master asked the worker to end: the master ends too.
             return self.end(Signal::Term);
         }
-        let lived_us = steady_us().saturating_sub(child.started_us);
+        let lived_us = monotonic_us().saturating_sub(child.started_us);
         if u128::from(lived_us) >= EARLY_DEATH_MAX.as_micros() {
             self.early_deaths = 0;
         }
@@ -123,15 +126,17 @@ impl MasterProcess<'_> {
         match self.phase {
             MasterPhase::Idle => self.restart_later(),
             MasterPhase::Applying
-            | MasterPhase::AwaitingSnapshot(_)
-            | MasterPhase::AwaitingHelper(..) => {
+            | MasterPhase::AwaitingSnapshot { .. }
+            | MasterPhase::AwaitingHelper { .. } => {
                 self.restart_later();
-                self.finish(Err("The worker died.\n".into()));
+                self.finish_reload(Err("The worker died.\n".into()));
             }
-            // The worker that starts takes over.
-            MasterPhase::Starting(..) => {}
-            // The restart waits for the end of that phase.
-            MasterPhase::CheckingProgram(_) | MasterPhase::BeforeExec(_) => self.restart_later(),
+            // The worker that is starting takes its place.
+            MasterPhase::Starting { .. } => {}
+            // The timer starts the worker once the master is idle again.
+            MasterPhase::CheckingProgram { .. } | MasterPhase::BeforeExec { .. } => {
+                self.restart_later()
+            }
         }
     }
 

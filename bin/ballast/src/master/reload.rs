@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use ballast_cli::{ChangeRecord, ChangeScope};
 use ballast_handover::Message;
-use ballast_net::{ChildEnd, steady_us};
+use ballast_net::{ChildEnd, monotonic_us};
 
 use super::supervisor::tell_supervisor;
 use super::{
@@ -32,23 +32,23 @@ impl MasterProcess<'_> {
             return;
         };
         self.reload_callers = callers;
-        self.reload_began = Instant::now();
+        self.reload_started_at = Instant::now();
         if self.end_signal.is_some() {
-            return self.finish(Err("The process ends.\n".into()));
+            return self.finish_reload(Err("The process ends.\n".into()));
         }
         console::notice("Reloading the configuration.");
         tell_supervisor(
             self.options,
             &format!(
                 "RELOADING=1\nMONOTONIC_USEC={}\nSTATUS=Reloading Configuration.",
-                steady_us()
+                monotonic_us()
             ),
         );
         if self.program.is_replaced() {
             return match spawn_config_check(&self.program) {
-                Ok(pid) => self.phase = MasterPhase::CheckingProgram(pid),
+                Ok(pid) => self.phase = MasterPhase::CheckingProgram { pid },
                 Err(error) => {
-                    self.finish(Err(format!("The new program does not start: {error}.\n")));
+                    self.finish_reload(Err(format!("The new program does not start: {error}.\n")));
                 }
             };
         }
@@ -59,7 +59,9 @@ impl MasterProcess<'_> {
         };
         match sent {
             Some(Ok(())) => self.phase = MasterPhase::Applying,
-            Some(Err(error)) => self.finish(Err(format!("The worker is not reached: {error}.\n"))),
+            Some(Err(error)) => {
+                self.finish_reload(Err(format!("The worker is not reached: {error}.\n")))
+            }
             None => self.start_worker(StartReason::Reload),
         }
     }
@@ -77,7 +79,9 @@ impl MasterProcess<'_> {
             current.is_some_and(|one| one.channel.send(&Message::Handover, &[]).is_ok())
         };
         if sent {
-            self.phase = MasterPhase::AwaitingSnapshot(Instant::now() + SNAPSHOT_TIMEOUT);
+            self.phase = MasterPhase::AwaitingSnapshot {
+                deadline: Instant::now() + SNAPSHOT_TIMEOUT,
+            };
         } else {
             self.start_worker(StartReason::Reload);
         }
@@ -87,15 +91,18 @@ impl MasterProcess<'_> {
     pub(super) fn start_helper(&mut self) {
         match self.start_child(WorkerKind::PrivilegedHelper, 0, false) {
             Ok(pid) => {
-                self.phase = MasterPhase::AwaitingHelper(pid, Instant::now() + START_TIMEOUT)
+                self.phase = MasterPhase::AwaitingHelper {
+                    pid,
+                    deadline: Instant::now() + START_TIMEOUT,
+                }
             }
-            Err(error) => self.finish(Err(format!("No scout can be sent: {error}.\n"))),
+            Err(error) => self.finish_reload(Err(format!("No scout can be sent: {error}.\n"))),
         }
     }
 
     /// Gives the worker the answers and the sockets of the privileged helper.
     pub(super) fn helper_done(&mut self, pid: i32, fds: &[OwnedFd]) {
-        if !matches!(self.phase, MasterPhase::AwaitingHelper(helper, _) if helper == pid) {
+        if !matches!(self.phase, MasterPhase::AwaitingHelper { pid: helper, .. } if helper == pid) {
             return;
         }
         let fds: Vec<_> = fds.iter().map(AsFd::as_fd).collect();
@@ -110,13 +117,15 @@ impl MasterProcess<'_> {
         };
         match sent {
             Some(Ok(())) => self.phase = MasterPhase::Applying,
-            Some(Err(error)) => self.finish(Err(format!("The worker is not reached: {error}.\n"))),
-            None => self.finish(Err("The worker died.\n".into())),
+            Some(Err(error)) => {
+                self.finish_reload(Err(format!("The worker is not reached: {error}.\n")))
+            }
+            None => self.finish_reload(Err("The worker died.\n".into())),
         }
     }
 
     /// Ends a reload, and answers its callers.
-    pub(super) fn finish(&mut self, outcome: Result<String, String>) {
+    pub(super) fn finish_reload(&mut self, outcome: Result<String, String>) {
         self.phase = MasterPhase::Idle;
         {
             let mut workers = self.worker_set.workers();
@@ -124,7 +133,7 @@ impl MasterProcess<'_> {
             let log = match &outcome {
                 Ok(log) => {
                     workers.reloads.failed = 0;
-                    // It serves what was read just now.
+                    // The current worker serves the configuration that was read just now.
                     workers.set_up_to_date();
                     log
                 }
@@ -142,13 +151,13 @@ impl MasterProcess<'_> {
             console::alert("Reload failed: what ran before goes on.");
             tell_supervisor(self.options, "READY=1\nSTATUS=Reload failed!");
         }
-        self.log(&outcome);
+        self.log_reload(&outcome);
         self.answer(&outcome);
         self.next_reload();
     }
 
     /// Logs a reload. The worker that serves writes the line.
-    fn log(&self, outcome: &Result<String, String>) {
+    fn log_reload(&self, outcome: &Result<String, String>) {
         let who = if self.reload_callers.is_empty() {
             "a signal to the master"
         } else {
@@ -158,7 +167,7 @@ impl MasterProcess<'_> {
             changes: ChangeScope::Configuration,
             what: "reload",
             who,
-            took: self.reload_began.elapsed(),
+            took: self.reload_started_at.elapsed(),
             refused: outcome.as_ref().err().map(String::as_str),
         };
         let text = record.line();
@@ -172,6 +181,7 @@ impl MasterProcess<'_> {
         }
     }
 
+    /// Answers the callers of the reload.
     pub(super) fn answer(&mut self, outcome: &Result<String, String>) {
         for request in self.reload_callers.drain(..) {
             // The caller may be gone.
@@ -183,13 +193,16 @@ impl MasterProcess<'_> {
     pub(super) fn program_checked(&mut self, end: &ChildEnd) {
         if end.status == Some(0) {
             self.answer(&Ok("The new program takes over.\n".into()));
-            self.phase = MasterPhase::BeforeExec(Instant::now() + ANSWER_TIMEOUT);
+            self.phase = MasterPhase::BeforeExec {
+                exec_at: Instant::now() + ANSWER_TIMEOUT,
+            };
         } else {
             let text = "The new program does not start, or refuses the configuration.\n";
-            self.finish(Err(text.into()));
+            self.finish_reload(Err(text.into()));
         }
     }
 
+    /// Executes the new program in this process. Returns only when that failed.
     pub(super) fn exec_program(&mut self) {
         let error = {
             let workers = self.worker_set.workers();
@@ -204,6 +217,6 @@ impl MasterProcess<'_> {
         };
         let text = format!("The new program cannot take over: {error}.\n");
         console::alert(text.trim_end());
-        self.finish(Err(text));
+        self.finish_reload(Err(text));
     }
 }
