@@ -71,7 +71,7 @@ pub fn eval<'a>(
     Some(sample.value(scratch))
 }
 
-/// The same while `more` may still come.
+/// The same while something may still arrive.
 ///
 /// # Errors
 /// There is no value yet: what must come for it.
@@ -79,10 +79,10 @@ pub fn eval_with<'a>(
     expr: &'a Expr,
     facts: &'a dyn Facts,
     scratch: &'a mut Scratch,
-    more: Needs,
+    may_still_arrive: Needs,
 ) -> Result<Option<Value<'a>>, Needs> {
     scratch.clear();
-    let mut cx = Evaluation::new(facts, scratch, more);
+    let mut cx = Evaluation::new(facts, scratch, may_still_arrive);
     match expr.sample_walking::<true>(&mut cx) {
         Some(sample) => Ok(Some(sample.value(scratch))),
         None if cx.missing.is_none() => Ok(None),
@@ -126,16 +126,16 @@ impl Criterion {
         self.test::<false>(facts, scratch, Needs::NONE) == Truth::Yes
     }
 
-    /// The same while `more` may still come: a value that matches is a yes, even if it may
+    /// The same while something may still arrive: a value that matches is a yes, even if it may
     /// change; one that does not is a no only if it cannot change.
     fn test<const WAITS: bool>(
         &self,
         facts: &dyn Facts,
         scratch: &mut Scratch,
-        more: Needs,
+        may_still_arrive: Needs,
     ) -> Truth {
         let mark = scratch.mark();
-        let mut cx = Evaluation::new(facts, scratch, more);
+        let mut cx = Evaluation::new(facts, scratch, may_still_arrive);
         cx.walk.all = true;
         let held = loop {
             cx.walk.more = false;
@@ -205,10 +205,12 @@ impl Acl {
         &self,
         facts: &dyn Facts,
         scratch: &mut Scratch,
-        more: Needs,
+        may_still_arrive: Needs,
     ) -> Truth {
         let criteria = self.criteria.iter();
-        Truth::any::<WAITS>(criteria.map(|criterion| criterion.test::<WAITS>(facts, scratch, more)))
+        Truth::any::<WAITS>(
+            criteria.map(|criterion| criterion.test::<WAITS>(facts, scratch, may_still_arrive)),
+        )
     }
 }
 
@@ -218,14 +220,16 @@ impl Term {
         &self,
         facts: &dyn Facts,
         scratch: &mut Scratch,
-        more: Needs,
+        may_still_arrive: Needs,
     ) -> Truth {
         let truth = match &self.target {
             TermTarget::Named(_, slot) => match slot.filled() {
-                Some(acl) => acl.test::<WAITS>(facts, scratch, more),
+                Some(acl) => acl.test::<WAITS>(facts, scratch, may_still_arrive),
                 None => Truth::No,
             },
-            TermTarget::Inline(criterion) => criterion.test::<WAITS>(facts, scratch, more),
+            TermTarget::Inline(criterion) => {
+                criterion.test::<WAITS>(facts, scratch, may_still_arrive)
+            }
         };
         truth.turned(self.negated)
     }
@@ -238,24 +242,26 @@ impl Condition {
         self.rows_hold::<false>(facts, scratch, Needs::NONE) == Truth::Yes
     }
 
-    /// The same while `more` may still come.
-    pub fn test(&self, facts: &dyn Facts, scratch: &mut Scratch, more: Needs) -> Truth {
-        if more.is_none() {
-            return self.rows_hold::<false>(facts, scratch, more);
+    /// The same while something may still arrive.
+    pub fn test(&self, facts: &dyn Facts, scratch: &mut Scratch, may_still_arrive: Needs) -> Truth {
+        if may_still_arrive.is_none() {
+            return self.rows_hold::<false>(facts, scratch, may_still_arrive);
         }
-        self.rows_hold::<true>(facts, scratch, more)
+        self.rows_hold::<true>(facts, scratch, may_still_arrive)
     }
 
     fn rows_hold<const WAITS: bool>(
         &self,
         facts: &dyn Facts,
         scratch: &mut Scratch,
-        more: Needs,
+        may_still_arrive: Needs,
     ) -> Truth {
         let rows = self.rows.iter();
         let held = Truth::any::<WAITS>(rows.map(|row| {
             let terms = row.iter();
-            Truth::all::<WAITS>(terms.map(|term| term.test::<WAITS>(facts, scratch, more)))
+            Truth::all::<WAITS>(
+                terms.map(|term| term.test::<WAITS>(facts, scratch, may_still_arrive)),
+            )
         }));
         held.turned(self.polarity == Polarity::Unless)
     }

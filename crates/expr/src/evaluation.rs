@@ -9,9 +9,9 @@ pub(crate) struct Evaluation<'f, 's> {
     pub(crate) facts: &'f dyn Facts,
     pub(crate) scratch: &'s mut Scratch,
     pub(crate) walk: Walk,
-    /// What may still come.
-    pub(crate) more: Needs,
-    /// What of it would change the value.
+    /// What may still arrive.
+    pub(crate) may_still_arrive: Needs,
+    /// The part of it that would change the value.
     pub(crate) missing: Needs,
 }
 
@@ -20,20 +20,20 @@ impl<'f, 's> Evaluation<'f, 's> {
     pub(crate) fn new(
         facts: &'f dyn Facts,
         scratch: &'s mut Scratch,
-        more: Needs,
+        may_still_arrive: Needs,
     ) -> Evaluation<'f, 's> {
         Evaluation {
             facts,
             scratch,
             walk: Walk::default(),
-            more,
+            may_still_arrive,
             missing: Needs::NONE,
         }
     }
 
-    /// The value is another one once more of `needs` has come.
+    /// Notes that the value may be another one when more of `needs` has arrived.
     pub(crate) fn may_change(&mut self, needs: Needs) {
-        self.missing = self.missing | (needs & self.more);
+        self.missing = self.missing | (needs & self.may_still_arrive);
     }
 }
 

@@ -102,7 +102,7 @@ impl Needs {
     }
 
     /// Whether the sets share a need.
-    pub const fn meets(self, other: Needs) -> bool {
+    pub const fn intersects(self, other: Needs) -> bool {
         self.0 & other.0 != 0
     }
 
@@ -128,7 +128,7 @@ impl BitOr for Needs {
 
 impl fmt::Debug for Needs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = Needs::NAMES.iter().filter(|(bit, _)| self.meets(*bit));
+        let names = Needs::NAMES.iter().filter(|(bit, _)| self.intersects(*bit));
         f.debug_set().entries(names.map(|(_, name)| name)).finish()
     }
 }
@@ -142,7 +142,12 @@ mod tests {
     fn what_a_session_does_not_have_is_needed_later() {
         for row in fetches().filter(|row| row.is_served()) {
             let later = !row.phases.has(Phase::FrontendSession) || row.word == "wait_end";
-            assert_eq!(row.needs.meets(Needs::COMES_LATER), later, "{}", row.word);
+            assert_eq!(
+                row.needs.intersects(Needs::COMES_LATER),
+                later,
+                "{}",
+                row.word
+            );
         }
     }
 

@@ -121,7 +121,7 @@ impl Phases {
     }
 
     /// Whether the sets share a place.
-    pub const fn meets(self, other: Phases) -> bool {
+    pub const fn intersects(self, other: Phases) -> bool {
         self.0 & other.0 != 0
     }
 

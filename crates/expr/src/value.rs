@@ -143,7 +143,7 @@ pub(crate) enum Sample<'f> {
 }
 
 impl<'f> Sample<'f> {
-    pub(crate) const fn held(bytes: &'f [u8]) -> Sample<'f> {
+    pub(crate) const fn str(bytes: &'f [u8]) -> Sample<'f> {
         Sample::Str(SampleText::Held(bytes))
     }
 

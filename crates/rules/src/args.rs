@@ -180,7 +180,7 @@ impl<'w, 'e, 'v> Args<'w, 'e, 'v> {
         let format = LogFormat::parse(text, usage).map_err(|error| error.in_word(at))?;
         let late = format
             .exprs()
-            .find(|expr| !expr.phases().meets(self.phases));
+            .find(|expr| !expr.phases().intersects(self.phases));
         match late {
             None => Ok(format),
             Some(expr) => Err(Error::new(
@@ -222,7 +222,7 @@ impl<'w, 'e, 'v> Args<'w, 'e, 'v> {
 
     /// Checks that `expr`, which begins at word `at`, may be evaluated here.
     fn check(&self, expr: &Expr, at: usize) -> Result<(), Error> {
-        if expr.phases().meets(self.phases) {
+        if expr.phases().intersects(self.phases) {
             return Ok(());
         }
         let range = 0..self.words.get(at).map_or(0, |word| word.len());

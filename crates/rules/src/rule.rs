@@ -117,7 +117,7 @@ impl RuleSets {
         if self.request_inspect_delay.is_some()
             && self
                 .needs(RuleSet::TcpContent, acls)
-                .meets(Needs::COMES_LATER)
+                .intersects(Needs::COMES_LATER)
         {
             all.push("tcp-request inspect-delay");
         }

@@ -52,11 +52,11 @@ pub fn run(rules: &[Rule], transaction: &mut dyn Transaction, space: &mut Worksp
 }
 
 /// Runs `rules` in order from a position on, until one decides, or must wait for something that may
-/// still come according to `more`. A rule is reached only when all rules before it are decided.
+/// still arrive. A rule is reached only when all rules before it are decided.
 pub fn proceed(
     rules: &[Rule],
     from: Cursor,
-    more: Needs,
+    may_still_arrive: Needs,
     transaction: &mut dyn Transaction,
     space: &mut Workspace,
 ) -> RunProgress {
@@ -64,8 +64,8 @@ pub fn proceed(
         transaction,
         space,
         strict: !from.lenient,
-        more,
-        more_for_samples: more.without(Needs::OF_ACTIONS),
+        may_still_arrive,
+        may_arrive_for_samples: may_still_arrive.without(Needs::OF_ACTIONS),
         missing: Needs::NONE,
         waited: from.waited,
     };
@@ -92,7 +92,7 @@ pub fn proceed(
                     }
                     break;
                 }
-                ActionOutcome::Wait(needs, at_most) if needs.meets(stage.more) => {
+                ActionOutcome::Wait(needs, at_most) if needs.intersects(stage.may_still_arrive) => {
                     return pending(&stage, needs, at_most, (at, true, true));
                 }
                 ActionOutcome::Wait(..) if stage.waited => break,

@@ -16,8 +16,9 @@ pub(crate) enum ActionOutcome {
     Stop(Verdict),
     /// The message could not be rewritten and is unchanged.
     Failed,
-    /// Perform the action again, with [`Stage::waited`] set, when one of the needs has come or, at
-    /// the latest, when the time has passed. At once if none of them can come any more.
+    /// Perform the action again, with [`Stage::waited`] set, when one of the needs has arrived or, at
+    /// the latest, when the time has passed; at once if none of them can arrive. An action returns it
+    /// only while [`Stage::waited`] is false.
     #[allow(
         dead_code,
         reason = "the first action that asks for it changes nothing here"
@@ -40,10 +41,10 @@ pub(crate) struct Stage<'t> {
     pub(crate) space: &'t mut Workspace,
     /// `strict-mode`: a failed rewrite ends the exchange.
     pub(crate) strict: bool,
-    /// What may still come.
-    pub(crate) more: Needs,
+    /// What may still arrive.
+    pub(crate) may_still_arrive: Needs,
     /// The part of it that samples need: often nothing, and then they cost no more than without it.
-    pub(crate) more_for_samples: Needs,
+    pub(crate) may_arrive_for_samples: Needs,
     /// The part of it without which the current action had no value.
     pub(crate) missing: Needs,
     /// The current action has waited: it must not ask for the same again.
@@ -56,7 +57,7 @@ impl Stage<'_> {
         let Some(condition) = condition else {
             return Truth::Yes;
         };
-        let (scratch, more) = (&mut self.space.scratch, self.more_for_samples);
+        let (scratch, more) = (&mut self.space.scratch, self.may_arrive_for_samples);
         let mut truth = Truth::No;
         self.transaction
             .ask(&mut |facts| truth = condition.test(facts, scratch, more));
@@ -85,7 +86,7 @@ impl Stage<'_> {
     pub(crate) fn evaluate(&mut self, expr: &Expr) -> Option<StoredValue> {
         let Workspace { scratch, text, .. } = &mut *self.space;
         text.clear();
-        let (mut held, more, missing) = (None, self.more_for_samples, &mut self.missing);
+        let (mut held, more, missing) = (None, self.may_arrive_for_samples, &mut self.missing);
         self.transaction.ask(&mut |facts| {
             if more.is_none() {
                 held = eval(expr, facts, scratch).map(|value| StoredValue::keep(value, text));

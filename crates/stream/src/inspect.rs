@@ -32,24 +32,24 @@ pub(crate) async fn content(
     loop {
         exchange.peeked.clear();
         exchange.peeked.extend_from_slice(client.source.bytes());
-        let more = if is_over {
+        let may_still_arrive = if is_over {
             Needs::TIME
         } else {
             Needs::TIME | still_to_come(client.source.bytes())
         };
-        let pending = match resume(
+        let wait = match resume(
             context,
             exchange,
             MessagePhase::Request,
             rules,
             cursor,
-            more,
+            may_still_arrive,
         ) {
             RunProgress::Done(verdict) => return verdict,
-            RunProgress::Wait(pending) => pending,
+            RunProgress::Wait(wait) => wait,
         };
-        cursor = pending.cursor;
-        match pending.at_most {
+        cursor = wait.cursor;
+        match wait.at_most {
             Some(time) => ballast_worker::sleep(time).await,
             None => is_over = !receive(context, client, until).await,
         }

@@ -116,7 +116,7 @@ fn asks_server_addresses(config: &model::Config) -> Vec<bool> {
     let acls = AclSet::new();
     let in_rules = |common: &model::Common| {
         let mut rules = common.rules.iter();
-        rules.any(|(_, rule)| rule.needs(&acls).meets(ADDRESSES))
+        rules.any(|(_, rule)| rule.needs(&acls).intersects(ADDRESSES))
     };
     let in_a_backend = config
         .backends
@@ -127,7 +127,7 @@ fn asks_server_addresses(config: &model::Config) -> Vec<bool> {
         let formats = [&log.format, &log.error_format, &log.structured_data];
         let mut formats = formats.into_iter().flatten();
         in_a_backend
-            || formats.any(|format| format.needs().meets(ADDRESSES))
+            || formats.any(|format| format.needs().intersects(ADDRESSES))
             || in_rules(&frontend.common)
     });
     frontends.collect()

@@ -45,25 +45,28 @@ pub(crate) async fn apply_in_time(
     loop {
         match resume(context, exchange, stage, rules, cursor, Needs::TIME) {
             RunProgress::Done(verdict) => return verdict,
-            RunProgress::Wait(pending) => {
-                cursor = pending.cursor;
-                ballast_worker::sleep(pending.at_most.unwrap_or_default()).await;
+            RunProgress::Wait(wait) => {
+                cursor = wait.cursor;
+                // Only time passes here: a wait without a limit would never end, so the rule goes on.
+                if let Some(time) = wait.at_most {
+                    ballast_worker::sleep(time).await;
+                }
             }
         }
     }
 }
 
-/// Runs a rule set from `cursor` on. `more` says what may still arrive.
+/// Runs a rule set from `cursor` on.
 pub(crate) fn resume(
     context: &Context<'_>,
     exchange: &mut Exchange,
     stage: MessagePhase,
     rules: &[Rule],
     cursor: Cursor,
-    more: Needs,
+    may_still_arrive: Needs,
 ) -> RunProgress {
     on_exchange(context, exchange, stage, |transaction, space| {
-        proceed(rules, cursor, more, transaction, space)
+        proceed(rules, cursor, may_still_arrive, transaction, space)
     })
 }
 

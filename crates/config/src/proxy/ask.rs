@@ -190,7 +190,7 @@ pub(super) fn format(
 
 /// Records where a condition needs the raw bytes, which an HTTP proxy does not keep.
 pub(super) fn raw_bytes(draft: &mut ProxyDraft, condition: &Condition, span: Span) {
-    if condition.needs(&draft.acls).meets(Needs::RAW_BYTES) {
+    if condition.needs(&draft.acls).intersects(Needs::RAW_BYTES) {
         draft.words.raw_bytes.push(span);
     }
 }

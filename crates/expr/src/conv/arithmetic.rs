@@ -112,7 +112,7 @@ fn iif<'f>(_: &mut Evaluation<'f, '_>, args: &'f [Arg], input: Sample<'f>) -> Op
     let Sample::Bool(truth) = input else {
         return None;
     };
-    Some(Sample::held(text_arg(args, usize::from(!truth)).as_bytes()))
+    Some(Sample::str(text_arg(args, usize::from(!truth)).as_bytes()))
 }
 
 /// The difference of the first bytes that differ, or of the lengths.

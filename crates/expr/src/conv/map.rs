@@ -133,7 +133,7 @@ fn default<'f>(args: &'f [Arg]) -> Option<Sample<'f>> {
     Some(match arg.value {
         ArgValue::Int(number) => Sample::Int(number),
         ArgValue::Ip(address) => Sample::ip(address),
-        _ => Sample::held(arg.text.as_bytes()),
+        _ => Sample::str(arg.text.as_bytes()),
     })
 }
 

@@ -66,7 +66,7 @@ fn scheme<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
     ["Basic", "Bearer"]
         .into_iter()
         .find(|known| scheme.eq_ignore_ascii_case(known.as_bytes()))
-        .map(|known| Sample::held(known.as_bytes()))
+        .map(|known| Sample::str(known.as_bytes()))
 }
 
 fn bearer<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
@@ -75,5 +75,5 @@ fn bearer<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>
     let (scheme, token) = credentials(cx, named)?;
     scheme
         .eq_ignore_ascii_case(b"bearer")
-        .then_some(Sample::held(token))
+        .then_some(Sample::str(token))
 }

@@ -81,7 +81,7 @@ pub(super) const ROWS: &[Fetch] = &[
     row("fc_err_str", NONE, SampleKind::Str, CONNECTION)
         .gives(
             "what went wrong with the client's connection, a text",
-            |cx, _| Some(Sample::held(client_error(cx).1.as_bytes())),
+            |cx, _| Some(Sample::str(client_error(cx).1.as_bytes())),
         ),
     row("fc_fackets", args(0, &[Text]), SampleKind::Int, CONNECTION),
     row("fc_glitches", NONE, SampleKind::Int, CONNECTION),
@@ -115,7 +115,7 @@ pub(super) const ROWS: &[Fetch] = &[
     row("so_id", NONE, SampleKind::Int, CLIENT)
         .gives("the number of the bind line", |cx, _| number(cx.facts.listener()?.id())),
     row("so_name", NONE, SampleKind::Str, CLIENT)
-        .gives("the name of the bind line", |cx, _| Some(Sample::held(cx.facts.listener()?.name()?.as_bytes()))),
+        .gives("the name of the bind line", |cx, _| Some(Sample::str(cx.facts.listener()?.name()?.as_bytes()))),
     row("src", NONE, SampleKind::Addr, CONNECTION)
         .gives("the client's address, as set-src left it", |cx, _| ip(cx.facts.ends().source)),
     row("src_is_local", NONE, SampleKind::Bool, CONNECTION)

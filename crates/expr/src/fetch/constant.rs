@@ -1,4 +1,5 @@
-//! Constants, chance and variables, manual 7.3.2.
+//! Constants, random numbers, variables and the other samples without data of an exchange: manual,
+//! section 7.3.2.
 
 use std::net::IpAddr;
 
@@ -45,7 +46,7 @@ pub(super) const ROWS: &[Fetch] = &[
         .gives("32 random bits, or a random number below the argument", rand),
     row("str", args(1, &[Text]), SampleKind::Str, ALWAYS)
         .examples("str(text)", "str(a,b)")
-        .gives("a constant text", |_, args| Some(Sample::held(text_arg(args, 0).as_bytes()))),
+        .gives("a constant text", |_, args| Some(Sample::str(text_arg(args, 0).as_bytes()))),
     row("uuid", args(0, &[Int]), SampleKind::Str, ALWAYS)
         .examples("uuid(7)", "uuid(x)")
         .gives("a new UUID: version 4 (random), or 7 (by time)", uuid),
@@ -80,9 +81,9 @@ fn address<'f>(_: &mut Evaluation<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>
     }
 }
 
-/// Before the end of inspection nothing is known.
+/// No value before the end of inspection.
 fn wait_end<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
-    (!cx.more.meets(Needs::INSPECTION_END)).then_some(Sample::Bool(true))
+    (!cx.may_still_arrive.intersects(Needs::INSPECTION_END)).then_some(Sample::Bool(true))
 }
 
 fn rand<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
@@ -131,5 +132,5 @@ fn var<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
     }
     args.get(1)
         .filter(|arg| !arg.is_absent())
-        .map(|arg| Sample::held(arg.text.as_bytes()))
+        .map(|arg| Sample::str(arg.text.as_bytes()))
 }

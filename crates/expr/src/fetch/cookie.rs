@@ -118,7 +118,7 @@ fn value<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], of: Side) -> Option<&
 }
 
 fn text<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sample<'f>> {
-    value(cx, args, of).map(Sample::held)
+    value(cx, args, of).map(Sample::str)
 }
 
 fn integer<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sample<'f>> {

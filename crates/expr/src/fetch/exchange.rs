@@ -42,7 +42,7 @@ pub(super) const ROWS: &[Fetch] = &[
     row("capture.res.ver", NONE, SampleKind::Str, TRANSACTION)
         .gives(
             "the version of the response: HTTP/1.1",
-            |cx, _| Some(Sample::held(cx.facts.response()?.version().as_str().as_bytes())),
+            |cx, _| Some(Sample::str(cx.facts.response()?.version().as_str().as_bytes())),
         ),
     row("cur_client_timeout", NONE, SampleKind::Int, CLIENT),
     row("cur_connect_timeout", NONE, SampleKind::Int, BACKEND),
@@ -110,7 +110,7 @@ pub(super) const ROWS: &[Fetch] = &[
     row("txn.redispatched", NONE, SampleKind::Bool, SERVER_SIDE)
         .gives("whether another server was tried", |cx, _| Some(Sample::Bool(cx.facts.record()?.redispatched))),
     row("txn.sess_term_state", NONE, SampleKind::Str, RUNNING)
-        .gives("the termination state", |cx, _| Some(Sample::held(&cx.facts.record()?.termination[..2]))),
+        .gives("the termination state", |cx, _| Some(Sample::str(&cx.facts.record()?.termination[..2]))),
     row("txn.status", NONE, SampleKind::Int, SERVER_SIDE)
         .gives("the status given to the client", status_given),
     row("txn.timer.total", NONE, SampleKind::Int, TRANSACTION)
@@ -118,7 +118,7 @@ pub(super) const ROWS: &[Fetch] = &[
     row("txn.timer.user", NONE, SampleKind::Int, TRANSACTION)
         .gives("milliseconds that the client waited", |cx, _| figure(cx, |record| record.user_ms)),
     row("unique-id", NONE, SampleKind::Str, ALWAYS)
-        .gives("the unique id, when one was made", |cx, _| cx.facts.exchange().unique_id().map(Sample::held)),
+        .gives("the unique id, when one was made", |cx, _| cx.facts.exchange().unique_id().map(Sample::str)),
     row("waiting_entity", NONE, SampleKind::Str, RUNNING),
 ];
 
@@ -136,12 +136,12 @@ fn bytes_out<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>
 
 fn request_version<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
     let version = cx.facts.request()?.version();
-    Some(Sample::held(version.number().as_bytes()))
+    Some(Sample::str(version.number().as_bytes()))
 }
 
 fn response_version<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
     let version = cx.facts.response()?.version();
-    Some(Sample::held(version.number().as_bytes()))
+    Some(Sample::str(version.number().as_bytes()))
 }
 
 fn status_given<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
@@ -155,15 +155,15 @@ fn is_http<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> 
 
 fn capture<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], sent_by: Side) -> Option<Sample<'f>> {
     let slot = usize::try_from(int_arg(args, 0)?).ok()?;
-    cx.facts.captures(sent_by).slot(slot).map(Sample::held)
+    cx.facts.captures(sent_by).slot(slot).map(Sample::str)
 }
 
 fn captured_method<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
     if let Some(request) = cx.facts.request() {
-        return Some(Sample::held(request.method_token()));
+        return Some(Sample::str(request.method_token()));
     }
     let line = cx.facts.exchange().request_line()?;
-    Some(Sample::held(&line[..memchr::memchr(b' ', line)?]))
+    Some(Sample::str(&line[..memchr::memchr(b' ', line)?]))
 }
 
 fn captured_uri<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
@@ -183,14 +183,14 @@ fn captured_uri<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<
         _ => 0,
     };
     let path = &uri[path_at..];
-    path.starts_with(b"/").then_some(Sample::held(path))
+    path.starts_with(b"/").then_some(Sample::str(path))
 }
 
 fn captured_version<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
     if let Some(request) = cx.facts.request() {
-        return Some(Sample::held(request.version().as_str().as_bytes()));
+        return Some(Sample::str(request.version().as_str().as_bytes()));
     }
     let line = cx.facts.exchange().request_line()?;
     let space = memchr::memrchr(b' ', line)?;
-    Some(Sample::held(&line[space + 1..]))
+    Some(Sample::str(&line[space + 1..]))
 }

@@ -156,7 +156,7 @@ fn value_bytes<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], of: Side) -> Op
 }
 
 fn value<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sample<'f>> {
-    value_bytes(cx, args, of).map(Sample::held)
+    value_bytes(cx, args, of).map(Sample::str)
 }
 
 fn line<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sample<'f>> {
@@ -168,7 +168,7 @@ fn line<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sa
     } else {
         pick(cx, occurrence, || fields.find(name))
     };
-    line.map(Sample::held)
+    line.map(Sample::str)
 }
 
 fn integer<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sample<'f>> {

@@ -30,7 +30,7 @@ pub(super) const ROWS: &[Fetch] = &[
     row("req.ssl_keyshare_groups", NONE, SampleKind::Bin, CONNECTION).needs(Needs::TLS_HELLO),
     row("req.ssl_sigalgs", NONE, SampleKind::Bin, CONNECTION).needs(Needs::TLS_HELLO),
     row("req.ssl_sni", NONE, SampleKind::Str, REQUEST).needs(Needs::TLS_HELLO)
-        .gives("the host name that the TLS client sends", |cx, _| hello(cx)?.server_name().map(Sample::held)),
+        .gives("the host name that the TLS client sends", |cx, _| hello(cx)?.server_name().map(Sample::str)),
     row("req.ssl_st_ext", NONE, SampleKind::Int, REQUEST).needs(Needs::TLS_HELLO)
         .gives("the session ticket of the TLS client: 0 not offered, 1 empty, 2 there", session_ticket),
     row("req.ssl_supported_groups", NONE, SampleKind::Bin, CONNECTION).needs(Needs::TLS_HELLO),
@@ -39,7 +39,7 @@ pub(super) const ROWS: &[Fetch] = &[
     row("req_ssl_hello_type", NONE, SampleKind::Int, REQUEST).needs(Needs::TLS_HELLO)
         .gives("the type of the client's first TLS message: 1 for a hello", |cx, _| message_type(cx, Side::Client)),
     row("req_ssl_sni", NONE, SampleKind::Str, REQUEST).needs(Needs::TLS_HELLO)
-        .gives("the host name that the TLS client sends", |cx, _| hello(cx)?.server_name().map(Sample::held)),
+        .gives("the host name that the TLS client sends", |cx, _| hello(cx)?.server_name().map(Sample::str)),
     row("req_ssl_ver", NONE, SampleKind::Int, REQUEST).needs(Needs::TLS_HELLO)
         .gives("the version of the TLS client's hello: major in the upper 16 bits", version),
     row("res.ssl_hello_type", NONE, SampleKind::Int, RESPONSE).needs(Needs::RESPONSE_BYTES)

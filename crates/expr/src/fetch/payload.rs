@@ -129,7 +129,7 @@ fn rdp<'f>(cx: &Evaluation<'f, '_>, name: &str) -> Option<&'f [u8]> {
 }
 
 fn rdp_cookie<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
-    rdp(cx, text_arg(args, 0)).map(Sample::held)
+    rdp(cx, text_arg(args, 0)).map(Sample::str)
 }
 
 fn rdp_cookie_cnt<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {

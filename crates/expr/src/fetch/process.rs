@@ -25,10 +25,10 @@ pub(super) const ROWS: &[Fetch] = &[
         .examples("env(HOME)", "env(HOME,x)")
         .gives(
             "an environment variable of the process",
-            |cx, args| cx.facts.process().env(text_arg(args, 0)).map(Sample::held),
+            |cx, args| cx.facts.process().env(text_arg(args, 0)).map(Sample::str),
         ),
     row("hostname", NONE, SampleKind::Str, ALWAYS)
-        .gives("the machine's name", |cx, _| Some(Sample::held(cx.facts.process().hostname().as_bytes()))),
+        .gives("the machine's name", |cx, _| Some(Sample::str(cx.facts.process().hostname().as_bytes()))),
     row("lat_ns_avg", NONE, SampleKind::Int, RUNNING),
     row("lat_ns_tot", NONE, SampleKind::Int, RUNNING),
     row("nbproc", NONE, SampleKind::Int, ALWAYS)

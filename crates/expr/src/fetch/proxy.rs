@@ -122,7 +122,7 @@ pub(super) const ROWS: &[Fetch] = &[
 ];
 
 fn name(name: &str) -> Option<Sample<'_>> {
-    Some(Sample::held(name.as_bytes()))
+    Some(Sample::str(name.as_bytes()))
 }
 
 /// What the rates of proxies and servers are asked with.

@@ -34,7 +34,7 @@ pub(super) const ROWS: &[Fetch] = &[
         .examples("query(with_qm)", "query(with_qm,x)")
         .gives("the query, with the question mark if asked", query),
     row("url", NONE, SampleKind::Str, REQUEST)
-        .gives("the target as it was sent", |cx, _| Some(Sample::held(cx.facts.request()?.target()))),
+        .gives("the target as it was sent", |cx, _| Some(Sample::str(cx.facts.request()?.target()))),
     row("url32", NONE, SampleKind::Int, REQUEST)
         .gives("a hash of host, path and query", |cx, _| number(i64::from(url_hash(cx)?))),
     row("url32+src", NONE, SampleKind::Bin, REQUEST)
@@ -46,12 +46,12 @@ pub(super) const ROWS: &[Fetch] = &[
         .gives("the address in an absolute target", |cx, _| Some(Sample::ip(authority(cx)?.0))),
     row("url_param", args(0, &[Text, Text, Text]), SampleKind::Str, REQUEST)
         .examples("url_param(id)", "url_param(a,b,c,d)")
-        .gives("a parameter of the query", |cx, args| param(cx, args).map(Sample::held)),
+        .gives("a parameter of the query", |cx, args| param(cx, args).map(Sample::str)),
     row("url_port", NONE, SampleKind::Int, REQUEST)
         .gives("the port in an absolute target, 80 when it names none", |cx, _| number(authority(cx)?.1)),
     row("urlp", args(0, &[Text, Text, Text]), SampleKind::Str, REQUEST)
         .examples("urlp(id,;,i)", "urlp(a,b,c,d)")
-        .gives("a parameter of the query", |cx, args| param(cx, args).map(Sample::held)),
+        .gives("a parameter of the query", |cx, args| param(cx, args).map(Sample::str)),
     row("urlp_val", args(0, &[Text, Text, Text]), SampleKind::Int, REQUEST)
         .examples("urlp_val(page)", "urlp_val(a,b,c,d)")
         .gives("a parameter of the query as a number", |cx, args| number(parse_int(param(cx, args)?).unwrap_or(0))),
@@ -59,12 +59,12 @@ pub(super) const ROWS: &[Fetch] = &[
 
 fn path<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
     let path = cx.facts.request()?.path();
-    (!path.is_empty()).then_some(Sample::held(path))
+    (!path.is_empty()).then_some(Sample::str(path))
 }
 
 fn pathq<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
     let pathq = cx.facts.request()?.path_and_query();
-    (!pathq.is_empty()).then_some(Sample::held(pathq))
+    (!pathq.is_empty()).then_some(Sample::str(pathq))
 }
 
 /// `query`, or with the question mark when asked (`with_qm`, 3.x).
@@ -74,16 +74,16 @@ fn query<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>>
     if text_arg(args, 0) == "with_qm" {
         let pathq = request.path_and_query();
         let mark = memchr::memchr(b'?', pathq);
-        return query.and_then(|_| Some(Sample::held(&pathq[mark?..])));
+        return query.and_then(|_| Some(Sample::str(&pathq[mark?..])));
     }
     if let Some(query) = query {
-        return Some(Sample::held(query));
+        return Some(Sample::str(query));
     }
     // A question mark that nothing follows is an empty query, not a missing one.
     request
         .path_and_query()
         .ends_with(b"?")
-        .then_some(Sample::held(b""))
+        .then_some(Sample::str(b""))
 }
 
 /// The first value of the first Host field.
@@ -97,7 +97,7 @@ fn host<'f>(cx: &Evaluation<'f, '_>) -> &'f [u8] {
 fn joined<'f>(cx: &mut Evaluation<'f, '_>, tail: &'f [u8]) -> Option<Sample<'f>> {
     let host = host(cx);
     if host.is_empty() {
-        return (!tail.is_empty()).then_some(Sample::held(tail));
+        return (!tail.is_empty()).then_some(Sample::str(tail));
     }
     let mut out = cx.scratch.open();
     out.extend_from_slice(host);

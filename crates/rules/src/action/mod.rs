@@ -12,7 +12,6 @@ mod header;
 mod log;
 mod map;
 mod packet;
-mod patience;
 mod redirect;
 mod replace;
 mod reply;
@@ -20,6 +19,7 @@ mod service;
 mod status;
 mod uri;
 mod variable;
+mod waiting;
 
 use ballast_expr::{Error, Linker, Needs};
 
@@ -42,7 +42,7 @@ const FAMILIES: &[&[ActionRow]] = &[
     log::ROWS,
     map::ROWS,
     packet::ROWS,
-    patience::ROWS,
+    waiting::ROWS,
     redirect::ROWS,
     replace::ROWS,
     service::ROWS,
