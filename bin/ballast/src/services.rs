@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ballast_message::Method;
 use ballast_stats::{PageRequest, Surroundings, WebAnswer};
-use ballast_stream::{Reply, ReplyBody, ServiceKind, ServiceRequest, Services};
+use ballast_stream::{ServiceKind, ServiceReply, ServiceReplyBody, ServiceRequest, Services};
 
 use crate::instance::Instance;
 
@@ -13,7 +13,7 @@ use crate::instance::Instance;
 pub(crate) struct ServiceResponder(pub(crate) Arc<Instance>);
 
 impl Services for ServiceResponder {
-    fn answer(&self, request: &ServiceRequest<'_>) -> Reply {
+    fn answer(&self, request: &ServiceRequest<'_>) -> ServiceReply {
         let surroundings: Arc<dyn Surroundings> = Arc::clone(&self.0) as _;
         let answer = match request.of {
             ServiceKind::Metrics => {
@@ -39,13 +39,13 @@ impl Services for ServiceResponder {
     }
 }
 
-fn reply(answer: WebAnswer) -> Reply {
+fn reply(answer: WebAnswer) -> ServiceReply {
     let body = match answer.pieces {
-        Some(pieces) => ReplyBody::Pieces(pieces),
-        None if answer.status >= 400 => ReplyBody::Page,
-        None => ReplyBody::Empty,
+        Some(pieces) => ServiceReplyBody::Pieces(pieces),
+        None if answer.status >= 400 => ServiceReplyBody::Page,
+        None => ServiceReplyBody::Empty,
     };
-    Reply {
+    ServiceReply {
         status: answer.status,
         fields: answer.fields,
         body,

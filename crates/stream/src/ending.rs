@@ -5,7 +5,7 @@ use ballast_engine::Eviction;
 
 /// Who or what ended the exchange first: the first letter.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum Cause {
+pub enum EndingCause {
     /// `-`: nobody; it completed.
     #[default]
     Normal,
@@ -35,7 +35,7 @@ pub enum Cause {
 
 /// What the exchange was waiting for when it ended: the second letter.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum Phase {
+pub enum EndingPhase {
     /// `-`: nothing more.
     #[default]
     Done,
@@ -55,7 +55,7 @@ pub enum Phase {
     Tarpit,
 }
 
-impl Cause {
+impl EndingCause {
     /// The cause to log for an eviction.
     pub(crate) fn of_eviction(why: Eviction) -> Self {
         match why {
@@ -90,7 +90,7 @@ impl Cause {
     }
 }
 
-impl Phase {
+impl EndingPhase {
     /// The letter in the log.
     pub fn letter(self) -> u8 {
         match self {
@@ -106,26 +106,26 @@ impl Phase {
     }
 }
 
-/// Cause and phase together. The first one noted is kept: later ones are its consequences.
+/// EndingCause and phase together. The first one noted is kept: later ones are its consequences.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Ending {
     /// Who ended it.
-    pub cause: Cause,
+    pub cause: EndingCause,
     /// While waiting for what.
-    pub phase: Phase,
+    pub phase: EndingPhase,
 }
 
 impl Ending {
     /// Notes how it ended, unless that is known already.
-    pub fn note(&mut self, cause: Cause, phase: Phase) {
-        if self.cause == Cause::Normal {
+    pub fn note(&mut self, cause: EndingCause, phase: EndingPhase) {
+        if self.cause == EndingCause::Normal {
             *self = Self { cause, phase };
         }
     }
 
     /// Whether it completed undisturbed.
     pub fn is_normal(&self) -> bool {
-        self.cause == Cause::Normal
+        self.cause == EndingCause::Normal
     }
 }
 
@@ -137,8 +137,8 @@ mod tests {
     fn the_first_cause_stays() {
         let mut ending = Ending::default();
         assert!(ending.is_normal());
-        ending.note(Cause::ServerTimeout, Phase::Headers);
-        ending.note(Cause::Client, Phase::Data);
+        ending.note(EndingCause::ServerTimeout, EndingPhase::Headers);
+        ending.note(EndingCause::Client, EndingPhase::Data);
         assert_eq!((ending.cause.letter(), ending.phase.letter()), (b's', b'H'));
     }
 }

@@ -7,7 +7,7 @@ use ballast_mux::{ReadError, WriteError};
 use ballast_upstream::NoSlot;
 
 use crate::context::Context;
-use crate::ending::{Cause, Ending, Phase};
+use crate::ending::{Ending, EndingCause, EndingPhase};
 use crate::exchange::Exchange;
 use crate::services::ServiceCall;
 
@@ -18,7 +18,7 @@ pub(crate) type Flow<T = ()> = ControlFlow<Exit, T>;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Exit {
     /// The client's request was not received whole.
-    Request(Fault, Phase),
+    Request(Fault, EndingPhase),
     /// The client left before its request's body was whole (`option http-buffer-request`).
     BodyAbandoned,
     /// The request's head would grow beyond its limit while it is received.
@@ -28,13 +28,13 @@ pub(crate) enum Exit {
     /// The request's head would grow beyond its limit by `http-send-name-header`.
     NameHeaderRewrite,
     /// A rule answers the request; the status of its answer.
-    Answered(u16, Phase),
+    Answered(u16, EndingPhase),
     /// A rule refuses; the status of its page, if there is one.
-    Denied(Option<u16>, Phase),
+    Denied(Option<u16>, EndingPhase),
     /// `tcp-request content` refuses a TCP session.
     SessionDenied,
     /// A rule could not do its work, under `strict-mode on`.
-    RuleFailed(u16, Phase),
+    RuleFailed(u16, EndingPhase),
     /// `monitor-uri`; the status of the answer.
     Monitor(u16),
     /// A service answers.
@@ -60,22 +60,22 @@ pub(crate) enum Exit {
     /// `timeout connect` passed.
     ConnectTimeout,
     /// The client left while we connected.
-    ConnectAbandoned(Phase),
+    ConnectAbandoned(EndingPhase),
     /// The client closed its side while it waited for a server.
-    ClientLeft(Phase),
+    ClientLeft(EndingPhase),
     /// The client broke off its request or reset its connection while it waited for a server.
-    ClientBroke(Phase),
+    ClientBroke(EndingPhase),
     /// The client left while it waited for the response (`option abortonclose`).
-    ClientGaveUp(Phase),
+    ClientGaveUp(EndingPhase),
     /// A reused connection was closed by the server while the request was sent on it. The client
     /// gets no answer and may try again itself (RFC 9112, section 9.3.1).
-    StaleConnection(Phase),
+    StaleConnection(EndingPhase),
     /// `redir` of a server line: the client is sent to the server's public address.
     ServerRedirect,
     /// The answer of `redir` is larger than a head may be.
     ServerRedirectFull,
     /// The client failed before the response began.
-    Upload(Fault, Phase),
+    Upload(Fault, EndingPhase),
     /// The client failed after the response began.
     UploadAfterHead(Fault),
     /// The server stopped reading the request and does not answer.
@@ -97,11 +97,11 @@ pub(crate) enum Exit {
         /// `timeout client` passed; else the client closed.
         timed_out: bool,
         /// How far the response was.
-        phase: Phase,
+        phase: EndingPhase,
     },
-    /// An operator or a server's health ended it ([`Cause::is_cut`]). As in HAProxy, the
+    /// An operator or a server's health ended it ([`EndingCause::is_cut`]). As in HAProxy, the
     /// connection is closed without an answer, in whatever phase the exchange was.
-    Cut(Cause),
+    Cut(EndingCause),
 }
 
 /// How a peer failed in the middle of a message.
@@ -136,11 +136,11 @@ impl From<&WriteError> for Fault {
 
 impl Fault {
     /// The cause to log when the client failed.
-    pub(crate) fn of_client(self) -> Cause {
+    pub(crate) fn of_client(self) -> EndingCause {
         match self {
-            Self::TimedOut => Cause::ClientTimeout,
-            Self::Closed => Cause::Client,
-            Self::Malformed(_) => Cause::Proxy,
+            Self::TimedOut => EndingCause::ClientTimeout,
+            Self::Closed => EndingCause::Client,
+            Self::Malformed(_) => EndingCause::Proxy,
         }
     }
 
@@ -162,11 +162,11 @@ impl Fault {
     }
 
     /// The cause to log when the server failed.
-    fn of_server(self) -> Cause {
+    fn of_server(self) -> EndingCause {
         match self {
-            Self::TimedOut => Cause::ServerTimeout,
-            Self::Closed => Cause::Server,
-            Self::Malformed(_) => Cause::Proxy,
+            Self::TimedOut => EndingCause::ServerTimeout,
+            Self::Closed => EndingCause::Server,
+            Self::Malformed(_) => EndingCause::Proxy,
         }
     }
 }
@@ -240,8 +240,8 @@ impl Count {
 
 const fn outcome(
     status: Option<u16>,
-    cause: Cause,
-    phase: Phase,
+    cause: EndingCause,
+    phase: EndingPhase,
     counts: &'static [Count],
 ) -> ExitOutcome {
     ExitOutcome {
@@ -251,11 +251,16 @@ const fn outcome(
     }
 }
 
-const fn page(status: u16, cause: Cause, phase: Phase, counts: &'static [Count]) -> ExitOutcome {
+const fn page(
+    status: u16,
+    cause: EndingCause,
+    phase: EndingPhase,
+    counts: &'static [Count],
+) -> ExitOutcome {
     outcome(Some(status), cause, phase, counts)
 }
 
-const fn silent(cause: Cause, phase: Phase, counts: &'static [Count]) -> ExitOutcome {
+const fn silent(cause: EndingCause, phase: EndingPhase, counts: &'static [Count]) -> ExitOutcome {
     outcome(None, cause, phase, counts)
 }
 
@@ -265,7 +270,8 @@ impl Exit {
     /// them.
     pub(crate) fn outcome(self) -> ExitOutcome {
         use Count as N;
-        use Phase as P;
+        use EndingCause as C;
+        use EndingPhase as P;
         match self {
             Self::Request(fault, phase) => {
                 let status = match fault {
@@ -275,66 +281,57 @@ impl Exit {
                 };
                 page(status, fault.of_client(), phase, &[N::FailedRequests])
             }
-            Self::BodyAbandoned => page(400, Cause::Client, P::Request, &[N::ClientAborts]),
-            Self::RequestHeadFull => page(500, Cause::Internal, P::Request, &[N::FailedRequests]),
-            Self::RequestRewrite => page(500, Cause::Proxy, P::Request, &[N::FailedRewrites]),
-            Self::NameHeaderRewrite => page(500, Cause::Internal, P::Connect, &[N::FailedRewrites]),
+            Self::BodyAbandoned => page(400, C::Client, P::Request, &[N::ClientAborts]),
+            Self::RequestHeadFull => page(500, C::Internal, P::Request, &[N::FailedRequests]),
+            Self::RequestRewrite => page(500, C::Proxy, P::Request, &[N::FailedRewrites]),
+            Self::NameHeaderRewrite => page(500, C::Internal, P::Connect, &[N::FailedRewrites]),
             // With the response, the request has come to its server.
-            Self::Answered(status, P::Headers) => page(status, Cause::Local, P::Headers, &[]),
-            Self::Answered(status, phase) => page(status, Cause::Local, phase, &[N::Intercepted]),
+            Self::Answered(status, P::Headers) => page(status, C::Local, P::Headers, &[]),
+            Self::Answered(status, phase) => page(status, C::Local, phase, &[N::Intercepted]),
             Self::Denied(status, phase) => {
                 let counts: &'static [Count] = match phase {
                     P::Request => &[N::DeniedRequests],
                     _ => &[N::DeniedResponses],
                 };
-                outcome(status, Cause::Proxy, phase, counts)
+                outcome(status, C::Proxy, phase, counts)
             }
-            Self::SessionDenied => silent(Cause::Proxy, P::Request, &[N::DeniedSessions]),
+            Self::SessionDenied => silent(C::Proxy, P::Request, &[N::DeniedSessions]),
             Self::RuleFailed(status, phase) => {
-                page(status, Cause::Internal, phase, &[N::InternalErrors])
+                page(status, C::Internal, phase, &[N::InternalErrors])
             }
-            Self::Monitor(status) => page(status, Cause::Local, P::Request, &[N::Intercepted]),
+            Self::Monitor(status) => page(status, C::Local, P::Request, &[N::Intercepted]),
             // The service's own status replaces this one, and is counted when it is known.
-            Self::Service(_) => page(200, Cause::Local, P::Request, &[N::Intercepted]),
-            Self::NoService => page(503, Cause::Internal, P::Request, &[]),
-            Self::StatisticsDenied => page(403, Cause::Proxy, P::Request, &[N::DeniedRequests]),
-            Self::StatisticsChallenge => page(401, Cause::Local, P::Request, &[N::Intercepted]),
-            Self::NoRoute => page(503, Cause::Server, P::Connect, &[]),
-            Self::NoBackend => page(500, Cause::Internal, P::Connect, &[]),
+            Self::Service(_) => page(200, C::Local, P::Request, &[N::Intercepted]),
+            Self::NoService => page(503, C::Internal, P::Request, &[]),
+            Self::StatisticsDenied => page(403, C::Proxy, P::Request, &[N::DeniedRequests]),
+            Self::StatisticsChallenge => page(401, C::Local, P::Request, &[N::Intercepted]),
+            Self::NoRoute => page(503, C::Server, P::Connect, &[]),
+            Self::NoBackend => page(500, C::Internal, P::Connect, &[]),
             Self::NoSlot(refusal) => {
                 let phase = match refusal {
                     NoSlot::NoServer => P::Connect,
                     NoSlot::QueueFull => P::Queue,
                 };
-                page(503, Cause::Server, phase, &[N::FailedConnections])
+                page(503, C::Server, phase, &[N::FailedConnections])
             }
-            Self::QueueTimeout => {
-                page(503, Cause::ServerTimeout, P::Queue, &[N::FailedConnections])
+            Self::QueueTimeout => page(503, C::ServerTimeout, P::Queue, &[N::FailedConnections]),
+            Self::ConnectResource => page(503, C::Resource, P::Connect, &[N::FailedConnections]),
+            Self::ConnectRefused => page(503, C::Server, P::Connect, &[N::FailedConnections]),
+            Self::ConnectTimeout => {
+                page(503, C::ServerTimeout, P::Connect, &[N::FailedConnections])
             }
-            Self::ConnectResource => {
-                page(503, Cause::Resource, P::Connect, &[N::FailedConnections])
+            Self::ConnectAbandoned(phase) => {
+                silent(C::Client, phase, &[N::ClientAborts, N::FailedConnections])
             }
-            Self::ConnectRefused => page(503, Cause::Server, P::Connect, &[N::FailedConnections]),
-            Self::ConnectTimeout => page(
-                503,
-                Cause::ServerTimeout,
-                P::Connect,
-                &[N::FailedConnections],
-            ),
-            Self::ConnectAbandoned(phase) => silent(
-                Cause::Client,
-                phase,
-                &[N::ClientAborts, N::FailedConnections],
-            ),
             // A client that only closed its side aborted no transfer: none had begun.
-            Self::ClientLeft(phase) => silent(Cause::Client, phase, &[]),
-            Self::ClientBroke(phase) => silent(Cause::Client, phase, &[N::ClientAborts]),
-            Self::ClientGaveUp(phase) => page(400, Cause::Client, phase, &[N::ClientAborts]),
+            Self::ClientLeft(phase) => silent(C::Client, phase, &[]),
+            Self::ClientBroke(phase) => silent(C::Client, phase, &[N::ClientAborts]),
+            Self::ClientGaveUp(phase) => page(400, C::Client, phase, &[N::ClientAborts]),
             Self::StaleConnection(phase) => {
-                silent(Cause::Server, phase, &[N::FailedResponses, N::ServerAborts])
+                silent(C::Server, phase, &[N::FailedResponses, N::ServerAborts])
             }
-            Self::ServerRedirect => page(302, Cause::Local, P::Connect, &[]),
-            Self::ServerRedirectFull => page(500, Cause::Internal, P::Connect, &[]),
+            Self::ServerRedirect => page(302, C::Local, P::Connect, &[]),
+            Self::ServerRedirectFull => page(500, C::Internal, P::Connect, &[]),
             Self::Upload(fault, phase) => {
                 let status = match fault {
                     Fault::Malformed(status) => status,
@@ -346,21 +343,19 @@ impl Exit {
                 silent(fault.of_client(), P::Data, fault.counts_of_client())
             }
             Self::UploadStuck | Self::ResponseMissing => {
-                page(502, Cause::Server, P::Headers, &[N::FailedResponses])
+                page(502, C::Server, P::Headers, &[N::FailedResponses])
             }
-            Self::ResponseTimeout => {
-                page(504, Cause::ServerTimeout, P::Headers, &[N::FailedResponses])
-            }
-            Self::ResponseMalformed => page(502, Cause::Proxy, P::Headers, &[N::FailedResponses]),
-            Self::ResponseRewrite => page(502, Cause::Proxy, P::Headers, &[N::FailedRewrites]),
-            Self::CacheableCookie => page(502, Cause::Proxy, P::Headers, &[N::DeniedResponses]),
+            Self::ResponseTimeout => page(504, C::ServerTimeout, P::Headers, &[N::FailedResponses]),
+            Self::ResponseMalformed => page(502, C::Proxy, P::Headers, &[N::FailedResponses]),
+            Self::ResponseRewrite => page(502, C::Proxy, P::Headers, &[N::FailedRewrites]),
+            Self::CacheableCookie => page(502, C::Proxy, P::Headers, &[N::DeniedResponses]),
             Self::ResponseCut(fault) => {
                 silent(fault.of_server(), P::Data, fault.counts_of_server())
             }
             Self::ResponseUntaken { timed_out, phase } => {
                 let cause = match timed_out {
-                    true => Cause::ClientTimeout,
-                    false => Cause::Client,
+                    true => C::ClientTimeout,
+                    false => C::Client,
                 };
                 silent(cause, phase, &[N::ClientAborts])
             }
@@ -407,29 +402,33 @@ mod tests {
     fn the_client_is_told_whose_fault_it_was() {
         for (exit, status, letters) in [
             (
-                Exit::Request(Fault::TimedOut, Phase::Request),
+                Exit::Request(Fault::TimedOut, EndingPhase::Request),
                 Some(408),
                 "cR",
             ),
             (
-                Exit::Request(Fault::Closed, Phase::Request),
+                Exit::Request(Fault::Closed, EndingPhase::Request),
                 Some(400),
                 "CR",
             ),
             (
-                Exit::Request(Fault::Malformed(431), Phase::Request),
+                Exit::Request(Fault::Malformed(431), EndingPhase::Request),
                 Some(431),
                 "PR",
             ),
-            (Exit::Denied(Some(403), Phase::Request), Some(403), "PR"),
-            (Exit::Denied(None, Phase::Headers), None, "PH"),
+            (
+                Exit::Denied(Some(403), EndingPhase::Request),
+                Some(403),
+                "PR",
+            ),
+            (Exit::Denied(None, EndingPhase::Headers), None, "PH"),
             (Exit::NoSlot(NoSlot::QueueFull), Some(503), "SQ"),
             (Exit::QueueTimeout, Some(503), "sQ"),
             (Exit::ConnectTimeout, Some(503), "sC"),
             (Exit::ResponseTimeout, Some(504), "sH"),
             (Exit::ResponseMalformed, Some(502), "PH"),
             (Exit::ResponseCut(Fault::Closed), None, "SD"),
-            (Exit::Cut(Cause::Killed), None, "KC"),
+            (Exit::Cut(EndingCause::Killed), None, "KC"),
         ] {
             assert_eq!(state(exit), (status, letters.to_owned()), "{exit:?}");
         }

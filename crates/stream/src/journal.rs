@@ -7,12 +7,12 @@ use ballast_log::{Level, LineText};
 use ballast_rules::LogLevel;
 
 use crate::context::Context;
-use crate::ending::{Cause, Phase};
+use crate::ending::{EndingCause, EndingPhase};
 use crate::exchange::Exchange;
 use crate::exit::Exit;
 use crate::view::View;
 
-/// The logged status of an exchange that was cut ([`crate::ending::Cause::is_cut`]), whatever the
+/// The logged status of an exchange that was cut ([`crate::ending::EndingCause::is_cut`]), whatever the
 /// client got.
 const CUT_STATUS: u16 = 500;
 
@@ -202,7 +202,9 @@ pub(crate) fn connection_refused(context: &Context<'_>, refusal: HandshakeError)
     context.begin(&mut exchange);
     exchange.times.ended = Some(ballast_worker::now());
     exchange.tally.status = 0;
-    exchange.ending.note(Cause::Proxy, Phase::Request);
+    exchange
+        .ending
+        .note(EndingCause::Proxy, EndingPhase::Request);
     exchange.tally.log_counter = context.frontend.state.next_log_number();
     let view = View::for_log(context, &exchange, false);
     context.local.with_memory(|memory| {

@@ -41,9 +41,11 @@ use crate::session::Session;
 use crate::sessions::{SessionEntry, SessionRow};
 use crate::tcp::AfterSession;
 
-pub use ending::{Cause, Ending, Phase};
+pub use ending::{Ending, EndingCause, EndingPhase};
 pub use local::{Local, Memory, Running};
-pub use services::{Reply, ReplyBody, ReplyPieces, ServiceKind, ServiceRequest, Services};
+pub use services::{
+    ServiceKind, ServiceReply, ServiceReplyBody, ServiceReplyPieces, ServiceRequest, Services,
+};
 pub use sessions::{end_leaving, end_session, sessions, wake_connections};
 
 /// Serves a client's connection to its end.

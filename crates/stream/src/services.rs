@@ -12,7 +12,7 @@ use ballast_rules::Service;
 /// Answers requests in place of a server.
 pub trait Services: fmt::Debug {
     /// The answer to a request.
-    fn answer(&self, request: &ServiceRequest<'_>) -> Reply;
+    fn answer(&self, request: &ServiceRequest<'_>) -> ServiceReply;
 }
 
 /// A request for a service.
@@ -49,27 +49,27 @@ pub enum ServiceKind<'a> {
 }
 
 /// What a service answers.
-pub struct Reply {
+pub struct ServiceReply {
     /// Status.
     pub status: u16,
     /// Fields besides those about the body.
     pub fields: Vec<(&'static str, String)>,
     /// The body.
-    pub body: ReplyBody,
+    pub body: ServiceReplyBody,
 }
 
-/// The body of a reply.
-pub enum ReplyBody {
+/// The body of what a service answers.
+pub enum ServiceReplyBody {
     /// Nothing.
     Empty,
     /// The default page of the status.
     Page,
     /// Pieces.
-    Pieces(ReplyPieces),
+    Pieces(ServiceReplyPieces),
 }
 
 /// Each call appends a piece; false when none is left.
-pub type ReplyPieces = Box<dyn FnMut(&mut Vec<u8>) -> bool>;
+pub type ServiceReplyPieces = Box<dyn FnMut(&mut Vec<u8>) -> bool>;
 
 /// The service that answers an exchange.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

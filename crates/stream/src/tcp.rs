@@ -6,7 +6,7 @@ use ballast_mux::{ClientConnection, Duplex};
 use ballast_rules::{RuleSets, Verdict};
 
 use crate::context::Context;
-use crate::ending::{Cause, Ending};
+use crate::ending::{Ending, EndingCause};
 use crate::exchange::{CurrentExchange, Exchange};
 use crate::exit::{Exit, Flow};
 use crate::http::{BackendSession, reach, route};
@@ -72,7 +72,7 @@ pub(crate) async fn serve(
 /// `hard-stop-after` passed.
 pub(crate) fn cut_off(context: &Context<'_>, exchange: &mut Exchange) {
     if exchange.times.ended.is_none() {
-        Exit::Cut(Cause::Killed).note(context, exchange);
+        Exit::Cut(EndingCause::Killed).note(context, exchange);
         context.count(|counters| counters.responses_other.increment());
         journal::exchange_ended(context, exchange);
     }
@@ -110,7 +110,7 @@ async fn connect_and_carry(
     }
     exchange.times.received = Some(ballast_worker::now());
     let mut kept_connection = None;
-    let mut plan = reach::Plan::new(context, client, exchange, &kept_connection);
+    let mut plan = reach::ReachPlan::new(context, client, exchange, &kept_connection);
     let (slot, ready) =
         reach::server(context, client, exchange, &mut kept_connection, &mut plan).await?;
     let mut lease = ready.lease;

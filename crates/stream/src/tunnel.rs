@@ -11,7 +11,7 @@ use ballast_mux::{Duplex, Peer, ReadError, Sink, Source, Wait, WriteError};
 use ballast_worker::{Deadline, cutting_off};
 
 use crate::context::Context;
-use crate::ending::{Cause, Ending, Phase};
+use crate::ending::{Ending, EndingCause, EndingPhase};
 use crate::exchange::Exchange;
 use crate::exit::Fault;
 
@@ -176,8 +176,8 @@ pub(crate) async fn carry(
             return Poll::Ready(Ending::default());
         }
         let cut = |why| Ending {
-            cause: Cause::of_eviction(why),
-            phase: Phase::Connect,
+            cause: EndingCause::of_eviction(why),
+            phase: EndingPhase::Connect,
         };
         if context.is_killed() || cut_off.as_mut().poll(cx).is_ready() {
             return Poll::Ready(cut(Eviction::ByOperator));
@@ -283,10 +283,10 @@ async fn receive(
 /// Counts which end broke a tunnel off.
 pub(crate) fn count_end(context: &Context<'_>, exchange: &Exchange, ending: Ending) {
     let counts = match ending.cause {
-        Cause::Client => Fault::Closed.counts_of_client(),
-        Cause::ClientTimeout => Fault::TimedOut.counts_of_client(),
-        Cause::Server => Fault::Closed.counts_of_server(),
-        Cause::ServerTimeout => Fault::TimedOut.counts_of_server(),
+        EndingCause::Client => Fault::Closed.counts_of_client(),
+        EndingCause::ClientTimeout => Fault::TimedOut.counts_of_client(),
+        EndingCause::Server => Fault::Closed.counts_of_server(),
+        EndingCause::ServerTimeout => Fault::TimedOut.counts_of_server(),
         _ => &[],
     };
     for count in counts {
@@ -300,13 +300,13 @@ fn ending_of(failure: &TunnelFailure, from_server: bool) -> Ending {
         TunnelFailure::To(error) => (!from_server, matches!(error, WriteError::TimedOut)),
     };
     let cause = match (cause, timed_out) {
-        (true, true) => Cause::ServerTimeout,
-        (true, false) => Cause::Server,
-        (false, true) => Cause::ClientTimeout,
-        (false, false) => Cause::Client,
+        (true, true) => EndingCause::ServerTimeout,
+        (true, false) => EndingCause::Server,
+        (false, true) => EndingCause::ClientTimeout,
+        (false, false) => EndingCause::Client,
     };
     Ending {
         cause,
-        phase: Phase::Data,
+        phase: EndingPhase::Data,
     }
 }

@@ -6,11 +6,11 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 /// The variables of a session, or of an exchange.
 #[derive(Debug, Default)]
 pub(crate) struct Variables {
-    slots: Vec<Slot>,
+    slots: Vec<VariableSlot>,
 }
 
 #[derive(Debug)]
-struct Slot {
+struct VariableSlot {
     name: VarName,
     content: Content,
     bytes: Vec<u8>,
@@ -61,7 +61,7 @@ impl Variables {
                 if value.is_none() {
                     return;
                 }
-                let slot = Slot {
+                let slot = VariableSlot {
                     name: name.clone(),
                     content: Content::Unset,
                     bytes: Vec::new(),

@@ -4,9 +4,9 @@ use ballast_message::{BodyLength, Method, NoRoom, Response, Version};
 use ballast_model::ErrorPage;
 use ballast_mux::{Announcement, Duplex, Wait, read_page};
 
-use super::{Next, rules};
+use super::{ConnectionFate, rules};
 use crate::context::Context;
-use crate::ending::Phase;
+use crate::ending::EndingPhase;
 use crate::exchange::{Exchange, PreparedAnswer};
 use crate::pages::default_page;
 use crate::volume;
@@ -17,7 +17,7 @@ pub(crate) async fn page(
     client: &mut Duplex<'_>,
     exchange: &mut Exchange,
     status: u16,
-) -> Next {
+) -> ConnectionFate {
     let closes = default_page(status).closes
         || !exchange.keep_client
         || !(client.source.is_done() || may_drain(exchange))
@@ -26,13 +26,13 @@ pub(crate) async fn page(
     let mut body = std::mem::take(&mut exchange.answer_body);
     let composed = compose(context, exchange, status, &mut body);
     if matches!(composed, Ok(ComposedAnswer::Nothing)) {
-        return Next::Close;
+        return ConnectionFate::Close;
     }
     rules::after_response(context, exchange);
     let counted = volume::of_response(&exchange.response) + body.len() as u64;
     if is_unsent {
         exchange.tally.bytes_out += counted;
-        return Next::Close;
+        return ConnectionFate::Close;
     }
     let before = client.sink.sent_bytes();
     let announcement = Announcement {
@@ -50,7 +50,7 @@ pub(crate) async fn page(
         client.sink.begin_response(response, announcement)
     });
     let Ok(announced) = begun else {
-        return Next::Close;
+        return ConnectionFate::Close;
     };
     let wait = Wait::each(&context.downward, exchange.settings.client_timeout);
     let sent = async {
@@ -68,16 +68,16 @@ pub(crate) async fn page(
         }
     }
     match sent {
-        Err(_) => Next::Drop,
-        Ok(()) if announced.closes => Next::Close,
-        Ok(()) => Next::Keep,
+        Err(_) => ConnectionFate::Drop,
+        Ok(()) if announced.closes => ConnectionFate::Close,
+        Ok(()) => ConnectionFate::Keep,
     }
 }
 
 /// Whether the rest of a request's body can be read and dropped: the request was answered before
 /// its body was used, and is well-formed so far.
 pub(crate) fn may_drain(exchange: &Exchange) -> bool {
-    exchange.has_request && exchange.ending.phase == Phase::Request
+    exchange.has_request && exchange.ending.phase == EndingPhase::Request
 }
 
 /// What there is to send.

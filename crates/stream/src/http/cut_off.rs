@@ -4,7 +4,7 @@ use ballast_mux::ClientConnection;
 
 use super::finish;
 use crate::context::Context;
-use crate::ending::Cause;
+use crate::ending::EndingCause;
 use crate::exchange::Exchange;
 use crate::exit::{Exit, Flow};
 
@@ -19,7 +19,7 @@ pub(crate) async fn cut_off(
         return;
     }
     exchange.keep_client = false;
-    let exit = Exit::Cut(Cause::Killed);
+    let exit = Exit::Cut(EndingCause::Killed);
     finish(context, &mut client.duplex(), exchange, Flow::Break(exit)).await;
     client.end();
 }

@@ -3,7 +3,7 @@
 
 use ballast_mux::Duplex;
 
-use super::{Next, answer, service};
+use super::{ConnectionFate, answer, service};
 use crate::context::Context;
 use crate::exchange::Exchange;
 use crate::exit::{Exit, Flow};
@@ -15,8 +15,8 @@ pub(crate) async fn finish(
     context: &Context<'_>,
     client: &mut Duplex<'_>,
     exchange: &mut Exchange,
-    flow: Flow<Next>,
-) -> Next {
+    flow: Flow<ConnectionFate>,
+) -> ConnectionFate {
     // The client got no response, and will send the request again.
     let is_stale = matches!(flow, Flow::Break(Exit::StaleConnection(_)));
     let next = match flow {
@@ -36,7 +36,7 @@ async fn answer_exit(
     client: &mut Duplex<'_>,
     exchange: &mut Exchange,
     exit: Exit,
-) -> Next {
+) -> ConnectionFate {
     let exit = match exit {
         // Boxed: only an exchange with a service needs memory for its future.
         Exit::Service(call) => {
@@ -52,6 +52,6 @@ async fn answer_exit(
             exchange.tally.status = i32::from(status);
             answer::page(context, client, exchange, status).await
         }
-        None => Next::Drop,
+        None => ConnectionFate::Drop,
     }
 }

@@ -11,7 +11,7 @@ use ballast_engine::Backend;
 use ballast_mux::{Duplex, ReadError, Wait};
 
 use crate::context::Context;
-use crate::ending::Phase;
+use crate::ending::EndingPhase;
 use crate::exchange::Exchange;
 use crate::exit::Exit;
 
@@ -58,7 +58,7 @@ pub(crate) async fn unless_client_leaves<T>(
 
 impl ClientDeparture {
     /// The exit of an exchange whose client left in `phase`.
-    pub(crate) fn exit(self, exchange: &Exchange, phase: Phase) -> Exit {
+    pub(crate) fn exit(self, exchange: &Exchange, phase: EndingPhase) -> Exit {
         let shown = self.phase(exchange, phase);
         match self {
             Self::Closed => Exit::ClientLeft(shown),
@@ -67,10 +67,10 @@ impl ClientDeparture {
     }
 
     /// The phase that the log shows for a client that left in `phase`.
-    pub(crate) fn phase(self, exchange: &Exchange, phase: Phase) -> Phase {
+    pub(crate) fn phase(self, exchange: &Exchange, phase: EndingPhase) -> EndingPhase {
         // For HAProxy a TCP session is in the data phase from its start.
         match self {
-            Self::Reset if !exchange.has_request => Phase::Data,
+            Self::Reset if !exchange.has_request => EndingPhase::Data,
             _ => phase,
         }
     }

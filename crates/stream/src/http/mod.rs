@@ -43,7 +43,7 @@ use crate::exit::{Exit, Flow};
 
 /// What becomes of the client's connection after an exchange.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Next {
+pub(crate) enum ConnectionFate {
     /// It carries another exchange.
     Keep,
     /// It is closed after what was written is delivered.
@@ -61,9 +61,9 @@ pub(crate) async fn serve(
     let mut kept: Option<reach::KeptConnection> = None;
     let mut stopping = stopping();
     loop {
-        let next = serve_one(context, client, current, &mut kept, &mut stopping).await;
-        match next {
-            Next::Keep => {
+        let fate = serve_one(context, client, current, &mut kept, &mut stopping).await;
+        match fate {
+            ConnectionFate::Keep => {
                 // The next request follows the rest of this one's body, which may not have been
                 // read.
                 let patience = current.get().settings.client_timeout;
@@ -80,11 +80,11 @@ pub(crate) async fn serve(
                 current.release();
                 take_turns(WorkUnit::Exchange).await;
             }
-            Next::Close => {
+            ConnectionFate::Close => {
                 drop(kept);
                 return close(context, client, current.get()).await;
             }
-            Next::Drop => return,
+            ConnectionFate::Drop => return,
         }
     }
 }
@@ -96,7 +96,7 @@ async fn serve_one(
     current: &mut CurrentExchange,
     kept: &mut Option<reach::KeptConnection>,
     stopping: &mut Stopping,
-) -> Next {
+) -> ConnectionFate {
     let begun = receive::first_byte(context, client, current, stopping).await;
     if begun.is_ok() && context.catch_up() {
         context.set_output_format(client);
@@ -117,7 +117,7 @@ async fn serve_one(
             // is closed.
             let wait = Wait::each(&context.downward, exchange.settings.client_timeout);
             let _ = client.flush(&wait).await;
-            return Next::Drop;
+            return ConnectionFate::Drop;
         }
     };
     // What gets an answer counts as a request, even if it is not a valid one.
@@ -136,7 +136,7 @@ async fn carry(
     client: &mut Duplex<'_>,
     exchange: &mut Exchange,
     kept: &mut Option<reach::KeptConnection>,
-) -> Flow<Next> {
+) -> Flow<ConnectionFate> {
     if let Some(status) = monitor::probe_status(context, exchange) {
         return Flow::Break(Exit::Monitor(status));
     }
@@ -159,15 +159,15 @@ async fn carry(
         receive::buffer_body(context, client, exchange, &backend.model.common).await?;
     }
     // The cookie is read before it is hidden from the server.
-    let mut plan = reach::Plan::new(context, client, exchange, kept);
+    let mut plan = reach::ReachPlan::new(context, client, exchange, kept);
     prepare::request(context, exchange)?;
     loop {
         let (slot, server) = reach::server(context, client, exchange, kept, &mut plan).await?;
         match relay::exchange(context, client, exchange, server, &slot, &plan).await {
-            relay::RelayEnd::Done { next, lease } => {
+            relay::RelayEnd::Done { fate, lease } => {
                 reach::put_back(exchange, &slot, lease, kept);
                 drop(slot);
-                return Flow::Continue(next);
+                return Flow::Continue(fate);
             }
             relay::RelayEnd::Retry(reason) => {
                 plan.prepare_retry(context, exchange, &slot, reason);

@@ -20,7 +20,7 @@ use ballast_upstream::{
 use super::choice;
 use super::leaving::unless_client_leaves;
 use crate::context::Context;
-use crate::ending::Phase;
+use crate::ending::EndingPhase;
 use crate::exchange::{Exchange, PreparedAnswer};
 use crate::exit::{Exit, Flow};
 use crate::persistence::ClientCookie;
@@ -57,7 +57,7 @@ pub(crate) enum RetryReason {
 }
 
 /// Which server is tried, how, and how many retries are left.
-pub(crate) struct Plan {
+pub(crate) struct ReachPlan {
     /// The place of the server that the request belongs to, if any.
     server: Option<usize>,
     /// Whether the request may go to no other server (`force-persist`).
@@ -90,7 +90,7 @@ pub(crate) struct Plan {
 /// The longest wait before the same server is tried again (configuration manual, "retries").
 const TURN_AROUND: Duration = Duration::from_secs(1);
 
-impl Plan {
+impl ReachPlan {
     /// Finds the server that the request's cookie or a rule names, if any.
     pub(crate) fn new(
         context: &Context<'_>,
@@ -317,7 +317,7 @@ pub(crate) async fn server(
     client: &mut Duplex<'_>,
     exchange: &mut Exchange,
     kept: &mut Option<KeptConnection>,
-    plan: &mut Plan,
+    plan: &mut ReachPlan,
 ) -> Flow<(Slot, ReadyConnection)> {
     let Some(first) = context.backend_of(exchange) else {
         return Flow::Break(Exit::NoBackend);
@@ -369,7 +369,7 @@ async fn connection(
     backend: &Arc<Backend>,
     slot: &Slot,
     kept: &mut Option<KeptConnection>,
-    plan: &mut Plan,
+    plan: &mut ReachPlan,
 ) -> Flow<Option<ReadyConnection>> {
     loop {
         count_session(context, exchange, slot);
@@ -403,7 +403,7 @@ async fn connection(
         if plan.met_stale_connection && !exchange.first {
             // The server is gone. The client reused its connection, so it gets no answer and may
             // try again itself (RFC 9112, section 9.3.1).
-            return Flow::Break(Exit::StaleConnection(Phase::Connect));
+            return Flow::Break(Exit::StaleConnection(EndingPhase::Connect));
         }
         probe::observe(backend, slot.place(), Observation::ConnectError);
         exchange.times.connected = None;
@@ -438,7 +438,7 @@ async fn turn_around(
     let pause = ballast_worker::sleep(connect.min(TURN_AROUND));
     match unless_client_leaves(context, client, backend, pause).await {
         Ok(()) => Flow::Continue(()),
-        Err(departure) => Flow::Break(departure.exit(exchange, Phase::Connect)),
+        Err(departure) => Flow::Break(departure.exit(exchange, EndingPhase::Connect)),
     }
 }
 
@@ -460,7 +460,7 @@ async fn slot(
     client: &mut Duplex<'_>,
     exchange: &mut Exchange,
     backend: &Arc<Backend>,
-    plan: &mut Plan,
+    plan: &mut ReachPlan,
 ) -> Flow<Slot> {
     plan.came_from_queue = false;
     let avoid = plan.avoid;
@@ -501,7 +501,7 @@ async fn slot(
     match outcome {
         Ok(Ok(Ok(slot))) => Flow::Continue(slot),
         Ok(Ok(Err(refusal))) => refused(exchange, refusal),
-        Ok(Err(departure)) => Flow::Break(departure.exit(exchange, Phase::Queue)),
+        Ok(Err(departure)) => Flow::Break(departure.exit(exchange, EndingPhase::Queue)),
         Err(_) => Flow::Break(Exit::QueueTimeout),
     }
 }
@@ -533,7 +533,7 @@ fn idle_connection(
     exchange: &Exchange,
     slot: &Slot,
     kept: &mut Option<KeptConnection>,
-    plan: &Plan,
+    plan: &ReachPlan,
     requirements: &ConnectionRequirements,
 ) -> Option<ReadyConnection> {
     let (backend, server) = (slot.backend(), slot.server());
@@ -612,7 +612,7 @@ async fn open(
     let opening = pin!(unless_client_leaves(context, client, backend, opening));
     match context.downward.guard(opening).await {
         Ok(Err(departure)) => Err(ConnectFailure {
-            exit: Exit::ConnectAbandoned(departure.phase(exchange, Phase::Connect)),
+            exit: Exit::ConnectAbandoned(departure.phase(exchange, EndingPhase::Connect)),
             may_retry: false,
         }),
         Ok(Ok(Ok(lease))) => Ok(lease),

@@ -12,7 +12,7 @@ use ballast_worker::{Stopping, select, turn_now};
 
 use super::{capture, invalid};
 use crate::context::Context;
-use crate::ending::Phase;
+use crate::ending::EndingPhase;
 use crate::exchange::{CurrentExchange, Exchange, PreparedAnswer};
 use crate::exit::{Exit, Flow};
 use crate::volume;
@@ -81,7 +81,7 @@ pub(crate) async fn request(
             }
             return Err(NoRequest::Exit(Exit::Request(
                 (&error).into(),
-                Phase::Request,
+                EndingPhase::Request,
             )));
         }
     };
@@ -134,7 +134,7 @@ fn no_request(context: &Context<'_>, first: bool, error: &ReadError) -> NoReques
     if !first || context.frontend.model.options.ignore_probes {
         return NoRequest::Silent;
     }
-    NoRequest::Exit(Exit::Request(error.into(), Phase::Request))
+    NoRequest::Exit(Exit::Request(error.into(), EndingPhase::Request))
 }
 
 /// Keeps the request line for the log, cut to `tune.http.logurilen` bytes.
@@ -193,7 +193,7 @@ pub(crate) async fn buffer_body(
     Flow::Break(match error {
         ReadError::Closed | ReadError::Broken(_) => Exit::BodyAbandoned,
         ReadError::TimedOut | ReadError::Malformed(_) => {
-            Exit::Request((&error).into(), Phase::Request)
+            Exit::Request((&error).into(), EndingPhase::Request)
         }
     })
 }
@@ -221,6 +221,6 @@ async fn send_continue(
     let wait = Wait::each(&context.downward, exchange.settings.client_timeout);
     match client.sink.flush(&wait).await {
         Ok(()) => Flow::Continue(()),
-        Err(error) => Flow::Break(Exit::Request((&error).into(), Phase::Request)),
+        Err(error) => Flow::Break(Exit::Request((&error).into(), EndingPhase::Request)),
     }
 }

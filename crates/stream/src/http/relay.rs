@@ -14,12 +14,12 @@ use ballast_mux::{
 use ballast_upstream::probe::{self, Observation};
 use ballast_upstream::{ExchangeEnd, Lease, Slot};
 
-use super::Next;
+use super::ConnectionFate;
 use super::leaving::gives_up;
-use super::reach::{Plan, ReadyConnection, RetryReason};
+use super::reach::{ReachPlan, ReadyConnection, RetryReason};
 use super::respond::{self, ResponseOutcome};
 use crate::context::Context;
-use crate::ending::{Cause, Phase};
+use crate::ending::{EndingCause, EndingPhase};
 use crate::exchange::{Exchange, PreparedAnswer};
 use crate::exit::{Exit, Fault};
 use crate::live::LiveCounters;
@@ -31,7 +31,7 @@ pub(crate) enum RelayEnd {
     /// The response was forwarded, or as much of it as was possible.
     Done {
         /// What becomes of the client's connection.
-        next: Next,
+        fate: ConnectionFate,
         /// The server's connection, when it may carry another exchange.
         lease: Option<Lease>,
     },
@@ -48,7 +48,7 @@ pub(crate) async fn exchange(
     exchange: &mut Exchange,
     ready: ReadyConnection,
     slot: &Slot,
-    plan: &Plan,
+    plan: &ReachPlan,
 ) -> RelayEnd {
     let ReadyConnection { mut lease, reused } = ready;
     let before = (client.sink.sent_bytes(), lease.traffic());
@@ -121,7 +121,7 @@ pub(crate) async fn exchange(
             match &uploaded {
                 Err(error) => request_failed(context, exchange, error, ends_by_close),
                 Ok(()) if whole => {}
-                Ok(()) => exchange.ending.note(Cause::Client, Phase::Data),
+                Ok(()) => exchange.ending.note(EndingCause::Client, EndingPhase::Data),
             }
             // What the server did not read of the request is dropped: the client has its response,
             // and may send another request on the connection (as in HAProxy).
@@ -138,13 +138,13 @@ pub(crate) async fn exchange(
             // reserve memory for it.
             Box::pin(tunnel(context, client, &mut lease.duplex(), exchange, slot)).await;
             RelayEnd::Done {
-                next: Next::Close,
+                fate: ConnectionFate::Close,
                 lease: None,
             }
         }
         TransferEnd::Answered(ResponseOutcome::Retry(reason), _) => RelayEnd::Retry(reason),
         TransferEnd::Answered(ResponseOutcome::Exit(exit), _) => RelayEnd::Exit(exit),
-        TransferEnd::Evicted(why) => RelayEnd::Exit(Exit::Cut(Cause::of_eviction(why))),
+        TransferEnd::Evicted(why) => RelayEnd::Exit(Exit::Cut(EndingCause::of_eviction(why))),
         TransferEnd::ClientFailed(error) => {
             let whole = client.source.is_done();
             RelayEnd::Exit(client_failed(exchange, &error, whole))
@@ -156,9 +156,9 @@ pub(crate) async fn exchange(
 /// The end of an exchange whose client has its response.
 fn done(exchange: &Exchange, keep_client: bool, lease: Option<Lease>) -> RelayEnd {
     RelayEnd::Done {
-        next: match exchange.keep_client && keep_client {
-            true => Next::Keep,
-            false => Next::Close,
+        fate: match exchange.keep_client && keep_client {
+            true => ConnectionFate::Keep,
+            false => ConnectionFate::Close,
         },
         lease,
     }
@@ -247,8 +247,8 @@ fn client_failed(exchange: &mut Exchange, error: &ReadError, whole: bool) -> Exi
         exchange.prepared_answer = Some(PreparedAnswer::Unsent);
     }
     let phase = match error {
-        ReadError::Broken(_) if whole => Phase::Data,
-        _ => Phase::Headers,
+        ReadError::Broken(_) if whole => EndingPhase::Data,
+        _ => EndingPhase::Headers,
     };
     Exit::Upload(fault, phase)
 }
@@ -272,13 +272,13 @@ fn request_failed(
             exchange.count(context.local.worker, |counters| {
                 counters.server_aborts.increment()
             });
-            Cause::Server
+            EndingCause::Server
         }
     };
     // As long as the connection is open such a response is under way.
     let phase = match ends_by_close {
-        true => Phase::Data,
-        false => Phase::Last,
+        true => EndingPhase::Data,
+        false => EndingPhase::Last,
     };
     exchange.ending.note(cause, phase);
 }

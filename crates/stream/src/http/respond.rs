@@ -12,10 +12,10 @@ use ballast_mux::{
 };
 use ballast_upstream::probe::Observation;
 
-use super::reach::{Plan, RetryReason};
+use super::reach::{ReachPlan, RetryReason};
 use super::{cacheable, capture, invalid, rules};
 use crate::context::Context;
-use crate::ending::Phase;
+use crate::ending::EndingPhase;
 use crate::exchange::Exchange;
 use crate::exit::{Count, Exit, Flow};
 use crate::journal;
@@ -73,7 +73,7 @@ pub(crate) struct RetryOptions<'a> {
     /// The connection was reused: the server may have closed it meanwhile.
     pub(crate) reused: bool,
     /// What `retry-on` names, and how many tries are left.
-    pub(crate) plan: &'a Plan,
+    pub(crate) plan: &'a ReachPlan,
 }
 
 /// Receives the response and forwards it to the client.
@@ -112,7 +112,7 @@ pub(crate) async fn respond(
         let sent = download.sink.flush(&client_wait(context, exchange)).await;
         return match sent {
             Ok(()) => ResponseOutcome::Tunnel,
-            Err(error) => response_untaken(&error, Phase::Data),
+            Err(error) => response_untaken(&error, EndingPhase::Data),
         };
     };
     let ends_by_close = announced.body == BodyLength::UntilClose;
@@ -178,8 +178,8 @@ async fn head(
             Err(left) => {
                 // A reset is logged in another phase than a close.
                 let phase = match left {
-                    ClientLeft::Broken => Phase::Data,
-                    ClientLeft::Ended => Phase::Headers,
+                    ClientLeft::Broken => EndingPhase::Data,
+                    ClientLeft::Ended => EndingPhase::Headers,
                 };
                 return Err(ResponseOutcome::Exit(Exit::ClientGaveUp(phase)));
             }
@@ -191,7 +191,7 @@ async fn head(
                     exchange.tally.bytes_out += volume::of_response(&exchange.response);
                     download.sink.bodiless_response(&exchange.response);
                     let sent = download.sink.flush(&client_wait(context, exchange)).await;
-                    sent.map_err(|error| response_untaken(&error, Phase::Headers))?;
+                    sent.map_err(|error| response_untaken(&error, EndingPhase::Headers))?;
                 }
                 since = Some(ballast_worker::now());
             }
@@ -335,7 +335,7 @@ fn response_failed(
     if (retry.reused || retry.plan.met_stale_connection) && closed && silent && !exchange.first {
         // The client gets no answer and no line is logged: it may try again itself, as when a
         // connection that it reuses is closed (RFC 9112, section 9.3.1).
-        return ResponseOutcome::Exit(Exit::StaleConnection(Phase::Headers));
+        return ResponseOutcome::Exit(Exit::StaleConnection(EndingPhase::Headers));
     }
     exchange.observed = Some(match error {
         ReadError::TimedOut => Observation::ReadTimeout,
@@ -394,7 +394,7 @@ fn begin_response(
     context: &Context<'_>,
     exchange: &mut Exchange,
     answer: &ResponseHead,
-    plan: &Plan,
+    plan: &ReachPlan,
     sink: &mut Sink<'_>,
 ) -> Result<Option<AnnouncedBody>, BeginError> {
     // Checked before our cookie is added: only the server's own cookies count.
@@ -432,7 +432,11 @@ fn checks_cache(exchange: &Exchange) -> bool {
 
 /// Writes the persistence cookie. Returns whether caches were told not to keep the response
 /// because of it.
-fn cookie(context: &Context<'_>, exchange: &mut Exchange, plan: &Plan) -> Result<bool, NoRoom> {
+fn cookie(
+    context: &Context<'_>,
+    exchange: &mut Exchange,
+    plan: &ReachPlan,
+) -> Result<bool, NoRoom> {
     let backend = context.backend_of(exchange);
     let Some(backend) = backend.filter(|_| !plan.ignores_cookies()) else {
         return Ok(false);
@@ -501,9 +505,9 @@ async fn body(
         }
         Err(RelayError::To(error)) => {
             let phase = if download.source.is_done() {
-                Phase::Last
+                EndingPhase::Last
             } else {
-                Phase::Data
+                EndingPhase::Data
             };
             Err(response_untaken(&error, phase))
         }
@@ -524,7 +528,7 @@ pub(crate) fn keeps_server_connection(context: &Context<'_>, exchange: &Exchange
 }
 
 /// The client stopped reading a response.
-fn response_untaken(error: &WriteError, phase: Phase) -> ResponseOutcome {
+fn response_untaken(error: &WriteError, phase: EndingPhase) -> ResponseOutcome {
     ResponseOutcome::Exit(Exit::ResponseUntaken {
         timed_out: matches!(error, WriteError::TimedOut),
         phase,

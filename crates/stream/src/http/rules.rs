@@ -5,7 +5,7 @@ use ballast_rules::{LocalResponse, ResponseCause, ResponseContent, Rule, Verdict
 
 use super::statistics;
 use crate::context::Context;
-use crate::ending::Phase;
+use crate::ending::EndingPhase;
 use crate::exchange::{Exchange, PreparedAnswer};
 use crate::exit::{Exit, Flow};
 use crate::rulebook::{MessagePhase, apply, apply_in_time};
@@ -23,12 +23,12 @@ pub(crate) async fn request(
         // Checked here: most proxies have no such rules, and should pay nothing for them.
         if !set.is_empty() {
             let verdict = apply_in_time(context, exchange, MessagePhase::Request, set).await;
-            judge(exchange, verdict, Phase::Request)?;
+            judge(exchange, verdict, EndingPhase::Request)?;
         }
     }
     let statistics = statistics::statistics(context, exchange, common)?;
     let verdict = apply(context, exchange, MessagePhase::Request, &rules.redirects);
-    judge(exchange, verdict, Phase::Request)?;
+    judge(exchange, verdict, EndingPhase::Request)?;
     match statistics {
         Some(call) => Flow::Break(statistics::exit_to_service(exchange, call)),
         None => Flow::Continue(()),
@@ -44,7 +44,7 @@ pub(crate) async fn response(context: &Context<'_>, exchange: &mut Exchange) -> 
         if !rules.http_response.is_empty() {
             let (stage, rules) = (MessagePhase::Response, &rules.http_response);
             let verdict = apply_in_time(context, exchange, stage, rules).await;
-            judge(exchange, verdict, Phase::Headers)?;
+            judge(exchange, verdict, EndingPhase::Headers)?;
         }
     }
     Flow::Continue(())
@@ -68,7 +68,7 @@ pub(crate) fn after_response(context: &Context<'_>, exchange: &mut Exchange) {
 }
 
 /// Turns a verdict into the exchange's next step or its exit.
-fn judge(exchange: &mut Exchange, verdict: Verdict, phase: Phase) -> Flow {
+fn judge(exchange: &mut Exchange, verdict: Verdict, phase: EndingPhase) -> Flow {
     match verdict {
         Verdict::Continue | Verdict::Allow => Flow::Continue(()),
         Verdict::Close => Flow::Break(Exit::Denied(None, phase)),
@@ -76,7 +76,7 @@ fn judge(exchange: &mut Exchange, verdict: Verdict, phase: Phase) -> Flow {
     }
 }
 
-fn prepare_answer(exchange: &mut Exchange, answer: LocalResponse, phase: Phase) -> Exit {
+fn prepare_answer(exchange: &mut Exchange, answer: LocalResponse, phase: EndingPhase) -> Exit {
     let status = match answer.page {
         ResponseContent::Proxy => answer.status,
         ResponseContent::Made => {

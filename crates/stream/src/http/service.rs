@@ -7,13 +7,13 @@ use ballast_mux::{Announcement, Duplex, ReadError, Wait};
 use ballast_rules::Service;
 
 use super::target::origin_form;
-use super::{Next, answer, rules};
+use super::{ConnectionFate, answer, rules};
 use crate::context::Context;
-use crate::ending::{Cause, Ending, Phase};
+use crate::ending::{Ending, EndingCause, EndingPhase};
 use crate::exchange::Exchange;
 use crate::exit::{Exit, Flow};
 use crate::pages::default_page;
-use crate::services::{Reply, ReplyBody, ServiceCall, ServiceKind, ServiceRequest};
+use crate::services::{ServiceCall, ServiceKind, ServiceReply, ServiceReplyBody, ServiceRequest};
 use crate::volume;
 
 /// A piece is sent once it has about this many bytes.
@@ -28,7 +28,7 @@ pub(crate) async fn serve(
     client: &mut Duplex<'_>,
     exchange: &mut Exchange,
     call: ServiceCall,
-) -> Flow<Next> {
+) -> Flow<ConnectionFate> {
     let exit = Exit::Service(call);
     exit.count(context, exchange);
     let form = form(context, client, exchange, call).await?;
@@ -89,7 +89,7 @@ async fn form(
 }
 
 fn form_failed(error: &ReadError) -> Flow<Form> {
-    Flow::Break(Exit::Request(error.into(), Phase::Data))
+    Flow::Break(Exit::Request(error.into(), EndingPhase::Data))
 }
 
 /// Calls the service; `None` if none is installed.
@@ -98,7 +98,7 @@ fn ask_service(
     exchange: &Exchange,
     call: ServiceCall,
     form: &Form,
-) -> Option<Reply> {
+) -> Option<ServiceReply> {
     let services = context.local.services()?;
     let of = match call {
         ServiceCall::Named(Service::Metrics) => ServiceKind::Metrics,
@@ -138,17 +138,17 @@ async fn send(
     context: &Context<'_>,
     client: &mut Duplex<'_>,
     exchange: &mut Exchange,
-    reply: Reply,
-) -> Next {
+    reply: ServiceReply,
+) -> ConnectionFate {
     let mut bytes = Vec::new();
     let mut body = reply.body;
     let length = match &body {
-        ReplyBody::Empty => BodyLength::Known(0),
-        ReplyBody::Page => {
+        ServiceReplyBody::Empty => BodyLength::Known(0),
+        ServiceReplyBody::Page => {
             default_page(reply.status).append_body(&mut bytes);
             BodyLength::Known(bytes.len() as u64)
         }
-        ReplyBody::Pieces(_) => BodyLength::Chunked,
+        ServiceReplyBody::Pieces(_) => BodyLength::Chunked,
     };
     let composed = compose(exchange, reply.status, &reply.fields, length);
     rules::after_response(context, exchange);
@@ -166,7 +166,7 @@ async fn send(
         client.sink.begin_response(response, announcement)
     });
     let Ok(announced) = begun else {
-        return Next::Close;
+        return ConnectionFate::Close;
     };
     exchange.tally.bytes_out += volume::of_response(&exchange.response);
     let wait = Wait::each(&context.downward, exchange.settings.client_timeout);
@@ -174,8 +174,8 @@ async fn send(
         let mut more = announced.body != BodyLength::None;
         while more {
             more = match &mut body {
-                ReplyBody::Pieces(next) => next(&mut bytes),
-                ReplyBody::Empty | ReplyBody::Page => false,
+                ServiceReplyBody::Pieces(next) => next(&mut bytes),
+                ServiceReplyBody::Empty | ServiceReplyBody::Page => false,
             };
             if bytes.len() >= PIECE_BYTES || !more {
                 exchange.tally.bytes_out += bytes.len() as u64;
@@ -193,11 +193,11 @@ async fn send(
     match sent {
         Err(_) => {
             exchange.ending = Ending::default();
-            exchange.ending.note(Cause::Client, Phase::Data);
-            Next::Drop
+            exchange.ending.note(EndingCause::Client, EndingPhase::Data);
+            ConnectionFate::Drop
         }
-        Ok(()) if announced.closes => Next::Close,
-        Ok(()) => Next::Keep,
+        Ok(()) if announced.closes => ConnectionFate::Close,
+        Ok(()) => ConnectionFate::Keep,
     }
 }
 
