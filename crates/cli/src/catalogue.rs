@@ -25,7 +25,7 @@ pub fn commands_of_worker() -> CommandFamilies {
         commands::changes::COMMANDS,
         commands::sections::COMMANDS,
         commands::vars::COMMANDS,
-        commands::absent::COMMANDS,
+        commands::not_implemented::COMMANDS,
         commands::anonymous::COMMANDS,
         commands::developer::COMMANDS,
     ];

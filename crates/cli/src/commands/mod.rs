@@ -1,6 +1,5 @@
 //! The commands, a file for each family.
 
-pub(crate) mod absent;
 pub(crate) mod acls;
 pub(crate) mod anonymous;
 pub(crate) mod changes;
@@ -10,6 +9,7 @@ pub(crate) mod frontends;
 pub(crate) mod invalid;
 pub(crate) mod maps;
 pub(crate) mod master;
+pub(crate) mod not_implemented;
 pub(crate) mod process;
 pub(crate) mod runtime;
 pub(crate) mod sections;
