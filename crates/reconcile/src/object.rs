@@ -1,7 +1,9 @@
 //! Objects that change at run time, and their settings that commands override.
 //!
-//! A kind of object is a row ([`ObjectKind`]), and so is each setting ([`Setting`]). A row says all
-//! that is particular to its kind; no other code knows a kind by name.
+//! A kind of object is a row ([`ObjectKind`]), and so is each setting ([`Setting`]). Code that
+//! serves all kinds walks the rows. Code about one kind names it: servers, backends and lists in
+//! `commit.rs` and `write_back.rs`, servers and backends also where a file is read again
+//! (`reading.rs`, `file_state.rs`, `operator_changes.rs`, `section_change.rs`).
 
 use std::sync::atomic::AtomicBool;
 
