@@ -11,6 +11,7 @@ use rustls::sign::SigningKey;
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
 use crate::names::KeyAlgorithm;
+use crate::ocsp::{OcspError, OcspResponse};
 use crate::pem::{PemError, PemSection, read_pem};
 
 const OID_EC_PUBLIC_KEY: &str = "1.2.840.10045.2.1";
@@ -235,8 +236,10 @@ pub struct Certificate {
     names: Box<[Box<[u8]>]>,
     not_before: i64,
     not_after: i64,
-    /// The OCSP response to staple, DER.
-    pub ocsp: Option<Arc<[u8]>>,
+    /// The OCSP response to staple while it is in time.
+    pub ocsp: Option<Arc<OcspResponse>>,
+    /// Why a response that came with the certificate is not stapled: worth a warning.
+    pub ocsp_error: Option<OcspError>,
     /// The issuer that was given in a file of its own.
     pub issuer: Option<CertificateDer<'static>>,
     /// The list of signed certificate timestamps; not sent: rustls has no place for it.
@@ -276,6 +279,14 @@ impl Certificate {
             validity.not_after.timestamp(),
         );
         let chain = chain_of(&parsed, certificates.collect());
+        let read = |der: &Arc<[u8]>| {
+            let issuer = parts.issuer.as_ref().or(chain.first());
+            OcspResponse::read(der, &leaf, issuer)
+        };
+        let (ocsp, ocsp_error) = match parts.ocsp.as_ref().map(read).transpose() {
+            Ok(response) => (response.map(Arc::new), None),
+            Err(error) => (None, Some(error)),
+        };
         Ok(Self {
             chain,
             key,
@@ -283,7 +294,8 @@ impl Certificate {
             names,
             not_before,
             not_after,
-            ocsp: parts.ocsp,
+            ocsp,
+            ocsp_error,
             issuer: parts.issuer,
             sctl: parts.sctl,
             leaf,
@@ -298,7 +310,7 @@ impl Certificate {
         CertificateParts {
             certificates,
             key: Some(KeySource::Ready(Arc::clone(&self.key))),
-            ocsp: self.ocsp.clone(),
+            ocsp: self.ocsp.as_ref().map(|response| response.der().into()),
             issuer: self.issuer.clone(),
             sctl: self.sctl.clone(),
         }

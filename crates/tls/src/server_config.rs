@@ -194,6 +194,7 @@ impl ServerTerms {
         config.cert_resolver = Arc::new(OneCertificate {
             certificate: Arc::clone(certificate),
             schemes: self.schemes.clone(),
+            now: self.recipe.now(),
         });
         HandshakeTerms {
             config: Arc::new(config),
@@ -212,6 +213,12 @@ struct ConfigRecipe {
 }
 
 impl ConfigRecipe {
+    /// Seconds since 1970.
+    fn now(&self) -> Option<i64> {
+        let now = self.parts.time.current_time()?;
+        i64::try_from(now.as_secs()).ok()
+    }
+
     fn config(
         &self,
         provider: Arc<CryptoProvider>,
@@ -360,14 +367,19 @@ impl ResolvesServerCert for NoCertificate {
 struct OneCertificate {
     certificate: Arc<Certificate>,
     schemes: Option<Arc<[SignatureScheme]>>,
+    /// Seconds since 1970.
+    now: Option<i64>,
 }
 
 impl ResolvesServerCert for OneCertificate {
     fn resolve(&self, _: RustlsHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(Arc::new(certified_key(
-            &self.certificate,
-            self.schemes.as_ref(),
-        )))
+        let mut certified = certified_key(&self.certificate, self.schemes.as_ref());
+        // A response that is out of time is worse than none.
+        let response = self.certificate.ocsp.as_ref().zip(self.now);
+        certified.ocsp = response
+            .filter(|(response, now)| response.is_valid_at(*now))
+            .map(|(response, _)| response.der().to_vec());
+        Some(Arc::new(certified))
     }
 }
 
@@ -388,9 +400,7 @@ pub(crate) fn certified_key(
             schemes: Arc::clone(schemes),
         }),
     };
-    let mut certified = CertifiedKey::new(chain, key);
-    certified.ocsp = certificate.ocsp.as_deref().map(<[u8]>::to_vec);
-    certified
+    CertifiedKey::new(chain, key)
 }
 
 /// A key that signs with the schemes of `sigalgs` only.

@@ -9,8 +9,7 @@ use x509_parser::prelude::{
     FromDer, GeneralName, KeyUsage, NameConstraints, ParsedExtension, X509Certificate, X509Version,
 };
 
-const SEQUENCE: u8 = 0x30;
-const BIT_STRING: u8 = 0x03;
+use crate::der::{bits, element, sequence};
 
 /// A certificate with what verification asks of it.
 #[derive(Clone, Debug)]
@@ -205,66 +204,15 @@ pub(crate) struct Signed<'a> {
     signature: &'a [u8],
 }
 
-/// One element of DER.
-struct Element<'a> {
-    tag: u8,
-    content: &'a [u8],
-    /// With tag and length.
-    whole: &'a [u8],
-    /// What follows it.
-    rest: &'a [u8],
-}
-
-fn element(der: &[u8]) -> Option<Element<'_>> {
-    let [tag, first, ..] = der else {
-        return None;
-    };
-    let (header, length) = match first {
-        0..=0x7f => (2, usize::from(*first)),
-        0x81..=0x83 => {
-            let count = usize::from(first & 0x7f);
-            let bytes = der.get(2..2 + count)?;
-            let length = bytes
-                .iter()
-                .fold(0, |length, byte| length << 8 | usize::from(*byte));
-            (2 + count, length)
-        }
-        _ => return None,
-    };
-    let (whole, rest) = der.split_at_checked(header + length)?;
-    Some(Element {
-        tag: *tag,
-        content: &whole[header..],
-        whole,
-        rest,
-    })
-}
-
-/// The content of a sequence, and what follows it.
-fn sequence(der: &[u8]) -> Option<(&[u8], &[u8])> {
-    let found = element(der)?;
-    (found.tag == SEQUENCE).then_some((found.content, found.rest))
-}
-
-/// The bits of a bit string of whole bytes.
-fn bits(der: &[u8]) -> Option<&[u8]> {
-    let found = element(der)?;
-    match found.content {
-        [0, bits @ ..] if found.tag == BIT_STRING => Some(bits),
-        _ => None,
-    }
-}
-
 impl<'a> Signed<'a> {
     /// Takes a signed structure apart: content, algorithm, signature.
     pub(crate) fn read(der: &'a [u8]) -> Option<Self> {
-        let (inside, _) = sequence(der)?;
-        let content = element(inside)?;
-        let (algorithm, rest) = sequence(content.rest)?;
+        let content = element(sequence(der)?.content)?;
+        let algorithm = sequence(content.rest)?;
         Some(Self {
             content: content.whole,
-            algorithm,
-            signature: bits(rest)?,
+            algorithm: algorithm.content,
+            signature: bits(algorithm.rest)?,
         })
     }
 
@@ -284,12 +232,11 @@ fn is_signature(
     message: &[u8],
     signature: &[u8],
 ) -> bool {
-    let Some((key_algorithm, key_bits)) = sequence(key).and_then(|(inside, _)| sequence(inside))
-    else {
+    let Some(key_algorithm) = sequence(key).and_then(|key| sequence(key.content)) else {
         return false;
     };
-    algorithm.public_key_alg_id().as_ref() == key_algorithm
-        && bits(key_bits)
+    algorithm.public_key_alg_id().as_ref() == key_algorithm.content
+        && bits(key_algorithm.rest)
             .is_some_and(|key| algorithm.verify_signature(key, message, signature).is_ok())
 }
 
@@ -332,23 +279,13 @@ pub(crate) fn verify_handshake(
     Ok(rustls::client::danger::HandshakeSignatureValid::assertion())
 }
 
-/// True when the name is one of the certificate's: `subjectAltName` and common names alike, a
-/// wildcard stands for the first label (manual, 5.2, `verifyhost`).
+/// True when the name is one of the certificate's: DNS names and common names alike (manual, 5.2,
+/// `verifyhost`).
 pub(crate) fn has_name(certificate: &CertificateDer<'_>, name: &str) -> bool {
     let Ok((_, parsed)) = X509Certificate::from_der(certificate) else {
         return false;
     };
-    let is_it = |pattern: &[u8]| {
-        let name = name.as_bytes();
-        if pattern.eq_ignore_ascii_case(name) {
-            return true;
-        }
-        let dot = name.iter().position(|byte| *byte == b'.');
-        match (pattern.strip_prefix(b"*"), dot) {
-            (Some(suffix), Some(dot)) => dot > 0 && suffix.eq_ignore_ascii_case(&name[dot..]),
-            _ => false,
-        }
-    };
+    let is_it = |pattern: &[u8]| is_match(pattern, name.as_bytes());
     let alternatives = parsed.subject_alternative_name().ok().flatten();
     let mut alternatives = alternatives
         .iter()
@@ -361,6 +298,30 @@ pub(crate) fn has_name(certificate: &CertificateDer<'_>, name: &str) -> bool {
             .any(|found| is_it(found.as_slice()))
 }
 
+/// True when a pattern matches a name as HAProxy 3.2 was seen to: one asterisk in the first of
+/// several labels stands for any part of it, an empty one too.
+fn is_match(pattern: &[u8], name: &[u8]) -> bool {
+    if pattern.eq_ignore_ascii_case(name) {
+        return true;
+    }
+    let label = |name: &[u8]| name.iter().position(|byte| *byte == b'.');
+    let (Some(pattern_dot), Some(name_dot)) = (label(pattern), label(name)) else {
+        return false;
+    };
+    let Some(asterisk) = pattern.iter().position(|byte| *byte == b'*') else {
+        return false;
+    };
+    if asterisk >= pattern_dot {
+        return false;
+    }
+    let (start, end) = (&pattern[..asterisk], &pattern[asterisk + 1..pattern_dot]);
+    let first = &name[..name_dot];
+    first.len() >= start.len() + end.len()
+        && first[..start.len()].eq_ignore_ascii_case(start)
+        && first[first.len() - end.len()..].eq_ignore_ascii_case(end)
+        && pattern[pattern_dot..].eq_ignore_ascii_case(&name[name_dot..])
+}
+
 /// Calls `judge` with the name constraints of an authority.
 pub(crate) fn with_name_constraints<T>(
     authority: &Facts,
@@ -369,4 +330,39 @@ pub(crate) fn with_name_constraints<T>(
     let (_, parsed) = X509Certificate::from_der(&authority.der).ok()?;
     let constraints = parsed.name_constraints().ok()??;
     Some(judge(constraints.value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_match;
+
+    #[test]
+    fn an_asterisk_stands_for_a_part_of_the_first_label() {
+        for (pattern, name) in [
+            ("a.example", "A.example"),
+            ("*.example", "a.example"),
+            ("*.example", ".example"),
+            ("w*.example", "wx.example"),
+            ("w*.example", "w.example"),
+            ("*.example", "*.example"),
+        ] {
+            assert!(
+                is_match(pattern.as_bytes(), name.as_bytes()),
+                "{pattern} {name}"
+            );
+        }
+        for (pattern, name) in [
+            ("*", "a"),
+            ("*.example", "example"),
+            ("*.example", "a.b.example"),
+            ("*.example", "a.example."),
+            ("w*.example", "v.example"),
+            ("a.*.example", "a.x.example"),
+        ] {
+            assert!(
+                !is_match(pattern.as_bytes(), name.as_bytes()),
+                "{pattern} {name}"
+            );
+        }
+    }
 }

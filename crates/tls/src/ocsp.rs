@@ -1,0 +1,209 @@
+//! OCSP responses that are stapled (manual, 5.1, `crt`; RFC 6960): which certificate one is for,
+//! and how long it says that this certificate is good. Who signed it is the client's question.
+
+use std::fmt;
+
+use aws_lc_rs::digest::{Algorithm, SHA1_FOR_LEGACY_USE_ONLY, SHA256, SHA384, SHA512, digest};
+use rustls::pki_types::CertificateDer;
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+use crate::der::{Element, element, generalized_time, sequence, tagged};
+
+const ENUMERATED: u8 = 0x0a;
+const INTEGER: u8 = 0x02;
+const OCTET_STRING: u8 = 0x04;
+const OID: u8 = 0x06;
+const GENERALIZED_TIME: u8 = 0x18;
+/// Context tags: `[0]` with content of its own, and `[0]` for a status without any.
+const CONTEXT_0: u8 = 0xa0;
+const GOOD: u8 = 0x80;
+const REVOKED: u8 = 0xa1;
+/// id-pkix-ocsp-basic.
+const BASIC: &[u8] = &[0x2b, 0x06, 0x01, 0x05, 0x05, 0x07, 0x30, 0x01, 0x01];
+/// Hashes of a certificate's identity: SHA-1, SHA-256, SHA-384 and SHA-512.
+const HASHES: [(&[u8], &Algorithm); 4] = [
+    (&[0x2b, 0x0e, 0x03, 0x02, 0x1a], &SHA1_FOR_LEGACY_USE_ONLY),
+    (
+        &[0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02, 0x01],
+        &SHA256,
+    ),
+    (
+        &[0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02, 0x02],
+        &SHA384,
+    ),
+    (
+        &[0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02, 0x03],
+        &SHA512,
+    ),
+];
+
+/// Why a response is not stapled.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum OcspError {
+    /// It is no OCSP response.
+    Broken,
+    /// The responder answered that it cannot answer.
+    Unsuccessful {
+        /// Its status (RFC 6960, 4.2.1): 1 malformed request, 2 internal error, 3 try later ...
+        status: u8,
+    },
+    /// It has not one answer, but none or several.
+    NotSingle,
+    /// The certificate is revoked.
+    Revoked,
+    /// The responder does not know the certificate.
+    Unknown,
+    /// It is for another certificate.
+    OtherCertificate,
+    /// The issuer is neither in the file of the certificate nor in its `.issuer`.
+    NoIssuer,
+}
+
+impl fmt::Display for OcspError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Broken => f.write_str("the content is no OCSP response in DER format"),
+            Self::Unsuccessful { status } => {
+                write!(f, "OCSP response status not successful ({status})")
+            }
+            Self::NotSingle => f.write_str("the OCSP response has not exactly one answer"),
+            Self::Revoked => f.write_str("OCSP single response: certificate status is revoked"),
+            Self::Unknown => f.write_str("OCSP single response: certificate status is unknown"),
+            Self::OtherCertificate => f.write_str(
+                "OCSP single response: Certificate ID does not match certificate and issuer",
+            ),
+            Self::NoIssuer => f.write_str(
+                "the issuer of the certificate is needed to match an OCSP response: append it to \
+                 the file of the certificate, or put it beside as '.issuer'",
+            ),
+        }
+    }
+}
+
+/// A response that says that a certificate is good.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct OcspResponse {
+    der: Box<[u8]>,
+    certificate_id: Box<[u8]>,
+    this_update: i64,
+    next_update: Option<i64>,
+}
+
+impl OcspResponse {
+    /// Reads a response in DER, and matches it with its certificate and that one's issuer.
+    ///
+    /// # Errors
+    ///
+    /// [`OcspError`]. Whether it is in time is another question: [`OcspResponse::is_valid_at`].
+    pub fn read(
+        der: &[u8],
+        leaf: &CertificateDer<'_>,
+        issuer: Option<&CertificateDer<'_>>,
+    ) -> Result<Self, OcspError> {
+        let response = sequence(der)
+            .filter(|found| found.rest.is_empty())
+            .ok_or(OcspError::Broken)?;
+        let status = tagged(response.content, ENUMERATED).ok_or(OcspError::Broken)?;
+        match status.content {
+            [0] => {}
+            [status] => return Err(OcspError::Unsuccessful { status: *status }),
+            _ => return Err(OcspError::Broken),
+        }
+        let answers = answers(status.rest).ok_or(OcspError::Broken)?;
+        let answer = sequence(answers).ok_or(OcspError::NotSingle)?;
+        if !answer.rest.is_empty() {
+            return Err(OcspError::NotSingle);
+        }
+        let id = sequence(answer.content).ok_or(OcspError::Broken)?;
+        let state = element(id.rest).ok_or(OcspError::Broken)?;
+        match state.tag {
+            GOOD => {}
+            REVOKED => return Err(OcspError::Revoked),
+            _ => return Err(OcspError::Unknown),
+        }
+        let this_update = generalized_time(state.rest).ok_or(OcspError::Broken)?;
+        let after = element(state.rest).map_or(&[][..], |time| time.rest);
+        let next_update = tagged(after, CONTEXT_0)
+            .map(|next| generalized_time(next.content).ok_or(OcspError::Broken));
+        let issuer = issuer.ok_or(OcspError::NoIssuer)?;
+        if !is_id_of(id, leaf, issuer).unwrap_or(false) {
+            return Err(OcspError::OtherCertificate);
+        }
+        Ok(Self {
+            der: der.into(),
+            certificate_id: id.whole.into(),
+            this_update,
+            next_update: next_update.transpose()?,
+        })
+    }
+
+    /// The response as it is stapled.
+    #[must_use]
+    pub fn der(&self) -> &[u8] {
+        &self.der
+    }
+
+    /// The identity of the certificate (CertID, DER): the key of `show ssl ocsp-response`.
+    #[must_use]
+    pub fn certificate_id(&self) -> &[u8] {
+        &self.certificate_id
+    }
+
+    /// Since when it says so, in seconds since 1970.
+    #[must_use]
+    pub fn this_update(&self) -> i64 {
+        self.this_update
+    }
+
+    /// When there is a newer one, in seconds since 1970.
+    #[must_use]
+    pub fn next_update(&self) -> Option<i64> {
+        self.next_update
+    }
+
+    /// True when it is in force at `now`, in seconds since 1970.
+    #[must_use]
+    pub fn is_valid_at(&self, now: i64) -> bool {
+        self.this_update <= now && self.next_update.is_none_or(|next| now <= next)
+    }
+}
+
+/// The answers of a response, behind its status.
+fn answers(rest: &[u8]) -> Option<&[u8]> {
+    let bytes = sequence(tagged(rest, CONTEXT_0)?.content)?;
+    let kind = tagged(bytes.content, OID).filter(|kind| kind.content == BASIC)?;
+    let basic = sequence(tagged(kind.rest, OCTET_STRING)?.content)?;
+    let data = sequence(basic.content)?;
+    let mut part = element(data.content)?;
+    if part.tag == CONTEXT_0 {
+        part = element(part.rest)?; // the version
+    }
+    // `part` is the responder.
+    let produced = tagged(part.rest, GENERALIZED_TIME)?;
+    Some(sequence(produced.rest)?.content)
+}
+
+/// True when the identity is that of a certificate (RFC 6960, 4.1.1).
+fn is_id_of(
+    id: Element<'_>,
+    leaf: &CertificateDer<'_>,
+    issuer: &CertificateDer<'_>,
+) -> Option<bool> {
+    let algorithm = sequence(id.content)?;
+    let name = tagged(algorithm.rest, OCTET_STRING)?;
+    let key = tagged(name.rest, OCTET_STRING)?;
+    let serial = tagged(key.rest, INTEGER)?;
+    let oid = tagged(algorithm.content, OID)?.content;
+    let (_, hash) = HASHES.iter().find(|(known, _)| *known == oid)?;
+    let (_, leaf) = X509Certificate::from_der(leaf).ok()?;
+    let (_, issuer) = X509Certificate::from_der(issuer).ok()?;
+    let is = |given: Element<'_>, value: &[u8]| digest(hash, value).as_ref() == given.content;
+    Some(
+        serial.content == leaf.raw_serial()
+            && is(name, issuer.subject().as_raw())
+            && is(key, &issuer.public_key().subject_public_key.data),
+    )
+}
+
+#[cfg(test)]
+mod tests;
