@@ -30,6 +30,7 @@ pub struct ClientVerifier {
     subjects: Vec<DistinguishedName>,
     schemes: Option<Vec<SignatureScheme>>,
     algorithms: WebPkiSupportedAlgorithms,
+    context: ResumptionContext,
 }
 
 impl ClientVerifier {
@@ -46,6 +47,7 @@ impl ClientVerifier {
     ) -> Self {
         let told = trust.authorities.as_deref().filter(|_| tells_names);
         Self {
+            context: context(mode, &trust, [ca_ignored, crt_ignored]),
             mode,
             subjects: told
                 .map(|authorities| authorities.subjects())
@@ -86,16 +88,20 @@ impl ClientVerifier {
     /// The digest of all that decides whom this verifier lets in: sessions belong to it.
     #[must_use]
     pub fn context(&self) -> ResumptionContext {
-        let mut context = Context::new(&SHA256);
-        context.update(&[self.mode as u8]);
-        for ignored in [self.ca_ignored, self.crt_ignored] {
-            context.update(&ignored.to_bytes());
-        }
-        self.trust.digest_into(&mut context);
-        let mut digest = ResumptionContext::default();
-        digest.copy_from_slice(context.finish().as_ref());
-        digest
+        self.context
     }
+}
+
+fn context(mode: VerifyMode, trust: &Trust, ignored: [IgnoredErrors; 2]) -> ResumptionContext {
+    let mut context = Context::new(&SHA256);
+    context.update(&[mode as u8]);
+    for ignored in ignored {
+        context.update(&ignored.to_bytes());
+    }
+    trust.digest_into(&mut context);
+    let mut digest = ResumptionContext::default();
+    digest.copy_from_slice(context.finish().as_ref());
+    digest
 }
 
 /// The verification of one handshake: it keeps what was found, for `ssl_c_err` and its like.

@@ -1,5 +1,5 @@
 //! OCSP responses that are stapled (manual, 5.1, `crt`; RFC 6960): which certificate one is for,
-//! and how long it says that this certificate is good. Who signed it is the client's question.
+//! and how long its answer holds. Who signed it is the client's question.
 
 use std::fmt;
 
@@ -49,8 +49,6 @@ pub enum OcspError {
     },
     /// It has not one answer, but none or several.
     NotSingle,
-    /// The certificate is revoked.
-    Revoked,
     /// The responder does not know the certificate.
     Unknown,
     /// It is for another certificate.
@@ -62,12 +60,11 @@ pub enum OcspError {
 impl fmt::Display for OcspError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Broken => f.write_str("the content is no OCSP response in DER format"),
+            Self::Broken => f.write_str("Unable to parse OCSP response"),
             Self::Unsuccessful { status } => {
-                write!(f, "OCSP response status not successful ({status})")
+                write!(f, "OCSP response status not successful (status {status})")
             }
             Self::NotSingle => f.write_str("the OCSP response has not exactly one answer"),
-            Self::Revoked => f.write_str("OCSP single response: certificate status is revoked"),
             Self::Unknown => f.write_str("OCSP single response: certificate status is unknown"),
             Self::OtherCertificate => f.write_str(
                 "OCSP single response: Certificate ID does not match certificate and issuer",
@@ -80,11 +77,12 @@ impl fmt::Display for OcspError {
     }
 }
 
-/// A response that says that a certificate is good.
+/// A response that says whether a certificate is good or revoked.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct OcspResponse {
     der: Box<[u8]>,
     certificate_id: Box<[u8]>,
+    is_revoked: bool,
     this_update: i64,
     next_update: Option<i64>,
 }
@@ -116,10 +114,8 @@ impl OcspResponse {
         }
         let id = sequence(answer.content).ok_or(OcspError::Broken)?;
         let state = element(id.rest).ok_or(OcspError::Broken)?;
-        match state.tag {
-            GOOD => {}
-            REVOKED => return Err(OcspError::Revoked),
-            _ => return Err(OcspError::Unknown),
+        if !matches!(state.tag, GOOD | REVOKED) {
+            return Err(OcspError::Unknown);
         }
         let this_update = generalized_time(state.rest).ok_or(OcspError::Broken)?;
         let after = element(state.rest).map_or(&[][..], |time| time.rest);
@@ -132,6 +128,7 @@ impl OcspResponse {
         Ok(Self {
             der: der.into(),
             certificate_id: id.whole.into(),
+            is_revoked: state.tag == REVOKED,
             this_update,
             next_update: next_update.transpose()?,
         })
@@ -147,6 +144,12 @@ impl OcspResponse {
     #[must_use]
     pub fn certificate_id(&self) -> &[u8] {
         &self.certificate_id
+    }
+
+    /// True when it says that the certificate is revoked. HAProxy staples this too.
+    #[must_use]
+    pub fn is_revoked(&self) -> bool {
+        self.is_revoked
     }
 
     /// Since when it says so, in seconds since 1970.

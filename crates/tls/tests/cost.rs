@@ -3,10 +3,18 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Instant;
 
+use ballast_tls::bind::{BindCertificates, BindEntry};
 use ballast_tls::files::Files;
-use ballast_tls::store::CertificateStore;
+use ballast_tls::hello::{HelloOutcome, parse_client_hello};
+use ballast_tls::options::TlsOptions;
+use ballast_tls::rustls::server::NoServerSessionStorage;
+use ballast_tls::rustls::time_provider::DefaultTimeProvider;
+use ballast_tls::server_config::{ServerParts, ServerTerms};
+use ballast_tls::store::{CertificateStore, StoredCertificate};
+use ballast_tls::tickets::TicketKeys;
 use rcgen::{CertificateParams, CertifiedIssuer, IsCa, KeyPair, PKCS_ECDSA_P256_SHA256};
 
 const CERTIFICATES: usize = 5_000;
@@ -29,6 +37,39 @@ fn resident() -> usize {
     let text = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = text.lines().find(|line| line.starts_with("VmRSS")).unwrap();
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+/// What it costs to choose a certificate, with the configuration for its handshake.
+fn choose(found: &[Arc<StoredCertificate>]) {
+    let parts = ServerParts {
+        time: Arc::new(DefaultTimeProvider),
+        verifier: None,
+        ticket_keys: Some(Arc::new(TicketKeys::random())),
+        sessions: Arc::new(NoServerSessionStorage {}),
+        session_lifetime_s: 300,
+        prefer_client_ciphers: false,
+        early_data_bytes_max: 0,
+    };
+    let terms = Arc::new(ServerTerms::new(&TlsOptions::default(), &parts).unwrap());
+    let entries = found.iter().map(|certificate| BindEntry {
+        certificate: Arc::clone(certificate),
+        filters: None,
+        is_default: false,
+        terms: Arc::clone(&terms),
+    });
+    let start = Instant::now();
+    let bind = BindCertificates::new(entries.collect(), false);
+    let indexed = start.elapsed();
+    let raw = std::fs::read("../../fuzz/seeds/client_hello/tls13").unwrap();
+    let start = Instant::now();
+    for _ in 0..CERTIFICATES {
+        let HelloOutcome::Complete(hello) = parse_client_hello(&raw) else {
+            unreachable!("a seed is whole");
+        };
+        assert!(bind.choose(&hello).is_some());
+    }
+    let chosen = start.elapsed() / u32::try_from(CERTIFICATES).unwrap();
+    println!("indexed in {indexed:?}, a hello is read and answered in {chosen:?}");
 }
 
 #[test]
@@ -58,6 +99,7 @@ fn five_thousand_certificates() {
     let found = store.load_crt(&files, "/d").unwrap();
     let took = start.elapsed();
     assert_eq!(found.len(), CERTIFICATES);
+    choose(&found);
     println!(
         "{} certificates: {took:?}, {} kB",
         found.len(),

@@ -67,7 +67,7 @@ fn a_good_answer_for_the_certificate_is_stapled() {
         return;
     };
     let good = read(&der, &parts).expect("good");
-    assert_eq!(good.der(), der);
+    assert_eq!((good.der(), good.is_revoked()), (&der[..], false));
     let next = good.next_update().expect("seven days");
     assert_eq!(next - good.this_update(), 7 * 86_400);
     assert!(good.is_valid_at(next) && good.is_valid_at(good.this_update()));
@@ -100,12 +100,19 @@ fn a_good_answer_for_the_certificate_is_stapled() {
 }
 
 #[test]
-fn any_other_answer_is_refused() {
+fn a_revoked_certificate_is_told_to_be_so() {
     let revoked = "R\t491231235959Z\t200101000000Z\t77\tunknown\t/CN=leaf\n";
+    let Some((der, parts)) = response(revoked, &[]) else {
+        return;
+    };
+    assert!(read(&der, &parts).expect("an answer").is_revoked());
+}
+
+#[test]
+fn any_other_answer_is_refused() {
     let other = "V\t491231235959Z\t\t78\tunknown\t/CN=other\n";
     for (index, extra, error) in [
-        (revoked, &[][..], OcspError::Revoked),
-        (other, &[], OcspError::Unknown),
+        (other, &[][..], OcspError::Unknown),
         (VALID, &["-sha256", "-cert", "leaf"], OcspError::NotSingle),
     ] {
         let Some((der, parts)) = response(index, extra) else {
