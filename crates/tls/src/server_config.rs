@@ -146,7 +146,7 @@ impl ServerTerms {
         let mut chacha_first = translated.suites.clone();
         chacha_first.sort_by_key(|suite| !is_chacha20(u16::from(suite.suite())));
         let has_other_order = !parts.prefer_client_ciphers && chacha_first != translated.suites;
-        let config = |suites| recipe.config(provider(suites), None);
+        let config = |suites| recipe.config(provider(suites), recipe.verification());
         Ok(Self {
             chacha_config: has_other_order.then(|| config(chacha_first)).transpose()?,
             config: config(translated.suites.clone())?,
@@ -180,16 +180,14 @@ impl ServerTerms {
             Some(config) if first.is_some_and(is_chacha20) => config,
             _ => &self.config,
         };
-        let verification = self
-            .verifier()
-            .map(|verifier| ClientVerification::new(Arc::clone(verifier)));
+        let verification = self.recipe.verification();
         let verified = verification.as_ref().and_then(|verification| {
             // rustls takes a verifier when a configuration is built, and only then.
             let provider = Arc::clone(base.crypto_provider());
-            self.recipe
-                .config(provider, Some(Arc::clone(verification) as _))
-                .ok()
+            let verification = Some(Arc::clone(verification));
+            self.recipe.config(provider, verification).ok()
         });
+        // The base verifies too: it only keeps no verdict for this handshake.
         let mut config = verified.unwrap_or_else(|| base.clone());
         config.cert_resolver = Arc::new(OneCertificate {
             certificate: Arc::clone(certificate),
@@ -213,6 +211,12 @@ struct ConfigRecipe {
 }
 
 impl ConfigRecipe {
+    /// The verification of another handshake, where client certificates are judged.
+    fn verification(&self) -> Option<Arc<ClientVerification>> {
+        let verifier = self.parts.verifier.as_ref()?;
+        Some(ClientVerification::new(Arc::clone(verifier)))
+    }
+
     /// Seconds since 1970.
     fn now(&self) -> Option<i64> {
         let now = self.parts.time.current_time()?;
@@ -222,18 +226,20 @@ impl ConfigRecipe {
     fn config(
         &self,
         provider: Arc<CryptoProvider>,
-        verifier: Option<Arc<dyn ClientCertVerifier>>,
+        verification: Option<Arc<ClientVerification>>,
     ) -> Result<ServerConfig, OptionError> {
         let parts = &self.parts;
+        let verifier: Arc<dyn ClientCertVerifier> = match verification {
+            Some(verification) => verification,
+            None => WebPkiClientVerifier::no_client_auth(),
+        };
         let builder = ServerConfig::builder_with_details(provider, Arc::clone(&parts.time));
         let mut config = builder
             .with_protocol_versions(&self.versions)
             .map_err(|error| OptionError::Library {
                 reason: error.to_string(),
             })?
-            .with_client_cert_verifier(
-                verifier.unwrap_or_else(WebPkiClientVerifier::no_client_auth),
-            )
+            .with_client_cert_verifier(verifier)
             .with_cert_resolver(Arc::new(NoCertificate));
         // Sessions belong to who judges clients, here and nowhere else.
         let context = parts
