@@ -11,7 +11,9 @@
 //! happen that concerns its user?).
 
 mod carrier;
+mod tls;
 mod transport;
 
 pub use carrier::Carrier;
+pub use tls::{Handshake, HandshakeFailure, Hellos, SecretKeeper, SessionSecrets, TlsFacts};
 pub use transport::Transport;

@@ -288,6 +288,17 @@ impl Transport {
         }
     }
 
+    /// The socket, if the transport is clear: a handshake turns it into another transport.
+    ///
+    /// # Errors
+    /// The transport, which is not clear.
+    pub fn into_clear(self) -> Result<Stream, Self> {
+        match self {
+            Self::Clear(stream) => Ok(stream),
+            sealed => Err(sealed),
+        }
+    }
+
     /// Why the connection broke, if it did. An error is reported once; a close by the peer is
     /// none.
     ///
