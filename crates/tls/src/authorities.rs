@@ -10,7 +10,7 @@ use rustls::pki_types::CertificateDer;
 use x509_parser::prelude::{CertificateRevocationList, FromDer, ParsedExtension, X509Extension};
 
 use crate::files::{FileError, Files};
-use crate::pem::{PemError, read_pem};
+use crate::pem::{PemError, read_pem, write_pem};
 use crate::x509::Facts;
 
 /// The files that are read in a directory of authorities.
@@ -111,12 +111,39 @@ fn trim_serial(serial: &[u8]) -> &[u8] {
 /// Authorities and revocation lists of one file or directory.
 #[derive(Debug, Default)]
 pub struct Authorities {
+    /// The file.
+    name: String,
     certificates: Vec<Facts>,
     by_subject: HashMap<Vec<u8>, Vec<usize>, foldhash::fast::RandomState>,
     lists: Vec<RevocationList>,
 }
 
 impl Authorities {
+    /// A file of this name without any content.
+    #[must_use]
+    pub fn named(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            ..Self::default()
+        }
+    }
+
+    /// The file, or the directory.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// All of it as PEM text.
+    #[must_use]
+    pub fn pem(&self) -> String {
+        let certificates = self.certificates().map(|der| write_pem("CERTIFICATE", der));
+        let lists = self
+            .revocation_lists()
+            .map(|der| write_pem("X509 CRL", der));
+        certificates.chain(lists).collect()
+    }
+
     /// Reads a file, or of a directory each `.pem`, `.crt`, `.cer` and `.crl`.
     ///
     /// # Errors
@@ -141,7 +168,7 @@ impl Authorities {
                 .map(|name| format!("{directory}/{name}"))
                 .collect();
         }
-        let mut authorities = Self::default();
+        let mut authorities = Self::named(path);
         for file in paths {
             let content = files.read(&file).map_err(system)?;
             let content = content.ok_or_else(|| failed(&file, AuthorityError::Missing))?;
@@ -244,6 +271,23 @@ pub struct Trust {
 }
 
 impl Trust {
+    /// The same with this content for the file of its name: of `crl-file` where `is_revocation`,
+    /// else of the others.
+    #[must_use]
+    pub fn with(&self, is_revocation: bool, content: &Arc<Authorities>) -> Self {
+        let mut trust = self.clone();
+        let files = match is_revocation {
+            true => [Some(&mut trust.revocation), None],
+            false => [Some(&mut trust.authorities), Some(&mut trust.verify_only)],
+        };
+        for file in files.into_iter().flatten() {
+            if file.as_ref().is_some_and(|file| file.name == content.name) {
+                *file = Some(Arc::clone(content));
+            }
+        }
+        trust
+    }
+
     fn all(&self) -> impl Iterator<Item = &Authorities> {
         let files = [&self.authorities, &self.verify_only, &self.revocation];
         files.into_iter().filter_map(Option::as_deref)

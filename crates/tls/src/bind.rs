@@ -12,6 +12,17 @@ use crate::names::{ClientKeys, NameFilters, NameIndex, NameMatch};
 use crate::server_config::{HandshakeTerms, ServerTerms};
 use crate::store::StoredCertificate;
 
+/// A line of a crt-list, or a file of a directory, as commands show it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct ListRow {
+    /// The path of the list, or of the directory.
+    pub list: Arc<str>,
+    /// The number of the line; 0 for a file of a directory.
+    pub number: usize,
+    /// Options in brackets and filters, each with a space before it.
+    pub words: String,
+}
+
 /// A certificate on a bind line, with its place among the others.
 #[derive(Clone, Debug)]
 pub struct BindEntry {
@@ -23,6 +34,30 @@ pub struct BindEntry {
     pub is_default: bool,
     /// The terms of the handshake.
     pub terms: Arc<ServerTerms>,
+    /// Its line in a crt-list, or its place in a directory.
+    pub row: Option<Arc<ListRow>>,
+}
+
+impl BindEntry {
+    /// Whether it stands in this crt-list or directory.
+    #[must_use]
+    pub fn is_in(&self, list: &str) -> bool {
+        self.row.as_ref().is_some_and(|row| &*row.list == list)
+    }
+
+    /// The names that it is chosen for: those of its line, or else those of its certificate. `*` is
+    /// no name: see [`Self::is_default`] and [`NameFilters::is_default`].
+    #[must_use]
+    pub fn names(&self) -> NameFilters {
+        match &self.filters {
+            Some(filters) => filters.clone(),
+            None => NameFilters {
+                // A certificate for the name `*` is no default.
+                is_default: false,
+                ..NameFilters::of_names(self.certificate.current().names())
+            },
+        }
+    }
 }
 
 /// All certificates of a bind line, in the order of the line.
@@ -53,6 +88,24 @@ impl BindCertificates {
             index: NameIndex::default(),
             strict_sni,
         };
+        for mut entry in entries {
+            let is_first = list.entries.is_empty();
+            let says_default = entry.filters.as_ref().is_some_and(|one| one.is_default);
+            entry.is_default |= is_first && !says_default;
+            list.push(entry);
+        }
+        list
+    }
+
+    /// The same line with other entries. None becomes a default one that was not: where the default
+    /// certificate was removed there is none.
+    #[must_use]
+    pub fn with_entries(&self, entries: Vec<BindEntry>) -> Self {
+        let mut list = Self {
+            entries: Vec::with_capacity(entries.len()),
+            index: NameIndex::default(),
+            strict_sni: self.strict_sni,
+        };
         for entry in entries {
             list.push(entry);
         }
@@ -60,23 +113,11 @@ impl BindCertificates {
     }
 
     /// Adds an entry behind the others.
-    pub fn push(&mut self, entry: BindEntry) {
+    fn push(&mut self, entry: BindEntry) {
         let place = self.entries.len();
-        let certificate = entry.certificate.current();
-        let algorithm = certificate.algorithm();
-        match &entry.filters {
-            Some(filters) => self.index.insert(place, algorithm, filters),
-            None => {
-                let names = NameFilters::of_names(certificate.names());
-                // A certificate for the name `*` is no default.
-                let names = NameFilters {
-                    is_default: false,
-                    ..names
-                };
-                self.index.insert(place, algorithm, &names);
-            }
-        }
-        if entry.is_default || (place == 0 && self.index.has_no_default()) {
+        let algorithm = entry.certificate.current().algorithm();
+        self.index.insert(place, algorithm, &entry.names());
+        if entry.is_default {
             self.index.insert_default(place, algorithm);
         }
         self.entries.push(entry);

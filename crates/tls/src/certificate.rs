@@ -316,6 +316,17 @@ impl Certificate {
         }
     }
 
+    /// Whether it is the same certificate, with the same key and the same files beside it.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.leaf == other.leaf
+            && self.chain == other.chain
+            && self.key.der() == other.key.der()
+            && self.ocsp.as_ref().map(|one| one.der()) == other.ocsp.as_ref().map(|one| one.der())
+            && self.issuer == other.issuer
+            && self.sctl == other.sctl
+    }
+
     /// The certificate itself.
     #[must_use]
     pub fn leaf(&self) -> &CertificateDer<'static> {

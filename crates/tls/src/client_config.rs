@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::{ClientSessionMemoryCache, ResolvesClientCert, Resumption};
+use rustls::client::{ClientSessionMemoryCache, ResolvesClientCert, Resumption, Tls12Resumption};
 use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, aws_lc_rs as provider};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::sign::CertifiedKey;
@@ -29,11 +29,10 @@ pub enum ServerTrust {
     Required {
         /// `ca-file` and `crl-file`.
         trust: Trust,
-        /// `verifyhost`: this name must be the certificate's, whatever name was asked for.
+        /// `verifyhost`: the name that the certificate must have where none is sent. One that is
+        /// sent (`sni`, `check-sni`) must be the certificate's itself. Without either no name is
+        /// judged.
         verify_host: Option<String>,
-        /// True where a name is sent (`sni`, `check-sni`): without `verifyhost` it must be the
-        /// certificate's. Without either no name is judged.
-        judges_sni: bool,
     },
 }
 
@@ -76,17 +75,11 @@ impl ServerCertVerifier for ServerVerifier {
         if verdict.is_refused {
             return Err(refusal(verdict.result));
         }
-        if let ServerTrust::Required {
-            verify_host,
-            judges_sni,
-            ..
-        } = &self.trust
-        {
+        if let ServerTrust::Required { verify_host, .. } = &self.trust {
             let name = match server_name {
-                ServerName::DnsName(name) if *judges_sni => Some(name.as_ref()),
-                _ => None,
+                ServerName::DnsName(name) => Some(name.as_ref()),
+                _ => verify_host.as_deref(),
             };
-            let name = verify_host.as_deref().or(name);
             if name.is_some_and(|name| !has_name(end_entity, name)) {
                 return Err(Error::InvalidCertificate(CertificateError::NotValidForName));
             }
@@ -126,8 +119,8 @@ pub struct ClientParts {
     pub trust: ServerTrust,
     /// `crt`: what is shown to a server that asks.
     pub certificate: Option<Arc<Certificate>>,
-    /// True where a name is sent (`sni`).
-    pub sends_sni: bool,
+    /// False for `no-tls-tickets`: a session of TLS 1.2 is kept by the server, or not resumed.
+    pub tickets: bool,
     /// For how many names sessions are kept; 0 for `no-ssl-reuse`.
     pub session_names_max: usize,
 }
@@ -171,12 +164,16 @@ impl ClientTerms {
                 Arc::new(certified_key(certificate, None)),
             ))),
         };
-        config.enable_sni = parts.sends_sni;
         config.alpn_protocols = alpn(options);
         config.resumption = match parts.session_names_max {
             0 => Resumption::disabled(),
             names => Resumption::store(Arc::new(ClientSessionMemoryCache::new(names))),
         };
+        if !parts.tickets {
+            config.resumption = config
+                .resumption
+                .tls12_resumption(Tls12Resumption::SessionIdOnly);
+        }
         Ok(Self {
             config: Arc::new(config),
             missing: translated.missing,
@@ -196,14 +193,23 @@ impl ClientTerms {
     }
 }
 
-/// The name for `rustls::ClientConnection` where none is sent, or where what should be sent is no
-/// DNS name. Sessions are kept under it.
-#[must_use]
-pub fn server_name(sni: Option<&str>) -> ServerName<'static> {
-    sni.and_then(|name| ServerName::try_from(name.to_owned()).ok())
-        .unwrap_or(ServerName::IpAddress(
-            std::net::Ipv4Addr::UNSPECIFIED.into(),
-        ))
+/// The name for `rustls::ClientConnection`: `sni`, or one that is not sent and not judged. Sessions
+/// are kept under it.
+///
+/// # Errors
+///
+/// `sni` is no DNS name. OpenSSL sends such a text all the same, and a certificate never has it:
+/// here it is not sent, and refused where the certificate must have it (`verifies`).
+pub fn server_name(sni: Option<&[u8]>, verifies: bool) -> Result<ServerName<'static>, Error> {
+    let unnamed = ServerName::IpAddress(std::net::Ipv4Addr::UNSPECIFIED.into());
+    let Some(sni) = sni.filter(|sni| !sni.is_empty()) else {
+        return Ok(unnamed);
+    };
+    match ServerName::try_from(sni) {
+        Ok(name @ ServerName::DnsName(_)) => Ok(name.to_owned()),
+        _ if verifies => Err(CertificateError::NotValidForName.into()),
+        _ => Ok(unnamed),
+    }
 }
 
 /// Shows one certificate, whatever authorities the server names: as OpenSSL does.

@@ -27,6 +27,7 @@ pub struct ClientVerifier {
     trust: Trust,
     ca_ignored: IgnoredErrors,
     crt_ignored: IgnoredErrors,
+    tells_names: bool,
     subjects: Vec<DistinguishedName>,
     schemes: Option<Vec<SignatureScheme>>,
     algorithms: WebPkiSupportedAlgorithms,
@@ -49,6 +50,7 @@ impl ClientVerifier {
         Self {
             context: context(mode, &trust, [ca_ignored, crt_ignored]),
             mode,
+            tells_names,
             subjects: told
                 .map(|authorities| authorities.subjects())
                 .unwrap_or_default(),
@@ -58,6 +60,25 @@ impl ClientVerifier {
             schemes,
             algorithms: default_provider().signature_verification_algorithms,
         }
+    }
+
+    /// The same for other authorities and revocation lists.
+    #[must_use]
+    pub fn with_trust(&self, trust: Trust) -> Self {
+        Self::new(
+            self.mode,
+            trust,
+            self.ca_ignored,
+            self.crt_ignored,
+            self.tells_names,
+            self.schemes.clone(),
+        )
+    }
+
+    /// The authorities and revocation lists it goes by.
+    #[must_use]
+    pub fn trust(&self) -> &Trust {
+        &self.trust
     }
 
     /// Whether a certificate is asked for, and needed.
@@ -74,15 +95,18 @@ impl ClientVerifier {
         sent: &[CertificateDer<'_>],
         now: i64,
     ) -> Verdict {
-        let judge = Judge {
+        self.judge_at(now).judge(leaf, sent)
+    }
+
+    fn judge_at(&self, now: i64) -> Judge<'_> {
+        Judge {
             trust: &self.trust,
             purpose: Purpose::Client,
             ca_ignored: self.ca_ignored,
             crt_ignored: self.crt_ignored,
             algorithms: &self.algorithms,
             now,
-        };
-        judge.judge(leaf, sent)
+        }
     }
 
     /// The digest of all that decides whom this verifier lets in: sessions belong to it.
@@ -108,7 +132,8 @@ fn context(mode: VerifyMode, trust: &Trust, ignored: [IgnoredErrors; 2]) -> Resu
 #[derive(Debug)]
 pub struct ClientVerification {
     verifier: Arc<ClientVerifier>,
-    verdict: OnceLock<Verdict>,
+    /// With the time it was come to, seconds since 1970.
+    verdict: OnceLock<(Verdict, i64)>,
 }
 
 impl ClientVerification {
@@ -122,7 +147,19 @@ impl ClientVerification {
     /// What was found; `None` before, and where no certificate was shown in this handshake.
     #[must_use]
     pub fn verdict(&self) -> Option<Verdict> {
-        self.verdict.get().copied()
+        self.verdict.get().map(|(verdict, _)| *verdict)
+    }
+
+    /// The end of the chain of what a client has shown in this handshake: the root, where it was
+    /// found (`ssl_c_r_dn`).
+    #[must_use]
+    pub fn root(
+        &self,
+        leaf: &CertificateDer<'_>,
+        sent: &[CertificateDer<'_>],
+    ) -> Option<CertificateDer<'static>> {
+        let (_, now) = self.verdict.get()?;
+        self.verifier.judge_at(*now).root(leaf, sent)
     }
 }
 
@@ -178,7 +215,7 @@ impl ClientCertVerifier for ClientVerification {
     ) -> Result<ClientCertVerified, Error> {
         let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
         let verdict = self.verifier.judge(end_entity, intermediates, now);
-        let verdict = *self.verdict.get_or_init(|| verdict);
+        let (verdict, _) = *self.verdict.get_or_init(|| (verdict, now));
         if verdict.is_refused {
             return Err(refusal(verdict.result));
         }

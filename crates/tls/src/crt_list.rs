@@ -150,10 +150,11 @@ pub fn parse_crt_list_line(text: &str) -> Result<CrtListLine, String> {
         .next()
         .ok_or("file must start with a cert")?
         .to_owned();
-    let filter_words: Vec<String> = words
-        .chain(after.split_whitespace())
-        .map(str::to_owned)
-        .collect();
+    // Filters before the options are left out, as HAProxy does.
+    let filter_words = match rest {
+        Some(_) => after.split_whitespace().map(str::to_owned).collect(),
+        None => words.map(str::to_owned).collect(),
+    };
     let mut line = CrtListLine {
         number: 1,
         file,

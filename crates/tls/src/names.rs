@@ -186,12 +186,6 @@ impl NameIndex {
         }
     }
 
-    /// True when nothing is a default yet: the first entry of a bind line becomes one.
-    #[must_use]
-    pub fn has_no_default(&self) -> bool {
-        self.defaults.is_empty()
-    }
-
     /// The entry for a server name. Without a name, or where nothing matches, a default entry,
     /// unless `strict_sni`. Upper and lower case are the same.
     #[must_use]

@@ -130,6 +130,45 @@ pub fn read_pem(content: &[u8]) -> Result<Vec<PemSection<'_>>, PemError> {
     Ok(sections)
 }
 
+/// Reads base64; white space in it does not count. `None`: it is none.
+#[must_use]
+pub fn decode_base64(text: &[u8]) -> Option<Vec<u8>> {
+    let letters: Vec<u8> = text
+        .iter()
+        .copied()
+        .filter(|letter| !letter.is_ascii_whitespace())
+        .collect();
+    STANDARD.decode(letters).ok()
+}
+
+/// Writes base64, in one line.
+#[must_use]
+pub fn encode_base64(bytes: &[u8]) -> String {
+    STANDARD.encode(bytes)
+}
+
+/// Characters of a line of PEM.
+const LINE: usize = 64;
+
+/// Writes a section.
+#[must_use]
+pub fn write_pem(label: &str, der: &[u8]) -> String {
+    let mut text = format!("{BEGIN}{label}{DASHES}\n");
+    let base64 = STANDARD.encode(der);
+    let mut rest = base64.as_str();
+    while !rest.is_empty() {
+        let (line, after) = rest.split_at(LINE.min(rest.len()));
+        text.push_str(line);
+        text.push('\n');
+        rest = after;
+    }
+    text.push_str(END);
+    text.push_str(label);
+    text.push_str(DASHES);
+    text.push('\n');
+    text
+}
+
 /// The label of a BEGIN or END line.
 fn label_of<'t>(line: &'t [u8], start: &str) -> Option<&'t str> {
     let line = std::str::from_utf8(line).ok()?.trim_end();

@@ -22,6 +22,7 @@ use rustls::{
     SupportedProtocolVersion, version,
 };
 
+use crate::authorities::Trust;
 use crate::certificate::Certificate;
 use crate::ciphers::{
     CipherError, Translation, default_ciphers, default_ciphersuites, default_groups,
@@ -134,6 +135,7 @@ impl ServerTerms {
             versions: versions(options)?,
             alpn: alpn(options),
             allows_early_data: options.allow_0rtt == Some(true),
+            options: options.clone(),
             parts: parts.clone(),
         };
         let provider = |cipher_suites| {
@@ -156,10 +158,52 @@ impl ServerTerms {
         })
     }
 
+    /// Whether the files that other options name have the same content: authorities and revocation
+    /// lists, and the keys of tickets.
+    #[must_use]
+    pub fn has_same_files(&self, other: &Self) -> bool {
+        let (one, other) = (&self.recipe.parts, &other.recipe.parts);
+        let trust = |parts: &ServerParts| parts.verifier.as_ref().map(|one| one.context());
+        let keys = |parts: &ServerParts| parts.ticket_keys.as_ref().map(|one| one.reveal());
+        trust(one) == trust(other) && keys(one) == keys(other)
+    }
+
     /// What was named and does not exist here.
     #[must_use]
     pub fn missing(&self) -> &[MissingWord] {
         &self.missing
+    }
+
+    /// The same terms with other authorities and revocation lists.
+    ///
+    /// # Errors
+    ///
+    /// [`OptionError`].
+    pub fn with_trust(&self, trust: Trust) -> Result<Self, OptionError> {
+        let mut parts = self.recipe.parts.clone();
+        if let Some(verifier) = &mut parts.verifier {
+            *verifier = Arc::new(verifier.with_trust(trust));
+        }
+        Self::new(&self.recipe.options, &parts)
+    }
+
+    /// The same terms with the keys of tickets that other terms of the bind line have.
+    ///
+    /// # Errors
+    ///
+    /// [`OptionError`].
+    pub fn with_ticket_keys(&self, keys: Option<Arc<TicketKeys>>) -> Result<Self, OptionError> {
+        let parts = ServerParts {
+            ticket_keys: keys,
+            ..self.recipe.parts.clone()
+        };
+        Self::new(&self.recipe.options, &parts)
+    }
+
+    /// The keys of tickets; `None` for `no-tls-tickets`.
+    #[must_use]
+    pub fn ticket_keys(&self) -> Option<&Arc<TicketKeys>> {
+        self.recipe.parts.ticket_keys.as_ref()
     }
 
     /// Who judges client certificates.
@@ -189,6 +233,11 @@ impl ServerTerms {
         });
         // The base verifies too: it only keeps no verdict for this handshake.
         let mut config = verified.unwrap_or_else(|| base.clone());
+        // As in HAProxy a client gets no protocol when none is common. rustls would send an alert.
+        let is_common = |offered: &[u8]| config.alpn_protocols.iter().any(|one| one == offered);
+        if !hello.alpn().any(is_common) {
+            config.alpn_protocols.clear();
+        }
         config.cert_resolver = Arc::new(OneCertificate {
             certificate: Arc::clone(certificate),
             schemes: self.schemes.clone(),
@@ -207,6 +256,7 @@ struct ConfigRecipe {
     versions: Vec<&'static SupportedProtocolVersion>,
     alpn: Vec<Vec<u8>>,
     allows_early_data: bool,
+    options: TlsOptions,
     parts: ServerParts,
 }
 

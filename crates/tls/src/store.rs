@@ -99,21 +99,45 @@ pub struct StoreOptions {
     pub skips_self_issued: bool,
 }
 
+/// The files that the parts of a certificate came from, or would come from: `show ssl cert` lists
+/// them. All are missing for a certificate that came with a command.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct CertificateFiles {
+    /// The certificate.
+    pub certificate: Option<String>,
+    /// Its key.
+    pub key: Option<String>,
+    /// Its OCSP response.
+    pub ocsp: Option<String>,
+    /// The certificate of who signs the response.
+    pub issuer: Option<String>,
+    /// Its signed certificate timestamps.
+    pub sctl: Option<String>,
+}
+
 /// A certificate under its name. Commands replace what is there; who holds it sees the new one.
 #[derive(Debug)]
 pub struct StoredCertificate {
     name: Arc<str>,
+    files: CertificateFiles,
     current: ArcSwap<Certificate>,
 }
 
 impl StoredCertificate {
     /// A certificate that came with a command.
     #[must_use]
-    pub fn new(name: &str, certificate: Certificate) -> Self {
+    pub fn new(name: &str, certificate: Arc<Certificate>) -> Self {
         Self {
             name: name.into(),
-            current: ArcSwap::from_pointee(certificate),
+            files: CertificateFiles::default(),
+            current: ArcSwap::new(certificate),
         }
+    }
+
+    /// The files that it came from.
+    #[must_use]
+    pub fn files(&self) -> &CertificateFiles {
+        &self.files
     }
 
     /// Its name: the path of its file, or `@store/name`.
@@ -180,6 +204,11 @@ impl CertificateStore {
     /// Adds a certificate, or takes the place of the one with its name.
     pub fn insert(&mut self, stored: Arc<StoredCertificate>) {
         self.by_name.insert(Arc::clone(&stored.name), stored);
+    }
+
+    /// Keeps those certificates for which `is_kept` says so.
+    pub fn retain(&mut self, is_kept: impl Fn(&StoredCertificate) -> bool) {
+        self.by_name.retain(|_, stored| is_kept(stored));
     }
 
     /// Forgets a certificate. Who holds it goes on serving it.
@@ -305,8 +334,11 @@ impl CertificateStore {
         if name.starts_with('@') && name == path {
             return Err(failed(name, LoadReason::UnknownName));
         }
-        let certificate = self.read_certificate(files, path, load)?;
-        let stored = Arc::new(StoredCertificate::new(name, certificate));
+        let (certificate, read) = self.read_with_files(files, path, (load, name == path))?;
+        let stored = Arc::new(StoredCertificate {
+            files: read,
+            ..StoredCertificate::new(name, Arc::new(certificate))
+        });
         self.insert(Arc::clone(&stored));
         Ok(stored)
     }
@@ -322,8 +354,26 @@ impl CertificateStore {
         path: &str,
         load: &LoadOptions,
     ) -> Result<Certificate, LoadError> {
+        let (certificate, _) = self.read_with_files(files, path, (load, true))?;
+        Ok(certificate)
+    }
+
+    /// `looks_around`: files beside it are looked for. They are not for an entry of a crt-store.
+    fn read_with_files(
+        &mut self,
+        files: &dyn Files,
+        path: &str,
+        (load, looks_around): (&LoadOptions, bool),
+    ) -> Result<(Certificate, CertificateFiles), LoadError> {
         let mut parts = read_parts(files, path)?;
-        let looks = !load.names_files();
+        let mut read = CertificateFiles {
+            certificate: Some(path.to_owned()),
+            ..CertificateFiles::default()
+        };
+        let looks = looks_around && !load.names_files();
+        if looks {
+            read.key = Some(path.to_owned());
+        }
         let extra = self.options.extra;
         let base = match path.strip_suffix(".crt") {
             Some(base) if self.options.replaces_ending => base,
@@ -343,6 +393,9 @@ impl CertificateStore {
         {
             let found = CertificateParts::read(&beside)
                 .map_err(|error| failed(file, LoadReason::Certificate(error)))?;
+            if found.key.is_some() {
+                read.key = Some(file.clone());
+            }
             parts.key = found.key.or(parts.key);
         }
         if let Some((file, is_named)) = side(&load.issuer, extra.issuer, ".issuer")
@@ -357,11 +410,20 @@ impl CertificateStore {
             parts.ocsp = content
                 .filter(|content| !content.is_empty())
                 .map(Into::into);
+            read.ocsp = Some(file);
         }
+        // As in HAProxy, an issuer is looked for only where there is a response.
+        let issuer = side(
+            &load.issuer,
+            extra.issuer && parts.ocsp.is_some(),
+            ".issuer",
+        );
+        read.issuer = issuer.map(|(file, _)| file);
         if let Some((file, is_named)) = side(&load.sctl, extra.sctl, ".sctl") {
             parts.sctl = side_file(files, &file, is_named)?.map(Into::into);
+            read.sctl = Some(file);
         }
-        self.certificate(parts).map_err(|error| {
+        let certificate = self.certificate(parts).map_err(|error| {
             let error = match (error, key) {
                 (CertificateError::NoKey { .. }, Some((file, _))) => {
                     CertificateError::NoKey { beside: Some(file) }
@@ -369,7 +431,8 @@ impl CertificateStore {
                 (error, _) => error,
             };
             failed(path, LoadReason::Certificate(error))
-        })
+        })?;
+        Ok((certificate, read))
     }
 
     /// Judges parts, completes the chain and shares it with certificates that have the same.

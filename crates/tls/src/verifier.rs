@@ -118,6 +118,17 @@ impl Judge<'_> {
         findings.verdict
     }
 
+    /// The end of the chain of what a peer has shown.
+    pub(crate) fn root(
+        &self,
+        leaf: &CertificateDer<'_>,
+        sent: &[CertificateDer<'_>],
+    ) -> Option<CertificateDer<'static>> {
+        let sent = sent.iter().take(SENT_MAX).filter_map(Facts::read).collect();
+        let mut chain = self.build(Facts::read(leaf)?, sent);
+        chain.certificates.pop().map(|root| root.der)
+    }
+
     fn judge_all(
         &self,
         leaf: &CertificateDer<'_>,

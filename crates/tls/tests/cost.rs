@@ -56,6 +56,7 @@ fn choose(found: &[Arc<StoredCertificate>]) {
         filters: None,
         is_default: false,
         terms: Arc::clone(&terms),
+        row: None,
     });
     let start = Instant::now();
     let bind = BindCertificates::new(entries.collect(), false);

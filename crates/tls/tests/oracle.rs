@@ -157,6 +157,7 @@ fn crt_list(number: usize, at: &Path, keys: &Keys) -> Line {
                 filters: filters.clone(),
                 is_default: false,
                 terms: Arc::clone(terms),
+                row: None,
             })
     });
     Line {
@@ -195,6 +196,7 @@ fn directory(at: &Path, keys: &Keys, first: &str) -> Line {
                 filters: None,
                 is_default: word == "default-crt" || is_first,
                 terms: Arc::clone(&terms),
+                row: None,
             });
         }
     }

@@ -111,6 +111,7 @@ fn crl(by: &Issuer<'_, KeyPair>, revoked: &[u64], years: (i32, i32)) -> String {
     list.signed_by(by).unwrap().pem().unwrap()
 }
 
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn cases() -> Vec<Case> {
     let top = root(ca("root"));
     let middle = below(ca("middle"), &top);
@@ -409,11 +410,15 @@ fn ask(socket: &Path, case: &Case) -> Option<String> {
         time: Arc::new(Now),
         trust: ServerTrust::Any,
         certificate: Some(Arc::new(certificate)),
-        sends_sni: false,
+        tickets: true,
         session_names_max: 0,
     };
     let terms = ClientTerms::new(&TlsOptions::default(), &parts).unwrap();
-    let mut client = ClientConnection::new(Arc::clone(terms.config()), server_name(None)).unwrap();
+    let mut client = ClientConnection::new(
+        Arc::clone(terms.config()),
+        server_name(None, false).unwrap(),
+    )
+    .unwrap();
     let mut stream = UnixStream::connect(socket).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let mut stream = Stream::new(&mut client, &mut stream);

@@ -25,13 +25,12 @@ fn judged(
                 ..Trust::default()
             },
             verify_host: verify_host.map(str::to_owned),
-            judges_sni: sni.is_some(),
         },
         algorithms: provider::default_provider().signature_verification_algorithms,
     };
     let now = FixedTime.current_time().expect("a time");
     let leaf = leaf(pem);
-    let name = server_name(sni);
+    let name = server_name(sni.map(str::as_bytes), true)?;
     verifier
         .verify_server_cert(&leaf, &[], &name, &[], now)
         .map(|_| ())
@@ -68,14 +67,14 @@ fn names_are_judged_where_one_was_asked_for() {
             "{name}"
         );
     }
-    // `verifyhost` wins over the name that is sent.
+    // The name that is sent wins over `verifyhost`.
     assert_eq!(
         judged(&authority, &pem, Some("cn.example"), Some("x.y")),
-        Ok(())
+        wrong
     );
     assert_eq!(
         judged(&authority, &pem, Some("x.y"), Some("cn.example")),
-        wrong
+        Ok(())
     );
 }
 
@@ -99,4 +98,30 @@ fn a_chain_is_judged_without_a_browsers_rules() {
     };
     let told = told.0.downcast_ref::<VerifyRefusal>().expect("ours");
     assert_eq!(told.0.0, 9);
+}
+
+#[test]
+fn a_name_that_cannot_be_sent_is_never_left_unverified() {
+    let sent = |name: &str| {
+        let name = server_name(Some(name.as_bytes()), true).unwrap();
+        name.to_str().into_owned()
+    };
+    assert_eq!(sent("a.example"), "a.example");
+    assert_eq!(sent("A_b.example"), "A_b.example");
+    assert_eq!(sent(""), "0.0.0.0");
+    assert!(server_name(None, true).is_ok());
+    for name in [
+        "a.example:443",
+        "192.0.2.1",
+        "::1",
+        "a b",
+        "a\u{e9}.example",
+        ".",
+        "*",
+    ] {
+        assert!(server_name(Some(name.as_bytes()), true).is_err(), "{name}");
+        let name = server_name(Some(name.as_bytes()), false).unwrap();
+        assert_eq!(name.to_str(), "0.0.0.0");
+    }
+    assert!(server_name(Some(b"a\xff.example"), true).is_err());
 }

@@ -72,10 +72,11 @@ fn bind(shared: &Shared, verifier: Option<Arc<ClientVerifier>>) -> BindCertifica
     let terms = Arc::new(ServerTerms::new(&TlsOptions::default(), &parts).expect("good"));
     let pem = self_signed(EC, "a.org", &["b.org"]);
     let entry = BindEntry {
-        certificate: Arc::new(StoredCertificate::new("a", certificate(&pem))),
+        certificate: Arc::new(StoredCertificate::new("a", Arc::new(certificate(&pem)))),
         filters: None,
         is_default: false,
         terms,
+        row: None,
     };
     BindCertificates::new(vec![entry], false)
 }
@@ -126,7 +127,7 @@ fn client(version: &str, shown: Option<&Pem>) -> Arc<ClientConfig> {
         time: Arc::new(FixedTime),
         trust: ServerTrust::Any,
         certificate: shown.map(|pem| Arc::new(certificate(pem))),
-        sends_sni: true,
+        tickets: true,
         session_names_max: 8,
     };
     let text = format!("ssl-min-ver {version} ssl-max-ver {version}");

@@ -103,6 +103,7 @@ fn bind(terms: &str) -> BindCertificates {
             filters: None,
             is_default: false,
             terms: Arc::clone(&terms),
+            row: None,
         }
     });
     BindCertificates::new(entries.into(), false)

@@ -164,7 +164,7 @@ fn a_renewal_says_whether_an_index_must_change() {
         let parts = CertificateParts::read(self_signed(EC, cn, &[]).both().as_bytes());
         store.certificate(parts.expect("good")).expect("good")
     };
-    let stored = StoredCertificate::new("a", certificate("a"));
+    let stored = StoredCertificate::new("a", Arc::new(certificate("a")));
     assert!(stored.replace(Arc::new(certificate("a"))));
     assert!(!stored.replace(Arc::new(certificate("b"))));
 }

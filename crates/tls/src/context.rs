@@ -1,0 +1,175 @@
+//! What bind and server lines were compiled to: the model holds it beside the words.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+
+use crate::authorities::{Authorities, Trust};
+use crate::bind::{BindCertificates, BindEntry};
+use crate::client_config::{ClientParts, ClientTerms, ServerTrust};
+
+/// The compiled part of a bind line; nothing before it was compiled.
+///
+/// It lives as long as the line: commands swap its list of certificates in place, without another
+/// generation of the configuration. Two are equal when they serve the same certificates, with the
+/// same keys and the same files beside them, in the same order: a certificate that was renewed on
+/// the disk, or replaced by a command, makes them differ. The words of the line are not looked at.
+#[derive(Clone, Default)]
+pub struct BindContext(Option<Arc<ArcSwap<BindCertificates>>>);
+
+impl BindContext {
+    /// What was compiled.
+    #[must_use]
+    pub fn new(certificates: BindCertificates) -> Self {
+        Self(Some(Arc::new(ArcSwap::from_pointee(certificates))))
+    }
+
+    /// Whether something was compiled: the line has `ssl`.
+    #[must_use]
+    pub fn is_compiled(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// The certificates that are served now, once compiled.
+    #[must_use]
+    pub fn certificates(&self) -> Option<Arc<BindCertificates>> {
+        self.0.as_ref().map(|list| list.load_full())
+    }
+
+    /// New handshakes get these from now on. Without effect on a line that was not compiled.
+    pub fn replace(&self, certificates: BindCertificates) {
+        if let Some(list) = &self.0 {
+            list.store(Arc::new(certificates));
+        }
+    }
+}
+
+impl fmt::Debug for BindContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Keys must not be shown.
+        let count = self.certificates().map(|list| list.entries().len());
+        f.debug_tuple("BindContext").field(&count).finish()
+    }
+}
+
+impl PartialEq for BindContext {
+    fn eq(&self, other: &Self) -> bool {
+        match (self.certificates(), other.certificates()) {
+            (None, None) => true,
+            (Some(one), Some(other)) => {
+                Arc::ptr_eq(&one, &other)
+                    || (one.entries().len() == other.entries().len()
+                        && one.entries().iter().zip(other.entries()).all(is_same))
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Eq for BindContext {}
+
+fn is_same((one, other): (&BindEntry, &BindEntry)) -> bool {
+    one.certificate.name() == other.certificate.name()
+        && one.filters == other.filters
+        && one.is_default == other.is_default
+        && one.terms.has_same_files(&other.terms)
+        && one
+            .certificate
+            .current()
+            .is_same(&other.certificate.current())
+}
+
+/// The compiled part of a server line; nothing before it was compiled.
+///
+/// Two are equal when they trust the same authorities and show the same certificate, by content.
+#[derive(Clone, Default)]
+pub struct ServerContext(Option<Arc<CompiledServer>>);
+
+struct CompiledServer {
+    terms: ClientTerms,
+    parts: ClientParts,
+}
+
+impl ServerContext {
+    /// What was compiled of these parts.
+    #[must_use]
+    pub fn new(terms: ClientTerms, parts: ClientParts) -> Self {
+        Self(Some(Arc::new(CompiledServer { terms, parts })))
+    }
+
+    /// The terms, once compiled.
+    #[must_use]
+    pub fn terms(&self) -> Option<&ClientTerms> {
+        self.0.as_ref().map(|compiled| &compiled.terms)
+    }
+}
+
+impl ServerContext {
+    /// The authorities and revocation lists that the server's certificate is judged by.
+    #[must_use]
+    pub fn trust(&self) -> Option<&Trust> {
+        match &self.0.as_ref()?.parts.trust {
+            ServerTrust::Required { trust, .. } => Some(trust),
+            ServerTrust::Any => None,
+        }
+    }
+}
+
+impl fmt::Debug for ServerContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ServerContext")
+            .field(&self.0.is_some())
+            .finish()
+    }
+}
+
+impl PartialEq for ServerContext {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (None, None) => true,
+            (Some(one), Some(other)) => {
+                Arc::ptr_eq(one, other) || has_same_files(&one.parts, &other.parts)
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Eq for ServerContext {}
+
+fn has_same_files(one: &ClientParts, other: &ClientParts) -> bool {
+    let same_trust = match (&one.trust, &other.trust) {
+        (ServerTrust::Any, ServerTrust::Any) => true,
+        (ServerTrust::Required { trust: one, .. }, ServerTrust::Required { trust: other, .. }) => {
+            one.has_same_content(other)
+        }
+        _ => false,
+    };
+    let same_certificate = match (&one.certificate, &other.certificate) {
+        (None, None) => true,
+        (Some(one), Some(other)) => one.is_same(other),
+        _ => false,
+    };
+    same_trust && same_certificate
+}
+
+impl Trust {
+    fn has_same_content(&self, other: &Self) -> bool {
+        is_same_file(&self.authorities, &other.authorities)
+            && is_same_file(&self.verify_only, &other.verify_only)
+            && is_same_file(&self.revocation, &other.revocation)
+    }
+}
+
+fn is_same_file(one: &Option<Arc<Authorities>>, other: &Option<Arc<Authorities>>) -> bool {
+    match (one, other) {
+        (None, None) => true,
+        (Some(one), Some(other)) => {
+            Arc::ptr_eq(one, other)
+                || (one.certificates().eq(other.certificates())
+                    && one.revocation_lists().eq(other.revocation_lists()))
+        }
+        _ => false,
+    }
+}
