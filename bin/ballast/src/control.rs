@@ -15,17 +15,19 @@ use ballast_engine::{Backend, Eviction, Frontend, ServerState};
 use ballast_expr::Store;
 use ballast_listen::Listeners;
 use ballast_log::Level;
-use ballast_model::{Address, PortSpec};
+use ballast_model::{Address, BindTls, CertificateListLine, PortSpec, TlsOptions};
 use ballast_net::PassedSocket;
 use ballast_reconcile::{ChangeRequest, ConfigHistory, OverrideKey, OverrideValue};
 use ballast_stats::Surroundings;
 use ballast_stream::{end_session, sessions, wake_connections};
+use ballast_tls::server_config::ServerTerms;
 use ballast_upstream::pool;
 use ballast_worker::sync::oneshot;
 use ballast_worker::{Mailbox, MailboxRefusal, spawn_service, timeout};
 
 use crate::console;
 use crate::instance::Instance;
+use crate::machine::Machine;
 
 /// How long a worker has to list its sessions.
 const SESSIONS_WAIT: Duration = Duration::from_secs(2);
@@ -86,6 +88,24 @@ impl Control for Instance {
     fn patterns(&self) -> Arc<Store> {
         let controller = self.controller();
         controller.map_or_else(Arc::default, |controller| controller.patterns())
+    }
+
+    fn certificate_line(&self, text: &str) -> Result<CertificateListLine, String> {
+        let bases = &self.generation().config.global.tls.bases;
+        let read = ballast_config::certificate_list("CLI", text, bases)?;
+        let lines = read.lines.into_iter();
+        let none = || "only one line of payload is supported!".to_owned();
+        lines.last().ok_or_else(none)
+    }
+
+    fn certificate_terms(
+        &self,
+        tls: &BindTls,
+        options: &TlsOptions,
+    ) -> Result<Arc<ServerTerms>, String> {
+        let generation = self.generation();
+        let machine = Machine::new(&[], None, self.has_master());
+        ballast_config::bind_terms(&generation.config.global.tls, tls, options, &machine)
     }
 
     fn log_change(&self, record: &ChangeRecord<'_>) {

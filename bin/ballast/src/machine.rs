@@ -148,12 +148,49 @@ impl Machine {
     }
 }
 
+/// The names of the files in a directory: 1 and the names, each with a zero behind it; 2 and an
+/// error; nothing where it is no directory.
+fn directory_answer(directory: &Path) -> Vec<u8> {
+    if !directory.is_dir() {
+        return Vec::new();
+    }
+    let names = || -> std::io::Result<Vec<u8>> {
+        let mut names = vec![1];
+        for entry in std::fs::read_dir(directory)? {
+            let entry = entry?;
+            // A link to a file is a file (certbot's `live`).
+            if entry.path().is_file() {
+                names.extend_from_slice(entry.file_name().as_encoded_bytes());
+                names.push(0);
+            }
+        }
+        Ok(names)
+    };
+    names().unwrap_or_else(|error| [&[2], error.to_string().as_bytes()].concat())
+}
+
 impl Surroundings for Machine {
     fn read(&self, path: &str) -> Result<Vec<u8>, String> {
         if !self.is_serving {
             return content(path);
         }
         recorded_content(path, || ballast_net::read_file(Path::new(path), usize::MAX))
+    }
+
+    fn list(&self, directory: &str) -> Result<Option<Vec<String>>, String> {
+        let answer =
+            MachineAnswers::ask(b'l', directory, || directory_answer(Path::new(directory)));
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        match answer.split_first() {
+            Some((1, names)) => {
+                let names = names
+                    .split(|byte| *byte == 0)
+                    .filter(|name| !name.is_empty());
+                Ok(Some(names.map(text).collect()))
+            }
+            Some((2, error)) => Err(text(error)),
+            _ => Ok(None),
+        }
     }
 
     fn exists(&self, path: &str) -> bool {

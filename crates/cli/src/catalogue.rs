@@ -25,6 +25,11 @@ pub fn commands_of_worker() -> CommandFamilies {
         commands::changes::COMMANDS,
         commands::sections::COMMANDS,
         commands::vars::COMMANDS,
+        commands::certificates::COMMANDS,
+        commands::crt_lists::COMMANDS,
+        commands::authorities::COMMANDS,
+        commands::ticket_keys::COMMANDS,
+        commands::ocsp::COMMANDS,
         commands::not_implemented::COMMANDS,
         commands::anonymous::COMMANDS,
         commands::developer::COMMANDS,
@@ -73,8 +78,9 @@ mod tests {
     /// Each new command must say whether it is logged.
     #[test]
     fn each_command_changes_something_or_is_known_not_to() {
-        const ASKING: [&str; 15] = [
+        const ASKING: [&str; 16] = [
             "debug",
+            "dump",
             "echo",
             "experimental-mode",
             "expert-mode",
@@ -107,5 +113,9 @@ mod tests {
         assert_eq!(kind(&["add", "map"]), Some(ChangeScope::State));
         assert_eq!(kind(&["reload"]), Some(ChangeScope::Configuration));
         assert_eq!(kind(&["set", "timeout", "cli"]), None);
+        let rows = commands_of_worker().iter().flat_map(|family| family.iter());
+        let mut secret = rows.filter(|row| row.has_secrets);
+        let secret = secret.next().map(|row| row.words);
+        assert_eq!(secret, Some(&["set", "ssl", "tls-key"][..]));
     }
 }

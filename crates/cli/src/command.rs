@@ -27,6 +27,8 @@ pub struct Command {
     pub restriction: Restriction,
     /// Which part of the process it changes, if any: then it is logged.
     pub(crate) changes: Option<ChangeScope>,
+    /// Its arguments are secret: logs show its words only.
+    pub(crate) has_secrets: bool,
     /// Help shows it at the end, whatever words it was asked for.
     pub(crate) always_shown: bool,
     pub(crate) handler: fn(&mut CommandCall<'_>) -> CommandAnswer,
@@ -67,6 +69,7 @@ impl Command {
             level: CliLevel::User,
             restriction: Restriction::Nothing,
             changes: None,
+            has_secrets: false,
             always_shown: false,
             handler,
         }
@@ -75,6 +78,12 @@ impl Command {
     /// The command changes this part of the process, and is logged.
     pub(crate) const fn changing(mut self, kind: ChangeScope) -> Self {
         self.changes = Some(kind);
+        self
+    }
+
+    /// Its arguments are secret: logs show its words only.
+    pub(crate) const fn with_secrets(mut self) -> Self {
+        self.has_secrets = true;
         self
     }
 

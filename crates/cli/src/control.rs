@@ -13,10 +13,11 @@ use ballast_engine::sessions::SessionPage;
 use ballast_engine::{Backend, Eviction, GateState, ServerState};
 use ballast_expr::Store;
 use ballast_health::{Effect, Health};
-use ballast_model::{Address, PortSpec};
+use ballast_model::{Address, BindTls, CertificateListLine, PortSpec, TlsOptions};
 use ballast_net::PassedSocket;
 use ballast_reconcile::{ChangeReport, ChangeRequest, ConfigHistory, OverrideKey, OverrideValue};
 use ballast_stats::Surroundings;
+use ballast_tls::server_config::ServerTerms;
 
 use crate::change_record::ChangeRecord;
 
@@ -71,6 +72,29 @@ pub trait Control: Surroundings {
     /// The lists and maps of the configuration in force.
     fn patterns(&self) -> Arc<Store> {
         Arc::default()
+    }
+
+    /// Reads a line of a crt-list. Names of files in it are as in a file.
+    ///
+    /// # Errors
+    /// In HAProxy's words.
+    fn certificate_line(&self, text: &str) -> Result<CertificateListLine, String> {
+        let _ = text;
+        Err("certificates cannot be added here".to_owned())
+    }
+
+    /// The terms of a bind line in force for these options, which are its own and those of a line of
+    /// a crt-list.
+    ///
+    /// # Errors
+    /// Why the options cannot be carried out.
+    fn certificate_terms(
+        &self,
+        tls: &BindTls,
+        options: &TlsOptions,
+    ) -> Result<Arc<ServerTerms>, String> {
+        let _ = (tls, options);
+        Err("certificates cannot be added here".to_owned())
     }
 
     /// Gives the server at a place of a backend another address: new exchanges go there, and no

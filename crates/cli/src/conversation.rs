@@ -142,6 +142,7 @@ impl Conversation {
             }
             let text = given.text.clone();
             let changes = self.changes(&given);
+            let logged = self.logged(&given);
             let began = Instant::now();
             match self.perform(given) {
                 // The command chose a worker: only the prompt follows.
@@ -169,7 +170,7 @@ impl Conversation {
                         _ => settled(answer).await,
                     };
                     if let Some(kind) = changes {
-                        self.log_change((kind, &text), began, &answer);
+                        self.log_change((kind, &logged), began, &answer);
                     }
                     self.answer(answer, &text, false).await?;
                 }
@@ -200,6 +201,14 @@ impl Conversation {
     fn changes(&self, given: &CommandInput) -> Option<ChangeScope> {
         let row = find(self.commands(), &given.words).filter(|_| !self.shared.is_master());
         row.and_then(|row| row.changes)
+    }
+
+    /// What logs show of a command: never a key.
+    fn logged(&self, given: &CommandInput) -> String {
+        match find(self.commands(), &given.words) {
+            Some(row) if row.has_secrets => row.words.join(" "),
+            _ => given.text.clone(),
+        }
     }
 
     fn log_change(

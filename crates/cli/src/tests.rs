@@ -1,5 +1,6 @@
 //! Sessions over real sockets, from accepting to closing.
 
+mod certificates;
 #[path = "../../../tests/src/oracle.rs"]
 mod installed;
 mod maps;

@@ -117,16 +117,6 @@ checks! {
     security_level(args) { args.number("a value between 0 and 5", 0..=5)?; args.end() }
     /// Bits of Diffie-Hellman parameters.
     dh_bits(args) { args.number("a value >= 1024", 1024..=i64::from(u32::MAX))?; args.end() }
-    /// Files that are looked for beside a certificate.
-    extra_files(args) {
-        const KINDS: &[(&str, ())] =
-            &[("none", ()), ("all", ()), ("bundle", ()), ("sctl", ()), ("ocsp", ()), ("issuer", ())];
-        args.choice(KINDS)?;
-        while !args.is_empty() {
-            args.choice(KINDS)?;
-        }
-        Ok(())
-    }
     /// The events of the kernel that can be masked.
     events(args) {
         let text = args.text("a list of events")?;
@@ -282,84 +272,4 @@ pub(crate) fn namespace(
         })?;
     }
     Ok(name.to_owned())
-}
-
-/// A list of cipher suites, alone on its line.
-///
-/// # Errors
-/// When it is missing, or more follows.
-pub(crate) fn ciphers<C>(
-    target: &mut C,
-    args: &mut Args<'_>,
-    context: &mut Context<'_>,
-) -> Result<(), Diagnostic> {
-    crate::tls_words::ciphers(target, args, context)?;
-    args.end()
-}
-
-/// TLS words of every bind or server.
-///
-/// # Errors
-/// When a word is not one of them.
-pub(crate) fn tls_options<C>(
-    _: &mut C,
-    args: &mut Args<'_>,
-    _: &mut Context<'_>,
-) -> Result<(), Diagnostic> {
-    const WORDS: &[&str] = &[
-        "allow-0rtt",
-        "force-sslv3",
-        "force-tlsv10",
-        "force-tlsv11",
-        "force-tlsv12",
-        "force-tlsv13",
-        "no-alpn",
-        "no-renegotiate",
-        "no-sslv3",
-        "no-strict-sni",
-        "no-tls-tickets",
-        "no-tlsv10",
-        "no-tlsv11",
-        "no-tlsv12",
-        "no-tlsv13",
-        "prefer-client-ciphers",
-        "renegotiate",
-        "strict-sni",
-        "tls-tickets",
-        "tlsv10",
-        "tlsv11",
-        "tlsv12",
-    ];
-    if args.is_empty() {
-        return Err(args.wrong(format!(
-            "global statement '{}' expects an option as an argument.",
-            args.keyword()
-        )));
-    }
-    while let Some(text) = args.next() {
-        match text {
-            "ssl-min-ver" | "ssl-max-ver" => {
-                args.choice(&[
-                    ("SSLv3", ()),
-                    ("TLSv1.0", ()),
-                    ("TLSv1.1", ()),
-                    ("TLSv1.2", ()),
-                    ("TLSv1.3", ()),
-                ])?;
-            }
-            "curves" | "ciphers" | "verify" => {
-                args.text("an argument")?;
-            }
-            _ if WORDS.contains(&text) => {}
-            _ => {
-                let message = format!(
-                    "unknown option '{text}' on global statement '{}'.",
-                    args.keyword()
-                );
-                let words = WORDS.iter().copied();
-                return Err(crate::context::suggestion(args.wrong(message), text, words));
-            }
-        }
-    }
-    Ok(())
 }

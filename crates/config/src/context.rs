@@ -7,11 +7,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use ballast_expr::{Condition, Expr, LogFormat, Store, nearest};
-use ballast_model::{Address, ErrorPages, NameFamily};
+use ballast_model::{Address, ErrorPages, FileBases, NameFamily};
 use ballast_syntax::{DIAGNOSTIC_COUNT_MAX, Diagnostic, SectionKind, Severity, SourceMap, Span};
 
 use crate::feature::feature_of;
 use crate::surroundings::Surroundings;
+use crate::tls::words::{BindWords, ServerWords};
 
 /// A word that is parsed and checked but not implemented: a configuration that contains one is not
 /// started.
@@ -22,7 +23,7 @@ pub struct Unserved {
     /// Where it stands.
     pub span: Option<Span>,
     /// The feature it is part of (`TLS`, `stick tables`); empty when it is part of none. A word that
-    /// HAProxy has removed has [`REMOVED`].
+    /// HAProxy has removed has `REMOVED`.
     pub feature: String,
 }
 
@@ -34,6 +35,10 @@ impl Unserved {
     #[must_use]
     pub fn message(&self) -> String {
         let word = &self.word;
+        let refusal = ballast_expr::fetch(word).map_or("", |row| row.refusal);
+        if !refusal.is_empty() {
+            return format!("'{word}' is understood and not carried out: {refusal}");
+        }
         match self.feature.as_str() {
             REMOVED => {
                 format!("'{word}' is understood and not carried out: HAProxy has removed it")
@@ -103,16 +108,43 @@ pub(crate) struct Declarations {
     pub(crate) base: Option<String>,
     /// `server-state-base`: the directory that names of state files start from.
     pub(crate) state_base: Option<String>,
-    /// `ssl-server-verify none`.
-    pub(crate) verify_none: bool,
-    /// `ca-base` of the global section.
-    pub(crate) ca_base: Option<String>,
-    /// `crt-base` of the global section.
-    pub(crate) crt_base: Option<String>,
+    /// TLS words of the global section and of `crt-store` sections that other lines depend on.
+    pub(crate) tls: TlsNames,
     /// `expose-experimental-directives` was read.
     pub(crate) experimental: bool,
     /// Words of the global section that may occur once, and did.
     pub(crate) said_once: BTreeSet<&'static str>,
+}
+
+/// TLS words that other lines depend on, as far as they were read: a line takes the defaults that
+/// stand before it.
+#[derive(Debug)]
+pub(crate) struct TlsNames {
+    /// `ca-base`, `crt-base`, `key-base`; `default-path` is [`Declarations::base`].
+    pub(crate) bases: FileBases,
+    /// `ssl-default-bind-*`.
+    pub(crate) bind: BindWords,
+    /// `ssl-default-server-*`.
+    pub(crate) server: ServerWords,
+    /// `ssl-server-verify none`.
+    pub(crate) verify_none: bool,
+    /// `ssl-load-extra-files` allows bundles.
+    pub(crate) bundles: bool,
+    /// The names of `load` lines.
+    pub(crate) loads: BTreeSet<String>,
+}
+
+impl Default for TlsNames {
+    fn default() -> Self {
+        Self {
+            bases: FileBases::default(),
+            bind: BindWords::default(),
+            server: ServerWords::default(),
+            verify_none: false,
+            bundles: true,
+            loads: BTreeSet::new(),
+        }
+    }
 }
 
 /// `unix-bind` of the global section: defaults for unix sockets.
@@ -353,6 +385,21 @@ impl Context<'_> {
             let message = format!("'{keyword}' : cannot find '{path}'");
             Diagnostic::alert("missing-file", message).at(span)
         })
+    }
+
+    /// Checks that a path exists, which has all its directories.
+    ///
+    /// # Errors
+    /// With `error`.
+    pub(crate) fn exists_at(
+        &mut self,
+        path: &str,
+        error: impl FnOnce() -> Diagnostic,
+    ) -> Result<(), Diagnostic> {
+        if self.surroundings.exists(path) {
+            return Ok(());
+        }
+        self.missing(&format!("file '{path}'"), error)
     }
 
     /// The addresses of a name; the stand-ins are 192.0.2.1 and 2001:db8::1.

@@ -2,11 +2,12 @@
 //! every section is read.
 
 use ballast_expr::AclSet;
-use ballast_model::{Backend, Bind, Common, Frontend, LogTarget, Origin, Server};
+use ballast_model::{Backend, Bind, CertificateList, Common, Frontend, LogTarget, Origin, Server};
 use ballast_rules::RuleSets;
 use ballast_syntax::{SectionKind, Span};
 
 use crate::keyword::Sections;
+use crate::tls::words::{BindWords, ServerWords};
 
 /// A `defaults`, `frontend`, `backend` or `listen` section being read. `defaults` begin with
 /// [`ProxyDraft::base`]; every other proxy is made from its defaults by [`ProxyDraft::inherit`].
@@ -41,6 +42,8 @@ pub(crate) struct ProxyDraft {
     pub servers: Vec<ServerDraft>,
     /// `bind` lines, port ranges expanded.
     pub binds: Vec<BindDraft>,
+    /// `ssl-f-use` lines, for all binds with `ssl`.
+    pub certificates: CertificateList,
     /// `id`.
     pub id: Option<(u32, Span)>,
     /// The place of each of `front.routes`.
@@ -102,10 +105,10 @@ pub(crate) struct ServerDraft {
     pub track_span: Option<Span>,
     /// `resolvers`: the section that keeps the address up to date.
     pub resolvers: Option<String>,
-    /// `ssl` is on.
-    pub ssl: bool,
-    /// `verify` or `ca-file` was given, or `ssl-server-verify none`.
-    pub verifies: bool,
+    /// TLS words.
+    pub tls: ServerWords,
+    /// The place of `crt`.
+    pub crt_span: Option<Span>,
 }
 
 impl Default for ServerDraft {
@@ -119,8 +122,8 @@ impl Default for ServerDraft {
             id_span: None,
             track_span: None,
             resolvers: None,
-            ssl: false,
-            verifies: false,
+            tls: ServerWords::default(),
+            crt_span: None,
         }
     }
 }
@@ -134,10 +137,8 @@ pub(crate) struct BindDraft {
     pub span: Span,
     /// `id`, of the first address.
     pub id: Option<u32>,
-    /// `ssl` is on.
-    pub ssl: bool,
-    /// A certificate is given.
-    pub certificate: bool,
+    /// TLS words.
+    pub tls: BindWords,
     /// `level` and related words, which only command sockets use.
     pub socket: ballast_model::StatsSocket,
 }
@@ -164,6 +165,7 @@ impl ProxyDraft {
             default_server: ServerDraft::default(),
             servers: Vec::new(),
             binds: Vec::new(),
+            certificates: CertificateList::default(),
             id: None,
             route_spans: Vec::new(),
             default_backend_span: None,

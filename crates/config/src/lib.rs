@@ -31,6 +31,8 @@ mod server;
 mod stand_ins;
 mod surroundings;
 mod table;
+mod tls;
+mod tls_context;
 mod tls_words;
 mod upgrade;
 
@@ -44,6 +46,8 @@ pub use render::{
     text_of,
 };
 pub use surroundings::{NoSurroundings, Stub, Surroundings};
+pub use tls::{CrtListText, certificate_list};
+pub use tls_context::bind_terms;
 pub use upgrade::{LineRewrite, UpgradeOutcome, upgrade};
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use crate::build::{self, Drafts};
 use crate::context::{Context, Declarations, Diagnostics, HINT_NAMES_MAX, LUA, Unserved};
 use crate::draft::ProxyDraft;
 use crate::surroundings::Surroundings;
+use crate::tls_context;
 use crate::{global, post, proxy, section, upgrade};
 
 /// The default of `tune.stick-counters`.
@@ -160,12 +161,14 @@ fn lower(document: &Document, context: &mut Context<'_>) -> Config {
                 proxy_section(section, &mut draft, context);
                 drafts.proxies.push(draft);
             }
-            _ => section::lower(section, context, &mut drafts.config),
+            _ => section::lower(section, context, &mut drafts),
         }
     }
     defaults.finish(context);
     post::check(&mut drafts, context);
-    build::build(drafts, context)
+    let mut config = build::build(drafts, context);
+    tls_context::compile(&mut config, context);
+    config
 }
 
 /// All lines of a proxy section; links its rules to its ACLs.

@@ -16,6 +16,14 @@ pub trait Surroundings {
     /// The system's error.
     fn read(&self, path: &str) -> Result<Vec<u8>, String>;
 
+    /// The names of the files in a directory; `None` where the path is no directory.
+    ///
+    /// # Errors
+    /// The system's error.
+    fn list(&self, _directory: &str) -> Result<Option<Vec<String>>, String> {
+        Ok(None)
+    }
+
     /// Whether a path exists.
     fn exists(&self, path: &str) -> bool;
 

@@ -367,7 +367,7 @@ fn what_is_forgotten_is_said() {
 #[test]
 fn what_is_not_served_yet_is_named() {
     let loaded = good(
-        "listen l\n bind :443 ssl crt a.pem\n server s 192.0.2.1:80 resolvers dns\nresolvers dns\n nameserver a 192.0.2.53:53\n",
+        "listen l\n mode http\n bind :443 ssl crt a.pem alpn h2\n server s 192.0.2.1:80 resolvers dns\nresolvers dns\n nameserver a 192.0.2.53:53\n",
     );
     let words: Vec<_> = loaded
         .unserved
@@ -376,11 +376,7 @@ fn what_is_not_served_yet_is_named() {
         .collect();
     assert_eq!(
         words,
-        [
-            ("ssl", "TLS"),
-            ("crt", "TLS"),
-            ("resolvers", "DNS resolvers")
-        ]
+        [("alpn h2", "HTTP/2"), ("resolvers", "DNS resolvers")]
     );
 }
 

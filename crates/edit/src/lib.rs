@@ -6,7 +6,7 @@
 //!
 //! - [`SectionMap`]: files, and where the sections of proxies stand in them. It puts sections that
 //!   commands wrote ([`SectionEdit`]) in the place of those of the files.
-//! - [`Edit`]: what a command does to one section.
+//! - [`SectionOperation`]: what a command does to one section.
 //! - [`FileText`]: one file whose words and lines are changed where they stand.
 //! - [`server_line`]: the `server` line that a command brings, without reading the files.
 //! - [`excerpt`]: the part of the files that says what one section means.

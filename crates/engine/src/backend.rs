@@ -12,6 +12,7 @@ use ballast_model as model;
 use crate::counters::{BackendCounters, PerWorker};
 use crate::slots::{AVOIDED_COUNT_MAX, BalancerSlots};
 use crate::timings::{Histogram, Timings};
+use crate::tls_connections::HandshakeCounters;
 use crate::{
     BalancingState, ConnectSettings, DynamicCookies, Gauge, LastInvalidMessage, Rate, Server,
     WaitingExchanges, limits,
@@ -335,6 +336,12 @@ pub struct BackendAvailability {
     pub changed_ms: u64,
     /// How long it was down, in milliseconds, without the current time down (`downtime`).
     pub down_ms: u64,
+}
+
+impl HandshakeCounters for BackendState {
+    fn counters_of(&self, worker: usize) -> &BackendCounters {
+        self.counters.of(worker)
+    }
 }
 
 impl BackendState {

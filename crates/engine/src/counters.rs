@@ -178,6 +178,12 @@ counters! {
         failed_rewrites,
         /// Errors of our own (`eint`).
         internal_errors,
+        /// TLS handshakes that resumed no session (`ssl_sess`).
+        tls_full_handshakes,
+        /// TLS handshakes that resumed a session (`ssl_reused_sess`).
+        tls_resumed_handshakes,
+        /// TLS handshakes that failed (`ssl_failed_handshake`).
+        tls_failed_handshakes,
     }
 }
 
@@ -233,6 +239,12 @@ counters! {
         failed_rewrites,
         /// Errors of our own (`eint`).
         internal_errors,
+        /// TLS handshakes that resumed no session (`ssl_sess`).
+        tls_full_handshakes,
+        /// TLS handshakes that resumed a session (`ssl_reused_sess`).
+        tls_resumed_handshakes,
+        /// TLS handshakes that failed (`ssl_failed_handshake`).
+        tls_failed_handshakes,
     }
 }
 

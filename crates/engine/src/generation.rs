@@ -18,7 +18,8 @@ use crate::backend::BalancerAccess;
 use crate::balancing::{balancer_settings, slots};
 use crate::{
     Backend, BalancingState, ConnectSettings, Frontend, Registry, Route, RouteTarget, Server,
-    SocketBuffers, UseServer, UseServerTarget, health_settings, limits,
+    ServerTls, ServerTlsCounters, SocketBuffers, UseServer, UseServerTarget, health_settings,
+    limits,
 };
 
 /// Everything that runs, of one configuration.
@@ -228,7 +229,7 @@ fn compile_backend(
     (full_connections, common): (u32, &GlobalSettings),
     former: Option<&Arc<Backend>>,
 ) -> Backend {
-    let same_cookies = former.filter(|former| {
+    let same_cookies = former.is_some_and(|former| {
         former.model.cookie == backend.cookie
             && former.model.dynamic_cookie_key == backend.dynamic_cookie_key
     });
@@ -236,13 +237,15 @@ fn compile_backend(
         .servers
         .iter()
         .map(|server| {
-            let known = same_cookies.and_then(|former| {
+            let known = former.and_then(|former| {
                 let place = former.server_named(&server.name)?;
                 former.servers.get(place)
             });
             match known {
-                Some(known) if Arc::ptr_eq(&known.model, server) => Arc::clone(known),
-                _ => compile_server(backend, server, registry),
+                Some(known) if same_cookies && Arc::ptr_eq(&known.model, server) => {
+                    Arc::clone(known)
+                }
+                _ => compile_server(backend, server, registry, known),
             }
         })
         .collect();
@@ -301,6 +304,7 @@ fn compile_server(
     backend: &model::Backend,
     server: &Arc<model::Server>,
     registry: &Registry,
+    former: Option<&Arc<Server>>,
 ) -> Arc<Server> {
     let (state, new) = registry.server(&backend.common.name, &server.name);
     if new {
@@ -319,9 +323,20 @@ fn compile_server(
         state.weigh(belief.weight, belief.throttle_percent);
         state.believe(belief.usable, belief.draining);
     }
+    let tls_counters = ServerTlsCounters::new(
+        Arc::clone(registry.process()),
+        registry.backend(&backend.common.name),
+        Arc::<crate::ServerState>::clone(&state),
+    );
+    let same_tls = former.filter(|former| former.model.tls == server.tls);
     Arc::new(Server {
         model: Arc::clone(server),
         state,
+        tls: match same_tls {
+            Some(former) => former.tls.clone(),
+            None => server.tls.as_deref().map(ServerTls::new).map(Arc::new),
+        },
+        tls_counters,
         cookie: ArcSwapOption::empty(),
     })
 }

@@ -29,10 +29,13 @@ mod rate;
 mod registry;
 mod retired;
 mod server;
+mod server_tls;
 pub mod sessions;
 mod slots;
 mod succession;
 pub mod timings;
+mod tls_connections;
+mod tls_counters;
 mod variables;
 mod waiting;
 
@@ -54,7 +57,10 @@ pub use rate::Rate;
 pub use registry::Registry;
 pub use retired::RetiredGenerations;
 pub use server::{Server, ServerAddress, ServerState};
+pub use server_tls::{ServerTls, Sni};
 pub use succession::{ChangedServer, GenerationChanges};
+pub use tls_connections::{ServerTlsCounters, TlsConnectionCount};
+pub use tls_counters::TlsCounters;
 pub use variables::{ProcessVariables, SetVariableError, VariablesNow};
 pub use waiting::{QueueTicket, SlotOffer, WaitingExchanges};
 

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Instant, SystemTime};
 
 use crate::counters::{PerWorker, ProcessCounters};
-use crate::{Gauge, OverrideCell, ProcessVariables, Rate, RateLimits};
+use crate::{Gauge, OverrideCell, ProcessVariables, Rate, RateLimits, TlsCounters};
 
 /// The process: its limits, its counters, and whether it is stopping.
 #[derive(Debug)]
@@ -16,6 +16,8 @@ pub struct Process {
     pub connection_rate: Rate,
     /// Sessions begun per second.
     pub session_rate: Rate,
+    /// TLS connections on both sides.
+    pub tls: TlsCounters,
     /// Counted by the workers.
     pub counters: PerWorker<ProcessCounters>,
     /// When the process began, on the monotonic clock.
@@ -50,6 +52,7 @@ impl Process {
             connections: Gauge::default(),
             connection_rate: Rate::default(),
             session_rate: Rate::default(),
+            tls: TlsCounters::default(),
             counters: PerWorker::new(worker_count),
             started: Instant::now(),
             started_at: SystemTime::now(),

@@ -35,16 +35,24 @@ impl Rate {
 
     /// Events per second at `now_ms`.
     pub fn per_second(&self, now_ms: u32) -> u32 {
+        let whole = self.thousandths_per_second(now_ms) / u64::from(PERIOD_MS);
+        u32::try_from(whole).unwrap_or(u32::MAX)
+    }
+
+    /// Events per second at `now_ms`, in thousandths: for the ratio of two small rates.
+    pub fn thousandths_per_second(&self, now_ms: u32) -> u64 {
         let (start, count) = split(self.current.load(Ordering::Relaxed));
         let previous = self.previous.load(Ordering::Relaxed);
         let age = now_ms.wrapping_sub(start);
+        // A count spread over its period, as far as it is still counted.
+        let weigh = |count: u32, rest_ms: u32| u64::from(count) * u64::from(rest_ms);
         if age >= 2 * PERIOD_MS {
             return 0;
         }
         if age >= PERIOD_MS {
             return weigh(count, 2 * PERIOD_MS - age);
         }
-        count.saturating_add(weigh(previous, PERIOD_MS - age))
+        weigh(count, PERIOD_MS) + weigh(previous, PERIOD_MS - age)
     }
 
     /// How many more events fit under `limit` per second now; 0 when it is reached.
@@ -99,12 +107,6 @@ fn split(packed: u64) -> (u32, u32) {
         reason = "the two halves of a packed word"
     )]
     ((packed >> 32) as u32, packed as u32)
-}
-
-/// `count` events spread over a period of which `remaining_ms` are still counted.
-fn weigh(count: u32, remaining_ms: u32) -> u32 {
-    let share = u64::from(count) * u64::from(remaining_ms) / u64::from(PERIOD_MS);
-    u32::try_from(share).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

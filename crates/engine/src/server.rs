@@ -12,7 +12,8 @@ use ballast_model as model;
 use crate::cancellation::{Cancellation, Cancelled, Eviction};
 use crate::counters::{BackendCounters, PerWorker};
 use crate::timings::Timings;
-use crate::{CheckOverrides, Gauge, Rate};
+use crate::tls_connections::HandshakeCounters;
+use crate::{CheckOverrides, Gauge, Rate, ServerTls, ServerTlsCounters};
 
 /// A server of one generation.
 #[derive(Debug)]
@@ -21,6 +22,10 @@ pub struct Server {
     pub model: Arc<model::Server>,
     /// What outlives this generation.
     pub state: Arc<ServerState>,
+    /// TLS of its connections and probes, where any of them use it.
+    pub tls: Option<Arc<ServerTls>>,
+    /// Where its TLS handshakes are counted.
+    pub tls_counters: ServerTlsCounters,
     /// See [`Server::cookie`].
     pub(crate) cookie: ArcSwapOption<String>,
 }
@@ -34,6 +39,12 @@ impl Server {
     /// The cookie value that stands for it: written, or computed (`dynamic`).
     pub fn cookie(&self) -> Guard<Option<Arc<String>>> {
         self.cookie.load()
+    }
+
+    /// TLS of the connections of exchanges (`ssl`).
+    pub fn traffic_tls(&self) -> Option<&Arc<ServerTls>> {
+        let line = self.model.tls.as_ref().filter(|line| line.traffic);
+        self.tls.as_ref().filter(|_| line.is_some())
     }
 
     /// The addresses of its checks and its agent, as written or overridden.
@@ -96,6 +107,12 @@ pub struct ServerAddress {
     pub address: Option<model::Address>,
     /// How the port is derived from the client's, when a command set it (`set server addr`).
     pub port: Option<model::PortSpec>,
+}
+
+impl HandshakeCounters for ServerState {
+    fn counters_of(&self, worker: usize) -> &BackendCounters {
+        self.counters.of(worker)
+    }
 }
 
 impl ServerState {

@@ -59,6 +59,11 @@ impl Generation {
             &self.config.global.variables,
             former.map_or(&[], Vec::as_slice),
         );
+        let tls = &self.config.global.tls;
+        registry
+            .process()
+            .tls
+            .limit_connections(tls.connection_count_max);
         for (place, frontend) in self.frontends.iter().enumerate() {
             let stays = previous.and_then(|previous| previous.frontends.get(place));
             if stays.is_some_and(|former| Arc::ptr_eq(former, frontend)) {

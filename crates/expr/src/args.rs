@@ -21,6 +21,8 @@ pub enum ArgKind {
     Address,
     /// The name of a backend; none means the current one.
     Backend,
+    /// How a distinguished name is written: `rfc2253`, or nothing.
+    DnFormat,
     /// The name of a map file.
     File,
     /// The name of a frontend; none means the current one.
@@ -267,7 +269,8 @@ pub(crate) fn resolve(
             Some(one) => {
                 let range = one.start..one.end;
                 let optional = position >= spec.required || (*kind == ArgKind::Var && position > 0);
-                let may_be_empty = matches!(kind, ArgKind::Table | ArgKind::Text);
+                let may_be_empty =
+                    matches!(kind, ArgKind::DnFormat | ArgKind::Table | ArgKind::Text);
                 if one.text.is_empty() && optional && !may_be_empty {
                     all.push(Arg::absent());
                     continue;
@@ -304,6 +307,7 @@ fn kind_text(kind: ArgKind) -> &'static str {
     match kind {
         ArgKind::Address => "address",
         ArgKind::Backend => "backend",
+        ArgKind::DnFormat => "format of distinguished names",
         ArgKind::File => "file",
         ArgKind::Frontend => "frontend",
         ArgKind::Int | ArgKind::IntOrVar => "integer",
@@ -335,6 +339,8 @@ fn value_of(kind: ArgKind, text: &str) -> Result<ArgValue, Error> {
             Err(_) => ArgValue::Var(VarName::parse(text)?),
         },
         ArgKind::Text => ArgValue::Text,
+        ArgKind::DnFormat if !matches!(text, "" | "rfc2253") => return Err(refuse()),
+        ArgKind::DnFormat => ArgValue::Text,
         ArgKind::Address => ArgValue::Ip(text.parse().map_err(|_| refuse())?),
         ArgKind::Ipv4 => ArgValue::Ip(IpAddr::V4(text.parse::<Ipv4Addr>().map_err(|_| refuse())?)),
         ArgKind::Ipv6 => ArgValue::Ip(IpAddr::V6(text.parse::<Ipv6Addr>().map_err(|_| refuse())?)),

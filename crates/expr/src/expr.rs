@@ -222,6 +222,15 @@ impl Expr {
         convs.fold(self.fetch.needs, |sum, step| sum | step.conv.needs)
     }
 
+    /// The text of `str(<text>)` without converters; `None` for anything that may depend on the
+    /// moment of its evaluation.
+    pub fn constant(&self) -> Option<&str> {
+        match self.args.as_slice() {
+            [text] if self.fetch.word == "str" && self.convs.is_empty() => Some(&text.text),
+            _ => None,
+        }
+    }
+
     /// Whether the expression may be evaluated at `phase`.
     ///
     /// # Errors

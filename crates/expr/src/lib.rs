@@ -40,8 +40,10 @@ pub use error::{Error, nearest};
 pub use eval::{Truth, eval, eval_with};
 pub use expr::{ConverterStep, Expr, Reference};
 pub use facts::{
-    BackendFacts, CaptureFacts, ConnectionFacts, Ends, ExchangeFacts, Facts, FrontendFacts,
-    ListenerFacts, ProcessFacts, Record, ServerFacts, Side, Time,
+    BackendFacts, CaptureFacts, CertificateFacts, CertificateOwner, ConnectionError,
+    ConnectionFacts, Ends, ExchangeFacts, Facts, FrontendFacts, HelloFacts, ListenerFacts,
+    NamePart, PeerVerification, ProcessFacts, Record, ServerFacts, Side, Time, TlsError,
+    TlsSessionFacts,
 };
 pub use fetch::{Fetch, fetch, fetches};
 pub use files::Files;

@@ -173,13 +173,16 @@ impl AcceptingSocket {
     async fn let_in(&self, accepted: AcceptedSocket) {
         let here = worker_index().unwrap_or(0);
         let (at, at_wall) = (now(), SystemTime::now());
-        let admission = loop {
+        let mut admission = loop {
             match Admission::enter(&self.listener, here) {
                 Ok(admission) => break admission,
                 Err(shut) => self.listener.wait(shut).await,
             }
         };
         self.listener.count(here, admission.listening());
+        if !admission.enter_tls() {
+            return;
+        }
         let transfer = ArrivalTransfer {
             fd: accepted.fd,
             peer: accepted.peer,

@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
-use ballast_engine::{Frontend, FrontendState, Process};
+use ballast_engine::{Frontend, FrontendState, Process, TlsConnectionCount};
 use ballast_transport::Transport;
 
-use crate::handshake::Handshakes;
+use crate::handshake::{HandshakeCounters, HandshakeLimits, Handshakes};
 use crate::listener::{LimitReached, Listener, ListenerSettings};
 use crate::listening::ListeningAddress;
 
@@ -59,6 +59,8 @@ enum AdmissionCount {
         listener: Arc<Listener>,
         settings: Arc<ListenerSettings>,
         worker: usize,
+        /// Its TLS, where its bind has any.
+        tls: Option<TlsConnectionCount>,
     },
 }
 
@@ -85,7 +87,31 @@ impl Admission {
             listener: Arc::clone(listener),
             settings,
             worker,
+            tls: None,
         }))
+    }
+
+    /// Counts its TLS, where its bind has any. False when `maxsslconn` is reached: the connection
+    /// must be closed. HAProxy leaves it open, and never serves it.
+    pub(crate) fn enter_tls(&mut self) -> bool {
+        let AdmissionCount::Listener {
+            listener,
+            settings,
+            tls,
+            ..
+        } = &mut self.0
+        else {
+            return true;
+        };
+        if !settings.has_tls() {
+            return true;
+        }
+        let process = &listener.shared.process;
+        *tls = TlsConnectionCount::enter(process);
+        if tls.is_some() {
+            process.tls.session_rate.count(process.now_ms(), 1);
+        }
+        tls.is_some()
     }
 
     /// The bind that accepted it.
@@ -99,12 +125,21 @@ impl Admission {
     /// The handshakes of the connection.
     pub fn handshakes(&self) -> Handshakes<'_> {
         match &self.0 {
-            AdmissionCount::Alone { .. } => Handshakes::new(&[], 0),
+            AdmissionCount::Alone { .. } => Handshakes::new(&[], HandshakeLimits::default()),
             AdmissionCount::Listener {
-                listener, settings, ..
+                listener,
+                settings,
+                worker,
+                ..
             } => {
-                let header_bytes_max = listener.shared.accept_settings.header_bytes_max();
-                Handshakes::new(&settings.handshakes, header_bytes_max)
+                let limits = listener.shared.accept_settings.handshake_limits();
+                let counters = HandshakeCounters {
+                    process: &listener.shared.process,
+                    frontend: &listener.state,
+                    listener: &settings.listening.state,
+                    worker: *worker,
+                };
+                Handshakes::new(&settings.handshakes, limits).count_in(counters)
             }
         }
     }
@@ -176,6 +211,7 @@ impl Drop for Admission {
                 listener,
                 settings,
                 worker,
+                ..
             } => {
                 listener.shared.spread.leave(*worker);
                 listener.leave(settings);

@@ -1,28 +1,34 @@
 //! The handshakes of a connection before its first exchange.
 //!
-//! The handshakes of a bind are a list of [`HandshakeStep`]s in their order on the wire: today the PROXY
-//! header; TLS comes after it, and protocol negotiation after TLS. Each step gets the connection as
+//! The handshakes of a bind are a list of [`HandshakeStep`]s in their order on the wire: the PROXY
+//! header, then TLS. Each step gets the connection as
 //! the one before left it, including bytes that were read too far, and has its own deadline. The
 //! caller of [`Handshakes::run`] evaluates `tcp-request connection` rules before the first step,
 //! and `tcp-request session` rules after the last (configuration manual, "tcp-request connection").
 
+mod count;
 mod proxy;
 mod refusal;
+mod tls;
+mod tls_session;
 
 use std::cell::Cell;
 use std::time::Duration;
 
 use ballast_model::{Bind, FrontendTimeouts};
+use ballast_tls::context::BindContext;
 use ballast_transport::Transport;
 use ballast_worker::timeout;
 
 use crate::limits::HANDSHAKE_WAIT_MAX;
 
+pub(crate) use count::HandshakeCounters;
 pub use proxy::ProxyAddresses;
 pub use refusal::{HandshakeError, RefusedConnection};
+pub use tls_session::ClientTls;
 
 /// One handshake of a bind.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Handshake {
     step: HandshakeStep,
     /// How long it may take.
@@ -30,27 +36,62 @@ pub(crate) struct Handshake {
 }
 
 /// A kind of handshake.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum HandshakeStep {
     /// Read a PROXY header (`accept-proxy`).
     ProxyHeader,
+    /// TLS (`ssl`), with one of these certificates.
+    Tls(BindContext),
 }
 
 /// The handshakes that a bind requires.
 pub(crate) fn of_bind(bind: &Bind, timeouts: &FrontendTimeouts) -> Box<[Handshake]> {
+    let wait = timeouts.client.unwrap_or(HANDSHAKE_WAIT_MAX);
     let proxy = bind.accept_proxy.then_some(Handshake {
         step: HandshakeStep::ProxyHeader,
-        wait: timeouts.client.unwrap_or(HANDSHAKE_WAIT_MAX),
+        wait,
     });
-    proxy.into_iter().collect()
+    let tls = bind.tls.as_ref().map(|tls| Handshake {
+        step: HandshakeStep::Tls(tls.context.clone()),
+        wait: timeouts.client_handshake.unwrap_or(wait),
+    });
+    proxy.into_iter().chain(tls).collect()
 }
 
 /// The handshakes of a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Handshakes<'a> {
     steps: &'a [Handshake],
-    /// The longest PROXY header.
-    header_bytes_max: usize,
+    limits: HandshakeLimits,
+    /// Where those of TLS are counted.
+    counters: Option<HandshakeCounters<'a>>,
+}
+
+/// What the configuration of the process says about handshakes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct HandshakeLimits {
+    /// `tune.bufsize`: the longest PROXY header, bytes.
+    pub(crate) header_bytes_max: usize,
+    /// `tune.ssl.capture-buffer-size`: bytes of a ClientHello that are kept; 0: none.
+    pub(crate) capture_bytes: usize,
+    /// `tune.ssl.keylog`: the secrets of sessions are kept.
+    pub(crate) keeps_secrets: bool,
+}
+
+/// A handshake that failed.
+#[derive(Debug)]
+pub struct HandshakeRefusal {
+    /// Why.
+    pub error: HandshakeError,
+    /// What is known of the TLS session by then.
+    pub tls: Option<Box<ClientTls>>,
+}
+
+impl From<HandshakeError> for HandshakeRefusal {
+    fn from(error: HandshakeError) -> Self {
+        let tls = error.is_tls().then(Box::default);
+        Self { error, tls }
+    }
 }
 
 /// A connection after its handshakes.
@@ -62,14 +103,22 @@ pub struct Established {
     pub read_ahead: Vec<u8>,
     /// The content of the PROXY header, if there was one.
     pub proxied: Option<ProxyAddresses>,
+    /// The TLS session, if there is one.
+    pub tls: Option<Box<ClientTls>>,
 }
 
 impl<'a> Handshakes<'a> {
-    pub(crate) fn new(steps: &'a [Handshake], header_bytes_max: usize) -> Self {
+    pub(crate) fn new(steps: &'a [Handshake], limits: HandshakeLimits) -> Self {
         Self {
             steps,
-            header_bytes_max,
+            limits,
+            counters: None,
         }
+    }
+
+    pub(crate) fn count_in(mut self, counters: HandshakeCounters<'a>) -> Self {
+        self.counters = Some(counters);
+        self
     }
 
     /// Whether there are none.
@@ -81,18 +130,19 @@ impl<'a> Handshakes<'a> {
     ///
     /// # Errors
     /// Why the connection was refused.
-    pub async fn run(self, transport: Transport) -> Result<Established, HandshakeError> {
+    pub async fn run(self, transport: Transport) -> Result<Established, HandshakeRefusal> {
         let mut connection = Established {
             transport,
             read_ahead: Vec::new(),
             proxied: None,
+            tls: None,
         };
         for handshake in self.steps {
             let begun = Cell::new(false);
-            let done = self.run_step(handshake.step, connection, &begun);
+            let done = self.run_step(&handshake.step, connection, &begun);
             connection = match timeout(handshake.wait, done).await {
                 Ok(done) => done?,
-                Err(_) => return Err(handshake.step.is_late(begun.get())),
+                Err(_) => return Err(handshake.step.is_late(begun.get()).into()),
             };
         }
         Ok(connection)
@@ -101,13 +151,20 @@ impl<'a> Handshakes<'a> {
     /// `begun` is set when the first byte of the handshake was received.
     async fn run_step(
         self,
-        step: HandshakeStep,
+        step: &HandshakeStep,
         connection: Established,
         begun: &Cell<bool>,
-    ) -> Result<Established, HandshakeError> {
+    ) -> Result<Established, HandshakeRefusal> {
         match step {
             HandshakeStep::ProxyHeader => {
-                proxy::read_header(connection, self.header_bytes_max, begun).await
+                Ok(proxy::read_header(connection, self.limits.header_bytes_max, begun).await?)
+            }
+            HandshakeStep::Tls(context) => {
+                let done = tls::accept(connection, context, self.limits, self.counters).await;
+                if let (Err(_), Some(counters)) = (&done, self.counters) {
+                    counters.count_failed_handshake();
+                }
+                done
             }
         }
     }
@@ -116,9 +173,10 @@ impl<'a> Handshakes<'a> {
 impl HandshakeStep {
     /// The reason for refusing a connection that timed out; `begun` says whether anything was
     /// received.
-    fn is_late(self, begun: bool) -> HandshakeError {
+    fn is_late(&self, begun: bool) -> HandshakeError {
         match self {
             Self::ProxyHeader => HandshakeError::TimedOut(begun),
+            Self::Tls(_) => HandshakeError::TlsTimedOut,
         }
     }
 }
@@ -140,6 +198,12 @@ mod tests {
         (stream.into(), theirs)
     }
 
+    const LIMITS: HandshakeLimits = HandshakeLimits {
+        header_bytes_max: 1024,
+        capture_bytes: 0,
+        keeps_secrets: false,
+    };
+
     fn header(wait_ms: u64) -> Handshake {
         Handshake {
             step: HandshakeStep::ProxyHeader,
@@ -157,7 +221,10 @@ mod tests {
             )
             .unwrap();
             let steps = [header(5000), header(5000)];
-            let established = Handshakes::new(&steps, 1024).run(transport).await.unwrap();
+            let established = Handshakes::new(&steps, LIMITS)
+                .run(transport)
+                .await
+                .unwrap();
             assert_eq!(established.read_ahead, b"GET /");
             let (source, _) = established.proxied.unwrap().endpoints.unwrap();
             assert_eq!(source, "192.0.2.3:3".parse().unwrap());
@@ -171,11 +238,11 @@ mod tests {
             let (transport, mut peer) = pair();
             peer.write_all(b"PROXY UNKNOWN\r\nPROXY").unwrap();
             let steps = [header(60_000), header(10)];
-            let refused = Handshakes::new(&steps, 1024).run(transport).await;
-            assert_eq!(refused.unwrap_err(), HandshakeError::TimedOut(true));
+            let refused = Handshakes::new(&steps, LIMITS).run(transport).await;
+            assert_eq!(refused.unwrap_err().error, HandshakeError::TimedOut(true));
             let (transport, _peer) = pair();
-            let refused = Handshakes::new(&steps[1..], 1024).run(transport).await;
-            assert_eq!(refused.unwrap_err(), HandshakeError::TimedOut(false));
+            let refused = Handshakes::new(&steps[1..], LIMITS).run(transport).await;
+            assert_eq!(refused.unwrap_err().error, HandshakeError::TimedOut(false));
         })
         .unwrap();
     }

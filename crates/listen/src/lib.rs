@@ -43,7 +43,10 @@ pub use arrival_queue::ArrivalQueue;
 pub use commit::{RemovedBind, SocketCommit};
 pub use effect::SocketEffect;
 pub use event::SocketEvent;
-pub use handshake::{Established, HandshakeError, Handshakes, ProxyAddresses, RefusedConnection};
+pub use handshake::{
+    ClientTls, Established, HandshakeError, HandshakeRefusal, Handshakes, ProxyAddresses,
+    RefusedConnection,
+};
 pub use listeners::{Listeners, WorkerListeners};
 pub use listening::ListeningAddress;
 pub use open::{

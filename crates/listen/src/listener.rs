@@ -2,7 +2,7 @@
 
 use std::iter;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use ballast_engine::{Frontend, FrontendState, OverrideCell, Process};
 use ballast_model::Global;
 
 use crate::capacity::Capacity;
-use crate::handshake::Handshake;
+use crate::handshake::{Handshake, HandshakeLimits};
 use crate::limits::{ACCEPT_BATCH_MAX, ACCEPT_BATCH_UNLIMITED};
 use crate::listening::ListeningAddress;
 use crate::spread::ConnectionsPerWorker;
@@ -42,8 +42,11 @@ impl ListenShared {
 pub(crate) struct AcceptSettings {
     connection_rate_max: AtomicU32,
     session_rate_max: AtomicU32,
+    tls_session_rate_max: AtomicU32,
     accept_batch_max: AtomicUsize,
     header_bytes_max: AtomicUsize,
+    capture_bytes: AtomicUsize,
+    keeps_secrets: AtomicBool,
 }
 
 impl AcceptSettings {
@@ -60,12 +63,18 @@ impl AcceptSettings {
             .store(rate(global.connection_rate_max), Ordering::Relaxed);
         self.session_rate_max
             .store(rate(global.session_rate_max), Ordering::Relaxed);
+        self.tls_session_rate_max
+            .store(rate(global.tls.session_rate_max), Ordering::Relaxed);
         self.accept_batch_max.store(
             accept_batch_max(global.tune.accept_count_max),
             Ordering::Relaxed,
         );
         self.header_bytes_max
             .store(global.tune.buffer_bytes as usize, Ordering::Relaxed);
+        self.capture_bytes
+            .store(global.tls.capture_bytes as usize, Ordering::Relaxed);
+        self.keeps_secrets
+            .store(global.tls.keylog, Ordering::Relaxed);
     }
 
     /// `maxconnrate`, connections per second; 0 is no limit.
@@ -78,14 +87,23 @@ impl AcceptSettings {
         self.session_rate_max.load(Ordering::Relaxed)
     }
 
+    /// `maxsslrate`, connections per second on binds with TLS; 0 is no limit.
+    fn tls_session_rate_max(&self) -> u32 {
+        self.tls_session_rate_max.load(Ordering::Relaxed)
+    }
+
     /// `tune.maxaccept`.
     pub(crate) fn accept_batch_max(&self) -> usize {
         self.accept_batch_max.load(Ordering::Relaxed)
     }
 
-    /// `tune.bufsize`: the longest PROXY header.
-    pub(crate) fn header_bytes_max(&self) -> usize {
-        self.header_bytes_max.load(Ordering::Relaxed)
+    /// What it says about handshakes.
+    pub(crate) fn handshake_limits(&self) -> HandshakeLimits {
+        HandshakeLimits {
+            header_bytes_max: self.header_bytes_max.load(Ordering::Relaxed),
+            capture_bytes: self.capture_bytes.load(Ordering::Relaxed),
+            keeps_secrets: self.keeps_secrets.load(Ordering::Relaxed),
+        }
     }
 }
 
@@ -134,6 +152,13 @@ pub(crate) struct ListenerSettings {
     pub(crate) workers: Box<[usize]>,
     /// Our address, when the socket is bound to a single one.
     pub(crate) destination: Option<SocketAddr>,
+}
+
+impl ListenerSettings {
+    /// Whether its connections use TLS.
+    pub(crate) fn has_tls(&self) -> bool {
+        self.listening.bind.tls.is_some()
+    }
 }
 
 /// The limit that stops accepting.
@@ -231,6 +256,17 @@ impl Listener {
             (
                 &process.session_rate,
                 limit_now(&process.rates.sessions, accept_settings.session_rate_max()),
+            ),
+            (
+                &process.tls.session_rate,
+                if settings.has_tls() {
+                    limit_now(
+                        &process.rates.ssl_sessions,
+                        accept_settings.tls_session_rate_max(),
+                    )
+                } else {
+                    0
+                },
             ),
             (
                 &state.session_rate,

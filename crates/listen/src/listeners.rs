@@ -272,7 +272,7 @@ impl WorkerListeners {
 
     /// Starts accepting on this worker; its [`ArrivalQueue`] must be installed. Accepting ends when
     /// the worker is told to stop, or by a later change. Idle connections of a listener that was
-    /// closed are not woken here: see [`SocketCommit::ended`](crate::Commit::ended).
+    /// closed are not woken here: see [`SocketCommit::ended`](crate::SocketCommit::ended).
     ///
     /// # Errors
     /// The first socket that cannot be watched, or a missing arrival queue. All other sockets are

@@ -146,6 +146,7 @@ fn arrival_queue(
                     transport,
                     read_ahead,
                     proxied,
+                    ..
                 } = match handshakes.run(arrival.transport).await {
                     Ok(established) => established,
                     Err(refusal) => {
@@ -154,7 +155,7 @@ fn arrival_queue(
                             accepted_at: arrival.accepted_at,
                             frontend: arrival.frontend.name(),
                             bind: &arrival.admission.listening().bind,
-                            refusal,
+                            refusal: refusal.error,
                         };
                         let _ = refuse.send(refused.to_string());
                         return;

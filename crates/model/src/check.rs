@@ -2,7 +2,7 @@
 
 use ballast_expr::LogFormat;
 
-use crate::Address;
+use crate::{Address, CheckTls};
 
 /// What a check does after connecting.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -92,6 +92,8 @@ pub struct CheckConnect {
     pub address: Option<Address>,
     /// `send-proxy`.
     pub send_proxy: bool,
+    /// `ssl`: over TLS, with the settings of the server line; `None` leaves it to that line.
+    pub tls: Option<CheckTls>,
     /// `linger`: close politely instead of resetting.
     pub linger: bool,
     /// `default`: the options of the server line apply.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ballast_expr::{Condition, LogFormat};
 
-use crate::{Address, Common, Keepalive, LogLines};
+use crate::{Address, BindTls, Common, Keepalive, LogLines};
 
 /// A `frontend`, or the front half of a `listen`.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -71,6 +71,8 @@ pub struct FrontendTimeouts {
     pub client: Option<Duration>,
     /// `timeout client-fin`; [`Self::client`] when `None`.
     pub client_fin: Option<Duration>,
+    /// `timeout client-hs`: the longest TLS handshake; [`Self::client`] when `None`.
+    pub client_handshake: Option<Duration>,
     /// `timeout http-request`; [`Self::client`] when `None`.
     pub http_request: Option<Duration>,
     /// `timeout http-keep-alive`; [`Self::http_request`] when `None`.
@@ -120,6 +122,8 @@ pub struct Bind {
     pub shard_count: u16,
     /// `thread`: the workers that serve this bind, as bits; `None` is all.
     pub threads: Option<Vec<u16>>,
+    /// `ssl` and the words that act on it; `None` for a clear bind.
+    pub tls: Option<Box<BindTls>>,
 }
 
 impl Bind {
@@ -145,6 +149,7 @@ impl Bind {
             unix_owner: UnixOwner::default(),
             shard_count: 1,
             threads: None,
+            tls: None,
         }
     }
 }

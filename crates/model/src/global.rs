@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ballast_expr::{Expr, LogFormat, VarName};
 
-use crate::{Bind, LogTarget};
+use crate::{Bind, GlobalTls, LogTarget};
 
 /// The `global` section(s), merged.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -92,6 +92,8 @@ pub struct Global {
     pub tune: Tune,
     /// `busy-polling`.
     pub busy_polling: bool,
+    /// TLS words that are not defaults of lines, and `crt-store` sections.
+    pub tls: GlobalTls,
 }
 
 impl Global {
@@ -119,6 +121,7 @@ impl Global {
             zero_warning: _,
             reload_keeps_overrides: _,
             environment: _,
+            tls: _,
             // Applied at the start only.
             node,
             daemon,

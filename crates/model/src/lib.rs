@@ -21,6 +21,7 @@ mod log;
 pub mod plan;
 mod server;
 mod stats;
+mod tls;
 mod userlist;
 
 pub use address::{Address, NameFamily, Network, PortSpec};
@@ -51,6 +52,11 @@ pub use server::{
     Server, ServerChecks, SourceAddress, TransparentSource,
 };
 pub use stats::{STATS_REALM, STATS_URI, StatsAccess, StatsPage, StatsRule};
+pub use tls::{
+    Authorities, BindTls, CertificateList, CertificateListLine, CertificateLoad, CertificateParts,
+    CertificateSource, CertificateStore, CheckTls, ClientVerify, ExtraFiles, FileBases, GlobalTls,
+    NameFilter, OcspUpdates, ServerTls, TlsFile, TlsOptions, TlsVersion, VerifyErrors,
+};
 pub use userlist::{ListedUser, Password, Userlist};
 
 /// A whole configuration, ready to be compiled and run.

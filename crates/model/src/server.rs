@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ballast_expr::{Expr, LogFormat};
 
-use crate::{Address, IsExplicit, Origin, PortSpec};
+use crate::{Address, IsExplicit, Origin, PortSpec, ServerTls};
 
 /// A `server`, or one instance of a `server-template`.
 #[derive(Clone, Debug, PartialEq)]
@@ -81,6 +81,11 @@ pub struct Server {
     pub hash_key: HashKey,
     /// `non-stick`.
     pub non_stick: bool,
+    /// `ssl`, `check-ssl` and the words that act on them; `None` for a clear server.
+    pub tls: Option<Box<ServerTls>>,
+    /// `pool-conn-name`: what must be equal for a kept connection to be used again; `sni` when
+    /// `None`.
+    pub pool_connection_name: Option<Expr>,
 }
 
 impl Server {
@@ -122,6 +127,8 @@ impl Server {
             reuse_count_max: None,
             hash_key: HashKey::default(),
             non_stick: false,
+            tls: None,
+            pool_connection_name: None,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The columns after `-`: what each protocol counts.
 //!
-//! HTTP/1 is counted here from the proxy's own numbers. The others are not spoken yet: their
+//! HTTP/1 and TLS are counted here from the proxy's own numbers. The others are not spoken yet: their
 //! columns stand where tools expect them, and nothing ever happened in them.
 
 use ballast_model::Mode;
@@ -29,6 +29,17 @@ macro_rules! everywhere {
     };
 }
 
+/// A column of TLS handshakes, by the name of its counter.
+macro_rules! handshakes {
+    ($name:literal $help:literal $counter:ident) => {
+        Metric::new($name, $help, MCP)
+            .frontend(|row| Value::U64(row.sums.$counter))
+            .listener(|row| Value::U64(row.numbers.sums.$counter))
+            .server(|row| Value::U64(row.sums.$counter))
+            .backend(|row| Value::U64(row.sums.$counter))
+    };
+}
+
 /// A column that frontends alone have.
 macro_rules! front {
     ($name:literal $help:literal) => {
@@ -40,9 +51,9 @@ macro_rules! front {
 }
 
 pub(crate) static PROTOCOLS: &[Metric] = &[
-    everywhere!("ssl_sess" "TLS handshakes done"),
-    everywhere!("ssl_reused_sess" "TLS sessions resumed"),
-    everywhere!("ssl_failed_handshake" "TLS handshakes failed"),
+    handshakes!("ssl_sess" "TLS handshakes that resumed no session" tls_full_handshakes),
+    handshakes!("ssl_reused_sess" "TLS sessions resumed" tls_resumed_handshakes),
+    handshakes!("ssl_failed_handshake" "TLS handshakes failed" tls_failed_handshakes),
     everywhere!("ssl_ocsp_staple" "OCSP answers sent or received"),
     everywhere!("ssl_failed_ocsp_staple" "OCSP answers that were no good"),
     front!("h3_data" "DATA frames received"),

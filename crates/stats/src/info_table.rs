@@ -1,7 +1,7 @@
 //! The lines of `show info`, in their order.
 //!
 //! Order and meaning: management manual, "show info". What Ballast has no such thing of (pools,
-//! TLS and compression for now) is zero.
+//! and compression for now) is zero. So are look-ups of TLS sessions: rustls does not tell them.
 
 use crate::info_view::InfoView;
 use crate::metric::InfoMetric;
@@ -89,9 +89,18 @@ static LINES: &[InfoMetric] = &[
     line("CumReq", "Requests in all", MCP, |view| {
         n32(view.sums.requests)
     }),
-    line("MaxSslConns", "The most TLS connections ever", MMP, zero),
-    line("CurrSslConns", "TLS connections now", MGP, zero),
-    line("CumSslConns", "TLS connections in all", MCP, zero),
+    line(
+        "MaxSslConns",
+        "Limit of TLS connections (maxsslconn)",
+        MMP,
+        |view| Value::U32(view.tls.connection_count_max),
+    ),
+    line("CurrSslConns", "TLS connections now", MGP, |view| {
+        Value::U32(view.tls.connections)
+    }),
+    line("CumSslConns", "TLS connections in all", MCP, |view| {
+        n32(view.tls.connection_total)
+    }),
     line("Maxpipes", "Limit of pipes (maxpipes)", CLP, zero),
     line("PipesUsed", "Pipes in use", MGP, zero),
     line("PipesFree", "Pipes waiting for use", MGP, zero),
@@ -125,48 +134,53 @@ static LINES: &[InfoMetric] = &[
         MRP,
         |view| Value::U32(view.session_rate.1),
     ),
-    line("SslRate", "TLS handshakes in the last second", MRP, zero),
+    line(
+        "SslRate",
+        "TLS connections accepted in the last second",
+        MRP,
+        |view| Value::U32(view.tls.session_rate.0),
+    ),
     line(
         "SslRateLimit",
-        "Limit of TLS handshakes per second (maxsslrate)",
+        "Limit of TLS connections per second (maxsslrate)",
         CLP,
-        zero,
+        |view| Value::U32(view.tls.session_rate_limit),
     ),
     line(
         "MaxSslRate",
-        "The most TLS handshakes ever in a second",
+        "The most TLS connections ever in a second",
         MMP,
-        zero,
+        |view| Value::U32(view.tls.session_rate.1),
     ),
     line(
         "SslFrontendKeyRate",
         "Full TLS handshakes with clients per second",
         MGP,
-        zero,
+        |view| Value::U32(view.tls.client_key_rate.0),
     ),
     line(
         "SslFrontendMaxKeyRate",
         "The most full TLS handshakes with clients ever",
         MMP,
-        zero,
+        |view| Value::U32(view.tls.client_key_rate.1),
     ),
     line(
         "SslFrontendSessionReuse_pct",
         "Percent of TLS sessions resumed",
         MGP,
-        zero,
+        |view| Value::U32(view.tls.reuse_percent),
     ),
     line(
         "SslBackendKeyRate",
         "Full TLS handshakes with servers per second",
         MRP,
-        zero,
+        |view| Value::U32(view.tls.server_key_rate.0),
     ),
     line(
         "SslBackendMaxKeyRate",
         "The most full TLS handshakes with servers ever",
         MMP,
-        zero,
+        |view| Value::U32(view.tls.server_key_rate.1),
     ),
     line("SslCacheLookups", "Look-ups of TLS sessions", MCP, zero),
     line(

@@ -2,8 +2,8 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use ballast_engine::Process;
 use ballast_engine::counters::ProcessSums;
+use ballast_engine::{Process, Rate};
 use ballast_model::Global;
 
 use crate::surroundings::{ProcessInfo, Surroundings};
@@ -15,6 +15,37 @@ pub struct Load {
     pub tasks: u32,
     /// Sessions of the Runtime API that are open now.
     pub cli_sessions: u32,
+}
+
+/// TLS of the process at one moment. Of a rate: now, and the highest.
+#[derive(Debug)]
+pub(crate) struct TlsView {
+    pub(crate) connections: u32,
+    pub(crate) connection_total: u64,
+    pub(crate) connection_count_max: u32,
+    pub(crate) session_rate: (u32, u32),
+    pub(crate) session_rate_limit: u32,
+    pub(crate) client_key_rate: (u32, u32),
+    pub(crate) server_key_rate: (u32, u32),
+    pub(crate) reuse_percent: u32,
+}
+
+impl TlsView {
+    fn of(process: &Process, global: &Global, now_ms: u32) -> Self {
+        let tls = &process.tls;
+        let rate = |rate: &Rate| (rate.per_second(now_ms), rate.highest());
+        let limit = global.tls.session_rate_max.unwrap_or(0);
+        Self {
+            connections: tls.connections(),
+            connection_total: tls.connection_total(),
+            connection_count_max: tls.connection_count_max(),
+            session_rate: rate(&tls.session_rate),
+            session_rate_limit: process.rates.ssl_sessions.or(limit),
+            client_key_rate: rate(&tls.client_key_rate),
+            server_key_rate: rate(&tls.server_key_rate),
+            reuse_percent: tls.reuse_percent(now_ms),
+        }
+    }
 }
 
 /// The process at one moment.
@@ -30,6 +61,7 @@ pub(crate) struct InfoView {
     pub(crate) connection_count_max: u32,
     pub(crate) connection_rate: (u32, u32),
     pub(crate) session_rate: (u32, u32),
+    pub(crate) tls: TlsView,
     pub(crate) uptime_s: u64,
     pub(crate) started_s: u64,
     pub(crate) busy_polling: bool,
@@ -51,7 +83,7 @@ impl InfoView {
             u32::try_from(count + global.stats_sockets.len()).unwrap_or(u32::MAX)
         };
         let now = process.now_ms();
-        let rate = |rate: &ballast_engine::Rate| (rate.per_second(now), rate.highest());
+        let rate = |rate: &Rate| (rate.per_second(now), rate.highest());
         let sums = process.counters.sums();
         // Counted where bytes are sent, once; those of frontends that are gone are kept apart.
         let frontends = generation.frontends.iter();
@@ -76,6 +108,7 @@ impl InfoView {
             connection_count_max: process.connection_count_max(),
             connection_rate: rate(&process.connection_rate),
             session_rate: rate(&process.session_rate),
+            tls: TlsView::of(process, global, now),
             uptime_s: process.started.elapsed().as_secs(),
             started_s: started_s(process),
             busy_polling: global.busy_polling,

@@ -15,6 +15,7 @@ use ballast_upstream::probe::Observation;
 
 use crate::ending::Ending;
 use crate::persistence::{ClientCookie, ServerCookie};
+use crate::tls::ServerSession;
 use crate::variables::Variables;
 
 /// Unused exchanges that each worker keeps for reuse.
@@ -156,6 +157,11 @@ pub(crate) struct Exchange {
     pub server_source: Option<SocketAddr>,
     /// The server's address.
     pub server_destination: Option<SocketAddr>,
+    /// The name that the server is asked for (`sni`), where each exchange evaluates it. It stays for
+    /// the next exchange, which often has the same.
+    pub server_name: Option<Arc<[u8]>>,
+    /// The TLS session with the server.
+    pub server_tls: ServerSession,
     /// Whether the connection to the server carried an exchange before.
     pub reused: bool,
     /// How it ended.
@@ -336,8 +342,10 @@ impl Exchange {
             backend: None,
             backend_place: None,
             server: None,
+            server_tls: ServerSession::default(),
             server_source: None,
             server_destination: None,
+            server_name: None,
             reused: false,
             ending: Ending::default(),
             client_cookie: ClientCookie::None,
@@ -381,6 +389,8 @@ impl Exchange {
             server,
             server_source,
             server_destination,
+            server_name: _,
+            server_tls,
             reused,
             ending,
             client_cookie,
@@ -412,6 +422,7 @@ impl Exchange {
         captures.clear();
         (*backend, *backend_place, *server) = (None, None, None);
         (*server_source, *server_destination) = (None, None);
+        *server_tls = ServerSession::default();
         *ending = Ending::default();
         *client_cookie = ClientCookie::None;
         *server_cookie = ServerCookie::None;

@@ -55,6 +55,8 @@ pub(crate) enum Exit {
     QueueTimeout,
     /// No descriptor, port or memory for a connection to the server.
     ConnectResource,
+    /// No TLS connection more is allowed (`maxsslconn`).
+    ConnectTooManyTls,
     /// The server refused the connection.
     ConnectRefused,
     /// `timeout connect` passed.
@@ -323,6 +325,7 @@ impl Exit {
             Self::ConnectAbandoned(phase) => {
                 silent(C::Client, phase, &[N::ClientAborts, N::FailedConnections])
             }
+            Self::ConnectTooManyTls => page(500, C::Internal, P::Connect, &[N::FailedConnections]),
             // A client that only closed its side aborted no transfer: none had begun.
             Self::ClientLeft(phase) => silent(C::Client, phase, &[]),
             Self::ClientBroke(phase) => silent(C::Client, phase, &[N::ClientAborts]),

@@ -19,6 +19,7 @@ mod services;
 mod session;
 mod sessions;
 mod tcp;
+mod tls;
 mod tunnel;
 mod variables;
 mod view;
@@ -29,7 +30,7 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::Poll;
 
-use ballast_listen::Arrival;
+use ballast_listen::{Arrival, HandshakeRefusal};
 use ballast_mux::ClientConnection;
 use ballast_rules::{Rule, Verdict};
 use ballast_worker::cutting_off;
@@ -77,9 +78,10 @@ pub fn serve(local: Rc<Local>, arrival: Arrival) -> impl Future<Output = ()> {
                 match Box::pin(handshakes.run(transport)).await {
                     Ok(established) => (transport, read_ahead) = session.establish(established),
                     Err(refusal) => {
-                        session.refusal = Some(refusal);
+                        let HandshakeRefusal { error, tls } = refusal;
+                        session.refuse(error, tls);
                         let context = Context::new(&local, &session, running, frontend);
-                        return journal::connection_refused(&context, refusal);
+                        return journal::connection_refused(&context, error);
                     }
                 }
             }

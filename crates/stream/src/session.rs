@@ -4,10 +4,11 @@ use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant, SystemTime};
 
-use ballast_listen::{Admission, Arrival, Established, HandshakeError};
+use ballast_listen::{Admission, Arrival, ClientTls, Established, HandshakeError};
 use ballast_transport::Transport;
 use ballast_upstream::Path;
 
+use crate::tls::ClientSession;
 use crate::variables::Variables;
 
 /// A client's connection: its addresses, and what was learned before its first exchange. What
@@ -31,6 +32,8 @@ pub(crate) struct Session {
     pub(crate) handshake: Duration,
     /// Counts the connection in the process, its frontend and its bind while it lives.
     pub(crate) admission: Admission,
+    /// The TLS session.
+    pub(crate) tls: Option<Box<ClientSession>>,
     /// Why a handshake refused the connection.
     pub(crate) refusal: Option<HandshakeError>,
     /// Variables of the scope `sess`.
@@ -52,6 +55,7 @@ impl Session {
             accepted_at: arrival.accepted_at,
             handshake: Duration::ZERO,
             admission: arrival.admission,
+            tls: None,
             refusal: None,
             variables: RefCell::default(),
         };
@@ -65,7 +69,9 @@ impl Session {
             transport,
             read_ahead,
             proxied,
+            tls,
         } = connection;
+        self.tls = tls.map(ClientSession::new);
         if let Some((source, destination)) = proxied.and_then(|proxied| proxied.endpoints) {
             self.path.source = Some(source);
             self.path.destination = Some(destination);
@@ -73,6 +79,12 @@ impl Session {
         self.has_proxy_header = proxied.is_some();
         self.handshake = ballast_worker::now().saturating_duration_since(self.accepted);
         (transport, read_ahead)
+    }
+
+    /// Notes why a handshake refused the connection, and what is known of its TLS session.
+    pub(crate) fn refuse(&mut self, error: HandshakeError, tls: Option<Box<ClientTls>>) {
+        self.refusal = Some(error);
+        self.tls = tls.map(ClientSession::new);
     }
 
     /// When handshakes were over, and the time for the first request began.

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use ballast_engine::{Gauge, VariablesNow};
 use ballast_expr::{
-    BackendFacts, CaptureFacts, ConnectionFacts, Ends, ExchangeFacts, Facts, FrontendFacts,
-    ListenerFacts, ProcessFacts, Record, ServerFacts, Side, Time, Value, VarName, VarScope,
+    BackendFacts, CaptureFacts, ConnectionError, ConnectionFacts, Ends, ExchangeFacts, Facts,
+    FrontendFacts, ListenerFacts, ProcessFacts, Record, ServerFacts, Side, Time, TlsSessionFacts,
+    Value, VarName, VarScope,
 };
 use ballast_message::{Request, Response};
 use ballast_model::CookieMode;
@@ -344,15 +345,21 @@ impl ConnectionFacts for Session {
         }
     }
 
+    fn tls(&self) -> Option<&dyn TlsSessionFacts> {
+        self.tls.as_deref().map(|session| session as _)
+    }
+
     fn received_proxy_header(&self) -> bool {
         self.has_proxy_header
     }
 
-    fn error(&self) -> (i64, &'static str) {
-        match self.refusal {
-            Some(refusal) => (refusal.code(), refusal.text()),
-            None => (0, "Success"),
-        }
+    fn error(&self) -> ConnectionError {
+        self.refusal
+            .map_or_else(ConnectionError::default, |refusal| ConnectionError {
+                number: refusal.code(),
+                name: refusal.name(),
+                text: refusal.text(),
+            })
     }
 }
 
@@ -363,6 +370,10 @@ impl ConnectionFacts for Exchange {
             source: self.server_source.as_ref(),
             destination: self.server_destination.as_ref(),
         }
+    }
+
+    fn tls(&self) -> Option<&dyn TlsSessionFacts> {
+        self.server_tls.exists().then_some(&self.server_tls as _)
     }
 
     fn is_reused(&self) -> bool {

@@ -2,18 +2,23 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
-use ballast_engine::{ConnectSettings, Server};
+use ballast_engine::{ConnectSettings, Server, ServerTls, Sni, TlsConnectionCount};
 use ballast_model as model;
 use ballast_mux::ServerConnection;
 use ballast_net::{self as net, ConnectOptions, KeepAlive};
+use ballast_transport::{HandshakeFailure, Transport};
 use ballast_wire::proxy_encode::{V2Facts, V2Options, encode_v1, encode_v2};
 use ballast_worker::Stream;
 
 use crate::Lease;
 use crate::key::{
-    self, ConnectSource, ConnectTarget, ConnectionKey, ConnectionRequirements, ProxyHeaderContent,
+    self, ConnectSource, ConnectTarget, ConnectionKey, ConnectionName, ConnectionRequirements,
+    ProxyHeaderContent,
 };
+use crate::lease::OpenedTls;
+use crate::tls::HandshakeTerms;
 
 /// Why a connection could not be opened.
 #[derive(Debug)]
@@ -24,6 +29,16 @@ pub enum ConnectError {
     Refused(net::Error),
     /// The PROXY header would be longer than allowed.
     ProxyHeader,
+    /// The process has as many TLS connections as it may have (`maxsslconn`).
+    TooManyTls,
+    /// There is a connection, and no TLS on it.
+    Handshake(HandshakeFailure),
+}
+
+impl From<HandshakeFailure> for ConnectError {
+    fn from(failure: HandshakeFailure) -> Self {
+        Self::Handshake(failure)
+    }
 }
 
 impl ConnectError {
@@ -40,14 +55,17 @@ impl fmt::Display for ConnectError {
             Self::NoAddress => out.write_str("the server has no address"),
             Self::Refused(error) => error.fmt(out),
             Self::ProxyHeader => out.write_str("the PROXY header would be too long"),
+            Self::TooManyTls => out.write_str("Too many SSL connections"),
+            Self::Handshake(_) => out.write_str("SSL handshake failure"),
         }
     }
 }
 
 impl std::error::Error for ConnectError {}
 
-/// Opens the connection that `key` describes. The PROXY header, when the server wants one, is
-/// buffered and sent with the first bytes. The caller limits how long it may take.
+/// Opens the connection that `key` describes, with its TLS handshake. The PROXY header, when the
+/// server wants one, comes before the handshake; on a clear connection it is sent with the first
+/// bytes. The caller limits how long it may take.
 ///
 /// # Errors
 /// [`ConnectError`].
@@ -63,22 +81,75 @@ pub fn connect(
             epoch: _,
             target: _,
             source,
+            name: _,
+            sni: _,
             proxy_header_content,
         } = &key.requirements;
+        let tls = match server.traffic_tls() {
+            None => None,
+            Some(tls) => {
+                let count = server.tls_counters.enter();
+                Some((&**tls, count.ok_or(ConnectError::TooManyTls)?))
+            }
+        };
         let options = options(&key.section, &key.line, *source);
         let stream = Stream::connect(target.as_ref().ok_or(ConnectError::NoAddress)?, &options)
             .await
             .map_err(ConnectError::Refused)?;
-        let mut connection = ServerConnection::new(stream.into(), *limits);
+        let mut header = Vec::new();
         if let (Some(proxy), Some(proxy_header_content)) =
             (&key.line.send_proxy, proxy_header_content)
         {
-            proxy_header(proxy, proxy_header_content, connection.preamble())?;
+            proxy_header(proxy, proxy_header_content, &mut header)?;
         }
+        let (mut connection, tls) = match tls {
+            None => {
+                let mut connection = ServerConnection::new(stream.into(), *limits);
+                if !header.is_empty() {
+                    *connection.preamble() = header;
+                }
+                (connection, None)
+            }
+            Some(tls) => {
+                // Boxed: the state of a handshake is large, and every exchange would have room
+                // for it.
+                let sealed = Box::pin(seal(stream, &header, server, tls, &key.requirements));
+                let (transport, opened) = sealed.await?;
+                (ServerConnection::new(transport, *limits), Some(opened))
+            }
+        };
         let section = &key.section;
         connection.set_output_format(section.name_cases.as_ref(), section.drop_request_trailers);
-        Ok(Lease::new(server, connection, key))
+        Ok(Lease::new(server, connection, key, tls))
     }
+}
+
+/// Sends the PROXY header, and makes the handshake.
+async fn seal(
+    stream: Stream,
+    header: &[u8],
+    server: &Server,
+    (tls, count): (&ServerTls, TlsConnectionCount),
+    requirements: &ConnectionRequirements,
+) -> Result<(Transport, OpenedTls), HandshakeFailure> {
+    let name = match (&requirements.sni, tls.sni()) {
+        (ConnectionName::Configured, Sni::Fixed(name)) => name.as_deref().map(str::as_bytes),
+        (ConnectionName::Configured, Sni::PerExchange) => None,
+        (ConnectionName::OfExchange(name), _) => name.as_deref(),
+    };
+    let terms = HandshakeTerms::new(server, name)?;
+    let server_name = name.filter(|_| terms.sends_name()).map(Into::into);
+    let sent = stream.write_all(header).await;
+    sent.map_err(|_| HandshakeFailure::Closed(false))?;
+    let config = Arc::clone(terms.config());
+    let (transport, facts) = terms.run(stream).await?;
+    let opened = OpenedTls {
+        config,
+        facts: Arc::new(facts),
+        server_name,
+        _count: count,
+    };
+    Ok((transport, opened))
 }
 
 /// The address to connect to, if there is one.
@@ -200,8 +271,6 @@ fn proxy_header(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use ballast_engine::{Generation, Process, Registry};
     use ballast_expr::Expr;
     use ballast_model::TransparentSource;

@@ -8,7 +8,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use ballast_engine::{Backend, ConnectSettings, Server};
+use ballast_engine::{Backend, ConnectSettings, Server, Sni};
 use ballast_model::{self as model, TransparentSource};
 use ballast_mux::Limits;
 
@@ -23,11 +23,15 @@ pub struct ExchangeValues<'a> {
     pub source: Option<IpAddr>,
     /// The values of `set-proxy-v2-tlv-fmt`, in the order of the server's line.
     pub tlvs: Vec<Vec<u8>>,
+    /// The value of an `sni` that each exchange evaluates ([`Sni::PerExchange`]).
+    pub sni: Option<Arc<[u8]>>,
+    /// The value of `pool-conn-name`.
+    pub pool_name: Option<Arc<[u8]>>,
 }
 
 /// What an exchange requires of its connection, beside what the configuration says. For a server
 /// whose connections are all alike, none of it depends on the exchange.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct ConnectionRequirements {
     /// The limits of messages on it.
     pub(crate) limits: Limits,
@@ -36,21 +40,37 @@ pub struct ConnectionRequirements {
     pub(crate) epoch: u32,
     pub(crate) target: ConnectTarget,
     pub(crate) source: ConnectSource,
+    /// What is compared of names: that of `pool-conn-name`, else that of `sni`.
+    pub(crate) name: ConnectionName,
+    /// The name that a TLS connection sends. It is not compared.
+    pub(crate) sni: ConnectionName,
     pub(crate) proxy_header_content: Option<ProxyHeaderContent>,
 }
 
-/// The two ends of a connection.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub(crate) struct ConnectionEnds {
+/// What connections of one server differ in: the two ends, and the name.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub(crate) struct ConnectionParticulars {
     target: ConnectTarget,
     source: ConnectSource,
+    name: ConnectionName,
 }
 
-impl ConnectionEnds {
-    /// Whether both ends are independent of the client.
+impl ConnectionParticulars {
+    /// Whether all of it is independent of the exchange.
     pub(crate) fn are_configured(&self) -> bool {
-        self.target == ConnectTarget::Configured && self.source == ConnectSource::Configured
+        self.target == ConnectTarget::Configured
+            && self.source == ConnectSource::Configured
+            && self.name == ConnectionName::Configured
     }
+}
+
+/// A name of a connection.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub(crate) enum ConnectionName {
+    /// The server's line decides, or there is none: the same for every exchange.
+    Configured,
+    /// What the exchange evaluated; `None` when there was no value.
+    OfExchange(Option<Arc<[u8]>>),
 }
 
 /// The address a connection is opened to.
@@ -99,7 +119,13 @@ impl ConnectionRequirements {
             unique_id,
             source: header_source,
             tlvs,
+            sni,
+            pool_name,
         } = values;
+        let sni = match server.traffic_tls().map(|tls| tls.sni()) {
+            Some(Sni::PerExchange) => ConnectionName::OfExchange(sni),
+            Some(Sni::Fixed(_)) | None => ConnectionName::Configured,
+        };
         let line = source(&backend.connecting, &server.model);
         let transparent = |address: Option<IpAddr>| {
             address.map_or(ConnectSource::Configured, |ip| {
@@ -110,6 +136,11 @@ impl ConnectionRequirements {
             limits,
             epoch,
             target: target(server, path),
+            name: match server.model.pool_connection_name {
+                Some(_) => ConnectionName::OfExchange(pool_name),
+                None => sni.clone(),
+            },
+            sni,
             source: match line.and_then(|line| line.transparent.as_ref()) {
                 None => ConnectSource::Configured,
                 Some(TransparentSource::Address(address)) => ConnectSource::Transparent(*address),
@@ -131,12 +162,32 @@ impl ConnectionRequirements {
         }
     }
 
-    /// The two ends of the connection.
-    pub(crate) fn ends(&self) -> ConnectionEnds {
-        ConnectionEnds {
+    /// What the connection differs in from others of its server.
+    pub(crate) fn particulars(&self) -> ConnectionParticulars {
+        ConnectionParticulars {
             target: self.target,
             source: self.source,
+            name: self.name.clone(),
         }
+    }
+
+    /// Whether a connection that was opened for this may carry what requires `wanted`.
+    fn fits(&self, wanted: &Self) -> bool {
+        let Self {
+            limits,
+            epoch,
+            target,
+            source,
+            name,
+            sni: _,
+            proxy_header_content,
+        } = self;
+        *limits == wanted.limits
+            && *epoch == wanted.epoch
+            && *target == wanted.target
+            && *source == wanted.source
+            && *name == wanted.name
+            && *proxy_header_content == wanted.proxy_header_content
     }
 
     /// Whether the connection carries the address or the PROXY header of one client. Such a
@@ -199,7 +250,7 @@ impl ConnectionKey {
             section,
             requirements,
         } = self;
-        requirements == wanted
+        requirements.fits(wanted)
             && (Arc::ptr_eq(section, &backend.connecting) || *section == backend.connecting)
             && (Arc::ptr_eq(line, &server.model) || connects_alike(line, &server.model))
     }
@@ -216,6 +267,10 @@ fn connects_alike(one: &model::Server, other: &model::Server) -> bool {
         send_proxy,
         source,
         user_timeout,
+        // The lease compares the configuration that the handshake was made with.
+        tls: _,
+        // The value is compared with that of each exchange.
+        pool_connection_name: _,
         // The epoch covers the address, the target covers the port.
         address: _,
         host_name: _,

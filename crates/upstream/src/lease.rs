@@ -7,14 +7,17 @@
 //!
 //! [`pool`]: crate::pool
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use ballast_engine::{Backend, Server, ServerState};
+use ballast_engine::{Backend, Server, ServerState, TlsConnectionCount};
 use ballast_message::{BodyLength, Request};
 use ballast_mux::{Duplex, ServerConnection, Traffic};
+use ballast_tls::rustls::ClientConfig;
+use ballast_transport::TlsFacts;
 
-use crate::key::ConnectionEnds;
+use crate::key::ConnectionParticulars;
 use crate::{ConnectionKey, ConnectionRequirements};
 
 /// A connection to a server. The server counts it for as long as it lives: lent, idle, kept for its
@@ -30,8 +33,28 @@ pub struct Lease {
 struct LeasedConnection {
     connection: ServerConnection,
     key: ConnectionKey,
+    /// `None` on a clear connection.
+    tls: Option<OpenedTls>,
     /// The server has authenticated one client on it, so it may serve no other.
     bears_client: bool,
+}
+
+/// What a connection keeps of its handshake.
+pub(crate) struct OpenedTls {
+    /// What the handshake was made with.
+    pub(crate) config: Arc<ClientConfig>,
+    /// What both sides agreed on.
+    pub(crate) facts: Arc<TlsFacts>,
+    /// The name that the server was sent.
+    pub(crate) server_name: Option<Arc<[u8]>>,
+    /// Counts it while the connection lives.
+    pub(crate) _count: TlsConnectionCount,
+}
+
+impl fmt::Debug for OpenedTls {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.facts.fmt(out)
+    }
 }
 
 /// How an exchange left its connection.
@@ -70,6 +93,16 @@ impl Lease {
         self.opened.connection.addresses()
     }
 
+    /// What was agreed on with the server; `None` on a clear connection.
+    pub fn tls(&self) -> Option<&Arc<TlsFacts>> {
+        self.opened.tls.as_ref().map(|tls| &tls.facts)
+    }
+
+    /// The name that the server was sent (SNI).
+    pub fn server_name(&self) -> Option<&Arc<[u8]>> {
+        self.opened.tls.as_ref()?.server_name.as_ref()
+    }
+
     /// Ends the exchange. `None` when the connection cannot carry another; it is closed then.
     pub fn end(mut self, end: ExchangeEnd) -> Option<Self> {
         self.opened.bears_client |= end.bears_client;
@@ -98,12 +131,18 @@ impl Lease {
 /// Methods for the pool.
 impl Lease {
     /// Counts a connection that was just opened.
-    pub(crate) fn new(server: &Server, connection: ServerConnection, key: ConnectionKey) -> Self {
+    pub(crate) fn new(
+        server: &Server,
+        connection: ServerConnection,
+        key: ConnectionKey,
+        tls: Option<OpenedTls>,
+    ) -> Self {
         server.state.connections.enter();
         Self {
             opened: Box::new(LeasedConnection {
                 connection,
                 key,
+                tls,
                 bears_client: false,
             }),
             state: Arc::clone(&server.state),
@@ -118,7 +157,18 @@ impl Lease {
         server: &Server,
         wanted: &ConnectionRequirements,
     ) -> bool {
-        Arc::ptr_eq(&self.state, &server.state) && self.opened.key.fits(backend, server, wanted)
+        Arc::ptr_eq(&self.state, &server.state)
+            && self.is_sealed_for(server)
+            && self.opened.key.fits(backend, server, wanted)
+    }
+
+    /// Whether a connection opened now would be clear too, or make the same handshake.
+    fn is_sealed_for(&self, server: &Server) -> bool {
+        match (&self.opened.tls, server.traffic_tls()) {
+            (None, None) => true,
+            (Some(opened), Some(tls)) => tls.is_configured_as(&opened.config),
+            _ => false,
+        }
     }
 
     /// Whether it can carry another exchange: the server sent nothing and did not close.
@@ -132,9 +182,9 @@ impl Lease {
         self.bears_client() || self.opened.key.requirements.is_of_one_client()
     }
 
-    /// The two ends of the connection.
-    pub(crate) fn ends(&self) -> ConnectionEnds {
-        self.opened.key.requirements.ends()
+    /// What it differs in from others of its server.
+    pub(crate) fn particulars(&self) -> ConnectionParticulars {
+        self.opened.key.requirements.particulars()
     }
 
     /// The address epoch of the server when it was opened.

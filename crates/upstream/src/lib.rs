@@ -20,6 +20,9 @@ mod path;
 pub mod pool;
 pub mod probe;
 mod slot;
+#[cfg(test)]
+mod testing;
+mod tls;
 
 pub use connect::{ConnectError, connect};
 pub use key::{ConnectionKey, ConnectionRequirements, ExchangeValues};

@@ -2,8 +2,8 @@
 //!
 //! Each worker keeps its own, by server, so that taking and returning one touches nothing that
 //! another worker sees. Most connections of a server are alike; those with other addresses at
-//! either end are kept apart, grouped by their addresses, so that no search is needed. The one used
-//! last is taken first: the others age and are closed after `pool-purge-delay`. A worker keeps no
+//! either end, or another name (`sni`), are kept apart, grouped by these, so that no search is
+//! needed. The one used last is taken first: the others age and are closed after `pool-purge-delay`. A worker keeps no
 //! more of them than were recently in use at once: under `http-reuse safe` each new client opens a
 //! connection, and most of what they leave would never be used. HAProxy shows the same bound as
 //! `need_est` (`show servers conn`).
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use ballast_engine::{Backend, Server, ServerState};
 use ballast_model::HttpReuse;
 
-use crate::key::ConnectionEnds;
+use crate::key::ConnectionParticulars;
 use crate::{ConnectionRequirements, Lease};
 
 thread_local! {
@@ -54,15 +54,16 @@ struct ServerIdle {
     state: Arc<ServerState>,
     /// How many there are.
     count: usize,
-    /// Those with the server's own address and ours at their ends.
+    /// Those in which nothing depends on the exchange: the server's own address and ours at their
+    /// ends, and the name of its line.
     usual: IdleGroup,
-    /// The others, grouped by their ends. No group is empty.
-    particular: HashMap<ConnectionEnds, IdleGroup>,
+    /// The others, grouped by what they differ in. No group is empty.
+    particular: HashMap<ConnectionParticulars, IdleGroup>,
     purge: Duration,
     need: NeedEstimate,
 }
 
-/// Idle connections with equal ends; the one used last is at the end.
+/// Idle connections that differ in nothing; the one used last is at the end.
 #[derive(Default)]
 struct IdleGroup {
     /// Those that have carried only one exchange (`http-reuse aggressive`).
@@ -131,7 +132,8 @@ pub fn take(
     }
     POOL.with_borrow_mut(|pool| {
         let server_idle = pool.get_mut(&key(server))?;
-        while let Some(idle) = server_idle.pop(&wanted.ends(), only_proven) {
+        let particulars = wanted.particulars();
+        while let Some(idle) = server_idle.pop(&particulars, only_proven) {
             // A connection that does not match was opened under a line that was changed since: no
             // new exchange can use it.
             let connection = idle.connection;
@@ -260,10 +262,10 @@ impl ServerIdle {
     }
 
     fn push(&mut self, idle: IdleConnection) {
-        let ends = idle.connection.ends();
-        let group = match ends.are_configured() {
+        let particulars = idle.connection.particulars();
+        let group = match particulars.are_configured() {
             true => &mut self.usual,
-            false => self.particular.entry(ends).or_default(),
+            false => self.particular.entry(particulars).or_default(),
         };
         match idle.connection.exchange_count() {
             0..=1 => group.unproven.push(idle),
@@ -272,16 +274,20 @@ impl ServerIdle {
         self.count += 1;
     }
 
-    fn pop(&mut self, ends: &ConnectionEnds, only_proven: bool) -> Option<IdleConnection> {
+    fn pop(
+        &mut self,
+        particulars: &ConnectionParticulars,
+        only_proven: bool,
+    ) -> Option<IdleConnection> {
         #[cfg(test)]
         tests::LOOKS.set(tests::LOOKS.get() + 1);
-        let idle = if ends.are_configured() {
+        let idle = if particulars.are_configured() {
             self.usual.pop(only_proven)
         } else {
-            let group = self.particular.get_mut(ends)?;
+            let group = self.particular.get_mut(particulars)?;
             let idle = group.pop(only_proven);
             if group.is_empty() {
-                self.particular.remove(ends);
+                self.particular.remove(particulars);
             }
             idle
         };

@@ -95,7 +95,7 @@ impl MasterProcess<'_> {
     /// The privileged helper ended before it sent its answers: the configuration is wrong.
     fn helper_ended(&mut self, child: ChildProcess, code: u8) {
         if matches!(self.phase, MasterPhase::AwaitingHelper { pid, .. } if pid == child.pid) {
-            let without_reason = || format!("The scout ended with code {code}.\n");
+            let without_reason = || format!("The privileged helper ended with code {code}.\n");
             self.finish_reload(Err(child.failure.unwrap_or_else(without_reason)));
         }
     }

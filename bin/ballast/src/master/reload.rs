@@ -96,7 +96,9 @@ impl MasterProcess<'_> {
                     deadline: Instant::now() + START_TIMEOUT,
                 }
             }
-            Err(error) => self.finish_reload(Err(format!("No scout can be sent: {error}.\n"))),
+            Err(error) => self.finish_reload(Err(format!(
+                "No privileged helper can be started: {error}.\n"
+            ))),
         }
     }
 

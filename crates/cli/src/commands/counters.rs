@@ -74,7 +74,13 @@ fn forget(gauges: &[&Gauge], rates: &[&Rate]) {
 fn clear_process(process: &Process, extent: ClearExtent) {
     forget(
         &[&process.connections],
-        &[&process.connection_rate, &process.session_rate],
+        &[
+            &process.connection_rate,
+            &process.session_rate,
+            &process.tls.session_rate,
+            &process.tls.client_key_rate,
+            &process.tls.server_key_rate,
+        ],
     );
     if extent == ClearExtent::All {
         process.counters.clear();

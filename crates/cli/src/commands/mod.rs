@@ -2,14 +2,19 @@
 
 pub(crate) mod acls;
 pub(crate) mod anonymous;
+pub(crate) mod authorities;
+pub(crate) mod certificates;
 pub(crate) mod changes;
 pub(crate) mod counters;
+pub(crate) mod crt_lists;
 pub(crate) mod developer;
 pub(crate) mod frontends;
+mod in_force;
 pub(crate) mod invalid;
 pub(crate) mod maps;
 pub(crate) mod master;
 pub(crate) mod not_implemented;
+pub(crate) mod ocsp;
 pub(crate) mod process;
 pub(crate) mod runtime;
 pub(crate) mod sections;
@@ -21,4 +26,5 @@ pub(crate) mod session;
 pub(crate) mod sessions;
 pub(crate) mod statistics;
 pub(crate) mod target;
+pub(crate) mod ticket_keys;
 pub(crate) mod vars;

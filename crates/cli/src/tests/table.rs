@@ -266,7 +266,7 @@ fn what_looks_at_the_program_is_for_operators() {
     }
     assert_eq!(
         place.ask("new ssl cert x\n"),
-        "There is no TLS here: nothing was made.\n\n"
+        "New empty certificate store 'x'!\n\n"
     );
     assert_eq!(
         place.ask("set ssl cert a <<\npem\n\n"),

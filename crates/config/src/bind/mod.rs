@@ -16,6 +16,7 @@ use crate::context::{Context, suggestion};
 use crate::draft::{BindDraft, ProxyDraft};
 use crate::keyword::{Keyword, Row, Sections};
 use crate::table::{Table, perform};
+use crate::tls::words::BindWords;
 
 type R = Row<ProxyDraft>;
 
@@ -36,13 +37,6 @@ pub(crate) fn keywords() -> Vec<Keyword> {
     TABLE.keywords().collect()
 }
 
-/// The rows of TLS words, which lines of a crt-list hold too.
-pub(crate) fn crt_list_words() -> Vec<Keyword> {
-    let all = TABLE.keywords();
-    all.filter(|row| row.sections.has(Sections::CRT_LIST))
-        .collect()
-}
-
 fn line(
     draft: &mut ProxyDraft,
     args: &mut Args<'_>,
@@ -53,13 +47,16 @@ fn line(
     let prefix = (!is_command)
         .then(|| context.names.unix_bind.prefix.clone())
         .flatten();
+    let argument = args.peek().unwrap_or_default().to_owned();
     let binds = addresses(args, context, prefix.as_deref())?;
     let mut one = BindDraft {
         bind: Bind::new(Address::Fd(0)),
         span: args.span(),
         id: None,
-        ssl: false,
-        certificate: false,
+        tls: BindWords {
+            argument,
+            ..BindWords::default()
+        },
         socket: StatsSocket {
             bind: Bind::new(Address::Fd(0)),
             level: ballast_model::CliLevel::default(),
@@ -71,6 +68,13 @@ fn line(
         one.bind.unix_owner = context.names.unix_bind.owner.clone();
     }
     words(&mut one, args, context)?;
+    if one.tls.ssl {
+        one.tls.add_defaults(&context.names.tls.bind);
+    }
+    if one.tls.ssl && is_command {
+        let span = args.span();
+        context.unserved("ssl", "TLS on command sockets", span);
+    }
     one.bind.origin = context.origin(args.span());
     let mut id = one.id;
     for address in binds {

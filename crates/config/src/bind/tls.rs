@@ -1,11 +1,15 @@
-//! TLS words of bind lines: they are checked, but not implemented.
+//! TLS words of bind lines.
+//!
+//! Source: HAProxy configuration manual, section 5.1; the wording of errors is HAProxy's.
 
+use ballast_model::{CertificateList, CertificateSource, TlsFile, VerifyErrors};
 use ballast_syntax::Diagnostic;
 
 use crate::args::Args;
 use crate::context::Context;
 use crate::draft::BindDraft;
 use crate::keyword::{Row, Sections};
+use crate::tls::{Protocol, certificate_list, verify_errors};
 use crate::tls_words as tls;
 
 type R = Row<BindDraft>;
@@ -13,47 +17,47 @@ type R = Row<BindDraft>;
 const B: Sections = Sections::BIND;
 /// Bind lines and the lines of a crt-list.
 const C: Sections = Sections(Sections::BIND.0 | Sections::CRT_LIST.0);
-const FEATURE: &str = "TLS";
+const GENERATED: &str = "would make certificates while clients wait, which is not built in";
 
 /// The rows.
 pub(super) const ROWS: &[R] = &[
-    R::new("allow-0rtt", C, "", "accepts early data", tls::none).later(FEATURE),
+    R::new("allow-0rtt", C, "", "accepts early data", shared),
     R::new(
         "alpn",
         C,
         "<protocols>",
         "protocols offered to clients",
-        tls::text,
+        shared,
     )
-    .examples("alpn h2,http/1.1", "alpn")
-    .later(FEATURE),
+    .examples("alpn http/1.1", "alpn"),
     R::new(
         "ca-file",
         C,
         "<cafile>",
         "authorities that clients' certificates must come from",
-        ca,
+        shared,
     )
-    .examples("ca-file ca.pem", "ca-file")
-    .later(FEATURE),
+    .examples("ca-file ca.pem", "ca-file"),
     R::new(
         "ca-ignore-err",
         B,
         "[all | <errorID>,...]",
         "errors in the chain that are passed over",
-        tls::text,
+        |draft, args, _| {
+            draft.tls.ca_ignored_errors = errors(args)?;
+            Ok(())
+        },
     )
-    .examples("ca-ignore-err all", "ca-ignore-err")
-    .later(FEATURE),
+    .examples("ca-ignore-err all", "ca-ignore-err foo"),
     R::new(
         "ca-sign-file",
         B,
         "<cafile>",
         "authority that generated certificates are signed with",
-        ca,
+        tls::text,
     )
     .examples("ca-sign-file ca.pem", "ca-sign-file")
-    .later(FEATURE),
+    .noted("acts with 'generate-certificates' only, which is refused"),
     R::new(
         "ca-sign-pass",
         B,
@@ -62,64 +66,64 @@ pub(super) const ROWS: &[R] = &[
         tls::text,
     )
     .examples("ca-sign-pass x", "ca-sign-pass")
-    .later(FEATURE),
+    .noted("acts with 'generate-certificates' only, which is refused"),
     R::new(
         "ca-verify-file",
         C,
         "<cafile>",
         "authorities used to verify and not announced",
-        ca,
+        shared,
     )
-    .examples("ca-verify-file ca.pem", "ca-verify-file")
-    .later(FEATURE),
+    .examples("ca-verify-file ca.pem", "ca-verify-file"),
     R::new(
         "ciphers",
         C,
         "<ciphers>",
         "cipher suites up to TLS 1.2",
-        tls::ciphers,
+        shared,
     )
-    .examples("ciphers ECDHE-RSA-AES128-GCM-SHA256", "ciphers")
-    .later(FEATURE),
+    .examples("ciphers ECDHE-RSA-AES128-GCM-SHA256", "ciphers"),
     R::new(
         "ciphersuites",
         C,
         "<ciphersuites>",
         "cipher suites of TLS 1.3",
-        tls::text,
+        shared,
     )
-    .examples("ciphersuites TLS_AES_128_GCM_SHA256", "ciphersuites")
-    .later(FEATURE),
+    .examples("ciphersuites TLS_AES_128_GCM_SHA256", "ciphersuites"),
     R::new(
         "client-sigalgs",
         C,
         "<sigalgs>",
         "signature algorithms for client certificates",
-        tls::text,
+        shared,
     )
-    .examples("client-sigalgs RSA+SHA256", "client-sigalgs")
-    .later(FEATURE),
-    R::new("crl-file", C, "<crlfile>", "revoked certificates", ca)
-        .examples("crl-file crl.pem", "crl-file")
-        .later(FEATURE),
+    .examples("client-sigalgs RSA+SHA256", "client-sigalgs"),
+    R::new("crl-file", C, "<crlfile>", "revoked certificates", shared)
+        .examples("crl-file crl.pem", "crl-file"),
     R::new(
         "crt",
         B,
         "<cert>",
         "a certificate file or a directory of them",
-        crt,
+        |draft, args, context| {
+            let file = certificate(draft, args, context)?;
+            draft.tls.certificates.push(CertificateSource::Crt(file));
+            Ok(())
+        },
     )
-    .examples("crt web.pem", "crt")
-    .later(FEATURE),
+    .examples("crt web.pem", "crt"),
     R::new(
         "crt-ignore-err",
         B,
         "<errors>",
         "errors of the certificate that are passed over",
-        tls::text,
+        |draft, args, _| {
+            draft.tls.crt_ignored_errors = errors(args)?;
+            Ok(())
+        },
     )
-    .examples("crt-ignore-err all", "crt-ignore-err")
-    .later(FEATURE),
+    .examples("crt-ignore-err all", "crt-ignore-err"),
     R::new(
         "crt-list",
         B,
@@ -127,29 +131,32 @@ pub(super) const ROWS: &[R] = &[
         "a list of certificates with options and names",
         crt_list,
     )
-    .examples("crt-list list.txt", "crt-list")
-    .later(FEATURE),
-    R::new("curves", C, "<curves>", "key exchange groups", tls::text)
-        .examples("curves X25519:P-256", "curves")
-        .later(FEATURE),
+    .examples("crt-list list.txt", "crt-list"),
+    R::new("curves", C, "<curves>", "key exchange groups", shared)
+        .examples("curves X25519:P-256", "curves"),
     R::new(
         "default-crt",
         B,
         "<cert>",
         "certificate for names that no other has",
-        crt,
+        |draft, args, context| {
+            let file = certificate(draft, args, context)?;
+            draft
+                .tls
+                .certificates
+                .push(CertificateSource::DefaultCrt(file));
+            Ok(())
+        },
     )
-    .examples("default-crt web.pem", "default-crt")
-    .later(FEATURE),
+    .examples("default-crt web.pem", "default-crt"),
     R::new(
         "ecdhe",
         C,
         "<named curve>",
-        "key exchange group up to TLS 1.2",
-        tls::text,
+        "key exchange group without 'curves'",
+        shared,
     )
-    .examples("ecdhe prime256v1", "ecdhe")
-    .later(FEATURE),
+    .examples("ecdhe prime256v1", "ecdhe"),
     R::new(
         "ech",
         B,
@@ -157,27 +164,50 @@ pub(super) const ROWS: &[R] = &[
         "keys of encrypted client hellos",
         tls::text,
     )
-    .examples("ech keys", "ech")
-    .later(FEATURE),
+    .refused(
+        "would read encrypted client hellos, which is not built in",
+        "",
+    ),
     R::new("force-sslv3", B, "", "only SSLv3", tls::none).refused(
         "asks for a protocol that is broken and not built in",
         "ssl-min-ver TLSv1.2",
     ),
-    R::new("force-tlsv10", B, "", "only TLS 1.0", tls::none).later(FEATURE),
-    R::new("force-tlsv11", B, "", "only TLS 1.1", tls::none).later(FEATURE),
-    R::new("force-tlsv12", B, "", "only TLS 1.2", tls::none).later(FEATURE),
-    R::new("force-tlsv13", B, "", "only TLS 1.3", tls::none).later(FEATURE),
+    R::new(
+        "force-tlsv10",
+        B,
+        "",
+        "only TLS 1.0: refused, it is not built in",
+        |draft, _, _| {
+            draft.tls.options.versions.force(Protocol::Tls10);
+            Ok(())
+        },
+    ),
+    R::new(
+        "force-tlsv11",
+        B,
+        "",
+        "only TLS 1.1: refused, it is not built in",
+        |draft, _, _| {
+            draft.tls.options.versions.force(Protocol::Tls11);
+            Ok(())
+        },
+    ),
+    R::new("force-tlsv12", B, "", "only TLS 1.2", |draft, _, _| {
+        draft.tls.options.versions.force(Protocol::Tls12);
+        Ok(())
+    }),
+    R::new("force-tlsv13", B, "", "only TLS 1.3", |draft, _, _| {
+        draft.tls.options.versions.force(Protocol::Tls13);
+        Ok(())
+    }),
     R::new(
         "generate-certificates",
         B,
         "",
         "makes certificates for unknown names",
-        |draft, _, _| {
-            draft.certificate = true;
-            Ok(())
-        },
+        tls::none,
     )
-    .later(FEATURE),
+    .refused(GENERATED, ""),
     R::new(
         "ktls",
         C,
@@ -186,39 +216,61 @@ pub(super) const ROWS: &[R] = &[
         tls::on_off,
     )
     .examples("ktls on", "ktls maybe")
-    .later(FEATURE),
-    R::new("no-alpn", C, "", "offers no protocol", tls::none).later(FEATURE),
+    .noted("records are encrypted in the process"),
+    R::new("no-alpn", C, "", "offers no protocol", shared),
     R::new(
         "no-ca-names",
         C,
         "",
         "does not announce the authorities",
-        tls::none,
-    )
-    .later(FEATURE),
+        shared,
+    ),
     R::new("no-sslv3", B, "", "not SSLv3", tls::none).noted("SSLv3 is not built in"),
     R::new(
         "no-strict-sni",
         B,
         "",
         "unknown names get the default certificate",
-        tls::none,
-    )
-    .later(FEATURE),
-    R::new("no-tls-tickets", B, "", "no session tickets", tls::none).later(FEATURE),
-    R::new("no-tlsv10", B, "", "not TLS 1.0", tls::none).later(FEATURE),
-    R::new("no-tlsv11", B, "", "not TLS 1.1", tls::none).later(FEATURE),
-    R::new("no-tlsv12", B, "", "not TLS 1.2", tls::none).later(FEATURE),
-    R::new("no-tlsv13", B, "", "not TLS 1.3", tls::none).later(FEATURE),
+        |draft, _, _| {
+            draft.tls.strict_sni = Some(false);
+            Ok(())
+        },
+    ),
+    R::new(
+        "no-tls-tickets",
+        B,
+        "",
+        "no session tickets",
+        |draft, _, _| {
+            draft.tls.tickets = Some(false);
+            Ok(())
+        },
+    ),
+    R::new("no-tlsv10", B, "", "not TLS 1.0", |draft, _, _| {
+        draft.tls.options.versions.disable(Protocol::Tls10);
+        Ok(())
+    }),
+    R::new("no-tlsv11", B, "", "not TLS 1.1", |draft, _, _| {
+        draft.tls.options.versions.disable(Protocol::Tls11);
+        Ok(())
+    }),
+    R::new("no-tlsv12", B, "", "not TLS 1.2", |draft, _, _| {
+        draft.tls.options.versions.disable(Protocol::Tls12);
+        Ok(())
+    }),
+    R::new("no-tlsv13", B, "", "not TLS 1.3", |draft, _, _| {
+        draft.tls.options.versions.disable(Protocol::Tls13);
+        Ok(())
+    }),
     R::new(
         "npn",
         C,
         "<protocols>",
         "protocols offered in the way before ALPN",
-        tls::text,
+        shared,
     )
     .examples("npn http/1.1", "npn")
-    .later(FEATURE),
+    .noted("clients that know NPN and not ALPN are gone, and it is not built in"),
     R::new(
         "ocsp-update",
         Sections::CRT_LIST,
@@ -227,119 +279,163 @@ pub(super) const ROWS: &[R] = &[
         tls::on_off,
     )
     .examples("ocsp-update on", "ocsp-update maybe")
-    .later(FEATURE),
+    .noted("OCSP answers are stapled from files, and not fetched"),
     R::new(
         "prefer-client-ciphers",
         B,
         "",
         "the client's order of cipher suites wins",
-        tls::none,
-    )
-    .later(FEATURE),
-    R::new("sigalgs", C, "<sigalgs>", "signature algorithms", tls::text)
-        .examples("sigalgs RSA+SHA256", "sigalgs")
-        .later(FEATURE),
+        |draft, _, _| {
+            draft.tls.prefer_client_ciphers = true;
+            Ok(())
+        },
+    ),
+    R::new("sigalgs", C, "<sigalgs>", "signature algorithms", shared)
+        .examples("sigalgs RSA+SHA256", "sigalgs"),
     R::new("ssl", B, "", "speaks TLS", |draft, _, _| {
-        draft.ssl = true;
+        draft.tls.ssl = true;
         Ok(())
     })
-    .examples("ssl crt a.pem", "")
-    .later(FEATURE),
+    .examples("ssl crt a.pem alpn http/1.1", ""),
     R::new(
         "ssl-max-ver",
         C,
         "SSLv3 | TLSv1.0 ... TLSv1.3",
         "newest TLS version",
-        tls::version,
+        shared,
     )
-    .examples("ssl-max-ver TLSv1.3", "ssl-max-ver 1.3")
-    .later(FEATURE),
+    .examples("ssl-max-ver TLSv1.3", "ssl-max-ver 1.3"),
     R::new(
         "ssl-min-ver",
         C,
         "SSLv3 | TLSv1.0 ... TLSv1.3",
         "oldest TLS version",
-        tls::version,
+        shared,
     )
-    .examples("ssl-min-ver TLSv1.2", "ssl-min-ver 1.2")
-    .later(FEATURE),
-    R::new("strict-sni", B, "", "unknown names are refused", tls::none).later(FEATURE),
+    .examples("ssl-min-ver TLSv1.2", "ssl-min-ver 1.2"),
+    R::new(
+        "strict-sni",
+        B,
+        "",
+        "unknown names are refused",
+        |draft, _, _| {
+            draft.tls.strict_sni = Some(true);
+            Ok(())
+        },
+    ),
     R::new(
         "tls-ticket-keys",
         B,
         "<keyfile>",
         "keys of session tickets",
-        ca,
+        ticket_keys,
     )
-    .examples("tls-ticket-keys keys", "tls-ticket-keys")
-    .later(FEATURE),
+    .examples("tls-ticket-keys keys", "tls-ticket-keys"),
     R::new(
         "tls-tickets",
         B,
         "",
         "session tickets, after no-tls-tickets",
-        tls::none,
-    )
-    .later(FEATURE),
+        |draft, _, _| {
+            draft.tls.tickets = Some(true);
+            Ok(())
+        },
+    ),
     R::new(
         "verify",
         C,
         "none | optional | required",
         "whether clients must have a certificate",
-        |_, args, _| args.choice(&[("none", ()), ("optional", ()), ("required", ())]),
+        shared,
     )
-    .examples("verify optional", "verify always")
-    .later(FEATURE),
+    .examples("verify optional", "verify always"),
 ];
 
-fn ca(_: &mut BindDraft, args: &mut Args<'_>, context: &mut Context<'_>) -> Result<(), Diagnostic> {
-    tls::file(args, context, tls::BaseDirectory::Ca)
-}
-
-fn crt(
+/// A word that lines of a crt-list have too.
+fn shared(
     draft: &mut BindDraft,
     args: &mut Args<'_>,
     context: &mut Context<'_>,
 ) -> Result<(), Diagnostic> {
-    draft.certificate = true;
-    tls::file(args, context, tls::BaseDirectory::Crt)
+    tls::option(&mut draft.tls.options, args, context)
 }
 
-/// A crt-list: its lines are `<certificate> [<words>] <names>...`.
+fn errors(args: &mut Args<'_>) -> Result<VerifyErrors, Diagnostic> {
+    let text = tls::value(args, "error IDs list")?;
+    let word = args.keyword();
+    verify_errors(text).map_err(|message| args.wrong(format!("'{word}' : {message}")))
+}
+
+fn certificate(
+    draft: &mut BindDraft,
+    args: &mut Args<'_>,
+    context: &mut Context<'_>,
+) -> Result<TlsFile, Diagnostic> {
+    draft.tls.names_certificate = true;
+    let file = tls::certificate(args, context, "certificate location")?;
+    tls::certificate_exists(&file, args.keyword_span(), context)?;
+    Ok(file)
+}
+
+/// The file is read by whoever listens: it changes without the line.
+fn ticket_keys(
+    draft: &mut BindDraft,
+    args: &mut Args<'_>,
+    context: &mut Context<'_>,
+) -> Result<(), Diagnostic> {
+    let name = tls::value(args, "TLS ticket keys file path")?;
+    let span = args.keyword_span();
+    let file = TlsFile {
+        path: context.path(name),
+        origin: context.origin(span),
+    };
+    context.exists_at(&file.path, || {
+        let message = format!("'{name}' : unable to load ssl tickets keys file");
+        Diagnostic::alert("missing-file", message).at(span)
+    })?;
+    draft.tls.ticket_keys = Some(file);
+    Ok(())
+}
+
+/// A crt-list. It is read here: its lines are part of the model.
 fn crt_list(
     draft: &mut BindDraft,
     args: &mut Args<'_>,
     context: &mut Context<'_>,
 ) -> Result<(), Diagnostic> {
-    draft.certificate = true;
-    let word = args.word("a file name")?;
-    let bytes = context.read(word.text(), "crt-list", word.span())?;
-    for (number, line) in (1..).zip(String::from_utf8_lossy(&bytes).lines()) {
-        let line = line.split('#').next().unwrap_or_default().trim();
-        let Some(options) = line
-            .split_once('[')
-            .and_then(|(_, rest)| rest.split_once(']'))
-        else {
-            continue;
-        };
-        let known = super::crt_list_words();
-        let mut words = options.0.split_whitespace();
-        while let Some(text) = words.next() {
-            let Some(row) = known.iter().find(|row| row.word == text) else {
-                let message = format!(
-                    "'crt-list' : unknown keyword '{text}' in line {number} of '{}'",
-                    word.text()
-                );
-                return Err(Diagnostic::alert("unknown-keyword", message).at(word.span()));
-            };
-            if !row.args.is_empty() && words.next().is_none() {
-                let message = format!(
-                    "'crt-list' : '{text}' expects an argument in line {number} of '{}'",
-                    word.text()
-                );
-                return Err(Diagnostic::alert("missing-argument", message).at(word.span()));
-            }
+    draft.tls.names_certificate = true;
+    let name = tls::value(args, "certificate location")?;
+    let span = args.keyword_span();
+    let path = context.path(name);
+    let bytes = match context.surroundings.read(&path) {
+        Ok(bytes) => bytes,
+        Err(error) => {
+            context.missing(&format!("file '{path}'"), || {
+                let message = format!("'crt-list' : cannot open file '{path}' : {error}");
+                Diagnostic::alert("missing-file", message).at(span)
+            })?;
+            Vec::new()
         }
+    };
+    let text = String::from_utf8_lossy(&bytes);
+    let read = certificate_list(&path, &text, &context.bases())
+        .map_err(|message| args.wrong(format!("'crt-list' : {message}")))?;
+    for message in read.warnings {
+        context.warn("odd-crt-list", format!("'crt-list' : {message}"), span);
     }
+    for line in &read.lines {
+        tls::line_files_exist(line, span, context).map_err(|mut diagnostic| {
+            diagnostic.message = format!("'crt-list' : {}", diagnostic.message);
+            diagnostic
+        })?;
+    }
+    draft
+        .tls
+        .certificates
+        .push(CertificateSource::List(CertificateList {
+            path,
+            origin: context.origin(span),
+            lines: read.lines,
+        }));
     Ok(())
 }

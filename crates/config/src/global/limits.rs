@@ -80,12 +80,6 @@ pub(super) const ROWS: &[R] = &[
         args.end()
     })
     .examples("maxsessrate 100", "maxsessrate x"),
-    R::new("maxsslconn", G, "<number>", "concurrent TLS connections", check::form!((0 ..)))
-        .examples("maxsslconn 100", "maxsslconn x")
-        .noted("acts on lines with 'ssl' only"),
-    R::new("maxsslrate", G, "<number>", "TLS handshakes per second", check::amount)
-        .examples("maxsslrate 100", "maxsslrate x")
-        .noted("acts on lines with 'ssl' only"),
     R::new("maxzlibmem", G, "<number>", "memory of the compression library", check::amount)
         .examples("maxzlibmem 100", "maxzlibmem x")
         .noted("acts on compression only"),
@@ -93,7 +87,6 @@ pub(super) const ROWS: &[R] = &[
     R::new("noevports", G, "", "another way to wait for sockets", check::none).noted("epoll is the only one"),
     R::new("nogetaddrinfo", G, "", "resolves names by gethostbyname", check::none).noted("the system's resolver is asked in one way"),
     R::new("nokqueue", G, "", "another way to wait for sockets", check::none).noted("epoll is the only one"),
-    R::new("noktls", G, "", "no TLS in the kernel", check::none).noted("acts on lines with 'ssl' only"),
     R::new("nopoll", G, "", "another way to wait for sockets", check::none).noted("epoll is the only one"),
     R::new("noreuseport", G, "", "binds without SO_REUSEPORT", |global, args, _| {
         global.no_reuseport = true;

@@ -3,6 +3,7 @@
 mod limits;
 mod other;
 mod process;
+mod tls;
 mod tune;
 
 use std::sync::LazyLock;
@@ -19,16 +20,16 @@ const FAMILIES: &[&[Row<Global>]] = &[
     process::ROWS,
     limits::ROWS,
     other::ROWS,
-    other::TLS_ROWS,
     other::CLIENT_ROWS,
     other::LUA_ROWS,
     other::DEVICE_ROWS,
     other::REMOVED_ROWS,
+    tls::ROWS,
+    tls::NOTED_ROWS,
     tune::ROWS,
     tune::H2_ROWS,
     tune::QUIC_ROWS,
     tune::LUA_ROWS,
-    tune::TLS_ROWS,
     tune::VARS_ROWS,
     tune::COPY_ROWS,
     tune::SCHEDULER_ROWS,

@@ -1,4 +1,4 @@
-//! Global keywords about TLS, Lua, QUIC, the environment and others: most belong to a part of the
+//! Global keywords about Lua, QUIC, the environment and others: most belong to a part of the
 //! program that is refused or not implemented.
 //!
 //! Source: HAProxy configuration manual, section 3.
@@ -15,7 +15,6 @@ use crate::keyword::{Row, Sections};
 type R = Row<Global>;
 
 const G: Sections = Sections::GLOBAL;
-const TLS: &str = "acts on lines with 'ssl' only";
 const CLIENT: &str = "no HTTP client is built in that it could act on";
 const DEVICES: &str = "belongs to a device detection library that is not built in";
 
@@ -26,40 +25,6 @@ macro_rules! rows {
             .$state($reason)),*]
     };
 }
-
-pub(super) const TLS_ROWS: &[R] = rows! { noted(TLS);
-    "issuers-chain-path", "<dir>", "issuers of certificates without a chain", existing, "/etc/ssl";
-    "ocsp-update.disable", "on | off", "keeps no OCSP answer fresh", one, "on";
-    "ocsp-update.httpproxy", "<address>[:port]", "proxy for OCSP requests", one, "192.0.2.1:80";
-    "ocsp-update.maxdelay", "<number>", "longest time between updates", (0 ..), "3600";
-    "ocsp-update.mindelay", "<number>", "shortest time between updates", (0 ..), "300";
-    "ocsp-update.mode", "on | off", "keeps OCSP answers fresh", one, "on";
-    "ssl-default-bind-ciphers", "<ciphers>", "cipher suites of binds up to TLS 1.2", ciphers, "ECDHE";
-    "ssl-default-bind-ciphersuites", "<ciphersuites>", "cipher suites of binds for TLS 1.3", one, "TLS_AES_128_GCM_SHA256";
-    "ssl-default-bind-client-sigalgs", "<sigalgs>", "signature algorithms for clients", one, "RSA+SHA256";
-    "ssl-default-bind-curves", "<curves>", "key exchange groups of binds", one, "X25519";
-    "ssl-default-bind-options", "[<option>]...", "TLS words of every bind", tls_options, "no-sslv3";
-    "ssl-default-bind-sigalgs", "<sigalgs>", "signature algorithms of binds", one, "RSA+SHA256";
-    "ssl-default-server-ciphers", "<ciphers>", "cipher suites towards servers up to TLS 1.2", ciphers, "ECDHE";
-    "ssl-default-server-ciphersuites", "<ciphersuites>", "cipher suites towards servers for TLS 1.3", one, "TLS_AES_128_GCM_SHA256";
-    "ssl-default-server-client-sigalgs", "<sigalgs>", "signature algorithms of our certificate", one, "RSA+SHA256";
-    "ssl-default-server-curves", "<curves>", "key exchange groups towards servers", one, "X25519";
-    "ssl-default-server-options", "[<option>]...", "TLS words of every server", tls_options, "no-sslv3";
-    "ssl-default-server-sigalgs", "<sigalgs>", "signature algorithms towards servers", one, "RSA+SHA256";
-    "ssl-dh-param-file", "<file>", "Diffie-Hellman parameters", existing, "dh.pem";
-    "ssl-engine", "<name> [algo ...]", "an engine of OpenSSL", some, "rdrand";
-    "ssl-load-extra-del-ext", "", "certificate names without extension", none, "";
-    "ssl-load-extra-files", "<type>*", "files beside certificates", extra_files, "none";
-    "ssl-mode-async", "", "asynchronous engines of OpenSSL", none, "";
-    "ssl-passphrase-cmd", "<command>", "program that says passphrases", some, "/bin/true";
-    "ssl-propquery", "<query>", "choice among OpenSSL's providers", one, "fips=no";
-    "ssl-provider", "<name>", "a provider of OpenSSL", one, "default";
-    "ssl-provider-path", "<path>", "where OpenSSL's providers are", one, "/usr/lib";
-    "ssl-security-level", "<number>", "OpenSSL's security level", security_level, "2";
-    "ssl-skip-self-issued-ca", "", "leaves self-signed authorities out of chains", none, "";
-    "jwt.decrypt_alg_list", "<list>", "algorithms of encrypted tokens", one, "dir";
-    "jwt.decrypt_enc_list", "<list>", "encodings of encrypted tokens", one, "A128GCM";
-};
 
 pub(super) const CLIENT_ROWS: &[R] = rows! { noted(CLIENT);
     "httpclient.resolvers.disabled", "on | off", "resolves no names", ["on" "off"], "on";
@@ -155,16 +120,6 @@ pub(super) const ROWS: &[R] = &[
     R::new("anonkey", G, "<key>", "key that names are hidden with", check::form!((0 .. 4294967295)))
         .examples("anonkey 123", "anonkey x")
         .noted("nothing is printed anonymised"),
-    R::new("ca-base", G, "<dir>", "where relative names of authorities start", |_, args, context| {
-        context.names.ca_base = Some(args.text("a directory")?.to_owned());
-        args.end()
-    })
-    .examples("ca-base /etc/ssl", "ca-base"),
-    R::new("crt-base", G, "<dir>", "where relative names of certificates start", |_, args, context| {
-        context.names.crt_base = Some(args.text("a directory")?.to_owned());
-        args.end()
-    })
-    .examples("crt-base /etc/ssl", "crt-base"),
     R::new("debug.counters", G, "on | off", "counts what developers ask for", check::one)
         .examples("debug.counters on", "")
         .noted("there are no such counters"),
@@ -202,9 +157,6 @@ pub(super) const ROWS: &[R] = &[
         args.end()
     })
     .examples("harden.reject-privileged-ports.tcp off", "harden.reject-privileged-ports.tcp x"),
-    R::new("key-base", G, "<dir>", "where relative names of keys start", check::one)
-        .examples("key-base /etc/ssl", "key-base")
-        .noted("acts on 'crt-store' sections only"),
     R::new("limited-quic", G, "", "QUIC with limited libraries", check::none).noted("acts on QUIC only"),
     R::new("lua-prepend-path", G, "<string> [<type>]", "where scripts look for others", check::lua_path)
         .examples("lua-prepend-path /etc/?.lua", "lua-prepend-path")
@@ -245,12 +197,6 @@ pub(super) const ROWS: &[R] = &[
     R::new("shm-stats-file-max-objects", G, "<number>", "objects in that file", check::amount)
         .examples("shm-stats-file-max-objects 100", "shm-stats-file-max-objects x")
         .later("files of statistics"),
-    R::new("ssl-server-verify", G, "none | required", "whether servers' certificates are verified", |_, args, context| {
-        context.names.verify_none = args.choice(&[("none", true), ("required", false)])?;
-        args.end()
-    })
-    .examples("ssl-server-verify required", "ssl-server-verify x")
-    .noted(TLS),
     R::new("unsetenv", G, "[<name> ...]", "removes variables", check::any).examples("unsetenv A", ""),
 ];
 

@@ -20,7 +20,6 @@ const STICK_COUNTERS_MAX: u16 = u16::MAX;
 const H2: &str = "acts on HTTP/2 only";
 const QUIC: &str = "acts on QUIC only";
 const LUA: &str = "acts on Lua only";
-const TLS: &str = "acts on lines with 'ssl' only";
 const COPY: &str = "data are forwarded without extra copies where it pays";
 const SCHEDULER: &str = "tasks are scheduled by the runtime of each worker";
 const VARS: &str = "memory of variables is bounded by the exchange";
@@ -302,22 +301,6 @@ pub(super) const LUA_ROWS: &[R] = noted! { LUA;
     "tune.lua.task-timeout", "<timeout>", "longest run of a task", time, "4s";
 };
 
-pub(super) const TLS_ROWS: &[R] = noted! { TLS;
-    "tune.ssl.cachesize", "<number>", "remembered sessions", (0 ..), "20000";
-    "tune.ssl.capture-buffer-size", "<number>", "bytes of the client hello that are kept", (0 ..), "100";
-    "tune.ssl.capture-cipherlist-size", "<number>", "the same in its old name", (0 ..), "100";
-    "tune.ssl.certificate-compression", "auto | off", "compresses certificates", ["auto" "off"], "auto";
-    "tune.ssl.default-dh-param", "<number>", "size of Diffie-Hellman parameters", dh_bits, "2048";
-    "tune.ssl.hard-maxrecord", "<number>", "largest record ever", (0 ..), "1400";
-    "tune.ssl.keylog", "on | off", "keeps the secrets of sessions", ["on" "off"], "off";
-    "tune.ssl.keyupdate-rate-limit", "<number>", "key updates per second", (0 ..), "10";
-    "tune.ssl.lifetime", "<timeout>", "age of a remembered session", time, "300";
-    "tune.ssl.maxrecord", "<number>", "largest record", (0 ..), "1400";
-    "tune.ssl.ocsp-update.maxdelay", "<number>", "longest time between updates", (0 ..), "3600";
-    "tune.ssl.ocsp-update.mindelay", "<number>", "shortest time between updates", (0 ..), "300";
-    "tune.ssl.ssl-ctx-cache-size", "<number>", "remembered generated certificates", (0 ..), "1000";
-};
-
 pub(super) const VARS_ROWS: &[R] = noted! { VARS;
     "tune.vars.check-max-size", "<size>", "memory of a probe's variables", amount, "1k";
     "tune.vars.global-max-size", "<size>", "memory of all variables", amount, "1m";
@@ -381,7 +364,7 @@ pub(super) const DATAGRAM_ROWS: &[R] = noted! { DATAGRAMS;
     "tune.sndbuf.frontend", "<size>", "kernel send buffer of datagram sockets towards clients", (1 .. 2147483647), "64k";
 };
 
-/// TLS words without arguments, experimental words, and words that are no longer supported.
+/// Experimental words, and words that are no longer supported.
 pub(super) const BARE_ROWS: &[R] = &[
     R::new("tune.chksize", G, "<size>", "buffer of probes", check::any)
         .refused("is not supported any more", "tune.bufsize <size>"),
@@ -404,14 +387,6 @@ pub(super) const BARE_ROWS: &[R] = &[
     .examples("tune.fd.edge-triggered on", "tune.fd.edge-triggered x")
     .experimental()
     .noted(SCHEDULER),
-    R::new(
-        "tune.ssl.force-private-cache",
-        G,
-        "",
-        "each process remembers its own sessions",
-        check::none,
-    )
-    .noted(TLS),
     R::new(
         "tune.zlib.memlevel",
         G,

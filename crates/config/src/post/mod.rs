@@ -7,6 +7,7 @@ mod modes;
 mod names;
 mod servers;
 mod states;
+mod tls;
 mod tracks;
 
 use ballast_model::{Check, Global};
@@ -30,10 +31,13 @@ pub(crate) fn check(drafts: &mut Drafts, context: &mut Context<'_>) {
         modes::check(draft, context);
         bound_captures(draft, drafts.global.tune.cookie_bytes, context);
         servers::check(draft, drafts.global.server_state_file.as_deref(), context);
+        tls::binds(draft, context);
+        tls::servers(draft, context);
         programs(draft, &drafts.global, context);
         forgotten(draft, context);
     }
     tracks::check(drafts, context);
+    drafts.global.tls.bases = context.bases();
 }
 
 /// What `option external-check` requires in the global section.
@@ -106,16 +110,6 @@ fn forgotten(draft: &ProxyDraft, context: &mut Context<'_>) {
             message,
             draft.default_backend_span,
         );
-    }
-    for bind in &draft.binds {
-        if bind.ssl && !bind.certificate {
-            let message = format!("{title} : no SSL certificate specified for a 'bind' with 'ssl'");
-            let mut diagnostic = Diagnostic::alert("missing-certificate", message)
-                .at(bind.span)
-                .help("add: crt <file>");
-            diagnostic.span = Some(bind.span);
-            context.report(diagnostic);
-        }
     }
 }
 

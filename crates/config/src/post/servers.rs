@@ -222,14 +222,4 @@ fn checks(one: &ServerDraft, (title, backend): (&str, &str), context: &mut Conte
             format!("{title} : 'server {name}' : minconn {min} is higher than maxconn {max}");
         super::report(context, Severity::Warning, "bad-value", message, one.span);
     }
-    if one.ssl && !one.verifies && !context.names.verify_none {
-        let message = format!(
-            "{title} : 'server {name}' : verify is enabled by default but no CA file specified"
-        );
-        let mut diagnostic = Diagnostic::warning("missing-ca-file", message).help(
-            "add 'ca-file <file>' (or '@system-ca'), or 'verify none' where the network is trusted",
-        );
-        diagnostic.span = one.span;
-        context.report(diagnostic);
-    }
 }

@@ -260,16 +260,7 @@ pub(super) const ROWS: &[R] = &[
         check::some,
     )
     .examples("crt a.pem", "crt")
-    .later("TLS"),
-    R::new(
-        "ssl-f-use",
-        Sections::FRONT_ONLY,
-        "<arguments>",
-        "a certificate of the frontend and its settings",
-        check::some,
-    )
-    .examples("ssl-f-use crt a.pem", "ssl-f-use")
-    .later("TLS"),
+    .later("the words of versions after 3.2"),
 ];
 
 const fn stick(word: &'static str, good: &'static str, bad: &'static str, _: Phase) -> R {

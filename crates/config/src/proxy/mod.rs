@@ -3,6 +3,7 @@
 mod ask;
 mod balance;
 mod capture;
+mod certificates;
 mod check;
 mod errors;
 mod forwarding;
@@ -41,6 +42,7 @@ pub(crate) use words::SectionState;
 const FAMILIES: &[&[Row<ProxyDraft>]] = &[
     crate::bind::LINES,
     crate::server::LINES,
+    certificates::ROWS,
     general::ROWS,
     route::ROWS,
     balance::ROWS,
@@ -221,6 +223,8 @@ pub(crate) fn link(draft: &mut ProxyDraft, linker: &mut Linker<'_>) -> Vec<balla
             formats.extend(proxy.tlvs.iter_mut().map(|(_, format)| format));
         }
         exprs.extend(source_expr(&mut server.server.source));
+        exprs.extend(server.tls.sni.as_mut());
+        exprs.extend(server.server.pool_connection_name.as_mut());
     }
     exprs.extend(source_expr(&mut back.source));
     if let Balance::Hash(expr) = &mut back.balance {

@@ -41,15 +41,8 @@ pub(super) const ROWS: &[R] = &[
         draft => draft.front.timeouts.client),
     timeout!("client-fin", FRONT, "longest silence of a client that has finished sending",
         draft => draft.front.timeouts.client_fin),
-    R::new(
-        "timeout client-hs",
-        Sections::FRONT,
-        "<time>",
-        "longest TLS handshake of a client",
-        crate::check::time,
-    )
-    .examples("timeout client-hs 5s", "timeout client-hs")
-    .later("TLS"),
+    timeout!("client-hs", FRONT, "longest TLS handshake of a client",
+        draft => draft.front.timeouts.client_handshake),
     timeout!("http-request", PROXIES, "longest wait for a whole request head",
         draft => draft.front.timeouts.http_request, draft.back.timeouts.http_request),
     timeout!("http-keep-alive", PROXIES, "longest wait for the next request",

@@ -1,8 +1,11 @@
 //! The draft of the sections other than proxies and `global`.
 
-use ballast_model::{Config, ErrorPages, ListedUser, Userlist};
+use ballast_model::{
+    CertificateLoad, CertificateStore, Config, ErrorPages, FileBases, ListedUser, Userlist,
+};
 use ballast_syntax::{Diagnostic, SectionKind, Span};
 
+use crate::build::Drafts;
 use crate::context::Context;
 
 /// A section being read.
@@ -24,6 +27,10 @@ pub(crate) struct OtherDraft {
     pub(crate) members: Vec<String>,
     /// Words that occurred, for sections with required words.
     pub(crate) given: Vec<&'static str>,
+    /// `crt-base` and `key-base` of a `crt-store` section.
+    pub(crate) bases: FileBases,
+    /// `load` lines of a `crt-store` section.
+    pub(crate) loads: Vec<CertificateLoad>,
 }
 
 impl OtherDraft {
@@ -38,17 +45,20 @@ impl OtherDraft {
             acls: ballast_expr::AclSet::new(),
             members: Vec::new(),
             given: Vec::new(),
+            bases: FileBases::default(),
+            loads: Vec::new(),
         }
     }
 
     /// Passes on what other sections or the model need.
-    pub(crate) fn finish(self, span: Span, context: &mut Context<'_>, config: &mut Config) {
+    pub(crate) fn finish(self, span: Span, context: &mut Context<'_>, drafts: &mut Drafts) {
         match self.kind {
+            SectionKind::CrtStore => self.certificate_store(drafts),
             SectionKind::HttpErrors => {
                 let groups = &mut context.names.error_groups;
                 groups.insert(self.name, self.pages);
             }
-            SectionKind::Userlist => self.userlist(context, config),
+            SectionKind::Userlist => self.userlist(context, &mut drafts.config),
             SectionKind::FcgiApp if !self.given.contains(&"docroot") => {
                 let message = format!("FCGI application '{}' has no docroot", self.name);
                 context.report(Diagnostic::alert("missing-argument", message).at(span));
@@ -65,6 +75,19 @@ impl OtherDraft {
             }
             _ => {}
         }
+    }
+
+    /// Adds the certificates to the store of that name.
+    fn certificate_store(self, drafts: &mut Drafts) {
+        let stores = &mut drafts.global.tls.certificate_stores;
+        if let Some(store) = stores.iter_mut().find(|store| store.name == self.name) {
+            store.loads.extend(self.loads);
+            return;
+        }
+        stores.push(CertificateStore {
+            name: self.name,
+            loads: self.loads,
+        });
     }
 
     /// Adds to users the groups that name them.

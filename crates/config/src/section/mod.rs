@@ -4,6 +4,7 @@
 //! here, and the keyword that names them is honoured or not implemented.
 
 mod acme;
+mod crt_store;
 pub(crate) mod defaults;
 mod draft;
 mod fcgi_app;
@@ -20,6 +21,7 @@ use std::sync::LazyLock;
 
 use ballast_syntax::{Diagnostic, Section, SectionKind, SectionNaming};
 
+use crate::build::Drafts;
 use crate::context::{Context, REMOVED};
 use crate::keyword::{Keyword, Row, Sections};
 use crate::table::{Table, unexposed};
@@ -30,7 +32,7 @@ pub(crate) use draft::OtherDraft;
 const SECTIONS: &[(SectionKind, &[Row<OtherDraft>])] = &[
     (SectionKind::Acme, acme::ACME),
     (SectionKind::Cache, net::CACHE),
-    (SectionKind::CrtStore, acme::CRT_STORE),
+    (SectionKind::CrtStore, crt_store::CRT_STORE),
     (SectionKind::FcgiApp, fcgi_app::ROWS),
     (SectionKind::Healthcheck, net::HEALTHCHECK),
     (SectionKind::HttpErrors, http_errors::ROWS),
@@ -62,16 +64,12 @@ static TABLES: LazyLock<BTreeMap<SectionKind, Table<OtherDraft>>> = LazyLock::ne
 /// The rows, for the keyword table.
 pub(crate) fn keywords() -> Vec<Keyword> {
     let mut all: Vec<_> = TABLES.values().flat_map(Table::keywords).collect();
-    all.extend(acme::load_keywords());
+    all.extend(crt_store::load_keywords());
     all
 }
 
 /// Lowers a section that is neither `global` nor a proxy.
-pub(crate) fn lower(
-    section: &Section,
-    context: &mut Context<'_>,
-    config: &mut ballast_model::Config,
-) {
+pub(crate) fn lower(section: &Section, context: &mut Context<'_>, drafts: &mut Drafts) {
     let (Some(table), Some(header)) = (TABLES.get(&section.kind), &section.header) else {
         return;
     };
@@ -123,7 +121,7 @@ pub(crate) fn lower(
     if section.kind == SectionKind::Peers && peers::is_alone(&draft, span, context) {
         context.unserved.truncate(unserved_before);
     }
-    draft.finish(span, context, config);
+    draft.finish(span, context, drafts);
 }
 
 /// Names are unique among sections of a kind, and made of the usual characters.
@@ -132,6 +130,10 @@ fn declare(section: &Section, context: &mut Context<'_>) {
         return;
     };
     let kind = section.kind.word();
+    if section.kind == SectionKind::CrtStore {
+        // Any name will do, and sections of one name are one store.
+        return;
+    }
     if let Some(bad) = header::invalid_char(name.text()) {
         let message = format!(
             "character '{bad}' is not permitted in '{kind}' name '{}'.",

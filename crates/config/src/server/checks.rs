@@ -12,7 +12,6 @@ use crate::check;
 use crate::context::Context;
 use crate::draft::ServerDraft;
 use crate::keyword::{Row, Sections};
-use crate::tls_words as tls;
 
 type R = Row<ServerDraft>;
 
@@ -296,46 +295,6 @@ pub(super) const ROWS: &[R] = &[
         },
     )
     .examples("rise 2", "rise 0"),
-    R::new(
-        "check-alpn",
-        S,
-        "<protocols>",
-        "protocols that probes offer",
-        tls::text,
-    )
-    .examples("check-alpn http/1.1", "check-alpn")
-    .later("TLS"),
-    R::new(
-        "check-sni",
-        S,
-        "<sni>",
-        "server name that probes send",
-        tls::text,
-    )
-    .examples("check-sni a.example", "check-sni")
-    .later("TLS"),
-    R::new(
-        "check-sni-auto",
-        S,
-        "",
-        "probes send the Host as server name",
-        tls::none,
-    )
-    .later("TLS"),
-    R::new("check-ssl", S, "", "probes speak TLS", |one, _, _| {
-        one.ssl = true;
-        Ok(())
-    })
-    .examples("check-ssl verify none", "")
-    .later("TLS"),
-    R::new(
-        "no-check-sni-auto",
-        S,
-        "",
-        "undoes check-sni-auto",
-        tls::none,
-    ),
-    R::new("no-check-ssl", S, "", "undoes check-ssl", tls::none),
 ];
 
 fn at_least_one(args: &mut Args<'_>, context: &mut Context<'_>) -> Result<u32, Diagnostic> {

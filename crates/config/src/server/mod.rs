@@ -156,6 +156,7 @@ fn finish(
         let title = format!("server {}/{}", draft.name, one.server.name);
         words(&mut one, args, &title, false, context);
     }
+    one.tls.add_defaults(&context.names.tls.server);
     draft.servers.push(one);
     read_address
 }

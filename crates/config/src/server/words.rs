@@ -131,13 +131,6 @@ pub(super) const ROWS: &[R] = &[
         Ok(())
     })
     .examples("on-marked-up shutdown-backup-sessions", "on-marked-up nothing"),
-    R::new("pool-conn-name", S, "<sample>", "names kept connections so that only like requests take them", |_, args, context| {
-        let expr = args.expr("a sample expression")?;
-        context.check_expr(&expr, args.keyword_span());
-        Ok(())
-    })
-    .examples("pool-conn-name req.hdr(host)", "pool-conn-name nosuch")
-    .later("TLS"),
     R::new("pool-low-conn", S, "<max>", "kept connections below which threads take from each other", |_, args, context| {
         count(args, context)?;
         Ok(())

@@ -6,7 +6,7 @@ pub(crate) mod digest;
 mod internal;
 mod map;
 mod packet;
-mod sha;
+pub(crate) mod sha;
 mod stick;
 mod text;
 mod time;

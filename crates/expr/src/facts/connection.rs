@@ -2,6 +2,8 @@
 
 use std::net::SocketAddr;
 
+use super::TlsSessionFacts;
+
 /// The two ends of a way. `None` where there is no address, as with unix sockets.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ends<'f> {
@@ -16,9 +18,14 @@ pub trait ConnectionFacts {
     /// The ends of the connection itself (`fc_src`, `bc_dst`).
     fn ends(&self) -> Ends<'_>;
 
+    /// Its TLS session, if it carries TLS (`ssl_fc_cipher`).
+    fn tls(&self) -> Option<&dyn TlsSessionFacts> {
+        None
+    }
+
     /// It carries TLS (`ssl_fc`, `ssl_bc`).
     fn is_tls(&self) -> bool {
-        false
+        self.tls().is_some()
     }
 
     /// It carried exchanges before this one (`bc_reused`).
@@ -31,9 +38,31 @@ pub trait ConnectionFacts {
         false
     }
 
-    /// What went wrong with it: number and text (`fc_err`, `fc_err_str`).
-    fn error(&self) -> (i64, &'static str) {
-        (0, "Success")
+    /// What went wrong with it (`fc_err`).
+    fn error(&self) -> ConnectionError {
+        ConnectionError::default()
+    }
+}
+
+/// What went wrong with a connection (manual 7.3.3, "fc_err_str").
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct ConnectionError {
+    /// Its number; 0 for nothing (`fc_err`).
+    pub number: i64,
+    /// Its name; empty for nothing (`fc_err_name`).
+    pub name: &'static str,
+    /// Its text (`fc_err_str`).
+    pub text: &'static str,
+}
+
+impl Default for ConnectionError {
+    /// Nothing.
+    fn default() -> Self {
+        Self {
+            number: 0,
+            name: "",
+            text: "Success",
+        }
     }
 }
 

@@ -10,12 +10,17 @@ mod exchange;
 mod process;
 mod proxy;
 mod record;
+mod tls;
 
-pub use connection::{ConnectionFacts, Ends, ListenerFacts};
+pub use connection::{ConnectionError, ConnectionFacts, Ends, ListenerFacts};
 pub use exchange::{CaptureFacts, ExchangeFacts};
 pub use process::ProcessFacts;
 pub use proxy::{BackendFacts, FrontendFacts, ServerFacts};
 pub use record::Record;
+pub use tls::{
+    CertificateFacts, CertificateOwner, HelloFacts, NamePart, PeerVerification, TlsError,
+    TlsSessionFacts,
+};
 
 use ballast_message::{Request, Response};
 

@@ -7,7 +7,7 @@ use ballast_message::Version;
 use crate::args::Arg;
 use crate::args::ArgKind::{Int, Text};
 use crate::evaluation::Evaluation;
-use crate::facts::{ConnectionFacts, Ends, Side};
+use crate::facts::{ConnectionError, ConnectionFacts, Ends, Side};
 use crate::fetch::{Fetch, NONE, args, figure, number, row};
 use crate::needs::Needs;
 use crate::phase::Phases;
@@ -75,13 +75,14 @@ pub(super) const ROWS: &[Fetch] = &[
     row("fc_err", NONE, SampleKind::Int, CONNECTION)
         .gives(
             "what went wrong with the client's connection, a number; 0 for nothing",
-            |cx, _| number(client_error(cx).0),
+            |cx, _| number(client_error(cx).number),
         ),
-    row("fc_err_name", NONE, SampleKind::Str, CONNECTION),
+    row("fc_err_name", NONE, SampleKind::Str, CONNECTION)
+        .gives("what went wrong with the client's connection, a word", error_name),
     row("fc_err_str", NONE, SampleKind::Str, CONNECTION)
         .gives(
             "what went wrong with the client's connection, a text",
-            |cx, _| Some(Sample::str(client_error(cx).1.as_bytes())),
+            |cx, _| Some(Sample::str(client_error(cx).text.as_bytes())),
         ),
     row("fc_fackets", args(0, &[Text]), SampleKind::Int, CONNECTION),
     row("fc_glitches", NONE, SampleKind::Int, CONNECTION),
@@ -157,9 +158,14 @@ pub(super) fn is<'f>(
     Some(Sample::Bool(cx.facts.connection(to).is_some_and(told)))
 }
 
-fn client_error(cx: &Evaluation<'_, '_>) -> (i64, &'static str) {
+fn client_error(cx: &Evaluation<'_, '_>) -> ConnectionError {
     let connection = cx.facts.connection(Side::Client);
-    connection.map_or((0, "Success"), |connection| connection.error())
+    connection.map_or_else(ConnectionError::default, |connection| connection.error())
+}
+
+fn error_name<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
+    let name = client_error(cx).name;
+    (!name.is_empty()).then_some(Sample::str(name.as_bytes()))
 }
 
 fn http_major<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {

@@ -19,7 +19,8 @@ pub(super) const ROWS: &[Fetch] = &[
         .gives("the type of the server's first TLS message", |cx, _| message_type(cx, Side::Server)),
     row("req.ssl_alpn", NONE, SampleKind::Str, REQUEST).needs(Needs::TLS_HELLO)
         .gives("the protocols that the TLS client offers", alpn),
-    row("req.ssl_cipherlist", NONE, SampleKind::Bin, CONNECTION).needs(Needs::TLS_HELLO),
+    row("req.ssl_cipherlist", NONE, SampleKind::Bin, CONNECTION).needs(Needs::TLS_HELLO)
+        .gives("the cipher suites that the TLS client offers", |cx, _| list(hello(cx)?.ciphers)),
     row("req.ssl_ec_ext", NONE, SampleKind::Bool, REQUEST).needs(Needs::TLS_HELLO)
         .gives(
             "whether the TLS client sends elliptic curves",
@@ -27,13 +28,16 @@ pub(super) const ROWS: &[Fetch] = &[
         ),
     row("req.ssl_hello_type", NONE, SampleKind::Int, REQUEST).needs(Needs::TLS_HELLO)
         .gives("the type of the client's first TLS message: 1 for a hello", |cx, _| message_type(cx, Side::Client)),
-    row("req.ssl_keyshare_groups", NONE, SampleKind::Bin, CONNECTION).needs(Needs::TLS_HELLO),
-    row("req.ssl_sigalgs", NONE, SampleKind::Bin, CONNECTION).needs(Needs::TLS_HELLO),
+    row("req.ssl_keyshare_groups", NONE, SampleKind::Bin, CONNECTION).needs(Needs::TLS_HELLO)
+        .gives("the groups for which the TLS client sends a key", key_share_groups),
+    row("req.ssl_sigalgs", NONE, SampleKind::Bin, CONNECTION).needs(Needs::TLS_HELLO)
+        .gives("the signature schemes that the TLS client offers", |cx, _| list(hello(cx)?.list(SIGNATURE_SCHEMES)?)),
     row("req.ssl_sni", NONE, SampleKind::Str, REQUEST).needs(Needs::TLS_HELLO)
         .gives("the host name that the TLS client sends", |cx, _| hello(cx)?.server_name().map(Sample::str)),
     row("req.ssl_st_ext", NONE, SampleKind::Int, REQUEST).needs(Needs::TLS_HELLO)
         .gives("the session ticket of the TLS client: 0 not offered, 1 empty, 2 there", session_ticket),
-    row("req.ssl_supported_groups", NONE, SampleKind::Bin, CONNECTION).needs(Needs::TLS_HELLO),
+    row("req.ssl_supported_groups", NONE, SampleKind::Bin, CONNECTION).needs(Needs::TLS_HELLO)
+        .gives("the groups that the TLS client offers", |cx, _| list(hello(cx)?.list(GROUPS)?)),
     row("req.ssl_ver", NONE, SampleKind::Int, REQUEST).needs(Needs::TLS_HELLO)
         .gives("the version of the TLS client's hello: major in the upper 16 bits", version),
     row("req_ssl_hello_type", NONE, SampleKind::Int, REQUEST).needs(Needs::TLS_HELLO)
@@ -48,8 +52,12 @@ pub(super) const ROWS: &[Fetch] = &[
 
 /// The extension of elliptic curves: RFC 8422.
 const GROUPS: u16 = 10;
+/// The extension of signature schemes: RFC 8446.
+const SIGNATURE_SCHEMES: u16 = 13;
 /// The extension of session tickets: RFC 5077.
 const SESSION_TICKET: u16 = 35;
+/// The extension of keys for the key exchange: RFC 8446.
+const KEY_SHARE: u16 = 51;
 
 fn message_type<'f>(cx: &Evaluation<'f, '_>, sent_by: Side) -> Option<Sample<'f>> {
     number(i64::from(handshake_type(cx.facts.data(sent_by)?)?))
@@ -72,6 +80,28 @@ fn alpn<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
     found.map(|()| Sample::Str(text))
 }
 
+/// A list of two-byte numbers; one that is empty has no value.
+fn list(bytes: &[u8]) -> Option<Sample<'_>> {
+    (bytes.len() >= 2).then_some(Sample::bin(bytes))
+}
+
+fn key_share_groups<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
+    let mut shares = hello(cx)?.list(KEY_SHARE)?;
+    let mut out = cx.scratch.open();
+    while let Some((group, rest)) = shares.split_at_checked(2) {
+        shares = rest;
+        if take(&mut shares, 2).is_none() {
+            break;
+        }
+        out.extend_from_slice(group);
+    }
+    if out.is_empty() {
+        cx.scratch.discard(out);
+        return None;
+    }
+    Some(Sample::Bin(cx.scratch.close(out)))
+}
+
 fn session_ticket<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
     number(match hello(cx)?.extension(SESSION_TICKET) {
         None => 0,
@@ -92,6 +122,7 @@ fn handshake_type(data: &[u8]) -> Option<u8> {
 struct ClientHello<'f> {
     /// As announced in the record and the hello (legacy version).
     version: u16,
+    ciphers: &'f [u8],
     extensions: &'f [u8],
 }
 
@@ -125,7 +156,7 @@ impl<'f> ClientHello<'f> {
         hello = rest;
         let version = u16::from_be_bytes([start[0], start[1]]);
         take(&mut hello, 1)?; // session
-        take(&mut hello, 2)?; // cipher suites
+        let ciphers = take(&mut hello, 2)?;
         take(&mut hello, 1)?; // compressions
         let extensions = if hello.is_empty() {
             hello
@@ -134,6 +165,7 @@ impl<'f> ClientHello<'f> {
         };
         Some(ClientHello {
             version,
+            ciphers,
             extensions,
         })
     }
@@ -149,6 +181,12 @@ impl<'f> ClientHello<'f> {
                 return Some(contents);
             }
         }
+    }
+
+    /// The list that an extension is.
+    fn list(&self, number: u16) -> Option<&'f [u8]> {
+        let mut contents = self.extension(number)?;
+        take(&mut contents, 2)
     }
 
     /// The host name of the server name extension: RFC 6066 section 3.
@@ -175,5 +213,85 @@ impl<'f> ClientHello<'f> {
             out.extend_from_slice(name);
         }
         Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::{Facts, Time};
+    use crate::{Expr, Scratch, Value, eval};
+
+    struct Sent(Vec<u8>);
+
+    impl Facts for Sent {
+        fn now(&self) -> Time {
+            Time::default()
+        }
+        fn random(&self) -> u64 {
+            0
+        }
+        fn data(&self, sent_by: Side) -> Option<&[u8]> {
+            (sent_by == Side::Client).then_some(&self.0)
+        }
+    }
+
+    fn sized(bytes: &[u8]) -> Vec<u8> {
+        let length = u16::try_from(bytes.len()).unwrap();
+        [&length.to_be_bytes()[..], bytes].concat()
+    }
+
+    fn client(extensions: &[(u16, &[u8])]) -> Sent {
+        let mut hello = vec![3, 3];
+        hello.extend([7; 32]);
+        hello.push(0);
+        hello.extend(sized(&[0x13, 1, 0xc0, 0x2f]));
+        hello.extend([1, 0]);
+        let all: Vec<u8> = extensions
+            .iter()
+            .flat_map(|(number, list)| [&number.to_be_bytes()[..], &sized(&sized(list))].concat())
+            .collect();
+        hello.extend(sized(&all));
+        let message = [&[1, 0][..], &sized(&hello)].concat();
+        Sent([&[22, 3, 1][..], &sized(&message)].concat())
+    }
+
+    fn ask(sent: &Sent, word: &str) -> Option<Vec<u8>> {
+        let mut scratch = Scratch::new();
+        match eval(&Expr::parse(word).unwrap(), sent, &mut scratch)? {
+            Value::Bin(bytes) => Some(bytes.to_vec()),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// HAProxy 3.2 gives the same for such a hello.
+    #[test]
+    fn lists_are_given_as_they_stand() {
+        let shares = [
+            &[0x1a, 0x1a, 0, 1, 9, 0, 29, 0, 2, 8, 8][..],
+            &[0, 23, 0, 9, 1],
+        ]
+        .concat();
+        let sent = client(&[
+            (GROUPS, &[0, 29, 0x1a, 0x1a]),
+            (SIGNATURE_SCHEMES, &[4, 3, 8, 4]),
+            (KEY_SHARE, &shares),
+        ]);
+        for (word, value) in [
+            ("req.ssl_cipherlist", &[0x13, 1, 0xc0, 0x2f][..]),
+            ("req.ssl_supported_groups", &[0, 29, 0x1a, 0x1a]),
+            ("req.ssl_sigalgs", &[4, 3, 8, 4]),
+            ("req.ssl_keyshare_groups", &[0x1a, 0x1a, 0, 29]),
+        ] {
+            assert_eq!(ask(&sent, word).as_deref(), Some(value), "{word}");
+        }
+        let bare = client(&[(GROUPS, &[])]);
+        for word in [
+            "req.ssl_supported_groups",
+            "req.ssl_sigalgs",
+            "req.ssl_keyshare_groups",
+        ] {
+            assert_eq!(ask(&bare, word), None, "{word}");
+        }
     }
 }

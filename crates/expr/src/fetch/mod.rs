@@ -16,7 +16,9 @@ pub(crate) mod proxy;
 mod stick_counter;
 mod stick_numbered;
 mod stick_source;
+pub(crate) mod tls;
 mod tls_back;
+mod tls_ciphers;
 mod tls_front;
 mod uri;
 
@@ -52,6 +54,8 @@ pub struct Fetch {
     /// An expression that is accepted, and one that is refused; empty for a word that takes no
     /// arguments, which is its own good example.
     pub examples: (&'static str, &'static str),
+    /// Why it is not evaluated, where that is for good; else empty.
+    pub refusal: &'static str,
     pub(crate) handler: Option<FetchFn>,
 }
 
@@ -72,6 +76,11 @@ impl Fetch {
             examples: (good, bad),
             ..self
         }
+    }
+
+    /// The same row, which is not evaluated for a reason that stays.
+    const fn refused(self, refusal: &'static str) -> Fetch {
+        Fetch { refusal, ..self }
     }
 
     /// The same row, evaluated: what it is, and the function that gives it.
@@ -101,6 +110,7 @@ const fn row(word: &'static str, args: ArgSpec, out: SampleKind, phases: Phases)
         needs: Needs::of(phases),
         help: "",
         examples: ("", ""),
+        refusal: "",
         handler: None,
     }
 }

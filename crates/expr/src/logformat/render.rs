@@ -4,7 +4,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use super::{AliasId, Flags, Item, LogFormat, Usage};
 use crate::calendar::{Moment, padded, zone};
-use crate::facts::{CaptureFacts, Ends, Facts, Record, Side, Time};
+use crate::facts::{CaptureFacts, Ends, Facts, Record, Side, Time, TlsSessionFacts};
+use crate::fetch::tls::{cipher_name, version_name};
 use crate::scratch::Scratch;
 use crate::value::{push_display, push_int, push_v6};
 
@@ -60,6 +61,11 @@ impl LogFormat {
 /// The frontend's name, or nothing.
 fn frontend_name(facts: &dyn Facts) -> &str {
     facts.frontend().map_or("", |frontend| frontend.name())
+}
+
+/// The TLS session with the client.
+fn tls_session(facts: &dyn Facts) -> Option<&dyn TlsSessionFacts> {
+    facts.connection(Side::Client)?.tls()
 }
 
 /// The ends of the connection to the server.
@@ -191,8 +197,14 @@ impl ItemWriter<'_> {
             AliasId::Hostname => self.text(facts.process().hostname().as_bytes()),
             AliasId::UniqueId => self.text(facts.exchange().unique_id().unwrap_or_default()),
             AliasId::Origin => self.text(facts.exchange().log_origin().as_bytes()),
-            // TLS has no facts yet; over a clear connection there is nothing to tell.
-            AliasId::TlsCipher | AliasId::TlsVersion => self.nothing(),
+            AliasId::TlsCipher => {
+                let cipher = tls_session(facts).and_then(|tls| cipher_name(tls.cipher()?));
+                self.text(cipher.unwrap_or_default().as_bytes());
+            }
+            AliasId::TlsVersion => {
+                let version = tls_session(facts).and_then(|tls| tls.version());
+                self.text(version.map_or("", version_name).as_bytes());
+            }
             AliasId::Options => {}
             _ => return false,
         }

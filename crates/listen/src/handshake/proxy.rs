@@ -46,6 +46,7 @@ pub(crate) async fn read_header(
                     transport,
                     read_ahead: bytes,
                     proxied: Some(ProxyAddresses { endpoints }),
+                    tls: None,
                 });
             }
             Ok(ProxyHeaderParse::Incomplete { bytes_needed }) => bytes_needed,

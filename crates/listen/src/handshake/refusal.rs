@@ -21,12 +21,38 @@ pub enum HandshakeError {
     Unhandled,
     /// A header that contradicts itself.
     Invalid,
+    /// The client closed before its ClientHello was complete.
+    TlsClosed,
+    /// The TLS handshake was not complete in time.
+    TlsTimedOut,
+    /// The certificate of an authority above the client's was refused.
+    TlsUntrustedAuthority,
+    /// The client's certificate was refused.
+    TlsUntrusted,
+    /// One side refused the TLS handshake, or the connection ended or broke within it.
+    Tls,
 }
 
 impl HandshakeError {
-    /// Whether nothing was received: with `option dontlognull` it is not logged.
+    /// Whether it is not logged with `option dontlognull`: nothing was received, or nothing that
+    /// HAProxy counts.
     pub fn is_silent(self) -> bool {
-        matches!(self, Self::Closed | Self::TimedOut(false))
+        matches!(
+            self,
+            Self::Closed | Self::TimedOut(false) | Self::TlsClosed | Self::TlsTimedOut
+        )
+    }
+
+    /// Whether it is the TLS handshake that failed.
+    pub(crate) fn is_tls(self) -> bool {
+        matches!(
+            self,
+            Self::TlsClosed
+                | Self::TlsTimedOut
+                | Self::TlsUntrustedAuthority
+                | Self::TlsUntrusted
+                | Self::Tls
+        )
     }
 
     /// Its number among the connection errors (configuration manual, "fc_err").
@@ -38,6 +64,28 @@ impl HandshakeError {
             Self::NotProxy => 15,
             Self::Invalid => 16,
             Self::Unhandled => 17,
+            Self::TlsClosed => 24,
+            Self::TlsTimedOut => 26,
+            Self::TlsUntrustedAuthority => 30,
+            Self::TlsUntrusted => 31,
+            Self::Tls => 34,
+        }
+    }
+
+    /// Its name (configuration manual, "fc_err_name").
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Closed => "PRX_EMPTY",
+            Self::TimedOut(_) => "PRX_TIMEOUT",
+            Self::Truncated => "PRX_TRUNCATED",
+            Self::NotProxy => "PRX_NOT_HDR",
+            Self::Invalid => "PRX_BAD_HDR",
+            Self::Unhandled => "PRX_BAD_PROTO",
+            Self::TlsClosed => "SSL_EMPTY",
+            Self::TlsTimedOut => "SSL_TIMEOUT",
+            Self::TlsUntrusted => "SSL_CRT_FAIL",
+            Self::TlsUntrustedAuthority => "SSL_CA_FAIL",
+            Self::Tls => "SSL_HANDSHAKE",
         }
     }
 
@@ -50,6 +98,11 @@ impl HandshakeError {
             Self::NotProxy => "Received something which does not look like a PROXY protocol header",
             Self::Unhandled => "Received an unhandled protocol in the PROXY protocol header",
             Self::Invalid => "Received an invalid PROXY protocol header",
+            Self::TlsClosed => "Connection closed during SSL handshake",
+            Self::TlsTimedOut => "Timeout during SSL handshake",
+            Self::TlsUntrustedAuthority => "SSL client CA chain cannot be verified",
+            Self::TlsUntrusted => "SSL client certificate not trusted",
+            Self::Tls => "SSL handshake failure",
         }
     }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ballast_balance::PickRequest;
-use ballast_engine::{Backend, Server};
-use ballast_expr::Value;
+use ballast_engine::{Backend, Server, ServerTls, Sni};
+use ballast_expr::{Expr, Value};
 use ballast_message::{BodyLength, Method, NoRoom, Version};
 use ballast_model::{PersistenceAction, RetryOn, TransparentSource};
 use ballast_mux::{Duplex, ReadError};
@@ -24,6 +24,7 @@ use crate::ending::EndingPhase;
 use crate::exchange::{Exchange, PreparedAnswer};
 use crate::exit::{Exit, Flow};
 use crate::persistence::ClientCookie;
+use crate::tls::ServerSession;
 use crate::view::View;
 
 /// A server's connection that stays with its client for the next request: under `http-reuse
@@ -376,9 +377,10 @@ async fn connection(
         if let Some(exit) = redirect(exchange, slot) {
             return Flow::Break(exit);
         }
+        evaluate_sni(context, exchange, slot.server());
         let requirements = requirements(context, exchange, backend, slot.server());
         if let Some(ready) = idle_connection(context, exchange, slot, kept, plan, &requirements) {
-            note_addresses(context, exchange, &ready.lease);
+            note_connection(context, exchange, &ready.lease);
             // It was open already: connecting took no time.
             exchange.times.connected = exchange.times.slot_taken;
             exchange.reused = true;
@@ -390,7 +392,7 @@ async fn connection(
         let failure = match open(context, client, exchange, slot, requirements).await {
             Ok(lease) => {
                 probe::observe(backend, slot.place(), Observation::Connected);
-                note_addresses(context, exchange, &lease);
+                note_connection(context, exchange, &lease);
                 exchange.times.connected = Some(ballast_worker::now());
                 exchange.reused = false;
                 return Flow::Continue(Some(ReadyConnection {
@@ -622,6 +624,10 @@ async fn open(
                 may_retry: error.kind() != ErrorClass::Descriptors && may_retry,
             })
         }
+        Ok(Ok(Err(ConnectError::TooManyTls))) => Err(ConnectFailure {
+            exit: Exit::ConnectTooManyTls,
+            may_retry: false,
+        }),
         Ok(Ok(Err(error))) => Err(ConnectFailure {
             exit: Exit::ConnectRefused,
             may_retry: may_retry && !matches!(error, ConnectError::NoAddress),
@@ -645,7 +651,59 @@ fn requirements(
     ConnectionRequirements::of(backend, server, &exchange.settings.path, facts, limits)
 }
 
-/// The facts of the exchange that a new connection carries: unique id, source address, TLVs.
+/// Notes the name that `sni` has for this exchange, unless it is the same for all.
+fn evaluate_sni(context: &Context<'_>, exchange: &mut Exchange, server: &Server) {
+    let varies = |tls: &&Arc<ServerTls>| *tls.sni() == Sni::PerExchange;
+    let Some(_) = server.traffic_tls().filter(varies) else {
+        return;
+    };
+    let expr = server.model.tls.as_ref().and_then(|line| line.sni.as_ref());
+    let former = exchange.server_name.as_deref();
+    let name = evaluate(context, exchange, expr, former);
+    match name {
+        EvaluatedName::Same => {}
+        EvaluatedName::Other(name) => exchange.server_name = name,
+    }
+}
+
+/// A name that was evaluated.
+enum EvaluatedName {
+    /// It is the former one.
+    Same,
+    Other(Option<Arc<[u8]>>),
+}
+
+/// Evaluates an expression as a name. A name that is the former one is not allocated.
+fn evaluate(
+    context: &Context<'_>,
+    exchange: &Exchange,
+    expr: Option<&Expr>,
+    former: Option<&[u8]>,
+) -> EvaluatedName {
+    let Some(expr) = expr else {
+        return EvaluatedName::Other(None);
+    };
+    let view = View::new(context, exchange);
+    context.local.with_memory(|memory| {
+        let mut text = Vec::new();
+        let name = match ballast_expr::eval(expr, &view, &mut memory.scratch) {
+            None => None,
+            Some(Value::Str(name) | Value::Bin(name) | Value::Meth(name)) => Some(name),
+            Some(value) => {
+                value.append_to(&mut text);
+                Some(text.as_slice())
+            }
+        };
+        let name = name.filter(|name| !name.is_empty());
+        if name.is_some() && name == former {
+            EvaluatedName::Same
+        } else {
+            EvaluatedName::Other(name.map(Into::into))
+        }
+    })
+}
+
+/// The facts of the exchange that a new connection carries: unique id, source address, TLVs, names.
 fn exchange_facts<'e>(
     context: &Context<'_>,
     exchange: &'e Exchange,
@@ -656,6 +714,14 @@ fn exchange_facts<'e>(
         unique_id,
         ..ExchangeValues::default()
     };
+    let server_tls = server.traffic_tls();
+    if server_tls.is_some_and(|tls| *tls.sni() == Sni::PerExchange) {
+        facts.sni = exchange.server_name.clone();
+    }
+    let pool_name = server.model.pool_connection_name.as_ref();
+    if let EvaluatedName::Other(name) = evaluate(context, exchange, pool_name, None) {
+        facts.pool_name = name;
+    }
     // The server's own `source` includes what its section says.
     let source = server.model.source.as_ref();
     if let Some(TransparentSource::Header(expr)) =
@@ -689,9 +755,10 @@ fn exchange_facts<'e>(
     facts
 }
 
-/// Notes the addresses of the server's connection if a log or a rule asks for them: reading them
+/// Notes what samples ask of the server's connection: its TLS session, and its addresses if a log or a rule asks for them: reading them
 /// costs system calls.
-fn note_addresses(context: &Context<'_>, exchange: &mut Exchange, lease: &Lease) {
+fn note_connection(context: &Context<'_>, exchange: &mut Exchange, lease: &Lease) {
+    exchange.server_tls = ServerSession::of(lease);
     if context
         .running
         .asks_server_addresses(context.frontend.place)

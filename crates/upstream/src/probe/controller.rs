@@ -170,7 +170,8 @@ impl ProbeController {
             && was.source == is.source
             && was.send_proxy == is.send_proxy
             && was.namespace == is.namespace
-            && was.interface == is.interface;
+            && was.interface == is.interface
+            && was.tls == is.tls;
         if !reached_alike {
             self.clear_pools(server);
         }

@@ -135,7 +135,14 @@ impl ExternalCheck {
                 "HAPROXY_SERVER_PROTO",
                 if backend.is_http() { "http" } else { "tcp" },
             )
-            .env("HAPROXY_SERVER_SSL", "0")
+            .env(
+                "HAPROXY_SERVER_SSL",
+                if server.traffic_tls().is_some() {
+                    "1"
+                } else {
+                    "0"
+                },
+            )
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null());

@@ -5,17 +5,18 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ballast_engine::{Backend, Server};
+use ballast_engine::{Backend, Server, TlsConnectionCount};
 use ballast_health::{CheckStatus, Verdict};
 use ballast_model::{Address, CheckConnect, PortSpec};
 use ballast_net as net;
-use ballast_transport::Transport;
+use ballast_transport::{HandshakeFailure, Transport};
 use ballast_wire::proxy_encode::{V2Facts, V2Options, encode_v1, encode_v2};
 use ballast_worker::{Deadline, DeadlinePassed, Stream, now};
 
 use super::controller::ProbeController;
 use crate::connect::{net_address, options};
 use crate::key::ConnectSource;
+use crate::tls::{HandshakeTerms, failure_text};
 
 /// One run of a probe.
 pub(super) struct ProbeRun<'a> {
@@ -27,6 +28,8 @@ pub(super) struct ProbeRun<'a> {
     pub(super) deadline: Deadline,
     begun: Instant,
     until: Cell<Instant>,
+    /// Counts the TLS of the present connection.
+    tls: Cell<Option<TlsConnectionCount>>,
 }
 
 /// Why a probe cannot continue.
@@ -53,6 +56,14 @@ impl ProbeFailure {
         }
     }
 
+    /// Describes a handshake that failed, `is_named` where a name was sent.
+    fn unsealed(failure: &HandshakeFailure, is_named: bool) -> Self {
+        Self {
+            status: CheckStatus::L6Response,
+            text: failure_text(failure, is_named).to_owned(),
+        }
+    }
+
     fn unreachable(error: &net::Error) -> Self {
         Self {
             status: if error.kind().is_local_resource() {
@@ -67,6 +78,12 @@ impl ProbeFailure {
 
 /// The system's text for an error, without its number.
 fn words(error: &io::Error) -> String {
+    if error
+        .get_ref()
+        .is_some_and(|inner| inner.is::<ballast_tls::rustls::Error>())
+    {
+        return "SSL fatal error".to_owned();
+    }
     let text = error.to_string();
     match text.split_once(" (os error") {
         Some((words, _)) => words.to_owned(),
@@ -89,6 +106,7 @@ impl<'a> ProbeRun<'a> {
             deadline: Deadline::new(),
             begun,
             until: Cell::new(begun + server.model.checks.interval),
+            tls: Cell::default(),
         }
     }
 
@@ -117,12 +135,12 @@ impl<'a> ProbeRun<'a> {
         self.deadline.guard(work).await
     }
 
-    /// Opens a connection, as a `connect` rule or the server's line says, and sends the PROXY
-    /// header if one is wanted.
+    /// Opens a connection, as a `connect` rule or the server's line says, sends the PROXY header if
+    /// one is wanted, and makes the TLS handshake if one is.
     ///
     /// With `timeout check`, connecting may take `timeout connect` or `inter`, whichever is
-    /// shorter, and each response `timeout check` after it; without, everything together may take
-    /// `inter`.
+    /// shorter, handshake included, and each response `timeout check` after it; without, everything
+    /// together may take `inter`.
     pub(super) async fn open(
         &self,
         rule: Option<&CheckConnect>,
@@ -137,7 +155,13 @@ impl<'a> ProbeRun<'a> {
             status: CheckStatus::SocketError,
             text: "No port or address to check".to_owned(),
         })?;
-        let transport = self.reach(&target).await?;
+        let mut transport = self.reach(&target).await?;
+        let mut greeting = self.greeting(rule);
+        if let Some(tls) = ProbeTls::of(self.server, rule) {
+            transport = self
+                .seal(transport, std::mem::take(&mut greeting), tls)
+                .await?;
+        }
         if !rule.is_some_and(|rule| rule.linger) {
             // The connections of a probe must not leave TIME_WAIT, here or at the server.
             let _ = transport.reset_on_close();
@@ -145,11 +169,42 @@ impl<'a> ProbeRun<'a> {
         if let Some(time) = timeouts.check {
             self.limit(time);
         }
-        let greeting = self.greeting(rule);
         if !greeting.is_empty() {
             self.send(&transport, &greeting).await?;
         }
         Ok(transport)
+    }
+
+    /// Sends the PROXY header, and makes the handshake.
+    async fn seal(
+        &self,
+        transport: Transport,
+        greeting: Vec<u8>,
+        tls: ProbeTls<'_>,
+    ) -> Result<Transport, ProbeFailure> {
+        let is_named = tls.sni.is_some();
+        let Ok(socket) = transport.into_clear() else {
+            return Err(ProbeFailure::timeout(CheckStatus::SocketError));
+        };
+        let Some(count) = self.server.tls_counters.enter() else {
+            return Err(ProbeFailure::timeout(CheckStatus::SocketError));
+        };
+        self.tls.set(Some(count));
+        let sealing = async {
+            let terms = HandshakeTerms::new(self.server, tls.sni.map(str::as_bytes))?;
+            let sent = socket.write_all(&greeting).await;
+            sent.map_err(|_| HandshakeFailure::Closed(false))?;
+            let (transport, _) = terms.offer(tls.protocols).run(socket).await?;
+            // A probe may have nothing to send: the server gets our last flight all the same.
+            let sent = transport.write_all(&[]).await;
+            sent.map_err(|_| HandshakeFailure::Closed(true))?;
+            Ok(transport)
+        };
+        match self.within(Box::pin(sealing)).await {
+            Ok(Ok(transport)) => Ok(transport),
+            Ok(Err(failure)) => Err(ProbeFailure::unsealed(&failure, is_named)),
+            Err(DeadlinePassed) => Err(ProbeFailure::timeout(CheckStatus::L6Timeout)),
+        }
     }
 
     /// Connects to `target` with the options of the server's line.
@@ -257,5 +312,41 @@ impl<'a> ProbeRun<'a> {
     }
 }
 
+/// TLS of one connection of a probe.
+struct ProbeTls<'a> {
+    sni: Option<&'a str>,
+    /// The protocols to offer; those of the server's line when `None`.
+    protocols: Option<&'a [String]>,
+}
+
+impl<'a> ProbeTls<'a> {
+    /// What a `connect` rule says; what the server's line says where there is no rule, or one with
+    /// `default`. `None` for a clear connection.
+    fn of(server: &'a Server, rule: Option<&'a CheckConnect>) -> Option<Self> {
+        let line = server.model.tls.as_deref();
+        let by_line = rule.is_none_or(|rule| rule.default);
+        let by_rule = rule.and_then(|rule| rule.tls.as_ref());
+        let line_seals = by_line && line.is_some_and(|line| line.probes);
+        if by_rule.is_none() && !line_seals {
+            return None;
+        }
+        let line = line.filter(|_| by_line);
+        let sni = by_rule.and_then(|tls| tls.sni.as_deref());
+        let protocols = by_rule.and_then(|tls| tls.alpn.as_deref());
+        Some(Self {
+            sni: sni.or_else(|| line?.check_sni.as_deref()),
+            protocols: protocols.or_else(|| line?.check_alpn.as_deref()),
+        })
+    }
+}
+
 /// How much is read at once, in bytes.
 const CHUNK_BYTES: usize = 4096;
+
+/// The status of a probe that only connected.
+pub(super) fn connected(transport: &Transport) -> CheckStatus {
+    match transport.as_clear() {
+        Some(_) => CheckStatus::L4Ok,
+        None => CheckStatus::L6Ok,
+    }
+}

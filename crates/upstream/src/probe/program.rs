@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use ballast_engine::{Backend, Server};
-use ballast_health::{CheckStatus, Verdict};
+use ballast_health::Verdict;
 use ballast_model::{Check, ProtocolCheck};
 
 use super::controller::ProbeController;
 use super::external::ExternalCheck;
-use super::probe_run::ProbeRun;
+use super::probe_run::{ProbeRun, connected};
 use super::{http, protocol, tcp};
 
 /// A probe of one kind.
@@ -62,7 +62,7 @@ impl CompiledProbe {
         let probe = ProbeRun::new(controller, backend, server);
         match self {
             Self::Connect => match probe.open(None).await {
-                Ok(_) => probe.verdict(CheckStatus::L4Ok),
+                Ok(transport) => probe.verdict(connected(&transport)),
                 Err(failure) => probe.verdict(failure.status).with_info(failure.text),
             },
             Self::Http(script) => Box::pin(http::run(script, &probe)).await,

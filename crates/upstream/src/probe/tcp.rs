@@ -6,7 +6,7 @@ use ballast_transport::Transport;
 
 use super::expect::{Expect, unhex};
 use super::facts::ProbeFacts;
-use super::probe_run::{ProbeFailure, ProbeRun};
+use super::probe_run::{ProbeFailure, ProbeRun, connected};
 
 /// The compiled rules of a backend.
 pub(super) struct TcpCheckScript {
@@ -111,7 +111,10 @@ pub(super) async fn run(script: &TcpCheckScript, probe: &ProbeRun<'_>) -> Verdic
             expect.on_success().map(|format| seen.text(format)),
         ),
         _ if conversation.spoke => (CheckStatus::L7Ok, None),
-        _ => (CheckStatus::L4Ok, None),
+        _ => {
+            let transport = conversation.transport.as_ref();
+            (transport.map_or(CheckStatus::L4Ok, connected), None)
+        }
     };
     let mut verdict = probe.verdict(status);
     if let Some(TcpCheckStep::Expect(expect)) = script.rules.last() {

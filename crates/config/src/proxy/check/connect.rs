@@ -1,7 +1,7 @@
 //! `http-check connect` and `tcp-check connect`.
 
 use ballast_expr::Phase;
-use ballast_model::CheckConnect;
+use ballast_model::{CheckConnect, CheckTls};
 use ballast_syntax::Diagnostic;
 
 use crate::address::{self, AddressForm};
@@ -9,6 +9,7 @@ use crate::args::Args;
 use crate::context::{Context, suggestion};
 use crate::draft::ProxyDraft;
 use crate::proxy::ask;
+use crate::tls::protocols;
 
 const WORDS: &[&str] = &[
     "comment",
@@ -32,6 +33,9 @@ pub(super) fn connect(
 ) -> Result<CheckConnect, Diagnostic> {
     let mut connect = CheckConnect::default();
     let keyword = args.keyword();
+    // Without `ssl` the other words have no effect.
+    let mut tls = CheckTls::default();
+    let mut is_tls = false;
     while let Some(word) = args.next() {
         match word {
             "comment" => connect.comment = Some(argument(args, word, "a string")?.to_owned()),
@@ -46,10 +50,15 @@ pub(super) fn connect(
             "send-proxy" => connect.send_proxy = true,
             "linger" => connect.linger = true,
             "default" => connect.default = true,
-            "ssl" => context.unserved(&format!("{keyword} ssl"), "TLS", args.span()),
-            "sni" | "alpn" => {
-                argument(args, word, "a string")?;
-                context.unserved(&format!("{keyword} {word}"), "TLS", args.span());
+            "ssl" => is_tls = true,
+            "sni" => tls.sni = Some(argument(args, word, "a string")?.to_owned()),
+            "alpn" => {
+                let text = args.next().filter(|text| !text.is_empty());
+                let text = text.ok_or_else(|| {
+                    let what = "missing the comma-delimited ALPN protocol suite";
+                    args.wrong(format!("'{keyword}' : 'alpn' : {what}."))
+                })?;
+                tls.alpn = Some(protocols(text));
             }
             "via-socks4" => {
                 context.unserved(&format!("{keyword} via-socks4"), "SOCKS4", args.span());
@@ -75,6 +84,7 @@ pub(super) fn connect(
             }
         }
     }
+    connect.tls = is_tls.then_some(tls);
     Ok(connect)
 }
 

@@ -1,6 +1,7 @@
 //! Checks against real sockets; texts are HAProxy's.
 
 mod life;
+mod tls;
 mod verdicts;
 
 use std::io::{Read, Write};

@@ -1,0 +1,471 @@
+//! Commands that show and change the crt-lists and directories of certificates, and the names that
+//! certificates are chosen for.
+//!
+//! Source: management manual, section 9.3, "add ssl crt-list", "show ssl sni".
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use ballast_model::{
+    Bind, BindTls, CertificateListLine, CertificateSource, CliLevel, Frontend, TlsFile,
+};
+use ballast_tls::bind::{BindCertificates, BindEntry, ListRow};
+use ballast_tls::describe::seconds_text;
+use ballast_tls::names::{KeyAlgorithm, NameFilters};
+
+use crate::answer::CommandAnswer;
+use crate::change_record::ChangeScope;
+use crate::command::{Command, CommandCall};
+use crate::commands::in_force::{InForce, notice};
+use crate::shared::ProcessRole;
+
+pub(crate) static COMMANDS: &[Command] = &[
+    Command::new(
+        &["add", "ssl", "crt-list"],
+        "add ssl crt-list <list> <cert> [opts]*",
+        "add a certificate, or the line of a payload, to a list or directory",
+        add,
+    )
+    .changing(ChangeScope::State)
+    .for_level(CliLevel::Admin),
+    Command::new(
+        &["del", "ssl", "crt-list"],
+        "del ssl crt-list <list> <cert[:line]>",
+        "remove a certificate from a list or directory",
+        del,
+    )
+    .changing(ChangeScope::State)
+    .for_level(CliLevel::Admin),
+    Command::new(
+        &["show", "ssl", "crt-list"],
+        "show ssl crt-list [-n] [<list>]",
+        "list the lists and directories of certificates, or the lines of one",
+        show,
+    )
+    .for_level(CliLevel::Admin),
+    Command::new(
+        &["show", "ssl", "sni"],
+        "show ssl sni [-f <frontend>] [-A] [-t <offset>]",
+        "list the names of certificates, or only those that have expired",
+        show_names,
+    ),
+];
+
+/// A line of a list: its number, its certificate, and what it says.
+type Row = (usize, String, String);
+
+/// The lists and directories of a bind line.
+fn lists_of(tls: &BindTls, certificates: &BindCertificates) -> BTreeSet<String> {
+    let rows = certificates
+        .entries()
+        .iter()
+        .filter_map(|entry| entry.row.as_ref());
+    let mut lists: BTreeSet<String> = rows.map(|row| row.list.to_string()).collect();
+    lists.extend(tls.certificates.iter().filter_map(|source| match source {
+        CertificateSource::List(list) => Some(list.path.clone()),
+        _ => None,
+    }));
+    lists
+}
+
+/// The bind lines that have a list or directory.
+fn binds_with<'f>(
+    in_force: &'f InForce,
+    list: &str,
+) -> Vec<(&'f Frontend, &'f Bind, &'f BindTls, Arc<BindCertificates>)> {
+    let all = in_force
+        .binds()
+        .filter_map(|(frontend, bind, certificates)| {
+            let tls = bind.tls.as_deref()?;
+            let has = lists_of(tls, &certificates).contains(list);
+            has.then_some((frontend, bind, tls, certificates))
+        });
+    all.collect()
+}
+
+/// The lines of a list, as they stand on a bind line that has it.
+fn rows_of(certificates: &BindCertificates, list: &str) -> Vec<Row> {
+    let entries = certificates.entries().iter();
+    entries
+        .filter_map(|entry| {
+            let row = entry.row.as_ref().filter(|row| &*row.list == list)?;
+            let name = entry.certificate.name().to_owned();
+            Some((row.number, name, row.words.clone()))
+        })
+        .collect()
+}
+
+fn show(call: &mut CommandCall<'_>) -> CommandAnswer {
+    let in_force = InForce::of(call);
+    let has_numbers = call.arg(0) == "-n";
+    let list = call.arg(usize::from(has_numbers)).trim_end_matches('/');
+    if list.is_empty() && has_numbers {
+        return CommandAnswer::error("'show ssl crt-list -n' expects a filename or a directory");
+    }
+    if list.is_empty() {
+        let lists = in_force.binds().filter_map(|(_, bind, certificates)| {
+            Some(lists_of(bind.tls.as_deref()?, &certificates))
+        });
+        let lists: BTreeSet<String> = lists.flatten().collect();
+        let lines = lists.into_iter().map(|list| list + "\n");
+        return CommandAnswer::Report(lines.collect());
+    }
+    let binds = binds_with(&in_force, list);
+    let Some((_, _, _, certificates)) = binds.first() else {
+        return CommandAnswer::error("didn't find the specified filename");
+    };
+    let mut text = format!("# {list}\n");
+    for (number, name, words) in rows_of(certificates, list) {
+        // Writing to a string does not fail.
+        let _ = match has_numbers {
+            true => writeln!(text, "{name}:{number}{words}"),
+            false => writeln!(text, "{name}{words}"),
+        };
+    }
+    CommandAnswer::Report(text)
+}
+
+fn add(call: &mut CommandCall<'_>) -> CommandAnswer {
+    let list = call.arg(0).trim_end_matches('/').to_owned();
+    let payload = call.payload.take();
+    if list.is_empty() || (payload.is_none() && call.arg(1).is_empty()) {
+        return CommandAnswer::error("'add ssl crtlist' expects a filename and a certificate name");
+    }
+    let failed = |why: String| CommandAnswer::error(format!("Can't edit the crt-list: {why}"));
+    let in_force = InForce::of(call);
+    let binds = binds_with(&in_force, &list);
+    let Some((_, _, _, certificates)) = binds.first() else {
+        return failed(format!("crt-list '{list}' does not exist!"));
+    };
+    let line = match payload {
+        Some(payload) => line_of(call, &payload),
+        None => Ok(CertificateListLine {
+            certificate: TlsFile {
+                path: in_force.config().global.tls.bases.certificate(call.arg(1)),
+                ..TlsFile::default()
+            },
+            ..CertificateListLine::default()
+        }),
+    };
+    let line = match line {
+        Ok(line) => line,
+        Err(why) => return failed(why),
+    };
+    let name = &line.certificate.path;
+    let state = in_force.config().global.tls.context.lock();
+    let stored = match in_force.find(&state, name) {
+        None => return failed(format!("certificate '{name}' does not exist!")),
+        Some(found) => match found.stored.into_iter().next() {
+            None => return failed(format!("certificate '{name}' is empty!")),
+            Some(stored) => stored,
+        },
+    };
+    let numbers = rows_of(certificates, &list).into_iter();
+    let row = Arc::new(ListRow {
+        list: list.as_str().into(),
+        number: numbers.map(|(number, ..)| number).max().unwrap_or(0) + 1,
+        words: line.words(),
+    });
+    let begun = format!("Inserting certificate '{name}' in crt-list '{list}'");
+    // All is prepared before anything is changed.
+    let mut prepared = Vec::with_capacity(binds.len());
+    for (frontend, bind, tls, certificates) in &binds {
+        // Keys of tickets that were set by command hold for the new line, too.
+        let keys = certificates
+            .entries()
+            .first()
+            .map(|entry| entry.terms.ticket_keys());
+        let terms = terms(call, tls, &line).and_then(|terms| match keys {
+            Some(keys) => terms
+                .with_ticket_keys(keys.cloned())
+                .map(Arc::new)
+                .map_err(|error| error.to_string()),
+            None => Ok(terms),
+        });
+        let terms = match terms {
+            Ok(terms) => terms,
+            Err(why) => {
+                let (name, origin) = (&frontend.common.name, &bind.origin);
+                let (at, line) = (&origin.file, origin.line);
+                let dots = ".".repeat(prepared.len() + 1);
+                return CommandAnswer::Report(format!(
+                    "{begun}{dots}\nProxy '{name}': {why} for bind '{}' at [{at}:{line}].\nFailed!\n",
+                    bind.address
+                ));
+            }
+        };
+        let mut entries = certificates.entries().to_vec();
+        entries.push(BindEntry {
+            certificate: Arc::clone(&stored),
+            filters: filters_of(&line),
+            is_default: false,
+            terms,
+            row: Some(Arc::clone(&row)),
+        });
+        prepared.push((tls, certificates.with_entries(entries)));
+    }
+    let dots = ".".repeat(prepared.len());
+    for (tls, certificates) in prepared {
+        tls.context.replace(certificates);
+    }
+    CommandAnswer::Report(format!("{begun}{dots}\nSuccess!\n"))
+}
+
+/// Reads the one line of a payload.
+fn line_of(call: &CommandCall<'_>, payload: &[u8]) -> Result<CertificateListLine, String> {
+    let text = String::from_utf8_lossy(payload);
+    let mut lines = text.lines();
+    match (lines.next(), lines.next(), &call.shared.role) {
+        (Some(line), None, ProcessRole::Worker(control)) if !line.trim().is_empty() => {
+            control.certificate_line(line)
+        }
+        _ => Err("only one line of payload is supported!".to_owned()),
+    }
+}
+
+fn filters_of(line: &CertificateListLine) -> Option<NameFilters> {
+    let mut filters = NameFilters::default();
+    for filter in &line.filters {
+        let mark = if filter.negated { "!" } else { "" };
+        filters.add(format!("{mark}{}", filter.name).as_bytes());
+    }
+    (!line.filters.is_empty()).then_some(filters)
+}
+
+fn terms(
+    call: &CommandCall<'_>,
+    tls: &BindTls,
+    line: &CertificateListLine,
+) -> Result<Arc<ballast_tls::server_config::ServerTerms>, String> {
+    match &call.shared.role {
+        ProcessRole::Worker(control) => {
+            control.certificate_terms(tls, &line.options.inherit(&tls.options))
+        }
+        ProcessRole::Master(_) => Err("no bind line is here".to_owned()),
+    }
+}
+
+fn del(call: &mut CommandCall<'_>) -> CommandAnswer {
+    let (list, given) = (call.arg(0).trim_end_matches('/'), call.arg(1));
+    if list.is_empty() || given.is_empty() {
+        return CommandAnswer::error("'del ssl crtlist' expects a filename and a certificate name");
+    }
+    let failed = |why: String| CommandAnswer::error(format!("Can't delete the entry: {why}"));
+    let in_force = InForce::of(call);
+    let binds = binds_with(&in_force, list);
+    let Some((_, _, _, certificates)) = binds.first() else {
+        return failed(format!("crt-list '{list}' does not exist!"));
+    };
+    let (name, number) = match given.rsplit_once(':') {
+        None => (given, None),
+        Some((name, number)) => match number.parse::<usize>() {
+            Ok(number) => (name, Some(number).filter(|number| *number > 0)),
+            Err(_) => {
+                return failed(format!("wrong line number after colons in '{given}'!"));
+            }
+        },
+    };
+    let state = in_force.config().global.tls.context.lock();
+    if in_force.find(&state, name).is_none() {
+        return failed(format!("certificate '{name}' does not exist!"));
+    }
+    let rows = rows_of(certificates, list).into_iter();
+    let numbers: Vec<usize> = rows
+        .filter(|(_, certificate, _)| certificate == name)
+        .map(|(number, ..)| number)
+        .collect();
+    let all: Vec<String> = numbers.iter().map(usize::to_string).collect();
+    let all = all.join(", ");
+    let number = match (number, &numbers[..]) {
+        (_, []) => {
+            return failed(format!(
+                "didn't find certificate '{name}' in crt-list '{list}'!"
+            ));
+        }
+        (None, [only]) => *only,
+        (None, _) => {
+            return failed(format!(
+                "found the certificate '{name}' in several entries, please specify a line number \
+                 preceded by colons ({all})!"
+            ));
+        }
+        (Some(number), _) if numbers.contains(&number) => number,
+        (Some(_), _) => {
+            return failed(format!(
+                "found a certificate '{name}' but the line number is incorrect, please specify a \
+                 correct line number preceded by colons ({all})!"
+            ));
+        }
+    };
+    let is_meant = |entry: &&BindEntry| {
+        let row = entry.row.as_ref();
+        entry.certificate.name() == name
+            && entry.is_in(list)
+            && row.is_some_and(|row| row.number == number)
+    };
+    let defaults: Vec<String> = binds
+        .iter()
+        .filter(|(_, _, tls, certificates)| {
+            let mut meant = certificates.entries().iter().filter(is_meant);
+            !tls.strict_sni && meant.any(|entry| entry.is_default)
+        })
+        .map(|(_, bind, ..)| format!("\n\t- {}:{}", bind.origin.file, bind.origin.line))
+        .collect();
+    if !defaults.is_empty() {
+        return failed(format!(
+            "certificate '{name}' cannot be deleted, it is used as default certificate by the \
+             following frontends:{}",
+            defaults.concat()
+        ));
+    }
+    for (_, _, tls, certificates) in &binds {
+        let entries = certificates.entries().iter();
+        let kept = entries.filter(|entry| !is_meant(entry)).cloned().collect();
+        tls.context.replace(certificates.with_entries(kept));
+    }
+    notice(format!("Entry '{name}' deleted in crtlist '{list}'!"))
+}
+
+/// What `show ssl sni` shows.
+struct NameSelector<'c> {
+    frontend: Option<&'c str>,
+    /// Only certificates that end before, in seconds since 1970.
+    ended_at: Option<i64>,
+}
+
+/// Reads the options of `show ssl sni`.
+fn selector<'c>(call: &'c CommandCall<'_>) -> Result<NameSelector<'c>, String> {
+    let mut selected = NameSelector {
+        frontend: None,
+        ended_at: None,
+    };
+    let (mut only_ended, mut offset) = (false, 0);
+    let mut args = call.args.iter().map(String::as_str);
+    while let Some(word) = args.next() {
+        match word {
+            "-A" => only_ended = true,
+            "-f" => match args.next() {
+                Some(name) => selected.frontend = Some(name),
+                None => return Err("'-f' requires a frontend name!".to_owned()),
+            },
+            "-t" => match args.next() {
+                Some(text) => offset = seconds(text)?,
+                None => return Err("'-t' requires an offset argument!".to_owned()),
+            },
+            _ => {
+                return Err(
+                    "Invalid parameters, 'show ssl sni' only supports '-f', '-A' or '-t' \
+                            options!"
+                        .to_owned(),
+                );
+            }
+        }
+    }
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+    selected.ended_at = only_ended.then(|| now.saturating_add(offset));
+    Ok(selected)
+}
+
+/// Reads a time: a number with a unit, seconds without one.
+fn seconds(text: &str) -> Result<i64, String> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let unexpected = |rest: &str| {
+        let first = rest.chars().next().unwrap_or_default();
+        format!("'-t {text}' : unexpected character '{first}'")
+    };
+    let number: i64 = text[..digits].parse().map_err(|_| unexpected(text))?;
+    let unit = match &text[digits..] {
+        "" | "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        "d" => 86_400,
+        rest => return Err(unexpected(rest)),
+    };
+    Ok(number.saturating_mul(unit))
+}
+
+fn show_names(call: &mut CommandCall<'_>) -> CommandAnswer {
+    let selected = match selector(call) {
+        Ok(selected) => selected,
+        Err(why) => return CommandAnswer::error(why),
+    };
+    let in_force = InForce::of(call);
+    let frontends = &in_force.config().frontends;
+    if let Some(name) = selected.frontend
+        && !frontends
+            .iter()
+            .any(|frontend| frontend.common.name == name)
+    {
+        return CommandAnswer::error("Couldn't find the specified frontend!");
+    }
+    let mut text =
+        "# Frontend/Bind\tSNI\tNegative Filter\tType\tFilename\tNotAfter\tNotBefore\n".to_owned();
+    for (frontend, bind, certificates) in in_force.binds() {
+        if selected
+            .frontend
+            .is_some_and(|name| frontend.common.name != name)
+        {
+            continue;
+        }
+        let (file, line) = (&bind.origin.file, bind.origin.line);
+        let place = format!("{}/{file}:{line}", frontend.common.name);
+        names_of(&place, &certificates, selected.ended_at, &mut text);
+    }
+    CommandAnswer::Report(text)
+}
+
+/// The names of a bind line: first whole ones, then wildcards, both in order.
+fn names_of(
+    place: &str,
+    certificates: &BindCertificates,
+    ended_at: Option<i64>,
+    into: &mut String,
+) {
+    let mut exact: BTreeMap<Box<[u8]>, Vec<String>> = BTreeMap::new();
+    let mut wild: BTreeMap<Box<[u8]>, Vec<String>> = BTreeMap::new();
+    for entry in certificates.entries() {
+        let certificate = entry.certificate.current();
+        if ended_at.is_some_and(|at| certificate.not_after() >= at) {
+            continue;
+        }
+        let names = entry.names();
+        let excluded = names.excluded.iter();
+        let excluded: String = excluded
+            .map(|name| format!("!{} ", String::from_utf8_lossy(name)))
+            .collect();
+        let algorithm = match certificate.algorithm() {
+            KeyAlgorithm::Ecdsa => "ecdsa",
+            KeyAlgorithm::Rsa => "rsa",
+            // HAProxy's word for all others.
+            KeyAlgorithm::Other => "dsa",
+        };
+        let (after, before) = (certificate.not_after(), certificate.not_before());
+        let (after, before) = (seconds_text(after), seconds_text(before));
+        let file = entry.certificate.name();
+        let row = |excluded: &str| format!("{excluded}\t{algorithm}\t{file}\t{after}\t{before}");
+        let negative = if excluded.is_empty() { "-" } else { &excluded };
+        for name in &names.names {
+            match name.strip_prefix(b"*") {
+                Some(suffix) => wild.entry(suffix.into()).or_default().push(row(negative)),
+                None => exact.entry(name.clone()).or_default().push(row("-")),
+            }
+        }
+        if entry.is_default || names.is_default {
+            wild.entry(Box::default()).or_default().push(row("-"));
+        }
+    }
+    let exact = exact.iter().map(|(name, rows)| ("", name, rows));
+    let wild = wild.iter().map(|(name, rows)| ("*", name, rows));
+    for (star, name, rows) in exact.chain(wild) {
+        let name = String::from_utf8_lossy(name);
+        for row in rows {
+            // Writing to a string does not fail.
+            let _ = writeln!(into, "{place}\t{star}{name}\t{row}");
+        }
+    }
+}

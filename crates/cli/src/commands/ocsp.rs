@@ -1,0 +1,168 @@
+//! Commands that show and replace the OCSP responses that are stapled.
+//!
+//! Source: management manual, section 9.3, "set ssl ocsp-response" and "show ssl ocsp-response".
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use ballast_tls::certificate::CertificateError;
+use ballast_tls::describe::hexadecimal;
+use ballast_tls::ocsp_text::{OcspText, certificate_id_lines};
+use ballast_tls::pem::{decode_base64, encode_base64};
+use ballast_tls::store::StoredCertificate;
+use ballast_tls::transaction::{StoreState, ocsp_id};
+
+use crate::answer::CommandAnswer;
+use crate::change_record::ChangeScope;
+use crate::command::{Command, CommandCall};
+use crate::commands::in_force::InForce;
+
+pub(crate) static COMMANDS: &[Command] = &[
+    Command::new(
+        &["set", "ssl", "ocsp-response"],
+        "set ssl ocsp-response <resp|payload>",
+        "replace the OCSP response of a certificate",
+        set,
+    )
+    .changing(ChangeScope::State),
+    Command::new(
+        &["show", "ssl", "ocsp-response"],
+        "show ssl ocsp-response [[text|base64] id]",
+        "list the OCSP responses, or tell about one",
+        show,
+    ),
+];
+
+/// The certificates with a response, by the number that OCSP gives them.
+fn stapled(
+    in_force: &InForce,
+    state: &StoreState,
+) -> BTreeMap<Vec<u8>, Vec<Arc<StoredCertificate>>> {
+    let mut all: BTreeMap<Vec<u8>, Vec<Arc<StoredCertificate>>> = BTreeMap::new();
+    for stored in in_force.certificates(state) {
+        if let Some(id) = ocsp_id(&stored) {
+            all.entry(id).or_default().push(stored);
+        }
+    }
+    all
+}
+
+fn set(call: &mut CommandCall<'_>) -> CommandAnswer {
+    let given = match call.payload.take() {
+        Some(payload) => payload,
+        None if call.arg(0).is_empty() => {
+            return CommandAnswer::error(
+                "'set ssl ocsp-response' expects response in base64 encoding.",
+            );
+        }
+        None => call.arg(0).as_bytes().to_vec(),
+    };
+    let Some(der) = decode_base64(&given) else {
+        return CommandAnswer::error(
+            "'set ssl ocsp-response' received invalid base64 encoded response.",
+        );
+    };
+    let response = match OcspText::read(&der) {
+        Ok(response) => response,
+        Err(why) => return CommandAnswer::error(why),
+    };
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    if let Err(why) = response.judge(i64::try_from(now.as_secs()).unwrap_or(i64::MAX)) {
+        return CommandAnswer::error(why);
+    }
+    let in_force = InForce::of(call);
+    let mut state = in_force.config().global.tls.context.lock();
+    let Some(certificates) = stapled(&in_force, &state).remove(&response.certificate_id) else {
+        return CommandAnswer::error(
+            "OCSP single response: Certificate ID does not match any certificate or issuer.",
+        );
+    };
+    let der: Arc<[u8]> = der.into();
+    for stored in certificates {
+        if let Err(error) = staple(&mut state, &stored, &der) {
+            return CommandAnswer::error(error.to_string());
+        }
+    }
+    CommandAnswer::info("OCSP Response updated!")
+}
+
+/// Serves a certificate with another response.
+fn staple(
+    state: &mut StoreState,
+    stored: &StoredCertificate,
+    der: &Arc<[u8]>,
+) -> Result<(), CertificateError> {
+    let mut parts = stored.current().parts();
+    parts.ocsp = Some(Arc::clone(der));
+    let certificate = state.store.certificate(parts)?;
+    stored.replace(Arc::new(certificate));
+    Ok(())
+}
+
+fn show(call: &mut CommandCall<'_>) -> CommandAnswer {
+    let in_force = InForce::of(call);
+    let state = in_force.config().global.tls.context.lock();
+    let all = stapled(&in_force, &state);
+    if call.arg(0).is_empty() {
+        return list(&all);
+    }
+    let (is_base64, reference) = match (call.arg(0), call.arg(1)) {
+        ("text" | "base64", "") => {
+            return CommandAnswer::error(
+                "'show ssl ocsp-response [text|base64]' expects a valid certid.",
+            );
+        }
+        ("text", reference) => (false, reference),
+        ("base64", reference) => (true, reference),
+        (reference, _) => (false, reference),
+    };
+    let mut found = all.iter().filter(|(id, certificates)| {
+        let mut names = certificates.iter().map(|stored| stored.name());
+        names.any(|name| name == reference) || hexadecimal(id, false) == reference
+    });
+    let is_number = reference.len() > 1 && reference.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let response = found.next().and_then(|(_, certificates)| {
+        certificates
+            .first()
+            .and_then(|stored| stored.current().ocsp.clone())
+    });
+    match response {
+        None if is_number => {
+            CommandAnswer::error("Certificate ID or path does not match any certificate.")
+        }
+        None => CommandAnswer::error(
+            "'show ssl ocsp-response' expects a valid certid or certificate path.",
+        ),
+        Some(response) if is_base64 => CommandAnswer::Report(encode_base64(response.der()) + "\n"),
+        Some(response) => CommandAnswer::Report(text(response.der())),
+    }
+}
+
+/// A response as text.
+pub(super) fn text(der: &[u8]) -> String {
+    OcspText::read(der).map_or_else(|why| format!("{why}\n"), |response| response.text())
+}
+
+fn list(all: &BTreeMap<Vec<u8>, Vec<Arc<StoredCertificate>>>) -> CommandAnswer {
+    let mut text = String::new();
+    if !all.is_empty() {
+        text.push_str("# Certificate IDs\n");
+    }
+    for (id, certificates) in all {
+        let path = certificates.first().map_or("", |stored| stored.name());
+        // Writing to a string does not fail.
+        let _ = write!(
+            text,
+            "Certificate ID key : {}\nCertificate path : {path}\n Certificate ID:\n",
+            hexadecimal(id, false)
+        );
+        for line in certificate_id_lines(id) {
+            let _ = writeln!(text, "   {line}");
+        }
+    }
+    CommandAnswer::Report(text)
+}

@@ -1,0 +1,392 @@
+//! TLS of binds and servers, once the whole configuration is known: versions, protocols, what a
+//! line cannot do without.
+//!
+//! Source: HAProxy configuration manual, sections 5.1 and 5.2; the wording is HAProxy's where it
+//! has one.
+
+use ballast_model::{
+    BindTls, CertificateSource, Check, CheckRule, ClientVerify, Mode, ServerTls, TlsOptions,
+};
+use ballast_syntax::{Diagnostic, Severity, Span};
+
+use super::report;
+use crate::context::Context;
+use crate::draft::{BindDraft, ProxyDraft, ServerDraft};
+use crate::tls::{Fault, Protocol, Remark};
+
+const H2: &str = "h2";
+const HTTP1: &str = "http/1.1";
+
+/// Completes the binds with `ssl`.
+pub(super) fn binds(draft: &mut ProxyDraft, context: &mut Context<'_>) {
+    let mut binds = std::mem::take(&mut draft.binds);
+    for bind in binds.iter_mut().filter(|bind| bind.tls.ssl) {
+        let at = context.place(bind.span);
+        let line = BindLine {
+            proxy: &draft.name,
+            what: format!("for bind '{}' at [{at}]", bind.tls.argument),
+            is_http: draft.common.mode == Mode::Http,
+        };
+        let mut tls = bind.tls.model();
+        if !draft.certificates.lines.is_empty() {
+            let list = CertificateSource::List(draft.certificates.clone());
+            tls.certificates.push(list);
+        }
+        line.certificates(bind, &tls, context);
+        line.versions(bind, &mut tls.options, context);
+        line.verify(&tls, bind.span, context);
+        line.protocols(&mut tls, bind.span, context);
+        bind.bind.tls = Some(Box::new(tls));
+    }
+    draft.binds = binds;
+}
+
+/// A bind line, for messages.
+struct BindLine<'d> {
+    proxy: &'d str,
+    /// `for bind ':443' at [t.cfg:7]`.
+    what: String,
+    is_http: bool,
+}
+
+impl BindLine<'_> {
+    fn report(
+        &self,
+        severity: Severity,
+        code: &'static str,
+        message: &str,
+        span: Span,
+        context: &mut Context<'_>,
+    ) {
+        let message = format!("Proxy '{}': {message}", self.proxy);
+        report(context, severity, code, message, Some(span));
+    }
+
+    fn certificates(&self, bind: &BindDraft, tls: &BindTls, context: &mut Context<'_>) {
+        let is_empty = |source: &CertificateSource| match source {
+            CertificateSource::List(list) => list.lines.is_empty(),
+            _ => false,
+        };
+        // The stand-in of a list is empty.
+        let is_stand_in = |source: &CertificateSource| match source {
+            CertificateSource::List(list) => !context.surroundings.exists(&list.path),
+            _ => false,
+        };
+        let all = &tls.certificates;
+        // One that is not there was reported.
+        let is_told = bind.tls.names_certificate && all.is_empty();
+        if is_told || !all.iter().all(is_empty) || all.iter().any(is_stand_in) {
+            return;
+        }
+        let message = format!("no SSL certificate specified {}", self.what);
+        let (severity, rest) = if tls.strict_sni {
+            (
+                Severity::Warning,
+                ", ssl connections will fail (use 'crt').",
+            )
+        } else {
+            (Severity::Alert, " (use 'crt').")
+        };
+        let message = format!("{message}{rest}");
+        self.report(
+            severity,
+            "missing-certificate",
+            &message,
+            bind.span,
+            context,
+        );
+    }
+
+    fn versions(&self, bind: &BindDraft, options: &mut TlsOptions, context: &mut Context<'_>) {
+        let what = &self.what;
+        let (range, remarks) = match bind.tls.options.versions.range(true) {
+            Ok(found) => found,
+            Err(fault) => {
+                let message = match fault {
+                    Fault::AllDisabled => format!("all SSL/TLS versions are disabled {what}."),
+                    Fault::TooOld(version) => format!("{} {what}.", too_old(version)),
+                };
+                self.report(
+                    Severity::Alert,
+                    "no-tls-version",
+                    &message,
+                    bind.span,
+                    context,
+                );
+                return;
+            }
+        };
+        (options.version_min, options.version_max) = range;
+        for remark in remarks {
+            let message = match remark {
+                Remark::FlagsIgnored => format!(
+                    "no-sslv3/no-tlsv1x are ignored {what}. Use only 'ssl-min-ver' and \
+                     'ssl-max-ver' to fix."
+                ),
+                // Such a ceiling is refused.
+                Remark::Ambiguous(_) => continue,
+                Remark::Hole(version) => format!(
+                    "SSL/TLS versions range not contiguous {what}. Hole find for {}. Use only \
+                     'ssl-min-ver' and 'ssl-max-ver' to fix.",
+                    version.word()
+                ),
+            };
+            self.report(
+                Severity::Warning,
+                "odd-tls-versions",
+                &message,
+                bind.span,
+                context,
+            );
+        }
+    }
+
+    fn verify(&self, tls: &BindTls, span: Span, context: &mut Context<'_>) {
+        let lacks = |options: &TlsOptions| {
+            let asks = options
+                .verify
+                .is_some_and(|verify| verify != ClientVerify::None);
+            asks && options.ca_file.is_none() && options.ca_verify_file.is_none()
+        };
+        let lists = tls.certificates.iter().filter_map(|source| match source {
+            CertificateSource::List(list) => Some(&list.lines),
+            _ => None,
+        });
+        let mut lines = lists.flatten();
+        if lacks(&tls.options) || lines.any(|line| lacks(&line.options.inherit(&tls.options))) {
+            let message = format!("verify is enabled but no CA file specified {}.", self.what);
+            self.report(Severity::Alert, "missing-ca-file", &message, span, context);
+        }
+    }
+
+    /// The default of `alpn`, and `h2` left out in HTTP mode as long as it is not served.
+    fn protocols(&self, tls: &mut BindTls, span: Span, context: &mut Context<'_>) {
+        if !self.is_http {
+            return;
+        }
+        let all = [H2, HTTP1].map(str::to_owned).to_vec();
+        let offered = tls.options.alpn.get_or_insert(all);
+        self.without_h2(offered, span, context);
+        for source in &mut tls.certificates {
+            let CertificateSource::List(list) = source else {
+                continue;
+            };
+            let lines = list.lines.iter_mut();
+            for offered in lines.filter_map(|line| line.options.alpn.as_mut()) {
+                self.without_h2(offered, span, context);
+            }
+        }
+    }
+
+    fn without_h2(&self, offered: &mut Vec<String>, span: Span, context: &mut Context<'_>) {
+        match take_h2(offered) {
+            Taken::Nothing => {}
+            Taken::All => context.unserved("alpn h2", "HTTP/2", span),
+            Taken::Some => {
+                let message = format!(
+                    "HTTP/2 is not served yet: 'h2' is left out of what is offered {}.",
+                    self.what
+                );
+                self.report(Severity::Notice, "h2-left-out", &message, span, context);
+            }
+        }
+    }
+}
+
+/// What became of a list of protocols.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Taken {
+    /// It had no `h2`.
+    Nothing,
+    /// It has others.
+    Some,
+    /// It had nothing else.
+    All,
+}
+
+fn take_h2(offered: &mut Vec<String>) -> Taken {
+    let count = offered.len();
+    offered.retain(|protocol| protocol != H2);
+    match offered.len() {
+        len if len == count => Taken::Nothing,
+        0 => Taken::All,
+        _ => Taken::Some,
+    }
+}
+
+fn too_old(version: Protocol) -> String {
+    format!(
+        "{} is the newest version allowed, and none before TLSv1.2 is built in,",
+        version.word()
+    )
+}
+
+/// Completes the servers with `ssl` or probes over TLS.
+pub(super) fn servers(draft: &mut ProxyDraft, context: &mut Context<'_>) {
+    let (is_http, checks) = (draft.common.mode == Mode::Http, &mut draft.back.check);
+    let is_http_check = matches!(checks, Check::Http { .. });
+    let connects = connects_with_tls(checks, is_http_check, draft.span, context);
+    for one in &mut draft.servers {
+        let words = &one.tls;
+        if words.ssl.is_none() && words.check_ssl != Some(true) && !connects {
+            continue;
+        }
+        let mut tls = words.model();
+        let name = format!("'server {}/{}'", draft.name, one.server.name);
+        let checks = &one.server.checks;
+        let is_same = checks.address.is_none() && checks.port.is_none();
+        tls.probes = words.check_ssl.unwrap_or(tls.traffic && is_same);
+        certificate(one, &name, context);
+        verify(one, &name, &mut tls, context);
+        versions(one, &name, &draft.name, &mut tls, context);
+        if is_http {
+            server_protocols(&mut tls.alpn, &name, one.span, context);
+        }
+        if is_http_check {
+            let offered = tls.check_alpn.get_or_insert_with(|| tls.alpn.clone());
+            server_protocols(offered, &name, one.span, context);
+        }
+        one.server.tls = Some(Box::new(tls));
+    }
+}
+
+/// Whether a step of the checks connects with `ssl`.
+fn connects_with_tls(
+    check: &mut Check,
+    is_http: bool,
+    span: Option<Span>,
+    context: &mut Context<'_>,
+) -> bool {
+    let (Check::Http { rules, .. } | Check::Tcp { rules, .. }) = check else {
+        return false;
+    };
+    let mut found = false;
+    for rule in rules {
+        let CheckRule::Connect(connect) = rule else {
+            continue;
+        };
+        let Some(tls) = &mut connect.tls else {
+            continue;
+        };
+        found = true;
+        if let Some(offered) = tls.alpn.as_mut().filter(|_| is_http) {
+            server_protocols(offered, "'http-check connect'", span, context);
+        }
+    }
+    found
+}
+
+fn certificate(one: &ServerDraft, name: &str, context: &mut Context<'_>) {
+    let Some(file) = &one.tls.certificate else {
+        return;
+    };
+    let path = &file.path;
+    if context.names.tls.loads.contains(path) {
+        return;
+    }
+    let result = context.exists_at(path, || {
+        let message = format!(
+            "{name} : unable to stat SSL certificate from file '{path}' : No such file or \
+             directory."
+        );
+        let mut alert = Diagnostic::alert("missing-file", message);
+        alert.span = one.crt_span.or(one.span);
+        alert
+    });
+    context.report_error(result);
+}
+
+fn verify(one: &ServerDraft, name: &str, tls: &mut ServerTls, context: &mut Context<'_>) {
+    let is_off = context.names.tls.verify_none;
+    tls.verify = one.tls.verify.unwrap_or(!is_off);
+    if !tls.verify || tls.ca_file.is_some() {
+        return;
+    }
+    let message = if is_off {
+        format!("{name} : verify is enabled but no CA file specified.")
+    } else {
+        format!(
+            "{name} : verify is enabled by default but no CA file specified. If you're running on \
+             a LAN where you're certain to trust the server's certificate, please set an explicit \
+             'verify none' statement on the 'server' line, or use 'ssl-server-verify none' in the \
+             global section to disable server-side verifications by default."
+        )
+    };
+    let mut alert = Diagnostic::alert("missing-ca-file", message).help(
+        "add 'ca-file <file>' (or '@system-ca'), or 'verify none' where the network is trusted",
+    );
+    alert.span = one.span;
+    context.report(alert);
+}
+
+fn versions(
+    one: &ServerDraft,
+    name: &str,
+    backend: &str,
+    tls: &mut ServerTls,
+    context: &mut Context<'_>,
+) {
+    let server = &one.server.name;
+    let (range, remarks) = match one.tls.versions.range(false) {
+        Ok(found) => found,
+        Err(fault) => {
+            let message = match fault {
+                Fault::AllDisabled => format!(
+                    "{name} : backend '{backend}': all SSL/TLS versions are disabled for server \
+                     '{server}'."
+                ),
+                Fault::TooOld(version) => {
+                    format!("{name} : {} for this server.", too_old(version))
+                }
+            };
+            report(
+                context,
+                Severity::Alert,
+                "no-tls-version",
+                message,
+                one.span,
+            );
+            return;
+        }
+    };
+    (tls.version_min, tls.version_max) = range;
+    for remark in remarks {
+        let message = match remark {
+            Remark::FlagsIgnored => format!(
+                "{name} : no-sslv3/no-tlsv1x are ignored for this server. Use only 'ssl-min-ver' \
+                 and 'ssl-max-ver' to fix."
+            ),
+            Remark::Ambiguous(_) => continue,
+            Remark::Hole(version) => format!(
+                "{name} : backend '{backend}': SSL/TLS versions range not contiguous for server \
+                 '{server}'. Hole find for {}. Use only 'ssl-min-ver' and 'ssl-max-ver' to fix.",
+                version.word()
+            ),
+        };
+        report(
+            context,
+            Severity::Warning,
+            "odd-tls-versions",
+            message,
+            one.span,
+        );
+    }
+}
+
+/// Leaves out `h2` where HTTP would be spoken.
+fn server_protocols(
+    offered: &mut Vec<String>,
+    name: &str,
+    span: Option<Span>,
+    context: &mut Context<'_>,
+) {
+    match (take_h2(offered), span) {
+        (Taken::All, Some(span)) => context.unserved("alpn h2", "HTTP/2", span),
+        (Taken::Some, _) => {
+            let message =
+                format!("{name} : HTTP/2 is not served yet: 'h2' is left out of what is offered.");
+            report(context, Severity::Notice, "h2-left-out", message, span);
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,675 @@
+//! Compiles the TLS words of bind and server lines: reads the files they name, and judges the
+//! options together. Last of all, when every section has been read: lines may name certificates of
+//! `crt-store` sections below them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use ballast_model::{
+    Authorities, BindTls, CertificateList, CertificateListLine, CertificateParts,
+    CertificateSource, ClientVerify, Config, GlobalTls, NameFilter, Origin, ServerTls, TlsFile,
+    TlsOptions, TlsVersion, VerifyErrors,
+};
+use ballast_syntax::{Diagnostic, Severity};
+use ballast_tls::authorities::{Authorities as TrustFile, AuthorityError, Trust};
+use ballast_tls::bind::{BindCertificates, BindEntry, ListRow};
+use ballast_tls::ciphers::translate_signatures;
+use ballast_tls::client_config::{ClientParts, ClientTerms, ServerTrust};
+use ballast_tls::client_verifier::ClientVerifier;
+use ballast_tls::context::{BindContext, ServerContext};
+use ballast_tls::crt_list::LoadOptions;
+use ballast_tls::files::Files;
+use ballast_tls::names::NameFilters;
+use ballast_tls::ocsp::OcspError;
+use ballast_tls::options::{self as compiled, VerifyMode};
+use ballast_tls::rustls::server::{
+    NoServerSessionStorage, ServerSessionMemoryCache, StoresServerSessions,
+};
+use ballast_tls::rustls::time_provider::DefaultTimeProvider;
+use ballast_tls::server_config::{ServerParts, ServerTerms};
+use ballast_tls::store::{
+    CertificateStore, ExtraFiles, LoadError, LoadReason, StoreOptions, StoredCertificate,
+};
+use ballast_tls::tickets::TicketKeys;
+use ballast_tls::transaction::StoreContext;
+use ballast_tls::verify_error::IgnoredErrors;
+
+use crate::context::Context;
+use crate::surroundings::Surroundings;
+
+/// Compiles all lines with TLS.
+pub(crate) fn compile(config: &mut Config, context: &mut Context<'_>) {
+    let files = FilesOf(context.surroundings);
+    let global = Arc::clone(&config.global);
+    let mut compiler = Compiler::new(&files, &global.tls);
+    compiler.load_stores(&global.tls);
+    for frontend in &mut config.frontends {
+        if frontend.binds.iter().all(|bind| bind.tls.is_none()) {
+            continue;
+        }
+        for bind in &mut Arc::make_mut(frontend).binds {
+            if let Some(tls) = &mut bind.tls {
+                compiler.bind(tls, &bind.origin);
+            }
+        }
+    }
+    for backend in &mut config.backends {
+        if backend.servers.iter().all(|server| server.tls.is_none()) {
+            continue;
+        }
+        for server in &mut Arc::make_mut(backend).servers {
+            let server = Arc::make_mut(server);
+            if let Some(tls) = &mut server.tls {
+                compiler.server(tls, &server.origin);
+            }
+        }
+    }
+    let Compiler {
+        problems, store, ..
+    } = compiler;
+    drop(global);
+    Arc::make_mut(&mut config.global).tls.context = StoreContext::new(store);
+    for problem in problems {
+        problem.report(context);
+    }
+}
+
+/// The files of the machine, as the room of certificates asks for them.
+struct FilesOf<'m>(&'m dyn Surroundings);
+
+impl Files for FilesOf<'_> {
+    fn read(&self, path: &str) -> Result<Option<Vec<u8>>, String> {
+        if !self.0.exists(path) {
+            return Ok(None);
+        }
+        self.0.read(path).map(Some)
+    }
+
+    fn list(&self, path: &str) -> Result<Option<Vec<String>>, String> {
+        self.0.list(path)
+    }
+}
+
+/// What is wrong with a line.
+struct Problem {
+    severity: Severity,
+    origin: Origin,
+    text: String,
+    /// The file that is missing, if that is it.
+    missing: Option<String>,
+}
+
+impl Problem {
+    /// A file that is missing has a stand-in where another machine's configuration is checked.
+    fn report(self, context: &mut Context<'_>) {
+        if let Some(path) = &self.missing
+            && let Some(text) = context.surroundings.stand_in(&format!("file '{path}'"))
+        {
+            context.stubbed(text);
+            return;
+        }
+        let place = ballast_expr::Place {
+            file: self.origin.file.as_str().into(),
+            line: self.origin.line,
+        };
+        let diagnostic = Diagnostic::new(self.severity, "tls", self.text);
+        context.report(match context.line_of(&place) {
+            Some(span) => diagnostic.at(span),
+            None => diagnostic,
+        });
+    }
+}
+
+struct Compiler<'f> {
+    files: &'f dyn Files,
+    store: CertificateStore,
+    /// Files of authorities and revocation lists by path.
+    trust: HashMap<String, Arc<TrustFile>>,
+    process: &'static ProcessSessions,
+    session_lifetime_s: u32,
+    problems: Vec<Problem>,
+}
+
+/// The terms of each set of options on one bind line.
+type TermsByOptions = Vec<(TlsOptions, Arc<ServerTerms>)>;
+
+impl<'f> Compiler<'f> {
+    fn new(files: &'f dyn Files, global: &GlobalTls) -> Self {
+        Self {
+            files,
+            store: CertificateStore::new(store_options(global)),
+            trust: HashMap::new(),
+            process: process_sessions(global),
+            session_lifetime_s: u32::try_from(global.session_lifetime.as_secs())
+                .unwrap_or(u32::MAX),
+            problems: Vec::new(),
+        }
+    }
+
+    /// Loads the certificates of `crt-store` sections. `issuers-chain-path` comes first: chains are
+    /// completed as certificates are loaded.
+    fn load_stores(&mut self, global: &GlobalTls) {
+        if let Some(directory) = &global.issuers_chain_path {
+            let loaded = self.store.load_issuers(self.files, &directory.path);
+            self.loaded("issuers-chain-path", &directory.origin, loaded);
+        }
+        for load in global.certificate_stores.iter().flat_map(|one| &one.loads) {
+            let options = load_options(&load.parts);
+            let path = &load.certificate.path;
+            let loaded = self.store.load_as(self.files, &load.name, path, &options);
+            self.loaded("load", &load.certificate.origin, loaded);
+        }
+    }
+
+    fn bind(&mut self, tls: &mut BindTls, origin: &Origin) {
+        let mut known = TermsByOptions::new();
+        let mut entries = Vec::new();
+        for source in &tls.certificates {
+            match source {
+                CertificateSource::Crt(file) => {
+                    self.crt(tls, (file, false), &mut known, &mut entries);
+                }
+                CertificateSource::DefaultCrt(file) => {
+                    self.crt(tls, (file, true), &mut known, &mut entries);
+                }
+                CertificateSource::List(list) => self.list(tls, list, &mut known, &mut entries),
+            }
+        }
+        if tls.certificates.is_empty() {
+            // Words are judged even where every name is refused.
+            self.terms(tls, &tls.options, origin, &mut known);
+        }
+        tls.context = BindContext::new(BindCertificates::new(entries, tls.strict_sni));
+    }
+
+    fn crt(
+        &mut self,
+        tls: &BindTls,
+        (file, is_default): (&TlsFile, bool),
+        known: &mut TermsByOptions,
+        entries: &mut Vec<BindEntry>,
+    ) {
+        let loaded = self.store.load_crt(self.files, &file.path);
+        let Some(certificates) = self.loaded("crt", &file.origin, loaded) else {
+            return;
+        };
+        self.judge_stapling(&certificates, &file.origin);
+        let Some(terms) = self.terms(tls, &tls.options, &file.origin, known) else {
+            return;
+        };
+        // All of a bundle that comes first are default certificates.
+        let is_default = is_default || (entries.is_empty() && is_bundle(&certificates));
+        let row = directory_row(&file.path, &certificates);
+        entries.extend(certificates.into_iter().map(|certificate| BindEntry {
+            certificate,
+            filters: None,
+            is_default,
+            terms: Arc::clone(&terms),
+            row: row.clone(),
+        }));
+    }
+
+    fn list(
+        &mut self,
+        tls: &BindTls,
+        list: &CertificateList,
+        known: &mut TermsByOptions,
+        entries: &mut Vec<BindEntry>,
+    ) {
+        for line in &list.lines {
+            let loaded = self.list_line(line);
+            let Some(certificates) = self.loaded("crt-list", &list.origin, loaded) else {
+                continue;
+            };
+            self.judge_stapling(&certificates, &list.origin);
+            let options = line.options.inherit(&tls.options);
+            let Some(terms) = self.terms(tls, &options, &list.origin, known) else {
+                continue;
+            };
+            let filters = (!line.filters.is_empty()).then(|| filters_of(&line.filters));
+            let row = list_row(&list.path, line);
+            entries.extend(certificates.into_iter().map(|certificate| BindEntry {
+                certificate,
+                filters: filters.clone(),
+                is_default: false,
+                terms: Arc::clone(&terms),
+                row: Some(Arc::clone(&row)),
+            }));
+        }
+    }
+
+    /// Reports OCSP answers that came with certificates and are no good. As in HAProxy only an
+    /// unknown issuer is an error.
+    fn judge_stapling(&mut self, certificates: &[Arc<StoredCertificate>], origin: &Origin) {
+        for stored in certificates {
+            let certificate = stored.current();
+            let Some(error) = &certificate.ocsp_error else {
+                continue;
+            };
+            let severity = match error {
+                OcspError::NoIssuer => Severity::Alert,
+                _ => Severity::Warning,
+            };
+            let text = format!("'{}' : OCSP answer not used: {error}", stored.name());
+            self.report(severity, origin, text);
+        }
+    }
+
+    fn list_line(
+        &mut self,
+        line: &CertificateListLine,
+    ) -> Result<Vec<Arc<StoredCertificate>>, LoadError> {
+        let path = &line.certificate.path;
+        if line.parts.is_empty() {
+            return self.store.load_crt(self.files, path);
+        }
+        let options = load_options(&line.parts);
+        let one = self.store.load(self.files, path, &options)?;
+        Ok(vec![one])
+    }
+
+    /// The terms of a set of options, made once for a bind line.
+    fn terms(
+        &mut self,
+        tls: &BindTls,
+        written: &TlsOptions,
+        origin: &Origin,
+        known: &mut TermsByOptions,
+    ) -> Option<Arc<ServerTerms>> {
+        if let Some((_, terms)) = known.iter().find(|(options, _)| options == written) {
+            return Some(Arc::clone(terms));
+        }
+        let parts = ServerParts {
+            time: Arc::new(DefaultTimeProvider),
+            verifier: self.verifier(tls, written)?,
+            ticket_keys: self.ticket_keys(tls)?,
+            sessions: Arc::clone(&self.process.sessions),
+            session_lifetime_s: self.session_lifetime_s,
+            prefer_client_ciphers: tls.prefer_client_ciphers,
+            early_data_bytes_max: 0,
+        };
+        let terms = self.judged(ServerTerms::new(&compiled_options(written), &parts), origin)?;
+        for missing in terms.missing() {
+            let text = format!(
+                "'{}' : '{}' is not built in: it is left out",
+                missing.option, missing.word
+            );
+            self.report(Severity::Warning, origin, text);
+        }
+        let terms = Arc::new(terms);
+        known.push((written.clone(), Arc::clone(&terms)));
+        Some(terms)
+    }
+
+    /// Who judges client certificates. The outer `None`: it was reported why there is nobody.
+    fn verifier(
+        &mut self,
+        tls: &BindTls,
+        options: &TlsOptions,
+    ) -> Option<Option<Arc<ClientVerifier>>> {
+        let mode = match options.verify {
+            None | Some(ClientVerify::None) => return Some(None),
+            Some(ClientVerify::Optional) => VerifyMode::Optional,
+            Some(ClientVerify::Required) => VerifyMode::Required,
+        };
+        let trust = Trust {
+            authorities: self.authorities(options.ca_file.as_ref())?,
+            verify_only: self.authorities(options.ca_verify_file.as_ref())?,
+            revocation: self.revocation(options.crl_file.as_ref())?,
+        };
+        let schemes = match &options.client_signature_algorithms {
+            Some(list) => {
+                let translated = translate_signatures(list);
+                let translated = self.judged(translated, &Origin::default())?;
+                Some(translated.found)
+            }
+            None => None,
+        };
+        Some(Some(Arc::new(ClientVerifier::new(
+            mode,
+            trust,
+            ignored(&tls.ca_ignored_errors),
+            ignored(&tls.crt_ignored_errors),
+            !options.no_ca_names,
+            schemes,
+        ))))
+    }
+
+    fn ticket_keys(&mut self, tls: &BindTls) -> Option<Option<Arc<TicketKeys>>> {
+        if !tls.tickets {
+            return Some(None);
+        }
+        let Some(file) = &tls.ticket_keys else {
+            return Some(Some(Arc::clone(&self.process.ticket_keys)));
+        };
+        let content = self.files.read(&file.path);
+        let missing = || Err("No such file or directory".to_owned());
+        let content = content.and_then(|content| content.map_or_else(missing, Ok));
+        let keys = content
+            .and_then(|content| TicketKeys::read(&content).map_err(|error| error.to_string()));
+        let keys = keys.map_err(|error| {
+            format!(
+                "'tls-ticket-keys' : unable to load '{}' : {error}",
+                file.path
+            )
+        });
+        Some(Some(Arc::new(self.judged(keys, &file.origin)?)))
+    }
+
+    /// The authorities of `ca-file` and `ca-verify-file`; each file is read once.
+    fn authorities(&mut self, written: Option<&Authorities>) -> Option<Option<Arc<TrustFile>>> {
+        let file = match written {
+            None => return Some(None),
+            Some(Authorities::File(file)) => file.clone(),
+            Some(Authorities::System(origin)) => TlsFile {
+                path: system_authorities(self.files),
+                origin: origin.clone(),
+            },
+        };
+        self.trust_file("ca-file", &file).map(Some)
+    }
+
+    fn revocation(&mut self, file: Option<&TlsFile>) -> Option<Option<Arc<TrustFile>>> {
+        match file {
+            None => Some(None),
+            Some(file) => self.trust_file("crl-file", file).map(Some),
+        }
+    }
+
+    fn trust_file(&mut self, word: &str, file: &TlsFile) -> Option<Arc<TrustFile>> {
+        if let Some(read) = self.trust.get(&file.path) {
+            return Some(Arc::clone(read));
+        }
+        match TrustFile::load(self.files, &file.path) {
+            Ok(read) => {
+                let read = Arc::new(read);
+                self.trust.insert(file.path.clone(), Arc::clone(&read));
+                Some(read)
+            }
+            Err(error) => {
+                let is_missing = error.reason == AuthorityError::Missing;
+                let text = format!("'{word}' : unable to load {error}");
+                self.file_problem(&file.origin, is_missing.then_some(&error.file), text);
+                None
+            }
+        }
+    }
+
+    /// A server line, and what probes of it need.
+    fn server(&mut self, tls: &mut ServerTls, origin: &Origin) {
+        let Some(parts) = self.client_parts(tls) else {
+            return;
+        };
+        let options = client_options(tls);
+        if let Some(terms) = self.judged(ClientTerms::new(&options, &parts), origin) {
+            tls.context = ServerContext::new(terms, parts);
+        }
+    }
+
+    fn client_parts(&mut self, tls: &ServerTls) -> Option<ClientParts> {
+        let trust = if tls.verify {
+            ServerTrust::Required {
+                trust: Trust {
+                    authorities: self.authorities(tls.ca_file.as_ref())?,
+                    verify_only: None,
+                    revocation: self.revocation(tls.crl_file.as_ref())?,
+                },
+                verify_host: tls.verify_host.clone(),
+            }
+        } else {
+            ServerTrust::Any
+        };
+        let certificate = match &tls.certificate {
+            None => None,
+            Some(file) => {
+                let loaded = self.store.load_crt(self.files, &file.path);
+                let loaded = self.loaded("crt", &file.origin, loaded)?;
+                loaded.first().map(|stored| stored.current())
+            }
+        };
+        Some(ClientParts {
+            time: Arc::new(DefaultTimeProvider),
+            trust,
+            certificate,
+            tickets: tls.tickets,
+            session_names_max: if tls.reuse { SESSION_NAMES_MAX } else { 0 },
+        })
+    }
+
+    /// What was loaded, or a report of why not.
+    fn loaded<T>(
+        &mut self,
+        word: &str,
+        origin: &Origin,
+        loaded: Result<T, LoadError>,
+    ) -> Option<T> {
+        match loaded {
+            Ok(loaded) => Some(loaded),
+            Err(error) => {
+                let is_missing = error.reason == LoadReason::Missing;
+                let text = format!("'{word}' : unable to load certificate {error}");
+                self.file_problem(origin, is_missing.then_some(&error.file), text);
+                None
+            }
+        }
+    }
+
+    /// What was made, or a report of why not.
+    fn judged<T, E: ToString>(&mut self, made: Result<T, E>, origin: &Origin) -> Option<T> {
+        made.map_err(|error| self.report(Severity::Alert, origin, error.to_string()))
+            .ok()
+    }
+
+    fn report(&mut self, severity: Severity, origin: &Origin, text: String) {
+        self.problems.push(Problem {
+            severity,
+            origin: origin.clone(),
+            text,
+            missing: None,
+        });
+    }
+
+    fn file_problem(&mut self, origin: &Origin, missing: Option<&String>, text: String) {
+        self.problems.push(Problem {
+            severity: Severity::Alert,
+            origin: origin.clone(),
+            text,
+            missing: missing.cloned(),
+        });
+    }
+}
+
+/// For how many names the sessions with a server are kept.
+const SESSION_NAMES_MAX: usize = 1024;
+
+/// Where systems keep the authorities that they trust; the first that exists.
+const SYSTEM_AUTHORITIES: [&str; 4] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+];
+
+fn system_authorities(files: &dyn Files) -> String {
+    let found = SYSTEM_AUTHORITIES
+        .iter()
+        .find(|path| matches!(files.read(path), Ok(Some(_))));
+    (*found.unwrap_or(&SYSTEM_AUTHORITIES[0])).to_owned()
+}
+
+/// What all bind lines of a process share, across all reloads: sessions outlive them.
+struct ProcessSessions {
+    /// Keys of tickets, for lines without `tls-ticket-keys`.
+    ticket_keys: Arc<TicketKeys>,
+    /// Sessions of TLS 1.2 that are resumed without tickets.
+    sessions: Arc<dyn StoresServerSessions>,
+}
+
+/// HAProxy's size of a session in its cache, bytes (manual, "tune.ssl.cachesize"): the cache of
+/// 20,000 blocks holds as many sessions here.
+fn process_sessions(global: &GlobalTls) -> &'static ProcessSessions {
+    static SESSIONS: OnceLock<ProcessSessions> = OnceLock::new();
+    SESSIONS.get_or_init(|| ProcessSessions {
+        ticket_keys: Arc::new(TicketKeys::random()),
+        sessions: match global.session_cache_blocks {
+            0 => Arc::new(NoServerSessionStorage {}),
+            blocks => ServerSessionMemoryCache::new(blocks as usize),
+        },
+    })
+}
+
+fn ignored(errors: &VerifyErrors) -> IgnoredErrors {
+    let list = match errors {
+        VerifyErrors::All => "all".to_owned(),
+        VerifyErrors::Numbers(numbers) => {
+            let numbers: Vec<String> = numbers.iter().map(u8::to_string).collect();
+            numbers.join(",")
+        }
+    };
+    // The list was judged when its line was read; an empty one ignores nothing.
+    IgnoredErrors::parse(&list).unwrap_or_default()
+}
+
+/// Where the certificates of a directory stand; `None` for a file and for a bundle.
+fn directory_row(path: &str, certificates: &[Arc<StoredCertificate>]) -> Option<Arc<ListRow>> {
+    let directory = path.trim_end_matches('/');
+    let is_inside = |one: &Arc<StoredCertificate>| {
+        let rest = one.name().strip_prefix(directory);
+        rest.is_some_and(|rest| rest.starts_with('/'))
+    };
+    let row = || ListRow {
+        list: directory.into(),
+        number: 0,
+        words: String::new(),
+    };
+    certificates.iter().any(is_inside).then(|| Arc::new(row()))
+}
+
+/// Where a line of a crt-list stands.
+fn list_row(list: &str, line: &CertificateListLine) -> Arc<ListRow> {
+    Arc::new(ListRow {
+        list: list.into(),
+        number: line.certificate.origin.line as usize,
+        words: line.words(),
+    })
+}
+
+/// The terms of a set of options on a bind line of a configuration that is in force: for a line
+/// that a command adds.
+///
+/// # Errors
+/// Why the options cannot be carried out.
+pub fn bind_terms(
+    global: &GlobalTls,
+    tls: &BindTls,
+    options: &TlsOptions,
+    surroundings: &dyn Surroundings,
+) -> Result<Arc<ServerTerms>, String> {
+    let verifies = !matches!(options.verify, None | Some(ClientVerify::None));
+    if verifies && options.ca_file.is_none() && options.ca_verify_file.is_none() {
+        return Err("verify is enabled but no CA file specified".to_owned());
+    }
+    let files = FilesOf(surroundings);
+    let mut compiler = Compiler::new(&files, global);
+    let origin = Origin::default();
+    let terms = compiler.terms(tls, options, &origin, &mut TermsByOptions::new());
+    terms.ok_or_else(|| {
+        let problems = compiler.problems.into_iter();
+        let mut errors = problems.filter(|problem| problem.severity == Severity::Alert);
+        errors
+            .next()
+            .map(|problem| problem.text)
+            .unwrap_or_default()
+    })
+}
+
+/// Whether these are the files of a bundle, and not of a directory.
+fn is_bundle(certificates: &[Arc<StoredCertificate>]) -> bool {
+    let endings = [".rsa", ".ecdsa", ".dsa"];
+    let is_part =
+        |one: &Arc<StoredCertificate>| endings.iter().any(|ending| one.name().ends_with(ending));
+    certificates.len() > 1 && certificates.iter().all(is_part)
+}
+
+fn store_options(global: &GlobalTls) -> StoreOptions {
+    let extra = &global.extra_files;
+    StoreOptions {
+        // The model has whole paths.
+        crt_base: None,
+        extra: ExtraFiles {
+            bundle: extra.bundle,
+            key: extra.key,
+            ocsp: extra.ocsp,
+            issuer: extra.issuer,
+            sctl: extra.sctl,
+        },
+        replaces_ending: extra.replaces_extension,
+        skips_self_issued: global.skip_self_issued,
+    }
+}
+
+fn load_options(parts: &CertificateParts) -> LoadOptions {
+    let path = |file: &Option<TlsFile>| file.as_ref().map(|file| file.path.clone());
+    LoadOptions {
+        key: path(&parts.key),
+        ocsp: path(&parts.ocsp),
+        issuer: path(&parts.issuer),
+        sctl: path(&parts.sctl),
+        ocsp_update: parts.ocsp_update,
+    }
+}
+
+fn filters_of(filters: &[NameFilter]) -> NameFilters {
+    let mut all = NameFilters::default();
+    for filter in filters {
+        let mark = if filter.negated { "!" } else { "" };
+        all.add(format!("{mark}{}", filter.name).as_bytes());
+    }
+    all
+}
+
+fn compiled_version(version: Option<TlsVersion>) -> Option<compiled::TlsVersion> {
+    version.map(|version| match version {
+        TlsVersion::Tls12 => compiled::TlsVersion::Tls12,
+        TlsVersion::Tls13 => compiled::TlsVersion::Tls13,
+    })
+}
+
+fn client_options(tls: &ServerTls) -> compiled::TlsOptions {
+    compiled::TlsOptions {
+        allow_0rtt: Some(tls.allow_early_data),
+        alpn: Some(tls.alpn.clone()),
+        ciphers: tls.ciphers.clone(),
+        ciphersuites: tls.ciphersuites.clone(),
+        client_sigalgs: tls.client_signature_algorithms.clone(),
+        curves: tls.curves.clone(),
+        max_version: compiled_version(tls.version_max),
+        min_version: compiled_version(tls.version_min),
+        sigalgs: tls.signature_algorithms.clone(),
+        ..compiled::TlsOptions::default()
+    }
+}
+
+fn compiled_options(options: &TlsOptions) -> compiled::TlsOptions {
+    compiled::TlsOptions {
+        allow_0rtt: Some(options.allow_early_data),
+        alpn: options.alpn.clone(),
+        ca_file: None,
+        ca_verify_file: None,
+        ciphers: options.ciphers.clone(),
+        ciphersuites: options.ciphersuites.clone(),
+        client_sigalgs: options.client_signature_algorithms.clone(),
+        crl_file: None,
+        curves: options.curves.clone(),
+        ecdhe: options.ecdhe.clone(),
+        max_version: compiled_version(options.version_max),
+        min_version: compiled_version(options.version_min),
+        no_ca_names: Some(options.no_ca_names),
+        sigalgs: options.signature_algorithms.clone(),
+        verify: options.verify.map(|verify| match verify {
+            ClientVerify::None => VerifyMode::None,
+            ClientVerify::Optional => VerifyMode::Optional,
+            ClientVerify::Required => VerifyMode::Required,
+        }),
+    }
+}

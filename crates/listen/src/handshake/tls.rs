@@ -1,0 +1,179 @@
+//! The TLS handshake of a bind line with `ssl`.
+
+use std::sync::Arc;
+
+use ballast_tls::bind::BindChoice;
+use ballast_tls::context::BindContext;
+use ballast_tls::hello::{BrokenHello, HELLO_RAW_BYTES_MAX, HelloOutcome, parse_client_hello};
+use ballast_tls::openssl_error::{
+    BAD_EXTENSION, CALLBACK_FAILED, EXCESSIVE_MESSAGE_SIZE, LENGTH_MISMATCH, OpensslError,
+    UNEXPECTED_MESSAGE, WRONG_VERSION_NUMBER,
+};
+use ballast_tls::rustls::ServerConfig;
+use ballast_tls::verifier::Verdict;
+use ballast_tls::verify_error::VerifyError;
+use ballast_transport::{HandshakeFailure, SecretKeeper, Transport};
+
+use super::{
+    ClientTls, Established, HandshakeCounters, HandshakeError, HandshakeLimits, HandshakeRefusal,
+};
+
+/// Alerts that are sent before rustls has a configuration to work with (RFC 8446, 6.2).
+#[derive(Clone, Copy, Debug)]
+enum Alert {
+    UnexpectedMessage = 10,
+    DecodeError = 50,
+    UnrecognizedName = 112,
+}
+
+/// How much is read at once.
+const READ_BYTES: usize = 4096;
+
+/// Makes the handshake: reads the ClientHello, chooses a certificate and its terms, and leaves the
+/// rest to the transport.
+///
+/// # Errors
+/// Why the connection must be closed.
+pub(crate) async fn accept(
+    connection: Established,
+    context: &BindContext,
+    limits: HandshakeLimits,
+    counters: Option<HandshakeCounters<'_>>,
+) -> Result<Established, HandshakeRefusal> {
+    let Established {
+        transport,
+        read_ahead: mut bytes,
+        proxied,
+        ..
+    } = connection;
+    let (choice, mut session, version_max) = loop {
+        match parse_client_hello(&bytes) {
+            HelloOutcome::Complete(hello) => {
+                let session = ClientTls::begin(&hello, limits.capture_bytes);
+                let certificates = context.certificates();
+                match certificates.and_then(|certificates| certificates.choose(&hello)) {
+                    Some(choice) => break (choice, session, hello.version_max()),
+                    None => {
+                        let alert = Alert::UnrecognizedName;
+                        return Err(refuse(&transport, alert, session, CALLBACK_FAILED));
+                    }
+                }
+            }
+            HelloOutcome::Incomplete if bytes.len() < HELLO_RAW_BYTES_MAX => {}
+            HelloOutcome::NotTls(_) => {
+                let error = OpensslError::of_first_bytes(&bytes);
+                let session = ClientTls::default();
+                return Err(refuse(&transport, Alert::UnexpectedMessage, session, error));
+            }
+            HelloOutcome::Incomplete => {
+                let (alert, session) = (Alert::DecodeError, ClientTls::default());
+                return Err(refuse(&transport, alert, session, EXCESSIVE_MESSAGE_SIZE));
+            }
+            HelloOutcome::Broken(why) => {
+                let (alert, session) = (Alert::DecodeError, ClientTls::default());
+                return Err(refuse(&transport, alert, session, error_of(why)));
+            }
+        }
+        receive(&transport, &mut bytes).await?;
+    };
+    let Ok(socket) = transport.into_clear() else {
+        // A bind line has one TLS handshake.
+        return Err(HandshakeError::Tls.into());
+    };
+    let BindChoice {
+        terms, certificate, ..
+    } = choice;
+    session.certificate = Some(certificate);
+    let config = keep_secrets(terms.config, limits.keeps_secrets);
+    let made = match ballast_transport::Handshake::server(config) {
+        Ok(handshake) => handshake.run(socket, bytes).await,
+        Err(error) => Err(error.into()),
+    };
+    session.verification = terms.verification;
+    match made {
+        Ok((transport, facts)) => {
+            if let Some(counters) = counters {
+                counters.count_handshake(facts.is_resumed);
+            }
+            session.facts = Some(facts);
+            Ok(Established {
+                transport,
+                read_ahead: Vec::new(),
+                proxied,
+                tls: Some(Box::new(session)),
+            })
+        }
+        Err(failure) => Err(HandshakeRefusal {
+            error: match &failure {
+                HandshakeFailure::Closed(_) => HandshakeError::Tls,
+                HandshakeFailure::Tls(error) => {
+                    session.error = Some(OpensslError::of_handshake(error, version_max));
+                    refusal_of(session.verdict())
+                }
+            },
+            tls: Some(Box::new(session)),
+        }),
+    }
+}
+
+/// The configuration of a handshake whose secrets are kept, where they are.
+fn keep_secrets(mut config: Arc<ServerConfig>, keeps_secrets: bool) -> Arc<ServerConfig> {
+    if keeps_secrets {
+        Arc::make_mut(&mut config).key_log = Arc::new(SecretKeeper);
+    }
+    config
+}
+
+/// Why a handshake failed that this verdict came to.
+fn refusal_of(verdict: Option<Verdict>) -> HandshakeError {
+    match verdict {
+        Some(verdict) if verdict.is_refused && verdict.error != VerifyError::OK => {
+            HandshakeError::TlsUntrusted
+        }
+        Some(verdict) if verdict.is_refused => HandshakeError::TlsUntrustedAuthority,
+        _ => HandshakeError::Tls,
+    }
+}
+
+/// What OpenSSL says of a hello that cannot be read.
+fn error_of(why: BrokenHello) -> OpensslError {
+    match why {
+        BrokenHello::Record => WRONG_VERSION_NUMBER,
+        BrokenHello::OtherMessage { .. } => UNEXPECTED_MESSAGE,
+        BrokenHello::TooLong => EXCESSIVE_MESSAGE_SIZE,
+        BrokenHello::Length => LENGTH_MISMATCH,
+        BrokenHello::Extensions => BAD_EXTENSION,
+    }
+}
+
+/// Receives more of the ClientHello.
+async fn receive(transport: &Transport, bytes: &mut Vec<u8>) -> Result<(), HandshakeError> {
+    let have = bytes.len();
+    bytes.resize(have + READ_BYTES, 0);
+    let read = transport.read(&mut bytes[have..]).await;
+    bytes.truncate(have + read.as_ref().copied().unwrap_or(0));
+    match read {
+        Ok(0) => Err(HandshakeError::TlsClosed),
+        Err(_) => Err(HandshakeError::Tls),
+        Ok(_) => Ok(()),
+    }
+}
+
+/// Sends an alert, in a record of TLS 1.2 as every version does at this point.
+fn refuse(
+    transport: &Transport,
+    alert: Alert,
+    session: ClientTls,
+    error: OpensslError,
+) -> HandshakeRefusal {
+    const FATAL: u8 = 2;
+    // A client that does not read gets no alert.
+    let _ = transport.try_write(&[21, 3, 3, 0, 2, FATAL, alert as u8]);
+    HandshakeRefusal {
+        error: HandshakeError::Tls,
+        tls: Some(Box::new(ClientTls {
+            error: Some(error),
+            ..session
+        })),
+    }
+}
