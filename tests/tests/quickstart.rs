@@ -8,8 +8,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use ballast_tests::ports::is_listening;
-use ballast_tests::{Client, Program, WAIT_MAX, free_port, repository};
+use ballast_tests::{Authority, Client, Profile, Program, WAIT_MAX, free_port, repository};
 use rustix::process::{Pid, Signal, kill_process_group};
+use tempfile::TempDir;
 
 /// `make run` on free ports, in a process group of its own, as in a terminal.
 struct Run {
@@ -109,10 +110,19 @@ fn examples_are_valid_for_both() {
         .map(|entry| entry.path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "cfg"))
         .collect();
-    assert!(files.len() >= 3, "the examples are there");
+    assert!(files.len() >= 4, "the examples are there");
+    let directory = TempDir::new().expect("a temporary directory");
+    let certificates = directory.path().join("certs");
+    fs::create_dir(&certificates).expect("a directory");
+    let certificate = Authority::new("an authority").issue(&Profile::server(&["www.example.com"]));
+    fs::write(certificates.join("site.pem"), certificate.bundle()).expect("it is written");
+    let copy = directory.path().join("example.cfg");
     for program in Program::both() {
         for file in &files {
-            let finished = program.run(&["-c", "-f", &file.to_string_lossy()]);
+            let text = fs::read_to_string(file).expect("it is read");
+            let text = text.replace("/etc/haproxy/certs", &certificates.to_string_lossy());
+            fs::write(&copy, text).expect("it is written");
+            let finished = program.run(&["-c", "-f", &copy.to_string_lossy()]);
             assert!(
                 finished.status.success(),
                 "{} refuses {}:\n{}",
