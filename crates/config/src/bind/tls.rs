@@ -21,7 +21,8 @@ const GENERATED: &str = "would make certificates while clients wait, which is no
 
 /// The rows.
 pub(super) const ROWS: &[R] = &[
-    R::new("allow-0rtt", C, "", "accepts early data", shared),
+    R::new("allow-0rtt", C, "", "accepts early data", shared)
+        .noted("early data are not accepted yet: clients resume with a round trip"),
     R::new(
         "alpn",
         C,
