@@ -2,8 +2,9 @@
 //! name gets, versions, client certificates, and what is refused.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use ballast_tests::{Authority, KeyType, Profile, Program, Proxy, free_port};
 use tempfile::TempDir;
@@ -29,6 +30,10 @@ const BINDS: &[(&str, &str)] = &[
     ("required", "crt a.pem ca-file ca.pem verify required"),
     ("optional", "crt a.pem ca-file ca.pem verify optional"),
     ("revoked", "crt a.pem ca-file ca.pem verify optional"),
+    (
+        "judged",
+        "crt a.pem ca-file ca.pem verify optional crt-ignore-err all ca-ignore-err all",
+    ),
     ("extra", "crt apart.crt"),
     ("alpn", "crt a.pem alpn http/1.1"),
 ];
@@ -139,6 +144,7 @@ impl Site {
                 "    bind 127.0.0.1:{port} name {name} ssl {words}\n"
             ));
         }
+        text.push_str("    http-request deny if { ssl_c_used } !{ ssl_c_verify 0 }\n");
         text.push_str("    http-request return status 200 content-type text/plain string hello\n");
         Self {
             _proxy: Proxy::start(program, &text, &ports),
@@ -201,4 +207,56 @@ fn a_name_gets_the_certificate_and_the_terms_that_haproxy_gives() {
         }
     }
     assert!(differences.is_empty(), "{}", differences.join("\n"));
+}
+
+/// A client of openssl's that keeps its session in a file: what it was answered, and whether the
+/// session was resumed.
+fn resume(site: &Site, bind: &str, version: &str, client: &str) -> Vec<(bool, bool)> {
+    let place = BINDS.iter().position(|(name, _)| *name == bind);
+    let port = site.ports[place.expect("a bind of that name")];
+    let at = site.directory.path();
+    let run = |more: &[&str]| {
+        let mut child = Command::new("openssl")
+            .current_dir(at)
+            .args(["s_client", "-connect", &format!("127.0.0.1:{port}")])
+            .args(["-servername", "a.test", version, "-ign_eof"])
+            .args(["-cert", client, "-key", client])
+            .args(more)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("openssl runs");
+        let mut input = child.stdin.take().expect("piped");
+        let request = b"GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n";
+        input.write_all(request).expect("it reads");
+        let output = child.wait_with_output().expect("it ends");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        (text.contains("HTTP/1.1 200"), text.contains("\nReused, "))
+    };
+    let session = "session.pem";
+    let _ = fs::remove_file(at.join(session));
+    vec![
+        run(&["-sess_out", session]),
+        run(&["-sess_in", session, "-sess_out", session]),
+    ]
+}
+
+/// Errors of a certificate that are passed over are there in each session that is resumed.
+#[test]
+fn a_resumed_session_does_not_make_a_certificate_good() {
+    for program in Program::both() {
+        let site = Site::start(&program);
+        for version in ["-tls1_2", "-tls1_3"] {
+            let found = resume(&site, "judged", version, "stranger.pem");
+            assert_eq!(
+                found,
+                [(false, false), (false, true)],
+                "{} {version}: refused, and refused again when it is resumed",
+                program.name()
+            );
+            let found = resume(&site, "judged", version, "client.pem");
+            assert_eq!(found[1], (true, true), "{} {version}", program.name());
+        }
+    }
 }

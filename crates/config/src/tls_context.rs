@@ -47,8 +47,10 @@ pub(crate) fn compile(config: &mut Config, context: &mut Context<'_>) {
         if frontend.binds.iter().all(|bind| bind.tls.is_none()) {
             continue;
         }
+        let name = frontend.common.name.clone();
         for bind in &mut Arc::make_mut(frontend).binds {
             if let Some(tls) = &mut bind.tls {
+                compiler.scope = format!("{name} {}", bind.address).into();
                 compiler.bind(tls, &bind.origin);
             }
         }
@@ -127,6 +129,8 @@ struct Compiler<'f> {
     trust: HashMap<String, Arc<TrustFile>>,
     process: &'static ProcessSessions,
     session_lifetime_s: u32,
+    /// The bind line: its sessions are resumed there only.
+    scope: Arc<str>,
     problems: Vec<Problem>,
 }
 
@@ -142,6 +146,7 @@ impl<'f> Compiler<'f> {
             process: process_sessions(global),
             session_lifetime_s: u32::try_from(global.session_lifetime.as_secs())
                 .unwrap_or(u32::MAX),
+            scope: "".into(),
             problems: Vec::new(),
         }
     }
@@ -284,6 +289,11 @@ impl<'f> Compiler<'f> {
             verifier: self.verifier(tls, written)?,
             ticket_keys: self.ticket_keys(tls)?,
             sessions: Arc::clone(&self.process.sessions),
+            scope: match tls.ticket_keys {
+                // Who shares keys shares sessions.
+                Some(_) => "".into(),
+                None => Arc::clone(&self.scope),
+            },
             session_lifetime_s: self.session_lifetime_s,
             prefer_client_ciphers: tls.prefer_client_ciphers,
             early_data_bytes_max: 0,

@@ -144,10 +144,20 @@ impl ClientVerification {
         })
     }
 
-    /// What was found; `None` before, and where no certificate was shown in this handshake.
+    /// What was found; `None` before, and where no certificate was shown.
     #[must_use]
     pub fn verdict(&self) -> Option<Verdict> {
         self.verdict.get().map(|(verdict, _)| *verdict)
+    }
+
+    /// Judges, at `now` in seconds since 1970, what the client of a resumed session showed when the
+    /// session was made. A session says nothing of what was found then, and that its certificate
+    /// was passed over must not look like one that is good.
+    pub fn judge_resumed(&self, chain: &[CertificateDer<'_>], now: i64) {
+        if let [leaf, sent @ ..] = chain {
+            self.verdict
+                .get_or_init(|| (self.verifier.judge(leaf, sent, now), now));
+        }
     }
 
     /// The end of the chain of what a client has shown in this handshake: the root, where it was

@@ -9,6 +9,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use ::aws_lc_rs::digest::{Context, SHA256};
 use rustls::crypto::{CryptoProvider, SupportedKxGroup, aws_lc_rs};
 use rustls::pki_types::CertificateDer;
 use rustls::server::danger::ClientCertVerifier;
@@ -31,7 +32,7 @@ use crate::ciphers::{
 use crate::client_verifier::{ClientVerification, ClientVerifier};
 use crate::hello::{ClientHello, is_grease};
 use crate::options::{TlsOptions, TlsVersion};
-use crate::tickets::{BoundSessions, SessionAge, TicketKeys, Ticketer};
+use crate::tickets::{BoundSessions, ResumptionContext, SessionAge, TicketKeys, Ticketer};
 
 /// `TLS_CHACHA20_POLY1305_SHA256` and the suites of TLS 1.2 with it.
 const CHACHA20_SUITES: [u16; 3] = [0x1303, 0xcca8, 0xcca9];
@@ -47,12 +48,31 @@ pub struct ServerParts {
     pub ticket_keys: Option<Arc<TicketKeys>>,
     /// Where sessions are kept that are resumed without tickets.
     pub sessions: Arc<dyn StoresServerSessions>,
+    /// What else sessions belong to: the bind line, where it shares no keys of tickets with others.
+    pub scope: Arc<str>,
     /// How long a session can be resumed, in seconds (`tune.ssl.lifetime`).
     pub session_lifetime_s: u32,
     /// `prefer-client-ciphers`.
     pub prefer_client_ciphers: bool,
     /// The most bytes of early data taken with `allow-0rtt`.
     pub early_data_bytes_max: u32,
+}
+
+impl ServerParts {
+    /// What a session belongs to: who judges clients, and the scope.
+    fn resumption_context(&self) -> ResumptionContext {
+        let verifier = self.verifier.as_ref();
+        let context = verifier.map_or([0; 32], |verifier| verifier.context());
+        if self.scope.is_empty() {
+            return context;
+        }
+        let mut digest = Context::new(&SHA256);
+        digest.update(&context);
+        digest.update(self.scope.as_bytes());
+        let mut context = ResumptionContext::default();
+        context.copy_from_slice(digest.finish().as_ref());
+        context
+    }
 }
 
 /// Why options cannot be carried out. The operator is at fault.
@@ -292,10 +312,7 @@ impl ConfigRecipe {
             .with_client_cert_verifier(verifier)
             .with_cert_resolver(Arc::new(NoCertificate));
         // Sessions belong to who judges clients, here and nowhere else.
-        let context = parts
-            .verifier
-            .as_ref()
-            .map_or([0; 32], |verifier| verifier.context());
+        let context = parts.resumption_context();
         let age = SessionAge {
             time: Arc::clone(&parts.time),
             lifetime_s: parts.session_lifetime_s,

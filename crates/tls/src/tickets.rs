@@ -29,6 +29,11 @@ const KEY_BYTES: [usize; 2] = [48, 80];
 const NAME_BYTES: usize = 16;
 const TAG_BYTES: usize = 16;
 const TIME_BYTES: usize = 8;
+/// The longest session that is kept here, bytes: ten of HAProxy's blocks (manual,
+/// "tune.ssl.cachesize").
+const SESSION_BYTES_MAX: usize = 2048;
+/// The longest ticket (RFC 5077, 3.3; RFC 8446, 4.6.1): its length has two bytes.
+const TICKET_BYTES_MAX: usize = 65_535;
 const HKDF_SALT: &[u8] = b"ballast session ticket";
 
 /// The digest of what decides whether a client is let in.
@@ -238,7 +243,11 @@ impl TicketKeys {
         let key = keys.get(keys.len().checked_sub(2)?)?;
         let mut nonce = [0; NONCE_LEN];
         rand::fill(&mut nonce).ok()?;
-        let mut ticket = Vec::with_capacity(NAME_BYTES + NONCE_LEN + plain.len() + TAG_BYTES);
+        let length = NAME_BYTES + NONCE_LEN + plain.len() + TAG_BYTES;
+        if length > TICKET_BYTES_MAX {
+            return None;
+        }
+        let mut ticket = Vec::with_capacity(length);
         ticket.extend_from_slice(key.name());
         ticket.extend_from_slice(&nonce);
         let aad = aad(key, context);
@@ -349,6 +358,10 @@ impl BoundSessions {
 
 impl StoresServerSessions for BoundSessions {
     fn put(&self, key: Vec<u8>, value: Vec<u8>) -> bool {
+        // The store counts sessions, not bytes: one with a long chain of the client's is not kept.
+        if value.len() > SESSION_BYTES_MAX {
+            return false;
+        }
         let stamped = self.age.stamp(&value);
         stamped.is_some_and(|value| self.store.put(self.key(&key), value))
     }

@@ -46,6 +46,7 @@ fn choose(found: &[Arc<StoredCertificate>]) {
         verifier: None,
         ticket_keys: Some(Arc::new(TicketKeys::random())),
         sessions: Arc::new(NoServerSessionStorage {}),
+        scope: "".into(),
         session_lifetime_s: 300,
         prefer_client_ciphers: false,
         early_data_bytes_max: 0,

@@ -211,6 +211,7 @@ fn terms() -> Arc<ServerTerms> {
         time: Arc::new(NoTime),
         verifier: None,
         ticket_keys: None,
+        scope: "".into(),
         session_lifetime_s: 300,
         sessions: Arc::new(NoServerSessionStorage {}),
         prefer_client_ciphers: false,

@@ -1,6 +1,7 @@
 //! The TLS handshake of a bind line with `ssl`.
 
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use ballast_tls::bind::BindChoice;
 use ballast_tls::context::BindContext;
@@ -12,7 +13,7 @@ use ballast_tls::openssl_error::{
 use ballast_tls::rustls::ServerConfig;
 use ballast_tls::verifier::Verdict;
 use ballast_tls::verify_error::VerifyError;
-use ballast_transport::{HandshakeFailure, SecretKeeper, Transport};
+use ballast_transport::{HandshakeFailure, SecretKeeper, TlsFacts, Transport};
 
 use super::{
     ClientTls, Established, HandshakeCounters, HandshakeError, HandshakeLimits, HandshakeRefusal,
@@ -95,6 +96,7 @@ pub(crate) async fn accept(
             if let Some(counters) = counters {
                 counters.count_handshake(facts.is_resumed);
             }
+            judge_resumed(&session, &facts);
             session.facts = Some(facts);
             Ok(Established {
                 transport,
@@ -113,6 +115,18 @@ pub(crate) async fn accept(
             },
             tls: Some(Box::new(session)),
         }),
+    }
+}
+
+/// A resumed session has the client's certificates, and not what was found of them.
+fn judge_resumed(session: &ClientTls, facts: &TlsFacts) {
+    if facts.is_resumed
+        && let Some(verification) = &session.verification
+        && let Some(chain) = &facts.peer_certificates
+    {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now = now.map_or(0, |since| since.as_secs());
+        verification.judge_resumed(chain, i64::try_from(now).unwrap_or(i64::MAX));
     }
 }
 

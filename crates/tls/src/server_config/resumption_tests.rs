@@ -65,6 +65,7 @@ fn bind(shared: &Shared, verifier: Option<Arc<ClientVerifier>>) -> BindCertifica
         verifier,
         ticket_keys: shared.keys.clone(),
         sessions: Arc::clone(&shared.sessions),
+        scope: "".into(),
         session_lifetime_s: 300,
         prefer_client_ciphers: false,
         early_data_bytes_max: 0,

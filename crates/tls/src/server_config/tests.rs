@@ -16,6 +16,7 @@ fn parts() -> ServerParts {
         time: Arc::new(FixedTime),
         verifier: None,
         ticket_keys: None,
+        scope: "".into(),
         session_lifetime_s: 300,
         sessions: Arc::new(NoServerSessionStorage {}),
         prefer_client_ciphers: false,
