@@ -132,8 +132,10 @@ fn context(mode: VerifyMode, trust: &Trust, ignored: [IgnoredErrors; 2]) -> Resu
 #[derive(Debug)]
 pub struct ClientVerification {
     verifier: Arc<ClientVerifier>,
-    /// With the time it was come to, seconds since 1970.
-    verdict: OnceLock<(Verdict, i64)>,
+    verdict: OnceLock<Verdict>,
+    /// When this handshake's chain was judged, seconds since 1970: unset for a resumed session,
+    /// which shows no chain.
+    judged_at: OnceLock<i64>,
 }
 
 impl ClientVerification {
@@ -141,13 +143,14 @@ impl ClientVerification {
         Arc::new(Self {
             verifier,
             verdict: OnceLock::new(),
+            judged_at: OnceLock::new(),
         })
     }
 
     /// What was found; `None` before, and where no certificate was shown.
     #[must_use]
     pub fn verdict(&self) -> Option<Verdict> {
-        self.verdict.get().map(|(verdict, _)| *verdict)
+        self.verdict.get().copied()
     }
 
     /// Judges, at `now` in seconds since 1970, what the client of a resumed session showed when the
@@ -156,19 +159,19 @@ impl ClientVerification {
     pub fn judge_resumed(&self, chain: &[CertificateDer<'_>], now: i64) {
         if let [leaf, sent @ ..] = chain {
             self.verdict
-                .get_or_init(|| (self.verifier.judge(leaf, sent, now), now));
+                .get_or_init(|| self.verifier.judge(leaf, sent, now));
         }
     }
 
     /// The end of the chain of what a client has shown in this handshake: the root, where it was
-    /// found (`ssl_c_r_dn`).
+    /// found (`ssl_c_r_dn`). A resumed session has none, as in HAProxy.
     #[must_use]
     pub fn root(
         &self,
         leaf: &CertificateDer<'_>,
         sent: &[CertificateDer<'_>],
     ) -> Option<CertificateDer<'static>> {
-        let (_, now) = self.verdict.get()?;
+        let now = self.judged_at.get()?;
         self.verifier.judge_at(*now).root(leaf, sent)
     }
 }
@@ -225,7 +228,8 @@ impl ClientCertVerifier for ClientVerification {
     ) -> Result<ClientCertVerified, Error> {
         let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
         let verdict = self.verifier.judge(end_entity, intermediates, now);
-        let (verdict, _) = *self.verdict.get_or_init(|| (verdict, now));
+        let verdict = *self.verdict.get_or_init(|| verdict);
+        self.judged_at.get_or_init(|| now);
         if verdict.is_refused {
             return Err(refusal(verdict.result));
         }
