@@ -35,7 +35,7 @@ impl Facts for World {
 }
 
 impl Transaction for World {
-    fn ask(&self, question: &mut dyn FnMut(&dyn Facts)) {
+    fn with_facts(&self, question: &mut dyn FnMut(&dyn Facts)) {
         question(self);
     }
     fn request_mut(&mut self) -> Option<&mut Request> {
@@ -143,7 +143,7 @@ fuzz_target!(|data: &[u8]| {
         acls: &acls,
     };
     let _ = sets.link(&mut linker);
-    let _ = sets.unserved(&acls);
+    let _ = sets.unimplemented(&acls);
     for place in RuleSet::ALL {
         let mut world = world(payload);
         run(sets.of(place), &mut world, &mut Workspace::new());

@@ -1,14 +1,14 @@
 //! Checks a configuration: prints its messages, and returns the exit code.
 
-use ballast_config::{Loaded, Stub, Surroundings, TextOptions};
+use ballast_config::{Loaded, Machine, StandInMachine, TextOptions};
 use ballast_edit::SectionEdit;
 use ballast_model::{Address, Config};
-use ballast_reconcile::{StartFiles, console_line, has_listener, read_states, unserved};
+use ballast_reconcile::{StartFiles, console_line, has_listener, read_states, unimplemented};
 use ballast_syntax::{Diagnostic, Severity};
 
 use crate::args::{CheckOptions, Options};
 use crate::host::{machine, state_file};
-use crate::machine::Machine;
+use crate::machine::LocalMachine;
 use crate::{console, read, tools};
 
 /// The exit code of a valid configuration without listeners.
@@ -23,24 +23,24 @@ pub(crate) fn check_files(options: &CheckOptions) -> u8 {
             return 1;
         }
     };
-    let machine = Machine::new(&options.files, None, false);
+    let machine = LocalMachine::new(&options.files, None, false);
     let loaded = if options.stub {
-        load(files, &Stub(machine))
+        load(files, &StandInMachine(machine))
     } else {
         load(files, &machine)
     };
     print_diagnostics(&loaded, options.json, Severity::Notice);
     if !options.json && !loaded.has_alerts() {
-        for stub in &loaded.stubs {
+        for stub in &loaded.stand_ins {
             console::notice(&format!("config : {stub}"));
         }
-        if !report_unserved(&loaded) {
+        if !report_unimplemented(&loaded) {
             for line in validity_lines(&loaded, true) {
                 console::print_line!("{line}");
             }
         }
     }
-    u8::from(loaded.has_alerts() || !loaded.unserved.is_empty())
+    u8::from(loaded.has_alerts() || !loaded.unimplemented.is_empty())
 }
 
 /// Reads the configuration of a start, with the sections that commands wrote in the former process.
@@ -61,7 +61,7 @@ pub(crate) fn read_for_start(
     let load = |files| load(files, &machine);
     let mut read = StartFiles::read(files, section_edits, &load, &console::warn);
     let loaded = &mut read.loaded;
-    options.read_options().forgive_unresolved(loaded);
+    options.read_options().downgrade_unresolved_names(loaded);
     if options.dump_configuration {
         print_text(loaded);
     }
@@ -90,7 +90,7 @@ pub(crate) fn read_for_start(
 /// message that the file is valid is printed with `-V` only, as in HAProxy 3.2.
 pub(crate) fn finish(loaded: &Loaded, quiet: bool, verbose: bool) -> u8 {
     // A file that cannot be started is not valid.
-    if report_unserved(loaded) || report_closed_fds(&loaded.config) {
+    if report_unimplemented(loaded) || report_closed_fds(&loaded.config) {
         return 1;
     }
     let listens = has_listener(&loaded.config);
@@ -130,15 +130,15 @@ fn report_closed_fds(config: &Config) -> bool {
 }
 
 /// Prints an alert for each word that is checked and not carried out yet; true when there are some.
-pub(crate) fn report_unserved(loaded: &Loaded) -> bool {
-    for text in unserved(loaded) {
+pub(crate) fn report_unimplemented(loaded: &Loaded) -> bool {
+    for text in unimplemented(loaded) {
         console::alert(&text);
     }
-    !loaded.unserved.is_empty()
+    !loaded.unimplemented.is_empty()
 }
 
-fn load(files: Vec<(String, Vec<u8>)>, surroundings: &dyn Surroundings) -> Loaded {
-    ballast_config::load(files, surroundings, ballast_config::Options::default())
+fn load(files: Vec<(String, Vec<u8>)>, machine: &dyn Machine) -> Loaded {
+    ballast_config::load(files, machine, ballast_config::Options::default())
 }
 
 fn print_diagnostics(loaded: &Loaded, json: bool, least: Severity) {
@@ -160,9 +160,9 @@ fn messages(loaded: &Loaded, least: Severity) -> String {
         excerpts: true,
         least,
     };
-    let mut text = ballast_config::text(loaded, options);
+    let mut text = ballast_config::diagnostics_text(loaded, options);
     if loaded.has_alerts() {
-        for word in unserved(loaded) {
+        for word in unimplemented(loaded) {
             text.push_str(&console_line(Severity::Alert, &word));
         }
     }
@@ -197,7 +197,7 @@ mod tests {
         let text =
             "defaults\n mode http\nfrontend f\n bind 192.0.2.1:80\n nonsense x\n filter trace\n";
         let files = vec![("t.cfg".to_owned(), text.into())];
-        let loaded = load(files, &Stub(Machine::new(&[], None, false)));
+        let loaded = load(files, &StandInMachine(LocalMachine::new(&[], None, false)));
         let messages = messages(&loaded, Severity::Notice);
         let at = |part: &str| messages.find(part).unwrap_or_else(|| panic!("{messages}"));
         let error = at("[t.cfg:5] : unknown keyword 'nonsense'");

@@ -11,23 +11,23 @@ use ballast_cli::{
 use ballast_config::{KeywordState, Sections};
 use ballast_edit::Refusal;
 use ballast_engine::sessions::SessionPage;
-use ballast_engine::{Backend, Eviction, Frontend, ServerState};
+use ballast_engine::{Backend, CancellationReason, Frontend, ServerState};
 use ballast_expr::Store;
 use ballast_listen::Listeners;
 use ballast_log::Level;
 use ballast_model::{Address, BindTls, CertificateListLine, PortSpec, TlsOptions};
 use ballast_net::PassedSocket;
 use ballast_reconcile::{ChangeRequest, ConfigHistory, OverrideKey, OverrideValue};
-use ballast_stats::Surroundings;
+use ballast_stats::StatsHost;
 use ballast_stream::{end_session, sessions, wake_connections};
-use ballast_tls::server_config::ServerTerms;
+use ballast_tls::server_config::BindTerms;
 use ballast_upstream::pool;
 use ballast_worker::sync::oneshot;
 use ballast_worker::{Mailbox, MailboxRefusal, spawn_service, timeout};
 
 use crate::console;
 use crate::instance::Instance;
-use crate::machine::Machine;
+use crate::machine::LocalMachine;
 
 /// How long a worker has to list its sessions.
 const SESSIONS_WAIT: Duration = Duration::from_secs(2);
@@ -54,7 +54,7 @@ impl Control for Instance {
         let rows = ballast_config::keywords().into_iter();
         let own = rows.filter(|row| {
             row.sections.has(Sections::SERVER)
-                && matches!(row.state, KeywordState::Honoured | KeywordState::Noted(_))
+                && matches!(row.state, KeywordState::Honoured | KeywordState::Ignored(_))
         });
         let mut words: Vec<_> = own.map(|row| row.word).collect();
         words.sort_unstable();
@@ -77,7 +77,7 @@ impl Control for Instance {
         let Some(probes) = self.probes() else {
             return false;
         };
-        probes.tell(backend, server, change)
+        probes.update_health(backend, server, change)
     }
 
     fn listening_sockets(&self) -> Vec<PassedSocket> {
@@ -102,10 +102,10 @@ impl Control for Instance {
         &self,
         tls: &BindTls,
         options: &TlsOptions,
-    ) -> Result<Arc<ServerTerms>, String> {
+    ) -> Result<Arc<BindTerms>, String> {
         let generation = self.generation();
-        let machine = Machine::new(&[], None, self.has_master());
-        ballast_config::bind_terms(&generation.config.global.tls, tls, options, &machine)
+        let machine = LocalMachine::new(&[], None, self.has_master());
+        ballast_config::compile_bind_terms(&generation.config.global.tls, tls, options, &machine)
     }
 
     fn log_change(&self, record: &ChangeRecord<'_>) {
@@ -122,16 +122,16 @@ impl Control for Instance {
         let Some(known) = backend.servers.get(server) else {
             return;
         };
-        known.state.set_reach(Some(to.0), to.1);
+        known.state.set_current_address(Some(to.0), to.1);
         backend.address_changed(server);
         let Some(probes) = self.probes() else {
             return;
         };
-        probes.moved(known);
+        probes.address_changed(known);
     }
 
     fn shutdown_sessions(&self, server: &ServerState) {
-        server.shutdown_sessions(Eviction::ByOperator);
+        server.shutdown_sessions(CancellationReason::ByOperator);
         for mailbox in self.mailboxes() {
             // A worker that has ended has no sessions. If a mailbox is full, the message waits.
             if mailbox.send(wake_connections) == Err(MailboxRefusal::Full) {
@@ -297,9 +297,12 @@ fn kind(frontend: &Frontend) -> &'static str {
 }
 
 async fn count_idle(mailbox: &Mailbox) -> IdleCounts {
-    let census = mailbox.call(pool::census).await.unwrap_or_default();
-    census
+    let counts = mailbox
+        .call(pool::idle_connection_counts)
+        .await
+        .unwrap_or_default();
+    counts
         .into_iter()
-        .map(|(server, (resting, needed))| (server, IdleCount { resting, needed }))
+        .map(|(server, (idle_now, needed))| (server, IdleCount { idle_now, needed }))
         .collect()
 }

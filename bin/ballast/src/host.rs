@@ -4,17 +4,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ballast_cli::Control as _;
-use ballast_config::Surroundings;
+use ballast_config::Machine;
 use ballast_edit::{Files, NO_FILE};
 use ballast_engine::{Generation, Registry, Server};
 use ballast_health::{Effect, Health};
 use ballast_net::{read_file, replace_files};
 use ballast_reconcile::{ConfigInput, ReconcilerHost, STATE_FILE_BYTES_MAX};
-use ballast_stats::Surroundings as _;
+use ballast_stats::StatsHost as _;
 
 use crate::args::Options;
 use crate::instance::Instance;
-use crate::machine::{Machine, recorded_content};
+use crate::machine::{LocalMachine, recorded_content};
 use crate::{console, read};
 
 /// The process that serves.
@@ -49,7 +49,7 @@ impl ReconcilerHost for ServingProcess {
         }
     }
 
-    fn surroundings(&self, files: &Files) -> Box<dyn Surroundings> {
+    fn machine(&self, files: &Files) -> Box<dyn Machine> {
         Box::new(machine(&self.options, files).serving())
     }
 
@@ -72,7 +72,7 @@ impl ReconcilerHost for ServingProcess {
 
     fn server_moved(&self, server: &Arc<Server>) {
         if let Some(probes) = self.instance.probes() {
-            probes.moved(server);
+            probes.address_changed(server);
         }
     }
 
@@ -112,11 +112,11 @@ impl ReconcilerHost for ServingProcess {
 }
 
 /// The machine, as a configuration in these files asks about it.
-pub(crate) fn machine(options: &Options, files: &Files) -> Machine {
+pub(crate) fn machine(options: &Options, files: &Files) -> LocalMachine {
     let named = files.iter().map(|(name, _)| name);
     // Text of commands has no file.
     let names: Vec<String> = named.filter(|name| *name != NO_FILE).cloned().collect();
-    Machine::new(&names, options.local_peer.as_deref(), options.master_worker)
+    LocalMachine::new(&names, options.local_peer.as_deref(), options.master_worker)
 }
 
 /// The content of a state file: of the machine, or of the answers that were recorded.

@@ -12,7 +12,7 @@ use ballast_listen::{Listeners, open_bind};
 use ballast_log::Level;
 use ballast_model::{Address, Bind, StatsSocket};
 use ballast_reconcile::{ChangeReport, ChangeRequest, Controller};
-use ballast_stats::{ListenerNumbers, ProcessInfo, ServerAction, Surroundings};
+use ballast_stats::{ListenerNumbers, ProcessInfo, ServerAction, StatsHost};
 use ballast_upstream::probe::ProbeController;
 use ballast_worker::{Mailbox, Workers};
 
@@ -184,7 +184,7 @@ impl Instance {
     }
 }
 
-impl Surroundings for Instance {
+impl StatsHost for Instance {
     fn generation(&self) -> Arc<Generation> {
         self.generation.load_full()
     }
@@ -193,7 +193,7 @@ impl Surroundings for Instance {
         &self.registry
     }
 
-    fn facts(&self) -> &ProcessInfo {
+    fn process_info(&self) -> &ProcessInfo {
         &self.facts
     }
 

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::path::Path;
 
-use ballast_config::Surroundings;
+use ballast_config::Machine;
 use ballast_reconcile::{MachineAnswers, STATE_FILE_BYTES_MAX, StateFile};
 use ballast_syntax::{Env, FILE_BYTES_MAX, FixedFacts};
 
@@ -96,14 +96,14 @@ pub(crate) fn files_in(path: &str) -> Result<Vec<String>, String> {
 
 /// Answers from the system the program runs on.
 #[derive(Debug)]
-pub(crate) struct Machine {
+pub(crate) struct LocalMachine {
     environment: Env,
     state_files: RefCell<HashMap<String, Option<StateFile>>>,
     /// Whether it is asked for a process that runs already.
     is_serving: bool,
 }
 
-impl Machine {
+impl LocalMachine {
     /// This machine, with the variables HAProxy gives to its configuration (configuration manual,
     /// section 2.3).
     pub(crate) fn new(files: &[String], local_peer: Option<&str>, master_worker: bool) -> Self {
@@ -169,7 +169,7 @@ fn directory_answer(directory: &Path) -> Vec<u8> {
     names().unwrap_or_else(|error| [&[2], error.to_string().as_bytes()].concat())
 }
 
-impl Surroundings for Machine {
+impl Machine for LocalMachine {
     fn read(&self, path: &str) -> Result<Vec<u8>, String> {
         if !self.is_serving {
             return content(path);
@@ -216,14 +216,14 @@ impl Surroundings for Machine {
         }
     }
 
-    fn user(&self, name: &str) -> bool {
+    fn has_user(&self, name: &str) -> bool {
         is_yes(&MachineAnswers::ask(b'u', name, || {
             let found = ballast_net::user_by_name(name);
             vec![u8::from(matches!(found, Ok(Some(_))))]
         }))
     }
 
-    fn group(&self, name: &str) -> bool {
+    fn has_group(&self, name: &str) -> bool {
         is_yes(&MachineAnswers::ask(b'g', name, || {
             let found = ballast_net::group_by_name(name);
             vec![u8::from(matches!(found, Ok(Some(_))))]
@@ -255,7 +255,7 @@ impl Surroundings for Machine {
         ballast_net::cpu_count()
     }
 
-    fn interface(&self, name: &str) -> bool {
+    fn has_interface(&self, name: &str) -> bool {
         is_yes(&MachineAnswers::ask(b'i', name, || {
             let there = Path::new("/sys/class/net").join(name).exists();
             vec![u8::from(there && !name.contains('/'))]

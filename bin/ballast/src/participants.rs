@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ballast_edit::Refusal;
-use ballast_engine::{Eviction, Server};
+use ballast_engine::{CancellationReason, Server};
 use ballast_listen::{OpenError, OpenSettings, WorkerListeners};
 use ballast_model::Config;
 use ballast_reconcile::{Effects, Participant, PreparedChange, Transition, console_line};
-use ballast_stream::{Local, Running, end_leaving, wake_connections};
+use ballast_stream::{Running, WorkerLocal, end_leaving, wake_connections};
 use ballast_syntax::Severity;
 use ballast_upstream::probe::Probes;
 use ballast_worker::{Mailbox, MailboxRefusal, local, sleep, spawn_service};
@@ -206,7 +206,7 @@ impl PreparedChange for ServingWorkers {
             let (backends, removed) = (Arc::clone(&backends), Arc::clone(&removed));
             let (generation, logs) = (Arc::clone(next), Arc::clone(&open_logs));
             on_worker(mailbox, move || {
-                if let Some(local) = local::<Local>() {
+                if let Some(local) = local::<WorkerLocal>() {
                     let frontends = logs.frontends.clone();
                     local.run(Rc::new(Running::new(Arc::clone(&generation), frontends)));
                 }
@@ -259,7 +259,9 @@ async fn drain(limit: Duration, removed: Arc<[Arc<Server>]>) {
     sleep(limit).await;
     end_leaving(limit);
     for server in removed.iter() {
-        server.state.shutdown_sessions(Eviction::ByOperator);
+        server
+            .state
+            .shutdown_sessions(CancellationReason::ByOperator);
     }
     wake_connections();
 }

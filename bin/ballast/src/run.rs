@@ -232,7 +232,7 @@ fn open_for_worker(
         // The worker will read the files with these sections, and needs the answers to them.
         loaded = check::read_for_start(options, section_edits)?.loaded;
     }
-    if check::report_unserved(&loaded) {
+    if check::report_unimplemented(&loaded) {
         return Err(1);
     }
     let mut config = loaded.config;
@@ -289,7 +289,7 @@ fn prepare(
     changes: OperatorChanges,
     from: &ListenerSources,
 ) -> Result<StartState, u8> {
-    if check::report_unserved(&read.loaded) {
+    if check::report_unimplemented(&read.loaded) {
         return Err(1);
     }
     if !has_listener(&read.loaded.config) {
@@ -302,7 +302,7 @@ fn prepare(
         console::set_quiet(true);
     }
     let host = StartHost {
-        surroundings: &machine(options, &read.sections.files),
+        machine: &machine(options, &read.sections.files),
         state_file: &state_file,
         warn: &console::warn,
     };

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use ballast_cli::{CliBind, CliLimits};
 use ballast_engine::{Generation, Process, Registry};
-use ballast_listen::{ArrivalQueue, Listeners, OpenSockets, WorkerListeners};
+use ballast_listen::{ArrivalHandler, Listeners, OpenSockets, WorkerListeners};
 use ballast_log::Logs;
 use ballast_net::{CpuSet, Signal};
 use ballast_reconcile::{Controller, Reconciler, StartRecord, StartTarget, restore_states};
-use ballast_stats::{ProcessInfo, Surroundings};
-use ballast_stream::{Local, Running};
+use ballast_stats::{ProcessInfo, StatsHost};
+use ballast_stream::{Running, WorkerLocal};
 use ballast_upstream::probe::{EventLog, ProbeController, Probes};
 use ballast_upstream::{pool, probe};
 use ballast_worker::{
@@ -28,7 +28,7 @@ use crate::limits::ProcessLimits;
 use crate::logs::{self, LogTargets, LossReporter};
 use crate::machine::hostname;
 use crate::ready::ReadyNotifier;
-use crate::stop::{ExitBy, Shutdown};
+use crate::stop::{ProcessExit, Shutdown};
 use crate::version::{RELEASE_DATE, VERSION};
 use crate::worker::{self, MasterLink, Reporter};
 use crate::{console, instance, participants, services};
@@ -98,7 +98,7 @@ pub(crate) fn run(
         background,
     });
     let config = Arc::clone(&instance.generation().config);
-    let (controller, requests) = Controller::begin(config, record, options.read_options());
+    let (controller, requests) = Controller::new(config, record, options.read_options());
     let controller = Arc::new(controller);
     instance.set_controller(Arc::clone(&controller));
     let reconciler = Arc::new(Reconciler::new(
@@ -154,8 +154,8 @@ pub(crate) fn run(
         reporter.report_late_counts();
     }
     Ok(match exit {
-        ExitBy::Code(code) => code,
-        ExitBy::Signal(signal) => ballast_net::end_by(signal),
+        ProcessExit::Code(code) => code,
+        ProcessExit::Signal(signal) => ballast_net::end_by(signal),
     })
 }
 
@@ -337,7 +337,13 @@ impl WorkerSetup {
             self.instance.open_logs().frontends.clone(),
         ));
         let log = self.logs.worker();
-        let local = Rc::new(Local::new(self.worker, process, log, hostname(), running));
+        let local = Rc::new(WorkerLocal::new(
+            self.worker,
+            process,
+            log,
+            hostname(),
+            running,
+        ));
         local.install(Rc::new(services::ServiceResponder(Arc::clone(
             &self.instance,
         ))));
@@ -360,11 +366,11 @@ impl WorkerSetup {
     }
 }
 
-fn arrivals(local: &Rc<Local>) -> ArrivalQueue {
+fn arrivals(local: &Rc<WorkerLocal>) -> ArrivalHandler {
     let serving = Rc::clone(local);
     let task_pool =
         TaskPool::new(move |arrival| ballast_stream::serve(Rc::clone(&serving), arrival));
-    ArrivalQueue {
+    ArrivalHandler {
         serve: Box::new(move |arrival| task_pool.give(arrival)),
         event: Box::new(|event| console::warn(&event.to_string())),
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ballast_message::Method;
-use ballast_stats::{PageRequest, Surroundings, WebAnswer};
+use ballast_stats::{PageRequest, StatsHost, WebAnswer};
 use ballast_stream::{ServiceKind, ServiceReply, ServiceReplyBody, ServiceRequest, Services};
 
 use crate::instance::Instance;
@@ -14,17 +14,15 @@ pub(crate) struct ServiceResponder(pub(crate) Arc<Instance>);
 
 impl Services for ServiceResponder {
     fn answer(&self, request: &ServiceRequest<'_>) -> ServiceReply {
-        let surroundings: Arc<dyn Surroundings> = Arc::clone(&self.0) as _;
+        let host: Arc<dyn StatsHost> = Arc::clone(&self.0) as _;
         let answer = match request.of {
-            ServiceKind::Metrics => {
-                ballast_stats::metrics(surroundings, request.target, request.accept)
-            }
+            ServiceKind::Metrics => ballast_stats::metrics(host, request.target, request.accept),
             ServiceKind::Statistics {
                 page,
                 proxy,
                 may_admin,
             } => ballast_stats::page(
-                surroundings,
+                host,
                 &PageRequest {
                     page,
                     proxy,

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use ballast_cli::{ChangeRecord, ChangeScope};
 use ballast_log::{Level, LogSet, Logs};
-use ballast_model::Common;
+use ballast_model::ProxyCommon;
 use ballast_net::Signal;
 use ballast_reconcile::{ChangeRequest, reload_message};
-use ballast_stats::Surroundings;
+use ballast_stats::StatsHost;
 use ballast_worker::{Signals, StopOrder, Workers};
 
 use crate::console;
@@ -25,7 +25,7 @@ const HARD_STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How the process ends.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum ExitBy {
+pub(crate) enum ProcessExit {
     /// With an exit code.
     Code(u8),
     /// By the signal that ended it.
@@ -42,7 +42,7 @@ pub(crate) struct Shutdown<'h> {
 
 impl Shutdown<'_> {
     /// Answers signals until one of them ends the process, and shuts everything down.
-    pub(crate) fn wait(&self, signals: &Signals) -> ExitBy {
+    pub(crate) fn wait(&self, signals: &Signals) -> ProcessExit {
         loop {
             match signals.wait(None) {
                 Ok(Some(signal @ (Signal::Term | Signal::Int))) => return self.stop_now(signal),
@@ -60,15 +60,15 @@ impl Shutdown<'_> {
         }
     }
 
-    fn stop_now(&self, signal: Signal) -> ExitBy {
+    fn stop_now(&self, signal: Signal) -> ProcessExit {
         self.instance.listeners().take();
         self.workers.stop(StopOrder::now());
         self.logs.shutdown(LOG_TIMEOUT);
-        ExitBy::Signal(signal)
+        ProcessExit::Signal(signal)
     }
 
     /// `SIGUSR1`: accepts no connections; exchanges may finish.
-    fn soft_stop(&self, signals: &Signals) -> ExitBy {
+    fn soft_stop(&self, signals: &Signals) -> ProcessExit {
         let process = self.instance.registry.process();
         process.begin_stopping();
         let generation = self.instance.generation();
@@ -105,7 +105,7 @@ impl Shutdown<'_> {
             }
         }
         self.logs.shutdown(LOG_TIMEOUT);
-        ExitBy::Code(0)
+        ProcessExit::Code(0)
     }
 
     /// Waits for the time of `grace`. Returns the signal that ends the process at once, if one comes.
@@ -169,7 +169,13 @@ impl Shutdown<'_> {
         }
     }
 
-    fn report_stopped_proxy(&self, common: &Common, set: Option<&LogSet>, front: u64, back: u64) {
+    fn report_stopped_proxy(
+        &self,
+        common: &ProxyCommon,
+        set: Option<&LogSet>,
+        front: u64,
+        back: u64,
+    ) {
         if common.disabled {
             return;
         }

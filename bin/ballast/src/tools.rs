@@ -5,13 +5,13 @@ use std::io::Write;
 use ballast_syntax::{Diagnostic, evaluate_condition};
 
 use crate::args::UpgradeOptions;
-use crate::machine::Machine;
+use crate::machine::LocalMachine;
 use crate::{console, read};
 
 /// `-cc`: 0 when the condition holds, 1 when not, 2 when it cannot be read.
 pub(crate) fn condition(text: &str) -> u8 {
-    let machine = Machine::new(&[], None, false);
-    let environment = ballast_config::Surroundings::environment(&machine);
+    let machine = LocalMachine::new(&[], None, false);
+    let environment = ballast_config::Machine::environment(&machine);
     match evaluate_condition(text, &environment, &crate::version::facts()) {
         Ok(true) => 0,
         Ok(false) => 1,

@@ -18,7 +18,7 @@ use ballast_log::Level;
 use ballast_model::CliLevel;
 use ballast_net::{self as net, PassedSocket, Signal, SocketPool};
 use ballast_reconcile::{ChangeRequest, MachineAnswers, OperatorChanges, ProcessState};
-use ballast_stats::Surroundings;
+use ballast_stats::StatsHost;
 use ballast_worker::{Error, Stream, spawn_service};
 
 use crate::console;
@@ -426,7 +426,7 @@ impl ReporterState {
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner),
         );
-        helper_sockets.vouch();
+        helper_sockets.mark_paths_checked();
         net::offer_sockets(helper_sockets);
         let open = machine_answers.open();
         let outcome = self.reload_files();

@@ -330,12 +330,12 @@ impl Client {
             let mut hello = client.hello(name.clone())?;
             // Others may take the session that one of these brings.
             for _ in 0..WARMING_COUNT_MAX {
-                if hello.is_cold && self.may_warm {
+                if hello.lacks_session && self.may_warm {
                     self.warm(hello, deadline).await?;
                     hello = client.hello(name.clone())?;
                 }
             }
-            self.may_warm &= !hello.is_cold;
+            self.may_warm &= !hello.lacks_session;
             tls = Some(hello);
         }
         let deadline = deadline.into();

@@ -114,14 +114,14 @@ impl WebSocket {
             run.plan.head(origin, path)
         );
         let accept = frame::accept(&key);
-        let shaken = opened.shake(head.as_bytes(), &accept, tally);
+        let shaken = opened.upgrade(head.as_bytes(), &accept, tally);
         timeout_at(deadline.into(), shaken)
             .await
             .map_err(|_| late("the handshake: no answer in time"))??;
         Ok(opened)
     }
 
-    async fn shake(
+    async fn upgrade(
         &mut self,
         head: &[u8],
         accept: &str,
@@ -201,7 +201,7 @@ impl WebSocket {
                     if received? == 0 {
                         return Err(Failure::new(FailureClass::Closed, "the peer closed the connection"));
                     }
-                    self.hear(&mut waiting, tally, start).await?;
+                    self.process_frames(&mut waiting, tally, start).await?;
                 }
                 () = tokio::time::sleep_until(wake.into()) => if let Some(message) = &waiting {
                     if message.sent.elapsed() >= plan.timeout {
@@ -234,7 +234,7 @@ impl WebSocket {
     }
 
     /// Processes all complete frames.
-    async fn hear(
+    async fn process_frames(
         &mut self,
         waiting: &mut Option<Message>,
         tally: &RefCell<Tally>,

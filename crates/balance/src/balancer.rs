@@ -516,7 +516,7 @@ impl Balancer {
             AlgorithmState::Ring(groups) => groups[group].shrink(index, server.seed, new, old),
             AlgorithmState::WeightedRoundRobin(groups) if new == 0 => groups[group].remove(index),
             AlgorithmState::WeightedRoundRobin(groups) if old == 0 => groups[group].add(index, new),
-            AlgorithmState::WeightedRoundRobin(groups) => groups[group].reweigh(index, new),
+            AlgorithmState::WeightedRoundRobin(groups) => groups[group].update_weight(index, new),
         }
         self.update_totals();
     }

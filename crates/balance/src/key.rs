@@ -62,8 +62,9 @@ pub fn url_param<'a>(uri: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
 #[must_use]
 pub fn post_param<'a>(body: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     let value = named_value(body, name)?;
-    let of_token = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
-    let Some(end) = value.iter().position(|byte| !of_token(byte)) else {
+    let is_token_byte =
+        |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
+    let Some(end) = value.iter().position(|byte| !is_token_byte(byte)) else {
         return Some(value);
     };
     let (token, rest) = value.split_at(end);

@@ -110,7 +110,7 @@ impl WeightedRoundRobin {
     }
 
     /// A weight changed: the server is removed and added again.
-    pub(crate) fn reweigh(&mut self, index: u32, weight: u32) {
+    pub(crate) fn update_weight(&mut self, index: u32, weight: u32) {
         self.remove(index);
         self.add(index, weight);
     }

@@ -21,7 +21,7 @@ pub enum CommandAnswer {
     /// The same, where the parts come from other workers.
     Batches(Box<dyn ReportBatches>),
     /// An answer that is not known yet; the session waits for it.
-    Later(Pin<Box<dyn Future<Output = CommandAnswer>>>),
+    Pending(Pin<Box<dyn Future<Output = CommandAnswer>>>),
 }
 
 /// Appends the next piece of a report; false when there is none left.
@@ -41,7 +41,7 @@ impl fmt::Debug for CommandAnswer {
             Self::Report(text) => write!(out, "Report({text:?})"),
             Self::Pieces(_) => out.write_str("Pieces"),
             Self::Batches(_) => out.write_str("Batches"),
-            Self::Later(_) => out.write_str("Later"),
+            Self::Pending(_) => out.write_str("Pending"),
         }
     }
 }
@@ -58,8 +58,8 @@ impl CommandAnswer {
     }
 
     /// Waits for an answer.
-    pub fn later(future: impl Future<Output = Self> + 'static) -> Self {
-        Self::Later(Box::pin(future))
+    pub fn pending(future: impl Future<Output = Self> + 'static) -> Self {
+        Self::Pending(Box::pin(future))
     }
 
     /// The level of the caller does not allow the command.

@@ -6,7 +6,7 @@ use ballast_model::CliLevel;
 
 use crate::answer::CommandAnswer;
 use crate::change_record::ChangeScope;
-use crate::session::{CliSession, Restriction};
+use crate::session::{CliSession, RequiredMode};
 use crate::shared::CliShared;
 
 /// The commands of a process, by family.
@@ -24,7 +24,7 @@ pub struct Command {
     /// The level of callers that may give it.
     pub level: CliLevel,
     /// Which mode the session must have switched on.
-    pub restriction: Restriction,
+    pub restriction: RequiredMode,
     /// Which part of the process it changes, if any: then it is logged.
     pub(crate) changes: Option<ChangeScope>,
     /// Its arguments are secret: logs show its words only.
@@ -67,7 +67,7 @@ impl Command {
             usage,
             help,
             level: CliLevel::User,
-            restriction: Restriction::Nothing,
+            restriction: RequiredMode::Nothing,
             changes: None,
             has_secrets: false,
             always_shown: false,
@@ -94,7 +94,7 @@ impl Command {
     }
 
     /// Only for sessions that have switched on this mode.
-    pub(crate) const fn restricted(mut self, restriction: Restriction) -> Self {
+    pub(crate) const fn restricted(mut self, restriction: RequiredMode) -> Self {
         self.restriction = restriction;
         self
     }

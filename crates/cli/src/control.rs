@@ -1,6 +1,6 @@
 //! The interface through which commands change the process.
 //!
-//! Commands read the process through [`Surroundings`] and change it through [`Control`]. A method
+//! Commands read the process through [`StatsHost`] and change it through [`Control`]. A method
 //! does all that it should, or nothing and returns the reason.
 
 use std::collections::HashMap;
@@ -10,14 +10,14 @@ use std::sync::Arc;
 
 use ballast_edit::Refusal;
 use ballast_engine::sessions::SessionPage;
-use ballast_engine::{Backend, Eviction, GateState, ServerState};
+use ballast_engine::{Backend, CancellationReason, GateState, ServerState};
 use ballast_expr::Store;
 use ballast_health::{Effect, Health};
 use ballast_model::{Address, BindTls, CertificateListLine, PortSpec, TlsOptions};
 use ballast_net::PassedSocket;
 use ballast_reconcile::{ChangeReport, ChangeRequest, ConfigHistory, OverrideKey, OverrideValue};
-use ballast_stats::Surroundings;
-use ballast_tls::server_config::ServerTerms;
+use ballast_stats::StatsHost;
+use ballast_tls::server_config::BindTerms;
 
 use crate::change_record::ChangeRecord;
 
@@ -28,7 +28,7 @@ pub type HealthChange<'c> = &'c mut dyn FnMut(&mut Health, u64) -> Vec<Effect>;
 pub type ChangeOutcome = Pin<Box<dyn Future<Output = Result<ChangeReport, Refusal>>>>;
 
 /// The process that commands change. The program implements it once.
-pub trait Control: Surroundings {
+pub trait Control: StatsHost {
     /// Changes the health of a server, and carries out the effects: balancing, queues, log lines,
     /// servers that track it. False when there is no such server.
     fn change_health(&self, backend: &str, server: &str, change: HealthChange<'_>) -> bool;
@@ -92,7 +92,7 @@ pub trait Control: Surroundings {
         &self,
         tls: &BindTls,
         options: &TlsOptions,
-    ) -> Result<Arc<ServerTerms>, String> {
+    ) -> Result<Arc<BindTerms>, String> {
         let _ = (tls, options);
         Err("certificates cannot be added here".to_owned())
     }
@@ -101,14 +101,14 @@ pub trait Control: Surroundings {
     /// connection to the old one is used again.
     fn move_server(&self, backend: &Backend, server: usize, to: (Address, Option<PortSpec>)) {
         if let Some(known) = backend.servers.get(server) {
-            known.state.set_reach(Some(to.0), to.1);
+            known.state.set_current_address(Some(to.0), to.1);
             backend.address_changed(server);
         }
     }
 
     /// Ends the exchanges that a server has now (`shutdown sessions server`).
     fn shutdown_sessions(&self, server: &ServerState) {
-        server.shutdown_sessions(Eviction::ByOperator);
+        server.shutdown_sessions(CancellationReason::ByOperator);
     }
 
     /// Has a frontend refuse clients until it is resumed.
@@ -185,7 +185,7 @@ pub type IdleCounts = HashMap<usize, IdleCount>;
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct IdleCount {
     /// How many there are.
-    pub resting: u32,
+    pub idle_now: u32,
     /// How many are expected to be used at once.
     pub needed: u32,
 }

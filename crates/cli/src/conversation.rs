@@ -29,7 +29,7 @@ use crate::control::Control;
 use crate::help;
 use crate::json;
 use crate::line::{CommandInput, CommandLine, LineEvent, LineReader};
-use crate::session::{CliSession, Restriction, SessionMode};
+use crate::session::{CliSession, RequiredMode, SessionMode};
 use crate::shared::{CallerEntry, CliShared, ProcessRole};
 use crate::sockets;
 
@@ -268,7 +268,7 @@ impl Conversation {
         };
         if !self.session.allows(row.restriction) {
             let mode = match row.restriction {
-                Restriction::Expert => "expert",
+                RequiredMode::Expert => "expert",
                 _ => "experimental",
             };
             return CommandOutcome::Answer(CommandAnswer::error(format!(
@@ -374,7 +374,7 @@ impl Conversation {
                 }
                 self.write("\n").await
             }
-            CommandAnswer::Done | CommandAnswer::Later(_) => self.write("\n").await,
+            CommandAnswer::Done | CommandAnswer::Pending(_) => self.write("\n").await,
         }
     }
 
@@ -414,7 +414,7 @@ impl Conversation {
                 text.push_str(json::END);
                 return self.write(&text).await;
             }
-            CommandAnswer::Done | CommandAnswer::Later(_) => {
+            CommandAnswer::Done | CommandAnswer::Pending(_) => {
                 (Severity::Info, "message", String::new())
             }
         };
@@ -500,7 +500,7 @@ async fn pass(
 
 /// Waits until an answer is known.
 async fn settled(mut answer: CommandAnswer) -> CommandAnswer {
-    while let CommandAnswer::Later(future) = answer {
+    while let CommandAnswer::Pending(future) = answer {
         answer = future.await;
     }
     answer

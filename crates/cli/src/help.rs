@@ -121,7 +121,7 @@ fn closest(mut rows: Vec<&'static Command>, words: &[String]) -> Vec<&'static Co
         let given = |place| words.get(place).map_or("", String::as_str);
         let pairs = row.words.iter().enumerate();
         pairs
-            .map(|(place, of_row)| letters_apart(of_row, given(place)))
+            .map(|(place, of_row)| edit_distance(of_row, given(place)))
             .sum()
     };
     if rows.len() > NEAR_COUNT_MAX {
@@ -136,7 +136,7 @@ fn closest(mut rows: Vec<&'static Command>, words: &[String]) -> Vec<&'static Co
 fn distance(row: &Command, words: &[String]) -> Option<usize> {
     let mut sum = 0;
     for (place, of_row) in row.words.iter().enumerate() {
-        let wrong = wrong_letters(of_row, words.get(place)?);
+        let wrong = bounded_edit_distance(of_row, words.get(place)?);
         if wrong > DISTANCE_MAX || wrong >= of_row.len() {
             return None;
         }
@@ -145,17 +145,17 @@ fn distance(row: &Command, words: &[String]) -> Option<usize> {
     Some(sum)
 }
 
-/// [`letters_apart`], but more than [`DISTANCE_MAX`] at once if the lengths differ by more.
-fn wrong_letters(one: &str, other: &str) -> usize {
+/// [`edit_distance`], but more than [`DISTANCE_MAX`] at once if the lengths differ by more.
+fn bounded_edit_distance(one: &str, other: &str) -> usize {
     if one.len().abs_diff(other.len()) > DISTANCE_MAX {
         return DISTANCE_MAX + 1;
     }
-    letters_apart(one, other)
+    edit_distance(one, other)
 }
 
 /// The number of letters to insert, delete or replace (Levenshtein), in the first
 /// [`WORD_BYTES_MAX`] bytes.
-fn letters_apart(one: &str, other: &str) -> usize {
+fn edit_distance(one: &str, other: &str) -> usize {
     let other = &other.as_bytes()[..other.len().min(WORD_BYTES_MAX)];
     let mut row: Vec<usize> = (0..=other.len()).collect();
     for (i, a) in one.bytes().enumerate() {

@@ -35,7 +35,7 @@ pub use limits::CliLimits;
 pub use line::{CommandInput, CommandLine, LineEvent, LineReader};
 pub use serve::{serve, serve_master, serve_stream};
 pub use server_action::act_on_server;
-pub use session::{CliSession, Restriction, SessionMode};
+pub use session::{CliSession, RequiredMode, SessionMode};
 pub use shared::{CliBind, Master, ProcessKind, ProcessRow, ReloadOutcome, TargetWorker};
 
 #[cfg(test)]

@@ -22,12 +22,8 @@ use crate::shared::{CliBind, CliShared, Master, ProcessRole};
 ///
 /// # Errors
 /// A socket cannot be watched.
-pub fn serve(
-    surroundings: Arc<dyn Control>,
-    binds: Vec<CliBind>,
-    limits: CliLimits,
-) -> Result<(), Error> {
-    open(ProcessRole::Worker(surroundings), binds, limits)
+pub fn serve(host: Arc<dyn Control>, binds: Vec<CliBind>, limits: CliLimits) -> Result<(), Error> {
+    open(ProcessRole::Worker(host), binds, limits)
 }
 
 /// Serves the `-S` sockets of a master process; as [`serve`].
@@ -48,13 +44,13 @@ pub fn serve_master(
 /// The socket cannot be watched.
 pub fn serve_stream(
     socket: OwnedFd,
-    surroundings: Arc<dyn Control>,
+    host: Arc<dyn Control>,
     level: CliLevel,
     limits: CliLimits,
 ) -> Result<(), Error> {
     let stream = Stream::from_fd(socket)?;
     let shared = Rc::new(CliShared {
-        role: ProcessRole::Worker(surroundings),
+        role: ProcessRole::Worker(host),
         binds: Vec::new(),
         sockets: Vec::new(),
         limits,

@@ -5,7 +5,7 @@ use ballast_stats::ServerAction;
 
 use crate::control::Control;
 
-/// Carries out an action of the statistics page on a server; answers whether it changed anything. An
+/// Carries out an action of the statistics page on a server; returns whether it changed anything. An
 /// action on checks needs a server that is checked, one on the agent a server with an agent.
 pub fn act_on_server(
     control: &dyn Control,
@@ -31,32 +31,34 @@ pub fn act_on_server(
         )
     };
     let applies = match action {
-        ServerAction::Agent(_) | ServerAction::ForceAgent(_) => has_agent,
-        ServerAction::Check(_) => is_checked,
-        ServerAction::ForceDown | ServerAction::ForceNoBalancing | ServerAction::ForceUp => !tracks,
-        ServerAction::Drain | ServerAction::Maint | ServerAction::Ready => true,
-        ServerAction::Shutdown => {
+        ServerAction::SetAgentCheck(_) | ServerAction::ForceAgentState(_) => has_agent,
+        ServerAction::SetHealthCheck(_) => is_checked,
+        ServerAction::ForceHealthDown
+        | ServerAction::ForceHealthNolb
+        | ServerAction::ForceHealthUp => !tracks,
+        ServerAction::SetDrain | ServerAction::SetMaint | ServerAction::SetReady => true,
+        ServerAction::ShutdownSessions => {
             control.shutdown_sessions(&found.state);
             return true;
         }
     };
     applies
         && control.change_health(backend, server, &mut |health, now_ms| match action {
-            ServerAction::Agent(on) => {
+            ServerAction::SetAgentCheck(on) => {
                 health.enable_agent(on);
                 Vec::new()
             }
-            ServerAction::Check(on) => {
+            ServerAction::SetHealthCheck(on) => {
                 health.enable_check(on);
                 Vec::new()
             }
-            ServerAction::Drain => health.set_drain(now_ms),
-            ServerAction::ForceAgent(up) => health.force_agent(now_ms, up),
-            ServerAction::ForceDown => health.force_health(now_ms, ForcedState::Down),
-            ServerAction::ForceNoBalancing => health.force_health(now_ms, ForcedState::Stopping),
-            ServerAction::ForceUp => health.force_health(now_ms, ForcedState::Up),
-            ServerAction::Maint => health.set_maint(now_ms),
-            ServerAction::Ready => health.set_ready(now_ms),
-            ServerAction::Shutdown => Vec::new(),
+            ServerAction::SetDrain => health.set_drain(now_ms),
+            ServerAction::ForceAgentState(up) => health.force_agent(now_ms, up),
+            ServerAction::ForceHealthDown => health.force_health(now_ms, ForcedState::Down),
+            ServerAction::ForceHealthNolb => health.force_health(now_ms, ForcedState::Stopping),
+            ServerAction::ForceHealthUp => health.force_health(now_ms, ForcedState::Up),
+            ServerAction::SetMaint => health.set_maint(now_ms),
+            ServerAction::SetReady => health.set_ready(now_ms),
+            ServerAction::ShutdownSessions => Vec::new(),
         })
 }

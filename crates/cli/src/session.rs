@@ -20,7 +20,7 @@ pub enum SessionMode {
 
 /// Which mode a session must have switched on before it may give a command.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum Restriction {
+pub enum RequiredMode {
     /// Nothing.
     #[default]
     Nothing,
@@ -88,11 +88,11 @@ impl CliSession {
     }
 
     /// Whether the session has switched on the mode that a command requires.
-    pub(crate) fn allows(&self, restriction: Restriction) -> bool {
+    pub(crate) fn allows(&self, restriction: RequiredMode) -> bool {
         match restriction {
-            Restriction::Nothing => true,
-            Restriction::Experimental => self.is_experimental,
-            Restriction::Expert => self.is_expert,
+            RequiredMode::Nothing => true,
+            RequiredMode::Experimental => self.is_experimental,
+            RequiredMode::Expert => self.is_expert,
         }
     }
 }

@@ -159,14 +159,14 @@ impl CliShared {
 
     pub(crate) fn version(&self) -> String {
         match &self.role {
-            ProcessRole::Worker(surroundings) => surroundings.facts().version.clone(),
+            ProcessRole::Worker(host) => host.process_info().version.clone(),
             ProcessRole::Master(master) => master.version(),
         }
     }
 
     pub(crate) fn startup_log(&self) -> String {
         match &self.role {
-            ProcessRole::Worker(surroundings) => surroundings.startup_log(),
+            ProcessRole::Worker(host) => host.startup_log(),
             ProcessRole::Master(master) => master.startup_log(),
         }
     }

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use ballast_engine::{Generation, Process, Registry};
 use ballast_model::{self as model, CliLevel, SeverityOutput};
-use ballast_stats::{ProcessInfo, Surroundings};
+use ballast_stats::{ProcessInfo, StatsHost};
 
 use crate::{
     CliBind, CliLimits, Master, ProcessKind, ProcessRow, TargetWorker, serve, serve_master,
@@ -64,7 +64,7 @@ impl Fixture {
     }
 }
 
-impl Surroundings for Fixture {
+impl StatsHost for Fixture {
     fn generation(&self) -> Arc<Generation> {
         Arc::clone(&self.generation)
     }
@@ -73,7 +73,7 @@ impl Surroundings for Fixture {
         &self.registry
     }
 
-    fn facts(&self) -> &ProcessInfo {
+    fn process_info(&self) -> &ProcessInfo {
         &self.facts
     }
 }

@@ -43,8 +43,8 @@ fn all() -> Vec<Keyword> {
 
 /// Whether the action is implemented.
 fn state(place: RuleSet, word: &str, good: &str) -> KeywordState {
-    if !place.is_served() {
-        return KeywordState::Later(feature_of(place.words()));
+    if !place.is_implemented() {
+        return KeywordState::Unimplemented(feature_of(place.words()));
     }
     let words: Vec<&str> = good.split(' ').collect();
     let acls = ballast_expr::AclSet::new();
@@ -55,7 +55,7 @@ fn state(place: RuleSet, word: &str, good: &str) -> KeywordState {
     };
     let mut env = ParseEnv::new(&acls, &mut files, capability, "frontend 'f'");
     match parse_rule(place, &words, &mut env) {
-        Ok(rule) if rule.action.is_served() => KeywordState::Honoured,
-        _ => KeywordState::Later(feature_of(word)),
+        Ok(rule) if rule.action.is_implemented() => KeywordState::Honoured,
+        _ => KeywordState::Unimplemented(feature_of(word)),
     }
 }

@@ -217,7 +217,7 @@ impl<'a> Args<'a> {
 
     /// Warns when the time last taken is below 100 and has no unit: it may be meant in seconds, but
     /// is read as milliseconds. `of` names the setting.
-    pub(crate) fn doubt_time(&self, of: &str, context: &mut crate::context::Context<'_>) {
+    pub(crate) fn warn_of_missing_unit(&self, of: &str, context: &mut crate::context::Context<'_>) {
         let Some(word) = self.line.words.get(self.at.max(1) - 1) else {
             return;
         };
@@ -278,7 +278,7 @@ impl<'a> Args<'a> {
     ///
     /// # Errors
     /// When there is no digit.
-    pub(crate) fn loose(
+    pub(crate) fn lenient_number(
         &mut self,
         what: &str,
         range: RangeInclusive<i64>,

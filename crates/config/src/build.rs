@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ballast_model::{Common, Config, ErrorPage, Global};
+use ballast_model::{Config, ErrorPage, Global, ProxyCommon};
 use ballast_syntax::{Diagnostic, SectionKind};
 
 use crate::context::Context;
@@ -36,7 +36,7 @@ pub(crate) fn build(drafts: Drafts, context: &mut Context<'_>) -> Config {
 fn proxy(draft: ProxyDraft, config: &mut Config, context: &mut Context<'_>) {
     let (is_front, is_back) = (draft.is_front(), draft.is_back());
     let mut common = draft.common;
-    let mut rules = draft.inherited;
+    let mut rules = draft.inherited_rules;
     rules.append(std::mem::take(&mut common.rules));
     common.rules = rules;
     common
@@ -76,7 +76,7 @@ fn proxy(draft: ProxyDraft, config: &mut Config, context: &mut Context<'_>) {
 
 /// The log targets of a proxy; `log global` is replaced by those of the global section.
 fn logs(
-    common: &mut Common,
+    common: &mut ProxyCommon,
     lines: Vec<LogLine>,
     has_format: bool,
     global: &Global,
@@ -108,13 +108,13 @@ fn logs(
 }
 
 /// The pages of one `errorfiles` line.
-fn pages(common: &mut Common, used: &ErrorGroupUse, context: &mut Context<'_>) {
-    let Some(group) = context.names.error_groups.get(&used.group) else {
+fn pages(common: &mut ProxyCommon, used: &ErrorGroupUse, context: &mut Context<'_>) {
+    let Some(group) = context.declarations.error_groups.get(&used.group) else {
         return;
     };
     for (status, page) in group.iter() {
-        let is_taken = used.statuses.is_empty() || used.statuses.contains(&status);
-        if is_taken && !used.except.contains(&status) {
+        let is_wanted = used.statuses.is_empty() || used.statuses.contains(&status);
+        if is_wanted && !used.except.contains(&status) {
             common.error_pages.set(status, page.clone());
         }
     }
@@ -130,7 +130,7 @@ fn pages(common: &mut Common, used: &ErrorGroupUse, context: &mut Context<'_>) {
 
 /// The whole response that a group has for a status.
 fn page_bytes(group: &str, status: u16, context: &Context<'_>) -> Option<Arc<[u8]>> {
-    match context.names.error_groups.get(group)?.page(status)? {
+    match context.declarations.error_groups.get(group)?.page(status)? {
         ErrorPage::Raw { bytes, .. } => Some(bytes.as_slice().into()),
         ErrorPage::Location { .. } => None,
     }

@@ -247,8 +247,8 @@ pub(crate) fn resolvers<C>(
 ) -> Result<(), Diagnostic> {
     let word = args.word("the name of a 'resolvers' section")?;
     let (keyword, span) = (args.keyword().to_owned(), word.span());
-    let names = &mut context.names;
-    names.names(SectionKind::Resolvers, word.text(), &keyword, span);
+    let declarations = &mut context.declarations;
+    declarations.add_reference(SectionKind::Resolvers, word.text(), &keyword, span);
     args.end()
 }
 
@@ -262,10 +262,7 @@ pub(crate) fn namespace(
 ) -> Result<String, Diagnostic> {
     let word = args.word("a namespace")?;
     let name = word.text();
-    if !context
-        .surroundings
-        .exists(&format!("/var/run/netns/{name}"))
-    {
+    if !context.machine.exists(&format!("/var/run/netns/{name}")) {
         context.missing(&format!("namespace '{name}'"), || {
             let message = format!("Cannot open namespace '{name}'.");
             Diagnostic::alert("missing-namespace", message).at(word.span())

@@ -11,13 +11,13 @@ use ballast_model::{Address, ErrorPages, FileBases, NameFamily};
 use ballast_syntax::{DIAGNOSTIC_COUNT_MAX, Diagnostic, SectionKind, Severity, SourceMap, Span};
 
 use crate::feature::feature_of;
-use crate::surroundings::Surroundings;
+use crate::machine::Machine;
 use crate::tls::words::{BindWords, ServerWords};
 
 /// A word that is parsed and checked but not implemented: a configuration that contains one is not
 /// started.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Unserved {
+pub struct Unimplemented {
     /// The word as in the tables (`ssl`, `stick-table`, a sample or an action).
     pub word: String,
     /// Where it stands.
@@ -30,7 +30,7 @@ pub struct Unserved {
 /// The feature of words that HAProxy has removed.
 pub(crate) const REMOVED: &str = "nothing: it was removed";
 
-impl Unserved {
+impl Unimplemented {
     /// The message when the configuration is not started.
     #[must_use]
     pub fn message(&self) -> String {
@@ -45,7 +45,7 @@ impl Unserved {
             }
             feature => format!(
                 "'{word}' is understood but not carried out yet: it {}",
-                when_served(feature)
+                planned_release(feature)
             ),
         }
     }
@@ -59,8 +59,8 @@ impl Unserved {
     }
 }
 
-/// When a word of a feature is served; the feature may be empty.
-pub(crate) fn when_served(feature: &str) -> String {
+/// When a word of a feature will be implemented; the feature may be empty.
+pub(crate) fn planned_release(feature: &str) -> String {
     match feature {
         "" => "comes in a later version".to_owned(),
         feature => format!("comes in a later version, with {feature}"),
@@ -70,7 +70,7 @@ pub(crate) fn when_served(feature: &str) -> String {
 /// Shared by all sections of one load.
 pub(crate) struct Context<'s> {
     /// The machine.
-    pub surroundings: &'s dyn Surroundings,
+    pub machine: &'s dyn Machine,
     /// The text, for messages that quote it and for lines of other files.
     pub sources: &'s SourceMap,
     /// Pattern lists and maps, shared by all expressions.
@@ -80,13 +80,13 @@ pub(crate) struct Context<'s> {
     /// How many more names may be compared with unknown ones to find a similar one.
     pub hint_names_left: Cell<usize>,
     /// Words that are not implemented.
-    pub unserved: Vec<Unserved>,
+    pub unimplemented: Vec<Unimplemented>,
     /// What was replaced by stand-ins.
-    pub stubs: Vec<String>,
+    pub stand_ins: Vec<String>,
     /// The environment after the text, for variables in addresses.
     pub environment: ballast_syntax::Env,
     /// Names declared by sections.
-    pub names: Declarations,
+    pub declarations: Declarations,
     /// `tune.stick-counters`, if it was read already.
     pub stick_counters: u32,
 }
@@ -99,9 +99,9 @@ pub(crate) struct Declarations {
     /// Every other named section.
     pub sections: DeclaredNames,
     /// References to sections: kind, name, the keyword, the place.
-    pub uses: Vec<(SectionKind, String, String, Span)>,
+    pub references: Vec<(SectionKind, String, String, Span)>,
     /// The `defaults` with rules that frontends or backends used, by their places.
-    pub rule_heirs: Vec<(Span, SectionKind)>,
+    pub rule_users: Vec<(Span, SectionKind)>,
     /// `unix-bind` of the global section.
     pub unix_bind: UnixBind,
     /// `default-path`: the directory that relative file names start from.
@@ -109,17 +109,17 @@ pub(crate) struct Declarations {
     /// `server-state-base`: the directory that names of state files start from.
     pub(crate) state_base: Option<String>,
     /// TLS words of the global section and of `crt-store` sections that other lines depend on.
-    pub(crate) tls: TlsNames,
+    pub(crate) tls: TlsDefaults,
     /// `expose-experimental-directives` was read.
     pub(crate) experimental: bool,
     /// Words of the global section that may occur once, and did.
-    pub(crate) said_once: BTreeSet<&'static str>,
+    pub(crate) used_once: BTreeSet<&'static str>,
 }
 
 /// TLS words that other lines depend on, as far as they were read: a line takes the defaults that
 /// stand before it.
 #[derive(Debug)]
-pub(crate) struct TlsNames {
+pub(crate) struct TlsDefaults {
     /// `ca-base`, `crt-base`, `key-base`; `default-path` is [`Declarations::base`].
     pub(crate) bases: FileBases,
     /// `ssl-default-bind-*`.
@@ -134,7 +134,7 @@ pub(crate) struct TlsNames {
     pub(crate) loads: BTreeSet<String>,
 }
 
-impl Default for TlsNames {
+impl Default for TlsDefaults {
     fn default() -> Self {
         Self {
             bases: FileBases::default(),
@@ -248,8 +248,14 @@ impl Declarations {
     }
 
     /// Records that `keyword` refers to a section, to be checked at the end.
-    pub(crate) fn names(&mut self, kind: SectionKind, name: &str, keyword: &str, span: Span) {
-        self.uses
+    pub(crate) fn add_reference(
+        &mut self,
+        kind: SectionKind,
+        name: &str,
+        keyword: &str,
+        span: Span,
+    ) {
+        self.references
             .push((kind, name.to_owned(), keyword.to_owned(), span));
     }
 }
@@ -288,7 +294,7 @@ impl Context<'_> {
     /// The name of this process among peers: `localpeer`, `-L`, or the machine's.
     pub(crate) fn local_peer(&self) -> String {
         let named = self.environment.value("HAPROXY_LOCALPEER");
-        named.map_or_else(|| self.surroundings.hostname(), str::to_owned)
+        named.map_or_else(|| self.machine.hostname(), str::to_owned)
     }
 
     /// Whether there was an error so far.
@@ -297,8 +303,8 @@ impl Context<'_> {
     }
 
     /// Records that a word is not implemented.
-    pub(crate) fn unserved(&mut self, word: &str, feature: &str, span: Span) {
-        self.unserved.push(Unserved {
+    pub(crate) fn unimplemented(&mut self, word: &str, feature: &str, span: Span) {
+        self.unimplemented.push(Unimplemented {
             word: word.to_owned(),
             span: Some(span),
             feature: feature.to_owned(),
@@ -307,15 +313,15 @@ impl Context<'_> {
 
     /// Records the parts of an expression that are not implemented.
     pub(crate) fn check_expr(&mut self, expr: &Expr, span: Span) {
-        for word in expr.unserved() {
-            self.unserved(word, feature_of(word), span);
+        for word in expr.unimplemented() {
+            self.unimplemented(word, feature_of(word), span);
         }
     }
 
     /// The same for a log format.
     pub(crate) fn check_format(&mut self, format: &LogFormat, span: Span) {
-        for word in format.unserved() {
-            self.unserved(word, feature_of(word), span);
+        for word in format.unimplemented() {
+            self.unimplemented(word, feature_of(word), span);
         }
     }
 
@@ -326,15 +332,15 @@ impl Context<'_> {
         acls: &ballast_expr::AclSet,
         span: Span,
     ) {
-        for word in condition.unserved(acls) {
-            self.unserved(word, feature_of(word), span);
+        for word in condition.unimplemented(acls) {
+            self.unimplemented(word, feature_of(word), span);
         }
     }
 
     /// Records that a stand-in was used.
-    pub(crate) fn stubbed(&mut self, what: String) {
-        if !self.stubs.contains(&what) {
-            self.stubs.push(what);
+    pub(crate) fn used_stand_in(&mut self, what: String) {
+        if !self.stand_ins.contains(&what) {
+            self.stand_ins.push(what);
         }
     }
 
@@ -348,7 +354,7 @@ impl Context<'_> {
         keyword: &str,
         span: Span,
     ) -> Result<Vec<u8>, Diagnostic> {
-        match self.surroundings.read(&self.path(path)) {
+        match self.machine.read(&self.path(path)) {
             Ok(bytes) => Ok(bytes),
             Err(error) => {
                 self.missing(&format!("file '{path}'"), || {
@@ -362,7 +368,7 @@ impl Context<'_> {
 
     /// A file name after `default-path`.
     pub(crate) fn path(&self, path: &str) -> String {
-        match &self.names.base {
+        match &self.declarations.base {
             Some(base) if !path.starts_with('/') => format!("{base}/{path}"),
             _ => path.to_owned(),
         }
@@ -378,7 +384,7 @@ impl Context<'_> {
         keyword: &str,
         span: Span,
     ) -> Result<(), Diagnostic> {
-        if self.surroundings.exists(&self.path(path)) {
+        if self.machine.exists(&self.path(path)) {
             return Ok(());
         }
         self.missing(&format!("file '{path}'"), || {
@@ -396,7 +402,7 @@ impl Context<'_> {
         path: &str,
         error: impl FnOnce() -> Diagnostic,
     ) -> Result<(), Diagnostic> {
-        if self.surroundings.exists(path) {
+        if self.machine.exists(path) {
             return Ok(());
         }
         self.missing(&format!("file '{path}'"), error)
@@ -407,11 +413,11 @@ impl Context<'_> {
     /// # Errors
     /// The reason.
     pub(crate) fn resolve(&mut self, host: &str) -> Result<Vec<IpAddr>, String> {
-        match self.surroundings.resolve(host) {
+        match self.machine.resolve(host) {
             Ok(addresses) if !addresses.is_empty() => Ok(addresses),
-            found => match self.surroundings.stand_in(&format!("host '{host}'")) {
+            found => match self.machine.stand_in(&format!("host '{host}'")) {
                 Some(text) => {
-                    self.stubbed(text);
+                    self.used_stand_in(text);
                     Ok(vec![
                         IpAddr::from([192, 0, 2, 1]),
                         IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, 1]),
@@ -446,18 +452,18 @@ impl Context<'_> {
         }
     }
 
-    /// Uses a stand-in for something missing if the surroundings provide one.
+    /// Uses a stand-in for something missing if the machine provides one.
     ///
     /// # Errors
-    /// With `error` if they do not.
+    /// With `error` if it does not.
     pub(crate) fn missing(
         &mut self,
         what: &str,
         error: impl FnOnce() -> Diagnostic,
     ) -> Result<(), Diagnostic> {
-        match self.surroundings.stand_in(what) {
+        match self.machine.stand_in(what) {
             Some(text) => {
-                self.stubbed(text);
+                self.used_stand_in(text);
                 Ok(())
             }
             None => Err(error()),
@@ -473,7 +479,7 @@ impl Context<'_> {
 
     /// The place in the form of pattern lists.
     #[must_use]
-    pub(crate) fn standing(&self, span: Span) -> ballast_expr::Place {
+    pub(crate) fn pattern_place(&self, span: Span) -> ballast_expr::Place {
         let at = self.sources.locate(span);
         ballast_expr::Place {
             file: at.file.into(),

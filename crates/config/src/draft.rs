@@ -2,7 +2,9 @@
 //! every section is read.
 
 use ballast_expr::AclSet;
-use ballast_model::{Backend, Bind, CertificateList, Common, Frontend, LogTarget, Origin, Server};
+use ballast_model::{
+    Backend, Bind, CertificateList, Frontend, LogTarget, Origin, ProxyCommon, Server,
+};
 use ballast_rules::RuleSets;
 use ballast_syntax::{SectionKind, Span};
 
@@ -23,7 +25,7 @@ pub(crate) struct ProxyDraft {
     /// The words that open the section.
     pub span: Option<Span>,
     /// Options of both halves.
-    pub common: Common,
+    pub common: ProxyCommon,
     /// Options of the client side.
     pub front: Frontend,
     /// Options of the server side.
@@ -31,7 +33,7 @@ pub(crate) struct ProxyDraft {
     /// ACLs declared here; not inherited.
     pub acls: AclSet,
     /// Rules of the defaults, already linked to their ACLs; they run first.
-    pub inherited: RuleSets,
+    pub inherited_rules: RuleSets,
     /// `log` lines in order.
     pub logs: Vec<LogLine>,
     /// `errorfiles` lines in order: their groups may be declared later.
@@ -59,7 +61,7 @@ pub(crate) struct ProxyDraft {
     /// The place of `balance`.
     pub balance_span: Option<Span>,
     /// State of the proxy's words while the section is read.
-    pub words: crate::proxy::SectionState,
+    pub section_state: crate::proxy::ProxySectionState,
     /// The name of the defaults it uses.
     pub defaults_name: Option<String>,
 }
@@ -155,11 +157,11 @@ impl ProxyDraft {
             kind,
             name: String::new(),
             span: None,
-            common: Common::default(),
+            common: ProxyCommon::default(),
             front: Frontend::default(),
             back,
             acls: AclSet::new(),
-            inherited: RuleSets::default(),
+            inherited_rules: RuleSets::default(),
             logs: Vec::new(),
             error_groups: Vec::new(),
             default_server: ServerDraft::default(),
@@ -173,7 +175,7 @@ impl ProxyDraft {
             http_words: Vec::new(),
             log_word: None,
             balance_span: None,
-            words: crate::proxy::SectionState::default(),
+            section_state: crate::proxy::ProxySectionState::default(),
             defaults_name: None,
         }
     }
@@ -186,7 +188,7 @@ impl ProxyDraft {
             None => Self::base(kind),
         };
         let own = std::mem::take(&mut draft.common.rules);
-        draft.inherited.append(own);
+        draft.inherited_rules.append(own);
         draft.kind = kind;
         draft.defaults_name = defaults.map(|defaults| defaults.name.clone());
         name.clone_into(&mut draft.name);
@@ -195,8 +197,8 @@ impl ProxyDraft {
         draft.http_words.clear();
         draft.log_word = draft.log_word.map(|(word, _)| (word, None));
         draft.balance_span = None;
-        draft.words.begin();
-        draft.words.defaults = defaults.and_then(|defaults| defaults.span);
+        draft.section_state.begin();
+        draft.section_state.defaults = defaults.and_then(|defaults| defaults.span);
         draft.common.listen = kind == SectionKind::Listen;
         draft.common.origin = Origin::default();
         draft

@@ -64,8 +64,8 @@ mod tests {
         assert_eq!(feature_of("lua.x"), "Lua");
         assert_eq!(feature_of("pause"), "");
         // A row of the table that no word needs is out of date.
-        let fetches = ballast_expr::fetches().filter(|row| !row.is_served());
-        let convs = ballast_expr::convs().filter(|row| !row.is_served());
+        let fetches = ballast_expr::fetches().filter(|row| !row.is_implemented());
+        let convs = ballast_expr::converters().filter(|row| !row.is_implemented());
         let actions = ballast_rules::rows().map(|row| row.word);
         let sets = ["quic-initial", "tcp-response content"];
         let words: Vec<&str> = fetches

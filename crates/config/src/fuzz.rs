@@ -2,7 +2,9 @@
 
 use ballast_syntax::Severity;
 
-use crate::{NoSurroundings, Options, Stub, TextOptions, json_lines, load, text, upgrade};
+use crate::{
+    EmptyMachine, Options, StandInMachine, TextOptions, diagnostics_text, json_lines, load, upgrade,
+};
 
 /// Loads `data` as a configuration, with and without stand-ins, prints everything, and upgrades it.
 ///
@@ -12,14 +14,14 @@ use crate::{NoSurroundings, Options, Stub, TextOptions, json_lines, load, text, 
 pub fn fuzz_one(data: &[u8]) {
     let files = || vec![("fuzz.cfg".to_owned(), data.to_vec())];
     for loaded in [
-        load(files(), &NoSurroundings, Options::default()),
-        load(files(), &Stub(NoSurroundings), Options::default()),
+        load(files(), &EmptyMachine, Options::default()),
+        load(files(), &StandInMachine(EmptyMachine), Options::default()),
     ] {
         let options = TextOptions {
             least: Severity::Diag,
             ..TextOptions::default()
         };
-        let shown = text(&loaded, options);
+        let shown = diagnostics_text(&loaded, options);
         assert!(loaded.diagnostics.is_empty() || !shown.is_empty());
         for line in json_lines(&loaded).lines() {
             let object: Result<serde_json::Value, _> = serde_json::from_str(line);

@@ -10,7 +10,7 @@ use std::ops::BitOr;
 use ballast_syntax::{Diagnostic, SectionKind};
 
 use crate::args::Args;
-use crate::context::{Context, when_served};
+use crate::context::{Context, planned_release};
 
 /// A set of places where a keyword may occur: sections, and lines that have words of their own.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -119,8 +119,8 @@ impl fmt::Display for Sections {
 pub enum KeywordState {
     /// It does what the manual says.
     Honoured,
-    /// It is accepted and has no effect, for this reason.
-    Noted(&'static str),
+    /// It is accepted and has no effect, for this reason. Tables print it as `noted`.
+    Ignored(&'static str),
     /// It is refused.
     Refused {
         /// The reason.
@@ -130,7 +130,8 @@ pub enum KeywordState {
     },
     /// It is parsed and checked, but a configuration that contains it is not started. The text
     /// names the feature it is part of (`TLS`, `stick tables`); it is empty when there is none.
-    Later(&'static str),
+    /// Tables print it as `later`.
+    Unimplemented(&'static str),
 }
 
 impl KeywordState {
@@ -139,9 +140,9 @@ impl KeywordState {
     pub fn word(self) -> &'static str {
         match self {
             Self::Honoured => "honoured",
-            Self::Noted(_) => "noted",
+            Self::Ignored(_) => "noted",
             Self::Refused { .. } => "refused",
-            Self::Later(_) => "later",
+            Self::Unimplemented(_) => "later",
         }
     }
 
@@ -150,13 +151,13 @@ impl KeywordState {
     pub fn text(self) -> String {
         match self {
             Self::Honoured => String::new(),
-            Self::Noted(reason) => reason.to_owned(),
+            Self::Ignored(reason) => reason.to_owned(),
             Self::Refused {
                 reason,
                 instead: "",
             } => reason.to_owned(),
             Self::Refused { reason, instead } => format!("{reason}; write: {instead}"),
-            Self::Later(feature) => format!("checked; {}", when_served(feature)),
+            Self::Unimplemented(feature) => format!("checked; {}", planned_release(feature)),
         }
     }
 }
@@ -250,15 +251,15 @@ impl<C: 'static> Row<C> {
 
     /// Accepted without effect, for this reason.
     #[must_use]
-    pub(crate) const fn noted(mut self, reason: &'static str) -> Self {
-        self.keyword.state = KeywordState::Noted(reason);
+    pub(crate) const fn ignored(mut self, reason: &'static str) -> Self {
+        self.keyword.state = KeywordState::Ignored(reason);
         self
     }
 
     /// Checked, but not implemented.
     #[must_use]
-    pub(crate) const fn later(mut self, feature: &'static str) -> Self {
-        self.keyword.state = KeywordState::Later(feature);
+    pub(crate) const fn unimplemented(mut self, feature: &'static str) -> Self {
+        self.keyword.state = KeywordState::Unimplemented(feature);
         self
     }
 

@@ -1,11 +1,11 @@
 //! Keyword rows: from the syntax tree to the model, with defaults and diagnostics.
 //!
-//! [`load()`] takes files as bytes and access to the machine ([`Surroundings`]) and returns the
+//! [`load()`] takes files as bytes and access to the machine ([`Machine`]) and returns the
 //! model ([`ballast_model::Config`]) with all diagnostics about the text. Each keyword of the
 //! language is a row ([`Keyword`]): honoured, noted, refused, or only checked; the tables in the
 //! documentation are printed from the rows.
 //!
-//! A configuration can be run when [`Loaded::has_alerts`] is false and [`Loaded::unserved`] is
+//! A configuration can be run when [`Loaded::has_alerts`] is false and [`Loaded::unimplemented`] is
 //! empty.
 
 mod actions;
@@ -23,31 +23,31 @@ mod keyword;
 mod load;
 mod log_line;
 mod lower;
+mod machine;
 mod post;
 mod proxy;
 mod render;
 mod section;
 mod server;
 mod stand_ins;
-mod surroundings;
 mod table;
 mod tls;
 mod tls_context;
 mod tls_words;
 mod upgrade;
 
-pub use context::Unserved;
+pub use context::Unimplemented;
 pub use fuzz::fuzz_one;
 pub use keyword::{Keyword, KeywordState, Prefixes, Sections};
-pub use load::{Options, document, load, load_after};
+pub use load::{Options, load, load_after, parse_document};
 pub use lower::Loaded;
+pub use machine::{EmptyMachine, Machine, StandInMachine};
 pub use render::{
-    TextOptions, closing_lines, json_lines, keyword_json, keyword_markdown, keyword_text, text,
-    text_of,
+    TextOptions, closing_lines, diagnostic_text, diagnostics_text, json_lines, keyword_json,
+    keyword_markdown, keyword_text,
 };
-pub use surroundings::{NoSurroundings, Stub, Surroundings};
 pub use tls::{CrtListText, certificate_list};
-pub use tls_context::bind_terms;
+pub use tls_context::compile_bind_terms;
 pub use upgrade::{LineRewrite, UpgradeOutcome, upgrade};
 
 #[cfg(test)]

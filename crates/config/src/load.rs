@@ -5,9 +5,9 @@ use std::sync::Arc;
 use ballast_expr::Store;
 use ballast_syntax::Document;
 
-use crate::lower::{Loaded, load_with, parsed};
+use crate::lower::{Loaded, load_with, parse_files};
+use crate::machine::Machine;
 use crate::stand_ins;
-use crate::surroundings::Surroundings;
 
 /// How a configuration is read.
 #[derive(Clone, Copy, Debug, Default)]
@@ -20,12 +20,8 @@ pub struct Options {
 /// Reads a configuration from named files, in sequence. It never fails: errors are in
 /// [`Loaded::diagnostics`].
 #[must_use]
-pub fn load(
-    files: Vec<(String, Vec<u8>)>,
-    surroundings: &dyn Surroundings,
-    options: Options,
-) -> Loaded {
-    load_into(Arc::new(Store::new()), files, surroundings, options)
+pub fn load(files: Vec<(String, Vec<u8>)>, machine: &dyn Machine, options: Options) -> Loaded {
+    load_into(Arc::new(Store::new()), files, machine, options)
 }
 
 /// As [`load`], for a configuration that is to replace the one whose lists and maps are in
@@ -35,26 +31,26 @@ pub fn load(
 pub fn load_after(
     patterns: &Arc<Store>,
     files: Vec<(String, Vec<u8>)>,
-    surroundings: &dyn Surroundings,
+    machine: &dyn Machine,
     options: Options,
 ) -> Loaded {
     let store = Store::succeeding(Arc::clone(patterns));
-    load_into(Arc::new(store), files, surroundings, options)
+    load_into(Arc::new(store), files, machine, options)
 }
 
 fn load_into(
     store: Arc<Store>,
     files: Vec<(String, Vec<u8>)>,
-    surroundings: &dyn Surroundings,
+    machine: &dyn Machine,
     _options: Options,
 ) -> Loaded {
-    let (environment, stubs) = stand_ins::environment(&files, surroundings);
-    load_with(store, files, surroundings, environment, stubs)
+    let (environment, stand_ins) = stand_ins::environment(&files, machine);
+    load_with(store, files, machine, environment, stand_ins)
 }
 
 /// Only the syntax, as sections and lines: the first step of [`load`].
 #[must_use]
-pub fn document(files: Vec<(String, Vec<u8>)>, surroundings: &dyn Surroundings) -> Document {
-    let (environment, _) = stand_ins::environment(&files, surroundings);
-    parsed(files, surroundings, environment)
+pub fn parse_document(files: Vec<(String, Vec<u8>)>, machine: &dyn Machine) -> Document {
+    let (environment, _) = stand_ins::environment(&files, machine);
+    parse_files(files, machine, environment)
 }

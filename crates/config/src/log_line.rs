@@ -69,9 +69,9 @@ pub(crate) fn target(
             target.sample = Some(sample(args)?);
         } else if args.take("profile") {
             let word = args.word("the name of a log profile")?;
-            let names = &mut context.names;
-            names.names(SectionKind::LogProfile, word.text(), "log", word.span());
-            context.unserved("profile", "log profiles", word.span());
+            let declarations = &mut context.declarations;
+            declarations.add_reference(SectionKind::LogProfile, word.text(), "log", word.span());
+            context.unimplemented("profile", "log profiles", word.span());
         } else {
             break;
         }
@@ -120,22 +120,22 @@ fn endpoint(args: &mut Args<'_>, context: &mut Context<'_>) -> Result<LogEndpoin
     }
     if let Some(name) = text.strip_prefix("ring@") {
         context
-            .names
-            .names(SectionKind::Ring, name, "log", word.span());
-        context.unserved("ring@", "rings", word.span());
+            .declarations
+            .add_reference(SectionKind::Ring, name, "log", word.span());
+        context.unimplemented("ring@", "rings", word.span());
         return Ok(LogEndpoint::Ring(name.to_owned()));
     }
     if let Some(name) = text.strip_prefix("backend@") {
         context
-            .names
-            .names(SectionKind::Backend, name, "log", word.span());
-        context.unserved("backend@", "log backends", word.span());
+            .declarations
+            .add_reference(SectionKind::Backend, name, "log", word.span());
+        context.unimplemented("backend@", "log backends", word.span());
         return Ok(LogEndpoint::Backend(name.to_owned()));
     }
     let parsed = address::parse(text, AddressForm::default(), &context.environment)
         .map_err(|error| args.wrong(format!("'log' : {error}")))?;
     if parsed.transport == TransportPrefix::Stream {
-        context.unserved("log tcp@", "rings", word.span());
+        context.unimplemented("log tcp@", "rings", word.span());
         return Ok(LogEndpoint::Ring(text.to_owned()));
     }
     Ok(match parsed.address {

@@ -11,9 +11,9 @@ use ballast_syntax::{
 };
 
 use crate::build::{self, Drafts};
-use crate::context::{Context, Declarations, Diagnostics, HINT_NAMES_MAX, LUA, Unserved};
+use crate::context::{Context, Declarations, Diagnostics, HINT_NAMES_MAX, LUA, Unimplemented};
 use crate::draft::ProxyDraft;
-use crate::surroundings::Surroundings;
+use crate::machine::Machine;
 use crate::tls_context;
 use crate::{global, post, proxy, section, upgrade};
 
@@ -35,9 +35,9 @@ pub struct Loaded {
     pub sections: Vec<SectionPlace>,
     /// What is checked but not implemented. If it is not empty, the configuration must not be
     /// started.
-    pub unserved: Vec<Unserved>,
+    pub unimplemented: Vec<Unimplemented>,
     /// What was replaced by stand-ins.
-    pub stubs: Vec<String>,
+    pub stand_ins: Vec<String>,
     /// The environment after the last line.
     pub environment: Env,
 }
@@ -71,40 +71,40 @@ impl Loaded {
 pub(crate) fn load_with(
     store: Arc<Store>,
     files: Vec<(String, Vec<u8>)>,
-    surroundings: &dyn Surroundings,
+    machine: &dyn Machine,
     environment: Env,
-    mut stubs: Vec<String>,
+    mut stand_ins: Vec<String>,
 ) -> Loaded {
-    let mut document = parsed(files, surroundings, environment);
+    let mut document = parse_files(files, machine, environment);
     let diagnostics = std::mem::take(&mut document.diagnostics);
     let mut context = Context {
-        surroundings,
+        machine,
         sources: &document.sources,
         store: Arc::clone(&store),
         diagnostics: Diagnostics::after(diagnostics),
         hint_names_left: Cell::new(HINT_NAMES_MAX),
-        unserved: Vec::new(),
-        stubs: std::mem::take(&mut stubs),
+        unimplemented: Vec::new(),
+        stand_ins: std::mem::take(&mut stand_ins),
         environment: document.env.clone(),
-        names: Declarations::default(),
+        declarations: Declarations::default(),
         stick_counters: STICK_COUNTERS,
     };
     let config = lower(&document, &mut context);
     let Context {
         diagnostics,
-        mut unserved,
-        stubs,
+        mut unimplemented,
+        stand_ins,
         ..
     } = context;
     let mut diagnostics = diagnostics.finish();
-    check_lua(&mut unserved, &mut diagnostics);
+    check_lua(&mut unimplemented, &mut diagnostics);
     suggest_upgrades(&document, &mut diagnostics);
     let place = |span: Option<Span>| span.map(|span| (span.file, span.start));
     // Messages about the whole have no place, and come last.
     diagnostics.sort_by_key(|diagnostic| (diagnostic.span.is_none(), place(diagnostic.span)));
     diagnostics.dedup();
-    unserved.sort_by_key(|word| place(word.span));
-    unserved.dedup();
+    unimplemented.sort_by_key(|word| place(word.span));
+    unimplemented.dedup();
     let sections = document.places();
     Loaded {
         config,
@@ -112,19 +112,19 @@ pub(crate) fn load_with(
         diagnostics,
         sections,
         sources: document.sources,
-        unserved,
-        stubs,
+        unimplemented,
+        stand_ins,
         environment: document.env,
     }
 }
 
 /// Sections and lines.
-pub(crate) fn parsed(
+pub(crate) fn parse_files(
     files: Vec<(String, Vec<u8>)>,
-    surroundings: &dyn Surroundings,
+    machine: &dyn Machine,
     environment: Env,
 ) -> Document {
-    let facts = surroundings.facts();
+    let facts = machine.facts();
     let mut parser = Parser::new(environment, &facts);
     for (name, bytes) in files {
         parser.add_file(name, bytes);
@@ -189,18 +189,18 @@ fn proxy_section(section: &Section, draft: &mut ProxyDraft, context: &mut Contex
 /// Links the section's expressions to pattern files and ACLs.
 fn link(draft: &mut ProxyDraft, context: &mut Context<'_>) {
     let span = draft.span;
-    let surroundings = context.surroundings;
-    let mut stubs = Vec::new();
-    let base = context.names.base.clone();
+    let machine = context.machine;
+    let mut stand_ins = Vec::new();
+    let base = context.declarations.base.clone();
     let full = |path: &str| match &base {
         Some(base) if !path.starts_with('/') => format!("{base}/{path}"),
         _ => path.to_owned(),
     };
-    let mut files = |path: &str| match surroundings.read(&full(path)) {
+    let mut files = |path: &str| match machine.read(&full(path)) {
         Ok(bytes) => Ok(bytes),
-        Err(error) => match surroundings.stand_in(&format!("file '{path}'")) {
+        Err(error) => match machine.stand_in(&format!("file '{path}'")) {
             Some(text) => {
-                stubs.push(text);
+                stand_ins.push(text);
                 Ok(Vec::new())
             }
             None => Err(error),
@@ -209,7 +209,7 @@ fn link(draft: &mut ProxyDraft, context: &mut Context<'_>) {
     let store = Arc::clone(&context.store);
     store.enter(&draft.title(), base.as_deref());
     if let Some(span) = span {
-        store.stand(&context.standing(span));
+        store.set_place(&context.pattern_place(span));
     }
     let mut errors = Vec::new();
     let mut acls = std::mem::take(&mut draft.acls);
@@ -223,8 +223,8 @@ fn link(draft: &mut ProxyDraft, context: &mut Context<'_>) {
     };
     errors.extend(proxy::link(draft, &mut linker));
     draft.acls = acls;
-    for text in stubs {
-        context.stubbed(text);
+    for text in stand_ins {
+        context.used_stand_in(text);
     }
     for error in errors {
         let message = format!("{} : {}", draft.title(), error.message);
@@ -238,14 +238,14 @@ fn link(draft: &mut ProxyDraft, context: &mut Context<'_>) {
 }
 
 /// Names that scripts provide are valid only if a script is loaded.
-fn check_lua(unserved: &mut Vec<Unserved>, diagnostics: &mut Vec<Diagnostic>) {
-    if unserved
+fn check_lua(unimplemented: &mut Vec<Unimplemented>, diagnostics: &mut Vec<Diagnostic>) {
+    if unimplemented
         .iter()
         .any(|word| word.word.starts_with("lua-load"))
     {
         return;
     }
-    unserved.retain(|word| {
+    unimplemented.retain(|word| {
         if word.word != LUA {
             return true;
         }

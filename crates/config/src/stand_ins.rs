@@ -12,7 +12,7 @@ use ballast_expr::Store;
 use ballast_syntax::{Env, Severity};
 
 use crate::lower::{Loaded, load_with};
-use crate::surroundings::Surroundings;
+use crate::machine::Machine;
 
 /// The candidates, in this order.
 const VALUES: &[&str] = &[
@@ -46,10 +46,10 @@ struct Variable {
 /// use and that are not set. Also returns those variables.
 pub(crate) fn environment(
     files: &[(String, Vec<u8>)],
-    surroundings: &dyn Surroundings,
+    machine: &dyn Machine,
 ) -> (Env, Vec<String>) {
-    let mut env = surroundings.environment();
-    if surroundings.stand_in("environment").is_none() {
+    let mut env = machine.environment();
+    if machine.stand_in("environment").is_none() {
         return (env, Vec::new());
     }
     let unset = unset(files, &env);
@@ -58,27 +58,27 @@ pub(crate) fn environment(
         let _ = env.set(&variable.name, VALUES[0]);
     }
     for variable in unset.iter().take(VARIABLE_COUNT_MAX) {
-        env = fitting(variable, env, files, surroundings);
+        env = with_best_value(variable, env, files, machine);
     }
-    let stubs = unset.iter().filter_map(|variable| {
+    let stand_ins = unset.iter().filter_map(|variable| {
         let value = env.value(&variable.name).unwrap_or_default();
-        surroundings.stand_in(&format!(
+        machine.stand_in(&format!(
             "environment variable '{}' ('{value}')",
             variable.name
         ))
     });
-    let stubs = stubs.collect();
-    (env, stubs)
+    let stand_ins = stand_ins.collect();
+    (env, stand_ins)
 }
 
 /// The environment with the candidate that fits best.
-fn fitting(
+fn with_best_value(
     variable: &Variable,
     env: Env,
     files: &[(String, Vec<u8>)],
-    surroundings: &dyn Surroundings,
+    machine: &dyn Machine,
 ) -> Env {
-    let mut best: Option<(Faults, Env)> = None;
+    let mut best: Option<(CandidateErrors, Env)> = None;
     for value in VALUES {
         let mut tried = env.clone();
         if tried.set(&variable.name, value).is_err() {
@@ -86,11 +86,11 @@ fn fitting(
         }
         let store = Arc::new(Store::new());
         let files = files.to_vec();
-        let loaded = load_with(store, files, surroundings, tried.clone(), Vec::new());
-        let faults = Faults::of(&loaded, variable, value);
-        let is_whole = faults == Faults::default();
-        if best.as_ref().is_none_or(|(fewest, _)| faults < *fewest) {
-            best = Some((faults, tried));
+        let loaded = load_with(store, files, machine, tried.clone(), Vec::new());
+        let errors = CandidateErrors::of(&loaded, variable, value);
+        let is_whole = errors == CandidateErrors::default();
+        if best.as_ref().is_none_or(|(fewest, _)| errors < *fewest) {
+            best = Some((errors, tried));
         }
         if is_whole {
             break;
@@ -101,16 +101,16 @@ fn fitting(
 
 /// The errors with a candidate; the candidate whose first error comes later in the file is better.
 #[derive(Default, Eq, Ord, PartialEq, PartialOrd)]
-struct Faults {
+struct CandidateErrors {
     alerts: usize,
     first: Reverse<u32>,
     warnings: usize,
     stand_ins: usize,
 }
 
-impl Faults {
+impl CandidateErrors {
     fn of(loaded: &Loaded, variable: &Variable, value: &str) -> Self {
-        let mut faults = Self::default();
+        let mut errors = Self::default();
         for diagnostic in &loaded.diagnostics {
             let Some(span) = diagnostic.span else {
                 continue;
@@ -121,24 +121,26 @@ impl Faults {
             }
             match diagnostic.severity {
                 Severity::Alert => {
-                    if faults.alerts == 0 {
-                        faults.first = Reverse(span.start);
+                    if errors.alerts == 0 {
+                        errors.first = Reverse(span.start);
                     }
-                    faults.alerts += 1;
+                    errors.alerts += 1;
                 }
-                Severity::Warning => faults.warnings += 1,
+                Severity::Warning => errors.warnings += 1,
                 _ => {}
             }
         }
-        let stubs = loaded.stubs.iter();
-        faults.stand_ins = stubs.filter(|stub| is_odd(stub, value)).count();
-        faults
+        let stand_ins = loaded.stand_ins.iter();
+        errors.stand_ins = stand_ins
+            .filter(|stub| is_of_wrong_type(stub, value))
+            .count();
+        errors
     }
 }
 
 /// Whether a stand-in was needed for a value of the wrong type: text that is not an address is read
 /// as a name, and any text as a file.
-fn is_odd(stub: &str, value: &str) -> bool {
+fn is_of_wrong_type(stub: &str, value: &str) -> bool {
     let Some((kind, text)) = stub.split_once(" '") else {
         return false;
     };

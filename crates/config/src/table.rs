@@ -219,20 +219,20 @@ pub(crate) fn perform<C: 'static>(
         let mut diagnostic = refusal(row.keyword.word, reason, instead, span);
         if is_dialect(reason) {
             diagnostic.severity = Severity::Warning;
-            context.unserved(row.keyword.word, REMOVED, span);
+            context.unimplemented(row.keyword.word, REMOVED, span);
         }
         return Err(diagnostic);
     }
-    if row.keyword.experimental && !context.names.experimental {
+    if row.keyword.experimental && !context.declarations.experimental {
         let word = row.keyword.word;
         return Err(unexposed(&format!("'{word}' directive")).at(span));
     }
     (row.handler)(target, args, context)?;
     match row.keyword.state {
-        KeywordState::Later(feature) if args.prefix == Prefix::None => {
-            context.unserved(row.keyword.word, feature, span);
+        KeywordState::Unimplemented(feature) if args.prefix == Prefix::None => {
+            context.unimplemented(row.keyword.word, feature, span);
         }
-        KeywordState::Noted(reason) => {
+        KeywordState::Ignored(reason) => {
             let message = format!("'{}' changes nothing here: {reason}", row.keyword.word);
             context.report(Diagnostic::diag("noted", message).at(span));
         }

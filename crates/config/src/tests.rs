@@ -3,12 +3,12 @@
 use ballast_syntax::Severity;
 
 use crate::keyword::{Keyword, KeywordState, Sections};
-use crate::{Loaded, NoSurroundings, Options, Stub, load};
+use crate::{EmptyMachine, Loaded, Options, StandInMachine, load};
 
 /// Loads a text on a machine where everything missing has a stand-in.
-pub(crate) fn stubbed(text: &str) -> Loaded {
+pub(crate) fn load_with_stand_ins(text: &str) -> Loaded {
     let files = vec![("t.cfg".to_owned(), text.as_bytes().to_vec())];
-    load(files, &Stub(NoSurroundings), Options::default())
+    load(files, &StandInMachine(EmptyMachine), Options::default())
 }
 
 /// The messages of a severity.
@@ -128,7 +128,7 @@ fn examples_of_rows_are_true() {
             keyword.good
         };
         let (text, number) = around(&keyword, good);
-        let said = said_at(&stubbed(&text), number);
+        let said = said_at(&load_with_stand_ins(&text), number);
         match keyword.state {
             KeywordState::Refused { .. } if said.is_empty() => {
                 wrong.push(format!("refused but accepted: {good}"));
@@ -139,7 +139,7 @@ fn examples_of_rows_are_true() {
         }
         if !keyword.bad.is_empty() {
             let (text, number) = around(&keyword, keyword.bad);
-            if said_at(&stubbed(&text), number).is_empty() {
+            if said_at(&load_with_stand_ins(&text), number).is_empty() {
                 wrong.push(format!("accepted: {}", keyword.bad));
             }
         }
@@ -169,7 +169,7 @@ fn the_counters_that_rules_may_track_are_those_the_text_has_by_then() {
                    http-request track-sc5 src table t\n\
                    backend t\n stick-table type ip size 1k\n";
     let counters = "global\n tune.stick-counters 6\n";
-    let alerts = |text: String| messages(&stubbed(&text), Severity::Alert);
+    let alerts = |text: String| messages(&load_with_stand_ins(&text), Severity::Alert);
     assert_eq!(alerts(format!("{counters}{section}")), [""; 0]);
     for text in [section.to_owned(), format!("{section}{counters}")] {
         let said = alerts(text);
@@ -183,13 +183,16 @@ fn the_counters_that_rules_may_track_are_those_the_text_has_by_then() {
 #[test]
 fn peers_are_refused_where_there_is_another() {
     let text = |members: &str| format!("global\n localpeer a\npeers p\n{members}");
-    let unserved = |members: &str| stubbed(&text(members)).unserved.len();
-    assert_eq!(unserved(" peer a 192.0.2.1:1\n"), 0);
-    assert_eq!(unserved(" bind 192.0.2.1:1\n server a\n"), 0);
-    assert_eq!(unserved(""), 0);
+    let unimplemented = |members: &str| load_with_stand_ins(&text(members)).unimplemented.len();
+    assert_eq!(unimplemented(" peer a 192.0.2.1:1\n"), 0);
+    assert_eq!(unimplemented(" bind 192.0.2.1:1\n server a\n"), 0);
+    assert_eq!(unimplemented(""), 0);
     let table = " table t type ip size 1k\n";
-    assert!(unserved(&format!(" peer a 192.0.2.1:1\n{table}")) > 0);
-    assert!(unserved(" peer a 192.0.2.1:1\n peer b 192.0.2.2:1\n") > 0);
-    let said = messages(&stubbed(&text(" peer b 192.0.2.2:1\n")), Severity::Warning);
+    assert!(unimplemented(&format!(" peer a 192.0.2.1:1\n{table}")) > 0);
+    assert!(unimplemented(" peer a 192.0.2.1:1\n peer b 192.0.2.2:1\n") > 0);
+    let said = messages(
+        &load_with_stand_ins(&text(" peer b 192.0.2.2:1\n")),
+        Severity::Warning,
+    );
     assert!(said[0].contains("no peer named 'a'"), "{said:?}");
 }

@@ -14,7 +14,7 @@ use ballast_syntax::{Diagnostic, Severity};
 use ballast_tls::authorities::{Authorities as TrustFile, AuthorityError, Trust};
 use ballast_tls::bind::{BindCertificates, BindEntry, ListRow};
 use ballast_tls::ciphers::translate_signatures;
-use ballast_tls::client_config::{ClientParts, ClientTerms, ServerTrust};
+use ballast_tls::client_config::{ServerLineParts, ServerLineTerms, ServerTrust};
 use ballast_tls::client_verifier::ClientVerifier;
 use ballast_tls::context::{BindContext, ServerContext};
 use ballast_tls::crt_list::LoadOptions;
@@ -26,20 +26,20 @@ use ballast_tls::rustls::server::{
     NoServerSessionStorage, ServerSessionMemoryCache, StoresServerSessions,
 };
 use ballast_tls::rustls::time_provider::DefaultTimeProvider;
-use ballast_tls::server_config::{ServerParts, ServerTerms};
+use ballast_tls::server_config::{BindParts, BindTerms};
 use ballast_tls::store::{
     CertificateStore, ExtraFiles, LoadError, LoadReason, StoreOptions, StoredCertificate,
 };
+use ballast_tls::store_transaction::SharedStore;
 use ballast_tls::tickets::TicketKeys;
-use ballast_tls::transaction::StoreContext;
 use ballast_tls::verify_error::IgnoredErrors;
 
 use crate::context::Context;
-use crate::surroundings::Surroundings;
+use crate::machine::Machine;
 
 /// Compiles all lines with TLS.
 pub(crate) fn compile(config: &mut Config, context: &mut Context<'_>) {
-    let files = FilesOf(context.surroundings);
+    let files = MachineFiles(context.machine);
     let global = Arc::clone(&config.global);
     let mut compiler = Compiler::new(&files, &global.tls);
     compiler.load_stores(&global.tls);
@@ -70,16 +70,16 @@ pub(crate) fn compile(config: &mut Config, context: &mut Context<'_>) {
         problems, store, ..
     } = compiler;
     drop(global);
-    Arc::make_mut(&mut config.global).tls.context = StoreContext::new(store);
+    Arc::make_mut(&mut config.global).tls.shared_store = SharedStore::new(store);
     for problem in problems {
         problem.report(context);
     }
 }
 
 /// The files of the machine, as the room of certificates asks for them.
-struct FilesOf<'m>(&'m dyn Surroundings);
+struct MachineFiles<'m>(&'m dyn Machine);
 
-impl Files for FilesOf<'_> {
+impl Files for MachineFiles<'_> {
     fn read(&self, path: &str) -> Result<Option<Vec<u8>>, String> {
         if !self.0.exists(path) {
             return Ok(None);
@@ -105,9 +105,9 @@ impl Problem {
     /// A file that is missing has a stand-in where another machine's configuration is checked.
     fn report(self, context: &mut Context<'_>) {
         if let Some(path) = &self.missing
-            && let Some(text) = context.surroundings.stand_in(&format!("file '{path}'"))
+            && let Some(text) = context.machine.stand_in(&format!("file '{path}'"))
         {
-            context.stubbed(text);
+            context.used_stand_in(text);
             return;
         }
         let place = ballast_expr::Place {
@@ -135,7 +135,7 @@ struct Compiler<'f> {
 }
 
 /// The terms of each set of options on one bind line.
-type TermsByOptions = Vec<(TlsOptions, Arc<ServerTerms>)>;
+type TermsByOptions = Vec<(TlsOptions, Arc<BindTerms>)>;
 
 impl<'f> Compiler<'f> {
     fn new(files: &'f dyn Files, global: &GlobalTls) -> Self {
@@ -280,11 +280,11 @@ impl<'f> Compiler<'f> {
         written: &TlsOptions,
         origin: &Origin,
         known: &mut TermsByOptions,
-    ) -> Option<Arc<ServerTerms>> {
+    ) -> Option<Arc<BindTerms>> {
         if let Some((_, terms)) = known.iter().find(|(options, _)| options == written) {
             return Some(Arc::clone(terms));
         }
-        let parts = ServerParts {
+        let parts = BindParts {
             time: Arc::new(DefaultTimeProvider),
             verifier: self.verifier(tls, written)?,
             ticket_keys: self.ticket_keys(tls)?,
@@ -298,7 +298,7 @@ impl<'f> Compiler<'f> {
             prefer_client_ciphers: tls.prefer_client_ciphers,
             early_data_bytes_max: 0,
         };
-        let terms = self.judged(ServerTerms::new(&compiled_options(written), &parts), origin)?;
+        let terms = self.judged(BindTerms::new(&compiled_options(written), &parts), origin)?;
         for missing in terms.missing() {
             let text = format!(
                 "'{}' : '{}' is not built in: it is left out",
@@ -411,12 +411,12 @@ impl<'f> Compiler<'f> {
             return;
         };
         let options = client_options(tls);
-        if let Some(terms) = self.judged(ClientTerms::new(&options, &parts), origin) {
+        if let Some(terms) = self.judged(ServerLineTerms::new(&options, &parts), origin) {
             tls.context = ServerContext::new(terms, parts);
         }
     }
 
-    fn client_parts(&mut self, tls: &ServerTls) -> Option<ClientParts> {
+    fn client_parts(&mut self, tls: &ServerTls) -> Option<ServerLineParts> {
         let trust = if tls.verify {
             ServerTrust::Required {
                 trust: Trust {
@@ -437,7 +437,7 @@ impl<'f> Compiler<'f> {
                 loaded.first().map(|stored| stored.current())
             }
         };
-        Some(ClientParts {
+        Some(ServerLineParts {
             time: Arc::new(DefaultTimeProvider),
             trust,
             certificate,
@@ -569,17 +569,17 @@ fn list_row(list: &str, line: &CertificateListLine) -> Arc<ListRow> {
 ///
 /// # Errors
 /// Why the options cannot be carried out.
-pub fn bind_terms(
+pub fn compile_bind_terms(
     global: &GlobalTls,
     tls: &BindTls,
     options: &TlsOptions,
-    surroundings: &dyn Surroundings,
-) -> Result<Arc<ServerTerms>, String> {
+    machine: &dyn Machine,
+) -> Result<Arc<BindTerms>, String> {
     let verifies = !matches!(options.verify, None | Some(ClientVerify::None));
     if verifies && options.ca_file.is_none() && options.ca_verify_file.is_none() {
         return Err("verify is enabled but no CA file specified".to_owned());
     }
-    let files = FilesOf(surroundings);
+    let files = MachineFiles(machine);
     let mut compiler = Compiler::new(&files, global);
     let origin = Origin::default();
     let terms = compiler.terms(tls, options, &origin, &mut TermsByOptions::new());

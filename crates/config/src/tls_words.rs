@@ -14,7 +14,11 @@ const BUNDLE: [&str; 3] = ["rsa", "dsa", "ecdsa"];
 ///
 /// # Errors
 /// Never.
-pub(crate) fn none<C>(_: &mut C, _: &mut Args<'_>, _: &mut Context<'_>) -> Result<(), Diagnostic> {
+pub(crate) fn no_argument<C>(
+    _: &mut C,
+    _: &mut Args<'_>,
+    _: &mut Context<'_>,
+) -> Result<(), Diagnostic> {
     Ok(())
 }
 
@@ -22,7 +26,7 @@ pub(crate) fn none<C>(_: &mut C, _: &mut Args<'_>, _: &mut Context<'_>) -> Resul
 ///
 /// # Errors
 /// When it is missing.
-pub(crate) fn text<C>(
+pub(crate) fn any_argument<C>(
     _: &mut C,
     args: &mut Args<'_>,
     _: &mut Context<'_>,
@@ -77,17 +81,17 @@ pub(crate) fn option(
     let set = options.set(word, value, &bases, &origin);
     set.map_err(|message| args.wrong(message))?;
     match word {
-        "ca-file" => authorities_exist(options.said.ca_file.as_ref(), word, span, context),
+        "ca-file" => authorities_exist(options.given.ca_file.as_ref(), word, span, context),
         "ca-verify-file" => {
-            authorities_exist(options.said.ca_verify_file.as_ref(), word, span, context)
+            authorities_exist(options.given.ca_verify_file.as_ref(), word, span, context)
         }
-        "crl-file" => file_exists(options.said.crl_file.as_ref(), word, span, context),
+        "crl-file" => file_exists(options.given.crl_file.as_ref(), word, span, context),
         "ciphers" => {
             check_ciphers(word, value.unwrap_or_default(), span, context);
             Ok(())
         }
         "ssl-min-ver" => {
-            note_old(options.versions.min, span, context);
+            report_old_version(options.versions.min, span, context);
             Ok(())
         }
         _ => Ok(()),
@@ -104,7 +108,7 @@ pub(crate) fn check_ciphers(word: &str, text: &str, span: Span, context: &mut Co
 }
 
 /// Says that a floor below TLS 1.2 is raised.
-pub(crate) fn note_old(floor: Option<Protocol>, span: Span, context: &mut Context<'_>) {
+pub(crate) fn report_old_version(floor: Option<Protocol>, span: Span, context: &mut Context<'_>) {
     let Some(floor) = floor.filter(|floor| *floor < Protocol::Tls12) else {
         return;
     };
@@ -177,12 +181,12 @@ pub(crate) fn certificate_exists(
     context: &mut Context<'_>,
 ) -> Result<(), Diagnostic> {
     let path = &file.path;
-    if context.names.tls.loads.contains(path) {
+    if context.declarations.tls.loads.contains(path) {
         return Ok(());
     }
     let mut parts = BUNDLE.iter().map(|end| format!("{path}.{end}"));
-    let has_bundle = context.names.tls.bundles;
-    if has_bundle && parts.any(|part| context.surroundings.exists(&part)) {
+    let has_bundle = context.declarations.tls.bundles;
+    if has_bundle && parts.any(|part| context.machine.exists(&part)) {
         return Ok(());
     }
     context.exists_at(path, || {
@@ -237,8 +241,8 @@ impl Context<'_> {
     /// The directories that names of files start from, as far as they are known.
     pub(crate) fn bases(&self) -> FileBases {
         FileBases {
-            default_path: self.names.base.clone(),
-            ..self.names.tls.bases.clone()
+            default_path: self.declarations.base.clone(),
+            ..self.declarations.tls.bases.clone()
         }
     }
 }

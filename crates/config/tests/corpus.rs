@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ballast_config::{Loaded, NoSurroundings, Options, Stub, load};
+use ballast_config::{EmptyMachine, Loaded, Options, StandInMachine, load};
 use ballast_syntax::Severity;
 
 /// The directory of the files, beside the checkout.
@@ -50,7 +50,7 @@ fn judge(path: &Path) -> Loaded {
         .into_owned();
     load(
         vec![(name, bytes)],
-        &Stub(NoSurroundings),
+        &StandInMachine(EmptyMachine),
         Options::default(),
     )
 }
@@ -125,7 +125,7 @@ fn upgraded_files_have_fewer_errors() {
         let path = corpus.join(format!("{}.cfg", row.number));
         let upgraded = ballast_config::upgrade("t.cfg", &fs::read(&path).unwrap());
         let files = vec![("t.cfg".to_owned(), upgraded.text.clone())];
-        let loaded = load(files, &Stub(NoSurroundings), Options::default());
+        let loaded = load(files, &StandInMachine(EmptyMachine), Options::default());
         for diagnostic in &loaded.diagnostics {
             let is_ours = matches!(
                 diagnostic.code,

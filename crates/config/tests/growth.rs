@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::fs;
 
-use ballast_config::{NoSurroundings, Options, Stub, load};
+use ballast_config::{EmptyMachine, Options, StandInMachine, load};
 
 /// The start of each text.
 const HEAD: &str =
@@ -24,7 +24,7 @@ fn spent() -> f64 {
 fn cost(text: &str) -> f64 {
     let before = spent();
     let files = vec![("t.cfg".to_owned(), text.as_bytes().to_vec())];
-    let loaded = load(files, &Stub(NoSurroundings), Options::default());
+    let loaded = load(files, &StandInMachine(EmptyMachine), Options::default());
     drop(loaded);
     spent() - before
 }

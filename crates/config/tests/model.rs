@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ballast_config::{Loaded, NoSurroundings, Options, Stub, load};
+use ballast_config::{EmptyMachine, Loaded, Options, StandInMachine, load};
 use ballast_model::{
     Address, CliLevel, ErrorPage, InitAddr, Level, LogEndpoint, OnMarkedDown, Password, PortSpec,
     ServerStates, TransparentSource,
@@ -11,7 +11,7 @@ use ballast_syntax::Severity;
 
 fn read(text: &str) -> Loaded {
     let files = vec![("t.cfg".to_owned(), text.as_bytes().to_vec())];
-    load(files, &Stub(NoSurroundings), Options::default())
+    load(files, &StandInMachine(EmptyMachine), Options::default())
 }
 
 /// Loads a text that must have no alerts; warnings are allowed.
@@ -152,7 +152,7 @@ fn servers_begin_with_default_server() {
     assert_eq!(servers[2].track, Some(("b".to_owned(), "a".to_owned())));
     assert!(
         loaded
-            .stubs
+            .stand_ins
             .iter()
             .any(|stub| stub.contains("name.example"))
     );
@@ -162,7 +162,7 @@ fn servers_begin_with_default_server() {
 fn a_name_nobody_knows_stops_the_start_unless_told() {
     let text = "backend b\n server a name.example:80\n";
     let files = |text: &str| vec![("t.cfg".to_owned(), text.as_bytes().to_vec())];
-    let loaded = load(files(text), &NoSurroundings, Options::default());
+    let loaded = load(files(text), &EmptyMachine, Options::default());
     assert_eq!(
         said(&loaded, Severity::Alert),
         [
@@ -170,7 +170,7 @@ fn a_name_nobody_knows_stops_the_start_unless_told() {
         ]
     );
     let text = "backend b\n server a name.example:80 init-addr last,libc,none\n";
-    let loaded = load(files(text), &NoSurroundings, Options::default());
+    let loaded = load(files(text), &EmptyMachine, Options::default());
     assert!(!loaded.has_alerts());
     let address = &loaded.config.backends[0].servers[0].address;
     assert!(matches!(address, Address::Name { .. }));
@@ -256,7 +256,7 @@ fn the_global_section_arrives() {
     let bind = &loaded.config.frontends[0].binds[0];
     assert_eq!(bind.address, Address::Unix("/run/a.sock".to_owned()));
     assert_eq!(bind.unix_owner.mode, Some(0o660));
-    assert!(loaded.unserved.is_empty());
+    assert!(loaded.unimplemented.is_empty());
 }
 
 #[test]
@@ -370,7 +370,7 @@ fn what_is_not_served_yet_is_named() {
         "listen l\n mode http\n bind :443 ssl crt a.pem alpn h2\n server s 192.0.2.1:80 resolvers dns\nresolvers dns\n nameserver a 192.0.2.53:53\n",
     );
     let words: Vec<_> = loaded
-        .unserved
+        .unimplemented
         .iter()
         .map(|one| (one.word.as_str(), one.feature.as_str()))
         .collect();
@@ -408,7 +408,7 @@ fn one_fault_is_told_once() {
         "frontend f from nosuch\n bind :80\n",
     ] {
         let files = vec![("t.cfg".to_owned(), text.as_bytes().to_vec())];
-        let loaded = load(files, &NoSurroundings, Options::default());
+        let loaded = load(files, &EmptyMachine, Options::default());
         let said = loaded.diagnostics.iter();
         let said: Vec<_> = said
             .filter(|one| one.severity >= Severity::Warning)
@@ -427,7 +427,7 @@ fn every_error_is_told_at_once() {
             b"backend b\n server s\n balance y\n".to_vec(),
         ),
     ];
-    let loaded = load(files, &NoSurroundings, Options::default());
+    let loaded = load(files, &EmptyMachine, Options::default());
     let places: Vec<_> = loaded
         .diagnostics
         .iter()
@@ -479,7 +479,7 @@ fn servers_leave_from_where_their_source_says() {
         sources[2].transparent,
         Some(TransparentSource::Address(address))
     );
-    assert!(loaded.unserved.is_empty());
+    assert!(loaded.unimplemented.is_empty());
 }
 
 #[test]
@@ -525,5 +525,5 @@ fn external_checks_need_their_leave() {
     let loaded = good(&format!(
         "global\n external-check\n insecure-fork-wanted\n{farm}"
     ));
-    assert!(loaded.unserved.is_empty() && !loaded.has_warnings());
+    assert!(loaded.unimplemented.is_empty() && !loaded.has_warnings());
 }

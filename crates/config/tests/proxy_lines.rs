@@ -13,13 +13,13 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ballast_config::{Options, Surroundings, load};
+use ballast_config::{Machine, Options, load};
 use ballast_syntax::{Env, FixedFacts};
 
 /// This machine, without its resolver.
-struct Machine;
+struct TestMachine;
 
-impl Surroundings for Machine {
+impl Machine for TestMachine {
     fn read(&self, path: &str) -> Result<Vec<u8>, String> {
         std::fs::read(path).map_err(|error| error.to_string())
     }
@@ -29,10 +29,10 @@ impl Surroundings for Machine {
     fn resolve(&self, _: &str) -> Result<Vec<IpAddr>, String> {
         Err("Name or service not known".to_owned())
     }
-    fn user(&self, _: &str) -> bool {
+    fn has_user(&self, _: &str) -> bool {
         true
     }
-    fn group(&self, _: &str) -> bool {
+    fn has_group(&self, _: &str) -> bool {
         true
     }
     fn hostname(&self) -> String {
@@ -41,7 +41,7 @@ impl Surroundings for Machine {
     fn processor_count(&self) -> usize {
         2
     }
-    fn interface(&self, _: &str) -> bool {
+    fn has_interface(&self, _: &str) -> bool {
         true
     }
     fn environment(&self) -> Env {
@@ -126,7 +126,7 @@ fn haproxy_takes(program: &Path, file: &Path) -> bool {
 /// Whether we accept the text; our messages if not.
 fn we_take(text: &str) -> Result<(), Vec<String>> {
     let files = vec![("t.cfg".to_owned(), text.as_bytes().to_vec())];
-    let loaded = load(files, &Machine, Options::default());
+    let loaded = load(files, &TestMachine, Options::default());
     if !loaded.has_alerts() {
         return Ok(());
     }
@@ -239,7 +239,7 @@ fn each_refusal_has_a_place() {
         let (place, line) = entry.split_once(' ').expect("a place and a line");
         let text = around(place, line, directory.path());
         let files = vec![("t.cfg".to_owned(), text.into_bytes())];
-        let loaded = load(files, &Machine, Options::default());
+        let loaded = load(files, &TestMachine, Options::default());
         let placeless = loaded
             .diagnostics
             .iter()
@@ -271,7 +271,7 @@ fn damaged_lines_are_survived() {
             for line in damaged {
                 let text = around(place, &line, directory.path());
                 let files = vec![("t.cfg".to_owned(), text.into_bytes())];
-                let loaded = load(files, &Machine, Options::default());
+                let loaded = load(files, &TestMachine, Options::default());
                 for span in loaded.diagnostics.iter().filter_map(|said| said.span) {
                     assert!(loaded.sources.locate(span).line > 0, "{line}");
                 }

@@ -6,18 +6,18 @@
 
 use std::collections::{HashMap, HashSet};
 
-use ballast_model::{Common, Config, Mode};
+use ballast_model::{Config, Mode, ProxyCommon};
 
 use crate::{Files, NO_FILE, SectionEdit, SectionMap};
 
 /// What may stand in a name.
-fn is_of_name(byte: u8) -> bool {
+fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"_-.:".contains(&byte)
 }
 
 /// The words of a text that may be names.
 fn names(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|one: char| !u8::try_from(one).is_ok_and(is_of_name))
+    text.split(|one: char| !u8::try_from(one).is_ok_and(is_name_byte))
 }
 
 /// Whether a text has a name in it, on its own.
@@ -26,7 +26,7 @@ fn mentions(text: &str, name: &str) -> bool {
         let bytes = text.as_bytes();
         let before = at.checked_sub(1).map(|before| bytes[before]);
         let after = bytes.get(at + name.len()).copied();
-        !before.is_some_and(is_of_name) && !after.is_some_and(is_of_name)
+        !before.is_some_and(is_name_byte) && !after.is_some_and(is_name_byte)
     };
     text.match_indices(name).any(|(at, _)| is_alone(at))
 }
@@ -35,8 +35,8 @@ fn name_of(title: &str) -> &str {
     title.split_once(' ').map_or("", |(_, name)| name)
 }
 
-/// The halves that a section makes: frontend, backend.
-fn halves(title: &str) -> (bool, bool) {
+/// The sides that a section has: client side (frontend), server side (backend).
+fn sides(title: &str) -> (bool, bool) {
     (
         !title.starts_with("backend "),
         !title.starts_with("frontend "),
@@ -53,8 +53,8 @@ pub fn is_mentioned(texts: &SectionMap, section_edits: &[SectionEdit], title: &s
     })
 }
 
-/// Files in which a new section may be read, which is the last of them.
-pub fn around(
+/// The files to read a new section with: the new section is the last of them.
+pub fn files_with_new_section(
     texts: &SectionMap,
     section_edits: &[SectionEdit],
     title: &str,
@@ -62,7 +62,7 @@ pub fn around(
 ) -> Option<Files> {
     let sections: HashMap<&str, &str> = texts.sections(section_edits).collect();
     if sections.values().any(|text| text.is_empty()) {
-        // One is no text.
+        // A section without text (not UTF-8) may name anything.
         return None;
     }
     let new = *sections.get(title)?;
@@ -83,10 +83,10 @@ pub fn around(
         let text = sections.get(other).copied().unwrap_or_default();
         match whole.contains(other) {
             true => text.to_owned(),
-            false => stub(other, text, now),
+            false => empty_proxy(other, text, now),
         }
     };
-    let mut files = texts.around(shown);
+    let mut files = texts.files_with(shown);
     let beside = section_edits.iter().filter(|one| one.base.is_none());
     let beside: String = beside
         .filter(|one| one.title != title && one.text.is_some())
@@ -98,12 +98,12 @@ pub fn around(
 }
 
 /// A proxy of that name and mode.
-fn stub(title: &str, text: &str, now: &Config) -> String {
+fn empty_proxy(title: &str, text: &str, now: &Config) -> String {
     let head = text.lines().next().unwrap_or_default();
     let name = name_of(title);
     let front = now.frontend(name).map(|one| &one.common);
     let back = now.backend(name).map(|one| &one.common);
-    let common: Option<&Common> = match halves(title) {
+    let common: Option<&ProxyCommon> = match sides(title) {
         (true, _) => front,
         (false, _) => back,
     };
@@ -115,10 +115,10 @@ fn stub(title: &str, text: &str, now: &Config) -> String {
 }
 
 /// A configuration with the section of `read` at its end.
-pub fn with(config: &Config, read: &Config, title: &str) -> Config {
-    let mut next = without(config, title);
+pub fn with_section(config: &Config, read: &Config, title: &str) -> Config {
+    let mut next = without_section(config, title);
     let name = name_of(title);
-    let (front, back) = halves(title);
+    let (front, back) = sides(title);
     next.frontends
         .extend(read.frontend(name).filter(|_| front).cloned());
     next.backends
@@ -127,18 +127,18 @@ pub fn with(config: &Config, read: &Config, title: &str) -> Config {
 }
 
 /// A configuration without a section.
-pub fn without(config: &Config, title: &str) -> Config {
+pub fn without_section(config: &Config, title: &str) -> Config {
     let mut next = config.clone();
     let name = name_of(title);
-    let (front, back) = halves(title);
+    let (front, back) = sides(title);
     next.frontends
-        .retain(|one| !(front && is_half(&one.common, title, name)));
+        .retain(|one| !(front && is_of_section(&one.common, title, name)));
     next.backends
-        .retain(|one| !(back && is_half(&one.common, title, name)));
+        .retain(|one| !(back && is_of_section(&one.common, title, name)));
     next
 }
 
-fn is_half(common: &Common, title: &str, name: &str) -> bool {
+fn is_of_section(common: &ProxyCommon, title: &str, name: &str) -> bool {
     common.name == name && common.listen == title.starts_with("listen ")
 }
 
@@ -146,7 +146,7 @@ fn is_half(common: &Common, title: &str, name: &str) -> bool {
 mod tests {
     use std::sync::Arc;
 
-    use ballast_config::NoSurroundings;
+    use ballast_config::EmptyMachine;
 
     use super::*;
 
@@ -167,7 +167,7 @@ backend ab
 # the end
 ";
         let files = vec![("f".to_owned(), file.as_bytes().to_vec())];
-        let texts = SectionMap::read(Arc::new(files), &NoSurroundings);
+        let texts = SectionMap::read(Arc::new(files), &EmptyMachine);
         let section_edits = [SectionEdit {
             title: "frontend new".into(),
             text: Some("frontend new\n default_backend a\n".into()),
@@ -175,7 +175,9 @@ backend ab
             at_unix_s: 0,
             command: String::new(),
         }];
-        let read = around(&texts, &section_edits, "frontend new", &Config::default()).unwrap();
+        let read =
+            files_with_new_section(&texts, &section_edits, "frontend new", &Config::default())
+                .unwrap();
         let text = |at: usize| String::from_utf8_lossy(&read[at].1).into_owned();
         let stubbed = file.replace(
             " mode tcp\n server s 127.0.0.1:1\n# the",

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use ballast_syntax::{Env, FixedFacts, LineKind, SourceLine, parse};
 
 /// A file as it is, and what is to become of its lines. Lines are named by their numbers, from
-/// 1. An edit answers whether the line is there.
+/// 1. An edit returns whether the line exists.
 #[derive(Debug)]
 pub struct FileText {
     bytes: Vec<u8>,
@@ -28,7 +28,8 @@ impl FileText {
         }
     }
 
-    /// Gives a word of a line, from `first` on, another value, or the line the word.
+    /// Sets the value that follows a word of a line, searched from the word at `first` on. A line
+    /// without the word gets the word and the value at its end.
     pub fn set(&mut self, number: u32, first: usize, word: &str, value: &str) -> bool {
         let Some(line) = self.lines.get(&number) else {
             return false;
@@ -44,7 +45,7 @@ impl FileText {
         true
     }
 
-    /// Gives a line a word without value, or takes it away with the blank before it.
+    /// Adds a word without a value to a line (`on`), or removes it with the blank before it.
     pub fn switch(&mut self, number: u32, first: usize, word: &str, on: bool) -> bool {
         let Some(line) = self.lines.get(&number) else {
             return false;
@@ -65,7 +66,7 @@ impl FileText {
         true
     }
 
-    /// Gives a section, by its opening line, another value for a word that has a line of its own.
+    /// Sets the value of a word that has a line of its own in the section that opens at `opening`.
     pub fn set_line(&mut self, opening: u32, word: &str, value: &str) -> bool {
         let mut lines: Vec<&SourceLine> = self.lines.values().collect();
         lines.sort_by_key(|line| line.number);
@@ -78,7 +79,7 @@ impl FileText {
         }
     }
 
-    /// Gives the word at a place of a line another value.
+    /// Replaces the word at a place of a line.
     pub fn replace_word(&mut self, number: u32, at: usize, value: &str) -> bool {
         let word = self.lines.get(&number).and_then(|line| line.words.get(at));
         let Some(word) = word else { return false };
@@ -86,7 +87,7 @@ impl FileText {
         true
     }
 
-    /// Takes a line away.
+    /// Removes a line.
     pub fn remove(&mut self, number: u32) -> bool {
         let Some(line) = self.lines.get(&number) else {
             return false;
@@ -95,7 +96,7 @@ impl FileText {
         true
     }
 
-    /// Puts a line after another, as far from the margin as it.
+    /// Adds a line after another, with the same indentation.
     pub fn add_after(&mut self, number: u32, text: &str) -> bool {
         let Some(line) = self.lines.get(&number) else {
             return false;
@@ -105,12 +106,12 @@ impl FileText {
             .words
             .first()
             .map_or(whole.start, |word| word.span().range().start);
-        let margin = String::from_utf8_lossy(&self.bytes[whole.start..first]).into_owned();
-        // A section's own line stands at the margin; what is in it does not.
-        let margin = if margin.is_empty() {
+        let indentation = String::from_utf8_lossy(&self.bytes[whole.start..first]).into_owned();
+        // A section's own line is not indented; what is in it does not.
+        let indentation = if indentation.is_empty() {
             "    ".to_owned()
         } else {
-            margin
+            indentation
         };
         let end = if self.bytes[whole.clone()].ends_with(b"\n") {
             ""
@@ -118,7 +119,7 @@ impl FileText {
             "\n"
         };
         self.edits
-            .push((whole.end..whole.end, format!("{end}{margin}{text}\n")));
+            .push((whole.end..whole.end, format!("{end}{indentation}{text}\n")));
         true
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ballast_config::NoSurroundings;
+use ballast_config::EmptyMachine;
 use ballast_syntax::parse_str;
 
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
 /// When something does not hold.
 pub fn fuzz_one(data: &[u8]) {
     let files = vec![("fuzz.cfg".to_owned(), data.to_vec())];
-    let map = SectionMap::read(Arc::new(files.clone()), &NoSurroundings);
+    let map = SectionMap::read(Arc::new(files.clone()), &EmptyMachine);
     let plain = map.with_edits(&[], Place::Beside);
     assert_eq!(plain.files, files, "without edits nothing changes");
     let titles: Vec<String> = map
@@ -39,7 +39,8 @@ pub fn fuzz_one(data: &[u8]) {
         };
         edit_section(&map, &section);
         let _ = excerpt::is_mentioned(&map, &[], title);
-        let _ = excerpt::around(&map, &[], title, &ballast_model::Config::default());
+        let _ =
+            excerpt::files_with_new_section(&map, &[], title, &ballast_model::Config::default());
     }
     edit_lines(data);
 }
@@ -66,7 +67,7 @@ fn edit_section(map: &SectionMap, section: &SectionName) {
             command: "fuzz",
             at_unix_s: 0,
         };
-        let Ok((section_edits, title)) = map.edited(&[], command, &NoSurroundings) else {
+        let Ok((section_edits, title)) = map.edited(&[], command, &EmptyMachine) else {
             continue;
         };
         for place in [Place::Beside, Place::Last] {

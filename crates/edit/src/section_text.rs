@@ -1,6 +1,6 @@
 //! One section, as the lines that commands name by number, name or kind.
 
-use ballast_config::Surroundings;
+use ballast_config::Machine;
 use ballast_syntax::{LineKind, Section, SourceLine};
 
 use crate::request::{Refusal, SectionOperation};
@@ -51,9 +51,9 @@ pub(crate) struct SectionText {
 }
 
 impl SectionText {
-    pub(crate) fn read(title: String, text: &str, surroundings: &dyn Surroundings) -> Option<Self> {
+    pub(crate) fn read(title: String, text: &str, machine: &dyn Machine) -> Option<Self> {
         let files = vec![(NO_FILE.to_owned(), text.as_bytes().to_vec())];
-        let document = ballast_config::document(files, surroundings);
+        let document = ballast_config::parse_document(files, machine);
         let mut sections = document.sections.into_iter();
         Some(Self {
             title,
@@ -80,9 +80,9 @@ pub(crate) fn with_lines(head: &str, lines: &str) -> String {
 }
 
 /// Refuses lines that would begin another section, in whatever branch of a condition.
-pub(crate) fn is_one_section(text: &str, surroundings: &dyn Surroundings) -> Result<(), Refusal> {
+pub(crate) fn is_one_section(text: &str, machine: &dyn Machine) -> Result<(), Refusal> {
     let files = vec![(NO_FILE.to_owned(), text.as_bytes().to_vec())];
-    let document = ballast_config::document(files, surroundings);
+    let document = ballast_config::parse_document(files, machine);
     let mut headers = document
         .lines()
         .filter(|line| line.kind == LineKind::Header);

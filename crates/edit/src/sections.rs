@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-use ballast_config::Surroundings;
+use ballast_config::Machine;
 use ballast_syntax::{SectionPlace, parse_str};
 
 use crate::request::{
@@ -80,8 +80,8 @@ impl SectionMap {
     }
 
     /// Reads files to find their sections.
-    pub fn read(files: Arc<Files>, surroundings: &dyn Surroundings) -> Self {
-        let document = ballast_config::document(Files::clone(&files), surroundings);
+    pub fn read(files: Arc<Files>, machine: &dyn Machine) -> Self {
+        let document = ballast_config::parse_document(Files::clone(&files), machine);
         Self::of(files, document.places())
     }
 
@@ -151,7 +151,7 @@ impl SectionMap {
     }
 
     /// The files, with something else in the place of each section of a proxy.
-    pub fn around(&self, shown: impl Fn(&str) -> String) -> Files {
+    pub fn files_with(&self, shown: impl Fn(&str) -> String) -> Files {
         let mut places: Vec<&SectionPlace> = self.places.values().collect();
         places.sort_by_key(|place| (place.file, place.bytes.start));
         let mut files = Files::with_capacity(self.files.len());
@@ -198,7 +198,7 @@ impl SectionMap {
         &self,
         section_edits: &[SectionEdit],
         at: &SectionName,
-        surroundings: &dyn Surroundings,
+        machine: &dyn Machine,
     ) -> Result<SectionText, Refusal> {
         let words: &[&str] = match at.kind {
             SectionWord::Frontend => &["frontend", "listen"],
@@ -208,7 +208,7 @@ impl SectionMap {
         for word in words {
             let title = format!("{word} {}", at.name);
             if let Some(text) = self.text(section_edits, &title)?
-                && let Some(found) = SectionText::read(title, text, surroundings)
+                && let Some(found) = SectionText::read(title, text, machine)
             {
                 return Ok(found);
             }
@@ -229,9 +229,9 @@ impl SectionMap {
         &self,
         section_edits: &[SectionEdit],
         at: &SectionName,
-        surroundings: &dyn Surroundings,
+        machine: &dyn Machine,
     ) -> Result<Vec<String>, Refusal> {
-        let found = self.find(section_edits, at, surroundings)?;
+        let found = self.find(section_edits, at, machine)?;
         let lines = found.lines.iter();
         Ok(lines.map(|line| line.trim_end().to_owned()).collect())
     }
@@ -244,7 +244,7 @@ impl SectionMap {
         &self,
         section_edits: &[SectionEdit],
         command: EditCommand<'_>,
-        surroundings: &dyn Surroundings,
+        machine: &dyn Machine,
     ) -> Result<(Vec<SectionEdit>, String), Refusal> {
         let at = command.section;
         let (title, text) = if let SectionOperation::Add(head, lines) = command.edit {
@@ -253,12 +253,12 @@ impl SectionMap {
             let head = format!("{} {name} {}", at.kind.word(), quoted_line(&head));
             (title, Some(with_lines(head.trim_end(), &lines)))
         } else {
-            let mut found = self.find(section_edits, at, surroundings)?;
+            let mut found = self.find(section_edits, at, machine)?;
             let text = found.edit(command.edit)?;
             (found.title, text)
         };
         if let Some(text) = &text {
-            is_one_section(text, surroundings)?;
+            is_one_section(text, machine)?;
         }
         let base = self.mark(&title);
         let mut section_edits = section_edits.to_vec();
@@ -360,7 +360,7 @@ fn mark_of_text(text: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use ballast_config::NoSurroundings;
+    use ballast_config::EmptyMachine;
 
     use super::*;
 
@@ -382,7 +382,7 @@ listen both
     }
 
     fn with_edits(files: &Files, section_edits: &[SectionEdit]) -> EditedFiles {
-        SectionMap::read(Arc::new(files.clone()), &NoSurroundings)
+        SectionMap::read(Arc::new(files.clone()), &EmptyMachine)
             .with_edits(section_edits, Place::Beside)
     }
 
@@ -420,12 +420,12 @@ listen both
         name: &str,
         edit: SectionOperation,
     ) -> String {
-        let texts = SectionMap::read(Arc::new(before.files.clone()), &NoSurroundings);
+        let texts = SectionMap::read(Arc::new(before.files.clone()), &EmptyMachine);
         let (section_edits, title) = texts
             .edited(
                 &before.section_edits,
                 command(&at(kind, name), edit),
-                &NoSurroundings,
+                &EmptyMachine,
             )
             .unwrap();
         let now = texts.with_edits(&section_edits, Place::Last);
@@ -472,15 +472,11 @@ listen both
         let rule = SectionOperation::AddRule(None, words("http-request deny"));
         let text = after(&mut written, SectionWord::Backend, "both", rule);
         assert_eq!(text, format!("{FILE}  http-request deny\n"));
-        let texts = SectionMap::read(Arc::new(written.files.clone()), &NoSurroundings);
+        let texts = SectionMap::read(Arc::new(written.files.clone()), &EmptyMachine);
         let www = at(SectionWord::Backend, "www");
         assert!(
             texts
-                .edited(
-                    &[],
-                    command(&www, SectionOperation::Remove),
-                    &NoSurroundings
-                )
+                .edited(&[], command(&www, SectionOperation::Remove), &EmptyMachine)
                 .is_err()
         );
         let text = after(

@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use ballast_config::{Loaded, Surroundings, TextOptions};
+use ballast_config::{Loaded, Machine, TextOptions};
 use ballast_model::{Backend, Config, Mode, Origin, Server};
 use ballast_syntax::Severity;
 
@@ -15,7 +15,7 @@ use crate::words::{quoted, quoted_line};
 use crate::{NO_FILE, Refusal};
 
 /// The server of an `add server`, and the warnings about it. What its words ask of the machine
-/// (addresses of names) is asked of `surroundings`; `pid` stands in the warnings.
+/// (addresses of names) is asked of `machine`; `pid` stands in the warnings.
 ///
 /// # Errors
 /// HAProxy's words for what is wrong.
@@ -24,7 +24,7 @@ pub fn server(
     backend: &str,
     name: &str,
     words: &[String],
-    (surroundings, pid): (&dyn Surroundings, u32),
+    (machine, pid): (&dyn Machine, u32),
 ) -> Result<(Server, String), Refusal> {
     let refused = |text: &str| Refusal(text.to_owned());
     let known = now.backend(backend);
@@ -46,10 +46,11 @@ pub fn server(
         quoted(name),
         quoted_line(words)
     );
-    let (loaded, said) = load(text.into_bytes(), surroundings, pid);
+    let (loaded, said) = load(text.into_bytes(), machine, pid);
     let found = loaded.config.backend(backend);
     let server = found.and_then(|found| found.servers.last().cloned());
-    let Some(server) = server.filter(|_| !loaded.has_alerts() && loaded.unserved.is_empty()) else {
+    let Some(server) = server.filter(|_| !loaded.has_alerts() && loaded.unimplemented.is_empty())
+    else {
         return Err(Refusal(said));
     };
     let mut server = Arc::unwrap_or_clone(server);
@@ -112,10 +113,10 @@ pub fn numbered(words: &[String], id: u32) -> String {
     }
 }
 
-fn load(text: Vec<u8>, surroundings: &dyn Surroundings, pid: u32) -> (Loaded, String) {
+fn load(text: Vec<u8>, machine: &dyn Machine, pid: u32) -> (Loaded, String) {
     let files = vec![(NO_FILE.to_owned(), text)];
-    let loaded = ballast_config::load(files, surroundings, ballast_config::Options::default());
-    let said = ballast_config::text(
+    let loaded = ballast_config::load(files, machine, ballast_config::Options::default());
+    let said = ballast_config::diagnostics_text(
         &loaded,
         TextOptions {
             pid,

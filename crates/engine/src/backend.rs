@@ -137,14 +137,14 @@ impl Backend {
     /// Tells the balancer that an exchange took a slot at a server, or joined its queue.
     pub fn add_request(&self, server: usize) {
         if self.balancer_access == BalancerAccess::ExclusiveWithLoad {
-            self.tell(server, Balancer::add_request);
+            self.update_balancer(server, Balancer::add_request);
         }
     }
 
     /// Tells the balancer that an exchange left a server or its queue.
     pub fn remove_request(&self, server: usize) {
         if self.balancer_access == BalancerAccess::ExclusiveWithLoad {
-            self.tell(server, Balancer::remove_request);
+            self.update_balancer(server, Balancer::remove_request);
         }
     }
 
@@ -154,8 +154,8 @@ impl Backend {
         let Some(known) = self.servers.get(server) else {
             return false;
         };
-        let changed = known.state.believe(usable, draining);
-        self.tell(server, |balancer, index| {
+        let changed = known.state.record_usability(usable, draining);
+        self.update_balancer(server, |balancer, index| {
             balancer.set_usable(index, usable && !draining)
         });
         changed
@@ -168,7 +168,7 @@ impl Backend {
         };
         known.state.weigh(weight, throttle_percent);
         let step = (throttle_percent * ballast_balance::WEIGHT_SCALE).div_ceil(100);
-        self.tell(server, |balancer, index| {
+        self.update_balancer(server, |balancer, index| {
             balancer.set_weight(index, weight, step)
         });
     }
@@ -238,7 +238,7 @@ impl Backend {
 
     /// Tells the balancer that is in force: an exchange may end long after the generation it began
     /// under was replaced.
-    pub(crate) fn tell(&self, server: usize, what: impl FnOnce(&mut Balancer, u32)) {
+    pub(crate) fn update_balancer(&self, server: usize, what: impl FnOnce(&mut Balancer, u32)) {
         let mut balancer = self
             .balancer
             .write()
@@ -257,7 +257,7 @@ impl Backend {
             && let Some(place) = current.server_named(known.name())
             && Arc::ptr_eq(&current.servers[place].state, &known.state)
         {
-            current.tell(place, what);
+            current.update_balancer(place, what);
         }
     }
 
@@ -406,7 +406,7 @@ impl BackendState {
 
     /// Records whether any server may be chosen; true when this lost the last one, which is
     /// counted.
-    pub fn stand(&self, has_server: bool, now_ms: u64) -> bool {
+    pub fn record_availability(&self, has_server: bool, now_ms: u64) -> bool {
         let mut standing = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
         if standing.is_down != has_server {
             return false;

@@ -75,14 +75,14 @@ pub fn hash_type(backend: &model::Backend) -> HashType {
 /// algorithm changed, or the order of the file, which some algorithms depend on.
 pub(crate) fn slots(backend: &model::Backend, former: Option<&Arc<Backend>>) -> BalancerSlots {
     let count = u32::try_from(backend.servers.len()).unwrap_or(FREE);
-    match former.filter(|former| goes_on(backend, former)) {
+    match former.filter(|former| can_continue(backend, former)) {
         None => BalancerSlots::new((0..count).collect(), false),
         Some(former) => BalancerSlots::new(stay(backend, former), true),
     }
 }
 
 /// Whether the balancer of `former` can be continued.
-fn goes_on(backend: &model::Backend, former: &Backend) -> bool {
+fn can_continue(backend: &model::Backend, former: &Backend) -> bool {
     if balancer_settings(backend) != balancer_settings(&former.model) {
         return false;
     }

@@ -14,7 +14,7 @@ use slab::Slab;
 
 /// Why exchanges are ended.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum Eviction {
+pub enum CancellationReason {
     /// An active server came back and this one is a backup (`on-marked-up
     /// shutdown-backup-sessions`; termination `U`).
     BackupNoMore,
@@ -34,12 +34,12 @@ pub(crate) struct Cancellation {
 
 #[derive(Debug, Default)]
 struct Listeners {
-    why: Eviction,
+    why: CancellationReason,
     wakers: Slab<Waker>,
 }
 
 impl Cancellation {
-    pub(crate) fn cancel(&self, why: Eviction) {
+    pub(crate) fn cancel(&self, why: CancellationReason) {
         let mut listeners = self.listeners();
         listeners.why = why;
         self.count.fetch_add(1, Ordering::Release);
@@ -79,9 +79,9 @@ impl Cancelled<'_> {
 }
 
 impl Future for Cancelled<'_> {
-    type Output = Eviction;
+    type Output = CancellationReason;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Eviction> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<CancellationReason> {
         let this = &mut *self;
         if this.is_ready() {
             return Poll::Ready(this.cancellation.listeners().why);
@@ -136,19 +136,19 @@ mod tests {
         let mut first = pin!(cancellation.cancelled());
         assert!(first.as_mut().poll(&mut cx).is_pending());
         let unpolled = cancellation.cancelled();
-        cancellation.cancel(Eviction::BackupNoMore);
+        cancellation.cancel(CancellationReason::BackupNoMore);
         let mut late = pin!(cancellation.cancelled());
         assert_eq!(
             first.as_mut().poll(&mut cx),
-            Poll::Ready(Eviction::BackupNoMore)
+            Poll::Ready(CancellationReason::BackupNoMore)
         );
         assert!(unpolled.is_ready());
         assert!(late.as_mut().poll(&mut cx).is_pending());
         drop(unpolled);
-        cancellation.cancel(Eviction::MarkedDown);
+        cancellation.cancel(CancellationReason::MarkedDown);
         assert_eq!(
             late.as_mut().poll(&mut cx),
-            Poll::Ready(Eviction::MarkedDown)
+            Poll::Ready(CancellationReason::MarkedDown)
         );
     }
 

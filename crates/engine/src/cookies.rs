@@ -34,7 +34,7 @@ impl Backend {
             return;
         };
         let key = hash_key(known);
-        self.tell(server, |balancer, index| balancer.set_hash_key(index, key));
+        self.update_balancer(server, |balancer, index| balancer.set_hash_key(index, key));
         self.renew_cookies();
     }
 
@@ -58,7 +58,7 @@ impl Backend {
         let mut by_cookie = HashMap::new();
         for (place, server) in self.servers.iter().enumerate() {
             let cookie = server.model.cookie.clone().or_else(|| {
-                let address = inet(server.state.reach().address.as_ref()?)?;
+                let address = inet(server.state.current_address().address.as_ref()?)?;
                 Some(dynamic_cookie(key?.as_bytes(), address))
             });
             if let Some(cookie) = &cookie {
@@ -74,7 +74,12 @@ impl Backend {
 
 /// What a server's points on the hash ring are computed from.
 pub(crate) fn hash_key(server: &Server) -> HashKey {
-    let address = server.state.reach().address.as_ref().and_then(inet);
+    let address = server
+        .state
+        .current_address()
+        .address
+        .as_ref()
+        .and_then(inet);
     match (server.model.hash_key, address) {
         (model::HashKey::Addr, Some(address)) => HashKey::Addr(address.ip()),
         (model::HashKey::AddrPort, Some(address)) => HashKey::AddrPort(address),

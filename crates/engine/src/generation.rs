@@ -57,7 +57,7 @@ impl Generation {
             Some(previous) if same_places => Arc::clone(&previous.backend_by_name),
             _ => Arc::new(places(&config)),
         };
-        let fullness = limits::Fullness::of(&config, process_max);
+        let fullconn_sums = limits::FullconnSums::of(&config, process_max);
         let common = match previous {
             Some(previous) if previous.common.is_of(&config.global) => previous.common.clone(),
             _ => GlobalSettings::of(&config.global),
@@ -68,7 +68,7 @@ impl Generation {
             .iter()
             .map(|backend| {
                 let former = previous.and_then(|previous| previous.backend(&backend.common.name));
-                let full_connections = fullness.of_backend(backend);
+                let full_connections = fullconn_sums.of_backend(backend);
                 match former {
                     Some(former)
                         if same_common
@@ -321,7 +321,7 @@ fn compile_server(
         let belief = BalancingState::of(&health);
         *state.health() = health;
         state.weigh(belief.weight, belief.throttle_percent);
-        state.believe(belief.usable, belief.draining);
+        state.record_usability(belief.usable, belief.draining);
     }
     let tls_counters = ServerTlsCounters::new(
         Arc::clone(registry.process()),

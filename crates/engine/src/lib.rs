@@ -41,7 +41,7 @@ mod waiting;
 
 pub use backend::{Backend, BackendAvailability, BackendState, UseServer, UseServerTarget};
 pub use balancing::hash_type;
-pub use cancellation::{Cancelled, Eviction};
+pub use cancellation::{CancellationReason, Cancelled};
 pub use checks::CheckOverrides;
 pub use connecting::{ConnectSettings, SocketBuffers};
 pub use dynamic_cookies::DynamicCookies;

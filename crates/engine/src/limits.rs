@@ -6,16 +6,16 @@ use ballast_model::{Backend, Config, RouteTarget, Server};
 
 /// The sum of `maxconn` of all frontends that can route to each backend.
 #[derive(Debug, Default)]
-pub struct Fullness<'c> {
+pub struct FullconnSums<'c> {
     named: HashMap<&'c str, u64>,
     /// Of frontends whose rules compute the backend's name: they may route to any backend.
     any: u64,
 }
 
-impl<'c> Fullness<'c> {
+impl<'c> FullconnSums<'c> {
     /// Reads all frontends once.
     pub fn of(config: &'c Config, process_max: u32) -> Self {
-        let mut fullness = Self::default();
+        let mut fullconn_sums = Self::default();
         let open = config.frontends.iter();
         for frontend in open.filter(|frontend| !frontend.common.disabled) {
             let max = u64::from(frontend.connection_count_max.unwrap_or(process_max));
@@ -31,14 +31,14 @@ impl<'c> Fullness<'c> {
                 }
             }
             if computed {
-                fullness.any += max;
+                fullconn_sums.any += max;
                 continue;
             }
             for name in names {
-                *fullness.named.entry(name).or_default() += max;
+                *fullconn_sums.named.entry(name).or_default() += max;
             }
         }
-        fullness
+        fullconn_sums
     }
 
     /// `fullconn` of a backend: what it says, or a tenth of what the frontends that can reach it
@@ -129,8 +129,8 @@ mod tests {
         config.frontends.extend([frontend.into(), off.into()]);
         let mut backend = Backend::default();
         backend.common.name = "b".into();
-        assert_eq!(Fullness::of(&config, 2000).of_backend(&backend), 51);
+        assert_eq!(FullconnSums::of(&config, 2000).of_backend(&backend), 51);
         backend.full_connections = Some(7);
-        assert_eq!(Fullness::of(&config, 2000).of_backend(&backend), 7);
+        assert_eq!(FullconnSums::of(&config, 2000).of_backend(&backend), 7);
     }
 }

@@ -8,7 +8,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use ballast_model::{Common, Config};
+use ballast_model::{Config, ProxyCommon};
 
 /// A proxy with a number of its own; the two halves of a `listen` share one.
 #[derive(Eq, Hash, PartialEq)]
@@ -18,7 +18,7 @@ enum NumberedProxy {
     Listen(String),
 }
 
-fn numbered_proxy(common: &Common, one: fn(String) -> NumberedProxy) -> NumberedProxy {
+fn numbered_proxy(common: &ProxyCommon, one: fn(String) -> NumberedProxy) -> NumberedProxy {
     let name = common.name.clone();
     if common.listen {
         NumberedProxy::Listen(name)
@@ -27,7 +27,7 @@ fn numbered_proxy(common: &Common, one: fn(String) -> NumberedProxy) -> Numbered
     }
 }
 
-fn proxies(config: &Config) -> impl Iterator<Item = (NumberedProxy, &Common)> {
+fn proxies(config: &Config) -> impl Iterator<Item = (NumberedProxy, &ProxyCommon)> {
     let fronts = config.frontends.iter().map(|one| &one.common);
     let backs = config.backends.iter().map(|one| &one.common);
     let fronts = fronts.map(|common| (numbered_proxy(common, NumberedProxy::Frontend), common));
@@ -129,10 +129,10 @@ mod tests {
     fn the_halves_of_a_listen_have_one() {
         let mut now = config(&["a"]);
         let half = |id| {
-            let mut common = Common {
+            let mut common = ProxyCommon {
                 id,
                 listen: true,
-                ..Common::default()
+                ..ProxyCommon::default()
             };
             common.name = "both".into();
             common

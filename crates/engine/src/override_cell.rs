@@ -84,7 +84,7 @@ mod tests {
         front.state.override_connection_limit(Some(5));
         front.state.gate.set(GateState::Paused);
         let state = &back.servers[0].state;
-        state.set_reach(Some(address("127.0.0.9:9")), None);
+        state.set_current_address(Some(address("127.0.0.9:9")), None);
         state.change_checks(|checks| checks.check_port = Some(99));
         state.limit_connections(Some(3));
         back.change_dynamic_cookies(|cookies| cookies.key = Some("hand".into()));
@@ -97,7 +97,10 @@ mod tests {
         assert_eq!(registry.process().connection_count_max(), 7);
         assert_eq!(front.state.connection_count_max(), 5);
         assert_eq!(front.state.gate.state(), GateState::Paused);
-        assert_eq!(server.state.reach().address, Some(address("127.0.0.9:9")));
+        assert_eq!(
+            server.state.current_address().address,
+            Some(address("127.0.0.9:9"))
+        );
         assert_eq!(server.checks().port, Some(99));
         assert_eq!(server.state.connection_count_max(&server.model), 3);
         assert_eq!(server.cookie().clone(), Some(Arc::clone(&set)));

@@ -9,7 +9,7 @@ use arc_swap::{ArcSwap, ArcSwapOption, Guard};
 use ballast_health::{Health, HealthSettings};
 use ballast_model as model;
 
-use crate::cancellation::{Cancellation, Cancelled, Eviction};
+use crate::cancellation::{Cancellation, CancellationReason, Cancelled};
 use crate::counters::{BackendCounters, PerWorker};
 use crate::timings::Timings;
 use crate::tls_connections::HandshakeCounters;
@@ -55,7 +55,7 @@ impl Server {
 
     /// How its port is derived from the client's, as written or overridden.
     pub fn port(&self) -> model::PortSpec {
-        self.state.reach().port.unwrap_or(self.model.port)
+        self.state.current_address().port.unwrap_or(self.model.port)
     }
 
     /// Whether the balancing may choose it.
@@ -142,20 +142,24 @@ impl ServerState {
     }
 
     /// The current address.
-    pub fn reach(&self) -> Guard<Arc<ServerAddress>> {
+    pub fn current_address(&self) -> Guard<Arc<ServerAddress>> {
         self.address.load()
     }
 
     /// Sets the address.
     pub fn set_address(&self, address: Option<model::Address>) {
-        let port = self.reach().port;
-        self.set_reach(address, port);
+        let port = self.current_address().port;
+        self.set_current_address(address, port);
     }
 
     /// Sets the address, and how the port is derived from the client's; `None` is as written. When
     /// the server is in use, the caller must also tell its backend
     /// ([`crate::Backend::address_changed`]) and close its idle connections.
-    pub fn set_reach(&self, address: Option<model::Address>, port: Option<model::PortSpec>) {
+    pub fn set_current_address(
+        &self,
+        address: Option<model::Address>,
+        port: Option<model::PortSpec>,
+    ) {
         let before = self.address.swap(Arc::new(ServerAddress { address, port }));
         if before.address.is_some() {
             self.address_epoch.fetch_add(1, Ordering::Release);
@@ -210,7 +214,7 @@ impl ServerState {
     /// Records whether the server may be used; true when it went up or down by this. The caller
     /// must tell the balancer of every backend that holds it ([`crate::Backend::settle_server`]
     /// does both).
-    pub fn believe(&self, usable: bool, draining: bool) -> bool {
+    pub fn record_usability(&self, usable: bool, draining: bool) -> bool {
         self.draining.store(draining, Ordering::Release);
         let changed = self.usable.swap(usable, Ordering::AcqRel) != usable;
         if changed {
@@ -250,7 +254,7 @@ impl ServerState {
     }
 
     /// Ends the exchanges that the server has now: each one's [`Self::cancelled`] becomes ready.
-    pub fn shutdown_sessions(&self, why: Eviction) {
+    pub fn shutdown_sessions(&self, why: CancellationReason) {
         self.cancellation.cancel(why);
     }
 

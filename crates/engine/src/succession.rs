@@ -134,7 +134,7 @@ impl Generation {
         // A removed backend keeps its queue and servers until its last exchange has ended.
         for (backend, server) in self.servers_gone(previous) {
             registry.forget_server(backend.name(), server.name());
-            server.state.believe(false, true);
+            server.state.record_usability(false, true);
             taken.removed.push(server);
         }
     }

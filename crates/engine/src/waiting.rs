@@ -21,8 +21,8 @@ pub struct QueueTicket(u64);
 #[derive(Default)]
 pub struct WaitingExchanges {
     next_ticket: u64,
-    any: BTreeMap<u64, SlotOffer>,
-    one: HashMap<String, BTreeMap<u64, SlotOffer>>,
+    any_server: BTreeMap<u64, SlotOffer>,
+    by_server: HashMap<String, BTreeMap<u64, SlotOffer>>,
 }
 
 impl WaitingExchanges {
@@ -31,9 +31,9 @@ impl WaitingExchanges {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
         match server {
-            None => self.any.insert(ticket, offer),
+            None => self.any_server.insert(ticket, offer),
             Some(name) => self
-                .one
+                .by_server
                 .entry(name.to_owned())
                 .or_default()
                 .insert(ticket, offer),
@@ -44,14 +44,14 @@ impl WaitingExchanges {
     /// Leaves the queue; false when the slot was offered already.
     pub fn leave(&mut self, server: Option<&str>, ticket: QueueTicket) -> bool {
         match server {
-            None => self.any.remove(&ticket.0).is_some(),
+            None => self.any_server.remove(&ticket.0).is_some(),
             Some(name) => {
-                let Some(queue) = self.one.get_mut(name) else {
+                let Some(queue) = self.by_server.get_mut(name) else {
                     return false;
                 };
                 let left = queue.remove(&ticket.0).is_some();
                 if queue.is_empty() {
-                    self.one.remove(name);
+                    self.by_server.remove(name);
                 }
                 left
             }
@@ -62,22 +62,22 @@ impl WaitingExchanges {
     /// and, with `takes_any`, the queue for any server.
     pub fn next_for(&mut self, server: &str, takes_any: bool) -> Option<SlotOffer> {
         let own = self
-            .one
+            .by_server
             .get(server)
             .and_then(|queue| queue.keys().next().copied());
-        let any = self.any.keys().next().copied().filter(|_| takes_any);
+        let any = self.any_server.keys().next().copied().filter(|_| takes_any);
         let own_first = match (own, any) {
             (None, None) => return None,
             (Some(own), Some(any)) => own < any,
             (own, _) => own.is_some(),
         };
         if !own_first {
-            return self.any.pop_first().map(|(_, offer)| offer);
+            return self.any_server.pop_first().map(|(_, offer)| offer);
         }
-        let queue = self.one.get_mut(server)?;
+        let queue = self.by_server.get_mut(server)?;
         let offer = queue.pop_first().map(|(_, offer)| offer);
         if queue.is_empty() {
-            self.one.remove(server);
+            self.by_server.remove(server);
         }
         offer
     }
@@ -85,16 +85,16 @@ impl WaitingExchanges {
     /// Empties the queue of one server, or the queue for any, oldest first.
     pub fn take_queue(&mut self, server: Option<&str>) -> Vec<SlotOffer> {
         let queue = match server {
-            None => std::mem::take(&mut self.any),
-            Some(name) => self.one.remove(name).unwrap_or_default(),
+            None => std::mem::take(&mut self.any_server),
+            Some(name) => self.by_server.remove(name).unwrap_or_default(),
         };
         queue.into_values().collect()
     }
 
     /// Empties all queues, oldest first.
     pub fn take_all(&mut self) -> Vec<SlotOffer> {
-        let mut all = std::mem::take(&mut self.any);
-        for queue in std::mem::take(&mut self.one).into_values() {
+        let mut all = std::mem::take(&mut self.any_server);
+        for queue in std::mem::take(&mut self.by_server).into_values() {
             all.extend(queue);
         }
         all.into_values().collect()
@@ -102,20 +102,23 @@ impl WaitingExchanges {
 
     /// Whether any exchange waits that this server may take.
     pub fn waits_for(&self, server: &str, takes_any: bool) -> bool {
-        (takes_any && !self.any.is_empty()) || self.one.contains_key(server)
+        (takes_any && !self.any_server.is_empty()) || self.by_server.contains_key(server)
     }
 
     /// Whether no exchange waits.
     pub fn is_empty(&self) -> bool {
-        self.any.is_empty() && self.one.is_empty()
+        self.any_server.is_empty() && self.by_server.is_empty()
     }
 }
 
 impl fmt::Debug for WaitingExchanges {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("WaitingExchanges")
-            .field("any", &self.any.len())
-            .field("one", &self.one.values().map(BTreeMap::len).sum::<usize>())
+            .field("any", &self.any_server.len())
+            .field(
+                "one",
+                &self.by_server.values().map(BTreeMap::len).sum::<usize>(),
+            )
             .finish()
     }
 }

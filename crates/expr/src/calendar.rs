@@ -4,7 +4,7 @@ use crate::facts::Time;
 
 /// A date and a time of day.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Moment {
+pub(crate) struct CalendarTime {
     pub(crate) year: i64,
     /// 1 to 12.
     pub(crate) month: u32,
@@ -48,9 +48,9 @@ const MONTHS: [&str; 12] = [
 /// Seconds beyond which a date is no longer told (year 9999 and its mirror).
 const SECS_MAX: i64 = 253_402_300_799;
 
-impl Moment {
+impl CalendarTime {
     /// The moment `secs` seconds after 1970 in UTC, told `offset_secs` ahead.
-    pub(crate) fn at(secs: i64, offset_secs: i32) -> Moment {
+    pub(crate) fn at(secs: i64, offset_secs: i32) -> CalendarTime {
         let local = secs.clamp(-SECS_MAX, SECS_MAX) + i64::from(offset_secs);
         let days = local.div_euclid(86_400);
         let rest = local.rem_euclid(86_400) as u32;
@@ -70,7 +70,7 @@ impl Moment {
         } as u32;
         let year = year_of_era + era * 400 + i64::from(month <= 2);
         let first = days_from_civil(year, 1, 1);
-        Moment {
+        CalendarTime {
             year,
             month,
             day,
@@ -126,7 +126,7 @@ pub(crate) fn zone(out: &mut Vec<u8>, offset_secs: i32) {
 pub(crate) fn strftime(
     out: &mut Vec<u8>,
     format: &str,
-    moment: &Moment,
+    moment: &CalendarTime,
     time: Time,
     fraction_digits: usize,
 ) {
@@ -152,7 +152,7 @@ pub(crate) fn strftime(
     }
 }
 
-fn all(out: &mut Vec<u8>, format: &str, moment: &Moment, time: Time, depth: u8) {
+fn all(out: &mut Vec<u8>, format: &str, moment: &CalendarTime, time: Time, depth: u8) {
     let mut chars = format.chars();
     while let Some(c) = chars.next() {
         match (c, depth) {
@@ -167,7 +167,7 @@ fn all(out: &mut Vec<u8>, format: &str, moment: &Moment, time: Time, depth: u8) 
 }
 
 /// One conversion. Combined ones are written by their parts, one level deep.
-fn one(out: &mut Vec<u8>, letter: char, m: &Moment, time: Time, depth: u8) {
+fn one(out: &mut Vec<u8>, letter: char, m: &CalendarTime, time: Time, depth: u8) {
     let hour12 = i64::from((m.hour + 11) % 12 + 1);
     match letter {
         'a' => out.extend_from_slice(&m.day_name().as_bytes()[..3]),
@@ -223,11 +223,11 @@ fn one(out: &mut Vec<u8>, letter: char, m: &Moment, time: Time, depth: u8) {
 }
 
 /// Year and number of the ISO 8601 week.
-fn iso_week(m: &Moment) -> (i64, i64) {
+fn iso_week(m: &CalendarTime) -> (i64, i64) {
     let monday_based = i64::from((m.weekday + 6) % 7);
     let week = (i64::from(m.yearday) - monday_based + 10) / 7;
     let weeks_in = |year: i64| {
-        let last = Moment::at(days_from_civil(year, 12, 31) * 86_400, 0);
+        let last = CalendarTime::at(days_from_civil(year, 12, 31) * 86_400, 0);
         // A year has 53 weeks when it ends on a Thursday, or on a Friday in a leap year.
         let leap = last.yearday == 365;
         if last.weekday == 4 || (leap && last.weekday == 5) {
@@ -252,7 +252,7 @@ mod tests {
         strftime(
             &mut out,
             format,
-            &Moment::at(secs, 0),
+            &CalendarTime::at(secs, 0),
             Time {
                 secs,
                 micros: 42_000,

@@ -11,7 +11,7 @@ use crate::value::{Sample, Value};
 
 /// The answer to a question that is asked while something may still come.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Truth {
+pub enum ConditionResult {
     /// No, whatever comes.
     No,
     /// Not known before more of this has come.
@@ -20,39 +20,39 @@ pub enum Truth {
     Yes,
 }
 
-impl Truth {
+impl ConditionResult {
     /// The opposite where `turned`.
-    const fn turned(self, turned: bool) -> Truth {
+    const fn turned(self, turned: bool) -> ConditionResult {
         match self {
-            Truth::No if turned => Truth::Yes,
-            Truth::Yes if turned => Truth::No,
+            ConditionResult::No if turned => ConditionResult::Yes,
+            ConditionResult::Yes if turned => ConditionResult::No,
             same => same,
         }
     }
 
     /// Whether one of the answers is yes. No question is asked after the first yes.
-    fn any<const WAITS: bool>(answers: impl Iterator<Item = Truth>) -> Truth {
+    fn any<const WAITS: bool>(answers: impl Iterator<Item = ConditionResult>) -> ConditionResult {
         let mut missing = Needs::NONE;
         for answer in answers {
             match answer {
-                Truth::Yes => return Truth::Yes,
-                Truth::NotYet(needs) if WAITS => missing = missing | needs,
-                Truth::NotYet(_) | Truth::No => {}
+                ConditionResult::Yes => return ConditionResult::Yes,
+                ConditionResult::NotYet(needs) if WAITS => missing = missing | needs,
+                ConditionResult::NotYet(_) | ConditionResult::No => {}
             }
         }
-        Truth::no_unless(missing)
+        ConditionResult::no_unless(missing)
     }
 
     /// Whether all of the answers are yes. No question is asked after the first no.
-    fn all<const WAITS: bool>(answers: impl Iterator<Item = Truth>) -> Truth {
-        Truth::any::<WAITS>(answers.map(|answer| answer.turned(true))).turned(true)
+    fn all<const WAITS: bool>(answers: impl Iterator<Item = ConditionResult>) -> ConditionResult {
+        ConditionResult::any::<WAITS>(answers.map(|answer| answer.turned(true))).turned(true)
     }
 
-    const fn no_unless(missing: Needs) -> Truth {
+    const fn no_unless(missing: Needs) -> ConditionResult {
         if missing.is_none() {
-            Truth::No
+            ConditionResult::No
         } else {
-            Truth::NotYet(missing)
+            ConditionResult::NotYet(missing)
         }
     }
 }
@@ -109,9 +109,9 @@ impl Expr {
             cx.may_change(self.fetch.needs);
         }
         let mut sample = fetched?;
-        for step in &self.convs {
-            let input = sample.cast(step.conv.takes, cx.scratch)?;
-            sample = (step.conv.handler?)(cx, &step.args, input)?;
+        for step in &self.converters {
+            let input = sample.cast(step.converter.takes, cx.scratch)?;
+            sample = (step.converter.handler?)(cx, &step.args, input)?;
         }
         Some(sample)
     }
@@ -123,7 +123,7 @@ impl Expr {
 impl Criterion {
     /// Whether the criterion holds. The scratch keeps what it held before.
     pub fn holds(&self, facts: &dyn Facts, scratch: &mut Scratch) -> bool {
-        self.test::<false>(facts, scratch, Needs::NONE) == Truth::Yes
+        self.test::<false>(facts, scratch, Needs::NONE) == ConditionResult::Yes
     }
 
     /// The same while something may still arrive: a value that matches is a yes, even if it may
@@ -133,7 +133,7 @@ impl Criterion {
         facts: &dyn Facts,
         scratch: &mut Scratch,
         may_still_arrive: Needs,
-    ) -> Truth {
+    ) -> ConditionResult {
         let mark = scratch.mark();
         let mut cx = Evaluation::new(facts, scratch, may_still_arrive);
         cx.walk.all = true;
@@ -152,11 +152,11 @@ impl Criterion {
         };
         cx.scratch.rewind(mark);
         if held {
-            Truth::Yes
+            ConditionResult::Yes
         } else if WAITS {
-            Truth::no_unless(cx.missing)
+            ConditionResult::no_unless(cx.missing)
         } else {
-            Truth::No
+            ConditionResult::No
         }
     }
 
@@ -198,7 +198,7 @@ fn matches_one(handle: &Handle, value: Value<'_>, spare: &mut Vec<u8>) -> bool {
 impl Acl {
     /// Whether one of the criteria holds.
     pub fn holds(&self, facts: &dyn Facts, scratch: &mut Scratch) -> bool {
-        self.test::<false>(facts, scratch, Needs::NONE) == Truth::Yes
+        self.test::<false>(facts, scratch, Needs::NONE) == ConditionResult::Yes
     }
 
     fn test<const WAITS: bool>(
@@ -206,9 +206,9 @@ impl Acl {
         facts: &dyn Facts,
         scratch: &mut Scratch,
         may_still_arrive: Needs,
-    ) -> Truth {
+    ) -> ConditionResult {
         let criteria = self.criteria.iter();
-        Truth::any::<WAITS>(
+        ConditionResult::any::<WAITS>(
             criteria.map(|criterion| criterion.test::<WAITS>(facts, scratch, may_still_arrive)),
         )
     }
@@ -221,11 +221,11 @@ impl Term {
         facts: &dyn Facts,
         scratch: &mut Scratch,
         may_still_arrive: Needs,
-    ) -> Truth {
+    ) -> ConditionResult {
         let truth = match &self.target {
             TermTarget::Named(_, slot) => match slot.filled() {
                 Some(acl) => acl.test::<WAITS>(facts, scratch, may_still_arrive),
-                None => Truth::No,
+                None => ConditionResult::No,
             },
             TermTarget::Inline(criterion) => {
                 criterion.test::<WAITS>(facts, scratch, may_still_arrive)
@@ -239,11 +239,16 @@ impl Condition {
     /// Whether the rule that carries the condition applies: the rows are tried in order until
     /// one holds, and `unless` turns the answer round.
     pub fn holds(&self, facts: &dyn Facts, scratch: &mut Scratch) -> bool {
-        self.rows_hold::<false>(facts, scratch, Needs::NONE) == Truth::Yes
+        self.rows_hold::<false>(facts, scratch, Needs::NONE) == ConditionResult::Yes
     }
 
     /// The same while something may still arrive.
-    pub fn test(&self, facts: &dyn Facts, scratch: &mut Scratch, may_still_arrive: Needs) -> Truth {
+    pub fn test(
+        &self,
+        facts: &dyn Facts,
+        scratch: &mut Scratch,
+        may_still_arrive: Needs,
+    ) -> ConditionResult {
         if may_still_arrive.is_none() {
             return self.rows_hold::<false>(facts, scratch, may_still_arrive);
         }
@@ -255,11 +260,11 @@ impl Condition {
         facts: &dyn Facts,
         scratch: &mut Scratch,
         may_still_arrive: Needs,
-    ) -> Truth {
+    ) -> ConditionResult {
         let rows = self.rows.iter();
-        let held = Truth::any::<WAITS>(rows.map(|row| {
+        let held = ConditionResult::any::<WAITS>(rows.map(|row| {
             let terms = row.iter();
-            Truth::all::<WAITS>(
+            ConditionResult::all::<WAITS>(
                 terms.map(|term| term.test::<WAITS>(facts, scratch, may_still_arrive)),
             )
         }));

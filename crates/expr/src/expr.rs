@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::args::{self, Arg, ArgValue};
-use crate::conv::{self, Conv};
+use crate::conv::{self, Converter};
 use crate::error::{Error, nearest};
 use crate::fetch::{self, Fetch};
 use crate::files::Files;
@@ -26,7 +26,7 @@ pub struct Expr {
     /// Its arguments, one per position of the row.
     pub args: Vec<Arg>,
     /// The converters in order.
-    pub convs: Vec<ConverterStep>,
+    pub converters: Vec<ConverterStep>,
     /// The type of the result.
     pub kind: SampleKind,
 }
@@ -35,7 +35,7 @@ pub struct Expr {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConverterStep {
     /// The row of the converter.
-    pub conv: &'static Conv,
+    pub converter: &'static Converter,
     /// Its arguments, one per position of the row.
     pub args: Vec<Arg>,
 }
@@ -101,11 +101,11 @@ impl Expr {
         let mut used = 1;
         while let Some(word) = words.get(used) {
             let name = &word[..name_end(word, 0)];
-            if conv::conv(name).is_none() || name.is_empty() {
+            if conv::converter(name).is_none() || name.is_empty() {
                 break;
             }
             let end = expr
-                .parse_convs(word, 0)
+                .parse_converters(word, 0)
                 .map_err(|error| error.in_word(used))?;
             if end < word.len() && word[end..] != *"," {
                 return Err(trailing(word, end).in_word(used));
@@ -152,18 +152,18 @@ impl Expr {
         let mut expr = Expr {
             fetch: row,
             args,
-            convs: Vec::new(),
+            converters: Vec::new(),
             kind: row.out,
         };
         if text.as_bytes().get(end) != Some(&b',') {
             return Ok((expr, end));
         }
-        let end = expr.parse_convs(text, end + 1)?;
+        let end = expr.parse_converters(text, end + 1)?;
         Ok((expr, end))
     }
 
     /// Parses converters separated by commas from `at` on; gives where they end.
-    fn parse_convs(&mut self, text: &str, mut at: usize) -> Result<usize, Error> {
+    fn parse_converters(&mut self, text: &str, mut at: usize) -> Result<usize, Error> {
         loop {
             while text.as_bytes().get(at) == Some(&b',') {
                 at += 1;
@@ -174,8 +174,8 @@ impl Expr {
                 let range = at.saturating_sub(1)..at;
                 return Err(Error::new("missing converter name after the comma", range));
             }
-            let Some(row) = conv::conv(word) else {
-                let hint = nearest(word, conv::convs().map(|row| row.word));
+            let Some(row) = conv::converter(word) else {
+                let hint = nearest(word, conv::converters().map(|row| row.word));
                 return Err(
                     Error::new(format!("unknown converter '{word}'"), at..end).with_hint(hint)
                 );
@@ -189,21 +189,24 @@ impl Expr {
                     at..end,
                 ));
             }
-            if self.convs.len() >= CONVERTERS_MAX {
+            if self.converters.len() >= CONVERTERS_MAX {
                 return Err(Error::new("too many converters in one expression", at..end));
             }
             let (mut args, end) = parse_args(word, row.args, text, at, end)?;
             if word == "regsub" {
                 ignore_case(&mut args)?;
             }
-            check_conv(row, &args).map_err(|error| Error {
+            check_converter(row, &args).map_err(|error| Error {
                 range: at..end,
                 ..error
             })?;
             if row.out != SampleKind::Same {
                 self.kind = row.out;
             }
-            self.convs.push(ConverterStep { conv: row, args });
+            self.converters.push(ConverterStep {
+                converter: row,
+                args,
+            });
             if text.as_bytes().get(end) != Some(&b',') {
                 return Ok(end);
             }
@@ -218,15 +221,15 @@ impl Expr {
 
     /// What must be there for the expression to have a value.
     pub fn needs(&self) -> Needs {
-        let convs = self.convs.iter();
-        convs.fold(self.fetch.needs, |sum, step| sum | step.conv.needs)
+        let convs = self.converters.iter();
+        convs.fold(self.fetch.needs, |sum, step| sum | step.converter.needs)
     }
 
     /// The text of `str(<text>)` without converters; `None` for anything that may depend on the
     /// moment of its evaluation.
     pub fn constant(&self) -> Option<&str> {
         match self.args.as_slice() {
-            [text] if self.fetch.word == "str" && self.convs.is_empty() => Some(&text.text),
+            [text] if self.fetch.word == "str" && self.converters.is_empty() => Some(&text.text),
             _ => None,
         }
     }
@@ -251,12 +254,15 @@ impl Expr {
     }
 
     /// The words parsed but not evaluated yet.
-    pub fn unserved(&self) -> Vec<&'static str> {
-        let fetch = (!self.fetch.is_served()).then_some(self.fetch.word);
-        let convs = self.convs.iter().filter(|step| !step.conv.is_served());
+    pub fn unimplemented(&self) -> Vec<&'static str> {
+        let fetch = (!self.fetch.is_implemented()).then_some(self.fetch.word);
+        let convs = self
+            .converters
+            .iter()
+            .filter(|step| !step.converter.is_implemented());
         fetch
             .into_iter()
-            .chain(convs.map(|step| step.conv.word))
+            .chain(convs.map(|step| step.converter.word))
             .collect()
     }
 
@@ -287,8 +293,10 @@ impl Expr {
 
     fn each_arg(&self, mut visit: impl FnMut(&'static str, &Arg)) {
         self.args.iter().for_each(|arg| visit(self.fetch.word, arg));
-        for step in &self.convs {
-            step.args.iter().for_each(|arg| visit(step.conv.word, arg));
+        for step in &self.converters {
+            step.args
+                .iter()
+                .for_each(|arg| visit(step.converter.word, arg));
         }
     }
 
@@ -297,8 +305,8 @@ impl Expr {
     /// # Errors
     /// When a file cannot be read or holds what its map cannot take.
     pub fn link(&mut self, store: &Store, files: &mut dyn Files) -> Result<(), Error> {
-        for step in &mut self.convs {
-            let Some((method, kind)) = map_word(step.conv.word) else {
+        for step in &mut self.converters {
+            let Some((method, kind)) = map_word(step.converter.word) else {
                 continue;
             };
             let Some(Arg {
@@ -319,8 +327,8 @@ impl fmt::Display for Expr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.fetch.word)?;
         args::write(f, &self.args)?;
-        for step in &self.convs {
-            write!(f, ",{}", step.conv.word)?;
+        for step in &self.converters {
+            write!(f, ",{}", step.converter.word)?;
             args::write(f, &step.args)?;
         }
         Ok(())
@@ -455,7 +463,7 @@ fn ignore_case(args: &mut [Arg]) -> Result<(), Error> {
     Ok(())
 }
 
-fn check_conv(row: &Conv, args: &[Arg]) -> Result<(), Error> {
+fn check_converter(row: &Converter, args: &[Arg]) -> Result<(), Error> {
     let int = |position: usize| match args.get(position).map(|arg| &arg.value) {
         Some(ArgValue::Int(number)) => Some(*number),
         _ => None,

@@ -35,14 +35,14 @@ pub use acl::{
     PatternSource, Polarity, Term, TermTarget, predefined,
 };
 pub use args::{Arg, ArgKind, ArgSpec, ArgValue};
-pub use conv::{Conv, conv, convs};
+pub use conv::{Converter, converter, converters};
 pub use error::{Error, nearest};
-pub use eval::{Truth, eval, eval_with};
+pub use eval::{ConditionResult, eval, eval_with};
 pub use expr::{ConverterStep, Expr, Reference};
 pub use facts::{
-    BackendFacts, CaptureFacts, CertificateFacts, CertificateOwner, ConnectionError,
-    ConnectionFacts, Ends, ExchangeFacts, Facts, FrontendFacts, HelloFacts, ListenerFacts,
-    NamePart, PeerVerification, ProcessFacts, Record, ServerFacts, Side, Time, TlsError,
+    AddressPair, BackendFacts, CaptureFacts, CertificateFacts, CertificateOwner, ConnectionError,
+    ConnectionFacts, ExchangeFacts, ExchangeNumbers, Facts, FrontendFacts, HelloFacts,
+    ListenerFacts, NamePart, PeerVerification, ProcessFacts, ServerFacts, Side, Time, TlsError,
     TlsSessionFacts,
 };
 pub use fetch::{Fetch, fetch, fetches};

@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn what_a_session_does_not_have_is_needed_later() {
-        for row in fetches().filter(|row| row.is_served()) {
+        for row in fetches().filter(|row| row.is_implemented()) {
             let later = !row.phases.has(Phase::FrontendSession)
                 || row.word == "wait_end"
                 || row.needs == Needs::TLS_HELLO;

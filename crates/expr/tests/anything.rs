@@ -9,7 +9,7 @@
 
 use ballast_expr::{
     AclSet, Condition, Criterion, Expr, Facts, LogFormat, Regex, Scratch, Side, Store, Time, Usage,
-    convs, eval, fetches,
+    converters, eval, fetches,
 };
 use ballast_message::{HeadLimits, Request};
 use proptest::prelude::*;
@@ -51,7 +51,7 @@ fn world(target: &str, header: &str, data: &[u8]) -> World {
 fn pieces() -> impl Strategy<Value = String> {
     let words: Vec<&'static str> = fetches()
         .map(|row| row.word)
-        .chain(convs().map(|row| row.word))
+        .chain(converters().map(|row| row.word))
         .collect();
     let word = proptest::sample::select(words).prop_map(str::to_owned);
     let other = prop_oneof!["[(),'\"\\\\ %\\[\\]{}+!|.:/0-9a-z-]{0,4}", "\\PC{0,3}"];
@@ -134,17 +134,25 @@ fn examples(word: &str, written: (&str, &str)) -> (String, String) {
 
 #[test]
 fn examples_of_rows_are_true() {
-    let fetches = fetches().map(|row| (row.word, row.is_served(), row.help, row.examples, ""));
-    let convs = convs().map(|row| (row.word, row.is_served(), row.help, row.examples, "str(a),"));
+    let fetches = fetches().map(|row| (row.word, row.is_implemented(), row.help, row.examples, ""));
+    let converters = converters().map(|row| {
+        (
+            row.word,
+            row.is_implemented(),
+            row.help,
+            row.examples,
+            "str(a),",
+        )
+    });
     let mut untrue = Vec::new();
-    for (word, is_served, help, written, before) in fetches.chain(convs) {
-        assert_eq!(is_served, !help.is_empty(), "{word} has no help");
-        if !is_served {
+    for (word, is_implemented, help, written, before) in fetches.chain(converters) {
+        assert_eq!(is_implemented, !help.is_empty(), "{word} has no help");
+        if !is_implemented {
             continue;
         }
         let (good, bad) = examples(word, written);
         let parsed = Expr::parse(&format!("{before}{good}"));
-        if !good.starts_with(word) || !parsed.is_ok_and(|expr| expr.unserved().is_empty()) {
+        if !good.starts_with(word) || !parsed.is_ok_and(|expr| expr.unimplemented().is_empty()) {
             untrue.push(good);
         }
         if Expr::parse(&format!("{before}{bad}")).is_ok() {
@@ -157,9 +165,9 @@ fn examples_of_rows_are_true() {
 #[test]
 fn the_catalogue_is_whole() {
     assert_eq!(fetches().count(), 562);
-    assert_eq!(convs().count(), 208);
-    let served = fetches().filter(|row| row.is_served()).count();
-    let convs_served = convs().filter(|row| row.is_served()).count();
+    assert_eq!(converters().count(), 208);
+    let served = fetches().filter(|row| row.is_implemented()).count();
+    let convs_served = converters().filter(|row| row.is_implemented()).count();
     eprintln!("{served} of 562 fetches and {convs_served} of 208 converters are evaluated");
     assert!(served >= 286 && convs_served >= 108);
 }

@@ -28,8 +28,8 @@ fn ours(text: &str, world: &World) -> String {
         Ok(expr) => expr,
         Err(error) => return format!("error: {error}"),
     };
-    if !expr.unserved().is_empty() {
-        return format!("unserved: {:?}", expr.unserved());
+    if !expr.unimplemented().is_empty() {
+        return format!("unimplemented: {:?}", expr.unimplemented());
     }
     let store = Store::new();
     let mut files = linked_files;

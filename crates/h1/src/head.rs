@@ -184,7 +184,7 @@ impl HeadScan {
             // A line that was incomplete before is left to the slow parser, which remembers how far
             // it looked.
             while self.searched == self.line_start
-                && let Some(quick) = quick_field(buf, self.line_start)
+                && let Some(quick) = regular_field(buf, self.line_start)
             {
                 let name = self.line_start..quick.colon;
                 self.seen.note(&buf[name.clone()]);
@@ -274,7 +274,7 @@ impl HeadScan {
 }
 
 /// The common case of a field line.
-struct QuickField {
+struct RegularField {
     colon: usize,
     value: Range<usize>,
     next: usize,
@@ -284,7 +284,7 @@ struct QuickField {
 /// Looks at each byte once. Any other line is left to the slow parser, which must give the same
 /// result for regular lines.
 #[inline]
-fn quick_field(buf: &[u8], start: usize) -> Option<QuickField> {
+fn regular_field(buf: &[u8], start: usize) -> Option<RegularField> {
     let line = buf.get(start..)?;
     let colon = start + line.iter().position(|byte| !is_token_byte(*byte))?;
     if colon == start || buf[colon] != b':' {
@@ -302,7 +302,7 @@ fn quick_field(buf: &[u8], start: usize) -> Option<QuickField> {
     while to > from && matches!(buf[to - 1], b' ' | b'\t') {
         to -= 1;
     }
-    Some(QuickField {
+    Some(RegularField {
         colon,
         value: from..to,
         next: line_end + 2,

@@ -81,7 +81,7 @@ fn parse(
         }
     };
     if scan.is_fresh()
-        && let Some((method, target, next)) = quick_start(head)
+        && let Some((method, target, next)) = regular_start_line(head)
     {
         scan.started(method, target, next);
     }
@@ -168,7 +168,7 @@ fn start_line(
 /// The request line, if it is complete, perfectly regular and of HTTP/1.1; any other is left to
 /// [`start_line`], which gives the same result for regular ones.
 #[inline]
-fn quick_start(buf: &[u8]) -> Option<(Range<usize>, Range<usize>, usize)> {
+fn regular_start_line(buf: &[u8]) -> Option<(Range<usize>, Range<usize>, usize)> {
     const VERSION: &[u8] = b" HTTP/1.1\r\n";
     let method = buf.iter().position(|byte| !is_token_byte(*byte))?;
     if method == 0 || buf[method] != b' ' {

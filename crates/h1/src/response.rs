@@ -75,7 +75,7 @@ fn parse(
         }
     };
     if scan.is_fresh()
-        && let Some((status, reason)) = quick_status(head)
+        && let Some((status, reason)) = regular_status_line(head)
     {
         scan.status = status;
         scan.started(0..VERSION.len(), reason.clone(), reason.end + 2);
@@ -105,7 +105,7 @@ const VERSION: &[u8] = b"HTTP/1.1";
 /// The status and the range of the reason, if the line is complete, perfectly regular and of
 /// HTTP/1.1; any other is left to [`status_line`], which gives the same result for regular ones.
 #[inline]
-fn quick_status(buf: &[u8]) -> Option<(u16, Range<usize>)> {
+fn regular_status_line(buf: &[u8]) -> Option<(u16, Range<usize>)> {
     const REASON_START: usize = VERSION.len() + 5;
     let rest = buf.strip_prefix(VERSION)?;
     let [

@@ -166,8 +166,8 @@ mod tests {
             section_marks: vec![("backend app".into(), u64::MAX)],
             lists: vec![Arc::new(ListOverrides {
                 name: "a.map".into(),
-                was: vec![("old".into(), Some("1".into()))],
-                is: vec![("new".into(), Some("".into())), ("bare".into(), None)],
+                before: vec![("old".into(), Some("1".into()))],
+                after: vec![("new".into(), Some("".into())), ("bare".into(), None)],
             })],
         };
         let changes = OperatorChanges {
@@ -190,7 +190,7 @@ mod tests {
         assert_eq!(read.removed_servers, config.removed_servers);
         assert_eq!(read.section_marks, config.section_marks);
         assert_eq!(read.lists.len(), 1);
-        assert_eq!(read.lists[0].was, config.lists[0].was);
-        assert_eq!(read.lists[0].is, config.lists[0].is);
+        assert_eq!(read.lists[0].before, config.lists[0].before);
+        assert_eq!(read.lists[0].after, config.lists[0].after);
     }
 }

@@ -270,7 +270,7 @@ mod tests {
         }
         let next = Fixture::new(&[("one", 80, 10), ("two", 8081, 20)]);
         restore(&next.state(), &old.collect()).unwrap();
-        let address = |place: usize| next.server(place).state.reach().address.clone();
+        let address = |place: usize| next.server(place).state.current_address().address.clone();
         assert_eq!(address(0).unwrap().to_string(), "127.0.0.9:90");
         assert_ne!(
             address(1).map(|to| to.to_string()).as_deref(),

@@ -23,7 +23,7 @@ pub struct Check {
 impl Check {
     /// A check that counts as up; one failure ends that.
     pub(crate) fn new(settings: CheckSettings) -> Self {
-        let settings = settings.sane();
+        let settings = settings.with_limits_from_1();
         let last = Verdict {
             code: None,
             duration_ms: None,
@@ -65,7 +65,7 @@ impl Check {
     }
 
     /// Counts a success; false when the counter is full.
-    pub(crate) fn rise_one(&mut self) -> bool {
+    pub(crate) fn count_success(&mut self) -> bool {
         let most = self.settings.health_max();
         if self.health >= most {
             return false;
@@ -79,7 +79,7 @@ impl Check {
     }
 
     /// Counts a failure; false when the counter is 0.
-    pub(crate) fn fall_one(&mut self) -> bool {
+    pub(crate) fn count_failure(&mut self) -> bool {
         self.forced = false;
         if self.health == 0 {
             return false;
@@ -92,9 +92,9 @@ impl Check {
     }
 
     /// Changes the limits; a full counter stays full, and up stays up.
-    pub(crate) fn resettle(&mut self, settings: CheckSettings) {
+    pub(crate) fn change_settings(&mut self, settings: CheckSettings) {
         let (full, up) = (self.health >= self.settings.health_max(), self.is_up());
-        self.settings = settings.sane();
+        self.settings = settings.with_limits_from_1();
         let (rise, most) = (self.settings.rise, self.settings.health_max());
         self.health = match (full, up) {
             (true, _) => most,

@@ -165,11 +165,11 @@ impl Transition {
             }
         };
         line.push('.');
-        self.figures(&mut line, counts);
+        self.append_counts(&mut line, counts);
         line
     }
 
-    fn figures(&self, line: &mut String, counts: &BackendCounts) {
+    fn append_counts(&self, line: &mut String, counts: &BackendCounts) {
         let leaves = match self.change {
             StateChange::Down | StateChange::EntersMaint { was_down: false } => true,
             StateChange::EntersDrain { was_down } => was_down,

@@ -37,7 +37,7 @@ impl CheckSettings {
         self.rise + self.fall - 1
     }
 
-    pub(crate) const fn sane(mut self) -> Self {
+    pub(crate) const fn with_limits_from_1(mut self) -> Self {
         if self.rise == 0 {
             self.rise = 1;
         }
@@ -196,10 +196,10 @@ impl Default for HealthSettings {
 /// added or taken. `random` is uniform over all values.
 #[must_use]
 pub fn spread_interval_ms(interval_ms: u64, percent: u32, random: u64) -> u64 {
-    let reach = u128::from(interval_ms) * u128::from(percent.min(50)) / 100;
-    // 0 to 2 x reach, inclusive.
-    let offset = ((2 * reach + 1) * u128::from(random)) >> 64;
-    let spread = u128::from(interval_ms) - reach + offset;
+    let deviation_max = u128::from(interval_ms) * u128::from(percent.min(50)) / 100;
+    // 0 to 2 x deviation_max, inclusive.
+    let offset = ((2 * deviation_max + 1) * u128::from(random)) >> 64;
+    let spread = u128::from(interval_ms) - deviation_max + offset;
     u64::try_from(spread).unwrap_or(u64::MAX)
 }
 

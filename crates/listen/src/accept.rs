@@ -13,7 +13,7 @@ use ballast_worker::{
 };
 
 use crate::arrival::Admission;
-use crate::arrival_queue::{ArrivalQueue, ArrivalTransfer};
+use crate::arrival_handler::{ArrivalHandler, ArrivalTransfer};
 use crate::event::SocketEvent;
 use crate::limits::EVENT_PERIOD;
 use crate::listener::Listener;
@@ -36,7 +36,7 @@ pub(crate) struct AcceptingSocket {
     pub(crate) socket: Arc<OwnedFd>,
     pub(crate) listener: Arc<Listener>,
     pub(crate) socket_state: Arc<SocketState>,
-    pub(crate) arrivals: Rc<ArrivalQueue>,
+    pub(crate) arrivals: Rc<ArrivalHandler>,
     /// When exhaustion was last reported.
     pub(crate) told: Cell<Option<Instant>>,
 }
@@ -68,7 +68,7 @@ impl AcceptingSocket {
                     end_listening(&self.socket, gate);
                     select! {
                         _ = stopping() => return,
-                        () = self.moved(epoch) => continue,
+                        () = self.wait_for_change(epoch) => continue,
                     }
                 }
             }
@@ -76,7 +76,7 @@ impl AcceptingSocket {
                 Some(acceptor) => acceptor,
                 None => match Acceptor::new(Arc::clone(&self.socket)) {
                     Ok(acceptor) => acceptor,
-                    Err(error) => return self.tell(&AcceptError::Broken(error)),
+                    Err(error) => return self.report(&AcceptError::Broken(error)),
                 },
             };
             match self.accept_from(&acceptor, epoch).await {
@@ -93,7 +93,7 @@ impl AcceptingSocket {
 
     /// Waits until the frontend was paused, resumed or shut since `epoch`, or the socket has a new
     /// order.
-    async fn moved(&self, epoch: u32) {
+    async fn wait_for_change(&self, epoch: u32) {
         let gate = &self.listener.state.gate;
         let has_moved = || gate.epoch() != epoch || self.socket_state.is_over();
         self.listener
@@ -106,18 +106,18 @@ impl AcceptingSocket {
     /// Accepts until told otherwise. Connections that were accepted before that are admitted.
     async fn accept_from(&self, acceptor: &Acceptor, epoch: u32) -> AcceptEnd {
         let mut hand = Vec::new();
-        let mut moved = pin!(self.moved(epoch));
+        let mut change = pin!(self.wait_for_change(epoch));
         loop {
             // Checked before the socket: the gate changes first, and then the socket stops
             // listening.
             let ready = select! {
                 biased;
                 _ = stopping() => return AcceptEnd::Stopping,
-                () = &mut moved => return AcceptEnd::Moved,
+                () = &mut change => return AcceptEnd::Moved,
                 ready = acceptor.ready() => ready,
             };
             if let Err(error) = ready {
-                self.tell(&error);
+                self.report(&error);
                 return AcceptEnd::Broken;
             }
             let room = match self.listener.room() {
@@ -126,7 +126,7 @@ impl AcceptingSocket {
                     select! {
                         biased;
                         _ = stopping() => return AcceptEnd::Stopping,
-                        () = &mut moved => return AcceptEnd::Moved,
+                        () = &mut change => return AcceptEnd::Moved,
                         () = self.listener.wait(shut) => continue,
                     }
                 }
@@ -136,7 +136,7 @@ impl AcceptingSocket {
                 Ok(taken) => taken,
                 Err(_) if self.listener.state.gate.epoch() != epoch => return AcceptEnd::Moved,
                 Err(error) => {
-                    self.tell(&error);
+                    self.report(&error);
                     if matches!(error, AcceptError::Broken(_)) {
                         return AcceptEnd::Broken;
                     }
@@ -144,7 +144,7 @@ impl AcceptingSocket {
                 }
             };
             for accepted in hand.drain(..) {
-                self.let_in(accepted).await;
+                self.admit(accepted).await;
             }
             if taken == batch_max {
                 yield_now().await;
@@ -163,14 +163,14 @@ impl AcceptingSocket {
                 _ => return,
             }
             for accepted in hand.drain(..) {
-                self.let_in(accepted).await;
+                self.admit(accepted).await;
             }
         }
     }
 
     /// Counts a connection and sends it to its worker. If another worker has taken the last place
     /// since the limits were checked, the connection waits here, accepted but not served.
-    async fn let_in(&self, accepted: AcceptedSocket) {
+    async fn admit(&self, accepted: AcceptedSocket) {
         let here = worker_index().unwrap_or(0);
         let (at, at_wall) = (now(), SystemTime::now());
         let mut admission = loop {
@@ -205,7 +205,7 @@ impl AcceptingSocket {
             let open = move || {
                 let transfer = held.lock().unwrap_or_else(PoisonError::into_inner).take();
                 if let (Some(transfer), Some(arrivals)) =
-                    (transfer, ballast_worker::local::<ArrivalQueue>())
+                    (transfer, ballast_worker::local::<ArrivalHandler>())
                 {
                     arrivals.receive(transfer);
                 }
@@ -222,7 +222,7 @@ impl AcceptingSocket {
         }
     }
 
-    fn tell(&self, error: &AcceptError) {
+    fn report(&self, error: &AcceptError) {
         let frontend = &self.listener.name;
         match error {
             AcceptError::Broken(error) => {

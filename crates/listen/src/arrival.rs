@@ -48,8 +48,8 @@ pub struct Admission(AdmissionCount);
 
 #[derive(Debug)]
 enum AdmissionCount {
-    /// In the gauges only.
-    Alone {
+    /// Of a connection that no listener accepted: it counts in the gauges only.
+    NoListener {
         process: Arc<Process>,
         frontend: Arc<FrontendState>,
         listening: Arc<ListeningAddress>,
@@ -71,7 +71,7 @@ impl Admission {
         frontend: Arc<FrontendState>,
         listening: Arc<ListeningAddress>,
     ) -> Self {
-        Self(AdmissionCount::Alone {
+        Self(AdmissionCount::NoListener {
             process,
             frontend,
             listening,
@@ -117,7 +117,7 @@ impl Admission {
     /// The bind that accepted it.
     pub fn listening(&self) -> &Arc<ListeningAddress> {
         match &self.0 {
-            AdmissionCount::Alone { listening, .. } => listening,
+            AdmissionCount::NoListener { listening, .. } => listening,
             AdmissionCount::Listener { settings, .. } => &settings.listening,
         }
     }
@@ -125,7 +125,7 @@ impl Admission {
     /// The handshakes of the connection.
     pub fn handshakes(&self) -> Handshakes<'_> {
         match &self.0 {
-            AdmissionCount::Alone { .. } => Handshakes::new(&[], HandshakeLimits::default()),
+            AdmissionCount::NoListener { .. } => Handshakes::new(&[], HandshakeLimits::default()),
             AdmissionCount::Listener {
                 listener,
                 settings,
@@ -153,7 +153,7 @@ impl Admission {
     /// A handle that tells the same, for code that does not hold the connection.
     pub fn bind_watch(&self) -> BindWatch {
         BindWatch(match &self.0 {
-            AdmissionCount::Alone { .. } => None,
+            AdmissionCount::NoListener { .. } => None,
             AdmissionCount::Listener { listener, .. } => Some(Arc::clone(listener)),
         })
     }
@@ -161,7 +161,7 @@ impl Admission {
     /// Since when [`Self::is_leaving`] is true.
     pub fn leaving_since(&self) -> Option<Instant> {
         match &self.0 {
-            AdmissionCount::Alone { .. } => None,
+            AdmissionCount::NoListener { .. } => None,
             AdmissionCount::Listener { listener, .. } => listener.closed_at(),
         }
     }
@@ -169,7 +169,7 @@ impl Admission {
     /// The settings of its listener when it was accepted.
     pub(crate) fn settings(&self) -> Option<&Arc<ListenerSettings>> {
         match &self.0 {
-            AdmissionCount::Alone { .. } => None,
+            AdmissionCount::NoListener { .. } => None,
             AdmissionCount::Listener { settings, .. } => Some(settings),
         }
     }
@@ -177,7 +177,7 @@ impl Admission {
     /// The worker that serves it.
     pub(crate) fn worker(&self) -> Option<usize> {
         match &self.0 {
-            AdmissionCount::Alone { .. } => None,
+            AdmissionCount::NoListener { .. } => None,
             AdmissionCount::Listener { worker, .. } => Some(*worker),
         }
     }
@@ -198,7 +198,7 @@ impl Admission {
 impl Drop for Admission {
     fn drop(&mut self) {
         match &self.0 {
-            AdmissionCount::Alone {
+            AdmissionCount::NoListener {
                 process,
                 frontend,
                 listening,

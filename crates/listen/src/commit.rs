@@ -82,7 +82,7 @@ impl Listeners {
         self.defaults = defaults;
         let closing = match closed.is_empty() {
             true => Vec::new(),
-            false => gone(&self.fronts, &fronts),
+            false => closed_sockets(&self.fronts, &fronts),
         };
         self.fronts = fronts;
         if let Some(by_name) = by_name {
@@ -128,7 +128,7 @@ impl Listeners {
 }
 
 /// The sockets of `old` that `new` does not have.
-fn gone(old: &[Arc<OpenFrontend>], new: &[Arc<OpenFrontend>]) -> Vec<Arc<OwnedFd>> {
+fn closed_sockets(old: &[Arc<OpenFrontend>], new: &[Arc<OpenFrontend>]) -> Vec<Arc<OwnedFd>> {
     let kept: HashSet<RawFd> = sockets(new).map(|socket| socket.as_raw_fd()).collect();
     let old = sockets(old).filter(|socket| !kept.contains(&socket.as_raw_fd()));
     old.cloned().collect()

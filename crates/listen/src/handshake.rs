@@ -142,7 +142,7 @@ impl<'a> Handshakes<'a> {
             let done = self.run_step(&handshake.step, connection, &begun);
             connection = match timeout(handshake.wait, done).await {
                 Ok(done) => done?,
-                Err(_) => return Err(handshake.step.is_late(begun.get()).into()),
+                Err(_) => return Err(handshake.step.timeout_error(begun.get()).into()),
             };
         }
         Ok(connection)
@@ -173,7 +173,7 @@ impl<'a> Handshakes<'a> {
 impl HandshakeStep {
     /// The reason for refusing a connection that timed out; `begun` says whether anything was
     /// received.
-    fn is_late(&self, begun: bool) -> HandshakeError {
+    fn timeout_error(&self, begun: bool) -> HandshakeError {
         match self {
             Self::ProxyHeader => HandshakeError::TimedOut(begun),
             Self::Tls(_) => HandshakeError::TlsTimedOut,

@@ -19,7 +19,7 @@
 
 mod accept;
 mod arrival;
-mod arrival_queue;
+mod arrival_handler;
 mod capacity;
 mod commit;
 mod effect;
@@ -39,7 +39,7 @@ mod socket_state;
 mod spread;
 
 pub use arrival::{Admission, Arrival, BindWatch};
-pub use arrival_queue::ArrivalQueue;
+pub use arrival_handler::ArrivalHandler;
 pub use commit::{RemovedBind, SocketCommit};
 pub use effect::SocketEffect;
 pub use event::SocketEvent;

@@ -337,11 +337,11 @@ impl Listener {
         settings.listening.state.connections.leave();
         self.state.sessions.leave();
         self.shared.process.connections.leave();
-        self.let_in_who_waits();
+        self.wake_acceptors();
     }
 
     /// To be called after a connection ended.
-    pub(crate) fn let_in_who_waits(&self) {
+    pub(crate) fn wake_acceptors(&self) {
         self.capacity.notify_released();
         self.frontend_capacity.room.notify_released();
         self.shared.capacity.notify_released();

@@ -12,7 +12,7 @@ use ballast_net::{Address, Error, PassedSocket, Tuning};
 use ballast_worker::{Acceptor, local, spawn_local};
 
 use crate::accept::AcceptingSocket;
-use crate::arrival_queue::ArrivalQueue;
+use crate::arrival_handler::ArrivalHandler;
 use crate::handshake;
 use crate::identity::SocketIdentity;
 use crate::listener::{FrontendCapacity, ListenShared, Listener, ListenerSettings};
@@ -173,7 +173,7 @@ impl Listeners {
     /// Wakes acceptors after a limit was raised (`set maxconn`).
     pub fn limits_changed(&self) {
         self.open_listeners()
-            .for_each(|open_listener| open_listener.listener.let_in_who_waits());
+            .for_each(|open_listener| open_listener.listener.wake_acceptors());
     }
 
     /// The binds, each with the index of its frontend, for statistics. A bind with several sockets
@@ -270,7 +270,7 @@ impl WorkerListeners {
         self.sockets.is_empty()
     }
 
-    /// Starts accepting on this worker; its [`ArrivalQueue`] must be installed. Accepting ends when
+    /// Starts accepting on this worker; its [`ArrivalHandler`] must be installed. Accepting ends when
     /// the worker is told to stop, or by a later change. Idle connections of a listener that was
     /// closed are not woken here: see [`SocketCommit::ended`](crate::SocketCommit::ended).
     ///
@@ -281,7 +281,7 @@ impl WorkerListeners {
         if self.sockets.is_empty() {
             return Ok(());
         }
-        let Some(arrivals) = local::<ArrivalQueue>() else {
+        let Some(arrivals) = local::<ArrivalHandler>() else {
             let nobody = std::io::Error::other("nobody receives connections here");
             return Err(Error::new("accept4", "worker", nobody));
         };

@@ -118,12 +118,13 @@ impl Listeners {
         let config = &generation.config;
         let defaults = SocketDefaults::of(config, settings.connection_count_max);
         let mut preparation = Preparation::new(self, Arc::clone(config), defaults, settings);
-        let mut changed_frontends = preparation.sort_out(generation, defaults == self.defaults);
+        let mut changed_frontends =
+            preparation.keep_unchanged(generation, defaults == self.defaults);
         for changed in &mut changed_frontends {
             preparation.find_own(changed);
         }
         for changed in changed_frontends {
-            preparation.furnish(config, changed);
+            preparation.open_frontend(config, changed);
         }
         if !preparation.errors.is_empty() {
             return Err(preparation.errors);
@@ -183,7 +184,11 @@ impl<'l> Preparation<'l> {
     }
 
     /// Keeps what is unchanged; returns what is new or changed.
-    fn sort_out(&mut self, generation: &Generation, same_defaults: bool) -> Vec<ChangedFrontend> {
+    fn keep_unchanged(
+        &mut self,
+        generation: &Generation,
+        same_defaults: bool,
+    ) -> Vec<ChangedFrontend> {
         let mut changed = Vec::new();
         let mut met = 0;
         self.out.fronts.reserve(generation.frontends.len());
@@ -275,13 +280,13 @@ impl<'l> Preparation<'l> {
     }
 
     /// Gives a frontend its listeners and sockets.
-    fn furnish(&mut self, config: &Config, changed: ChangedFrontend) {
+    fn open_frontend(&mut self, config: &Config, changed: ChangedFrontend) {
         let frontend_capacity = self.frontend_capacity(&changed);
         let mut open_listeners = Vec::with_capacity(changed.wanted_binds.len());
         for wanted_bind in &changed.wanted_binds {
             let frontend = &changed.frontend;
             let tuning = tuning(config, &frontend.model, &wanted_bind.bind, self.settings);
-            let kept = self.kept(&changed, wanted_bind);
+            let kept = self.kept_listener(&changed, wanted_bind);
             let wanted = shards(&wanted_bind.bind, self.settings.worker_count);
             // Closing one of several sockets on the same address would reset connections that are
             // being established on it: a bind keeps shards even when it asks for fewer.
@@ -350,7 +355,8 @@ impl<'l> Preparation<'l> {
         }
     }
 
-    fn kept(
+    /// The listener that a bind keeps from the former frontend.
+    fn kept_listener(
         &self,
         changed: &ChangedFrontend,
         wanted_bind: &WantedBind,
@@ -375,7 +381,7 @@ impl<'l> Preparation<'l> {
                 ListenerSettings::new(frontend, &wanted_bind.bind, address, state, workers);
             Arc::new(settings)
         };
-        if let Some(kept) = self.kept(changed, wanted_bind) {
+        if let Some(kept) = self.kept_listener(changed, wanted_bind) {
             let settings = settings(Arc::clone(&kept.listener.settings().listening.state));
             let shown = (Arc::clone(&kept.listener), Arc::clone(&settings));
             self.out.shows.push(shown);
@@ -427,7 +433,7 @@ impl<'l> Preparation<'l> {
     ) -> Result<Vec<AssignedSocket>, Error> {
         let mut found = Vec::with_capacity(count);
         for _ in 0..count {
-            let (socket, address) = match self.spare(&wanted_bind.identity) {
+            let (socket, address) = match self.take_unused_socket(&wanted_bind.identity) {
                 Some((open_listener, accepting)) => {
                     let copy = accepting
                         .socket
@@ -511,7 +517,7 @@ impl<'l> Preparation<'l> {
     }
 
     /// A socket with these properties that nobody keeps.
-    fn spare(
+    fn take_unused_socket(
         &mut self,
         identity: &SocketIdentity,
     ) -> Option<(&'l OpenListener, &'l AssignedSocket)> {

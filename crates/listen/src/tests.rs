@@ -12,7 +12,7 @@ use ballast_model as model;
 use ballast_worker::{StopOrder, WorkerOptions, Workers, select, spawn_local};
 
 use crate::{
-    Admission, ArrivalQueue, Established, Listeners, OpenSettings, RefusedConnection, open,
+    Admission, ArrivalHandler, Established, Listeners, OpenSettings, RefusedConnection, open,
 };
 
 mod change;
@@ -65,7 +65,7 @@ impl Fixture {
         };
         let workers = Workers::start(&options, |worker| {
             let (tell, refuse) = (tell.clone(), refuse.clone());
-            move || arrival_queue(worker, tell, refuse).install()
+            move || arrival_handler(worker, tell, refuse).install()
         });
         let workers = workers.unwrap();
         for mailbox in workers.mailboxes() {
@@ -123,12 +123,12 @@ async fn leaves(admission: &Admission) {
     }
 }
 
-fn arrival_queue(
+fn arrival_handler(
     worker: usize,
     tell: Sender<ReportedArrival>,
     refuse: Sender<String>,
-) -> ArrivalQueue {
-    ArrivalQueue {
+) -> ArrivalHandler {
+    ArrivalHandler {
         serve: Box::new(move |arrival| {
             let (tell, refuse) = (tell.clone(), refuse.clone());
             spawn_local(async move {

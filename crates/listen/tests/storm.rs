@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use ballast_engine::{Generation, Process, Registry};
-use ballast_listen::{ArrivalQueue, Listeners, OpenSettings, open};
+use ballast_listen::{ArrivalHandler, Listeners, OpenSettings, open};
 use ballast_model as model;
 use ballast_worker::{WorkerOptions, Workers, spawn_local};
 
@@ -73,8 +73,8 @@ impl Site {
 }
 
 /// Sends each client the name of its frontend, and waits for the client's end.
-fn arrivals() -> ArrivalQueue {
-    ArrivalQueue {
+fn arrivals() -> ArrivalHandler {
+    ArrivalHandler {
         serve: Box::new(|arrival| {
             spawn_local(async move {
                 let name = format!("{};", arrival.frontend.name());

@@ -12,11 +12,11 @@ use crate::{Facility, Format, Level};
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum LogTargetError {
     /// A backend in `mode log`.
-    Backend(String),
+    UnsupportedBackend(String),
     /// A facility number above 23.
     Facility(u8),
     /// An address that datagrams cannot be sent to.
-    Kind(String),
+    UnsupportedAddress(String),
     /// A host name that must be resolved first.
     Unresolved(String),
 }
@@ -24,9 +24,11 @@ pub enum LogTargetError {
 impl fmt::Display for LogTargetError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Backend(name) => write!(f, "logs cannot be sent to backend '{name}' yet"),
+            Self::UnsupportedBackend(name) => {
+                write!(f, "logs cannot be sent to backend '{name}' yet")
+            }
             Self::Facility(number) => write!(f, "there is no facility {number}"),
-            Self::Kind(address) => write!(f, "logs cannot be sent to '{address}'"),
+            Self::UnsupportedAddress(address) => write!(f, "logs cannot be sent to '{address}'"),
             Self::Unresolved(host) => write!(f, "'{host}' is not resolved"),
         }
     }
@@ -68,16 +70,18 @@ impl TryFrom<&model::LogTarget> for TargetSpec {
 fn endpoint(endpoint: &model::LogEndpoint) -> Result<Endpoint, LogTargetError> {
     match endpoint {
         model::LogEndpoint::Udp(model::Address::Inet(address)) => {
-            Ok(Endpoint::Udp(*address).with_port())
+            Ok(Endpoint::Udp(*address).with_default_port())
         }
         model::LogEndpoint::Udp(model::Address::Name { host, .. }) => {
             Err(LogTargetError::Unresolved(host.clone()))
         }
-        model::LogEndpoint::Udp(other) => Err(LogTargetError::Kind(other.to_string())),
+        model::LogEndpoint::Udp(other) => {
+            Err(LogTargetError::UnsupportedAddress(other.to_string()))
+        }
         model::LogEndpoint::Unix(path) => Ok(Endpoint::Unix(PathBuf::from(path))),
         model::LogEndpoint::Fd(number) => Ok(Endpoint::Fd(*number)),
         model::LogEndpoint::Ring(name) => Ok(Endpoint::Ring(name.clone())),
-        model::LogEndpoint::Backend(name) => Err(LogTargetError::Backend(name.clone())),
+        model::LogEndpoint::Backend(name) => Err(LogTargetError::UnsupportedBackend(name.clone())),
     }
 }
 
@@ -114,7 +118,7 @@ mod tests {
         };
         assert_eq!(
             TargetSpec::try_from(&backend),
-            Err(LogTargetError::Backend("b".to_owned()))
+            Err(LogTargetError::UnsupportedBackend("b".to_owned()))
         );
     }
 }

@@ -16,18 +16,18 @@ pub(crate) const KEPT_BYTES_MAX: usize = 256 * 1024;
 
 /// How long the thread pauses between two rounds while lines keep coming: the longest time a line
 /// waits, and the reason why one wake-up serves many lines.
-pub const REST: Duration = Duration::from_millis(4);
+pub const ROUND_PAUSE: Duration = Duration::from_millis(4);
 
 /// With this many lines in one worker's queue the thread does not pause: a collector's socket
 /// buffer would overflow with a larger burst, and the loss would not be counted (the usual 208 kB
 /// hold fewer than 300 datagrams).
-pub(crate) const HURRY_LINES: usize = 64;
+pub(crate) const NO_PAUSE_LINES: usize = 64;
 
 /// Pause between two attempts of a sink that sends some lines but not all.
-pub(crate) const SLOW_REST: Duration = Duration::from_millis(1);
+pub(crate) const SLOW_SINK_PAUSE: Duration = Duration::from_millis(1);
 
 /// The longest pause between two attempts of a sink that makes no progress.
-pub(crate) const STUCK_REST_MAX: Duration = Duration::from_millis(64);
+pub(crate) const STUCK_SINK_PAUSE_MAX: Duration = Duration::from_millis(64);
 
 /// After this many failures in a row a sink drops what it holds.
 pub(crate) const FAILURES_IN_A_ROW_MAX: u32 = 8;

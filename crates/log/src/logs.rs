@@ -119,7 +119,7 @@ impl Logs {
     }
 
     fn sink(&self, endpoint: &Endpoint) -> Result<Arc<LogSink>, OpenError> {
-        let endpoint = endpoint.clone().with_port();
+        let endpoint = endpoint.clone().with_default_port();
         let mut sinks = lock(&self.shared.sinks);
         if let Some(sink) = sinks.get(&endpoint).and_then(Weak::upgrade) {
             return Ok(sink);

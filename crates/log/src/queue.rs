@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::limits::{HURRY_LINES, KEPT_BYTES_MAX, QUEUED_BYTES_MAX, QUEUED_LINES_MAX};
+use crate::limits::{KEPT_BYTES_MAX, NO_PAUSE_LINES, QUEUED_BYTES_MAX, QUEUED_LINES_MAX};
 use crate::sink::LogSink;
 
 /// A buffer that one worker appends to and the log thread empties.
@@ -56,7 +56,7 @@ pub(crate) enum PushResult {
     /// It is the first of its batch.
     First,
     /// So many lines wait that the thread should not pause any longer.
-    Hurry,
+    WakeNow,
     /// Other lines wait already.
     Queued,
     /// There was no room.
@@ -91,7 +91,7 @@ impl LineBatch {
         let half_of_bytes = before < QUEUED_BYTES_MAX / 2 && after >= QUEUED_BYTES_MAX / 2;
         match self.lines.len() {
             1 => PushResult::First,
-            n if n == HURRY_LINES || half_of_bytes => PushResult::Hurry,
+            n if n == NO_PAUSE_LINES || half_of_bytes => PushResult::WakeNow,
             _ => PushResult::Queued,
         }
     }
@@ -171,7 +171,7 @@ mod tests {
         for _ in 0..QUEUED_BYTES_MAX / 1024 {
             let pushed = batch.push(&a, kilobyte);
             assert_ne!(pushed, PushResult::Refused);
-            hurries += usize::from(pushed == PushResult::Hurry);
+            hurries += usize::from(pushed == PushResult::WakeNow);
         }
         assert_eq!(hurries, 2);
         assert_eq!(batch.push(&a, kilobyte), PushResult::Refused);

@@ -114,7 +114,7 @@ impl LogSink {
     pub(crate) fn push(&self, line: &[u8]) {
         let mut pending = self.lock();
         if pending.room() < line.len() {
-            self.pump_locked(&mut pending);
+            self.send_pending_locked(&mut pending);
         }
         if pending.room() < line.len() {
             self.drop_lines(1);
@@ -125,10 +125,10 @@ impl LogSink {
     }
 
     /// Sends as much as the system accepts.
-    pub(crate) fn pump(&self) -> SendProgress {
+    pub(crate) fn send_pending(&self) -> SendProgress {
         let mut pending = self.lock();
         let before = pending.lengths.len();
-        self.pump_locked(&mut pending);
+        self.send_pending_locked(&mut pending);
         match pending.lengths.len() {
             0 => SendProgress::All,
             after if after < before => SendProgress::Some,
@@ -149,7 +149,7 @@ impl LogSink {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn pump_locked(&self, pending: &mut UnsentLines) {
+    fn send_pending_locked(&self, pending: &mut UnsentLines) {
         let mut failures = 0;
         while !pending.lengths.is_empty() {
             match self.send_some(pending) {

@@ -77,7 +77,7 @@ pub enum Endpoint {
 }
 
 impl Endpoint {
-    pub(crate) fn with_port(self) -> Self {
+    pub(crate) fn with_default_port(self) -> Self {
         match self {
             Self::Udp(mut address) if address.port() == 0 => {
                 address.set_port(PORT_DEFAULT);

@@ -1,7 +1,7 @@
 //! The thread that collects lines from workers and sends them.
 //!
 //! ```text
-//!   Asleep --ring--> round --lines--> Resting (REST) --> round ...
+//!   Asleep --ring--> round --lines--> Resting (ROUND_PAUSE) --> round ...
 //!      ^                |
 //!      +----no lines----+
 //! ```
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::limits::{REST, SLOW_REST, STUCK_REST_MAX};
+use crate::limits::{ROUND_PAUSE, SLOW_SINK_PAUSE, STUCK_SINK_PAUSE_MAX};
 use crate::queue::{LineBatch, LineQueue};
 use crate::sink::{LogSink, SendProgress};
 
@@ -45,12 +45,12 @@ impl Wakeup {
         // The thread sets the flag before it looks at the queues a last time, under the same locks
         // that lines are queued under: either it sees the line or we see the flag.
         if self.asleep.load(Ordering::Relaxed) && self.asleep.swap(false, Ordering::Relaxed) {
-            self.hurry();
+            self.wake_thread();
         }
     }
 
     /// Ends a sleep or a pause.
-    pub(crate) fn hurry(&self) {
+    pub(crate) fn wake_thread(&self) {
         self.lock().awake = true;
         self.to_thread.notify_one();
     }
@@ -130,7 +130,7 @@ pub(crate) struct LogThread {
     /// Sinks that hold lines.
     busy: Vec<Arc<LogSink>>,
     /// How long to pause when nothing was queued and sinks hold lines.
-    stuck_rest: Duration,
+    stuck_pause: Duration,
 }
 
 impl LogThread {
@@ -140,7 +140,7 @@ impl LogThread {
             queues,
             spare: LineBatch::default(),
             busy: Vec::new(),
-            stuck_rest: SLOW_REST,
+            stuck_pause: SLOW_SINK_PAUSE,
         }
     }
 
@@ -171,15 +171,15 @@ impl LogThread {
     fn rest(&mut self, some: bool) {
         if self.busy.is_empty() {
             if some {
-                self.wakeup.wait(Some(REST));
+                self.wakeup.wait(Some(ROUND_PAUSE));
             } else {
                 self.sleep(None);
             }
         } else if some {
-            self.wakeup.wait(Some(self.stuck_rest.min(REST)));
+            self.wakeup.wait(Some(self.stuck_pause.min(ROUND_PAUSE)));
         } else {
             // New lines for other sinks must not wait that long: they wake the thread.
-            self.sleep(Some(self.stuck_rest));
+            self.sleep(Some(self.stuck_pause));
         }
     }
 
@@ -217,16 +217,16 @@ impl LogThread {
             self.spare.clear();
         }
         // A sink that accepts nothing is tried less and less often.
-        self.stuck_rest = (self.stuck_rest * 2).min(STUCK_REST_MAX);
+        self.stuck_pause = (self.stuck_pause * 2).min(STUCK_SINK_PAUSE_MAX);
         self.busy.retain(|sink| {
-            let pumped = sink.pump();
+            let pumped = sink.send_pending();
             if pumped == SendProgress::Some {
-                self.stuck_rest = SLOW_REST;
+                self.stuck_pause = SLOW_SINK_PAUSE;
             }
             pumped != SendProgress::All
         });
         if self.busy.is_empty() {
-            self.stuck_rest = SLOW_REST;
+            self.stuck_pause = SLOW_SINK_PAUSE;
         }
         some
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use ballast_net::local_time;
-use ballast_wire::syslog::{DateTime, Level, LineText, Stamp};
+use ballast_wire::syslog::{DateTime, Level, LineText, TimestampText};
 
 use crate::queue::{LineQueue, PushResult};
 use crate::set::LogSet;
@@ -19,7 +19,7 @@ pub struct WorkerLog {
     queue: Arc<LineQueue>,
     wakeup: Arc<Wakeup>,
     unix_s: u64,
-    stamp: Stamp,
+    stamp: TimestampText,
 }
 
 impl WorkerLog {
@@ -28,7 +28,7 @@ impl WorkerLog {
             queue,
             wakeup,
             unix_s: u64::MAX,
-            stamp: Stamp::new(&DateTime::default()),
+            stamp: TimestampText::new(&DateTime::default()),
         }
     }
 
@@ -68,7 +68,7 @@ impl WorkerLog {
             };
             match batch.push(&target.sink, write) {
                 PushResult::First => ring = true,
-                PushResult::Hurry => self.wakeup.hurry(),
+                PushResult::WakeNow => self.wakeup.wake_thread(),
                 PushResult::Queued => {}
                 PushResult::Refused => target.sink.drop_lines(1),
             }
@@ -88,7 +88,7 @@ impl WorkerLog {
         if now.as_secs() != self.unix_s {
             self.unix_s = now.as_secs();
             let local = local_time(i64::try_from(self.unix_s).unwrap_or(i64::MAX));
-            self.stamp = Stamp::new(&DateTime {
+            self.stamp = TimestampText::new(&DateTime {
                 year: local.year,
                 month: local.month,
                 day: local.day,

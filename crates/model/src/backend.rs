@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use ballast_expr::{Condition, Expr, LogFormat};
 
-use crate::{Check, Common, Forwarded, Keepalive, Server};
+use crate::{Check, Forwarded, Keepalive, ProxyCommon, Server};
 
 /// A `backend`, or the back half of a `listen`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Backend {
     /// Name, mode, and other fields that frontends have too.
-    pub common: Common,
+    pub common: ProxyCommon,
     /// `server` lines and expanded `server-template` lines, in order.
     pub servers: Vec<Arc<Server>>,
     /// `balance`.

@@ -117,7 +117,7 @@ pub fn diff(old: &Config, new: &Config) -> Vec<Change> {
         changes.push(Change::SetUserlists(new.userlists.clone()));
     }
     let frontends = ListPair::of(&old.frontends, &new.frontends);
-    changes.extend(frontends.gone().map(Change::RemoveFrontend));
+    changes.extend(frontends.removed_names().map(Change::RemoveFrontend));
     for (before, frontend) in frontends.pairs() {
         match before {
             None => changes.push(Change::AddFrontend(Arc::clone(frontend))),
@@ -127,7 +127,7 @@ pub fn diff(old: &Config, new: &Config) -> Vec<Change> {
     }
     changes.extend(frontends.order().map(Change::OrderFrontends));
     let backends = ListPair::of(&old.backends, &new.backends);
-    changes.extend(backends.gone().map(Change::RemoveBackend));
+    changes.extend(backends.removed_names().map(Change::RemoveBackend));
     for (before, backend) in backends.pairs() {
         match before {
             None => changes.push(Change::AddBackend(Arc::clone(backend))),
@@ -147,7 +147,7 @@ fn diff_backends(old: &Backend, new: &Arc<Backend>, changes: &mut Vec<Change>) {
     let servers = ListPair::of(&old.servers, &new.servers);
     changes.extend(
         servers
-            .gone()
+            .removed_names()
             .map(|server| Change::RemoveServer(name(), server)),
     );
     for (before, server) in servers.pairs() {
@@ -196,7 +196,7 @@ impl<'l, T: HasName> ListPair<'l, T> {
     }
 
     /// The names that are removed.
-    fn gone(&self) -> impl Iterator<Item = String> {
+    fn removed_names(&self) -> impl Iterator<Item = String> {
         let gone = self
             .old
             .iter()

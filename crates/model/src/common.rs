@@ -39,7 +39,7 @@ impl Eq for IsExplicit {}
 
 /// Name, mode and options of every proxy.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Common {
+pub struct ProxyCommon {
     /// `id`, or the number the configuration order gave it; unique among proxies
     /// (a `listen` shares one between its halves).
     pub id: u32,

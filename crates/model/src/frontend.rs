@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use ballast_expr::{Condition, LogFormat};
 
-use crate::{Address, BindTls, Common, Keepalive, LogLines};
+use crate::{Address, BindTls, Keepalive, LogLines, ProxyCommon};
 
 /// A `frontend`, or the front half of a `listen`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Frontend {
     /// Name, mode, and other fields that backends have too.
-    pub common: Common,
+    pub common: ProxyCommon,
     /// `bind` lines, port ranges already expanded.
     pub binds: Vec<Bind>,
     /// `use_backend` rules, in order.

@@ -6,7 +6,7 @@
 //!
 //! Defaults are already applied: a value that is `None` was not set anywhere, and the doc comment
 //! of the field says what applies then. A `listen` section becomes one [`Frontend`] and one
-//! [`Backend`] of the same name, both marked [`Common::listen`].
+//! [`Backend`] of the same name, both marked [`ProxyCommon::listen`].
 
 use std::sync::Arc;
 
@@ -36,8 +36,8 @@ pub use check::{
     ExpectSubject, HttpCheckSend, ProtocolCheck,
 };
 pub use common::{
-    Common, ConnectionMode, ErrorPage, ErrorPages, ForwardFor, Forwarded, ForwardedNode,
-    IsExplicit, Keepalive, Mode, Origin,
+    ConnectionMode, ErrorPage, ErrorPages, ForwardFor, Forwarded, ForwardedNode, IsExplicit,
+    Keepalive, Mode, Origin, ProxyCommon,
 };
 pub use frontend::{
     Bind, CaptureSlot, CookieCapture, Frontend, FrontendOptions, FrontendTimeouts, Monitor, Route,

@@ -151,7 +151,7 @@ fn printed(one: &impl Debug) -> String {
     let mut within: Option<usize> = None;
     let mut in_common = false;
     for line in all.lines() {
-        if line == "    common: Common {" || (in_common && line == "    },") {
+        if line == "    common: ProxyCommon {" || (in_common && line == "    },") {
             in_common = !in_common;
             continue;
         }

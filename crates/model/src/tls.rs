@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use ballast_expr::Expr;
 use ballast_tls::context::{BindContext, ServerContext};
-use ballast_tls::transaction::StoreContext;
+use ballast_tls::store_transaction::SharedStore;
 
 use crate::Origin;
 
@@ -468,7 +468,7 @@ pub struct GlobalTls {
     /// `crt-store` sections; sections of one name are one store.
     pub certificate_stores: Vec<CertificateStore>,
     /// The certificates of all these lines, and what commands have done to them.
-    pub context: StoreContext,
+    pub shared_store: SharedStore,
 }
 
 impl Default for GlobalTls {
@@ -488,7 +488,7 @@ impl Default for GlobalTls {
             keylog: false,
             ocsp_updates: OcspUpdates::default(),
             certificate_stores: Vec::new(),
-            context: StoreContext::default(),
+            shared_store: SharedStore::default(),
         }
     }
 }

@@ -11,7 +11,7 @@ use ballast_worker::Deadline;
 use crate::heads::HeadParser;
 use crate::inbound::Inbound;
 use crate::outbound::Outbound;
-use crate::{Duplex, Limits, ProtocolViolation, ReadError, Wait, WriteError, hop};
+use crate::{Duplex, Limits, ProtocolViolation, ReadError, WaitLimit, WriteError, hop};
 
 /// How long a closing connection is still read, so that the peer gets what was written instead of
 /// a reset.
@@ -76,7 +76,7 @@ impl ClientConnection {
     ///
     /// # Errors
     /// [`ReadError::Closed`] when the client left instead, and the other [`ReadError`]s.
-    pub async fn first_byte(&mut self, wait: &Wait<'_>) -> Result<(), ReadError> {
+    pub async fn first_byte(&mut self, wait: &WaitLimit<'_>) -> Result<(), ReadError> {
         loop {
             if !self.inbound.bytes().is_empty() {
                 return Ok(());
@@ -97,7 +97,7 @@ impl ClientConnection {
     /// [`ReadError`]; the connection takes no further request.
     pub async fn request(
         &mut self,
-        wait: &Wait<'_>,
+        wait: &WaitLimit<'_>,
         request: &mut Request,
     ) -> Result<RequestHead, ReadError> {
         let (received_bytes, mut head_bytes) = (self.inbound.total_bytes(), 0);
@@ -173,7 +173,7 @@ impl ClientConnection {
     ///
     /// # Errors
     /// [`WriteError`]; the connection is of no further use.
-    pub async fn flush(&mut self, wait: &Wait<'_>) -> Result<(), WriteError> {
+    pub async fn flush(&mut self, wait: &WaitLimit<'_>) -> Result<(), WriteError> {
         self.outbound.flush(&self.transport, wait).await
     }
 
@@ -181,7 +181,7 @@ impl ClientConnection {
     ///
     /// # Errors
     /// [`ReadError`]; the connection is of no further use.
-    pub async fn drain(&mut self, wait: &Wait<'_>) -> Result<(), ReadError> {
+    pub async fn drain(&mut self, wait: &WaitLimit<'_>) -> Result<(), ReadError> {
         if self.inbound.body_is_done() {
             return Ok(());
         }
@@ -193,7 +193,7 @@ impl ClientConnection {
     ///
     /// This is skipped for a client that announced that it sends nothing more: then there is
     /// nothing to which a close would be answered by a reset (RFC 9112, section 9.6).
-    pub async fn close(&mut self, wait: &Wait<'_>, linger: &Deadline) {
+    pub async fn close(&mut self, wait: &WaitLimit<'_>, linger: &Deadline) {
         let is_last_word =
             self.is_last_request && self.inbound.bytes().is_empty() && self.transport.is_quiet();
         let flushed = self.outbound.flush(&self.transport, wait).await;
@@ -204,7 +204,7 @@ impl ClientConnection {
             return;
         }
         let until = ballast_worker::now() + LINGER;
-        let wait = Wait::until(linger, Some(until));
+        let wait = WaitLimit::until(linger, Some(until));
         let start = self.inbound.total_bytes();
         loop {
             let unread = self.inbound.bytes().len();

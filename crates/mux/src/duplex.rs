@@ -16,7 +16,7 @@ use crate::framing::{AnnouncedBody, Announcement};
 use crate::heads::{HeadParser, ResponseHead, receive_response};
 use crate::inbound::{BodyPart, Inbound};
 use crate::outbound::Outbound;
-use crate::{ProtocolViolation, ReadError, Wait, WriteError, framing};
+use crate::{ProtocolViolation, ReadError, WaitLimit, WriteError, framing};
 
 /// An exchange's share of a connection, to the client or to the server.
 #[derive(Debug)]
@@ -79,7 +79,7 @@ impl Source<'_> {
     /// [`Self::received_bytes`] tells whether any byte came. The connection is of no further use.
     pub fn response(
         &mut self,
-        wait: &Wait<'_>,
+        wait: &WaitLimit<'_>,
         method: Method,
         response: &mut Response,
     ) -> impl Future<Output = Result<ResponseHead, ReadError>> {
@@ -107,7 +107,7 @@ impl Source<'_> {
     ///
     /// # Errors
     /// [`ReadError`]; [`ReadError::Closed`] when its sender ended before it was whole.
-    pub async fn gather(&mut self, wait: &Wait<'_>) -> Result<(), ReadError> {
+    pub async fn gather(&mut self, wait: &WaitLimit<'_>) -> Result<(), ReadError> {
         while !self.inbound.check_ahead()? && !self.inbound.is_full() {
             if self.inbound.receive(self.transport, wait).await? == 0 {
                 return Err(ReadError::Closed);
@@ -125,7 +125,7 @@ impl Source<'_> {
     ///
     /// # Errors
     /// [`ReadError`]; the connection is of no further use.
-    pub async fn piece(&mut self, wait: &Wait<'_>) -> Result<Option<&[u8]>, ReadError> {
+    pub async fn piece(&mut self, wait: &WaitLimit<'_>) -> Result<Option<&[u8]>, ReadError> {
         loop {
             match self.inbound.piece()? {
                 BodyPart::Data(range, consumed) => {
@@ -145,7 +145,7 @@ impl Source<'_> {
     ///
     /// # Errors
     /// [`ReadError`]; the connection is of no further use.
-    pub async fn drain(&mut self, wait: &Wait<'_>) -> Result<(), ReadError> {
+    pub async fn drain(&mut self, wait: &WaitLimit<'_>) -> Result<(), ReadError> {
         while self.piece(wait).await?.is_some() {
             take_turns(WorkUnit::Piece).await;
         }
@@ -218,7 +218,10 @@ impl Source<'_> {
     ///
     /// # Errors
     /// [`ReadError::TimedOut`] and [`ReadError::Broken`].
-    pub fn receive(&mut self, wait: &Wait<'_>) -> impl Future<Output = Result<usize, ReadError>> {
+    pub fn receive(
+        &mut self,
+        wait: &WaitLimit<'_>,
+    ) -> impl Future<Output = Result<usize, ReadError>> {
         self.inbound.receive(self.transport, wait)
     }
 
@@ -270,7 +273,7 @@ impl Sink<'_> {
     /// [`WriteError`]; the connection is of no further use.
     pub fn body(
         &mut self,
-        wait: &Wait<'_>,
+        wait: &WaitLimit<'_>,
         piece: &[u8],
     ) -> impl Future<Output = Result<(), WriteError>> {
         self.outbound.body(self.transport, wait, piece)
@@ -282,7 +285,7 @@ impl Sink<'_> {
     /// [`WriteError`]; the connection is of no further use.
     pub fn end_body(
         &mut self,
-        wait: &Wait<'_>,
+        wait: &WaitLimit<'_>,
         trailers: Option<&Fields>,
     ) -> impl Future<Output = Result<(), WriteError>> {
         self.outbound.end_body(trailers);
@@ -295,7 +298,7 @@ impl Sink<'_> {
     /// [`WriteError`]; the connection is of no further use.
     pub fn raw(
         &mut self,
-        wait: &Wait<'_>,
+        wait: &WaitLimit<'_>,
         bytes: &[u8],
     ) -> impl Future<Output = Result<(), WriteError>> {
         self.outbound.raw(self.transport, wait, bytes)
@@ -305,7 +308,7 @@ impl Sink<'_> {
     ///
     /// # Errors
     /// [`WriteError`]; the connection is of no further use.
-    pub fn flush(&mut self, wait: &Wait<'_>) -> impl Future<Output = Result<(), WriteError>> {
+    pub fn flush(&mut self, wait: &WaitLimit<'_>) -> impl Future<Output = Result<(), WriteError>> {
         self.outbound.flush(self.transport, wait)
     }
 
@@ -358,7 +361,7 @@ impl Peer<'_> {
     /// Whether there is nothing to do in either direction, as far as is known: nothing to read,
     /// and nothing taken that is not sent.
     pub fn is_idle(&self) -> bool {
-        !self.transport.is_readable() && !self.transport.owes()
+        !self.transport.is_readable() && !self.transport.has_unsent()
     }
 
     /// Makes the close of the connection a reset: what the peer got is not whole.

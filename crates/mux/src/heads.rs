@@ -5,7 +5,7 @@ use ballast_message::{BodyLength, ConnectionOptions, Method, Response};
 use ballast_transport::Transport;
 
 use crate::inbound::Inbound;
-use crate::{ReadError, Wait};
+use crate::{ReadError, WaitLimit};
 
 /// The limits of heads, and how far the parser got in the current one.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub(crate) async fn receive_response(
     transport: &Transport,
     inbound: &mut Inbound,
     heads: &mut HeadParser,
-    wait: &Wait<'_>,
+    wait: &WaitLimit<'_>,
     method: Method,
     response: &mut Response,
 ) -> Result<ResponseHead, ReadError> {

@@ -9,7 +9,7 @@ use ballast_message::{BodyLength, Fields};
 use ballast_transport::Transport;
 use ballast_worker::{Buffer, WorkUnit, take_turns};
 
-use crate::{ProtocolViolation, ReadError, Wait};
+use crate::{ProtocolViolation, ReadError, WaitLimit};
 
 /// The body that the next bytes belong to.
 #[derive(Debug, Default)]
@@ -165,7 +165,7 @@ impl Inbound {
     pub(crate) async fn receive(
         &mut self,
         transport: &Transport,
-        wait: &Wait<'_>,
+        wait: &WaitLimit<'_>,
     ) -> Result<usize, ReadError> {
         self.receive_or(transport, wait, || {}).await
     }
@@ -173,7 +173,7 @@ impl Inbound {
     async fn receive_or(
         &mut self,
         transport: &Transport,
-        wait: &Wait<'_>,
+        wait: &WaitLimit<'_>,
         mut waits: impl FnMut(),
     ) -> Result<usize, ReadError> {
         if self.peer_closed {
@@ -219,7 +219,7 @@ impl Inbound {
     pub(crate) async fn receive_rest(
         &mut self,
         transport: &Transport,
-        wait: &Wait<'_>,
+        wait: &WaitLimit<'_>,
         mut waits: impl FnMut(),
     ) -> Result<usize, ReadError> {
         let mut acknowledged = self.acknowledged;

@@ -32,8 +32,8 @@ pub use heads::ResponseHead;
 pub use hop::take_connection_end;
 pub use page::read_page;
 pub use relay::{AfterBody, RelayError, relay};
-pub use server::{ServerConnection, Traffic};
+pub use server::{ConnectionBytes, ServerConnection};
 pub use violation::ProtocolViolation;
-pub use wait::Wait;
+pub use wait::WaitLimit;
 
 pub use ballast_h1::{H1Error as Malformed, H1Limits as Limits};

@@ -14,7 +14,7 @@ use ballast_message::{BodyLength, Fields, NameCases, Request, Response};
 use ballast_transport::Transport;
 use ballast_worker::gather;
 
-use crate::{Wait, WriteError};
+use crate::{WaitLimit, WriteError};
 
 /// How the peer finds the end of the body that is written.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -131,7 +131,7 @@ impl Outbound {
     pub(crate) fn body(
         &mut self,
         transport: &Transport,
-        wait: &Wait<'_>,
+        wait: &WaitLimit<'_>,
         piece: &[u8],
     ) -> impl Future<Output = Result<(), WriteError>> {
         self.body_and_more(transport, wait, piece, false)
@@ -146,7 +146,7 @@ impl Outbound {
     pub(crate) async fn body_and_more(
         &mut self,
         transport: &Transport,
-        wait: &Wait<'_>,
+        wait: &WaitLimit<'_>,
         piece: &[u8],
         more: bool,
     ) -> Result<(), WriteError> {
@@ -177,11 +177,11 @@ impl Outbound {
     pub(crate) async fn raw(
         &mut self,
         transport: &Transport,
-        wait: &Wait<'_>,
+        wait: &WaitLimit<'_>,
         bytes: &[u8],
     ) -> Result<(), WriteError> {
         self.write_through(transport, wait, bytes, false).await?;
-        settle(transport, wait).await
+        send_unsent(transport, wait).await
     }
 
     /// Sends what the kernel holds back for a next piece, which has to be waited for after all.
@@ -212,7 +212,7 @@ impl Outbound {
     pub(crate) fn flush(
         &mut self,
         transport: &Transport,
-        wait: &Wait<'_>,
+        wait: &WaitLimit<'_>,
     ) -> impl Future<Output = Result<(), WriteError>> {
         self.write_gathered(transport, wait, Transport::try_write)
     }
@@ -225,9 +225,9 @@ impl Outbound {
     pub(crate) async fn flush_before_close(
         &mut self,
         transport: &Transport,
-        wait: &Wait<'_>,
+        wait: &WaitLimit<'_>,
     ) -> Result<(), WriteError> {
-        if transport.owes() {
+        if transport.has_unsent() {
             return self.flush(transport, wait).await;
         }
         self.write_gathered(transport, wait, Transport::try_write_more)
@@ -237,7 +237,7 @@ impl Outbound {
     async fn write_gathered(
         &mut self,
         transport: &Transport,
-        wait: &Wait<'_>,
+        wait: &WaitLimit<'_>,
         write: impl Fn(&Transport, &[u8]) -> io::Result<usize>,
     ) -> Result<(), WriteError> {
         if self.sent < self.pending.len() {
@@ -255,7 +255,7 @@ impl Outbound {
         }
         self.pending.clear();
         self.sent = 0;
-        settle(transport, wait).await
+        send_unsent(transport, wait).await
     }
 
     /// Writes everything gathered, at the end of the worker's turn if possible. This is for the
@@ -267,13 +267,13 @@ impl Outbound {
     pub(crate) async fn flush_at_turn_end(
         &mut self,
         transport: &Transport,
-        wait: &Wait<'_>,
+        wait: &WaitLimit<'_>,
     ) -> Result<(), WriteError> {
         let (unsent, count) = (self.sent == 0, self.pending.len());
-        let put_down = unsent
+        let is_queued = unsent
             && (1..=PENDING_BYTES_MAX).contains(&count)
-            && poll_fn(|cx| Poll::Ready(transport.put_down(&mut self.pending, cx))).await;
-        if put_down {
+            && poll_fn(|cx| Poll::Ready(transport.queue_for_turn_end(&mut self.pending, cx))).await;
+        if is_queued {
             self.total_bytes += count as u64;
             self.is_held = false;
             return Ok(());
@@ -285,7 +285,7 @@ impl Outbound {
     async fn write_through(
         &mut self,
         transport: &Transport,
-        wait: &Wait<'_>,
+        wait: &WaitLimit<'_>,
         piece: &[u8],
         more: bool,
     ) -> Result<(), WriteError> {
@@ -334,9 +334,9 @@ impl Outbound {
 }
 
 /// Sends what the transport took and did not send yet.
-async fn settle(transport: &Transport, wait: &Wait<'_>) -> Result<(), WriteError> {
-    while transport.owes() {
-        match transport.try_settle() {
+async fn send_unsent(transport: &Transport, wait: &WaitLimit<'_>) -> Result<(), WriteError> {
+    while transport.has_unsent() {
+        match transport.try_send_unsent() {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 wait.writable(transport).await?;

@@ -3,7 +3,7 @@
 use ballast_worker::{WorkUnit, take_turns};
 
 use crate::inbound::BodyPart;
-use crate::{ReadError, Sink, Source, Wait, WriteError};
+use crate::{ReadError, Sink, Source, WaitLimit, WriteError};
 
 /// Which side ended a relay, and how.
 #[derive(Debug)]
@@ -34,8 +34,8 @@ pub enum AfterBody {
 /// # Errors
 /// [`RelayError`] names the side that failed; neither side is of further use then.
 pub async fn relay(
-    (source, from_wait): (&mut Source<'_>, &Wait<'_>),
-    (sink, to_wait): (&mut Sink<'_>, &Wait<'_>),
+    (source, from_wait): (&mut Source<'_>, &WaitLimit<'_>),
+    (sink, to_wait): (&mut Sink<'_>, &WaitLimit<'_>),
     then: AfterBody,
     mut progress: impl FnMut(usize),
 ) -> Result<(), RelayError> {

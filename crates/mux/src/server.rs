@@ -22,9 +22,9 @@ pub struct ServerConnection {
     exchange_count: u32,
 }
 
-/// Bytes on a connection since it was opened.
+/// How many bytes a connection has carried since it was opened.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Traffic {
+pub struct ConnectionBytes {
     /// To the peer.
     pub sent_bytes: u64,
     /// From the peer.
@@ -79,8 +79,8 @@ impl ServerConnection {
     }
 
     /// The bytes sent and received on it so far.
-    pub fn traffic(&self) -> Traffic {
-        Traffic {
+    pub fn traffic(&self) -> ConnectionBytes {
+        ConnectionBytes {
             sent_bytes: self.outbound.total_bytes(),
             received_bytes: self.inbound.total_bytes(),
         }

@@ -12,7 +12,7 @@ use ballast_worker::{Deadline, block_on, buffer_use, sleep, spawn_local, yield_n
 
 use self::peer::{Peer, Travel};
 use crate::{
-    AfterBody, ClientConnection, Limits, ReadError, RelayError, ServerConnection, Wait, relay,
+    AfterBody, ClientConnection, Limits, ReadError, RelayError, ServerConnection, WaitLimit, relay,
 };
 
 mod peer;
@@ -29,7 +29,7 @@ fn a_chunked_request_is_received_and_its_body_carried_in_another_framing() {
             let (transport, mut server_end) = travel.pair();
             let mut server = ServerConnection::new(transport, Limits::default());
             let (up, down) = (Deadline::new(), Deadline::new());
-            let wait = Wait::each(&up, PATIENCE);
+            let wait = WaitLimit::each(&up, PATIENCE);
             client_end.say(
                 "\r\nPOST /a HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n\
              3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n",
@@ -44,7 +44,7 @@ fn a_chunked_request_is_received_and_its_body_carried_in_another_framing() {
             let mut carried = 0;
             relay(
                 (&mut client.duplex().source, &wait),
-                (&mut server.duplex().sink, &Wait::each(&down, PATIENCE)),
+                (&mut server.duplex().sink, &WaitLimit::each(&down, PATIENCE)),
                 AfterBody::Other,
                 |bytes| carried += bytes,
             )
@@ -68,7 +68,7 @@ fn what_was_taken_of_a_body_is_not_taken_for_the_next_request() {
             let (transport, mut client_end) = travel.pair();
             let mut client = ClientConnection::new(transport, Limits::default(), b"");
             let up = Deadline::new();
-            let wait = Wait::each(&up, PATIENCE);
+            let wait = WaitLimit::each(&up, PATIENCE);
             client_end.say(
                 "POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc\
                  GET /b HTTP/1.1\r\nHost: h\r\n\r\n",
@@ -98,7 +98,7 @@ fn a_response_that_ends_too_early_is_the_senders_fault() {
             let (transport, _client_end) = travel.pair();
             let mut client = ClientConnection::new(transport, Limits::default(), b"");
             let deadline = Deadline::new();
-            let wait = Wait::each(&deadline, PATIENCE);
+            let wait = WaitLimit::each(&deadline, PATIENCE);
             server_end.say("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc");
             server_end.end();
             let mut response = Response::new(HeadLimits::default());
@@ -136,7 +136,7 @@ fn chunks_are_written_and_a_suppressed_body_is_not() {
             let (transport, mut peer) = travel.pair();
             let mut connection = ClientConnection::new(transport, Limits::default(), b"");
             let deadline = Deadline::new();
-            let wait = Wait::each(&deadline, PATIENCE);
+            let wait = WaitLimit::each(&deadline, PATIENCE);
             let mut response = Response::new(HeadLimits::default());
             response.set_version(Version::Http11);
             response.set_status(200).unwrap();
@@ -173,7 +173,7 @@ fn silence_ends_a_wait_and_an_idle_connection_is_not_reused_once_its_server_spok
             let (transport, mut server_end) = travel.pair();
             let mut server = ServerConnection::new(transport, Limits::default());
             let deadline = Deadline::new();
-            let wait = Wait::each(&deadline, Some(Duration::from_millis(5)));
+            let wait = WaitLimit::each(&deadline, Some(Duration::from_millis(5)));
             let mut response = Response::new(HeadLimits::default());
             let silent = server
                 .duplex()
@@ -197,7 +197,7 @@ fn a_peer_that_insists_is_told_names_in_its_case_and_trailers_can_be_left_out() 
             let (transport, mut peer) = travel.pair();
             let mut connection = ClientConnection::new(transport, Limits::default(), b"");
             let deadline = Deadline::new();
-            let wait = Wait::each(&deadline, PATIENCE);
+            let wait = WaitLimit::each(&deadline, PATIENCE);
             let mut response = Response::new(HeadLimits::default());
             response.set_version(Version::Http11);
             response.set_status(200).unwrap();
@@ -238,7 +238,7 @@ fn a_look_ahead_goes_on_where_it_stopped() {
             let (transport, mut client_end) = travel.pair();
             let mut client = ClientConnection::new(transport, Limits::default(), b"");
             let up = Deadline::new();
-            let wait = Wait::each(&up, PATIENCE);
+            let wait = WaitLimit::each(&up, PATIENCE);
             let body = "1\r\na\r\n".repeat(2_500) + "0\r\n\r\n";
             client
                 .inbound
@@ -269,7 +269,7 @@ fn a_full_buffer_is_not_taken_for_the_peers_close() {
             let (transport, mut client_end) = travel.pair();
             let mut client = ClientConnection::new(transport, Limits::default(), b"");
             let up = Deadline::new();
-            let wait = Wait::each(&up, PATIENCE);
+            let wait = WaitLimit::each(&up, PATIENCE);
             client_end.say(&"x".repeat(20_000));
             let refused = loop {
                 match client.inbound.receive(&client.transport, &wait).await {
@@ -308,7 +308,10 @@ fn a_body_of_tiny_chunks_leaves_other_tasks_their_turn() {
             });
             let carried = spawn_local(async move {
                 let (up, down) = (Deadline::new(), Deadline::new());
-                let (from_wait, to_wait) = (Wait::each(&up, PATIENCE), Wait::each(&down, PATIENCE));
+                let (from_wait, to_wait) = (
+                    WaitLimit::each(&up, PATIENCE),
+                    WaitLimit::each(&down, PATIENCE),
+                );
                 relay(
                     (&mut client.duplex().source, &from_wait),
                     (&mut server.duplex().sink, &to_wait),
@@ -357,12 +360,12 @@ fn who_waits_for_a_request_is_not_told_of_what_carries_no_plaintext() {
         let mut client = ClientConnection::new(transport, Limits::default(), b"");
         let deadline = Deadline::new();
         client_end.send_ticket();
-        let wait = Wait::each(&deadline, Some(Duration::from_millis(20)));
+        let wait = WaitLimit::each(&deadline, Some(Duration::from_millis(20)));
         let silent = client.first_byte(&wait).await;
         assert!(matches!(silent, Err(ReadError::TimedOut)), "{silent:?}");
         assert_eq!(buffer_use().in_use, 0);
         client_end.say("G");
-        let wait = Wait::each(&deadline, PATIENCE);
+        let wait = WaitLimit::each(&deadline, PATIENCE);
         client.first_byte(&wait).await.unwrap();
         assert_eq!(client.inbound.bytes(), b"G");
     })
@@ -376,7 +379,7 @@ fn each_side_ends_by_itself() {
             let (transport, mut server_end) = travel.pair();
             let mut server = ServerConnection::new(transport, Limits::default());
             let deadline = Deadline::new();
-            let wait = Wait::each(&deadline, PATIENCE);
+            let wait = WaitLimit::each(&deadline, PATIENCE);
             server.outbound.head().extend_from_slice(b"last words");
             let ServerConnection {
                 transport,
@@ -418,7 +421,10 @@ fn what_a_full_socket_does_not_take_is_sent_before_the_sender_is_waited_for() {
             client.outbound.begin_body(BodyLength::UntilClose);
             let carried = spawn_local(async move {
                 let (up, down) = (Deadline::new(), Deadline::new());
-                let (from_wait, to_wait) = (Wait::each(&up, PATIENCE), Wait::each(&down, PATIENCE));
+                let (from_wait, to_wait) = (
+                    WaitLimit::each(&up, PATIENCE),
+                    WaitLimit::each(&down, PATIENCE),
+                );
                 relay(
                     (&mut server.duplex().source, &from_wait),
                     (&mut client.duplex().sink, &to_wait),
@@ -427,7 +433,7 @@ fn what_a_full_socket_does_not_take_is_sent_before_the_sender_is_waited_for() {
                 )
                 .await
                 .unwrap();
-                assert!(!client.transport.owes());
+                assert!(!client.transport.has_unsent());
             });
             for _ in 0..2 {
                 server_end.say(&"x".repeat(ROUND_BYTES));
@@ -455,7 +461,7 @@ fn bytes_that_are_no_http_are_written_whole_and_read_as_they_come() {
             let (transport, mut peer) = travel.pair();
             let words = "x".repeat(100_000);
             transport.write_all(words.as_bytes()).await.unwrap();
-            assert!(!transport.owes());
+            assert!(!transport.has_unsent());
             assert_eq!(peer.heard(), words);
             peer.say("yes");
             let mut bytes = [0; 2];

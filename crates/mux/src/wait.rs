@@ -12,7 +12,7 @@ use crate::{ReadError, WriteError};
 
 /// How long one direction of an exchange may wait for its peer, and the timer it uses.
 #[derive(Debug)]
-pub struct Wait<'a> {
+pub struct WaitLimit<'a> {
     /// The timer of this direction; one wait at a time uses it.
     pub deadline: &'a Deadline,
     /// No wait lasts longer than this moment.
@@ -23,7 +23,7 @@ pub struct Wait<'a> {
     start: Cell<Option<Instant>>,
 }
 
-impl<'a> Wait<'a> {
+impl<'a> WaitLimit<'a> {
     /// Each wait may last this long; without limit if `None`.
     pub fn each(deadline: &'a Deadline, each: Option<Duration>) -> Self {
         Self {

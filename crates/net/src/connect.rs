@@ -138,7 +138,7 @@ fn connect_from(
         prepare(fd.as_fd(), ip, options, source)?;
     }
     let mut answer = rustix::net::connect(&fd, &os_target);
-    if answer == Err(Errno::INPROGRESS) && is_near(target) {
+    if answer == Err(Errno::INPROGRESS) && is_on_this_machine(target) {
         // Within the machine the handshake has ended before the call returned: connecting again
         // reports that, without waiting.
         answer = rustix::net::connect(&fd, &os_target);
@@ -153,7 +153,7 @@ fn connect_from(
 }
 
 /// Whether the target is certainly on this machine.
-fn is_near(target: &Address) -> bool {
+fn is_on_this_machine(target: &Address) -> bool {
     matches!(target, Address::Ip(address) if address.ip().is_loopback())
 }
 

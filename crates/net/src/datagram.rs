@@ -102,11 +102,11 @@ impl Datagram {
             false => self.send_batch_by_name(batch),
         };
         let first = send(is_lasting);
-        if !first.as_ref().is_err_and(is_no_way) {
+        if !first.as_ref().is_err_and(is_unreachable) {
             return first;
         }
         let second = send(!is_lasting);
-        if second.as_ref().is_err_and(is_no_way) {
+        if second.as_ref().is_err_and(is_unreachable) {
             return first;
         }
         self.is_lasting_better.store(!is_lasting, Ordering::Relaxed);
@@ -155,7 +155,7 @@ fn send_connected(fd: &OwnedFd, batch: &[&[u8]]) -> io::Result<usize> {
 
 /// Whether nobody listens, or the path cannot be reached from here: the message itself is not the
 /// cause.
-fn is_no_way(error: &io::Error) -> bool {
+fn is_unreachable(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),
         Some(

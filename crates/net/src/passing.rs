@@ -144,7 +144,7 @@ impl SocketPool {
             return;
         }
         let address = match Address::local_of(&fd) {
-            Ok(Address::Unix(path)) => Address::Unix(unix::lasting_name(&path)),
+            Ok(Address::Unix(path)) => Address::Unix(unix::final_path(&path)),
             Ok(Address::Unnamed) | Err(_) => return,
             Ok(address) => address,
         };
@@ -161,7 +161,7 @@ impl SocketPool {
 
     /// Marks the paths of the sockets added so far as valid: another process of ours has checked
     /// that they exist, and this one may have another root directory.
-    pub fn vouch(&mut self) {
+    pub fn mark_paths_checked(&mut self) {
         for pooled in &mut self.0 {
             pooled.is_vouched = true;
         }

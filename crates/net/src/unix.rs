@@ -66,7 +66,7 @@ pub(crate) fn bind_beside(
         temporary,
         path: path.to_owned(),
     };
-    dress(&unpublished.temporary, path, permissions)?;
+    set_permissions(&unpublished.temporary, path, permissions)?;
     listen()?;
     Ok(unpublished)
 }
@@ -90,7 +90,7 @@ fn temporary_name(path: &Path) -> PathBuf {
 
 /// The final path, from the temporary one: `path.PID.tmp` is the name that HAProxy and we give to a
 /// socket until it is complete.
-pub(crate) fn lasting_name(path: &Path) -> PathBuf {
+pub(crate) fn final_path(path: &Path) -> PathBuf {
     let bytes = path.as_os_str().as_bytes();
     let lasting = bytes.strip_suffix(b".tmp").and_then(|rest| {
         let dot = rest.iter().rposition(|&byte| byte == b'.')?;
@@ -105,7 +105,11 @@ pub(crate) fn is_socket(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| found.file_type().is_socket())
 }
 
-fn dress(temporary: &Path, path: &Path, permissions: &UnixPermissions) -> Result<(), Error> {
+fn set_permissions(
+    temporary: &Path,
+    path: &Path,
+    permissions: &UnixPermissions,
+) -> Result<(), Error> {
     if permissions.uid.is_some() || permissions.gid.is_some() {
         std::os::unix::fs::chown(temporary, permissions.uid, permissions.gid)
             .map_err(|e| Error::new("chown", path.display(), e))?;
@@ -123,7 +127,7 @@ mod tests {
 
     #[test]
     fn only_the_mark_of_a_name_in_the_making_is_taken_away() {
-        let name = |path: &str| lasting_name(Path::new(path)).display().to_string();
+        let name = |path: &str| final_path(Path::new(path)).display().to_string();
         assert_eq!(name("/run/a.sock.13102.tmp"), "/run/a.sock");
         assert_eq!(name("/run/a.sock"), "/run/a.sock");
         assert_eq!(name("/run/a.x1.tmp"), "/run/a.x1.tmp");

@@ -215,11 +215,13 @@ impl Reconciler {
             }
         }
         let now_ms = self.host.registry().process().age_ms();
-        let told = old.state.health().snapshot(now_ms);
-        known.state.health().restore(&told, now_ms);
+        let snapshot = old.state.health().snapshot(now_ms);
+        known.state.health().restore(&snapshot, now_ms);
         after.settle_health(new);
-        let reach = old.state.reach();
-        known.state.set_reach(reach.address.clone(), reach.port);
+        let current = old.state.current_address();
+        known
+            .state
+            .set_current_address(current.address.clone(), current.port);
         let limit = old.state.connection_count_max(&old.model);
         if limit != old.model.connection_count_max {
             known.state.limit_connections(Some(limit));
@@ -262,7 +264,7 @@ impl Reconciler {
     }
 
     /// Keeps the lines of servers that still have overrides: no file says all that was set of them.
-    /// Answers these overrides.
+    /// Returns these overrides.
     pub(crate) fn keep_server_lines(
         &self,
         target: &mut ChangeTarget,

@@ -65,7 +65,7 @@ pub struct Controller {
     /// Each override is written to the files (`persist on`).
     pub(crate) persists: AtomicBool,
     /// A job that does so is in the queue.
-    pub(crate) persist_waits: AtomicBool,
+    pub(crate) persist_is_queued: AtomicBool,
 }
 
 impl fmt::Debug for Controller {
@@ -80,7 +80,7 @@ fn lock<T>(one: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Controller {
     /// The controller of a process that starts with `config`, and its queue.
-    pub fn begin(
+    pub fn new(
         config: Arc<Config>,
         record: StartRecord,
         options: ReadOptions,
@@ -101,7 +101,7 @@ impl Controller {
             retired: RetiredGenerations::default(),
             options,
             persists: AtomicBool::new(false),
-            persist_waits: AtomicBool::new(false),
+            persist_is_queued: AtomicBool::new(false),
         };
         (controller, RequestQueue(work))
     }
@@ -148,12 +148,12 @@ impl Controller {
         );
         let entry = Override::now(value, command);
         self.config_history().note(key, entry);
-        self.persist_soon();
+        self.queue_persist();
     }
 
     /// Has overrides written, where `persist` is on.
-    pub(crate) fn persist_soon(&self) {
-        let waits = &self.persist_waits;
+    pub(crate) fn queue_persist(&self) {
+        let waits = &self.persist_is_queued;
         if !self.persists.load(Ordering::Relaxed) || waits.swap(true, Ordering::AcqRel) {
             return;
         }
@@ -224,7 +224,7 @@ impl Controller {
                 section_edits: written.section_edits,
                 section_marks: sections.marks_of_backends(),
                 removed_servers: removed.collect(),
-                lists: lock(&self.lists).look(&self.patterns()),
+                lists: lock(&self.lists).changed_lists(&self.patterns()),
             },
         }
     }

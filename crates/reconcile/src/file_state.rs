@@ -48,7 +48,7 @@ impl Reconciler {
             return;
         };
         self.reset_limits(generation);
-        generation.config.global.tls.context.forget_commands();
+        generation.config.global.tls.shared_store.forget_commands();
         let saved: HashSet<(usize, usize)> = states.iter().map(|one| one.place()).collect();
         for (at, backend) in generation.backends.iter().enumerate() {
             for (place, server) in backend.servers.iter().enumerate() {
@@ -175,9 +175,9 @@ struct Differences {
 impl Differences {
     fn of(server: &Server) -> Self {
         let (model, state) = (&server.model, &server.state);
-        let reach = state.reach();
+        let current = state.current_address();
         let is_name = matches!(model.address, Address::Name { .. });
-        let moved = reach.port.is_some() || reach.address.as_ref() != Some(&model.address);
+        let moved = current.port.is_some() || current.address.as_ref() != Some(&model.address);
         let health = state.health();
         Self {
             weight: health.weight_user() != u32::from(model.weight),
@@ -187,7 +187,8 @@ impl Differences {
             check_off: !health.check().enabled,
             agent_off: !health.agent().enabled,
             admin: is_forced(&health) != model.disabled || health.admin().has(Admin::FORCED_DRAIN),
-            forced_health: is_unjudged(&health) && health.operational() != Operational::Running
+            forced_health: is_set_by_operator_only(&health)
+                && health.operational() != Operational::Running
                 || health.check().forced
                 || health.agent().forced,
             has_agent: health.settings().agent.is_some(),
@@ -211,7 +212,7 @@ fn is_forced(health: &Health) -> bool {
 }
 
 /// Whether only an operator says whether it is up: it has no check, no agent, and tracks none.
-fn is_unjudged(health: &Health) -> bool {
+fn is_set_by_operator_only(health: &Health) -> bool {
     let settings = health.settings();
     settings.check.is_none() && settings.agent.is_none() && !settings.tracks
 }

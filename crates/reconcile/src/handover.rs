@@ -75,9 +75,9 @@ pub struct ListOverrides {
     /// Its name.
     pub name: String,
     /// The entries of the changed keys, before the change.
-    pub was: Vec<EntryPair>,
+    pub before: Vec<EntryPair>,
     /// The entries of the changed keys now.
-    pub is: Vec<EntryPair>,
+    pub after: Vec<EntryPair>,
 }
 
 /// Adds the numbers of a row to the counters of the same names.

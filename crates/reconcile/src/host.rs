@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ballast_config::Surroundings;
+use ballast_config::Machine;
 use ballast_edit::Files;
 use ballast_engine::{Generation, Registry, Server};
 use ballast_health::{Effect, Health};
@@ -15,7 +15,7 @@ pub trait ReconcilerHost: Send + Sync {
     /// The generation in force.
     fn generation(&self) -> Arc<Generation>;
 
-    /// Puts `next` in force; answers the generation that was. Workers change to it as participants
+    /// Puts `next` in force; returns the generation that was. Workers change to it as participants
     /// commit.
     fn put_in_force(&self, next: Arc<Generation>) -> Arc<Generation>;
 
@@ -32,7 +32,7 @@ pub trait ReconcilerHost: Send + Sync {
     fn files(&self, source: Option<ConfigInput>) -> Result<Files, String>;
 
     /// The machine, as a configuration in these files asks about it.
-    fn surroundings(&self, files: &Files) -> Box<dyn Surroundings>;
+    fn machine(&self, files: &Files) -> Box<dyn Machine>;
 
     /// The content of a state file.
     ///
@@ -86,7 +86,7 @@ pub trait ReconcilerHost: Send + Sync {
 /// The machine and the console of a start.
 pub struct StartHost<'h> {
     /// The machine.
-    pub surroundings: &'h dyn Surroundings,
+    pub machine: &'h dyn Machine,
     /// Reads a state file.
     pub state_file: &'h dyn Fn(&str) -> Result<Vec<u8>, String>,
     /// Prints a warning on the console.

@@ -59,7 +59,7 @@ pub use operator_changes::OperatorChanges;
 pub use override_value::{OverrideValue, ValueType};
 pub use overrides::{Override, OverrideKey};
 pub use participant::{Effects, Participant, PreparedChange, Transition};
-pub use read::{ReadOptions, has_listener, unserved};
+pub use read::{ReadOptions, has_listener, unimplemented};
 pub use reconciler::Reconciler;
 pub use request::{ChangeReport, ChangeRequest, ConfigInput, Persist};
 pub use start::{StartFiles, StartRecord, StartTarget};

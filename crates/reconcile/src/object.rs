@@ -63,7 +63,7 @@ pub enum NameForm {
 }
 
 impl NameForm {
-    /// Reads a name from the text after the word of the kind; answers it and the word of the
+    /// Reads a name from the text after the word of the kind; returns it and the word of the
     /// setting.
     pub(crate) fn read(self, text: &str) -> Option<(ObjectName, &str)> {
         Some(match self {

@@ -37,7 +37,7 @@ struct ListSnapshot {
 
 /// Applies what operators changed in the former process to the configuration of this one: servers
 /// that were added and removed, and entries of lists. Where the text of a backend in the files is
-/// another by now, the files win over all that was changed in that backend. Answers the overrides
+/// another by now, the files win over all that was changed in that backend. Returns the overrides
 /// that still hold.
 pub(crate) fn apply_operator_changes(
     config: &mut Config,
@@ -93,7 +93,7 @@ pub(crate) fn apply_operator_changes(
     });
     for list in &changes.lists {
         let known = store.by_name(&list.name);
-        if known.is_some_and(|known| !known.take_overrides(&list.was, &list.is)) {
+        if known.is_some_and(|known| !known.take_overrides(&list.before, &list.after)) {
             (host.warn)(&format!(
                 "what operators made of '{}' does not go with the configuration: it holds what its \
                  file says.",
@@ -124,7 +124,7 @@ fn add_again(
         // A server of the files has its number by now.
         words.drain(at..at + 2);
     }
-    let machine = (host.surroundings, std::process::id());
+    let machine = (host.machine, std::process::id());
     match server_line::server(config, backend, server, &words, machine) {
         Ok((server, _)) => {
             let mut backends = config.backends.iter_mut();
@@ -145,7 +145,7 @@ fn add_again(
 
 impl ListOverrideCache {
     /// What commands changed in the lists of `store`.
-    pub(crate) fn look(&mut self, store: &Store) -> Vec<Arc<ListOverrides>> {
+    pub(crate) fn changed_lists(&mut self, store: &Store) -> Vec<Arc<ListOverrides>> {
         let mut next = HashMap::new();
         for listed in store.all() {
             let (list, name) = (&listed.list, listed.list.name());
@@ -153,18 +153,24 @@ impl ListOverrideCache {
                 continue;
             }
             let change_count = list.change_count();
-            let before = self.0.remove(name).filter(|seen| {
+            let known = self.0.remove(name).filter(|seen| {
                 seen.change_count == change_count
                     && std::ptr::eq(seen.list.as_ptr(), Arc::as_ptr(list))
             });
-            let seen = before.unwrap_or_else(|| {
-                let (was, is) = list.overridden();
+            let seen = known.unwrap_or_else(|| {
+                let (before, after) = list.overridden();
                 let name = name.to_owned();
-                let any = !was.is_empty() || !is.is_empty();
+                let any = !before.is_empty() || !after.is_empty();
                 ListSnapshot {
                     list: Arc::downgrade(list),
                     change_count,
-                    overridden: any.then(|| Arc::new(ListOverrides { name, was, is })),
+                    overridden: any.then(|| {
+                        Arc::new(ListOverrides {
+                            name,
+                            before,
+                            after,
+                        })
+                    }),
                 }
             });
             next.insert(name.to_owned(), seen);

@@ -79,10 +79,10 @@ impl OverrideKey {
     /// Whether a file overrules the override: the file says something else of the setting than
     /// before, or the object came or went. An object that only an override knows keeps its
     /// overrides until it goes.
-    pub fn is_overruled(&self, was: &Config, is: &Config) -> bool {
+    pub fn is_overruled(&self, before: &Config, after: &Config) -> bool {
         let has = |config| (self.kind.in_config)(config, &self.name);
-        match (has(was), has(is)) {
-            (true, true) => (self.setting.differs)(was, is, &self.name),
+        match (has(before), has(after)) {
+            (true, true) => (self.setting.differs)(before, after, &self.name),
             (false, false) => false,
             _ => true,
         }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use ballast_config::{Loaded, Surroundings, TextOptions};
+use ballast_config::{Loaded, Machine, TextOptions};
 use ballast_edit::{Files, Refusal};
 use ballast_expr::Store;
 use ballast_model::Config;
@@ -44,7 +44,7 @@ impl ReadOptions {
     }
 
     /// Makes warnings of names that do not resolve, where the options say so.
-    pub fn forgive_unresolved(&self, loaded: &mut Loaded) {
+    pub fn downgrade_unresolved_names(&self, loaded: &mut Loaded) {
         if !self.ignore_resolution_failures {
             return;
         }
@@ -59,17 +59,17 @@ impl ReadOptions {
     }
 }
 
-/// Which warnings of a configuration are told.
+/// Which warnings of a configuration are reported.
 #[derive(Clone, Debug)]
 pub(crate) enum WarningScope {
     /// All of it.
     All,
-    /// Those in these bytes of the file at that place. The others were told before.
+    /// Those in these bytes of the file at that place. The others were reported before.
     Part(Option<(usize, Range<usize>)>),
 }
 
 impl WarningScope {
-    fn has(&self, found: &Diagnostic) -> bool {
+    fn includes(&self, found: &Diagnostic) -> bool {
         match (self, found.span) {
             (Self::All, _) => true,
             (Self::Part(Some((file, part))), Some(span)) => {
@@ -80,20 +80,21 @@ impl WarningScope {
     }
 }
 
-/// Reads a configuration; answers it and the messages about it.
+/// Reads a configuration; returns it and the messages about it.
 fn load(
     options: &ReadOptions,
-    (patterns, machine): (&Arc<Store>, &dyn Surroundings),
+    (patterns, machine): (&Arc<Store>, &dyn Machine),
     files: Files,
     warnings: &WarningScope,
 ) -> (Loaded, String) {
     let mut loaded =
         ballast_config::load_after(patterns, files, machine, ballast_config::Options::default());
-    options.forgive_unresolved(&mut loaded);
-    let is_told = |found: &Diagnostic| found.severity == Severity::Alert || warnings.has(found);
-    loaded.diagnostics.retain(is_told);
+    options.downgrade_unresolved_names(&mut loaded);
+    let is_reported =
+        |found: &Diagnostic| found.severity == Severity::Alert || warnings.includes(found);
+    loaded.diagnostics.retain(is_reported);
     let pid = std::process::id();
-    let mut messages = ballast_config::text(
+    let mut messages = ballast_config::diagnostics_text(
         &loaded,
         TextOptions {
             pid,
@@ -104,7 +105,7 @@ fn load(
     if loaded.has_alerts() {
         messages.push_str(&ballast_config::closing_lines(&loaded, pid));
     }
-    for text in unserved(&loaded) {
+    for text in unimplemented(&loaded) {
         messages.push_str(&console_line(Severity::Alert, &text));
     }
     (loaded, messages)
@@ -123,8 +124,8 @@ pub fn has_listener(config: &Config) -> bool {
 }
 
 /// A message for each word that is checked and not carried out yet.
-pub fn unserved(loaded: &Loaded) -> impl Iterator<Item = String> {
-    loaded.unserved.iter().map(|word| {
+pub fn unimplemented(loaded: &Loaded) -> impl Iterator<Item = String> {
+    loaded.unimplemented.iter().map(|word| {
         let place = word.span.map_or_else(String::new, |span| {
             let at = loaded.sources.locate(span);
             format!("parsing [{}:{}] : ", at.file, at.line)
@@ -136,15 +137,15 @@ pub fn unserved(loaded: &Loaded) -> impl Iterator<Item = String> {
     })
 }
 
-/// Reads files, and refuses them as a start would; answers the configuration and the warnings.
+/// Reads files, and refuses them as a start would; returns the configuration and the warnings.
 pub(crate) fn read(
     options: &ReadOptions,
-    reader: (&Arc<Store>, &dyn Surroundings),
+    reader: (&Arc<Store>, &dyn Machine),
     files: Files,
     warnings: &WarningScope,
 ) -> Result<(Loaded, String), Refusal> {
     let (loaded, messages) = load(options, reader, files, warnings);
-    if loaded.has_alerts() || !loaded.unserved.is_empty() {
+    if loaded.has_alerts() || !loaded.unimplemented.is_empty() {
         return Err(Refusal(messages));
     }
     let zero_warning = options.zero_warning || loaded.config.global.zero_warning;

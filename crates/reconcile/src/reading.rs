@@ -49,10 +49,10 @@ impl Reconciler {
         files: Files,
         warnings: &WarningScope,
     ) -> Result<FileConfig, Refusal> {
-        let surroundings = self.host.surroundings(&files);
+        let machine = self.host.machine(&files);
         let (loaded, notes) = read(
             &self.controller.options,
-            (&self.controller.patterns(), &*surroundings),
+            (&self.controller.patterns(), &*machine),
             files,
             warnings,
         )?;
@@ -96,8 +96,8 @@ impl Reconciler {
         words: &[String],
     ) -> Result<ChangeTarget, Refusal> {
         let now = self.host.generation();
-        let surroundings = self.host.surroundings(&Files::new());
-        let machine = (&*surroundings, std::process::id());
+        let machine = self.host.machine(&Files::new());
+        let machine = (&*machine, std::process::id());
         let (line, notes) = server_line::server(&now.config, backend, server, words, machine)?;
         let key = server::key(backend, server, &server::ADDED);
         let words = server_line::numbered(words, line.id);
@@ -121,8 +121,8 @@ impl Reconciler {
         let _open = self.controller.machine_answers().open();
         let now = self.host.generation();
         let written = past.written;
-        let surroundings = self.host.surroundings(&written.files);
-        let sections = SectionMap::read(Arc::clone(&written.files), &*surroundings);
+        let machine = self.host.machine(&written.files);
+        let sections = SectionMap::read(Arc::clone(&written.files), &*machine);
         let with_edits = sections.with_edits(&written.section_edits, Place::Beside);
         let read = self.read_config(with_edits.files, &WarningScope::All)?;
         // The servers that operators had added and removed at that time.

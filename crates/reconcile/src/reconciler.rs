@@ -90,8 +90,8 @@ impl Reconciler {
         if Arc::ptr_eq(&known.files, &written.files) {
             return known;
         }
-        let surroundings = self.host.surroundings(&written.files);
-        let read = SectionMap::read(Arc::clone(&written.files), &*surroundings);
+        let machine = self.host.machine(&written.files);
+        let read = SectionMap::read(Arc::clone(&written.files), &*machine);
         self.controller.set_sections(read.clone());
         read
     }

@@ -22,9 +22,9 @@ impl Reconciler {
     /// The lines of a section that are in force.
     pub(crate) fn lines_of(&self, at: &SectionName) -> Result<Vec<String>, Refusal> {
         let written = self.controller.config_history().written().clone();
-        let surroundings = self.host.surroundings(&written.files);
+        let machine = self.host.machine(&written.files);
         let sections = self.sections(&written);
-        sections.lines(&written.section_edits, at, &*surroundings)
+        sections.lines(&written.section_edits, at, &*machine)
     }
 
     /// The target of an edited section.
@@ -47,9 +47,9 @@ impl Reconciler {
             command: &command,
             at_unix_s: now_unix_s(),
         };
-        let surroundings = self.host.surroundings(&before.files);
+        let machine = self.host.machine(&before.files);
         let sections = self.sections(&before);
-        let edited = sections.edited(&before.section_edits, asked, &*surroundings);
+        let edited = sections.edited(&before.section_edits, asked, &*machine);
         let (section_edits, title) = edited?;
         let bytes = section_edits.iter().filter_map(|one| one.text.as_ref());
         if bytes.map(String::len).sum::<usize>() > SECTION_EDIT_BYTES_MAX {
@@ -108,7 +108,7 @@ impl Reconciler {
         let is_there = text.map_or(sections.has(title), |one| one.text.is_some());
         if comes_or_goes && !is_there && !excerpt::is_mentioned(&sections, section_edits, title) {
             return Ok(FileConfig {
-                config: excerpt::without(&before.with_edits, title),
+                config: excerpt::without_section(&before.with_edits, title),
                 store: self.controller.patterns(),
                 sections: Vec::new(),
                 notes: String::new(),
@@ -118,13 +118,14 @@ impl Reconciler {
         if comes_or_goes
             && is_there
             && !sections.has(title)
-            && let Some(part) = excerpt::around(&sections, section_edits, title, &before.with_edits)
+            && let Some(part) =
+                excerpt::files_with_new_section(&sections, section_edits, title, &before.with_edits)
             && let own = part.len() - 1
             && let warnings = WarningScope::Part(Some((own, 0..part[own].1.len())))
             && let Ok(read) = self.read_config(part, &warnings)
         {
             read.store.keep_others();
-            let mut config = excerpt::with(&before.with_edits, &read.config, title);
+            let mut config = excerpt::with_section(&before.with_edits, &read.config, title);
             numbers::keep(&mut config, &self.host.generation().config);
             return Ok(FileConfig { config, ..read });
         }

@@ -60,7 +60,7 @@ impl StartFiles {
             return read;
         }
         let whole = load(with_edits.files);
-        if whole.has_alerts() || !whole.unserved.is_empty() {
+        if whole.has_alerts() || !whole.unimplemented.is_empty() {
             warn("The files do not go with the sections that commands wrote: without them.");
             read.section_edits.clear();
         } else {

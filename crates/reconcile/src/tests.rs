@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use ballast_config::{NoSurroundings, Surroundings};
+use ballast_config::{EmptyMachine, Machine};
 use ballast_edit::{Files, Refusal, SectionMap};
 use ballast_engine::{Generation, Process, Registry, Server};
 use ballast_health::{Effect, Health};
@@ -68,8 +68,8 @@ impl ReconcilerHost for ToyHost {
         }
     }
 
-    fn surroundings(&self, _: &Files) -> Box<dyn Surroundings> {
-        Box::new(NoSurroundings)
+    fn machine(&self, _: &Files) -> Box<dyn Machine> {
+        Box::new(EmptyMachine)
     }
 
     fn state_file(&self, _: &str) -> Result<Vec<u8>, String> {
@@ -202,7 +202,7 @@ impl Toy {
         let calls = Calls::default();
         let files = vec![("f.cfg".to_owned(), FILE.as_bytes().to_vec())];
         let options = ballast_config::Options::default();
-        let loaded = ballast_config::load(files.clone(), &NoSurroundings, options);
+        let loaded = ballast_config::load(files.clone(), &EmptyMachine, options);
         let config = Arc::new(loaded.config);
         let process = Arc::new(Process::new(1, 100));
         let registry = Registry::new(1, process);
@@ -216,7 +216,7 @@ impl Toy {
             machine_answers: MachineAnswers::new(),
             overrides: Vec::new(),
         };
-        let (controller, _) = Controller::begin(config, record, ReadOptions::default());
+        let (controller, _) = Controller::new(config, record, ReadOptions::default());
         let host = Arc::new(ToyHost {
             generation: Mutex::new(Arc::new(generation)),
             registry,

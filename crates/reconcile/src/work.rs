@@ -44,7 +44,7 @@ impl Reconciler {
         match job {
             ControllerJob::Request(request, answer) => answer(self.carry_out(request)),
             ControllerJob::Persist => {
-                let waits = &self.controller.persist_waits;
+                let waits = &self.controller.persist_is_queued;
                 waits.store(false, Ordering::Release);
                 if !self.controller.persists.load(Ordering::Relaxed) {
                     return;
@@ -126,7 +126,7 @@ impl Reconciler {
     /// Puts the target of a command in force. It differs from the files: `persist` writes it.
     fn put_command_in_force(&self, target: ChangeTarget) -> Result<ChangeReport, Refusal> {
         let report = self.put_in_force(target)?;
-        self.controller.persist_soon();
+        self.controller.queue_persist();
         Ok(report)
     }
 

@@ -11,7 +11,7 @@ use ballast_model::change::diff;
 use ballast_model::{Config, Server};
 
 use crate::file_editor::{FileEditor, ServerWords, WriteEffect, WriteResult};
-use crate::kinds::process::STAYS;
+use crate::kinds::process::NOT_WRITABLE;
 use crate::kinds::server::{self, ADDED};
 use crate::kinds::{ACL, MAP, SERVER};
 use crate::object::{ObjectName, WriteBack};
@@ -41,7 +41,7 @@ impl WriteBackPlan {
     /// Writes one override, as its row says.
     fn write(&mut self, key: &OverrideKey, entry: &Override) {
         let written = match &key.setting.write_back {
-            WriteBack::Never => Err(STAYS),
+            WriteBack::Never => Err(NOT_WRITABLE),
             WriteBack::Section(write) => write(&mut self.editor, &key.name, &entry.value),
             WriteBack::ServerLine(_) => self.write_server(key, entry),
         };
@@ -166,7 +166,7 @@ impl WriteBackPlan {
 }
 
 impl Reconciler {
-    /// Writes overrides to the files of the start, and to those of lists and maps; answers the files
+    /// Writes overrides to the files of the start, and to those of lists and maps; returns the files
     /// that were written, and the text of the files of the start.
     ///
     /// # Errors
@@ -182,7 +182,7 @@ impl Reconciler {
             (history.written().clone(), overrides)
         };
         let disk = self.controller.disk();
-        if *disk != files && !self.says_the_same(&files, &disk)? {
+        if *disk != files && !self.is_same_configuration(&files, &disk)? {
             return Err(Refusal(
                 "The files have changed since they were read: reload first.".into(),
             ));
@@ -205,8 +205,8 @@ impl Reconciler {
             Files::clone(&before.files)
         };
         let _open = self.controller.machine_answers().open();
-        let surroundings = self.host.surroundings(&files);
-        let texts = SectionMap::read(Arc::new(text), &*surroundings);
+        let machine = self.host.machine(&files);
+        let texts = SectionMap::read(Arc::new(text), &*machine);
         let with_edits = texts.with_edits(&before.section_edits, Place::Last).files;
         let config = self.config_of(with_edits.clone())?;
         let mut plan = WriteBackPlan {
@@ -227,10 +227,10 @@ impl Reconciler {
 
     /// The configuration of files.
     fn config_of(&self, files: Files) -> Result<Config, Refusal> {
-        let surroundings = self.host.surroundings(&files);
+        let machine = self.host.machine(&files);
         let (loaded, _) = read(
             &self.controller.options,
-            (&self.controller.patterns(), &*surroundings),
+            (&self.controller.patterns(), &*machine),
             files,
             &WarningScope::All,
         )?;
@@ -240,7 +240,7 @@ impl Reconciler {
     }
 
     /// Whether files say the same as before. Their comments may differ.
-    fn says_the_same(&self, files: &Files, before: &Files) -> Result<bool, Refusal> {
+    fn is_same_configuration(&self, files: &Files, before: &Files) -> Result<bool, Refusal> {
         let was = self.config_of(before.clone())?;
         let is = self.config_of(files.clone())?;
         Ok(diff(&was, &is).is_empty())

@@ -4,7 +4,7 @@
 use ballast_expr::{Error, Expr, LogFormat, Needs, Phases, Regex, Usage, VarName};
 
 use crate::parse_env::ParseEnv;
-use crate::perform::{AnyAction, CheckedAction};
+use crate::perform::{AnyAction, UnimplementedAction};
 use crate::reference::Reference;
 use crate::ruleset::RuleSet;
 
@@ -16,7 +16,7 @@ pub(crate) struct ActionRequirements {
     pub(crate) needs: Needs,
     /// The words in it that are checked but not implemented: the action's own, samples and
     /// converters.
-    pub(crate) unserved: Vec<&'static str>,
+    pub(crate) unimplemented: Vec<&'static str>,
     /// The names in it that refer to other parts of the configuration.
     pub(crate) references: Vec<Reference>,
 }
@@ -33,9 +33,9 @@ pub(crate) struct Args<'w, 'e, 'v> {
     pub(crate) env: &'v mut ParseEnv<'e>,
     /// The word that messages name when the action is not implemented.
     word: &'static str,
-    notes: ActionRequirements,
+    requirements: ActionRequirements,
     /// The expressions of an action that is not implemented.
-    later: Option<CheckedAction>,
+    unimplemented: Option<UnimplementedAction>,
 }
 
 impl<'w, 'e, 'v> Args<'w, 'e, 'v> {
@@ -55,31 +55,31 @@ impl<'w, 'e, 'v> Args<'w, 'e, 'v> {
             phases,
             env,
             word: "",
-            notes: ActionRequirements::default(),
-            later: None,
+            requirements: ActionRequirements::default(),
+            unimplemented: None,
         }
     }
 
     /// Begins to read the arguments of the action `word`, which itself needs `needs`.
     pub(crate) fn begin(&mut self, word: &'static str, needs: Needs) {
         self.word = word;
-        self.notes.needs = needs;
+        self.requirements.needs = needs;
     }
 
     /// The action is not implemented: its expressions are collected.
-    pub(crate) fn begin_later(&mut self) {
-        self.later = Some(CheckedAction::default());
+    pub(crate) fn begin_unimplemented(&mut self) {
+        self.unimplemented = Some(UnimplementedAction::default());
     }
 
     /// What was collected.
-    pub(crate) fn notes(&mut self) -> ActionRequirements {
-        std::mem::take(&mut self.notes)
+    pub(crate) fn requirements(&mut self) -> ActionRequirements {
+        std::mem::take(&mut self.requirements)
     }
 
     /// Marks the action with these arguments as not implemented.
-    pub(crate) fn later(&mut self) -> Box<dyn AnyAction> {
-        self.notes.unserved.insert(0, self.word);
-        Box::new(self.later.take().unwrap_or_default())
+    pub(crate) fn finish_unimplemented(&mut self) -> Box<dyn AnyAction> {
+        self.requirements.unimplemented.insert(0, self.word);
+        Box::new(self.unimplemented.take().unwrap_or_default())
     }
 
     /// Sets the word that messages name when the action is not implemented.
@@ -88,28 +88,33 @@ impl<'w, 'e, 'v> Args<'w, 'e, 'v> {
     }
 
     /// Records a reference to another part of the configuration.
-    pub(crate) fn names(&mut self, reference: Reference) {
-        self.notes.references.push(reference);
+    pub(crate) fn refer_to(&mut self, reference: Reference) {
+        self.requirements.references.push(reference);
     }
 
-    fn note_expr(&mut self, expr: &Expr) {
-        self.notes.needs = self.notes.needs | expr.needs();
-        self.notes.unserved.extend(expr.unserved());
-        let named = expr.references().into_iter().map(Reference::Asked);
-        self.notes.references.extend(named);
-        if let Some(later) = &mut self.later {
-            later.exprs.push(expr.clone());
+    fn record_expr(&mut self, expr: &Expr) {
+        self.requirements.needs = self.requirements.needs | expr.needs();
+        self.requirements.unimplemented.extend(expr.unimplemented());
+        let named = expr.references().into_iter().map(Reference::FromExpression);
+        self.requirements.references.extend(named);
+        if let Some(action) = &mut self.unimplemented {
+            action.exprs.push(expr.clone());
         }
     }
 
-    /// Records what a format needs and names; see [`Args::unnoted_format`].
-    pub(crate) fn note_format(&mut self, format: &LogFormat) {
-        self.notes.needs = self.notes.needs | format.needs();
-        self.notes.unserved.extend(format.unserved());
-        let named = format.references().into_iter().map(Reference::Asked);
-        self.notes.references.extend(named);
-        if let Some(later) = &mut self.later {
-            later.formats.push(format.clone());
+    /// Records what a format needs and refers to; see [`Args::parse_format`].
+    pub(crate) fn record_format(&mut self, format: &LogFormat) {
+        self.requirements.needs = self.requirements.needs | format.needs();
+        self.requirements
+            .unimplemented
+            .extend(format.unimplemented());
+        let named = format
+            .references()
+            .into_iter()
+            .map(Reference::FromExpression);
+        self.requirements.references.extend(named);
+        if let Some(action) = &mut self.unimplemented {
+            action.formats.push(format.clone());
         }
     }
 
@@ -129,7 +134,7 @@ impl<'w, 'e, 'v> Args<'w, 'e, 'v> {
     }
 
     /// Whether the arguments end here: a condition or nothing follows.
-    pub(crate) fn ends(&self) -> bool {
+    pub(crate) fn is_at_end(&self) -> bool {
         matches!(self.peek(), None | Some("if" | "unless"))
     }
 
@@ -169,13 +174,13 @@ impl<'w, 'e, 'v> Args<'w, 'e, 'v> {
 
     /// Parses `text`, which was read last, as a format whose samples must be available here.
     pub(crate) fn format_of(&mut self, text: &str, usage: Usage) -> Result<LogFormat, Error> {
-        let format = self.unnoted_format(text, usage)?;
-        self.note_format(&format);
+        let format = self.parse_format(text, usage)?;
+        self.record_format(&format);
         Ok(format)
     }
 
     /// The same for a format that the action may discard: nothing is recorded.
-    pub(crate) fn unnoted_format(&self, text: &str, usage: Usage) -> Result<LogFormat, Error> {
+    pub(crate) fn parse_format(&self, text: &str, usage: Usage) -> Result<LogFormat, Error> {
         let at = self.at.saturating_sub(1);
         let format = LogFormat::parse(text, usage).map_err(|error| error.in_word(at))?;
         let late = format
@@ -208,7 +213,7 @@ impl<'w, 'e, 'v> Args<'w, 'e, 'v> {
         })?;
         self.at += used;
         self.check(&expr, at)?;
-        self.note_expr(&expr);
+        self.record_expr(&expr);
         Ok(expr)
     }
 
@@ -216,7 +221,7 @@ impl<'w, 'e, 'v> Args<'w, 'e, 'v> {
     pub(crate) fn expr_of(&mut self, text: &str) -> Result<Expr, Error> {
         let at = self.at.saturating_sub(1);
         let expr = Expr::parse(text).map_err(|error| error.in_word(at))?;
-        self.note_expr(&expr);
+        self.record_expr(&expr);
         Ok(expr)
     }
 

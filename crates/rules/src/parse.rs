@@ -78,14 +78,14 @@ fn parse_with(
 fn parse_action(row: &'static ActionRow, args: &mut Args<'_, '_, '_>) -> Result<Action, Error> {
     args.begin(row.word, row.needs);
     let action = match row.parse {
-        ArgsParser::Served(parse) => parse(args)?,
-        ArgsParser::Later(check) => {
-            args.begin_later();
+        ArgsParser::Implemented(parse) => parse(args)?,
+        ArgsParser::Unimplemented(check) => {
+            args.begin_unimplemented();
             check(args)?;
-            args.later()
+            args.finish_unimplemented()
         }
     };
-    Ok(Action::new(row, action, args.notes()))
+    Ok(Action::new(row, action, args.requirements()))
 }
 
 /// The words in a row's own usage, for suggestions.

@@ -66,18 +66,18 @@ impl<T: Perform> AnyAction for T {
 pub(crate) type ParsedAction = Result<Box<dyn AnyAction>, Error>;
 
 /// Converts an action of its family's type to [`ParsedAction`].
-pub(crate) fn does<T: Perform>(parsed: Result<T, Error>) -> ParsedAction {
+pub(crate) fn boxed<T: Perform>(parsed: Result<T, Error>) -> ParsedAction {
     Ok(Box::new(parsed?))
 }
 
 /// An action that is checked but not implemented: its expressions are linked only to find errors.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct CheckedAction {
+pub(crate) struct UnimplementedAction {
     pub(crate) exprs: Vec<Expr>,
     pub(crate) formats: Vec<LogFormat>,
 }
 
-impl Perform for CheckedAction {
+impl Perform for UnimplementedAction {
     /// A configuration with such a rule is not started. If it were run nevertheless, doing nothing
     /// could let through what the rule should have stopped.
     fn perform(&self, _stage: &mut Stage<'_>) -> ActionOutcome {

@@ -4,7 +4,7 @@
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Reference {
     /// From an expression, a format or a condition.
-    Asked(ballast_expr::Reference),
+    FromExpression(ballast_expr::Reference),
     /// A bandwidth limitation filter of the proxy.
     BandwidthLimit(String),
     /// A `cache` section.

@@ -21,9 +21,9 @@ pub(crate) enum WordForm {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ArgsParser {
     /// The action is implemented: returns the parsed action.
-    Served(for<'w, 'e, 'v, 'a> fn(&'a mut Args<'w, 'e, 'v>) -> ParsedAction),
+    Implemented(for<'w, 'e, 'v, 'a> fn(&'a mut Args<'w, 'e, 'v>) -> ParsedAction),
     /// The action is checked but not implemented: only reads its arguments.
-    Later(for<'w, 'e, 'v, 'a> fn(&'a mut Args<'w, 'e, 'v>) -> Result<(), Error>),
+    Unimplemented(for<'w, 'e, 'v, 'a> fn(&'a mut Args<'w, 'e, 'v>) -> Result<(), Error>),
 }
 
 /// Everything about one action.
@@ -53,29 +53,35 @@ impl ActionRow {
     /// An action that is implemented.
     pub(crate) const fn new(
         word: &'static str,
-        columns: &'static str,
+        rule_sets: RuleSetFlags,
         args: &'static str,
         help: &'static str,
         parse: for<'w, 'e, 'v, 'a> fn(&'a mut Args<'w, 'e, 'v>) -> ParsedAction,
     ) -> ActionRow {
-        ActionRow::with(word, columns, args, help, ArgsParser::Served(parse))
+        ActionRow::with(word, rule_sets, args, help, ArgsParser::Implemented(parse))
     }
 
     /// An action that is checked but not implemented: a configuration that contains it is not
     /// started.
-    pub(crate) const fn later(
+    pub(crate) const fn unimplemented(
         word: &'static str,
-        columns: &'static str,
+        rule_sets: RuleSetFlags,
         args: &'static str,
         help: &'static str,
         check: for<'w, 'e, 'v, 'a> fn(&'a mut Args<'w, 'e, 'v>) -> Result<(), Error>,
     ) -> ActionRow {
-        ActionRow::with(word, columns, args, help, ArgsParser::Later(check))
+        ActionRow::with(
+            word,
+            rule_sets,
+            args,
+            help,
+            ArgsParser::Unimplemented(check),
+        )
     }
 
     const fn with(
         word: &'static str,
-        columns: &'static str,
+        rule_sets: RuleSetFlags,
         args: &'static str,
         help: &'static str,
         parse: ArgsParser,
@@ -83,7 +89,7 @@ impl ActionRow {
         ActionRow {
             word,
             form: WordForm::Plain,
-            places: RuleSetFlags::of(columns),
+            places: rule_sets,
             args,
             is_final: false,
             needs: Needs::NONE,

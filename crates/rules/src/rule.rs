@@ -105,14 +105,14 @@ impl RuleSets {
 
     /// What is checked but not implemented, in order: the words of actions, places, samples and
     /// converters. A configuration that contains one is not started.
-    pub fn unserved(&self, acls: &AclSet) -> Vec<&'static str> {
+    pub fn unimplemented(&self, acls: &AclSet) -> Vec<&'static str> {
         let mut all = Vec::new();
         for place in RuleSet::ALL {
             let rules = self.of(place);
-            if !rules.is_empty() && !place.is_served() {
+            if !rules.is_empty() && !place.is_implemented() {
                 all.push(place.words());
             }
-            all.extend(rules.iter().flat_map(|rule| rule.unserved(acls)));
+            all.extend(rules.iter().flat_map(|rule| rule.unimplemented(acls)));
         }
         if self.request_inspect_delay.is_some()
             && self
@@ -171,10 +171,10 @@ pub struct Rule {
 
 impl Rule {
     /// What is checked but not implemented: the action's word, samples, converters.
-    pub fn unserved(&self, acls: &AclSet) -> Vec<&'static str> {
-        let mut all = self.action.unserved().to_vec();
+    pub fn unimplemented(&self, acls: &AclSet) -> Vec<&'static str> {
+        let mut all = self.action.unimplemented().to_vec();
         if let Some(condition) = &self.condition {
-            all.extend(condition.unserved(acls));
+            all.extend(condition.unimplemented(acls));
         }
         all
     }
@@ -190,16 +190,21 @@ impl Rule {
     pub fn references(&self) -> Vec<Reference> {
         let mut all = self.action.references().to_vec();
         if let Some(condition) = &self.condition {
-            all.extend(condition.references().into_iter().map(Reference::Asked));
+            all.extend(
+                condition
+                    .references()
+                    .into_iter()
+                    .map(Reference::FromExpression),
+            );
         }
         all
     }
 
     /// Sets the line of the rule, which is shown for the lists it uses.
-    pub fn stand_at(&mut self, place: &Place) {
+    pub fn set_place(&mut self, place: &Place) {
         self.place.fill(place.clone());
         if let Some(condition) = &mut self.condition {
-            condition.stand_at(place);
+            condition.set_place(place);
         }
     }
 
@@ -209,7 +214,7 @@ impl Rule {
     /// When an ACL does not exist or a file cannot be used.
     pub fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
         if let Some(place) = self.place.filled() {
-            linker.store.stand(place);
+            linker.store.set_place(place);
         }
         self.action.link(linker)?;
         match &mut self.condition {

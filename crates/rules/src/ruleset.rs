@@ -78,8 +78,8 @@ impl RuleSet {
     }
 
     /// Whether its rules are run. Rules of the others are only checked, and
-    /// [`crate::RuleSets::unserved`] names the place.
-    pub const fn is_served(self) -> bool {
+    /// [`crate::RuleSets::unimplemented`] names the place.
+    pub const fn is_implemented(self) -> bool {
         !matches!(self, RuleSet::QuicInitial | RuleSet::TcpResponse)
     }
 
@@ -131,20 +131,12 @@ pub struct Capability {
 pub struct RuleSetFlags(u16);
 
 impl RuleSetFlags {
-    /// The places whose column in HAProxy's matrix holds an `X`: quic-initial, tcp-request
-    /// connection, session, content, tcp-response content, http-request, http-response,
-    /// http-after-response.
-    ///
-    /// A column of another length does not compile when evaluated in a constant.
-    pub(crate) const fn of(columns: &str) -> RuleSetFlags {
-        let columns = columns.as_bytes();
-        assert!(columns.len() == 8, "the matrix has eight columns");
+    /// These places.
+    pub(crate) const fn of(rule_sets: &[RuleSet]) -> RuleSetFlags {
         let mut bits = 0;
         let mut at = 0;
-        while at < 8 {
-            if columns[at] == b'X' {
-                bits |= 1 << at;
-            }
+        while at < rule_sets.len() {
+            bits |= 1 << rule_sets[at] as u8;
             at += 1;
         }
         RuleSetFlags(bits)

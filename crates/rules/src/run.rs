@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ballast_expr::{Needs, Truth};
+use ballast_expr::{ConditionResult, Needs};
 
 use crate::rule::Rule;
 use crate::stage::{ActionOutcome, Stage};
@@ -73,9 +73,11 @@ pub fn proceed(
     for (at, rule) in rules.iter().enumerate().skip(from.rule) {
         if !std::mem::take(&mut held) {
             match stage.applies(rule.condition.as_ref()) {
-                Truth::Yes => {}
-                Truth::No => continue,
-                Truth::NotYet(needs) => return pending(&stage, needs, None, (at, false, false)),
+                ConditionResult::Yes => {}
+                ConditionResult::No => continue,
+                ConditionResult::NotYet(needs) => {
+                    return pending(&stage, needs, None, (at, false, false));
+                }
             }
         }
         loop {
@@ -128,20 +130,26 @@ mod tests {
     use super::*;
     use crate::action::Action;
     use crate::args::ActionRequirements;
-    use crate::perform::{Perform, does};
+    use crate::perform::{Perform, boxed};
     use crate::row::ActionRow;
+    use crate::ruleset::{RuleSet, RuleSetFlags};
     use crate::transaction::LogLevel;
     use ballast_expr::{Facts, LinkSlot, Value, VarName};
     use ballast_message::Response;
 
     /// Waits for time to pass, once.
     #[derive(Clone, Debug, PartialEq)]
-    struct Nap;
+    struct WaitOnce;
 
-    static NAP: ActionRow =
-        ActionRow::new("nap", "XXXXXXXX", "", "wait a little", |_| does(Ok(Nap)));
+    static WAIT_ONCE: ActionRow = ActionRow::new(
+        "wait",
+        RuleSetFlags::of(&RuleSet::ALL),
+        "",
+        "wait a little",
+        |_| boxed(Ok(WaitOnce)),
+    );
 
-    impl Perform for Nap {
+    impl Perform for WaitOnce {
         fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
             if stage.waited {
                 return ActionOutcome::Next;
@@ -153,12 +161,12 @@ mod tests {
 
     #[derive(Default)]
     struct Counted {
-        naps: usize,
+        waits: usize,
         answer: (Response, Vec<u8>),
     }
 
     impl Transaction for Counted {
-        fn ask(&self, _: &mut dyn FnMut(&dyn Facts)) {}
+        fn with_facts(&self, _: &mut dyn FnMut(&dyn Facts)) {}
         fn answer_mut(&mut self) -> (&mut Response, &mut Vec<u8>) {
             (&mut self.answer.0, &mut self.answer.1)
         }
@@ -166,34 +174,38 @@ mod tests {
         fn capture_request(&mut self, _: usize, _: &[u8]) {}
         fn capture_response(&mut self, _: usize, _: &[u8]) {}
         fn set_log_level(&mut self, _: LogLevel) {
-            self.naps += 1;
+            self.waits += 1;
         }
         fn rewrite_failed(&mut self) {}
     }
 
-    fn naps() -> Vec<Rule> {
-        let nap = Rule {
-            action: Action::new(&NAP, Box::new(Nap), ActionRequirements::default()),
+    fn waits() -> Vec<Rule> {
+        let wait = Rule {
+            action: Action::new(
+                &WAIT_ONCE,
+                Box::new(WaitOnce),
+                ActionRequirements::default(),
+            ),
             condition: None,
             words: Vec::new(),
             place: LinkSlot::empty(),
         };
-        vec![nap.clone(), nap]
+        vec![wait.clone(), wait]
     }
 
     #[test]
     fn an_action_waits_once_and_the_next_one_for_itself() {
-        let (rules, mut space) = (naps(), Workspace::new());
+        let (rules, mut space) = (waits(), Workspace::new());
         let mut counted = Counted::default();
         let mut cursor = Cursor::default();
-        for nap in 1..=2 {
+        for count in 1..=2 {
             let progress = proceed(&rules, cursor, Needs::TIME, &mut counted, &mut space);
             let RunProgress::Wait(pending) = progress else {
                 unreachable!("the action waits");
             };
             assert_eq!(pending.needs, Needs::TIME);
             assert_eq!(pending.at_most, Some(Duration::from_millis(5)));
-            assert_eq!(counted.naps, nap);
+            assert_eq!(counted.waits, count);
             cursor = pending.cursor;
         }
         let done = proceed(&rules, cursor, Needs::TIME, &mut counted, &mut space);
@@ -203,7 +215,7 @@ mod tests {
     #[test]
     fn nobody_waits_where_nothing_comes() {
         let mut counted = Counted::default();
-        let verdict = run(&naps(), &mut counted, &mut Workspace::new());
-        assert_eq!((verdict, counted.naps), (Verdict::Continue, 2));
+        let verdict = run(&waits(), &mut counted, &mut Workspace::new());
+        assert_eq!((verdict, counted.waits), (Verdict::Continue, 2));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ballast_expr::{Condition, Expr, LogFormat, Needs, Truth, Value, eval, eval_with};
+use ballast_expr::{Condition, ConditionResult, Expr, LogFormat, Needs, Value, eval, eval_with};
 use ballast_message::NoRoom;
 
 use crate::transaction::{Transaction, Workspace};
@@ -53,14 +53,14 @@ pub(crate) struct Stage<'t> {
 
 impl Stage<'_> {
     /// Whether `condition` holds.
-    pub(crate) fn applies(&mut self, condition: Option<&Condition>) -> Truth {
+    pub(crate) fn applies(&mut self, condition: Option<&Condition>) -> ConditionResult {
         let Some(condition) = condition else {
-            return Truth::Yes;
+            return ConditionResult::Yes;
         };
         let (scratch, more) = (&mut self.space.scratch, self.may_arrive_for_samples);
-        let mut truth = Truth::No;
+        let mut truth = ConditionResult::No;
         self.transaction
-            .ask(&mut |facts| truth = condition.test(facts, scratch, more));
+            .with_facts(&mut |facts| truth = condition.test(facts, scratch, more));
         truth
     }
 
@@ -78,7 +78,7 @@ impl Stage<'_> {
         }
         let Workspace { scratch, text, .. } = &mut *self.space;
         self.transaction
-            .ask(&mut |facts| format.render(facts, scratch, text));
+            .with_facts(&mut |facts| format.render(facts, scratch, text));
     }
 
     /// Evaluates `expr`; bytes are in `space.text`. `None` when there is no value; if the value may
@@ -87,7 +87,7 @@ impl Stage<'_> {
         let Workspace { scratch, text, .. } = &mut *self.space;
         text.clear();
         let (mut held, more, missing) = (None, self.may_arrive_for_samples, &mut self.missing);
-        self.transaction.ask(&mut |facts| {
+        self.transaction.with_facts(&mut |facts| {
             if more.is_none() {
                 held = eval(expr, facts, scratch).map(|value| StoredValue::keep(value, text));
                 return;

@@ -9,7 +9,7 @@ use ballast_message::{Request, Response};
 /// the transaction borrowed immutably; then the transaction is changed.
 pub trait Transaction {
     /// Calls `question` once, with the facts.
-    fn ask(&self, question: &mut dyn FnMut(&dyn Facts));
+    fn with_facts(&self, question: &mut dyn FnMut(&dyn Facts));
 
     /// The request's head, while it is available.
     fn request_mut(&mut self) -> Option<&mut Request> {

@@ -81,9 +81,9 @@ fn rules_of_real_configurations_parse() {
                     let mut env = ParseEnv::new(&acls, &mut files, capability, "proxy 'p'");
                     env.experimental = true;
                     match parse_rule(place, rest, &mut env) {
-                        Ok(rule) if rule.action.is_served() => served += 1,
+                        Ok(rule) if rule.action.is_implemented() => served += 1,
                         Ok(rule) => {
-                            let word = rule.action.unserved().first().copied();
+                            let word = rule.action.unimplemented().first().copied();
                             *lacking.entry(word.unwrap_or_default()).or_default() += 1;
                         }
                         Err(error) => {

@@ -246,10 +246,13 @@ fn what_is_unserved_and_named_is_told() {
     add(RuleSet::HttpResponse, "capture res.hdr(a) id 3");
     add(RuleSet::TcpResponse, "accept");
     add(RuleSet::TcpContent, "accept if HTTP");
-    assert_eq!(sets.unserved(&acls), ["tcp-response content", "track-sc1"]);
+    assert_eq!(
+        sets.unimplemented(&acls),
+        ["tcp-response content", "track-sc1"]
+    );
     sets.request_inspect_delay = Some(std::time::Duration::from_secs(1));
     assert_eq!(
-        sets.unserved(&acls).last(),
+        sets.unimplemented(&acls).last(),
         Some(&"tcp-request inspect-delay")
     );
     let named: Vec<_> = sets

@@ -180,7 +180,7 @@ static FIXED: &[Metric] = &[
     .server(throttle),
     counted!("lbtot" "Times the balancing chose it" S chosen B chosen),
     Metric::new("tracked", "The server whose state it follows", CNS)
-        .server(|row| Value::made(row.tracked())),
+        .server(|row| Value::computed_text(row.tracked())),
     Metric::new(
         "type",
         "Kind of row: 0 frontend, 1 backend, 2 server, 3 listener",
@@ -370,8 +370,8 @@ static FIXED: &[Metric] = &[
     )
     .server(|row| of_probe(row.health.agent.as_ref(), |probe| probe.health)),
     Metric::new("addr", "Address and port, or unix", CGS)
-        .listener(|row| Value::made(row.address()))
-        .server(|row| Value::made(row.address())),
+        .listener(|row| Value::computed_text(row.address()))
+        .server(|row| Value::computed_text(row.address())),
     Metric::new(
         "cookie",
         "Cookie value of a server, cookie name of a backend",
@@ -380,7 +380,7 @@ static FIXED: &[Metric] = &[
     .server(|row| {
         let cookie = row.server.cookie();
         let cookie = cookie.as_deref().cloned();
-        cookie.map_or(Value::Empty, Value::made)
+        cookie.map_or(Value::Empty, Value::computed_text)
     })
     .backend(|row| cookie_name(&row.backend)),
     Metric::new("mode", "tcp or http", CGS)
@@ -555,7 +555,7 @@ fn throttle(row: &ServerRow) -> Value<'static> {
 
 fn found(probe: Option<&ProbeResult>) -> Value<'_> {
     probe.map_or(Value::Empty, |probe| match probe.running {
-        true if !probe.word.is_empty() => Value::made(format!("* {}", probe.word)),
+        true if !probe.word.is_empty() => Value::computed_text(format!("* {}", probe.word)),
         _ => Value::text(probe.word),
     })
 }

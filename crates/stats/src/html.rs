@@ -5,11 +5,11 @@
 
 use std::fmt::Write as _;
 
+use crate::host::ServerAction;
 use crate::html_rows::{Proxy, column_heads, row};
 use crate::markup::escaped;
 use crate::page_view::PageView;
 use crate::rows::Rows;
-use crate::surroundings::ServerAction;
 
 /// A page under way.
 pub(crate) struct Html {
@@ -118,20 +118,20 @@ fn head(view: &PageView, into: &mut String) {
     let page = &view.page;
     let node = match page.node.as_deref() {
         None => String::new(),
-        Some("") => format!(" on {}", escaped(&view.facts.node)),
+        Some("") => format!(" on {}", escaped(&view.process_info.node)),
         Some(name) => format!(" on {}", escaped(name)),
     };
     // What the configuration says of itself may hold markup, as it may in HAProxy.
     let description = match page.description.as_deref() {
         None => String::new(),
-        Some("") => format!(": {}", view.facts.description),
+        Some("") => format!(": {}", view.process_info.description),
         Some(text) => format!(": {text}"),
     };
-    let name = &view.facts.name;
+    let name = &view.process_info.name;
     let version = if page.hide_version {
         name.clone()
     } else {
-        let (version, date) = (&view.facts.version, &view.facts.release_date);
+        let (version, date) = (&view.process_info.version, &view.process_info.release_date);
         format!("{name} version {version}, released {date}")
     };
     let _ = write!(
@@ -141,7 +141,7 @@ fn head(view: &PageView, into: &mut String) {
          <style>{STYLE}</style></head>\n<body><h1>{version}</h1>\n\
          <h2>Statistics Report for pid {}{node}{description}</h2>\n\
          <h3>General process information</h3>\n<div class=\"facts\">\n",
-        view.facts.process_id
+        view.process_info.process_id
     );
     facts(view, into);
     legend(into);
@@ -153,7 +153,7 @@ fn head(view: &PageView, into: &mut String) {
 }
 
 fn facts(view: &PageView, into: &mut String) {
-    let facts = &view.facts;
+    let facts = &view.process_info;
     let seconds = view.uptime.as_secs();
     let memory = match facts.memory_megabytes_max {
         0 => "unlimited".to_owned(),

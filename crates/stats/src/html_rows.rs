@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 
-use ballast_model::Common;
+use ballast_model::ProxyCommon;
 
 use crate::columns::{columns, columns_fixed};
 use crate::format::plain;
@@ -33,7 +33,7 @@ pub(crate) struct Proxy {
 impl Proxy {
     /// The proxy that a row belongs to.
     pub(crate) fn of(row: &Row) -> Self {
-        let (common, alone): (&Common, _) = match row {
+        let (common, alone): (&ProxyCommon, _) = match row {
             Row::Frontend(row) => (&row.frontend.model.common, "frontend"),
             Row::Listener(row) => (&row.frontend.model.common, "frontend"),
             Row::Server(row) => (&row.backend.model.common, "backend"),

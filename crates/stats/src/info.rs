@@ -3,14 +3,14 @@
 use std::fmt::Write as _;
 
 use crate::format::{StatForm, json_field, plain, typed_value};
+use crate::host::StatsHost;
 use crate::info_table::info_metrics;
-use crate::info_view::{InfoView, Load};
-use crate::surroundings::Surroundings;
+use crate::info_view::{InfoView, ProcessLoad};
 use crate::value::Value;
 
 /// The answer to `show info`; `help` adds what each line means.
-pub fn info(surroundings: &dyn Surroundings, load: Load, form: StatForm, help: bool) -> String {
-    let view = InfoView::of(surroundings, load);
+pub fn info(host: &dyn StatsHost, load: ProcessLoad, form: StatForm, help: bool) -> String {
+    let view = InfoView::of(host, load);
     let values = info_metrics()
         .iter()
         .enumerate()

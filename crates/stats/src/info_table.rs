@@ -14,16 +14,16 @@ pub fn info_metrics() -> &'static [InfoMetric] {
 
 static LINES: &[InfoMetric] = &[
     line("Name", "Name of the product", POS, |view| {
-        Value::text(&view.facts.name)
+        Value::text(&view.process_info.name)
     }),
     line("Version", "Version of the product", POS, |view| {
-        Value::text(&view.facts.version)
+        Value::text(&view.process_info.version)
     }),
     line("Release_date", "Date of the version", POS, |view| {
-        Value::text(&view.facts.release_date)
+        Value::text(&view.process_info.release_date)
     }),
     line("Nbthread", "Workers", CGS, |view| {
-        Value::U32(view.facts.thread_count)
+        Value::U32(view.process_info.thread_count)
     }),
     line("Nbproc", "Worker processes, always 1", CGS, |_| {
         Value::U32(1)
@@ -35,22 +35,22 @@ static LINES: &[InfoMetric] = &[
         |_| Value::U32(1),
     ),
     line("Pid", "Process id", SGP, |view| {
-        Value::U32(view.facts.process_id)
+        Value::U32(view.process_info.process_id)
     }),
     line("Uptime", "Age of the process", MDP, |view| {
-        Value::made(uptime(view.uptime_s))
+        Value::computed_text(uptime(view.uptime_s))
     }),
     line(
         "Uptime_sec",
         "Age of the process, in seconds",
         MDP,
-        |view| n32(view.uptime_s),
+        |view| clamped_u32(view.uptime_s),
     ),
     line(
         "Memmax_MB",
         "Limit of memory (-m), in megabytes",
         CLP,
-        |view| n32(view.facts.memory_megabytes_max),
+        |view| clamped_u32(view.process_info.memory_megabytes_max),
     ),
     line(
         "PoolAlloc_MB",
@@ -66,10 +66,10 @@ static LINES: &[InfoMetric] = &[
     ),
     line("PoolFailed", "Allocations that failed", MCP, zero),
     line("Ulimit-n", "Limit of descriptors", CLP, |view| {
-        n32(view.facts.descriptor_count_max)
+        clamped_u32(view.process_info.descriptor_count_max)
     }),
     line("Maxsock", "Sockets it may need", CLP, |view| {
-        n32(view.facts.socket_count_max)
+        clamped_u32(view.process_info.socket_count_max)
     }),
     line("Maxconn", "Limit of connections", CLP, |view| {
         Value::U32(view.connection_count_max)
@@ -78,16 +78,16 @@ static LINES: &[InfoMetric] = &[
         "Hard_maxconn",
         "Limit of connections that no command may pass",
         CLP,
-        |view| Value::U32(view.facts.connection_count_hard_max),
+        |view| Value::U32(view.process_info.connection_count_hard_max),
     ),
     line("CurrConns", "Connections now", MGP, |view| {
         Value::U32(view.connections)
     }),
     line("CumConns", "Connections in all", MCP, |view| {
-        n32(view.sums.connections)
+        clamped_u32(view.sums.connections)
     }),
     line("CumReq", "Requests in all", MCP, |view| {
-        n32(view.sums.requests)
+        clamped_u32(view.sums.requests)
     }),
     line(
         "MaxSslConns",
@@ -99,7 +99,7 @@ static LINES: &[InfoMetric] = &[
         Value::U32(view.tls.connections)
     }),
     line("CumSslConns", "TLS connections in all", MCP, |view| {
-        n32(view.tls.connection_total)
+        clamped_u32(view.tls.connection_total)
     }),
     line("Maxpipes", "Limit of pipes (maxpipes)", CLP, zero),
     line("PipesUsed", "Pipes in use", MGP, zero),
@@ -227,17 +227,17 @@ static LINES: &[InfoMetric] = &[
         |view| Value::U32(view.idle_percent),
     ),
     line("node", "Name of the machine (node)", COS, |view| {
-        Value::text(&view.facts.node)
+        Value::text(&view.process_info.node)
     }),
     line(
         "description",
         "Description of the machine (description)",
         COS,
         |view| {
-            if view.facts.description.is_empty() {
+            if view.process_info.description.is_empty() {
                 return Value::Empty;
             }
-            Value::text(&view.facts.description)
+            Value::text(&view.process_info.description)
         },
     ),
     line("Stopping", "1 when nothing more is accepted", MGP, |view| {
@@ -264,7 +264,7 @@ static LINES: &[InfoMetric] = &[
         "DroppedLogs",
         "Log lines lost to slow targets",
         MGP,
-        |view| n32(view.sums.dropped_logs),
+        |view| clamped_u32(view.sums.dropped_logs),
     ),
     line(
         "BusyPolling",
@@ -298,16 +298,22 @@ static LINES: &[InfoMetric] = &[
     ),
     line("CumRecvLogs", "Log messages received in all", MCP, zero),
     line("Build info", "How it was built", POS, |view| {
-        if view.facts.build_info.is_empty() {
-            return Value::text(&view.facts.version);
+        if view.process_info.build_info.is_empty() {
+            return Value::text(&view.process_info.version);
         }
-        Value::text(&view.facts.build_info)
+        Value::text(&view.process_info.build_info)
     }),
     line(
         "Memmax_bytes",
         "Limit of memory (-m), in bytes",
         CLP,
-        |view| n32(view.facts.memory_megabytes_max.saturating_mul(1 << 20)),
+        |view| {
+            clamped_u32(
+                view.process_info
+                    .memory_megabytes_max
+                    .saturating_mul(1 << 20),
+            )
+        },
     ),
     line(
         "PoolAlloc_bytes",
@@ -325,7 +331,7 @@ static LINES: &[InfoMetric] = &[
         "Start_time_sec",
         "When it started, seconds since 1970",
         MDP,
-        |view| n32(view.started_s),
+        |view| clamped_u32(view.started_s),
     ),
     line(
         "Tainted",
@@ -334,16 +340,16 @@ static LINES: &[InfoMetric] = &[
         |_| Value::text("0"),
     ),
     line("TotalWarnings", "Warnings told at the start", MCP, |view| {
-        Value::U32(view.facts.warning_count)
+        Value::U32(view.process_info.warning_count)
     }),
     line(
         "MaxconnReached",
         "Times accepting paused for the limit of connections",
         MCP,
-        |view| n32(view.sums.accept_pauses),
+        |view| clamped_u32(view.sums.accept_pauses),
     ),
     line("BootTime_ms", "Milliseconds the start took", MDP, |view| {
-        Value::U32(view.facts.boot_ms)
+        Value::U32(view.process_info.boot_ms)
     }),
     line(
         "Niced_tasks",
@@ -384,7 +390,7 @@ fn zero(_: &InfoView) -> Value<'_> {
 }
 
 /// A number that HAProxy keeps in 32 bits: it wraps there.
-fn n32(number: u64) -> Value<'static> {
+fn clamped_u32(number: u64) -> Value<'static> {
     #[expect(
         clippy::cast_possible_truncation,
         reason = "HAProxy's counters wrap at 32 bits"

@@ -6,11 +6,11 @@ use ballast_engine::counters::ProcessSums;
 use ballast_engine::{Process, Rate};
 use ballast_model::Global;
 
-use crate::surroundings::{ProcessInfo, Surroundings};
+use crate::host::{ProcessInfo, StatsHost};
 
 /// What only the workers know, for `show info`.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Load {
+pub struct ProcessLoad {
     /// Tasks of all workers (`Tasks`).
     pub tasks: u32,
     /// Sessions of the Runtime API that are open now.
@@ -51,7 +51,7 @@ impl TlsView {
 /// The process at one moment.
 #[derive(Debug)]
 pub(crate) struct InfoView {
-    pub(crate) facts: ProcessInfo,
+    pub(crate) process_info: ProcessInfo,
     pub(crate) sums: ProcessSums,
     pub(crate) bytes_out: u64,
     pub(crate) bytes_out_rate: u64,
@@ -68,13 +68,13 @@ pub(crate) struct InfoView {
     pub(crate) stopping: bool,
     pub(crate) listeners: u32,
     pub(crate) idle_percent: u32,
-    pub(crate) load: Load,
+    pub(crate) load: ProcessLoad,
 }
 
 impl InfoView {
-    pub(crate) fn of(surroundings: &dyn Surroundings, load: Load) -> Self {
-        let generation = surroundings.generation();
-        let process = surroundings.registry().process();
+    pub(crate) fn of(host: &dyn StatsHost, load: ProcessLoad) -> Self {
+        let generation = host.generation();
+        let process = host.registry().process();
         let global: &Global = &generation.config.global;
         let binds = || {
             let enabled = generation.frontends.iter();
@@ -92,7 +92,7 @@ impl InfoView {
                 .map(|frontend| frontend.state.counters.sums().bytes_out)
                 .sum::<u64>();
         Self {
-            facts: surroundings.facts().clone(),
+            process_info: host.process_info().clone(),
             sums,
             bytes_out,
             bytes_out_rate: process.bytes_out_per_second(bytes_out),
@@ -113,8 +113,8 @@ impl InfoView {
             started_s: started_s(process),
             busy_polling: global.busy_polling,
             stopping: process.stopping(),
-            listeners: surroundings.listener_count().unwrap_or_else(binds),
-            idle_percent: surroundings.idle_percent().min(100),
+            listeners: host.listener_count().unwrap_or_else(binds),
+            idle_percent: host.idle_percent().min(100),
             load,
         }
     }

@@ -12,18 +12,18 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
-use ballast_model::{Common, Mode};
+use ballast_model::{Mode, ProxyCommon};
 
 use crate::columns::{columns, columns_fixed, counted};
 use crate::filter::Filter;
+use crate::host::StatsHost;
 use crate::info_table::info_metrics;
-use crate::info_view::{InfoView, Load};
+use crate::info_view::{InfoView, ProcessLoad};
 use crate::metric::Metric;
 use crate::metrics_table::{MetricColumn, PROCESS, ValueFormat};
 use crate::row::Row;
 use crate::rows::Rows;
 use crate::server_health::{ProbeResult, ServerHealth};
-use crate::surroundings::Surroundings;
 use crate::value::Value;
 use crate::web::WebAnswer;
 
@@ -53,7 +53,7 @@ const OUTCOMES: [&str; 16] = [
 ];
 
 /// Answers a scraper: what its target asks for, in the form its `Accept` field prefers.
-pub fn metrics(surroundings: Arc<dyn Surroundings>, target: &[u8], accept: &[u8]) -> WebAnswer {
+pub fn metrics(host: Arc<dyn StatsHost>, target: &[u8], accept: &[u8]) -> WebAnswer {
     let Some(query) = MetricsQuery::read(target) else {
         return WebAnswer {
             status: 400,
@@ -64,7 +64,7 @@ pub fn metrics(surroundings: Arc<dyn Surroundings>, target: &[u8], accept: &[u8]
     let form = query::form(accept);
     let mut export = Export {
         steps: steps(&query).into_iter(),
-        surroundings,
+        host,
         query,
         under_way: None,
         writer: Writer::new(form),
@@ -123,7 +123,7 @@ fn steps(query: &MetricsQuery) -> Vec<Step> {
 /// An export under way.
 struct Export {
     steps: std::vec::IntoIter<Step>,
-    surroundings: Arc<dyn Surroundings>,
+    host: Arc<dyn StatsHost>,
     query: MetricsQuery,
     under_way: Option<(Step, Rows)>,
     writer: Writer,
@@ -133,7 +133,9 @@ impl Export {
     fn write_next(&mut self, into: &mut Vec<u8>) -> bool {
         if let Some((step, rows)) = &mut self.under_way {
             match rows.next() {
-                Some(row) => tell(*step, &row, self.query.describes, &mut self.writer, into),
+                Some(row) => {
+                    write_samples(*step, &row, self.query.describes, &mut self.writer, into)
+                }
                 None => self.under_way = None,
             }
             return true;
@@ -150,7 +152,7 @@ impl Export {
             no_maint: self.query.no_maint,
             ..Filter::default()
         };
-        let rows = Rows::new(Arc::clone(&self.surroundings), filter);
+        let rows = Rows::new(Arc::clone(&self.host), filter);
         self.under_way = Some((step, rows));
         true
     }
@@ -160,7 +162,7 @@ impl Export {
         let wants = |name: &str| self.query.wants(name).then_some(());
         match step {
             Step::Process => {
-                process(&*self.surroundings, &self.query, &mut self.writer, into);
+                process(&*self.host, &self.query, &mut self.writer, into);
                 None
             }
             Step::Metric(scope, metric, turn) => {
@@ -208,13 +210,8 @@ fn in_the_unit_of(format: ValueFormat, help: &str) -> Cow<'_, str> {
 
 const DURATIONS: &str = "ballast_backend_request_duration_seconds";
 
-fn process(
-    surroundings: &dyn Surroundings,
-    query: &MetricsQuery,
-    writer: &mut Writer,
-    into: &mut Vec<u8>,
-) {
-    let view = InfoView::of(surroundings, Load::default());
+fn process(host: &dyn StatsHost, query: &MetricsQuery, writer: &mut Writer, into: &mut Vec<u8>) {
+    let view = InfoView::of(host, ProcessLoad::default());
     for (name, line, counts) in PROCESS {
         let full = format!("haproxy_process_{name}");
         let metric = info_metrics().iter().find(|metric| metric.name == *line);
@@ -227,8 +224,8 @@ fn process(
         }
         writer.family(&full, metric.help, FamilyKind::of(*counts), into);
         let mut labels: Vec<Label<'_>> = Vec::new();
-        if query.describes && !view.facts.description.is_empty() {
-            labels.push(("desc", Cow::Borrowed(&view.facts.description)));
+        if query.describes && !view.process_info.description.is_empty() {
+            labels.push(("desc", Cow::Borrowed(&view.process_info.description)));
         }
         match value {
             Value::Str(text) => {
@@ -247,7 +244,7 @@ fn process(
 }
 
 /// What a step tells of a row.
-fn tell(step: Step, row: &Row, describes: bool, writer: &mut Writer, into: &mut Vec<u8>) {
+fn write_samples(step: Step, row: &Row, describes: bool, writer: &mut Writer, into: &mut Vec<u8>) {
     let mut labels = labels(row);
     if describes && let Some(text) = &common(row).description {
         labels.push(("desc", Cow::Borrowed(text)));
@@ -279,7 +276,7 @@ fn module_of(column: &str) -> &str {
     }
 }
 
-fn common(row: &Row) -> &Common {
+fn common(row: &Row) -> &ProxyCommon {
     match row {
         Row::Frontend(row) => &row.frontend.model.common,
         Row::Backend(row) => &row.backend.model.common,

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use ballast_model::StatsPage;
 
+use crate::host::{ProcessInfo, StatsHost};
 use crate::markup::escaped;
 use crate::page_query::PageQuery;
-use crate::surroundings::{ProcessInfo, Surroundings};
-use crate::urlencoded::coded;
+use crate::urlencoded::url_encoded;
 
 /// What the page says besides the rows.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub(crate) struct PageView {
     pub(crate) query: PageQuery,
     /// Servers can be chosen and changed.
     pub(crate) may_admin: bool,
-    pub(crate) facts: ProcessInfo,
+    pub(crate) process_info: ProcessInfo,
     pub(crate) uptime: Duration,
     pub(crate) connections: u32,
     pub(crate) connection_count_max: u32,
@@ -27,22 +27,22 @@ pub(crate) struct PageView {
 impl PageView {
     /// The page of a process as it is now.
     pub(crate) fn new(
-        surroundings: &dyn Surroundings,
+        host: &dyn StatsHost,
         page: &StatsPage,
         query: PageQuery,
         may_admin: bool,
     ) -> Self {
-        let process = surroundings.registry().process();
+        let process = host.registry().process();
         Self {
             page: page.clone(),
             query,
             may_admin,
-            facts: surroundings.facts().clone(),
+            process_info: host.process_info().clone(),
             uptime: process.started.elapsed(),
             connections: process.connections.now(),
             connection_count_max: process.connection_count_max(),
             connection_rate: process.connection_rate.per_second(process.now_ms()),
-            idle_percent: surroundings.idle_percent().min(100),
+            idle_percent: host.idle_percent().min(100),
         }
     }
 
@@ -57,7 +57,7 @@ impl PageView {
         }
         if !self.query.scope.is_empty() {
             link.push_str("?scope=");
-            link.push_str(&coded(&self.query.scope));
+            link.push_str(&url_encoded(&self.query.scope));
         }
         escaped(&link)
     }

@@ -9,8 +9,8 @@ use ballast_engine::timings::TimingSums;
 use ballast_engine::{Backend, Frontend, GateState, Generation, Process, Server};
 use ballast_model as model;
 
+use crate::host::ListenerNumbers;
 use crate::server_health::ServerHealth;
-use crate::surroundings::ListenerNumbers;
 
 /// Steps of a slow start.
 const STEP_MAX: u32 = 16;
@@ -239,7 +239,7 @@ impl ServerRow {
 
     /// `addr`.
     pub(crate) fn address(&self) -> String {
-        match &self.server.state.reach().address {
+        match &self.server.state.current_address().address {
             Some(known) => address(known),
             None => String::new(),
         }

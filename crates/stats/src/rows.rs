@@ -3,27 +3,27 @@
 use std::sync::Arc;
 
 use ballast_engine::Generation;
-use ballast_model::Common;
+use ballast_model::ProxyCommon;
 
 use crate::filter::Filter;
+use crate::host::StatsHost;
 use crate::row::{BackendRow, FrontendRow, ListenerRow, ReadingTime, Row, ServerRow};
-use crate::surroundings::Surroundings;
 
 /// Rows of one generation, made one at a time. It holds the generation, so an answer that takes
 /// long is about one configuration from its first line to its last.
 pub struct Rows {
-    surroundings: Arc<dyn Surroundings>,
+    host: Arc<dyn StatsHost>,
     generation: Arc<Generation>,
     filter: Filter,
     moment: ReadingTime,
     frontends: usize,
     backends: usize,
-    within: Within,
+    next_row: NextRow,
 }
 
 /// What comes next of the proxy in hand.
 #[derive(Clone, Copy, Debug)]
-enum Within {
+enum NextRow {
     /// The next proxy.
     Next,
     /// A frontend's bind.
@@ -34,17 +34,17 @@ enum Within {
 
 impl Rows {
     /// The rows that a filter lets through, as they are from now on.
-    pub fn new(surroundings: Arc<dyn Surroundings>, filter: Filter) -> Self {
-        let generation = surroundings.generation();
-        let moment = ReadingTime::of(surroundings.registry().process());
+    pub fn new(host: Arc<dyn StatsHost>, filter: Filter) -> Self {
+        let generation = host.generation();
+        let moment = ReadingTime::of(host.registry().process());
         Self {
-            surroundings,
+            host,
             generation,
             filter,
             moment,
             frontends: 0,
             backends: 0,
-            within: Within::Next,
+            next_row: NextRow::Next,
         }
     }
 
@@ -61,7 +61,7 @@ impl Rows {
             }
         };
         if !frontend_first {
-            self.within = Within::Server(0);
+            self.next_row = NextRow::Server(0);
             return Some(None);
         }
         let frontend = Arc::clone(&self.generation.frontends[self.frontends]);
@@ -70,7 +70,7 @@ impl Rows {
             self.frontends += 1;
             return Some(None);
         }
-        self.within = Within::Bind(0);
+        self.next_row = NextRow::Bind(0);
         let wanted = self.filter.wants_type(1);
         Some(wanted.then(|| Row::Frontend(FrontendRow::new(frontend, self.moment))))
     }
@@ -80,14 +80,14 @@ impl Rows {
         let shown = frontend.model.options.socket_stats && self.filter.wants_type(8);
         let Some(bind) = frontend.model.binds.get(place).filter(|_| shown) else {
             self.frontends += 1;
-            self.within = Within::Next;
+            self.next_row = NextRow::Next;
             return None;
         };
-        self.within = Within::Bind(place + 1);
+        self.next_row = NextRow::Bind(place + 1);
         if !self.filter.wants_id(bind.id) {
             return None;
         }
-        let numbers = self.surroundings.listener(frontend, bind);
+        let numbers = self.host.listener(frontend, bind);
         Some(Row::Listener(ListenerRow::new(
             Arc::clone(frontend),
             place,
@@ -102,7 +102,7 @@ impl Rows {
         let shown = !common.disabled && self.filter.wants_proxy(common.id, &common.name);
         let servers = shown && self.filter.wants_type(4);
         if let Some(server) = backend.servers.get(place).filter(|_| servers) {
-            self.within = Within::Server(place + 1);
+            self.next_row = NextRow::Server(place + 1);
             if !self.filter.wants_id(server.model.id) {
                 return None;
             }
@@ -126,7 +126,7 @@ impl Rows {
             })
         });
         self.backends += 1;
-        self.within = Within::Next;
+        self.next_row = NextRow::Next;
         row
     }
 }
@@ -136,10 +136,10 @@ impl Iterator for Rows {
 
     fn next(&mut self) -> Option<Row> {
         loop {
-            let row = match self.within {
-                Within::Next => self.next_proxy()?,
-                Within::Bind(place) => self.next_bind(place),
-                Within::Server(place) => self.next_server(place),
+            let row = match self.next_row {
+                NextRow::Next => self.next_proxy()?,
+                NextRow::Bind(place) => self.next_bind(place),
+                NextRow::Server(place) => self.next_server(place),
             };
             if row.is_some() {
                 return row;
@@ -150,7 +150,7 @@ impl Iterator for Rows {
 
 /// Whether a frontend's section stands before a backend's. Both halves of a `listen` share
 /// their place, and the front half comes first.
-fn is_before(frontend: &Common, backend: &Common) -> bool {
+fn is_before(frontend: &ProxyCommon, backend: &ProxyCommon) -> bool {
     if frontend.listen && backend.listen && frontend.name == backend.name {
         return true;
     }

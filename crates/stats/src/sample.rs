@@ -6,7 +6,7 @@ use ballast_engine::{Generation, Process, Registry};
 use ballast_model as model;
 use model::Address;
 
-use crate::{ProcessInfo, Surroundings};
+use crate::{ProcessInfo, StatsHost};
 
 pub(crate) struct TestProcess {
     pub(crate) registry: Registry,
@@ -35,7 +35,7 @@ impl TestProcess {
     }
 }
 
-impl Surroundings for TestProcess {
+impl StatsHost for TestProcess {
     fn generation(&self) -> Arc<Generation> {
         Arc::clone(&self.generation)
     }
@@ -44,17 +44,17 @@ impl Surroundings for TestProcess {
         &self.registry
     }
 
-    fn facts(&self) -> &ProcessInfo {
+    fn process_info(&self) -> &ProcessInfo {
         &self.facts
     }
 }
 
-pub(crate) fn common(name: &str, id: u32, mode: model::Mode) -> model::Common {
-    model::Common {
+pub(crate) fn common(name: &str, id: u32, mode: model::Mode) -> model::ProxyCommon {
+    model::ProxyCommon {
         id,
         name: name.into(),
         mode,
-        ..model::Common::default()
+        ..model::ProxyCommon::default()
     }
 }
 

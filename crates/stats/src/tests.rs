@@ -12,11 +12,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::sample::{self, TestProcess};
-use crate::{Filter, Load, Rows, Stat, StatForm, columns, info};
+use crate::{Filter, ProcessLoad, Rows, Stat, StatForm, columns, info};
 
 fn stat(sample: &Arc<TestProcess>, filter: Filter, form: StatForm) -> String {
-    let surroundings: Arc<dyn crate::Surroundings> = Arc::clone(sample) as _;
-    let mut stat = Stat::new(Rows::new(surroundings, filter), form);
+    let host: Arc<dyn crate::StatsHost> = Arc::clone(sample) as _;
+    let mut stat = Stat::new(Rows::new(host, filter), form);
     let mut text = String::new();
     while stat.write_next(&mut text) {}
     text
@@ -215,7 +215,7 @@ fn values_that_csv_and_json_could_misread_are_dressed() {
 fn info_has_its_lines_in_every_form() {
     let sample = TestProcess::of(sample::config());
     sample.registry.process().counters.of(1).requests.add(5);
-    let load = Load {
+    let load = ProcessLoad {
         tasks: 3,
         cli_sessions: 1,
     };
@@ -359,7 +359,12 @@ fn a_fresh_process_shows_what_haproxy_shows() {
         &oracle.ask("show stat typed"),
         &stat(&sample, Filter::default(), StatForm::Typed(false)),
     );
-    let info_typed = info(&*sample, Load::default(), StatForm::Typed(false), false);
+    let info_typed = info(
+        &*sample,
+        ProcessLoad::default(),
+        StatForm::Typed(false),
+        false,
+    );
     compare_kinds(&oracle.ask("show info typed"), &info_typed);
 }
 

@@ -23,7 +23,7 @@ pub(crate) fn decoded(value: &[u8]) -> String {
 }
 
 /// A text as part of a query.
-pub(crate) fn coded(text: &str) -> String {
+pub(crate) fn url_encoded(text: &str) -> String {
     let mut coded = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {
@@ -44,6 +44,6 @@ mod tests {
     fn values_of_forms_are_decoded() {
         assert_eq!(decoded(b"%23a+b%2"), "#a b%2");
         assert_eq!(decoded(&[0xff]), "\u{fffd}");
-        assert_eq!(coded("a b<"), "a%20b%3C");
+        assert_eq!(url_encoded("a b<"), "a%20b%3C");
     }
 }

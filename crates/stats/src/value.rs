@@ -25,8 +25,8 @@ impl<'a> Value<'a> {
         Self::Str(Cow::Borrowed(text))
     }
 
-    /// A text made for the occasion; nothing when it is empty.
-    pub fn made(text: String) -> Self {
+    /// A computed text; no value when it is empty.
+    pub fn computed_text(text: String) -> Self {
         if text.is_empty() {
             Self::Empty
         } else {

@@ -6,13 +6,13 @@ use ballast_model::StatsPage;
 
 use crate::filter::Filter;
 use crate::format::{Stat, StatForm};
+use crate::host::{ServerAction, StatsHost};
 use crate::html::Html;
 use crate::page_query::{PageFormat, PageQuery};
 use crate::page_view::PageView;
 use crate::rows::Rows;
 use crate::schema::SCHEMA;
-use crate::surroundings::{ServerAction, Surroundings};
-use crate::urlencoded::{coded, decoded};
+use crate::urlencoded::{decoded, url_encoded};
 
 /// A request for a statistics page.
 #[derive(Clone, Copy, Debug)]
@@ -47,13 +47,13 @@ pub struct WebAnswer {
 }
 
 /// Answers a request for a statistics page.
-pub fn page(surroundings: Arc<dyn Surroundings>, asked: &PageRequest<'_>) -> WebAnswer {
-    let prefix = asked.page.prefix();
-    let rest = asked.target.get(prefix.len()..).unwrap_or_default();
+pub fn page(host: Arc<dyn StatsHost>, request: &PageRequest<'_>) -> WebAnswer {
+    let prefix = request.page.prefix();
+    let rest = request.target.get(prefix.len()..).unwrap_or_default();
     let query = PageQuery::read(&String::from_utf8_lossy(rest));
-    if let Some(form) = asked.form {
-        let outcome = outcome(&*surroundings, asked, form);
-        return back_to_page(asked.page, &query, outcome);
+    if let Some(form) = request.form {
+        let outcome = outcome(&*host, request, form);
+        return back_to_page(request.page, &query, outcome);
     }
     let kind = match query.format {
         PageFormat::Html => "text/html",
@@ -64,21 +64,21 @@ pub fn page(surroundings: Arc<dyn Surroundings>, asked: &PageRequest<'_>) -> Web
         ("cache-control", "no-cache".to_owned()),
         ("content-type", kind.to_owned()),
     ];
-    if let Some(refresh) = asked.page.refresh.filter(|_| !query.no_refresh) {
+    if let Some(refresh) = request.page.refresh.filter(|_| !query.no_refresh) {
         fields.push(("refresh", refresh.as_secs().max(1).to_string()));
     }
     let own = |name: &String| match name.as_str() {
-        "." => asked.proxy.to_owned(),
+        "." => request.proxy.to_owned(),
         other => other.to_owned(),
     };
     let filter = Filter {
         up: query.up,
         no_maint: query.no_maint,
-        names: asked.page.scope.iter().map(own).collect(),
+        names: request.page.scope.iter().map(own).collect(),
         name_part: query.scope.clone(),
         ..Filter::default()
     };
-    let rows = Rows::new(Arc::clone(&surroundings), filter);
+    let rows = Rows::new(Arc::clone(&host), filter);
     let stat = |rows, form| {
         let mut stat = Stat::new(rows, form);
         Box::new(move |into: &mut String| stat.write_next(into)) as TextPieces
@@ -92,7 +92,7 @@ pub fn page(surroundings: Arc<dyn Surroundings>, asked: &PageRequest<'_>) -> Web
             false
         }),
         PageFormat::Html => {
-            let view = PageView::new(&*surroundings, asked.page, query, asked.may_admin);
+            let view = PageView::new(&*host, request.page, query, request.may_admin);
             let mut html = Html::new(rows, view);
             Box::new(move |into| html.write_next(into))
         }
@@ -123,7 +123,7 @@ fn back_to_page(page: &StatsPage, query: &PageQuery, outcome: &str) -> WebAnswer
     }
     if !query.scope.is_empty() {
         location.push_str("?scope=");
-        location.push_str(&coded(&query.scope));
+        location.push_str(&url_encoded(&query.scope));
     }
     WebAnswer {
         status: 303,
@@ -137,11 +137,11 @@ fn back_to_page(page: &StatsPage, query: &PageQuery, outcome: &str) -> WebAnswer
 }
 
 /// Does what a form asks for; the word for what became of it.
-fn outcome(surroundings: &dyn Surroundings, asked: &PageRequest<'_>, form: &[u8]) -> &'static str {
-    if !asked.may_admin {
+fn outcome(host: &dyn StatsHost, request: &PageRequest<'_>, form: &[u8]) -> &'static str {
+    if !request.may_admin {
         return "DENY";
     }
-    if !asked.form_is_whole {
+    if !request.form_is_whole {
         return "EXCD";
     }
     let (mut backend, mut action, mut servers) = (None, None, Vec::new());
@@ -156,7 +156,7 @@ fn outcome(surroundings: &dyn Surroundings, asked: &PageRequest<'_>, form: &[u8]
             _ => {}
         }
     }
-    let generation = surroundings.generation();
+    let generation = host.generation();
     let backend = match backend.as_deref() {
         None => None,
         Some(name) => {
@@ -190,7 +190,7 @@ fn outcome(surroundings: &dyn Surroundings, asked: &PageRequest<'_>, form: &[u8]
     for server in &servers {
         if backend.server_named(server).is_some() {
             known += 1;
-            changed += usize::from(surroundings.act(backend.name(), server, action));
+            changed += usize::from(host.act(backend.name(), server, action));
         }
     }
     match (servers.len(), known, changed) {

@@ -11,7 +11,7 @@ use ballast_mux::ClientConnection;
 use ballast_worker::Deadline;
 
 use crate::exchange::Exchange;
-use crate::local::{Local, Running};
+use crate::local::{Running, WorkerLocal};
 use crate::session::Session;
 use crate::sessions::SessionRow;
 
@@ -24,7 +24,7 @@ pub(crate) struct Context<'s> {
     /// The client's connection.
     pub(crate) session: &'s Session,
     /// The worker.
-    pub(crate) local: Rc<Local>,
+    pub(crate) local: Rc<WorkerLocal>,
     /// The configuration in force when the exchange began.
     pub(crate) running: Rc<Running>,
     /// The frontend, as that generation has it.
@@ -42,7 +42,7 @@ pub(crate) struct Context<'s> {
 impl<'s> Context<'s> {
     /// A context for exchanges of a session on this frontend.
     pub(crate) fn new(
-        local: &Rc<Local>,
+        local: &Rc<WorkerLocal>,
         session: &'s Session,
         running: Rc<Running>,
         frontend: Arc<Frontend>,

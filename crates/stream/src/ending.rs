@@ -1,7 +1,7 @@
 //! How an exchange ended: the first two letters of the termination state
 //! (configuration manual, section 8.5).
 
-use ballast_engine::Eviction;
+use ballast_engine::CancellationReason;
 
 /// Who or what ended the exchange first: the first letter.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -56,12 +56,12 @@ pub enum EndingPhase {
 }
 
 impl EndingCause {
-    /// The cause to log for an eviction.
-    pub(crate) fn of_eviction(why: Eviction) -> Self {
+    /// The cause to log for a cancellation.
+    pub(crate) fn of_cancellation(why: CancellationReason) -> Self {
         match why {
-            Eviction::MarkedDown => Self::Down,
-            Eviction::BackupNoMore => Self::Up,
-            Eviction::ByOperator => Self::Killed,
+            CancellationReason::MarkedDown => Self::Down,
+            CancellationReason::BackupNoMore => Self::Up,
+            CancellationReason::ByOperator => Self::Killed,
         }
     }
 

@@ -18,7 +18,7 @@ pub(crate) type Flow<T = ()> = ControlFlow<Exit, T>;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Exit {
     /// The client's request was not received whole.
-    Request(Fault, EndingPhase),
+    Request(PeerFault, EndingPhase),
     /// The client left before its request's body was whole (`option http-buffer-request`).
     BodyAbandoned,
     /// The request's head would grow beyond its limit while it is received.
@@ -77,9 +77,9 @@ pub(crate) enum Exit {
     /// The answer of `redir` is larger than a head may be.
     ServerRedirectFull,
     /// The client failed before the response began.
-    Upload(Fault, EndingPhase),
+    Upload(PeerFault, EndingPhase),
     /// The client failed after the response began.
-    UploadAfterHead(Fault),
+    UploadAfterHead(PeerFault),
     /// The server stopped reading the request and does not answer.
     UploadStuck,
     /// `timeout server` passed before the response's head.
@@ -93,7 +93,7 @@ pub(crate) enum Exit {
     /// `option checkcache` blocks the response.
     CacheableCookie,
     /// The server failed in the middle of the body.
-    ResponseCut(Fault),
+    ResponseCut(PeerFault),
     /// The client stopped reading the response.
     ResponseUntaken {
         /// `timeout client` passed; else the client closed.
@@ -108,7 +108,7 @@ pub(crate) enum Exit {
 
 /// How a peer failed in the middle of a message.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Fault {
+pub(crate) enum PeerFault {
     /// It was silent for too long.
     TimedOut,
     /// It closed, or reset its connection.
@@ -117,7 +117,7 @@ pub(crate) enum Fault {
     Malformed(u16),
 }
 
-impl From<&ReadError> for Fault {
+impl From<&ReadError> for PeerFault {
     fn from(error: &ReadError) -> Self {
         match error {
             ReadError::TimedOut => Self::TimedOut,
@@ -127,7 +127,7 @@ impl From<&ReadError> for Fault {
     }
 }
 
-impl From<&WriteError> for Fault {
+impl From<&WriteError> for PeerFault {
     fn from(error: &WriteError) -> Self {
         match error {
             WriteError::TimedOut => Self::TimedOut,
@@ -136,7 +136,7 @@ impl From<&WriteError> for Fault {
     }
 }
 
-impl Fault {
+impl PeerFault {
     /// The cause to log when the client failed.
     pub(crate) fn of_client(self) -> EndingCause {
         match self {
@@ -277,9 +277,9 @@ impl Exit {
         match self {
             Self::Request(fault, phase) => {
                 let status = match fault {
-                    Fault::TimedOut => 408,
-                    Fault::Closed => 400,
-                    Fault::Malformed(status) => status,
+                    PeerFault::TimedOut => 408,
+                    PeerFault::Closed => 400,
+                    PeerFault::Malformed(status) => status,
                 };
                 page(status, fault.of_client(), phase, &[N::FailedRequests])
             }
@@ -337,8 +337,8 @@ impl Exit {
             Self::ServerRedirectFull => page(500, C::Internal, P::Connect, &[]),
             Self::Upload(fault, phase) => {
                 let status = match fault {
-                    Fault::Malformed(status) => status,
-                    Fault::TimedOut | Fault::Closed => 400,
+                    PeerFault::Malformed(status) => status,
+                    PeerFault::TimedOut | PeerFault::Closed => 400,
                 };
                 page(status, fault.of_client(), phase, fault.counts_of_client())
             }
@@ -405,17 +405,17 @@ mod tests {
     fn the_client_is_told_whose_fault_it_was() {
         for (exit, status, letters) in [
             (
-                Exit::Request(Fault::TimedOut, EndingPhase::Request),
+                Exit::Request(PeerFault::TimedOut, EndingPhase::Request),
                 Some(408),
                 "cR",
             ),
             (
-                Exit::Request(Fault::Closed, EndingPhase::Request),
+                Exit::Request(PeerFault::Closed, EndingPhase::Request),
                 Some(400),
                 "CR",
             ),
             (
-                Exit::Request(Fault::Malformed(431), EndingPhase::Request),
+                Exit::Request(PeerFault::Malformed(431), EndingPhase::Request),
                 Some(431),
                 "PR",
             ),
@@ -430,7 +430,7 @@ mod tests {
             (Exit::ConnectTimeout, Some(503), "sC"),
             (Exit::ResponseTimeout, Some(504), "sH"),
             (Exit::ResponseMalformed, Some(502), "PH"),
-            (Exit::ResponseCut(Fault::Closed), None, "SD"),
+            (Exit::ResponseCut(PeerFault::Closed), None, "SD"),
             (Exit::Cut(EndingCause::Killed), None, "KC"),
         ] {
             assert_eq!(state(exit), (status, letters.to_owned()), "{exit:?}");

@@ -8,7 +8,7 @@
 use std::time::{Duration, Instant};
 
 use ballast_expr::Needs;
-use ballast_mux::{Duplex, Wait};
+use ballast_mux::{Duplex, WaitLimit};
 use ballast_rules::{Cursor, Rule, RunProgress, Verdict};
 
 use crate::context::Context;
@@ -61,7 +61,7 @@ async fn receive(context: &Context<'_>, client: &mut Duplex<'_>, until: Option<I
     if client.source.is_full() {
         return false;
     }
-    let wait = Wait::until(&context.upward, until);
+    let wait = WaitLimit::until(&context.upward, until);
     let received = client.source.receive(&wait).await;
     received.is_ok_and(|bytes| bytes > 0)
 }

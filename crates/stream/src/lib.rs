@@ -12,6 +12,7 @@ mod inspect;
 mod journal;
 mod live;
 mod local;
+mod logged_bytes;
 mod pages;
 mod persistence;
 mod rulebook;
@@ -23,7 +24,6 @@ mod tls;
 mod tunnel;
 mod variables;
 mod view;
-mod volume;
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -43,20 +43,20 @@ use crate::sessions::{SessionEntry, SessionRow};
 use crate::tcp::AfterSession;
 
 pub use ending::{Ending, EndingCause, EndingPhase};
-pub use local::{Local, Memory, Running};
+pub use local::{EvaluationMemory, Running, WorkerLocal};
 pub use services::{
     ServiceKind, ServiceReply, ServiceReplyBody, ServiceReplyPieces, ServiceRequest, Services,
 };
 pub use sessions::{end_leaving, end_session, sessions, wake_connections};
 
 /// Serves a client's connection to its end.
-pub fn serve(local: Rc<Local>, arrival: Arrival) -> impl Future<Output = ()> {
+pub fn serve(local: Rc<WorkerLocal>, arrival: Arrival) -> impl Future<Output = ()> {
     // Before the future begins: it would keep room for the arrival as long as it lives.
     let found = local.running_with(&arrival.frontend);
     let (mut session, mut transport) = Session::begin(arrival);
     async move {
         // The frontend was removed, and the configuration has changed again since: the connection
-        // is closed unserved.
+        // is closed unimplemented.
         let Some((running, frontend)) = found else {
             return;
         };

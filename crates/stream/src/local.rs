@@ -72,7 +72,7 @@ impl Running {
     }
 
     /// The limits of messages that a proxy receives.
-    pub fn limits(&self, common: &model::Common) -> Limits {
+    pub fn limits(&self, common: &model::ProxyCommon) -> Limits {
         Limits {
             lenient: common.accept_invalid,
             ..self.codec_limits
@@ -114,7 +114,7 @@ fn asks_server_addresses(config: &model::Config) -> Vec<bool> {
     const ADDRESSES: Needs = Needs::SERVER_ADDRESSES;
     // Compiled rules hold their ACLs: none has to be looked up by name.
     let acls = AclSet::new();
-    let in_rules = |common: &model::Common| {
+    let in_rules = |common: &model::ProxyCommon| {
         let mut rules = common.rules.iter();
         rules.any(|(_, rule)| rule.needs(&acls).intersects(ADDRESSES))
     };
@@ -135,7 +135,7 @@ fn asks_server_addresses(config: &model::Config) -> Vec<bool> {
 
 /// The state of a worker, shared by its tasks.
 #[derive(Debug)]
-pub struct Local {
+pub struct WorkerLocal {
     /// The worker's number, from 0.
     pub worker: usize,
     /// The process.
@@ -149,7 +149,7 @@ pub struct Local {
     running: RefCell<Rc<Running>>,
     /// The previous configuration: connections that were accepted under it may still arrive.
     former: RefCell<Option<Rc<Running>>>,
-    memory: RefCell<Memory>,
+    memory: RefCell<EvaluationMemory>,
     workspace: RefCell<Option<Box<Workspace>>>,
     services: RefCell<Option<Rc<dyn Services>>>,
     random: Cell<u64>,
@@ -169,14 +169,14 @@ const CLOCK_TRUSTED: Duration = Duration::from_secs(1);
 
 /// Memory that one evaluation after the other uses.
 #[derive(Debug, Default)]
-pub struct Memory {
+pub struct EvaluationMemory {
     /// For samples that have to be computed.
     pub scratch: Scratch,
     /// For what is being written.
     pub text: Vec<u8>,
 }
 
-impl Local {
+impl WorkerLocal {
     /// The state of one worker.
     pub fn new(
         worker: usize,
@@ -257,7 +257,7 @@ impl Local {
     }
 
     /// Calls `work` with the worker's memory, cleared.
-    pub fn with_memory<T>(&self, work: impl FnOnce(&mut Memory) -> T) -> T {
+    pub fn with_memory<T>(&self, work: impl FnOnce(&mut EvaluationMemory) -> T) -> T {
         match self.memory.try_borrow_mut() {
             Ok(mut memory) => {
                 memory.scratch.clear();
@@ -265,7 +265,7 @@ impl Local {
                 work(&mut memory)
             }
             // An evaluation within an evaluation: this is rare, so it may allocate.
-            Err(_) => work(&mut Memory::default()),
+            Err(_) => work(&mut EvaluationMemory::default()),
         }
     }
 

@@ -95,7 +95,7 @@ struct ExchangeTransaction<'a> {
 }
 
 impl Transaction for ExchangeTransaction<'_> {
-    fn ask(&self, question: &mut dyn FnMut(&dyn Facts)) {
+    fn with_facts(&self, question: &mut dyn FnMut(&dyn Facts)) {
         let view = View::new(self.context, self.exchange);
         match self.stage {
             MessagePhase::Request => question(&view),

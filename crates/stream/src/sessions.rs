@@ -15,7 +15,7 @@ use std::time::{Duration, Instant, SystemTime};
 use ballast_engine::Frontend;
 use ballast_engine::sessions::{ProxyName, SessionInfo, SessionPage};
 use ballast_listen::{Admission, BindWatch};
-use ballast_model::{Address, Common};
+use ballast_model::{Address, ProxyCommon};
 
 use crate::exchange::Exchange;
 use crate::local::Running;
@@ -235,7 +235,7 @@ impl SessionRow {
             listener: self.listener.clone(),
             backend: backend.map(|backend| named(&backend.model.common)),
             server: server.map(|server| {
-                let address = server.state.reach().address.clone();
+                let address = server.state.current_address().address.clone();
                 let address = address.map_or_else(String::new, |address| address.to_string());
                 (server.name().to_owned(), server.model.id, address)
             }),
@@ -248,7 +248,7 @@ impl SessionRow {
     }
 }
 
-fn named(common: &Common) -> ProxyName {
+fn named(common: &ProxyCommon) -> ProxyName {
     ProxyName {
         name: common.name.clone(),
         id: common.id,

@@ -6,14 +6,14 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use ballast_engine::{Eviction, Server};
-use ballast_mux::{Duplex, Peer, ReadError, Sink, Source, Wait, WriteError};
+use ballast_engine::{CancellationReason, Server};
+use ballast_mux::{Duplex, Peer, ReadError, Sink, Source, WaitLimit, WriteError};
 use ballast_worker::{Deadline, cutting_off};
 
 use crate::context::Context;
 use crate::ending::{Ending, EndingCause, EndingPhase};
 use crate::exchange::Exchange;
-use crate::exit::Fault;
+use crate::exit::PeerFault;
 
 /// One end of a tunnel.
 #[derive(Debug)]
@@ -112,7 +112,7 @@ pub(crate) async fn carry(
     exchange: &Exchange,
     (client, server): (&mut Duplex<'_>, &mut Duplex<'_>),
     (count_up, count_down): (impl FnMut(usize), impl FnMut(usize)),
-    evicted_from: &Server,
+    cancelled_with: &Server,
 ) -> Ending {
     client.source.pass_through();
     server.source.pass_through();
@@ -130,7 +130,7 @@ pub(crate) async fn carry(
         sink: client.sink.by_ref(),
         deadline: &context.downward,
     };
-    let mut evicted = pin!(evicted_from.state.cancelled());
+    let mut cancelled = pin!(cancelled_with.state.cancelled());
     let mut cut_off = pin!(hard_stop(context.running.has_hard_stop));
     let (up_deadline, down_deadline) = (to_server.deadline, to_client.deadline);
     let mut up = pin!(one_way(client_end, server_end, to_server, count_up));
@@ -176,13 +176,13 @@ pub(crate) async fn carry(
             return Poll::Ready(Ending::default());
         }
         let cut = |why| Ending {
-            cause: EndingCause::of_eviction(why),
+            cause: EndingCause::of_cancellation(why),
             phase: EndingPhase::Connect,
         };
         if context.is_killed() || cut_off.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(cut(Eviction::ByOperator));
+            return Poll::Ready(cut(CancellationReason::ByOperator));
         }
-        evicted.as_mut().poll(cx).map(cut)
+        cancelled.as_mut().poll(cx).map(cut)
     })
     .await
 }
@@ -218,7 +218,7 @@ async fn one_way(
         if bytes > 0 {
             count(bytes);
         }
-        let wait = Wait::each(deadline, to.timeout);
+        let wait = WaitLimit::each(deadline, to.timeout);
         if bytes > 0 {
             let sent = sink.raw(&wait, source.bytes()).await;
             source.consume(bytes);
@@ -254,7 +254,7 @@ async fn receive(
     deadline: &Deadline,
 ) -> Result<usize, ReadError> {
     loop {
-        let wait = Wait::until(deadline, from.times_out_at());
+        let wait = WaitLimit::until(deadline, from.times_out_at());
         let mut receiving = pin!(source.receive(&wait));
         let received = poll_fn(|cx| {
             let polled = receiving.as_mut().poll(cx);
@@ -283,10 +283,10 @@ async fn receive(
 /// Counts which end broke a tunnel off.
 pub(crate) fn count_end(context: &Context<'_>, exchange: &Exchange, ending: Ending) {
     let counts = match ending.cause {
-        EndingCause::Client => Fault::Closed.counts_of_client(),
-        EndingCause::ClientTimeout => Fault::TimedOut.counts_of_client(),
-        EndingCause::Server => Fault::Closed.counts_of_server(),
-        EndingCause::ServerTimeout => Fault::TimedOut.counts_of_server(),
+        EndingCause::Client => PeerFault::Closed.counts_of_client(),
+        EndingCause::ClientTimeout => PeerFault::TimedOut.counts_of_client(),
+        EndingCause::Server => PeerFault::Closed.counts_of_server(),
+        EndingCause::ServerTimeout => PeerFault::TimedOut.counts_of_server(),
         _ => &[],
     };
     for count in counts {

@@ -12,12 +12,12 @@ pub(crate) struct Variables {
 #[derive(Debug)]
 struct VariableSlot {
     name: VarName,
-    content: Content,
+    content: VariableContent,
     bytes: Vec<u8>,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Content {
+enum VariableContent {
     Unset,
     Bool(bool),
     Int(i64),
@@ -37,14 +37,14 @@ impl Variables {
     pub(crate) fn value(&self, name: &VarName) -> Option<Value<'_>> {
         let slot = self.slots.iter().find(|slot| slot.name == *name)?;
         Some(match slot.content {
-            Content::Unset => return None,
-            Content::Bool(flag) => Value::Bool(flag),
-            Content::Int(number) => Value::Int(number),
-            Content::Ipv4(address) => Value::Ipv4(address),
-            Content::Ipv6(address) => Value::Ipv6(address),
-            Content::Str => Value::Str(&slot.bytes),
-            Content::Bin => Value::Bin(&slot.bytes),
-            Content::Meth => Value::Meth(&slot.bytes),
+            VariableContent::Unset => return None,
+            VariableContent::Bool(flag) => Value::Bool(flag),
+            VariableContent::Int(number) => Value::Int(number),
+            VariableContent::Ipv4(address) => Value::Ipv4(address),
+            VariableContent::Ipv6(address) => Value::Ipv6(address),
+            VariableContent::Str => Value::Str(&slot.bytes),
+            VariableContent::Bin => Value::Bin(&slot.bytes),
+            VariableContent::Meth => Value::Meth(&slot.bytes),
         })
     }
 
@@ -63,7 +63,7 @@ impl Variables {
                 }
                 let slot = VariableSlot {
                     name: name.clone(),
-                    content: Content::Unset,
+                    content: VariableContent::Unset,
                     bytes: Vec::new(),
                 };
                 self.slots.push(slot);
@@ -74,20 +74,20 @@ impl Variables {
         slot.bytes.clear();
         let mut keep = |bytes: &[u8], content| {
             if taken + bytes.len() > BYTES_MAX {
-                return Content::Unset;
+                return VariableContent::Unset;
             }
             slot.bytes.extend_from_slice(bytes);
             content
         };
         slot.content = match value {
-            None => Content::Unset,
-            Some(Value::Bool(flag)) => Content::Bool(flag),
-            Some(Value::Int(number)) => Content::Int(number),
-            Some(Value::Ipv4(address)) => Content::Ipv4(address),
-            Some(Value::Ipv6(address)) => Content::Ipv6(address),
-            Some(Value::Str(bytes)) => keep(bytes, Content::Str),
-            Some(Value::Bin(bytes)) => keep(bytes, Content::Bin),
-            Some(Value::Meth(bytes)) => keep(bytes, Content::Meth),
+            None => VariableContent::Unset,
+            Some(Value::Bool(flag)) => VariableContent::Bool(flag),
+            Some(Value::Int(number)) => VariableContent::Int(number),
+            Some(Value::Ipv4(address)) => VariableContent::Ipv4(address),
+            Some(Value::Ipv6(address)) => VariableContent::Ipv6(address),
+            Some(Value::Str(bytes)) => keep(bytes, VariableContent::Str),
+            Some(Value::Bin(bytes)) => keep(bytes, VariableContent::Bin),
+            Some(Value::Meth(bytes)) => keep(bytes, VariableContent::Meth),
         };
     }
 
@@ -98,14 +98,14 @@ impl Variables {
             .iter_mut()
             .filter(|slot| slot.name.scope == scope)
         {
-            slot.content = Content::Unset;
+            slot.content = VariableContent::Unset;
         }
     }
 
     /// Forgets every value and keeps the memory.
     pub(crate) fn clear(&mut self) {
         for slot in &mut self.slots {
-            slot.content = Content::Unset;
+            slot.content = VariableContent::Unset;
             slot.bytes.clear();
         }
     }

@@ -6,16 +6,16 @@ use std::time::{Duration, Instant, SystemTime};
 
 use ballast_engine::{Gauge, VariablesNow};
 use ballast_expr::{
-    BackendFacts, CaptureFacts, ConnectionError, ConnectionFacts, Ends, ExchangeFacts, Facts,
-    FrontendFacts, ListenerFacts, ProcessFacts, Record, ServerFacts, Side, Time, TlsSessionFacts,
-    Value, VarName, VarScope,
+    AddressPair, BackendFacts, CaptureFacts, ConnectionError, ConnectionFacts, ExchangeFacts,
+    ExchangeNumbers, Facts, FrontendFacts, ListenerFacts, ProcessFacts, ServerFacts, Side, Time,
+    TlsSessionFacts, Value, VarName, VarScope,
 };
 use ballast_message::{Request, Response};
 use ballast_model::CookieMode;
 
 use crate::context::Context;
 use crate::exchange::Exchange;
-use crate::local::{Local, time_of};
+use crate::local::{WorkerLocal, time_of};
 use crate::session::Session;
 use crate::variables::Variables;
 
@@ -27,7 +27,7 @@ pub(crate) struct View<'a> {
     process_variables: OnceCell<VariablesNow>,
     exchange: &'a Exchange,
     /// Computed when it is asked for: rules seldom do (`http-request set-header x-start %Ts`).
-    record: OnceCell<Record>,
+    record: OnceCell<ExchangeNumbers>,
     side: Side,
 }
 
@@ -66,7 +66,7 @@ impl<'a> View<'a> {
 }
 
 /// The numbers of a log line (configuration manual, section 8.4 for the times).
-fn record(context: &Context<'_>, exchange: &Exchange, asap: bool) -> Record {
+fn record(context: &Context<'_>, exchange: &Exchange, asap: bool) -> ExchangeNumbers {
     let times = &exchange.times;
     let tally = &exchange.tally;
     let ended = times.ended.unwrap_or_else(ballast_worker::now);
@@ -82,7 +82,7 @@ fn record(context: &Context<'_>, exchange: &Exchange, asap: bool) -> Record {
     };
     let active_from = begun.unwrap_or(times.idle_from);
     let count = |gauge: Option<&Gauge>| gauge.map_or(0, |gauge| u64::from(gauge.now()));
-    Record {
+    ExchangeNumbers {
         accepted: time_of(context.session.accepted_at),
         requested: time_of(times.begun.map_or(context.session.accepted_at, |begun| {
             context.local.wall(begun)
@@ -209,8 +209,8 @@ impl Facts for View<'_> {
         }
     }
 
-    fn ends(&self) -> Ends<'_> {
-        Ends {
+    fn address_pair(&self) -> AddressPair<'_> {
+        AddressPair {
             source: self.exchange.settings.path.source.as_ref(),
             destination: self.exchange.settings.path.destination.as_ref(),
         }
@@ -275,7 +275,7 @@ impl Facts for View<'_> {
         }
     }
 
-    fn record(&self) -> Option<&Record> {
+    fn record(&self) -> Option<&ExchangeNumbers> {
         let compute = || record(self.context, self.exchange, false);
         Some(self.record.get_or_init(compute))
     }
@@ -338,8 +338,8 @@ impl ListenerFacts for View<'_> {
 
 /// The client's connection.
 impl ConnectionFacts for Session {
-    fn ends(&self) -> Ends<'_> {
-        Ends {
+    fn address_pair(&self) -> AddressPair<'_> {
+        AddressPair {
             source: self.connection_source.as_ref(),
             destination: self.connection_destination.as_ref(),
         }
@@ -365,8 +365,8 @@ impl ConnectionFacts for Session {
 
 /// The connection to the server.
 impl ConnectionFacts for Exchange {
-    fn ends(&self) -> Ends<'_> {
-        Ends {
+    fn address_pair(&self) -> AddressPair<'_> {
+        AddressPair {
             source: self.server_source.as_ref(),
             destination: self.server_destination.as_ref(),
         }
@@ -382,7 +382,7 @@ impl ConnectionFacts for Exchange {
 }
 
 /// The process, seen by a worker.
-impl ProcessFacts for Local {
+impl ProcessFacts for WorkerLocal {
     fn hostname(&self) -> &str {
         &self.hostname
     }

@@ -78,7 +78,7 @@ impl Blocks {
         condition: Option<impl FnOnce() -> Result<bool, Diagnostic>>,
     ) -> Result<(), Diagnostic> {
         let Some(block) = self.open.last_mut() else {
-            return Err(lone(word, at));
+            return Err(unmatched(word, at));
         };
         if block.has_else {
             block.state = BranchState::Done;
@@ -100,7 +100,7 @@ impl Blocks {
         self.open
             .pop()
             .map(|_| ())
-            .ok_or_else(|| lone(".endif", at))
+            .ok_or_else(|| unmatched(".endif", at))
     }
 
     /// The end of the file: blocks that are still open are errors.
@@ -123,6 +123,6 @@ impl BranchState {
     }
 }
 
-fn lone(word: &str, at: Span) -> Diagnostic {
+fn unmatched(word: &str, at: Span) -> Diagnostic {
     Diagnostic::alert("lone-branch", format!("'{word}' without '.if'")).at(at)
 }

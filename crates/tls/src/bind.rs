@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::certificate::Certificate;
 use crate::hello::ClientHello;
 use crate::names::{ClientKeys, NameFilters, NameIndex, NameMatch};
-use crate::server_config::{HandshakeTerms, ServerTerms};
+use crate::server_config::{BindTerms, HandshakeTerms};
 use crate::store::StoredCertificate;
 
 /// A line of a crt-list, or a file of a directory, as commands show it.
@@ -33,7 +33,7 @@ pub struct BindEntry {
     /// True for `default-crt`, and for all of a bundle that comes first on the line.
     pub is_default: bool,
     /// The terms of the handshake.
-    pub terms: Arc<ServerTerms>,
+    pub terms: Arc<BindTerms>,
     /// Its line in a crt-list, or its place in a directory.
     pub row: Option<Arc<ListRow>>,
 }

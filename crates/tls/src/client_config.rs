@@ -16,7 +16,7 @@ use crate::certificate::Certificate;
 use crate::client_verifier::refusal;
 use crate::options::TlsOptions;
 use crate::server_config::{MissingWord, OptionError, alpn, certified_key, translate, versions};
-use crate::verifier::{Judge, Verdict};
+use crate::verifier::{ChainRules, Verdict};
 use crate::verify_error::IgnoredErrors;
 use crate::x509::{Purpose, has_name, verify_handshake};
 
@@ -49,7 +49,7 @@ impl ServerVerifier {
         let ServerTrust::Required { trust, .. } = &self.trust else {
             return Verdict::default();
         };
-        let judge = Judge {
+        let judge = ChainRules {
             trust,
             purpose: Purpose::Server,
             ca_ignored: IgnoredErrors::default(),
@@ -112,7 +112,7 @@ impl ServerCertVerifier for ServerVerifier {
 
 /// What the terms need beside the options.
 #[derive(Clone, Debug)]
-pub struct ClientParts {
+pub struct ServerLineParts {
     /// The clock that certificates are judged by.
     pub time: Arc<dyn TimeProvider>,
     /// How the server's certificate is judged.
@@ -127,18 +127,18 @@ pub struct ClientParts {
 
 /// The terms of one `server` line.
 #[derive(Debug)]
-pub struct ClientTerms {
+pub struct ServerLineTerms {
     config: Arc<ClientConfig>,
     missing: Vec<MissingWord>,
 }
 
-impl ClientTerms {
+impl ServerLineTerms {
     /// Translates the options of a `server` line.
     ///
     /// # Errors
     ///
     /// [`OptionError`].
-    pub fn new(options: &TlsOptions, parts: &ClientParts) -> Result<Self, OptionError> {
+    pub fn new(options: &TlsOptions, parts: &ServerLineParts) -> Result<Self, OptionError> {
         let translated = translate(options)?;
         let crypto = CryptoProvider {
             cipher_suites: translated.suites,

@@ -16,7 +16,7 @@ use rustls::{
 use crate::authorities::Trust;
 use crate::options::VerifyMode;
 use crate::tickets::ResumptionContext;
-use crate::verifier::{Judge, Verdict};
+use crate::verifier::{ChainRules, Verdict};
 use crate::verify_error::{IgnoredErrors, VerifyError};
 use crate::x509::{Purpose, verify_handshake};
 
@@ -98,8 +98,8 @@ impl ClientVerifier {
         self.judge_at(now).judge(leaf, sent)
     }
 
-    fn judge_at(&self, now: i64) -> Judge<'_> {
-        Judge {
+    fn judge_at(&self, now: i64) -> ChainRules<'_> {
+        ChainRules {
             trust: &self.trust,
             purpose: Purpose::Client,
             ca_ignored: self.ca_ignored,

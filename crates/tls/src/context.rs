@@ -7,7 +7,7 @@ use arc_swap::ArcSwap;
 
 use crate::authorities::{Authorities, Trust};
 use crate::bind::{BindCertificates, BindEntry};
-use crate::client_config::{ClientParts, ClientTerms, ServerTrust};
+use crate::client_config::{ServerLineParts, ServerLineTerms, ServerTrust};
 
 /// The compiled part of a bind line; nothing before it was compiled.
 ///
@@ -87,20 +87,20 @@ fn is_same((one, other): (&BindEntry, &BindEntry)) -> bool {
 pub struct ServerContext(Option<Arc<CompiledServer>>);
 
 struct CompiledServer {
-    terms: ClientTerms,
-    parts: ClientParts,
+    terms: ServerLineTerms,
+    parts: ServerLineParts,
 }
 
 impl ServerContext {
     /// What was compiled of these parts.
     #[must_use]
-    pub fn new(terms: ClientTerms, parts: ClientParts) -> Self {
+    pub fn new(terms: ServerLineTerms, parts: ServerLineParts) -> Self {
         Self(Some(Arc::new(CompiledServer { terms, parts })))
     }
 
     /// The terms, once compiled.
     #[must_use]
-    pub fn terms(&self) -> Option<&ClientTerms> {
+    pub fn terms(&self) -> Option<&ServerLineTerms> {
         self.0.as_ref().map(|compiled| &compiled.terms)
     }
 }
@@ -138,7 +138,7 @@ impl PartialEq for ServerContext {
 
 impl Eq for ServerContext {}
 
-fn has_same_files(one: &ClientParts, other: &ClientParts) -> bool {
+fn has_same_files(one: &ServerLineParts, other: &ServerLineParts) -> bool {
     let same_trust = match (&one.trust, &other.trust) {
         (ServerTrust::Any, ServerTrust::Any) => true,
         (ServerTrust::Required { trust: one, .. }, ServerTrust::Required { trust: other, .. }) => {

@@ -73,7 +73,7 @@ impl CertificateDetails {
         let validity = certificate.validity();
         Some(Self {
             version: certificate.version().0 + 1,
-            serial: magnitude(certificate.raw_serial()),
+            serial: unsigned_bytes(certificate.raw_serial()),
             not_before: time_text(validity.not_before),
             not_after: time_text(validity.not_after),
             signature_algorithm: algorithm(signature),
@@ -97,7 +97,9 @@ impl DistinguishedName {
         if entries.is_empty() {
             return Self::default();
         }
-        let is_sound = entries.iter().all(|entry| is_sound(&entry.value));
+        let is_sound = entries
+            .iter()
+            .all(|entry| is_free_of_hidden_tail(&entry.value));
         let whole = is_sound.then(|| {
             let mut out = Vec::new();
             for entry in &entries {
@@ -154,18 +156,18 @@ impl DistinguishedName {
         };
         found
             .map(|entry| &*entry.value)
-            .filter(|value| is_sound(value))
+            .filter(|value| is_free_of_hidden_tail(value))
     }
 }
 
 /// Whether nothing stands behind a zero byte, where some programs would end their reading.
-fn is_sound(value: &[u8]) -> bool {
+fn is_free_of_hidden_tail(value: &[u8]) -> bool {
     let begin = value.iter().position(|byte| *byte == 0);
     begin.is_none_or(|begin| value[begin..].iter().all(|byte| *byte == 0))
 }
 
 /// The bytes of an ASN.1 integer without its sign.
-fn magnitude(content: &[u8]) -> Box<[u8]> {
+fn unsigned_bytes(content: &[u8]) -> Box<[u8]> {
     let mut bytes = content.to_vec();
     if bytes.first().is_some_and(|first| *first >= 0x80) {
         // Two's complement: the digits turned round, and one more.

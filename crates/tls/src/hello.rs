@@ -147,8 +147,8 @@ pub struct ClientHello<'a> {
 /// Reads what a connection has sent so far.
 #[must_use]
 pub fn parse_client_hello(raw: &[u8]) -> HelloOutcome<'_> {
-    match gather(raw) {
-        Ok(Some(gathered)) => match read_message(gathered) {
+    match join_records(raw) {
+        Ok(Some(joined_message)) => match read_message(joined_message) {
             Ok(hello) => HelloOutcome::Complete(hello),
             Err(broken) => HelloOutcome::Broken(broken),
         },
@@ -158,14 +158,14 @@ pub fn parse_client_hello(raw: &[u8]) -> HelloOutcome<'_> {
 }
 
 /// The handshake message, taken out of its records.
-struct Gathered<'a> {
+struct JoinedMessage<'a> {
     record_version: u16,
     raw_bytes: usize,
     message: Cow<'a, [u8]>,
 }
 
 /// Joins the records of the first handshake message. `None`: more bytes are needed.
-fn gather(raw: &[u8]) -> Result<Option<Gathered<'_>>, HelloOutcome<'_>> {
+fn join_records(raw: &[u8]) -> Result<Option<JoinedMessage<'_>>, HelloOutcome<'_>> {
     let broken = |why| Err(HelloOutcome::Broken(why));
     let not_tls = |offset: usize| {
         let byte = raw[offset];
@@ -199,7 +199,7 @@ fn gather(raw: &[u8]) -> Result<Option<Gathered<'_>>, HelloOutcome<'_>> {
                 Err(why) => return broken(why),
             };
             if wanted <= here.len() {
-                return Ok(Some(Gathered {
+                return Ok(Some(JoinedMessage {
                     record_version: version_at(raw, 1),
                     raw_bytes: raw.len() - after.len() + wanted,
                     message: Cow::Borrowed(&here[HANDSHAKE_HEADER_BYTES..wanted]),
@@ -216,7 +216,7 @@ fn gather(raw: &[u8]) -> Result<Option<Gathered<'_>>, HelloOutcome<'_>> {
                 let over = joined.len() - wanted;
                 joined.truncate(wanted);
                 joined.drain(..HANDSHAKE_HEADER_BYTES);
-                return Ok(Some(Gathered {
+                return Ok(Some(JoinedMessage {
                     record_version: version_at(raw, 1),
                     raw_bytes: raw.len() - after.len() + here.len() - over,
                     message: Cow::Owned(joined),
@@ -319,11 +319,11 @@ impl Cursor<'_> {
     }
 }
 
-fn read_message(gathered: Gathered<'_>) -> Result<ClientHello<'_>, BrokenHello> {
+fn read_message(joined_message: JoinedMessage<'_>) -> Result<ClientHello<'_>, BrokenHello> {
     let mut hello = ClientHello {
-        record_version: gathered.record_version,
-        raw_bytes: gathered.raw_bytes,
-        message: gathered.message,
+        record_version: joined_message.record_version,
+        raw_bytes: joined_message.raw_bytes,
+        message: joined_message.message,
         session_id: Part::default(),
         ciphers: Part::default(),
         extensions: Part::default(),

@@ -8,7 +8,7 @@
 //! A bind line is a [`bind::BindCertificates`]: entries of certificates ([`store`]) with their
 //! filters ([`names`]) and terms ([`server_config`]). Its `choose` answers a
 //! [`hello::ClientHello`] with the configuration for `rustls::server::Accepted::into_connection`.
-//! A `server` line is a [`client_config::ClientTerms`]. Certificates of either side are judged by
+//! A `server` line is a [`client_config::ServerLineTerms`]. Certificates of either side are judged by
 //! [`verifier`], and who may resume a session is decided in [`tickets`].
 
 pub mod authorities;
@@ -27,15 +27,15 @@ pub mod files;
 pub mod hello;
 pub mod names;
 pub mod ocsp;
-pub mod ocsp_text;
+pub mod ocsp_details;
 pub mod openssl_error;
 pub mod options;
 pub mod pem;
 mod pkcs8;
 pub mod server_config;
 pub mod store;
+pub mod store_transaction;
 pub mod tickets;
-pub mod transaction;
 pub mod verifier;
 pub mod verify_error;
 mod x509;

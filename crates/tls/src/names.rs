@@ -205,7 +205,7 @@ impl NameIndex {
         if strict_sni {
             return None;
         }
-        let mut best = Best::default();
+        let mut best = BestByKeyType::default();
         best.offer_all(&self.defaults, &[]);
         best.choose(client).map(|entry| NameMatch {
             entry,
@@ -218,7 +218,7 @@ impl NameIndex {
         let lower = lower.get_mut(..name.len())?;
         lower.copy_from_slice(name);
         lower.make_ascii_lowercase();
-        let mut best = Best::default();
+        let mut best = BestByKeyType::default();
         if let Some(places) = self.exact.get(&*lower) {
             best.offer_all(places, lower);
         }
@@ -232,13 +232,13 @@ impl NameIndex {
 
 /// The first entry for each kind of key.
 #[derive(Default)]
-struct Best {
+struct BestByKeyType {
     ecdsa: Option<u32>,
     rsa: Option<u32>,
     other: Option<u32>,
 }
 
-impl Best {
+impl BestByKeyType {
     fn offer_all(&mut self, places: &[Place], name: &[u8]) {
         for place in places {
             let excluded = place.excluded.as_deref().unwrap_or_default();

@@ -39,7 +39,7 @@ const CHACHA20_SUITES: [u16; 3] = [0x1303, 0xcca8, 0xcca9];
 
 /// What the terms need beside the options.
 #[derive(Clone, Debug)]
-pub struct ServerParts {
+pub struct BindParts {
     /// The clock that sessions and certificates are judged by.
     pub time: Arc<dyn TimeProvider>,
     /// Who judges client certificates; `None` for `verify none`.
@@ -58,7 +58,7 @@ pub struct ServerParts {
     pub early_data_bytes_max: u32,
 }
 
-impl ServerParts {
+impl BindParts {
     /// What a session belongs to: who judges clients, and the scope.
     fn resumption_context(&self) -> ResumptionContext {
         let verifier = self.verifier.as_ref();
@@ -123,7 +123,7 @@ pub struct MissingWord {
 
 /// The terms of one set of options.
 #[derive(Debug)]
-pub struct ServerTerms {
+pub struct BindTerms {
     recipe: ConfigRecipe,
     config: ServerConfig,
     /// The same with ChaCha20-Poly1305 first, for clients that put it first: they have no AES in
@@ -143,13 +143,13 @@ pub struct HandshakeTerms {
     pub verification: Option<Arc<ClientVerification>>,
 }
 
-impl ServerTerms {
+impl BindTerms {
     /// Translates a set of options.
     ///
     /// # Errors
     ///
     /// [`OptionError`].
-    pub fn new(options: &TlsOptions, parts: &ServerParts) -> Result<Self, OptionError> {
+    pub fn new(options: &TlsOptions, parts: &BindParts) -> Result<Self, OptionError> {
         let translated = translate(options)?;
         let recipe = ConfigRecipe {
             versions: versions(options)?,
@@ -183,8 +183,8 @@ impl ServerTerms {
     #[must_use]
     pub fn has_same_files(&self, other: &Self) -> bool {
         let (one, other) = (&self.recipe.parts, &other.recipe.parts);
-        let trust = |parts: &ServerParts| parts.verifier.as_ref().map(|one| one.context());
-        let keys = |parts: &ServerParts| parts.ticket_keys.as_ref().map(|one| one.reveal());
+        let trust = |parts: &BindParts| parts.verifier.as_ref().map(|one| one.context());
+        let keys = |parts: &BindParts| parts.ticket_keys.as_ref().map(|one| one.reveal());
         trust(one) == trust(other) && keys(one) == keys(other)
     }
 
@@ -213,7 +213,7 @@ impl ServerTerms {
     ///
     /// [`OptionError`].
     pub fn with_ticket_keys(&self, keys: Option<Arc<TicketKeys>>) -> Result<Self, OptionError> {
-        let parts = ServerParts {
+        let parts = BindParts {
             ticket_keys: keys,
             ..self.recipe.parts.clone()
         };
@@ -258,7 +258,7 @@ impl ServerTerms {
         if !hello.alpn().any(is_common) {
             config.alpn_protocols.clear();
         }
-        config.cert_resolver = Arc::new(OneCertificate {
+        config.cert_resolver = Arc::new(FixedCertificate {
             certificate: Arc::clone(certificate),
             schemes: self.schemes.clone(),
             now: self.recipe.now(),
@@ -277,7 +277,7 @@ struct ConfigRecipe {
     alpn: Vec<Vec<u8>>,
     allows_early_data: bool,
     options: TlsOptions,
-    parts: ServerParts,
+    parts: BindParts,
 }
 
 impl ConfigRecipe {
@@ -437,14 +437,14 @@ impl ResolvesServerCert for NoCertificate {
 
 /// Answers with what was chosen before.
 #[derive(Debug)]
-struct OneCertificate {
+struct FixedCertificate {
     certificate: Arc<Certificate>,
     schemes: Option<Arc<[SignatureScheme]>>,
     /// Seconds since 1970.
     now: Option<i64>,
 }
 
-impl ResolvesServerCert for OneCertificate {
+impl ResolvesServerCert for FixedCertificate {
     fn resolve(&self, _: RustlsHello<'_>) -> Option<Arc<CertifiedKey>> {
         let mut certified = certified_key(&self.certificate, self.schemes.as_ref());
         // A response that is out of time is worse than none.

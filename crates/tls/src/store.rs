@@ -423,7 +423,7 @@ impl CertificateStore {
             parts.sctl = side_file(files, &file, is_named)?.map(Into::into);
             read.sctl = Some(file);
         }
-        let certificate = self.certificate(parts).map_err(|error| {
+        let certificate = self.build_certificate(parts).map_err(|error| {
             let error = match (error, key) {
                 (CertificateError::NoKey { .. }, Some((file, _))) => {
                     CertificateError::NoKey { beside: Some(file) }
@@ -440,7 +440,7 @@ impl CertificateStore {
     /// # Errors
     ///
     /// [`CertificateError`].
-    pub fn certificate(
+    pub fn build_certificate(
         &mut self,
         parts: CertificateParts,
     ) -> Result<Certificate, CertificateError> {

@@ -40,7 +40,7 @@ pub struct Verdict {
 
 /// What a chain is judged by.
 #[derive(Clone, Copy)]
-pub(crate) struct Judge<'t> {
+pub(crate) struct ChainRules<'t> {
     pub(crate) trust: &'t Trust,
     pub(crate) purpose: Purpose,
     pub(crate) ca_ignored: IgnoredErrors,
@@ -55,7 +55,7 @@ struct Refused;
 
 /// The errors of one judgement.
 struct Findings<'j> {
-    judge: &'j Judge<'j>,
+    judge: &'j ChainRules<'j>,
     verdict: Verdict,
 }
 
@@ -107,7 +107,7 @@ struct Chain {
     untrusted: usize,
 }
 
-impl Judge<'_> {
+impl ChainRules<'_> {
     /// Judges what a peer has shown.
     pub(crate) fn judge(&self, leaf: &CertificateDer<'_>, sent: &[CertificateDer<'_>]) -> Verdict {
         let mut findings = Findings {
@@ -403,10 +403,10 @@ fn name_error(
         let (mut is_asked, mut is_permitted) = (false, false);
         for subtree in permitted {
             match is_within(name, &subtree.base) {
-                Within::Yes => (is_asked, is_permitted) = (true, true),
-                Within::No => is_asked = true,
-                Within::OtherType => {}
-                Within::Unknown => return VerifyError::UNSUPPORTED_CONSTRAINT_TYPE,
+                NameInSubtree::Yes => (is_asked, is_permitted) = (true, true),
+                NameInSubtree::No => is_asked = true,
+                NameInSubtree::OtherType => {}
+                NameInSubtree::Unknown => return VerifyError::UNSUPPORTED_CONSTRAINT_TYPE,
             }
         }
         if is_asked && !is_permitted {
@@ -414,24 +414,31 @@ fn name_error(
         }
         for subtree in excluded {
             match is_within(name, &subtree.base) {
-                Within::Yes => return VerifyError::EXCLUDED_VIOLATION,
-                Within::Unknown => return VerifyError::UNSUPPORTED_CONSTRAINT_TYPE,
-                Within::No | Within::OtherType => {}
+                NameInSubtree::Yes => return VerifyError::EXCLUDED_VIOLATION,
+                NameInSubtree::Unknown => return VerifyError::UNSUPPORTED_CONSTRAINT_TYPE,
+                NameInSubtree::No | NameInSubtree::OtherType => {}
             }
         }
     }
     VerifyError::OK
 }
 
-enum Within {
+/// Whether a name is in the subtree of a name constraint (RFC 5280, 4.2.1.10).
+enum NameInSubtree {
     Yes,
     No,
     OtherType,
     Unknown,
 }
 
-fn is_within(name: &GeneralName<'_>, base: &GeneralName<'_>) -> Within {
-    let answer = |is_so| if is_so { Within::Yes } else { Within::No };
+fn is_within(name: &GeneralName<'_>, base: &GeneralName<'_>) -> NameInSubtree {
+    let answer = |is_so| {
+        if is_so {
+            NameInSubtree::Yes
+        } else {
+            NameInSubtree::No
+        }
+    };
     let ends_with = |name: &str, base: &str| {
         let (name, base) = (name.to_ascii_lowercase(), base.to_ascii_lowercase());
         let is_below = name
@@ -477,7 +484,7 @@ fn is_within(name: &GeneralName<'_>, base: &GeneralName<'_>) -> Within {
             | GeneralName::RFC822Name(_)
             | GeneralName::IPAddress(_)
             | GeneralName::DirectoryName(_),
-        ) => Within::OtherType,
-        _ => Within::Unknown,
+        ) => NameInSubtree::OtherType,
+        _ => NameInSubtree::Unknown,
     }
 }

@@ -12,7 +12,7 @@ use ballast_tls::hello::{HelloOutcome, parse_client_hello};
 use ballast_tls::options::TlsOptions;
 use ballast_tls::rustls::server::NoServerSessionStorage;
 use ballast_tls::rustls::time_provider::DefaultTimeProvider;
-use ballast_tls::server_config::{ServerParts, ServerTerms};
+use ballast_tls::server_config::{BindParts, BindTerms};
 use ballast_tls::store::{CertificateStore, StoredCertificate};
 use ballast_tls::tickets::TicketKeys;
 use rcgen::{CertificateParams, CertifiedIssuer, IsCa, KeyPair, PKCS_ECDSA_P256_SHA256};
@@ -41,7 +41,7 @@ fn resident() -> usize {
 
 /// What it costs to choose a certificate, with the configuration for its handshake.
 fn choose(found: &[Arc<StoredCertificate>]) {
-    let parts = ServerParts {
+    let parts = BindParts {
         time: Arc::new(DefaultTimeProvider),
         verifier: None,
         ticket_keys: Some(Arc::new(TicketKeys::random())),
@@ -51,7 +51,7 @@ fn choose(found: &[Arc<StoredCertificate>]) {
         prefer_client_ciphers: false,
         early_data_bytes_max: 0,
     };
-    let terms = Arc::new(ServerTerms::new(&TlsOptions::default(), &parts).unwrap());
+    let terms = Arc::new(BindTerms::new(&TlsOptions::default(), &parts).unwrap());
     let entries = found.iter().map(|certificate| BindEntry {
         certificate: Arc::clone(certificate),
         filters: None,

@@ -25,7 +25,7 @@ use ballast_tls::options::TlsOptions;
 use ballast_tls::rustls::pki_types::UnixTime;
 use ballast_tls::rustls::server::NoServerSessionStorage;
 use ballast_tls::rustls::time_provider::TimeProvider;
-use ballast_tls::server_config::{ServerParts, ServerTerms};
+use ballast_tls::server_config::{BindParts, BindTerms};
 use ballast_tls::store::{CertificateStore, StoreOptions};
 use rcgen::{CertificateParams, DnType, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_RSA_SHA256};
 
@@ -206,8 +206,8 @@ fn directory(at: &Path, keys: &Keys, first: &str) -> Line {
     }
 }
 
-fn terms() -> Arc<ServerTerms> {
-    let parts = ServerParts {
+fn terms() -> Arc<BindTerms> {
+    let parts = BindParts {
         time: Arc::new(NoTime),
         verifier: None,
         ticket_keys: None,
@@ -217,7 +217,7 @@ fn terms() -> Arc<ServerTerms> {
         prefer_client_ciphers: false,
         early_data_bytes_max: 0,
     };
-    Arc::new(ServerTerms::new(&TlsOptions::default(), &parts).unwrap())
+    Arc::new(BindTerms::new(&TlsOptions::default(), &parts).unwrap())
 }
 
 /// What a client can verify, and the suites it offers.

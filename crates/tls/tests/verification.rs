@@ -19,7 +19,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use ballast_tls::authorities::{Authorities, Trust};
 use ballast_tls::certificate::{Certificate, CertificateParts};
-use ballast_tls::client_config::{ClientParts, ClientTerms, ServerTrust, server_name};
+use ballast_tls::client_config::{ServerLineParts, ServerLineTerms, ServerTrust, server_name};
 use ballast_tls::client_verifier::ClientVerifier;
 use ballast_tls::options::{TlsOptions, VerifyMode};
 use ballast_tls::rustls::pki_types::CertificateDer;
@@ -406,14 +406,14 @@ impl TimeProvider for Now {
 fn ask(socket: &Path, case: &Case) -> Option<String> {
     let parts = CertificateParts::read(case.shown.as_bytes()).unwrap();
     let certificate = Certificate::new(parts, |_, rest| rest.into()).unwrap();
-    let parts = ClientParts {
+    let parts = ServerLineParts {
         time: Arc::new(Now),
         trust: ServerTrust::Any,
         certificate: Some(Arc::new(certificate)),
         tickets: true,
         session_names_max: 0,
     };
-    let terms = ClientTerms::new(&TlsOptions::default(), &parts).unwrap();
+    let terms = ServerLineTerms::new(&TlsOptions::default(), &parts).unwrap();
     let mut client = ClientConnection::new(
         Arc::clone(terms.config()),
         server_name(None, false).unwrap(),

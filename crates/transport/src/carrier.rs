@@ -47,17 +47,17 @@ pub trait Carrier: Debug {
     fn try_write(&self, parts: &[IoSlice<'_>], more: bool) -> io::Result<usize>;
 
     /// Whether something that was taken is not sent yet.
-    fn owes(&self) -> bool;
+    fn has_unsent(&self) -> bool;
 
     /// Sends what is owed.
     ///
     /// # Errors
     /// As [`Carrier::try_write`].
-    fn try_settle(&self) -> io::Result<()>;
+    fn try_send_unsent(&self) -> io::Result<()>;
 
-    /// Takes plaintext to be sent at the end of the worker's turn, as [`Stream::put_down`] does. A
+    /// Takes plaintext to be sent at the end of the worker's turn, as [`Stream::queue_for_turn_end`] does. A
     /// carrier that cannot do that returns false, and is then written to at once.
-    fn put_down(&self, bytes: &mut Vec<u8>, cx: &Context<'_>) -> bool {
+    fn queue_for_turn_end(&self, bytes: &mut Vec<u8>, cx: &Context<'_>) -> bool {
         let _ = (bytes, cx);
         false
     }

@@ -15,5 +15,5 @@ mod tls;
 mod transport;
 
 pub use carrier::Carrier;
-pub use tls::{Handshake, HandshakeFailure, Hellos, SecretKeeper, SessionSecrets, TlsFacts};
+pub use tls::{Handshake, HandshakeFailure, HelloRandoms, SecretKeeper, SessionSecrets, TlsFacts};
 pub use transport::Transport;

@@ -24,7 +24,7 @@ use role::{Role, Step};
 use scratch::{PLAINTEXT_BYTES_MAX, Scratch};
 
 pub use handshake::{Handshake, HandshakeFailure, TlsFacts};
-pub use hellos::Hellos;
+pub use hellos::HelloRandoms;
 pub use secrets::{SecretKeeper, SessionSecrets};
 
 /// The most ciphertext that may wait for the socket before plaintext is refused, bytes. A call
@@ -109,13 +109,13 @@ impl<R: Role> TlsCarrier<R> {
     }
 
     /// Sends what is owed, without waiting.
-    fn settle(&self, state: &mut State<R>) -> io::Result<()> {
+    fn send_unsent(&self, state: &mut State<R>) -> io::Result<()> {
         while !state.owed.is_empty() {
             let count = self.socket.try_write(&state.owed)?;
             state.owed.drain(..count);
         }
         state.owed = Vec::new();
-        self.socket.try_settle()
+        self.socket.try_send_unsent()
     }
 
     /// Reads until there is plaintext, the end, or nothing more.
@@ -135,7 +135,7 @@ impl<R: Role> TlsCarrier<R> {
             // An alert, or the answer to a key update. Whether it leaves is not the reader's
             // concern.
             if state.owed.len() > owed {
-                let _ = self.settle(state);
+                let _ = self.send_unsent(state);
             }
             match read {
                 Ok(0) => {}
@@ -247,8 +247,8 @@ impl<R: Role> Carrier for TlsCarrier<R> {
         if self.is_readable() {
             return Poll::Ready(Ok(()));
         }
-        if self.owes() {
-            match self.try_settle() {
+        if self.has_unsent() {
+            match self.try_send_unsent() {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     if let Poll::Ready(Err(error)) = self.socket.poll_writable(cx) {
                         return Poll::Ready(Err(error));
@@ -269,8 +269,8 @@ impl<R: Role> Carrier for TlsCarrier<R> {
     fn try_write(&self, parts: &[IoSlice<'_>], more: bool) -> io::Result<usize> {
         let state = &mut *self.state.borrow_mut();
         state.open_kept()?;
-        if state.owed.len() > OWED_BYTES_MAX || self.socket.owes() {
-            self.settle(state)?;
+        if state.owed.len() > OWED_BYTES_MAX || self.socket.has_unsent() {
+            self.send_unsent(state)?;
         }
         scratch::with(|scratch| {
             let Scratch {
@@ -296,17 +296,20 @@ impl<R: Role> Carrier for TlsCarrier<R> {
         })
     }
 
-    fn owes(&self) -> bool {
-        !self.state.borrow().owed.is_empty() || self.socket.owes()
+    fn has_unsent(&self) -> bool {
+        !self.state.borrow().owed.is_empty() || self.socket.has_unsent()
     }
 
-    fn try_settle(&self) -> io::Result<()> {
-        self.settle(&mut self.state.borrow_mut())
+    fn try_send_unsent(&self) -> io::Result<()> {
+        self.send_unsent(&mut self.state.borrow_mut())
     }
 
-    fn put_down(&self, bytes: &mut Vec<u8>, cx: &Context<'_>) -> bool {
+    fn queue_for_turn_end(&self, bytes: &mut Vec<u8>, cx: &Context<'_>) -> bool {
         let state = &mut *self.state.borrow_mut();
-        if bytes.len() > PLAINTEXT_BYTES_MAX || self.socket.owes() || self.socket.is_readable() {
+        if bytes.len() > PLAINTEXT_BYTES_MAX
+            || self.socket.has_unsent()
+            || self.socket.is_readable()
+        {
             return false;
         }
         if state.open_kept().is_err() {
@@ -319,9 +322,9 @@ impl<R: Role> Carrier for TlsCarrier<R> {
             };
             bytes.clear();
             bytes.extend_from_slice(&scratch.sealed[..length]);
-            if !self.socket.put_down(bytes, cx) {
+            if !self.socket.queue_for_turn_end(bytes, cx) {
                 state.owed = std::mem::take(bytes);
-                let _ = self.settle(state);
+                let _ = self.send_unsent(state);
             }
             true
         })
@@ -349,7 +352,7 @@ impl<R: Role> Carrier for TlsCarrier<R> {
             state.is_closed = true;
             state.role.close(&mut state.ciphertext, &mut state.owed);
             // What a full socket does not take is lost, as HAProxy's notice is.
-            let _ = self.settle(state);
+            let _ = self.send_unsent(state);
         }
         self.socket.shutdown_write()
     }

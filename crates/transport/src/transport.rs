@@ -154,8 +154,8 @@ impl Transport {
         poll_fn(|cx| self.poll_writable(cx)).await
     }
 
-    /// Writes what there is room for. A carrier may send some of it later: it [owes](Self::owes)
-    /// it.
+    /// Writes what there is room for. A carrier may send some of it later: until then it
+    /// [has unsent bytes](Self::has_unsent).
     ///
     /// # Errors
     /// `WouldBlock` when there is no room: wait for [`Self::writable`].
@@ -201,10 +201,10 @@ impl Transport {
     }
 
     /// Whether something that was taken is not sent yet.
-    pub fn owes(&self) -> bool {
+    pub fn has_unsent(&self) -> bool {
         match self {
-            Self::Clear(stream) => stream.owes(),
-            Self::Sealed(carrier) => carrier.owes(),
+            Self::Clear(stream) => stream.has_unsent(),
+            Self::Sealed(carrier) => carrier.has_unsent(),
         }
     }
 
@@ -212,19 +212,19 @@ impl Transport {
     ///
     /// # Errors
     /// `WouldBlock`: wait for [`Self::writable`]; else why it can never be sent.
-    pub fn try_settle(&self) -> io::Result<()> {
+    pub fn try_send_unsent(&self) -> io::Result<()> {
         match self {
-            Self::Clear(stream) => stream.try_settle(),
-            Self::Sealed(carrier) => carrier.try_settle(),
+            Self::Clear(stream) => stream.try_send_unsent(),
+            Self::Sealed(carrier) => carrier.try_send_unsent(),
         }
     }
 
     /// Takes `bytes` to be written at the end of the worker's turn, and the vector with them;
-    /// false when they are better written at once ([`Stream::put_down`]).
-    pub fn put_down(&self, bytes: &mut Vec<u8>, cx: &Context<'_>) -> bool {
+    /// false when they are better written at once ([`Stream::queue_for_turn_end`]).
+    pub fn queue_for_turn_end(&self, bytes: &mut Vec<u8>, cx: &Context<'_>) -> bool {
         match self {
-            Self::Clear(stream) => stream.put_down(bytes, cx),
-            Self::Sealed(carrier) => carrier.put_down(bytes, cx),
+            Self::Clear(stream) => stream.queue_for_turn_end(bytes, cx),
+            Self::Sealed(carrier) => carrier.queue_for_turn_end(bytes, cx),
         }
     }
 
@@ -245,8 +245,8 @@ impl Transport {
                 Err(error) => return Err(error),
             }
         }
-        while self.owes() {
-            match self.try_settle() {
+        while self.has_unsent() {
+            match self.try_send_unsent() {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.writable().await?,
                 result => result?,
             }

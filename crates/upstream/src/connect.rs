@@ -157,8 +157,8 @@ fn target(server: &Server, target: &ConnectTarget) -> Option<net::Address> {
     match target {
         ConnectTarget::FromClient(address) => Some(net::Address::Ip(*address)),
         ConnectTarget::Configured => {
-            let reach = server.state.reach();
-            let address = reach.address.as_ref()?;
+            let current = server.state.current_address();
+            let address = current.address.as_ref()?;
             net_address(address, address.port())
         }
         ConnectTarget::NoPort => None,

@@ -199,11 +199,11 @@ impl ConnectionRequirements {
 
 /// The address of the server, where it depends on the client (configuration manual, "server").
 fn target(server: &Server, path: &Path) -> ConnectTarget {
-    let reach = server.state.reach();
-    let Some(model::Address::Inet(address)) = &reach.address else {
+    let current = server.state.current_address();
+    let Some(model::Address::Inet(address)) = &current.address else {
         return ConnectTarget::Configured;
     };
-    let port = reach.port.unwrap_or(server.model.port);
+    let port = current.port.unwrap_or(server.model.port);
     if !Path::is_followed(port, address) {
         return ConnectTarget::Configured;
     }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use ballast_engine::{Backend, Server, ServerState, TlsConnectionCount};
 use ballast_message::{BodyLength, Request};
-use ballast_mux::{Duplex, ServerConnection, Traffic};
+use ballast_mux::{ConnectionBytes, Duplex, ServerConnection};
 use ballast_tls::rustls::ClientConfig;
 use ballast_transport::TlsFacts;
 
@@ -36,7 +36,7 @@ struct LeasedConnection {
     /// `None` on a clear connection.
     tls: Option<OpenedTls>,
     /// The server has authenticated one client on it, so it may serve no other.
-    bears_client: bool,
+    is_authenticated_as_client: bool,
 }
 
 /// What a connection keeps of its handshake.
@@ -66,7 +66,7 @@ pub struct ExchangeEnd {
     pub is_persistent: bool,
     /// The connection is authenticated as this client from now on and must not serve others (NTLM
     /// and Negotiate; configuration manual, "http-reuse").
-    pub bears_client: bool,
+    pub is_authenticated_as_client: bool,
 }
 
 /// Methods for the exchange that holds it.
@@ -83,7 +83,7 @@ impl Lease {
     }
 
     /// Bytes transferred so far, earlier exchanges included.
-    pub fn traffic(&self) -> Traffic {
+    pub fn traffic(&self) -> ConnectionBytes {
         self.opened.connection.traffic()
     }
 
@@ -105,7 +105,7 @@ impl Lease {
 
     /// Ends the exchange. `None` when the connection cannot carry another; it is closed then.
     pub fn end(mut self, end: ExchangeEnd) -> Option<Self> {
-        self.opened.bears_client |= end.bears_client;
+        self.opened.is_authenticated_as_client |= end.is_authenticated_as_client;
         let is_clean = self.opened.connection.is_clean();
         (end.is_whole && end.is_persistent && is_clean).then_some(self)
     }
@@ -122,9 +122,9 @@ impl Lease {
         (self.fits(backend, server, wanted) && self.is_reusable()).then_some(self)
     }
 
-    /// Whether the connection is authenticated as its client ([`ExchangeEnd::bears_client`]).
-    pub fn bears_client(&self) -> bool {
-        self.opened.bears_client
+    /// Whether the connection is authenticated as its client ([`ExchangeEnd::is_authenticated_as_client`]).
+    pub fn is_authenticated_as_client(&self) -> bool {
+        self.opened.is_authenticated_as_client
     }
 }
 
@@ -143,7 +143,7 @@ impl Lease {
                 connection,
                 key,
                 tls,
-                bears_client: false,
+                is_authenticated_as_client: false,
             }),
             state: Arc::clone(&server.state),
         }
@@ -158,12 +158,12 @@ impl Lease {
         wanted: &ConnectionRequirements,
     ) -> bool {
         Arc::ptr_eq(&self.state, &server.state)
-            && self.is_sealed_for(server)
+            && self.has_tls_settings_of(server)
             && self.opened.key.fits(backend, server, wanted)
     }
 
     /// Whether a connection opened now would be clear too, or make the same handshake.
-    fn is_sealed_for(&self, server: &Server) -> bool {
+    fn has_tls_settings_of(&self, server: &Server) -> bool {
         match (&self.opened.tls, server.traffic_tls()) {
             (None, None) => true,
             (Some(opened), Some(tls)) => tls.is_configured_as(&opened.config),
@@ -179,7 +179,7 @@ impl Lease {
     /// Whether it carries something of one client, an address or an identity, and must not be
     /// shared.
     pub(crate) fn is_of_one_client(&self) -> bool {
-        self.bears_client() || self.opened.key.requirements.is_of_one_client()
+        self.is_authenticated_as_client() || self.opened.key.requirements.is_of_one_client()
     }
 
     /// What it differs in from others of its server.
@@ -225,7 +225,7 @@ mod tests {
 
     use ballast_engine::{Generation, Process, Registry};
     use ballast_model as model;
-    use ballast_mux::{Limits, Wait};
+    use ballast_mux::{Limits, WaitLimit};
     use ballast_worker::{Deadline, block_on};
 
     use super::*;
@@ -268,7 +268,7 @@ mod tests {
                 if closed {
                     peer.shutdown(Shutdown::Write).unwrap();
                     let deadline = Deadline::new();
-                    let wait = Wait::until(&deadline, None);
+                    let wait = WaitLimit::until(&deadline, None);
                     let received = lease.duplex().source.receive(&wait).await;
                     assert_eq!(received.unwrap(), 0);
                 }

@@ -239,7 +239,7 @@ pub fn clear(server: &Server) {
 
 /// The idle connections of this worker: for each server (by the address of its state), how many
 /// there are, and how many are expected to be needed at once.
-pub fn census() -> HashMap<usize, (u32, u32)> {
+pub fn idle_connection_counts() -> HashMap<usize, (u32, u32)> {
     POOL.with_borrow(|pool| {
         pool.iter()
             .map(|(key, server_idle)| {
@@ -409,7 +409,7 @@ mod tests {
                 assert_eq!(server.state.idle.now(), u32::from(100 - n));
             }
             assert_eq!(LOOKS.get(), 200, "one for each that was asked for");
-            let left = census()[&key(server)].0;
+            let left = idle_connection_counts()[&key(server)].0;
             assert_eq!(left, 0);
         })
         .unwrap();

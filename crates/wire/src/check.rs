@@ -14,7 +14,7 @@ mod smtp;
 mod ssl_hello;
 
 pub use ldap::ldap;
-pub use mysql::{Dialect, mysql};
+pub use mysql::{MysqlLogin, mysql};
 pub use pgsql::pgsql;
 pub use redis::redis;
 pub use smtp::smtp;

@@ -17,7 +17,7 @@
 use std::fmt;
 
 /// The start of a snapshot: a magic number, and the format version.
-const MARK: &[u8] = b"BLST\x01";
+const SNAPSHOT_MAGIC: &[u8] = b"BLST\x01";
 
 /// The maximum length of a name or a key.
 pub const NAME_BYTES_MAX: usize = 4096;
@@ -35,25 +35,25 @@ pub const MESSAGE_BYTES_MAX: usize = 60_000;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum HandoffError {
     /// The magic number or the format version is wrong.
-    Mark,
+    BadMagic,
     /// They are truncated.
-    Cut,
+    Truncated,
     /// A number, a name or a count is too large.
-    Bound,
+    TooLarge,
     /// A name is not UTF-8.
-    Text,
+    NotUtf8,
     /// A message of an unknown kind.
-    Kind(u8),
+    UnknownMessage(u8),
 }
 
 impl fmt::Display for HandoffError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Mark => out.write_str("it does not begin as a snapshot does"),
-            Self::Cut => out.write_str("it ends in the middle"),
-            Self::Bound => out.write_str("something in it is beyond its bound"),
-            Self::Text => out.write_str("a name in it is not valid UTF-8"),
-            Self::Kind(kind) => write!(out, "{kind} is no kind of message"),
+            Self::BadMagic => out.write_str("it does not begin as a snapshot does"),
+            Self::Truncated => out.write_str("it ends in the middle"),
+            Self::TooLarge => out.write_str("something in it is beyond its bound"),
+            Self::NotUtf8 => out.write_str("a name in it is not valid UTF-8"),
+            Self::UnknownMessage(kind) => write!(out, "{kind} is no kind of message"),
         }
     }
 }
@@ -72,7 +72,7 @@ pub struct Writer {
 impl Default for Writer {
     fn default() -> Self {
         Self {
-            bytes: MARK.to_vec(),
+            bytes: SNAPSHOT_MAGIC.to_vec(),
             columns: 0,
             keys: 0,
             open: false,
@@ -92,12 +92,12 @@ impl Writer {
         self.columns = columns.len().min(COLUMN_COUNT_MAX);
         self.keys = keys.min(KEY_COUNT_MAX);
         self.open = true;
-        text(&mut self.bytes, name);
+        append_text(&mut self.bytes, name);
         self.bytes.push(u8::try_from(self.keys).unwrap_or(0));
         self.bytes
             .push(u8::try_from(self.columns).unwrap_or(u8::MAX));
         for column in &columns[..self.columns] {
-            text(&mut self.bytes, column);
+            append_text(&mut self.bytes, column);
         }
     }
 
@@ -108,13 +108,13 @@ impl Writer {
         }
         self.bytes.push(1);
         for place in 0..self.keys {
-            text(
+            append_text(
                 &mut self.bytes,
                 keys.get(place).copied().unwrap_or_default(),
             );
         }
         for place in 0..self.columns {
-            number(&mut self.bytes, numbers.get(place).copied().unwrap_or(0));
+            append_number(&mut self.bytes, numbers.get(place).copied().unwrap_or(0));
         }
     }
 
@@ -132,13 +132,13 @@ impl Writer {
 }
 
 /// Appends a text, cut if it is too long.
-fn text(bytes: &mut Vec<u8>, text: &str) {
+fn append_text(bytes: &mut Vec<u8>, text: &str) {
     let cut = text.floor_char_boundary(NAME_BYTES_MAX);
-    number(bytes, cut as u64);
+    append_number(bytes, cut as u64);
     bytes.extend_from_slice(&text.as_bytes()[..cut]);
 }
 
-fn number(bytes: &mut Vec<u8>, mut value: u64) {
+fn append_number(bytes: &mut Vec<u8>, mut value: u64) {
     loop {
         let low = u8::try_from(value & 0x7f).unwrap_or(0);
         value >>= 7;
@@ -181,13 +181,15 @@ impl SnapshotRow<'_> {
 /// # Errors
 /// [`HandoffError`]; the rows before the error were passed on.
 pub fn read(snapshot: &[u8], mut each: impl FnMut(&SnapshotRow<'_>)) -> Result<(), HandoffError> {
-    let rest = snapshot.strip_prefix(MARK).ok_or(HandoffError::Mark)?;
+    let rest = snapshot
+        .strip_prefix(SNAPSHOT_MAGIC)
+        .ok_or(HandoffError::BadMagic)?;
     let mut rest = UnreadBytes(rest);
     while !rest.0.is_empty() {
         let table = rest.text()?;
         let keys = usize::from(rest.byte()?);
         if keys > KEY_COUNT_MAX {
-            return Err(HandoffError::Bound);
+            return Err(HandoffError::TooLarge);
         }
         let columns = (0..rest.byte()?)
             .map(|_| rest.text())
@@ -196,7 +198,7 @@ pub fn read(snapshot: &[u8], mut each: impl FnMut(&SnapshotRow<'_>)) -> Result<(
             match rest.byte()? {
                 0 => break,
                 1 => {}
-                _ => return Err(HandoffError::Bound),
+                _ => return Err(HandoffError::TooLarge),
             }
             let keys = (0..keys).map(|_| rest.text()).collect::<Result<_, _>>()?;
             let numbers = columns.iter().map(|_| rest.number());
@@ -217,7 +219,7 @@ struct UnreadBytes<'s>(&'s [u8]);
 
 impl<'s> UnreadBytes<'s> {
     fn byte(&mut self) -> Result<u8, HandoffError> {
-        let (&byte, rest) = self.0.split_first().ok_or(HandoffError::Cut)?;
+        let (&byte, rest) = self.0.split_first().ok_or(HandoffError::Truncated)?;
         self.0 = rest;
         Ok(byte)
     }
@@ -228,44 +230,50 @@ impl<'s> UnreadBytes<'s> {
             let byte = self.byte()?;
             let low = u64::from(byte & 0x7f);
             if turn == 9 && low > 1 {
-                return Err(HandoffError::Bound);
+                return Err(HandoffError::TooLarge);
             }
             value |= low << (7 * turn);
             if byte & 0x80 == 0 {
                 return Ok(value);
             }
         }
-        Err(HandoffError::Bound)
+        Err(HandoffError::TooLarge)
     }
 
     /// As many as announced, and no more than there are.
     fn bytes(&mut self) -> Result<&'s [u8], HandoffError> {
-        let length = usize::try_from(self.number()?).map_err(|_| HandoffError::Bound)?;
-        let (bytes, rest) = self.0.split_at_checked(length).ok_or(HandoffError::Cut)?;
+        let length = usize::try_from(self.number()?).map_err(|_| HandoffError::TooLarge)?;
+        let (bytes, rest) = self
+            .0
+            .split_at_checked(length)
+            .ok_or(HandoffError::Truncated)?;
         self.0 = rest;
         Ok(bytes)
     }
 
     fn text(&mut self) -> Result<&'s str, HandoffError> {
-        let length = usize::try_from(self.number()?).map_err(|_| HandoffError::Bound)?;
+        let length = usize::try_from(self.number()?).map_err(|_| HandoffError::TooLarge)?;
         if length > NAME_BYTES_MAX {
-            return Err(HandoffError::Bound);
+            return Err(HandoffError::TooLarge);
         }
-        let (text, rest) = self.0.split_at_checked(length).ok_or(HandoffError::Cut)?;
+        let (text, rest) = self
+            .0
+            .split_at_checked(length)
+            .ok_or(HandoffError::Truncated)?;
         self.0 = rest;
-        std::str::from_utf8(text).map_err(|_| HandoffError::Text)
+        std::str::from_utf8(text).map_err(|_| HandoffError::NotUtf8)
     }
 }
 
 /// The start of a list of pairs: a magic number, and the format version.
-const MARK_OF_PAIRS: &[u8] = b"BLSP\x01";
+const PAIRS_MAGIC: &[u8] = b"BLSP\x01";
 
 /// Questions and their answers, arbitrary bytes, one after the other.
 pub fn write_pairs<'p>(pairs: impl IntoIterator<Item = (&'p [u8], &'p [u8])>) -> Vec<u8> {
-    let mut bytes = MARK_OF_PAIRS.to_vec();
+    let mut bytes = PAIRS_MAGIC.to_vec();
     for (question, answer) in pairs {
         for part in [question, answer] {
-            number(&mut bytes, part.len() as u64);
+            append_number(&mut bytes, part.len() as u64);
             bytes.extend_from_slice(part);
         }
     }
@@ -281,8 +289,8 @@ pub fn read_pairs<'p>(
     mut each: impl FnMut(&'p [u8], &'p [u8]),
 ) -> Result<(), HandoffError> {
     let rest = pairs
-        .strip_prefix(MARK_OF_PAIRS)
-        .ok_or(HandoffError::Mark)?;
+        .strip_prefix(PAIRS_MAGIC)
+        .ok_or(HandoffError::BadMagic)?;
     let mut rest = UnreadBytes(rest);
     while !rest.0.is_empty() {
         let question = rest.bytes()?;
@@ -363,14 +371,14 @@ impl Message {
     /// Encodes a message, at most [`MESSAGE_BYTES_MAX`]: a longer text is cut.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = vec![self.kind()];
-        let mut said = |text: &String| {
+        let mut append = |text: &String| {
             let cut = text.floor_char_boundary(MESSAGE_BYTES_MAX - 2);
             bytes.extend_from_slice(&text.as_bytes()[..cut]);
         };
         match self {
-            Self::Ready(text) | Self::Failed(text) => said(text),
+            Self::Ready(text) | Self::Failed(text) => append(text),
             Self::Reloaded(outcome, text) => {
-                said(text);
+                append(text);
                 bytes.insert(
                     1,
                     match outcome {
@@ -391,7 +399,7 @@ impl Message {
             }
             Self::Start { first } => bytes.push(u8::from(*first)),
             Self::Log { is_refused, text } => {
-                said(text);
+                append(text);
                 bytes.insert(1, u8::from(*is_refused));
             }
             Self::Snapshot { is_handover } => bytes.extend(is_handover.then_some(1)),
@@ -422,12 +430,12 @@ impl Message {
     /// # Errors
     /// [`HandoffError`].
     pub fn decode(bytes: &[u8]) -> Result<Self, HandoffError> {
-        let (&kind, body) = bytes.split_first().ok_or(HandoffError::Cut)?;
-        let said = |text: &[u8]| match std::str::from_utf8(text) {
+        let (&kind, body) = bytes.split_first().ok_or(HandoffError::Truncated)?;
+        let to_text = |text: &[u8]| match std::str::from_utf8(text) {
             Ok(text) => Ok(text.to_owned()),
-            Err(_) => Err(HandoffError::Text),
+            Err(_) => Err(HandoffError::NotUtf8),
         };
-        let flags = || body.split_first().ok_or(HandoffError::Cut);
+        let flags = || body.split_first().ok_or(HandoffError::Truncated);
         Ok(match kind {
             b'h' => {
                 let (&flags, records) = flags()?;
@@ -440,8 +448,8 @@ impl Message {
             b'b' => Self::Start {
                 first: *flags()?.0 & 1 != 0,
             },
-            b'r' => Self::Ready(said(body)?),
-            b'f' => Self::Failed(said(body)?),
+            b'r' => Self::Ready(to_text(body)?),
+            b'f' => Self::Failed(to_text(body)?),
             b's' => Self::Snapshot {
                 is_handover: body.first() == Some(&1),
             },
@@ -457,18 +465,18 @@ impl Message {
                     1 => Outcome::Refused,
                     2 => Outcome::NeedsProcess,
                     3 => Outcome::NeedsHelper,
-                    _ => return Err(HandoffError::Bound),
+                    _ => return Err(HandoffError::TooLarge),
                 };
-                Self::Reloaded(outcome, said(text)?)
+                Self::Reloaded(outcome, to_text(text)?)
             }
             b'n' => {
                 let (&is_refused, text) = flags()?;
                 Self::Log {
                     is_refused: is_refused & 1 != 0,
-                    text: said(text)?,
+                    text: to_text(text)?,
                 }
             }
-            other => return Err(HandoffError::Kind(other)),
+            other => return Err(HandoffError::UnknownMessage(other)),
         })
     }
 }
@@ -523,16 +531,23 @@ mod tests {
         writer.table("t", 1, &["a"]);
         writer.row(&["k"], &[1 << 40]);
         let bytes = writer.finish();
-        for cut in MARK.len() + 1..bytes.len() {
-            assert_eq!(read(&bytes[..cut], |_| {}), Err(HandoffError::Cut), "{cut}");
+        for cut in SNAPSHOT_MAGIC.len() + 1..bytes.len() {
+            assert_eq!(
+                read(&bytes[..cut], |_| {}),
+                Err(HandoffError::Truncated),
+                "{cut}"
+            );
         }
-        assert_eq!(read(b"BLST\x02", |_| {}), Err(HandoffError::Mark));
+        assert_eq!(read(b"BLST\x02", |_| {}), Err(HandoffError::BadMagic));
         assert_eq!(
             read(b"BLST\x01\x01t\x09\x00", |_| {}),
-            Err(HandoffError::Bound)
+            Err(HandoffError::TooLarge)
         );
-        assert_eq!(Message::decode(b""), Err(HandoffError::Cut));
-        assert_eq!(Message::decode(b"?"), Err(HandoffError::Kind(b'?')));
+        assert_eq!(Message::decode(b""), Err(HandoffError::Truncated));
+        assert_eq!(
+            Message::decode(b"?"),
+            Err(HandoffError::UnknownMessage(b'?'))
+        );
     }
 
     #[test]
@@ -542,11 +557,14 @@ mod tests {
         let mut read = Vec::new();
         read_pairs(&bytes, |question, answer| read.push((question, answer))).unwrap();
         assert_eq!(read, pairs);
-        for cut in MARK_OF_PAIRS.len() + 1..bytes.len() {
+        for cut in PAIRS_MAGIC.len() + 1..bytes.len() {
             let whole = cut == bytes.len() - 5 || cut == bytes.len() - 3;
             assert_eq!(read_pairs(&bytes[..cut], |_, _| {}).is_ok(), whole, "{cut}");
         }
-        assert_eq!(read_pairs(b"BLST\x01", |_, _| {}), Err(HandoffError::Mark));
+        assert_eq!(
+            read_pairs(b"BLST\x01", |_, _| {}),
+            Err(HandoffError::BadMagic)
+        );
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //!
 //! A line is priority, timestamp, origin, structured data, message, newline; most formats leave
 //! some of them out. The timestamp changes once a second and the origin hardly ever, so both are
-//! kept as text ([`Stamp`], [`Origin`]), and a line costs a few copies.
+//! kept as text ([`TimestampText`], [`Origin`]), and a line costs a few copies.
 
 use std::str::FromStr;
 
@@ -172,7 +172,7 @@ pub struct DateTime {
 
 /// The text of one second, in the two forms that lines use.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Stamp {
+pub struct TimestampText {
     /// `Nov  4 09:34:47`
     rfc3164: [u8; 15],
     /// `2026-11-04T09:34:47.`, to be followed by six digits.
@@ -181,7 +181,7 @@ pub struct Stamp {
     offset: [u8; 6],
 }
 
-impl Stamp {
+impl TimestampText {
     /// The texts for `time`. Numbers that are out of range are shown wrong.
     pub fn new(time: &DateTime) -> Self {
         let mut rfc3164 = *b"Jan  0 00:00:00";
@@ -270,7 +270,13 @@ impl Origin {
     }
 
     /// Appends the header of a line: everything before structured data and message.
-    pub fn write_header(&self, out: &mut Vec<u8>, level: Level, stamp: &Stamp, microsecond: u32) {
+    pub fn write_header(
+        &self,
+        out: &mut Vec<u8>,
+        level: Level,
+        stamp: &TimestampText,
+        microsecond: u32,
+    ) {
         self.write_priority(out, level);
         match self.format {
             Format::Local | Format::Rfc3164 => out.extend_from_slice(&stamp.rfc3164),
@@ -303,7 +309,7 @@ impl Origin {
         &self,
         out: &mut Vec<u8>,
         level: Level,
-        stamp: &Stamp,
+        stamp: &TimestampText,
         microsecond: u32,
         text: LineText<'_>,
         line_bytes_max: usize,
@@ -399,7 +405,7 @@ mod tests {
             structured_data: data,
             message,
         };
-        let stamp = Stamp::new(&time);
+        let stamp = TimestampText::new(&time);
         origin.write_line(&mut out, Level::Info, &stamp, 4_958, text, max);
         String::from_utf8(out.split_off(6)).unwrap()
     }

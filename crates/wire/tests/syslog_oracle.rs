@@ -9,7 +9,7 @@ use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use ballast_wire::syslog::{DateTime, Format, Level, LineText, Origin, Stamp};
+use ballast_wire::syslog::{DateTime, Format, Level, LineText, Origin, TimestampText};
 
 const MESSAGE: &str = "hello /abc";
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -130,7 +130,7 @@ fn compare(case: &Case) -> bool {
             message: MESSAGE.as_bytes(),
         };
         let mut ours = Vec::new();
-        let stamp = Stamp::new(&time);
+        let stamp = TimestampText::new(&time);
         origin.write_line(&mut ours, Level::Info, &stamp, microsecond, text, 1024);
         assert_eq!(String::from_utf8(ours).unwrap(), *line, "{format:?}");
     }

@@ -13,7 +13,7 @@ use crate::context::count;
 use crate::{IoProgress, Stream, WatchedFd, now, sleep_until};
 
 /// How long accepting pauses after descriptors or memory ran out.
-const EXHAUSTED_REST: Duration = Duration::from_millis(100);
+const EXHAUSTED_PAUSE: Duration = Duration::from_millis(100);
 
 /// A listening socket as one worker uses it. Several workers may each have one
 /// on the same socket.
@@ -23,7 +23,7 @@ pub struct Acceptor {
     address: Address,
     paused: Cell<bool>,
     resumed: Notify,
-    rest_until: Cell<Option<Instant>>,
+    exhausted_until: Cell<Option<Instant>>,
 }
 
 /// A new connection, not yet bound to a worker.
@@ -64,7 +64,7 @@ impl Acceptor {
             address,
             paused: Cell::new(false),
             resumed: Notify::new(),
-            rest_until: Cell::new(None),
+            exhausted_until: Cell::new(None),
         })
     }
 
@@ -106,9 +106,9 @@ impl Acceptor {
                 self.resumed.notified().await;
                 continue;
             }
-            if let Some(until) = self.rest_until.get() {
+            if let Some(until) = self.exhausted_until.get() {
                 sleep_until(until).await;
-                self.rest_until.set(None);
+                self.exhausted_until.set(None);
                 continue;
             }
             self.socket.readable().await.map_err(|e| self.broken(e))?;
@@ -146,7 +146,7 @@ impl Acceptor {
     /// Continues accepting, also after exhaustion.
     pub fn resume(&self) {
         self.paused.set(false);
-        self.rest_until.set(None);
+        self.exhausted_until.set(None);
         self.resumed.notify_waiters();
     }
 
@@ -186,7 +186,7 @@ impl Acceptor {
                         ErrorClass::Descriptors | ErrorClass::Memory
                     ) =>
                 {
-                    self.rest_until.set(Some(now() + EXHAUSTED_REST));
+                    self.exhausted_until.set(Some(now() + EXHAUSTED_PAUSE));
                     if taken == 0 {
                         let error = Error::new("accept4", &self.address, e);
                         return Err(AcceptError::Exhausted(error));

@@ -79,19 +79,19 @@ pub(crate) fn poll_ended() {
         polls >= POLLS_MAX
     });
     if over == Ok(true) {
-        go();
+        flush();
     }
 }
 
 /// Ends the turn: writes everything.
-pub(crate) fn go() {
+pub(crate) fn flush() {
     let sockets = BURST.try_with(|burst| {
         burst.polls.set(0);
         burst.sockets.take()
     });
     let Ok(mut sockets) = sockets else { return };
     for socket in sockets.drain(..) {
-        socket.write_put_down();
+        socket.write_queued();
     }
     // The list keeps its memory. Nothing was added meanwhile: no task was polled.
     let _ = BURST.try_with(|burst| {

@@ -36,7 +36,7 @@ enum State {
     #[default]
     Empty,
     /// To be written at the end of the turn.
-    PutDown,
+    Queued,
     /// Only a part could be written.
     Stuck,
     /// It could not be sent.
@@ -52,26 +52,26 @@ impl Socket {
     }
 
     /// True while stored bytes are not sent.
-    pub(crate) fn owes(&self) -> bool {
+    pub(crate) fn has_unsent(&self) -> bool {
         self.unsent.state.get() != State::Empty
     }
 
     /// Takes `bytes` to be written at the end of the turn; nothing may be stored yet. `waker` is
     /// the task to wake when not everything could be sent then.
-    pub(crate) fn put_down(&self, bytes: &mut Vec<u8>, waker: &Waker) {
+    pub(crate) fn queue_for_turn_end(&self, bytes: &mut Vec<u8>, waker: &Waker) {
         let unsent = &self.unsent;
         let mut known = unsent.waker.borrow_mut();
         if !known.as_ref().is_some_and(|known| known.will_wake(waker)) {
             *known = Some(waker.clone());
         }
-        unsent.state.set(State::PutDown);
+        unsent.state.set(State::Queued);
         unsent.sent.set(0);
         unsent.bytes.replace(std::mem::take(bytes));
     }
 
     /// Writes the stored bytes, and wakes the task when some are left.
-    pub(crate) fn write_put_down(&self) {
-        if self.unsent.state.get() == State::PutDown && self.settle().is_err() {
+    pub(crate) fn write_queued(&self) {
+        if self.unsent.state.get() == State::Queued && self.send_stored().is_err() {
             let waker = self.unsent.waker.borrow_mut().take();
             waker.into_iter().for_each(Waker::wake);
         }
@@ -81,11 +81,11 @@ impl Socket {
     ///
     /// # Errors
     /// `WouldBlock` when there is no room; else why it can never be sent.
-    pub(crate) fn settle(&self) -> io::Result<()> {
+    pub(crate) fn send_stored(&self) -> io::Result<()> {
         match self.unsent.state.get() {
             State::Empty => Ok(()),
             State::Failed => Err(self.failure()),
-            State::PutDown | State::Stuck => self.send_unsent(),
+            State::Queued | State::Stuck => self.send_unsent(),
         }
     }
 
@@ -140,7 +140,7 @@ impl Socket {
     #[cold]
     fn poll_readable_unsettled(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.unsent.state.get() == State::Stuck && self.watched.poll_writable(cx).is_ready() {
-            let _ = self.settle();
+            let _ = self.send_stored();
         }
         let ready = self.watched.poll_readable(cx);
         // Bytes that arrived before the failure are read first: they may explain it.

@@ -16,7 +16,7 @@ use crate::socket::Socket;
 use crate::{IoProgress, WatchedFd, burst, sleep, yield_now};
 
 /// Time between two checks whether a peer that ended its side is gone.
-const CLOSE_LOOK_PERIOD: Duration = Duration::from_millis(100);
+const CLOSE_CHECK_PERIOD: Duration = Duration::from_millis(100);
 
 /// A stream socket on this worker.
 ///
@@ -107,7 +107,7 @@ impl Stream {
         self.read_closed().await?;
         // The executor reports only the first end to a reader: the second is polled for.
         while !poll_fn(|cx| self.socket.watched.poll_write_closed(cx)).await? {
-            sleep(CLOSE_LOOK_PERIOD).await;
+            sleep(CLOSE_CHECK_PERIOD).await;
         }
         Ok(())
     }
@@ -192,16 +192,16 @@ impl Stream {
     }
 
     /// True while stored bytes are not sent.
-    pub fn owes(&self) -> bool {
-        self.socket.owes()
+    pub fn has_unsent(&self) -> bool {
+        self.socket.has_unsent()
     }
 
     /// Tries to send the stored bytes, without waiting for the end of the turn.
     ///
     /// # Errors
     /// `WouldBlock`: wait for [`Stream::writable`]; else why it can never be sent.
-    pub fn try_settle(&self) -> io::Result<()> {
-        self.socket.settle()
+    pub fn try_send_unsent(&self) -> io::Result<()> {
+        self.socket.send_stored()
     }
 
     /// Stores `bytes` to be written at the end of the worker's turn, together with the messages of
@@ -211,10 +211,10 @@ impl Stream {
     /// For the last part of a message, after which the task waits for [`Stream::readable`] and for
     /// nothing else of this stream: that wait sends what could not be written at first, and fails
     /// if nothing could be sent.
-    pub fn put_down(&self, bytes: &mut Vec<u8>, cx: &Context<'_>) -> bool {
-        let may = !self.socket.owes() && !self.is_readable() && burst::join(&self.socket);
+    pub fn queue_for_turn_end(&self, bytes: &mut Vec<u8>, cx: &Context<'_>) -> bool {
+        let may = !self.socket.has_unsent() && !self.is_readable() && burst::join(&self.socket);
         if may {
-            self.socket.put_down(bytes, cx.waker());
+            self.socket.queue_for_turn_end(bytes, cx.waker());
         }
         may
     }
@@ -288,7 +288,7 @@ impl Stream {
 
     /// Ends our sending side.
     pub fn shutdown_write(&self) -> io::Result<()> {
-        let _ = self.socket.settle();
+        let _ = self.socket.send_stored();
         net::shutdown_write(self.socket.watched.inner())
     }
 
@@ -310,7 +310,7 @@ impl Stream {
     /// Gives up the socket, for example to another worker.
     pub fn into_fd(self) -> OwnedFd {
         // What cannot be sent now is discarded.
-        let _ = self.socket.settle();
+        let _ = self.socket.send_stored();
         burst::leave(&self.socket);
         let socket = Rc::into_inner(self.socket);
         let socket = socket.expect("none but the burst shares a socket with its stream");
@@ -322,7 +322,7 @@ impl Stream {
         asked: usize,
         write: impl FnOnce(&OwnedFd) -> io::Result<usize>,
     ) -> io::Result<usize> {
-        self.socket.settle()?;
+        self.socket.send_stored()?;
         self.socket.write(asked, write)
     }
 }

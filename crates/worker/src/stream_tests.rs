@@ -390,9 +390,9 @@ fn batches_pauses_and_resumptions() {
 // === The end of the turn ===
 
 /// Stores `text` from a task; returns whether it was accepted.
-async fn put_down(stream: &Stream, text: &[u8]) -> bool {
+async fn queue_for_turn_end(stream: &Stream, text: &[u8]) -> bool {
     let mut bytes = text.to_vec();
-    poll_fn(|cx| Poll::Ready(stream.put_down(&mut bytes, cx))).await
+    poll_fn(|cx| Poll::Ready(stream.queue_for_turn_end(&mut bytes, cx))).await
 }
 
 #[test]
@@ -428,22 +428,28 @@ fn what_is_put_down_leaves_when_every_task_has_had_its_turn() {
     block_on(async {
         let (mut first_client, first) = pair().await;
         let (mut second_client, second) = pair().await;
-        assert!(!put_down(&first, b"no task is polled").await);
+        assert!(!queue_for_turn_end(&first, b"no task is polled").await);
         let sends = || io_counts().sends;
         let before = sends();
         let tasks = [first, second].map(|stream| {
             spawn_local(async move {
-                assert!(put_down(&stream, b"one").await);
-                assert!(stream.owes() && sends() == before, "nothing has left yet");
-                assert!(!put_down(&stream, b"two").await, "one at a time");
+                assert!(queue_for_turn_end(&stream, b"one").await);
+                assert!(
+                    stream.has_unsent() && sends() == before,
+                    "nothing has left yet"
+                );
+                assert!(!queue_for_turn_end(&stream, b"two").await, "one at a time");
                 yield_now().await;
                 assert!(
                     sends() == before,
                     "a turn goes on while a task has something to do"
                 );
                 stream.readable().await.unwrap();
-                assert!(!stream.owes());
-                assert!(!put_down(&stream, b"three").await, "the peer has spoken");
+                assert!(!stream.has_unsent());
+                assert!(
+                    !queue_for_turn_end(&stream, b"three").await,
+                    "the peer has spoken"
+                );
             })
         });
         for client in [&mut first_client, &mut second_client] {
@@ -469,9 +475,9 @@ fn what_was_put_down_goes_before_what_is_written() {
     block_on(async {
         let (mut client, stream) = pair().await;
         let task = spawn_local(async move {
-            assert!(put_down(&stream, b"one ").await);
+            assert!(queue_for_turn_end(&stream, b"one ").await);
             stream.write_all(b"two ").await.unwrap();
-            assert!(put_down(&stream, b"three").await);
+            assert!(queue_for_turn_end(&stream, b"three").await);
             stream.shutdown_write().unwrap();
         });
         task.join().await.unwrap();
@@ -486,7 +492,7 @@ fn what_was_put_down_goes_before_what_is_written() {
 fn a_stream_that_is_dropped_still_says_what_it_put_down() {
     block_on(async {
         let (mut client, stream) = pair().await;
-        let task = spawn_local(async move { assert!(put_down(&stream, b"bye").await) });
+        let task = spawn_local(async move { assert!(queue_for_turn_end(&stream, b"bye").await) });
         task.join().await.unwrap();
         sleep(Duration::from_millis(1)).await;
         let mut text = String::new();
@@ -506,7 +512,7 @@ fn who_waits_for_an_answer_sends_what_there_was_no_room_for() {
             while let Ok(count) = stream.try_write(&filler) {
                 filled += count;
             }
-            assert!(put_down(&stream, b"last").await);
+            assert!(queue_for_turn_end(&stream, b"last").await);
             stream.readable().await.unwrap();
             filled
         });
@@ -531,7 +537,7 @@ fn who_waits_for_an_answer_hears_that_nothing_could_be_sent() {
     block_on(async {
         let (client, stream) = pair().await;
         let task = spawn_local(async move {
-            assert!(put_down(&stream, b"to nobody").await);
+            assert!(queue_for_turn_end(&stream, b"to nobody").await);
             // Nothing was noticed yet: the turn continues, and the peer resets before its end.
             net::set_linger_zero(&client).unwrap();
             drop(client);

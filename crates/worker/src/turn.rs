@@ -59,7 +59,7 @@ pub async fn take_turns(work: WorkUnit) {
         DONE_SHARES.set(0);
         // A worker with such a task does not sleep, and stored messages of other tasks would wait
         // for that.
-        burst::go();
+        burst::flush();
         yield_now().await;
     }
 }

@@ -230,7 +230,7 @@ fn new_runtime() -> Result<LocalRuntime, Error> {
         .enable_time()
         .max_blocking_threads(BLOCKING_THREADS_MAX)
         .event_interval(1024)
-        .on_thread_park(crate::burst::go)
+        .on_thread_park(crate::burst::flush)
         .on_thread_unpark(crate::timer::slept)
         .build_local(Default::default())
         .map_err(|e| Error::new("epoll_create1", "executor", e))

@@ -61,7 +61,7 @@ impl TlsClient {
     pub(crate) fn name(&self, number: usize, host: &ServerName<'static>) -> ServerName<'static> {
         let number = match self.order {
             SniOrder::RoundRobin => number,
-            SniOrder::Random => scatter(number),
+            SniOrder::Random => pseudo_random(number),
         };
         let count = self.names.len().max(1);
         self.names.get(number % count).unwrap_or(host).clone()
@@ -103,7 +103,7 @@ impl TlsClient {
         Ok(ClientHello {
             connection,
             has_session,
-            is_cold: self.resume == Resume::Always && !has_session,
+            lacks_session: self.resume == Resume::Always && !has_session,
         })
     }
 }
@@ -114,11 +114,11 @@ pub(crate) struct ClientHello {
     /// It offers a session.
     has_session: bool,
     /// It offers none, and should.
-    pub(crate) is_cold: bool,
+    pub(crate) lacks_session: bool,
 }
 
 /// A number that follows from this one and looks random (splitmix64).
-fn scatter(number: usize) -> usize {
+fn pseudo_random(number: usize) -> usize {
     let mut mixed = (number as u64).wrapping_add(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

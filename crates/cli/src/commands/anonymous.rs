@@ -35,7 +35,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         &["set", "anon", "on"],
         "set anon on [value]",
         "hide names and addresses in lists of sessions and servers",
-        on,
+        turn_on,
     ),
     Command::new(
         &["show", "anon"],
@@ -72,7 +72,7 @@ fn global_key(call: &mut CommandCall<'_>) -> CommandAnswer {
     }
 }
 
-fn on(call: &mut CommandCall<'_>) -> CommandAnswer {
+fn turn_on(call: &mut CommandCall<'_>) -> CommandAnswer {
     let key = match call.arg(0) {
         "" => call.shared.anonymous_key.get().unwrap_or_else(random_key),
         word => match word.parse() {

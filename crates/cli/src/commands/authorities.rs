@@ -11,8 +11,10 @@ use ballast_model::CliLevel;
 use ballast_tls::authorities::{Authorities, Trust};
 use ballast_tls::bind::BindEntry;
 use ballast_tls::describe::describe_revocation_list;
-use ballast_tls::server_config::ServerTerms;
-use ballast_tls::transaction::{StoreState, TrustState, TrustTransaction, describe_certificate};
+use ballast_tls::server_config::BindTerms;
+use ballast_tls::store_transaction::{
+    StoreState, TrustState, TrustTransaction, describe_certificate,
+};
 
 use crate::answer::CommandAnswer;
 use crate::change_record::ChangeScope;
@@ -93,7 +95,7 @@ impl TrustKind {
         }
     }
 
-    /// The files of this kind that a verifier goes by.
+    /// The files of this kind that a verifier uses.
     fn files(self, trust: &Trust) -> impl Iterator<Item = &Arc<Authorities>> {
         let files = match self.is_revocation {
             true => [trust.revocation.as_ref(), None],
@@ -118,16 +120,20 @@ impl TrustKind {
     }
 }
 
-/// A file that is known, and how many entries of bind lines go by it.
+/// A file that is known, and how many entries of bind lines and server lines use it.
 struct FoundTrust {
     content: Arc<Authorities>,
     use_count: usize,
 }
 
 /// All files of a kind by name.
-fn known(in_force: &InForce, kind: TrustKind, state: &TrustState) -> BTreeMap<String, FoundTrust> {
+fn known_files(
+    in_force: &InForce,
+    kind: TrustKind,
+    state: &TrustState,
+) -> BTreeMap<String, FoundTrust> {
     let mut all: BTreeMap<String, FoundTrust> = BTreeMap::new();
-    let mut note = |content: &Arc<Authorities>, uses: usize| {
+    let mut count_use = |content: &Arc<Authorities>, uses: usize| {
         let found = all.entry(content.name().to_owned());
         let found = found.or_insert_with(|| FoundTrust {
             content: Arc::clone(content),
@@ -138,7 +144,8 @@ fn known(in_force: &InForce, kind: TrustKind, state: &TrustState) -> BTreeMap<St
     for (_, _, certificates) in in_force.binds() {
         for entry in certificates.entries() {
             if let Some(verifier) = entry.terms.verifier() {
-                kind.files(verifier.trust()).for_each(|file| note(file, 1));
+                kind.files(verifier.trust())
+                    .for_each(|file| count_use(file, 1));
             }
         }
     }
@@ -150,10 +157,10 @@ fn known(in_force: &InForce, kind: TrustKind, state: &TrustState) -> BTreeMap<St
     for server in servers {
         let trust = server.tls.as_ref().and_then(|tls| tls.context.trust());
         if let Some(trust) = trust {
-            kind.files(trust).for_each(|file| note(file, 1));
+            kind.files(trust).for_each(|file| count_use(file, 1));
         }
     }
-    state.files.values().for_each(|file| note(file, 0));
+    state.files.values().for_each(|file| count_use(file, 0));
     all
 }
 
@@ -167,10 +174,10 @@ fn new(call: &mut CommandCall<'_>, kind: TrustKind) -> CommandAnswer {
         return usage("new", kind, "filename");
     }
     let in_force = InForce::of(call);
-    let mut all = in_force.config().global.tls.context.lock();
+    let mut all = in_force.config().global.tls.shared_store.lock();
     let state = kind.state(&mut all);
     let what = kind.name;
-    if known(&in_force, kind, state).contains_key(name) {
+    if known_files(&in_force, kind, state).contains_key(name) {
         return CommandAnswer::error(format!("{what} file '{name}' already exists!"));
     }
     let empty = Arc::new(Authorities::named(name));
@@ -189,7 +196,7 @@ fn set(call: &mut CommandCall<'_>, kind: TrustKind, adds: bool) -> CommandAnswer
         );
     };
     let in_force = InForce::of(call);
-    let mut all = in_force.config().global.tls.context.lock();
+    let mut all = in_force.config().global.tls.shared_store.lock();
     let state = kind.state(&mut all);
     let failed = |why: String| CommandAnswer::error(format!("{why}\nCan't update {name}!"));
     let what = kind.name;
@@ -201,7 +208,7 @@ fn set(call: &mut CommandCall<'_>, kind: TrustKind, adds: bool) -> CommandAnswer
             ));
         }
         Some(open) => Some(Arc::clone(&open.content)),
-        None => match known(&in_force, kind, state).remove(&name) {
+        None => match known_files(&in_force, kind, state).remove(&name) {
             Some(found) => Some(found.content),
             None => {
                 return failed(format!(
@@ -237,7 +244,7 @@ fn abort(call: &mut CommandCall<'_>, kind: TrustKind) -> CommandAnswer {
         return usage("abort", kind, "filename");
     }
     let in_force = InForce::of(call);
-    let mut all = in_force.config().global.tls.context.lock();
+    let mut all = in_force.config().global.tls.shared_store.lock();
     let state = kind.state(&mut all);
     match &state.transaction {
         None => CommandAnswer::error("No ongoing transaction!"),
@@ -261,7 +268,7 @@ fn commit(call: &mut CommandCall<'_>, kind: TrustKind) -> CommandAnswer {
         return usage("commit", CA, "filename");
     }
     let in_force = InForce::of(call);
-    let mut all = in_force.config().global.tls.context.lock();
+    let mut all = in_force.config().global.tls.shared_store.lock();
     let state = kind.state(&mut all);
     let failed = |why: &str| CommandAnswer::error(format!("{why}\nCan't commit {name}!"));
     let open = match state.transaction.take() {
@@ -299,7 +306,8 @@ fn commit(call: &mut CommandCall<'_>, kind: TrustKind) -> CommandAnswer {
     }
 }
 
-/// Has all lines that go by a file go by this content. All is prepared before anything is changed.
+/// Replaces the content of a file on all bind lines that use it. Everything is prepared before
+/// anything is changed.
 ///
 /// # Errors
 /// Why a line cannot.
@@ -312,7 +320,7 @@ fn replace(
     let mut prepared = Vec::new();
     for (_, bind, certificates) in in_force.binds() {
         // Lines with the same options share their terms, before and after.
-        let mut renewed: Vec<(Arc<ServerTerms>, Arc<ServerTerms>)> = Vec::new();
+        let mut renewed: Vec<(Arc<BindTerms>, Arc<BindTerms>)> = Vec::new();
         let mut entries: Vec<BindEntry> = certificates.entries().to_vec();
         let before = count;
         for entry in &mut entries {
@@ -357,7 +365,7 @@ fn del(call: &mut CommandCall<'_>, kind: TrustKind) -> CommandAnswer {
         return usage("del", kind, &format!("{what} file name"));
     }
     let in_force = InForce::of(call);
-    let mut all = in_force.config().global.tls.context.lock();
+    let mut all = in_force.config().global.tls.shared_store.lock();
     let state = kind.state(&mut all);
     let failed = |why: String| CommandAnswer::error(format!("Can't remove the {what} file: {why}"));
     if state
@@ -367,7 +375,7 @@ fn del(call: &mut CommandCall<'_>, kind: TrustKind) -> CommandAnswer {
     {
         return failed(format!("ongoing transaction for the {what} file '{name}'"));
     }
-    match known(&in_force, kind, state).get(name) {
+    match known_files(&in_force, kind, state).get(name) {
         None => failed(format!("{what} file '{name}' doesn't exist!")),
         Some(found) if found.use_count > 0 => {
             failed(format!("{what} file '{name}' in use, can't be deleted!"))
@@ -381,9 +389,9 @@ fn del(call: &mut CommandCall<'_>, kind: TrustKind) -> CommandAnswer {
 
 fn show(call: &mut CommandCall<'_>, kind: TrustKind) -> CommandAnswer {
     let in_force = InForce::of(call);
-    let mut all = in_force.config().global.tls.context.lock();
+    let mut all = in_force.config().global.tls.shared_store.lock();
     let state = kind.state(&mut all);
-    let mut known = known(&in_force, kind, state);
+    let mut known = known_files(&in_force, kind, state);
     let given = call.arg(0);
     if given.is_empty() {
         let mut text = String::new();
@@ -420,7 +428,7 @@ fn show(call: &mut CommandCall<'_>, kind: TrustKind) -> CommandAnswer {
             None => not_found(),
             Some(open) => {
                 let name = format!("*{name}");
-                CommandAnswer::Report(tell(kind, (&name, "Uncommitted"), &open.content, index))
+                CommandAnswer::Report(describe(kind, (&name, "Uncommitted"), &open.content, index))
             }
         };
     }
@@ -433,11 +441,11 @@ fn show(call: &mut CommandCall<'_>, kind: TrustKind) -> CommandAnswer {
         0 => "Unused",
         _ => "Used",
     };
-    CommandAnswer::Report(tell(kind, (name, status), &found.content, index))
+    CommandAnswer::Report(describe(kind, (name, status), &found.content, index))
 }
 
 /// A file, or the one certificate or list of it at an index from 1.
-fn tell(
+fn describe(
     kind: TrustKind,
     (name, status): (&str, &str),
     content: &Authorities,

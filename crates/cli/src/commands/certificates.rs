@@ -12,7 +12,9 @@ use ballast_model::CliLevel;
 use ballast_tls::certificate::CertificateError;
 use ballast_tls::ocsp::OcspError;
 use ballast_tls::store::{CertificateFiles, StoredCertificate};
-use ballast_tls::transaction::{CertificatePart, CertificateTransaction, describe, dump, ocsp_key};
+use ballast_tls::store_transaction::{
+    CertificatePart, CertificateTransaction, describe, dump, ocsp_key,
+};
 
 use crate::answer::CommandAnswer;
 use crate::change_record::ChangeScope;
@@ -92,7 +94,7 @@ fn new(call: &mut CommandCall<'_>) -> CommandAnswer {
         return CommandAnswer::error("'new ssl cert' expects a filename");
     }
     let in_force = InForce::of(call);
-    let mut state = in_force.config().global.tls.context.lock();
+    let mut state = in_force.config().global.tls.shared_store.lock();
     if in_force.find(&state, name).is_some() {
         return CommandAnswer::error(format!("Certificate '{name}' already exists!"));
     }
@@ -109,7 +111,7 @@ fn set(call: &mut CommandCall<'_>) -> CommandAnswer {
         );
     };
     let in_force = InForce::of(call);
-    let mut state = in_force.config().global.tls.context.lock();
+    let mut state = in_force.config().global.tls.shared_store.lock();
     let failed = |why: String| CommandAnswer::error(format!("{why}Can't update {name}!"));
     let (mut target, mut part) = CertificatePart::split(&name);
     if in_force.find(&state, &name).is_some() {
@@ -151,7 +153,7 @@ fn abort(call: &mut CommandCall<'_>) -> CommandAnswer {
         return CommandAnswer::error("'abort ssl cert' expects a filename");
     }
     let in_force = InForce::of(call);
-    let mut state = in_force.config().global.tls.context.lock();
+    let mut state = in_force.config().global.tls.shared_store.lock();
     match &state.transaction {
         None => CommandAnswer::error("No ongoing transaction!"),
         Some(open) if open.name != name => CommandAnswer::error(format!(
@@ -172,7 +174,7 @@ fn commit(call: &mut CommandCall<'_>) -> CommandAnswer {
         return CommandAnswer::error("'commit ssl cert' expects a filename");
     }
     let in_force = InForce::of(call);
-    let mut state = in_force.config().global.tls.context.lock();
+    let mut state = in_force.config().global.tls.shared_store.lock();
     let failed = |why: String| CommandAnswer::error(format!("{why}\nCan't commit {name}!"));
     let Some(open) = &state.transaction else {
         return failed("No ongoing transaction! !".to_owned());
@@ -189,7 +191,7 @@ fn commit(call: &mut CommandCall<'_>) -> CommandAnswer {
         );
     }
     let parts = open.parts.clone();
-    let certificate = match state.store.certificate(parts) {
+    let certificate = match state.store.build_certificate(parts) {
         Ok(certificate) => Arc::new(certificate),
         Err(CertificateError::KeyMismatch) => {
             return failed(format!(
@@ -251,7 +253,7 @@ fn del(call: &mut CommandCall<'_>) -> CommandAnswer {
         return CommandAnswer::error("'del ssl cert' expects a certificate name");
     }
     let in_force = InForce::of(call);
-    let mut state = in_force.config().global.tls.context.lock();
+    let mut state = in_force.config().global.tls.shared_store.lock();
     let failed = |why: String| CommandAnswer::error(format!("Can't remove the certificate: {why}"));
     if state
         .transaction
@@ -275,7 +277,7 @@ fn del(call: &mut CommandCall<'_>) -> CommandAnswer {
 
 fn list(call: &CommandCall<'_>) -> CommandAnswer {
     let in_force = InForce::of(call);
-    let state = in_force.config().global.tls.context.lock();
+    let state = in_force.config().global.tls.shared_store.lock();
     let mut text = String::new();
     if let Some(open) = &state.transaction {
         // Writing to a string does not fail.
@@ -308,7 +310,7 @@ const NOT_FOUND: &str = "Can't display the certificate: Not found or the certifi
 
 fn show_one(call: &mut CommandCall<'_>, shown: Shown) -> CommandAnswer {
     let in_force = InForce::of(call);
-    let state = in_force.config().global.tls.context.lock();
+    let state = in_force.config().global.tls.shared_store.lock();
     let name = call.arg(0);
     if let Some(name) = name.strip_prefix('*') {
         let open = state.transaction.as_ref();

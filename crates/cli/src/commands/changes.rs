@@ -13,7 +13,7 @@ use ballast_model::{Change, CliLevel, UseServerTarget};
 use ballast_reconcile::{ChangeReport, ChangeRequest, ConfigHistory, ConfigInput, Persist};
 use ballast_worker::sleep;
 
-use super::target::{ServerAt, answer, control};
+use super::target::{TargetServer, answer, control};
 use crate::answer::{CommandAnswer, Severity};
 use crate::change_record::ChangeScope;
 use crate::command::{Command, CommandCall};
@@ -107,7 +107,7 @@ pub(super) fn submit(
     done: impl FnOnce(ChangeReport) -> CommandAnswer + 'static,
 ) -> CommandAnswer {
     let outcome = control.request(request);
-    CommandAnswer::later(async move {
+    CommandAnswer::pending(async move {
         match outcome.await {
             Ok(report) => done(report),
             Err(Refusal(why)) => CommandAnswer::error(why.trim_end().to_owned()),
@@ -168,7 +168,7 @@ fn dynamic_words(control: &Arc<dyn Control>) -> String {
 }
 
 /// Why a server cannot be removed now; `None` if it can.
-pub(super) fn unremovable(
+pub(super) fn why_not_removable(
     call_backend: &Backend,
     server: &Server,
     control: &Arc<dyn Control>,
@@ -181,11 +181,11 @@ pub(super) fn unremovable(
             })
         })
     });
-    let ruled =
+    let used_by_rule =
         call_backend.model.use_servers.iter().any(
             |rule| matches!(&rule.target, UseServerTarget::Static(name) if name == server.name()),
         );
-    if tracked || ruled {
+    if tracked || used_by_rule {
         return Some(
             "This server cannot be removed at runtime due to other configuration elements \
              pointing to it.",
@@ -203,8 +203,8 @@ pub(super) fn unremovable(
 }
 
 fn del_server(call: &mut CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
-    let at = ServerAt::of(call)?;
-    if let Some(why) = unremovable(&at.backend, &at.server, &at.control) {
+    let at = TargetServer::of(call)?;
+    if let Some(why) = why_not_removable(&at.backend, &at.server, &at.control) {
         return Err(CommandAnswer::error(why));
     }
     let (backend, server) = (at.backend.name().to_owned(), at.server.name().to_owned());
@@ -249,7 +249,7 @@ fn reload(call: &mut CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
         other => return Err(CommandAnswer::error(format!("Unknown word '{other}'."))),
     };
     let outcome = control.request(ChangeRequest::Reload { keep });
-    Ok(CommandAnswer::later(async move {
+    Ok(CommandAnswer::pending(async move {
         // The format of the master's `reload`, so that tools need one pattern only.
         let (success, text) = match outcome.await {
             Ok(report) => match answer_of(&report) {
@@ -317,7 +317,7 @@ fn plan(call: &mut CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     }))
 }
 
-fn look(
+fn report_history(
     call: &CommandCall<'_>,
     mut write: impl FnMut(&ConfigHistory, &mut String),
 ) -> Result<CommandAnswer, CommandAnswer> {
@@ -327,7 +327,7 @@ fn look(
 }
 
 fn generations(call: &mut CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
-    look(call, |config_history, text| {
+    report_history(call, |config_history, text| {
         text.push_str("# number unix_time changes cause\n");
         for past in config_history.history() {
             let _ = writeln!(
@@ -344,7 +344,7 @@ fn generations(call: &mut CommandCall<'_>) -> Result<CommandAnswer, CommandAnswe
 
 fn overrides(call: &mut CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     let now = control(call)?.generation();
-    look(call, |config_history, text| {
+    report_history(call, |config_history, text| {
         text.push_str("# unix_time key = value (command)\n");
         for (key, entry) in config_history.overrides() {
             let _ = writeln!(
@@ -376,7 +376,7 @@ enum WaitCondition {
     ServerRemovable(String, String),
 }
 
-fn how_to_wait() -> CommandAnswer {
+fn wait_usage() -> CommandAnswer {
     CommandAnswer::Report(
             "Usage: wait {-h|<duration>} [condition [args...]]\n  - '-h' displays this help\n  - \
              <duration> is the maximum wait time, optionally suffixed by the unit among\n    'us', \
@@ -390,7 +390,7 @@ fn how_to_wait() -> CommandAnswer {
 
 fn wait(call: &mut CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     match call.arg(0) {
-        "-h" => return Ok(how_to_wait()),
+        "-h" => return Ok(wait_usage()),
         "" => return Err(CommandAnswer::error("Expects a duration in milliseconds.")),
         _ => {}
     }
@@ -404,16 +404,16 @@ fn wait(call: &mut CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
             ));
         }
         "srv-removable" => {
-            let at = ServerAt::of_word(call, 2)?;
+            let at = TargetServer::of_word(call, 2)?;
             WaitCondition::ServerRemovable(
                 at.backend.name().to_owned(),
                 at.server.name().to_owned(),
             )
         }
-        _ => return Ok(how_to_wait()),
+        _ => return Ok(wait_usage()),
     };
     let control = control(call)?;
-    Ok(CommandAnswer::later(async move {
+    Ok(CommandAnswer::pending(async move {
         let until = Instant::now() + delay;
         loop {
             let why = match &condition {
@@ -425,7 +425,7 @@ fn wait(call: &mut CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
                         Some((Arc::clone(backend), Arc::clone(&backend.servers[place])))
                     });
                     match found {
-                        Some((backend, server)) => unremovable(&backend, &server, &control),
+                        Some((backend, server)) => why_not_removable(&backend, &server, &control),
                         None => Some("No such server."),
                     }
                 }
@@ -446,7 +446,7 @@ fn wait(call: &mut CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
                     let left = until.saturating_duration_since(Instant::now());
                     let step = match condition {
                         WaitCondition::Time => left,
-                        WaitCondition::ServerRemovable(..) => left.min(LOOK_PERIOD),
+                        WaitCondition::ServerRemovable(..) => left.min(POLL_PERIOD),
                     };
                     sleep(step).await;
                 }
@@ -456,7 +456,7 @@ fn wait(call: &mut CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
 }
 
 /// The time between two checks whether a server can be removed.
-const LOOK_PERIOD: Duration = Duration::from_millis(5);
+const POLL_PERIOD: Duration = Duration::from_millis(5);
 
 /// Parses a time, in milliseconds unless it has a unit; at most a day.
 fn duration(text: &str) -> Option<Duration> {

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use ballast_engine::{Backend, Frontend, Gauge, Process, Rate, ServerState};
 use ballast_model::CliLevel;
 
-use super::target::{ServerAt, answer, control};
+use super::target::{TargetServer, answer, control};
 use crate::answer::CommandAnswer;
 use crate::change_record::ChangeScope;
 use crate::command::{Command, CommandCall};
@@ -62,7 +62,10 @@ fn clear_one(call: &CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
             "Expects '<backend>/<server>' and 'force' at most.",
         ));
     }
-    clear_server(&ServerAt::of_word(call, 1)?.server.state, ClearExtent::All);
+    clear_server(
+        &TargetServer::of_word(call, 1)?.server.state,
+        ClearExtent::All,
+    );
     Ok(CommandAnswer::Done)
 }
 

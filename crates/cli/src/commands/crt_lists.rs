@@ -154,7 +154,7 @@ fn add(call: &mut CommandCall<'_>) -> CommandAnswer {
         Err(why) => return failed(why),
     };
     let name = &line.certificate.path;
-    let state = in_force.config().global.tls.context.lock();
+    let state = in_force.config().global.tls.shared_store.lock();
     let stored = match in_force.find(&state, name) {
         None => return failed(format!("certificate '{name}' does not exist!")),
         Some(found) => match found.stored.into_iter().next() {
@@ -238,7 +238,7 @@ fn terms(
     call: &CommandCall<'_>,
     tls: &BindTls,
     line: &CertificateListLine,
-) -> Result<Arc<ballast_tls::server_config::ServerTerms>, String> {
+) -> Result<Arc<ballast_tls::server_config::BindTerms>, String> {
     match &call.shared.role {
         ProcessRole::Worker(control) => {
             control.certificate_terms(tls, &line.options.inherit(&tls.options))
@@ -267,7 +267,7 @@ fn del(call: &mut CommandCall<'_>) -> CommandAnswer {
             }
         },
     };
-    let state = in_force.config().global.tls.context.lock();
+    let state = in_force.config().global.tls.shared_store.lock();
     if in_force.find(&state, name).is_none() {
         return failed(format!("certificate '{name}' does not exist!"));
     }

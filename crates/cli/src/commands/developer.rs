@@ -35,7 +35,7 @@ fn developer(call: &mut CommandCall<'_>) -> CommandAnswer {
     let ProcessRole::Worker(control) = &call.shared.role else {
         return CommandAnswer::Done;
     };
-    let facts = control.facts();
+    let facts = control.process_info();
     let read = |path: &str| {
         let text = std::fs::read_to_string(path).unwrap_or_default();
         text.trim().escape_debug().to_string()

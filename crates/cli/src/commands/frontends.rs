@@ -7,7 +7,7 @@ use ballast_model::CliLevel;
 use ballast_reconcile::OverrideValue;
 use ballast_reconcile::kinds::{frontend as frontend_kind, process};
 
-use super::target::{answer, control, frontend, given, leading_number};
+use super::target::{answer, command_text, control, frontend, leading_number};
 use crate::answer::{CommandAnswer, Severity};
 use crate::change_record::ChangeScope;
 use crate::command::{Command, CommandCall};
@@ -89,7 +89,7 @@ fn disable(call: &CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     control.pause_frontend(frontend.name()).map_err(|_| {
         CommandAnswer::error("Failed to pause frontend, check logs for precise cause.")
     })?;
-    let command = given("disable frontend", call);
+    let command = command_text("disable frontend", call);
     let key = frontend_kind::key(frontend.name(), &frontend_kind::STATE);
     control.note_override(key, frontend_kind::DISABLED, command);
     Ok(CommandAnswer::Done)
@@ -112,7 +112,7 @@ fn enable(call: &CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
             "Failed to resume frontend, check logs for precise cause (port conflict?).",
         )
     })?;
-    let command = given("enable frontend", call);
+    let command = command_text("enable frontend", call);
     let key = frontend_kind::key(frontend.name(), &frontend_kind::STATE);
     control.note_override(key, frontend_kind::ENABLED, command);
     Ok(CommandAnswer::Done)
@@ -125,7 +125,7 @@ fn shutdown(call: &CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     }
     let control = control(call)?;
     control.shut_frontend(frontend.name());
-    let command = given("shutdown frontend", call);
+    let command = command_text("shutdown frontend", call);
     let key = frontend_kind::key(frontend.name(), &frontend_kind::STATE);
     control.note_override(key, frontend_kind::SHUT_DOWN, command);
     Ok(CommandAnswer::Done)
@@ -147,7 +147,7 @@ fn maxconn(call: &CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     let control = control(call)?;
     control.limits_changed();
     let key = frontend_kind::key(frontend.name(), &frontend_kind::MAXCONN);
-    let command = given("set maxconn frontend", call);
+    let command = command_text("set maxconn frontend", call);
     control.note_override(key, OverrideValue::Number(count_max), command);
     Ok(CommandAnswer::Done)
 }
@@ -159,7 +159,7 @@ fn maxconn_global(call: &CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer
         return Err(CommandAnswer::error("Expects an integer value."));
     }
     let control = control(call)?;
-    let hard_max = control.facts().connection_count_hard_max;
+    let hard_max = control.process_info().connection_count_hard_max;
     let count_max = match number(call.arg(0)) {
         count if count > i64::from(hard_max) => {
             return Err(CommandAnswer::error("Value out of range."));
@@ -172,7 +172,7 @@ fn maxconn_global(call: &CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer
         .process()
         .override_connection_limit(Some(count_max));
     control.limits_changed();
-    let command = given("set maxconn global", call);
+    let command = command_text("set maxconn global", call);
     let key = process::key(&process::MAXCONN);
     control.note_override(key, OverrideValue::Number(count_max), command);
     Ok(CommandAnswer::Done)
@@ -205,7 +205,7 @@ fn rate_limit(call: &CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
         .ok_or_else(|| CommandAnswer::error("Value out of range."))?;
     limit.set(Some(value));
     control.limits_changed();
-    let command = given("set rate-limit", call);
+    let command = command_text("set rate-limit", call);
     control.note_override(process::key(setting), OverrideValue::Number(value), command);
     Ok(CommandAnswer::Done)
 }

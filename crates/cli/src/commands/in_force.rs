@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ballast_model::{Bind, Config, Frontend};
 use ballast_tls::bind::BindCertificates;
 use ballast_tls::store::StoredCertificate;
-use ballast_tls::transaction::StoreState;
+use ballast_tls::store_transaction::StoreState;
 
 use crate::answer::{CommandAnswer, Severity};
 use crate::command::CommandCall;

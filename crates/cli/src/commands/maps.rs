@@ -179,7 +179,7 @@ fn discard(entry_count: usize, discarded: DiscardedEntries) -> CommandAnswer {
     if entry_count < ENTRIES_PER_TURN {
         return CommandAnswer::Done;
     }
-    CommandAnswer::later(async move {
+    CommandAnswer::pending(async move {
         // If no thread can be started, they are freed here.
         let _ = run_blocking(move || drop(discarded)).await;
         CommandAnswer::Done
@@ -371,7 +371,7 @@ fn add_all(
     version: Option<u32>,
     entries: Vec<OwnedEntry>,
 ) -> CommandAnswer {
-    CommandAnswer::later(async move {
+    CommandAnswer::pending(async move {
         // The version is fixed first, so that a commit in between does not split the entries.
         let version = Some(version.unwrap_or_else(|| list.versions().0));
         for some in entries.chunks(ENTRIES_PER_TURN) {

@@ -90,7 +90,7 @@ fn reload(call: &mut CommandCall<'_>, hard: bool) -> CommandAnswer {
     };
     // HAProxy's master restarts itself then and loses its callers.
     call.session.leaves = true;
-    CommandAnswer::later(async move {
+    CommandAnswer::pending(async move {
         let (success, log) = match reloading.await {
             Ok(log) => (1, log),
             Err(log) => (0, log),
@@ -322,7 +322,7 @@ fn join(
 /// Sends a command to a worker. Each part of the answer must come within the idle timeout of a
 /// session.
 fn ask(socket: OwnedFd, message: Vec<u8>, idle: Duration) -> CommandAnswer {
-    CommandAnswer::later(async move {
+    CommandAnswer::pending(async move {
         let stream = match Stream::from_fd(socket) {
             Ok(stream) => stream,
             Err(why) => return CommandAnswer::error(why.to_string()),

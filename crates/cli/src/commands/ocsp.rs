@@ -9,10 +9,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use ballast_tls::certificate::CertificateError;
 use ballast_tls::describe::hexadecimal;
-use ballast_tls::ocsp_text::{OcspText, certificate_id_lines};
+use ballast_tls::ocsp_details::{OcspDetails, certificate_id_lines};
 use ballast_tls::pem::{decode_base64, encode_base64};
 use ballast_tls::store::StoredCertificate;
-use ballast_tls::transaction::{StoreState, ocsp_id};
+use ballast_tls::store_transaction::{StoreState, ocsp_id};
 
 use crate::answer::CommandAnswer;
 use crate::change_record::ChangeScope;
@@ -64,18 +64,18 @@ fn set(call: &mut CommandCall<'_>) -> CommandAnswer {
             "'set ssl ocsp-response' received invalid base64 encoded response.",
         );
     };
-    let response = match OcspText::read(&der) {
+    let response = match OcspDetails::read(&der) {
         Ok(response) => response,
         Err(why) => return CommandAnswer::error(why),
     };
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
-    if let Err(why) = response.judge(i64::try_from(now.as_secs()).unwrap_or(i64::MAX)) {
+    if let Err(why) = response.check_validity(i64::try_from(now.as_secs()).unwrap_or(i64::MAX)) {
         return CommandAnswer::error(why);
     }
     let in_force = InForce::of(call);
-    let mut state = in_force.config().global.tls.context.lock();
+    let mut state = in_force.config().global.tls.shared_store.lock();
     let Some(certificates) = stapled(&in_force, &state).remove(&response.certificate_id) else {
         return CommandAnswer::error(
             "OCSP single response: Certificate ID does not match any certificate or issuer.",
@@ -98,14 +98,14 @@ fn staple(
 ) -> Result<(), CertificateError> {
     let mut parts = stored.current().parts();
     parts.ocsp = Some(Arc::clone(der));
-    let certificate = state.store.certificate(parts)?;
+    let certificate = state.store.build_certificate(parts)?;
     stored.replace(Arc::new(certificate));
     Ok(())
 }
 
 fn show(call: &mut CommandCall<'_>) -> CommandAnswer {
     let in_force = InForce::of(call);
-    let state = in_force.config().global.tls.context.lock();
+    let state = in_force.config().global.tls.shared_store.lock();
     let all = stapled(&in_force, &state);
     if call.arg(0).is_empty() {
         return list(&all);
@@ -124,14 +124,15 @@ fn show(call: &mut CommandCall<'_>) -> CommandAnswer {
         let mut names = certificates.iter().map(|stored| stored.name());
         names.any(|name| name == reference) || hexadecimal(id, false) == reference
     });
-    let is_number = reference.len() > 1 && reference.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let looks_like_id =
+        reference.len() > 1 && reference.bytes().all(|byte| byte.is_ascii_hexdigit());
     let response = found.next().and_then(|(_, certificates)| {
         certificates
             .first()
             .and_then(|stored| stored.current().ocsp.clone())
     });
     match response {
-        None if is_number => {
+        None if looks_like_id => {
             CommandAnswer::error("Certificate ID or path does not match any certificate.")
         }
         None => CommandAnswer::error(
@@ -144,7 +145,7 @@ fn show(call: &mut CommandCall<'_>) -> CommandAnswer {
 
 /// A response as text.
 pub(super) fn text(der: &[u8]) -> String {
-    OcspText::read(der).map_or_else(|why| format!("{why}\n"), |response| response.text())
+    OcspDetails::read(der).map_or_else(|why| format!("{why}\n"), |response| response.text())
 }
 
 fn list(all: &BTreeMap<Vec<u8>, Vec<Arc<StoredCertificate>>>) -> CommandAnswer {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ballast_model::CliLevel;
-use ballast_stats::{Load, StatForm, info};
+use ballast_stats::{ProcessLoad, StatForm, info};
 use ballast_worker::{IoCounts, TaskCounts, io_counts, task_counts, timeout};
 
 use crate::answer::CommandAnswer;
@@ -13,7 +13,7 @@ use crate::command::{Command, CommandCall};
 use crate::shared::{CliShared, ProcessRole};
 
 /// How long to wait for the counters of a worker.
-const TALLY_WAIT: Duration = Duration::from_millis(200);
+const COUNTERS_WAIT: Duration = Duration::from_millis(200);
 
 pub(crate) static COMMANDS: &[Command] = &[
     Command::new(
@@ -62,8 +62,8 @@ fn environment(call: &mut CommandCall<'_>) -> CommandAnswer {
         })
         .collect();
     // `setenv` and the like change the environment of the configuration, not of the process.
-    if let ProcessRole::Worker(surroundings) = &call.shared.role {
-        let generation = surroundings.generation();
+    if let ProcessRole::Worker(host) = &call.shared.role {
+        let generation = host.generation();
         variables.extend(generation.config.global.environment.iter().cloned());
     }
     let wanted = call.arg(0);
@@ -82,22 +82,22 @@ fn environment(call: &mut CommandCall<'_>) -> CommandAnswer {
 }
 
 fn show_info(call: &mut CommandCall<'_>) -> CommandAnswer {
-    let ProcessRole::Worker(surroundings) = &call.shared.role else {
+    let ProcessRole::Worker(host) = &call.shared.role else {
         return CommandAnswer::Done;
     };
-    let surroundings = std::sync::Arc::clone(surroundings);
+    let host = std::sync::Arc::clone(host);
     let (form, help) = form(call.args);
-    CommandAnswer::later(async move {
-        let tasks: usize = tally()
+    CommandAnswer::pending(async move {
+        let tasks: usize = worker_counters()
             .await
             .iter()
             .map(|(tasks, _)| tasks.running + tasks.services)
             .sum();
-        let load = Load {
+        let load = ProcessLoad {
             tasks: u32::try_from(tasks).unwrap_or(u32::MAX),
             cli_sessions: 0,
         };
-        CommandAnswer::Report(info(&*surroundings, load, form, help))
+        CommandAnswer::Report(info(&*host, load, form, help))
     })
 }
 
@@ -115,7 +115,7 @@ pub(crate) fn form(words: &[String]) -> (StatForm, bool) {
 }
 
 /// The counters of every worker, in order; zeros for a worker that does not answer in time.
-async fn tally() -> Vec<(TaskCounts, IoCounts)> {
+async fn worker_counters() -> Vec<(TaskCounts, IoCounts)> {
     let count = ballast_worker::worker_count();
     if count == 0 {
         return vec![(task_counts(), io_counts())];
@@ -124,7 +124,7 @@ async fn tally() -> Vec<(TaskCounts, IoCounts)> {
     for index in 0..count {
         let counts = match ballast_worker::mailbox(index) {
             Some(mailbox) => {
-                timeout(TALLY_WAIT, mailbox.call(|| (task_counts(), io_counts()))).await
+                timeout(COUNTERS_WAIT, mailbox.call(|| (task_counts(), io_counts()))).await
             }
             None => continue,
         };
@@ -143,15 +143,15 @@ fn show_activity(call: &mut CommandCall<'_>) -> CommandAnswer {
             Err(_) => return CommandAnswer::error("Expects a thread number, 0 or -1."),
         },
     };
-    CommandAnswer::later(activity(which))
+    CommandAnswer::pending(activity(which))
 }
 
 async fn activity(which: Option<usize>) -> CommandAnswer {
-    let tally = tally().await;
+    let counters = worker_counters().await;
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
-    let count = tally.len();
+    let count = counters.len();
     if which.is_some_and(|worker| worker > count) {
         return CommandAnswer::error(format!("There are {count} threads."));
     }
@@ -178,7 +178,7 @@ async fn activity(which: Option<usize>) -> CommandAnswer {
         ("send_bytes", |(_, io)| io.sent_bytes),
     ];
     for (name, read) in lines {
-        let each: Vec<u64> = tally.iter().map(read).collect();
+        let each: Vec<u64> = counters.iter().map(read).collect();
         let sum = each.iter().sum::<u64>();
         let _ = match which {
             None => {
@@ -195,12 +195,7 @@ async fn activity(which: Option<usize>) -> CommandAnswer {
 /// The age of the process, for a timed prompt: `[days:hours:minutes:seconds]`.
 pub(crate) fn age(shared: &CliShared) -> String {
     let seconds = match &shared.role {
-        ProcessRole::Worker(surroundings) => surroundings
-            .registry()
-            .process()
-            .started
-            .elapsed()
-            .as_secs(),
+        ProcessRole::Worker(host) => host.registry().process().started.elapsed().as_secs(),
         ProcessRole::Master(master) => master.processes().first().map_or(0, |row| row.uptime_s),
     };
     let (days, hours) = (seconds / 86_400, seconds / 3600 % 24);

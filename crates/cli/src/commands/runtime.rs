@@ -14,24 +14,24 @@ use ballast_worker::{
 use crate::answer::CommandAnswer;
 use crate::change_record::ChangeScope;
 use crate::command::{Command, CommandCall};
-use crate::session::Restriction;
+use crate::session::RequiredMode;
 use crate::shared::ProcessRole;
 
 /// How long to wait for the report of a worker.
-const TELL_WAIT: Duration = Duration::from_millis(200);
+const REPORT_WAIT: Duration = Duration::from_millis(200);
 
 pub(crate) static COMMANDS: &[Command] = &[
     Command::new(
         &["show", "threads"],
         "show threads",
         "tell what each worker has to do",
-        |_| CommandAnswer::later(threads()),
+        |_| CommandAnswer::pending(threads()),
     ),
     Command::new(
         &["show", "tasks"],
         "show tasks",
         "count the tasks of the workers",
-        |_| CommandAnswer::later(tasks()),
+        |_| CommandAnswer::pending(tasks()),
     ),
     Command::new(
         &["show", "pools"],
@@ -44,7 +44,7 @@ pub(crate) static COMMANDS: &[Command] = &[
                 }
                 ProcessRole::Master(_) => 0,
             };
-            CommandAnswer::later(pools(bytes))
+            CommandAnswer::pending(pools(bytes))
         },
     ),
     Command::new(
@@ -78,7 +78,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         |_| CommandAnswer::error("There are no developer's commands here: nothing was done."),
     )
     .for_level(CliLevel::Admin)
-    .restricted(Restriction::Expert),
+    .restricted(RequiredMode::Expert),
     Command::new(
         &["httpclient"],
         "httpclient <method> <URI>",
@@ -86,7 +86,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         |_| CommandAnswer::error("There is no HTTP client here: nothing was done."),
     )
     .for_level(CliLevel::Admin)
-    .restricted(Restriction::Expert),
+    .restricted(RequiredMode::Expert),
     Command::new(
         &["show", "profiling"],
         "show profiling [<what>|<#lines>|<opts>]*",
@@ -165,21 +165,21 @@ const TRACES: &str = "Supported trace sources and states (.=stopped, w=waiting, 
 type WorkerReport = (TaskCounts, IoCounts, BufferUse);
 
 /// The reports of all workers, in order; zeros for a worker that does not answer in time.
-async fn told() -> Vec<WorkerReport> {
-    fn tell() -> WorkerReport {
+async fn collect_reports() -> Vec<WorkerReport> {
+    fn own_report() -> WorkerReport {
         (task_counts(), io_counts(), buffer_use())
     }
     let count = ballast_worker::worker_count();
     if count == 0 {
-        return vec![tell()];
+        return vec![own_report()];
     }
     let mut all = Vec::with_capacity(count);
     for index in 0..count {
         let Some(mailbox) = ballast_worker::mailbox(index) else {
             continue;
         };
-        let told = timeout(TELL_WAIT, mailbox.call(tell)).await;
-        all.push(told.ok().and_then(Result::ok).unwrap_or_default());
+        let report = timeout(REPORT_WAIT, mailbox.call(own_report)).await;
+        all.push(report.ok().and_then(Result::ok).unwrap_or_default());
     }
     all
 }
@@ -187,7 +187,7 @@ async fn told() -> Vec<WorkerReport> {
 async fn threads() -> CommandAnswer {
     let own = ballast_worker::worker_index();
     let mut text = String::new();
-    for (index, (tasks, io, buffers)) in told().await.iter().enumerate() {
+    for (index, (tasks, io, buffers)) in collect_reports().await.iter().enumerate() {
         let mark = if own == Some(index) { '*' } else { ' ' };
         let _ = write!(
             text,
@@ -207,15 +207,15 @@ async fn threads() -> CommandAnswer {
 }
 
 async fn tasks() -> CommandAnswer {
-    let told = told().await;
-    let running: usize = told.iter().map(|(tasks, ..)| tasks.running).sum();
-    let services: usize = told.iter().map(|(tasks, ..)| tasks.services).sum();
+    let reports = collect_reports().await;
+    let running: usize = reports.iter().map(|(tasks, ..)| tasks.running).sum();
+    let services: usize = reports.iter().map(|(tasks, ..)| tasks.services).sum();
     let all = (running + services).max(1);
     let mut text = format!(
         "Running tasks: {} ({} threads)\n  \
          function                     places     %    lat_tot   lat_avg\n",
         running + services,
-        told.len()
+        reports.len()
     );
     for (name, count) in [("connections", running), ("services", services)] {
         let percent = count * 100 / all;
@@ -230,7 +230,7 @@ async fn tasks() -> CommandAnswer {
 async fn pools(bytes: usize) -> CommandAnswer {
     let mut text = String::from("Dumping pools usage.\n");
     let (mut all_bytes, mut used_bytes) = (0_usize, 0_usize);
-    for (index, (.., buffers)) in told().await.iter().enumerate() {
+    for (index, (.., buffers)) in collect_reports().await.iter().enumerate() {
         let count = buffers.in_use + buffers.free;
         let (allocated, used) = (count * bytes, buffers.in_use * bytes);
         (all_bytes, used_bytes) = (all_bytes + allocated, used_bytes + used);

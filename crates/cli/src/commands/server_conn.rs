@@ -33,7 +33,7 @@ fn connections(call: &CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     }
     let names = NameMasking::of(call.session);
     let counting = control.idle_connections();
-    Ok(CommandAnswer::later(async move {
+    Ok(CommandAnswer::pending(async move {
         let idle = counting.await;
         let mut head = Some(head(idle.len()));
         let mut places = backends.flat_map({
@@ -75,7 +75,7 @@ fn line(
     into: &mut String,
 ) {
     let state = &server.state;
-    let (address, port) = match &state.reach().address {
+    let (address, port) = match &state.current_address().address {
         Some(Address::Inet(known)) => {
             let ip = known.ip().to_string();
             (
@@ -96,7 +96,7 @@ fn line(
         .iter()
         .map(|worker| worker.get(&key).copied().unwrap_or_default())
         .collect();
-    let resting: u32 = mine.iter().map(|count| count.resting).sum();
+    let idle_now: u32 = mine.iter().map(|count| count.idle_now).sum();
     let needed = mine.iter().map(|count| count.needed).max().unwrap_or(0);
     let open = state.connections.now();
     let limit = server
@@ -104,18 +104,18 @@ fn line(
         .idle_count_max
         .map_or("-1".to_owned(), |limit| limit.to_string());
     into.push_str(&format!(
-        "{}/{} {}/{} {address} {port} - {} {} {} {needed} {resting} 0 {limit} {resting}",
+        "{}/{} {}/{} {address} {port} - {} {} {} {needed} {idle_now} 0 {limit} {idle_now}",
         names.name(backend.name()),
         names.name(server.name()),
         backend.model.common.id,
         server.model.id,
         server.model.idle_purge.as_millis(),
-        open.saturating_sub(resting),
+        open.saturating_sub(idle_now),
         // The other idle connections were not in use.
         state.connections.highest().min(state.sessions.highest()),
     ));
     for count in &mine {
-        into.push_str(&format!(" {}", count.resting));
+        into.push_str(&format!(" {}", count.idle_now));
     }
     into.push('\n');
 }

@@ -10,8 +10,8 @@ use ballast_model::{Address, Balance, CliLevel, PortSpec};
 use ballast_reconcile::kinds::server;
 use ballast_reconcile::{ChangeRequest, OverrideValue};
 
-use super::changes::{submit, unremovable};
-use super::target::{ServerAt, answer, given, leading_number};
+use super::changes::{submit, why_not_removable};
+use super::target::{TargetServer, answer, command_text, leading_number};
 use crate::answer::{CommandAnswer, Severity};
 use crate::change_record::ChangeScope;
 use crate::command::{Command, CommandCall};
@@ -21,7 +21,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         &["set", "server"],
         "set server <bk>/<srv> [opts]",
         "change state, weight, address or checks of a server",
-        |call| answer(ServerAt::of(call).and_then(|at| set(call, &at))),
+        |call| answer(TargetServer::of(call).and_then(|at| set(call, &at))),
     )
     .changing(ChangeScope::State)
     .for_level(CliLevel::Admin),
@@ -30,8 +30,8 @@ pub(crate) static COMMANDS: &[Command] = &[
         "set weight <bk>/<srv>  (DEPRECATED)",
         "change the weight of a server ('set server' does it, too)",
         |call| {
-            let command = given("set weight", call);
-            answer(ServerAt::of(call).and_then(|at| weigh(&at, call.arg(1), command)))
+            let command = command_text("set weight", call);
+            answer(TargetServer::of(call).and_then(|at| set_weight(&at, call.arg(1), command)))
         },
     )
     .changing(ChangeScope::State)
@@ -41,22 +41,22 @@ pub(crate) static COMMANDS: &[Command] = &[
 const USAGE: &str = "usage: set server <backend>/<server> addr | agent | agent-addr | agent-port | \
                      agent-send | check-addr | check-port | fqdn | health | name | ssl | state | weight";
 
-fn set(call: &CommandCall<'_>, at: &ServerAt) -> Result<CommandAnswer, CommandAnswer> {
-    let command = given("set server", call);
+fn set(call: &CommandCall<'_>, at: &TargetServer) -> Result<CommandAnswer, CommandAnswer> {
+    let command = command_text("set server", call);
     let what = call.arg(1);
     match what {
-        "weight" => weigh(at, call.arg(2), command),
-        "state" => state(at, call.arg(2), command),
-        "health" => health(at, call.arg(2)),
-        "agent" => agent(at, call.arg(2)),
-        "addr" => address(at, call, command),
-        "agent-addr" | "check-addr" => probe_address(at, call, command),
+        "weight" => set_weight(at, call.arg(2), command),
+        "state" => set_state(at, call.arg(2), command),
+        "health" => set_health(at, call.arg(2)),
+        "agent" => set_agent(at, call.arg(2)),
+        "addr" => set_address(at, call, command),
+        "agent-addr" | "check-addr" => set_probe_address(at, call, command),
         "agent-port" | "check-port" => {
             if call.arg(2).is_empty() {
                 let text = format!("set server <b>/<s> {what} requires a port.");
                 return Err(CommandAnswer::error(text));
             }
-            is_probed(at, what)?;
+            require_probe(at, what)?;
             let port = port(call.arg(2))?;
             at.server.state.change_checks(|checks| {
                 *port_of(checks, what) = Some(port);
@@ -97,7 +97,7 @@ fn set(call: &CommandCall<'_>, at: &ServerAt) -> Result<CommandAnswer, CommandAn
 
 /// Renames a server. The conditions are those of `del server`: it is in maintenance without
 /// connections, and nothing in the configuration names it.
-fn rename(at: &ServerAt, name: &str) -> Result<CommandAnswer, CommandAnswer> {
+fn rename(at: &TargetServer, name: &str) -> Result<CommandAnswer, CommandAnswer> {
     let is_fit = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.:".contains(&byte);
     if name.is_empty() || !name.bytes().all(is_fit) {
         return Err(CommandAnswer::error(
@@ -109,7 +109,7 @@ fn rename(at: &ServerAt, name: &str) -> Result<CommandAnswer, CommandAnswer> {
             "Already exists a server with the same name in backend.",
         ));
     }
-    if let Some(why) = unremovable(&at.backend, &at.server, &at.control) {
+    if let Some(why) = why_not_removable(&at.backend, &at.server, &at.control) {
         let why = why
             .replace("can be deleted", "can be renamed")
             .replace("removed", "renamed")
@@ -127,7 +127,11 @@ fn rename(at: &ServerAt, name: &str) -> Result<CommandAnswer, CommandAnswer> {
 /// The largest weight.
 const WEIGHT_MAX: i64 = 256;
 
-fn weigh(at: &ServerAt, text: &str, command: String) -> Result<CommandAnswer, CommandAnswer> {
+fn set_weight(
+    at: &TargetServer,
+    text: &str,
+    command: String,
+) -> Result<CommandAnswer, CommandAnswer> {
     if text.is_empty() {
         return Err(CommandAnswer::error("Require <weight> or <weight%>."));
     }
@@ -162,13 +166,17 @@ fn weigh(at: &ServerAt, text: &str, command: String) -> Result<CommandAnswer, Co
 
 /// Whether the backend's algorithm is static: weights do not change at run time, only whether a
 /// server is in the map.
-fn is_static(at: &ServerAt) -> bool {
+fn is_static(at: &TargetServer) -> bool {
     let backend = &at.backend;
     backend.model.balance == Balance::StaticRoundRobin
         || (backend.is_keyed() && !backend.model.hash_type.consistent)
 }
 
-fn state(at: &ServerAt, word: &str, command: String) -> Result<CommandAnswer, CommandAnswer> {
+fn set_state(
+    at: &TargetServer,
+    word: &str,
+    command: String,
+) -> Result<CommandAnswer, CommandAnswer> {
     let value = match word {
         "ready" => {
             at.change_health(|health, now_ms| health.set_ready(now_ms));
@@ -192,7 +200,7 @@ fn state(at: &ServerAt, word: &str, command: String) -> Result<CommandAnswer, Co
 }
 
 /// No override is noted: the next check may change the health again.
-fn health(at: &ServerAt, word: &str) -> Result<CommandAnswer, CommandAnswer> {
+fn set_health(at: &TargetServer, word: &str) -> Result<CommandAnswer, CommandAnswer> {
     if at.server.model.track.is_some() {
         return Err(CommandAnswer::error(
             "cannot change health on a tracking server.",
@@ -212,7 +220,7 @@ fn health(at: &ServerAt, word: &str) -> Result<CommandAnswer, CommandAnswer> {
     Ok(CommandAnswer::Done)
 }
 
-fn agent(at: &ServerAt, word: &str) -> Result<CommandAnswer, CommandAnswer> {
+fn set_agent(at: &TargetServer, word: &str) -> Result<CommandAnswer, CommandAnswer> {
     if !has_agent(at) {
         return Err(CommandAnswer::error(
             "agent checks are not enabled on this server.",
@@ -231,12 +239,12 @@ fn agent(at: &ServerAt, word: &str) -> Result<CommandAnswer, CommandAnswer> {
     Ok(CommandAnswer::Done)
 }
 
-fn has_agent(at: &ServerAt) -> bool {
+fn has_agent(at: &TargetServer) -> bool {
     let health = at.server.state.health();
     health.settings().agent.is_some() && health.agent().enabled
 }
 
-fn has_check(at: &ServerAt) -> bool {
+fn has_check(at: &TargetServer) -> bool {
     let health = at.server.state.health();
     health.settings().check.is_some() && health.check().enabled
 }
@@ -246,7 +254,7 @@ fn warning(text: impl Into<String>) -> CommandAnswer {
 }
 
 /// Refuses to set the address or port of a probe that the server does not have.
-fn is_probed(at: &ServerAt, what: &str) -> Result<(), CommandAnswer> {
+fn require_probe(at: &TargetServer, what: &str) -> Result<(), CommandAnswer> {
     let (probed, kind) = if what.starts_with("agent") {
         (has_agent(at), "agent")
     } else {
@@ -277,8 +285,8 @@ fn port_of<'c>(checks: &'c mut CheckOverrides, what: &str) -> &'c mut Option<u16
     }
 }
 
-fn probe_address(
-    at: &ServerAt,
+fn set_probe_address(
+    at: &TargetServer,
     call: &CommandCall<'_>,
     command: String,
 ) -> Result<CommandAnswer, CommandAnswer> {
@@ -288,7 +296,7 @@ fn probe_address(
             "set server <b>/<s> {what} requires an address and optionally a port."
         )));
     }
-    is_probed(at, what)?;
+    require_probe(at, what)?;
     let address: IpAddr = text
         .parse()
         .map_err(|_| warning(format!("invalid addr '{}'", text.escape_debug())))?;
@@ -353,8 +361,8 @@ impl PortSource {
     }
 }
 
-fn address(
-    at: &ServerAt,
+fn set_address(
+    at: &TargetServer,
     call: &CommandCall<'_>,
     command: String,
 ) -> Result<CommandAnswer, CommandAnswer> {
@@ -367,7 +375,7 @@ fn address(
     let Ok(ip) = text.parse::<IpAddr>() else {
         return Err(warning(format!("Invalid addr '{}'", text.escape_debug())));
     };
-    let now = match at.server.state.reach().address {
+    let now = match at.server.state.current_address().address {
         Some(Address::Inet(now)) => now,
         _ => {
             return Err(warning(

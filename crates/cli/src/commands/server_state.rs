@@ -7,7 +7,7 @@ use ballast_model::CliLevel;
 use ballast_reconcile::OverrideValue;
 use ballast_reconcile::kinds::{backend as backend_kind, server};
 
-use super::target::{ServerAt, answer, backend, control, given, leading_number};
+use super::target::{TargetServer, answer, backend, command_text, control, leading_number};
 use crate::answer::CommandAnswer;
 use crate::change_record::ChangeScope;
 use crate::command::{Command, CommandCall};
@@ -98,7 +98,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "shutdown sessions server <bk>/<srv>",
         "end the exchanges that a server has now",
         |call| {
-            answer(ServerAt::of(call).map(|at| {
+            answer(TargetServer::of(call).map(|at| {
                 at.control.shutdown_sessions(&at.server.state);
                 CommandAnswer::Done
             }))
@@ -113,8 +113,8 @@ fn verb(on: bool) -> &'static str {
 }
 
 fn switch_server(call: &mut CommandCall<'_>, on: bool) -> CommandAnswer {
-    let command = given(&format!("{} server", verb(on)), call);
-    answer(ServerAt::of(call).map(|at| {
+    let command = command_text(&format!("{} server", verb(on)), call);
+    answer(TargetServer::of(call).map(|at| {
         if on {
             at.change_health(|health, now_ms| health.set_ready(now_ms));
         } else {
@@ -126,8 +126,8 @@ fn switch_server(call: &mut CommandCall<'_>, on: bool) -> CommandAnswer {
 }
 
 fn switch_check(call: &mut CommandCall<'_>, on: bool) -> CommandAnswer {
-    let command = given(&format!("{} health", verb(on)), call);
-    answer(ServerAt::of(call).and_then(|at| {
+    let command = command_text(&format!("{} health", verb(on)), call);
+    answer(TargetServer::of(call).and_then(|at| {
         if on && at.server.state.health().settings().check.is_none() {
             return Err(CommandAnswer::error(
                 "Health check was not configured on this server, cannot enable.",
@@ -142,8 +142,8 @@ fn switch_check(call: &mut CommandCall<'_>, on: bool) -> CommandAnswer {
 }
 
 fn switch_agent(call: &mut CommandCall<'_>, on: bool) -> CommandAnswer {
-    let command = given(&format!("{} agent", verb(on)), call);
-    answer(ServerAt::of(call).and_then(|at| {
+    let command = command_text(&format!("{} agent", verb(on)), call);
+    answer(TargetServer::of(call).and_then(|at| {
         if on && at.server.state.health().settings().agent.is_none() {
             return Err(CommandAnswer::error(
                 "Agent was not configured on this server, cannot enable.",
@@ -158,7 +158,7 @@ fn switch_agent(call: &mut CommandCall<'_>, on: bool) -> CommandAnswer {
 }
 
 fn switch_cookies(call: &mut CommandCall<'_>, on: bool) -> CommandAnswer {
-    let command = given(&format!("{} dynamic-cookie backend", verb(on)), call);
+    let command = command_text(&format!("{} dynamic-cookie backend", verb(on)), call);
     answer(backend(call).and_then(|backend| {
         backend.change_dynamic_cookies(|cookies| cookies.on = Some(on));
         let key = backend_kind::key(backend.name(), &backend_kind::DYNAMIC_COOKIE);
@@ -174,7 +174,7 @@ fn cookie_key(call: &CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
         return Err(CommandAnswer::error("String value expected."));
     }
     backend.change_dynamic_cookies(|cookies| cookies.key = Some(key.to_owned()));
-    let command = given("set dynamic-cookie-key backend", call);
+    let command = command_text("set dynamic-cookie-key backend", call);
     let value = OverrideValue::of_text(key);
     let key = backend_kind::key(backend.name(), &backend_kind::DYNAMIC_COOKIE_KEY);
     control(call)?.note_override(key, value, command);
@@ -182,7 +182,7 @@ fn cookie_key(call: &CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
 }
 
 fn maxconn(call: &CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
-    let at = ServerAt::of(call)?;
+    let at = TargetServer::of(call)?;
     let text = call.arg(1);
     if text.is_empty() {
         return Err(CommandAnswer::error("Require <maxconn>."));
@@ -198,7 +198,7 @@ fn maxconn(call: &CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
         Some(_) => return Err(CommandAnswer::error("Trailing garbage in maxconn string")),
     };
     at.change_health(|_, _| vec![Effect::Maxconn(count_max)]);
-    let command = given("set maxconn server", call);
+    let command = command_text("set maxconn server", call);
     let value = OverrideValue::Number(count_max);
     Ok(at.note_override(&server::MAXCONN, value, command))
 }

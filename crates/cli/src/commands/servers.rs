@@ -8,7 +8,7 @@ use ballast_model::{Address, PortSpec};
 use ballast_stats::ServerHealth;
 
 use super::anonymous::NameMasking;
-use super::target::{ServerAt, backend_place, generation};
+use super::target::{TargetServer, backend_place, generation};
 use crate::answer::CommandAnswer;
 use crate::command::{Command, CommandCall};
 use crate::shared::ProcessRole;
@@ -45,7 +45,7 @@ pub(crate) static COMMANDS: &[Command] = &[
 ];
 
 fn weight(call: &mut CommandCall<'_>) -> CommandAnswer {
-    match ServerAt::of(call) {
+    match TargetServer::of(call) {
         Ok(at) => {
             let (now, initial) = (at.server.state.weight(), at.server.model.weight);
             CommandAnswer::Report(format!("{now} (initial {initial})"))
@@ -78,7 +78,7 @@ fn state(call: &mut CommandCall<'_>) -> CommandAnswer {
         }
     });
     let now_ms = match &call.shared.role {
-        ProcessRole::Worker(surroundings) => surroundings.registry().process().age_ms(),
+        ProcessRole::Worker(machine) => machine.registry().process().age_ms(),
         ProcessRole::Master(_) => 0,
     };
     let names = NameMasking::of(call.session);
@@ -107,7 +107,7 @@ fn state_line(
 ) {
     let health = ServerHealth::of(server, generation, now_ms);
     let hidden = |ip: std::net::IpAddr| names.name(&ip.to_string()).into_owned();
-    let (address, port) = match &server.state.reach().address {
+    let (address, port) = match &server.state.current_address().address {
         Some(Address::Inet(known)) => (hidden(known.ip()), port_shown(server, known.port())),
         other => {
             let port = other.as_ref().or(Some(&server.model.address));

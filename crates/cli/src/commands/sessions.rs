@@ -151,7 +151,7 @@ fn show(call: &mut CommandCall<'_>) -> CommandAnswer {
         // The id contains the number of the worker.
         let worker = usize::try_from(id >> 40).unwrap_or(0);
         let names = NameMasking::of(call.session);
-        return CommandAnswer::later(async move {
+        return CommandAnswer::pending(async move {
             let found = match worker.checked_sub(1) {
                 Some(worker) => find(&*control, worker, id).await,
                 None => callers.pop(),
@@ -325,7 +325,7 @@ fn shutdown(call: &mut CommandCall<'_>) -> CommandAnswer {
         return CommandAnswer::error("Session pointer expected (use 'show sess').");
     };
     let control = Arc::clone(control);
-    CommandAnswer::later(async move {
+    CommandAnswer::pending(async move {
         if control.end_session(id).await {
             CommandAnswer::Done
         } else {

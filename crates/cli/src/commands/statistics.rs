@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use ballast_engine::Generation;
 use ballast_model::CliLevel;
-use ballast_stats::{Filter, Rows, Stat, Surroundings};
+use ballast_stats::{Filter, Rows, Stat, StatsHost};
 
 use super::invalid::{self, moment};
 use super::process::form;
@@ -37,7 +37,7 @@ pub(crate) static COMMANDS: &[Command] = &[
 ];
 
 fn stat(call: &mut CommandCall<'_>) -> CommandAnswer {
-    let ProcessRole::Worker(surroundings) = &call.shared.role else {
+    let ProcessRole::Worker(host) = &call.shared.role else {
         return CommandAnswer::Done;
     };
     let mut words = call.args;
@@ -51,15 +51,15 @@ fn stat(call: &mut CommandCall<'_>) -> CommandAnswer {
     }
     let mut filter = Filter::default();
     if let [proxy, types, id, ..] = words {
-        let Ok(proxy) = proxy_number(&surroundings.generation(), proxy) else {
+        let Ok(proxy) = proxy_number(&host.generation(), proxy) else {
             return CommandAnswer::error("No such proxy.");
         };
         filter = filter.with_numbers(proxy, types, id);
     }
     filter.up = words.iter().any(|word| word == "up");
     filter.no_maint = words.iter().any(|word| word == "no-maint");
-    let surroundings = Arc::clone(surroundings) as Arc<dyn Surroundings>;
-    let rows = Rows::new(surroundings, filter);
+    let host = Arc::clone(host) as Arc<dyn StatsHost>;
+    let rows = Rows::new(host, filter);
     let mut stat = Stat::new(rows, form(words).0);
     CommandAnswer::Pieces(Box::new(move |into| stat.write_next(into)))
 }

@@ -25,7 +25,7 @@ pub(crate) fn generation(call: &CommandCall<'_>) -> Result<Arc<Generation>, Comm
 }
 
 /// A server that a command names.
-pub(crate) struct ServerAt {
+pub(crate) struct TargetServer {
     pub(crate) control: Arc<dyn Control>,
     pub(crate) backend: Arc<Backend>,
     pub(crate) server: Arc<Server>,
@@ -33,7 +33,7 @@ pub(crate) struct ServerAt {
     pub(crate) place: usize,
 }
 
-impl ServerAt {
+impl TargetServer {
     /// The server that the first word, `backend/server`, names.
     pub(crate) fn of(call: &CommandCall<'_>) -> Result<Self, CommandAnswer> {
         Self::of_word(call, 0)
@@ -139,7 +139,7 @@ pub(crate) fn frontend(call: &CommandCall<'_>) -> Result<Arc<Frontend>, CommandA
 }
 
 /// The command as it was given.
-pub(crate) fn given(words: &str, call: &CommandCall<'_>) -> String {
+pub(crate) fn command_text(words: &str, call: &CommandCall<'_>) -> String {
     format!("{words} {}", call.args.join(" "))
 }
 

@@ -10,11 +10,11 @@ use ballast_model::{CliLevel, VariableSource};
 use ballast_reconcile::kinds::variable::{VALUE, VARIABLE};
 use ballast_reconcile::{ObjectName, OverrideKey, OverrideValue};
 
-use super::target::{answer, control, given};
+use super::target::{answer, command_text, control};
 use crate::answer::CommandAnswer;
 use crate::change_record::ChangeScope;
 use crate::command::{Command, CommandCall};
-use crate::session::Restriction;
+use crate::session::RequiredMode;
 
 pub(crate) static COMMANDS: &[Command] = &[
     Command::new(
@@ -32,7 +32,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     )
     .changing(ChangeScope::State)
     .for_level(CliLevel::Operator)
-    .restricted(Restriction::Experimental),
+    .restricted(RequiredMode::Experimental),
     Command::new(
         &["show", "vars"],
         "show vars",
@@ -127,7 +127,7 @@ fn set(call: &CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     }
     let value = OverrideValue::Text(call.args[1..].join(" "));
     let key = OverrideKey::new(&VARIABLE, ObjectName::Named(name.to_string()), &VALUE);
-    control.note_override(key, value, given("set var", call));
+    control.note_override(key, value, command_text("set var", call));
     Ok(CommandAnswer::Done)
 }
 
@@ -135,7 +135,7 @@ fn expression(text: &str) -> Result<Expr, CommandAnswer> {
     let expr = Expr::parse(text).map_err(|error| CommandAnswer::error(error.to_string()))?;
     check(
         expr.available(Phase::Cli),
-        &expr.unserved(),
+        &expr.unimplemented(),
         &expr.references(),
     )?;
     Ok(expr)
@@ -146,7 +146,7 @@ fn format(text: &str) -> Result<LogFormat, CommandAnswer> {
     let format = parsed.map_err(|error| CommandAnswer::error(error.to_string()))?;
     check(
         format.available(Phase::Cli),
-        &format.unserved(),
+        &format.unimplemented(),
         &format.references(),
     )?;
     Ok(format)
@@ -155,11 +155,11 @@ fn format(text: &str) -> Result<LogFormat, CommandAnswer> {
 /// Whether an expression can be evaluated outside of an exchange.
 fn check(
     available: Result<(), ballast_expr::Error>,
-    unserved: &[&str],
+    unimplemented: &[&str],
     references: &[Reference],
 ) -> Result<(), CommandAnswer> {
     available.map_err(|error| CommandAnswer::error(error.to_string()))?;
-    if let Some(word) = unserved.first() {
+    if let Some(word) = unimplemented.first() {
         return Err(CommandAnswer::error(format!(
             "'{word}' is not available yet."
         )));

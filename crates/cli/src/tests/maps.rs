@@ -24,10 +24,10 @@ pub(super) fn patterns() -> Arc<Store> {
     let mut acls = AclSet::new();
     acls.declare(&["one", "path", "-i", "-f", "l.lst", "/In"])
         .unwrap();
-    acls.stand_at("one", &at(3));
+    acls.set_place("one", &at(3));
     acls.link(&store, &mut files).unwrap();
     for (line, text) in [(5, "path,map_str_int(m.map)"), (6, "src,map_ip(ip.map)")] {
-        store.stand(&at(line));
+        store.set_place(&at(line));
         let mut expr: Expr = text.parse().unwrap();
         expr.link(&store, &mut files).unwrap();
     }

@@ -45,7 +45,7 @@ fn line(
     // `unix-bind` applies to binds only, not to command sockets.
     let is_command = draft.kind == ballast_syntax::SectionKind::Global;
     let prefix = (!is_command)
-        .then(|| context.names.unix_bind.prefix.clone())
+        .then(|| context.declarations.unix_bind.prefix.clone())
         .flatten();
     let argument = args.peek().unwrap_or_default().to_owned();
     let binds = addresses(args, context, prefix.as_deref())?;
@@ -65,15 +65,15 @@ fn line(
         },
     };
     if !is_command {
-        one.bind.unix_owner = context.names.unix_bind.owner.clone();
+        one.bind.unix_owner = context.declarations.unix_bind.owner.clone();
     }
     words(&mut one, args, context)?;
     if one.tls.ssl {
-        one.tls.add_defaults(&context.names.tls.bind);
+        one.tls.add_defaults(&context.declarations.tls.bind);
     }
     if one.tls.ssl && is_command {
         let span = args.span();
-        context.unserved("ssl", "TLS on command sockets", span);
+        context.unimplemented("ssl", "TLS on command sockets", span);
     }
     one.bind.origin = context.origin(args.span());
     let mut id = one.id;
@@ -143,13 +143,13 @@ fn addresses(
         })?;
         match parsed.transport {
             TransportPrefix::Quic => {
-                context.unserved("quic4@", "QUIC", word.span_of(range.clone()))
+                context.unimplemented("quic4@", "QUIC", word.span_of(range.clone()))
             }
             TransportPrefix::Reverse => {
-                context.unserved("rhttp@", "reverse HTTP", word.span_of(range.clone()));
+                context.unimplemented("rhttp@", "reverse HTTP", word.span_of(range.clone()));
             }
             TransportPrefix::Multipath => {
-                context.unserved("mptcp@", "multipath TCP", word.span_of(range.clone()));
+                context.unimplemented("mptcp@", "multipath TCP", word.span_of(range.clone()));
             }
             TransportPrefix::Datagram => {
                 let message = format!("'{keyword}' : '{text}' is no stream address");

@@ -14,21 +14,29 @@ use crate::tls_words as tls;
 
 type R = Row<BindDraft>;
 
+/// Where a word may be written: on bind lines.
 const B: Sections = Sections::BIND;
-/// Bind lines and the lines of a crt-list.
+/// On bind lines and on the lines of a crt-list.
 const C: Sections = Sections(Sections::BIND.0 | Sections::CRT_LIST.0);
+/// Why certificates are not generated.
 const GENERATED: &str = "would make certificates while clients wait, which is not built in";
 
 /// The rows.
 pub(super) const ROWS: &[R] = &[
-    R::new("allow-0rtt", C, "", "accepts early data", shared)
-        .noted("early data are not accepted yet: clients resume with a round trip"),
+    R::new(
+        "allow-0rtt",
+        C,
+        "",
+        "accepts early data",
+        shared_with_crt_list,
+    )
+    .ignored("early data are not accepted yet: clients resume with a round trip"),
     R::new(
         "alpn",
         C,
         "<protocols>",
         "protocols offered to clients",
-        shared,
+        shared_with_crt_list,
     )
     .examples("alpn http/1.1", "alpn"),
     R::new(
@@ -36,7 +44,7 @@ pub(super) const ROWS: &[R] = &[
         C,
         "<cafile>",
         "authorities that clients' certificates must come from",
-        shared,
+        shared_with_crt_list,
     )
     .examples("ca-file ca.pem", "ca-file"),
     R::new(
@@ -55,25 +63,25 @@ pub(super) const ROWS: &[R] = &[
         B,
         "<cafile>",
         "authority that generated certificates are signed with",
-        tls::text,
+        tls::any_argument,
     )
     .examples("ca-sign-file ca.pem", "ca-sign-file")
-    .noted("acts with 'generate-certificates' only, which is refused"),
+    .ignored("acts with 'generate-certificates' only, which is refused"),
     R::new(
         "ca-sign-pass",
         B,
         "<passphrase>",
         "passphrase of that authority's key",
-        tls::text,
+        tls::any_argument,
     )
     .examples("ca-sign-pass x", "ca-sign-pass")
-    .noted("acts with 'generate-certificates' only, which is refused"),
+    .ignored("acts with 'generate-certificates' only, which is refused"),
     R::new(
         "ca-verify-file",
         C,
         "<cafile>",
         "authorities used to verify and not announced",
-        shared,
+        shared_with_crt_list,
     )
     .examples("ca-verify-file ca.pem", "ca-verify-file"),
     R::new(
@@ -81,7 +89,7 @@ pub(super) const ROWS: &[R] = &[
         C,
         "<ciphers>",
         "cipher suites up to TLS 1.2",
-        shared,
+        shared_with_crt_list,
     )
     .examples("ciphers ECDHE-RSA-AES128-GCM-SHA256", "ciphers"),
     R::new(
@@ -89,7 +97,7 @@ pub(super) const ROWS: &[R] = &[
         C,
         "<ciphersuites>",
         "cipher suites of TLS 1.3",
-        shared,
+        shared_with_crt_list,
     )
     .examples("ciphersuites TLS_AES_128_GCM_SHA256", "ciphersuites"),
     R::new(
@@ -97,11 +105,17 @@ pub(super) const ROWS: &[R] = &[
         C,
         "<sigalgs>",
         "signature algorithms for client certificates",
-        shared,
+        shared_with_crt_list,
     )
     .examples("client-sigalgs RSA+SHA256", "client-sigalgs"),
-    R::new("crl-file", C, "<crlfile>", "revoked certificates", shared)
-        .examples("crl-file crl.pem", "crl-file"),
+    R::new(
+        "crl-file",
+        C,
+        "<crlfile>",
+        "revoked certificates",
+        shared_with_crt_list,
+    )
+    .examples("crl-file crl.pem", "crl-file"),
     R::new(
         "crt",
         B,
@@ -133,8 +147,14 @@ pub(super) const ROWS: &[R] = &[
         crt_list,
     )
     .examples("crt-list list.txt", "crt-list"),
-    R::new("curves", C, "<curves>", "key exchange groups", shared)
-        .examples("curves X25519:P-256", "curves"),
+    R::new(
+        "curves",
+        C,
+        "<curves>",
+        "key exchange groups",
+        shared_with_crt_list,
+    )
+    .examples("curves X25519:P-256", "curves"),
     R::new(
         "default-crt",
         B,
@@ -155,7 +175,7 @@ pub(super) const ROWS: &[R] = &[
         C,
         "<named curve>",
         "key exchange group without 'curves'",
-        shared,
+        shared_with_crt_list,
     )
     .examples("ecdhe prime256v1", "ecdhe"),
     R::new(
@@ -163,13 +183,13 @@ pub(super) const ROWS: &[R] = &[
         B,
         "<dir>",
         "keys of encrypted client hellos",
-        tls::text,
+        tls::any_argument,
     )
     .refused(
         "would read encrypted client hellos, which is not built in",
         "",
     ),
-    R::new("force-sslv3", B, "", "only SSLv3", tls::none).refused(
+    R::new("force-sslv3", B, "", "only SSLv3", tls::no_argument).refused(
         "asks for a protocol that is broken and not built in",
         "ssl-min-ver TLSv1.2",
     ),
@@ -206,7 +226,7 @@ pub(super) const ROWS: &[R] = &[
         B,
         "",
         "makes certificates for unknown names",
-        tls::none,
+        tls::no_argument,
     )
     .refused(GENERATED, ""),
     R::new(
@@ -217,16 +237,16 @@ pub(super) const ROWS: &[R] = &[
         tls::on_off,
     )
     .examples("ktls on", "ktls maybe")
-    .noted("records are encrypted in the process"),
-    R::new("no-alpn", C, "", "offers no protocol", shared),
+    .ignored("records are encrypted in the process"),
+    R::new("no-alpn", C, "", "offers no protocol", shared_with_crt_list),
     R::new(
         "no-ca-names",
         C,
         "",
         "does not announce the authorities",
-        shared,
+        shared_with_crt_list,
     ),
-    R::new("no-sslv3", B, "", "not SSLv3", tls::none).noted("SSLv3 is not built in"),
+    R::new("no-sslv3", B, "", "not SSLv3", tls::no_argument).ignored("SSLv3 is not built in"),
     R::new(
         "no-strict-sni",
         B,
@@ -268,10 +288,10 @@ pub(super) const ROWS: &[R] = &[
         C,
         "<protocols>",
         "protocols offered in the way before ALPN",
-        shared,
+        shared_with_crt_list,
     )
     .examples("npn http/1.1", "npn")
-    .noted("clients that know NPN and not ALPN are gone, and it is not built in"),
+    .ignored("clients that know NPN and not ALPN are gone, and it is not built in"),
     R::new(
         "ocsp-update",
         Sections::CRT_LIST,
@@ -280,7 +300,7 @@ pub(super) const ROWS: &[R] = &[
         tls::on_off,
     )
     .examples("ocsp-update on", "ocsp-update maybe")
-    .noted("OCSP answers are stapled from files, and not fetched"),
+    .ignored("OCSP answers are stapled from files, and not fetched"),
     R::new(
         "prefer-client-ciphers",
         B,
@@ -291,8 +311,14 @@ pub(super) const ROWS: &[R] = &[
             Ok(())
         },
     ),
-    R::new("sigalgs", C, "<sigalgs>", "signature algorithms", shared)
-        .examples("sigalgs RSA+SHA256", "sigalgs"),
+    R::new(
+        "sigalgs",
+        C,
+        "<sigalgs>",
+        "signature algorithms",
+        shared_with_crt_list,
+    )
+    .examples("sigalgs RSA+SHA256", "sigalgs"),
     R::new("ssl", B, "", "speaks TLS", |draft, _, _| {
         draft.tls.ssl = true;
         Ok(())
@@ -303,7 +329,7 @@ pub(super) const ROWS: &[R] = &[
         C,
         "SSLv3 | TLSv1.0 ... TLSv1.3",
         "newest TLS version",
-        shared,
+        shared_with_crt_list,
     )
     .examples("ssl-max-ver TLSv1.3", "ssl-max-ver 1.3"),
     R::new(
@@ -311,7 +337,7 @@ pub(super) const ROWS: &[R] = &[
         C,
         "SSLv3 | TLSv1.0 ... TLSv1.3",
         "oldest TLS version",
-        shared,
+        shared_with_crt_list,
     )
     .examples("ssl-min-ver TLSv1.2", "ssl-min-ver 1.2"),
     R::new(
@@ -347,13 +373,13 @@ pub(super) const ROWS: &[R] = &[
         C,
         "none | optional | required",
         "whether clients must have a certificate",
-        shared,
+        shared_with_crt_list,
     )
     .examples("verify optional", "verify always"),
 ];
 
 /// A word that lines of a crt-list have too.
-fn shared(
+fn shared_with_crt_list(
     draft: &mut BindDraft,
     args: &mut Args<'_>,
     context: &mut Context<'_>,
@@ -408,7 +434,7 @@ fn crt_list(
     let name = tls::value(args, "certificate location")?;
     let span = args.keyword_span();
     let path = context.path(name);
-    let bytes = match context.surroundings.read(&path) {
+    let bytes = match context.machine.read(&path) {
         Ok(bytes) => bytes,
         Err(error) => {
             context.missing(&format!("file '{path}'"), || {

@@ -23,7 +23,7 @@ const THREAD_COUNT_MAX: u16 = 4096;
 pub(super) const ROWS: &[R] = &[
     R::new("accept-netscaler-cip", B, "<magic number>", "expects NetScaler's client address header", check::count)
         .examples("accept-netscaler-cip 1234", "accept-netscaler-cip x")
-        .later("the NetScaler protocol"),
+        .unimplemented("the NetScaler protocol"),
     R::new("accept-proxy", S, "", "expects a PROXY protocol header", |draft, _, _| {
         draft.bind.accept_proxy = true;
         Ok(())
@@ -60,7 +60,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("group haproxy", "group"),
     R::new("guid-prefix", B, "<string>", "prefix of the names that survive renames", check::guid)
         .examples("guid-prefix web", "guid-prefix a/b")
-        .noted("binds have no counters kept by name"),
+        .ignored("binds have no counters kept by name"),
     R::new("id", B, "<id>", "number of the bind in statistics", |draft, args, _| {
         let number = args.number("a positive integer", 1..=i64::from(i32::MAX))?;
         draft.id = Some(u32::try_from(number).expect("the range was checked"));
@@ -69,7 +69,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("id 7", "id 0"),
     R::new("idle-ping", B, "<delay>", "pings idle HTTP/2 clients", check::delay)
         .examples("idle-ping 10s", "idle-ping soon")
-        .later("HTTP/2"),
+        .unimplemented("HTTP/2"),
     R::new("interface", B, "<interface>", "listens on one interface only", |draft, args, _| {
         draft.bind.interface = Some(args.text("an interface name")?.to_owned());
         Ok(())
@@ -77,7 +77,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("interface lo", "interface"),
     R::new("label", B, "<label>", "names the bind for rules", check::word)
         .examples("label a", "label")
-        .noted("nothing asks for it yet"),
+        .ignored("nothing asks for it yet"),
     R::new("level", S, "user | operator | admin", "what callers of a command socket may do", |draft, args, _| {
         draft.socket.level = args.choice(&[
             ("user", CliLevel::User),
@@ -121,19 +121,19 @@ pub(super) const ROWS: &[R] = &[
     .examples("namespace blue", "namespace"),
     R::new("nbconn", B, "<nbconn>", "connections a reverse bind keeps open", check::count)
         .examples("nbconn 2", "nbconn x")
-        .later("reverse HTTP"),
+        .unimplemented("reverse HTTP"),
     R::new("nice", B, "<nice>", "priority of the connections' tasks", |_, args, _| {
         args.number("a number", -1024..=1024).map(|_| ())
     })
     .examples("nice -10", "nice 5000")
-    .noted("tasks of one worker take turns fairly"),
+    .ignored("tasks of one worker take turns fairly"),
     R::new("process", B, "<process>[/<threads>]", "threads that serve the bind, in the old notation", check::word)
         .refused("on 'bind' lines is not supported any more since HAProxy 2.5", "thread <threads>"),
     R::new("proto", B, "<name>", "forces the protocol spoken", |_, args, context| {
         let name = args.choice(&[("h1", "h1"), ("h2", "h2"), ("none", "none"), ("quic", "quic"), ("fcgi", "fcgi"), ("spop", "spop")])?;
         match name {
-            "h2" => context.unserved("proto h2", "HTTP/2", args.keyword_span()),
-            "quic" => context.unserved("proto quic", "QUIC", args.keyword_span()),
+            "h2" => context.unimplemented("proto h2", "HTTP/2", args.keyword_span()),
+            "quic" => context.unimplemented("proto quic", "QUIC", args.keyword_span()),
             _ => {}
         }
         Ok(())
@@ -141,11 +141,11 @@ pub(super) const ROWS: &[R] = &[
     .examples("proto h1", "proto h9"),
     R::new("quic-cc-algo", B, "<algorithm>", "QUIC congestion control", check::word)
         .examples("quic-cc-algo cubic", "quic-cc-algo")
-        .later("QUIC"),
-    R::new("quic-force-retry", B, "", "makes QUIC clients prove their address", check::nothing).later("QUIC"),
+        .unimplemented("QUIC"),
+    R::new("quic-force-retry", B, "", "makes QUIC clients prove their address", check::nothing).unimplemented("QUIC"),
     R::new("quic-socket", B, "connection | listener", "how QUIC sockets are shared", check::word)
         .examples("quic-socket listener", "quic-socket")
-        .later("QUIC"),
+        .unimplemented("QUIC"),
     R::new("severity-output", S, "none | number | string", "how answers of a command socket show their severity", |draft, args, _| {
         draft.socket.severity = args.choice(&[
             ("none", SeverityOutput::None),
@@ -158,7 +158,7 @@ pub(super) const ROWS: &[R] = &[
     R::new("shards", B, "<number> | by-thread | by-group", "sockets the bind is split into", |draft, args, context| {
         let text = args.text("a number, 'by-thread' or 'by-group'")?;
         draft.bind.shard_count = match text {
-            "by-thread" => u16::try_from(context.surroundings.processor_count()).unwrap_or(u16::MAX),
+            "by-thread" => u16::try_from(context.machine.processor_count()).unwrap_or(u16::MAX),
             "by-group" => 1,
             _ => text
                 .parse()
@@ -171,10 +171,10 @@ pub(super) const ROWS: &[R] = &[
     .examples("shards 2", "shards none"),
     R::new("tcp-md5sig", B, "<password>", "signs TCP segments", check::word)
         .examples("tcp-md5sig secret", "tcp-md5sig")
-        .later("TCP signatures"),
+        .unimplemented("TCP signatures"),
     R::new("tcp-ss", B, "<mode>", "keeps the client's SYN", check::count)
         .examples("tcp-ss 1", "tcp-ss x")
-        .later("TCP fingerprints"),
+        .unimplemented("TCP fingerprints"),
     R::new("tcp-ut", B, "<delay>", "how long data may stay unacknowledged", |draft, args, _| {
         draft.bind.user_timeout = Some(args.time("a delay")?).filter(|time| *time > Duration::ZERO);
         Ok(())
@@ -220,7 +220,7 @@ pub(super) const ROWS: &[R] = &[
 /// When it does not.
 pub(crate) fn user(args: &mut Args<'_>, context: &mut Context<'_>) -> Result<String, Diagnostic> {
     let name = args.text("a user name")?;
-    if !context.surroundings.user(name) {
+    if !context.machine.has_user(name) {
         context.missing(&format!("user '{name}'"), || {
             args.wrong(format!(
                 "cannot find user '{name}' for '{}'",
@@ -237,7 +237,7 @@ pub(crate) fn user(args: &mut Args<'_>, context: &mut Context<'_>) -> Result<Str
 /// When it does not.
 pub(crate) fn group(args: &mut Args<'_>, context: &mut Context<'_>) -> Result<String, Diagnostic> {
     let name = args.text("a group name")?;
-    if !context.surroundings.group(name) {
+    if !context.machine.has_group(name) {
         context.missing(&format!("group '{name}'"), || {
             args.wrong(format!(
                 "cannot find group '{name}' for '{}'",

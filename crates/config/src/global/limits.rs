@@ -54,10 +54,10 @@ pub(super) const ROWS: &[R] = &[
     .examples("max-spread-checks 5s", "max-spread-checks x"),
     R::new("maxcompcpuusage", G, "<number>", "processor use above which nothing is compressed", check::percent)
         .examples("maxcompcpuusage 50", "maxcompcpuusage x")
-        .noted("acts on compression only"),
+        .ignored("acts on compression only"),
     R::new("maxcomprate", G, "<number>", "compressed bytes per second", check::amount)
         .examples("maxcomprate 100", "maxcomprate x")
-        .noted("acts on compression only"),
+        .ignored("acts on compression only"),
     R::new("maxconn", G, "<number>", "concurrent connections of the process", |global, args, _| {
         let count = args.count("a number")?;
         // Zero leaves it automatic.
@@ -82,20 +82,20 @@ pub(super) const ROWS: &[R] = &[
     .examples("maxsessrate 100", "maxsessrate x"),
     R::new("maxzlibmem", G, "<number>", "memory of the compression library", check::amount)
         .examples("maxzlibmem 100", "maxzlibmem x")
-        .noted("acts on compression only"),
-    R::new("noepoll", G, "", "another way to wait for sockets", check::none).noted("epoll is the only one"),
-    R::new("noevports", G, "", "another way to wait for sockets", check::none).noted("epoll is the only one"),
-    R::new("nogetaddrinfo", G, "", "resolves names by gethostbyname", check::none).noted("the system's resolver is asked in one way"),
-    R::new("nokqueue", G, "", "another way to wait for sockets", check::none).noted("epoll is the only one"),
-    R::new("nopoll", G, "", "another way to wait for sockets", check::none).noted("epoll is the only one"),
+        .ignored("acts on compression only"),
+    R::new("noepoll", G, "", "another way to wait for sockets", check::none).ignored("epoll is the only one"),
+    R::new("noevports", G, "", "another way to wait for sockets", check::none).ignored("epoll is the only one"),
+    R::new("nogetaddrinfo", G, "", "resolves names by gethostbyname", check::none).ignored("the system's resolver is asked in one way"),
+    R::new("nokqueue", G, "", "another way to wait for sockets", check::none).ignored("epoll is the only one"),
+    R::new("nopoll", G, "", "another way to wait for sockets", check::none).ignored("epoll is the only one"),
     R::new("noreuseport", G, "", "binds without SO_REUSEPORT", |global, args, _| {
         global.no_reuseport = true;
         args.end()
     }),
     R::new("nosplice", G, "", "copies instead of splicing", |_, args, _| args.end())
-        .noted("bytes are copied: splicing is not used yet"),
+        .ignored("bytes are copied: splicing is not used yet"),
     R::new("server-state-base", G, "<directory>", "where state files are", |_, args, context| {
-        context.names.state_base = Some(args.text("a directory")?.to_owned());
+        context.declarations.state_base = Some(args.text("a directory")?.to_owned());
         args.end()
     })
     .examples("server-state-base /var/lib/lb", "server-state-base"),
@@ -131,7 +131,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("stats timeout 30s", "stats timeout x"),
     R::new("stats-file", G, "<path>", "counters taken over at start", check::one)
         .examples("stats-file /tmp/s", "stats-file")
-        .later("files of statistics"),
+        .unimplemented("files of statistics"),
     R::new("ulimit-n", G, "<number>", "descriptors of the process", |global, args, _| {
         global.descriptor_count_max = Some(args.count("a number")?);
         args.end()
@@ -139,10 +139,10 @@ pub(super) const ROWS: &[R] = &[
     .examples("ulimit-n 20000", "ulimit-n x"),
     R::new("http-err-codes", G, "[+-]<range>[,...]", "statuses counted as errors of clients", codes)
         .examples("http-err-codes 400-499", "http-err-codes x")
-        .later("stick tables"),
+        .unimplemented("stick tables"),
     R::new("http-fail-codes", G, "[+-]<range>[,...]", "statuses counted as failures of servers", codes)
         .examples("http-fail-codes 500-599", "http-fail-codes x")
-        .later("stick tables"),
+        .unimplemented("stick tables"),
 ];
 
 fn codes(_: &mut Global, args: &mut Args<'_>, _: &mut Context<'_>) -> Result<(), Diagnostic> {

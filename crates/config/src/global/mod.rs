@@ -25,7 +25,7 @@ const FAMILIES: &[&[Row<Global>]] = &[
     other::DEVICE_ROWS,
     other::REMOVED_ROWS,
     tls::ROWS,
-    tls::NOTED_ROWS,
+    tls::IGNORED_ROWS,
     tune::ROWS,
     tune::H2_ROWS,
     tune::QUIC_ROWS,
@@ -57,7 +57,7 @@ pub(crate) fn line(
     let found = TABLE.find(line, Sections::GLOBAL)?;
     let word = found.row.keyword.word;
     if let Some((_, key, refused)) = ONCE.iter().find(|(once, ..)| *once == word)
-        && !context.names.said_once.insert(key)
+        && !context.declarations.used_once.insert(key)
     {
         let message = format!("'{word}' already specified. The first one holds.");
         let severity = if *refused {

@@ -26,7 +26,7 @@ macro_rules! rows {
     };
 }
 
-pub(super) const CLIENT_ROWS: &[R] = rows! { noted(CLIENT);
+pub(super) const CLIENT_ROWS: &[R] = rows! { ignored(CLIENT);
     "httpclient.resolvers.disabled", "on | off", "resolves no names", ["on" "off"], "on";
     "httpclient.resolvers.id", "<resolvers id>", "section that resolves names", resolvers, "default";
     "httpclient.resolvers.prefer", "ipv4 | ipv6", "family preferred", ["ipv4" "ipv6"], "ipv4";
@@ -36,7 +36,7 @@ pub(super) const CLIENT_ROWS: &[R] = rows! { noted(CLIENT);
     "httpclient.timeout.connect", "<timeout>", "longest wait for a connection", time, "5s";
 };
 
-pub(super) const LUA_ROWS: &[R] = rows! { later("Lua");
+pub(super) const LUA_ROWS: &[R] = rows! { unimplemented("Lua");
     "lua-load", "<file> [<arg>...]", "runs a script at start", some, "/etc/a.lua";
     "lua-load-per-thread", "<file> [<arg>...]", "runs a script at start in each thread", some, "/etc/a.lua";
 };
@@ -116,18 +116,18 @@ pub(super) const REMOVED_ROWS: &[R] = &[
 pub(super) const ROWS: &[R] = &[
     R::new("acme.scheduler", G, "auto | off", "renews certificates by itself", check::form!(["auto" "off"]))
         .examples("acme.scheduler auto", "acme.scheduler")
-        .noted("acts on 'acme' sections only"),
+        .ignored("acts on 'acme' sections only"),
     R::new("anonkey", G, "<key>", "key that names are hidden with", check::form!((0 .. 4294967295)))
         .examples("anonkey 123", "anonkey x")
-        .noted("nothing is printed anonymised"),
+        .ignored("nothing is printed anonymised"),
     R::new("debug.counters", G, "on | off", "counts what developers ask for", check::one)
         .examples("debug.counters on", "")
-        .noted("there are no such counters"),
+        .ignored("there are no such counters"),
     R::new("dns-accept-family", G, "<family>[,...]", "families that resolved addresses may have", check::families)
         .examples("dns-accept-family ipv4", "dns-accept-family")
-        .noted("acts on resolvers only"),
+        .ignored("acts on resolvers only"),
     R::new("h1-accept-payload-with-any-method", G, "", "allows bodies in HTTP/1.0 GET, HEAD and DELETE", check::none)
-        .noted("requests whose length can be read in two ways stay refused"),
+        .ignored("requests whose length can be read in two ways stay refused"),
     R::new("h1-case-adjust", G, "<from> <to>", "writes a header's name in another case", |global, args, _| {
         let (from, to) = (args.text("<from> and <to>")?, args.text("<from> and <to>")?);
         if !from.eq_ignore_ascii_case(to) || from.chars().any(|c| c.is_ascii_uppercase()) {
@@ -143,32 +143,32 @@ pub(super) const ROWS: &[R] = &[
     R::new("h1-case-adjust-file", G, "<hdrs-file>", "the same from a file", case_file)
         .examples("h1-case-adjust-file /etc/headers", "h1-case-adjust-file"),
     R::new("h1-do-not-close-on-insecure-transfer-encoding", G, "", "keeps connections that could be smuggled on", check::none)
-        .noted("requests whose length can be read in two ways stay refused"),
+        .ignored("requests whose length can be read in two ways stay refused"),
     R::new("h2-workaround-bogus-websocket-clients", G, "", "hides WebSocket over HTTP/2", check::none)
         .with_no()
-        .noted("acts on HTTP/2 only"),
+        .ignored("acts on HTTP/2 only"),
     R::new("harden.reject-privileged-ports.quic", G, "on | off", "refuses QUIC clients on low ports", check::on_off)
         .examples("harden.reject-privileged-ports.quic on", "harden.reject-privileged-ports.quic x")
-        .noted("acts on QUIC only"),
+        .ignored("acts on QUIC only"),
     R::new("harden.reject-privileged-ports.tcp", G, "on | off", "refuses clients on low ports", |_, args, context| {
         if args.choice(&[("on", true), ("off", false)])? {
-            context.unserved("harden.reject-privileged-ports.tcp", "", args.keyword_span());
+            context.unimplemented("harden.reject-privileged-ports.tcp", "", args.keyword_span());
         }
         args.end()
     })
     .examples("harden.reject-privileged-ports.tcp off", "harden.reject-privileged-ports.tcp x"),
-    R::new("limited-quic", G, "", "QUIC with limited libraries", check::none).noted("acts on QUIC only"),
+    R::new("limited-quic", G, "", "QUIC with limited libraries", check::none).ignored("acts on QUIC only"),
     R::new("lua-prepend-path", G, "<string> [<type>]", "where scripts look for others", check::lua_path)
         .examples("lua-prepend-path /etc/?.lua", "lua-prepend-path")
-        .noted("acts on Lua only"),
-    R::new("pp2-never-send-local", G, "", "probes send PROXY headers of a proxied connection", check::none).later("the PROXY protocol in health checks"),
+        .ignored("acts on Lua only"),
+    R::new("pp2-never-send-local", G, "", "probes send PROXY headers of a proxied connection", check::none).unimplemented("the PROXY protocol in health checks"),
     R::new("presetenv", G, "<name> <value>", "sets a variable that is not set", check::any).examples("presetenv A b", "presetenv A"),
     R::new("profiling.memory", G, "on | off", "counts allocations", check::one)
         .examples("profiling.memory on", "")
-        .noted("profilers of the system do it"),
+        .ignored("profilers of the system do it"),
     R::new("profiling.tasks", G, "auto | on | off", "measures tasks", check::profiling)
         .examples("profiling.tasks auto", "")
-        .noted("profilers of the system do it"),
+        .ignored("profilers of the system do it"),
     R::new("resetenv", G, "[<name> ...]", "removes all variables but these", check::any).examples("resetenv A", ""),
     R::new("set-var", G, "<var-name> <expr>", "sets a variable of the process", |global, args, context| {
         let name = variable(args)?;
@@ -193,10 +193,10 @@ pub(super) const ROWS: &[R] = &[
     R::new("setenv", G, "<name> <value>", "sets a variable", check::any).examples("setenv A b", "setenv A"),
     R::new("shm-stats-file", G, "<path>", "counters shared between processes", check::one)
         .examples("shm-stats-file /dev/shm/s", "shm-stats-file")
-        .later("files of statistics"),
+        .unimplemented("files of statistics"),
     R::new("shm-stats-file-max-objects", G, "<number>", "objects in that file", check::amount)
         .examples("shm-stats-file-max-objects 100", "shm-stats-file-max-objects x")
-        .later("files of statistics"),
+        .unimplemented("files of statistics"),
     R::new("unsetenv", G, "[<name> ...]", "removes variables", check::any).examples("unsetenv A", ""),
 ];
 

@@ -44,7 +44,7 @@ pub(super) const ROWS: &[R] = &[
         },
     )
     .examples("close-spread-time 10s", "close-spread-time soon")
-    .noted("idle connections end as their clients come back or leave"),
+    .ignored("idle connections end as their clients come back or leave"),
     R::new(
         "cluster-secret",
         G,
@@ -53,7 +53,7 @@ pub(super) const ROWS: &[R] = &[
         check::one,
     )
     .examples("cluster-secret x", "cluster-secret")
-    .noted("acts on QUIC only"),
+    .ignored("acts on QUIC only"),
     R::new(
         "cpu-affinity",
         G,
@@ -62,7 +62,7 @@ pub(super) const ROWS: &[R] = &[
         check::some,
     )
     .examples("cpu-affinity auto", "cpu-affinity")
-    .noted("threads go where the system puts them unless 'cpu-map' says otherwise"),
+    .ignored("threads go where the system puts them unless 'cpu-map' says otherwise"),
     R::new(
         "cpu-map",
         G,
@@ -79,7 +79,7 @@ pub(super) const ROWS: &[R] = &[
         check::cpu_policy,
     )
     .examples("cpu-policy performance", "cpu-policy")
-    .noted("threads go where the system puts them unless 'cpu-map' says otherwise"),
+    .ignored("threads go where the system puts them unless 'cpu-map' says otherwise"),
     R::new(
         "cpu-set",
         G,
@@ -88,7 +88,7 @@ pub(super) const ROWS: &[R] = &[
         check::cpu_set,
     )
     .examples("cpu-set drop-cpu 0", "cpu-set")
-    .noted("threads go where the system puts them unless 'cpu-map' says otherwise"),
+    .ignored("threads go where the system puts them unless 'cpu-map' says otherwise"),
     R::new(
         "daemon",
         G,
@@ -134,14 +134,14 @@ pub(super) const ROWS: &[R] = &[
         "allows deprecated keywords",
         check::none,
     )
-    .noted("what is accepted needs no leave"),
+    .ignored("what is accepted needs no leave"),
     R::new(
         "expose-experimental-directives",
         G,
         "",
         "allows experimental keywords",
         |_, args, context| {
-            context.names.experimental = true;
+            context.declarations.experimental = true;
             args.end()
         },
     ),
@@ -166,7 +166,7 @@ pub(super) const ROWS: &[R] = &[
     )
     .examples("force-cfg-parser-pause 1s", "force-cfg-parser-pause x")
     .experimental()
-    .noted("it makes sense for HAProxy's developers"),
+    .ignored("it makes sense for HAProxy's developers"),
     R::new(
         "gid",
         G,
@@ -230,7 +230,7 @@ pub(super) const ROWS: &[R] = &[
         check::none,
     )
     .with_no()
-    .noted("programs are started for external checks only"),
+    .ignored("programs are started for external checks only"),
     R::new(
         "localpeer",
         G,
@@ -262,7 +262,7 @@ pub(super) const ROWS: &[R] = &[
         check::form!((1..)),
     )
     .examples("max-threads-per-group 16", "max-threads-per-group x")
-    .noted("threads need no groups"),
+    .ignored("threads need no groups"),
     R::new(
         "mworker-max-reloads",
         G,
@@ -271,7 +271,7 @@ pub(super) const ROWS: &[R] = &[
         check::form!((0..)),
     )
     .examples("mworker-max-reloads 3", "mworker-max-reloads x")
-    .noted("no old worker is left behind by a change"),
+    .ignored("no old worker is left behind by a change"),
     R::new(
         "nbthread",
         G,
@@ -291,7 +291,7 @@ pub(super) const ROWS: &[R] = &[
         "keeps freed memory",
         check::none,
     )
-    .noted("memory is not trimmed"),
+    .ignored("memory is not trimmed"),
     R::new(
         "node",
         G,
@@ -316,7 +316,7 @@ pub(super) const ROWS: &[R] = &[
         check::none,
     )
     .with_no_default()
-    .noted("threads go where the system puts them unless 'cpu-map' says otherwise"),
+    .ignored("threads go where the system puts them unless 'cpu-map' says otherwise"),
     R::new(
         "pidfile",
         G,
@@ -329,7 +329,7 @@ pub(super) const ROWS: &[R] = &[
     )
     .examples("pidfile /run/ballast.pid", "pidfile"),
     R::new("prealloc-fd", G, "", "opens descriptors ahead", check::none)
-        .noted("descriptor tables grow by themselves"),
+        .ignored("descriptor tables grow by themselves"),
     R::new(
         "quiet",
         G,
@@ -372,7 +372,7 @@ pub(super) const ROWS: &[R] = &[
         check::one,
     )
     .examples("setcap cap_net_bind_service", "setcap")
-    .later("Linux capabilities"),
+    .unimplemented("Linux capabilities"),
     R::new(
         "stress-level",
         G,
@@ -381,7 +381,7 @@ pub(super) const ROWS: &[R] = &[
         check::form!((0..9)),
     )
     .examples("stress-level 0", "stress-level x")
-    .noted("it makes sense for HAProxy's developers"),
+    .ignored("it makes sense for HAProxy's developers"),
     R::new(
         "strict-limits",
         G,
@@ -401,7 +401,7 @@ pub(super) const ROWS: &[R] = &[
         check::thread_group,
     )
     .examples("thread-group 1 1-4", "thread-group")
-    .noted("threads need no groups"),
+    .ignored("threads need no groups"),
     R::new(
         "thread-groups",
         G,
@@ -410,7 +410,7 @@ pub(super) const ROWS: &[R] = &[
         check::form!((1..16)),
     )
     .examples("thread-groups 1", "thread-groups x")
-    .noted("threads need no groups"),
+    .ignored("threads need no groups"),
     R::new(
         "thread-hard-limit",
         G,
@@ -419,7 +419,7 @@ pub(super) const ROWS: &[R] = &[
         check::form!((1..2147483647)),
     )
     .examples("thread-hard-limit 64", "thread-hard-limit x")
-    .noted("'nbthread' sets the number"),
+    .ignored("'nbthread' sets the number"),
     R::new(
         "uid",
         G,
@@ -461,7 +461,7 @@ pub(super) const ROWS: &[R] = &[
         "warn-blocked-traffic-after 100ms",
         "warn-blocked-traffic-after x",
     )
-    .noted("no thread waits"),
+    .ignored("no thread waits"),
     R::new(
         "zero-warning",
         G,
@@ -553,7 +553,7 @@ fn default_path(
             .to_owned()
     };
     let text = args.text("'current', 'config', 'parent' or 'origin <path>'")?;
-    context.names.base = match text {
+    context.declarations.base = match text {
         "current" => None,
         "config" => Some(directory(&file)),
         "parent" => Some(format!("{}/..", directory(&file))),
@@ -575,7 +575,7 @@ fn unix_bind(
     if args.is_empty() {
         return Err(args.missing("'prefix', 'mode', 'user', 'uid', 'group' or 'gid'"));
     }
-    let mut unix = context.names.unix_bind.clone();
+    let mut unix = context.declarations.unix_bind.clone();
     while let Some(word) = args.next() {
         match word {
             "prefix" => unix.prefix = Some(args.text("a prefix")?.to_owned()),
@@ -599,6 +599,6 @@ fn unix_bind(
             }
         }
     }
-    context.names.unix_bind = unix;
+    context.declarations.unix_bind = unix;
     Ok(())
 }

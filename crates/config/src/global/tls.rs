@@ -27,17 +27,17 @@ const RECORDS: &str = "records are as large as what there is to send, 16 kB at m
 /// The rows whose words do something.
 pub(super) const ROWS: &[R] = &[
     R::new("ca-base", G, "<dir>", "where relative names of authorities start", |_, args, context| {
-        context.names.tls.bases.ca_base = Some(directory(args)?);
+        context.declarations.tls.bases.ca_base = Some(directory(args)?);
         args.end()
     })
     .examples("ca-base /etc/ssl", "ca-base"),
     R::new("crt-base", G, "<dir>", "where relative names of certificates start", |_, args, context| {
-        context.names.tls.bases.crt_base = Some(directory(args)?);
+        context.declarations.tls.bases.crt_base = Some(directory(args)?);
         args.end()
     })
     .examples("crt-base /etc/ssl", "crt-base"),
     R::new("key-base", G, "<dir>", "where relative names of keys of 'load' lines start", |_, args, context| {
-        context.names.tls.bases.key_base = Some(directory(args)?);
+        context.declarations.tls.bases.key_base = Some(directory(args)?);
         args.end()
     })
     .examples("key-base /etc/ssl", "key-base"),
@@ -66,41 +66,41 @@ pub(super) const ROWS: &[R] = &[
     R::new("ocsp-update.disable", G, "on | off", "keeps no OCSP answer fresh", |global, args, context| {
         switch(&mut global.tls.ocsp_updates.disabled, args, context)
     })
-    .examples("ocsp-update.disable on", "ocsp-update.disable x").noted(NO_UPDATES),
+    .examples("ocsp-update.disable on", "ocsp-update.disable x").ignored(NO_UPDATES),
     R::new("ocsp-update.httpproxy", G, "<address>[:port]", "proxy for OCSP requests", |global, args, _| {
         global.tls.ocsp_updates.proxy = Some(args.text("an address")?.to_owned());
         args.end()
     })
-    .examples("ocsp-update.httpproxy 192.0.2.1:80", "ocsp-update.httpproxy").noted(NO_UPDATES),
+    .examples("ocsp-update.httpproxy 192.0.2.1:80", "ocsp-update.httpproxy").ignored(NO_UPDATES),
     R::new("ocsp-update.maxdelay", G, "<number>", "longest time between updates", delay_max)
-        .examples("ocsp-update.maxdelay 3600", "ocsp-update.maxdelay x").noted(NO_UPDATES),
+        .examples("ocsp-update.maxdelay 3600", "ocsp-update.maxdelay x").ignored(NO_UPDATES),
     R::new("ocsp-update.mindelay", G, "<number>", "shortest time between updates", delay_min)
-        .examples("ocsp-update.mindelay 300", "ocsp-update.mindelay x").noted(NO_UPDATES),
+        .examples("ocsp-update.mindelay 300", "ocsp-update.mindelay x").ignored(NO_UPDATES),
     R::new("ocsp-update.mode", G, "on | off", "keeps OCSP answers fresh", |global, args, context| {
         switch(&mut global.tls.ocsp_updates.is_default, args, context)
     })
-    .examples("ocsp-update.mode on", "ocsp-update.mode x").noted(NO_UPDATES),
+    .examples("ocsp-update.mode on", "ocsp-update.mode x").ignored(NO_UPDATES),
     R::new("ssl-default-bind-ciphers", G, "<ciphers>", "cipher suites of binds up to TLS 1.2", |_, args, context| {
         let text = ciphers(args, context)?;
-        context.names.tls.bind.options.said.ciphers = Some(text);
+        context.declarations.tls.bind.options.given.ciphers = Some(text);
         args.end()
     })
     .examples("ssl-default-bind-ciphers ECDHE", "ssl-default-bind-ciphers"),
     R::new("ssl-default-bind-ciphersuites", G, "<ciphersuites>", "cipher suites of binds for TLS 1.3", |_, args, context| {
         let text = list(args, "a cipher suite")?;
-        context.names.tls.bind.options.said.ciphersuites = Some(text);
+        context.declarations.tls.bind.options.given.ciphersuites = Some(text);
         args.end()
     })
     .examples("ssl-default-bind-ciphersuites TLS_AES_128_GCM_SHA256", "ssl-default-bind-ciphersuites"),
     R::new("ssl-default-bind-client-sigalgs", G, "<sigalgs>", "signature algorithms for clients", |_, args, context| {
         let text = list(args, "signature algorithms")?;
-        context.names.tls.bind.options.said.client_signature_algorithms = Some(text);
+        context.declarations.tls.bind.options.given.client_signature_algorithms = Some(text);
         args.end()
     })
     .examples("ssl-default-bind-client-sigalgs RSA+SHA256", "ssl-default-bind-client-sigalgs"),
     R::new("ssl-default-bind-curves", G, "<curves>", "key exchange groups of binds", |_, args, context| {
         let text = list(args, "a curves suite")?;
-        context.names.tls.bind.options.said.curves = Some(text);
+        context.declarations.tls.bind.options.given.curves = Some(text);
         args.end()
     })
     .examples("ssl-default-bind-curves X25519", "ssl-default-bind-curves"),
@@ -108,31 +108,31 @@ pub(super) const ROWS: &[R] = &[
         .examples("ssl-default-bind-options ssl-min-ver TLSv1.2 no-tls-tickets", "ssl-default-bind-options"),
     R::new("ssl-default-bind-sigalgs", G, "<sigalgs>", "signature algorithms of binds", |_, args, context| {
         let text = list(args, "signature algorithms")?;
-        context.names.tls.bind.options.said.signature_algorithms = Some(text);
+        context.declarations.tls.bind.options.given.signature_algorithms = Some(text);
         args.end()
     })
     .examples("ssl-default-bind-sigalgs RSA+SHA256", "ssl-default-bind-sigalgs"),
     R::new("ssl-default-server-ciphers", G, "<ciphers>", "cipher suites towards servers up to TLS 1.2", |_, args, context| {
         let text = ciphers(args, context)?;
-        context.names.tls.server.ciphers = Some(text);
+        context.declarations.tls.server.ciphers = Some(text);
         args.end()
     })
     .examples("ssl-default-server-ciphers ECDHE", "ssl-default-server-ciphers"),
     R::new("ssl-default-server-ciphersuites", G, "<ciphersuites>", "cipher suites towards servers for TLS 1.3", |_, args, context| {
         let text = list(args, "a cipher suite")?;
-        context.names.tls.server.ciphersuites = Some(text);
+        context.declarations.tls.server.ciphersuites = Some(text);
         args.end()
     })
     .examples("ssl-default-server-ciphersuites TLS_AES_128_GCM_SHA256", "ssl-default-server-ciphersuites"),
     R::new("ssl-default-server-client-sigalgs", G, "<sigalgs>", "signature algorithms of our certificate", |_, args, context| {
         let text = list(args, "signature algorithms")?;
-        context.names.tls.server.client_signature_algorithms = Some(text);
+        context.declarations.tls.server.client_signature_algorithms = Some(text);
         args.end()
     })
     .examples("ssl-default-server-client-sigalgs RSA+SHA256", "ssl-default-server-client-sigalgs"),
     R::new("ssl-default-server-curves", G, "<curves>", "key exchange groups towards servers", |_, args, context| {
         let text = list(args, "a curves suite")?;
-        context.names.tls.server.curves = Some(text);
+        context.declarations.tls.server.curves = Some(text);
         args.end()
     })
     .examples("ssl-default-server-curves X25519", "ssl-default-server-curves"),
@@ -140,7 +140,7 @@ pub(super) const ROWS: &[R] = &[
         .examples("ssl-default-server-options ssl-min-ver TLSv1.2", "ssl-default-server-options"),
     R::new("ssl-default-server-sigalgs", G, "<sigalgs>", "signature algorithms towards servers", |_, args, context| {
         let text = list(args, "signature algorithms")?;
-        context.names.tls.server.signature_algorithms = Some(text);
+        context.declarations.tls.server.signature_algorithms = Some(text);
         args.end()
     })
     .examples("ssl-default-server-sigalgs RSA+SHA256", "ssl-default-server-sigalgs"),
@@ -151,7 +151,7 @@ pub(super) const ROWS: &[R] = &[
     R::new("ssl-load-extra-files", G, "<type>*", "files beside certificates", extra_files)
         .examples("ssl-load-extra-files none", "ssl-load-extra-files none key"),
     R::new("ssl-server-verify", G, "none | required", "whether servers' certificates are verified", |_, args, context| {
-        context.names.tls.verify_none = match args.text("an integer argument.")? {
+        context.declarations.tls.verify_none = match args.text("an integer argument.")? {
             "none" => true,
             "required" => false,
             _ => return Err(args.wrong("'ssl-server-verify' expects 'none' or 'required' as argument.")),
@@ -182,7 +182,7 @@ pub(super) const ROWS: &[R] = &[
         global.tls.record_bytes_max = count(args)?;
         args.end()
     })
-    .examples("tune.ssl.hard-maxrecord 1400", "tune.ssl.hard-maxrecord -1").noted(RECORDS),
+    .examples("tune.ssl.hard-maxrecord 1400", "tune.ssl.hard-maxrecord -1").ignored(RECORDS),
     R::new("tune.ssl.keylog", G, "on | off", "keeps the secrets of sessions", |global, args, _| {
         global.tls.keylog = match args.text("either 'on' or 'off'")? {
             "on" => true,
@@ -204,23 +204,23 @@ pub(super) const ROWS: &[R] = &[
         global.tls.record_bytes_first = count(args)?;
         args.end()
     })
-    .examples("tune.ssl.maxrecord 1400", "tune.ssl.maxrecord -1").noted(RECORDS),
+    .examples("tune.ssl.maxrecord 1400", "tune.ssl.maxrecord -1").ignored(RECORDS),
     R::new("tune.ssl.ocsp-update.maxdelay", G, "<number>", "longest time between updates", delay_max)
-        .examples("tune.ssl.ocsp-update.maxdelay 3600", "tune.ssl.ocsp-update.maxdelay x").noted(NO_UPDATES),
+        .examples("tune.ssl.ocsp-update.maxdelay 3600", "tune.ssl.ocsp-update.maxdelay x").ignored(NO_UPDATES),
     R::new("tune.ssl.ocsp-update.mindelay", G, "<number>", "shortest time between updates", delay_min)
-        .examples("tune.ssl.ocsp-update.mindelay 300", "tune.ssl.ocsp-update.mindelay x").noted(NO_UPDATES),
+        .examples("tune.ssl.ocsp-update.mindelay 300", "tune.ssl.ocsp-update.mindelay x").ignored(NO_UPDATES),
 ];
 
 macro_rules! noted {
     ($($word:literal, $args:literal, $help:literal, $check:tt, $good:literal, $reason:literal;)*) => {
         &[$(R::new($word, G, $args, $help, check::form!($check))
             .examples(concat!($word, " ", $good), "")
-            .noted($reason)),*]
+            .ignored($reason)),*]
     };
 }
 
 /// The rows whose words change nothing, each with its reason.
-pub(super) const NOTED_ROWS: &[R] = noted! {
+pub(super) const IGNORED_ROWS: &[R] = noted! {
     "jwt.decrypt_alg_list", "<list>", "algorithms of encrypted tokens", one, "dir", "acts on encrypted tokens, which are not read";
     "jwt.decrypt_enc_list", "<list>", "encodings of encrypted tokens", one, "A128GCM", "acts on encrypted tokens, which are not read";
     "noktls", "", "no TLS in the kernel", none, "", "records are always encrypted in the process";
@@ -361,7 +361,7 @@ fn extra_files(
         }
     }
     global.tls.extra_files = files;
-    context.names.tls.bundles = files.bundle;
+    context.declarations.tls.bundles = files.bundle;
     Ok(())
 }
 
@@ -395,7 +395,7 @@ fn bind_options(
     args: &mut Args<'_>,
     context: &mut Context<'_>,
 ) -> Result<(), Diagnostic> {
-    let mut words = std::mem::take(&mut context.names.tls.bind);
+    let mut words = std::mem::take(&mut context.declarations.tls.bind);
     let result = options(args, BIND_WORDS, |word, args| match word {
         "strict-sni" => {
             words.strict_sni = Some(true);
@@ -419,10 +419,10 @@ fn bind_options(
         }
         _ => version(&mut words.options.versions, word, args),
     });
-    context.names.tls.bind = words;
+    context.declarations.tls.bind = words;
     result?;
-    let floor = context.names.tls.bind.options.versions.min;
-    tls::note_old(floor, args.span(), context);
+    let floor = context.declarations.tls.bind.options.versions.min;
+    tls::report_old_version(floor, args.span(), context);
     Ok(())
 }
 
@@ -431,7 +431,7 @@ fn server_options(
     args: &mut Args<'_>,
     context: &mut Context<'_>,
 ) -> Result<(), Diagnostic> {
-    let mut words = std::mem::take(&mut context.names.tls.server);
+    let mut words = std::mem::take(&mut context.declarations.tls.server);
     let result = options(args, &[], |word, args| match word {
         "no-tls-tickets" => {
             words.tickets = Some(false);
@@ -439,10 +439,10 @@ fn server_options(
         }
         _ => version(&mut words.versions, word, args),
     });
-    context.names.tls.server = words;
+    context.declarations.tls.server = words;
     result?;
-    let floor = context.names.tls.server.versions.min;
-    tls::note_old(floor, args.span(), context);
+    let floor = context.declarations.tls.server.versions.min;
+    tls::report_old_version(floor, args.span(), context);
     Ok(())
 }
 

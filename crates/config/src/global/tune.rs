@@ -31,7 +31,7 @@ macro_rules! noted {
     ($reason:expr; $($word:literal, $args:literal, $help:literal, $check:tt, $good:literal;)*) => {
         &[$(R::new($word, G, $args, $help, check::form!($check))
             .examples(concat!($word, " ", $good), concat!($word, " a b c"))
-            .noted($reason)),*]
+            .ignored($reason)),*]
     };
 }
 
@@ -66,7 +66,7 @@ pub(super) const ROWS: &[R] = &[
         },
     )
     .examples("tune.stick-counters 3", "tune.stick-counters a b c")
-    .noted("the rules after it may track as many; nothing is remembered of them yet"),
+    .ignored("the rules after it may track as many; nothing is remembered of them yet"),
     R::new(
         "tune.comp.maxlevel",
         G,
@@ -78,7 +78,7 @@ pub(super) const ROWS: &[R] = &[
         },
     )
     .examples("tune.comp.maxlevel 3", "tune.comp.maxlevel 12")
-    .noted("acts on compression only"),
+    .ignored("acts on compression only"),
     R::new(
         "tune.http.cookielen",
         G,
@@ -124,7 +124,7 @@ pub(super) const ROWS: &[R] = &[
         },
     )
     .examples("tune.idle-pool.shared off", "tune.idle-pool.shared maybe")
-    .noted("each worker keeps its own server connections"),
+    .ignored("each worker keeps its own server connections"),
     R::new(
         "tune.maxaccept",
         G,
@@ -156,7 +156,7 @@ pub(super) const ROWS: &[R] = &[
         check::form!((0..)),
     )
     .examples("tune.pattern.cache-size 0", "tune.pattern.cache-size x")
-    .noted("every lookup is made anew: no result is remembered"),
+    .ignored("every lookup is made anew: no result is remembered"),
     R::new(
         "tune.pipesize",
         G,
@@ -165,7 +165,7 @@ pub(super) const ROWS: &[R] = &[
         |_, args, _| bytes(args).map(|_| ()),
     )
     .examples("tune.pipesize 65536", "tune.pipesize x")
-    .noted("no pipe carries data"),
+    .ignored("no pipe carries data"),
     R::new(
         "tune.rcvbuf.client",
         G,
@@ -376,7 +376,7 @@ pub(super) const BARE_ROWS: &[R] = &[
         check::none,
     )
     .experimental()
-    .noted(COPY),
+    .ignored(COPY),
     R::new(
         "tune.fd.edge-triggered",
         G,
@@ -386,7 +386,7 @@ pub(super) const BARE_ROWS: &[R] = &[
     )
     .examples("tune.fd.edge-triggered on", "tune.fd.edge-triggered x")
     .experimental()
-    .noted(SCHEDULER),
+    .ignored(SCHEDULER),
     R::new(
         "tune.zlib.memlevel",
         G,

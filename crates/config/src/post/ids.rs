@@ -33,7 +33,7 @@ pub(super) fn assign(drafts: &mut Drafts, context: &mut Context<'_>) {
     let taken = used.into_keys().collect();
     let mut allocator = IdAllocator { next: first, taken };
     for draft in &mut drafts.proxies {
-        draft.common.id = allocator.deal(draft.id.map(|(id, _)| id));
+        draft.common.id = allocator.assign(draft.id.map(|(id, _)| id));
         draft.common.id_is_given = IsExplicit(draft.id.is_some());
         binds(draft, context);
         servers(draft, context);
@@ -54,7 +54,7 @@ fn binds(draft: &mut ProxyDraft, context: &mut Context<'_>) {
     }
     let mut allocator = IdAllocator { next: 1, taken };
     for bind in &mut draft.binds {
-        bind.bind.id = allocator.deal(bind.id);
+        bind.bind.id = allocator.assign(bind.id);
     }
 }
 
@@ -84,7 +84,7 @@ fn servers(draft: &mut ProxyDraft, context: &mut Context<'_>) {
     for one in &mut draft.servers {
         let given = (one.server.id > 0).then_some(one.server.id);
         one.server.id_is_given = IsExplicit(given.is_some());
-        one.server.id = allocator.deal(given);
+        one.server.id = allocator.assign(given);
     }
 }
 
@@ -96,7 +96,7 @@ struct IdAllocator {
 
 impl IdAllocator {
     /// The given id, or the next free one.
-    fn deal(&mut self, given: Option<u32>) -> u32 {
+    fn assign(&mut self, given: Option<u32>) -> u32 {
         let id = given.unwrap_or_else(|| {
             while self.taken.contains(&self.next) {
                 self.next = self.next.saturating_add(1);

@@ -32,7 +32,7 @@ impl<'d> DraftIndex<'d> {
             if draft.is_front() {
                 frontends.insert(name);
             }
-            if draft.words.table.is_some() {
+            if draft.section_state.table.is_some() {
                 tables.insert(name);
             }
         }

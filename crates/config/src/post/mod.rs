@@ -33,15 +33,15 @@ pub(crate) fn check(drafts: &mut Drafts, context: &mut Context<'_>) {
         servers::check(draft, drafts.global.server_state_file.as_deref(), context);
         tls::binds(draft, context);
         tls::servers(draft, context);
-        programs(draft, &drafts.global, context);
-        forgotten(draft, context);
+        check_external_check(draft, &drafts.global, context);
+        warn_of_missing_lines(draft, context);
     }
     tracks::check(drafts, context);
     drafts.global.tls.bases = context.bases();
 }
 
 /// What `option external-check` requires in the global section.
-fn programs(draft: &ProxyDraft, global: &Global, context: &mut Context<'_>) {
+fn check_external_check(draft: &ProxyDraft, global: &Global, context: &mut Context<'_>) {
     if draft.common.disabled || !matches!(draft.back.check, Check::External { .. }) {
         return;
     }
@@ -66,7 +66,7 @@ fn programs(draft: &ProxyDraft, global: &Global, context: &mut Context<'_>) {
 }
 
 /// Warns about what a proxy usually needs.
-fn forgotten(draft: &ProxyDraft, context: &mut Context<'_>) {
+fn warn_of_missing_lines(draft: &ProxyDraft, context: &mut Context<'_>) {
     if draft.common.disabled {
         return;
     }

@@ -14,11 +14,11 @@ pub(super) fn check(draft: &mut ProxyDraft, context: &mut Context<'_>) {
             raw_bytes(draft, context);
             return;
         }
-        Mode::Tcp => forget_unserved(draft, context),
+        Mode::Tcp => forget_unimplemented(draft, context),
         Mode::Log | Mode::Spop => {
             if let Some(span) = draft.span {
                 let word = format!("mode {}", draft.common.mode.word());
-                context.unserved(&word, "log backends and SPOE", span);
+                context.unimplemented(&word, "log backends and SPOE", span);
             }
         }
     }
@@ -49,7 +49,7 @@ pub(super) fn check(draft: &mut ProxyDraft, context: &mut Context<'_>) {
 
 /// In an HTTP proxy, a request that was parsed is not available as raw bytes any more.
 fn raw_bytes(draft: &ProxyDraft, context: &mut Context<'_>) {
-    for span in &draft.words.raw_bytes {
+    for span in &draft.section_state.raw_bytes {
         let message = format!(
             "Proxy '{}': L6 sample fetches ignored on HTTP proxies (declared at {}).",
             draft.name,
@@ -60,7 +60,7 @@ fn raw_bytes(draft: &ProxyDraft, context: &mut Context<'_>) {
 }
 
 /// What is ignored outside HTTP need not be implemented.
-fn forget_unserved(draft: &ProxyDraft, context: &mut Context<'_>) {
+fn forget_unimplemented(draft: &ProxyDraft, context: &mut Context<'_>) {
     let ignored = |span: Option<Span>| {
         let mut words = draft.http_words.iter();
         span.is_some_and(|span| {
@@ -69,7 +69,7 @@ fn forget_unserved(draft: &ProxyDraft, context: &mut Context<'_>) {
             })
         })
     };
-    context.unserved.retain(|word| !ignored(word.span));
+    context.unimplemented.retain(|word| !ignored(word.span));
 }
 
 fn log_format(draft: &mut ProxyDraft, context: &mut Context<'_>) {

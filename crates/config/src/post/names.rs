@@ -127,7 +127,7 @@ fn check_references(
     context: &mut Context<'_>,
 ) {
     let title = draft.title();
-    for (reference, span) in &draft.words.references {
+    for (reference, span) in &draft.section_state.references {
         let span = Some(*span);
         match reference {
             Reference::Backend(name) if name.is_empty() && !draft.is_back() => {
@@ -172,7 +172,7 @@ fn check_references(
             Reference::Table(name) => {
                 let name = if name.is_empty() { &draft.name } else { name };
                 let is_peer = name.split_once('/').is_some_and(|(section, _)| {
-                    context.names.declares(SectionKind::Peers, section)
+                    context.declarations.declares(SectionKind::Peers, section)
                 });
                 if !index.has_table(name) && !is_peer {
                     let message = format!(
@@ -182,13 +182,15 @@ fn check_references(
                     let tables = drafts
                         .proxies
                         .iter()
-                        .filter(|one| one.words.table.is_some());
+                        .filter(|one| one.section_state.table.is_some());
                     let names = tables.map(|one| one.name.as_str());
                     let hint = context.hint(name, names);
                     report_unknown_name(context, "unknown-table", message, span, hint);
                 }
             }
-            Reference::Userlist(name) if !context.names.declares(SectionKind::Userlist, name) => {
+            Reference::Userlist(name)
+                if !context.declarations.declares(SectionKind::Userlist, name) =>
+            {
                 let message = format!("unable to find userlist '{name}' referenced in {title}.");
                 report_unknown_section(context, (SectionKind::Userlist, name), message, span);
             }
@@ -214,12 +216,12 @@ fn report_missing_capability(
 
 /// The sections that keywords name.
 fn check_sections(index: &DraftIndex<'_>, context: &mut Context<'_>) {
-    let uses = std::mem::take(&mut context.names.uses);
+    let uses = std::mem::take(&mut context.declarations.references);
     for (kind, name, keyword, span) in uses {
         // HAProxy creates a resolvers section of this name by itself.
         let is_builtin = kind == SectionKind::Resolvers && name == "default";
         let is_known = is_builtin
-            || context.names.declares(kind, &name)
+            || context.declarations.declares(kind, &name)
             || (kind == SectionKind::Backend && index.backend(&name).is_some());
         if is_known {
             continue;
@@ -273,7 +275,7 @@ fn report_unknown_section(
         SectionKind::Userlist => "unknown-userlist",
         _ => "unknown-section",
     };
-    let hint = context.hint(name, context.names.sections.of_kind(kind));
+    let hint = context.hint(name, context.declarations.sections.of_kind(kind));
     report_unknown_name(context, code, message, span, hint);
 }
 

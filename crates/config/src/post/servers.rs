@@ -43,7 +43,7 @@ pub(super) fn check(
     if !draft.is_back() {
         return;
     }
-    twins(draft, context);
+    report_duplicates(draft, context);
     let title = draft.title();
     let check_port = connects_to_port(&draft.back.check);
     let mut servers = std::mem::take(&mut draft.servers);
@@ -52,9 +52,7 @@ pub(super) fn check(
     for one in &mut servers {
         let last = states.and_then(|file| {
             let server = &one.server.name;
-            context
-                .surroundings
-                .saved_address(file, &draft.name, server)
+            context.machine.saved_address(file, &draft.name, server)
         });
         resolve(one, &title, last, &mut failed, context);
         ports(one, &title, check_port, context);
@@ -68,7 +66,7 @@ pub(super) fn check(
 }
 
 /// Reports two servers with one name, or with one cookie.
-fn twins(draft: &ProxyDraft, context: &mut Context<'_>) {
+fn report_duplicates(draft: &ProxyDraft, context: &mut Context<'_>) {
     let mut names: HashMap<&str, &ServerDraft> = HashMap::new();
     let mut cookies: HashMap<&str, &ServerDraft> = HashMap::new();
     for one in &draft.servers {

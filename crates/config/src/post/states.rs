@@ -12,7 +12,7 @@ use crate::draft::ProxyDraft;
 
 /// Determines the file names, and warns about backends whose file has no name.
 pub(super) fn settle(drafts: &mut Drafts, context: &mut Context<'_>) {
-    let base = context.names.state_base.clone();
+    let base = context.declarations.state_base.clone();
     let whole = |name: &str| match &base {
         Some(base) if !name.starts_with('/') => format!("{base}/{name}"),
         _ => name.to_owned(),
@@ -24,7 +24,11 @@ pub(super) fn settle(drafts: &mut Drafts, context: &mut Context<'_>) {
         match &mut draft.back.server_states {
             None => {}
             Some(ServerStates::Local(file)) => {
-                let name = draft.words.state_file.as_ref().unwrap_or(&draft.name);
+                let name = draft
+                    .section_state
+                    .state_file
+                    .as_ref()
+                    .unwrap_or(&draft.name);
                 *file = whole(name);
             }
             Some(ServerStates::Global) if is_set || draft.common.disabled => {}

@@ -12,7 +12,7 @@ use ballast_syntax::{Diagnostic, Severity, Span};
 use super::report;
 use crate::context::Context;
 use crate::draft::{BindDraft, ProxyDraft, ServerDraft};
-use crate::tls::{Fault, Protocol, Remark};
+use crate::tls::{Fault, Protocol, VersionRemark};
 
 const H2: &str = "h2";
 const HTTP1: &str = "http/1.1";
@@ -69,7 +69,7 @@ impl BindLine<'_> {
         };
         // The stand-in of a list is empty.
         let is_stand_in = |source: &CertificateSource| match source {
-            CertificateSource::List(list) => !context.surroundings.exists(&list.path),
+            CertificateSource::List(list) => !context.machine.exists(&list.path),
             _ => false,
         };
         let all = &tls.certificates;
@@ -119,13 +119,13 @@ impl BindLine<'_> {
         (options.version_min, options.version_max) = range;
         for remark in remarks {
             let message = match remark {
-                Remark::FlagsIgnored => format!(
+                VersionRemark::FlagsIgnored => format!(
                     "no-sslv3/no-tlsv1x are ignored {what}. Use only 'ssl-min-ver' and \
                      'ssl-max-ver' to fix."
                 ),
                 // Such a ceiling is refused.
-                Remark::Ambiguous(_) => continue,
-                Remark::Hole(version) => format!(
+                VersionRemark::Ambiguous(_) => continue,
+                VersionRemark::Hole(version) => format!(
                     "SSL/TLS versions range not contiguous {what}. Hole find for {}. Use only \
                      'ssl-min-ver' and 'ssl-max-ver' to fix.",
                     version.word()
@@ -179,10 +179,10 @@ impl BindLine<'_> {
     }
 
     fn without_h2(&self, offered: &mut Vec<String>, span: Span, context: &mut Context<'_>) {
-        match take_h2(offered) {
-            Taken::Nothing => {}
-            Taken::All => context.unserved("alpn h2", "HTTP/2", span),
-            Taken::Some => {
+        match remove_h2(offered) {
+            H2Removal::NotOffered => {}
+            H2Removal::NoneLeft => context.unimplemented("alpn h2", "HTTP/2", span),
+            H2Removal::OthersLeft => {
                 let message = format!(
                     "HTTP/2 is not served yet: 'h2' is left out of what is offered {}.",
                     self.what
@@ -193,24 +193,24 @@ impl BindLine<'_> {
     }
 }
 
-/// What became of a list of protocols.
+/// What became of a list of protocols when `h2` was removed from it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Taken {
+enum H2Removal {
     /// It had no `h2`.
-    Nothing,
-    /// It has others.
-    Some,
-    /// It had nothing else.
-    All,
+    NotOffered,
+    /// Others are left.
+    OthersLeft,
+    /// None is left.
+    NoneLeft,
 }
 
-fn take_h2(offered: &mut Vec<String>) -> Taken {
+fn remove_h2(offered: &mut Vec<String>) -> H2Removal {
     let count = offered.len();
     offered.retain(|protocol| protocol != H2);
     match offered.len() {
-        len if len == count => Taken::Nothing,
-        0 => Taken::All,
-        _ => Taken::Some,
+        len if len == count => H2Removal::NotOffered,
+        0 => H2Removal::NoneLeft,
+        _ => H2Removal::OthersLeft,
     }
 }
 
@@ -281,7 +281,7 @@ fn certificate(one: &ServerDraft, name: &str, context: &mut Context<'_>) {
         return;
     };
     let path = &file.path;
-    if context.names.tls.loads.contains(path) {
+    if context.declarations.tls.loads.contains(path) {
         return;
     }
     let result = context.exists_at(path, || {
@@ -297,7 +297,7 @@ fn certificate(one: &ServerDraft, name: &str, context: &mut Context<'_>) {
 }
 
 fn verify(one: &ServerDraft, name: &str, tls: &mut ServerTls, context: &mut Context<'_>) {
-    let is_off = context.names.tls.verify_none;
+    let is_off = context.declarations.tls.verify_none;
     tls.verify = one.tls.verify.unwrap_or(!is_off);
     if !tls.verify || tls.ca_file.is_some() {
         return;
@@ -352,12 +352,12 @@ fn versions(
     (tls.version_min, tls.version_max) = range;
     for remark in remarks {
         let message = match remark {
-            Remark::FlagsIgnored => format!(
+            VersionRemark::FlagsIgnored => format!(
                 "{name} : no-sslv3/no-tlsv1x are ignored for this server. Use only 'ssl-min-ver' \
                  and 'ssl-max-ver' to fix."
             ),
-            Remark::Ambiguous(_) => continue,
-            Remark::Hole(version) => format!(
+            VersionRemark::Ambiguous(_) => continue,
+            VersionRemark::Hole(version) => format!(
                 "{name} : backend '{backend}': SSL/TLS versions range not contiguous for server \
                  '{server}'. Hole find for {}. Use only 'ssl-min-ver' and 'ssl-max-ver' to fix.",
                 version.word()
@@ -380,9 +380,9 @@ fn server_protocols(
     span: Option<Span>,
     context: &mut Context<'_>,
 ) {
-    match (take_h2(offered), span) {
-        (Taken::All, Some(span)) => context.unserved("alpn h2", "HTTP/2", span),
-        (Taken::Some, _) => {
+    match (remove_h2(offered), span) {
+        (H2Removal::NoneLeft, Some(span)) => context.unimplemented("alpn h2", "HTTP/2", span),
+        (H2Removal::OthersLeft, _) => {
             let message =
                 format!("{name} : HTTP/2 is not served yet: 'h2' is left out of what is offered.");
             report(context, Severity::Notice, "h2-left-out", message, span);

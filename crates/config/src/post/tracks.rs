@@ -34,7 +34,7 @@ pub(super) fn check(drafts: &Drafts, context: &mut Context<'_>) {
     }
     let index = DraftIndex::new(drafts);
     let mut faults: Vec<_> = followers.iter().map(|one| fault(one, &index)).collect();
-    for last in loops(&followers) {
+    for last in find_cycles(&followers) {
         let (one, target) = (&followers[last], followers[last].target);
         faults[last].get_or_insert_with(|| {
             format!(
@@ -102,7 +102,7 @@ fn fault(one: &Follower<'_>, index: &DraftIndex<'_>) -> Option<String> {
 }
 
 /// For each cycle, the last follower in the file: it closes the cycle.
-fn loops(followers: &[Follower<'_>]) -> Vec<usize> {
+fn find_cycles(followers: &[Follower<'_>]) -> Vec<usize> {
     let mut places = HashMap::new();
     for (place, one) in followers.iter().enumerate() {
         places.entry(one.key()).or_insert(place);

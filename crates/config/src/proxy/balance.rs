@@ -7,7 +7,7 @@ use ballast_expr::Phase;
 use ballast_model::{Balance, HashFunction, HashType, UriKey};
 use ballast_syntax::Diagnostic;
 
-use super::ask;
+use super::expressions;
 use crate::args::Args;
 use crate::context::{Context, suggestion};
 use crate::draft::ProxyDraft;
@@ -54,7 +54,7 @@ pub(super) const ROWS: &[R] = &[
         "how much above the mean a hashed server may be loaded",
         |draft, args, context| {
             let is_negative = args.peek().is_some_and(|text| text.starts_with('-'));
-            let factor = ask::loose_count(args, context, "an integer argument")?;
+            let factor = expressions::lenient_count(args, context, "an integer argument")?;
             if is_negative || (1..=100).contains(&factor) {
                 let message = "'hash-balance-factor' must be 0 or greater than 100";
                 return Err(args.wrong(message));
@@ -74,7 +74,7 @@ pub(super) const ROWS: &[R] = &[
                 args.choice(&[("always", true), ("maxconn", false), ("maxqueue", false)])?;
             args.end()?;
             if !is_default {
-                context.unserved(args.keyword(), "", args.span());
+                context.unimplemented(args.keyword(), "", args.span());
             }
             Ok(())
         },
@@ -107,21 +107,21 @@ fn balance(
         "rdp-cookie" => Balance::RdpCookie("mstshash".to_owned()),
         "hash" => {
             let what = "a sample expression";
-            let expr = ask::expr(draft, args, context, what, &[Phase::SelectServer])?;
+            let expr = expressions::expr(draft, args, context, what, &[Phase::SelectServer])?;
             Balance::Hash(expr)
         }
         "log-hash" => {
             args.text("a list of converters")?;
-            context.unserved("balance log-hash", "mode log", args.span());
+            context.unimplemented("balance log-hash", "mode log", args.span());
             Balance::Sticky
         }
         "sticky" => {
-            context.unserved("balance sticky", "mode log", args.span());
+            context.unimplemented("balance sticky", "mode log", args.span());
             Balance::Sticky
         }
         _ => with_parentheses(word, args, context)?,
     };
-    ask::ignore_rest(args, context);
+    expressions::ignore_rest(args, context);
     Ok(())
 }
 
@@ -173,7 +173,7 @@ fn with_parentheses(
             None => Err(args.wrong("balance rdp-cookie : missing or empty cookie name")),
         },
         "log-hash" => {
-            context.unserved("balance log-hash", "mode log", args.span());
+            context.unimplemented("balance log-hash", "mode log", args.span());
             Ok(Balance::RoundRobin)
         }
         _ => Err(unknown(word, args)),
@@ -230,7 +230,7 @@ fn url_param(args: &mut Args<'_>, context: &mut Context<'_>) -> Result<Balance, 
         Some("check_post") => {
             // A number of bytes to wait for was accepted here once; it has had no effect for a long
             // time.
-            ask::ignore_rest(args, context);
+            expressions::ignore_rest(args, context);
             true
         }
         Some(other) => {

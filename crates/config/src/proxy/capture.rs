@@ -6,7 +6,7 @@
 use ballast_model::{CaptureSlot, CookieCapture};
 use ballast_syntax::Diagnostic;
 
-use super::ask;
+use super::expressions;
 use crate::args::Args;
 use crate::context::Context;
 use crate::draft::ProxyDraft;
@@ -140,7 +140,7 @@ fn named_length<'a>(
     if !args.take("len") {
         return Err(args.missing(expects));
     }
-    let length = ask::loose_count(args, context, expects)?;
+    let length = expressions::lenient_count(args, context, expects)?;
     if length > CAPTURE_BYTES_MAX {
         return Err(args.wrong(format!(
             "'{}' : a capture holds at most {CAPTURE_BYTES_MAX} bytes",

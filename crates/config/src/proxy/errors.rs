@@ -205,7 +205,9 @@ fn errorfiles(
     }
     let group = name.text();
     let kind = SectionKind::HttpErrors;
-    context.names.names(kind, group, keyword, name.span());
+    context
+        .declarations
+        .add_reference(kind, group, keyword, name.span());
     draft.error_groups.push(ErrorGroupUse {
         group: group.to_owned(),
         statuses,
@@ -289,8 +291,8 @@ fn http_error(
         Payload::Page(file, bytes) => set(draft, status, ErrorPage::Raw { file, bytes }),
         Payload::Group(group, span) => {
             context
-                .names
-                .names(SectionKind::HttpErrors, &group, "http-error", span);
+                .declarations
+                .add_reference(SectionKind::HttpErrors, &group, "http-error", span);
             draft.error_groups.push(ErrorGroupUse {
                 group,
                 statuses: vec![status],
@@ -304,10 +306,10 @@ fn http_error(
             set(draft, status, ErrorPage::Raw { file, bytes });
         }
         Payload::Body(..) => {
-            context.unserved("http-error hdr", "log formats in error pages", args.span());
+            context.unimplemented("http-error hdr", "log formats in error pages", args.span());
         }
         Payload::Format(word) => {
-            context.unserved(
+            context.unimplemented(
                 &format!("http-error {word}"),
                 "log formats in error pages",
                 args.span(),

@@ -7,7 +7,7 @@ use ballast_expr::Phase;
 use ballast_model::{ForwardFor, Forwarded, ForwardedNode, Network};
 use ballast_syntax::Diagnostic;
 
-use super::ask;
+use super::expressions;
 use crate::args::Args;
 use crate::context::Context;
 use crate::draft::ProxyDraft;
@@ -71,7 +71,7 @@ pub(super) const ROWS: &[R] = &[
             let is_kept = args.choice(&keeps)?;
             args.end()?;
             if !is_kept {
-                context.unserved(args.keyword(), "", args.keyword_span());
+                context.unimplemented(args.keyword(), "", args.keyword_span());
             }
             Ok(())
         },
@@ -217,7 +217,7 @@ fn forwarded(
         }
         let node = if is_expr {
             let what = "a sample expression";
-            let expr = ask::expr(draft, args, context, what, &[Phase::BackendRequest])?;
+            let expr = expressions::expr(draft, args, context, what, &[Phase::BackendRequest])?;
             ForwardedNode::Expression(expr)
         } else {
             ForwardedNode::Connection

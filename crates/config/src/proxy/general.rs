@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use ballast_model::{Address, HttpReuse, Mode, ServerStates, SourceAddress};
 use ballast_syntax::Diagnostic;
 
-use super::ask;
+use super::expressions;
 use crate::address::{self, AddressForm};
 use crate::args::Args;
 use crate::context::{Context, suggestion};
@@ -81,7 +81,7 @@ pub(super) const ROWS: &[R] = &[
         },
     )
     .examples("guid shop-front", "guid a,b")
-    .noted(GUID_UNUSED),
+    .ignored(GUID_UNUSED),
     R::new(
         "disabled",
         Sections::PROXIES,
@@ -112,7 +112,7 @@ pub(super) const ROWS: &[R] = &[
         "<conns>",
         "connections the frontend takes at a time",
         |draft, args, context| {
-            let count = ask::loose_count(args, context, "an integer argument")?;
+            let count = expressions::lenient_count(args, context, "an integer argument")?;
             draft.front.connection_count_max = (count > 0).then_some(count);
             args.end()
         },
@@ -124,7 +124,7 @@ pub(super) const ROWS: &[R] = &[
         "<conns>",
         "connections at which servers get their full 'maxconn'",
         |draft, args, context| {
-            let count = ask::loose_count(args, context, "an integer argument")?;
+            let count = expressions::lenient_count(args, context, "an integer argument")?;
             draft.back.full_connections = (count > 0).then_some(count);
             args.end()
         },
@@ -136,7 +136,7 @@ pub(super) const ROWS: &[R] = &[
         "<conns>",
         "connections the system may keep waiting",
         |draft, args, context| {
-            let count = ask::loose_count(args, context, "an integer argument")?;
+            let count = expressions::lenient_count(args, context, "an integer argument")?;
             draft.front.backlog = (count > 0).then_some(count);
             args.end()
         },
@@ -189,12 +189,12 @@ pub(super) const ROWS: &[R] = &[
         "<count>",
         "server connections one client connection may hold",
         |_, args, context| {
-            ask::loose_count(args, context, "a number")?;
+            expressions::lenient_count(args, context, "a number")?;
             args.end()
         },
     )
     .examples("max-session-srv-conns 5", "max-session-srv-conns")
-    .noted("server connections belong to workers, not to client connections"),
+    .ignored("server connections belong to workers, not to client connections"),
     R::new(
         "source",
         Sections::BACK,
@@ -239,7 +239,7 @@ pub(super) const ROWS: &[R] = &[
         "[ { use-backend-name | <file> } ]",
         "the file 'load-server-state-from-file local' reads",
         |draft, args, _| {
-            draft.words.state_file = match args.next() {
+            draft.section_state.state_file = match args.next() {
                 None | Some("use-backend-name") => None,
                 Some(file) => Some(file.to_owned()),
             };
@@ -338,7 +338,7 @@ fn socket_address(
     context: &mut Context<'_>,
     keyword: &str,
 ) -> Result<SocketAddr, Diagnostic> {
-    let environment = context.surroundings.environment();
+    let environment = context.machine.environment();
     let parsed = address::parse(text, AddressForm::default(), &environment)
         .map_err(|error| args.wrong(format!("'{keyword} {text}' : {error}")))?;
     match parsed.address {

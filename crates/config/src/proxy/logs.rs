@@ -8,7 +8,7 @@ use ballast_expr::{
 };
 use ballast_syntax::{Diagnostic, Span};
 
-use super::ask;
+use super::expressions;
 use crate::args::{Args, Prefix};
 use crate::context::{Context, suggestion};
 use crate::draft::{LogLine, ProxyDraft};
@@ -50,7 +50,7 @@ pub(super) const ROWS: &[R] = &[
         "",
         "log lines that tell of requests and of TLS",
         |draft, args, context| {
-            ask::ignore_rest(args, context);
+            expressions::ignore_rest(args, context);
             stands_for(draft, args, context, "option httpslog", HTTPS_LOG_FORMAT);
             Ok(())
         },
@@ -118,7 +118,7 @@ pub(super) const ROWS: &[R] = &[
         |draft, args, context| {
             let tag = args.text("a tag for use in syslog")?;
             draft.common.log_tag = Some(tag.to_owned());
-            ask::ignore_rest(args, context);
+            expressions::ignore_rest(args, context);
             Ok(())
         },
     )
@@ -131,7 +131,7 @@ pub(super) const ROWS: &[R] = &[
         log_steps,
     )
     .examples("log-steps accept,close", "log-steps nosuch")
-    .later("log profiles"),
+    .unimplemented("log profiles"),
     R::new(
         "unique-id-format",
         Sections::PROXIES,
@@ -156,7 +156,7 @@ pub(super) const ROWS: &[R] = &[
         |draft, args, context| {
             let name = args.text("an argument")?;
             draft.common.unique_id_header = Some(name.to_owned());
-            ask::ignore_rest(args, context);
+            expressions::ignore_rest(args, context);
             Ok(())
         },
     )
@@ -249,7 +249,7 @@ fn format(
 ) -> Result<(LogFormat, Span), Diagnostic> {
     let keyword = args.keyword();
     let span = args.peek_word().map_or(args.span(), |word| word.span());
-    let format = ask::format(draft, args, context, "an argument", usage, phases)?;
+    let format = expressions::format(draft, args, context, "an argument", usage, phases)?;
     if let Some(word) = args.peek_word() {
         let message =
             format!("{keyword} expects only one argument, don't forget to escape spaces!");

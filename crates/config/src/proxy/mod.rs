@@ -1,14 +1,13 @@
 //! Lines of `defaults`, `frontend`, `listen` and `backend`, except for `bind` and `server`.
 
-mod ask;
 mod balance;
 mod capture;
 mod certificates;
 mod check;
 mod errors;
+mod expressions;
 mod forwarding;
 mod general;
-mod later;
 mod logs;
 mod options;
 mod persistence;
@@ -19,6 +18,7 @@ mod stats;
 #[cfg(test)]
 mod tests;
 mod timeouts;
+mod unimplemented;
 mod words;
 
 use std::sync::LazyLock;
@@ -36,7 +36,7 @@ use crate::table::{RowMatch, Table};
 
 pub(crate) use capture::bound as bound_captures;
 pub(crate) use general::GUID_UNUSED;
-pub(crate) use words::SectionState;
+pub(crate) use words::ProxySectionState;
 
 /// All families of proxy keywords.
 const FAMILIES: &[&[Row<ProxyDraft>]] = &[
@@ -58,7 +58,7 @@ const FAMILIES: &[&[Row<ProxyDraft>]] = &[
     errors::ROWS,
     rules::ROWS,
     stats::ROWS,
-    later::ROWS,
+    unimplemented::ROWS,
     removed::ROWS,
 ];
 
@@ -114,9 +114,9 @@ fn elsewhere(
         SectionKind::Frontend => SectionKind::Backend,
         _ => SectionKind::Frontend,
     };
-    let unserved = context.unserved.len();
+    let unimplemented = context.unimplemented.len();
     let result = found.perform(&mut other, line, context);
-    context.unserved.truncate(unserved);
+    context.unimplemented.truncate(unimplemented);
     result
 }
 

@@ -60,7 +60,7 @@ macro_rules! noted {
         R::new($word, Sections::$sections, "", $help, crate::check::none)
             .examples($word, concat!($word, " extra"))
             .with_no_default()
-            .noted($reason)
+            .ignored($reason)
     };
 }
 

@@ -9,7 +9,7 @@ use ballast_model::{
 };
 use ballast_syntax::{Diagnostic, TimeUnit};
 
-use super::ask;
+use super::expressions;
 use crate::args::{Args, Prefix};
 use crate::context::{Context, suggestion};
 use crate::draft::ProxyDraft;
@@ -41,7 +41,7 @@ pub(super) const ROWS: &[R] = &[
         |draft, args, context| {
             let key = args.text("<secret_key> as argument")?;
             draft.back.dynamic_cookie_key = Some(key.to_owned());
-            ask::ignore_rest(args, context);
+            expressions::ignore_rest(args, context);
             Ok(())
         },
     )
@@ -53,7 +53,7 @@ pub(super) const ROWS: &[R] = &[
         "attempts after a failed connection",
         |draft, args, context| {
             let what = "an integer argument (dispatch counts for one)";
-            draft.back.retry_count_max = ask::loose_count(args, context, what)?;
+            draft.back.retry_count_max = expressions::lenient_count(args, context, what)?;
             args.end()
         },
     )
@@ -120,7 +120,7 @@ pub(super) const ROWS: &[R] = &[
         },
     )
     .examples("persist rdp-cookie", "persist nosuch")
-    .later("stick tables"),
+    .unimplemented("stick tables"),
     R::new(
         "force-persist",
         Sections::BACK_ONLY,
@@ -149,7 +149,7 @@ fn persistence_rule(
     action: PersistenceAction,
 ) -> Result<(), Diagnostic> {
     let phases = [Phase::SelectServer];
-    let condition = ask::required_condition(draft, args, context, &phases)?;
+    let condition = expressions::required_condition(draft, args, context, &phases)?;
     let rule = PersistenceRule { action, condition };
     draft.back.persistence_rules.push(rule);
     Ok(())

@@ -12,7 +12,7 @@ use crate::keyword::{Row, Sections};
 
 type R = Row<ProxyDraft>;
 
-const fn gone(word: &'static str, reason: &'static str, instead: &'static str) -> R {
+const fn removed(word: &'static str, reason: &'static str, instead: &'static str) -> R {
     R::new(word, Sections::PROXIES, "", "removed", crate::check::any).refused(reason, instead)
 }
 
@@ -20,7 +20,7 @@ const SINCE_21: &str = "is not supported any more since HAProxy 2.1";
 
 /// The rows.
 pub(super) const ROWS: &[R] = &[
-    gone(
+    removed(
         "bind-process",
         "is not supported any more since HAProxy 2.7",
         "",
@@ -36,7 +36,7 @@ pub(super) const ROWS: &[R] = &[
                 port: true,
                 ..AddressForm::default()
             };
-            let environment = context.surroundings.environment();
+            let environment = context.machine.environment();
             address::parse(text, wants, &environment)
                 .map_err(|error| args.wrong(format!("'dispatch' : {error}")))?;
             args.end()?;
@@ -45,7 +45,7 @@ pub(super) const ROWS: &[R] = &[
         },
     )
     .examples("dispatch 192.0.2.1:80", "dispatch 192.0.2.1")
-    .later(""),
+    .unimplemented(""),
     R::new(
         "transparent",
         Sections::BACK_ONLY,
@@ -57,74 +57,74 @@ pub(super) const ROWS: &[R] = &[
             Ok(())
         },
     )
-    .later(""),
-    gone(
+    .unimplemented(""),
+    removed(
         "appsession",
         "is not supported any more since HAProxy 1.6",
         "stick store-response, stick match",
     ),
-    gone("block", SINCE_21, "http-request deny if <condition>"),
-    gone("clitimeout", SINCE_21, "timeout client <time>"),
-    gone("contimeout", SINCE_21, "timeout connect <time>"),
-    gone("srvtimeout", SINCE_21, "timeout server <time>"),
-    gone("redispatch", SINCE_21, "option redispatch"),
-    gone(
+    removed("block", SINCE_21, "http-request deny if <condition>"),
+    removed("clitimeout", SINCE_21, "timeout client <time>"),
+    removed("contimeout", SINCE_21, "timeout connect <time>"),
+    removed("srvtimeout", SINCE_21, "timeout server <time>"),
+    removed("redispatch", SINCE_21, "option redispatch"),
+    removed(
         "grace",
         "is not supported any more since HAProxy 2.5",
         "grace <time>, in the global section",
     ),
-    gone(
+    removed(
         "monitor-net",
         "is not supported any more since HAProxy 2.1",
         "http-request return status 200 if { src <network> }",
     ),
-    gone(
+    removed(
         "usesrc",
         "only stands after 'source'",
         "source <address> usesrc <address>",
     ),
-    gone("reqadd", SINCE_21, "http-request add-header <name> <value>"),
-    gone("reqallow", SINCE_21, "http-request allow if <condition>"),
-    gone("reqiallow", SINCE_21, "http-request allow if <condition>"),
-    gone("reqdel", SINCE_21, "http-request del-header <name>"),
-    gone("reqidel", SINCE_21, "http-request del-header <name>"),
-    gone("reqdeny", SINCE_21, "http-request deny if <condition>"),
-    gone("reqideny", SINCE_21, "http-request deny if <condition>"),
-    gone("reqpass", SINCE_21, ""),
-    gone("reqipass", SINCE_21, ""),
-    gone(
+    removed("reqadd", SINCE_21, "http-request add-header <name> <value>"),
+    removed("reqallow", SINCE_21, "http-request allow if <condition>"),
+    removed("reqiallow", SINCE_21, "http-request allow if <condition>"),
+    removed("reqdel", SINCE_21, "http-request del-header <name>"),
+    removed("reqidel", SINCE_21, "http-request del-header <name>"),
+    removed("reqdeny", SINCE_21, "http-request deny if <condition>"),
+    removed("reqideny", SINCE_21, "http-request deny if <condition>"),
+    removed("reqpass", SINCE_21, ""),
+    removed("reqipass", SINCE_21, ""),
+    removed(
         "reqrep",
         SINCE_21,
         "http-request replace-path, replace-uri or replace-header",
     ),
-    gone(
+    removed(
         "reqirep",
         SINCE_21,
         "http-request replace-path, replace-uri or replace-header",
     ),
-    gone("reqtarpit", SINCE_21, "http-request tarpit if <condition>"),
-    gone("reqitarpit", SINCE_21, "http-request tarpit if <condition>"),
-    gone("reqsetbe", SINCE_21, "use_backend <backend> if <condition>"),
-    gone(
+    removed("reqtarpit", SINCE_21, "http-request tarpit if <condition>"),
+    removed("reqitarpit", SINCE_21, "http-request tarpit if <condition>"),
+    removed("reqsetbe", SINCE_21, "use_backend <backend> if <condition>"),
+    removed(
         "reqisetbe",
         SINCE_21,
         "use_backend <backend> if <condition>",
     ),
-    gone(
+    removed(
         "rspadd",
         SINCE_21,
         "http-response add-header <name> <value>",
     ),
-    gone("rspdel", SINCE_21, "http-response del-header <name>"),
-    gone("rspidel", SINCE_21, "http-response del-header <name>"),
-    gone("rspdeny", SINCE_21, "http-response deny if <condition>"),
-    gone("rspideny", SINCE_21, "http-response deny if <condition>"),
-    gone(
+    removed("rspdel", SINCE_21, "http-response del-header <name>"),
+    removed("rspidel", SINCE_21, "http-response del-header <name>"),
+    removed("rspdeny", SINCE_21, "http-response deny if <condition>"),
+    removed("rspideny", SINCE_21, "http-response deny if <condition>"),
+    removed(
         "rsprep",
         SINCE_21,
         "http-response replace-header <name> <pattern> <value>",
     ),
-    gone(
+    removed(
         "rspirep",
         SINCE_21,
         "http-response replace-header <name> <pattern> <value>",

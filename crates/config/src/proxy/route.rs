@@ -7,7 +7,7 @@ use ballast_expr::{Phase, Usage};
 use ballast_model::{Route, RouteTarget, UseServer, UseServerTarget};
 use ballast_syntax::Diagnostic;
 
-use super::ask;
+use super::expressions;
 use crate::args::Args;
 use crate::context::{Context, LUA};
 use crate::draft::ProxyDraft;
@@ -80,9 +80,9 @@ pub(super) const ROWS: &[R] = &[
         "when 'monitor-uri' answers 503",
         |draft, args, context| {
             let phases = [Phase::FrontendRequest];
-            let condition = ask::required_condition(draft, args, context, &phases)?;
+            let condition = expressions::required_condition(draft, args, context, &phases)?;
             draft.front.monitor.fail.push(condition);
-            ask::ordered(draft, args, context, "monitor fail");
+            expressions::warn_of_rule_order(draft, args, context, "monitor fail");
             Ok(())
         },
     )
@@ -112,21 +112,21 @@ fn acl(
         args.expr_error(base, &error, &what)
     })?;
     let span = args.span();
-    draft.acls.stand_at(name, &context.standing(span));
+    draft.acls.set_place(name, &context.pattern_place(span));
     let last = draft.acls.get(name).and_then(|acl| acl.criteria.last());
     let never = last.and_then(|criterion| criterion.never_matches());
     if let Some(text) = never {
         context.warn("never-matches", text, span);
     }
     // A name that no script provides is unknown, whether or not the ACL is used.
-    let unserved = last.map(|criterion| criterion.expr.unserved());
-    if unserved.is_some_and(|words| words.contains(&LUA)) {
-        context.unserved(LUA, "Lua", span);
+    let unimplemented = last.map(|criterion| criterion.expr.unimplemented());
+    if unimplemented.is_some_and(|words| words.contains(&LUA)) {
+        context.unimplemented(LUA, "Lua", span);
     }
     let named = last
         .map(|criterion| criterion.expr.references())
         .unwrap_or_default();
-    ask::keep(draft, named, span);
+    expressions::record_references(draft, named, span);
     Ok(())
 }
 
@@ -146,7 +146,7 @@ fn target<T>(
     if !is_dynamic {
         return Ok(make.0(args.text(what)?.to_owned()));
     }
-    let format = ask::format(draft, args, context, what, Usage::Text, &[phase])?;
+    let format = expressions::format(draft, args, context, what, Usage::Text, &[phase])?;
     Ok(match format.as_literal() {
         Some(name) => make.0(name.to_owned()),
         None => make.1(format),
@@ -173,10 +173,10 @@ fn use_backend(
         );
         return Err(Diagnostic::alert("unexpected-word", message).at(word.span()));
     }
-    let condition = ask::condition(draft, args, context, &[Phase::UseBackend])?;
+    let condition = expressions::condition(draft, args, context, &[Phase::UseBackend])?;
     draft.front.routes.push(Route { target, condition });
     draft.route_spans.push(span);
-    ask::ordered(draft, args, context, "use_backend");
+    expressions::warn_of_rule_order(draft, args, context, "use_backend");
     Ok(())
 }
 
@@ -191,13 +191,13 @@ fn use_server(
     let make: TargetMaker<UseServerTarget> = (UseServerTarget::Static, UseServerTarget::Dynamic);
     let phase = Phase::SelectServer;
     let target = target(draft, args, context, "a server name", phase, make)?;
-    let condition = ask::required_condition(draft, args, context, &[phase])?;
+    let condition = expressions::required_condition(draft, args, context, &[phase])?;
     draft.back.use_servers.push(UseServer {
         target,
         condition: Some(condition),
     });
     draft.use_server_spans.push(span);
-    ask::ordered(draft, args, context, "use-server");
+    expressions::warn_of_rule_order(draft, args, context, "use-server");
     Ok(())
 }
 

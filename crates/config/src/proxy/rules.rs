@@ -7,7 +7,7 @@ use ballast_model::CaptureSlot;
 use ballast_rules::{Capability, ParseEnv, Reference, RuleSet, parse_rule};
 use ballast_syntax::{Diagnostic, SectionKind};
 
-use super::ask;
+use super::expressions;
 use crate::args::Args;
 use crate::context::Context;
 use crate::draft::ProxyDraft;
@@ -169,29 +169,29 @@ fn rule(
         backend: draft.is_back() || is_defaults,
     };
     let title = draft.title();
-    let surroundings = context.surroundings;
-    let mut stubs = Vec::new();
-    let mut files = |path: &str| match surroundings.read(path) {
+    let machine = context.machine;
+    let mut stand_ins = Vec::new();
+    let mut files = |path: &str| match machine.read(path) {
         Ok(bytes) => Ok(bytes),
-        Err(error) => match surroundings.stand_in(&format!("file '{path}'")) {
+        Err(error) => match machine.stand_in(&format!("file '{path}'")) {
             Some(text) => {
-                stubs.push(text);
+                stand_ins.push(text);
                 Ok(Vec::new())
             }
             None => Err(error),
         },
     };
     let mut env = ParseEnv::new(&draft.acls, &mut files, capability, &title);
-    env.experimental = context.names.experimental;
+    env.experimental = context.declarations.experimental;
     env.request_captures = draft.front.request_captures.len();
     env.stick_counters = context.stick_counters;
     let parsed = parse_rule(place, &texts, &mut env);
     let (warnings, captures) = (env.warnings, env.new_captures);
-    for text in stubs {
-        context.stubbed(text);
+    for text in stand_ins {
+        context.used_stand_in(text);
     }
     let mut rule = parsed.map_err(|error| diagnostic(args, base, &error))?;
-    rule.stand_at(&context.standing(span));
+    rule.set_place(&context.pattern_place(span));
     args.rest();
     for warning in warnings {
         let mut diagnostic = diagnostic(args, base, &warning);
@@ -203,18 +203,18 @@ fn rule(
         value_bytes_max: length,
     });
     draft.front.request_captures.extend(slots);
-    for word in rule.unserved(&draft.acls) {
-        context.unserved(word, feature_of(word), span);
+    for word in rule.unimplemented(&draft.acls) {
+        context.unimplemented(word, feature_of(word), span);
     }
-    if !place.is_served() {
-        context.unserved(place.words(), feature_of(place.words()), span);
+    if !place.is_implemented() {
+        context.unimplemented(place.words(), feature_of(place.words()), span);
     }
     refer(draft, context, rule.references(), span);
     if let Some(condition) = &rule.condition {
-        ask::raw_bytes(draft, condition, span);
+        expressions::record_raw_bytes(draft, condition, span);
     }
     warn_unreachable(draft, args, context, place, &rule);
-    ask::ordered(draft, args, context, place.words());
+    expressions::warn_of_rule_order(draft, args, context, place.words());
     draft.common.rules.of_mut(place).push(rule);
     Ok(())
 }
@@ -236,24 +236,26 @@ fn refer(
     references: Vec<Reference>,
     span: ballast_syntax::Span,
 ) {
-    let names = &mut context.names;
+    let declarations = &mut context.declarations;
     for reference in references {
         match reference {
-            Reference::Asked(asked) => draft.words.references.push((asked, span)),
-            Reference::Cache(name) => names.names(SectionKind::Cache, &name, "cache", span),
+            Reference::FromExpression(asked) => draft.section_state.references.push((asked, span)),
+            Reference::Cache(name) => {
+                declarations.add_reference(SectionKind::Cache, &name, "cache", span)
+            }
             Reference::ErrorFiles(name) => {
-                names.names(SectionKind::HttpErrors, &name, "errorfiles", span);
+                declarations.add_reference(SectionKind::HttpErrors, &name, "errorfiles", span);
             }
             Reference::LogProfile(name) => {
-                names.names(SectionKind::LogProfile, &name, "profile", span);
+                declarations.add_reference(SectionKind::LogProfile, &name, "profile", span);
             }
             Reference::Resolvers(name) => {
-                names.names(SectionKind::Resolvers, &name, "do-resolve", span);
+                declarations.add_reference(SectionKind::Resolvers, &name, "do-resolve", span);
             }
             Reference::Table(name) => {
                 let table = name.unwrap_or_default();
                 let reference = ballast_expr::Reference::Table(table);
-                ask::keep(draft, vec![reference], span);
+                expressions::record_references(draft, vec![reference], span);
             }
             Reference::Server(path) => {
                 let (backend, server) = match path.split_once('/') {
@@ -262,10 +264,14 @@ fn refer(
                 };
                 let server = server.to_owned();
                 let reference = ballast_expr::Reference::Server { backend, server };
-                ask::keep(draft, vec![reference], span);
+                expressions::record_references(draft, vec![reference], span);
             }
-            Reference::RequestCapture(slot) => draft.words.captures.push((true, slot, span)),
-            Reference::ResponseCapture(slot) => draft.words.captures.push((false, slot, span)),
+            Reference::RequestCapture(slot) => {
+                draft.section_state.captures.push((true, slot, span))
+            }
+            Reference::ResponseCapture(slot) => {
+                draft.section_state.captures.push((false, slot, span))
+            }
             Reference::BandwidthLimit(_) | Reference::SpoeGroup { .. } => {}
         }
     }
@@ -284,7 +290,7 @@ fn warn_unreachable(
     }
     let word = place.words();
     let known = draft
-        .words
+        .section_state
         .final_rules
         .iter_mut()
         .find(|(of, _)| *of == word);
@@ -300,7 +306,7 @@ fn warn_unreachable(
         }
         None => {
             if rule.condition.is_none() && rule.action.row().is_final {
-                draft.words.final_rules.push((word, false));
+                draft.section_state.final_rules.push((word, false));
             }
         }
     }
@@ -308,21 +314,21 @@ fn warn_unreachable(
 
 /// Checks of the section's rules after the whole section is read.
 pub(super) fn finish(draft: &mut ProxyDraft, context: &mut Context<'_>) {
-    heirs(draft, context);
+    check_inherited_rules(draft, context);
     captures(draft, context);
     let own = &draft.common.rules;
-    let inherited = &draft.inherited;
+    let inherited = &draft.inherited_rules;
     if own.request_inspect_delay.is_none() && inherited.request_inspect_delay.is_none() {
         return;
     }
     // The delay may come from the defaults and the rules from the section, or the reverse.
     let mut rules = inherited.clone();
     rules.append(own.clone());
-    for word in rules.unserved(&draft.acls) {
+    for word in rules.unimplemented(&draft.acls) {
         if word == "tcp-request inspect-delay"
             && let Some(span) = draft.span
         {
-            context.unserved(word, feature_of(word), span);
+            context.unimplemented(word, feature_of(word), span);
         }
     }
 }
@@ -333,7 +339,7 @@ fn captures(draft: &ProxyDraft, context: &mut Context<'_>) {
         return;
     }
     let front = &draft.front;
-    for (is_request, slot, span) in &draft.words.captures {
+    for (is_request, slot, span) in &draft.section_state.captures {
         let (slots, word) = if *is_request {
             (&front.request_captures, "http-request")
         } else {
@@ -354,11 +360,11 @@ fn captures(draft: &ProxyDraft, context: &mut Context<'_>) {
 }
 
 /// Rules of defaults must be used on one side: by frontends or by backends, and not by a `listen`.
-fn heirs(draft: &ProxyDraft, context: &mut Context<'_>) {
-    let (Some(defaults), Some(span)) = (draft.words.defaults, draft.span) else {
+fn check_inherited_rules(draft: &ProxyDraft, context: &mut Context<'_>) {
+    let (Some(defaults), Some(span)) = (draft.section_state.defaults, draft.span) else {
         return;
     };
-    if draft.inherited.is_empty() || draft.place() == Sections::DEFAULTS {
+    if draft.inherited_rules.is_empty() || draft.place() == Sections::DEFAULTS {
         return;
     }
     if draft.kind == SectionKind::Listen {
@@ -367,7 +373,7 @@ fn heirs(draft: &ProxyDraft, context: &mut Context<'_>) {
         context.report(Diagnostic::alert("rules-of-defaults", message).at(span));
         return;
     }
-    let rules = &draft.inherited;
+    let rules = &draft.inherited_rules;
     let stray = match draft.kind {
         SectionKind::Backend if !rules.tcp_connection.is_empty() => Some("tcp-request connection"),
         SectionKind::Backend if !rules.tcp_session.is_empty() => Some("tcp-request session"),
@@ -386,7 +392,7 @@ fn heirs(draft: &ProxyDraft, context: &mut Context<'_>) {
         );
         return;
     }
-    let heirs = &mut context.names.rule_heirs;
+    let heirs = &mut context.declarations.rule_users;
     heirs.push((defaults, draft.kind));
     let is_mixed = heirs
         .iter()

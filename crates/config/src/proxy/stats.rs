@@ -6,7 +6,7 @@ use ballast_expr::{Condition, Phase};
 use ballast_model::{StatsAccess, StatsPage, StatsRule};
 use ballast_syntax::{Diagnostic, TimeUnit};
 
-use super::ask;
+use super::expressions;
 use crate::args::Args;
 use crate::context::Context;
 use crate::draft::ProxyDraft;
@@ -17,8 +17,8 @@ type R = Row<ProxyDraft>;
 /// The page of the section. The first `stats` line of a section starts a new one: the page of its
 /// defaults is dropped, as in HAProxy.
 fn page<'d>(draft: &'d mut ProxyDraft, args: &Args<'_>) -> &'d mut StatsPage {
-    if draft.words.stats.is_none() {
-        draft.words.stats = Some(args.keyword_span());
+    if draft.section_state.stats.is_none() {
+        draft.section_state.stats = Some(args.keyword_span());
         draft.common.stats = None;
     }
     draft.common.stats.get_or_insert_default()
@@ -195,8 +195,9 @@ pub(super) const ROWS: &[R] = &[
         "who may change servers on the page",
         |draft, args, context| {
             page(draft, args);
-            let phases = ask::sides(draft, Phase::FrontendRequest, Phase::BackendRequest);
-            let condition = ask::required_condition(draft, args, context, &phases)?;
+            let phases =
+                expressions::phases_of_sides(draft, Phase::FrontendRequest, Phase::BackendRequest);
+            let condition = expressions::required_condition(draft, args, context, &phases)?;
             page(draft, args).admin.push(Some(condition));
             Ok(())
         },
@@ -233,8 +234,8 @@ fn access(
     {
         *realm = Some(args.text("a realm")?.to_owned());
     }
-    let phases = ask::sides(draft, Phase::FrontendRequest, Phase::BackendRequest);
-    let condition = ask::condition(draft, args, context, &phases)?;
+    let phases = expressions::phases_of_sides(draft, Phase::FrontendRequest, Phase::BackendRequest);
+    let condition = expressions::condition(draft, args, context, &phases)?;
     page(draft, args)
         .rules
         .push(StatsRule { access, condition });
@@ -243,7 +244,7 @@ fn access(
 
 /// Reports two different ways to restrict access to the page.
 pub(super) fn finish(draft: &mut ProxyDraft, context: &mut Context<'_>) {
-    let (Some(page), Some(span)) = (&draft.common.stats, draft.words.stats) else {
+    let (Some(page), Some(span)) = (&draft.common.stats, draft.section_state.stats) else {
         return;
     };
     let simple = !page.credentials.is_empty() || page.realm.is_some();

@@ -9,7 +9,7 @@ use ballast_model::{
 use ballast_syntax::Severity;
 
 use crate::Loaded;
-use crate::tests::{messages, stubbed};
+use crate::tests::{load_with_stand_ins, messages};
 
 const TIMEOUTS: &str = " timeout client 1s\n timeout server 1s\n timeout connect 1s\n";
 
@@ -19,7 +19,7 @@ fn proxies(front: &str, back: &str) -> Loaded {
         "defaults\n mode http\n{TIMEOUTS}frontend f\n bind :80\n default_backend b\n{front}\n\
          backend b\n{back}\n server s1 192.0.2.1:80\n server s2 192.0.2.2:80\n"
     );
-    let loaded = stubbed(&text);
+    let loaded = load_with_stand_ins(&text);
     assert_eq!(
         messages(&loaded, Severity::Alert),
         Vec::<String>::new(),
@@ -42,7 +42,7 @@ fn refusals(lines: &str) -> Vec<String> {
         "defaults\n mode http\n{TIMEOUTS}frontend f\n bind :80\n{lines}\nbackend b\n \
          server s1 192.0.2.1:80\n"
     );
-    messages(&stubbed(&text), Severity::Alert)
+    messages(&load_with_stand_ins(&text), Severity::Alert)
 }
 
 #[test]
@@ -237,7 +237,7 @@ fn http_check_send_is_completed_by_the_option() {
 #[test]
 fn headers_hidden_in_the_version_are_refused() {
     let line = " option httpchk GET / HTTP/1.1\\r\\nHost:\\ a.net\n";
-    let loaded = stubbed(&format!("backend b\n mode http\n{TIMEOUTS}{line}"));
+    let loaded = load_with_stand_ins(&format!("backend b\n mode http\n{TIMEOUTS}{line}"));
     let said = messages(&loaded, Severity::Alert);
     assert!(said[0].contains("Use 'http-check send'"), "{said:?}");
 }
@@ -249,7 +249,7 @@ fn own_check_rules_replace_those_of_the_defaults() {
          expect string b\nbackend one\n server s 192.0.2.1:80\nbackend two\n tcp-check connect\n \
          server s 192.0.2.1:80\n"
     );
-    let loaded = stubbed(&text);
+    let loaded = load_with_stand_ins(&text);
     assert_eq!(messages(&loaded, Severity::Alert), Vec::<String>::new());
     let count = |at: usize| match &loaded.config.backends[at].check {
         Check::Tcp { rules, .. } => rules.len(),
@@ -285,7 +285,7 @@ fn logs_inherit_and_are_taken_back() {
          httplog\nfrontend f\n bind :80\n log 192.0.2.8:515 local1 info\nfrontend g\n bind :81\n \
          no log\n"
     );
-    let loaded = stubbed(&text);
+    let loaded = load_with_stand_ins(&text);
     let fronts = &loaded.config.frontends;
     assert_eq!(fronts[0].common.log_targets.len(), 2);
     assert!(matches!(
@@ -302,7 +302,7 @@ fn a_format_that_replaces_another_in_defaults_is_warned_about() {
         "defaults\n mode http\n{TIMEOUTS} log 192.0.2.9 local0\n option httplog\n log-format \
          %ci\nfrontend f\n bind :80\n"
     );
-    let said = messages(&stubbed(&text), Severity::Warning);
+    let said = messages(&load_with_stand_ins(&text), Severity::Warning);
     assert_eq!(
         said,
         ["'log-format' overrides previous 'option httplog' in 'defaults' section"]
@@ -315,7 +315,7 @@ fn error_pages_follow_the_order_of_lines() {
         "http-errors site\n errorfile 503 /dev/null\n errorfile 404 /dev/null\ndefaults\n mode \
          http\n{TIMEOUTS}frontend f\n bind :80\n errorfiles site\n errorloc303 503 http://x/\n"
     );
-    let loaded = stubbed(&text);
+    let loaded = load_with_stand_ins(&text);
     let pages = &loaded.config.frontends[0].common.error_pages;
     assert_eq!(
         pages.page(503),
@@ -393,7 +393,7 @@ fn both_halves_of_a_listen_share_what_is_common() {
         "listen l\n mode http\n{TIMEOUTS} bind :80\n option forwardfor\n http-reuse always\n \
          server s 192.0.2.1:80\n"
     );
-    let loaded = stubbed(&text);
+    let loaded = load_with_stand_ins(&text);
     let (front, back) = (&loaded.config.frontends[0], &loaded.config.backends[0]);
     assert_eq!(front.common.mode, Mode::Http);
     assert_eq!(front.common.forward_for, back.common.forward_for);
@@ -407,7 +407,7 @@ fn rules_of_named_defaults_run_first() {
         "defaults base\n mode http\n{TIMEOUTS} acl a path /a\n http-request set-header X-A 1 if \
          a\nfrontend f from base\n bind :80\n http-request set-header X-B 2\n"
     );
-    let loaded = stubbed(&text);
+    let loaded = load_with_stand_ins(&text);
     assert_eq!(messages(&loaded, Severity::Alert), Vec::<String>::new());
     let rules = &loaded.config.frontends[0].common.rules.http_request;
     let words: Vec<_> = rules.iter().map(|rule| rule.words[1].as_str()).collect();
@@ -437,7 +437,7 @@ fn a_captured_cookie_is_cut_to_what_the_process_allows() {
         "defaults\n mode http\n{TIMEOUTS}frontend f\n bind :80\n capture cookie a len 100\n\
          global\n tune.http.cookielen 70\n"
     );
-    let loaded = stubbed(&text);
+    let loaded = load_with_stand_ins(&text);
     let capture = loaded.config.frontends[0].cookie_capture.as_ref().unwrap();
     assert_eq!(capture.value_bytes_max, 70);
     let warned = "truncating capture length to 70 bytes for frontend 'f'.".to_owned();
@@ -463,7 +463,7 @@ fn a_switch_of_accepting_has_three_positions() {
 fn what_is_not_served_is_named() {
     let loaded = proxies(" compression algo gzip", " persist rdp-cookie");
     let words: Vec<_> = loaded
-        .unserved
+        .unimplemented
         .iter()
         .map(|one| one.word.as_str())
         .collect();
@@ -475,17 +475,21 @@ fn what_is_not_served_is_named() {
 fn rules_that_wait_for_data_are_named() {
     let delay = " tcp-request inspect-delay 5s\n";
     let loaded = |of_defaults: &str, of_frontend: &str, rule: &str| {
-        stubbed(&format!(
+        load_with_stand_ins(&format!(
             "defaults d\n mode tcp\n timeout client 1s\n{of_defaults}\
              frontend f from d\n bind 192.0.2.1:1\n{of_frontend} tcp-request content {rule}\n"
         ))
     };
     for (of_defaults, of_frontend) in [(delay, ""), ("", delay)] {
         let waits = loaded(of_defaults, of_frontend, "accept if { req.len gt 4 }");
-        let words: Vec<_> = waits.unserved.iter().map(|one| one.word.as_str()).collect();
+        let words: Vec<_> = waits
+            .unimplemented
+            .iter()
+            .map(|one| one.word.as_str())
+            .collect();
         assert_eq!(words, ["tcp-request inspect-delay"], "{of_defaults:?}");
         let decides = loaded(of_defaults, of_frontend, "accept if { src 192.0.2.2 }");
-        assert!(decides.unserved.is_empty());
+        assert!(decides.unimplemented.is_empty());
     }
 }
 
@@ -500,7 +504,7 @@ fn who_asks_for_a_body_is_told_that_there_is_none_yet() {
          http-response set-var(txn.b) res.body_size\n balance hash req.body",
     );
     let words: Vec<_> = loaded
-        .unserved
+        .unimplemented
         .iter()
         .map(|one| one.word.as_str())
         .collect();
@@ -548,7 +552,7 @@ fn all_errors_come_at_once_with_their_places() {
         "frontend f\n mode http\n{TIMEOUTS} bind :80\n maxconn\n use_backend b if nosuch\n \
          timeout client 5x\nbackend b\n balance uri len x\n server s 192.0.2.1:80\n"
     );
-    let loaded = stubbed(&text);
+    let loaded = load_with_stand_ins(&text);
     let lines: Vec<u32> = loaded
         .diagnostics
         .iter()

@@ -138,7 +138,7 @@ fn limit(
     context: &mut Context<'_>,
 ) -> Result<Option<Duration>, Diagnostic> {
     let time = args.time("an integer value (in milliseconds)")?;
-    args.doubt_time(of, context);
+    args.warn_of_missing_unit(of, context);
     args.end()?;
     Ok((!time.is_zero()).then_some(time))
 }

@@ -7,7 +7,7 @@ use super::check::CheckWords;
 
 /// The state of a section that the model has no field for.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct SectionState {
+pub(crate) struct ProxySectionState {
     /// `option httpchk` and its siblings, `http-check`, `tcp-check`, `external-check`.
     pub check: CheckWords,
     /// The place of the section's defaults.
@@ -30,7 +30,7 @@ pub(crate) struct SectionState {
     pub stats: Option<Span>,
 }
 
-impl SectionState {
+impl ProxySectionState {
     /// The initial state of a section that uses these defaults.
     pub(crate) fn begin(&mut self) {
         self.references.clear();

@@ -3,7 +3,7 @@
 use ballast_syntax::{Diagnostic, SourceMap, Span};
 use serde_json::{Map, Value, json};
 
-use crate::{Loaded, Unserved};
+use crate::{Loaded, Unimplemented};
 
 /// All diagnostics, one object per line: `severity` (`alert`, `warning`, `notice`, `diag`), `lint`
 /// (true when it is a remark and not an error), `code`, `message`, and where known `file`, `line`,
@@ -17,17 +17,17 @@ pub fn json_lines(loaded: &Loaded) -> String {
         .diagnostics
         .iter()
         .map(|diagnostic| diagnostic_json(diagnostic, &loaded.sources));
-    let unserved = loaded
-        .unserved
+    let unimplemented = loaded
+        .unimplemented
         .iter()
-        .map(|word| unserved_json(word, &loaded.sources));
-    let stubs = loaded
-        .stubs
+        .map(|word| unimplemented_json(word, &loaded.sources));
+    let stand_ins = loaded
+        .stand_ins
         .iter()
         .map(|what| json!({"severity": "stub", "lint": true, "code": "stub", "message": what}));
     diagnostics
-        .chain(unserved)
-        .chain(stubs)
+        .chain(unimplemented)
+        .chain(stand_ins)
         .map(|object| format!("{object}\n"))
         .collect()
 }
@@ -55,7 +55,7 @@ fn diagnostic_json(diagnostic: &Diagnostic, sources: &SourceMap) -> Value {
     Value::Object(object)
 }
 
-fn unserved_json(word: &Unserved, sources: &SourceMap) -> Value {
+fn unimplemented_json(word: &Unimplemented, sources: &SourceMap) -> Value {
     let mut object = Map::new();
     object.insert("severity".into(), json!("unserved"));
     object.insert("lint".into(), json!(false));
@@ -85,11 +85,11 @@ fn place(object: &mut Map<String, Value>, span: Option<Span>, sources: &SourceMa
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::stubbed;
+    use crate::tests::load_with_stand_ins;
 
     #[test]
     fn each_line_is_an_object() {
-        let loaded = stubbed("global\n maxcon 5\n lua-load /a.lua\n nopoll\n");
+        let loaded = load_with_stand_ins("global\n maxcon 5\n lua-load /a.lua\n nopoll\n");
         let lines: Vec<Value> = json_lines(&loaded)
             .lines()
             .map(|line| serde_json::from_str(line).unwrap())

@@ -6,4 +6,4 @@ mod text;
 
 pub use json::json_lines;
 pub use table::{keyword_json, keyword_markdown, keyword_text};
-pub use text::{TextOptions, closing_lines, text, text_of};
+pub use text::{TextOptions, closing_lines, diagnostic_text, diagnostics_text};

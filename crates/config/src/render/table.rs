@@ -38,9 +38,9 @@ pub fn keyword_json(keywords: &[Keyword]) -> String {
             "state": row.state.word(),
             "reason": match row.state {
                 KeywordState::Honoured => None,
-                KeywordState::Noted(reason) | KeywordState::Refused { reason, .. } => Some(reason),
-                KeywordState::Later("") => None,
-                KeywordState::Later(feature) => Some(feature),
+                KeywordState::Ignored(reason) | KeywordState::Refused { reason, .. } => Some(reason),
+                KeywordState::Unimplemented("") => None,
+                KeywordState::Unimplemented(feature) => Some(feature),
             },
             "instead": instead,
             "args": row.args,

@@ -33,18 +33,22 @@ impl Default for TextOptions {
 
 /// All diagnostics of a configuration.
 #[must_use]
-pub fn text(loaded: &Loaded, options: TextOptions) -> String {
+pub fn diagnostics_text(loaded: &Loaded, options: TextOptions) -> String {
     let shown = loaded.diagnostics.iter();
     let mut out = String::new();
     for diagnostic in shown.filter(|diagnostic| diagnostic.severity >= options.least) {
-        out.push_str(&text_of(diagnostic, &loaded.sources, options));
+        out.push_str(&diagnostic_text(diagnostic, &loaded.sources, options));
     }
     out
 }
 
 /// One diagnostic, final newline included.
 #[must_use]
-pub fn text_of(diagnostic: &Diagnostic, sources: &SourceMap, options: TextOptions) -> String {
+pub fn diagnostic_text(
+    diagnostic: &Diagnostic,
+    sources: &SourceMap,
+    options: TextOptions,
+) -> String {
     let mut out = head(diagnostic.severity, options.pid);
     match diagnostic.span {
         Some(span) => {
@@ -156,12 +160,12 @@ fn printable(bytes: &[u8]) -> Vec<char> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::stubbed;
+    use crate::tests::load_with_stand_ins;
 
     #[test]
     fn a_diagnostic_shows_its_line_and_word() {
-        let loaded = stubbed("global\n\tmaxcon 5\n");
-        let shown = text(
+        let loaded = load_with_stand_ins("global\n\tmaxcon 5\n");
+        let shown = diagnostics_text(
             &loaded,
             TextOptions {
                 pid: 7,
@@ -183,8 +187,8 @@ mod tests {
     #[test]
     fn long_lines_are_cut_around_the_word() {
         let text_of_file = format!("global\n {} x\n", "a".repeat(3000));
-        let loaded = stubbed(&text_of_file);
-        let shown = text(&loaded, TextOptions::default());
+        let loaded = load_with_stand_ins(&text_of_file);
+        let shown = diagnostics_text(&loaded, TextOptions::default());
         assert!(shown.lines().skip(1).all(|line| line.chars().count() < 200));
     }
 }

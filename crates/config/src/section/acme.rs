@@ -15,7 +15,7 @@ macro_rules! acme_rows {
     ($($word:literal, $args:literal, $help:literal, $check:ident, $good:literal;)*) => {
         &[$(R::new($word, A, $args, $help, check::$check)
             .examples(concat!($word, " ", $good), $word)
-            .noted(PROVIDER)),*]
+            .ignored(PROVIDER)),*]
     };
 }
 

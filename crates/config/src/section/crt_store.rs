@@ -58,7 +58,7 @@ macro_rules! load_rows {
     ($($word:literal, $args:literal, $help:literal, $good:literal $(, $reason:expr)?;)*) => {
         &[$(R::new($word, L, $args, $help, check::word)
             .examples(concat!($word, " ", $good), "")
-            $(.noted($reason))?),*]
+            $(.ignored($reason))?),*]
     };
 }
 
@@ -153,7 +153,7 @@ fn load(
         None if draft.name.is_empty() => load.certificate.path.clone(),
         None => format!("@{}/{crt}", draft.name),
     };
-    if !context.names.tls.loads.insert(load.name.clone()) {
+    if !context.declarations.tls.loads.insert(load.name.clone()) {
         let name = &load.name;
         let message = format!("'load' in section 'crt-store': store '{name}' was already defined.");
         return Err(Diagnostic::alert("duplicate-name", message).at(span));

@@ -55,7 +55,7 @@ impl OtherDraft {
         match self.kind {
             SectionKind::CrtStore => self.certificate_store(drafts),
             SectionKind::HttpErrors => {
-                let groups = &mut context.names.error_groups;
+                let groups = &mut context.declarations.error_groups;
                 groups.insert(self.name, self.pages);
             }
             SectionKind::Userlist => self.userlist(context, &mut drafts.config),

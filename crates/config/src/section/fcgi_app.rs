@@ -31,7 +31,7 @@ pub(super) const ROWS: &[R] = &[
         },
     )
     .examples("acl a src 192.0.2.1", "acl a nosuch")
-    .noted(NAMED),
+    .ignored(NAMED),
     R::new(
         "docroot",
         F,
@@ -44,7 +44,7 @@ pub(super) const ROWS: &[R] = &[
         },
     )
     .examples("docroot /var/www", "docroot")
-    .noted(NAMED),
+    .ignored(NAMED),
     R::new(
         "index",
         F,
@@ -53,7 +53,7 @@ pub(super) const ROWS: &[R] = &[
         check::one,
     )
     .examples("index index.php", "index")
-    .noted(NAMED),
+    .ignored(NAMED),
     R::new(
         "log-stderr",
         F,
@@ -67,7 +67,7 @@ pub(super) const ROWS: &[R] = &[
         },
     )
     .examples("log-stderr global", "log-stderr 127.0.0.1")
-    .noted(NAMED),
+    .ignored(NAMED),
     R::new(
         "option get-values",
         F,
@@ -76,7 +76,7 @@ pub(super) const ROWS: &[R] = &[
         check::none,
     )
     .with_no_default()
-    .noted(NAMED),
+    .ignored(NAMED),
     R::new(
         "option keep-conn",
         F,
@@ -85,7 +85,7 @@ pub(super) const ROWS: &[R] = &[
         check::none,
     )
     .with_no_default()
-    .noted(NAMED),
+    .ignored(NAMED),
     R::new(
         "option max-reqs",
         F,
@@ -95,7 +95,7 @@ pub(super) const ROWS: &[R] = &[
     )
     .with_no_default()
     .examples("option max-reqs 10", "option max-reqs x")
-    .noted(NAMED),
+    .ignored(NAMED),
     R::new(
         "option mpxs-conns",
         F,
@@ -104,7 +104,7 @@ pub(super) const ROWS: &[R] = &[
         check::none,
     )
     .with_no_default()
-    .noted(NAMED),
+    .ignored(NAMED),
     R::new(
         "pass-header",
         F,
@@ -116,7 +116,7 @@ pub(super) const ROWS: &[R] = &[
         },
     )
     .examples("pass-header Authorization", "pass-header")
-    .noted(NAMED),
+    .ignored(NAMED),
     R::new(
         "path-info",
         F,
@@ -130,7 +130,7 @@ pub(super) const ROWS: &[R] = &[
         },
     )
     .examples("path-info ^(/.+\\.php)(/.*)?$", "path-info (")
-    .noted(NAMED),
+    .ignored(NAMED),
     R::new(
         "set-param",
         F,
@@ -144,5 +144,5 @@ pub(super) const ROWS: &[R] = &[
         },
     )
     .examples("set-param A b", "set-param A")
-    .noted(NAMED),
+    .ignored(NAMED),
 ];

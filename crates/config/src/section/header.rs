@@ -81,7 +81,7 @@ fn duplicate(section: &Section, draft: &ProxyDraft, context: &mut Context<'_>) {
             SectionKind::Frontend | SectionKind::Backend | SectionKind::Listen
         )
     };
-    let sections = context.names.sections.of_name(name.text()).iter();
+    let sections = context.declarations.sections.of_name(name.text()).iter();
     let same = sections.filter(|(kind, _)| is_proxy(*kind));
     let other = same.max_by_key(|(kind, _)| overlaps(*kind)).copied();
     if let Some((kind, span)) = other {
@@ -103,7 +103,7 @@ fn duplicate(section: &Section, draft: &ProxyDraft, context: &mut Context<'_>) {
         };
         context.report(diagnostic.at(name.span()));
     }
-    let sections = &mut context.names.sections;
+    let sections = &mut context.declarations.sections;
     sections.add(section.kind, name.text(), name.span());
 }
 

@@ -26,7 +26,7 @@ pub(super) const RING: &[R] = &[
         check::one,
     )
     .examples("backing-file /tmp/r", "backing-file")
-    .noted(NAMED),
+    .ignored(NAMED),
     R::new(
         "description",
         G,
@@ -35,7 +35,7 @@ pub(super) const RING: &[R] = &[
         check::some,
     )
     .examples("description events", "description")
-    .noted(NAMED),
+    .ignored(NAMED),
     R::new(
         "format",
         G,
@@ -56,10 +56,10 @@ pub(super) const RING: &[R] = &[
         },
     )
     .examples("format rfc5424", "format x")
-    .noted(NAMED),
+    .ignored(NAMED),
     R::new("maxlen", G, "<length>", "bytes of a line", check::number)
         .examples("maxlen 1200", "maxlen x")
-        .noted(NAMED),
+        .ignored(NAMED),
     R::new(
         "server",
         G,
@@ -73,10 +73,10 @@ pub(super) const RING: &[R] = &[
         },
     )
     .examples("server a 192.0.2.1:514", "server")
-    .noted(NAMED),
+    .ignored(NAMED),
     R::new("size", G, "<size>", "bytes of the ring", check::size)
         .examples("size 32764", "size x")
-        .noted(NAMED),
+        .ignored(NAMED),
     R::new(
         "timeout",
         G,
@@ -89,7 +89,7 @@ pub(super) const RING: &[R] = &[
         },
     )
     .examples("timeout connect 5s", "timeout queue 5s")
-    .noted(NAMED),
+    .ignored(NAMED),
 ];
 
 /// `log-forward`.
@@ -102,7 +102,7 @@ pub(super) const LOG_FORWARD: &[R] = &[
         check::number,
     )
     .examples("backlog 10", "backlog x")
-    .later(FORWARD),
+    .unimplemented(FORWARD),
     R::new(
         "bind",
         F,
@@ -111,7 +111,7 @@ pub(super) const LOG_FORWARD: &[R] = &[
         check::some,
     )
     .examples("bind :1514", "bind")
-    .later(FORWARD),
+    .unimplemented(FORWARD),
     R::new(
         "dgram-bind",
         F,
@@ -120,7 +120,7 @@ pub(super) const LOG_FORWARD: &[R] = &[
         check::some,
     )
     .examples("dgram-bind :1514", "dgram-bind")
-    .later(FORWARD),
+    .unimplemented(FORWARD),
     R::new(
         "guid",
         F,
@@ -129,7 +129,7 @@ pub(super) const LOG_FORWARD: &[R] = &[
         check::one,
     )
     .examples("guid a", "guid")
-    .later(FORWARD),
+    .unimplemented(FORWARD),
     R::new(
         "log",
         F,
@@ -144,7 +144,7 @@ pub(super) const LOG_FORWARD: &[R] = &[
     )
     .with_no()
     .examples("log 127.0.0.1 local0", "log 127.0.0.1")
-    .later(FORWARD),
+    .unimplemented(FORWARD),
     R::new(
         "maxconn",
         F,
@@ -153,7 +153,7 @@ pub(super) const LOG_FORWARD: &[R] = &[
         check::number,
     )
     .examples("maxconn 10", "maxconn x")
-    .later(FORWARD),
+    .unimplemented(FORWARD),
     R::new(
         "option assume-rfc6587-ntf",
         F,
@@ -162,7 +162,7 @@ pub(super) const LOG_FORWARD: &[R] = &[
         check::none,
     )
     .with_no_default()
-    .later(FORWARD),
+    .unimplemented(FORWARD),
     R::new(
         "option dont-parse-log",
         F,
@@ -171,7 +171,7 @@ pub(super) const LOG_FORWARD: &[R] = &[
         check::none,
     )
     .with_no_default()
-    .later(FORWARD),
+    .unimplemented(FORWARD),
     R::new(
         "option host",
         F,
@@ -181,7 +181,7 @@ pub(super) const LOG_FORWARD: &[R] = &[
     )
     .with_no_default()
     .examples("option host keep", "option host")
-    .later(FORWARD),
+    .unimplemented(FORWARD),
     R::new(
         "timeout client",
         F,
@@ -190,14 +190,14 @@ pub(super) const LOG_FORWARD: &[R] = &[
         check::time,
     )
     .examples("timeout client 5s", "timeout client x")
-    .later(FORWARD),
+    .unimplemented(FORWARD),
 ];
 
 /// `log-profile`.
 pub(super) const LOG_PROFILE: &[R] = &[
     R::new("log-tag", P, "<string>", "name of the program", check::one)
         .examples("log-tag lb", "log-tag")
-        .noted(NAMED),
+        .ignored(NAMED),
     R::new(
         "on",
         P,
@@ -223,7 +223,7 @@ pub(super) const LOG_PROFILE: &[R] = &[
         },
     )
     .examples("on close format \"%ci\"", "on close colour")
-    .noted(NAMED),
+    .ignored(NAMED),
 ];
 
 /// `traces`.
@@ -235,4 +235,4 @@ pub(super) const TRACES: &[R] = &[R::new(
     check::some,
 )
 .examples("trace h1 sink stderr", "trace")
-.noted("HAProxy's insides are not here to be traced")];
+.ignored("HAProxy's insides are not here to be traced")];

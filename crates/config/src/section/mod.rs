@@ -77,10 +77,10 @@ pub(crate) fn lower(section: &Section, context: &mut Context<'_>, drafts: &mut D
     let span = header.words_span();
     if section.kind == SectionKind::Program {
         context.report(program::refusal(span));
-        context.unserved(kind, REMOVED, span);
+        context.unimplemented(kind, REMOVED, span);
         return;
     }
-    if section.kind == SectionKind::Acme && !context.names.experimental {
+    if section.kind == SectionKind::Acme && !context.declarations.experimental {
         context.report(unexposed("section 'acme'").at(header.words[0].span()));
     }
     let name = section.name();
@@ -108,9 +108,9 @@ pub(crate) fn lower(section: &Section, context: &mut Context<'_>, drafts: &mut D
         context.report(diagnostic.at(extra.span()));
     }
     declare(section, context);
-    let unserved_before = context.unserved.len();
+    let unserved_before = context.unimplemented.len();
     if let Some((_, feature)) = UNSERVED.iter().find(|(known, _)| *known == section.kind) {
-        context.unserved(kind, feature, header.words[0].span());
+        context.unimplemented(kind, feature, header.words[0].span());
     }
     let mut draft = OtherDraft::new(section.kind, text);
     let place = Sections::of(section.kind);
@@ -119,7 +119,7 @@ pub(crate) fn lower(section: &Section, context: &mut Context<'_>, drafts: &mut D
         context.report_error(result);
     }
     if section.kind == SectionKind::Peers && peers::is_alone(&draft, span, context) {
-        context.unserved.truncate(unserved_before);
+        context.unimplemented.truncate(unserved_before);
     }
     draft.finish(span, context, drafts);
 }
@@ -141,7 +141,7 @@ fn declare(section: &Section, context: &mut Context<'_>) {
         );
         context.report(Diagnostic::alert("bad-name", message).at(name.span()));
     }
-    let mut same = context.names.sections.of_name(name.text()).iter();
+    let mut same = context.declarations.sections.of_name(name.text()).iter();
     let twin = same.find(|(known, _)| *known == section.kind);
     let twin = twin.map(|(_, span)| *span);
     if let Some(span) = twin {
@@ -159,6 +159,6 @@ fn declare(section: &Section, context: &mut Context<'_>) {
         };
         context.report(diagnostic.at(name.span()));
     }
-    let sections = &mut context.names.sections;
+    let sections = &mut context.declarations.sections;
     sections.add(section.kind, name.text(), name.span());
 }

@@ -35,7 +35,7 @@ pub(super) const RESOLVERS: &[R] = &[
         },
     )
     .examples("accepted_payload_size 8192", "accepted_payload_size 10")
-    .noted(RESOLVER),
+    .ignored(RESOLVER),
     R::new(
         "hold",
         D,
@@ -51,12 +51,12 @@ pub(super) const RESOLVERS: &[R] = &[
                 ("other", ()),
             ])?;
             args.time("a period")?;
-            args.doubt_time("resolvers", context);
+            args.warn_of_missing_unit("resolvers", context);
             args.end()
         },
     )
     .examples("hold valid 10s", "hold good 10s")
-    .noted(RESOLVER),
+    .ignored(RESOLVER),
     R::new(
         "nameserver",
         D,
@@ -77,7 +77,7 @@ pub(super) const RESOLVERS: &[R] = &[
         "nameserver dns1 192.0.2.53:53",
         "nameserver dns1 192.0.2.53:x",
     )
-    .noted(RESOLVER),
+    .ignored(RESOLVER),
     R::new(
         "parse-resolv-conf",
         D,
@@ -88,7 +88,7 @@ pub(super) const RESOLVERS: &[R] = &[
             args.end()
         },
     )
-    .noted(RESOLVER),
+    .ignored(RESOLVER),
     R::new(
         "resolve_retries",
         D,
@@ -97,7 +97,7 @@ pub(super) const RESOLVERS: &[R] = &[
         check::number,
     )
     .examples("resolve_retries 3", "resolve_retries x")
-    .noted(RESOLVER),
+    .ignored(RESOLVER),
     R::new(
         "timeout",
         D,
@@ -106,12 +106,12 @@ pub(super) const RESOLVERS: &[R] = &[
         |_, args, context| {
             args.choice(&[("resolve", ()), ("retry", ())])?;
             args.time("a time")?;
-            args.doubt_time("resolvers", context);
+            args.warn_of_missing_unit("resolvers", context);
             args.end()
         },
     )
     .examples("timeout retry 1s", "timeout client 1s")
-    .noted(RESOLVER),
+    .ignored(RESOLVER),
 ];
 
 /// `mailers`.
@@ -128,7 +128,7 @@ pub(super) const MAILERS: &[R] = &[
         },
     )
     .examples("mailer a 192.0.2.1:25", "mailer a")
-    .noted(MAILER),
+    .ignored(MAILER),
     R::new(
         "timeout",
         M,
@@ -141,7 +141,7 @@ pub(super) const MAILERS: &[R] = &[
         },
     )
     .examples("timeout mail 10s", "timeout mail x")
-    .noted(MAILER),
+    .ignored(MAILER),
 ];
 
 /// `cache`.
@@ -154,7 +154,7 @@ pub(super) const CACHE: &[R] = &[
         check::number,
     )
     .examples("max-age 60", "max-age x")
-    .noted(CACHED),
+    .ignored(CACHED),
     R::new(
         "max-object-size",
         C,
@@ -163,7 +163,7 @@ pub(super) const CACHE: &[R] = &[
         check::number,
     )
     .examples("max-object-size 10000", "max-object-size x")
-    .noted(CACHED),
+    .ignored(CACHED),
     R::new(
         "max-secondary-entries",
         C,
@@ -172,7 +172,7 @@ pub(super) const CACHE: &[R] = &[
         check::number,
     )
     .examples("max-secondary-entries 10", "max-secondary-entries x")
-    .noted(CACHED),
+    .ignored(CACHED),
     R::new(
         "process-vary",
         C,
@@ -188,7 +188,7 @@ pub(super) const CACHE: &[R] = &[
         },
     )
     .examples("process-vary on", "process-vary x")
-    .noted(CACHED),
+    .ignored(CACHED),
     R::new(
         "total-max-size",
         C,
@@ -206,7 +206,7 @@ pub(super) const CACHE: &[R] = &[
         },
     )
     .examples("total-max-size 4", "total-max-size 5000")
-    .noted(CACHED),
+    .ignored(CACHED),
 ];
 
 /// `healthcheck`: the words of checks, in a section of their own.
@@ -219,7 +219,7 @@ pub(super) const HEALTHCHECK: &[R] = &[
         check::some,
     )
     .examples("http-check send meth GET", "http-check")
-    .noted(CHECKED),
+    .ignored(CHECKED),
     R::new(
         "option",
         H,
@@ -228,7 +228,7 @@ pub(super) const HEALTHCHECK: &[R] = &[
         check::some,
     )
     .examples("option httpchk", "option")
-    .noted(CHECKED),
+    .ignored(CHECKED),
     R::new(
         "tcp-check",
         H,
@@ -237,7 +237,7 @@ pub(super) const HEALTHCHECK: &[R] = &[
         check::some,
     )
     .examples("tcp-check connect", "tcp-check")
-    .noted(CHECKED),
+    .ignored(CHECKED),
     R::new(
         "type",
         H,
@@ -246,7 +246,7 @@ pub(super) const HEALTHCHECK: &[R] = &[
         check::some,
     )
     .examples("type httpchk", "type")
-    .noted(CHECKED),
+    .ignored(CHECKED),
 ];
 
 /// `namespace_list`.
@@ -258,7 +258,7 @@ pub(super) const NAMESPACE_LIST: &[R] = &[R::new(
     check::one,
 )
 .examples("namespace blue", "namespace")
-.noted("namespaces are opened where binds and servers name them")];
+.ignored("namespaces are opened where binds and servers name them")];
 
 /// An address whose port, if none is given, is that of DNS.
 /// An address with a port.

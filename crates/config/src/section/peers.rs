@@ -26,7 +26,7 @@ pub(super) const ROWS: &[R] = &[
         check::some,
     )
     .examples("bind :10000", "bind")
-    .later(FEATURE),
+    .unimplemented(FEATURE),
     R::new(
         "default-bind",
         P,
@@ -35,7 +35,7 @@ pub(super) const ROWS: &[R] = &[
         check::any,
     )
     .examples("default-bind ssl", "")
-    .later(FEATURE),
+    .unimplemented(FEATURE),
     R::new(
         "default-server",
         P,
@@ -44,9 +44,9 @@ pub(super) const ROWS: &[R] = &[
         check::any,
     )
     .examples("default-server ssl", "")
-    .later(FEATURE),
-    R::new("disabled", P, "", "the section does nothing", check::none).later(FEATURE),
-    R::new("enabled", P, "", "undoes disabled", check::none).later(FEATURE),
+    .unimplemented(FEATURE),
+    R::new("disabled", P, "", "the section does nothing", check::none).unimplemented(FEATURE),
+    R::new("enabled", P, "", "undoes disabled", check::none).unimplemented(FEATURE),
     R::new(
         "log",
         P,
@@ -61,7 +61,7 @@ pub(super) const ROWS: &[R] = &[
     )
     .with_no()
     .examples("log 127.0.0.1 local0", "log 127.0.0.1")
-    .later(FEATURE),
+    .unimplemented(FEATURE),
     R::new(
         "peer",
         P,
@@ -70,7 +70,7 @@ pub(super) const ROWS: &[R] = &[
         peer,
     )
     .examples("peer a 192.0.2.1:10000", "peer")
-    .later(FEATURE),
+    .unimplemented(FEATURE),
     R::new(
         "server",
         P,
@@ -79,7 +79,7 @@ pub(super) const ROWS: &[R] = &[
         peer,
     )
     .examples("server a 192.0.2.1:10000", "server")
-    .later(FEATURE),
+    .unimplemented(FEATURE),
     R::new(
         "shards",
         P,
@@ -88,7 +88,7 @@ pub(super) const ROWS: &[R] = &[
         check::number,
     )
     .examples("shards 2", "shards x")
-    .later(FEATURE),
+    .unimplemented(FEATURE),
     R::new(
         "table",
         P,
@@ -97,7 +97,7 @@ pub(super) const ROWS: &[R] = &[
         table,
     )
     .examples("table t type ip size 1k", "table t type ip")
-    .later(FEATURE),
+    .unimplemented(FEATURE),
 ];
 
 fn peer(

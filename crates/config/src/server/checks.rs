@@ -105,7 +105,7 @@ pub(super) const ROWS: &[R] = &[
         check::word,
     )
     .examples("check-pool-conn-name a", "check-pool-conn-name")
-    .noted("probes open connections of their own"),
+    .ignored("probes open connections of their own"),
     R::new(
         "check-proto",
         S,
@@ -120,9 +120,9 @@ pub(super) const ROWS: &[R] = &[
                 ("spop", "spop"),
             ])?;
             match name {
-                "h2" => context.unserved("check-proto h2", "HTTP/2", args.keyword_span()),
-                "fcgi" => context.unserved("check-proto fcgi", "FastCGI", args.keyword_span()),
-                "spop" => context.unserved("check-proto spop", "filters", args.keyword_span()),
+                "h2" => context.unimplemented("check-proto h2", "HTTP/2", args.keyword_span()),
+                "fcgi" => context.unimplemented("check-proto fcgi", "FastCGI", args.keyword_span()),
+                "spop" => context.unimplemented("check-proto spop", "filters", args.keyword_span()),
                 _ => {}
             }
             Ok(())
@@ -136,7 +136,7 @@ pub(super) const ROWS: &[R] = &[
         "probes take kept connections",
         check::nothing,
     )
-    .noted("probes open connections of their own"),
+    .ignored("probes open connections of their own"),
     R::new(
         "check-send-proxy",
         S,
@@ -154,7 +154,7 @@ pub(super) const ROWS: &[R] = &[
         "probes go through the SOCKS4 proxy",
         check::nothing,
     )
-    .later("SOCKS4"),
+    .unimplemented("SOCKS4"),
     R::new(
         "downinter",
         S,
@@ -231,7 +231,7 @@ pub(super) const ROWS: &[R] = &[
         "undoes check-reuse-pool",
         check::nothing,
     )
-    .noted("probes open connections of their own"),
+    .ignored("probes open connections of their own"),
     R::new(
         "no-check-send-proxy",
         S,
@@ -298,12 +298,12 @@ pub(super) const ROWS: &[R] = &[
 ];
 
 fn at_least_one(args: &mut Args<'_>, context: &mut Context<'_>) -> Result<u32, Diagnostic> {
-    let number = args.loose("a number", 1..=i64::from(i32::MAX), context)?;
+    let number = args.lenient_number("a number", 1..=i64::from(i32::MAX), context)?;
     Ok(u32::try_from(number).expect("the range was checked"))
 }
 
 fn port(args: &mut Args<'_>, context: &mut Context<'_>) -> Result<u16, Diagnostic> {
-    let number = args.loose("a port", 0..=65535, context)?;
+    let number = args.lenient_number("a port", 0..=65535, context)?;
     Ok(u16::try_from(number).expect("the range was checked"))
 }
 

@@ -156,7 +156,7 @@ fn finish(
         let title = format!("server {}/{}", draft.name, one.server.name);
         words(&mut one, args, &title, false, context);
     }
-    one.tls.add_defaults(&context.names.tls.server);
+    one.tls.add_defaults(&context.declarations.tls.server);
     draft.servers.push(one);
     read_address
 }
@@ -176,10 +176,10 @@ fn address(
     let parsed = address::parse(word.text(), wants, &context.environment)
         .map_err(|error| args.wrong(format!("'server' : {error}")))?;
     match parsed.transport {
-        TransportPrefix::Quic => context.unserved("quic4@", "QUIC", word.span()),
-        TransportPrefix::Reverse => context.unserved("rhttp@", "reverse HTTP", word.span()),
-        TransportPrefix::Multipath => context.unserved("mptcp@", "multipath TCP", word.span()),
-        TransportPrefix::Datagram => context.unserved("udp@", "log backends", word.span()),
+        TransportPrefix::Quic => context.unimplemented("quic4@", "QUIC", word.span()),
+        TransportPrefix::Reverse => context.unimplemented("rhttp@", "reverse HTTP", word.span()),
+        TransportPrefix::Multipath => context.unimplemented("mptcp@", "multipath TCP", word.span()),
+        TransportPrefix::Datagram => context.unimplemented("udp@", "log backends", word.span()),
         TransportPrefix::Stream | TransportPrefix::Usual => {}
     }
     if let Address::Fd(_) = parsed.address {

@@ -38,7 +38,7 @@ pub(super) const ROWS: &[R] = &[
         check::delay,
     )
     .examples("idle-ping 10s", "idle-ping soon")
-    .later("HTTP/2"),
+    .unimplemented("HTTP/2"),
     R::new(
         "log-bufsize",
         S,
@@ -47,7 +47,7 @@ pub(super) const ROWS: &[R] = &[
         check::bytes,
     )
     .examples("log-bufsize 16k", "log-bufsize x")
-    .later("log backends"),
+    .unimplemented("log backends"),
     R::new(
         "log-proto",
         S,
@@ -56,7 +56,7 @@ pub(super) const ROWS: &[R] = &[
         |_, args, _| args.choice(&[("legacy", ()), ("octet-count", ())]),
     )
     .examples("log-proto octet-count", "log-proto x")
-    .noted("acts on servers of rings and of log backends only"),
+    .ignored("acts on servers of rings and of log backends only"),
     R::new(
         "namespace",
         S,
@@ -113,7 +113,7 @@ pub(super) const ROWS: &[R] = &[
                 "quic" => ("proto quic", "QUIC"),
                 _ => return Ok(()),
             };
-            context.unserved(word, feature, args.keyword_span());
+            context.unimplemented(word, feature, args.keyword_span());
             Ok(())
         },
     )
@@ -134,7 +134,7 @@ pub(super) const ROWS: &[R] = &[
         check::word,
     )
     .examples("quic-cc-algo cubic", "quic-cc-algo")
-    .later("QUIC"),
+    .unimplemented("QUIC"),
     R::new(
         "resolve-net",
         S,
@@ -143,7 +143,7 @@ pub(super) const ROWS: &[R] = &[
         check::networks,
     )
     .examples("resolve-net 10.0.0.0/8", "resolve-net")
-    .noted("it acts with resolvers only"),
+    .ignored("it acts with resolvers only"),
     R::new(
         "resolve-opts",
         S,
@@ -161,7 +161,7 @@ pub(super) const ROWS: &[R] = &[
         },
     )
     .examples("resolve-opts allow-dup-ip", "resolve-opts x")
-    .noted("it acts with resolvers only"),
+    .ignored("it acts with resolvers only"),
     R::new(
         "resolve-prefer",
         S,
@@ -170,7 +170,7 @@ pub(super) const ROWS: &[R] = &[
         |_, args, _| args.choice(&[("ipv4", ()), ("ipv6", ())]),
     )
     .examples("resolve-prefer ipv4", "resolve-prefer x")
-    .noted("it acts with resolvers only"),
+    .ignored("it acts with resolvers only"),
     R::new(
         "resolvers",
         S,
@@ -178,8 +178,8 @@ pub(super) const ROWS: &[R] = &[
         "section that keeps the address up to date",
         |one, args, context| {
             let word = args.word("the name of a resolvers section")?;
-            let names = &mut context.names;
-            names.names(
+            let declarations = &mut context.declarations;
+            declarations.add_reference(
                 SectionKind::Resolvers,
                 word.text(),
                 "resolvers",
@@ -190,7 +190,7 @@ pub(super) const ROWS: &[R] = &[
         },
     )
     .examples("resolvers dns", "resolvers")
-    .later("DNS resolvers"),
+    .unimplemented("DNS resolvers"),
     R::new(
         "send-proxy",
         S,
@@ -257,7 +257,7 @@ pub(super) const ROWS: &[R] = &[
         },
     )
     .examples("socks4 192.0.2.1:1080", "socks4 192.0.2.1")
-    .later("SOCKS4"),
+    .unimplemented("SOCKS4"),
     R::new(
         "source",
         S,
@@ -277,7 +277,7 @@ pub(super) const ROWS: &[R] = &[
         check::word,
     )
     .examples("tcp-md5sig secret", "tcp-md5sig")
-    .later("TCP signatures"),
+    .unimplemented("TCP signatures"),
     R::new(
         "tcp-ut",
         S,
@@ -308,7 +308,7 @@ pub(super) const ROWS: &[R] = &[
         "protocol that carries WebSocket",
         |_, args, context| {
             if args.choice(&[("auto", "auto"), ("h1", "h1"), ("h2", "h2")])? == "h2" {
-                context.unserved("ws h2", "HTTP/2", args.keyword_span());
+                context.unimplemented("ws h2", "HTTP/2", args.keyword_span());
             }
             Ok(())
         },

@@ -23,7 +23,7 @@ pub(super) const ROWS: &[R] = &[
         one.tls.allow_early_data = true;
         Ok(())
     })
-    .noted("requests wait for the handshake"),
+    .ignored("requests wait for the handshake"),
     R::new("alpn", S, "<protocols>", "protocols offered to the server", |one, args, _| {
         one.tls.alpn = protocols(tls::value(args, ALPN)?);
         Ok(())
@@ -48,7 +48,7 @@ pub(super) const ROWS: &[R] = &[
         Ok(())
     })
     .examples("check-sni a.example", "check-sni"),
-    R::new("check-sni-auto", S, "", "probes send the Host as server name", tls::none).later(NEWER),
+    R::new("check-sni-auto", S, "", "probes send the Host as server name", tls::no_argument).unimplemented(NEWER),
     R::new("check-ssl", S, "", "probes speak TLS", |one, _, _| {
         one.tls.check_ssl = Some(true);
         Ok(())
@@ -93,7 +93,7 @@ pub(super) const ROWS: &[R] = &[
         Ok(())
     })
     .examples("curves X25519", "curves"),
-    R::new("force-sslv3", S, "", "only SSLv3", tls::none).refused(
+    R::new("force-sslv3", S, "", "only SSLv3", tls::no_argument).refused(
         "asks for a protocol that is broken and not built in",
         "ssl-min-ver TLSv1.2",
     ),
@@ -115,16 +115,16 @@ pub(super) const ROWS: &[R] = &[
     }),
     R::new("ktls", S, "on | off", "lets the kernel encrypt", tls::on_off)
         .examples("ktls on", "ktls maybe")
-        .noted("records are encrypted in the process"),
-    R::new("no-check-sni-auto", S, "", "undoes check-sni-auto", tls::none),
+        .ignored("records are encrypted in the process"),
+    R::new("no-check-sni-auto", S, "", "undoes check-sni-auto", tls::no_argument),
     R::new("no-check-ssl", S, "", "undoes check-ssl", |one, _, _| {
         one.tls.check_ssl = Some(false);
         Ok(())
     })
-    .noted("requests wait for the handshake"),
-    R::new("no-renegotiate", S, "", "refuses renegotiation", tls::none)
-        .noted("renegotiation is not built in"),
-    R::new("no-sni-auto", S, "", "undoes sni-auto", tls::none),
+    .ignored("requests wait for the handshake"),
+    R::new("no-renegotiate", S, "", "refuses renegotiation", tls::no_argument)
+        .ignored("renegotiation is not built in"),
+    R::new("no-sni-auto", S, "", "undoes sni-auto", tls::no_argument),
     R::new("no-ssl", S, "", "undoes ssl", |one, _, _| {
         // After `ssl` the settings stay.
         one.tls.ssl = one.tls.ssl.map(|_| false);
@@ -134,7 +134,7 @@ pub(super) const ROWS: &[R] = &[
         one.tls.reuse = Some(false);
         Ok(())
     }),
-    R::new("no-sslv3", S, "", "not SSLv3", tls::none).noted("SSLv3 is not built in"),
+    R::new("no-sslv3", S, "", "not SSLv3", tls::no_argument).ignored("SSLv3 is not built in"),
     R::new("no-tls-tickets", S, "", "no session tickets", |one, _, _| {
         one.tls.tickets = Some(false);
         Ok(())
@@ -155,16 +155,16 @@ pub(super) const ROWS: &[R] = &[
         one.tls.versions.disable(Protocol::Tls13);
         Ok(())
     }),
-    R::new("npn", S, "<protocols>", "protocols offered in the way before ALPN", tls::text)
+    R::new("npn", S, "<protocols>", "protocols offered in the way before ALPN", tls::any_argument)
         .examples("npn http/1.1", "npn")
-        .noted("servers that know NPN and not ALPN are gone, and it is not built in"),
+        .ignored("servers that know NPN and not ALPN are gone, and it is not built in"),
     R::new("pool-conn-name", S, "<sample>", "names kept connections so that only like requests take them", |one, args, context| {
         let name = expression(args, context)?;
         one.server.pool_connection_name = Some(name);
         Ok(())
     })
     .examples("pool-conn-name req.hdr(host)", "pool-conn-name nosuch"),
-    R::new("renegotiate", S, "", "allows renegotiation", tls::none)
+    R::new("renegotiate", S, "", "allows renegotiation", tls::no_argument)
         .refused("asks for renegotiation, which is not built in", ""),
     R::new("sigalgs", S, "<sigalgs>", "signature algorithms", |one, args, _| {
         let text = tls::value(args, "signature algorithm list")?;
@@ -177,7 +177,7 @@ pub(super) const ROWS: &[R] = &[
         Ok(())
     })
     .examples("sni req.hdr(host)", "sni res.hdr(host)"),
-    R::new("sni-auto", S, "", "sends the Host as server name", tls::none).later(NEWER),
+    R::new("sni-auto", S, "", "sends the Host as server name", tls::no_argument).unimplemented(NEWER),
     R::new("ssl", S, "", "speaks TLS", |one, _, _| {
         one.tls.ssl = Some(true);
         Ok(())
@@ -190,7 +190,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("ssl-max-ver TLSv1.3", "ssl-max-ver 1.3"),
     R::new("ssl-min-ver", S, "SSLv3 | TLSv1.0 ... TLSv1.3", "oldest TLS version", |one, args, context| {
         one.tls.versions.min = Some(version(args)?);
-        tls::note_old(one.tls.versions.min, args.keyword_span(), context);
+        tls::report_old_version(one.tls.versions.min, args.keyword_span(), context);
         Ok(())
     })
     .examples("ssl-min-ver TLSv1.2", "ssl-min-ver 1.2"),

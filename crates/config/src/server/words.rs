@@ -42,7 +42,7 @@ pub(super) const ROWS: &[R] = &[
         Ok(())
     })
     .examples("guid web-1", "guid a/b")
-    .noted(crate::proxy::GUID_UNUSED),
+    .ignored(crate::proxy::GUID_UNUSED),
     R::new("hash-key", S, "id | addr | addr-port | guid", "what places the server on the hash ring", |one, args, context| {
         let key = args.choice(&[
             ("id", Some(HashKey::Id)),
@@ -52,7 +52,7 @@ pub(super) const ROWS: &[R] = &[
         ])?;
         match key {
             Some(key) => one.server.hash_key = key,
-            None => context.unserved("hash-key guid", "GUIDs of servers", args.keyword_span()),
+            None => context.unimplemented("hash-key guid", "GUIDs of servers", args.keyword_span()),
         }
         Ok(())
     })
@@ -120,7 +120,7 @@ pub(super) const ROWS: &[R] = &[
         one.server.non_stick = true;
         Ok(())
     })
-    .noted("without stick tables no server is remembered"),
+    .ignored("without stick tables no server is remembered"),
     R::new("on-marked-down", S, "shutdown-sessions", "what happens to sessions when the server goes down", |one, args, _| {
         one.server.on_marked_down = args.choice(&[("shutdown-sessions", OnMarkedDown::ShutdownSessions)])?;
         Ok(())
@@ -136,7 +136,7 @@ pub(super) const ROWS: &[R] = &[
         Ok(())
     })
     .examples("pool-low-conn 4", "pool-low-conn x")
-    .noted("each worker keeps its own server connections"),
+    .ignored("each worker keeps its own server connections"),
     R::new("pool-max-conn", S, "<max>", "connections kept without use; -1 is no limit", |one, args, _| {
         let number = args.number("a number", -1..=i64::from(i32::MAX))?;
         one.server.idle_count_max = u32::try_from(number).ok();
@@ -155,7 +155,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("redir http://other", "redir"),
     R::new("shard", S, "<number>", "which part of the tables a peer receives", check::count)
         .examples("shard 1", "shard x")
-        .later("peers"),
+        .unimplemented("peers"),
     R::new("slowstart", S, "<start_time_in_ms>", "time to full weight after coming back", |one, args, _| {
         one.server.slow_start = args.time("a time")?;
         Ok(())
@@ -165,8 +165,8 @@ pub(super) const ROWS: &[R] = &[
         one.server.non_stick = false;
         Ok(())
     })
-    .noted("without stick tables no server is remembered"),
-    R::new("strict-maxconn", S, "", "kept connections count towards maxconn too", check::nothing).later("limits on idle connections"),
+    .ignored("without stick tables no server is remembered"),
+    R::new("strict-maxconn", S, "", "kept connections count towards maxconn too", check::nothing).unimplemented("limits on idle connections"),
     R::new("track", S, "[<backend>/]<server>", "takes the state of another server", |one, args, _| {
         let text = args.text("[<backend>/]<server>")?;
         let (backend, name) = text.split_once('/').unwrap_or(("", text));
@@ -177,7 +177,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("track other", "track"),
     R::new("weight", S, "<weight>", "share of the traffic, 0 to 256", |one, args, context| {
         let text = args.peek().unwrap_or_default();
-        let number = args.loose("a weight", 0..=256, context).map_err(|mut error| {
+        let number = args.lenient_number("a weight", 0..=256, context).map_err(|mut error| {
             if error.code == "bad-value" {
                 error.message = format!("weight is not within 0 and 256 ({text}).");
             }
@@ -189,7 +189,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("weight 10", "weight 257"),
     R::new("healthcheck", S, "<name>", "uses the check of a healthcheck section", healthcheck)
         .examples("healthcheck hc", "healthcheck")
-        .later("shared health checks"),
+        .unimplemented("shared health checks"),
 ];
 
 fn healthcheck(
@@ -200,14 +200,14 @@ fn healthcheck(
     let word = args.word("the name of a healthcheck section")?;
     let kind = ballast_syntax::SectionKind::Healthcheck;
     context
-        .names
-        .names(kind, word.text(), "healthcheck", word.span());
+        .declarations
+        .add_reference(kind, word.text(), "healthcheck", word.span());
     Ok(())
 }
 
 /// A number that is not negative.
 fn count(args: &mut Args<'_>, context: &mut Context<'_>) -> Result<u32, Diagnostic> {
-    let number = args.loose("a number", 0..=i64::from(u32::MAX), context)?;
+    let number = args.lenient_number("a number", 0..=i64::from(u32::MAX), context)?;
     Ok(u32::try_from(number).expect("the range was checked"))
 }
 
@@ -238,6 +238,6 @@ pub(super) fn delay(
     } else {
         server
     };
-    args.doubt_time(&format!("server '{server}'"), context);
+    args.warn_of_missing_unit(&format!("server '{server}'"), context);
     Ok(time)
 }

@@ -181,7 +181,7 @@ pub(crate) fn set_part(
 /// # Errors
 /// When no version is left.
 pub(crate) fn complete(own: Options, origin: &Origin) -> Result<ballast_model::TlsOptions, String> {
-    let mut options = own.said;
+    let mut options = own.given;
     let range = own.versions.range(true);
     let ((min, max), _) = range.map_err(|fault| {
         let place = format!("at [{}:{}]", origin.file, origin.line);

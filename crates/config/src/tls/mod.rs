@@ -10,4 +10,4 @@ pub(crate) mod words;
 pub use crt_list::{CrtListText, read as certificate_list};
 pub(crate) use errors::parse as verify_errors;
 pub(crate) use options::{Options, PLAIN, VALUED, authorities, protocols};
-pub(crate) use versions::{Fault, Protocol, Remark, Versions};
+pub(crate) use versions::{Fault, Protocol, VersionRemark, Versions};

@@ -31,7 +31,7 @@ pub(crate) const PLAIN: &[&str] = &["allow-0rtt", "no-alpn", "no-ca-names"];
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Options {
     /// What the words set; versions are in [`Self::versions`].
-    pub(crate) said: TlsOptions,
+    pub(crate) given: TlsOptions,
     /// Versions, until the line is complete.
     pub(crate) versions: Versions,
     /// `npn`: it is not built in, but a line with it has no default `alpn`.
@@ -51,9 +51,9 @@ impl Options {
         origin: &Origin,
     ) -> Result<(), String> {
         match word {
-            "allow-0rtt" => self.said.allow_early_data = true,
-            "no-alpn" => self.said.alpn = Some(Vec::new()),
-            "no-ca-names" => self.said.no_ca_names = true,
+            "allow-0rtt" => self.given.allow_early_data = true,
+            "no-alpn" => self.given.alpn = Some(Vec::new()),
+            "no-ca-names" => self.given.no_ca_names = true,
             _ => {
                 let value = value.filter(|value| !value.is_empty());
                 let value = value.ok_or_else(|| missing(word))?;
@@ -72,32 +72,32 @@ impl Options {
     ) -> Result<(), String> {
         let text = Some(value.to_owned());
         match word {
-            "alpn" => self.said.alpn = Some(protocols(value)),
-            "ca-file" => self.said.ca_file = Some(authorities(value, bases, origin)),
-            "ca-verify-file" => self.said.ca_verify_file = Some(authorities(value, bases, origin)),
-            "ciphers" => self.said.ciphers = text,
-            "ciphersuites" => self.said.ciphersuites = text,
-            "client-sigalgs" => self.said.client_signature_algorithms = text,
+            "alpn" => self.given.alpn = Some(protocols(value)),
+            "ca-file" => self.given.ca_file = Some(authorities(value, bases, origin)),
+            "ca-verify-file" => self.given.ca_verify_file = Some(authorities(value, bases, origin)),
+            "ciphers" => self.given.ciphers = text,
+            "ciphersuites" => self.given.ciphersuites = text,
+            "client-sigalgs" => self.given.client_signature_algorithms = text,
             "crl-file" => {
-                self.said.crl_file = Some(TlsFile {
+                self.given.crl_file = Some(TlsFile {
                     path: bases.authority(value),
                     origin: origin.clone(),
                 });
             }
-            "curves" => self.said.curves = text,
-            "ecdhe" => self.said.ecdhe = text,
+            "curves" => self.given.curves = text,
+            "ecdhe" => self.given.ecdhe = text,
             "npn" => self.npn = true,
-            "sigalgs" => self.said.signature_algorithms = text,
+            "sigalgs" => self.given.signature_algorithms = text,
             "ssl-max-ver" => self.versions.max = Some(Protocol::parse(value)?),
             "ssl-min-ver" => self.versions.min = Some(Protocol::parse(value)?),
-            _ => self.said.verify = Some(verify(value)?),
+            _ => self.given.verify = Some(verify(value)?),
         }
         Ok(())
     }
 
     /// Adds the global defaults to what a bind line left open.
     pub(crate) fn add_defaults(&mut self, defaults: &Self) {
-        self.said = self.said.inherit(&defaults.said);
+        self.given = self.given.inherit(&defaults.given);
         self.versions.add_defaults(&defaults.versions);
     }
 }

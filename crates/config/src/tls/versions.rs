@@ -77,7 +77,7 @@ pub(crate) struct Versions {
 
 /// Something odd in the words, which has an effect all the same.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Remark {
+pub(crate) enum VersionRemark {
     /// `no-*` beside the other words is ignored.
     FlagsIgnored,
     /// Only the newest version was given, and it is older than the oldest by default.
@@ -122,18 +122,18 @@ impl Versions {
     ///
     /// # Errors
     /// When no version is left that is built in.
-    pub(crate) fn range(&self, is_bind: bool) -> Result<(Range, Vec<Remark>), Fault> {
+    pub(crate) fn range(&self, is_bind: bool) -> Result<(Range, Vec<VersionRemark>), Fault> {
         let mut remarks = Vec::new();
         if self.min.is_none() && self.max.is_none() {
             let range = self.without_disabled(is_bind, &mut remarks)?;
             return Ok((range, remarks));
         }
         if self.disabled != 0 {
-            remarks.push(Remark::FlagsIgnored);
+            remarks.push(VersionRemark::FlagsIgnored);
         }
         let max = self.max.unwrap_or(Protocol::Tls13);
         if is_bind && self.min.is_none() && max < Protocol::Tls12 {
-            remarks.push(Remark::Ambiguous(max));
+            remarks.push(VersionRemark::Ambiguous(max));
         }
         if self.min.is_some_and(|min| min > max) || max == Protocol::Ssl3 {
             return Err(Fault::AllDisabled);
@@ -149,7 +149,11 @@ impl Versions {
     }
 
     /// The versions that `no-*` leaves.
-    fn without_disabled(&self, is_bind: bool, remarks: &mut Vec<Remark>) -> Result<Range, Fault> {
+    fn without_disabled(
+        &self,
+        is_bind: bool,
+        remarks: &mut Vec<VersionRemark>,
+    ) -> Result<Range, Fault> {
         if self.disabled == 0 {
             return Ok((None, None));
         }
@@ -171,7 +175,7 @@ impl Versions {
         let holes = Protocol::ALL
             .into_iter()
             .filter(|one| (first..last).contains(&one) && !left.contains(one));
-        remarks.extend(holes.map(Remark::Hole));
+        remarks.extend(holes.map(VersionRemark::Hole));
         let min = left.iter().copied().find(|one| *one >= Protocol::Tls12);
         let min = min.filter(|min| *min > Protocol::Tls12);
         let max = (*last < Protocol::Tls13).then_some(*last);
@@ -225,14 +229,18 @@ mod tests {
             (
                 "min10 no11",
                 true,
-                Ok(((old, None), vec![Remark::FlagsIgnored])),
+                Ok(((old, None), vec![VersionRemark::FlagsIgnored])),
             ),
             (
                 "force13 no13",
                 true,
-                Ok(((new, new), vec![Remark::FlagsIgnored])),
+                Ok(((new, new), vec![VersionRemark::FlagsIgnored])),
             ),
-            ("no12", false, Ok(((new, None), vec![Remark::Hole(Tls12)]))),
+            (
+                "no12",
+                false,
+                Ok(((new, None), vec![VersionRemark::Hole(Tls12)])),
+            ),
             ("no10 no11 no12", false, Ok(((new, None), vec![]))),
             ("no12 no13", false, Err(Fault::TooOld(Tls11))),
         ] {

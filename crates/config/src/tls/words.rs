@@ -45,7 +45,7 @@ impl BindWords {
 
     /// The model, without versions.
     pub(crate) fn model(&self) -> BindTls {
-        let mut options = self.options.said.clone();
+        let mut options = self.options.given.clone();
         if options.curves.is_some() {
             options.ecdhe = None;
         }

@@ -25,7 +25,7 @@ pub(super) fn rewrite(
             renamed(&words)
                 .or_else(|| options(&words))
                 .or_else(|| edited(&words))
-                .or_else(|| gone(&words, facts))
+                .or_else(|| removed_directive(&words, facts))
         }
         _ => None,
     }
@@ -310,7 +310,7 @@ fn replaced(
 }
 
 /// Directives without a direct replacement.
-fn gone(words: &LineWords<'_>, facts: &FileFacts) -> Option<Rewrite> {
+fn removed_directive(words: &LineWords<'_>, facts: &FileFacts) -> Option<Rewrite> {
     match words.text(0) {
         "grace" => none("'grace' stands in the global section since HAProxy 2.5"),
         "bind-process" => none("there is one process"),

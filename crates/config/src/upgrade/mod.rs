@@ -80,7 +80,7 @@ pub fn upgrade(name: &str, bytes: &[u8]) -> UpgradeOutcome {
                     reason,
                 }),
                 Some(Rewrite::Lines(lines, reason)) => {
-                    let lines = dress(&document, line, lines);
+                    let lines = keep_indentation(&document, line, lines);
                     result.changes.push(LineRewrite {
                         line: line.number,
                         from: text_of(&document, line),
@@ -159,7 +159,7 @@ fn text_of(document: &Document, line: &SourceLine) -> String {
 }
 
 /// Gives new lines the indentation of the old one, and the first its comment.
-fn dress(document: &Document, line: &SourceLine, lines: Vec<String>) -> Vec<String> {
+fn keep_indentation(document: &Document, line: &SourceLine, lines: Vec<String>) -> Vec<String> {
     let old = text_of(document, line);
     let indent_end = old.len() - old.trim_start().len();
     let indent = &old[..indent_end];

@@ -1,7 +1,7 @@
 //! What upgrading changes, and that it changes nothing else.
 
 use super::*;
-use crate::tests::stubbed;
+use crate::tests::load_with_stand_ins;
 use ballast_syntax::Severity;
 
 fn lines(section: &str, line: &str) -> Vec<String> {
@@ -121,9 +121,9 @@ fn what_cannot_be_told_is_left() {
 #[test]
 fn an_upgraded_file_loads() {
     let old = "global\n nbproc 2\ndefaults\n mode http\n contimeout 5s\n clitimeout 5s\n srvtimeout 5s\nlisten a :80\n reqadd X:\\ y\n rspidel ^Server\n server s 192.0.2.1:80";
-    assert!(stubbed(old).has_alerts());
+    assert!(load_with_stand_ins(old).has_alerts());
     let new = String::from_utf8(upgrade("t.cfg", old.as_bytes()).text).unwrap();
-    let loaded = stubbed(&new);
+    let loaded = load_with_stand_ins(&new);
     assert!(
         crate::tests::messages(&loaded, Severity::Alert).is_empty(),
         "{new}: {:?}",

@@ -214,7 +214,7 @@ fn h2_is_left_out_of_what_http_frontends_offer() {
     let alone = good(&text("alpn h2"));
     assert!(
         alone
-            .unserved
+            .unimplemented
             .iter()
             .any(|word| word.word == "alpn h2" && word.feature == "HTTP/2")
     );

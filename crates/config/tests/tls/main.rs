@@ -8,7 +8,9 @@ mod servers;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use ballast_config::{Loaded, NoSurroundings, Options, Stub, Surroundings, certificate_list, load};
+use ballast_config::{
+    EmptyMachine, Loaded, Machine, Options, StandInMachine, certificate_list, load,
+};
 use ballast_model::{
     Authorities, BindTls, CertificateSource, ClientVerify, ExtraFiles, FileBases, GlobalTls,
     ServerTls, TlsFile, TlsVersion, VerifyErrors,
@@ -19,7 +21,7 @@ use ballast_tls::context::{BindContext, ServerContext};
 /// A machine with these files.
 struct Files(&'static [(&'static str, &'static str)]);
 
-impl Surroundings for Files {
+impl Machine for Files {
     fn read(&self, path: &str) -> Result<Vec<u8>, String> {
         let found = self.0.iter().find(|(name, _)| *name == path);
         let text = found.map(|(_, text)| text.as_bytes().to_vec());
@@ -31,26 +33,26 @@ impl Surroundings for Files {
     }
 
     fn resolve(&self, host: &str) -> Result<Vec<IpAddr>, String> {
-        NoSurroundings.resolve(host)
+        EmptyMachine.resolve(host)
     }
 
-    fn user(&self, _: &str) -> bool {
+    fn has_user(&self, _: &str) -> bool {
         false
     }
 
-    fn group(&self, _: &str) -> bool {
+    fn has_group(&self, _: &str) -> bool {
         false
     }
 
     fn hostname(&self) -> String {
-        NoSurroundings.hostname()
+        EmptyMachine.hostname()
     }
 
     fn processor_count(&self) -> usize {
         1
     }
 
-    fn interface(&self, _: &str) -> bool {
+    fn has_interface(&self, _: &str) -> bool {
         false
     }
 
@@ -70,7 +72,7 @@ fn is_refused(loaded: &Loaded) -> bool {
     !said(loaded, Severity::Alert).is_empty()
 }
 
-fn read(text: &str, machine: &dyn Surroundings) -> Loaded {
+fn read(text: &str, machine: &dyn Machine) -> Loaded {
     let files = vec![("t.cfg".to_owned(), text.as_bytes().to_vec())];
     load(files, machine, Options::default())
 }
@@ -82,13 +84,13 @@ fn said(loaded: &Loaded, severity: Severity) -> Vec<&str> {
 }
 
 fn good(text: &str) -> Loaded {
-    let loaded = read(text, &Stub(NoSurroundings));
+    let loaded = read(text, &StandInMachine(EmptyMachine));
     assert!(!is_refused(&loaded), "{text}: {:#?}", loaded.diagnostics);
     loaded
 }
 
 fn alerts(text: &str) -> Vec<String> {
-    let loaded = read(text, &Stub(NoSurroundings));
+    let loaded = read(text, &StandInMachine(EmptyMachine));
     let alerts = said(&loaded, Severity::Alert);
     alerts.into_iter().map(str::to_owned).collect()
 }

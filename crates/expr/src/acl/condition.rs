@@ -107,10 +107,10 @@ impl Condition {
     }
 
     /// Says on which line it stands, for those who look at the patterns of its anonymous ACLs.
-    pub fn stand_at(&mut self, place: &Place) {
+    pub fn set_place(&mut self, place: &Place) {
         for term in self.rows.iter_mut().flatten() {
             if let TermTarget::Inline(criterion) = &mut term.target {
-                criterion.stand_at(place);
+                criterion.set_place(place);
             }
         }
     }
@@ -160,18 +160,18 @@ impl Condition {
     }
 
     /// Words parsed but not evaluated yet, in the ACLs of the condition.
-    pub fn unserved(&self, acls: &AclSet) -> Vec<&'static str> {
+    pub fn unimplemented(&self, acls: &AclSet) -> Vec<&'static str> {
         let mut all = Vec::new();
         for term in self.terms() {
             match &term.target {
                 TermTarget::Named(name, _) => {
                     all.extend(
                         named(name, acls)
-                            .map(|acl| acl.unserved())
+                            .map(|acl| acl.unimplemented())
                             .unwrap_or_default(),
                     );
                 }
-                TermTarget::Inline(criterion) => all.extend(criterion.expr.unserved()),
+                TermTarget::Inline(criterion) => all.extend(criterion.expr.unimplemented()),
             }
         }
         all

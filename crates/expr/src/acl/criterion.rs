@@ -204,7 +204,7 @@ impl Criterion {
     }
 
     /// Says on which line it stands, for those who look at its patterns.
-    pub fn stand_at(&mut self, place: &Place) {
+    pub fn set_place(&mut self, place: &Place) {
         self.place.fill(place.clone());
     }
 
@@ -216,7 +216,7 @@ impl Criterion {
         files: &mut dyn Files,
     ) -> Result<(), Error> {
         if let Some(place) = self.place.filled() {
-            store.stand(place);
+            store.set_place(place);
         }
         self.expr.link(store, files)?;
         let mut matchers = Vec::new();
@@ -257,7 +257,7 @@ impl Criterion {
         let word = &first[..fetch_name_end(first, 0)];
         let row = ACL_WORDS.iter().find(|row| row.word == word);
         match row {
-            Some(row) if self.expr.convs.is_empty() => row.word,
+            Some(row) if self.expr.converters.is_empty() => row.word,
             _ => self.expr.fetch.word,
         }
     }
@@ -298,7 +298,7 @@ fn parse_sample(text: &str) -> Result<(Expr, Option<MatchMethod>), Error> {
         ));
     }
     let method = match acl_word {
-        Some(row) if expr.convs.is_empty() => Some(row.method),
+        Some(row) if expr.converters.is_empty() => Some(row.method),
         _ => MatchMethod::of_kind(expr.kind),
     };
     Ok((expr, method))

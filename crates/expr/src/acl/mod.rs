@@ -50,10 +50,10 @@ impl Acl {
     }
 
     /// Words parsed but not evaluated yet.
-    pub fn unserved(&self) -> Vec<&'static str> {
+    pub fn unimplemented(&self) -> Vec<&'static str> {
         self.criteria
             .iter()
-            .flat_map(|criterion| criterion.expr.unserved())
+            .flat_map(|criterion| criterion.expr.unimplemented())
             .collect()
     }
 
@@ -122,11 +122,11 @@ impl AclSet {
     }
 
     /// Says on which line the last criterion of that name stands.
-    pub fn stand_at(&mut self, name: &str, place: &Place) {
+    pub fn set_place(&mut self, name: &str, place: &Place) {
         if let Some(at) = self.by_name.get(name)
             && let Some(last) = Arc::make_mut(&mut self.acls[*at]).criteria.last_mut()
         {
-            last.stand_at(place);
+            last.set_place(place);
         }
     }
 

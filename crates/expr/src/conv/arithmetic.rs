@@ -2,70 +2,70 @@
 
 use crate::args::ArgKind::{IntOrVar, Text, Var};
 use crate::args::{Arg, ArgValue, text_arg};
-use crate::conv::{Conv, NONE, args, named_var, row, text_of};
+use crate::conv::{Converter, NONE, args, named_var, row, text_of};
 use crate::evaluation::Evaluation;
 use crate::value::{Sample, SampleKind};
 
 /// The rows of this family, in alphabetical order.
 #[rustfmt::skip] // What belongs together stands on one line.
-pub(super) const ROWS: &[Conv] = &[
+pub(super) const ROWS: &[Converter] = &[
     row("add", args(1, &[IntOrVar]), SampleKind::Int, SampleKind::Int)
         .examples("add(1)", "add(1,x)")
-        .gives("adds a number or a variable", |cx, args, input| calculate(cx, args, input, i64::saturating_add)),
+        .implemented("adds a number or a variable", |cx, args, input| calculate(cx, args, input, i64::saturating_add)),
     row("and", args(1, &[IntOrVar]), SampleKind::Int, SampleKind::Int)
         .examples("and(255)", "and(255,x)")
-        .gives(
+        .implemented(
             "bitwise and with a number or a variable",
             |cx, args, input| calculate(cx, args, input, |left, right| left & right),
         ),
     row("bool", NONE, SampleKind::Int, SampleKind::Bool)
-        .gives("true unless 0", |_, _, input| Some(Sample::Bool(integer(input)? != 0))),
+        .implemented("true unless 0", |_, _, input| Some(Sample::Bool(integer(input)? != 0))),
     row("cpl", NONE, SampleKind::Int, SampleKind::Int)
-        .gives("bitwise complement", |_, _, input| Some(Sample::Int(!integer(input)?))),
+        .implemented("bitwise complement", |_, _, input| Some(Sample::Int(!integer(input)?))),
     row("div", args(1, &[IntOrVar]), SampleKind::Int, SampleKind::Int)
         .examples("div(2)", "div(2,x)")
-        .gives(
+        .implemented(
             "divides by a number or a variable; by 0 gives the largest number",
             |cx, args, input| calculate(cx, args, input, div),
         ),
     row("even", NONE, SampleKind::Int, SampleKind::Bool)
-        .gives("whether the number is even", |_, _, input| Some(Sample::Bool(integer(input)? & 1 == 0))),
+        .implemented("whether the number is even", |_, _, input| Some(Sample::Bool(integer(input)? & 1 == 0))),
     row("iif", args(2, &[Text, Text]), SampleKind::Bool, SampleKind::Str)
         .examples("iif(yes,no)", "iif(yes)")
-        .gives("one text if true, the other if not", iif),
+        .implemented("one text if true, the other if not", iif),
     row("mod", args(1, &[IntOrVar]), SampleKind::Int, SampleKind::Int)
         .examples("mod(2)", "mod(2,x)")
-        .gives(
+        .implemented(
             "the remainder after dividing by a number or a variable; by 0 gives 0",
             |cx, args, input| calculate(cx, args, input, rem),
         ),
     row("mul", args(1, &[IntOrVar]), SampleKind::Int, SampleKind::Int)
         .examples("mul(2)", "mul(2,x)")
-        .gives(
+        .implemented(
             "multiplies by a number or a variable",
             |cx, args, input| calculate(cx, args, input, i64::saturating_mul),
         ),
     row("neg", NONE, SampleKind::Int, SampleKind::Int)
-        .gives("turns the sign", |_, _, input| Some(Sample::Int(integer(input)?.wrapping_neg()))),
+        .implemented("turns the sign", |_, _, input| Some(Sample::Int(integer(input)?.wrapping_neg()))),
     row("not", NONE, SampleKind::Int, SampleKind::Bool)
-        .gives("true if 0", |_, _, input| Some(Sample::Bool(integer(input)? == 0))),
+        .implemented("true if 0", |_, _, input| Some(Sample::Bool(integer(input)? == 0))),
     row("odd", NONE, SampleKind::Int, SampleKind::Bool)
-        .gives("whether the number is odd", |_, _, input| Some(Sample::Bool(integer(input)? & 1 == 1))),
+        .implemented("whether the number is odd", |_, _, input| Some(Sample::Bool(integer(input)? & 1 == 1))),
     row("or", args(1, &[IntOrVar]), SampleKind::Int, SampleKind::Int)
         .examples("or(1)", "or(1,x)")
-        .gives(
+        .implemented(
             "bitwise or with a number or a variable",
             |cx, args, input| calculate(cx, args, input, |left, right| left | right),
         ),
     row("strcmp", args(1, &[Var]), SampleKind::Str, SampleKind::Int)
         .examples("strcmp(txn.name)", "strcmp")
-        .gives("compares with a variable: below, above or equal 0", strcmp),
+        .implemented("compares with a variable: below, above or equal 0", strcmp),
     row("sub", args(1, &[IntOrVar]), SampleKind::Int, SampleKind::Int)
         .examples("sub(1)", "sub(1,x)")
-        .gives("subtracts a number or a variable", |cx, args, input| calculate(cx, args, input, i64::saturating_sub)),
+        .implemented("subtracts a number or a variable", |cx, args, input| calculate(cx, args, input, i64::saturating_sub)),
     row("xor", args(1, &[IntOrVar]), SampleKind::Int, SampleKind::Int)
         .examples("xor(1)", "xor(1,x)")
-        .gives(
+        .implemented(
             "bitwise exclusive or with a number or a variable",
             |cx, args, input| calculate(cx, args, input, |left, right| left ^ right),
         ),

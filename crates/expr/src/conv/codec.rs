@@ -2,42 +2,42 @@
 
 use crate::args::ArgKind::{Int, ProtobufField, Text};
 use crate::args::{Arg, int_arg, text_arg};
-use crate::conv::{Conv, NONE, args, rewritten, row, text_of};
+use crate::conv::{Converter, NONE, args, rewritten, row, text_of};
 use crate::evaluation::Evaluation;
 use crate::value::{Sample, SampleKind, push_int};
 
 /// The rows of this family, in alphabetical order.
 #[rustfmt::skip] // What belongs together stands on one line.
-pub(super) const ROWS: &[Conv] = &[
+pub(super) const ROWS: &[Converter] = &[
     row("b64dec", NONE, SampleKind::Str, SampleKind::Bin)
-        .gives("decodes base 64", |cx, _, input| decoded(cx, input, |bytes, out| unbase64(bytes, out, false))),
+        .implemented("decodes base 64", |cx, _, input| decoded(cx, input, |bytes, out| unbase64(bytes, out, false))),
     row("base2", NONE, SampleKind::Bin, SampleKind::Str)
-        .gives("each byte as eight binary digits", |cx, _, input| encoded(cx, input, base2)),
+        .implemented("each byte as eight binary digits", |cx, _, input| encoded(cx, input, base2)),
     row("base64", NONE, SampleKind::Bin, SampleKind::Str)
-        .gives("encodes in base 64", |cx, _, input| encoded(cx, input, |bytes, out| enbase64(bytes, out, false))),
+        .implemented("encodes in base 64", |cx, _, input| encoded(cx, input, |bytes, out| enbase64(bytes, out, false))),
     row("be2dec", args(1, &[Text, Int, Int]), SampleKind::Bin, SampleKind::Str)
         .examples("be2dec(:,2)", "be2dec(:,x)")
-        .gives(
+        .implemented(
             "groups of bytes, the highest first, as decimal numbers",
             |cx, args, input| encoded(cx, input, |bytes, out| chunked_decimal(bytes, out, args, false)),
         ),
     row("be2hex", args(1, &[Text, Int, Int]), SampleKind::Bin, SampleKind::Str)
         .examples("be2hex(:,2)", "be2hex(:,x)")
-        .gives(
+        .implemented(
             "groups of bytes in hexadecimal",
             |cx, args, input| encoded(cx, input, |bytes, out| chunked_hex(bytes, out, args)),
         ),
     row("fix_is_valid", NONE, SampleKind::Bin, SampleKind::Bool),
     row("fix_tag_value", args(1, &[Text]), SampleKind::Bin, SampleKind::Bin),
     row("hex", NONE, SampleKind::Bin, SampleKind::Str)
-        .gives("each byte as two hexadecimal digits", |cx, _, input| encoded(cx, input, hex)),
+        .implemented("each byte as two hexadecimal digits", |cx, _, input| encoded(cx, input, hex)),
     row("hex2i", NONE, SampleKind::Str, SampleKind::Int)
-        .gives("the number that hexadecimal digits write", hex2i),
+        .implemented("the number that hexadecimal digits write", hex2i),
     row("htonl", NONE, SampleKind::Int, SampleKind::Bin)
-        .gives("a number as four bytes, the highest first", htonl),
+        .implemented("a number as four bytes, the highest first", htonl),
     row("json", args(1, &[Text]), SampleKind::Str, SampleKind::Str)
         .examples("json(utf8)", "json(utf8,x)")
-        .gives(
+        .implemented(
             "a text as it stands in JSON",
             |cx, args, input| encoded(cx, input, |bytes, out| json_text(bytes, out, text_arg(args, 0))),
         ),
@@ -45,7 +45,7 @@ pub(super) const ROWS: &[Conv] = &[
     row("language", args(1, &[Text, Text]), SampleKind::Str, SampleKind::Str),
     row("le2dec", args(1, &[Text, Int, Int]), SampleKind::Bin, SampleKind::Str)
         .examples("le2dec(:,2)", "le2dec(:,x)")
-        .gives(
+        .implemented(
             "groups of bytes, the lowest first, as decimal numbers",
             |cx, args, input| encoded(cx, input, |bytes, out| chunked_decimal(bytes, out, args, true)),
         ),
@@ -59,22 +59,22 @@ pub(super) const ROWS: &[Conv] = &[
     row("rfc7239_nn", NONE, SampleKind::Any, SampleKind::Str),
     row("rfc7239_np", NONE, SampleKind::Any, SampleKind::Str),
     row("ub64dec", NONE, SampleKind::Str, SampleKind::Bin)
-        .gives("decodes base 64 for URLs", |cx, _, input| decoded(cx, input, |bytes, out| unbase64(bytes, out, true))),
+        .implemented("decodes base 64 for URLs", |cx, _, input| decoded(cx, input, |bytes, out| unbase64(bytes, out, true))),
     row("ub64enc", NONE, SampleKind::Bin, SampleKind::Str)
-        .gives(
+        .implemented(
             "encodes in base 64 for URLs",
             |cx, _, input| encoded(cx, input, |bytes, out| enbase64(bytes, out, true)),
         ),
     row("ungrpc", args(1, &[ProtobufField, Text]), SampleKind::Bin, SampleKind::Bin),
     row("url_dec", args(0, &[Int]), SampleKind::Str, SampleKind::Str)
         .examples("url_dec(1)", "url_dec(x)")
-        .gives(
+        .implemented(
             "undoes percent encoding, and that of a form if asked",
             |cx, args, input| encoded(cx, input, |bytes, out| unescape_url(bytes, out, int_arg(args, 0).is_some_and(|form| form != 0))),
         ),
     row("url_enc", args(1, &[Text]), SampleKind::Str, SampleKind::Str)
         .examples("url_enc(query)", "url_enc(a,b)")
-        .gives("percent encoding of what is not plain in a URL", |cx, _, input| encoded(cx, input, url_enc)),
+        .implemented("percent encoding of what is not plain in a URL", |cx, _, input| encoded(cx, input, url_enc)),
 ];
 
 const UPPER: &[u8; 16] = b"0123456789ABCDEF";

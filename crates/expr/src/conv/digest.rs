@@ -2,27 +2,27 @@
 
 use crate::args::ArgKind::{Int, Text, Var};
 use crate::args::{Arg, int_arg};
-use crate::conv::{Conv, NONE, args, named_var, row, sha, text_of};
+use crate::conv::{Converter, NONE, args, named_var, row, sha, text_of};
 use crate::evaluation::Evaluation;
 use crate::value::{Sample, SampleKind};
 
 /// The rows of this family, in alphabetical order.
 #[rustfmt::skip] // What belongs together stands on one line.
-pub(super) const ROWS: &[Conv] = &[
+pub(super) const ROWS: &[Converter] = &[
     row("aes_cbc_dec", args(3, &[Int, Text, Text, Text]), SampleKind::Bin, SampleKind::Bin),
     row("aes_cbc_enc", args(3, &[Int, Text, Text, Text]), SampleKind::Bin, SampleKind::Bin),
     row("aes_gcm_dec", args(4, &[Int, Text, Text, Text, Text]), SampleKind::Bin, SampleKind::Bin),
     row("aes_gcm_enc", args(4, &[Int, Text, Text, Text, Text]), SampleKind::Bin, SampleKind::Bin),
     row("crc32", args(0, &[Int]), SampleKind::Bin, SampleKind::Int)
         .examples("crc32(1)", "crc32(x)")
-        .gives("CRC-32, spread over all bits if asked", |cx, args, input| hashed(cx, args, input, crc32fast::hash)),
+        .implemented("CRC-32, spread over all bits if asked", |cx, args, input| hashed(cx, args, input, crc32fast::hash)),
     row("crc32c", args(0, &[Int]), SampleKind::Bin, SampleKind::Int)
         .examples("crc32c(1)", "crc32c(x)")
-        .gives("CRC-32C, spread over all bits if asked", |cx, args, input| hashed(cx, args, input, crc32c_of)),
+        .implemented("CRC-32C, spread over all bits if asked", |cx, args, input| hashed(cx, args, input, crc32c_of)),
     row("digest", args(1, &[Text]), SampleKind::Bin, SampleKind::Bin),
     row("djb2", args(0, &[Int]), SampleKind::Bin, SampleKind::Int)
         .examples("djb2(1)", "djb2(x)")
-        .gives("the hash DJB2, spread over all bits if asked", |cx, args, input| hashed(cx, args, input, djb2_of)),
+        .implemented("the hash DJB2, spread over all bits if asked", |cx, args, input| hashed(cx, args, input, djb2_of)),
     row("hmac", args(2, &[Text, Text]), SampleKind::Bin, SampleKind::Bin),
     row("jwt_decrypt_cert", args(1, &[Text]), SampleKind::Bin, SampleKind::Bin),
     row("jwt_decrypt_jwk", args(1, &[Text]), SampleKind::Bin, SampleKind::Bin),
@@ -33,29 +33,29 @@ pub(super) const ROWS: &[Conv] = &[
     row("jwt_verify_cert", args(2, &[Text, Text]), SampleKind::Bin, SampleKind::Int),
     row("sdbm", args(0, &[Int]), SampleKind::Bin, SampleKind::Int)
         .examples("sdbm(1)", "sdbm(x)")
-        .gives(
+        .implemented(
             "the hash SDBM, spread over all bits if asked",
             |cx, args, input| hashed(cx, args, input, |bytes| sdbm_over(0, bytes)),
         ),
     row("secure_memcmp", args(1, &[Var]), SampleKind::Bin, SampleKind::Bool)
         .examples("secure_memcmp(txn.token)", "secure_memcmp")
-        .gives("whether it equals a variable, in a time that depends on the lengths only", secure_memcmp),
+        .implemented("whether it equals a variable, in a time that depends on the lengths only", secure_memcmp),
     row("sha1", NONE, SampleKind::Bin, SampleKind::Bin)
-        .gives("the digest SHA-1", sha1),
+        .implemented("the digest SHA-1", sha1),
     row("sha2", args(0, &[Int]), SampleKind::Bin, SampleKind::Bin)
         .examples("sha2(512)", "sha2(x)")
-        .gives("a digest of SHA-2 of so many bits", sha2),
+        .implemented("a digest of SHA-2 of so many bits", sha2),
     row("wt6", args(0, &[Int]), SampleKind::Bin, SampleKind::Int)
         .examples("wt6(1)", "wt6(x)")
-        .gives("the hash WT6, spread over all bits if asked", |cx, args, input| hashed(cx, args, input, wt6_of)),
+        .implemented("the hash WT6, spread over all bits if asked", |cx, args, input| hashed(cx, args, input, wt6_of)),
     row("x509_v_err_str", NONE, SampleKind::Int, SampleKind::Str),
     row("xxh3", args(0, &[Int]), SampleKind::Bin, SampleKind::Int),
     row("xxh32", args(0, &[Int]), SampleKind::Bin, SampleKind::Int)
         .examples("xxh32(7)", "xxh32(x)")
-        .gives("the hash XXH32 with a seed", xxh32),
+        .implemented("the hash XXH32 with a seed", xxh32),
     row("xxh64", args(0, &[Int]), SampleKind::Bin, SampleKind::Int)
         .examples("xxh64(7)", "xxh64(x)")
-        .gives("the hash XXH64 with a seed", xxh64),
+        .implemented("the hash XXH64 with a seed", xxh64),
 ];
 
 /// Spreads every input bit over all output bits (Bob Jenkins' integer hash); what HAProxy calls

@@ -22,12 +22,12 @@ use crate::scratch::SampleText;
 use crate::value::{Sample, SampleKind, Value};
 
 /// Applies a converter to a sample already cast to what it takes.
-pub(crate) type ConvFn =
+pub(crate) type ConverterFn =
     for<'f> fn(&mut Evaluation<'f, '_>, &'f [Arg], Sample<'f>) -> Option<Sample<'f>>;
 
 /// A converter: one word of the language with all its sides.
 #[derive(Clone, Copy, Debug)]
-pub struct Conv {
+pub struct Converter {
     /// The word.
     pub word: &'static str,
     /// Its arguments.
@@ -43,31 +43,31 @@ pub struct Conv {
     /// The converter as it is accepted, and as it is refused; empty for a word that takes no
     /// arguments, which is its own good example.
     pub examples: (&'static str, &'static str),
-    pub(crate) handler: Option<ConvFn>,
+    pub(crate) handler: Option<ConverterFn>,
 }
 
-impl Conv {
+impl Converter {
     /// Whether the converter is evaluated, not only parsed.
-    pub const fn is_served(&self) -> bool {
+    pub const fn is_implemented(&self) -> bool {
         self.handler.is_some()
     }
 
     /// The same row with needs.
-    const fn needs(self, needs: Needs) -> Conv {
-        Conv { needs, ..self }
+    const fn needs(self, needs: Needs) -> Converter {
+        Converter { needs, ..self }
     }
 
     /// The same row with the converter as it is accepted, and as it is refused.
-    const fn examples(self, good: &'static str, bad: &'static str) -> Conv {
-        Conv {
+    const fn examples(self, good: &'static str, bad: &'static str) -> Converter {
+        Converter {
             examples: (good, bad),
             ..self
         }
     }
 
     /// The same row, evaluated: what it does, and the function that does it.
-    const fn gives(self, help: &'static str, handler: ConvFn) -> Conv {
-        Conv {
+    const fn implemented(self, help: &'static str, handler: ConverterFn) -> Converter {
+        Converter {
             help,
             handler: Some(handler),
             ..self
@@ -75,15 +75,15 @@ impl Conv {
     }
 }
 
-impl PartialEq for Conv {
-    fn eq(&self, other: &Conv) -> bool {
+impl PartialEq for Converter {
+    fn eq(&self, other: &Converter) -> bool {
         self.word == other.word
     }
 }
 
-/// A row that is parsed; [`Conv::gives`] has it evaluated.
-const fn row(word: &'static str, args: ArgSpec, takes: SampleKind, out: SampleKind) -> Conv {
-    Conv {
+/// A row that is parsed; [`Converter::gives`] has it evaluated.
+const fn row(word: &'static str, args: ArgSpec, takes: SampleKind, out: SampleKind) -> Converter {
+    Converter {
         word,
         args,
         takes,
@@ -123,7 +123,7 @@ fn named_var<'f>(cx: &Evaluation<'f, '_>, args: &'f [Arg], position: usize) -> O
     }
 }
 
-const FAMILIES: &[&[Conv]] = &[
+const FAMILIES: &[&[Converter]] = &[
     arithmetic::ROWS,
     codec::ROWS,
     digest::ROWS,
@@ -136,12 +136,12 @@ const FAMILIES: &[&[Conv]] = &[
 ];
 
 /// Every converter, family by family.
-pub fn convs() -> impl Iterator<Item = &'static Conv> {
+pub fn converters() -> impl Iterator<Item = &'static Converter> {
     FAMILIES.iter().flat_map(|family| family.iter())
 }
 
 /// What scripts register: `lua.` and a name, with any arguments.
-static LUA: Conv = row(
+static LUA: Converter = row(
     "lua.",
     args(0, &[ArgKind::Text; 12]),
     SampleKind::Str,
@@ -149,16 +149,16 @@ static LUA: Conv = row(
 );
 
 /// The converter of this name.
-pub fn conv(word: &str) -> Option<&'static Conv> {
+pub fn converter(word: &str) -> Option<&'static Converter> {
     if word
         .strip_prefix("lua.")
         .is_some_and(|name| !name.is_empty())
     {
         return Some(&LUA);
     }
-    static BY_WORD: OnceLock<HashMap<&'static str, &'static Conv>> = OnceLock::new();
+    static BY_WORD: OnceLock<HashMap<&'static str, &'static Converter>> = OnceLock::new();
     BY_WORD
-        .get_or_init(|| convs().map(|row| (row.word, row)).collect())
+        .get_or_init(|| converters().map(|row| (row.word, row)).collect())
         .get(word)
         .copied()
 }

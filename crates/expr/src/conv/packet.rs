@@ -1,12 +1,12 @@
 //! Converters that read Ethernet, IP and TCP headers, manual 7.3.1.
 
 use crate::args::ArgKind::Int;
-use crate::conv::{Conv, NONE, args, row};
+use crate::conv::{Converter, NONE, args, row};
 use crate::value::SampleKind;
 
 /// The rows of this family, in alphabetical order.
 #[rustfmt::skip] // One row, one line.
-pub(super) const ROWS: &[Conv] = &[
+pub(super) const ROWS: &[Converter] = &[
     row("eth.data", NONE, SampleKind::Bin, SampleKind::Bin),
     row("eth.dst", NONE, SampleKind::Bin, SampleKind::Bin),
     row("eth.hdr", NONE, SampleKind::Bin, SampleKind::Bin),

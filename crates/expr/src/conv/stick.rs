@@ -1,7 +1,7 @@
 //! Converters that look a sample up in a stick table, manual 7.3.1.
 
 use crate::args::ArgKind::{Int, Table};
-use crate::conv::{Conv, args, row};
+use crate::conv::{Converter, args, row};
 use crate::needs::Needs;
 use crate::value::SampleKind;
 
@@ -9,7 +9,7 @@ const TABLE: Needs = Needs::TABLE;
 
 /// The rows of this family, in alphabetical order.
 #[rustfmt::skip] // One row, one line.
-pub(super) const ROWS: &[Conv] = &[
+pub(super) const ROWS: &[Converter] = &[
     row("in_table", args(1, &[Table]), SampleKind::Any, SampleKind::Bool).needs(TABLE),
     row("table_bytes_in_rate", args(1, &[Table]), SampleKind::Any, SampleKind::Int).needs(TABLE),
     row("table_bytes_out_rate", args(1, &[Table]), SampleKind::Any, SampleKind::Int).needs(TABLE),

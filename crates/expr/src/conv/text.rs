@@ -2,7 +2,7 @@
 
 use crate::args::ArgKind::{Int, Mask4, Mask6, Regex, Text, Var};
 use crate::args::{Arg, ArgValue, int_arg, text_arg};
-use crate::conv::{Conv, NONE, args, named_var, rewritten, row, text_of};
+use crate::conv::{Converter, NONE, args, named_var, rewritten, row, text_of};
 use crate::evaluation::Evaluation;
 use crate::regex::Groups;
 use crate::value::{Sample, SampleKind, v6_to_v4};
@@ -10,58 +10,58 @@ use crate::vars::VarName;
 
 /// The rows of this family, in alphabetical order.
 #[rustfmt::skip] // What belongs together stands on one line.
-pub(super) const ROWS: &[Conv] = &[
+pub(super) const ROWS: &[Converter] = &[
     row("add_item", args(2, &[Text, Var, Text]), SampleKind::Str, SampleKind::Str)
         .examples("add_item(;,txn.name,x)", "add_item")
-        .gives("appends a variable and a suffix, after a delimiter", add_item),
+        .implemented("appends a variable and a suffix, after a delimiter", add_item),
     row("bytes", args(1, &[Text, Text]), SampleKind::Bin, SampleKind::Bin)
         .examples("bytes(1,2)", "bytes(1,2,3)")
-        .gives("bytes from an offset on, as many as are asked", bytes),
+        .implemented("bytes from an offset on, as many as are asked", bytes),
     row("concat", args(1, &[Text, Var, Text]), SampleKind::Str, SampleKind::Str)
         .examples("concat(<,txn.name,>)", "concat(a,b,c,d)")
-        .gives("appends a text, a variable and a text", concat),
+        .implemented("appends a text, a variable and a text", concat),
     row("cut_crlf", NONE, SampleKind::Str, SampleKind::Str)
-        .gives("the first line", cut_crlf),
+        .implemented("the first line", cut_crlf),
     row("field", args(2, &[Int, Text, Int]), SampleKind::Str, SampleKind::Str)
         .examples("field(2,/)", "field(2)")
-        .gives(
+        .implemented(
             "the piece at an index between delimiters, each of which counts",
             |cx, args, input| cut_out(cx, args, input, true),
         ),
     row("has_ctl", args(0, &[Text]), SampleKind::Bin, SampleKind::Bool)
         .examples("has_ctl(0x100002401)", "has_ctl(1,2)")
-        .gives("whether a control character is in it", has_ctl),
+        .implemented("whether a control character is in it", has_ctl),
     row("host_only", NONE, SampleKind::Str, SampleKind::Str)
-        .gives("the host of a Host value", host_only),
+        .implemented("the host of a Host value", host_only),
     row("ipmask", args(1, &[Mask4, Mask6]), SampleKind::Addr, SampleKind::Addr)
         .examples("ipmask(24,64)", "ipmask(x)")
-        .gives("an address with a mask of IPv4, and one of IPv6", ipmask),
+        .implemented("an address with a mask of IPv4, and one of IPv6", ipmask),
     row("length", NONE, SampleKind::Str, SampleKind::Int)
-        .gives("how long it is, in bytes", length),
+        .implemented("how long it is, in bytes", length),
     row("lower", NONE, SampleKind::Str, SampleKind::Str)
-        .gives("in lower case", lower),
+        .implemented("in lower case", lower),
     row("ltrim", args(1, &[Text]), SampleKind::Str, SampleKind::Str)
         .examples("ltrim(x)", "ltrim(a,b)")
-        .gives("without these bytes at its beginning", ltrim),
+        .implemented("without these bytes at its beginning", ltrim),
     row("param", args(1, &[Text, Text]), SampleKind::Str, SampleKind::Str)
         .examples("param(id,&)", "param(a,b,c)")
-        .gives("a parameter of a list such as a query", param),
+        .implemented("a parameter of a list such as a query", param),
     row("port_only", NONE, SampleKind::Str, SampleKind::Int)
-        .gives("the port of a Host value, or 0", port_only),
+        .implemented("the port of a Host value, or 0", port_only),
     row("regsub", args(2, &[Regex, Text, Text]), SampleKind::Str, SampleKind::Str)
         .examples("regsub(a,b,g)", "regsub(a)")
-        .gives("what a regular expression matches replaced, all of it with g", regsub),
+        .implemented("what a regular expression matches replaced, all of it with g", regsub),
     row("reverse", NONE, SampleKind::Str, SampleKind::Str)
-        .gives("from its end to its beginning", reverse),
+        .implemented("from its end to its beginning", reverse),
     row("reverse_dom", NONE, SampleKind::Str, SampleKind::Str),
     row("rtrim", args(1, &[Text]), SampleKind::Str, SampleKind::Str)
         .examples("rtrim(x)", "rtrim(a,b)")
-        .gives("without these bytes at its end", rtrim),
+        .implemented("without these bytes at its end", rtrim),
     row("upper", NONE, SampleKind::Str, SampleKind::Str)
-        .gives("in upper case", upper),
+        .implemented("in upper case", upper),
     row("word", args(2, &[Int, Text, Int]), SampleKind::Str, SampleKind::Str)
         .examples("word(2,/)", "word(2)")
-        .gives(
+        .implemented(
             "the piece at an index between delimiters, runs of which count once",
             |cx, args, input| cut_out(cx, args, input, false),
         ),

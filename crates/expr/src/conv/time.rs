@@ -2,37 +2,37 @@
 
 use crate::args::ArgKind::{Int, Text};
 use crate::args::{Arg, int_arg, text_arg};
-use crate::calendar::{Moment, padded, strftime};
-use crate::conv::{Conv, NONE, args, row};
+use crate::calendar::{CalendarTime, padded, strftime};
+use crate::conv::{Converter, NONE, args, row};
 use crate::evaluation::Evaluation;
 use crate::facts::Time;
 use crate::value::{Sample, SampleKind};
 
 /// The rows of this family, in alphabetical order.
 #[rustfmt::skip] // What belongs together stands on one line.
-pub(super) const ROWS: &[Conv] = &[
+pub(super) const ROWS: &[Converter] = &[
     row("date", NONE, SampleKind::Str, SampleKind::Int),
     row("http_date", args(0, &[Int, Text]), SampleKind::Int, SampleKind::Str)
         .examples("http_date(60,ms)", "http_date(x)")
-        .gives("a date as HTTP writes it", http_date),
+        .implemented("a date as HTTP writes it", http_date),
     row("ltime", args(1, &[Text, Int]), SampleKind::Int, SampleKind::Str)
         .examples("ltime(%Y)", "ltime(%Y,x)")
-        .gives("a time in seconds as text, local", |cx, args, input| formatted(cx, args, input, "s", true)),
+        .implemented("a time in seconds as text, local", |cx, args, input| formatted(cx, args, input, "s", true)),
     row("ms_ltime", args(1, &[Text, Int]), SampleKind::Int, SampleKind::Str)
         .examples("ms_ltime(%Y)", "ms_ltime(%Y,x)")
-        .gives("a time in milliseconds as text, local", |cx, args, input| formatted(cx, args, input, "ms", true)),
+        .implemented("a time in milliseconds as text, local", |cx, args, input| formatted(cx, args, input, "ms", true)),
     row("ms_utime", args(1, &[Text, Int]), SampleKind::Int, SampleKind::Str)
         .examples("ms_utime(%Y)", "ms_utime(%Y,x)")
-        .gives("a time in milliseconds as text, UTC", |cx, args, input| formatted(cx, args, input, "ms", false)),
+        .implemented("a time in milliseconds as text, UTC", |cx, args, input| formatted(cx, args, input, "ms", false)),
     row("us_ltime", args(1, &[Text, Int]), SampleKind::Int, SampleKind::Str)
         .examples("us_ltime(%Y)", "us_ltime(%Y,x)")
-        .gives("a time in microseconds as text, local", |cx, args, input| formatted(cx, args, input, "us", true)),
+        .implemented("a time in microseconds as text, local", |cx, args, input| formatted(cx, args, input, "us", true)),
     row("us_utime", args(1, &[Text, Int]), SampleKind::Int, SampleKind::Str)
         .examples("us_utime(%Y)", "us_utime(%Y,x)")
-        .gives("a time in microseconds as text, UTC", |cx, args, input| formatted(cx, args, input, "us", false)),
+        .implemented("a time in microseconds as text, UTC", |cx, args, input| formatted(cx, args, input, "us", false)),
     row("utime", args(1, &[Text, Int]), SampleKind::Int, SampleKind::Str)
         .examples("utime(%Y)", "utime(%Y,x)")
-        .gives("a time in seconds as text, UTC", |cx, args, input| formatted(cx, args, input, "s", false)),
+        .implemented("a time in seconds as text, UTC", |cx, args, input| formatted(cx, args, input, "s", false)),
 ];
 
 /// The sample, a number of `unit`s, as a time.
@@ -67,7 +67,7 @@ fn http_date<'f>(
 /// RFC 9110 section 5.6.7: `Sun, 06 Nov 1994 08:49:37 GMT`, with the fraction of the second when
 /// the unit is finer.
 fn append_http_date(out: &mut Vec<u8>, time: Time, unit: &str) {
-    let m = Moment::at(time.secs, 0);
+    let m = CalendarTime::at(time.secs, 0);
     out.extend_from_slice(&m.day_name().as_bytes()[..3]);
     out.extend_from_slice(b", ");
     padded(out, i64::from(m.day), 2, b'0');
@@ -116,7 +116,7 @@ fn formatted<'f>(
     strftime(
         &mut out,
         text_arg(args, 0),
-        &Moment::at(time.secs, ahead),
+        &CalendarTime::at(time.secs, ahead),
         time,
         digits,
     );

@@ -6,7 +6,7 @@ use super::TlsSessionFacts;
 
 /// The two ends of a way. `None` where there is no address, as with unix sockets.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Ends<'f> {
+pub struct AddressPair<'f> {
     /// Who connected.
     pub source: Option<&'f SocketAddr>,
     /// What was connected to.
@@ -16,7 +16,7 @@ pub struct Ends<'f> {
 /// A connection, the client's or the server's.
 pub trait ConnectionFacts {
     /// The ends of the connection itself (`fc_src`, `bc_dst`).
-    fn ends(&self) -> Ends<'_>;
+    fn address_pair(&self) -> AddressPair<'_>;
 
     /// Its TLS session, if it carries TLS (`ssl_fc_cipher`).
     fn tls(&self) -> Option<&dyn TlsSessionFacts> {

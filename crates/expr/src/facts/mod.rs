@@ -12,11 +12,11 @@ mod proxy;
 mod record;
 mod tls;
 
-pub use connection::{ConnectionError, ConnectionFacts, Ends, ListenerFacts};
+pub use connection::{AddressPair, ConnectionError, ConnectionFacts, ListenerFacts};
 pub use exchange::{CaptureFacts, ExchangeFacts};
 pub use process::ProcessFacts;
 pub use proxy::{BackendFacts, FrontendFacts, ServerFacts};
-pub use record::Record;
+pub use record::ExchangeNumbers;
 pub use tls::{
     CertificateFacts, CertificateOwner, HelloFacts, NamePart, PeerVerification, TlsError,
     TlsSessionFacts,
@@ -88,8 +88,8 @@ pub trait Facts {
 
     /// The client's address and the address it connected to, after `set-src`, `set-dst` and the
     /// like.
-    fn ends(&self) -> Ends<'_> {
-        Ends::default()
+    fn address_pair(&self) -> AddressPair<'_> {
+        AddressPair::default()
     }
 
     /// The connection to that side.
@@ -138,7 +138,7 @@ pub trait Facts {
     }
 
     /// The numbers of the exchange; `None` outside of one.
-    fn record(&self) -> Option<&Record> {
+    fn record(&self) -> Option<&ExchangeNumbers> {
         None
     }
 }

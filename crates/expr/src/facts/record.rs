@@ -5,7 +5,7 @@ use super::Time;
 /// Numbers about one exchange that log lines print. Times are milliseconds, -1 when the event
 /// never came (manual 8.4).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Record {
+pub struct ExchangeNumbers {
     /// When the connection was accepted (`%t`, `%T`, `%Ts`, `%ms`).
     pub accepted: Time,
     /// When the first byte of the request came (`%tr`).
@@ -62,9 +62,9 @@ pub struct Record {
     pub request_counter: u64,
 }
 
-impl Default for Record {
-    fn default() -> Record {
-        Record {
+impl Default for ExchangeNumbers {
+    fn default() -> ExchangeNumbers {
+        ExchangeNumbers {
             accepted: Time::default(),
             requested: Time::default(),
             handshake_ms: 0,
@@ -96,7 +96,7 @@ impl Default for Record {
     }
 }
 
-impl Record {
+impl ExchangeNumbers {
     /// `%Tq`: `Th + Ti + TR`, -1 when the request was never complete.
     pub fn tq_ms(&self) -> i64 {
         if self.request_ms < 0 {

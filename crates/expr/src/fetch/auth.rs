@@ -16,14 +16,14 @@ pub(super) const ROWS: &[Fetch] = &[
     row("http_auth", args(1, &[Userlist]), SampleKind::Bool, REQUEST),
     row("http_auth_bearer", args(0, &[Text]), SampleKind::Str, REQUEST)
         .examples("http_auth_bearer(x-token)", "http_auth_bearer(a,b)")
-        .gives("the token of a bearer, from the field that is named", bearer),
+        .implemented("the token of a bearer, from the field that is named", bearer),
     row("http_auth_group", args(1, &[Userlist]), SampleKind::Str, REQUEST),
     row("http_auth_pass", NONE, SampleKind::Str, REQUEST)
-        .gives("the password of basic credentials", |cx, _| basic(cx, true)),
+        .implemented("the password of basic credentials", |cx, _| basic(cx, true)),
     row("http_auth_type", NONE, SampleKind::Str, REQUEST)
-        .gives("the scheme of the credentials: Basic or Bearer", scheme),
+        .implemented("the scheme of the credentials: Basic or Bearer", scheme),
     row("http_auth_user", NONE, SampleKind::Str, REQUEST)
-        .gives("the user of basic credentials", |cx, _| basic(cx, false)),
+        .implemented("the user of basic credentials", |cx, _| basic(cx, false)),
 ];
 
 /// Scheme and what follows it.

@@ -7,8 +7,8 @@ use ballast_message::Version;
 use crate::args::Arg;
 use crate::args::ArgKind::{Int, Text};
 use crate::evaluation::Evaluation;
-use crate::facts::{ConnectionError, ConnectionFacts, Ends, Side};
-use crate::fetch::{Fetch, NONE, args, figure, number, row};
+use crate::facts::{AddressPair, ConnectionError, ConnectionFacts, Side};
+use crate::fetch::{Fetch, NONE, args, number, record_number, row};
 use crate::needs::Needs;
 use crate::phase::Phases;
 use crate::value::{Sample, SampleKind};
@@ -22,12 +22,12 @@ const SESSION: Phases = Phases::SESSION;
 #[rustfmt::skip] // What belongs together stands on one line.
 pub(super) const ROWS: &[Fetch] = &[
     row("bc.timer.connect", NONE, SampleKind::Int, SERVER_SIDE)
-        .gives("milliseconds that connecting to the server took", |cx, _| figure(cx, |record| record.connect_ms)),
+        .implemented("milliseconds that connecting to the server took", |cx, _| record_number(cx, |record| record.connect_ms)),
     row("bc_be_queue", NONE, SampleKind::Int, SERVER_SIDE),
     row("bc_dst", NONE, SampleKind::Addr, SERVER_SIDE).needs(Needs::SERVER_ADDRESSES)
-        .gives("the server's address", |cx, _| ip(ends(cx, Side::Server).destination)),
+        .implemented("the server's address", |cx, _| ip(ends(cx, Side::Server).destination)),
     row("bc_dst_port", NONE, SampleKind::Int, SERVER_SIDE).needs(Needs::SERVER_ADDRESSES)
-        .gives("the server's port", |cx, _| port(ends(cx, Side::Server).destination)),
+        .implemented("the server's port", |cx, _| port(ends(cx, Side::Server).destination)),
     row("bc_err", NONE, SampleKind::Int, SERVER_SIDE),
     row("bc_err_name", NONE, SampleKind::Str, SERVER_SIDE),
     row("bc_err_str", NONE, SampleKind::Str, SERVER_SIDE),
@@ -35,7 +35,7 @@ pub(super) const ROWS: &[Fetch] = &[
     row("bc_http_major", NONE, SampleKind::Int, SERVER_SIDE),
     row("bc_nb_streams", NONE, SampleKind::Int, SERVER_SIDE),
     row("bc_reused", NONE, SampleKind::Bool, SERVER_SIDE)
-        .gives(
+        .implemented(
             "whether the connection to the server was used before",
             |cx, _| is(cx, Side::Server, |to| to.is_reused()),
         ),
@@ -43,58 +43,58 @@ pub(super) const ROWS: &[Fetch] = &[
     row("bc_rttvar", args(0, &[Text]), SampleKind::Int, CONNECTION),
     row("bc_settings_streams_limit", NONE, SampleKind::Int, SERVER_SIDE),
     row("bc_src", NONE, SampleKind::Addr, SERVER_SIDE).needs(Needs::SERVER_ADDRESSES)
-        .gives("our address towards the server", |cx, _| ip(ends(cx, Side::Server).source)),
+        .implemented("our address towards the server", |cx, _| ip(ends(cx, Side::Server).source)),
     row("bc_src_port", NONE, SampleKind::Int, SERVER_SIDE).needs(Needs::SERVER_ADDRESSES)
-        .gives("our port towards the server", |cx, _| port(ends(cx, Side::Server).source)),
+        .implemented("our port towards the server", |cx, _| port(ends(cx, Side::Server).source)),
     row("bc_srv_queue", NONE, SampleKind::Int, SERVER_SIDE),
     row("bs.aborted", NONE, SampleKind::Int, SERVER_SIDE),
     row("bs.debug_str", args(0, &[Int]), SampleKind::Str, SERVER_SIDE),
     row("bs.id", NONE, SampleKind::Int, SERVER_SIDE),
     row("bs.rst_code", NONE, SampleKind::Int, SERVER_SIDE),
     row("dst", NONE, SampleKind::Addr, CONNECTION)
-        .gives("the address the client connected to, as set-dst left it", |cx, _| ip(cx.facts.ends().destination)),
+        .implemented("the address the client connected to, as set-dst left it", |cx, _| ip(cx.facts.address_pair().destination)),
     row("dst_conn", NONE, SampleKind::Int, CLIENT)
-        .gives("connections on the bind line", |cx, _| number(cx.facts.listener()?.connections())),
+        .implemented("connections on the bind line", |cx, _| number(cx.facts.listener()?.connections())),
     row("dst_is_local", NONE, SampleKind::Bool, CONNECTION)
-        .gives("whether dst is an address of this machine", |cx, _| is_local(cx, cx.facts.ends().destination)),
+        .implemented("whether dst is an address of this machine", |cx, _| is_local(cx, cx.facts.address_pair().destination)),
     row("dst_port", NONE, SampleKind::Int, CONNECTION)
-        .gives("the port the client connected to, as set-dst-port left it", |cx, _| port(cx.facts.ends().destination)),
+        .implemented("the port the client connected to, as set-dst-port left it", |cx, _| port(cx.facts.address_pair().destination)),
     row("fc.timer.handshake", NONE, SampleKind::Int, CONNECTION)
-        .gives("milliseconds that handshakes with the client took", |cx, _| figure(cx, |record| record.handshake_ms)),
+        .implemented("milliseconds that handshakes with the client took", |cx, _| record_number(cx, |record| record.handshake_ms)),
     row("fc.timer.total", NONE, SampleKind::Int, CLIENT)
-        .gives("milliseconds since the connection was accepted", |cx, _| figure(cx, |record| record.total_ms)),
+        .implemented("milliseconds since the connection was accepted", |cx, _| record_number(cx, |record| record.total_ms)),
     row("fc_dst", NONE, SampleKind::Addr, CONNECTION)
-        .gives("our address on the client's connection itself", |cx, _| ip(ends(cx, Side::Client).destination)),
+        .implemented("our address on the client's connection itself", |cx, _| ip(ends(cx, Side::Client).destination)),
     row("fc_dst_is_local", NONE, SampleKind::Bool, CONNECTION)
-        .gives(
+        .implemented(
             "whether fc_dst is an address of this machine",
             |cx, _| is_local(cx, ends(cx, Side::Client).destination),
         ),
     row("fc_dst_port", NONE, SampleKind::Int, CONNECTION)
-        .gives("our port on the client's connection itself", |cx, _| port(ends(cx, Side::Client).destination)),
+        .implemented("our port on the client's connection itself", |cx, _| port(ends(cx, Side::Client).destination)),
     row("fc_err", NONE, SampleKind::Int, CONNECTION)
-        .gives(
+        .implemented(
             "what went wrong with the client's connection, a number; 0 for nothing",
             |cx, _| number(client_error(cx).number),
         ),
     row("fc_err_name", NONE, SampleKind::Str, CONNECTION)
-        .gives("what went wrong with the client's connection, a word", error_name),
+        .implemented("what went wrong with the client's connection, a word", error_name),
     row("fc_err_str", NONE, SampleKind::Str, CONNECTION)
-        .gives(
+        .implemented(
             "what went wrong with the client's connection, a text",
             |cx, _| Some(Sample::str(client_error(cx).text.as_bytes())),
         ),
     row("fc_fackets", args(0, &[Text]), SampleKind::Int, CONNECTION),
     row("fc_glitches", NONE, SampleKind::Int, CONNECTION),
     row("fc_http_major", NONE, SampleKind::Int, CONNECTION)
-        .gives("the version of HTTP on the client's connection: 1, 2 or 3", http_major),
+        .implemented("the version of HTTP on the client's connection: 1, 2 or 3", http_major),
     row("fc_lost", args(0, &[Text]), SampleKind::Int, CONNECTION),
     row("fc_nb_streams", NONE, SampleKind::Int, CONNECTION),
     row("fc_pp_authority", NONE, SampleKind::Str, CONNECTION),
     row("fc_pp_tlv", args(1, &[Text]), SampleKind::Str, SESSION),
     row("fc_pp_unique_id", NONE, SampleKind::Str, CONNECTION),
     row("fc_rcvd_proxy", NONE, SampleKind::Bool, CONNECTION)
-        .gives("whether a PROXY header came", |cx, _| is(cx, Side::Client, |from| from.received_proxy_header())),
+        .implemented("whether a PROXY header came", |cx, _| is(cx, Side::Client, |from| from.received_proxy_header())),
     row("fc_reordering", args(0, &[Text]), SampleKind::Int, CONNECTION),
     row("fc_retrans", args(0, &[Text]), SampleKind::Int, CONNECTION),
     row("fc_rtt", args(0, &[Text]), SampleKind::Int, CONNECTION),
@@ -103,32 +103,32 @@ pub(super) const ROWS: &[Fetch] = &[
     row("fc_saved_syn", NONE, SampleKind::Bin, CONNECTION),
     row("fc_settings_streams_limit", NONE, SampleKind::Int, SESSION),
     row("fc_src", NONE, SampleKind::Addr, CONNECTION)
-        .gives("the other end's address on the client's connection itself", |cx, _| ip(ends(cx, Side::Client).source)),
+        .implemented("the other end's address on the client's connection itself", |cx, _| ip(ends(cx, Side::Client).source)),
     row("fc_src_is_local", NONE, SampleKind::Bool, CONNECTION)
-        .gives("whether fc_src is an address of this machine", |cx, _| is_local(cx, ends(cx, Side::Client).source)),
+        .implemented("whether fc_src is an address of this machine", |cx, _| is_local(cx, ends(cx, Side::Client).source)),
     row("fc_src_port", NONE, SampleKind::Int, CONNECTION)
-        .gives("the other end's port on the client's connection itself", |cx, _| port(ends(cx, Side::Client).source)),
+        .implemented("the other end's port on the client's connection itself", |cx, _| port(ends(cx, Side::Client).source)),
     row("fc_unacked", args(0, &[Text]), SampleKind::Int, CONNECTION),
     row("fs.aborted", NONE, SampleKind::Int, SESSION),
     row("fs.debug_str", args(0, &[Int]), SampleKind::Str, SESSION),
     row("fs.id", NONE, SampleKind::Str, SESSION),
     row("fs.rst_code", NONE, SampleKind::Int, SESSION),
     row("so_id", NONE, SampleKind::Int, CLIENT)
-        .gives("the number of the bind line", |cx, _| number(cx.facts.listener()?.id())),
+        .implemented("the number of the bind line", |cx, _| number(cx.facts.listener()?.id())),
     row("so_name", NONE, SampleKind::Str, CLIENT)
-        .gives("the name of the bind line", |cx, _| Some(Sample::str(cx.facts.listener()?.name()?.as_bytes()))),
+        .implemented("the name of the bind line", |cx, _| Some(Sample::str(cx.facts.listener()?.name()?.as_bytes()))),
     row("src", NONE, SampleKind::Addr, CONNECTION)
-        .gives("the client's address, as set-src left it", |cx, _| ip(cx.facts.ends().source)),
+        .implemented("the client's address, as set-src left it", |cx, _| ip(cx.facts.address_pair().source)),
     row("src_is_local", NONE, SampleKind::Bool, CONNECTION)
-        .gives("whether src is an address of this machine", |cx, _| is_local(cx, cx.facts.ends().source)),
+        .implemented("whether src is an address of this machine", |cx, _| is_local(cx, cx.facts.address_pair().source)),
     row("src_port", NONE, SampleKind::Int, CONNECTION)
-        .gives("the client's port, as set-src-port left it", |cx, _| port(cx.facts.ends().source)),
+        .implemented("the client's port, as set-src-port left it", |cx, _| port(cx.facts.address_pair().source)),
 ];
 
 /// The ends of the connection itself.
-fn ends<'f>(cx: &Evaluation<'f, '_>, to: Side) -> Ends<'f> {
+fn ends<'f>(cx: &Evaluation<'f, '_>, to: Side) -> AddressPair<'f> {
     let connection = cx.facts.connection(to);
-    connection.map_or_else(Ends::default, |connection| connection.ends())
+    connection.map_or_else(AddressPair::default, |connection| connection.address_pair())
 }
 
 fn ip<'f>(address: Option<&SocketAddr>) -> Option<Sample<'f>> {

@@ -19,42 +19,42 @@ const RUNNING: Phases = Phases::RUNNING;
 pub(super) const ROWS: &[Fetch] = &[
     row("acl", ACL_NAMES, SampleKind::Bool, ALWAYS),
     row("always_false", NONE, SampleKind::Bool, ALWAYS)
-        .gives("always false", |_, _| Some(Sample::Bool(false))),
+        .implemented("always false", |_, _| Some(Sample::Bool(false))),
     row("always_true", NONE, SampleKind::Bool, ALWAYS)
-        .gives("always true", |_, _| Some(Sample::Bool(true))),
+        .implemented("always true", |_, _| Some(Sample::Bool(true))),
     row("bin", args(1, &[Text]), SampleKind::Bin, ALWAYS)
         .examples("bin(4142)", "bin(41,42)")
-        .gives("the bytes that a text writes in hexadecimal", binary),
+        .implemented("the bytes that a text writes in hexadecimal", binary),
     row("bool", args(1, &[Text]), SampleKind::Bool, ALWAYS)
         .examples("bool(true)", "bool")
-        .gives("a constant: true, false, or a number that is or is not 0", boolean),
+        .implemented("a constant: true, false, or a number that is or is not 0", boolean),
     row("dump_all_vars", args(0, &[Text, Text, Text]), SampleKind::Str, ALWAYS),
     row("int", args(1, &[Int]), SampleKind::Int, ALWAYS)
         .examples("int(5)", "int(x)")
-        .gives("a constant integer", |_, args| int_arg(args, 0).map(Sample::Int)),
+        .implemented("a constant integer", |_, args| int_arg(args, 0).map(Sample::Int)),
     row("ipv4", args(1, &[Ipv4]), SampleKind::Ipv4, ALWAYS)
         .examples("ipv4(192.0.2.1)", "ipv4(192.0.2)")
-        .gives("a constant IPv4 address", address),
+        .implemented("a constant IPv4 address", address),
     row("ipv6", args(1, &[Ipv6]), SampleKind::Ipv6, ALWAYS)
         .examples("ipv6(2001:db8::1)", "ipv6(x)")
-        .gives("a constant IPv6 address", address),
+        .implemented("a constant IPv6 address", address),
     row("meth", args(1, &[Text]), SampleKind::Meth, ALWAYS)
         .examples("meth(GET)", "meth(GET,x)")
-        .gives("a constant method", |_, args| Some(Sample::meth(text_arg(args, 0).as_bytes()))),
+        .implemented("a constant method", |_, args| Some(Sample::meth(text_arg(args, 0).as_bytes()))),
     row("rand", args(0, &[Int]), SampleKind::Int, ALWAYS)
         .examples("rand(100)", "rand(x)")
-        .gives("32 random bits, or a random number below the argument", rand),
+        .implemented("32 random bits, or a random number below the argument", rand),
     row("str", args(1, &[Text]), SampleKind::Str, ALWAYS)
         .examples("str(text)", "str(a,b)")
-        .gives("a constant text", |_, args| Some(Sample::str(text_arg(args, 0).as_bytes()))),
+        .implemented("a constant text", |_, args| Some(Sample::str(text_arg(args, 0).as_bytes()))),
     row("uuid", args(0, &[Int]), SampleKind::Str, ALWAYS)
         .examples("uuid(7)", "uuid(x)")
-        .gives("a new UUID: version 4 (random), or 7 (by time)", uuid),
+        .implemented("a new UUID: version 4 (random), or 7 (by time)", uuid),
     row("var", args(1, &[Var, Text]), SampleKind::Any, ALWAYS)
         .examples("var(txn.name,none)", "var(name)")
-        .gives("a variable, or the default that is given", var),
+        .implemented("a variable, or the default that is given", var),
     row("wait_end", NONE, SampleKind::Bool, RUNNING).needs(Needs::INSPECTION_END)
-        .gives("true when content inspection is over", wait_end),
+        .implemented("true when content inspection is over", wait_end),
 ];
 
 fn boolean<'f>(_: &mut Evaluation<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {

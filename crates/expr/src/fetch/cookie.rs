@@ -20,55 +20,55 @@ const RESPONSE: Phases = Phases::RESPONSE;
 pub(super) const ROWS: &[Fetch] = &[
     row("cook", args(0, &[Text]), SampleKind::Str, REQUEST)
         .examples("cook(sid)", "cook(sid,x)")
-        .gives("the last value of a cookie of the request", |cx, args| text(cx, args, Side::Client)),
+        .implemented("the last value of a cookie of the request", |cx, args| text(cx, args, Side::Client)),
     row("cook_cnt", args(0, &[Text]), SampleKind::Int, REQUEST)
         .examples("cook_cnt(sid)", "cook_cnt(sid,x)")
-        .gives("how often a cookie is in the request", |cx, args| count(cx, args, Side::Client)),
+        .implemented("how often a cookie is in the request", |cx, args| count(cx, args, Side::Client)),
     row("cook_val", args(0, &[Text]), SampleKind::Int, REQUEST)
         .examples("cook_val(page)", "cook_val(page,x)")
-        .gives("the last value of a cookie of the request as a number", |cx, args| integer(cx, args, Side::Client)),
+        .implemented("the last value of a cookie of the request as a number", |cx, args| integer(cx, args, Side::Client)),
     row("cookie", args(0, &[Text]), SampleKind::Str, BUFFER)
         .examples("cookie(sid)", "cookie(sid,x)")
-        .gives(
+        .implemented(
             "the last value of a cookie of the message the rule is about",
             |cx, args| text(cx, args, cx.facts.side()),
         ),
     row("req.cook", args(0, &[Text]), SampleKind::Str, REQUEST)
         .examples("req.cook(sid)", "req.cook(sid,x)")
-        .gives("the last value of a cookie of the request", |cx, args| text(cx, args, Side::Client)),
+        .implemented("the last value of a cookie of the request", |cx, args| text(cx, args, Side::Client)),
     row("req.cook_cnt", args(0, &[Text]), SampleKind::Int, REQUEST)
         .examples("req.cook_cnt(sid)", "req.cook_cnt(sid,x)")
-        .gives("how often a cookie is in the request", |cx, args| count(cx, args, Side::Client)),
+        .implemented("how often a cookie is in the request", |cx, args| count(cx, args, Side::Client)),
     row("req.cook_names", args(0, &[Text]), SampleKind::Str, REQUEST)
         .examples("req.cook_names(:)", "req.cook_names(:,x)")
-        .gives("the names of the cookies of the request", |cx, args| names(cx, args, Side::Client)),
+        .implemented("the names of the cookies of the request", |cx, args| names(cx, args, Side::Client)),
     row("req.cook_val", args(0, &[Text]), SampleKind::Int, REQUEST)
         .examples("req.cook_val(page)", "req.cook_val(page,x)")
-        .gives("the last value of a cookie of the request as a number", |cx, args| integer(cx, args, Side::Client)),
+        .implemented("the last value of a cookie of the request as a number", |cx, args| integer(cx, args, Side::Client)),
     row("res.cook", args(0, &[Text]), SampleKind::Str, RESPONSE)
         .examples("res.cook(sid)", "res.cook(sid,x)")
-        .gives("the last value of a cookie that the response sets", |cx, args| text(cx, args, Side::Server)),
+        .implemented("the last value of a cookie that the response sets", |cx, args| text(cx, args, Side::Server)),
     row("res.cook_cnt", args(0, &[Text]), SampleKind::Int, RESPONSE)
         .examples("res.cook_cnt(sid)", "res.cook_cnt(sid,x)")
-        .gives("how often the response sets a cookie", |cx, args| count(cx, args, Side::Server)),
+        .implemented("how often the response sets a cookie", |cx, args| count(cx, args, Side::Server)),
     row("res.cook_names", args(0, &[Text]), SampleKind::Str, RESPONSE)
         .examples("res.cook_names(:)", "res.cook_names(:,x)")
-        .gives("the names of the cookies that the response sets", |cx, args| names(cx, args, Side::Server)),
+        .implemented("the names of the cookies that the response sets", |cx, args| names(cx, args, Side::Server)),
     row("res.cook_val", args(0, &[Text]), SampleKind::Int, RESPONSE)
         .examples("res.cook_val(page)", "res.cook_val(page,x)")
-        .gives(
+        .implemented(
             "the last value of a cookie that the response sets, as a number",
             |cx, args| integer(cx, args, Side::Server),
         ),
     row("scook", args(0, &[Text]), SampleKind::Str, RESPONSE)
         .examples("scook(sid)", "scook(sid,x)")
-        .gives("the last value of a cookie that the response sets", |cx, args| text(cx, args, Side::Server)),
+        .implemented("the last value of a cookie that the response sets", |cx, args| text(cx, args, Side::Server)),
     row("scook_cnt", args(0, &[Text]), SampleKind::Int, RESPONSE)
         .examples("scook_cnt(sid)", "scook_cnt(sid,x)")
-        .gives("how often the response sets a cookie", |cx, args| count(cx, args, Side::Server)),
+        .implemented("how often the response sets a cookie", |cx, args| count(cx, args, Side::Server)),
     row("scook_val", args(0, &[Text]), SampleKind::Int, RESPONSE)
         .examples("scook_val(page)", "scook_val(page,x)")
-        .gives(
+        .implemented(
             "the last value of a cookie that the response sets, as a number",
             |cx, args| integer(cx, args, Side::Server),
         ),

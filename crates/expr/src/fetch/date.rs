@@ -17,15 +17,15 @@ const TRANSACTION: Phases = Phases::TRANSACTION;
 pub(super) const ROWS: &[Fetch] = &[
     row("accept_date", args(0, &[Text]), SampleKind::Int, CONNECTION)
         .examples("accept_date(ms)", "accept_date(ms,x)")
-        .gives("when the connection was accepted, in s, ms or us", |cx, args| dated(args, cx.facts.record()?.accepted)),
+        .implemented("when the connection was accepted, in s, ms or us", |cx, args| dated(args, cx.facts.record()?.accepted)),
     row("date", args(0, &[Int, Text]), SampleKind::Int, ALWAYS)
         .examples("date(-60,ms)", "date(x)")
-        .gives("now, plus an offset, in s, ms or us", date),
+        .implemented("now, plus an offset, in s, ms or us", date),
     row("date_us", NONE, SampleKind::Int, ALWAYS)
-        .gives("microseconds within the second now", |cx, _| Some(Sample::Int(i64::from(cx.facts.now().micros)))),
+        .implemented("microseconds within the second now", |cx, _| Some(Sample::Int(i64::from(cx.facts.now().micros)))),
     row("request_date", args(0, &[Text]), SampleKind::Int, TRANSACTION)
         .examples("request_date(us)", "request_date(us,x)")
-        .gives(
+        .implemented(
             "when the first byte of the request came, in s, ms or us",
             |cx, args| dated(args, cx.facts.record()?.requested),
         ),

@@ -3,8 +3,8 @@
 use crate::args::ArgKind::Int;
 use crate::args::{Arg, int_arg};
 use crate::evaluation::Evaluation;
-use crate::facts::{Record, Side};
-use crate::fetch::{Fetch, NONE, args, figure, number, row};
+use crate::facts::{ExchangeNumbers, Side};
+use crate::fetch::{Fetch, NONE, args, number, record_number, row};
 use crate::phase::Phases;
 use crate::value::{Sample, SampleKind};
 
@@ -24,23 +24,23 @@ const TRANSACTION: Phases = Phases::TRANSACTION;
 #[rustfmt::skip] // What belongs together stands on one line.
 pub(super) const ROWS: &[Fetch] = &[
     row("bytes_in", NONE, SampleKind::Int, TRANSACTION)
-        .gives("bytes from the client", bytes_in),
+        .implemented("bytes from the client", bytes_in),
     row("bytes_out", NONE, SampleKind::Int, ROUTED)
-        .gives("bytes from the server", bytes_out),
+        .implemented("bytes from the server", bytes_out),
     row("capture.req.hdr", args(1, &[Int]), SampleKind::Str, TRANSACTION)
         .examples("capture.req.hdr(0)", "capture.req.hdr")
-        .gives("what a request capture holds", |cx, args| capture(cx, args, Side::Client)),
+        .implemented("what a request capture holds", |cx, args| capture(cx, args, Side::Client)),
     row("capture.req.method", NONE, SampleKind::Str, TRANSACTION)
-        .gives("the method of the request", captured_method),
+        .implemented("the method of the request", captured_method),
     row("capture.req.uri", NONE, SampleKind::Str, TRANSACTION)
-        .gives("the path and query of the request", captured_uri),
+        .implemented("the path and query of the request", captured_uri),
     row("capture.req.ver", NONE, SampleKind::Str, TRANSACTION)
-        .gives("the version of the request: HTTP/1.1", captured_version),
+        .implemented("the version of the request: HTTP/1.1", captured_version),
     row("capture.res.hdr", args(1, &[Int]), SampleKind::Str, SERVER_SIDE)
         .examples("capture.res.hdr(0)", "capture.res.hdr")
-        .gives("what a response capture holds", |cx, args| capture(cx, args, Side::Server)),
+        .implemented("what a response capture holds", |cx, args| capture(cx, args, Side::Server)),
     row("capture.res.ver", NONE, SampleKind::Str, TRANSACTION)
-        .gives(
+        .implemented(
             "the version of the response: HTTP/1.1",
             |cx, _| Some(Sample::str(cx.facts.response()?.version().as_str().as_bytes())),
         ),
@@ -54,7 +54,7 @@ pub(super) const ROWS: &[Fetch] = &[
     row("fcgi.docroot", NONE, SampleKind::Str, REQUEST),
     row("fcgi.index", NONE, SampleKind::Str, REQUEST),
     row("http_first_req", NONE, SampleKind::Bool, TRANSACTION)
-        .gives(
+        .implemented(
             "whether the request is the first of its connection",
             |cx, _| Some(Sample::Bool(cx.facts.exchange().is_first_request())),
         ),
@@ -62,63 +62,63 @@ pub(super) const ROWS: &[Fetch] = &[
     row("last_rule_file", NONE, SampleKind::Str, RUNNING),
     row("last_rule_line", NONE, SampleKind::Int, RUNNING),
     row("method", NONE, SampleKind::Meth, TRANSACTION)
-        .gives("the method of the request", |cx, _| Some(Sample::meth(cx.facts.request()?.method_token()))),
+        .implemented("the method of the request", |cx, _| Some(Sample::meth(cx.facts.request()?.method_token()))),
     row("prio_class", NONE, SampleKind::Int, RUNNING),
     row("prio_offset", NONE, SampleKind::Int, RUNNING),
     row("req.bytes_in", NONE, SampleKind::Int, TRANSACTION)
-        .gives("bytes from the client", bytes_in),
+        .implemented("bytes from the client", bytes_in),
     row("req.bytes_out", NONE, SampleKind::Int, TRANSACTION),
     row("req.proto_http", NONE, SampleKind::Bool, TRANSACTION)
-        .gives("whether a request of HTTP was read", is_http),
+        .implemented("whether a request of HTTP was read", is_http),
     row("req.timer.hdr", NONE, SampleKind::Int, REQUEST)
-        .gives("milliseconds that receiving the head took", |cx, _| figure(cx, |record| record.request_ms)),
+        .implemented("milliseconds that receiving the head took", |cx, _| record_number(cx, |record| record.request_ms)),
     row("req.timer.idle", NONE, SampleKind::Int, REQUEST)
-        .gives("milliseconds before the request", |cx, _| figure(cx, |record| record.idle_ms)),
+        .implemented("milliseconds before the request", |cx, _| record_number(cx, |record| record.idle_ms)),
     row("req.timer.queue", NONE, SampleKind::Int, SERVER_SIDE)
-        .gives("milliseconds in queues", |cx, _| figure(cx, |record| record.queue_ms)),
+        .implemented("milliseconds in queues", |cx, _| record_number(cx, |record| record.queue_ms)),
     row("req.timer.tq", NONE, SampleKind::Int, REQUEST)
-        .gives("milliseconds of handshakes, idling and receiving the head", |cx, _| figure(cx, Record::tq_ms)),
+        .implemented("milliseconds of handshakes, idling and receiving the head", |cx, _| record_number(cx, ExchangeNumbers::tq_ms)),
     row("req.ver", NONE, SampleKind::Str, TRANSACTION)
-        .gives("the version of the request: 1.1", request_version),
+        .implemented("the version of the request: 1.1", request_version),
     row("req_proto_http", NONE, SampleKind::Bool, TRANSACTION)
-        .gives("whether a request of HTTP was read", is_http),
+        .implemented("whether a request of HTTP was read", is_http),
     row("req_ver", NONE, SampleKind::Str, TRANSACTION)
-        .gives("the version of the request: 1.1", request_version),
+        .implemented("the version of the request: 1.1", request_version),
     row("res.bytes_in", NONE, SampleKind::Int, ROUTED)
-        .gives("bytes from the server", bytes_out),
+        .implemented("bytes from the server", bytes_out),
     row("res.bytes_out", NONE, SampleKind::Int, ROUTED),
     row("res.cache_hit", NONE, SampleKind::Bool, SERVER),
     row("res.cache_name", NONE, SampleKind::Str, SERVER),
     row("res.comp", NONE, SampleKind::Bool, SERVER_SIDE),
     row("res.comp_algo", NONE, SampleKind::Str, SERVER_SIDE),
     row("res.timer.data", NONE, SampleKind::Int, ROUTED)
-        .gives("milliseconds that transferring the data took", |cx, _| figure(cx, |record| record.data_ms)),
+        .implemented("milliseconds that transferring the data took", |cx, _| record_number(cx, |record| record.data_ms)),
     row("res.timer.hdr", NONE, SampleKind::Int, RESPONSE)
-        .gives("milliseconds until the head of the response came", |cx, _| figure(cx, |record| record.response_ms)),
+        .implemented("milliseconds until the head of the response came", |cx, _| record_number(cx, |record| record.response_ms)),
     row("res.ver", NONE, SampleKind::Str, SERVER_SIDE)
-        .gives("the version of the response: 1.1", response_version),
+        .implemented("the version of the response: 1.1", response_version),
     row("resp_ver", NONE, SampleKind::Str, SERVER_SIDE)
-        .gives("the version of the response: 1.1", response_version),
+        .implemented("the version of the response: 1.1", response_version),
     row("server_status", NONE, SampleKind::Int, SERVER_SIDE),
     row("spoe.engine-id", NONE, SampleKind::Str, RUNNING),
     row("status", NONE, SampleKind::Int, SERVER_SIDE)
-        .gives("the status of the response", |cx, _| number(i64::from(cx.facts.response()?.status()))),
+        .implemented("the status of the response", |cx, _| number(i64::from(cx.facts.response()?.status()))),
     row("term_events", NONE, SampleKind::Str, RUNNING),
     row("txn.conn_retries", NONE, SampleKind::Int, SERVER_SIDE)
-        .gives("how often connecting was tried again", |cx, _| figure(cx, |record| i64::from(record.retries))),
+        .implemented("how often connecting was tried again", |cx, _| record_number(cx, |record| i64::from(record.retries))),
     row("txn.id32", NONE, SampleKind::Int, RUNNING),
     row("txn.redispatched", NONE, SampleKind::Bool, SERVER_SIDE)
-        .gives("whether another server was tried", |cx, _| Some(Sample::Bool(cx.facts.record()?.redispatched))),
+        .implemented("whether another server was tried", |cx, _| Some(Sample::Bool(cx.facts.record()?.redispatched))),
     row("txn.sess_term_state", NONE, SampleKind::Str, RUNNING)
-        .gives("the termination state", |cx, _| Some(Sample::str(&cx.facts.record()?.termination[..2]))),
+        .implemented("the termination state", |cx, _| Some(Sample::str(&cx.facts.record()?.termination[..2]))),
     row("txn.status", NONE, SampleKind::Int, SERVER_SIDE)
-        .gives("the status given to the client", status_given),
+        .implemented("the status given to the client", status_given),
     row("txn.timer.total", NONE, SampleKind::Int, TRANSACTION)
-        .gives("milliseconds since the first byte of the request", |cx, _| figure(cx, |record| record.active_ms)),
+        .implemented("milliseconds since the first byte of the request", |cx, _| record_number(cx, |record| record.active_ms)),
     row("txn.timer.user", NONE, SampleKind::Int, TRANSACTION)
-        .gives("milliseconds that the client waited", |cx, _| figure(cx, |record| record.user_ms)),
+        .implemented("milliseconds that the client waited", |cx, _| record_number(cx, |record| record.user_ms)),
     row("unique-id", NONE, SampleKind::Str, ALWAYS)
-        .gives("the unique id, when one was made", |cx, _| cx.facts.exchange().unique_id().map(Sample::str)),
+        .implemented("the unique id, when one was made", |cx, _| cx.facts.exchange().unique_id().map(Sample::str)),
     row("waiting_entity", NONE, SampleKind::Str, RUNNING),
 ];
 
@@ -127,11 +127,11 @@ fn wide(number: u64) -> i64 {
 }
 
 fn bytes_in<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
-    figure(cx, |record| wide(record.bytes_in))
+    record_number(cx, |record| wide(record.bytes_in))
 }
 
 fn bytes_out<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
-    figure(cx, |record| wide(record.bytes_out))
+    record_number(cx, |record| wide(record.bytes_out))
 }
 
 fn request_version<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {

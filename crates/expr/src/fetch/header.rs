@@ -19,94 +19,94 @@ const RESPONSE: Phases = Phases::RESPONSE;
 pub(super) const ROWS: &[Fetch] = &[
     row("hdr", args(0, &[Text, Int]), SampleKind::Str, BUFFER)
         .examples("hdr(host,1)", "hdr(host,x)")
-        .gives(
+        .implemented(
             "the last value of a field, or of an occurrence, of the message the rule is about",
             |cx, args| value(cx, args, cx.facts.side()),
         ),
     row("hdr_cnt", args(0, &[Text]), SampleKind::Int, REQUEST)
         .examples("hdr_cnt(host)", "hdr_cnt(host,1)")
-        .gives("how many values a field of the request has", |cx, args| value_count(cx, args, Side::Client)),
+        .implemented("how many values a field of the request has", |cx, args| value_count(cx, args, Side::Client)),
     row("hdr_ip", args(0, &[Text, Int]), SampleKind::Addr, REQUEST)
         .examples("hdr_ip(x-forwarded-for,-1)", "hdr_ip(host,x)")
-        .gives("a value of a field of the request as an address", |cx, args| address(cx, args, Side::Client)),
+        .implemented("a value of a field of the request as an address", |cx, args| address(cx, args, Side::Client)),
     row("hdr_val", args(0, &[Text, Int]), SampleKind::Int, REQUEST)
         .examples("hdr_val(content-length)", "hdr_val(host,x)")
-        .gives("a value of a field of the request as a number", |cx, args| integer(cx, args, Side::Client)),
+        .implemented("a value of a field of the request as a number", |cx, args| integer(cx, args, Side::Client)),
     row("req.fhdr", args(0, &[Text, Int]), SampleKind::Str, REQUEST)
         .examples("req.fhdr(user-agent,-1)", "req.fhdr(host,x)")
-        .gives(
+        .implemented(
             "the last line of a field of the request, or of an occurrence, whole",
             |cx, args| line(cx, args, Side::Client),
         ),
     row("req.fhdr_cnt", args(0, &[Text]), SampleKind::Int, REQUEST)
         .examples("req.fhdr_cnt(cookie)", "req.fhdr_cnt(host,1)")
-        .gives("how many lines a field of the request has", |cx, args| line_count(cx, args, Side::Client)),
+        .implemented("how many lines a field of the request has", |cx, args| line_count(cx, args, Side::Client)),
     row("req.hdr", args(0, &[Text, Int]), SampleKind::Str, REQUEST)
         .examples("req.hdr(accept,2)", "req.hdr(host,x)")
-        .gives(
+        .implemented(
             "the last value of a field of the request, or of an occurrence",
             |cx, args| value(cx, args, Side::Client),
         ),
     row("req.hdr_cnt", args(0, &[Text]), SampleKind::Int, REQUEST)
         .examples("req.hdr_cnt(accept)", "req.hdr_cnt(host,1)")
-        .gives("how many values a field of the request has", |cx, args| value_count(cx, args, Side::Client)),
+        .implemented("how many values a field of the request has", |cx, args| value_count(cx, args, Side::Client)),
     row("req.hdr_ip", args(0, &[Text, Int]), SampleKind::Addr, REQUEST)
         .examples("req.hdr_ip(x-forwarded-for,-1)", "req.hdr_ip(host,x)")
-        .gives("a value of a field of the request as an address", |cx, args| address(cx, args, Side::Client)),
+        .implemented("a value of a field of the request as an address", |cx, args| address(cx, args, Side::Client)),
     row("req.hdr_names", args(0, &[Text]), SampleKind::Str, REQUEST)
         .examples("req.hdr_names(:)", "req.hdr_names(:,x)")
-        .gives("the names of the fields of the request", |cx, args| names(cx, args, Side::Client)),
+        .implemented("the names of the fields of the request", |cx, args| names(cx, args, Side::Client)),
     row("req.hdr_val", args(0, &[Text, Int]), SampleKind::Int, REQUEST)
         .examples("req.hdr_val(content-length)", "req.hdr_val(host,x)")
-        .gives("a value of a field of the request as a number", |cx, args| integer(cx, args, Side::Client)),
+        .implemented("a value of a field of the request as a number", |cx, args| integer(cx, args, Side::Client)),
     row("req.hdrs", NONE, SampleKind::Bin, REQUEST)
-        .gives("all fields of the request as they are written", |cx, _| block(cx, Side::Client)),
+        .implemented("all fields of the request as they are written", |cx, _| block(cx, Side::Client)),
     row("req.hdrs_bin", NONE, SampleKind::Bin, REQUEST),
     row("res.fhdr", args(0, &[Text, Int]), SampleKind::Str, RESPONSE)
         .examples("res.fhdr(expires)", "res.fhdr(server,x)")
-        .gives(
+        .implemented(
             "the last line of a field of the response, or of an occurrence, whole",
             |cx, args| line(cx, args, Side::Server),
         ),
     row("res.fhdr_cnt", args(0, &[Text]), SampleKind::Int, RESPONSE)
         .examples("res.fhdr_cnt(set-cookie)", "res.fhdr_cnt(server,1)")
-        .gives("how many lines a field of the response has", |cx, args| line_count(cx, args, Side::Server)),
+        .implemented("how many lines a field of the response has", |cx, args| line_count(cx, args, Side::Server)),
     row("res.hdr", args(0, &[Text, Int]), SampleKind::Str, RESPONSE)
         .examples("res.hdr(vary,2)", "res.hdr(server,x)")
-        .gives(
+        .implemented(
             "the last value of a field of the response, or of an occurrence",
             |cx, args| value(cx, args, Side::Server),
         ),
     row("res.hdr_cnt", args(0, &[Text]), SampleKind::Int, RESPONSE)
         .examples("res.hdr_cnt(vary)", "res.hdr_cnt(server,1)")
-        .gives("how many values a field of the response has", |cx, args| value_count(cx, args, Side::Server)),
+        .implemented("how many values a field of the response has", |cx, args| value_count(cx, args, Side::Server)),
     row("res.hdr_ip", args(0, &[Text, Int]), SampleKind::Addr, RESPONSE)
         .examples("res.hdr_ip(x-server)", "res.hdr_ip(server,x)")
-        .gives("a value of a field of the response as an address", |cx, args| address(cx, args, Side::Server)),
+        .implemented("a value of a field of the response as an address", |cx, args| address(cx, args, Side::Server)),
     row("res.hdr_names", args(0, &[Text]), SampleKind::Str, RESPONSE)
         .examples("res.hdr_names(:)", "res.hdr_names(:,x)")
-        .gives("the names of the fields of the response", |cx, args| names(cx, args, Side::Server)),
+        .implemented("the names of the fields of the response", |cx, args| names(cx, args, Side::Server)),
     row("res.hdr_val", args(0, &[Text, Int]), SampleKind::Int, RESPONSE)
         .examples("res.hdr_val(content-length)", "res.hdr_val(server,x)")
-        .gives("a value of a field of the response as a number", |cx, args| integer(cx, args, Side::Server)),
+        .implemented("a value of a field of the response as a number", |cx, args| integer(cx, args, Side::Server)),
     row("res.hdrs", NONE, SampleKind::Bin, RESPONSE)
-        .gives("all fields of the response as they are written", |cx, _| block(cx, Side::Server)),
+        .implemented("all fields of the response as they are written", |cx, _| block(cx, Side::Server)),
     row("res.hdrs_bin", NONE, SampleKind::Bin, RESPONSE),
     row("shdr", args(0, &[Text, Int]), SampleKind::Str, RESPONSE)
         .examples("shdr(server,1)", "shdr(server,x)")
-        .gives(
+        .implemented(
             "the last value of a field of the response, or of an occurrence",
             |cx, args| value(cx, args, Side::Server),
         ),
     row("shdr_cnt", args(0, &[Text]), SampleKind::Int, RESPONSE)
         .examples("shdr_cnt(vary)", "shdr_cnt(server,1)")
-        .gives("how many values a field of the response has", |cx, args| value_count(cx, args, Side::Server)),
+        .implemented("how many values a field of the response has", |cx, args| value_count(cx, args, Side::Server)),
     row("shdr_ip", args(0, &[Text, Int]), SampleKind::Addr, RESPONSE)
         .examples("shdr_ip(x-server)", "shdr_ip(server,x)")
-        .gives("a value of a field of the response as an address", |cx, args| address(cx, args, Side::Server)),
+        .implemented("a value of a field of the response as an address", |cx, args| address(cx, args, Side::Server)),
     row("shdr_val", args(0, &[Text, Int]), SampleKind::Int, RESPONSE)
         .examples("shdr_val(content-length)", "shdr_val(server,x)")
-        .gives("a value of a field of the response as a number", |cx, args| integer(cx, args, Side::Server)),
+        .implemented("a value of a field of the response as a number", |cx, args| integer(cx, args, Side::Server)),
 ];
 
 /// The fields of the message that a side sent.

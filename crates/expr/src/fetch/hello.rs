@@ -16,38 +16,38 @@ const RESPONSE: Phases = Phases::RESPONSE;
 #[rustfmt::skip] // What belongs together stands on one line.
 pub(super) const ROWS: &[Fetch] = &[
     row("rep_ssl_hello_type", NONE, SampleKind::Int, RESPONSE).needs(Needs::RESPONSE_BYTES)
-        .gives("the type of the server's first TLS message", |cx, _| message_type(cx, Side::Server)),
+        .implemented("the type of the server's first TLS message", |cx, _| message_type(cx, Side::Server)),
     row("req.ssl_alpn", NONE, SampleKind::Str, REQUEST).needs(Needs::TLS_HELLO)
-        .gives("the protocols that the TLS client offers", alpn),
+        .implemented("the protocols that the TLS client offers", alpn),
     row("req.ssl_cipherlist", NONE, SampleKind::Bin, CONNECTION).needs(Needs::TLS_HELLO)
-        .gives("the cipher suites that the TLS client offers", |cx, _| list(hello(cx)?.ciphers)),
+        .implemented("the cipher suites that the TLS client offers", |cx, _| list(hello(cx)?.ciphers)),
     row("req.ssl_ec_ext", NONE, SampleKind::Bool, REQUEST).needs(Needs::TLS_HELLO)
-        .gives(
+        .implemented(
             "whether the TLS client sends elliptic curves",
             |cx, _| Some(Sample::Bool(hello(cx)?.extension(GROUPS).is_some())),
         ),
     row("req.ssl_hello_type", NONE, SampleKind::Int, REQUEST).needs(Needs::TLS_HELLO)
-        .gives("the type of the client's first TLS message: 1 for a hello", |cx, _| message_type(cx, Side::Client)),
+        .implemented("the type of the client's first TLS message: 1 for a hello", |cx, _| message_type(cx, Side::Client)),
     row("req.ssl_keyshare_groups", NONE, SampleKind::Bin, CONNECTION).needs(Needs::TLS_HELLO)
-        .gives("the groups for which the TLS client sends a key", key_share_groups),
+        .implemented("the groups for which the TLS client sends a key", key_share_groups),
     row("req.ssl_sigalgs", NONE, SampleKind::Bin, CONNECTION).needs(Needs::TLS_HELLO)
-        .gives("the signature schemes that the TLS client offers", |cx, _| list(hello(cx)?.list(SIGNATURE_SCHEMES)?)),
+        .implemented("the signature schemes that the TLS client offers", |cx, _| list(hello(cx)?.list(SIGNATURE_SCHEMES)?)),
     row("req.ssl_sni", NONE, SampleKind::Str, REQUEST).needs(Needs::TLS_HELLO)
-        .gives("the host name that the TLS client sends", |cx, _| hello(cx)?.server_name().map(Sample::str)),
+        .implemented("the host name that the TLS client sends", |cx, _| hello(cx)?.server_name().map(Sample::str)),
     row("req.ssl_st_ext", NONE, SampleKind::Int, REQUEST).needs(Needs::TLS_HELLO)
-        .gives("the session ticket of the TLS client: 0 not offered, 1 empty, 2 there", session_ticket),
+        .implemented("the session ticket of the TLS client: 0 not offered, 1 empty, 2 there", session_ticket),
     row("req.ssl_supported_groups", NONE, SampleKind::Bin, CONNECTION).needs(Needs::TLS_HELLO)
-        .gives("the groups that the TLS client offers", |cx, _| list(hello(cx)?.list(GROUPS)?)),
+        .implemented("the groups that the TLS client offers", |cx, _| list(hello(cx)?.list(GROUPS)?)),
     row("req.ssl_ver", NONE, SampleKind::Int, REQUEST).needs(Needs::TLS_HELLO)
-        .gives("the version of the TLS client's hello: major in the upper 16 bits", version),
+        .implemented("the version of the TLS client's hello: major in the upper 16 bits", version),
     row("req_ssl_hello_type", NONE, SampleKind::Int, REQUEST).needs(Needs::TLS_HELLO)
-        .gives("the type of the client's first TLS message: 1 for a hello", |cx, _| message_type(cx, Side::Client)),
+        .implemented("the type of the client's first TLS message: 1 for a hello", |cx, _| message_type(cx, Side::Client)),
     row("req_ssl_sni", NONE, SampleKind::Str, REQUEST).needs(Needs::TLS_HELLO)
-        .gives("the host name that the TLS client sends", |cx, _| hello(cx)?.server_name().map(Sample::str)),
+        .implemented("the host name that the TLS client sends", |cx, _| hello(cx)?.server_name().map(Sample::str)),
     row("req_ssl_ver", NONE, SampleKind::Int, REQUEST).needs(Needs::TLS_HELLO)
-        .gives("the version of the TLS client's hello: major in the upper 16 bits", version),
+        .implemented("the version of the TLS client's hello: major in the upper 16 bits", version),
     row("res.ssl_hello_type", NONE, SampleKind::Int, RESPONSE).needs(Needs::RESPONSE_BYTES)
-        .gives("the type of the server's first TLS message", |cx, _| message_type(cx, Side::Server)),
+        .implemented("the type of the server's first TLS message", |cx, _| message_type(cx, Side::Server)),
 ];
 
 /// The extension of elliptic curves: RFC 8422.

@@ -28,7 +28,7 @@ use std::sync::OnceLock;
 pub(crate) use crate::args::{ACL_NAMES, NONE, args};
 use crate::args::{Arg, ArgKind, ArgSpec};
 use crate::evaluation::Evaluation;
-use crate::facts::Record;
+use crate::facts::ExchangeNumbers;
 use crate::needs::Needs;
 use crate::phase::Phases;
 use crate::value::{Sample, SampleKind};
@@ -61,7 +61,7 @@ pub struct Fetch {
 
 impl Fetch {
     /// Whether the sample is evaluated, not only parsed.
-    pub const fn is_served(&self) -> bool {
+    pub const fn is_implemented(&self) -> bool {
         self.handler.is_some()
     }
 
@@ -84,7 +84,7 @@ impl Fetch {
     }
 
     /// The same row, evaluated: what it is, and the function that gives it.
-    const fn gives(self, help: &'static str, handler: FetchFn) -> Fetch {
+    const fn implemented(self, help: &'static str, handler: FetchFn) -> Fetch {
         Fetch {
             help,
             handler: Some(handler),
@@ -120,7 +120,10 @@ fn number<'f>(value: i64) -> Option<Sample<'f>> {
 }
 
 /// A number of the exchange.
-fn figure<'f>(cx: &Evaluation<'f, '_>, of: fn(&Record) -> i64) -> Option<Sample<'f>> {
+fn record_number<'f>(
+    cx: &Evaluation<'f, '_>,
+    of: fn(&ExchangeNumbers) -> i64,
+) -> Option<Sample<'f>> {
     number(of(cx.facts.record()?))
 }
 

@@ -18,40 +18,40 @@ const RESPONSE: Phases = Phases::RESPONSE;
 pub(super) const ROWS: &[Fetch] = &[
     row("payload", args(2, &[Int, Int]), SampleKind::Bin, BUFFER).needs(Needs::REQUEST_BYTES)
         .examples("payload(0,4)", "payload(0)")
-        .gives("bytes of the request: offset, length (0 for all)", |cx, args| cut(cx, args, Side::Client)),
+        .implemented("bytes of the request: offset, length (0 for all)", |cx, args| cut(cx, args, Side::Client)),
     row("payload_lv", args(2, &[Int, Int, Text]), SampleKind::Bin, BUFFER).needs(Needs::REQUEST_BYTES)
         .examples("payload_lv(3,2)", "payload_lv(x,2)")
-        .gives("bytes of the request whose length stands before them", |cx, args| cut_lv(cx, args, Side::Client)),
+        .implemented("bytes of the request whose length stands before them", |cx, args| cut_lv(cx, args, Side::Client)),
     row("rdp_cookie", args(0, &[Text]), SampleKind::Str, REQUEST).needs(Needs::REQUEST_BYTES)
         .examples("rdp_cookie(mstshash)", "rdp_cookie(a,b)")
-        .gives("a cookie of the RDP client", rdp_cookie),
+        .implemented("a cookie of the RDP client", rdp_cookie),
     row("rdp_cookie_cnt", args(0, &[Text]), SampleKind::Int, REQUEST).needs(Needs::REQUEST_BYTES)
         .examples("rdp_cookie_cnt(mstshash)", "rdp_cookie_cnt(a,b)")
-        .gives("how often a cookie of the RDP client is there", rdp_cookie_cnt),
+        .implemented("how often a cookie of the RDP client is there", rdp_cookie_cnt),
     row("req.len", NONE, SampleKind::Int, REQUEST).needs(Needs::REQUEST_BYTES)
-        .gives("how many bytes of the request are buffered", |cx, _| size(cx, Side::Client)),
+        .implemented("how many bytes of the request are buffered", |cx, _| size(cx, Side::Client)),
     row("req.payload", args(2, &[Int, Int]), SampleKind::Bin, REQUEST).needs(Needs::REQUEST_BYTES)
         .examples("req.payload(0,4)", "req.payload(0)")
-        .gives("bytes of the request: offset, length (0 for all)", |cx, args| cut(cx, args, Side::Client)),
+        .implemented("bytes of the request: offset, length (0 for all)", |cx, args| cut(cx, args, Side::Client)),
     row("req.payload_lv", args(2, &[Int, Int, Text]), SampleKind::Bin, REQUEST).needs(Needs::REQUEST_BYTES)
         .examples("req.payload_lv(3,2)", "req.payload_lv(x,2)")
-        .gives("bytes of the request whose length stands before them", |cx, args| cut_lv(cx, args, Side::Client)),
+        .implemented("bytes of the request whose length stands before them", |cx, args| cut_lv(cx, args, Side::Client)),
     row("req.rdp_cookie", args(0, &[Text]), SampleKind::Str, REQUEST).needs(Needs::REQUEST_BYTES)
         .examples("req.rdp_cookie(mstshash)", "req.rdp_cookie(a,b)")
-        .gives("a cookie of the RDP client", rdp_cookie),
+        .implemented("a cookie of the RDP client", rdp_cookie),
     row("req.rdp_cookie_cnt", args(0, &[Text]), SampleKind::Int, REQUEST).needs(Needs::REQUEST_BYTES)
         .examples("req.rdp_cookie_cnt(mstshash)", "req.rdp_cookie_cnt(a,b)")
-        .gives("how often a cookie of the RDP client is there", rdp_cookie_cnt),
+        .implemented("how often a cookie of the RDP client is there", rdp_cookie_cnt),
     row("req_len", NONE, SampleKind::Int, REQUEST).needs(Needs::REQUEST_BYTES)
-        .gives("how many bytes of the request are buffered", |cx, _| size(cx, Side::Client)),
+        .implemented("how many bytes of the request are buffered", |cx, _| size(cx, Side::Client)),
     row("res.len", NONE, SampleKind::Int, RESPONSE).needs(Needs::RESPONSE_BYTES)
-        .gives("how many bytes of the response are buffered", |cx, _| size(cx, Side::Server)),
+        .implemented("how many bytes of the response are buffered", |cx, _| size(cx, Side::Server)),
     row("res.payload", args(2, &[Int, Int]), SampleKind::Bin, RESPONSE).needs(Needs::RESPONSE_BYTES)
         .examples("res.payload(0,4)", "res.payload(0)")
-        .gives("bytes of the response: offset, length (0 for all)", |cx, args| cut(cx, args, Side::Server)),
+        .implemented("bytes of the response: offset, length (0 for all)", |cx, args| cut(cx, args, Side::Server)),
     row("res.payload_lv", args(2, &[Int, Int, Text]), SampleKind::Bin, RESPONSE).needs(Needs::RESPONSE_BYTES)
         .examples("res.payload_lv(3,2)", "res.payload_lv(x,2)")
-        .gives("bytes of the response whose length stands before them", |cx, args| cut_lv(cx, args, Side::Server)),
+        .implemented("bytes of the response whose length stands before them", |cx, args| cut_lv(cx, args, Side::Server)),
 ];
 
 /// What more of the bytes of a side is.

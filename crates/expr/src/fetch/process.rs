@@ -14,7 +14,7 @@ const RUNNING: Phases = Phases::RUNNING;
 #[rustfmt::skip] // What belongs together stands on one line.
 pub(super) const ROWS: &[Fetch] = &[
     row("act_conn", NONE, SampleKind::Int, ALWAYS)
-        .gives("connections of the process", |cx, _| number(cx.facts.process().connections())),
+        .implemented("connections of the process", |cx, _| number(cx.facts.process().connections())),
     row("cpu_calls", NONE, SampleKind::Int, RUNNING),
     row("cpu_ns_avg", NONE, SampleKind::Int, RUNNING),
     row("cpu_ns_tot", NONE, SampleKind::Int, RUNNING),
@@ -23,30 +23,30 @@ pub(super) const ROWS: &[Fetch] = &[
     row("cpu_usage_thr", NONE, SampleKind::Int, RUNNING),
     row("env", args(1, &[Text]), SampleKind::Str, ALWAYS)
         .examples("env(HOME)", "env(HOME,x)")
-        .gives(
+        .implemented(
             "an environment variable of the process",
             |cx, args| cx.facts.process().env(text_arg(args, 0)).map(Sample::str),
         ),
     row("hostname", NONE, SampleKind::Str, ALWAYS)
-        .gives("the machine's name", |cx, _| Some(Sample::str(cx.facts.process().hostname().as_bytes()))),
+        .implemented("the machine's name", |cx, _| Some(Sample::str(cx.facts.process().hostname().as_bytes()))),
     row("lat_ns_avg", NONE, SampleKind::Int, RUNNING),
     row("lat_ns_tot", NONE, SampleKind::Int, RUNNING),
     row("nbproc", NONE, SampleKind::Int, ALWAYS)
-        .gives("how many processes there are: 1", one),
+        .implemented("how many processes there are: 1", one),
     row("pid", NONE, SampleKind::Int, ALWAYS)
-        .gives("the process's number in the system", |cx, _| number(cx.facts.process().pid())),
+        .implemented("the process's number in the system", |cx, _| number(cx.facts.process().pid())),
     row("proc", NONE, SampleKind::Int, ALWAYS)
-        .gives("the process's number among its siblings: 1", one),
+        .implemented("the process's number among its siblings: 1", one),
     row("quic_enabled", NONE, SampleKind::Bool, ALWAYS)
-        .gives("whether QUIC is served: no", |_, _| Some(Sample::Bool(false))),
+        .implemented("whether QUIC is served: no", |_, _| Some(Sample::Bool(false))),
     row("stopping", NONE, SampleKind::Bool, RUNNING)
-        .gives("whether the process is stopping", |cx, _| Some(Sample::Bool(cx.facts.process().is_stopping()))),
+        .implemented("whether the process is stopping", |cx, _| Some(Sample::Bool(cx.facts.process().is_stopping()))),
     row("tgroup", NONE, SampleKind::Int, ALWAYS)
-        .gives("the group of the worker: 1", one),
+        .implemented("the group of the worker: 1", one),
     row("thread", NONE, SampleKind::Int, ALWAYS)
-        .gives("the worker's number, from 0", |cx, _| number(cx.facts.process().thread())),
+        .implemented("the worker's number, from 0", |cx, _| number(cx.facts.process().thread())),
     row("uptime", NONE, SampleKind::Int, ALWAYS)
-        .gives("seconds since the process started", |cx, _| number(cx.facts.process().uptime_secs())),
+        .implemented("seconds since the process started", |cx, _| number(cx.facts.process().uptime_secs())),
 ];
 
 /// One process, whose number is 1: several went away in HAProxy 2.5.

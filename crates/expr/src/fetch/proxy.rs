@@ -18,30 +18,30 @@ const SERVER: Phases = Phases::SERVER;
 pub(super) const ROWS: &[Fetch] = &[
     row("avg_queue", args(1, &[Backend]), SampleKind::Int, RUNNING)
         .examples("avg_queue(be)", "avg_queue(be,x)")
-        .gives(
+        .implemented(
             "average queue length per usable server of a backend",
             |cx, args| number(backend(cx, args)?.average_queue()),
         ),
     row("be_conn", args(1, &[Backend]), SampleKind::Int, RUNNING)
         .examples("be_conn(be)", "be_conn(be,x)")
-        .gives("current connections of a backend", |cx, args| number(backend(cx, args)?.connections())),
+        .implemented("current connections of a backend", |cx, args| number(backend(cx, args)?.connections())),
     row("be_conn_free", args(1, &[Backend]), SampleKind::Int, RUNNING)
         .examples("be_conn_free(be)", "be_conn_free(be,x)")
-        .gives(
+        .implemented(
             "connections that the usable servers of a backend can still take, -1 for no bound",
             |cx, args| number(backend(cx, args)?.connections_free()),
         ),
     row("be_connect_timeout", NONE, SampleKind::Int, BACKEND),
     row("be_id", NONE, SampleKind::Int, BACKEND)
-        .gives("the number of the backend", |cx, _| number(cx.facts.backend()?.id())),
+        .implemented("the number of the backend", |cx, _| number(cx.facts.backend()?.id())),
     row("be_max_retries", NONE, SampleKind::Int, BACKEND),
     row("be_name", NONE, SampleKind::Str, BACKEND)
-        .gives("the name of the backend", |cx, _| name(cx.facts.backend()?.name())),
+        .implemented("the name of the backend", |cx, _| name(cx.facts.backend()?.name())),
     row("be_queue_timeout", NONE, SampleKind::Int, BACKEND),
     row("be_server_timeout", NONE, SampleKind::Int, BACKEND),
     row("be_sess_rate", args(1, &[Backend]), SampleKind::Int, RUNNING)
         .examples("be_sess_rate(be)", "be_sess_rate(be,x)")
-        .gives(
+        .implemented(
             "sessions of a backend in the last second",
             |cx, args| number(backend(cx, args)?.session_rate(rate_clock(cx)?)),
         ),
@@ -49,76 +49,76 @@ pub(super) const ROWS: &[Fetch] = &[
     row("be_tunnel_timeout", NONE, SampleKind::Int, BACKEND),
     row("connslots", args(1, &[Backend]), SampleKind::Int, RUNNING)
         .examples("connslots(be)", "connslots(be,x)")
-        .gives(
+        .implemented(
             "connections that the servers of a backend and their queues can still take, -1 for no bound",
             |cx, args| number(backend(cx, args)?.slots_free()),
         ),
     row("fe_client_timeout", NONE, SampleKind::Int, CLIENT),
     row("fe_conn", args(1, &[Frontend]), SampleKind::Int, RUNNING)
         .examples("fe_conn(fe)", "fe_conn(fe,x)")
-        .gives("current connections of a frontend", |cx, args| number(frontend(cx, args)?.connections())),
+        .implemented("current connections of a frontend", |cx, args| number(frontend(cx, args)?.connections())),
     row("fe_defbe", NONE, SampleKind::Str, CLIENT)
-        .gives(
+        .implemented(
             "the name of the frontend's default backend",
             |cx, _| name(cx.facts.frontend()?.default_backend_name()?),
         ),
     row("fe_id", NONE, SampleKind::Int, CLIENT)
-        .gives("the number of the frontend", |cx, _| number(cx.facts.frontend()?.id())),
+        .implemented("the number of the frontend", |cx, _| number(cx.facts.frontend()?.id())),
     row("fe_name", NONE, SampleKind::Str, CLIENT)
-        .gives("the name of the frontend", |cx, _| name(cx.facts.frontend()?.name())),
+        .implemented("the name of the frontend", |cx, _| name(cx.facts.frontend()?.name())),
     row("fe_req_rate", args(1, &[Frontend]), SampleKind::Int, RUNNING)
         .examples("fe_req_rate(fe)", "fe_req_rate(fe,x)")
-        .gives(
+        .implemented(
             "requests of a frontend in the last second",
             |cx, args| number(frontend(cx, args)?.request_rate(rate_clock(cx)?)),
         ),
     row("fe_sess_rate", args(1, &[Frontend]), SampleKind::Int, RUNNING)
         .examples("fe_sess_rate(fe)", "fe_sess_rate(fe,x)")
-        .gives(
+        .implemented(
             "sessions of a frontend in the last second",
             |cx, args| number(frontend(cx, args)?.session_rate(rate_clock(cx)?)),
         ),
     row("fe_tarpit_timeout", NONE, SampleKind::Int, CLIENT),
     row("nbsrv", args(1, &[Backend]), SampleKind::Int, RUNNING)
         .examples("nbsrv(be)", "nbsrv(be,x)")
-        .gives("usable servers of a backend", |cx, args| number(backend(cx, args)?.usable_servers())),
+        .implemented("usable servers of a backend", |cx, args| number(backend(cx, args)?.usable_servers())),
     row("queue", args(1, &[Backend]), SampleKind::Int, RUNNING)
         .examples("queue(be)", "queue(be,x)")
-        .gives("requests in the queues of a backend and its servers", |cx, args| number(backend(cx, args)?.queue())),
+        .implemented("requests in the queues of a backend and its servers", |cx, args| number(backend(cx, args)?.queue())),
     row("srv_conn", args(1, &[Server]), SampleKind::Int, RUNNING)
         .examples("srv_conn(be/s)", "srv_conn")
-        .gives("current connections of a server", |cx, args| number(server(cx, args)?.connections())),
+        .implemented("current connections of a server", |cx, args| number(server(cx, args)?.connections())),
     row("srv_conn_free", args(1, &[Server]), SampleKind::Int, RUNNING)
         .examples("srv_conn_free(be/s)", "srv_conn_free")
-        .gives(
+        .implemented(
             "connections that a server can still take, -1 for no bound",
             |cx, args| number(server(cx, args)?.connections_free()),
         ),
     row("srv_id", NONE, SampleKind::Int, SERVER)
-        .gives("the number of the server", |cx, _| number(cx.facts.server()?.id())),
+        .implemented("the number of the server", |cx, _| number(cx.facts.server()?.id())),
     row("srv_is_up", args(1, &[Server]), SampleKind::Bool, RUNNING)
         .examples("srv_is_up(be/s)", "srv_is_up")
-        .gives("whether a server may be used", |cx, args| Some(Sample::Bool(server(cx, args)?.is_up()))),
+        .implemented("whether a server may be used", |cx, args| Some(Sample::Bool(server(cx, args)?.is_up()))),
     row("srv_iweight", args(1, &[Server]), SampleKind::Int, RUNNING)
         .examples("srv_iweight(be/s)", "srv_iweight")
-        .gives("the weight of a server in the configuration", |cx, args| number(server(cx, args)?.initial_weight())),
+        .implemented("the weight of a server in the configuration", |cx, args| number(server(cx, args)?.initial_weight())),
     row("srv_name", NONE, SampleKind::Str, SERVER)
-        .gives("the name of the server", |cx, _| name(cx.facts.server()?.name())),
+        .implemented("the name of the server", |cx, _| name(cx.facts.server()?.name())),
     row("srv_queue", args(1, &[Server]), SampleKind::Int, RUNNING)
         .examples("srv_queue(be/s)", "srv_queue")
-        .gives("requests in the queue of a server", |cx, args| number(server(cx, args)?.queue())),
+        .implemented("requests in the queue of a server", |cx, args| number(server(cx, args)?.queue())),
     row("srv_sess_rate", args(1, &[Server]), SampleKind::Int, RUNNING)
         .examples("srv_sess_rate(be/s)", "srv_sess_rate")
-        .gives(
+        .implemented(
             "sessions of a server in the last second",
             |cx, args| number(server(cx, args)?.session_rate(rate_clock(cx)?)),
         ),
     row("srv_uweight", args(1, &[Server]), SampleKind::Int, RUNNING)
         .examples("srv_uweight(be/s)", "srv_uweight")
-        .gives("the weight of a server as operators set it", |cx, args| number(server(cx, args)?.weight())),
+        .implemented("the weight of a server as operators set it", |cx, args| number(server(cx, args)?.weight())),
     row("srv_weight", args(1, &[Server]), SampleKind::Int, RUNNING)
         .examples("srv_weight(be/s)", "srv_weight")
-        .gives("the weight of a server as it is used", |cx, args| number(server(cx, args)?.weight())),
+        .implemented("the weight of a server as it is used", |cx, args| number(server(cx, args)?.weight())),
 ];
 
 fn name(name: &str) -> Option<Sample<'_>> {

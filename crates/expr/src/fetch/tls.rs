@@ -26,16 +26,20 @@ const REASON: u32 = 0x7f_ffff;
 
 /// Whose certificate: the connection's side, and who shows it there.
 #[derive(Clone, Copy)]
-pub(super) struct Whose(Side, CertificateOwner);
+pub(super) struct CertificateSelector(Side, CertificateOwner);
 
 /// The client's (`ssl_c_*`).
-pub(super) const CLIENT: Whose = Whose(Side::Client, CertificateOwner::Peer);
+pub(super) const CLIENT: CertificateSelector =
+    CertificateSelector(Side::Client, CertificateOwner::Peer);
 /// The root of the client's (`ssl_c_r_dn`).
-pub(super) const CLIENT_ROOT: Whose = Whose(Side::Client, CertificateOwner::PeerRoot);
+pub(super) const CLIENT_ROOT: CertificateSelector =
+    CertificateSelector(Side::Client, CertificateOwner::PeerRoot);
 /// Ours, shown to the client (`ssl_f_*`).
-pub(super) const FRONTEND: Whose = Whose(Side::Client, CertificateOwner::Us);
+pub(super) const FRONTEND: CertificateSelector =
+    CertificateSelector(Side::Client, CertificateOwner::Us);
 /// The server's (`ssl_s_*`).
-pub(super) const SERVER: Whose = Whose(Side::Server, CertificateOwner::Peer);
+pub(super) const SERVER: CertificateSelector =
+    CertificateSelector(Side::Server, CertificateOwner::Peer);
 
 /// The TLS session of the connection to a side.
 pub(super) fn session<'f>(cx: &Evaluation<'f, '_>, to: Side) -> Option<&'f dyn TlsSessionFacts> {
@@ -43,7 +47,7 @@ pub(super) fn session<'f>(cx: &Evaluation<'f, '_>, to: Side) -> Option<&'f dyn T
 }
 
 /// What is told of a session; no value where there is none.
-pub(super) fn told<'f>(
+pub(super) fn session_value<'f>(
     cx: &Evaluation<'f, '_>,
     to: Side,
     told: fn(&'f dyn TlsSessionFacts) -> Option<Sample<'f>>,
@@ -117,35 +121,41 @@ pub(super) fn secret<'f>(cx: &mut Evaluation<'f, '_>, to: Side, label: &str) -> 
 /// A certificate.
 pub(super) fn certificate<'f>(
     cx: &Evaluation<'f, '_>,
-    whose: Whose,
+    whose: CertificateSelector,
 ) -> Option<&'f dyn CertificateFacts> {
     session(cx, whose.0)?.certificate(whose.1)
 }
 
-pub(super) fn der<'f>(cx: &Evaluation<'f, '_>, whose: Whose) -> Option<Sample<'f>> {
+pub(super) fn der<'f>(cx: &Evaluation<'f, '_>, whose: CertificateSelector) -> Option<Sample<'f>> {
     Some(Sample::bin(certificate(cx, whose)?.der()))
 }
 
-pub(super) fn serial<'f>(cx: &Evaluation<'f, '_>, whose: Whose) -> Option<Sample<'f>> {
+pub(super) fn serial<'f>(
+    cx: &Evaluation<'f, '_>,
+    whose: CertificateSelector,
+) -> Option<Sample<'f>> {
     Some(Sample::bin(certificate(cx, whose)?.serial()))
 }
 
 pub(super) fn certificate_sha1<'f>(
     cx: &mut Evaluation<'f, '_>,
-    whose: Whose,
+    whose: CertificateSelector,
 ) -> Option<Sample<'f>> {
     let digest = sha1(certificate(cx, whose)?.der());
     Some(Sample::Bin(cx.scratch.keep(&digest)))
 }
 
-pub(super) fn certificate_version<'f>(cx: &Evaluation<'f, '_>, whose: Whose) -> Option<Sample<'f>> {
+pub(super) fn certificate_version<'f>(
+    cx: &Evaluation<'f, '_>,
+    whose: CertificateSelector,
+) -> Option<Sample<'f>> {
     number(certificate(cx, whose)?.version())
 }
 
 /// A text of a certificate.
 pub(super) fn certificate_text<'f>(
     cx: &Evaluation<'f, '_>,
-    whose: Whose,
+    whose: CertificateSelector,
     told: fn(&dyn CertificateFacts) -> &str,
 ) -> Option<Sample<'f>> {
     Some(Sample::str(told(certificate(cx, whose)?).as_bytes()))
@@ -154,7 +164,7 @@ pub(super) fn certificate_text<'f>(
 /// `ssl_c_s_dn(entry,occurrence,format)`.
 pub(super) fn subject<'f>(
     cx: &Evaluation<'f, '_>,
-    whose: Whose,
+    whose: CertificateSelector,
     args: &[Arg],
 ) -> Option<Sample<'f>> {
     let subject = certificate(cx, whose)?.subject(name_part(args))?;
@@ -164,7 +174,7 @@ pub(super) fn subject<'f>(
 /// `ssl_c_i_dn(entry,occurrence,format)`.
 pub(super) fn issuer<'f>(
     cx: &Evaluation<'f, '_>,
-    whose: Whose,
+    whose: CertificateSelector,
     args: &[Arg],
 ) -> Option<Sample<'f>> {
     let issuer = certificate(cx, whose)?.issuer(name_part(args))?;

@@ -14,28 +14,28 @@ const SESSION: Phases = Phases::SESSION;
 #[rustfmt::skip] // What belongs together stands on one line.
 pub(super) const ROWS: &[Fetch] = &[
     row("ssl_bc", NONE, SampleKind::Bool, SERVER_SIDE)
-        .gives("whether the server is reached over TLS", |cx, _| is(cx, Side::Server, |to| to.is_tls())),
+        .implemented("whether the server is reached over TLS", |cx, _| is(cx, Side::Server, |to| to.is_tls())),
     row("ssl_bc_alg_keysize", NONE, SampleKind::Int, SERVER_SIDE)
-        .gives("bits of the key of the cipher towards the server", |cx, _| tls::told(cx, Side::Server, tls::key_bits)),
+        .implemented("bits of the key of the cipher towards the server", |cx, _| tls::session_value(cx, Side::Server, tls::key_bits)),
     row("ssl_bc_alpn", NONE, SampleKind::Str, SERVER_SIDE)
-        .gives(
+        .implemented(
             "the protocol agreed on with the server by ALPN",
-            |cx, _| tls::told(cx, Side::Server, |it| tls::text(it.protocol())),
+            |cx, _| tls::session_value(cx, Side::Server, |it| tls::text(it.protocol())),
         ),
     row("ssl_bc_cipher", NONE, SampleKind::Str, SERVER_SIDE)
-        .gives("OpenSSL's name of the cipher towards the server", |cx, _| tls::told(cx, Side::Server, tls::cipher)),
+        .implemented("OpenSSL's name of the cipher towards the server", |cx, _| tls::session_value(cx, Side::Server, tls::cipher)),
     row("ssl_bc_client_early_traffic_secret", NONE, SampleKind::Str, SESSION),
     row("ssl_bc_client_handshake_traffic_secret", NONE, SampleKind::Str, SESSION),
     row("ssl_bc_client_random", NONE, SampleKind::Bin, SERVER_SIDE)
-        .gives(
+        .implemented(
             "the random of the client's hello in the session with the server",
-            |cx, _| tls::told(cx, Side::Server, |it| tls::bytes(it.random(Side::Client))),
+            |cx, _| tls::session_value(cx, Side::Server, |it| tls::bytes(it.random(Side::Client))),
         ),
     row("ssl_bc_client_traffic_secret_0", NONE, SampleKind::Str, SESSION),
     row("ssl_bc_curve", NONE, SampleKind::Str, SERVER_SIDE)
-        .gives(
+        .implemented(
             "the group of the key exchange with the server; none in a TLS 1.2 session that is resumed",
-            |cx, _| tls::told(cx, Side::Server, tls::curve),
+            |cx, _| tls::session_value(cx, Side::Server, tls::curve),
         ),
     row("ssl_bc_early_exporter_secret", NONE, SampleKind::Str, SESSION)
         .refused(tls::NO_EARLY_EXPORTER),
@@ -43,83 +43,83 @@ pub(super) const ROWS: &[Fetch] = &[
     row("ssl_bc_err_str", NONE, SampleKind::Str, SERVER_SIDE),
     row("ssl_bc_exporter_secret", NONE, SampleKind::Str, SESSION),
     row("ssl_bc_is_resumed", NONE, SampleKind::Bool, SERVER_SIDE)
-        .gives(
+        .implemented(
             "whether the session with the server is a former one",
             |cx, _| tls::is(cx, Side::Server, |it| it.is_resumed()),
         ),
     row("ssl_bc_npn", NONE, SampleKind::Str, SERVER_SIDE)
-        .gives("the protocol agreed on with the server by NPN: never any, as ALPN has replaced it", |_, _| None),
+        .implemented("the protocol agreed on with the server by NPN: never any, as ALPN has replaced it", |_, _| None),
     row("ssl_bc_protocol", NONE, SampleKind::Str, SERVER_SIDE)
-        .gives("the version of TLS towards the server", |cx, _| tls::told(cx, Side::Server, tls::protocol)),
+        .implemented("the version of TLS towards the server", |cx, _| tls::session_value(cx, Side::Server, tls::protocol)),
     row("ssl_bc_server_handshake_traffic_secret", NONE, SampleKind::Str, SESSION),
     row("ssl_bc_server_random", NONE, SampleKind::Bin, SERVER_SIDE)
-        .gives(
+        .implemented(
             "the random of the server's hello in the session with the server",
-            |cx, _| tls::told(cx, Side::Server, |it| tls::bytes(it.random(Side::Server))),
+            |cx, _| tls::session_value(cx, Side::Server, |it| tls::bytes(it.random(Side::Server))),
         ),
     row("ssl_bc_server_traffic_secret_0", NONE, SampleKind::Str, SESSION),
     row("ssl_bc_session_id", NONE, SampleKind::Bin, SERVER_SIDE)
-        .gives(
+        .implemented(
             "the id of the session with the server; in TLS 1.3, which has none, the server random",
-            |cx, _| tls::told(cx, Side::Server, |it| tls::bytes(it.session_id())),
+            |cx, _| tls::session_value(cx, Side::Server, |it| tls::bytes(it.session_id())),
         ),
     row("ssl_bc_session_key", NONE, SampleKind::Bin, SERVER_SIDE)
         .refused(tls::NO_SESSION_KEY),
     row("ssl_bc_sni", NONE, SampleKind::Str, SERVER_SIDE)
-        .gives(
+        .implemented(
             "the host name that the server was sent",
-            |cx, _| tls::told(cx, Side::Server, |it| tls::text(it.server_name())),
+            |cx, _| tls::session_value(cx, Side::Server, |it| tls::text(it.server_name())),
         ),
     row("ssl_bc_unique_id", NONE, SampleKind::Bin, SERVER_SIDE)
         .refused(tls::NO_UNIQUE_ID),
     row("ssl_bc_use_keysize", NONE, SampleKind::Int, SERVER_SIDE)
-        .gives(
+        .implemented(
             "bits that are used of the key of the cipher towards the server",
-            |cx, _| tls::told(cx, Side::Server, tls::key_bits),
+            |cx, _| tls::session_value(cx, Side::Server, tls::key_bits),
         ),
     row("ssl_s_chain_der", NONE, SampleKind::Bin, SESSION)
-        .gives(
+        .implemented(
             "the certificates that the server sent, its own first, DER; none in a session that is resumed",
             |cx, _| tls::chain(cx, Side::Server, 0),
         ),
     row("ssl_s_der", NONE, SampleKind::Bin, SESSION)
-        .gives("the server's certificate, DER", |cx, _| tls::der(cx, tls::SERVER)),
+        .implemented("the server's certificate, DER", |cx, _| tls::der(cx, tls::SERVER)),
     row("ssl_s_i_dn", args(0, &[Text, Int, DnFormat]), SampleKind::Str, SESSION)
         .examples("ssl_s_i_dn(CN,1,rfc2253)", "ssl_s_i_dn(CN,1,x)")
-        .gives(
+        .implemented(
             "the issuer of the server's certificate, or an entry of it: its name, which, format",
             |cx, args| tls::issuer(cx, tls::SERVER, args),
         ),
     row("ssl_s_key_alg", NONE, SampleKind::Str, SESSION)
-        .gives(
+        .implemented(
             "the algorithm of the key of the server's certificate",
             |cx, _| tls::certificate_text(cx, tls::SERVER, |it| it.key_algorithm()),
         ),
     row("ssl_s_notafter", NONE, SampleKind::Str, SESSION)
-        .gives(
+        .implemented(
             "when the time of the server's certificate ends: YYMMDDhhmmssZ",
             |cx, _| tls::certificate_text(cx, tls::SERVER, |it| it.not_after()),
         ),
     row("ssl_s_notbefore", NONE, SampleKind::Str, SESSION)
-        .gives(
+        .implemented(
             "when the time of the server's certificate begins: YYMMDDhhmmssZ",
             |cx, _| tls::certificate_text(cx, tls::SERVER, |it| it.not_before()),
         ),
     row("ssl_s_s_dn", args(0, &[Text, Int, DnFormat]), SampleKind::Str, SESSION)
         .examples("ssl_s_s_dn(CN,1,rfc2253)", "ssl_s_s_dn(CN,1,x)")
-        .gives(
+        .implemented(
             "the subject of the server's certificate, or an entry of it: its name, which, format",
             |cx, args| tls::subject(cx, tls::SERVER, args),
         ),
     row("ssl_s_serial", NONE, SampleKind::Bin, SESSION)
-        .gives("the serial number of the server's certificate", |cx, _| tls::serial(cx, tls::SERVER)),
+        .implemented("the serial number of the server's certificate", |cx, _| tls::serial(cx, tls::SERVER)),
     row("ssl_s_sha1", NONE, SampleKind::Bin, SESSION)
-        .gives("the SHA-1 of the server's certificate", |cx, _| tls::certificate_sha1(cx, tls::SERVER)),
+        .implemented("the SHA-1 of the server's certificate", |cx, _| tls::certificate_sha1(cx, tls::SERVER)),
     row("ssl_s_sig_alg", NONE, SampleKind::Str, SESSION)
-        .gives(
+        .implemented(
             "the algorithm of the signature of the server's certificate",
             |cx, _| tls::certificate_text(cx, tls::SERVER, |it| it.signature_algorithm()),
         ),
     row("ssl_s_version", NONE, SampleKind::Int, SESSION)
-        .gives("the version of the server's certificate", |cx, _| tls::certificate_version(cx, tls::SERVER)),
+        .implemented("the version of the server's certificate", |cx, _| tls::certificate_version(cx, tls::SERVER)),
 ];

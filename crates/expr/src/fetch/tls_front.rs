@@ -17,45 +17,45 @@ const SESSION: Phases = Phases::SESSION;
 #[rustfmt::skip] // What belongs together stands on one line.
 pub(super) const ROWS: &[Fetch] = &[
     row("ssl_c_ca_err", NONE, SampleKind::Int, SESSION)
-        .gives(
+        .implemented(
             "the first error above the client's certificate, OpenSSL's number; 0 for none",
-            |cx, _| tls::told(cx, Side::Client, |it| number(it.verification().authority_error)),
+            |cx, _| tls::session_value(cx, Side::Client, |it| number(it.verification().authority_error)),
         ),
     row("ssl_c_ca_err_depth", NONE, SampleKind::Int, SESSION)
-        .gives(
+        .implemented(
             "how far above the client's certificate the first error was",
-            |cx, _| tls::told(cx, Side::Client, |it| number(it.verification().authority_depth)),
+            |cx, _| tls::session_value(cx, Side::Client, |it| number(it.verification().authority_depth)),
         ),
     row("ssl_c_chain_der", NONE, SampleKind::Bin, SESSION)
-        .gives(
+        .implemented(
             "the certificates that the client sent behind its own, DER; none in a session that is resumed",
             |cx, _| tls::chain(cx, Side::Client, 1),
         ),
     row("ssl_c_der", NONE, SampleKind::Bin, SESSION)
-        .gives("the client's certificate, DER", |cx, _| tls::der(cx, tls::CLIENT)),
+        .implemented("the client's certificate, DER", |cx, _| tls::der(cx, tls::CLIENT)),
     row("ssl_c_err", NONE, SampleKind::Int, SESSION)
-        .gives(
+        .implemented(
             "the first error of the client's certificate, OpenSSL's number; 0 for none",
-            |cx, _| tls::told(cx, Side::Client, |it| number(it.verification().leaf_error)),
+            |cx, _| tls::session_value(cx, Side::Client, |it| number(it.verification().leaf_error)),
         ),
     row("ssl_c_i_dn", args(0, &[Text, Int, DnFormat]), SampleKind::Str, SESSION)
         .examples("ssl_c_i_dn(CN,1,rfc2253)", "ssl_c_i_dn(CN,1,x)")
-        .gives(
+        .implemented(
             "the issuer of the client's certificate, or an entry of it: its name, which, format",
             |cx, args| tls::issuer(cx, tls::CLIENT, args),
         ),
     row("ssl_c_key_alg", NONE, SampleKind::Str, SESSION)
-        .gives(
+        .implemented(
             "the algorithm of the key of the client's certificate",
             |cx, _| tls::certificate_text(cx, tls::CLIENT, |it| it.key_algorithm()),
         ),
     row("ssl_c_notafter", NONE, SampleKind::Str, SESSION)
-        .gives(
+        .implemented(
             "when the time of the client's certificate ends: YYMMDDhhmmssZ",
             |cx, _| tls::certificate_text(cx, tls::CLIENT, |it| it.not_after()),
         ),
     row("ssl_c_notbefore", NONE, SampleKind::Str, SESSION)
-        .gives(
+        .implemented(
             "when the time of the client's certificate begins: YYMMDDhhmmssZ",
             |cx, _| tls::certificate_text(cx, tls::CLIENT, |it| it.not_before()),
         ),
@@ -63,244 +63,244 @@ pub(super) const ROWS: &[Fetch] = &[
         .refused(tls::LATER_THAN_3_2),
     row("ssl_c_r_dn", args(0, &[Text, Int, DnFormat]), SampleKind::Str, SESSION)
         .examples("ssl_c_r_dn(CN,1,rfc2253)", "ssl_c_r_dn(CN,1,x)")
-        .gives(
+        .implemented(
             "the subject of the root of the client's certificate, or an entry of it: its name, which, format",
             |cx, args| tls::subject(cx, tls::CLIENT_ROOT, args),
         ),
     row("ssl_c_s_dn", args(0, &[Text, Int, DnFormat]), SampleKind::Str, SESSION)
         .examples("ssl_c_s_dn(CN,1,rfc2253)", "ssl_c_s_dn(CN,1,x)")
-        .gives(
+        .implemented(
             "the subject of the client's certificate, or an entry of it: its name, which, format",
             |cx, args| tls::subject(cx, tls::CLIENT, args),
         ),
     row("ssl_c_san", NONE, SampleKind::Str, SESSION)
-        .gives(
+        .implemented(
             "the alternative names of the client's certificate, separated by commas",
             |cx, _| tls::text(tls::certificate(cx, tls::CLIENT)?.alternative_names()),
         ),
     row("ssl_c_serial", NONE, SampleKind::Bin, SESSION)
-        .gives("the serial number of the client's certificate", |cx, _| tls::serial(cx, tls::CLIENT)),
+        .implemented("the serial number of the client's certificate", |cx, _| tls::serial(cx, tls::CLIENT)),
     row("ssl_c_sha1", NONE, SampleKind::Bin, SESSION)
-        .gives("the SHA-1 of the client's certificate", |cx, _| tls::certificate_sha1(cx, tls::CLIENT)),
+        .implemented("the SHA-1 of the client's certificate", |cx, _| tls::certificate_sha1(cx, tls::CLIENT)),
     row("ssl_c_sig_alg", NONE, SampleKind::Str, SESSION)
-        .gives(
+        .implemented(
             "the algorithm of the signature of the client's certificate",
             |cx, _| tls::certificate_text(cx, tls::CLIENT, |it| it.signature_algorithm()),
         ),
     row("ssl_c_used", NONE, SampleKind::Bool, SESSION)
-        .gives(
+        .implemented(
             "whether the session has a certificate of the client",
-            |cx, _| tls::told(cx, Side::Client, |it| has_certificate(it, true)),
+            |cx, _| tls::session_value(cx, Side::Client, |it| has_certificate(it, true)),
         ),
     row("ssl_c_verify", NONE, SampleKind::Int, SESSION)
-        .gives(
+        .implemented(
             "the result of the check of the client's certificate, OpenSSL's number; 0 for success",
-            |cx, _| tls::told(cx, Side::Client, |it| number(it.verification().result?)),
+            |cx, _| tls::session_value(cx, Side::Client, |it| number(it.verification().result?)),
         ),
     row("ssl_c_version", NONE, SampleKind::Int, SESSION)
-        .gives("the version of the client's certificate", |cx, _| tls::certificate_version(cx, tls::CLIENT)),
+        .implemented("the version of the client's certificate", |cx, _| tls::certificate_version(cx, tls::CLIENT)),
     row("ssl_f_der", NONE, SampleKind::Bin, SESSION)
-        .gives("our certificate, DER", |cx, _| tls::der(cx, tls::FRONTEND)),
+        .implemented("our certificate, DER", |cx, _| tls::der(cx, tls::FRONTEND)),
     row("ssl_f_i_dn", args(0, &[Text, Int, DnFormat]), SampleKind::Str, SESSION)
         .examples("ssl_f_i_dn(CN,1,rfc2253)", "ssl_f_i_dn(CN,1,x)")
-        .gives(
+        .implemented(
             "the issuer of our certificate, or an entry of it: its name, which, format",
             |cx, args| tls::issuer(cx, tls::FRONTEND, args),
         ),
     row("ssl_f_key_alg", NONE, SampleKind::Str, SESSION)
-        .gives(
+        .implemented(
             "the algorithm of the key of our certificate",
             |cx, _| tls::certificate_text(cx, tls::FRONTEND, |it| it.key_algorithm()),
         ),
     row("ssl_f_notafter", NONE, SampleKind::Str, SESSION)
-        .gives(
+        .implemented(
             "when the time of our certificate ends: YYMMDDhhmmssZ",
             |cx, _| tls::certificate_text(cx, tls::FRONTEND, |it| it.not_after()),
         ),
     row("ssl_f_notbefore", NONE, SampleKind::Str, SESSION)
-        .gives(
+        .implemented(
             "when the time of our certificate begins: YYMMDDhhmmssZ",
             |cx, _| tls::certificate_text(cx, tls::FRONTEND, |it| it.not_before()),
         ),
     row("ssl_f_s_dn", args(0, &[Text, Int, DnFormat]), SampleKind::Str, SESSION)
         .examples("ssl_f_s_dn(CN,1,rfc2253)", "ssl_f_s_dn(CN,1,x)")
-        .gives(
+        .implemented(
             "the subject of our certificate, or an entry of it: its name, which, format",
             |cx, args| tls::subject(cx, tls::FRONTEND, args),
         ),
     row("ssl_f_serial", NONE, SampleKind::Bin, SESSION)
-        .gives("the serial number of our certificate", |cx, _| tls::serial(cx, tls::FRONTEND)),
+        .implemented("the serial number of our certificate", |cx, _| tls::serial(cx, tls::FRONTEND)),
     row("ssl_f_sha1", NONE, SampleKind::Bin, SESSION)
-        .gives("the SHA-1 of our certificate", |cx, _| tls::certificate_sha1(cx, tls::FRONTEND)),
+        .implemented("the SHA-1 of our certificate", |cx, _| tls::certificate_sha1(cx, tls::FRONTEND)),
     row("ssl_f_sig_alg", NONE, SampleKind::Str, SESSION)
-        .gives(
+        .implemented(
             "the algorithm of the signature of our certificate",
             |cx, _| tls::certificate_text(cx, tls::FRONTEND, |it| it.signature_algorithm()),
         ),
     row("ssl_f_version", NONE, SampleKind::Int, SESSION)
-        .gives("the version of our certificate", |cx, _| tls::certificate_version(cx, tls::FRONTEND)),
+        .implemented("the version of our certificate", |cx, _| tls::certificate_version(cx, tls::FRONTEND)),
     row("ssl_fc", NONE, SampleKind::Bool, SESSION)
-        .gives("whether the client came over TLS", |cx, _| is(cx, Side::Client, |from| from.is_tls())),
+        .implemented("whether the client came over TLS", |cx, _| is(cx, Side::Client, |from| from.is_tls())),
     row("ssl_fc_alg_keysize", NONE, SampleKind::Int, SESSION)
-        .gives("bits of the key of the cipher towards the client", |cx, _| tls::told(cx, Side::Client, tls::key_bits)),
+        .implemented("bits of the key of the cipher towards the client", |cx, _| tls::session_value(cx, Side::Client, tls::key_bits)),
     row("ssl_fc_alpn", NONE, SampleKind::Str, SESSION)
-        .gives(
+        .implemented(
             "the protocol agreed on with the client by ALPN",
-            |cx, _| tls::told(cx, Side::Client, |it| tls::text(it.protocol())),
+            |cx, _| tls::session_value(cx, Side::Client, |it| tls::text(it.protocol())),
         ),
     row("ssl_fc_cipher", NONE, SampleKind::Str, SESSION)
-        .gives("OpenSSL's name of the cipher towards the client", |cx, _| tls::told(cx, Side::Client, tls::cipher)),
+        .implemented("OpenSSL's name of the cipher towards the client", |cx, _| tls::session_value(cx, Side::Client, tls::cipher)),
     row("ssl_fc_cipherlist_bin", args(0, &[Int]), SampleKind::Str, SESSION)
         .examples("ssl_fc_cipherlist_bin(1)", "ssl_fc_cipherlist_bin(x)")
-        .gives(
+        .implemented(
             "the cipher suites that the client offered; 1: without GREASE",
             |cx, args| tls::offered(cx, args, |hello| hello.ciphers),
         ),
     row("ssl_fc_cipherlist_hex", args(0, &[Int]), SampleKind::Bin, SESSION)
         .examples("ssl_fc_cipherlist_hex(1)", "ssl_fc_cipherlist_hex(x)")
-        .gives("the cipher suites that the client offered, in hexadecimal digits; 1: without GREASE", tls::ciphers_hex),
+        .implemented("the cipher suites that the client offered, in hexadecimal digits; 1: without GREASE", tls::ciphers_hex),
     row("ssl_fc_cipherlist_str", args(0, &[Int]), SampleKind::Str, SESSION)
         .examples("ssl_fc_cipherlist_str(1)", "ssl_fc_cipherlist_str(x)")
-        .gives("the cipher suites that the client offered, by their names; 1: without GREASE", tls::cipher_names),
+        .implemented("the cipher suites that the client offered, by their names; 1: without GREASE", tls::cipher_names),
     row("ssl_fc_cipherlist_xxh", NONE, SampleKind::Int, SESSION)
-        .gives("the hash XXH64 of the cipher suites that the client offered", ciphers_hash),
+        .implemented("the hash XXH64 of the cipher suites that the client offered", ciphers_hash),
     row("ssl_fc_client_early_traffic_secret", NONE, SampleKind::Str, SESSION)
-        .gives(
+        .implemented(
             "a secret of the session with the client, with tune.ssl.keylog on: CLIENT_EARLY_TRAFFIC_SECRET",
             |cx, _| tls::secret(cx, Side::Client, "CLIENT_EARLY_TRAFFIC_SECRET"),
         ),
     row("ssl_fc_client_handshake_traffic_secret", NONE, SampleKind::Str, SESSION)
-        .gives(
+        .implemented(
             "a secret of the session with the client, with tune.ssl.keylog on: CLIENT_HANDSHAKE_TRAFFIC_SECRET",
             |cx, _| tls::secret(cx, Side::Client, "CLIENT_HANDSHAKE_TRAFFIC_SECRET"),
         ),
     row("ssl_fc_client_random", NONE, SampleKind::Bin, SESSION)
-        .gives(
+        .implemented(
             "the random of the client's hello in the session with the client",
-            |cx, _| tls::told(cx, Side::Client, |it| tls::bytes(it.random(Side::Client))),
+            |cx, _| tls::session_value(cx, Side::Client, |it| tls::bytes(it.random(Side::Client))),
         ),
     row("ssl_fc_client_traffic_secret_0", NONE, SampleKind::Str, SESSION)
-        .gives(
+        .implemented(
             "a secret of the session with the client, with tune.ssl.keylog on: CLIENT_TRAFFIC_SECRET_0",
             |cx, _| tls::secret(cx, Side::Client, "CLIENT_TRAFFIC_SECRET_0"),
         ),
     row("ssl_fc_crtname", NONE, SampleKind::Str, SESSION)
         .refused(tls::LATER_THAN_3_2),
     row("ssl_fc_curve", NONE, SampleKind::Str, SESSION)
-        .gives(
+        .implemented(
             "the group of the key exchange with the client; none in a TLS 1.2 session that is resumed",
-            |cx, _| tls::told(cx, Side::Client, tls::curve),
+            |cx, _| tls::session_value(cx, Side::Client, tls::curve),
         ),
     row("ssl_fc_early_exporter_secret", NONE, SampleKind::Str, SESSION)
         .refused(tls::NO_EARLY_EXPORTER),
     row("ssl_fc_early_rcvd", NONE, SampleKind::Bool, SESSION)
-        .gives(
+        .implemented(
             "whether the client sent early data",
-            |cx, _| tls::told(cx, Side::Client, |it| Some(Sample::Bool(it.received_early_data()))),
+            |cx, _| tls::session_value(cx, Side::Client, |it| Some(Sample::Bool(it.received_early_data()))),
         ),
     row("ssl_fc_ecformats_bin", NONE, SampleKind::Str, SESSION)
-        .gives(
+        .implemented(
             "the formats of points that the client offered",
             |cx, _| tls::bytes(Some(tls::hello(cx)?.point_formats)),
         ),
     row("ssl_fc_eclist_bin", args(0, &[Int]), SampleKind::Str, SESSION)
         .examples("ssl_fc_eclist_bin(1)", "ssl_fc_eclist_bin(x)")
-        .gives(
+        .implemented(
             "the groups that the client offered; 1: without GREASE",
             |cx, args| tls::offered(cx, args, |hello| hello.groups),
         ),
     row("ssl_fc_err", NONE, SampleKind::Int, SESSION)
-        .gives(
+        .implemented(
             "OpenSSL's number of what went wrong with TLS towards the client; 0 for nothing",
-            |cx, _| tls::told(cx, Side::Client, tls::error),
+            |cx, _| tls::session_value(cx, Side::Client, tls::error),
         ),
     row("ssl_fc_err_str", NONE, SampleKind::Str, SESSION)
-        .gives(
+        .implemented(
             "what went wrong with TLS towards the client, in OpenSSL's words",
             |cx, _| tls::error_text(cx, Side::Client),
         ),
     row("ssl_fc_exporter_secret", NONE, SampleKind::Str, SESSION)
-        .gives(
+        .implemented(
             "a secret of the session with the client, with tune.ssl.keylog on: EXPORTER_SECRET",
             |cx, _| tls::secret(cx, Side::Client, "EXPORTER_SECRET"),
         ),
     row("ssl_fc_extlist_bin", args(0, &[Int]), SampleKind::Str, SESSION)
         .examples("ssl_fc_extlist_bin(1)", "ssl_fc_extlist_bin(x)")
-        .gives(
+        .implemented(
             "the numbers of the extensions that the client offered; 1: without GREASE",
             |cx, args| tls::offered(cx, args, |hello| hello.extensions),
         ),
     row("ssl_fc_has_crt", NONE, SampleKind::Bool, SESSION)
-        .gives(
+        .implemented(
             "whether the client showed a certificate in this handshake",
-            |cx, _| tls::told(cx, Side::Client, |it| has_certificate(it, !it.is_resumed())),
+            |cx, _| tls::session_value(cx, Side::Client, |it| has_certificate(it, !it.is_resumed())),
         ),
     row("ssl_fc_has_early", NONE, SampleKind::Bool, SESSION)
-        .gives(
+        .implemented(
             "whether there are early data and the handshake is not over: never, as it is waited for",
-            |cx, _| tls::told(cx, Side::Client, |_| Some(Sample::Bool(false))),
+            |cx, _| tls::session_value(cx, Side::Client, |_| Some(Sample::Bool(false))),
         ),
     row("ssl_fc_has_sni", NONE, SampleKind::Bool, SESSION)
-        .gives(
+        .implemented(
             "whether the client sent a host name",
             |cx, _| tls::is(cx, Side::Client, |it| it.server_name().is_some()),
         ),
     row("ssl_fc_is_resumed", NONE, SampleKind::Bool, SESSION)
-        .gives(
+        .implemented(
             "whether the session with the client is a former one",
             |cx, _| tls::is(cx, Side::Client, |it| it.is_resumed()),
         ),
     row("ssl_fc_npn", NONE, SampleKind::Str, SESSION)
-        .gives("the protocol agreed on with the client by NPN: never any, as ALPN has replaced it", |_, _| None),
+        .implemented("the protocol agreed on with the client by NPN: never any, as ALPN has replaced it", |_, _| None),
     row("ssl_fc_protocol", NONE, SampleKind::Str, SESSION)
-        .gives("the version of TLS towards the client", |cx, _| tls::told(cx, Side::Client, tls::protocol)),
+        .implemented("the version of TLS towards the client", |cx, _| tls::session_value(cx, Side::Client, tls::protocol)),
     row("ssl_fc_protocol_hello_id", NONE, SampleKind::Int, SESSION)
-        .gives("the version in the head of the client's hello", |cx, _| number(i64::from(tls::hello(cx)?.version))),
+        .implemented("the version in the head of the client's hello", |cx, _| number(i64::from(tls::hello(cx)?.version))),
     row("ssl_fc_server_handshake_traffic_secret", NONE, SampleKind::Str, SESSION)
-        .gives(
+        .implemented(
             "a secret of the session with the client, with tune.ssl.keylog on: SERVER_HANDSHAKE_TRAFFIC_SECRET",
             |cx, _| tls::secret(cx, Side::Client, "SERVER_HANDSHAKE_TRAFFIC_SECRET"),
         ),
     row("ssl_fc_server_random", NONE, SampleKind::Bin, SESSION)
-        .gives(
+        .implemented(
             "the random of the server's hello in the session with the client",
-            |cx, _| tls::told(cx, Side::Client, |it| tls::bytes(it.random(Side::Server))),
+            |cx, _| tls::session_value(cx, Side::Client, |it| tls::bytes(it.random(Side::Server))),
         ),
     row("ssl_fc_server_traffic_secret_0", NONE, SampleKind::Str, SESSION)
-        .gives(
+        .implemented(
             "a secret of the session with the client, with tune.ssl.keylog on: SERVER_TRAFFIC_SECRET_0",
             |cx, _| tls::secret(cx, Side::Client, "SERVER_TRAFFIC_SECRET_0"),
         ),
     row("ssl_fc_session_id", NONE, SampleKind::Bin, SESSION)
-        .gives(
+        .implemented(
             "the id of the session with the client; in TLS 1.3, which has none, the server random",
-            |cx, _| tls::told(cx, Side::Client, |it| tls::bytes(it.session_id())),
+            |cx, _| tls::session_value(cx, Side::Client, |it| tls::bytes(it.session_id())),
         ),
     row("ssl_fc_session_key", NONE, SampleKind::Bin, SESSION)
         .refused(tls::NO_SESSION_KEY),
     row("ssl_fc_sigalgs_bin", args(0, &[Int]), SampleKind::Bin, SESSION)
         .examples("ssl_fc_sigalgs_bin(1)", "ssl_fc_sigalgs_bin(x)")
-        .gives(
+        .implemented(
             "the signature schemes that the client offered; 1: without GREASE",
             |cx, args| tls::offered(cx, args, |hello| hello.signature_schemes),
         ),
     row("ssl_fc_sni", NONE, SampleKind::Str, SESSION)
-        .gives(
+        .implemented(
             "the host name that the client sent",
-            |cx, _| tls::told(cx, Side::Client, |it| tls::text(it.server_name())),
+            |cx, _| tls::session_value(cx, Side::Client, |it| tls::text(it.server_name())),
         ),
     row("ssl_fc_supported_versions_bin", args(0, &[Int]), SampleKind::Bin, SESSION)
         .examples("ssl_fc_supported_versions_bin(1)", "ssl_fc_supported_versions_bin(x)")
-        .gives(
+        .implemented(
             "the versions that the client offered; 1: without GREASE",
             |cx, args| tls::offered(cx, args, |hello| hello.versions),
         ),
     row("ssl_fc_unique_id", NONE, SampleKind::Bin, SESSION)
         .refused(tls::NO_UNIQUE_ID),
     row("ssl_fc_use_keysize", NONE, SampleKind::Int, SESSION)
-        .gives(
+        .implemented(
             "bits that are used of the key of the cipher towards the client",
-            |cx, _| tls::told(cx, Side::Client, tls::key_bits),
+            |cx, _| tls::session_value(cx, Side::Client, tls::key_bits),
         ),
 ];
 

@@ -16,45 +16,45 @@ const REQUEST: Phases = Phases::REQUEST;
 #[rustfmt::skip] // What belongs together stands on one line.
 pub(super) const ROWS: &[Fetch] = &[
     row("base", NONE, SampleKind::Str, REQUEST)
-        .gives("the host and the path", base),
+        .implemented("the host and the path", base),
     row("base32", NONE, SampleKind::Int, REQUEST)
-        .gives("a hash of host and path", |cx, _| number(i64::from(base_hash(cx)?))),
+        .implemented("a hash of host and path", |cx, _| number(i64::from(base_hash(cx)?))),
     row("base32+src", NONE, SampleKind::Bin, REQUEST)
-        .gives(
+        .implemented(
             "a hash of host and path, and the client's address",
             |cx, _| { let hash = base_hash(cx)?; with_source(cx, hash) },
         ),
     row("baseq", NONE, SampleKind::Str, REQUEST)
-        .gives("the host, the path and the query", baseq),
+        .implemented("the host, the path and the query", baseq),
     row("path", NONE, SampleKind::Str, REQUEST)
-        .gives("the path", path),
+        .implemented("the path", path),
     row("pathq", NONE, SampleKind::Str, REQUEST)
-        .gives("the path and the query", pathq),
+        .implemented("the path and the query", pathq),
     row("query", args(0, &[Text]), SampleKind::Str, REQUEST)
         .examples("query(with_qm)", "query(with_qm,x)")
-        .gives("the query, with the question mark if asked", query),
+        .implemented("the query, with the question mark if asked", query),
     row("url", NONE, SampleKind::Str, REQUEST)
-        .gives("the target as it was sent", |cx, _| Some(Sample::str(cx.facts.request()?.target()))),
+        .implemented("the target as it was sent", |cx, _| Some(Sample::str(cx.facts.request()?.target()))),
     row("url32", NONE, SampleKind::Int, REQUEST)
-        .gives("a hash of host, path and query", |cx, _| number(i64::from(url_hash(cx)?))),
+        .implemented("a hash of host, path and query", |cx, _| number(i64::from(url_hash(cx)?))),
     row("url32+src", NONE, SampleKind::Bin, REQUEST)
-        .gives(
+        .implemented(
             "a hash of host, path and query, and the client's address",
             |cx, _| { let hash = url_hash(cx)?; with_source(cx, hash) },
         ),
     row("url_ip", NONE, SampleKind::Ipv4, REQUEST)
-        .gives("the address in an absolute target", |cx, _| Some(Sample::ip(authority(cx)?.0))),
+        .implemented("the address in an absolute target", |cx, _| Some(Sample::ip(authority(cx)?.0))),
     row("url_param", args(0, &[Text, Text, Text]), SampleKind::Str, REQUEST)
         .examples("url_param(id)", "url_param(a,b,c,d)")
-        .gives("a parameter of the query", |cx, args| param(cx, args).map(Sample::str)),
+        .implemented("a parameter of the query", |cx, args| param(cx, args).map(Sample::str)),
     row("url_port", NONE, SampleKind::Int, REQUEST)
-        .gives("the port in an absolute target, 80 when it names none", |cx, _| number(authority(cx)?.1)),
+        .implemented("the port in an absolute target, 80 when it names none", |cx, _| number(authority(cx)?.1)),
     row("urlp", args(0, &[Text, Text, Text]), SampleKind::Str, REQUEST)
         .examples("urlp(id,;,i)", "urlp(a,b,c,d)")
-        .gives("a parameter of the query", |cx, args| param(cx, args).map(Sample::str)),
+        .implemented("a parameter of the query", |cx, args| param(cx, args).map(Sample::str)),
     row("urlp_val", args(0, &[Text, Text, Text]), SampleKind::Int, REQUEST)
         .examples("urlp_val(page)", "urlp_val(a,b,c,d)")
-        .gives("a parameter of the query as a number", |cx, args| number(parse_int(param(cx, args)?).unwrap_or(0))),
+        .implemented("a parameter of the query as a number", |cx, args| number(parse_int(param(cx, args)?).unwrap_or(0))),
 ];
 
 fn path<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
@@ -128,7 +128,7 @@ fn url_hash(cx: &Evaluation<'_, '_>) -> Option<u32> {
 }
 
 fn with_source<'f>(cx: &mut Evaluation<'f, '_>, hash: u32) -> Option<Sample<'f>> {
-    let address = cx.facts.ends().source?.ip();
+    let address = cx.facts.address_pair().source?.ip();
     let mut out = cx.scratch.open();
     out.extend_from_slice(&hash.to_be_bytes());
     match address {

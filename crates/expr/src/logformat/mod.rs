@@ -156,8 +156,8 @@ impl LogFormat {
     }
 
     /// Words parsed but not evaluated yet; encodings of the whole line count.
-    pub fn unserved(&self) -> Vec<&'static str> {
-        let mut all: Vec<_> = self.exprs().flat_map(Expr::unserved).collect();
+    pub fn unimplemented(&self) -> Vec<&'static str> {
+        let mut all: Vec<_> = self.exprs().flat_map(Expr::unimplemented).collect();
         if self.global.json {
             all.push("%{+json}o");
         }

@@ -3,8 +3,10 @@
 use std::net::{IpAddr, SocketAddr};
 
 use super::{AliasId, Flags, Item, LogFormat, Usage};
-use crate::calendar::{Moment, padded, zone};
-use crate::facts::{CaptureFacts, Ends, Facts, Record, Side, Time, TlsSessionFacts};
+use crate::calendar::{CalendarTime, padded, zone};
+use crate::facts::{
+    AddressPair, CaptureFacts, ExchangeNumbers, Facts, Side, Time, TlsSessionFacts,
+};
 use crate::fetch::tls::{cipher_name, version_name};
 use crate::scratch::Scratch;
 use crate::value::{push_display, push_int, push_v6};
@@ -47,7 +49,7 @@ impl LogFormat {
                     };
                     match expr.sample(facts, scratch) {
                         Some(sample) => line.sample(sample, scratch),
-                        None => line.nothing(),
+                        None => line.write_absent(),
                     }
                     scratch.rewind(mark);
                 }
@@ -69,9 +71,9 @@ fn tls_session(facts: &dyn Facts) -> Option<&dyn TlsSessionFacts> {
 }
 
 /// The ends of the connection to the server.
-fn server_ends(facts: &dyn Facts) -> Ends<'_> {
+fn server_ends(facts: &dyn Facts) -> AddressPair<'_> {
     let connection = facts.connection(Side::Server);
-    connection.map_or_else(Ends::default, |connection| connection.ends())
+    connection.map_or_else(AddressPair::default, |connection| connection.address_pair())
 }
 
 /// One item being written.
@@ -88,7 +90,7 @@ impl ItemWriter<'_> {
     }
 
     /// What is not known: a dash in logs, nothing elsewhere; quotes stay.
-    fn nothing(&mut self) {
+    fn write_absent(&mut self) {
         self.text(b"");
     }
 
@@ -143,10 +145,10 @@ impl ItemWriter<'_> {
 
     fn sample(&mut self, sample: crate::value::Sample<'_>, scratch: &mut Scratch) {
         let Some(sample) = sample.cast(crate::value::SampleKind::Str, scratch) else {
-            return self.nothing();
+            return self.write_absent();
         };
         let crate::value::Value::Str(bytes) = sample.value(scratch) else {
-            return self.nothing();
+            return self.write_absent();
         };
         match self.usage {
             Usage::Http | Usage::UniqueId => self.encoded(bytes, b'%', is_refused_in_http),
@@ -158,10 +160,10 @@ impl ItemWriter<'_> {
         if self.names(id) || self.addresses(id) || self.http(id) {
             return;
         }
-        let fallback = Record::default();
+        let fallback = ExchangeNumbers::default();
         let record = self.facts.record().unwrap_or(&fallback);
         if !self.dates(id, record) {
-            self.figures(id, record);
+            self.write_number(id, record);
         }
     }
 
@@ -224,10 +226,10 @@ impl ItemWriter<'_> {
     fn addresses(&mut self, id: AliasId) -> bool {
         let facts = self.facts;
         match id {
-            AliasId::ClientIp => self.ip(facts.ends().source, true),
-            AliasId::ClientPort => self.port(facts.ends().source, true),
-            AliasId::FrontendIp => self.ip(facts.ends().destination, false),
-            AliasId::FrontendPort => self.port(facts.ends().destination, false),
+            AliasId::ClientIp => self.ip(facts.address_pair().source, true),
+            AliasId::ClientPort => self.port(facts.address_pair().source, true),
+            AliasId::FrontendIp => self.ip(facts.address_pair().destination, false),
+            AliasId::FrontendPort => self.port(facts.address_pair().destination, false),
             AliasId::SourceIp => self.ip(server_ends(facts).source, false),
             AliasId::SourcePort => self.port(server_ends(facts).source, false),
             AliasId::ServerIp => self.ip(server_ends(facts).destination, false),
@@ -270,7 +272,7 @@ impl ItemWriter<'_> {
                 let id = self.facts.listener().map_or(0, |listener| listener.id());
                 self.number_or_hex(id, 4);
             }
-            None => self.nothing(),
+            None => self.write_absent(),
         }
     }
 
@@ -286,15 +288,17 @@ impl ItemWriter<'_> {
         push_int(self.out, number);
     }
 
-    fn dates(&mut self, id: AliasId, record: &Record) -> bool {
+    fn dates(&mut self, id: AliasId, record: &ExchangeNumbers) -> bool {
         let local = |time: Time| self.facts.process().utc_offset_secs(time.secs);
-        let (time, ahead, shape) = match id {
-            AliasId::AcceptDate => (record.accepted, local(record.accepted), Shape::Millis),
-            AliasId::RequestDate => (record.requested, local(record.requested), Shape::Millis),
-            AliasId::AcceptDateGmt => (record.accepted, 0, Shape::Zone),
-            AliasId::AcceptDateLocal => (record.accepted, local(record.accepted), Shape::Zone),
-            AliasId::RequestDateGmt => (record.requested, 0, Shape::Zone),
-            AliasId::RequestDateLocal => (record.requested, local(record.requested), Shape::Zone),
+        let (time, ahead, form) = match id {
+            AliasId::AcceptDate => (record.accepted, local(record.accepted), DateForm::Millis),
+            AliasId::RequestDate => (record.requested, local(record.requested), DateForm::Millis),
+            AliasId::AcceptDateGmt => (record.accepted, 0, DateForm::Zone),
+            AliasId::AcceptDateLocal => (record.accepted, local(record.accepted), DateForm::Zone),
+            AliasId::RequestDateGmt => (record.requested, 0, DateForm::Zone),
+            AliasId::RequestDateLocal => {
+                (record.requested, local(record.requested), DateForm::Zone)
+            }
             AliasId::AcceptStamp if self.flags.hex => {
                 hex_number(self.out, record.accepted.secs as u64, 4);
                 return true;
@@ -314,7 +318,7 @@ impl ItemWriter<'_> {
             }
             _ => return false,
         };
-        append_date(self.out, time, ahead, shape);
+        append_date(self.out, time, ahead, form);
         true
     }
 
@@ -379,12 +383,12 @@ impl ItemWriter<'_> {
             }
             match captures.slot(number) {
                 Some(value) => self.encoded(value, b'#', is_refused_in_header),
-                None => self.nothing(),
+                None => self.write_absent(),
             }
         }
     }
 
-    fn figures(&mut self, id: AliasId, record: &Record) {
+    fn write_number(&mut self, id: AliasId, record: &ExchangeNumbers) {
         let wide = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         let (number, is_total) = match id {
             AliasId::ActiveTime => (record.active_ms, true),
@@ -437,15 +441,15 @@ fn hex_number(out: &mut Vec<u8>, number: u64, digits: usize) {
 }
 
 #[derive(Clone, Copy)]
-enum Shape {
+enum DateForm {
     /// `21/Nov/2026:09:40:07.123`.
     Millis,
     /// `21/Nov/2026:09:40:07 +0000`.
     Zone,
 }
 
-fn append_date(out: &mut Vec<u8>, time: Time, ahead: i32, shape: Shape) {
-    let m = Moment::at(time.secs, ahead);
+fn append_date(out: &mut Vec<u8>, time: Time, ahead: i32, form: DateForm) {
+    let m = CalendarTime::at(time.secs, ahead);
     padded(out, i64::from(m.day), 2, b'0');
     out.push(b'/');
     out.extend_from_slice(&m.month_name().as_bytes()[..3]);
@@ -455,12 +459,12 @@ fn append_date(out: &mut Vec<u8>, time: Time, ahead: i32, shape: Shape) {
         out.push(b':');
         padded(out, i64::from(number), 2, b'0');
     }
-    match shape {
-        Shape::Millis => {
+    match form {
+        DateForm::Millis => {
             out.push(b'.');
             padded(out, i64::from(time.micros / 1000), 3, b'0');
         }
-        Shape::Zone => {
+        DateForm::Zone => {
             out.push(b' ');
             zone(out, ahead);
         }

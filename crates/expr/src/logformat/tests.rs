@@ -1,10 +1,12 @@
 //! Log formats against what the manual says of them.
 
 use super::*;
-use crate::facts::{ConnectionFacts, Ends, Facts, FrontendFacts, ProcessFacts, Record, Side, Time};
+use crate::facts::{
+    AddressPair, ConnectionFacts, ExchangeNumbers, Facts, FrontendFacts, ProcessFacts, Side, Time,
+};
 use crate::scratch::Scratch;
 
-struct Line(Record);
+struct Line(ExchangeNumbers);
 
 impl Facts for Line {
     fn now(&self) -> Time {
@@ -22,7 +24,7 @@ impl Facts for Line {
     fn frontend(&self) -> Option<&dyn FrontendFacts> {
         Some(self)
     }
-    fn record(&self) -> Option<&Record> {
+    fn record(&self) -> Option<&ExchangeNumbers> {
         Some(&self.0)
     }
 }
@@ -37,8 +39,8 @@ impl ProcessFacts for Line {
 }
 
 impl ConnectionFacts for Line {
-    fn ends(&self) -> Ends<'_> {
-        Ends::default()
+    fn address_pair(&self) -> AddressPair<'_> {
+        AddressPair::default()
     }
     fn is_tls(&self) -> bool {
         true
@@ -52,7 +54,7 @@ impl FrontendFacts for Line {
 }
 
 fn written(format: &str, usage: Usage) -> String {
-    let record = Record {
+    let record = ExchangeNumbers {
         accepted: Time {
             secs: 1_700_000_000,
             micros: 7_000,
@@ -66,7 +68,7 @@ fn written(format: &str, usage: Usage) -> String {
         retries: 2,
         redispatched: true,
         asap: true,
-        ..Record::default()
+        ..ExchangeNumbers::default()
     };
     let format = LogFormat::parse(format, usage).unwrap();
     let mut out = Vec::new();
@@ -134,7 +136,7 @@ fn every_alias_is_known_once() {
 #[test]
 fn encodings_of_the_whole_line_are_not_served_yet_and_say_so() {
     let format = LogFormat::parse("%{+json}o %(client)ci %(n:sint)[int(5)]", Usage::Log).unwrap();
-    assert_eq!(format.unserved(), ["%{+json}o"]);
+    assert_eq!(format.unimplemented(), ["%{+json}o"]);
     let names: Vec<_> = format
         .items
         .iter()

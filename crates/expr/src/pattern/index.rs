@@ -12,9 +12,9 @@ use memchr::memmem;
 
 use super::few::{Item, KeyEntries, Map, push, remove};
 use super::map_value::MapValue;
-use super::nets::{Nets, is_prefix4, is_prefix6};
+use super::nets::{NetworkIndex, is_prefix4, is_prefix6};
 use super::parse::{self, Pattern, Range};
-use super::search::{Needle, PatternFilter, Search};
+use super::search::{PatternFilter, Search, SearchPattern};
 use super::{MapKind, MatchMethod};
 use crate::error::Error;
 use crate::regex::Groups;
@@ -49,18 +49,18 @@ pub(crate) struct Index {
 
 enum IndexLookup {
     Exact(Map<Arc<[u8]>>),
-    Affix(Affix),
+    AffixIndex(AffixIndex),
     Search(Search),
     Ranges {
         single: Map<i64>,
         ranges: Vec<(Range, Item)>,
     },
-    Nets(Nets),
+    NetworkIndex(NetworkIndex),
 }
 
 /// Prefixes or suffixes, hashed, with the lengths that occur and how many keys have them.
 #[derive(Default)]
-struct Affix {
+struct AffixIndex {
     keys: Map<Arc<[u8]>>,
     lengths: BTreeMap<usize, usize>,
 }
@@ -106,7 +106,7 @@ impl Index {
             MatchMethod::Str | MatchMethod::Bin | MatchMethod::Bool | MatchMethod::Found => {
                 IndexLookup::Exact(Map::default())
             }
-            MatchMethod::Beg | MatchMethod::End => IndexLookup::Affix(Affix::default()),
+            MatchMethod::Beg | MatchMethod::End => IndexLookup::AffixIndex(AffixIndex::default()),
             MatchMethod::Sub | MatchMethod::Dir | MatchMethod::Dom | MatchMethod::Reg => {
                 IndexLookup::Search(Search::new())
             }
@@ -114,7 +114,7 @@ impl Index {
                 single: Map::default(),
                 ranges: Vec::new(),
             },
-            MatchMethod::Ip => IndexLookup::Nets(Nets::default()),
+            MatchMethod::Ip => IndexLookup::NetworkIndex(NetworkIndex::default()),
         };
         Index { shape, look }
     }
@@ -127,7 +127,7 @@ impl Index {
         };
         match (&mut self.look, parsed.pattern) {
             (IndexLookup::Exact(keys), Pattern::Bytes(bytes)) => push(keys, bytes, item),
-            (IndexLookup::Affix(affix), Pattern::Bytes(bytes)) => {
+            (IndexLookup::AffixIndex(affix), Pattern::Bytes(bytes)) => {
                 if !affix.keys.contains_key(&bytes) {
                     *affix.lengths.entry(bytes.len()).or_default() += 1;
                 }
@@ -135,10 +135,10 @@ impl Index {
             }
             (IndexLookup::Search(search), Pattern::Bytes(bytes)) => {
                 let finder = memmem::Finder::new(&bytes).into_owned();
-                search.push(Needle::Bytes(Box::new(finder), bytes), item);
+                search.push(SearchPattern::Bytes(Box::new(finder), bytes), item);
             }
             (IndexLookup::Search(search), Pattern::Regex(regex)) => {
-                search.push(Needle::Regex(regex), item);
+                search.push(SearchPattern::Regex(regex), item);
             }
             (IndexLookup::Ranges { single, ranges }, Pattern::Range(range)) => {
                 if range.low == range.high {
@@ -147,8 +147,12 @@ impl Index {
                     ranges.push((range, item));
                 }
             }
-            (IndexLookup::Nets(nets), Pattern::V4 { net, mask }) => nets.push4(net, mask, item),
-            (IndexLookup::Nets(nets), Pattern::V6 { net, mask }) => nets.push6(net, mask, item),
+            (IndexLookup::NetworkIndex(nets), Pattern::V4 { net, mask }) => {
+                nets.push4(net, mask, item)
+            }
+            (IndexLookup::NetworkIndex(nets), Pattern::V6 { net, mask }) => {
+                nets.push6(net, mask, item)
+            }
             // The parser gives each method its own kind of pattern.
             _ => {}
         }
@@ -167,7 +171,7 @@ impl Index {
             (IndexLookup::Exact(keys), Pattern::Bytes(bytes)) => {
                 remove(keys, &bytes, id);
             }
-            (IndexLookup::Affix(affix), Pattern::Bytes(bytes)) => {
+            (IndexLookup::AffixIndex(affix), Pattern::Bytes(bytes)) => {
                 if remove(&mut affix.keys, &bytes, id)
                     && let Some(count) = affix.lengths.get_mut(&bytes.len())
                 {
@@ -181,8 +185,12 @@ impl Index {
                 remove(single, &range.low, id);
                 ranges.retain(|(_, item)| item.id != id);
             }
-            (IndexLookup::Nets(nets), Pattern::V4 { net, mask }) => nets.remove4(net, mask, id),
-            (IndexLookup::Nets(nets), Pattern::V6 { net, mask }) => nets.remove6(net, mask, id),
+            (IndexLookup::NetworkIndex(nets), Pattern::V4 { net, mask }) => {
+                nets.remove4(net, mask, id)
+            }
+            (IndexLookup::NetworkIndex(nets), Pattern::V6 { net, mask }) => {
+                nets.remove6(net, mask, id)
+            }
             _ => {}
         }
     }
@@ -199,7 +207,7 @@ impl Index {
                 (IndexLookup::Exact(keys), Pattern::Bytes(bytes)) => {
                     keys.get_mut(&bytes).and_then(|few| few.find_mut(id))
                 }
-                (IndexLookup::Affix(affix), Pattern::Bytes(bytes)) => {
+                (IndexLookup::AffixIndex(affix), Pattern::Bytes(bytes)) => {
                     affix.keys.get_mut(&bytes).and_then(|few| few.find_mut(id))
                 }
                 (IndexLookup::Ranges { single, .. }, Pattern::Range(range))
@@ -211,10 +219,10 @@ impl Index {
                     .iter_mut()
                     .map(|(_, item)| item)
                     .find(|item| item.id == id),
-                (IndexLookup::Nets(nets), Pattern::V4 { net, mask }) => {
+                (IndexLookup::NetworkIndex(nets), Pattern::V4 { net, mask }) => {
                     nets.find_mut4(net, mask, id)
                 }
-                (IndexLookup::Nets(nets), Pattern::V6 { net, mask }) => {
+                (IndexLookup::NetworkIndex(nets), Pattern::V6 { net, mask }) => {
                     nets.find_mut6(net, mask, id)
                 }
                 _ => None,
@@ -261,12 +269,12 @@ impl Index {
         };
         let item = match &self.look {
             IndexLookup::Exact(keys) => keys.get(subject)?.first(),
-            IndexLookup::Affix(affix) => affix.find(subject, method == MatchMethod::End, fold),
+            IndexLookup::AffixIndex(affix) => affix.find(subject, method == MatchMethod::End, fold),
             IndexLookup::Search(search) => search.find(subject, method),
             IndexLookup::Ranges { .. } if method == MatchMethod::Len => {
                 return self.find_int(i64::try_from(subject.len()).unwrap_or(i64::MAX));
             }
-            IndexLookup::Ranges { .. } | IndexLookup::Nets(_) => None,
+            IndexLookup::Ranges { .. } | IndexLookup::NetworkIndex(_) => None,
         };
         item.map(found)
     }
@@ -299,7 +307,7 @@ impl Index {
 
     /// Looks an address up; longest prefix first.
     pub(crate) fn find_ip(&self, address: IpAddr) -> Option<IndexMatch<'_>> {
-        let IndexLookup::Nets(nets) = &self.look else {
+        let IndexLookup::NetworkIndex(nets) = &self.look else {
             return None;
         };
         let item = match address {
@@ -333,7 +341,7 @@ fn found(item: &Item) -> IndexMatch<'_> {
     }
 }
 
-impl Affix {
+impl AffixIndex {
     fn find(&self, subject: &[u8], at_end: bool, first: bool) -> Option<&Item> {
         let lengths = self.lengths.range(..=subject.len()).rev();
         let mut hits = lengths.filter_map(|(length, _)| {

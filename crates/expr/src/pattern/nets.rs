@@ -80,12 +80,12 @@ impl<B: Copy + Eq + Hash + Ord + std::ops::BitAnd<Output = B>> NetworkFamily<B> 
 }
 
 #[derive(Default)]
-pub(super) struct Nets {
+pub(super) struct NetworkIndex {
     v4: NetworkFamily<u32>,
     v6: NetworkFamily<u128>,
 }
 
-impl Nets {
+impl NetworkIndex {
     pub(super) fn push4(&mut self, net: u32, mask: u32, item: Item) {
         self.v4.push(net, mask, is_prefix4(mask), item);
     }

@@ -22,7 +22,7 @@ const FILTER_PATTERNS_MIN: usize = 8;
 const LIVE_FILTER_PATTERNS_MAX: usize = 1024;
 
 /// One pattern as it is tried.
-pub(super) enum Needle {
+pub(super) enum SearchPattern {
     Bytes(Box<memmem::Finder<'static>>, Arc<[u8]>),
     Regex(Regex),
 }
@@ -44,7 +44,7 @@ impl PatternFilter {
 
 /// Patterns in the order of the list.
 pub(super) struct Search {
-    list: Vec<(Needle, Item)>,
+    list: Vec<(SearchPattern, Item)>,
     filter: Option<PatternFilter>,
     /// So many of the first patterns are behind the filter.
     covered: usize,
@@ -62,7 +62,7 @@ impl Search {
         }
     }
 
-    pub(super) fn push(&mut self, needle: Needle, item: Item) {
+    pub(super) fn push(&mut self, needle: SearchPattern, item: Item) {
         self.list.push((needle, item));
     }
 
@@ -110,9 +110,9 @@ impl Search {
         for (needle, _) in &self.list {
             match needle {
                 // What is empty is found everywhere, and no filter can say no.
-                Needle::Bytes(_, bytes) if bytes.is_empty() => return None,
-                Needle::Bytes(_, bytes) => alternatives.push(literal(bytes)),
-                Needle::Regex(regex) => {
+                SearchPattern::Bytes(_, bytes) if bytes.is_empty() => return None,
+                SearchPattern::Bytes(_, bytes) => alternatives.push(literal(bytes)),
+                SearchPattern::Regex(regex) => {
                     regexes = true;
                     fold |= regex.ignores_case();
                     alternatives.push(regex.source().to_owned());
@@ -136,7 +136,7 @@ impl Search {
     }
 
     /// Those that have to be tried.
-    fn tried(&self, subject: &[u8]) -> &[(Needle, Item)] {
+    fn tried(&self, subject: &[u8]) -> &[(SearchPattern, Item)] {
         let skipped = match &self.filter {
             Some(filter) if !filter.may_match(subject) => self.covered,
             _ => 0,
@@ -148,8 +148,8 @@ impl Search {
         self.tried(subject)
             .iter()
             .find(|(needle, _)| match needle {
-                Needle::Regex(regex) => regex.is_match(subject),
-                Needle::Bytes(finder, bytes) => match method {
+                SearchPattern::Regex(regex) => regex.is_match(subject),
+                SearchPattern::Bytes(finder, bytes) => match method {
                     MatchMethod::Dir => has_portion(finder, bytes, subject, |byte| byte == b'/'),
                     MatchMethod::Dom => has_portion(finder, bytes, subject, is_domain_delimiter),
                     _ => finder.find(subject).is_some(),
@@ -162,8 +162,8 @@ impl Search {
         self.tried(subject)
             .iter()
             .find_map(|(needle, item)| match needle {
-                Needle::Regex(regex) => Some((item, regex.groups(subject, 0)?)),
-                Needle::Bytes(..) => None,
+                SearchPattern::Regex(regex) => Some((item, regex.groups(subject, 0)?)),
+                SearchPattern::Bytes(..) => None,
             })
     }
 }

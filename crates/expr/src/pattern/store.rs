@@ -82,7 +82,7 @@ pub struct Store {
 
 #[derive(Debug, Default)]
 struct Inner {
-    lists: Vec<Known>,
+    lists: Vec<KnownList>,
     by_identity: HashMap<Identity, usize>,
     /// All have their numbers.
     numbered: bool,
@@ -100,7 +100,7 @@ struct Inner {
 }
 
 #[derive(Debug)]
-struct Known {
+struct KnownList {
     listed: ListedPatterns,
     /// What the configuration reads it by, though no rule may ask for it.
     handles: Vec<Arc<Handle>>,
@@ -178,7 +178,7 @@ impl Store {
     }
 
     /// Says on which line what is linked next stands.
-    pub fn stand(&self, place: &Place) {
+    pub fn set_place(&self, place: &Place) {
         let mut inner = self.lock();
         if !inner.files.contains(&place.file) {
             let file = Arc::clone(&place.file);
@@ -266,7 +266,7 @@ impl Store {
                 continue;
             }
             let at = inner.lists.len();
-            inner.lists.push(Known {
+            inner.lists.push(KnownList {
                 listed: before.listed.clone(),
                 handles: before.handles.clone(),
                 fixed: before.fixed,
@@ -465,7 +465,7 @@ fn read(name: &str, files: &mut dyn Files) -> Result<Vec<u8>, Error> {
     }
 }
 
-impl Known {
+impl KnownList {
     fn handle(&mut self, shape: IndexShape) -> Result<Arc<Handle>, Error> {
         let handle = self.listed.list.handle(shape, self.coming.as_ref())?;
         if !self.handles.iter().any(|known| Arc::ptr_eq(known, &handle)) {
@@ -506,7 +506,7 @@ impl Inner {
         };
         let file = self.files.iter().position(|file| *file == self.place.file);
         let at = self.lists.len();
-        self.lists.push(Known {
+        self.lists.push(KnownList {
             listed: ListedPatterns {
                 id: 0,
                 list,

@@ -516,19 +516,19 @@ fn numbers_follow_the_lines_and_stay() {
         let mut file = |_: &str| Ok(b"a 1\n".to_vec());
         store.enter("frontend f", None);
         // ACLs are linked before rules, wherever they stand.
-        store.stand(&at(5));
+        store.set_place(&at(5));
         words(store, &["x".into()], None, MatchMethod::Str).unwrap();
-        store.stand(&at(3));
+        store.set_place(&at(3));
         store
             .map("m", MatchMethod::Str, MapKind::Str, &mut file)
             .unwrap();
         if extra {
-            store.stand(&at(1));
+            store.set_place(&at(1));
             store
                 .map("n", MatchMethod::Str, MapKind::Str, &mut file)
                 .unwrap();
         }
-        store.stand(&at(9));
+        store.set_place(&at(9));
         words(store, &["y".into()], Some(2), MatchMethod::Str).unwrap();
     };
     let first = Store::new();

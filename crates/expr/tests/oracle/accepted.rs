@@ -1,17 +1,17 @@
 //! Texts HAProxy takes or refuses when it reads them.
 
-use ballast_expr::{Phase, convs, fetches};
+use ballast_expr::{Phase, converters, fetches};
 
 /// What rows give as examples, where a request can be asked: the converters after a text.
 pub(crate) fn examples() -> impl Iterator<Item = String> {
     let fetches = fetches()
         .filter(|row| row.phases.has(Phase::FrontendRequest))
         .map(|row| ("", row.examples));
-    let convs = convs()
+    let converters = converters()
         .filter(|row| !row.word.starts_with("map"))
         .map(|row| ("str(a),", row.examples));
     fetches
-        .chain(convs)
+        .chain(converters)
         .flat_map(|(before, (good, bad))| [(before, good), (before, bad)])
         .filter(|(_, example)| !example.is_empty())
         .map(|(before, example)| format!("{before}{example}"))

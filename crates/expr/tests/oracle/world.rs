@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 use crate::installed;
 
 use ballast_expr::{
-    BackendFacts, CaptureFacts, ConnectionFacts, Ends, ExchangeFacts, Facts, FrontendFacts,
-    ListenerFacts, ProcessFacts, Record, ServerFacts, Side, Time, Value, VarName, VarScope,
+    AddressPair, BackendFacts, CaptureFacts, ConnectionFacts, ExchangeFacts, ExchangeNumbers,
+    Facts, FrontendFacts, ListenerFacts, ProcessFacts, ServerFacts, Side, Time, Value, VarName,
+    VarScope,
 };
 use ballast_message::{HeadLimits, Request, Version};
 
@@ -40,7 +41,7 @@ pub(crate) struct World {
     line: Vec<u8>,
     source: SocketAddr,
     destination: SocketAddr,
-    record: Record,
+    record: ExchangeNumbers,
     captures: Vec<Vec<u8>>,
 }
 
@@ -63,13 +64,13 @@ impl World {
         let line = format!("{} {} HTTP/1.1", ask.method, ask.target).into_bytes();
         let captured = |name: &[u8]| request.fields().last(name).unwrap_or_default().to_vec();
         let captures = vec![captured(b"x-a"), captured(b"x-b")];
-        let record = Record {
+        let record = ExchangeNumbers {
             status: 200,
             request_ms: 0,
             termination: *b"LR--",
             frontend_connections: 1,
             process_connections: 1,
-            ..Record::default()
+            ..ExchangeNumbers::default()
         };
         World {
             request,
@@ -101,8 +102,8 @@ impl Facts for World {
     fn data(&self, sent_by: Side) -> Option<&[u8]> {
         (sent_by == Side::Client).then_some(b"")
     }
-    fn ends(&self) -> Ends<'_> {
-        Ends {
+    fn address_pair(&self) -> AddressPair<'_> {
+        AddressPair {
             source: Some(&self.source),
             destination: Some(&self.destination),
         }
@@ -147,7 +148,7 @@ impl Facts for World {
             _ => None,
         }
     }
-    fn record(&self) -> Option<&Record> {
+    fn record(&self) -> Option<&ExchangeNumbers> {
         Some(&self.record)
     }
 }
@@ -165,8 +166,8 @@ impl ProcessFacts for World {
 }
 
 impl ConnectionFacts for World {
-    fn ends(&self) -> Ends<'_> {
-        Facts::ends(self)
+    fn address_pair(&self) -> AddressPair<'_> {
+        Facts::address_pair(self)
     }
 }
 

@@ -33,13 +33,13 @@ impl Health {
         let news = verdict.status != self.check.last.status;
         let moved = match verdict.status.result() {
             CheckResult::Failed => {
-                let moved = self.check.fall_one();
+                let moved = self.check.count_failure();
                 self.counters.failed_checks += u64::from(moved);
                 moved
             }
             CheckResult::Conditional | CheckResult::Passed => {
                 self.errors_in_row = 0;
-                self.check.rise_one()
+                self.check.count_success()
             }
             CheckResult::Neutral | CheckResult::Unknown => false,
         };
@@ -73,7 +73,7 @@ impl Health {
         (!checked || self.check.is_up()) && (!agented || self.agent.is_up())
     }
 
-    pub(super) fn hear_agent(
+    pub(super) fn apply_agent_reply(
         &mut self,
         now_ms: u64,
         answer: &AgentAnswer,
@@ -132,8 +132,8 @@ impl Health {
         let news = verdict.status != self.agent.last.status;
         let result = verdict.status.result();
         let moved = match result {
-            CheckResult::Failed => self.agent.fall_one(),
-            CheckResult::Passed => self.agent.rise_one(),
+            CheckResult::Failed => self.agent.count_failure(),
+            CheckResult::Passed => self.agent.count_success(),
             _ => false,
         };
         self.agent.last = verdict.clone();
@@ -183,11 +183,11 @@ impl Health {
             return;
         }
         let was_stopping = self.operational == Operational::Stopping;
-        self.go(now_ms, Operational::Stopped);
+        self.set_operational(now_ms, Operational::Stopped);
         if self.settings.on_marked_down_shutdown {
             effects.push(Effect::ShutdownSessions);
         }
-        self.say(StateChange::Down, cause, effects);
+        self.log_transition(StateChange::Down, cause, effects);
         note_stopping(was_stopping, effects);
     }
 
@@ -200,8 +200,8 @@ impl Health {
         if self.admin.is_maint() || self.operational == Operational::Stopping {
             return;
         }
-        self.go(now_ms, Operational::Stopping);
-        self.say(StateChange::Stopping, cause, effects);
+        self.set_operational(now_ms, Operational::Stopping);
+        self.log_transition(StateChange::Stopping, cause, effects);
     }
 
     pub(super) fn run(&mut self, now_ms: u64, cause: TransitionCause, effects: &mut Vec<Effect>) {
@@ -209,7 +209,7 @@ impl Health {
             return;
         }
         let slow = self.operational == Operational::Stopped && self.settings.slowstart_ms > 0;
-        self.go(
+        self.set_operational(
             now_ms,
             if slow {
                 Operational::Starting
@@ -223,7 +223,7 @@ impl Health {
         {
             effects.push(Effect::ShutdownBackupSessions);
         }
-        self.say(StateChange::Up, cause, effects);
+        self.log_transition(StateChange::Up, cause, effects);
     }
 
     pub(super) fn enter_maint(&mut self, now_ms: u64, reason: Admin, effects: &mut Vec<Effect>) {
@@ -240,7 +240,7 @@ impl Health {
         self.check.health = 0;
         self.check.running = false;
         if !was_down {
-            self.go(now_ms, Operational::Stopped);
+            self.set_operational(now_ms, Operational::Stopped);
             if self.settings.on_marked_down_shutdown {
                 effects.push(Effect::ShutdownSessions);
             }
@@ -250,7 +250,7 @@ impl Health {
             Admin::INHERITED_MAINT => TransitionCause::Tracked,
             _ => TransitionCause::None,
         };
-        self.say(StateChange::EntersMaint { was_down }, cause, effects);
+        self.log_transition(StateChange::EntersMaint { was_down }, cause, effects);
         note_stopping(was_stopping, effects);
     }
 
@@ -269,7 +269,7 @@ impl Health {
         let checked = self.settings.check.is_some() && self.check.enabled;
         if !checked || self.check.is_up() {
             let slow = self.settings.slowstart_ms > 0;
-            self.go(
+            self.set_operational(
                 now_ms,
                 if slow {
                     Operational::Starting
@@ -285,8 +285,8 @@ impl Health {
         } else {
             TransitionCause::Tracked
         };
-        self.say(StateChange::LeavesMaint { forced }, cause, effects);
-        self.say_remains(effects);
+        self.log_transition(StateChange::LeavesMaint { forced }, cause, effects);
+        self.log_remaining_drain(effects);
     }
 
     pub(super) fn enter_drain(&mut self, reason: Admin, effects: &mut Vec<Effect>) {
@@ -299,7 +299,7 @@ impl Health {
             return;
         }
         if was_drain {
-            self.say_remains(effects);
+            self.log_remaining_drain(effects);
             return;
         }
         let was_down = self.operational == Operational::Stopped;
@@ -308,7 +308,7 @@ impl Health {
         } else {
             TransitionCause::None
         };
-        self.say(StateChange::EntersDrain { was_down }, cause, effects);
+        self.log_transition(StateChange::EntersDrain { was_down }, cause, effects);
     }
 
     pub(super) fn leave_drain(&mut self, reason: Admin, effects: &mut Vec<Effect>) {
@@ -320,7 +320,7 @@ impl Health {
             return;
         }
         if self.admin.is_drain() {
-            self.say_remains(effects);
+            self.log_remaining_drain(effects);
             return;
         }
         let forced = reason != Admin::INHERITED_DRAIN;
@@ -329,7 +329,7 @@ impl Health {
         } else {
             TransitionCause::Tracked
         };
-        self.say(StateChange::LeavesDrain { forced }, cause, effects);
+        self.log_transition(StateChange::LeavesDrain { forced }, cause, effects);
     }
 
     /// Maintenance replaces a forced drain.
@@ -357,7 +357,7 @@ impl Health {
         }
     }
 
-    pub(super) fn go(&mut self, now_ms: u64, to: Operational) {
+    pub(super) fn set_operational(&mut self, now_ms: u64, to: Operational) {
         let from = self.operational;
         if from == to {
             return;
@@ -383,11 +383,11 @@ impl Health {
         let (passed, whole) = (self.seconds_since_change(now_ms), self.slowstart_s());
         if passed >= whole {
             let (changed_ms, before_s) = (self.changed_ms, self.before_s);
-            self.go(now_ms, Operational::Running);
+            self.set_operational(now_ms, Operational::Running);
             // The end of a slow start does not change `lastchg`.
             self.changed_ms = changed_ms;
             self.before_s = before_s;
-            self.say(StateChange::Up, TransitionCause::None, effects);
+            self.log_transition(StateChange::Up, TransitionCause::None, effects);
             return;
         }
         // Below 16: passed < whole.
@@ -398,7 +398,7 @@ impl Health {
         self.settings.slowstart_ms.div_ceil(1000).max(1)
     }
 
-    pub(super) fn say(
+    pub(super) fn log_transition(
         &self,
         change: StateChange,
         cause: TransitionCause,
@@ -416,10 +416,10 @@ impl Health {
 
     /// Logs that a server still drains, when a command for it, or for the server it tracks, removed
     /// one reason to drain and left another.
-    pub(super) fn say_remains(&self, effects: &mut Vec<Effect>) {
+    pub(super) fn log_remaining_drain(&self, effects: &mut Vec<Effect>) {
         if self.admin.is_drain() && !self.admin.is_maint() {
             let forced = self.admin.has(Admin::FORCED_DRAIN);
-            self.say(
+            self.log_transition(
                 StateChange::RemainsDrain { forced },
                 TransitionCause::None,
                 effects,
@@ -435,8 +435,8 @@ impl Health {
         }
         let check = settings.check.unwrap_or(CheckSettings::HEALTH);
         let agent = settings.agent.unwrap_or(CheckSettings::AGENT);
-        self.check.resettle(check);
-        self.agent.resettle(agent);
+        self.check.change_settings(check);
+        self.agent.change_settings(agent);
         let was_asked = self.settings.check.is_some() || self.settings.agent.is_some();
         self.settings = settings;
         if settings.check.is_none() {
@@ -449,7 +449,7 @@ impl Health {
         let cold = self.operational == Operational::Starting && settings.slowstart_ms == 0;
         if nobody_left || cold {
             // No check is left that could find the server up, or end its slow start.
-            self.go(now_ms, Operational::Running);
+            self.set_operational(now_ms, Operational::Running);
         }
     }
 

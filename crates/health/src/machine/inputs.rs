@@ -41,13 +41,13 @@ impl Health {
     ) -> Vec<Effect> {
         self.agent.running = false;
         self.step_and_collect(now_ms, |health, effects| {
-            health.hear_agent(now_ms, answer, duration_ms, effects);
+            health.apply_agent_reply(now_ms, answer, duration_ms, effects);
         })
     }
 
     /// The agent could not be reached, or its answer was incomplete. Shown in the statistics,
     /// without an effect on the server.
-    pub fn agent_unheard(&mut self, verdict: Verdict) -> Vec<Effect> {
+    pub fn agent_unreachable(&mut self, verdict: Verdict) -> Vec<Effect> {
         self.agent.running = false;
         let news = verdict.status != self.agent.last.status;
         self.agent.last = verdict.clone();

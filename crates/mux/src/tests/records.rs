@@ -114,8 +114,8 @@ impl Carrier for Records {
     }
 
     fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        while self.owes() && self.socket.poll_writable(cx).is_ready() {
-            let _ = self.try_settle();
+        while self.has_unsent() && self.socket.poll_writable(cx).is_ready() {
+            let _ = self.try_send_unsent();
         }
         if self.is_readable() {
             return Poll::Ready(Ok(()));
@@ -138,7 +138,7 @@ impl Carrier for Records {
 
     fn try_write(&self, parts: &[IoSlice<'_>], _: bool) -> io::Result<usize> {
         if self.unsent.borrow().len() >= UNSENT_BYTES_MAX {
-            self.try_settle()?;
+            self.try_send_unsent()?;
         }
         let plaintext: Vec<u8> = parts.iter().flat_map(|part| part.iter().copied()).collect();
         let count = plaintext.len().min(RECORD_BYTES_MAX);
@@ -147,18 +147,18 @@ impl Carrier for Records {
             &plaintext[..count],
             &mut self.unsent.borrow_mut(),
         );
-        match self.try_settle() {
+        match self.try_send_unsent() {
             Err(error) if error.kind() != ErrorKind::WouldBlock => Err(error),
             _ => Ok(count),
         }
     }
 
-    fn owes(&self) -> bool {
-        !self.unsent.borrow().is_empty() || self.socket.owes()
+    fn has_unsent(&self) -> bool {
+        !self.unsent.borrow().is_empty() || self.socket.has_unsent()
     }
 
-    fn try_settle(&self) -> io::Result<()> {
-        self.socket.try_settle()?;
+    fn try_send_unsent(&self) -> io::Result<()> {
+        self.socket.try_send_unsent()?;
         let mut unsent = self.unsent.borrow_mut();
         while !unsent.is_empty() {
             let count = self.socket.try_write(&unsent)?;
@@ -167,17 +167,17 @@ impl Carrier for Records {
         Ok(())
     }
 
-    fn put_down(&self, bytes: &mut Vec<u8>, cx: &Context<'_>) -> bool {
-        if self.owes() || bytes.len() > RECORD_BYTES_MAX {
+    fn queue_for_turn_end(&self, bytes: &mut Vec<u8>, cx: &Context<'_>) -> bool {
+        if self.has_unsent() || bytes.len() > RECORD_BYTES_MAX {
             return false;
         }
         let mut record = Vec::new();
         seal(Content::Plaintext, bytes, &mut record);
-        let is_put_down = self.socket.put_down(&mut record, cx);
-        if is_put_down {
+        let is_queued = self.socket.queue_for_turn_end(&mut record, cx);
+        if is_queued {
             bytes.clear();
         }
-        is_put_down
+        is_queued
     }
 
     fn is_quiet(&self) -> bool {
@@ -190,6 +190,6 @@ impl Carrier for Records {
 
     fn shutdown_write(&self) -> io::Result<()> {
         seal(Content::End, b"", &mut self.unsent.borrow_mut());
-        self.try_settle()
+        self.try_send_unsent()
     }
 }

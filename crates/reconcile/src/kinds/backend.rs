@@ -112,7 +112,7 @@ pub static PUBLISHED: Setting = Setting {
         if is_published(value) {
             Ok(WriteEffect::NotNeeded)
         } else {
-            Err(super::process::STAYS)
+            Err(super::process::NOT_WRITABLE)
         }
     }),
     ..Setting::BASE

@@ -50,7 +50,7 @@ pub static ENTRIES: Setting = Setting {
 fn write_entries(changes: &ConfigChanges, writer: &mut Writer) {
     for list in &changes.lists {
         // Entries that went have rows of `was` alone, entries that came rows of `is` alone.
-        for (is, pairs) in [(0, &list.was), (1, &list.is)] {
+        for (is, pairs) in [(0, &list.before), (1, &list.after)] {
             for (key, value) in pairs {
                 let text = value.as_deref().unwrap_or_default();
                 let fits = key.len().max(text.len()) <= NAME_BYTES_MAX;
@@ -79,7 +79,7 @@ fn read_entry(changes: &mut ConfigChanges, row: &SnapshotRow<'_>) {
     let value = (number("has_value") > 0).then(|| Arc::from(row.key(2)));
     let pair = (Arc::from(row.key(1)), value);
     match number("is") {
-        0 => list.was.push(pair),
-        _ => list.is.push(pair),
+        0 => list.before.push(pair),
+        _ => list.after.push(pair),
     }
 }

@@ -12,7 +12,7 @@ use crate::override_value::ValueType;
 use crate::overrides::OverrideKey;
 
 /// Why `persist` does not write an override that no file can have.
-pub(crate) const STAYS: &str = "it stays with this process";
+pub(crate) const NOT_WRITABLE: &str = "it stays with this process";
 
 /// `global SETTING`.
 pub static PROCESS: ObjectKind = ObjectKind {
@@ -94,7 +94,9 @@ fn rates<'s>(scope: &SettingScope<'s>) -> &'s RateLimits {
 pub static MAXCONN: Setting = Setting {
     word: "maxconn",
     value: ValueType::Number,
-    differs: |was, is, _| was.global.connection_count_max != is.global.connection_count_max,
+    differs: |before, after, _| {
+        before.global.connection_count_max != after.global.connection_count_max
+    },
     apply: Some(|scope, _, value| {
         let process = scope.host.registry().process();
         process.override_connection_limit(value.number());

@@ -87,7 +87,7 @@ pub static ADDRESS: Setting = Setting {
         if !matches!(known.model.address, Address::Name { .. }) {
             known
                 .state
-                .set_reach(Some(known.model.address.clone()), None);
+                .set_current_address(Some(known.model.address.clone()), None);
             backend.address_changed(place);
             scope.host.server_moved(known);
         }

@@ -72,12 +72,12 @@ pub(super) const TABLES: &[HandoverTable] = &[
         rows: HandoverRows::State {
             write: |process, writer| {
                 each_server(process, |backend, server| {
-                    write_reach(writer, backend, server);
+                    write_current_address(writer, backend, server);
                 });
             },
             read: |process, row| {
                 if let Some((backend, place)) = server_of(process, row) {
-                    read_reach(&backend.servers[place], row);
+                    read_current_address(&backend.servers[place], row);
                 }
             },
         },
@@ -175,11 +175,11 @@ fn read_health(process: &ProcessState<'_>, row: &SnapshotRow<'_>) {
 /// Writes the address and the limit of a server where they are not those of the configuration,
 /// together with those of the configuration: where the next process finds others there, the file
 /// wins.
-fn write_reach(writer: &mut Writer, backend: &Backend, server: &Server) {
+fn write_current_address(writer: &mut Writer, backend: &Backend, server: &Server) {
     let model = &server.model;
     let limit = server.state.connection_count_max(model);
-    let reach = server.state.reach();
-    let moved = reach.address.as_ref().filter(|&to| {
+    let current = server.state.current_address();
+    let moved = current.address.as_ref().filter(|&to| {
         matches!((to, &model.address), (Address::Inet(_), Address::Inet(_))) && *to != model.address
     });
     if moved.is_none() && limit == model.connection_count_max {
@@ -195,7 +195,7 @@ fn write_reach(writer: &mut Writer, backend: &Backend, server: &Server) {
     );
 }
 
-fn read_reach(server: &Server, row: &SnapshotRow<'_>) {
+fn read_current_address(server: &Server, row: &SnapshotRow<'_>) {
     let model = &server.model;
     if row.key(2) == model.address.to_string()
         && let Ok(to) = row.key(3).parse()

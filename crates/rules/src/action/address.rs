@@ -4,11 +4,17 @@ use ballast_expr::Error;
 
 use crate::args::Args;
 use crate::row::ActionRow;
+use crate::ruleset::{RuleSet, RuleSetFlags};
 
 pub(crate) const ROWS: &[ActionRow] = &[
-    ActionRow::later(
+    ActionRow::unimplemented(
         "set-dst",
-        ".XXX.X..",
+        RuleSetFlags::of(&[
+            RuleSet::TcpConnection,
+            RuleSet::TcpSession,
+            RuleSet::TcpContent,
+            RuleSet::HttpRequest,
+        ]),
         "<expr>",
         "set the destination address",
         one,
@@ -17,25 +23,40 @@ pub(crate) const ROWS: &[ActionRow] = &[
         &["set-dst dst,ipmask(24)"],
         &["set-dst", "set-dst dst ipmask(24)"],
     ),
-    ActionRow::later(
+    ActionRow::unimplemented(
         "set-dst-port",
-        ".XXX.X..",
+        RuleSetFlags::of(&[
+            RuleSet::TcpConnection,
+            RuleSet::TcpSession,
+            RuleSet::TcpContent,
+            RuleSet::HttpRequest,
+        ]),
         "<expr>",
         "set the destination port",
         one,
     )
     .examples(&["set-dst-port int(80)"], &["set-dst-port"]),
-    ActionRow::later(
+    ActionRow::unimplemented(
         "set-src",
-        ".XXX.X..",
+        RuleSetFlags::of(&[
+            RuleSet::TcpConnection,
+            RuleSet::TcpSession,
+            RuleSet::TcpContent,
+            RuleSet::HttpRequest,
+        ]),
         "<expr>",
         "set the source address",
         one,
     )
     .examples(&["set-src src"], &["set-src", "set-src nothing"]),
-    ActionRow::later(
+    ActionRow::unimplemented(
         "set-src-port",
-        ".XXX.X..",
+        RuleSetFlags::of(&[
+            RuleSet::TcpConnection,
+            RuleSet::TcpSession,
+            RuleSet::TcpContent,
+            RuleSet::HttpRequest,
+        ]),
         "<expr>",
         "set the source port",
         one,

@@ -4,8 +4,9 @@ use ballast_expr::{Error, Linker, Needs};
 
 use super::reply::Reply;
 use crate::args::Args;
-use crate::perform::{Pages, Perform, does};
+use crate::perform::{Pages, Perform, boxed};
 use crate::row::ActionRow;
+use crate::ruleset::{RuleSet, RuleSetFlags};
 use crate::stage::{ActionOutcome, Stage};
 use crate::verdict::ResponseCause;
 
@@ -16,10 +17,10 @@ const REPLY: &str = "[ status <code> ] [ content-type <type> ] [ default-errorfi
 pub(crate) const ROWS: &[ActionRow] = &[
     ActionRow::new(
         "deny",
-        ".....XX.",
+        RuleSetFlags::of(&[RuleSet::HttpRequest, RuleSet::HttpResponse]),
         "[ deny_status <code> ] ...",
         "refuse the request, or the response, with an error",
-        |args| does(deny(args)),
+        |args| boxed(deny(args)),
     )
     .ends_the_set()
     .examples(
@@ -38,11 +39,11 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ),
     ActionRow::new(
         "return",
-        ".....XX.",
+        RuleSetFlags::of(&[RuleSet::HttpRequest, RuleSet::HttpResponse]),
         REPLY,
         "answer in place of a server",
         |args| {
-            does(Reply::parse(args, 200).map(|reply| RuleResponse {
+            boxed(Reply::parse(args, 200).map(|reply| RuleResponse {
                 cause: ResponseCause::Return,
                 reply,
             }))
@@ -62,9 +63,9 @@ pub(crate) const ROWS: &[ActionRow] = &[
             "return content-type a string b string c",
         ],
     ),
-    ActionRow::later(
+    ActionRow::unimplemented(
         "tarpit",
-        ".....X..",
+        RuleSetFlags::of(&[RuleSet::HttpRequest]),
         "[ deny_status <code> ] ...",
         "keep the client waiting, then refuse its request",
         |args| refusal(args, 500).map(drop),
@@ -94,7 +95,7 @@ fn deny(args: &mut Args<'_, '_, '_>) -> Result<RuleResponse, Error> {
 
 /// Without arguments, or with `deny_status` alone, the proxy's error page is used.
 fn refusal(args: &mut Args<'_, '_, '_>, status: u16) -> Result<Reply, Error> {
-    if args.ends() {
+    if args.is_at_end() {
         return Ok(Reply::page(status));
     }
     Reply::parse(args, status)

@@ -4,19 +4,24 @@ use ballast_expr::{Error, Expr, Linker};
 
 use super::MessageSide;
 use crate::args::Args;
-use crate::perform::{Perform, does};
+use crate::perform::{Perform, boxed};
 use crate::reference::Reference;
 use crate::row::ActionRow;
-use crate::ruleset::RuleSet;
+use crate::ruleset::{RuleSet, RuleSetFlags};
 use crate::stage::{ActionOutcome, Stage};
 use crate::transaction::Workspace;
 
 pub(crate) const ROWS: &[ActionRow] = &[ActionRow::new(
     "capture",
-    "...X.XXX",
+    RuleSetFlags::of(&[
+        RuleSet::TcpContent,
+        RuleSet::HttpRequest,
+        RuleSet::HttpResponse,
+        RuleSet::HttpAfterResponse,
+    ]),
     "<sample> { len <length> | id <id> }",
     "keep a sample for the log",
-    |args| does(parse(args)),
+    |args| boxed(parse(args)),
 )
 .examples(
     &[
@@ -43,7 +48,7 @@ struct Capture {
 
 fn parse(args: &mut Args<'_, '_, '_>) -> Result<Capture, Error> {
     const USAGE: &str = "expects <expression> [ 'len' <length> | id <idx> ]";
-    if args.ends() {
+    if args.is_at_end() {
         return Err(args.error(USAGE));
     }
     let expr = args.expr()?;
@@ -69,7 +74,7 @@ fn parse(args: &mut Args<'_, '_, '_>) -> Result<Capture, Error> {
                 .parse::<u16>()
                 .map_err(|_| args.error_before(format!("cannot parse id '{id}'")))?;
             let slot = usize::from(id);
-            args.names(match side {
+            args.refer_to(match side {
                 MessageSide::Request => Reference::RequestCapture(slot),
                 MessageSide::Response => Reference::ResponseCapture(slot),
             });

@@ -6,11 +6,12 @@ use ballast_expr::Error;
 use crate::args::Args;
 use crate::reference::Reference;
 use crate::row::ActionRow;
+use crate::ruleset::{RuleSet, RuleSetFlags};
 
 pub(crate) const ROWS: &[ActionRow] = &[
-    ActionRow::later(
+    ActionRow::unimplemented(
         "expect-proxy",
-        ".X......",
+        RuleSetFlags::of(&[RuleSet::TcpConnection]),
         "layer4",
         "read a PROXY header first",
         |args| layer4(args, "expect-proxy"),
@@ -19,17 +20,17 @@ pub(crate) const ROWS: &[ActionRow] = &[
         &["expect-proxy layer4"],
         &["expect-proxy", "expect-proxy layer5"],
     ),
-    ActionRow::later(
+    ActionRow::unimplemented(
         "expect-netscaler-cip",
-        ".X......",
+        RuleSetFlags::of(&[RuleSet::TcpConnection]),
         "layer4",
         "read a NetScaler header first",
         |args| layer4(args, "expect-netscaler-cip"),
     )
     .examples(&["expect-netscaler-cip layer4"], &["expect-netscaler-cip"]),
-    ActionRow::later(
+    ActionRow::unimplemented(
         "switch-mode",
-        "...X....",
+        RuleSetFlags::of(&[RuleSet::TcpContent]),
         "http [ proto <name> ]",
         "go on in HTTP mode",
         switch_mode,
@@ -38,9 +39,9 @@ pub(crate) const ROWS: &[ActionRow] = &[
         &["switch-mode http", "switch-mode http proto h1 if TRUE"],
         &["switch-mode", "switch-mode tcp", "switch-mode http proto"],
     ),
-    ActionRow::later(
+    ActionRow::unimplemented(
         "attach-srv",
-        "..X.....",
+        RuleSetFlags::of(&[RuleSet::TcpSession]),
         "<server> [ name <expr> ]",
         "lend the connection to a server",
         attach_server,
@@ -49,21 +50,25 @@ pub(crate) const ROWS: &[ActionRow] = &[
         &["attach-srv be/s1"],
         &["attach-srv", "attach-srv s1", "attach-srv be/s1 name"],
     ),
-    ActionRow::later(
+    ActionRow::unimplemented(
         "close",
-        "....X...",
+        RuleSetFlags::of(&[RuleSet::TcpResponse]),
         "",
         "close the connection to the server",
         |_| Ok(()),
     )
     .examples(&["close if TRUE"], &["close now"]),
-    ActionRow::later("dgram-drop", "X.......", "", "ignore the datagram", |_| {
-        Ok(())
-    })
+    ActionRow::unimplemented(
+        "dgram-drop",
+        RuleSetFlags::of(&[RuleSet::QuicInitial]),
+        "",
+        "ignore the datagram",
+        |_| Ok(()),
+    )
     .examples(&["dgram-drop"], &["dgram-drop now"]),
-    ActionRow::later(
+    ActionRow::unimplemented(
         "send-retry",
-        "X.......",
+        RuleSetFlags::of(&[RuleSet::QuicInitial]),
         "",
         "make the client prove its address",
         |_| Ok(()),
@@ -104,7 +109,7 @@ fn attach_server(args: &mut Args<'_, '_, '_>) -> Result<(), Error> {
     if !server.contains('/') {
         return Err(args.error_before(format!("'{server}' is not of the form 'backend/server'")));
     }
-    args.names(Reference::Server(server.to_owned()));
+    args.refer_to(Reference::Server(server.to_owned()));
     if args.take("name") {
         args.expr()?;
     }

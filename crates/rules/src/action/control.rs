@@ -3,45 +3,67 @@
 use ballast_expr::Error;
 
 use crate::args::Args;
-use crate::perform::{Perform, does};
+use crate::perform::{Perform, boxed};
 use crate::row::ActionRow;
+use crate::ruleset::{RuleSet, RuleSetFlags};
 use crate::stage::{ActionOutcome, Stage};
 use crate::verdict::Verdict;
 
 pub(crate) const ROWS: &[ActionRow] = &[
     ActionRow::new(
         "accept",
-        "XXXXX...",
+        RuleSetFlags::of(&[
+            RuleSet::QuicInitial,
+            RuleSet::TcpConnection,
+            RuleSet::TcpSession,
+            RuleSet::TcpContent,
+            RuleSet::TcpResponse,
+        ]),
         "",
         "pass over the rest of the rules of this place",
-        |_| does(Ok(Allow)),
+        |_| boxed(Ok(Allow)),
     )
     .ends_the_set()
     .examples(&["accept", "accept if TRUE"], &["accept now"]),
     ActionRow::new(
         "allow",
-        ".....XXX",
+        RuleSetFlags::of(&[
+            RuleSet::HttpRequest,
+            RuleSet::HttpResponse,
+            RuleSet::HttpAfterResponse,
+        ]),
         "",
         "pass over the rest of the rules of this place",
-        |_| does(Ok(Allow)),
+        |_| boxed(Ok(Allow)),
     )
     .ends_the_set()
     .examples(&["allow", "allow unless FALSE"], &["allow it", "allow if"]),
     ActionRow::new(
         "reject",
-        "XXXXXX..",
+        RuleSetFlags::of(&[
+            RuleSet::QuicInitial,
+            RuleSet::TcpConnection,
+            RuleSet::TcpSession,
+            RuleSet::TcpContent,
+            RuleSet::TcpResponse,
+            RuleSet::HttpRequest,
+        ]),
         "",
         "close the connection without an answer",
-        |_| does(Ok(Reject)),
+        |_| boxed(Ok(Reject)),
     )
     .ends_the_set()
     .examples(&["reject", "reject if { src 10.0.0.0/8 }"], &["reject 403"]),
     ActionRow::new(
         "strict-mode",
-        ".....XXX",
+        RuleSetFlags::of(&[
+            RuleSet::HttpRequest,
+            RuleSet::HttpResponse,
+            RuleSet::HttpAfterResponse,
+        ]),
         "{ on | off }",
         "whether a failed rewrite ends the exchange",
-        |args| does(strict_mode(args)),
+        |args| boxed(strict_mode(args)),
     )
     .examples(
         &["strict-mode on", "strict-mode off if TRUE"],

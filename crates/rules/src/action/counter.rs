@@ -5,11 +5,18 @@ use ballast_expr::{Error, Needs};
 use crate::args::Args;
 use crate::reference::Reference;
 use crate::row::ActionRow;
+use crate::ruleset::{RuleSet, RuleSetFlags};
 
 pub(crate) const ROWS: &[ActionRow] = &[
-    ActionRow::later(
+    ActionRow::unimplemented(
         "track-sc",
-        ".XXX.XX.",
+        RuleSetFlags::of(&[
+            RuleSet::TcpConnection,
+            RuleSet::TcpSession,
+            RuleSet::TcpContent,
+            RuleSet::HttpRequest,
+            RuleSet::HttpResponse,
+        ]),
         "<n> <key> [ table <table> ]",
         "follow a key's entry in a stick table",
         track,
@@ -25,9 +32,17 @@ pub(crate) const ROWS: &[ActionRow] = &[
             "track-sc0 src table",
         ],
     ),
-    ActionRow::later(
+    ActionRow::unimplemented(
         "sc-add-gpc",
-        ".XXXXXXX",
+        RuleSetFlags::of(&[
+            RuleSet::TcpConnection,
+            RuleSet::TcpSession,
+            RuleSet::TcpContent,
+            RuleSet::TcpResponse,
+            RuleSet::HttpRequest,
+            RuleSet::HttpResponse,
+            RuleSet::HttpAfterResponse,
+        ]),
         "(<idx>,<sc-id>) { <int> | <expr> }",
         "add to a general purpose counter",
         |args| counter(args, "sc-add-gpc", 2, true),
@@ -38,9 +53,17 @@ pub(crate) const ROWS: &[ActionRow] = &[
         &["sc-add-gpc(0,1) 5"],
         &["sc-add-gpc(0,9) 5", "sc-add-gpc(0,0)"],
     ),
-    ActionRow::later(
+    ActionRow::unimplemented(
         "sc-inc-gpc",
-        ".XXXXXXX",
+        RuleSetFlags::of(&[
+            RuleSet::TcpConnection,
+            RuleSet::TcpSession,
+            RuleSet::TcpContent,
+            RuleSet::TcpResponse,
+            RuleSet::HttpRequest,
+            RuleSet::HttpResponse,
+            RuleSet::HttpAfterResponse,
+        ]),
         "(<idx>,<sc-id>)",
         "increment a general purpose counter",
         |args| counter(args, "sc-inc-gpc", 2, false),
@@ -51,9 +74,17 @@ pub(crate) const ROWS: &[ActionRow] = &[
         &["sc-inc-gpc(0,1)"],
         &["sc-inc-gpc(0,9)", "sc-inc-gpc(0)", "sc-inc-gpc"],
     ),
-    ActionRow::later(
+    ActionRow::unimplemented(
         "sc-inc-gpc0",
-        ".XXXXXXX",
+        RuleSetFlags::of(&[
+            RuleSet::TcpConnection,
+            RuleSet::TcpSession,
+            RuleSet::TcpContent,
+            RuleSet::TcpResponse,
+            RuleSet::HttpRequest,
+            RuleSet::HttpResponse,
+            RuleSet::HttpAfterResponse,
+        ]),
         "(<sc-id>)",
         "increment the first general purpose counter",
         |args| counter(args, "sc-inc-gpc0", 1, false),
@@ -64,9 +95,17 @@ pub(crate) const ROWS: &[ActionRow] = &[
         &["sc-inc-gpc0(1)", "sc-inc-gpc0"],
         &["sc-inc-gpc0(9)", "sc-inc-gpc0(a)"],
     ),
-    ActionRow::later(
+    ActionRow::unimplemented(
         "sc-inc-gpc1",
-        ".XXXXXXX",
+        RuleSetFlags::of(&[
+            RuleSet::TcpConnection,
+            RuleSet::TcpSession,
+            RuleSet::TcpContent,
+            RuleSet::TcpResponse,
+            RuleSet::HttpRequest,
+            RuleSet::HttpResponse,
+            RuleSet::HttpAfterResponse,
+        ]),
         "(<sc-id>)",
         "increment the second general purpose counter",
         |args| counter(args, "sc-inc-gpc1", 1, false),
@@ -74,9 +113,17 @@ pub(crate) const ROWS: &[ActionRow] = &[
     .needs(Needs::TABLE)
     .parens()
     .examples(&["sc-inc-gpc1(1)"], &["sc-inc-gpc1(9)"]),
-    ActionRow::later(
+    ActionRow::unimplemented(
         "sc-set-gpt",
-        ".XXXXXXX",
+        RuleSetFlags::of(&[
+            RuleSet::TcpConnection,
+            RuleSet::TcpSession,
+            RuleSet::TcpContent,
+            RuleSet::TcpResponse,
+            RuleSet::HttpRequest,
+            RuleSet::HttpResponse,
+            RuleSet::HttpAfterResponse,
+        ]),
         "(<idx>,<sc-id>) { <int> | <expr> }",
         "set a general purpose tag",
         |args| counter(args, "sc-set-gpt", 2, true),
@@ -87,9 +134,17 @@ pub(crate) const ROWS: &[ActionRow] = &[
         &["sc-set-gpt(0,1) 5", "sc-set-gpt(0,0) rand"],
         &["sc-set-gpt(0) 5"],
     ),
-    ActionRow::later(
+    ActionRow::unimplemented(
         "sc-set-gpt0",
-        ".XXXXXXX",
+        RuleSetFlags::of(&[
+            RuleSet::TcpConnection,
+            RuleSet::TcpSession,
+            RuleSet::TcpContent,
+            RuleSet::TcpResponse,
+            RuleSet::HttpRequest,
+            RuleSet::HttpResponse,
+            RuleSet::HttpAfterResponse,
+        ]),
         "(<sc-id>) { <int> | <expr> }",
         "set the first general purpose tag",
         |args| counter(args, "sc-set-gpt0", 1, true),
@@ -131,7 +186,7 @@ fn track(args: &mut Args<'_, '_, '_>) -> Result<(), Error> {
     if args.take("table") {
         table = Some(args.text("missing table name")?.to_owned());
     }
-    args.names(Reference::Table(table));
+    args.refer_to(Reference::Table(table));
     Ok(())
 }
 
@@ -175,7 +230,7 @@ fn counter(
             Some(Ok(_)) => {
                 args.next();
             }
-            Some(Err(_)) if !args.ends() => drop(args.expr()?),
+            Some(Err(_)) if !args.is_at_end() => drop(args.expr()?),
             _ => return Err(args.error(format!("'{word}' expects an integer or an expression"))),
         }
     }

@@ -5,17 +5,22 @@ use ballast_message::{Field, Fields, is_field_name};
 
 use super::{MessageSide, header_value};
 use crate::args::Args;
-use crate::perform::{Perform, does};
+use crate::perform::{Perform, boxed};
 use crate::row::ActionRow;
+use crate::ruleset::{RuleSet, RuleSetFlags};
 use crate::stage::{ActionOutcome, Stage};
 
 pub(crate) const ROWS: &[ActionRow] = &[
     ActionRow::new(
         "add-header",
-        ".....XXX",
+        RuleSetFlags::of(&[
+            RuleSet::HttpRequest,
+            RuleSet::HttpResponse,
+            RuleSet::HttpAfterResponse,
+        ]),
         "<name> <fmt>",
         "append a header",
-        |args| does(change(args, HeaderChange::Add)),
+        |args| boxed(change(args, HeaderChange::Add)),
     )
     .examples(
         &["add-header x-client %[src]", "add-header x-a b if TRUE"],
@@ -23,10 +28,14 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ),
     ActionRow::new(
         "set-header",
-        ".....XXX",
+        RuleSetFlags::of(&[
+            RuleSet::HttpRequest,
+            RuleSet::HttpResponse,
+            RuleSet::HttpAfterResponse,
+        ]),
         "<name> <fmt>",
         "replace all headers of a name by one",
-        |args| does(change(args, HeaderChange::Set)),
+        |args| boxed(change(args, HeaderChange::Set)),
     )
     .examples(
         &[
@@ -42,10 +51,14 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ),
     ActionRow::new(
         "del-header",
-        ".....XXX",
+        RuleSetFlags::of(&[
+            RuleSet::HttpRequest,
+            RuleSet::HttpResponse,
+            RuleSet::HttpAfterResponse,
+        ]),
         "<name> [ -m { str | beg | end | sub | reg } ]",
         "remove all headers of a name",
-        |args| does(remove(args)),
+        |args| boxed(remove(args)),
     )
     .examples(
         &[
@@ -60,9 +73,13 @@ pub(crate) const ROWS: &[ActionRow] = &[
             "del-header ( -m reg",
         ],
     ),
-    ActionRow::later(
+    ActionRow::unimplemented(
         "add-headers-bin",
-        ".....XXX",
+        RuleSetFlags::of(&[
+            RuleSet::HttpRequest,
+            RuleSet::HttpResponse,
+            RuleSet::HttpAfterResponse,
+        ]),
         "<expr> [ prefix <str> ]",
         "append the headers that a binary sample lists",
         |args| block(args, false),
@@ -71,9 +88,13 @@ pub(crate) const ROWS: &[ActionRow] = &[
         &["add-headers-bin var(txn.h)"],
         &["add-headers-bin", "add-headers-bin src prefix"],
     ),
-    ActionRow::later(
+    ActionRow::unimplemented(
         "set-headers-bin",
-        ".....XXX",
+        RuleSetFlags::of(&[
+            RuleSet::HttpRequest,
+            RuleSet::HttpResponse,
+            RuleSet::HttpAfterResponse,
+        ]),
         "<expr> [ prefix <str> ]",
         "set the headers that a binary sample lists",
         |args| block(args, false),
@@ -82,9 +103,13 @@ pub(crate) const ROWS: &[ActionRow] = &[
         &["set-headers-bin var(txn.h) prefix x-"],
         &["set-headers-bin"],
     ),
-    ActionRow::later(
+    ActionRow::unimplemented(
         "del-headers-bin",
-        ".....XXX",
+        RuleSetFlags::of(&[
+            RuleSet::HttpRequest,
+            RuleSet::HttpResponse,
+            RuleSet::HttpAfterResponse,
+        ]),
         "<expr> [ prefix <str> ] [ -m { str | beg | end | sub } ]",
         "remove the headers that a binary sample lists",
         |args| block(args, true),
@@ -93,9 +118,9 @@ pub(crate) const ROWS: &[ActionRow] = &[
         &["del-headers-bin var(txn.h) -m beg"],
         &["del-headers-bin", "del-headers-bin src -m reg"],
     ),
-    ActionRow::later(
+    ActionRow::unimplemented(
         "early-hint",
-        ".....X..",
+        RuleSetFlags::of(&[RuleSet::HttpRequest]),
         "<name> <fmt>",
         "add a header to a 103 response sent at once",
         |args| {
@@ -186,7 +211,7 @@ fn remove(args: &mut Args<'_, '_, '_>) -> Result<HeaderEdit, Error> {
 
 fn block(args: &mut Args<'_, '_, '_>, matches: bool) -> Result<(), Error> {
     args.expr()?;
-    while !args.ends() {
+    while !args.is_at_end() {
         if args.take("prefix") {
             args.text("'prefix' expects a string")?;
         } else if matches && args.take("-m") {

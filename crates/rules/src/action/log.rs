@@ -3,33 +3,49 @@
 use ballast_expr::Error;
 
 use crate::args::Args;
-use crate::perform::{Perform, does};
+use crate::perform::{Perform, boxed};
 use crate::reference::Reference;
 use crate::row::ActionRow;
+use crate::ruleset::{RuleSet, RuleSetFlags};
 use crate::stage::{ActionOutcome, Stage};
 use crate::transaction::LogLevel;
 
 pub(crate) const ROWS: &[ActionRow] = &[
     ActionRow::new(
         "set-log-level",
-        "...XXXXX",
+        RuleSetFlags::of(&[
+            RuleSet::TcpContent,
+            RuleSet::TcpResponse,
+            RuleSet::HttpRequest,
+            RuleSet::HttpResponse,
+            RuleSet::HttpAfterResponse,
+        ]),
         "{ emerg | alert | crit | err | warning | notice | info | debug | silent }",
         "set the level of the log line",
-        |args| does(level(args)),
+        |args| boxed(level(args)),
     )
     .examples(
         &["set-log-level silent", "set-log-level err if TRUE"],
         &["set-log-level", "set-log-level loud", "set-log-level ERR"],
     ),
-    ActionRow::later(
+    ActionRow::unimplemented(
         "do-log",
-        "XXXXXXXX",
+        RuleSetFlags::of(&[
+            RuleSet::QuicInitial,
+            RuleSet::TcpConnection,
+            RuleSet::TcpSession,
+            RuleSet::TcpContent,
+            RuleSet::TcpResponse,
+            RuleSet::HttpRequest,
+            RuleSet::HttpResponse,
+            RuleSet::HttpAfterResponse,
+        ]),
         "[ profile <name> ]",
         "write a log line now",
         |args| {
             if args.take("profile") {
                 let name = args.text("'profile' expects a log-profile name")?;
-                args.names(Reference::LogProfile(name.to_owned()));
+                args.refer_to(Reference::LogProfile(name.to_owned()));
             }
             Ok(())
         },

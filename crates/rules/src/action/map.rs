@@ -5,17 +5,22 @@ use ballast_expr::{
 };
 
 use crate::args::Args;
-use crate::perform::{Perform, does};
+use crate::perform::{Perform, boxed};
 use crate::row::ActionRow;
+use crate::ruleset::{RuleSet, RuleSetFlags};
 use crate::stage::{ActionOutcome, Stage};
 
 pub(crate) const ROWS: &[ActionRow] = &[
     ActionRow::new(
         "set-map",
-        ".....XXX",
+        RuleSetFlags::of(&[
+            RuleSet::HttpRequest,
+            RuleSet::HttpResponse,
+            RuleSet::HttpAfterResponse,
+        ]),
         "(<file-name>) <key fmt> <value fmt>",
         "set the value of a key of a map",
-        |args| does(keyed(args, "set-map", MapEdit::SetMap)),
+        |args| boxed(keyed(args, "set-map", MapEdit::SetMap)),
     )
     .parens()
     .examples(
@@ -24,10 +29,14 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ),
     ActionRow::new(
         "del-map",
-        ".....XXX",
+        RuleSetFlags::of(&[
+            RuleSet::HttpRequest,
+            RuleSet::HttpResponse,
+            RuleSet::HttpAfterResponse,
+        ]),
         "(<file-name>) <key fmt>",
         "remove a key from a map",
-        |args| does(keyed(args, "del-map", MapEdit::Del)),
+        |args| boxed(keyed(args, "del-map", MapEdit::Del)),
     )
     .parens()
     .examples(
@@ -36,19 +45,23 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ),
     ActionRow::new(
         "add-acl",
-        ".....XX.",
+        RuleSetFlags::of(&[RuleSet::HttpRequest, RuleSet::HttpResponse]),
         "(<file-name>) <key fmt>",
         "add a pattern to a list",
-        |args| does(keyed(args, "add-acl", MapEdit::AddAcl)),
+        |args| boxed(keyed(args, "add-acl", MapEdit::AddAcl)),
     )
     .parens()
     .examples(&["add-acl(a.lst) %[src]"], &["add-acl(a.lst)"]),
     ActionRow::new(
         "del-acl",
-        ".....XXX",
+        RuleSetFlags::of(&[
+            RuleSet::HttpRequest,
+            RuleSet::HttpResponse,
+            RuleSet::HttpAfterResponse,
+        ]),
         "(<file-name>) <key fmt>",
         "remove a pattern from a list",
-        |args| does(keyed(args, "del-acl", MapEdit::Del)),
+        |args| boxed(keyed(args, "del-acl", MapEdit::Del)),
     )
     .parens()
     .examples(&["del-acl(a.lst) %[src]"], &["del-acl(a.lst)"]),

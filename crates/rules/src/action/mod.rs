@@ -24,7 +24,7 @@ mod waiting;
 use ballast_expr::{Error, Linker, Needs};
 
 use crate::args::{ActionRequirements, Args};
-use crate::perform::{AnyAction, CheckedAction, Pages};
+use crate::perform::{AnyAction, Pages, UnimplementedAction};
 use crate::reference::Reference;
 use crate::row::{ActionRow, WordForm};
 use crate::ruleset::RuleSet;
@@ -73,7 +73,7 @@ pub(crate) fn rows_of(place: RuleSet) -> impl Iterator<Item = &'static ActionRow
 #[derive(Debug)]
 pub struct Action {
     row: &'static ActionRow,
-    is_served: bool,
+    is_implemented: bool,
     notes: ActionRequirements,
     action: Box<dyn AnyAction>,
 }
@@ -87,7 +87,7 @@ impl Action {
     ) -> Action {
         Action {
             row,
-            is_served: !action.as_any().is::<CheckedAction>(),
+            is_implemented: !action.as_any().is::<UnimplementedAction>(),
             notes,
             action,
         }
@@ -99,8 +99,8 @@ impl Action {
     }
 
     /// Whether the action is implemented, and not only checked.
-    pub const fn is_served(&self) -> bool {
-        self.is_served
+    pub const fn is_implemented(&self) -> bool {
+        self.is_implemented
     }
 
     /// What must be available for it to be performed as written.
@@ -109,8 +109,8 @@ impl Action {
     }
 
     /// The words in it that are checked but not implemented: its own, samples and converters.
-    pub fn unserved(&self) -> &[&'static str] {
-        &self.notes.unserved
+    pub fn unimplemented(&self) -> &[&'static str] {
+        &self.notes.unimplemented
     }
 
     /// The names in it that refer to other parts of the configuration.
@@ -135,7 +135,7 @@ impl Clone for Action {
     fn clone(&self) -> Action {
         Action {
             row: self.row,
-            is_served: self.is_served,
+            is_implemented: self.is_implemented,
             notes: self.notes.clone(),
             action: self.action.boxed_clone(),
         }

@@ -7,30 +7,52 @@ use super::integer;
 use crate::args::Args;
 use crate::reference::Reference;
 use crate::row::ActionRow;
+use crate::ruleset::{RuleSet, RuleSetFlags};
 use crate::units::{parse_delay, parse_mark, parse_size};
 
 const MARK: &str = "{ <number> | <expr> }";
 
 pub(crate) const ROWS: &[ActionRow] = &[
-    ActionRow::later(
+    ActionRow::unimplemented(
         "set-mark",
-        ".XXXXXX.",
+        RuleSetFlags::of(&[
+            RuleSet::TcpConnection,
+            RuleSet::TcpSession,
+            RuleSet::TcpContent,
+            RuleSet::TcpResponse,
+            RuleSet::HttpRequest,
+            RuleSet::HttpResponse,
+        ]),
         "<mark>",
         "mark the packets to the client",
         |args| mark(args, false),
     )
     .examples(&["set-mark 0x10"], &["set-mark", "set-mark high"]),
-    ActionRow::later(
+    ActionRow::unimplemented(
         "set-tos",
-        ".XXXXXX.",
+        RuleSetFlags::of(&[
+            RuleSet::TcpConnection,
+            RuleSet::TcpSession,
+            RuleSet::TcpContent,
+            RuleSet::TcpResponse,
+            RuleSet::HttpRequest,
+            RuleSet::HttpResponse,
+        ]),
         "<tos>",
         "set the DSCP of the packets to the client",
         |args| mark(args, false),
     )
     .examples(&["set-tos 46"], &["set-tos", "set-tos high"]),
-    ActionRow::later(
+    ActionRow::unimplemented(
         "set-fc-mark",
-        ".XXXXXX.",
+        RuleSetFlags::of(&[
+            RuleSet::TcpConnection,
+            RuleSet::TcpSession,
+            RuleSet::TcpContent,
+            RuleSet::TcpResponse,
+            RuleSet::HttpRequest,
+            RuleSet::HttpResponse,
+        ]),
         MARK,
         "mark the packets to the client",
         |args| mark(args, true),
@@ -39,33 +61,45 @@ pub(crate) const ROWS: &[ActionRow] = &[
         &["set-fc-mark 0x10", "set-fc-mark rand"],
         &["set-fc-mark", "set-fc-mark high"],
     ),
-    ActionRow::later(
+    ActionRow::unimplemented(
         "set-fc-tos",
-        ".XXXXXX.",
+        RuleSetFlags::of(&[
+            RuleSet::TcpConnection,
+            RuleSet::TcpSession,
+            RuleSet::TcpContent,
+            RuleSet::TcpResponse,
+            RuleSet::HttpRequest,
+            RuleSet::HttpResponse,
+        ]),
         MARK,
         "set the DSCP of the packets to the client",
         |args| mark(args, true),
     )
     .examples(&["set-fc-tos 46"], &["set-fc-tos"]),
-    ActionRow::later(
+    ActionRow::unimplemented(
         "set-bc-mark",
-        "...X.X..",
+        RuleSetFlags::of(&[RuleSet::TcpContent, RuleSet::HttpRequest]),
         MARK,
         "mark the packets to the server",
         |args| mark(args, true),
     )
     .examples(&["set-bc-mark 5"], &["set-bc-mark"]),
-    ActionRow::later(
+    ActionRow::unimplemented(
         "set-bc-tos",
-        "...X.X..",
+        RuleSetFlags::of(&[RuleSet::TcpContent, RuleSet::HttpRequest]),
         MARK,
         "set the DSCP of the packets to the server",
         |args| mark(args, true),
     )
     .examples(&["set-bc-tos 5"], &["set-bc-tos"]),
-    ActionRow::later(
+    ActionRow::unimplemented(
         "set-nice",
-        "...XXXX.",
+        RuleSetFlags::of(&[
+            RuleSet::TcpContent,
+            RuleSet::TcpResponse,
+            RuleSet::HttpRequest,
+            RuleSet::HttpResponse,
+        ]),
         "<nice>",
         "set the priority of the task",
         |args| {
@@ -75,9 +109,16 @@ pub(crate) const ROWS: &[ActionRow] = &[
         },
     )
     .examples(&["set-nice 5", "set-nice -100"], &["set-nice"]),
-    ActionRow::later(
+    ActionRow::unimplemented(
         "silent-drop",
-        ".XXXXXX.",
+        RuleSetFlags::of(&[
+            RuleSet::TcpConnection,
+            RuleSet::TcpSession,
+            RuleSet::TcpContent,
+            RuleSet::TcpResponse,
+            RuleSet::HttpRequest,
+            RuleSet::HttpResponse,
+        ]),
         "[ rst-ttl <ttl> ]",
         "forget the connection without telling the client",
         |args| {
@@ -96,9 +137,14 @@ pub(crate) const ROWS: &[ActionRow] = &[
             "silent-drop rst-ttl 300",
         ],
     ),
-    ActionRow::later(
+    ActionRow::unimplemented(
         "set-bandwidth-limit",
-        "...XXXX.",
+        RuleSetFlags::of(&[
+            RuleSet::TcpContent,
+            RuleSet::TcpResponse,
+            RuleSet::HttpRequest,
+            RuleSet::HttpResponse,
+        ]),
         "<name> [ limit { <expr> | <size> } ] [ period { <expr> | <time> } ]",
         "limit the bandwidth of the stream",
         bandwidth,
@@ -124,7 +170,7 @@ fn mark(args: &mut Args<'_, '_, '_>, asks: bool) -> Result<(), Error> {
 
 fn bandwidth(args: &mut Args<'_, '_, '_>) -> Result<(), Error> {
     let name = args.text("missing filter name")?;
-    args.names(Reference::BandwidthLimit(name.to_owned()));
+    args.refer_to(Reference::BandwidthLimit(name.to_owned()));
     loop {
         let size = match args.peek() {
             Some("limit") => true,
@@ -137,7 +183,7 @@ fn bandwidth(args: &mut Args<'_, '_, '_>) -> Result<(), Error> {
         } else {
             "'period' expects an expression or a time"
         };
-        if args.ends() {
+        if args.is_at_end() {
             return Err(args.error(missing));
         }
         let text = args.peek().unwrap_or_default();

@@ -5,20 +5,20 @@ use ballast_message::{NoRoom, Request};
 
 use super::{header_value, reply};
 use crate::args::Args;
-use crate::perform::{Perform, does};
+use crate::perform::{Perform, boxed};
 use crate::row::ActionRow;
-use crate::ruleset::RuleSet;
+use crate::ruleset::{RuleSet, RuleSetFlags};
 use crate::stage::{ActionOutcome, Stage};
 use crate::transaction::Workspace;
 use crate::verdict::{LocalResponse, ResponseCause, ResponseContent, Verdict};
 
 pub(crate) const ROWS: &[ActionRow] = &[ActionRow::new(
     "redirect",
-    ".....XX.",
+    RuleSetFlags::of(&[RuleSet::HttpRequest, RuleSet::HttpResponse]),
     "{ location | prefix | scheme } <to> [ code <code> ] [ drop-query ] [ keep-query ] \
      [ append-slash ] [ ignore-empty ] [ set-cookie <name[=value]> ] [ clear-cookie <name[=]> ]",
     "send the client elsewhere",
-    |args| does(parse(args)),
+    |args| boxed(parse(args)),
 )
 .ends_the_set()
 .and_redirect()
@@ -73,7 +73,7 @@ fn parse(args: &mut Args<'_, '_, '_>) -> Result<Redirect, Error> {
         ignore_empty: false,
         cookie: None,
     };
-    while !args.ends() {
+    while !args.is_at_end() {
         let word = args.next().unwrap_or_default();
         let missing = format!("missing argument for '{word}'");
         match word {

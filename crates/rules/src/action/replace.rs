@@ -6,18 +6,23 @@ use ballast_message::{Fields, NoRoom, comma_values, is_target_lenient};
 
 use super::{MessageSide, header_value};
 use crate::args::Args;
-use crate::perform::{Perform, does};
+use crate::perform::{Perform, boxed};
 use crate::row::ActionRow;
+use crate::ruleset::{RuleSet, RuleSetFlags};
 use crate::stage::{ActionOutcome, Stage};
 use crate::transaction::Workspace;
 
 pub(crate) const ROWS: &[ActionRow] = &[
     ActionRow::new(
         "replace-header",
-        ".....XXX",
+        RuleSetFlags::of(&[
+            RuleSet::HttpRequest,
+            RuleSet::HttpResponse,
+            RuleSet::HttpAfterResponse,
+        ]),
         "<name> <match-regex> <replace-fmt>",
         "replace the values of a header that match, line by line",
-        |args| does(header(args, true)),
+        |args| boxed(header(args, true)),
     )
     .examples(
         &["replace-header cookie foo=([^;]*);(.*) foo=\\1;\\2"],
@@ -29,10 +34,14 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ),
     ActionRow::new(
         "replace-value",
-        ".....XXX",
+        RuleSetFlags::of(&[
+            RuleSet::HttpRequest,
+            RuleSet::HttpResponse,
+            RuleSet::HttpAfterResponse,
+        ]),
         "<name> <match-regex> <replace-fmt>",
         "replace the members of a header's list that match",
-        |args| does(header(args, false)),
+        |args| boxed(header(args, false)),
     )
     .examples(
         &["replace-value x-forwarded-for ^192\\.168\\.(.*)$ 172.16.\\1"],
@@ -40,10 +49,10 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ),
     ActionRow::new(
         "replace-path",
-        ".....X..",
+        RuleSetFlags::of(&[RuleSet::HttpRequest]),
         PARTS,
         "replace the path if it matches",
-        |args| does(uri(args, ReplacedPart::Path)),
+        |args| boxed(uri(args, ReplacedPart::Path)),
     )
     .examples(
         &["replace-path /foo/(.*) /\\1"],
@@ -51,10 +60,10 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ),
     ActionRow::new(
         "replace-pathq",
-        ".....X..",
+        RuleSetFlags::of(&[RuleSet::HttpRequest]),
         PARTS,
         "replace path and query if they match",
-        |args| does(uri(args, ReplacedPart::PathAndQuery)),
+        |args| boxed(uri(args, ReplacedPart::PathAndQuery)),
     )
     .examples(
         &["replace-pathq ([^?]*)(\\?(.*))? \\1/foo\\2"],
@@ -62,10 +71,10 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ),
     ActionRow::new(
         "replace-uri",
-        ".....X..",
+        RuleSetFlags::of(&[RuleSet::HttpRequest]),
         PARTS,
         "replace the whole target if it matches",
-        |args| does(uri(args, ReplacedPart::Target)),
+        |args| boxed(uri(args, ReplacedPart::Target)),
     )
     .examples(
         &["replace-uri ^http://(.*) https://\\1"],
@@ -122,7 +131,7 @@ fn uri(args: &mut Args<'_, '_, '_>, what: ReplacedPart) -> Result<Replace, Error
         regex: args.regex(TWO)?,
         template: args.format(Usage::Http, TWO)?,
     };
-    if args.ends() {
+    if args.is_at_end() {
         Ok(replace)
     } else {
         Err(args.error(TWO))

@@ -75,7 +75,7 @@ impl Reply {
                 "status" => reply.parse_status(args)?,
                 "deny_status" if denies && args.at() == first => {
                     reply.parse_status(args)?;
-                    old_form = args.ends();
+                    old_form = args.is_at_end();
                 }
                 "content-type" => {
                     args.take(word);
@@ -101,7 +101,7 @@ impl Reply {
         }
         reply.check(args)?;
         for (_, format) in &reply.headers {
-            args.note_format(format);
+            args.record_format(format);
         }
         Ok(reply)
     }
@@ -127,7 +127,7 @@ impl Reply {
         if OWN_HEADERS.iter().any(|own| name.eq_ignore_ascii_case(own)) {
             args.warn(format!("header '{name}' always ignored by the http reply"));
             let text = args.text(MISSING)?;
-            args.unnoted_format(text, Usage::Http)?;
+            args.parse_format(text, Usage::Http)?;
             return Ok(());
         }
         let known = is_field_name(name.as_bytes());
@@ -135,7 +135,7 @@ impl Reply {
             args.warn(format!("'{name}' is not a header name: it is not sent"));
         }
         let text = args.text(MISSING)?;
-        let value = args.unnoted_format(text, Usage::Http)?;
+        let value = args.parse_format(text, Usage::Http)?;
         if known {
             self.headers
                 .push((name.to_ascii_lowercase().into_bytes(), value));
@@ -301,7 +301,7 @@ impl ReplyBody {
             "default-errorfiles" => ReplyBody::Page,
             "errorfiles" => {
                 let section = args.text(&expects("name"))?.to_owned();
-                args.names(Reference::ErrorFiles(section.clone()));
+                args.refer_to(Reference::ErrorFiles(section.clone()));
                 ReplyBody::ErrorFiles(section, None)
             }
             "string" => ReplyBody::Text(args.text(&expects("str"))?.as_bytes().into()),

@@ -1,20 +1,20 @@
 //! Actions that pass work to something else: services, caches, agents, name servers, scripts,
 //! credentials.
 
-use ballast_expr::{Error, Needs, Reference as Asked};
+use ballast_expr::{Error, Needs, Reference as ExpressionReference};
 
 use crate::args::Args;
-use crate::perform::{ParsedAction, Perform, does};
+use crate::perform::{ParsedAction, Perform, boxed};
 use crate::reference::Reference;
 use crate::row::ActionRow;
-use crate::ruleset::RuleSet;
+use crate::ruleset::{RuleSet, RuleSetFlags};
 use crate::stage::{ActionOutcome, Stage};
 use crate::verdict::{LocalResponse, Service, Verdict};
 
 pub(crate) const ROWS: &[ActionRow] = &[
     ActionRow::new(
         "use-service",
-        "...X.X..",
+        RuleSetFlags::of(&[RuleSet::TcpContent, RuleSet::HttpRequest]),
         "<service-name>",
         "let a service answer",
         use_service,
@@ -23,35 +23,40 @@ pub(crate) const ROWS: &[ActionRow] = &[
         &["use-service prometheus-exporter if FALSE"],
         &["use-service", "use-service nothing"],
     ),
-    ActionRow::later(
+    ActionRow::unimplemented(
         "cache-use",
-        ".....X..",
+        RuleSetFlags::of(&[RuleSet::HttpRequest]),
         "<name>",
         "answer from a cache",
         cache,
     )
     .examples(&["cache-use c if TRUE"], &["cache-use"]),
-    ActionRow::later(
+    ActionRow::unimplemented(
         "cache-store",
-        "......X.",
+        RuleSetFlags::of(&[RuleSet::HttpResponse]),
         "<name>",
         "keep the response in a cache",
         cache,
     )
     .examples(&["cache-store c"], &["cache-store"]),
-    ActionRow::later(
+    ActionRow::unimplemented(
         "send-spoe-group",
-        "...XXXX.",
+        RuleSetFlags::of(&[
+            RuleSet::TcpContent,
+            RuleSet::TcpResponse,
+            RuleSet::HttpRequest,
+            RuleSet::HttpResponse,
+        ]),
         "<engine-name> <group-name>",
         "send a group of messages to an agent",
         |args| {
             const TWO: &str = "expects 2 arguments: <engine-id> <group-id>";
             let engine = args.text(TWO)?.to_owned();
-            if args.ends() {
+            if args.is_at_end() {
                 return Err(args.error(TWO));
             }
             let group = args.text(TWO)?.to_owned();
-            args.names(Reference::SpoeGroup { engine, group });
+            args.refer_to(Reference::SpoeGroup { engine, group });
             Ok(())
         },
     )
@@ -59,9 +64,9 @@ pub(crate) const ROWS: &[ActionRow] = &[
         &["send-spoe-group e g"],
         &["send-spoe-group e", "send-spoe-group e if TRUE"],
     ),
-    ActionRow::later(
+    ActionRow::unimplemented(
         "do-resolve",
-        "...X.X..",
+        RuleSetFlags::of(&[RuleSet::TcpContent, RuleSet::HttpRequest]),
         "(<var>,<resolvers>[,{ ipv4 | ipv6 }]) <expr>",
         "resolve a name into a variable",
         do_resolve,
@@ -76,13 +81,18 @@ pub(crate) const ROWS: &[ActionRow] = &[
             "do-resolve(txn.ip,dns)",
         ],
     ),
-    ActionRow::later(
+    ActionRow::unimplemented(
         "lua.",
-        "...XXXX.",
+        RuleSetFlags::of(&[
+            RuleSet::TcpContent,
+            RuleSet::TcpResponse,
+            RuleSet::HttpRequest,
+            RuleSet::HttpResponse,
+        ]),
         "<args>",
         "run a script's action",
         |args| {
-            while !args.ends() {
+            while !args.is_at_end() {
                 args.next();
             }
             Ok(())
@@ -90,9 +100,9 @@ pub(crate) const ROWS: &[ActionRow] = &[
     )
     .prefix()
     .examples(&["lua.check a b if TRUE"], &[]),
-    ActionRow::later(
+    ActionRow::unimplemented(
         "auth",
-        ".....X..",
+        RuleSetFlags::of(&[RuleSet::HttpRequest]),
         "[ realm <realm> ]",
         "ask for a name and a password",
         |args| {
@@ -114,8 +124,8 @@ fn use_service(args: &mut Args<'_, '_, '_>) -> ParsedAction {
     match name {
         "prometheus-exporter" if args.place != RuleSet::HttpRequest => Err(args
             .error_before("Prometheus exporter service only available on 'http-request' rulesets")),
-        "prometheus-exporter" => does(Ok(Service::Metrics)),
-        _ if name.starts_with("lua.") => Ok(args.later()),
+        "prometheus-exporter" => boxed(Ok(Service::Metrics)),
+        _ if name.starts_with("lua.") => Ok(args.finish_unimplemented()),
         _ => {
             let hint = ballast_expr::nearest(name, ["prometheus-exporter"]);
             Err(args
@@ -132,11 +142,11 @@ impl Perform for Service {
 }
 
 fn cache(args: &mut Args<'_, '_, '_>) -> Result<(), Error> {
-    if args.ends() {
+    if args.is_at_end() {
         return Err(args.error("expects a cache name"));
     }
     let name = args.text("expects a cache name")?.to_owned();
-    args.names(Reference::Cache(name));
+    args.refer_to(Reference::Cache(name));
     Ok(())
 }
 
@@ -162,10 +172,12 @@ fn do_resolve(args: &mut Args<'_, '_, '_>) -> Result<(), Error> {
         return Err(wrong(*at, option.len()));
     }
     let name = args.variable(variable, *at)?;
-    if args.ends() {
+    if args.is_at_end() {
         return Err(args.error(format!("Expects '{EXPECTS}'")));
     }
-    args.names(Reference::Resolvers((*resolvers).to_owned()));
-    args.names(Reference::Asked(Asked::Variable(name)));
+    args.refer_to(Reference::Resolvers((*resolvers).to_owned()));
+    args.refer_to(Reference::FromExpression(ExpressionReference::Variable(
+        name,
+    )));
     args.expr().map(drop)
 }

@@ -4,16 +4,17 @@ use ballast_expr::Error;
 
 use super::integer;
 use crate::args::Args;
-use crate::perform::{Perform, does};
+use crate::perform::{Perform, boxed};
 use crate::row::ActionRow;
+use crate::ruleset::{RuleSet, RuleSetFlags};
 use crate::stage::{ActionOutcome, Stage};
 
 pub(crate) const ROWS: &[ActionRow] = &[ActionRow::new(
     "set-status",
-    "......XX",
+    RuleSetFlags::of(&[RuleSet::HttpResponse, RuleSet::HttpAfterResponse]),
     "<status> [ reason <str> ]",
     "set the status of the response",
-    |args| does(parse(args)),
+    |args| boxed(parse(args)),
 )
 .examples(
     &["set-status 431", "set-status 503 reason \"Slow Down\""],
@@ -34,7 +35,7 @@ struct Status {
 }
 
 fn parse(args: &mut Args<'_, '_, '_>) -> Result<Status, Error> {
-    if args.ends() {
+    if args.is_at_end() {
         return Err(
             args.error("expects 1 argument: <status>; or 3 arguments: <status> reason <fmt>")
         );

@@ -5,26 +5,27 @@ use ballast_expr::{Error, Linker, LogFormat, Usage};
 use ballast_message::{NoRoom, Request, is_target_lenient, is_token};
 
 use crate::args::Args;
-use crate::perform::{Perform, does};
+use crate::perform::{Perform, boxed};
 use crate::row::ActionRow;
+use crate::ruleset::{RuleSet, RuleSetFlags};
 use crate::stage::{ActionOutcome, Stage};
 use crate::transaction::Workspace;
 
 pub(crate) const ROWS: &[ActionRow] = &[
     ActionRow::new(
         "set-method",
-        ".....X..",
+        RuleSetFlags::of(&[RuleSet::HttpRequest]),
         "<fmt>",
         "set the method",
-        |args| does(parse(args, UriPart::Method)),
+        |args| boxed(parse(args, UriPart::Method)),
     )
     .examples(&["set-method GET"], &["set-method", "set-method GET POST"]),
     ActionRow::new(
         "set-path",
-        ".....X..",
+        RuleSetFlags::of(&[RuleSet::HttpRequest]),
         "<fmt>",
         "set the path, keep the query",
-        |args| does(parse(args, UriPart::Path)),
+        |args| boxed(parse(args, UriPart::Path)),
     )
     .examples(
         &["set-path /%[hdr(host)]%[path]"],
@@ -32,31 +33,31 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ),
     ActionRow::new(
         "set-pathq",
-        ".....X..",
+        RuleSetFlags::of(&[RuleSet::HttpRequest]),
         "<fmt>",
         "set path and query",
-        |args| does(parse(args, UriPart::PathAndQuery)),
+        |args| boxed(parse(args, UriPart::PathAndQuery)),
     )
     .examples(&["set-pathq /a?b=c"], &["set-pathq"]),
     ActionRow::new(
         "set-query",
-        ".....X..",
+        RuleSetFlags::of(&[RuleSet::HttpRequest]),
         "<fmt>",
         "set the query, without its question mark",
-        |args| does(parse(args, UriPart::Query)),
+        |args| boxed(parse(args, UriPart::Query)),
     )
     .examples(&["set-query %[query,regsub(%3D,=,g)]"], &["set-query"]),
     ActionRow::new(
         "set-uri",
-        ".....X..",
+        RuleSetFlags::of(&[RuleSet::HttpRequest]),
         "<fmt>",
         "set the whole target",
-        |args| does(parse(args, UriPart::Target)),
+        |args| boxed(parse(args, UriPart::Target)),
     )
     .examples(&["set-uri %[url] if TRUE"], &["set-uri", "set-uri a b"]),
-    ActionRow::later(
+    ActionRow::unimplemented(
         "normalize-uri",
-        ".....X..",
+        RuleSetFlags::of(&[RuleSet::HttpRequest]),
         "<normalizer> [ full | strict ]",
         "rewrite the target into a canonical form",
         normalize,
@@ -84,7 +85,7 @@ enum UriPart {
 
 fn parse(args: &mut Args<'_, '_, '_>, what: UriPart) -> Result<Uri, Error> {
     let value = args.format(Usage::Http, ONE)?;
-    if args.ends() {
+    if args.is_at_end() {
         Ok(Uri { what, value })
     } else {
         Err(args.error(ONE))

@@ -3,14 +3,23 @@
 use ballast_expr::{Error, Expr, Linker, LogFormat, Usage, Value, VarName, VarScope};
 
 use crate::args::Args;
-use crate::perform::{ParsedAction, Perform, does};
+use crate::perform::{ParsedAction, Perform, boxed};
 use crate::row::ActionRow;
+use crate::ruleset::{RuleSet, RuleSetFlags};
 use crate::stage::{ActionOutcome, Stage, StoredValue};
 
 pub(crate) const ROWS: &[ActionRow] = &[
     ActionRow::new(
         "set-var",
-        ".XXXXXXX",
+        RuleSetFlags::of(&[
+            RuleSet::TcpConnection,
+            RuleSet::TcpSession,
+            RuleSet::TcpContent,
+            RuleSet::TcpResponse,
+            RuleSet::HttpRequest,
+            RuleSet::HttpResponse,
+            RuleSet::HttpAfterResponse,
+        ]),
         "(<var-name>[,<cond>...]) <expr>",
         "set a variable to a sample",
         |args| {
@@ -35,7 +44,15 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ),
     ActionRow::new(
         "set-var-fmt",
-        ".XXXXXXX",
+        RuleSetFlags::of(&[
+            RuleSet::TcpConnection,
+            RuleSet::TcpSession,
+            RuleSet::TcpContent,
+            RuleSet::TcpResponse,
+            RuleSet::HttpRequest,
+            RuleSet::HttpResponse,
+            RuleSet::HttpAfterResponse,
+        ]),
         "(<var-name>[,<cond>...]) <fmt>",
         "set a variable to a format",
         |args| {
@@ -55,7 +72,15 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ),
     ActionRow::new(
         "unset-var",
-        ".XXXXXXX",
+        RuleSetFlags::of(&[
+            RuleSet::TcpConnection,
+            RuleSet::TcpSession,
+            RuleSet::TcpContent,
+            RuleSet::TcpResponse,
+            RuleSet::HttpRequest,
+            RuleSet::HttpResponse,
+            RuleSet::HttpAfterResponse,
+        ]),
         "(<var-name>)",
         "forget a variable",
         |args| {
@@ -116,7 +141,7 @@ const CONDITIONS: [(&str, SetCondition); 8] = [
 ];
 
 fn done(name: VarName, conditions: Vec<SetCondition>, value: VariableValue) -> ParsedAction {
-    does(Ok(Variable {
+    boxed(Ok(Variable {
         name,
         conditions,
         value,
@@ -183,7 +208,7 @@ impl Variable {
             return true;
         }
         let mut may = true;
-        transaction.ask(&mut |facts| {
+        transaction.with_facts(&mut |facts| {
             let now = facts.var(&self.name);
             may = self
                 .conditions

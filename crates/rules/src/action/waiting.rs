@@ -5,12 +5,13 @@ use ballast_expr::{Error, Needs};
 
 use crate::args::Args;
 use crate::row::ActionRow;
+use crate::ruleset::{RuleSet, RuleSetFlags};
 use crate::units::{parse_delay, parse_size};
 
 pub(crate) const ROWS: &[ActionRow] = &[
-    ActionRow::later(
+    ActionRow::unimplemented(
         "set-timeout",
-        ".....XX.",
+        RuleSetFlags::of(&[RuleSet::HttpRequest, RuleSet::HttpResponse]),
         "{ client | connect | queue | server | tarpit | tunnel } { <timeout> | <expr> }",
         "set a timeout of this exchange",
         set_timeout,
@@ -24,9 +25,9 @@ pub(crate) const ROWS: &[ActionRow] = &[
             "set-timeout",
         ],
     ),
-    ActionRow::later(
+    ActionRow::unimplemented(
         "pause",
-        ".....XX.",
+        RuleSetFlags::of(&[RuleSet::HttpRequest, RuleSet::HttpResponse]),
         "{ <timeout> | <expr> }",
         "wait before the next rule",
         delay_or_expr,
@@ -36,9 +37,9 @@ pub(crate) const ROWS: &[ActionRow] = &[
         &["pause 10ms", "pause rand(100)"],
         &["pause", "pause never"],
     ),
-    ActionRow::later(
+    ActionRow::unimplemented(
         "wait-for-body",
-        ".....XX.",
+        RuleSetFlags::of(&[RuleSet::HttpRequest, RuleSet::HttpResponse]),
         "time <time> [ at-least <bytes> ]",
         "wait for the body before the next rule",
         wait_for_body,
@@ -53,17 +54,17 @@ pub(crate) const ROWS: &[ActionRow] = &[
             "wait-for-body time x",
         ],
     ),
-    ActionRow::later(
+    ActionRow::unimplemented(
         "wait-for-handshake",
-        ".....X..",
+        RuleSetFlags::of(&[RuleSet::HttpRequest]),
         "",
         "wait for the end of the handshake before the next rule",
         |_| Ok(()),
     )
     .examples(&["wait-for-handshake"], &["wait-for-handshake now"]),
-    ActionRow::later(
+    ActionRow::unimplemented(
         "disable-l7-retry",
-        ".....X..",
+        RuleSetFlags::of(&[RuleSet::HttpRequest]),
         "",
         "never send this request twice",
         |_| Ok(()),
@@ -72,9 +73,9 @@ pub(crate) const ROWS: &[ActionRow] = &[
         &["disable-l7-retry unless METH_GET"],
         &["disable-l7-retry now"],
     ),
-    ActionRow::later(
+    ActionRow::unimplemented(
         "set-retries",
-        "...X.X..",
+        RuleSetFlags::of(&[RuleSet::TcpContent, RuleSet::HttpRequest]),
         "{ <int> | <expr> }",
         "set how often a connection is tried again",
         |args| {
@@ -89,17 +90,17 @@ pub(crate) const ROWS: &[ActionRow] = &[
         &["set-retries 3", "set-retries var(txn.n)"],
         &["set-retries"],
     ),
-    ActionRow::later(
+    ActionRow::unimplemented(
         "set-priority-class",
-        "...X.X..",
+        RuleSetFlags::of(&[RuleSet::TcpContent, RuleSet::HttpRequest]),
         "<expr>",
         "set the class in the queue",
         |args| args.expr().map(drop),
     )
     .examples(&["set-priority-class int(5)"], &["set-priority-class"]),
-    ActionRow::later(
+    ActionRow::unimplemented(
         "set-priority-offset",
-        "...X.X..",
+        RuleSetFlags::of(&[RuleSet::TcpContent, RuleSet::HttpRequest]),
         "<expr>",
         "set the place in the queue, in milliseconds",
         |args| args.expr().map(drop),
@@ -132,7 +133,7 @@ fn set_timeout(args: &mut Args<'_, '_, '_>) -> Result<(), Error> {
         let title = args.env.title;
         return Err(args.error_before(format!("{title} has no {lacking} capability")));
     }
-    if args.ends() {
+    if args.is_at_end() {
         return Err(args.error(TWO));
     }
     if args

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use ballast_expr::{
-    AclSet, Ends, Error, Facts, FrontendFacts, Linker, LogFormat, Side, Store, Time, Usage, Value,
-    VarName,
+    AclSet, AddressPair, Error, Facts, FrontendFacts, Linker, LogFormat, Side, Store, Time, Usage,
+    Value, VarName,
 };
 use ballast_message::{HeadLimits, Request, Response, Version};
 use ballast_rules::{
@@ -95,8 +95,8 @@ impl Facts for Fake {
             Side::Client
         }
     }
-    fn ends(&self) -> Ends<'_> {
-        Ends {
+    fn address_pair(&self) -> AddressPair<'_> {
+        AddressPair {
             source: Some(&SOURCE),
             destination: Some(&DESTINATION),
         }
@@ -116,7 +116,7 @@ impl FrontendFacts for Fake {
 }
 
 impl Transaction for Fake {
-    fn ask(&self, question: &mut dyn FnMut(&dyn Facts)) {
+    fn with_facts(&self, question: &mut dyn FnMut(&dyn Facts)) {
         question(self);
     }
     fn request_mut(&mut self) -> Option<&mut Request> {

@@ -2,14 +2,14 @@
 
 use ballast_message::{BodyLength, Method, NoRoom, Response, Version};
 use ballast_model::ErrorPage;
-use ballast_mux::{Announcement, Duplex, Wait, read_page};
+use ballast_mux::{Announcement, Duplex, WaitLimit, read_page};
 
 use super::{ConnectionFate, rules};
 use crate::context::Context;
 use crate::ending::EndingPhase;
 use crate::exchange::{Exchange, PreparedAnswer};
+use crate::logged_bytes;
 use crate::pages::default_page;
-use crate::volume;
 
 /// Sends the prepared answer, or else the error page of a status.
 pub(crate) async fn page(
@@ -29,7 +29,7 @@ pub(crate) async fn page(
         return ConnectionFate::Close;
     }
     rules::after_response(context, exchange);
-    let counted = volume::of_response(&exchange.response) + body.len() as u64;
+    let counted = logged_bytes::of_response(&exchange.response) + body.len() as u64;
     if is_unsent {
         exchange.tally.bytes_out += counted;
         return ConnectionFate::Close;
@@ -52,7 +52,7 @@ pub(crate) async fn page(
     let Ok(announced) = begun else {
         return ConnectionFate::Close;
     };
-    let wait = Wait::each(&context.downward, exchange.settings.client_timeout);
+    let wait = WaitLimit::each(&context.downward, exchange.settings.client_timeout);
     let sent = async {
         client.sink.body(&wait, &body).await?;
         client.sink.end_body(&wait, None).await

@@ -8,7 +8,7 @@ use std::pin::pin;
 use std::task::Poll;
 
 use ballast_engine::Backend;
-use ballast_mux::{Duplex, ReadError, Wait};
+use ballast_mux::{Duplex, ReadError, WaitLimit};
 
 use crate::context::Context;
 use crate::ending::EndingPhase;
@@ -88,7 +88,7 @@ async fn client_left(
     if gives_up(context, backend) {
         return ClientDeparture::Closed;
     }
-    let wait = Wait::until(&context.upward, None);
+    let wait = WaitLimit::until(&context.upward, None);
     if context.frontend.is_http() || context.upgraded_for.get().is_some() {
         if is_cut_short(client, &wait).await {
             return ClientDeparture::CutShort;
@@ -102,7 +102,7 @@ async fn client_left(
 
 /// Whether a client closed its side before its request was whole. Of a request that is larger than
 /// the buffer this is not known.
-async fn is_cut_short(client: &mut Duplex<'_>, wait: &Wait<'_>) -> bool {
+async fn is_cut_short(client: &mut Duplex<'_>, wait: &WaitLimit<'_>) -> bool {
     match client.source.gather(wait).await {
         // A malformed body is refused where it is forwarded.
         Ok(()) | Err(ReadError::Malformed(_)) => false,

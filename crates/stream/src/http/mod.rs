@@ -31,7 +31,7 @@ mod service;
 mod statistics;
 mod target;
 
-use ballast_mux::{ClientConnection, Duplex, Wait};
+use ballast_mux::{ClientConnection, Duplex, WaitLimit};
 use ballast_worker::{Stopping, WorkUnit, stopping, take_turns};
 
 pub(crate) use cut_off::cut_off;
@@ -69,7 +69,7 @@ pub(crate) async fn serve(
                 let patience = current.get().settings.client_timeout;
                 // In a block: the future of the next exchange takes the place of what it holds.
                 let drained = {
-                    let wait = Wait::each(&context.upward, patience);
+                    let wait = WaitLimit::each(&context.upward, patience);
                     client.drain(&wait).await
                 };
                 if drained.is_err() {
@@ -115,7 +115,7 @@ async fn serve_one(
         Err(receive::NoRequest::Silent) => {
             // The last response may not be sent completely. A client that does not read it in time
             // is closed.
-            let wait = Wait::each(&context.downward, exchange.settings.client_timeout);
+            let wait = WaitLimit::each(&context.downward, exchange.settings.client_timeout);
             let _ = client.flush(&wait).await;
             return ConnectionFate::Drop;
         }
@@ -184,7 +184,7 @@ async fn close(context: &Context<'_>, client: &mut ClientConnection, exchange: &
         client.reset();
         return;
     }
-    let wait = Wait::each(&context.downward, exchange.settings.client_timeout);
+    let wait = WaitLimit::each(&context.downward, exchange.settings.client_timeout);
     client.close(&wait, &context.upward).await;
 }
 

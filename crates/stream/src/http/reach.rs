@@ -36,7 +36,7 @@ pub(crate) struct KeptConnection {
 
 impl KeptConnection {
     fn is_private(&self) -> bool {
-        self.lease.bears_client()
+        self.lease.is_authenticated_as_client()
     }
 }
 

@@ -6,8 +6,8 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use ballast_message::{BodyLength, NoRoom, Version};
-use ballast_model::Common;
-use ballast_mux::{ClientConnection, Duplex, ReadError, Wait};
+use ballast_model::ProxyCommon;
+use ballast_mux::{ClientConnection, Duplex, ReadError, WaitLimit};
 use ballast_worker::{Stopping, select, turn_now};
 
 use super::{capture, invalid};
@@ -15,7 +15,7 @@ use crate::context::Context;
 use crate::ending::EndingPhase;
 use crate::exchange::{CurrentExchange, Exchange, PreparedAnswer};
 use crate::exit::{Exit, Flow};
-use crate::volume;
+use crate::logged_bytes;
 
 /// Why no request was received.
 pub(crate) enum NoRequest {
@@ -32,7 +32,7 @@ pub(crate) async fn first_byte(
     current: &mut CurrentExchange,
     stopping: &mut Stopping,
 ) -> Result<Instant, NoRequest> {
-    let wait = Wait::until(&context.upward, first_byte_until(context, current));
+    let wait = WaitLimit::until(&context.upward, first_byte_until(context, current));
     let begun = if current.is_first() || context.frontend.model.options.idle_close_on_response {
         client.first_byte(&wait).await
     } else {
@@ -72,7 +72,7 @@ pub(crate) async fn request(
     exchange: &mut Exchange,
     begun: Instant,
 ) -> Result<(), NoRequest> {
-    let wait = Wait::until(&context.upward, head_until(context, exchange, begun));
+    let wait = WaitLimit::until(&context.upward, head_until(context, exchange, begun));
     let received = match client.request(&wait, &mut exchange.request).await {
         Ok(received) => received,
         Err(error) => {
@@ -89,7 +89,7 @@ pub(crate) async fn request(
     let is_prompt = received.is_prompt;
     exchange.times.received = Some(if is_prompt { begun } else { turn_now() });
     context.count(|counters| counters.bytes_in.add(received.head_bytes));
-    exchange.tally.bytes_in = volume::of_request(&exchange.request);
+    exchange.tally.bytes_in = logged_bytes::of_request(&exchange.request);
     exchange.has_request = true;
     exchange.method = exchange.request.method();
     exchange.request_body = received.body;
@@ -161,7 +161,7 @@ pub(crate) async fn buffer_body(
     context: &Context<'_>,
     client: &mut Duplex<'_>,
     exchange: &mut Exchange,
-    common: &Common,
+    common: &ProxyCommon,
 ) -> Flow {
     if !common.buffer_request {
         return Flow::Continue(());
@@ -175,7 +175,7 @@ pub(crate) async fn buffer_body(
     send_continue(context, client, exchange).await?;
     let (request, _) = timeouts(context);
     let until = request.map(|request| ballast_worker::now() + request);
-    let wait = Wait::until(&context.upward, until);
+    let wait = WaitLimit::until(&context.upward, until);
     let received = client.source.gather(&wait).await;
     exchange.times.received = Some(ballast_worker::now());
     let Err(error) = received else {
@@ -215,10 +215,10 @@ async fn send_continue(
     if let Err(NoRoom) = interim.set_status(100) {
         return Flow::Break(Exit::RequestHeadFull);
     }
-    exchange.tally.bytes_out += volume::of_response(interim);
+    exchange.tally.bytes_out += logged_bytes::of_response(interim);
     client.sink.bodiless_response(interim);
     interim.clear();
-    let wait = Wait::each(&context.downward, exchange.settings.client_timeout);
+    let wait = WaitLimit::each(&context.downward, exchange.settings.client_timeout);
     match client.sink.flush(&wait).await {
         Ok(()) => Flow::Continue(()),
         Err(error) => Flow::Break(Exit::Request((&error).into(), EndingPhase::Request)),

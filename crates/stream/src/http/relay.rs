@@ -6,10 +6,10 @@ use std::pin::{Pin, pin};
 use std::task::Poll;
 use std::time::Duration;
 
-use ballast_engine::{Eviction, Server};
+use ballast_engine::{CancellationReason, Server};
 use ballast_model::OnMarkedDown;
 use ballast_mux::{
-    AfterBody, Duplex, Peer, ReadError, RelayError, Sink, Source, Wait, WriteError, relay,
+    AfterBody, Duplex, Peer, ReadError, RelayError, Sink, Source, WaitLimit, WriteError, relay,
 };
 use ballast_upstream::probe::{self, Observation};
 use ballast_upstream::{ExchangeEnd, Lease, Slot};
@@ -21,10 +21,10 @@ use super::respond::{self, ResponseOutcome};
 use crate::context::Context;
 use crate::ending::{EndingCause, EndingPhase};
 use crate::exchange::{Exchange, PreparedAnswer};
-use crate::exit::{Exit, Fault};
+use crate::exit::{Exit, PeerFault};
 use crate::live::LiveCounters;
+use crate::logged_bytes;
 use crate::tunnel;
-use crate::volume;
 
 /// How an exchange with a server ended.
 pub(crate) enum RelayEnd {
@@ -86,10 +86,10 @@ pub(crate) async fn exchange(
         };
         let retry = respond::RetryOptions { reused, plan };
         let respond = respond::respond(context, exchange, &mut download, &retry);
-        let evicted = evicted(context, slot.server());
+        let cancelled = wait_for_cancellation(context, slot.server());
         // Pinned here: passed by value, each future would be stored in this one twice.
-        let (upload, respond, evicted) = (pin!(upload), pin!(respond), pin!(evicted));
-        let transfer = pin!(transfer(upload, respond, evicted, || progress
+        let (upload, respond, cancelled) = (pin!(upload), pin!(respond), pin!(cancelled));
+        let transfer = pin!(transfer(upload, respond, cancelled, || progress
             .answered
             .get()));
         unless_client_leaves(client.peer, &progress.is_under_way, gives_up, transfer).await
@@ -102,7 +102,8 @@ pub(crate) async fn exchange(
     let uncounted = uncounted(live.as_ref(), (down, up, uploaded.get()));
     exchange.tally.bytes_in += uploaded.get();
     if client.source.is_done() {
-        exchange.tally.bytes_in += volume::of_end(exchange.request_body, client.source.trailers());
+        exchange.tally.bytes_in +=
+            logged_bytes::of_end(exchange.request_body, client.source.trailers());
     }
     if matches!(outcome, TransferEnd::ServerStuck) {
         exchange.observed = Some(Observation::ReadTimeout);
@@ -129,7 +130,7 @@ pub(crate) async fn exchange(
             let end = ExchangeEnd {
                 is_whole: whole,
                 is_persistent: keep_server,
-                bears_client: private,
+                is_authenticated_as_client: private,
             };
             done(exchange, keep_client, lease.end(end))
         }
@@ -144,7 +145,7 @@ pub(crate) async fn exchange(
         }
         TransferEnd::Answered(ResponseOutcome::Retry(reason), _) => RelayEnd::Retry(reason),
         TransferEnd::Answered(ResponseOutcome::Exit(exit), _) => RelayEnd::Exit(exit),
-        TransferEnd::Evicted(why) => RelayEnd::Exit(Exit::Cut(EndingCause::of_eviction(why))),
+        TransferEnd::Cancelled(why) => RelayEnd::Exit(Exit::Cut(EndingCause::of_cancellation(why))),
         TransferEnd::ClientFailed(error) => {
             let whole = client.source.is_done();
             RelayEnd::Exit(client_failed(exchange, &error, whole))
@@ -198,8 +199,8 @@ fn account(
     }
 }
 
-/// Waits until the exchanges of a server are evicted.
-async fn evicted(context: &Context<'_>, server: &Server) -> Eviction {
+/// Waits until the exchanges of a server are cancelled.
+async fn wait_for_cancellation(context: &Context<'_>, server: &Server) -> CancellationReason {
     let model = &server.model;
     // Of others only an operator can evict the exchanges, and the command wakes every connection of
     // the worker. So nothing is registered for them, which would cost a lock per exchange.
@@ -207,7 +208,7 @@ async fn evicted(context: &Context<'_>, server: &Server) -> Eviction {
     let mut cancelled = pin!(server.state.cancelled());
     poll_fn(|cx| {
         if context.is_killed() || (!registers && cancelled.is_ready()) {
-            Poll::Ready(Eviction::ByOperator)
+            Poll::Ready(CancellationReason::ByOperator)
         } else if registers {
             cancelled.as_mut().poll(cx)
         } else {
@@ -239,11 +240,11 @@ fn count_bytes(context: &Context<'_>, exchange: &mut Exchange, down: u64, up: u6
 /// The client failed before its response was whole; `whole` when its request was. A reset is
 /// logged in another phase than a close.
 fn client_failed(exchange: &mut Exchange, error: &ReadError, whole: bool) -> Exit {
-    let fault = Fault::from(error);
+    let fault = PeerFault::from(error);
     if exchange.has_response {
         return Exit::UploadAfterHead(fault);
     }
-    if fault != Fault::TimedOut && !whole {
+    if fault != PeerFault::TimedOut && !whole {
         exchange.prepared_answer = Some(PreparedAnswer::Unsent);
     }
     let phase = match error {
@@ -262,7 +263,7 @@ fn request_failed(
 ) {
     let cause = match error {
         RelayError::From(error) => {
-            let fault = Fault::from(error);
+            let fault = PeerFault::from(error);
             for count in fault.counts_of_client() {
                 count.increment(context, exchange);
             }
@@ -289,8 +290,8 @@ enum TransferEnd {
     Answered(ResponseOutcome, Result<(), RelayError>),
     /// The client failed before the response ended.
     ClientFailed(ReadError),
-    /// The server's exchanges were evicted.
-    Evicted(Eviction),
+    /// The server's exchanges were cancelled.
+    Cancelled(CancellationReason),
     /// The server neither reads the request nor answers.
     ServerStuck,
 }
@@ -300,7 +301,7 @@ enum TransferEnd {
 async fn transfer(
     mut upload: Pin<&mut impl Future<Output = Result<(), RelayError>>>,
     mut respond: Pin<&mut impl Future<Output = ResponseOutcome>>,
-    mut evicted: Pin<&mut impl Future<Output = Eviction>>,
+    mut cancelled: Pin<&mut impl Future<Output = CancellationReason>>,
     is_answered: impl Fn() -> bool,
 ) -> TransferEnd {
     let mut uploaded = None;
@@ -334,7 +335,7 @@ async fn transfer(
             }
             (still, outcome) => {
                 (uploaded, answered) = (still, outcome);
-                evicted.as_mut().poll(cx).map(TransferEnd::Evicted)
+                cancelled.as_mut().poll(cx).map(TransferEnd::Cancelled)
             }
         }
     })
@@ -386,8 +387,8 @@ async fn upload(
     (progress, sent): (&respond::UploadProgress<'_>, &Cell<u64>),
 ) -> Result<(), RelayError> {
     let deadline = &context.upward;
-    let client_wait = Wait::each(deadline, client_timeout);
-    let server_wait = Wait::each(deadline, server_timeout);
+    let client_wait = WaitLimit::each(deadline, client_timeout);
+    let server_wait = WaitLimit::each(deadline, server_timeout);
     let result = match body_copy {
         Some(body) => {
             sent.set(body.len() as u64);
@@ -422,7 +423,7 @@ async fn send_copy(
     from: &mut Source<'_>,
     body: &[u8],
     to: &mut Sink<'_>,
-    wait: &Wait<'_>,
+    wait: &WaitLimit<'_>,
 ) -> Result<(), RelayError> {
     from.skip_received().map_err(RelayError::From)?;
     to.body(wait, body).await.map_err(RelayError::To)?;

@@ -8,7 +8,7 @@ use ballast_message::{BodyLength, Method, NoRoom, Response, Version, connection_
 use ballast_model::ConnectionMode;
 use ballast_mux::{
     AfterBody, AnnouncedBody, Announcement, Malformed, Peer, ReadError, RelayError, ResponseHead,
-    Sink, Source, Wait, WriteError, relay, take_connection_end,
+    Sink, Source, WaitLimit, WriteError, relay, take_connection_end,
 };
 use ballast_upstream::probe::Observation;
 
@@ -20,8 +20,8 @@ use crate::exchange::Exchange;
 use crate::exit::{Count, Exit, Flow};
 use crate::journal;
 use crate::live::LiveCounters;
+use crate::logged_bytes;
 use crate::persistence::{self, ClientCookie, ServerCookie};
-use crate::volume;
 
 /// How the forwarding of a response ended.
 pub(crate) enum ResponseOutcome {
@@ -152,8 +152,8 @@ fn authenticates_connection(response: &Response) -> bool {
     lines.any(|line| line.split(|byte| *byte == b',').any(begins))
 }
 
-fn client_wait<'c>(context: &'c Context<'_>, exchange: &Exchange) -> Wait<'c> {
-    Wait::each(&context.downward, exchange.settings.client_timeout)
+fn client_wait<'c>(context: &'c Context<'_>, exchange: &Exchange) -> WaitLimit<'c> {
+    WaitLimit::each(&context.downward, exchange.settings.client_timeout)
 }
 
 /// Waits for the final head; interim ones are forwarded.
@@ -171,7 +171,7 @@ async fn head(
     loop {
         // The timeout holds for the whole head, however slowly it comes.
         let from = since.unwrap_or_else(ballast_worker::turn_now);
-        let wait = Wait::until(&context.downward, patience.map(|patience| from + patience));
+        let wait = WaitLimit::until(&context.downward, patience.map(|patience| from + patience));
         let answer = await_head(context, exchange, download, &wait).await;
         let answer = match answer {
             Ok(answer) => answer,
@@ -188,7 +188,7 @@ async fn head(
             Ok(answer) if answer.interim => {
                 count_response(context, exchange);
                 if exchange.request.version() >= Version::Http11 {
-                    exchange.tally.bytes_out += volume::of_response(&exchange.response);
+                    exchange.tally.bytes_out += logged_bytes::of_response(&exchange.response);
                     download.sink.bodiless_response(&exchange.response);
                     let sent = download.sink.flush(&client_wait(context, exchange)).await;
                     sent.map_err(|error| response_untaken(&error, EndingPhase::Headers))?;
@@ -253,7 +253,7 @@ async fn await_head(
     context: &Context<'_>,
     exchange: &mut Exchange,
     download: &mut Download<'_>,
-    wait: &Wait<'_>,
+    wait: &WaitLimit<'_>,
 ) -> Result<Result<ResponseHead, ReadError>, ClientLeft> {
     let gives_up = exchange
         .backend
@@ -357,7 +357,7 @@ fn response_failed(
 fn note(context: &Context<'_>, exchange: &mut Exchange) {
     exchange.times.answered = Some(ballast_worker::turn_now());
     exchange.has_response = true;
-    exchange.tally.bytes_out += volume::of_response(&exchange.response);
+    exchange.tally.bytes_out += logged_bytes::of_response(&exchange.response);
     exchange.variables.forget(VarScope::Req);
     let status = exchange.response.status();
     exchange.observed = Some(Observation::from_status(status));
@@ -469,7 +469,7 @@ async fn body(
     answer: &ResponseHead,
 ) -> Result<bool, ResponseOutcome> {
     // The clock was read when the head was there, microseconds ago.
-    let from_wait = Wait::each(&context.downward, exchange.settings.server_timeout)
+    let from_wait = WaitLimit::each(&context.downward, exchange.settings.server_timeout)
         .starting_at(exchange.times.answered);
     let to_wait = client_wait(context, exchange);
     let then = if exchange.keep_client {
@@ -495,7 +495,8 @@ async fn body(
     .await;
     match result {
         Ok(()) => {
-            exchange.tally.bytes_out += volume::of_end(answer.body, download.source.trailers());
+            exchange.tally.bytes_out +=
+                logged_bytes::of_end(answer.body, download.source.trailers());
             Ok(answer.persistent
                 && !exchange.closes_server
                 && keeps_server_connection(context, exchange))

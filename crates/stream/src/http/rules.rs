@@ -1,6 +1,6 @@
 //! Runs the HTTP rules of frontends and backends.
 
-use ballast_model::Common;
+use ballast_model::ProxyCommon;
 use ballast_rules::{LocalResponse, ResponseCause, ResponseContent, Rule, Verdict};
 
 use super::statistics;
@@ -16,7 +16,7 @@ use crate::services::ServiceCall;
 pub(crate) async fn request(
     context: &Context<'_>,
     exchange: &mut Exchange,
-    common: &Common,
+    common: &ProxyCommon,
 ) -> Flow {
     let rules = &common.rules;
     for set in [&rules.tcp_content, &rules.http_request] {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ballast_message::{BodyLength, Method, NoRoom, Version};
-use ballast_mux::{Announcement, Duplex, ReadError, Wait};
+use ballast_mux::{Announcement, Duplex, ReadError, WaitLimit};
 use ballast_rules::Service;
 
 use super::target::origin_form;
@@ -12,9 +12,9 @@ use crate::context::Context;
 use crate::ending::{Ending, EndingCause, EndingPhase};
 use crate::exchange::Exchange;
 use crate::exit::{Exit, Flow};
+use crate::logged_bytes;
 use crate::pages::default_page;
 use crate::services::{ServiceCall, ServiceKind, ServiceReply, ServiceReplyBody, ServiceRequest};
-use crate::volume;
 
 /// A piece is sent once it has about this many bytes.
 const PIECE_BYTES: usize = 8192;
@@ -73,7 +73,7 @@ async fn form(
     let timeouts = &context.frontend.model.timeouts;
     let wait = timeouts.http_request.or(timeouts.client);
     let until = ballast_worker::now() + wait.unwrap_or(FORM_WAIT);
-    let wait = Wait::until(&context.upward, Some(until));
+    let wait = WaitLimit::until(&context.upward, Some(until));
     let bytes_max = context.running.tune().buffer_bytes as usize;
     while form.bytes.len() < bytes_max {
         match client.source.piece(&wait).await {
@@ -168,8 +168,8 @@ async fn send(
     let Ok(announced) = begun else {
         return ConnectionFate::Close;
     };
-    exchange.tally.bytes_out += volume::of_response(&exchange.response);
-    let wait = Wait::each(&context.downward, exchange.settings.client_timeout);
+    exchange.tally.bytes_out += logged_bytes::of_response(&exchange.response);
+    let wait = WaitLimit::each(&context.downward, exchange.settings.client_timeout);
     let sent = async {
         let mut more = announced.body != BodyLength::None;
         while more {

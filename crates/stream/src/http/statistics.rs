@@ -2,7 +2,7 @@
 
 use ballast_expr::Condition;
 use ballast_message::{Fields, Method, Version};
-use ballast_model::{Common, StatsAccess, StatsPage};
+use ballast_model::{ProxyCommon, StatsAccess, StatsPage};
 
 use super::target::origin_form;
 use crate::context::Context;
@@ -25,7 +25,7 @@ pub(super) fn exit_to_service(exchange: &mut Exchange, call: ServiceCall) -> Exi
 pub(super) fn statistics(
     context: &Context<'_>,
     exchange: &mut Exchange,
-    common: &Common,
+    common: &ProxyCommon,
 ) -> Flow<Option<ServiceCall>> {
     let Some(page) = &common.stats else {
         return Flow::Continue(None);
@@ -37,9 +37,9 @@ pub(super) fn statistics(
     }
     let access = access(context, exchange, page);
     match access {
-        Access::Granted => {}
-        Access::Denied => return Flow::Break(Exit::StatisticsDenied),
-        Access::Challenge(realm) => {
+        PageAccess::Granted => {}
+        PageAccess::Denied => return Flow::Break(Exit::StatisticsDenied),
+        PageAccess::Challenge(realm) => {
             exchange.applet = Some("<STATS>");
             challenge(exchange, &realm);
             return Flow::Break(Exit::StatisticsChallenge);
@@ -54,28 +54,28 @@ pub(super) fn statistics(
     }))
 }
 
-enum Access {
+enum PageAccess {
     Denied,
     Granted,
     /// The client must send a user and a password, for this realm.
     Challenge(String),
 }
 
-fn access(context: &Context<'_>, exchange: &Exchange, page: &StatsPage) -> Access {
+fn access(context: &Context<'_>, exchange: &Exchange, page: &StatsPage) -> PageAccess {
     if !page.credentials.is_empty() {
         return match is_known(exchange.request.fields(), &page.credentials) {
-            true => Access::Granted,
-            false => Access::Challenge(page.realm().to_owned()),
+            true => PageAccess::Granted,
+            false => PageAccess::Challenge(page.realm().to_owned()),
         };
     }
     let mut rules = page.rules.iter();
     match rules.find(|rule| holds(context, exchange, rule.condition.as_ref())) {
-        None => Access::Granted,
+        None => PageAccess::Granted,
         Some(rule) => match &rule.access {
-            StatsAccess::Allow => Access::Granted,
-            StatsAccess::Deny => Access::Denied,
+            StatsAccess::Allow => PageAccess::Granted,
+            StatsAccess::Deny => PageAccess::Denied,
             StatsAccess::Auth(realm) => {
-                Access::Challenge(realm.clone().unwrap_or_else(|| page.realm().to_owned()))
+                PageAccess::Challenge(realm.clone().unwrap_or_else(|| page.realm().to_owned()))
             }
         },
     }

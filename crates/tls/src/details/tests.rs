@@ -200,11 +200,11 @@ fn algorithms_have_openssls_names() {
 
 #[test]
 fn serial_numbers_have_no_sign() {
-    assert_eq!(*magnitude(&[0]), [0]);
-    assert_eq!(*magnitude(&[0, 0x80]), [0x80]);
-    assert_eq!(*magnitude(&[0xff]), [1]);
-    assert_eq!(*magnitude(&[0xff, 0]), [1, 0]);
-    assert_eq!(*magnitude(&[]), []);
+    assert_eq!(*unsigned_bytes(&[0]), [0]);
+    assert_eq!(*unsigned_bytes(&[0, 0x80]), [0x80]);
+    assert_eq!(*unsigned_bytes(&[0xff]), [1]);
+    assert_eq!(*unsigned_bytes(&[0xff, 0]), [1, 0]);
+    assert_eq!(*unsigned_bytes(&[]), []);
 }
 
 proptest! {

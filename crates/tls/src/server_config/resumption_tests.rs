@@ -13,7 +13,7 @@ use super::*;
 use crate::authorities::{Authorities, Trust};
 use crate::bind::{BindCertificates, BindEntry};
 use crate::certificate::CertificateParts;
-use crate::client_config::{ClientParts, ClientTerms, ServerTrust};
+use crate::client_config::{ServerLineParts, ServerLineTerms, ServerTrust};
 use crate::options::VerifyMode;
 use crate::store::{CertificateStore, StoredCertificate};
 use crate::testing::{
@@ -44,7 +44,7 @@ fn store() -> Shared {
 fn certificate(pem: &Pem) -> Certificate {
     let parts = CertificateParts::read(pem.both().as_bytes()).expect("good");
     CertificateStore::default()
-        .certificate(parts)
+        .build_certificate(parts)
         .expect("good")
 }
 
@@ -60,7 +60,7 @@ fn verifier(mode: VerifyMode, by: &Authority) -> Arc<ClientVerifier> {
 }
 
 fn bind(shared: &Shared, verifier: Option<Arc<ClientVerifier>>) -> BindCertificates {
-    let parts = ServerParts {
+    let parts = BindParts {
         time: Arc::new(FixedTime),
         verifier,
         ticket_keys: shared.keys.clone(),
@@ -70,7 +70,7 @@ fn bind(shared: &Shared, verifier: Option<Arc<ClientVerifier>>) -> BindCertifica
         prefer_client_ciphers: false,
         early_data_bytes_max: 0,
     };
-    let terms = Arc::new(ServerTerms::new(&TlsOptions::default(), &parts).expect("good"));
+    let terms = Arc::new(BindTerms::new(&TlsOptions::default(), &parts).expect("good"));
     let pem = self_signed(EC, "a.org", &["b.org"]);
     let entry = BindEntry {
         certificate: Arc::new(StoredCertificate::new("a", Arc::new(certificate(&pem)))),
@@ -124,7 +124,7 @@ impl ClientSessionStore for OneName {
 
 /// A client with a memory: every session it has ever got is tried anywhere.
 fn client(version: &str, shown: Option<&Pem>) -> Arc<ClientConfig> {
-    let parts = ClientParts {
+    let parts = ServerLineParts {
         time: Arc::new(FixedTime),
         trust: ServerTrust::Any,
         certificate: shown.map(|pem| Arc::new(certificate(pem))),
@@ -132,7 +132,7 @@ fn client(version: &str, shown: Option<&Pem>) -> Arc<ClientConfig> {
         session_names_max: 8,
     };
     let text = format!("ssl-min-ver {version} ssl-max-ver {version}");
-    let terms = ClientTerms::new(&options(&text), &parts).expect("good");
+    let terms = ServerLineTerms::new(&options(&text), &parts).expect("good");
     let mut config = ClientConfig::clone(terms.config());
     let store = OneName(ClientSessionMemoryCache::new(8));
     config.resumption = Resumption::store(Arc::new(store));

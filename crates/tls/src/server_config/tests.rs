@@ -11,8 +11,8 @@ use crate::options::VerifyMode;
 use crate::store::{CertificateStore, StoredCertificate};
 use crate::testing::{EC, FixedTime, MemoryFiles, RSA, handshake, options, self_signed};
 
-fn parts() -> ServerParts {
-    ServerParts {
+fn parts() -> BindParts {
+    BindParts {
         time: Arc::new(FixedTime),
         verifier: None,
         ticket_keys: None,
@@ -92,7 +92,7 @@ fn client(
 }
 
 fn bind(terms: &str) -> BindCertificates {
-    let terms = Arc::new(ServerTerms::new(&options(terms), &parts()).expect("good terms"));
+    let terms = Arc::new(BindTerms::new(&options(terms), &parts()).expect("good terms"));
     let mut files = MemoryFiles::default();
     files.add("/e", self_signed(EC, "a.org", &[]).both());
     files.add("/r", self_signed(RSA, "a.org", &[]).both());
@@ -184,7 +184,7 @@ fn twins_are_told_apart_and_signatures_limited() {
 #[test]
 fn what_cannot_be_carried_out_is_refused() {
     let refused = |text: &str| {
-        ServerTerms::new(&options(text), &parts())
+        BindTerms::new(&options(text), &parts())
             .map(|_| ())
             .expect_err("refused")
             .to_string()
@@ -195,7 +195,7 @@ fn what_cannot_be_carried_out_is_refused() {
     );
     assert!(refused("ciphers AES128-SHA").starts_with("'ciphers': nothing of 'AES128-SHA'"));
     assert_eq!(refused("curves FOO"), "'curves': 'FOO' is not known");
-    let terms = ServerTerms::new(&options("curves P-521:P-256 ecdhe FOO"), &parts());
+    let terms = BindTerms::new(&options("curves P-521:P-256 ecdhe FOO"), &parts());
     let missing = MissingWord {
         option: "curves",
         word: "P-521".to_owned(),
@@ -215,7 +215,7 @@ fn a_renewed_certificate_is_served_without_a_new_list() {
     let mut store = CertificateStore::default();
     let parts =
         crate::certificate::CertificateParts::read(self_signed(EC, "a.org", &[]).both().as_bytes());
-    let renewed = Arc::new(store.certificate(parts.expect("good")).expect("good"));
+    let renewed = Arc::new(store.build_certificate(parts.expect("good")).expect("good"));
     let stored: &StoredCertificate = &bind.entries()[0].certificate;
     assert!(stored.replace(Arc::clone(&renewed)));
     let mut client = client(all_suites(), &SCHEMES, "a.org");

@@ -162,7 +162,7 @@ fn a_renewal_says_whether_an_index_must_change() {
     let mut store = CertificateStore::default();
     let mut certificate = |cn: &str| {
         let parts = CertificateParts::read(self_signed(EC, cn, &[]).both().as_bytes());
-        store.certificate(parts.expect("good")).expect("good")
+        store.build_certificate(parts.expect("good")).expect("good")
     };
     let stored = StoredCertificate::new("a", Arc::new(certificate("a")));
     assert!(stored.replace(Arc::new(certificate("a"))));

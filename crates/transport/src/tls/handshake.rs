@@ -12,7 +12,7 @@ use rustls::{
 };
 
 use super::TlsCarrier;
-use super::hellos::Hellos;
+use super::hellos::HelloRandoms;
 use super::role::{Role, Step};
 use super::scratch::RECORD_BYTES_MAX;
 use super::secrets::{SessionSecrets, collect};
@@ -45,7 +45,7 @@ pub struct TlsFacts {
     /// The peer's certificate, and the chain it sent.
     pub peer_certificates: Option<Arc<[CertificateDer<'static>]>>,
     /// What the hellos said.
-    pub hellos: Hellos,
+    pub hellos: HelloRandoms,
     /// The client sent data with its hello, and they were taken.
     pub received_early_data: bool,
     /// The secrets, where the configuration logs keys to [`SecretKeeper`](super::SecretKeeper).
@@ -114,7 +114,7 @@ impl<R: Role> Handshake<R> {
     ) -> Result<(Transport, TlsFacts), HandshakeFailure> {
         let Self(mut role) = self;
         let (mut out, mut early) = (Vec::new(), Vec::new());
-        let (mut hellos, mut secrets) = (Hellos::default(), SessionSecrets::default());
+        let (mut hellos, mut secrets) = (HelloRandoms::default(), SessionSecrets::default());
         let mut received_early_data = false;
         loop {
             hellos.note(&received);
@@ -231,7 +231,7 @@ fn facts_of(common: &rustls::CommonState) -> TlsFacts {
         protocol: common.alpn_protocol().map(Into::into),
         is_resumed: common.handshake_kind() == Some(HandshakeKind::Resumed),
         peer_certificates: certificates.map(|chain| chain.iter().cloned().collect()),
-        hellos: Hellos::default(),
+        hellos: HelloRandoms::default(),
         received_early_data: false,
         secrets: SessionSecrets::default(),
     }

@@ -3,7 +3,7 @@
 
 /// The random bytes of both hellos, and the id of the session.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Hellos {
+pub struct HelloRandoms {
     /// The client's random; `None` until its hello was found.
     pub client_random: Option<[u8; RANDOM_BYTES]>,
     /// The server's random.
@@ -27,7 +27,7 @@ const RETRY_RANDOM: [u8; RANDOM_BYTES] = [
     0xc2, 0xa2, 0x11, 0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c,
 ];
 
-impl Hellos {
+impl HelloRandoms {
     /// Looks for a hello at the beginning of what one side sends.
     pub(super) fn note(&mut self, records: &[u8]) {
         if self.server_random.is_none() {
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn both_hellos_are_found() {
-        let mut hellos = Hellos::default();
+        let mut hellos = HelloRandoms::default();
         hellos.note(&hello(CLIENT_HELLO, [1; 32], b"offered"));
         hellos.note(&hello(SERVER_HELLO, RETRY_RANDOM, b"x"));
         hellos.note(&hello(CLIENT_HELLO, [9; 32], b""));

@@ -25,14 +25,14 @@ pub(super) async fn ask(
                 .verdict(CheckStatus::Checked)
                 .duration_ms
                 .unwrap_or_default();
-            controller.tell(backend.name(), server.name(), |health, now_ms| {
+            controller.update_health(backend.name(), server.name(), |health, now_ms| {
                 health.agent_done(now_ms, &said, duration_ms)
             });
         }
         Err(failure) => {
             let verdict: Verdict = probe.verdict(failure.status).with_info(failure.text);
-            controller.tell(backend.name(), server.name(), |health, _| {
-                health.agent_unheard(verdict)
+            controller.update_health(backend.name(), server.name(), |health, _| {
+                health.agent_unreachable(verdict)
             });
         }
     }
@@ -42,8 +42,8 @@ async fn answer(probe: &ProbeRun<'_>, server: &Server) -> Result<Vec<u8>, ProbeF
     let checks = server.checks();
     probe.limit(checks.agent_interval.unwrap_or(checks.interval));
     let target = {
-        let reach = server.state.reach();
-        let address = checks.agent_address.as_ref().or(reach.address.as_ref());
+        let current = server.state.current_address();
+        let address = checks.agent_address.as_ref().or(current.address.as_ref());
         let port = |address: &ballast_model::Address| checks.agent_port.or(address.port());
         address.and_then(|address| net_address(address, port(address)))
     };

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
 use ballast_engine::{
-    Backend, Eviction, Generation, GenerationChanges, Process, Server, health_settings,
+    Backend, CancellationReason, Generation, GenerationChanges, Process, Server, health_settings,
 };
 use ballast_health::{
     BackendCounts, Effect, Health, LineSeverity, Observation, Transition, no_server_line,
@@ -57,11 +57,11 @@ pub(super) struct ProbeTrigger {
 }
 
 impl ProbeTrigger {
-    fn soon(&self) {
+    fn trigger(&self) {
         self.wake.notify_one();
     }
 
-    fn at_once(&self) {
+    fn trigger_at_once(&self) {
         self.at_once.store(true, Ordering::Release);
         self.wake.notify_one();
     }
@@ -162,7 +162,7 @@ impl ProbeController {
     ) {
         let (was, is) = (&former.model, &server.model);
         if was.disabled != is.disabled {
-            self.say(scope, at, |health, now_ms| {
+            self.apply_to_health(scope, at, |health, now_ms| {
                 health.set_configured_maint(now_ms, is.disabled)
             });
         }
@@ -176,7 +176,7 @@ impl ProbeController {
             self.clear_pools(server);
         }
         if was.checks != is.checks {
-            self.nudge_with(is_named(scope, at), ProbeTrigger::soon);
+            self.trigger_probe(is_named(scope, at), ProbeTrigger::trigger);
         }
         if let Some((backend, _)) = scope.at(at) {
             // A limit may have been raised.
@@ -210,21 +210,21 @@ impl ProbeController {
         Some((Arc::clone(backend), Arc::clone(server)))
     }
 
-    /// Changes the health of a server and applies the consequences: `say` gets the machine and the
+    /// Changes the health of a server and applies the consequences: `update` gets the machine and the
     /// time. Used by checks, agents and the Runtime API (`set server`, `disable server`). False
     /// when there is no such server.
-    pub fn tell(
+    pub fn update_health(
         &self,
         backend: &str,
         server: &str,
-        say: impl FnOnce(&mut Health, u64) -> Vec<Effect>,
+        update: impl FnOnce(&mut Health, u64) -> Vec<Effect>,
     ) -> bool {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let scope = self.scope.load_full();
         let Some(at) = scope.find(backend, server) else {
             return false;
         };
-        self.say(&scope, at, say);
+        self.apply_to_health(&scope, at, update);
         true
     }
 
@@ -236,7 +236,7 @@ impl ProbeController {
     }
 
     /// A server's address changed: closes its idle connections on every worker.
-    pub fn moved(&self, server: &Arc<Server>) {
+    pub fn address_changed(&self, server: &Arc<Server>) {
         self.clear_pools(server);
     }
 
@@ -254,17 +254,17 @@ impl ProbeController {
         }
     }
 
-    fn say(
+    fn apply_to_health(
         &self,
         scope: &ProbeScope,
         at: ServerIndex,
-        say: impl FnOnce(&mut Health, u64) -> Vec<Effect>,
+        update: impl FnOnce(&mut Health, u64) -> Vec<Effect>,
     ) {
         let Some((_, server)) = scope.at(at) else {
             return;
         };
         let now_ms = self.process.age_ms();
-        let effects = say(&mut server.state.health(), now_ms);
+        let effects = update(&mut server.state.health(), now_ms);
         if !effects.is_empty() {
             self.carry_out(scope, at, &effects, now_ms);
         }
@@ -306,10 +306,13 @@ impl ProbeController {
                     }
                 }
                 Effect::Fastinter => {
-                    self.nudge_with((backend.name(), server.name()), ProbeTrigger::soon)
+                    self.trigger_probe((backend.name(), server.name()), ProbeTrigger::trigger)
                 }
                 Effect::ResumeChecks => {
-                    self.nudge_with((backend.name(), server.name()), ProbeTrigger::at_once);
+                    self.trigger_probe(
+                        (backend.name(), server.name()),
+                        ProbeTrigger::trigger_at_once,
+                    );
                 }
                 Effect::Maxconn(count_max) => {
                     server.state.limit_connections(Some(*count_max));
@@ -317,9 +320,15 @@ impl ProbeController {
                 }
                 Effect::ShutdownBackupSessions => {
                     let backups = backend.servers.iter().filter(|known| known.model.backup);
-                    backups.for_each(|known| known.state.shutdown_sessions(Eviction::BackupNoMore));
+                    backups.for_each(|known| {
+                        known
+                            .state
+                            .shutdown_sessions(CancellationReason::BackupNoMore)
+                    });
                 }
-                Effect::ShutdownSessions => server.state.shutdown_sessions(Eviction::MarkedDown),
+                Effect::ShutdownSessions => server
+                    .state
+                    .shutdown_sessions(CancellationReason::MarkedDown),
                 Effect::Transition(transition) => {
                     self.announce(backend, server, transition, &counts);
                 }
@@ -327,7 +336,7 @@ impl ProbeController {
         }
         if backend
             .state
-            .stand(counts.active + counts.backup > 0, now_ms)
+            .record_availability(counts.active + counts.backup > 0, now_ms)
         {
             let kind = match backend.model.common.listen {
                 true => "proxy",
@@ -425,7 +434,7 @@ impl ProbeController {
         led.extend(followers.map(|follower| (*follower, Rc::clone(&leader))));
     }
 
-    fn nudge_with(&self, (backend, server): (&str, &str), trigger: impl FnOnce(&ProbeTrigger)) {
+    fn trigger_probe(&self, (backend, server): (&str, &str), trigger: impl FnOnce(&ProbeTrigger)) {
         trigger(&self.trigger(backend, server));
     }
 
@@ -482,7 +491,7 @@ impl ProbeController {
         let now_ms = self.process.age_ms();
         let (active, backup) = backend.usable_servers();
         if active + backup > 0 {
-            backend.state.stand(true, now_ms);
+            backend.state.record_availability(true, now_ms);
         } else if !backend.servers.is_empty() {
             backend.state.start_down(now_ms);
         }

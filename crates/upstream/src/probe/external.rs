@@ -86,8 +86,8 @@ impl ExternalCheck {
             .and_then(|frontend| frontend.binds.first())
             .map(|bind| &bind.address);
         let proxy = bind.map(ends);
-        let reach = server.state.reach();
-        let reached = reach.address.as_ref().map(ends);
+        let current = server.state.current_address();
+        let reached = current.address.as_ref().map(ends);
         let or_not_used = |end: &Option<(String, Option<u16>)>| match end {
             Some((address, port)) => (
                 address.clone(),

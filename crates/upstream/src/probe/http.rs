@@ -3,7 +3,7 @@
 use ballast_health::{CheckStatus, Verdict};
 use ballast_message::{BodyLength, Method, NoRoom, Response};
 use ballast_model::{CheckConnect, CheckRule, HttpCheckSend};
-use ballast_mux::{Limits, ReadError, ServerConnection, Wait, WriteError};
+use ballast_mux::{Limits, ReadError, ServerConnection, WaitLimit, WriteError};
 
 use super::expect::Expect;
 use super::facts::ProbeFacts;
@@ -168,7 +168,7 @@ impl HttpCheckRun {
         let Some(connection) = &mut self.connection else {
             return Ok(());
         };
-        let wait = Wait::until(&probe.deadline, Some(probe.until()));
+        let wait = WaitLimit::until(&probe.deadline, Some(probe.until()));
         let length = match &body {
             Some(body) => BodyLength::Known(body.len() as u64),
             None => BodyLength::None,
@@ -204,7 +204,7 @@ impl HttpCheckRun {
         let Some(connection) = &mut self.connection else {
             return Err(ProbeFailure::timeout(CheckStatus::L7Response));
         };
-        let wait = Wait::until(&probe.deadline, Some(probe.until()));
+        let wait = WaitLimit::until(&probe.deadline, Some(probe.until()));
         while !self.has_response {
             self.response.clear();
             let mut source = connection.duplex().source;
@@ -235,7 +235,7 @@ impl HttpCheckRun {
         let Some(connection) = &mut self.connection else {
             return Ok(());
         };
-        let wait = Wait::until(&probe.deadline, Some(probe.until()));
+        let wait = WaitLimit::until(&probe.deadline, Some(probe.until()));
         match connection.duplex().source.piece(&wait).await {
             Ok(Some(piece)) => {
                 self.body.extend_from_slice(piece);

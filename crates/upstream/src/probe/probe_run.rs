@@ -263,8 +263,8 @@ impl<'a> ProbeRun<'a> {
 
     fn target(&self, rule: Option<&CheckConnect>) -> Option<net::Address> {
         let checks = self.server.checks();
-        let reach = self.server.state.reach();
-        let own = reach.address.as_ref();
+        let current = self.server.state.current_address();
+        let own = current.address.as_ref();
         let address = rule
             .and_then(|rule| rule.address.as_ref())
             .or(checks.address.as_ref())

@@ -6,7 +6,7 @@ use ballast_health::{CheckStatus, Verdict};
 use ballast_model::ProtocolCheck;
 use ballast_transport::Transport;
 use ballast_wire::check::{
-    self, CheckStep, Dialect, Expectation, REPLY_BYTES_MAX, ReplyFailure, ReplyVerdict,
+    self, CheckStep, Expectation, MysqlLogin, REPLY_BYTES_MAX, ReplyFailure, ReplyVerdict,
 };
 
 use super::probe_run::{ProbeFailure, ProbeRun};
@@ -45,9 +45,9 @@ fn steps(check: &ProtocolCheck) -> Vec<CheckStep> {
         ProtocolCheck::Ldap => check::ldap(),
         ProtocolCheck::Mysql { user, before_41 } => {
             let dialect = if *before_41 {
-                Dialect::Pre41
+                MysqlLogin::Pre41
             } else {
-                Dialect::Post41
+                MysqlLogin::Post41
             };
             check::mysql(user.as_deref().map(|user| (user, dialect)))
         }

@@ -72,8 +72,8 @@ pub(super) fn state_of(probe: &ProbeRun<'_>) -> String {
             (_, Operational::Running | Operational::Starting) => "UP".to_owned(),
         }
     };
-    let reach = server.state.reach();
-    let (address, port) = match &reach.address {
+    let current = server.state.current_address();
+    let (address, port) = match &current.address {
         Some(ballast_model::Address::Inet(known)) => {
             (known.ip().to_string(), known.port().to_string())
         }

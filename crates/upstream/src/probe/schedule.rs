@@ -232,14 +232,16 @@ async fn check(controller: Arc<ProbeController>, target: ProbeTarget, first: Ins
         let rests = {
             let mut health = server.state.health();
             let rests = !health.check().enabled || health.admin().is_maint();
-            if !rests && server.state.reach().address.is_some() {
+            if !rests && server.state.current_address().address.is_some() {
                 health.check_started();
             }
             rests
         };
-        if !rests && (server.state.reach().address.is_some() || program.needs_no_address()) {
+        if !rests
+            && (server.state.current_address().address.is_some() || program.needs_no_address())
+        {
             let verdict = program.run(&controller, &backend, &server).await;
-            controller.tell(&target.backend, &target.server, |health, now_ms| {
+            controller.update_health(&target.backend, &target.server, |health, now_ms| {
                 health.check_done(now_ms, verdict)
             });
         }
@@ -279,7 +281,7 @@ async fn ask_agent(controller: Arc<ProbeController>, target: ProbeTarget, first:
         };
         let asked = {
             let mut health = server.state.health();
-            let asked = health.agent().enabled && server.state.reach().address.is_some();
+            let asked = health.agent().enabled && server.state.current_address().address.is_some();
             if asked {
                 health.agent_started();
             }
@@ -312,7 +314,7 @@ async fn warm_up(controller: Arc<ProbeController>) {
         for (_, backend, server) in servers(&generation) {
             let warms = server.state.health().tick_delay_ms().is_some();
             if warms {
-                controller.tell(backend.name(), server.name(), |health, now_ms| {
+                controller.update_health(backend.name(), server.name(), |health, now_ms| {
                     health.tick(now_ms)
                 });
             }

@@ -2,7 +2,7 @@ use ballast_engine::{Backend, Generation, Process, Registry};
 use ballast_expr::Expr;
 use ballast_message::{BodyLength, HeadLimits, Method, Request, Response};
 use ballast_model as model;
-use ballast_mux::{Limits, Wait};
+use ballast_mux::{Limits, WaitLimit};
 use ballast_tls::rustls::AlertDescription;
 use ballast_worker::{Deadline, block_on};
 
@@ -54,7 +54,7 @@ async fn open(backend: &Backend, name: Option<&str>) -> Result<Lease, ConnectErr
 /// Sends a request and receives its response.
 async fn ask(mut lease: Lease) -> Lease {
     let deadline = Deadline::new();
-    let wait = Wait::until(&deadline, None);
+    let wait = WaitLimit::until(&deadline, None);
     let mut request = Request::new(HeadLimits::default());
     request.set_method(b"GET").unwrap();
     request.set_target(b"/").unwrap();
@@ -69,7 +69,7 @@ async fn ask(mut lease: Lease) -> Lease {
     let end = ExchangeEnd {
         is_whole: true,
         is_persistent: true,
-        bears_client: false,
+        is_authenticated_as_client: false,
     };
     lease.end(end).unwrap()
 }

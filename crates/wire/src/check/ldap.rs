@@ -36,24 +36,25 @@ struct NotLdap;
 
 /// The result code of the bind response to message 1, once it is complete.
 fn result_code(bytes: &[u8]) -> Result<Option<u32>, NotLdap> {
-    let Some(rest) = open(bytes, 0x30)? else {
+    let Some(rest) = skip_header(bytes, 0x30)? else {
         return Ok(None);
     };
-    let Some(rest) = literal(rest, &[0x02, 0x01, 0x01])? else {
+    let Some(rest) = skip_literal(rest, &[0x02, 0x01, 0x01])? else {
         return Ok(None);
     };
-    let Some(rest) = open(rest, 0x61)? else {
+    let Some(rest) = skip_header(rest, 0x61)? else {
         return Ok(None);
     };
-    let Some(rest) = literal(rest, &[0x0a, 0x01])? else {
+    let Some(rest) = skip_literal(rest, &[0x0a, 0x01])? else {
         return Ok(None);
     };
     Ok(rest.first().map(|&code| u32::from(code)))
 }
 
-/// The content after a tag and its length, which may have the short or the long form.
-fn open(bytes: &[u8], tag: u8) -> Result<Option<&[u8]>, NotLdap> {
-    let Some(rest) = literal(bytes, &[tag])? else {
+/// The content after a tag and a length, which may have the short or the long form (X.690, 8.1.3);
+/// `None` when more bytes are needed.
+fn skip_header(bytes: &[u8], tag: u8) -> Result<Option<&[u8]>, NotLdap> {
+    let Some(rest) = skip_literal(bytes, &[tag])? else {
         return Ok(None);
     };
     let Some((&length, rest)) = rest.split_first() else {
@@ -67,7 +68,8 @@ fn open(bytes: &[u8], tag: u8) -> Result<Option<&[u8]>, NotLdap> {
     Ok(rest.get(more..))
 }
 
-fn literal<'a>(bytes: &'a [u8], expected: &[u8]) -> Result<Option<&'a [u8]>, NotLdap> {
+/// What follows these bytes; `None` when more bytes are needed.
+fn skip_literal<'a>(bytes: &'a [u8], expected: &[u8]) -> Result<Option<&'a [u8]>, NotLdap> {
     let known = bytes.len().min(expected.len());
     if bytes[..known] != expected[..known] {
         return Err(NotLdap);

@@ -7,7 +7,7 @@ use super::{
 
 /// Which login packet is sent.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum Dialect {
+pub enum MysqlLogin {
     /// `post-41`: clients since 4.1.
     #[default]
     Post41,
@@ -17,14 +17,14 @@ pub enum Dialect {
 
 /// The steps of `option mysql-check [user <user> [post-41 | pre-41]]`. A user
 /// name longer than 256 bytes is cut.
-pub fn mysql(user: Option<(&str, Dialect)>) -> Vec<CheckStep> {
+pub fn mysql(user: Option<(&str, MysqlLogin)>) -> Vec<CheckStep> {
     let Some((user, dialect)) = user else {
         return vec![CheckStep::Expect(Expectation::MysqlPacket)];
     };
     let name = &user.as_bytes()[..user.len().min(USER_BYTES_MAX)];
     let mut login = match dialect {
-        Dialect::Post41 => LOGIN_POST_41.to_vec(),
-        Dialect::Pre41 => LOGIN_PRE_41.to_vec(),
+        MysqlLogin::Post41 => LOGIN_POST_41.to_vec(),
+        MysqlLogin::Pre41 => LOGIN_PRE_41.to_vec(),
     };
     login.extend_from_slice(name);
     // The end of the name, and an empty password.

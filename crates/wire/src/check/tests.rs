@@ -48,12 +48,12 @@ fn judged(expectation: Expectation, received: &[u8]) -> ReplyVerdict<'_> {
 #[test]
 fn mysql_packets() {
     assert_eq!(mysql(None), [CheckStep::Expect(Expectation::MysqlPacket)]);
-    let post = mysql(Some(("hap", Dialect::Post41)));
+    let post = mysql(Some(("hap", MysqlLogin::Post41)));
     let mut expected = b"%\0\0\x01\0\x82\0\0\0\x80\0\x01!".to_vec();
     expected.extend([0; 23]);
     expected.extend(b"hap\0\0\x01\0\0\0\x01");
     assert_eq!(sent(&post), expected);
-    let pre = mysql(Some(("hap", Dialect::Pre41)));
+    let pre = mysql(Some(("hap", MysqlLogin::Pre41)));
     assert_eq!(sent(&pre), b"\n\0\0\x01\0\x80\0\0\x01hap\0\0\x01\0\0\0\x01");
     assert_eq!(pre.len(), 3);
 

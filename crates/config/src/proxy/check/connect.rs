@@ -8,7 +8,7 @@ use crate::address::{self, AddressForm};
 use crate::args::Args;
 use crate::context::{Context, suggestion};
 use crate::draft::ProxyDraft;
-use crate::proxy::ask;
+use crate::proxy::expressions;
 use crate::tls::protocols;
 
 const WORDS: &[&str] = &[
@@ -42,7 +42,7 @@ pub(super) fn connect(
             "port" => port(&mut connect, draft, args, context)?,
             "addr" => {
                 let text = argument(args, word, "an address")?;
-                let environment = context.surroundings.environment();
+                let environment = context.machine.environment();
                 let parsed = address::parse(text, AddressForm::default(), &environment)
                     .map_err(|error| args.wrong(format!("'{keyword}' : {error}")))?;
                 connect.address = Some(parsed.address);
@@ -61,12 +61,12 @@ pub(super) fn connect(
                 tls.alpn = Some(protocols(text));
             }
             "via-socks4" => {
-                context.unserved(&format!("{keyword} via-socks4"), "SOCKS4", args.span());
+                context.unimplemented(&format!("{keyword} via-socks4"), "SOCKS4", args.span());
             }
             "proto" => match argument(args, word, "a protocol")? {
                 "h1" => {}
                 "h2" | "fcgi" => {
-                    context.unserved(&format!("{keyword} proto"), "HTTP/2", args.span());
+                    context.unimplemented(&format!("{keyword} proto"), "HTTP/2", args.span());
                 }
                 other => {
                     let message = format!("'{keyword}' : unknown MUX protocol '{other}'");
@@ -125,8 +125,8 @@ fn port(
         };
     }
     args.seek(args.position() - 1);
-    ask::expr(draft, args, context, "a port", &[Phase::Check])?;
-    context.unserved(
+    expressions::expr(draft, args, context, "a port", &[Phase::Check])?;
+    context.unimplemented(
         &format!("{keyword} port"),
         "expressions in health checks",
         args.span(),

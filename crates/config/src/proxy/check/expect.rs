@@ -9,7 +9,7 @@ use super::expectation;
 use crate::args::Args;
 use crate::context::{Context, suggestion};
 use crate::draft::ProxyDraft;
-use crate::proxy::ask;
+use crate::proxy::expressions;
 
 const OK: &[&str] = &["L4OK", "L6OK", "L7OK", "L7OKC"];
 const ERROR: &[&str] = &["L4CON", "L6RSP", "L7RSP", "L7STS"];
@@ -121,7 +121,7 @@ fn flag(
             let text = argument(args, word, "an expression")?;
             Expr::parse(text)
                 .map_err(|error| args.wrong(format!("'{}' : {}", args.keyword(), error.message)))?;
-            context.unserved("status-code", "expressions in health checks", args.span());
+            context.unimplemented("status-code", "expressions in health checks", args.span());
             rule.status_code = Some(text.to_owned());
         }
         _ => return Ok(false),
@@ -154,7 +154,7 @@ fn message(
     context: &mut Context<'_>,
 ) -> Result<LogFormat, Diagnostic> {
     let what = format!("a log-format string after '{word}'");
-    ask::format(draft, args, context, &what, Usage::Text, &[Phase::Check])
+    expressions::format(draft, args, context, &what, Usage::Text, &[Phase::Check])
 }
 
 fn subject(
@@ -323,7 +323,7 @@ fn pattern(
         let format = LogFormat::parse(text, Usage::Http)
             .map_err(|error| args.wrong(format!("'{}' : {}", args.keyword(), error.message)))?;
         if format.as_literal().is_none() {
-            context.unserved(
+            context.unimplemented(
                 "http-check expect hdr name-lf",
                 "expressions in health checks",
                 args.span(),

@@ -10,7 +10,7 @@ use crate::args::Args;
 use crate::context::{Context, suggestion};
 use crate::draft::ProxyDraft;
 use crate::keyword::{Row, Sections};
-use crate::proxy::ask;
+use crate::proxy::expressions;
 
 type R = Row<ProxyDraft>;
 
@@ -55,7 +55,7 @@ pub(super) const ROWS: &[R] = &[
         "a connection of a check",
         |draft, args, context| {
             let rule = connect::connect(draft, args, context)?;
-            may_connect(&draft.words.check.http, args)?;
+            may_connect(&draft.section_state.check.http, args)?;
             push(draft, args, CheckRule::Connect(rule));
             Ok(())
         },
@@ -82,7 +82,7 @@ pub(super) const ROWS: &[R] = &[
         "a server that answers 404 takes no new clients",
         |draft, args, _| {
             args.end()?;
-            draft.words.check.disable_on_404 = true;
+            draft.section_state.check.disable_on_404 = true;
             Ok(())
         },
     )
@@ -94,7 +94,7 @@ pub(super) const ROWS: &[R] = &[
         "tell the server its state in a header",
         |draft, args, _| {
             args.end()?;
-            draft.words.check.send_state = true;
+            draft.section_state.check.send_state = true;
             Ok(())
         },
     )
@@ -107,7 +107,11 @@ pub(super) const ROWS: &[R] = &[
         |draft, args, context| {
             set_var(draft, args, context, false)?;
             let span = args.span();
-            draft.words.check.http.push(ParsedRule::Variable, span);
+            draft
+                .section_state
+                .check
+                .http
+                .push(ParsedRule::Variable, span);
             Ok(())
         },
     )
@@ -115,7 +119,7 @@ pub(super) const ROWS: &[R] = &[
         "http-check set-var(check.x) int(1)",
         "http-check set-var(x) int(1)",
     )
-    .later("variables in health checks"),
+    .unimplemented("variables in health checks"),
     R::new(
         "http-check set-var-fmt",
         Sections::BACK,
@@ -124,7 +128,11 @@ pub(super) const ROWS: &[R] = &[
         |draft, args, context| {
             set_var(draft, args, context, true)?;
             let span = args.span();
-            draft.words.check.http.push(ParsedRule::Variable, span);
+            draft
+                .section_state
+                .check
+                .http
+                .push(ParsedRule::Variable, span);
             Ok(())
         },
     )
@@ -132,7 +140,7 @@ pub(super) const ROWS: &[R] = &[
         "http-check set-var-fmt(check.x) a",
         "http-check set-var-fmt(x) a",
     )
-    .later("variables in health checks"),
+    .unimplemented("variables in health checks"),
     R::new(
         "http-check unset-var",
         Sections::BACK,
@@ -142,18 +150,22 @@ pub(super) const ROWS: &[R] = &[
             variable(args)?;
             args.end()?;
             let span = args.span();
-            draft.words.check.http.push(ParsedRule::Variable, span);
+            draft
+                .section_state
+                .check
+                .http
+                .push(ParsedRule::Variable, span);
             Ok(())
         },
     )
     .examples("http-check unset-var(check.x)", "http-check unset-var(x)")
-    .later("variables in health checks"),
+    .unimplemented("variables in health checks"),
 ];
 
 fn push(draft: &mut ProxyDraft, args: &Args<'_>, rule: CheckRule) {
     let span = args.span();
     draft
-        .words
+        .section_state
         .check
         .http
         .push(ParsedRule::Rule(Box::new(rule)), span);
@@ -195,7 +207,7 @@ fn send(
             "uri-lf" => {
                 let phases = [Phase::Check];
                 let what = "a log-format string after 'uri-lf'";
-                let format = ask::format(draft, args, context, what, Usage::Http, &phases)?;
+                let format = expressions::format(draft, args, context, what, Usage::Http, &phases)?;
                 send.uri_format = Some(format);
                 send.uri = None;
             }
@@ -208,7 +220,8 @@ fn send(
                     return Err(args.wrong(message));
                 };
                 let phases = [Phase::Check];
-                let value = ask::format(draft, args, context, "a value", Usage::Http, &phases)?;
+                let value =
+                    expressions::format(draft, args, context, "a value", Usage::Http, &phases)?;
                 let is_framing = ["connection", "content-length", "transfer-encoding"]
                     .iter()
                     .any(|framing| name.eq_ignore_ascii_case(framing));
@@ -227,7 +240,7 @@ fn send(
             "body-lf" => {
                 let phases = [Phase::Check];
                 let what = "a log-format string after 'body-lf'";
-                let format = ask::format(draft, args, context, what, Usage::Http, &phases)?;
+                let format = expressions::format(draft, args, context, what, Usage::Http, &phases)?;
                 send.body_format = Some(format);
                 send.body = None;
             }
@@ -271,7 +284,7 @@ pub(super) fn set_var(
     variable(args)?;
     let phases = [Phase::Check];
     if is_format {
-        ask::format(
+        expressions::format(
             draft,
             args,
             context,
@@ -280,7 +293,7 @@ pub(super) fn set_var(
             &phases,
         )?;
     } else {
-        ask::expr(draft, args, context, "a fetch method", &phases)?;
+        expressions::expr(draft, args, context, "a fetch method", &phases)?;
     }
     args.end()
 }

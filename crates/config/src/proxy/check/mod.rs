@@ -33,7 +33,7 @@ pub(super) fn finish(draft: &mut ProxyDraft, context: &mut Context<'_>) {
         return;
     }
     let title = draft.title();
-    let words = &draft.words.check;
+    let words = &draft.section_state.check;
     let is_http = matches!(words.kind, CheckKind::Http(_));
     for (rules, is_used, family, option) in [
         (&words.http, is_http, "http-check", "option httpchk"),

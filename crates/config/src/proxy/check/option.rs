@@ -147,7 +147,7 @@ pub(super) const ROWS: &[R] = &[
         },
     )
     .examples("option spop-check", "option spop-check extra")
-    .later("filters"),
+    .unimplemented("filters"),
     R::new(
         "option external-check",
         Sections::BACK,
@@ -172,7 +172,7 @@ pub(super) const ROWS: &[R] = &[
         "the program that probes servers",
         |draft, args, _| {
             let command = args.text("a command")?.to_owned();
-            draft.words.check.command = Some((command, Some(args.span())));
+            draft.section_state.check.command = Some((command, Some(args.span())));
             args.end()
         },
     )
@@ -184,7 +184,7 @@ pub(super) const ROWS: &[R] = &[
         "where the probing program finds its own programs",
         |draft, args, _| {
             let path = args.text("a path")?.to_owned();
-            draft.words.check.path = Some((path, Some(args.span())));
+            draft.section_state.check.path = Some((path, Some(args.span())));
             args.end()
         },
     )
@@ -192,8 +192,8 @@ pub(super) const ROWS: &[R] = &[
 ];
 
 fn choose(draft: &mut ProxyDraft, args: &Args<'_>, kind: CheckKind) {
-    draft.words.check.kind = kind;
-    draft.words.check.kind_span = Some(args.keyword_span());
+    draft.section_state.check.kind = kind;
+    draft.section_state.check.kind_span = Some(args.keyword_span());
 }
 
 fn choose_protocol(draft: &mut ProxyDraft, args: &Args<'_>, check: ProtocolCheck) {

@@ -11,7 +11,7 @@ use crate::args::Args;
 use crate::context::{Context, suggestion};
 use crate::draft::ProxyDraft;
 use crate::keyword::{Row, Sections};
-use crate::proxy::ask;
+use crate::proxy::expressions;
 
 type R = Row<ProxyDraft>;
 
@@ -25,7 +25,7 @@ pub(super) const ROWS: &[R] = &[
         "a connection of a check",
         |draft, args, context| {
             let rule = connect::connect(draft, args, context)?;
-            may_connect(&draft.words.check.tcp, args)?;
+            may_connect(&draft.section_state.check.tcp, args)?;
             push(draft, args, CheckRule::Connect(rule));
             Ok(())
         },
@@ -103,7 +103,11 @@ pub(super) const ROWS: &[R] = &[
         |draft, args, context| {
             set_var(draft, args, context, false)?;
             let span = args.span();
-            draft.words.check.tcp.push(ParsedRule::Variable, span);
+            draft
+                .section_state
+                .check
+                .tcp
+                .push(ParsedRule::Variable, span);
             Ok(())
         },
     )
@@ -111,7 +115,7 @@ pub(super) const ROWS: &[R] = &[
         "tcp-check set-var(check.x) int(1)",
         "tcp-check set-var(x) int(1)",
     )
-    .later("variables in health checks"),
+    .unimplemented("variables in health checks"),
     R::new(
         "tcp-check set-var-fmt",
         Sections::BACK,
@@ -120,7 +124,11 @@ pub(super) const ROWS: &[R] = &[
         |draft, args, context| {
             set_var(draft, args, context, true)?;
             let span = args.span();
-            draft.words.check.tcp.push(ParsedRule::Variable, span);
+            draft
+                .section_state
+                .check
+                .tcp
+                .push(ParsedRule::Variable, span);
             Ok(())
         },
     )
@@ -128,7 +136,7 @@ pub(super) const ROWS: &[R] = &[
         "tcp-check set-var-fmt(check.x) a",
         "tcp-check set-var-fmt(x) a",
     )
-    .later("variables in health checks"),
+    .unimplemented("variables in health checks"),
     R::new(
         "tcp-check unset-var",
         Sections::BACK,
@@ -137,18 +145,22 @@ pub(super) const ROWS: &[R] = &[
         |draft, args, _| {
             unset_var(args)?;
             let span = args.span();
-            draft.words.check.tcp.push(ParsedRule::Variable, span);
+            draft
+                .section_state
+                .check
+                .tcp
+                .push(ParsedRule::Variable, span);
             Ok(())
         },
     )
     .examples("tcp-check unset-var(check.x)", "tcp-check unset-var(x)")
-    .later("variables in health checks"),
+    .unimplemented("variables in health checks"),
 ];
 
 fn push(draft: &mut ProxyDraft, args: &Args<'_>, rule: CheckRule) {
     let span = args.span();
     draft
-        .words
+        .section_state
         .check
         .tcp
         .push(ParsedRule::Rule(Box::new(rule)), span);
@@ -180,7 +192,7 @@ fn send(
         }
         PayloadForm::Format | PayloadForm::BinaryFormat => {
             let what = "a log-format string";
-            let format = ask::format(draft, args, context, what, Usage::Text, &phases)?;
+            let format = expressions::format(draft, args, context, what, Usage::Text, &phases)?;
             match form {
                 PayloadForm::Format => CheckPayload::Format(format),
                 _ => CheckPayload::HexFormat(format),

@@ -1,7 +1,7 @@
 //! Samples over a session made here. Values of HAProxy 3.2 with OpenSSL 3.6.
 
 use super::*;
-use crate::facts::{ConnectionFacts, Ends, Facts, PeerVerification, Time, TlsError};
+use crate::facts::{AddressPair, ConnectionFacts, Facts, PeerVerification, Time, TlsError};
 use crate::{Expr, HTTPS_LOG_FORMAT, LogFormat, Scratch, Usage, Value, eval, fetches};
 
 #[derive(Default)]
@@ -148,8 +148,8 @@ const CIPHERS: &[u8] = &[
 struct Connection<'a>(&'a Option<Session>);
 
 impl ConnectionFacts for Connection<'_> {
-    fn ends(&self) -> Ends<'_> {
-        Ends::default()
+    fn address_pair(&self) -> AddressPair<'_> {
+        AddressPair::default()
     }
     fn tls(&self) -> Option<&dyn TlsSessionFacts> {
         self.0.as_ref().map(|session| session as _)
@@ -304,7 +304,7 @@ fn a_clear_connection_has_flags_and_no_values() {
         "ssl_bc",
         "ssl_bc_is_resumed",
     ];
-    for row in fetches().filter(|row| row.word.starts_with("ssl_") && row.is_served()) {
+    for row in fetches().filter(|row| row.word.starts_with("ssl_") && row.is_implemented()) {
         let value = world.ask(row.word);
         assert_eq!(
             value.as_deref(),

@@ -4,7 +4,7 @@ use std::net::UdpSocket;
 use std::sync::Mutex;
 use std::time::Instant;
 
-use ballast_engine::Eviction;
+use ballast_engine::CancellationReason;
 use ballast_health::CheckStatus;
 use ballast_log::{Endpoint, LogSetSpec, Logs, TargetSpec};
 use ballast_model::{InitState, Observe, OnError, OnMarkedDown};
@@ -125,7 +125,7 @@ fn maintenance_pauses_checks_and_its_end_resumes_them_at_once() {
         }
         fixture
             .controller
-            .tell("be", "s1", |health, now_ms| health.set_ready(now_ms));
+            .update_health("be", "s1", |health, now_ms| health.set_ready(now_ms));
         let line = fixture.line().await.1;
         assert_eq!(
             line,
@@ -209,7 +209,7 @@ fn servers_follow_the_one_they_track_across_backends() {
         );
         assert_eq!(
             timeout(PATIENCE, cancelled).await.unwrap(),
-            Eviction::MarkedDown
+            CancellationReason::MarkedDown
         );
     })
     .unwrap();
@@ -246,9 +246,11 @@ fn a_chain_is_followed_to_its_end_however_long_it_is() {
     let end = Arc::clone(&fixture.server(0, 0).state);
     assert!(!end.is_usable(), "it begins as its leader does");
     let leader = format!("s{LENGTH}");
-    let told = fixture.controller.tell("be", &leader, |health, now_ms| {
-        health.set_configured_maint(now_ms, false)
-    });
+    let told = fixture
+        .controller
+        .update_health("be", &leader, |health, now_ms| {
+            health.set_configured_maint(now_ms, false)
+        });
     assert!(told && end.is_usable());
 }
 
@@ -465,9 +467,11 @@ fn a_server_that_goes_down_keeps_no_idle_connection() {
         assert_eq!(server.state.connections.now(), 1);
         pool::give(server, lease, Instant::now());
         assert_eq!(server.state.idle.now(), 1);
-        fixture.controller.tell("be", "s1", |health, now_ms| {
-            health.check_done(now_ms, Verdict::new(CheckStatus::L4Timeout, 1))
-        });
+        fixture
+            .controller
+            .update_health("be", "s1", |health, now_ms| {
+                health.check_done(now_ms, Verdict::new(CheckStatus::L4Timeout, 1))
+            });
         assert_eq!(
             (server.state.idle.now(), server.state.connections.now()),
             (0, 0)

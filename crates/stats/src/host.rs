@@ -1,4 +1,4 @@
-//! The process around the statistics.
+//! What the statistics ask of the program.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -7,8 +7,8 @@ use ballast_engine::counters::FrontendSums;
 use ballast_engine::{Frontend, Generation, Registry};
 use ballast_model as model;
 
-/// The process around the statistics. The program implements it once.
-pub trait Surroundings: Send + Sync {
+/// What the statistics ask of the program, which implements it once.
+pub trait StatsHost: Send + Sync {
     /// The generation in force.
     fn generation(&self) -> Arc<Generation>;
 
@@ -16,7 +16,7 @@ pub trait Surroundings: Send + Sync {
     fn registry(&self) -> &Registry;
 
     /// What does not change while the process lives.
-    fn facts(&self) -> &ProcessInfo;
+    fn process_info(&self) -> &ProcessInfo;
 
     /// The counters of one bind; zeros where nothing counts.
     fn listener(&self, frontend: &Frontend, bind: &model::Bind) -> ListenerNumbers {
@@ -51,43 +51,51 @@ pub trait Surroundings: Send + Sync {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ServerAction {
     /// Turns its agent check on or off.
-    Agent(bool),
+    SetAgentCheck(bool),
     /// Turns its health check on or off.
-    Check(bool),
-    /// Ends what it serves.
-    Shutdown,
+    SetHealthCheck(bool),
+    /// Ends its sessions.
+    ShutdownSessions,
     /// `drain`: no new clients.
-    Drain,
-    /// Has the agent say that it is up, or down.
-    ForceAgent(bool),
-    /// Has the check say that it is down.
-    ForceDown,
-    /// Has the check say that it drains.
-    ForceNoBalancing,
-    /// Has the check say that it is up.
-    ForceUp,
+    SetDrain,
+    /// Sets the state that its agent reports: up (true) or down.
+    ForceAgentState(bool),
+    /// Sets the state that its check reports to down.
+    ForceHealthDown,
+    /// Sets the state that its check reports to NOLB: no new clients.
+    ForceHealthNolb,
+    /// Sets the state that its check reports to up.
+    ForceHealthUp,
     /// `maint`: no clients.
-    Maint,
+    SetMaint,
     /// `ready`: neither drain nor maintenance.
-    Ready,
+    SetReady,
 }
 
 impl ServerAction {
     /// All of them, with their words in forms and what the page calls them.
     pub const ALL: [(Self, &'static str, &'static str); 13] = [
-        (Self::Ready, "ready", "Set state to READY"),
-        (Self::Drain, "drain", "Set state to DRAIN"),
-        (Self::Maint, "maint", "Set state to MAINT"),
-        (Self::Check(false), "dhlth", "Health: disable checks"),
-        (Self::Check(true), "ehlth", "Health: enable checks"),
-        (Self::ForceUp, "hrunn", "Health: force UP"),
-        (Self::ForceNoBalancing, "hnolb", "Health: force NOLB"),
-        (Self::ForceDown, "hdown", "Health: force DOWN"),
-        (Self::Agent(false), "dagent", "Agent: disable checks"),
-        (Self::Agent(true), "eagent", "Agent: enable checks"),
-        (Self::ForceAgent(true), "arunn", "Agent: force UP"),
-        (Self::ForceAgent(false), "adown", "Agent: force DOWN"),
-        (Self::Shutdown, "shutdown", "Kill Sessions"),
+        (Self::SetReady, "ready", "Set state to READY"),
+        (Self::SetDrain, "drain", "Set state to DRAIN"),
+        (Self::SetMaint, "maint", "Set state to MAINT"),
+        (
+            Self::SetHealthCheck(false),
+            "dhlth",
+            "Health: disable checks",
+        ),
+        (Self::SetHealthCheck(true), "ehlth", "Health: enable checks"),
+        (Self::ForceHealthUp, "hrunn", "Health: force UP"),
+        (Self::ForceHealthNolb, "hnolb", "Health: force NOLB"),
+        (Self::ForceHealthDown, "hdown", "Health: force DOWN"),
+        (
+            Self::SetAgentCheck(false),
+            "dagent",
+            "Agent: disable checks",
+        ),
+        (Self::SetAgentCheck(true), "eagent", "Agent: enable checks"),
+        (Self::ForceAgentState(true), "arunn", "Agent: force UP"),
+        (Self::ForceAgentState(false), "adown", "Agent: force DOWN"),
+        (Self::ShutdownSessions, "shutdown", "Kill Sessions"),
     ];
 }
 

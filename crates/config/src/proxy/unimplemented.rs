@@ -6,7 +6,7 @@
 use ballast_expr::Phase;
 use ballast_syntax::{Diagnostic, SectionKind, TimeUnit};
 
-use super::ask;
+use super::expressions;
 use crate::args::Args;
 use crate::check;
 use crate::context::{Context, suggestion};
@@ -30,7 +30,7 @@ pub(super) const ROWS: &[R] = &[
         "stick-table type ip size 1m expire 30m store gpc0,conn_rate(10s)",
         "stick-table type ip size 1m store nosuch",
     )
-    .later("stick tables"),
+    .unimplemented("stick tables"),
     stick(
         "stick on",
         "stick on src table b",
@@ -57,7 +57,7 @@ pub(super) const ROWS: &[R] = &[
         |draft, args, context| stick_rule(draft, args, context, Phase::StickStore),
     )
     .examples("stick store-response res.cook(SID)", "stick store-response")
-    .later("stick tables"),
+    .unimplemented("stick tables"),
     R::new(
         "compression algo",
         Sections::PROXIES,
@@ -66,7 +66,7 @@ pub(super) const ROWS: &[R] = &[
         |_, args, _| algorithms(args),
     )
     .examples("compression algo gzip", "compression algo nosuch")
-    .later("compression"),
+    .unimplemented("compression"),
     R::new(
         "compression algo-res",
         Sections::PROXIES,
@@ -75,7 +75,7 @@ pub(super) const ROWS: &[R] = &[
         |_, args, _| algorithms(args),
     )
     .examples("compression algo-res gzip", "compression algo-res nosuch")
-    .later("compression"),
+    .unimplemented("compression"),
     R::new(
         "compression algo-req",
         Sections::PROXIES,
@@ -84,7 +84,7 @@ pub(super) const ROWS: &[R] = &[
         |_, args, _| algorithms(args),
     )
     .examples("compression algo-req gzip", "compression algo-req nosuch")
-    .later("compression"),
+    .unimplemented("compression"),
     compression("compression type", "compression type text/html"),
     compression("compression type-res", "compression type-res text/html"),
     compression("compression type-req", "compression type-req text/html"),
@@ -96,7 +96,7 @@ pub(super) const ROWS: &[R] = &[
         check::size,
     )
     .examples("compression minsize-req 1k", "compression minsize-req x")
-    .later("compression"),
+    .unimplemented("compression"),
     R::new(
         "compression minsize-res",
         Sections::PROXIES,
@@ -105,7 +105,7 @@ pub(super) const ROWS: &[R] = &[
         check::size,
     )
     .examples("compression minsize-res 1k", "compression minsize-res x")
-    .later("compression"),
+    .unimplemented("compression"),
     R::new(
         "compression offload",
         Sections::PROXIES,
@@ -120,7 +120,7 @@ pub(super) const ROWS: &[R] = &[
         },
     )
     .examples("compression offload", "compression offload extra")
-    .later("compression"),
+    .unimplemented("compression"),
     R::new(
         "compression direction",
         Sections::PROXIES,
@@ -132,7 +132,7 @@ pub(super) const ROWS: &[R] = &[
         },
     )
     .examples("compression direction both", "compression direction nosuch")
-    .later("compression"),
+    .unimplemented("compression"),
     R::new(
         "filter",
         Sections::NAMED,
@@ -141,7 +141,7 @@ pub(super) const ROWS: &[R] = &[
         filter,
     )
     .examples("filter compression", "filter nosuch")
-    .later("filters"),
+    .unimplemented("filters"),
     R::new(
         "filter-sequence",
         Sections::NAMED,
@@ -153,7 +153,7 @@ pub(super) const ROWS: &[R] = &[
         "filter-sequence request compression",
         "filter-sequence request",
     )
-    .later("filters"),
+    .unimplemented("filters"),
     R::new(
         "email-alert from",
         Sections::PROXIES,
@@ -162,7 +162,7 @@ pub(super) const ROWS: &[R] = &[
         check::one,
     )
     .examples("email-alert from a@example.net", "email-alert from")
-    .later("mail alerts"),
+    .unimplemented("mail alerts"),
     R::new(
         "email-alert to",
         Sections::PROXIES,
@@ -171,7 +171,7 @@ pub(super) const ROWS: &[R] = &[
         check::one,
     )
     .examples("email-alert to a@example.net", "email-alert to")
-    .later("mail alerts"),
+    .unimplemented("mail alerts"),
     R::new(
         "email-alert level",
         Sections::PROXIES,
@@ -192,7 +192,7 @@ pub(super) const ROWS: &[R] = &[
         },
     )
     .examples("email-alert level info", "email-alert level nosuch")
-    .later("mail alerts"),
+    .unimplemented("mail alerts"),
     R::new(
         "email-alert mailers",
         Sections::PROXIES,
@@ -201,12 +201,14 @@ pub(super) const ROWS: &[R] = &[
         |_, args, context| {
             let name = args.word("a mailers section")?;
             let (kind, keyword) = (SectionKind::Mailers, "email-alert mailers");
-            context.names.names(kind, name.text(), keyword, name.span());
+            context
+                .declarations
+                .add_reference(kind, name.text(), keyword, name.span());
             args.end()
         },
     )
     .examples("email-alert mailers m", "email-alert mailers")
-    .later("mail alerts"),
+    .unimplemented("mail alerts"),
     R::new(
         "email-alert myhostname",
         Sections::PROXIES,
@@ -215,7 +217,7 @@ pub(super) const ROWS: &[R] = &[
         check::one,
     )
     .examples("email-alert myhostname lb", "email-alert myhostname")
-    .later("mail alerts"),
+    .unimplemented("mail alerts"),
     R::new(
         "use-fcgi-app",
         Sections::BACK_ONLY,
@@ -225,13 +227,13 @@ pub(super) const ROWS: &[R] = &[
             let name = args.word("<name> as argument")?;
             let kind = SectionKind::FcgiApp;
             context
-                .names
-                .names(kind, name.text(), "use-fcgi-app", name.span());
+                .declarations
+                .add_reference(kind, name.text(), "use-fcgi-app", name.span());
             args.end()
         },
     )
     .examples("use-fcgi-app app", "use-fcgi-app")
-    .later("FastCGI"),
+    .unimplemented("FastCGI"),
     R::new(
         "be-unpublished",
         Sections::BACK_ONLY,
@@ -240,18 +242,18 @@ pub(super) const ROWS: &[R] = &[
         check::none,
     )
     .examples("be-unpublished", "be-unpublished x")
-    .later("unpublished backends"),
+    .unimplemented("unpublished backends"),
     R::new(
         "force-be-switch",
         Sections::FRONT_ONLY,
         "{ if | unless } <condition>",
         "go to backends that are not published too",
         |draft, args, context| {
-            ask::required_condition(draft, args, context, &[Phase::UseBackend]).map(drop)
+            expressions::required_condition(draft, args, context, &[Phase::UseBackend]).map(drop)
         },
     )
     .examples("force-be-switch if { src 192.0.2.1 }", "force-be-switch")
-    .later("unpublished backends"),
+    .unimplemented("unpublished backends"),
     R::new(
         "crt",
         Sections::FRONT_ONLY,
@@ -260,7 +262,7 @@ pub(super) const ROWS: &[R] = &[
         check::some,
     )
     .examples("crt a.pem", "crt")
-    .later("the words of versions after 3.2"),
+    .unimplemented("the words of versions after 3.2"),
 ];
 
 const fn stick(word: &'static str, good: &'static str, bad: &'static str, _: Phase) -> R {
@@ -272,7 +274,7 @@ const fn stick(word: &'static str, good: &'static str, bad: &'static str, _: Pha
         |draft, args, context| stick_rule(draft, args, context, Phase::SelectServer),
     )
     .examples(good, bad)
-    .later("stick tables")
+    .unimplemented("stick tables")
 }
 
 const fn compression(word: &'static str, good: &'static str) -> R {
@@ -284,7 +286,7 @@ const fn compression(word: &'static str, good: &'static str) -> R {
         check::some,
     )
     .examples(good, "")
-    .later("compression")
+    .unimplemented("compression")
 }
 
 fn algorithms(args: &mut Args<'_>) -> Result<(), Diagnostic> {
@@ -331,16 +333,19 @@ fn filter(
     match word {
         "cache" => {
             let name = args.word("the name of a cache")?;
-            context
-                .names
-                .names(SectionKind::Cache, name.text(), "filter cache", name.span());
+            context.declarations.add_reference(
+                SectionKind::Cache,
+                name.text(),
+                "filter cache",
+                name.span(),
+            );
         }
         "fcgi-app" => {
             let name = args.word("the name of an application")?;
             let kind = SectionKind::FcgiApp;
             context
-                .names
-                .names(kind, name.text(), "filter fcgi-app", name.span());
+                .declarations
+                .add_reference(kind, name.text(), "filter fcgi-app", name.span());
         }
         "compression" | "comp-req" | "comp-res" => return args.end(),
         "spoe" => return spoe(args, context),
@@ -391,15 +396,15 @@ fn stick_rule(
     context: &mut Context<'_>,
     phase: Phase,
 ) -> Result<(), Diagnostic> {
-    ask::expr(draft, args, context, "a fetch method", &[phase])?;
+    expressions::expr(draft, args, context, "a fetch method", &[phase])?;
     let (table, span) = if args.take("table") {
         let name = args.word("a table after 'table'")?;
         (name.text().to_owned(), name.span())
     } else {
         (String::new(), args.span())
     };
-    ask::keep(draft, vec![ballast_expr::Reference::Table(table)], span);
-    ask::condition(draft, args, context, &[phase]).map(drop)
+    expressions::record_references(draft, vec![ballast_expr::Reference::Table(table)], span);
+    expressions::condition(draft, args, context, &[phase]).map(drop)
 }
 
 /// Data types of a table's entries: the name, and whether an argument (a period or a number)
@@ -439,7 +444,7 @@ fn stick_table(
     args: &mut Args<'_>,
     context: &mut Context<'_>,
 ) -> Result<(), Diagnostic> {
-    if let Some(first) = draft.words.table {
+    if let Some(first) = draft.section_state.table {
         let message = format!(
             "stick-table name '{}' conflicts with table declared in {} at {}",
             draft.name,
@@ -448,7 +453,7 @@ fn stick_table(
         );
         return Err(Diagnostic::alert("duplicate-name", message).at(args.span()));
     }
-    draft.words.table = Some(args.span());
+    draft.section_state.table = Some(args.span());
     let (mut has_type, mut has_size) = (false, false);
     while let Some(word) = args.next() {
         match word {
@@ -477,14 +482,14 @@ fn stick_table(
                 let name = args.word("a peers section")?;
                 let kind = SectionKind::Peers;
                 context
-                    .names
-                    .names(kind, name.text(), "stick-table", name.span());
+                    .declarations
+                    .add_reference(kind, name.text(), "stick-table", name.span());
             }
             "srvkey" => drop(args.choice(&[("name", ()), ("addr", ())])?),
             "write-to" => {
                 let name = args.word("a table")?;
                 let named = vec![ballast_expr::Reference::Table(name.text().to_owned())];
-                ask::keep(draft, named, name.span());
+                expressions::record_references(draft, named, name.span());
             }
             "brates-factor" => drop(args.number("a factor", 1..=1024)?),
             "store" => {

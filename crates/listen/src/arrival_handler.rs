@@ -16,16 +16,16 @@ use crate::event::SocketEvent;
 use crate::listener::ListenerSettings;
 
 /// Where a worker's new connections go.
-pub struct ArrivalQueue {
+pub struct ArrivalHandler {
     /// Serves a connection; starts a task for it.
     pub serve: Box<dyn Fn(Arrival)>,
     /// Receives events of listening sockets.
     pub event: Box<dyn Fn(&SocketEvent<'_>)>,
 }
 
-impl fmt::Debug for ArrivalQueue {
+impl fmt::Debug for ArrivalHandler {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("ArrivalQueue").finish_non_exhaustive()
+        out.debug_struct("ArrivalHandler").finish_non_exhaustive()
     }
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct ArrivalTransfer {
     pub(crate) accepted_at: SystemTime,
 }
 
-impl ArrivalQueue {
+impl ArrivalHandler {
     /// Installs it on the worker that calls this. All workers must have one before any of them
     /// accepts, because they pass connections to each other.
     pub fn install(self) {
@@ -48,6 +48,8 @@ impl ArrivalQueue {
 
     /// Takes over a connection on this worker.
     pub(crate) fn receive(&self, transfer: ArrivalTransfer) {
+        // Accepted connections always have settings: only admissions that stand for no listener,
+        // which are never transferred, have none.
         let Some(settings) = transfer.admission.settings() else {
             return;
         };
@@ -72,7 +74,7 @@ impl ArrivalQueue {
 }
 
 /// Set once the kernel has shown that it does not keep original destinations.
-static UNTRANSLATED: AtomicBool = AtomicBool::new(false);
+static ORIGINAL_DESTINATION_UNSUPPORTED: AtomicBool = AtomicBool::new(false);
 
 /// The address the client connected to. Only for a socket bound to several addresses must the
 /// kernel be asked.
@@ -81,14 +83,14 @@ fn destination(settings: &ListenerSettings, stream: &Stream) -> Option<SocketAdd
         return settings.destination;
     }
     let local = stream.local_address().ok()?.ip()?;
-    if UNTRANSLATED.load(Ordering::Relaxed) {
+    if ORIGINAL_DESTINATION_UNSUPPORTED.load(Ordering::Relaxed) {
         return Some(local);
     }
     match ballast_net::original_destination(stream) {
         Ok(original) => Some(original),
         Err(error) => {
             if ErrorClass::of(&error) == ErrorClass::Unsupported {
-                UNTRANSLATED.store(true, Ordering::Relaxed);
+                ORIGINAL_DESTINATION_UNSUPPORTED.store(true, Ordering::Relaxed);
             }
             Some(local)
         }

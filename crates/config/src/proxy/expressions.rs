@@ -10,7 +10,7 @@ use crate::draft::ProxyDraft;
 use crate::keyword::Sections;
 
 /// The phases of a rule that is allowed on both sides: those of the sides that the section has.
-pub(super) fn sides(draft: &ProxyDraft, front: Phase, back: Phase) -> Vec<Phase> {
+pub(super) fn phases_of_sides(draft: &ProxyDraft, front: Phase, back: Phase) -> Vec<Phase> {
     let mut phases = Vec::with_capacity(2);
     let is_defaults = draft.place() == Sections::DEFAULTS;
     if draft.is_front() || is_defaults {
@@ -46,15 +46,15 @@ pub(super) fn condition(
     let span = first.span().to(last.span());
     let mut parsed = args.condition(&draft.acls)?;
     if let Some(condition) = &mut parsed {
-        condition.stand_at(&context.standing(span));
-        placed(draft, condition, phases, span, context);
+        condition.set_place(&context.pattern_place(span));
+        check_phases(draft, condition, phases, span, context);
         context.check_condition(condition, &draft.acls, span);
         for text in condition.never_matches() {
             context.warn("never-matches", text, span);
         }
-        raw_bytes(draft, condition, span);
+        record_raw_bytes(draft, condition, span);
         let named = condition.references();
-        keep(draft, named, span);
+        record_references(draft, named, span);
     }
     Ok(parsed)
 }
@@ -81,7 +81,7 @@ pub(super) fn required_condition(
 }
 
 /// Warns about ACLs that cannot match in any of the phases.
-fn placed(
+fn check_phases(
     draft: &ProxyDraft,
     condition: &Condition,
     phases: &[Phase],
@@ -150,7 +150,7 @@ pub(super) fn expr(
     }
     context.check_expr(&expr, span);
     let named = expr.references();
-    keep(draft, named, span);
+    record_references(draft, named, span);
     Ok(expr)
 }
 
@@ -184,21 +184,25 @@ pub(super) fn format(
     }
     context.check_format(&format, span);
     let named = format.references();
-    keep(draft, named, span);
+    record_references(draft, named, span);
     Ok(format)
 }
 
 /// Records where a condition needs the raw bytes, which an HTTP proxy does not keep.
-pub(super) fn raw_bytes(draft: &mut ProxyDraft, condition: &Condition, span: Span) {
+pub(super) fn record_raw_bytes(draft: &mut ProxyDraft, condition: &Condition, span: Span) {
     if condition.needs(&draft.acls).intersects(Needs::RAW_BYTES) {
-        draft.words.raw_bytes.push(span);
+        draft.section_state.raw_bytes.push(span);
     }
 }
 
 /// Records references, to be checked when all sections are read.
-pub(super) fn keep(draft: &mut ProxyDraft, named: Vec<ballast_expr::Reference>, span: Span) {
+pub(super) fn record_references(
+    draft: &mut ProxyDraft,
+    named: Vec<ballast_expr::Reference>,
+    span: Span,
+) {
     let named = named.into_iter().map(|reference| (reference, span));
-    draft.words.references.extend(named);
+    draft.section_state.references.extend(named);
 }
 
 /// Warns about words that HAProxy does not read.
@@ -215,7 +219,7 @@ pub(super) fn ignore_rest(args: &mut Args<'_>, context: &mut Context<'_>) {
 
 /// Takes a number in the way of HAProxy's older keywords: text after the digits is ignored, with a
 /// warning; without a digit it is refused.
-pub(super) fn loose_count(
+pub(super) fn lenient_count(
     args: &mut Args<'_>,
     context: &mut Context<'_>,
     what: &str,
@@ -254,7 +258,7 @@ pub(super) fn loose_count(
 }
 
 /// The order in which HAProxy runs rules, independent of the order of their lines.
-const ORDER: &[&str] = &[
+const RULE_ORDER: &[&str] = &[
     "tcp-request connection",
     "tcp-request session",
     "tcp-request content",
@@ -266,17 +270,17 @@ const ORDER: &[&str] = &[
 ];
 
 /// Warns about a rule that comes after one of a kind that runs later.
-pub(super) fn ordered(
+pub(super) fn warn_of_rule_order(
     draft: &mut ProxyDraft,
     args: &Args<'_>,
     context: &mut Context<'_>,
     word: &'static str,
 ) {
-    let rank = |word: &str| ORDER.iter().position(|known| *known == word);
+    let rank = |word: &str| RULE_ORDER.iter().position(|known| *known == word);
     let Some(own) = rank(word) else {
         return;
     };
-    let behind = draft.words.ordered.iter().copied();
+    let behind = draft.section_state.ordered.iter().copied();
     let next = behind
         .filter(|other| rank(other) > Some(own))
         .min_by_key(|other| rank(other));
@@ -287,7 +291,7 @@ pub(super) fn ordered(
         );
         context.warn("misplaced-rule", message, args.span());
     }
-    if !draft.words.ordered.contains(&word) {
-        draft.words.ordered.push(word);
+    if !draft.section_state.ordered.contains(&word) {
+        draft.section_state.ordered.push(word);
     }
 }

@@ -1,7 +1,7 @@
 //! What the configuration needs to know about the machine it will run on.
 //!
 //! This crate does no I/O: access to files, names, users and the environment goes through
-//! [`Surroundings`]. [`NoSurroundings`] has none of them; [`Stub`] replaces what another implementation
+//! [`Machine`]. [`EmptyMachine`] has none of them; [`StandInMachine`] replaces what another implementation
 //! does not find by stand-ins, so that a file can be checked on another machine.
 
 use std::net::IpAddr;
@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use ballast_syntax::{Env, FixedFacts};
 
 /// Access to the machine.
-pub trait Surroundings {
+pub trait Machine {
     /// The content of a file.
     ///
     /// # Errors
@@ -34,10 +34,10 @@ pub trait Surroundings {
     fn resolve(&self, host: &str) -> Result<Vec<IpAddr>, String>;
 
     /// Whether a user exists.
-    fn user(&self, name: &str) -> bool;
+    fn has_user(&self, name: &str) -> bool;
 
     /// Whether a group exists.
-    fn group(&self, name: &str) -> bool;
+    fn has_group(&self, name: &str) -> bool;
 
     /// The address that a state file has for a server (`init-addr last`).
     fn saved_address(&self, _file: &str, _backend: &str, _server: &str) -> Option<IpAddr> {
@@ -51,7 +51,7 @@ pub trait Surroundings {
     fn processor_count(&self) -> usize;
 
     /// Whether an interface of this name exists.
-    fn interface(&self, name: &str) -> bool;
+    fn has_interface(&self, name: &str) -> bool;
 
     /// The environment the text is expanded in.
     fn environment(&self) -> Env;
@@ -68,9 +68,9 @@ pub trait Surroundings {
 
 /// A machine without files, names and users: for tests and fuzzing.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct NoSurroundings;
+pub struct EmptyMachine;
 
-impl Surroundings for NoSurroundings {
+impl Machine for EmptyMachine {
     fn read(&self, _path: &str) -> Result<Vec<u8>, String> {
         Err("No such file or directory".to_owned())
     }
@@ -83,11 +83,11 @@ impl Surroundings for NoSurroundings {
         Err("Name or service not known".to_owned())
     }
 
-    fn user(&self, _name: &str) -> bool {
+    fn has_user(&self, _name: &str) -> bool {
         false
     }
 
-    fn group(&self, _name: &str) -> bool {
+    fn has_group(&self, _name: &str) -> bool {
         false
     }
 
@@ -99,7 +99,7 @@ impl Surroundings for NoSurroundings {
         1
     }
 
-    fn interface(&self, _name: &str) -> bool {
+    fn has_interface(&self, _name: &str) -> bool {
         false
     }
 
@@ -115,9 +115,9 @@ impl Surroundings for NoSurroundings {
 /// Another machine, with stand-ins for what it does not have. The stand-in of a file is empty, of a
 /// name an address of the documentation range (RFC 5737), of a user or group one that exists.
 #[derive(Clone, Copy, Debug)]
-pub struct Stub<S>(pub S);
+pub struct StandInMachine<S>(pub S);
 
-impl<S: Surroundings> Surroundings for Stub<S> {
+impl<S: Machine> Machine for StandInMachine<S> {
     fn read(&self, path: &str) -> Result<Vec<u8>, String> {
         self.0.read(path)
     }
@@ -131,12 +131,12 @@ impl<S: Surroundings> Surroundings for Stub<S> {
         Err("names are not looked up".to_owned())
     }
 
-    fn user(&self, name: &str) -> bool {
-        self.0.user(name)
+    fn has_user(&self, name: &str) -> bool {
+        self.0.has_user(name)
     }
 
-    fn group(&self, name: &str) -> bool {
-        self.0.group(name)
+    fn has_group(&self, name: &str) -> bool {
+        self.0.has_group(name)
     }
 
     fn saved_address(&self, file: &str, backend: &str, server: &str) -> Option<IpAddr> {
@@ -151,8 +151,8 @@ impl<S: Surroundings> Surroundings for Stub<S> {
         self.0.processor_count()
     }
 
-    fn interface(&self, name: &str) -> bool {
-        self.0.interface(name)
+    fn has_interface(&self, name: &str) -> bool {
+        self.0.has_interface(name)
     }
 
     fn environment(&self) -> Env {

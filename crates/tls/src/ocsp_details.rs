@@ -35,7 +35,7 @@ pub enum CertificateStatus {
 
 /// A response about one certificate.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct OcspText {
+pub struct OcspDetails {
     /// The number of the certificate (`CertID`), in DER.
     pub certificate_id: Vec<u8>,
     /// What is said of it.
@@ -46,7 +46,7 @@ pub struct OcspText {
     next_update: Option<i64>,
 }
 
-impl OcspText {
+impl OcspDetails {
     /// Reads a response.
     ///
     /// # Errors
@@ -71,7 +71,7 @@ impl OcspText {
     /// # Errors
     ///
     /// Why not, in HAProxy's words.
-    pub fn judge(&self, now: i64) -> Result<(), String> {
+    pub fn check_validity(&self, now: i64) -> Result<(), String> {
         if self.status == CertificateStatus::Unknown {
             return Err("OCSP single response: certificate status is unknown.".to_owned());
         }
@@ -144,7 +144,7 @@ pub fn certificate_id_lines(id: &[u8]) -> Vec<String> {
 }
 
 /// `[0] EXPLICIT ResponseBytes` with a `BasicOCSPResponse`.
-fn basic(der: &[u8]) -> Option<OcspText> {
+fn basic(der: &[u8]) -> Option<OcspDetails> {
     let bytes = inside(inside(der, CONTEXT_0)?, SEQUENCE)?;
     let (_, _, rest) = next(bytes)?;
     let data = inside(inside(inside(rest, OCTETS)?, SEQUENCE)?, SEQUENCE)?;
@@ -181,7 +181,7 @@ fn basic(der: &[u8]) -> Option<OcspText> {
         return None;
     };
     let next_update = inside(after, CONTEXT_0).and_then(|value| inside(value, TIME));
-    Some(OcspText {
+    Some(OcspDetails {
         certificate_id,
         status,
         responder,

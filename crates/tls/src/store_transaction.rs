@@ -16,9 +16,9 @@ use crate::store::{CertificateFiles, CertificateStore, StoredCertificate};
 /// The store of certificates with what commands have begun. The model holds it: it lasts as long
 /// as the files that it was loaded from are the same.
 #[derive(Clone, Debug, Default)]
-pub struct StoreContext(Arc<Mutex<StoreState>>);
+pub struct SharedStore(Arc<Mutex<StoreState>>);
 
-/// What a [`StoreContext`] holds.
+/// What a [`SharedStore`] holds.
 #[derive(Debug, Default)]
 pub struct StoreState {
     /// The certificates.
@@ -51,7 +51,7 @@ pub struct TrustTransaction {
     pub content: Arc<Authorities>,
 }
 
-impl StoreContext {
+impl SharedStore {
     /// A context of what was loaded.
     #[must_use]
     pub fn new(store: CertificateStore) -> Self {
@@ -88,13 +88,13 @@ impl StoreContext {
 
 /// What commands did is no difference between two configurations, and what files say is compared
 /// where lines name them.
-impl PartialEq for StoreContext {
+impl PartialEq for SharedStore {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-impl Eq for StoreContext {}
+impl Eq for SharedStore {}
 
 /// The part of a certificate that a payload replaces: that of a file with this ending.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
