@@ -15,6 +15,7 @@ pub mod origin;
 pub mod ports;
 pub mod proxy;
 pub mod runtime_api;
+pub mod sealed_client;
 pub mod sink;
 
 use std::path::{Path, PathBuf};
@@ -27,6 +28,7 @@ pub use origin::{Origin, Request};
 pub use ports::free_port;
 pub use proxy::{Launch, Program, Proxy};
 pub use runtime_api::{RuntimeApi, StatRow};
+pub use sealed_client::{RecordClient, SealedClient};
 pub use sink::LogSink;
 
 /// The time limit of every single wait in a test, long enough for a busy machine with two cores.

@@ -9,8 +9,12 @@ use std::process::Command;
 use std::sync::LazyLock;
 use std::time::Instant;
 
-use ballast_tests::{Client, Launch, Origin, Program, Proxy, WAIT_MAX, free_port, repository};
+use ballast_tests::{
+    Authority, Client, Launch, Origin, Profile, Program, Proxy, SealedClient, WAIT_MAX, free_port,
+    repository,
+};
 use rustix::process::Signal;
+use rustls::version::TLS13;
 
 /// Requests before counting starts, which fill pools and grow buffers.
 const WARM: usize = 300;
@@ -41,6 +45,21 @@ backend none
     )
 }
 
+/// The same proxy, with TLS towards clients.
+fn sealed_configuration(port: u16, origin: &Origin) -> String {
+    let bind = format!("bind 127.0.0.1:{port}");
+    configuration(port, origin).replace(&bind, &format!("{bind} ssl crt {CERTIFICATE_FILE}"))
+}
+
+/// The certificate of the configurations with TLS, in the working directory of every proxy.
+const CERTIFICATE_FILE: &str = "budget.pem";
+
+/// That certificate, with its key.
+static CERTIFICATE: LazyLock<String> = LazyLock::new(|| {
+    let authority = Authority::new("the authority of the test");
+    authority.issue(&Profile::server(&["127.0.0.1"])).bundle()
+});
+
 /// Calls of one kind, from the table `strace -c` prints.
 #[derive(Debug)]
 struct Calls {
@@ -62,6 +81,14 @@ fn ask_on_one(port: u16, requests: usize) {
     }
 }
 
+/// Sends this many requests on one connection over TLS 1.3.
+fn ask_on_one_sealed(port: u16, requests: usize) {
+    let mut client = SealedClient::connect(port, &TLS13);
+    for _ in 0..requests {
+        client.get("hello");
+    }
+}
+
 /// Sends this many requests, each on a new connection and with `Connection: close`.
 fn ask_on_many(port: u16, requests: usize) {
     for _ in 0..requests {
@@ -74,6 +101,7 @@ fn ask_on_many(port: u16, requests: usize) {
 /// How a proxy is configured and used.
 type Life = (fn(u16, &Origin) -> String, fn(u16, usize));
 const KEPT: Life = (configuration, ask_on_one);
+const SEALED: Life = (sealed_configuration, ask_on_one_sealed);
 const CLOSED: Life = (closing_configuration, ask_on_many);
 
 /// The system calls of the program's whole life, in which it served this many requests.
@@ -81,6 +109,7 @@ fn calls_of_life(program: &Program, (configured, ask): Life, requests: usize) ->
     let (origin, port) = (Origin::saying("hello"), free_port());
     let launch = Launch {
         ports: &[port],
+        files: &[(CERTIFICATE_FILE, &CERTIFICATE)],
         // `-D`: the tracer is a grandchild, and the child of the test is the program itself.
         under: &["strace", "-D", "-f", "-c", "-o", "calls"],
         ..Launch::default()
@@ -142,20 +171,24 @@ fn moves_data(calls: &Calls) -> bool {
 
 #[test]
 fn four_data_calls_a_request() {
-    let data = per_request(&Program::ballast(), KEPT, |calls| {
-        if moves_data(calls) { calls.count } else { 0 }
-    });
-    assert!((3.9..=4.05).contains(&data), "{data} data calls a request");
+    for life in [KEPT, SEALED] {
+        let data = per_request(&Program::ballast(), life, |calls| {
+            if moves_data(calls) { calls.count } else { 0 }
+        });
+        assert!((3.9..=4.05).contains(&data), "{data} data calls a request");
+    }
 }
 
 #[test]
 fn no_call_is_made_in_vain() {
-    let vain = per_request(&Program::ballast(), KEPT, |calls| {
-        let is_bookkeeping = calls.name.starts_with("timer") || calls.name == "epoll_ctl";
-        let failed = if moves_data(calls) { calls.failed } else { 0 };
-        if is_bookkeeping { calls.count } else { failed }
-    });
-    assert!(vain <= 0.05, "{vain} calls a request that move nothing");
+    for life in [KEPT, SEALED] {
+        let vain = per_request(&Program::ballast(), life, |calls| {
+            let is_bookkeeping = calls.name.starts_with("timer") || calls.name == "epoll_ctl";
+            let failed = if moves_data(calls) { calls.failed } else { 0 };
+            if is_bookkeeping { calls.count } else { failed }
+        });
+        assert!(vain <= 0.05, "{vain} calls a request that move nothing");
+    }
 }
 
 /// The calls for one request with a connection on each side: accept4, recv; socket, setsockopt (no
@@ -239,6 +272,7 @@ fn allocations(configuration: &str, port: u16, ask: &mut dyn FnMut(usize)) -> u6
     ];
     let launch = Launch {
         ports: &[port],
+        files: &[(CERTIFICATE_FILE, &CERTIFICATE)],
         variables: &variables
             .each_ref()
             .map(|(name, value)| (*name, value.as_str())),
@@ -278,6 +312,23 @@ fn no_allocation_a_request() {
         grown < SECONDLY_MAX,
         "{grown} allocations in {COUNTED} requests"
     );
+}
+
+/// rustls makes a vector for each record that it decrypts, and one for each that it encrypts.
+const SEALED_REQUEST_MAX: f64 = 2.0;
+
+#[test]
+fn two_allocations_a_request_over_tls() {
+    let (origin, port) = (Origin::saying("hello"), free_port());
+    let mut client = None;
+    let grown = allocations(&sealed_configuration(port, &origin), port, &mut |count| {
+        let client = client.get_or_insert_with(|| SealedClient::connect(port, &TLS13));
+        for _ in 0..count {
+            client.get("hello");
+        }
+    });
+    let each = grown.saturating_sub(SECONDLY_MAX) as f64 / COUNTED as f64;
+    assert!(each <= SEALED_REQUEST_MAX, "{each} allocations a request");
 }
 
 /// A connection on each side may cost only these: two sockets, the registration of one, the

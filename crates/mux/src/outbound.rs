@@ -222,16 +222,12 @@ impl Outbound {
     ///
     /// # Errors
     /// [`WriteError`]; the connection is of no further use.
-    pub(crate) async fn flush_before_close(
+    pub(crate) fn flush_before_close(
         &mut self,
         transport: &Transport,
         wait: &WaitLimit<'_>,
-    ) -> Result<(), WriteError> {
-        if transport.has_unsent() {
-            return self.flush(transport, wait).await;
-        }
-        self.write_gathered(transport, wait, Transport::try_write_more)
-            .await
+    ) -> impl Future<Output = Result<(), WriteError>> {
+        self.write_gathered(transport, wait, Transport::try_write_last)
     }
 
     async fn write_gathered(

@@ -258,6 +258,10 @@ impl BindTerms {
         if !hello.alpn().any(is_common) {
             config.alpn_protocols.clear();
         }
+        // As OpenSSL does: a client that resumes has used up one ticket, and gets one.
+        if hello.has_pre_shared_key() {
+            config.send_tls13_tickets = 1;
+        }
         config.cert_resolver = Arc::new(FixedCertificate {
             certificate: Arc::clone(certificate),
             schemes: self.schemes.clone(),

@@ -29,6 +29,8 @@ const KEY_BYTES: [usize; 2] = [48, 80];
 const NAME_BYTES: usize = 16;
 const TAG_BYTES: usize = 16;
 const TIME_BYTES: usize = 8;
+/// What stands before the session in a ticket.
+const BEFORE_SESSION_BYTES: usize = NAME_BYTES + NONCE_LEN;
 /// The longest session that is kept here, bytes: ten of HAProxy's blocks (manual,
 /// "tune.ssl.cachesize").
 const SESSION_BYTES_MAX: usize = 2048;
@@ -239,24 +241,29 @@ impl TicketKeys {
     /// Seals a session for a context. `None` where that fails: the client gets no ticket.
     #[must_use]
     pub fn seal(&self, context: &ResumptionContext, plain: &[u8]) -> Option<Vec<u8>> {
+        self.seal_parts(context, [plain, &[]])
+    }
+
+    /// As [`Self::seal`], of two parts that follow each other.
+    fn seal_parts(&self, context: &ResumptionContext, parts: [&[u8]; 2]) -> Option<Vec<u8>> {
         let keys = self.keys.load();
         let key = keys.get(keys.len().checked_sub(2)?)?;
         let mut nonce = [0; NONCE_LEN];
         rand::fill(&mut nonce).ok()?;
-        let length = NAME_BYTES + NONCE_LEN + plain.len() + TAG_BYTES;
+        let length = BEFORE_SESSION_BYTES + parts[0].len() + parts[1].len() + TAG_BYTES;
         if length > TICKET_BYTES_MAX {
             return None;
         }
         let mut ticket = Vec::with_capacity(length);
         ticket.extend_from_slice(key.name());
         ticket.extend_from_slice(&nonce);
-        let aad = aad(key, context);
-        let mut sealed = plain.to_vec();
+        ticket.extend_from_slice(parts[0]);
+        ticket.extend_from_slice(parts[1]);
+        let aad = Aad::from(aad(key, context));
         let nonce = Nonce::assume_unique_for_key(nonce);
-        key.cipher
-            .seal_in_place_append_tag(nonce, Aad::from(aad), &mut sealed)
-            .ok()?;
-        ticket.extend_from_slice(&sealed);
+        let session = &mut ticket[BEFORE_SESSION_BYTES..];
+        let sealed = key.cipher.seal_in_place_separate_tag(nonce, aad, session);
+        ticket.extend_from_slice(sealed.ok()?.as_ref());
         Some(ticket)
     }
 
@@ -300,9 +307,9 @@ impl SessionAge {
         self.time.current_time().map(|now| now.as_secs())
     }
 
-    /// The value with the time before it.
-    fn stamp(&self, value: &[u8]) -> Option<Vec<u8>> {
-        Some([&self.now()?.to_be_bytes()[..], value].concat())
+    /// The time, as it stands before a session.
+    fn stamp(&self) -> Option<[u8; TIME_BYTES]> {
+        Some(self.now()?.to_be_bytes())
     }
 
     /// The value, if it is not too old. A clock that went back makes it young.
@@ -334,7 +341,8 @@ impl ProducesTickets for Ticketer {
     }
 
     fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
-        self.keys.seal(&self.context, &self.age.stamp(plain)?)
+        self.keys
+            .seal_parts(&self.context, [&self.age.stamp()?, plain])
     }
 
     fn decrypt(&self, cipher: &[u8]) -> Option<Vec<u8>> {
@@ -362,8 +370,11 @@ impl StoresServerSessions for BoundSessions {
         if value.len() > SESSION_BYTES_MAX {
             return false;
         }
-        let stamped = self.age.stamp(&value);
-        stamped.is_some_and(|value| self.store.put(self.key(&key), value))
+        let stamp = self.age.stamp();
+        stamp.is_some_and(|stamp| {
+            self.store
+                .put(self.key(&key), [&stamp[..], &value].concat())
+        })
     }
 
     fn get(&self, key: &[u8]) -> Option<Vec<u8>> {

@@ -46,6 +46,16 @@ pub trait Carrier: Debug {
     /// `WouldBlock` when there is no room: wait for [`Stream::poll_writable`] of the socket.
     fn try_write(&self, parts: &[IoSlice<'_>], more: bool) -> io::Result<usize>;
 
+    /// Takes plaintext as [`Carrier::try_write`] does, for a caller that closes our side right
+    /// afterwards: with the last of `bytes` a carrier may say so at once. TLS sends its
+    /// `close_notify` in the same call.
+    ///
+    /// # Errors
+    /// As [`Carrier::try_write`].
+    fn try_write_last(&self, bytes: &[u8]) -> io::Result<usize> {
+        self.try_write(&[IoSlice::new(bytes)], true)
+    }
+
     /// Whether something that was taken is not sent yet.
     fn has_unsent(&self) -> bool;
 

@@ -6,6 +6,8 @@
 
 mod handshake;
 mod hellos;
+#[cfg(test)]
+mod hostile_tests;
 mod role;
 mod scratch;
 mod secrets;
@@ -21,7 +23,7 @@ use ballast_worker::Stream;
 
 use crate::Carrier;
 use role::{Role, Step};
-use scratch::{PLAINTEXT_BYTES_MAX, Scratch};
+use scratch::{KEPT_BYTES_MAX, PLAINTEXT_BYTES_MAX, Scratch};
 
 pub use handshake::{Handshake, HandshakeFailure, TlsFacts};
 pub use hellos::HelloRandoms;
@@ -30,6 +32,21 @@ pub use secrets::{SecretKeeper, SessionSecrets};
 /// The most ciphertext that may wait for the socket before plaintext is refused, bytes. A call
 /// may add one batch of records to it.
 const OWED_BYTES_MAX: usize = 16 * 1024;
+
+/// How many reads may bring nothing but tickets before an idle connection counts as busy: a peer
+/// that never stops sending them must not hold the worker.
+const QUIET_READS_MAX: u32 = 16;
+
+/// What comes behind the bytes of a write.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Follows {
+    /// Nothing that is known of.
+    Nothing,
+    /// More plaintext, at once.
+    More,
+    /// The end of our side.
+    Close,
+}
 
 /// A connection after its handshake.
 struct TlsCarrier<R: Role> {
@@ -91,9 +108,13 @@ impl<R: Role> TlsCarrier<R> {
         if !state.plaintext.is_empty() || state.has_ended {
             return Ok(state.take_plaintext(bytes).unwrap_or(0));
         }
+        let begin = state.ciphertext.len();
+        if begin > KEPT_BYTES_MAX {
+            let error = rustls::InvalidMessage::HandshakePayloadTooLarge.into();
+            return Err(state.fail(error));
+        }
         scratch::with(|scratch| {
             let Scratch { received, .. } = scratch;
-            let begin = state.ciphertext.len();
             let end = begin + scratch::room_for(bytes.len());
             received[..begin].copy_from_slice(&state.ciphertext);
             let count = self.socket.try_read(&mut received[begin..end])?;
@@ -116,6 +137,43 @@ impl<R: Role> TlsCarrier<R> {
         }
         state.owed = Vec::new();
         self.socket.try_send_unsent()
+    }
+
+    /// Encrypts a batch behind what is owed, and sends what the socket takes.
+    fn write(&self, parts: &[IoSlice<'_>], follows: Follows) -> io::Result<usize> {
+        let state = &mut *self.state.borrow_mut();
+        state.open_kept()?;
+        if state.owed.len() > OWED_BYTES_MAX || self.socket.has_unsent() {
+            self.send_unsent(state)?;
+        }
+        scratch::with(|scratch| {
+            let Scratch {
+                gathered, sealed, ..
+            } = scratch;
+            let plaintext = gather(parts, gathered);
+            let mut length = state.seal(plaintext, sealed)?;
+            let whole: usize = parts.iter().map(|part| part.len()).sum();
+            if follows == Follows::Close && plaintext.len() == whole {
+                state.close();
+                let notice = std::mem::take(&mut state.owed);
+                sealed[length..length + notice.len()].copy_from_slice(&notice);
+                length += notice.len();
+            }
+            let send = match follows {
+                Follows::Nothing => Stream::try_write,
+                Follows::More | Follows::Close => Stream::try_write_more,
+            };
+            let mut sent = 0;
+            while sent < length {
+                match send(&self.socket, &sealed[sent..length]) {
+                    Ok(count) => sent += count,
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                    Err(error) => return Err(error),
+                }
+            }
+            state.owed.extend_from_slice(&sealed[sent..length]);
+            Ok(plaintext.len())
+        })
     }
 
     /// Reads until there is plaintext, the end, or nothing more.
@@ -201,9 +259,9 @@ impl<R: Role> State<R> {
         };
         if let Some(error) = failure {
             role.alert(owed);
-            self.failure = Some(error.clone());
+            let error = self.fail(error);
             if read == 0 {
-                return Err(io::Error::new(ErrorKind::InvalidData, error));
+                return Err(error);
             }
         } else if !self.has_ended {
             self.ciphertext.extend_from_slice(&received[begin..]);
@@ -211,9 +269,31 @@ impl<R: Role> State<R> {
         Ok(read)
     }
 
+    /// Ends the connection: nothing is decrypted or encrypted any more. rustls remembers places in
+    /// what was received, and must not be asked again once that is gone.
+    fn fail(&mut self, error: rustls::Error) -> io::Error {
+        self.failure = Some(error.clone());
+        io::Error::new(ErrorKind::InvalidData, error)
+    }
+
+    /// Appends our `close_notify` to what is owed, once.
+    fn close(&mut self) {
+        if self.is_closed || self.failure.is_some() {
+            return;
+        }
+        self.is_closed = true;
+        self.role.close(&mut self.ciphertext, &mut self.owed);
+    }
+
     /// Encrypts behind what is owed, both in `out`; how long they are together. `out` has room for
-    /// the largest batch.
+    /// the largest batch, and at most [`OWED_BYTES_MAX`] is owed.
     fn seal(&mut self, plaintext: &[u8], out: &mut [u8]) -> io::Result<usize> {
+        if let Some(error) = &self.failure {
+            return Err(io::Error::new(ErrorKind::BrokenPipe, error.clone()));
+        }
+        if self.is_closed {
+            return Err(ErrorKind::BrokenPipe.into());
+        }
         let length = self.owed.len();
         out[..length].copy_from_slice(&self.owed);
         let sealed = self
@@ -267,33 +347,15 @@ impl<R: Role> Carrier for TlsCarrier<R> {
     }
 
     fn try_write(&self, parts: &[IoSlice<'_>], more: bool) -> io::Result<usize> {
-        let state = &mut *self.state.borrow_mut();
-        state.open_kept()?;
-        if state.owed.len() > OWED_BYTES_MAX || self.socket.has_unsent() {
-            self.send_unsent(state)?;
-        }
-        scratch::with(|scratch| {
-            let Scratch {
-                gathered, sealed, ..
-            } = scratch;
-            let plaintext = gather(parts, gathered);
-            let length = state.seal(plaintext, sealed)?;
-            let send = if more {
-                Stream::try_write_more
-            } else {
-                Stream::try_write
-            };
-            let mut sent = 0;
-            while sent < length {
-                match send(&self.socket, &sealed[sent..length]) {
-                    Ok(count) => sent += count,
-                    Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                    Err(error) => return Err(error),
-                }
-            }
-            state.owed.extend_from_slice(&sealed[sent..length]);
-            Ok(plaintext.len())
-        })
+        let follows = match more {
+            true => Follows::More,
+            false => Follows::Nothing,
+        };
+        self.write(parts, follows)
+    }
+
+    fn try_write_last(&self, bytes: &[u8]) -> io::Result<usize> {
+        self.write(&[IoSlice::new(bytes)], Follows::Close)
     }
 
     fn has_unsent(&self) -> bool {
@@ -312,8 +374,8 @@ impl<R: Role> Carrier for TlsCarrier<R> {
         {
             return false;
         }
-        if state.open_kept().is_err() {
-            // The write that follows reports it.
+        // The write that follows reports why, or settles first.
+        if state.open_kept().is_err() || state.owed.len() > OWED_BYTES_MAX {
             return false;
         }
         scratch::with(|scratch| {
@@ -335,7 +397,12 @@ impl<R: Role> Carrier for TlsCarrier<R> {
         if !state.plaintext.is_empty() || state.has_ended || state.failure.is_some() {
             return false;
         }
+        let mut reads = 0;
         while state.has_records || self.socket.is_readable() {
+            reads += 1;
+            if reads > QUIET_READS_MAX {
+                return false;
+            }
             // What does not fit becomes plaintext that waits.
             match self.fill(state, &mut []) {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
@@ -348,17 +415,16 @@ impl<R: Role> Carrier for TlsCarrier<R> {
 
     fn shutdown_write(&self) -> io::Result<()> {
         let state = &mut *self.state.borrow_mut();
-        if !state.is_closed {
-            state.is_closed = true;
-            state.role.close(&mut state.ciphertext, &mut state.owed);
-            // What a full socket does not take is lost, as HAProxy's notice is.
-            let _ = self.send_unsent(state);
-        }
+        state.close();
+        // What a full socket does not take is lost, as HAProxy's notice is.
+        let _ = self.send_unsent(state);
         self.socket.shutdown_write()
     }
 
     fn reset_on_close(&self) -> io::Result<()> {
-        self.state.borrow_mut().is_closed = true;
+        let state = &mut *self.state.borrow_mut();
+        state.is_closed = true;
+        state.owed = Vec::new();
         self.socket.reset_on_close()
     }
 }
@@ -381,11 +447,8 @@ impl<R: Role> Drop for TlsCarrier<R> {
     /// Tells the peer that this is the end, where that needs no wait.
     fn drop(&mut self) {
         let state = self.state.get_mut();
-        if state.is_closed || state.failure.is_some() {
-            return;
-        }
-        state.role.close(&mut state.ciphertext, &mut state.owed);
-        if !state.owed.is_empty() {
+        state.close();
+        if state.failure.is_none() && !state.owed.is_empty() {
             let _ = self.socket.try_write(&state.owed);
         }
     }

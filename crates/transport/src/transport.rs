@@ -178,6 +178,19 @@ impl Transport {
         }
     }
 
+    /// As [`Self::try_write`], for a caller that closes our side once all of `bytes` is taken, and
+    /// writes nothing more: the last segment carries the close.
+    ///
+    /// # Errors
+    /// As [`Self::try_write`].
+    pub fn try_write_last(&self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Clear(stream) if stream.has_unsent() => stream.try_write(bytes),
+            Self::Clear(stream) => stream.try_write_more(bytes),
+            Self::Sealed(carrier) => carrier.try_write_last(bytes),
+        }
+    }
+
     /// As [`Self::try_write`], of several pieces in order.
     ///
     /// # Errors

@@ -269,3 +269,16 @@ fn what_was_found_of_a_certificate_is_kept() {
     let verdict = verification.verdict().expect("judged");
     assert_eq!((verdict.error.0, verdict.is_refused), (18, false));
 }
+
+#[test]
+fn a_client_that_resumes_gets_one_ticket_for_the_one_it_used() {
+    let open = bind(&tickets(), None);
+    let config = client("TLSv1.3", None);
+    for expected in [2, 1, 1] {
+        let name = ServerName::try_from("a.org").expect("a name");
+        let mut client = ClientConnection::new(Arc::clone(&config), name).expect("a client");
+        let server = handshake(&open, &mut client);
+        server.expect("a certificate").expect("a handshake");
+        assert_eq!(client.tls13_tickets_received(), expected);
+    }
+}

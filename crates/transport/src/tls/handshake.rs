@@ -14,13 +14,9 @@ use rustls::{
 use super::TlsCarrier;
 use super::hellos::HelloRandoms;
 use super::role::{Role, Step};
-use super::scratch::RECORD_BYTES_MAX;
+use super::scratch::KEPT_BYTES_MAX;
 use super::secrets::{SessionSecrets, collect};
 use crate::Transport;
-
-/// The most that is received and not decrypted in a handshake, bytes: rustls's own limit of a
-/// handshake message is 64 kB.
-const RECEIVED_BYTES_MAX: usize = 64 * 1024 + RECORD_BYTES_MAX;
 
 /// How much is read at once.
 const READ_BYTES: usize = 4096;
@@ -198,7 +194,7 @@ fn advance<R: Role>(
 
 async fn receive(socket: &Stream, received: &mut Vec<u8>) -> Result<(), HandshakeFailure> {
     let begin = received.len();
-    if begin >= RECEIVED_BYTES_MAX {
+    if begin >= KEPT_BYTES_MAX {
         return Err(Error::InvalidMessage(rustls::InvalidMessage::HandshakePayloadTooLarge).into());
     }
     received.resize(begin + READ_BYTES, 0);

@@ -11,12 +11,16 @@ const RECORD_OVERHEAD: usize = 5 + 256;
 /// The largest record, bytes.
 pub(super) const RECORD_BYTES_MAX: usize = 16 * 1024 + RECORD_OVERHEAD;
 
+/// The most that is received and not decrypted, or decrypted and not done with, bytes: rustls keeps
+/// the fragments of a handshake message where they were received, and takes one of 64 kB.
+pub(super) const KEPT_BYTES_MAX: usize = 64 * 1024 + RECORD_BYTES_MAX;
+
 /// The least that is read from a socket, bytes.
 const READ_BYTES_MIN: usize = 4096;
 
 /// What a thread encrypts and decrypts in.
 pub(super) struct Scratch {
-    /// The beginning of a record, and what was received behind it.
+    /// What was kept of earlier reads, and what was received behind it.
     pub(super) received: Box<[u8]>,
     /// Pieces of plaintext as one.
     pub(super) gathered: Box<[u8]>,
@@ -28,7 +32,7 @@ impl Scratch {
     fn new() -> Self {
         let bytes = |count| vec![0; count].into_boxed_slice();
         Self {
-            received: bytes(2 * RECORD_BYTES_MAX + PLAINTEXT_BYTES_MAX),
+            received: bytes(KEPT_BYTES_MAX + RECORD_BYTES_MAX + PLAINTEXT_BYTES_MAX),
             gathered: bytes(PLAINTEXT_BYTES_MAX),
             // What may be owed before a call, the records of it, and those that rustls adds.
             sealed: bytes(super::OWED_BYTES_MAX + 6 * RECORD_BYTES_MAX),

@@ -20,7 +20,9 @@ use crate::Transport;
 const VERSIONS: [&SupportedProtocolVersion; 2] = [&rustls::version::TLS12, &rustls::version::TLS13];
 
 /// The configurations of both sides.
-fn configs(version: &'static SupportedProtocolVersion) -> (Arc<ServerConfig>, Arc<ClientConfig>) {
+pub(super) fn configs(
+    version: &'static SupportedProtocolVersion,
+) -> (Arc<ServerConfig>, Arc<ClientConfig>) {
     let CertifiedKey { cert, signing_key } =
         generate_simple_self_signed(["ballast.test".to_owned()]).unwrap();
     let chain: Vec<CertificateDer<'static>> = vec![cert.der().clone()];
@@ -37,12 +39,12 @@ fn configs(version: &'static SupportedProtocolVersion) -> (Arc<ServerConfig>, Ar
     (Arc::new(server), Arc::new(client))
 }
 
-fn name() -> ServerName<'static> {
+pub(super) fn name() -> ServerName<'static> {
     ServerName::try_from("ballast.test").unwrap()
 }
 
 /// A connection: our end, not blocking, and the peer's, which blocks.
-fn pair() -> (OwnedFd, TcpStream) {
+pub(super) fn pair() -> (OwnedFd, TcpStream) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let theirs = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let (ours, _) = listener.accept().unwrap();
@@ -61,7 +63,7 @@ fn client<T: Send + 'static>(
     thread::spawn(move || run(StreamOwned::new(connection, socket)))
 }
 
-async fn accept(
+pub(super) async fn accept(
     config: &Arc<ServerConfig>,
     socket: OwnedFd,
 ) -> Result<(Transport, TlsFacts), HandshakeFailure> {
@@ -71,7 +73,7 @@ async fn accept(
 }
 
 /// Reads until `count` bytes are there, or the end.
-async fn read_exactly(transport: &Transport, count: usize) -> Vec<u8> {
+pub(super) async fn read_exactly(transport: &Transport, count: usize) -> Vec<u8> {
     let mut bytes = vec![0; count];
     let mut have = 0;
     while have < count {
@@ -267,6 +269,40 @@ fn a_reset_sends_nothing_before_it() {
     })
     .unwrap();
     assert_eq!(peer.join().unwrap(), ErrorKind::ConnectionReset);
+}
+
+#[test]
+fn the_notice_of_the_end_leaves_with_the_last_bytes() {
+    for version in VERSIONS {
+        for size in [5, PLAINTEXT_BYTES_MAX, PLAINTEXT_BYTES_MAX + 1] {
+            let (server, config) = configs(version);
+            let (ours, theirs) = pair();
+            let (tell, told) = std::sync::mpsc::channel();
+            let peer = client(&config, theirs, move |mut peer| {
+                peer.write_all(b"x").unwrap();
+                let mut heard = Vec::new();
+                // It fails when the connection is cut without notice.
+                peer.read_to_end(&mut heard).unwrap();
+                told.recv().unwrap();
+                heard.len()
+            });
+            block_on(async {
+                let (transport, _) = accept(&server, ours).await.unwrap();
+                assert_eq!(read_exactly(&transport, 1).await, b"x");
+                let (bytes, mut sent) = (vec![7; size], 0);
+                while sent < size {
+                    sent += transport.try_write_last(&bytes[sent..]).unwrap();
+                }
+                // The connection stays: the notice has gone out already.
+                transport.push();
+                tell.send(()).unwrap();
+                assert_eq!(transport.read(&mut [0]).await.unwrap(), 0);
+                assert!(transport.try_write(b"more").is_err(), "after the end");
+            })
+            .unwrap();
+            assert_eq!(peer.join().unwrap(), size);
+        }
+    }
 }
 
 #[test]
