@@ -16,29 +16,30 @@ build: ## build target/debug/ballast: what `make run` and the end-to-end checks 
 test: ## the checks, beside HAProxy 3.2 (installs the Debian packages it needs, as root)
 	@scripts/test
 
-exam: build ## the long suites, beside `make test`: the scripts on HAProxy 2.6
+exam: build ## the long suites, beside `make test`: the scripts on HAProxy 2.6, testssl.sh
 	@scripts/exam
 
 proof: ## build target/proof/ballast: what `make chaos` runs
 	cargo build --locked --profile proof -p ballast -p ballast-load -p ballast-origin
 
 release: ## build target/release/ballast: what is shipped, and what `make bench` measures
-	cargo build --locked --release -p ballast -p ballast-origin
+	cargo build --locked --release -p ballast -p ballast-load -p ballast-origin
 
 fmt: ## put every file into the one format
 	cargo fmt --all
-	rustfmt --edition 2024 fuzz/fuzz_targets/*.rs
+	rustfmt --edition 2024 fuzz/fuzz_targets/*.rs fuzz/src/*.rs
 
 fuzz: ## every fuzz target for 60 seconds
 	fuzz/run 60
 
 bench: release ## side by side with HAProxy 3.2 and nginx: CPU per request, memory per idle client
 	@scripts/packages haproxy=haproxy nginx=nginx-light wrk=wrk taskset=util-linux \
-	  python3=python3 /usr/lib/nginx/modules/ngx_stream_module.so=libnginx-mod-stream
+	  openssl=openssl python3=python3 /usr/lib/nginx/modules/ngx_stream_module.so=libnginx-mod-stream
 	bench/run
 	bench/idle
+	bench/idle --tls
 
-chaos: proof ## what a change costs those who are served: the proof, in ten minutes
+chaos: proof ## what a change costs those who are served: the proof, in twelve minutes
 	@scripts/packages haproxy=haproxy python3=python3 ss=iproute2
 	bench/chaos
 

@@ -48,6 +48,7 @@ class Settings:
     short = False
     broken = False
     directory = "."
+    origin_pid = None
 
     @classmethod
     def scaled(cls, number, least=1):
@@ -168,13 +169,32 @@ class Proxy:
         """Starts another process that takes over, and asks this one to finish."""
         before = self.process
         self.process = self.spawn(*words, "-sf", str(before.pid))
-        self.ready()
-        deadline = time.monotonic() + READY_SECONDS_MAX
-        while f"Pid: {self.process.pid}" not in self.ask("show info"):
-            if self.process.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError("nobody took over")
-            time.sleep(0.005)
+        self.wait_for_answers(lambda pid: pid == self.process.pid, "nobody took over")
         return before
+
+    def answering(self):
+        """The process that answers on the socket: under a master its worker. None while nobody
+        does, as when HAProxy is reloaded: its new process gives its socket the name of the old one
+        before it listens."""
+        with contextlib.suppress(OSError):
+            found = re.search(r"^Pid: (\d+)", self.ask("show info"), re.M)
+            return int(found[1]) if found else None
+        return None
+
+    def wait_for_answers(self, is_from, fault):
+        """Waits until a process answers for whose number `is_from` holds."""
+        deadline = time.monotonic() + READY_SECONDS_MAX
+        while not ((pid := self.answering()) and is_from(pid)):
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(fault)
+            time.sleep(0.005)
+
+    def requests_counted(self):
+        """The requests of the frontend, as `show stat` has them."""
+        head, *lines = self.ask("show stat").splitlines()
+        place = head.removeprefix("# ").split(",").index("req_tot")
+        row = next(line for line in lines if line.startswith("www,FRONTEND,"))
+        return int(row.split(",")[place])
 
     def __enter__(self):
         return self
@@ -247,10 +267,10 @@ class Beat:
             self.next = now
 
 
-def site(origins, front="", back="", servers=None, extra=""):
+def site(origins, front="", back="", servers=None, extra="", bind=""):
     lines = servers or [f" server s{n} 127.0.0.1:{port}" for n, port in enumerate(origins, 1)]
     return (
-        f"{HEAD}frontend www\n bind 127.0.0.1:@PORT@\n{front}\n default_backend app\n"
+        f"{HEAD}frontend www\n bind 127.0.0.1:@PORT@{bind}\n{front}\n default_backend app\n"
         f"backend app\n{back}\n" + "\n".join(lines) + f"\n{extra}\n"
     )
 

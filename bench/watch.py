@@ -12,6 +12,8 @@ import subprocess
 import threading
 import time
 
+from programs import Settings
+
 EXPLAINED_COUNT_MAX = 3
 # The length of an interval of a load's timeline.
 STEP_MS = 10
@@ -117,6 +119,16 @@ class Watch:
         if stolen:
             lines.append(f"  not given to this machine by its host: {stolen:.0f} ms")
         return lines
+
+
+def watching(proxy, load):
+    """A watch over all processes of a measurement."""
+    return Watch(
+        ballast=proxy.process.pid,
+        load=load.process.pid,
+        origin=Settings.origin_pid,
+        chaos=os.getpid(),
+    )
 
 
 class Windows:
