@@ -1,12 +1,16 @@
-//! crt-list files: no panic, and every line that is read has a file.
+//! crt-list files: no panic, and every line that is read has a certificate.
 #![no_main]
 
-use ballast_tls::crt_list::parse_crt_list;
+use ballast_config::certificate_list;
+use ballast_model::FileBases;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
-    for line in parse_crt_list(input).unwrap_or_default() {
-        assert!(!line.file.is_empty());
-        assert_eq!(line.filters.is_some(), !line.filter_words.is_empty());
+    let text = String::from_utf8_lossy(input);
+    let Ok(list) = certificate_list("list", &text, &FileBases::default()) else {
+        return;
+    };
+    for line in list.lines {
+        assert!(!line.certificate.path.is_empty());
     }
 });

@@ -92,7 +92,7 @@ impl Control for Instance {
 
     fn certificate_line(&self, text: &str) -> Result<CertificateListLine, String> {
         let bases = &self.generation().config.global.tls.bases;
-        let read = ballast_config::certificate_list("CLI", text, bases)?;
+        let read = ballast_config::certificate_list("CLI", &format!("{text}\n"), bases)?;
         let lines = read.lines.into_iter();
         let none = || "only one line of payload is supported!".to_owned();
         lines.last().ok_or_else(none)

@@ -3,7 +3,7 @@
 
 use ballast_expr::AclSet;
 use ballast_model::{
-    Backend, Bind, CertificateList, Frontend, LogTarget, Origin, ProxyCommon, Server,
+    Backend, Bind, CertificateList, Frontend, LogTarget, Origin, ProxyCommon, ProxyProtocol, Server,
 };
 use ballast_rules::RuleSets;
 use ballast_syntax::{SectionKind, Span};
@@ -111,6 +111,35 @@ pub(crate) struct ServerDraft {
     pub tls: ServerWords,
     /// The place of `crt`.
     pub crt_span: Option<Span>,
+    /// Words of the PROXY header.
+    pub proxy: ProxyWords,
+}
+
+/// Which PROXY header a `server` line asks for. Its words are switches: what one turned on stays until
+/// another turns it off, and version 2 wins.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ProxyWords {
+    /// `send-proxy`.
+    pub v1: bool,
+    /// `send-proxy-v2` and its siblings.
+    pub v2: bool,
+    /// What a header of version 2 has.
+    pub options: ProxyProtocol,
+}
+
+impl ProxyWords {
+    /// The header that is sent, if any.
+    pub(crate) fn header(&self) -> Option<ProxyProtocol> {
+        let version = match (self.v1, self.v2) {
+            (_, true) => 2,
+            (true, false) => 1,
+            (false, false) => return None,
+        };
+        Some(ProxyProtocol {
+            version,
+            ..self.options.clone()
+        })
+    }
 }
 
 impl Default for ServerDraft {
@@ -126,6 +155,7 @@ impl Default for ServerDraft {
             resolvers: None,
             tls: ServerWords::default(),
             crt_span: None,
+            proxy: ProxyWords::default(),
         }
     }
 }

@@ -3,12 +3,12 @@
 //! `crt-store` sections below them.
 
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ballast_model::{
     Authorities, BindTls, CertificateList, CertificateListLine, CertificateParts,
-    CertificateSource, ClientVerify, Config, GlobalTls, NameFilter, Origin, ServerTls, TlsFile,
-    TlsOptions, TlsVersion, VerifyErrors,
+    CertificateSource, Config, GlobalTls, NameFilter, Origin, ServerTls, TlsFile, TlsOptions,
+    VerifyErrors,
 };
 use ballast_syntax::{Diagnostic, Severity};
 use ballast_tls::authorities::{Authorities as TrustFile, AuthorityError, Trust};
@@ -17,18 +17,18 @@ use ballast_tls::ciphers::translate_signatures;
 use ballast_tls::client_config::{ServerLineParts, ServerLineTerms, ServerTrust};
 use ballast_tls::client_verifier::ClientVerifier;
 use ballast_tls::context::{BindContext, ServerContext};
-use ballast_tls::crt_list::LoadOptions;
 use ballast_tls::files::Files;
 use ballast_tls::names::NameFilters;
 use ballast_tls::ocsp::OcspError;
-use ballast_tls::options::{self as compiled, VerifyMode};
+use ballast_tls::options::{HandshakeOptions, VerifyMode};
 use ballast_tls::rustls::server::{
     NoServerSessionStorage, ServerSessionMemoryCache, StoresServerSessions,
 };
 use ballast_tls::rustls::time_provider::DefaultTimeProvider;
 use ballast_tls::server_config::{BindParts, BindTerms};
 use ballast_tls::store::{
-    CertificateStore, ExtraFiles, LoadError, LoadReason, StoreOptions, StoredCertificate,
+    CertificateStore, ExtraFiles, LoadError, LoadOptions, LoadReason, StoreOptions,
+    StoredCertificate,
 };
 use ballast_tls::store_transaction::SharedStore;
 use ballast_tls::tickets::TicketKeys;
@@ -62,6 +62,7 @@ pub(crate) fn compile(config: &mut Config, context: &mut Context<'_>) {
         for server in &mut Arc::make_mut(backend).servers {
             let server = Arc::make_mut(server);
             if let Some(tls) = &mut server.tls {
+                tls.keeps_secrets = global.tls.keylog;
                 compiler.server(tls, &server.origin);
             }
         }
@@ -127,7 +128,7 @@ struct Compiler<'f> {
     store: CertificateStore,
     /// Files of authorities and revocation lists by path.
     trust: HashMap<String, Arc<TrustFile>>,
-    process: &'static ProcessSessions,
+    process: Arc<ProcessSessions>,
     session_lifetime_s: u32,
     /// The bind line: its sessions are resumed there only.
     scope: Arc<str>,
@@ -243,11 +244,19 @@ impl<'f> Compiler<'f> {
         }
     }
 
-    /// Reports OCSP answers that came with certificates and are no good. As in HAProxy only an
-    /// unknown issuer is an error.
+    /// Reports what came with certificates and is not used: timestamps, and OCSP answers that are
+    /// no good. As in HAProxy only an unknown issuer is an error.
     fn judge_stapling(&mut self, certificates: &[Arc<StoredCertificate>], origin: &Origin) {
         for stored in certificates {
             let certificate = stored.current();
+            if certificate.sctl.is_some() {
+                let text = format!(
+                    "'{}' : signed certificate timestamps ('sctl') are not sent: the TLS library \
+                     cannot; ask for a certificate that holds them itself",
+                    stored.name()
+                );
+                self.report(Severity::Warning, origin, text);
+            }
             let Some(error) = &certificate.ocsp_error else {
                 continue;
             };
@@ -298,7 +307,7 @@ impl<'f> Compiler<'f> {
             prefer_client_ciphers: tls.prefer_client_ciphers,
             early_data_bytes_max: 0,
         };
-        let terms = self.judged(BindTerms::new(&compiled_options(written), &parts), origin)?;
+        let terms = self.judged(BindTerms::new(&handshake_options(written), &parts), origin)?;
         for missing in terms.missing() {
             let text = format!(
                 "'{}' : '{}' is not built in: it is left out",
@@ -318,9 +327,8 @@ impl<'f> Compiler<'f> {
         options: &TlsOptions,
     ) -> Option<Option<Arc<ClientVerifier>>> {
         let mode = match options.verify {
-            None | Some(ClientVerify::None) => return Some(None),
-            Some(ClientVerify::Optional) => VerifyMode::Optional,
-            Some(ClientVerify::Required) => VerifyMode::Required,
+            None | Some(VerifyMode::None) => return Some(None),
+            Some(mode) => mode,
         };
         let trust = Trust {
             authorities: self.authorities(options.ca_file.as_ref())?,
@@ -511,21 +519,33 @@ fn system_authorities(files: &dyn Files) -> String {
 struct ProcessSessions {
     /// Keys of tickets, for lines without `tls-ticket-keys`.
     ticket_keys: Arc<TicketKeys>,
+    /// The size of [`Self::sessions`].
+    cache_blocks: u32,
     /// Sessions of TLS 1.2 that are resumed without tickets.
     sessions: Arc<dyn StoresServerSessions>,
 }
 
-/// HAProxy's size of a session in its cache, bytes (manual, "tune.ssl.cachesize"): the cache of
-/// 20,000 blocks holds as many sessions here.
-fn process_sessions(global: &GlobalTls) -> &'static ProcessSessions {
-    static SESSIONS: OnceLock<ProcessSessions> = OnceLock::new();
-    SESSIONS.get_or_init(|| ProcessSessions {
-        ticket_keys: Arc::new(TicketKeys::random()),
-        sessions: match global.session_cache_blocks {
+/// The sessions of the process. The cache is made anew when `tune.ssl.cachesize` changes; the keys of
+/// tickets stay. A block is one session here, and about 200 bytes in HAProxy (manual,
+/// "tune.ssl.cachesize").
+fn process_sessions(global: &GlobalTls) -> Arc<ProcessSessions> {
+    static SESSIONS: Mutex<Option<Arc<ProcessSessions>>> = Mutex::new(None);
+    let mut held = SESSIONS.lock().unwrap_or_else(PoisonError::into_inner);
+    let blocks = global.session_cache_blocks;
+    if let Some(sessions) = held.as_ref().filter(|one| one.cache_blocks == blocks) {
+        return Arc::clone(sessions);
+    }
+    let keys = held.as_ref().map(|one| Arc::clone(&one.ticket_keys));
+    let sessions = Arc::new(ProcessSessions {
+        ticket_keys: keys.unwrap_or_else(|| Arc::new(TicketKeys::random())),
+        cache_blocks: blocks,
+        sessions: match blocks {
             0 => Arc::new(NoServerSessionStorage {}),
             blocks => ServerSessionMemoryCache::new(blocks as usize),
         },
-    })
+    });
+    *held = Some(Arc::clone(&sessions));
+    sessions
 }
 
 fn ignored(errors: &VerifyErrors) -> IgnoredErrors {
@@ -575,7 +595,7 @@ pub fn compile_bind_terms(
     options: &TlsOptions,
     machine: &dyn Machine,
 ) -> Result<Arc<BindTerms>, String> {
-    let verifies = !matches!(options.verify, None | Some(ClientVerify::None));
+    let verifies = !matches!(options.verify, None | Some(VerifyMode::None));
     if verifies && options.ca_file.is_none() && options.ca_verify_file.is_none() {
         return Err("verify is enabled but no CA file specified".to_owned());
     }
@@ -625,7 +645,6 @@ fn load_options(parts: &CertificateParts) -> LoadOptions {
         ocsp: path(&parts.ocsp),
         issuer: path(&parts.issuer),
         sctl: path(&parts.sctl),
-        ocsp_update: parts.ocsp_update,
     }
 }
 
@@ -638,48 +657,33 @@ fn filters_of(filters: &[NameFilter]) -> NameFilters {
     all
 }
 
-fn compiled_version(version: Option<TlsVersion>) -> Option<compiled::TlsVersion> {
-    version.map(|version| match version {
-        TlsVersion::Tls12 => compiled::TlsVersion::Tls12,
-        TlsVersion::Tls13 => compiled::TlsVersion::Tls13,
-    })
-}
-
-fn client_options(tls: &ServerTls) -> compiled::TlsOptions {
-    compiled::TlsOptions {
-        allow_0rtt: Some(tls.allow_early_data),
-        alpn: Some(tls.alpn.clone()),
+fn client_options(tls: &ServerTls) -> HandshakeOptions {
+    HandshakeOptions {
+        allow_early_data: tls.allow_early_data,
+        alpn: tls.alpn.clone(),
         ciphers: tls.ciphers.clone(),
         ciphersuites: tls.ciphersuites.clone(),
-        client_sigalgs: tls.client_signature_algorithms.clone(),
+        client_signature_algorithms: tls.client_signature_algorithms.clone(),
         curves: tls.curves.clone(),
-        max_version: compiled_version(tls.version_max),
-        min_version: compiled_version(tls.version_min),
-        sigalgs: tls.signature_algorithms.clone(),
-        ..compiled::TlsOptions::default()
+        ecdhe: None,
+        signature_algorithms: tls.signature_algorithms.clone(),
+        version_max: tls.version_max,
+        version_min: tls.version_min,
     }
 }
 
-fn compiled_options(options: &TlsOptions) -> compiled::TlsOptions {
-    compiled::TlsOptions {
-        allow_0rtt: Some(options.allow_early_data),
-        alpn: options.alpn.clone(),
-        ca_file: None,
-        ca_verify_file: None,
+fn handshake_options(options: &TlsOptions) -> HandshakeOptions {
+    HandshakeOptions {
+        allow_early_data: options.allow_early_data,
+        alpn: options.alpn.clone().unwrap_or_default(),
         ciphers: options.ciphers.clone(),
         ciphersuites: options.ciphersuites.clone(),
-        client_sigalgs: options.client_signature_algorithms.clone(),
-        crl_file: None,
+        // Judged with the certificates of clients, by the verifier.
+        client_signature_algorithms: None,
         curves: options.curves.clone(),
         ecdhe: options.ecdhe.clone(),
-        max_version: compiled_version(options.version_max),
-        min_version: compiled_version(options.version_min),
-        no_ca_names: Some(options.no_ca_names),
-        sigalgs: options.signature_algorithms.clone(),
-        verify: options.verify.map(|verify| match verify {
-            ClientVerify::None => VerifyMode::None,
-            ClientVerify::Optional => VerifyMode::Optional,
-            ClientVerify::Required => VerifyMode::Required,
-        }),
+        signature_algorithms: options.signature_algorithms.clone(),
+        version_max: options.version_max,
+        version_min: options.version_min,
     }
 }

@@ -43,8 +43,10 @@ impl Server {
 
     /// TLS of the connections of exchanges (`ssl`).
     pub fn traffic_tls(&self) -> Option<&Arc<ServerTls>> {
-        let line = self.model.tls.as_ref().filter(|line| line.traffic);
-        self.tls.as_ref().filter(|_| line.is_some())
+        let written = self.model.tls.as_ref()?.traffic;
+        self.tls
+            .as_ref()
+            .filter(|_| self.state.uses_tls().unwrap_or(written))
     }
 
     /// The addresses of its checks and its agent, as written or overridden.
@@ -95,9 +97,11 @@ pub struct ServerState {
     cancellation: Cancellation,
     /// [`AS_WRITTEN`] when no other was set.
     connection_count_max: AtomicU32,
+    /// 1 and 0 where a command said whether exchanges use TLS, else [`AS_WRITTEN`].
+    uses_tls: AtomicU32,
 }
 
-/// Value of the limit when none was set by command.
+/// Value of a setting that no command has set.
 const AS_WRITTEN: u32 = u32::MAX;
 
 /// The server's address.
@@ -138,6 +142,7 @@ impl ServerState {
             health: Mutex::new(Health::new(HealthSettings::default(), false, 0)),
             cancellation: Cancellation::default(),
             connection_count_max: AtomicU32::new(AS_WRITTEN),
+            uses_tls: AtomicU32::new(AS_WRITTEN),
         }
     }
 
@@ -251,6 +256,21 @@ impl ServerState {
     pub fn limit_connections(&self, count_max: Option<u32>) {
         let value = count_max.map_or(AS_WRITTEN, |count| count.min(AS_WRITTEN - 1));
         self.connection_count_max.store(value, Ordering::Relaxed);
+    }
+
+    /// Whether exchanges use TLS, where a command said so (`set server ssl`).
+    pub fn uses_tls(&self) -> Option<bool> {
+        match self.uses_tls.load(Ordering::Relaxed) {
+            AS_WRITTEN => None,
+            set => Some(set == 1),
+        }
+    }
+
+    /// Overrides whether exchanges use TLS; `None` returns to the configuration's. Idle connections
+    /// of the other kind are not used again.
+    pub fn use_tls(&self, uses: Option<bool>) {
+        let value = uses.map_or(AS_WRITTEN, u32::from);
+        self.uses_tls.store(value, Ordering::Relaxed);
     }
 
     /// Ends the exchanges that the server has now: each one's [`Self::cancelled`] becomes ready.

@@ -39,6 +39,8 @@ pub enum ArgKind {
     Mask4,
     /// An IPv6 mask: address form or a bit count.
     Mask6,
+    /// A type of values in PROXY headers: its number, or its name.
+    ProxyValueType,
     /// A path of protocol buffers field numbers, dotted.
     ProtobufField,
     /// A regular expression.
@@ -316,6 +318,7 @@ fn kind_text(kind: ArgKind) -> &'static str {
         ArgKind::Mask4 => "IPv4 mask",
         ArgKind::Mask6 => "IPv6 mask",
         ArgKind::ProtobufField => "Protocol buffers field number",
+        ArgKind::ProxyValueType => "type of a value of a PROXY header",
         ArgKind::Regex => "regex",
         ArgKind::Server => "server",
         ArgKind::Table => "table",
@@ -368,6 +371,9 @@ fn value_of(kind: ArgKind, text: &str) -> Result<ArgValue, Error> {
                 server: text.to_owned(),
             },
         },
+        ArgKind::ProxyValueType => {
+            ArgValue::Int(i64::from(proxy_value_type(text).ok_or_else(refuse)?))
+        }
         ArgKind::ProtobufField => {
             let good = text
                 .split('.')
@@ -378,6 +384,40 @@ fn value_of(kind: ArgKind, text: &str) -> Result<ArgValue, Error> {
             ArgValue::Text
         }
     })
+}
+
+/// The number of a type of values in PROXY headers, which is written as in C, or by its name (manual
+/// 7.3.3, "fc_pp_tlv").
+fn proxy_value_type(text: &str) -> Option<u8> {
+    let names = [
+        ("ALPN", 0x01),
+        ("AUTHORITY", 0x02),
+        ("CRC32C", 0x03),
+        ("NOOP", 0x04),
+        ("UNIQUE_ID", 0x05),
+        ("SSL", 0x20),
+        ("SSL_VERSION", 0x21),
+        ("SSL_CN", 0x22),
+        ("SSL_CIPHER", 0x23),
+        ("SSL_SIG_ALG", 0x24),
+        ("SSL_KEY_ALG", 0x25),
+        ("NETNS", 0x30),
+    ];
+    let named = names
+        .iter()
+        .find(|(name, _)| name.eq_ignore_ascii_case(text));
+    if let Some((_, number)) = named {
+        return Some(*number);
+    }
+    let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+    match (
+        digits,
+        text.strip_prefix('0').filter(|rest| !rest.is_empty()),
+    ) {
+        (Some(digits), _) => u8::from_str_radix(digits, 16).ok(),
+        (None, Some(digits)) => u8::from_str_radix(digits, 8).ok(),
+        (None, None) => text.parse().ok(),
+    }
 }
 
 /// Writes arguments so that they parse back to the same ones.

@@ -45,7 +45,7 @@ pub use facts::{
     ListenerFacts, NamePart, PeerVerification, ProcessFacts, ServerFacts, Side, Time, TlsError,
     TlsSessionFacts,
 };
-pub use fetch::{Fetch, fetch, fetches};
+pub use fetch::{Fetch, cipher_name, fetch, fetches, version_name};
 pub use files::Files;
 pub use logformat::{
     ALIASES, Alias, AliasId, CLF_HTTP_LOG_FORMAT, CLF_TCP_LOG_FORMAT, DEFAULT_HTTP_LOG_FORMAT,

@@ -23,7 +23,7 @@ use ballast_worker::timeout;
 use crate::limits::HANDSHAKE_WAIT_MAX;
 
 pub(crate) use count::HandshakeCounters;
-pub use proxy::ProxyAddresses;
+pub use proxy::{ClientProxyHeader, ProxyHeaderValues};
 pub use refusal::{HandshakeError, RefusedConnection};
 pub use tls_session::ClientTls;
 
@@ -101,8 +101,8 @@ pub struct Established {
     pub transport: Transport,
     /// Bytes received after the last handshake: the first of what follows.
     pub read_ahead: Vec<u8>,
-    /// The content of the PROXY header, if there was one.
-    pub proxied: Option<ProxyAddresses>,
+    /// The PROXY header, if there was one.
+    pub proxied: Option<ClientProxyHeader>,
     /// The TLS session, if there is one.
     pub tls: Option<Box<ClientTls>>,
 }

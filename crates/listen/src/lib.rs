@@ -44,8 +44,8 @@ pub use commit::{RemovedBind, SocketCommit};
 pub use effect::SocketEffect;
 pub use event::SocketEvent;
 pub use handshake::{
-    ClientTls, Established, HandshakeError, HandshakeRefusal, Handshakes, ProxyAddresses,
-    RefusedConnection,
+    ClientProxyHeader, ClientTls, Established, HandshakeError, HandshakeRefusal, Handshakes,
+    ProxyHeaderValues, RefusedConnection,
 };
 pub use listeners::{Listeners, WorkerListeners};
 pub use listening::ListeningAddress;

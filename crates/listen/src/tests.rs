@@ -161,7 +161,9 @@ fn arrival_handler(
                         return;
                     }
                 };
-                if let Some((source, destination)) = proxied.and_then(|proxied| proxied.endpoints) {
+                if let Some((source, destination)) =
+                    proxied.as_ref().and_then(|proxied| proxied.endpoints)
+                {
                     seen.source = Some(source);
                     seen.destination = Some(destination);
                 }

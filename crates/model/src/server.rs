@@ -267,7 +267,7 @@ pub enum InitState {
 }
 
 /// `send-proxy`, `send-proxy-v2` and their options.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProxyProtocol {
     /// 1 or 2.
     pub version: u8,
@@ -277,8 +277,17 @@ pub struct ProxyProtocol {
     pub unique_id: bool,
     /// `proxy-v2-options authority`.
     pub authority: bool,
-    /// `proxy-v2-options ssl` and the options that imply it, or `send-proxy-v2-ssl*`.
+    /// `proxy-v2-options ssl` and the options that imply it, or `send-proxy-v2-ssl*`. The four
+    /// options below hold with it only.
     pub ssl: bool,
+    /// `proxy-v2-options cert-cn`, or `send-proxy-v2-ssl-cn`.
+    pub cert_cn: bool,
+    /// `proxy-v2-options cert-key`.
+    pub cert_key: bool,
+    /// `proxy-v2-options cert-sig`.
+    pub cert_sig: bool,
+    /// `proxy-v2-options ssl-cipher`.
+    pub ssl_cipher: bool,
     /// `set-proxy-v2-tlv-fmt(<id>)`: type and value, each of them.
     pub tlvs: Vec<(u8, LogFormat)>,
 }

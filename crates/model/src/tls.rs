@@ -12,29 +12,10 @@ use std::time::Duration;
 
 use ballast_expr::Expr;
 use ballast_tls::context::{BindContext, ServerContext};
+use ballast_tls::options::{TlsVersion, VerifyMode};
 use ballast_tls::store_transaction::SharedStore;
 
 use crate::Origin;
-
-/// A version of TLS that is built in. Words that ask for older versions were refused, or raised to
-/// the oldest version, while the configuration was read.
-#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub enum TlsVersion {
-    /// RFC 5246.
-    Tls12,
-    /// RFC 8446.
-    Tls13,
-}
-
-impl TlsVersion {
-    /// The word that names the version in the configuration.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Tls12 => "TLSv1.2",
-            Self::Tls13 => "TLSv1.3",
-        }
-    }
-}
 
 /// A file that a TLS word names.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -53,18 +34,6 @@ pub enum Authorities {
     System(Origin),
     /// A PEM file, or a directory of files that end in `.pem`, `.crt`, `.cer` or `.crl`.
     File(TlsFile),
-}
-
-/// `verify` of a bind line or a line of a crt-list.
-#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
-pub enum ClientVerify {
-    /// `none`, the default: clients are not asked for a certificate.
-    #[default]
-    None,
-    /// `optional`: a client need not have one; one that is sent must be valid.
-    Optional,
-    /// `required`.
-    Required,
 }
 
 /// What a bind line and a line of a crt-list can both say. On a bind line the global defaults are
@@ -91,8 +60,8 @@ pub struct TlsOptions {
     pub version_min: Option<TlsVersion>,
     /// `ssl-max-ver`, `no-tlsv13`, `force-tlsv12`; TLS 1.3 when `None`.
     pub version_max: Option<TlsVersion>,
-    /// `verify`; [`ClientVerify::None`] when `None`.
-    pub verify: Option<ClientVerify>,
+    /// `verify`; [`VerifyMode::None`] when `None`.
+    pub verify: Option<VerifyMode>,
     /// `ca-file`: authorities that clients' certificates must come from, announced to clients.
     pub ca_file: Option<Authorities>,
     /// `ca-verify-file`: more of them, which are not announced.
@@ -235,9 +204,9 @@ impl TlsOptions {
             false => format!("alpn {}", names.join(",")),
         });
         let verify = self.verify.map(|verify| match verify {
-            ClientVerify::None => "verify none".to_owned(),
-            ClientVerify::Optional => "verify optional".to_owned(),
-            ClientVerify::Required => "verify required".to_owned(),
+            VerifyMode::None => "verify none".to_owned(),
+            VerifyMode::Optional => "verify optional".to_owned(),
+            VerifyMode::Required => "verify required".to_owned(),
         });
         let flag = |is_set: bool, word: &str| is_set.then(|| word.to_owned());
         let valued = |word: &str, value: Option<&str>| value.map(|value| format!("{word} {value}"));
@@ -392,6 +361,8 @@ pub struct ServerTls {
     pub tickets: bool,
     /// `allow-0rtt`: early data are sent.
     pub allow_early_data: bool,
+    /// `tune.ssl.keylog` of the process: secrets of sessions are kept for samples.
+    pub keeps_secrets: bool,
     /// What these words were compiled to, with the content of the files they name.
     pub context: ServerContext,
 }
@@ -420,6 +391,7 @@ impl Default for ServerTls {
             reuse: true,
             tickets: true,
             allow_early_data: false,
+            keeps_secrets: false,
             context: ServerContext::default(),
         }
     }

@@ -4,6 +4,7 @@
 use std::ops::ControlFlow;
 
 use ballast_mux::{ReadError, WriteError};
+use ballast_tls::openssl_error::OpensslError;
 use ballast_upstream::NoSlot;
 
 use crate::context::Context;
@@ -385,6 +386,28 @@ impl Exit {
         // client will send again.
         exchange.logged |= matches!(self, Self::Monitor(_) | Self::StaleConnection(_));
         outcome.status
+    }
+}
+
+/// A failed connect.
+#[derive(Debug)]
+pub(crate) struct ConnectFailure {
+    /// How the exchange ends when it is not tried again.
+    pub(crate) exit: Exit,
+    /// Whether it may be.
+    pub(crate) may_retry: bool,
+    /// What TLS said, where it failed.
+    pub(crate) tls: Option<OpensslError>,
+}
+
+impl ConnectFailure {
+    /// A failure that TLS is not to blame for.
+    pub(crate) fn new(exit: Exit, may_retry: bool) -> Self {
+        Self {
+            exit,
+            may_retry,
+            tls: None,
+        }
     }
 }
 

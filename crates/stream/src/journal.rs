@@ -126,7 +126,8 @@ fn write(context: &Context<'_>, exchange: &mut Exchange, asap: bool) {
     }
     exchange.tally.log_counter = context.frontend.state.next_log_number();
     let format = match &options.error_format {
-        Some(format) if error && !exchange.ending.is_normal() => Some(format),
+        // As in HAProxy 3.2 it is for what fails before there is a request.
+        Some(format) if context.frontend.is_http() && !exchange.has_request => Some(format),
         _ => options
             .format
             .as_ref()

@@ -4,9 +4,13 @@ use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant, SystemTime};
 
-use ballast_listen::{Admission, Arrival, ClientTls, Established, HandshakeError};
+use ballast_expr::TlsSessionFacts;
+use ballast_listen::{
+    Admission, Arrival, ClientTls, Established, HandshakeError, ProxyHeaderValues,
+};
+use ballast_model::ProxyProtocol;
 use ballast_transport::Transport;
-use ballast_upstream::Path;
+use ballast_upstream::{ClientTlsValues, Path};
 
 use crate::tls::ClientSession;
 use crate::variables::Variables;
@@ -24,6 +28,8 @@ pub(crate) struct Session {
     pub(crate) connection_destination: Option<SocketAddr>,
     /// Whether a PROXY header came.
     pub(crate) has_proxy_header: bool,
+    /// The values of that header beside its addresses.
+    pub(crate) proxy_values: ProxyHeaderValues,
     /// When it was accepted, on the steady clock.
     pub(crate) accepted: Instant,
     /// When it was accepted, on the wall clock.
@@ -51,6 +57,7 @@ impl Session {
             connection_source: arrival.source,
             connection_destination: arrival.destination,
             has_proxy_header: false,
+            proxy_values: ProxyHeaderValues::default(),
             accepted: arrival.accepted,
             accepted_at: arrival.accepted_at,
             handshake: Duration::ZERO,
@@ -72,11 +79,14 @@ impl Session {
             tls,
         } = connection;
         self.tls = tls.map(ClientSession::new);
-        if let Some((source, destination)) = proxied.and_then(|proxied| proxied.endpoints) {
-            self.path.source = Some(source);
-            self.path.destination = Some(destination);
+        if let Some(header) = proxied {
+            if let Some((source, destination)) = header.endpoints {
+                self.path.source = Some(source);
+                self.path.destination = Some(destination);
+            }
+            self.has_proxy_header = true;
+            self.proxy_values = header.values;
         }
-        self.has_proxy_header = proxied.is_some();
         self.handshake = ballast_worker::now().saturating_duration_since(self.accepted);
         (transport, read_ahead)
     }
@@ -85,6 +95,20 @@ impl Session {
     pub(crate) fn refuse(&mut self, error: HandshakeError, tls: Option<Box<ClientTls>>) {
         self.refusal = Some(error);
         self.tls = tls.map(ClientSession::new);
+    }
+
+    /// What the PROXY header of a server's line tells of the TLS session. A host name that came in a
+    /// PROXY header wins over the one that the client sent, as in HAProxy.
+    pub(crate) fn tls_values(&self, asked: &ProxyProtocol) -> ClientTlsValues {
+        let tls = self.tls.as_deref();
+        let own_name = || tls.and_then(TlsSessionFacts::server_name);
+        let name = || self.proxy_values.authority().or_else(own_name);
+        let session = tls.filter(|_| asked.ssl);
+        ClientTlsValues {
+            protocol: tls.and_then(TlsSessionFacts::protocol).map(Into::into),
+            authority: asked.authority.then(name).flatten().map(Into::into),
+            session: session.and_then(|tls| tls.proxy_header(asked)),
+        }
     }
 
     /// When handshakes were over, and the time for the first request began.

@@ -5,13 +5,15 @@ use std::sync::Arc;
 
 use ballast_expr::{
     CertificateFacts, CertificateOwner, HelloFacts, NamePart, PeerVerification, Side, TlsError,
-    TlsSessionFacts,
+    TlsSessionFacts, cipher_name, version_name,
 };
 use ballast_listen::ClientTls;
+use ballast_model::ProxyProtocol;
 use ballast_tls::details::{CertificateDetails, DistinguishedName};
+use ballast_tls::openssl_error::OpensslError;
 use ballast_tls::verifier::Verdict;
 use ballast_transport::TlsFacts;
-use ballast_upstream::Lease;
+use ballast_upstream::{ClientTlsSession, Lease};
 
 /// The label of the secret of early data.
 const EARLY_SECRET: &str = "CLIENT_EARLY_TRAFFIC_SECRET";
@@ -32,6 +34,8 @@ pub(crate) struct ClientSession {
 #[derive(Debug, Default)]
 pub(crate) struct ServerSession {
     facts: Option<Arc<TlsFacts>>,
+    /// Why there is none, where a handshake failed.
+    failure: Option<OpensslError>,
     server_name: Option<Arc<[u8]>>,
     peer: CertificateCell,
 }
@@ -59,8 +63,41 @@ impl ClientSession {
         self.tls.facts.as_ref()
     }
 
+    /// What a PROXY header tells of it.
+    pub(crate) fn proxy_header(&self, asked: &ProxyProtocol) -> Option<ClientTlsSession> {
+        let facts = self.facts()?;
+        let ours = (asked.cert_key || asked.cert_sig).then(|| self.our_certificate());
+        let ours = ours.flatten().map(|ours| &ours.details);
+        let peer = self.peer_certificate();
+        let common_name = peer.filter(|_| asked.cert_cn).and_then(|peer| {
+            let name = peer.details.subject.entry("CN", 1)?;
+            Some(name.into())
+        });
+        Some(ClientTlsSession {
+            version: version_name(version(facts)),
+            shown_in_connection: peer.is_some() && !facts.is_resumed,
+            shown_in_session: peer.is_some(),
+            verify_result: u32::try_from(self.verification().result?).ok()?,
+            common_name,
+            cipher: cipher_name(facts.cipher.into()),
+            signature_algorithm: ours.map(|ours| ours.signature_algorithm.clone()),
+            key: ours.and_then(|ours| ours.key.clone()),
+        })
+    }
+
+    fn our_certificate(&self) -> Option<&SampledCertificate> {
+        let certificate = self.tls.certificate.as_ref();
+        read(&self.ours, || Some(certificate?.leaf().to_vec()))
+    }
+
+    fn peer_certificate(&self) -> Option<&SampledCertificate> {
+        read(&self.peer, || peer_leaf(self.facts()?))
+    }
+
+    /// None in a session that is resumed: OpenSSL keeps no chain above the client's certificate.
     fn peer_root(&self) -> Option<Vec<u8>> {
-        let certificates = self.facts()?.peer_certificates.as_ref()?;
+        let facts = self.facts().filter(|facts| !facts.is_resumed)?;
+        let certificates = facts.peer_certificates.as_ref()?;
         let (leaf, sent) = certificates.split_first()?;
         let root = self.tls.verification.as_ref()?.root(leaf, sent)?;
         Some(root.to_vec())
@@ -72,14 +109,23 @@ impl ServerSession {
     pub(crate) fn of(lease: &Lease) -> Self {
         Self {
             facts: lease.tls().cloned(),
+            failure: None,
             server_name: lease.server_name().cloned(),
             peer: OnceCell::new(),
         }
     }
 
-    /// Whether there is one.
+    /// A handshake that failed.
+    pub(crate) fn failed(failure: OpensslError) -> Self {
+        Self {
+            failure: Some(failure),
+            ..Self::default()
+        }
+    }
+
+    /// Whether there is one, or a handshake was tried.
     pub(crate) fn exists(&self) -> bool {
-        self.facts.is_some()
+        self.facts.is_some() || self.failure.is_some()
     }
 
     fn facts(&self) -> Option<&TlsFacts> {
@@ -132,14 +178,12 @@ impl TlsSessionFacts for ClientSession {
     }
 
     fn certificate(&self, whose: CertificateOwner) -> Option<&dyn CertificateFacts> {
-        match whose {
-            CertificateOwner::Us => {
-                let certificate = self.tls.certificate.as_ref();
-                read(&self.ours, || Some(certificate?.leaf().to_vec()))
-            }
-            CertificateOwner::Peer => read(&self.peer, || peer_leaf(self.facts()?)),
+        let certificate = match whose {
+            CertificateOwner::Us => self.our_certificate(),
+            CertificateOwner::Peer => self.peer_certificate(),
             CertificateOwner::PeerRoot => read(&self.peer_root, || self.peer_root()),
-        }
+        };
+        certificate.map(|certificate| certificate as _)
     }
 
     fn peer_chain(&self, each: &mut dyn FnMut(&[u8])) {
@@ -166,12 +210,7 @@ impl TlsSessionFacts for ClientSession {
     }
 
     fn error(&self) -> TlsError {
-        self.tls
-            .error
-            .map_or_else(TlsError::default, |error| TlsError {
-                number: error.number,
-                reason: error.reason,
-            })
+        self.tls.error.map_or_else(TlsError::default, tls_error)
     }
 
     fn hello(&self) -> Option<HelloFacts<'_>> {
@@ -227,10 +266,16 @@ impl TlsSessionFacts for ServerSession {
         self.facts()?.secrets.named(label)
     }
 
+    fn error(&self) -> TlsError {
+        self.failure.map_or_else(TlsError::default, tls_error)
+    }
+
     fn certificate(&self, whose: CertificateOwner) -> Option<&dyn CertificateFacts> {
         match whose {
             CertificateOwner::Us | CertificateOwner::PeerRoot => None,
-            CertificateOwner::Peer => read(&self.peer, || peer_leaf(self.facts()?)),
+            CertificateOwner::Peer => {
+                read(&self.peer, || peer_leaf(self.facts()?)).map(|certificate| certificate as _)
+            }
         }
     }
 
@@ -298,7 +343,7 @@ fn name_part<'n>(name: &'n DistinguishedName, part: NamePart<'_>) -> Option<&'n 
 fn read(
     cell: &CertificateCell,
     der: impl FnOnce() -> Option<Vec<u8>>,
-) -> Option<&dyn CertificateFacts> {
+) -> Option<&SampledCertificate> {
     let certificate = cell.get_or_init(|| {
         let der = der()?;
         let details = CertificateDetails::read(&der)?;
@@ -307,11 +352,18 @@ fn read(
             details,
         }))
     });
-    certificate.as_deref().map(|certificate| certificate as _)
+    certificate.as_deref()
 }
 
 fn peer_leaf(facts: &TlsFacts) -> Option<Vec<u8>> {
     Some(facts.peer_certificates.as_ref()?.first()?.to_vec())
+}
+
+fn tls_error(error: OpensslError) -> TlsError {
+    TlsError {
+        number: error.number,
+        reason: error.reason,
+    }
 }
 
 /// A session that is resumed keeps its certificates, but they were not sent.

@@ -353,6 +353,10 @@ impl ConnectionFacts for Session {
         self.has_proxy_header
     }
 
+    fn proxy_value(&self, value_type: u8, place: usize) -> Option<&[u8]> {
+        self.proxy_values.get(value_type, place)
+    }
+
     fn error(&self) -> ConnectionError {
         self.refusal
             .map_or_else(ConnectionError::default, |refusal| ConnectionError {

@@ -13,9 +13,12 @@ use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, Signa
 
 use crate::authorities::Trust;
 use crate::certificate::Certificate;
+use crate::ciphers::translate_signatures;
 use crate::client_verifier::refusal;
-use crate::options::TlsOptions;
-use crate::server_config::{MissingWord, OptionError, alpn, certified_key, translate, versions};
+use crate::options::HandshakeOptions;
+use crate::server_config::{
+    MissingWord, OptionError, alpn, certified_key, list, translate, versions,
+};
 use crate::verifier::{ChainRules, Verdict};
 use crate::verify_error::IgnoredErrors;
 use crate::x509::{Purpose, has_name, verify_handshake};
@@ -42,6 +45,8 @@ pub enum ServerTrust {
 struct ServerVerifier {
     trust: ServerTrust,
     algorithms: WebPkiSupportedAlgorithms,
+    /// `sigalgs`: all that is built in when `None`.
+    schemes: Option<Vec<SignatureScheme>>,
 }
 
 impl ServerVerifier {
@@ -106,7 +111,8 @@ impl ServerCertVerifier for ServerVerifier {
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.algorithms.supported_schemes()
+        let all = || self.algorithms.supported_schemes();
+        self.schemes.clone().unwrap_or_else(all)
     }
 }
 
@@ -138,8 +144,14 @@ impl ServerLineTerms {
     /// # Errors
     ///
     /// [`OptionError`].
-    pub fn new(options: &TlsOptions, parts: &ServerLineParts) -> Result<Self, OptionError> {
-        let translated = translate(options)?;
+    pub fn new(options: &HandshakeOptions, parts: &ServerLineParts) -> Result<Self, OptionError> {
+        let mut translated = translate(options)?;
+        let shown_schemes = list(
+            &mut translated.missing,
+            "client-sigalgs",
+            &options.client_signature_algorithms,
+            translate_signatures,
+        )?;
         let crypto = CryptoProvider {
             cipher_suites: translated.suites,
             kx_groups: translated.groups,
@@ -152,6 +164,7 @@ impl ServerLineTerms {
         let verifier = ServerVerifier {
             trust: parts.trust.clone(),
             algorithms,
+            schemes: translated.schemes,
         };
         let builder = ClientConfig::builder_with_details(Arc::new(crypto), Arc::clone(&parts.time))
             .with_protocol_versions(&versions(options)?)
@@ -160,9 +173,11 @@ impl ServerLineTerms {
             .with_custom_certificate_verifier(Arc::new(verifier));
         let mut config = match &parts.certificate {
             None => builder.with_no_client_auth(),
-            Some(certificate) => builder.with_client_cert_resolver(Arc::new(ClientCertificate(
-                Arc::new(certified_key(certificate, None)),
-            ))),
+            Some(certificate) => {
+                builder.with_client_cert_resolver(Arc::new(ClientCertificate(Arc::new(
+                    certified_key(certificate, shown_schemes.map(Arc::from).as_ref()),
+                ))))
+            }
         };
         config.alpn_protocols = alpn(options);
         config.resumption = match parts.session_names_max {

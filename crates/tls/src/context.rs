@@ -73,7 +73,7 @@ fn is_same((one, other): (&BindEntry, &BindEntry)) -> bool {
     one.certificate.name() == other.certificate.name()
         && one.filters == other.filters
         && one.is_default == other.is_default
-        && one.terms.has_same_files(&other.terms)
+        && one.terms.has_same_surroundings(&other.terms)
         && one
             .certificate
             .current()

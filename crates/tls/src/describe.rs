@@ -2,13 +2,9 @@
 
 use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use x509_parser::prelude::{CertificateRevocationList, FromDer, GeneralName, X509Certificate};
-use x509_parser::public_key::PublicKey;
 use x509_parser::time::ASN1Time;
 
-use crate::details::{DistinguishedName, algorithm_name};
-
-const OID_P384: &str = "1.3.132.0.34";
-const OID_P521: &str = "1.3.132.0.35";
+use crate::details::{DistinguishedName, algorithm_name, key_text};
 
 /// A certificate as text.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -43,7 +39,7 @@ impl CertificateDescription {
             not_before: time_text(&parsed.validity().not_before),
             not_after: time_text(&parsed.validity().not_after),
             alternative_names: alternative_names(&parsed),
-            algorithm: algorithm(&parsed),
+            algorithm: key_text(&parsed).unwrap_or_else(|| "ED25519".to_owned()),
             sha1: hexadecimal(sha1.as_ref(), true),
             subject: one_line(&DistinguishedName::read(parsed.subject())),
             issuer: one_line(&DistinguishedName::read(parsed.issuer())),
@@ -110,23 +106,6 @@ fn alternative_names(certificate: &X509Certificate<'_>) -> String {
         _ => String::new(),
     });
     names.collect::<Vec<_>>().join(", ")
-}
-
-fn algorithm(certificate: &X509Certificate<'_>) -> String {
-    let key = certificate.public_key();
-    match key.parsed() {
-        Ok(PublicKey::RSA(rsa)) => format!("RSA{}", rsa.key_size()),
-        Ok(PublicKey::EC(_)) => {
-            let curve = key.algorithm.parameters.as_ref();
-            let curve = curve.and_then(|curve| curve.as_oid().ok());
-            match curve.map(|oid| oid.to_id_string()).as_deref() {
-                Some(OID_P384) => "EC384".to_owned(),
-                Some(OID_P521) => "EC521".to_owned(),
-                _ => "EC256".to_owned(),
-            }
-        }
-        _ => "ED25519".to_owned(),
-    }
 }
 
 /// A revocation list as `show ssl crl-file` prints it; empty for what is none.

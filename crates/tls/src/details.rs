@@ -13,8 +13,12 @@ use std::fmt::Write;
 use x509_parser::asn1_rs::{Any, Oid};
 use x509_parser::extensions::{GeneralName, ParsedExtension};
 use x509_parser::prelude::{ASN1Time, FromDer, X509Certificate, X509Name};
+use x509_parser::public_key::PublicKey;
 
 use objects::{Object, object};
+
+const OID_P384: &str = "1.3.132.0.34";
+const OID_P521: &str = "1.3.132.0.35";
 
 /// The tags of ASN.1's strings whose characters are not one byte each.
 const UTF8_STRING: u32 = 12;
@@ -39,6 +43,9 @@ pub struct CertificateDetails {
     pub signature_algorithm: Box<str>,
     /// OpenSSL's name of the algorithm of its key.
     pub key_algorithm: Box<str>,
+    /// The algorithm of its key and the bits of it: `RSA2048`, `EC256`; `None` for other
+    /// algorithms, as HAProxy has no text for them.
+    pub key: Option<Box<str>>,
     /// The `subjectAltName`s as OpenSSL prints them; `None` where there are none.
     pub alternative_names: Option<Box<[u8]>>,
     /// Whose it is.
@@ -78,6 +85,7 @@ impl CertificateDetails {
             not_after: time_text(validity.not_after),
             signature_algorithm: algorithm(signature),
             key_algorithm: algorithm(key),
+            key: key_text(&certificate).map(Into::into),
             alternative_names: alternative_names(&certificate),
             subject: DistinguishedName::read(certificate.subject()),
             issuer: DistinguishedName::read(certificate.issuer()),
@@ -194,6 +202,24 @@ fn time_text(time: ASN1Time) -> Box<str> {
         at.second()
     )
     .into()
+}
+
+/// The algorithm of a certificate's key and the bits of it: `RSA2048`, `EC256`; `None` for others.
+pub(crate) fn key_text(certificate: &X509Certificate<'_>) -> Option<String> {
+    let key = certificate.public_key();
+    Some(match key.parsed() {
+        Ok(PublicKey::RSA(rsa)) => format!("RSA{}", rsa.key_size()),
+        Ok(PublicKey::EC(_)) => {
+            let curve = key.algorithm.parameters.as_ref();
+            let curve = curve.and_then(|curve| curve.as_oid().ok());
+            match curve.map(|oid| oid.to_id_string()).as_deref() {
+                Some(OID_P384) => "EC384".to_owned(),
+                Some(OID_P521) => "EC521".to_owned(),
+                _ => "EC256".to_owned(),
+            }
+        }
+        _ => return None,
+    })
 }
 
 /// OpenSSL's long name of an algorithm, or its number.

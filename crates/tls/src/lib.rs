@@ -19,7 +19,6 @@ pub mod ciphers;
 pub mod client_config;
 pub mod client_verifier;
 pub mod context;
-pub mod crt_list;
 mod der;
 pub mod describe;
 pub mod details;

@@ -64,6 +64,12 @@ pub const INTERNAL_ERROR: OpensslError = error(0xc_0103, "internal error");
 const HTTP_METHODS: [&[u8]; 4] = [b"GET ", b"POST ", b"HEAD ", b"PUT "];
 
 impl OpensslError {
+    /// Nothing.
+    pub const NONE: Self = Self {
+        number: 0,
+        reason: "",
+    };
+
     /// What rustls says, in OpenSSL's terms.
     #[must_use]
     pub fn of(error: &Error) -> Self {

@@ -31,7 +31,7 @@ use crate::ciphers::{
 };
 use crate::client_verifier::{ClientVerification, ClientVerifier};
 use crate::hello::{ClientHello, is_grease};
-use crate::options::{TlsOptions, TlsVersion};
+use crate::options::{HandshakeOptions, TlsVersion};
 use crate::tickets::{BoundSessions, ResumptionContext, SessionAge, TicketKeys, Ticketer};
 
 /// `TLS_CHACHA20_POLY1305_SHA256` and the suites of TLS 1.2 with it.
@@ -149,12 +149,12 @@ impl BindTerms {
     /// # Errors
     ///
     /// [`OptionError`].
-    pub fn new(options: &TlsOptions, parts: &BindParts) -> Result<Self, OptionError> {
+    pub fn new(options: &HandshakeOptions, parts: &BindParts) -> Result<Self, OptionError> {
         let translated = translate(options)?;
         let recipe = ConfigRecipe {
             versions: versions(options)?,
             alpn: alpn(options),
-            allows_early_data: options.allow_0rtt == Some(true),
+            allows_early_data: options.allow_early_data,
             options: options.clone(),
             parts: parts.clone(),
         };
@@ -178,14 +178,17 @@ impl BindTerms {
         })
     }
 
-    /// Whether the files that other options name have the same content: authorities and revocation
-    /// lists, and the keys of tickets.
+    /// Whether what the words of the line do not tell is the same: the content of the authorities,
+    /// revocation lists and keys of tickets, and what the process gives to all lines.
     #[must_use]
-    pub fn has_same_files(&self, other: &Self) -> bool {
+    pub fn has_same_surroundings(&self, other: &Self) -> bool {
         let (one, other) = (&self.recipe.parts, &other.recipe.parts);
         let trust = |parts: &BindParts| parts.verifier.as_ref().map(|one| one.context());
         let keys = |parts: &BindParts| parts.ticket_keys.as_ref().map(|one| one.reveal());
-        trust(one) == trust(other) && keys(one) == keys(other)
+        trust(one) == trust(other)
+            && keys(one) == keys(other)
+            && one.session_lifetime_s == other.session_lifetime_s
+            && Arc::ptr_eq(&one.sessions, &other.sessions)
     }
 
     /// What was named and does not exist here.
@@ -280,7 +283,7 @@ struct ConfigRecipe {
     versions: Vec<&'static SupportedProtocolVersion>,
     alpn: Vec<Vec<u8>>,
     allows_early_data: bool,
-    options: TlsOptions,
+    options: HandshakeOptions,
     parts: BindParts,
 }
 
@@ -342,8 +345,8 @@ impl ConfigRecipe {
     }
 }
 
-pub(crate) fn alpn(options: &TlsOptions) -> Vec<Vec<u8>> {
-    let names = options.alpn.iter().flatten();
+pub(crate) fn alpn(options: &HandshakeOptions) -> Vec<Vec<u8>> {
+    let names = options.alpn.iter();
     names.map(|name| name.clone().into_bytes()).collect()
 }
 
@@ -356,7 +359,7 @@ pub(crate) struct TranslatedOptions {
 }
 
 /// Translates all lists of a set of options.
-pub(crate) fn translate(options: &TlsOptions) -> Result<TranslatedOptions, OptionError> {
+pub(crate) fn translate(options: &HandshakeOptions) -> Result<TranslatedOptions, OptionError> {
     let mut missing = Vec::new();
     let ciphers = list(&mut missing, "ciphers", &options.ciphers, translate_ciphers)?;
     let suites = list(
@@ -373,7 +376,7 @@ pub(crate) fn translate(options: &TlsOptions) -> Result<TranslatedOptions, Optio
     let schemes = list(
         &mut missing,
         "sigalgs",
-        &options.sigalgs,
+        &options.signature_algorithms,
         translate_signatures,
     )?;
     let mut all = suites.unwrap_or_else(default_ciphersuites);
@@ -391,7 +394,7 @@ fn is_chacha20(suite: u16) -> bool {
 }
 
 /// Translates one list, if there is one, and notes what does not exist.
-fn list<T>(
+pub(crate) fn list<T>(
     missing: &mut Vec<MissingWord>,
     option: &'static str,
     text: &Option<String>,
@@ -410,10 +413,10 @@ fn list<T>(
 }
 
 pub(crate) fn versions(
-    options: &TlsOptions,
+    options: &HandshakeOptions,
 ) -> Result<Vec<&'static SupportedProtocolVersion>, OptionError> {
-    let max = options.max_version.unwrap_or(TlsVersion::Tls13);
-    let min = options.min_version.unwrap_or(TlsVersion::Tls12);
+    let max = options.version_max.unwrap_or(TlsVersion::Tls13);
+    let min = options.version_min.unwrap_or(TlsVersion::Tls12);
     let all = [
         (TlsVersion::Tls13, &version::TLS13),
         (TlsVersion::Tls12, &version::TLS12),

@@ -10,7 +10,6 @@ use rustls::pki_types::CertificateDer;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use crate::certificate::{Certificate, CertificateError, CertificateParts, Chain};
-use crate::crt_list::{CrtListError, CrtListLine, LoadOptions, parse_crt_list};
 use crate::files::{FileError, Files};
 
 /// Endings of files that belong to a certificate and are none.
@@ -18,7 +17,31 @@ const SIDE_FILES: [&str; 4] = [".key", ".issuer", ".ocsp", ".sctl"];
 /// Endings of the files of a bundle.
 const BUNDLE: [&str; 3] = [".dsa", ".ecdsa", ".rsa"];
 
-/// Why a certificate or a list cannot be loaded. The operator is at fault.
+/// Files that are named for a certificate beside its own, instead of looked for by their ending
+/// (manual, 12.7.1, `load`).
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
+pub struct LoadOptions {
+    /// `key`.
+    pub key: Option<String>,
+    /// `ocsp`.
+    pub ocsp: Option<String>,
+    /// `issuer`.
+    pub issuer: Option<String>,
+    /// `sctl`.
+    pub sctl: Option<String>,
+}
+
+impl LoadOptions {
+    /// True when files are named: none is looked for then.
+    #[must_use]
+    pub fn names_files(&self) -> bool {
+        [&self.key, &self.ocsp, &self.issuer, &self.sctl]
+            .iter()
+            .any(|file| file.is_some())
+    }
+}
+
+/// Why a certificate cannot be loaded. The operator is at fault.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum LoadReason {
     /// There is no such file.
@@ -29,8 +52,6 @@ pub enum LoadReason {
     System(String),
     /// The content is no certificate that can be served.
     Certificate(CertificateError),
-    /// The content is no crt-list.
-    List(CrtListError),
 }
 
 impl fmt::Display for LoadReason {
@@ -40,12 +61,11 @@ impl fmt::Display for LoadReason {
             Self::UnknownName => f.write_str("no crt-store has a certificate of this name"),
             Self::System(reason) => f.write_str(reason),
             Self::Certificate(reason) => reason.fmt(f),
-            Self::List(reason) => reason.fmt(f),
         }
     }
 }
 
-/// Why a certificate or a list cannot be loaded, with the file.
+/// Why a certificate cannot be loaded, with the file.
 pub type LoadError = FileError<LoadReason>;
 
 fn failed(file: &str, reason: LoadReason) -> LoadError {
@@ -160,15 +180,6 @@ impl StoredCertificate {
     }
 }
 
-/// A line of a crt-list with what it names.
-#[derive(Clone, Debug)]
-pub struct CrtListEntry {
-    /// The line.
-    pub line: CrtListLine,
-    /// Its certificate; several for a bundle.
-    pub certificates: Vec<Arc<StoredCertificate>>,
-}
-
 /// All certificates that files and commands have brought.
 #[derive(Debug, Default)]
 pub struct CertificateStore {
@@ -278,27 +289,6 @@ impl CertificateStore {
                 .collect();
         }
         self.load_file_or_bundle(files, &path, &LoadOptions::default())
-    }
-
-    /// What the lines of a crt-list name, each line with its certificates: several for a bundle.
-    ///
-    /// # Errors
-    ///
-    /// [`LoadError`] for the list, or for the first file that cannot be loaded.
-    pub fn load_crt_list(
-        &mut self,
-        files: &dyn Files,
-        path: &str,
-    ) -> Result<Vec<CrtListEntry>, LoadError> {
-        let content = read(files, path)?.ok_or_else(|| failed(path, LoadReason::Missing))?;
-        let lines =
-            parse_crt_list(&content).map_err(|error| failed(path, LoadReason::List(error)))?;
-        let load = |line: CrtListLine| {
-            let file = self.resolve(&line.file);
-            let certificates = self.load_file_or_bundle(files, &file, &line.load)?;
-            Ok(CrtListEntry { line, certificates })
-        };
-        lines.into_iter().map(load).collect()
     }
 
     /// Loads one certificate, unless it is there. `load` names its other files: where it names

@@ -13,10 +13,9 @@ use rustls::time_provider::TimeProvider;
 use rustls::{ClientConnection, ServerConnection};
 
 use crate::bind::BindCertificates;
-use crate::crt_list::parse_crt_list_line;
 use crate::files::Files;
 use crate::hello::{HelloOutcome, parse_client_hello};
-use crate::options::TlsOptions;
+use crate::options::{HandshakeOptions, TlsVersion};
 
 pub(crate) const EC: &SignatureAlgorithm = &PKCS_ECDSA_P256_SHA256;
 pub(crate) const ED: &SignatureAlgorithm = &PKCS_ED25519;
@@ -122,10 +121,32 @@ impl TimeProvider for FixedTime {
     }
 }
 
-/// The options in the brackets of a crt-list.
-pub(crate) fn options(text: &str) -> TlsOptions {
-    let line = format!("x [{text}]");
-    parse_crt_list_line(&line).expect("good options").options
+/// Options by the words of a line, each with its value.
+pub(crate) fn options(text: &str) -> HandshakeOptions {
+    let mut options = HandshakeOptions::default();
+    let mut words = text.split_whitespace();
+    while let Some(word) = words.next() {
+        let value = words.next().expect("a value");
+        let text = Some(value.to_owned());
+        let version = || match value {
+            "TLSv1.2" => Some(TlsVersion::Tls12),
+            "TLSv1.3" => Some(TlsVersion::Tls13),
+            _ => None,
+        };
+        match word {
+            "alpn" => options.alpn = value.split(',').map(str::to_owned).collect(),
+            "ciphers" => options.ciphers = text,
+            "ciphersuites" => options.ciphersuites = text,
+            "client-sigalgs" => options.client_signature_algorithms = text,
+            "curves" => options.curves = text,
+            "ecdhe" => options.ecdhe = text,
+            "sigalgs" => options.signature_algorithms = text,
+            "ssl-max-ver" => options.version_max = version(),
+            "ssl-min-ver" => options.version_min = version(),
+            _ => panic!("no option of a handshake: {word}"),
+        }
+    }
+    options
 }
 
 /// A whole handshake in memory. `None`: there is no certificate for the client.

@@ -9,7 +9,7 @@ use std::time::Instant;
 use ballast_tls::bind::{BindCertificates, BindEntry};
 use ballast_tls::files::Files;
 use ballast_tls::hello::{HelloOutcome, parse_client_hello};
-use ballast_tls::options::TlsOptions;
+use ballast_tls::options::HandshakeOptions;
 use ballast_tls::rustls::server::NoServerSessionStorage;
 use ballast_tls::rustls::time_provider::DefaultTimeProvider;
 use ballast_tls::server_config::{BindParts, BindTerms};
@@ -51,7 +51,7 @@ fn choose(found: &[Arc<StoredCertificate>]) {
         prefer_client_ciphers: false,
         early_data_bytes_max: 0,
     };
-    let terms = Arc::new(BindTerms::new(&TlsOptions::default(), &parts).unwrap());
+    let terms = Arc::new(BindTerms::new(&HandshakeOptions::default(), &parts).unwrap());
     let entries = found.iter().map(|certificate| BindEntry {
         certificate: Arc::clone(certificate),
         filters: None,

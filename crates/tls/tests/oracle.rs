@@ -20,8 +20,8 @@ use std::time::{Duration, Instant};
 use ballast_tls::bind::{BindCertificates, BindEntry};
 use ballast_tls::files::Files;
 use ballast_tls::hello::{ClientHello, HelloOutcome, parse_client_hello};
-use ballast_tls::names::{ClientKeys, KeyAlgorithm};
-use ballast_tls::options::TlsOptions;
+use ballast_tls::names::{ClientKeys, KeyAlgorithm, NameFilters};
+use ballast_tls::options::HandshakeOptions;
 use ballast_tls::rustls::pki_types::UnixTime;
 use ballast_tls::rustls::server::NoServerSessionStorage;
 use ballast_tls::rustls::time_provider::TimeProvider;
@@ -140,25 +140,22 @@ fn crt_list(number: usize, at: &Path, keys: &Keys) -> Line {
         text += "\n";
     }
     let path = at.join(format!("list{number}"));
-    std::fs::write(&path, text).unwrap();
+    std::fs::write(&path, &text).unwrap();
     let path = path.to_str().unwrap();
     let strict_sni = number % 4 == 3;
     let mut store = CertificateStore::new(StoreOptions::default());
     let terms = terms();
-    let lines = store.load_crt_list(&SystemFiles, path).unwrap();
-    let entries = lines.into_iter().flat_map(|entry| {
-        let filters = entry.line.filters;
-        let terms = &terms;
-        entry
-            .certificates
-            .into_iter()
-            .map(move |certificate| BindEntry {
-                certificate,
-                filters: filters.clone(),
-                is_default: false,
-                terms: Arc::clone(terms),
-                row: None,
-            })
+    let entries = text.lines().map(|line| {
+        let mut words = line.split(' ');
+        let certificate = words.next().unwrap();
+        let filters = NameFilters::of_names(words.map(str::as_bytes));
+        BindEntry {
+            certificate: store.load_crt(&SystemFiles, certificate).unwrap().remove(0),
+            filters: (filters != NameFilters::default()).then_some(filters),
+            is_default: false,
+            terms: Arc::clone(&terms),
+            row: None,
+        }
     });
     Line {
         words: format!(
@@ -217,7 +214,7 @@ fn terms() -> Arc<BindTerms> {
         prefer_client_ciphers: false,
         early_data_bytes_max: 0,
     };
-    Arc::new(BindTerms::new(&TlsOptions::default(), &parts).unwrap())
+    Arc::new(BindTerms::new(&HandshakeOptions::default(), &parts).unwrap())
 }
 
 /// What a client can verify, and the suites it offers.

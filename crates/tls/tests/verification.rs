@@ -21,7 +21,7 @@ use ballast_tls::authorities::{Authorities, Trust};
 use ballast_tls::certificate::{Certificate, CertificateParts};
 use ballast_tls::client_config::{ServerLineParts, ServerLineTerms, ServerTrust, server_name};
 use ballast_tls::client_verifier::ClientVerifier;
-use ballast_tls::options::{TlsOptions, VerifyMode};
+use ballast_tls::options::{HandshakeOptions, VerifyMode};
 use ballast_tls::rustls::pki_types::CertificateDer;
 use ballast_tls::rustls::pki_types::UnixTime;
 use ballast_tls::rustls::pki_types::pem::PemObject;
@@ -413,7 +413,7 @@ fn ask(socket: &Path, case: &Case) -> Option<String> {
         tickets: true,
         session_names_max: 0,
     };
-    let terms = ServerLineTerms::new(&TlsOptions::default(), &parts).unwrap();
+    let terms = ServerLineTerms::new(&HandshakeOptions::default(), &parts).unwrap();
     let mut client = ClientConnection::new(
         Arc::clone(terms.config()),
         server_name(None, false).unwrap(),

@@ -8,14 +8,15 @@ use ballast_engine::{ConnectSettings, Server, ServerTls, Sni, TlsConnectionCount
 use ballast_model as model;
 use ballast_mux::ServerConnection;
 use ballast_net::{self as net, ConnectOptions, KeepAlive};
+use ballast_tls::openssl_error::OpensslError;
 use ballast_transport::{HandshakeFailure, Transport};
-use ballast_wire::proxy_encode::{V2Facts, V2Options, encode_v1, encode_v2};
+use ballast_wire::proxy_encode::{SslFacts, V2Facts, V2Options, encode_v1, encode_v2};
 use ballast_worker::Stream;
 
 use crate::Lease;
 use crate::key::{
-    self, ConnectSource, ConnectTarget, ConnectionKey, ConnectionName, ConnectionRequirements,
-    ProxyHeaderContent,
+    self, ClientTlsSession, ConnectSource, ConnectTarget, ConnectionKey, ConnectionName,
+    ConnectionRequirements, ProxyHeaderContent,
 };
 use crate::lease::OpenedTls;
 use crate::tls::HandshakeTerms;
@@ -42,6 +43,15 @@ impl From<HandshakeFailure> for ConnectError {
 }
 
 impl ConnectError {
+    /// What went wrong with TLS, in OpenSSL's terms; `None` where TLS itself did not fail.
+    pub fn tls_error(&self) -> Option<OpensslError> {
+        match self {
+            Self::Handshake(HandshakeFailure::Tls(error)) => Some(OpensslError::of(error)),
+            Self::Handshake(HandshakeFailure::Closed(_)) => Some(OpensslError::NONE),
+            _ => None,
+        }
+    }
+
     /// Whether the cause is a local shortage (descriptors, memory, ports) and says nothing about
     /// the server.
     pub fn is_local_shortage(&self) -> bool {
@@ -252,21 +262,42 @@ fn proxy_header(
     }
     let options = V2Options {
         authority: proxy.authority,
+        cert_cn: proxy.cert_cn,
+        cert_key: proxy.cert_key,
+        cert_sig: proxy.cert_sig,
         crc32c: proxy.crc32c,
         ssl: proxy.ssl,
+        ssl_cipher: proxy.ssl_cipher,
         unique_id: proxy.unique_id,
-        ..V2Options::default()
     };
     let kinds = proxy.tlvs.iter().map(|(kind, _)| *kind);
     let values = proxy_header_content.tlvs.iter().map(Vec::as_slice);
     let custom: Vec<(u8, &[u8])> = kinds.zip(values).collect();
+    let client_tls = &proxy_header_content.client_tls;
+    let session = client_tls.session.as_ref();
     let facts = V2Facts {
+        alpn: client_tls.protocol.as_deref(),
+        authority: client_tls.authority.as_deref(),
         custom: &custom,
+        namespace: None,
+        ssl: session.map(ssl_facts),
         unique_id: proxy_header_content.unique_id.as_deref(),
-        ..V2Facts::default()
     };
     encode_v2(out, proxy_header_content.ends, options, &facts)
         .map_err(|_| ConnectError::ProxyHeader)
+}
+
+fn ssl_facts(session: &ClientTlsSession) -> SslFacts<'_> {
+    SslFacts {
+        version: session.version.as_bytes(),
+        certificate_in_connection: session.shown_in_connection,
+        certificate_in_session: session.shown_in_session,
+        verify_result: session.verify_result,
+        common_name: session.common_name.as_deref(),
+        cipher: session.cipher.map(str::as_bytes),
+        signature_algorithm: session.signature_algorithm.as_deref().map(str::as_bytes),
+        key_algorithm: session.key.as_deref().map(str::as_bytes),
+    }
 }
 
 #[cfg(test)]
@@ -356,11 +387,8 @@ mod tests {
         };
         let proxy = model::ProxyProtocol {
             version: 2,
-            crc32c: false,
-            unique_id: false,
-            authority: false,
-            ssl: false,
             tlvs: vec![(0xE1, format("a")), (0x20, format("b"))],
+            ..model::ProxyProtocol::default()
         };
         let proxy_header_content = ProxyHeaderContent {
             tlvs: vec![b"one".to_vec(), Vec::new()],

@@ -23,10 +23,44 @@ pub struct ExchangeValues<'a> {
     pub source: Option<IpAddr>,
     /// The values of `set-proxy-v2-tlv-fmt`, in the order of the server's line.
     pub tlvs: Vec<Vec<u8>>,
+    /// What a PROXY header tells of the client's TLS session.
+    pub client_tls: ClientTlsValues,
     /// The value of an `sni` that each exchange evaluates ([`Sni::PerExchange`]).
     pub sni: Option<Arc<[u8]>>,
     /// The value of `pool-conn-name`.
     pub pool_name: Option<Arc<[u8]>>,
+}
+
+/// What a PROXY header of version 2 tells of the client's TLS session.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct ClientTlsValues {
+    /// The protocol agreed on by ALPN.
+    pub protocol: Option<Box<[u8]>>,
+    /// The host name asked for.
+    pub authority: Option<Box<[u8]>>,
+    /// The session; `None` for a clear connection.
+    pub session: Option<ClientTlsSession>,
+}
+
+/// A client's TLS session in a PROXY header: what is not asked for may be left out.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct ClientTlsSession {
+    /// Such as `TLSv1.3`.
+    pub version: &'static str,
+    /// The client showed a certificate over this connection.
+    pub shown_in_connection: bool,
+    /// The client showed a certificate in this session.
+    pub shown_in_session: bool,
+    /// OpenSSL's number of the result of its check.
+    pub verify_result: u32,
+    /// The common name of that certificate.
+    pub common_name: Option<Box<[u8]>>,
+    /// OpenSSL's name of the cipher.
+    pub cipher: Option<&'static str>,
+    /// The signature algorithm of our certificate.
+    pub signature_algorithm: Option<Box<str>>,
+    /// The algorithm of our certificate's key, and its bits.
+    pub key: Option<Box<str>>,
 }
 
 /// What an exchange requires of its connection, beside what the configuration says. For a server
@@ -101,6 +135,7 @@ pub(crate) struct ProxyHeaderContent {
     pub(crate) ends: Option<(SocketAddr, SocketAddr)>,
     pub(crate) unique_id: Option<Box<[u8]>>,
     pub(crate) tlvs: Vec<Vec<u8>>,
+    pub(crate) client_tls: ClientTlsValues,
 }
 
 impl ConnectionRequirements {
@@ -119,6 +154,7 @@ impl ConnectionRequirements {
             unique_id,
             source: header_source,
             tlvs,
+            client_tls,
             sni,
             pool_name,
         } = values;
@@ -157,6 +193,7 @@ impl ConnectionRequirements {
                         .unique_id
                         .then(|| unique_id.unwrap_or_default().into()),
                     tlvs,
+                    client_tls,
                 }
             }),
         }

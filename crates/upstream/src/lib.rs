@@ -25,7 +25,9 @@ mod testing;
 mod tls;
 
 pub use connect::{ConnectError, connect};
-pub use key::{ConnectionKey, ConnectionRequirements, ExchangeValues};
+pub use key::{
+    ClientTlsSession, ClientTlsValues, ConnectionKey, ConnectionRequirements, ExchangeValues,
+};
 pub use lease::{ExchangeEnd, Lease};
 pub use path::Path;
 pub use slot::{NoSlot, QueuePositions, Slot, SlotRequest};

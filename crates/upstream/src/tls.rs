@@ -6,7 +6,7 @@ use ballast_engine::Server;
 use ballast_tls::client_config::server_name;
 use ballast_tls::rustls::pki_types::ServerName;
 use ballast_tls::rustls::{CertificateError, ClientConfig, Error};
-use ballast_transport::{Handshake, HandshakeFailure, TlsFacts, Transport};
+use ballast_transport::{Handshake, HandshakeFailure, SecretKeeper, TlsFacts, Transport};
 use ballast_worker::{Stream, worker_index};
 
 /// What a handshake with a server is made with.
@@ -62,10 +62,14 @@ impl<'a> HandshakeTerms<'a> {
     ) -> Result<(Transport, TlsFacts), HandshakeFailure> {
         let Self {
             server,
-            config,
+            mut config,
             name,
             protocols,
         } = self;
+        let line = server.model.tls.as_ref();
+        if line.is_some_and(|line| line.keeps_secrets) {
+            Arc::make_mut(&mut config).key_log = Arc::new(SecretKeeper);
+        }
         let handshake = match protocols {
             None => Handshake::client(config, name)?,
             Some(protocols) => Handshake::client_offering(config, name, protocols)?,

@@ -165,12 +165,25 @@ impl<'a> Tlvs<'a> {
         TlvIter { rest: self.bytes }
     }
 
-    /// The last value of a type: HAProxy uses the last of several.
+    /// The first value of a type.
     pub fn find(&self, kind: u8) -> Option<&'a [u8]> {
-        self.iter()
-            .filter(|(k, _)| *k == kind)
-            .map(|(_, v)| v)
-            .last()
+        self.find_all(kind).next()
+    }
+
+    /// All values of a type, in order.
+    pub fn find_all(&self, kind: u8) -> impl Iterator<Item = &'a [u8]> {
+        let of_kind = self.iter().filter(move |(found, _)| *found == kind);
+        of_kind.map(|(_, value)| value)
+    }
+
+    /// The bytes of them all.
+    pub fn as_bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// The values that [`Self::as_bytes`] gave.
+    pub fn of_bytes(bytes: &'a [u8]) -> Self {
+        Self { bytes }
     }
 
     /// The host name that the client requested.

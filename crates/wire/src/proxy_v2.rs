@@ -23,6 +23,9 @@ pub const UNIQUE_ID_BYTES_MAX: usize = 128;
 /// The maximum length of a host name in AUTHORITY, as in HAProxy.
 pub const AUTHORITY_BYTES_MAX: usize = 255;
 
+/// The maximum length of any value, as in HAProxy.
+pub const VALUE_BYTES_MAX: usize = 1024;
+
 /// The length of each of the two unix socket names.
 pub(crate) const UNIX_NAME_BYTES: usize = 108;
 
@@ -174,6 +177,7 @@ fn check_values(block: &[u8], start: usize) -> Result<(), Error> {
             }
             kind::AUTHORITY if value.len() > AUTHORITY_BYTES_MAX => return Err(Error::Value),
             kind::UNIQUE_ID if value.len() > UNIQUE_ID_BYTES_MAX => return Err(Error::Value),
+            _ if value.len() > VALUE_BYTES_MAX => return Err(Error::Value),
             _ => {}
         }
         rest = after;

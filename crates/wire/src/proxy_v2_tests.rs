@@ -116,7 +116,7 @@ fn values_are_read() {
         &[
             tlv(kind::AUTHORITY, b"first"),
             tlv(kind::NOOP, b"zz"),
-            tlv(kind::AUTHORITY, b"ex.com"),
+            tlv(kind::AUTHORITY, b"second"),
             tlv(kind::UNIQUE_ID, &[b'u'; 128]),
             tlv(kind::SSL, &ssl),
             tlv(kind::NETNS, b"blue"),
@@ -125,7 +125,7 @@ fn values_are_read() {
         .concat(),
     );
     let header = header(&input).unwrap();
-    assert_eq!(header.tlvs.authority(), Some(&b"ex.com"[..]));
+    assert_eq!(header.tlvs.authority(), Some(&b"first"[..]));
     assert_eq!(header.tlvs.unique_id(), Some(&[b'u'; 128][..]));
     assert_eq!(header.tlvs.namespace(), Some(&b"blue"[..]));
     assert_eq!(header.tlvs.find(0xE0), Some(&b""[..]));

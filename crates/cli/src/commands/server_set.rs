@@ -88,9 +88,7 @@ fn set(call: &CommandCall<'_>, at: &TargetServer) -> Result<CommandAnswer, Comma
         "fqdn" => Err(CommandAnswer::error(
             "set server <b>/<s> fqdn failed because no resolution is configured.",
         )),
-        "ssl" => Err(CommandAnswer::error(
-            "'set server <srv> ssl' cannot be set.  default-server should define ssl settings",
-        )),
+        "ssl" => ssl(at, call.arg(2), command),
         _ => Err(CommandAnswer::error(USAGE)),
     }
 }
@@ -197,6 +195,27 @@ fn set_state(
         }
     };
     Ok(at.note_override(&server::STATE, value, command))
+}
+
+fn ssl(at: &TargetServer, word: &str, command: String) -> Result<CommandAnswer, CommandAnswer> {
+    if at.server.tls.is_none() {
+        return Err(CommandAnswer::error(
+            "'set server <srv> ssl' cannot be set.  default-server should define ssl settings",
+        ));
+    }
+    let value = match word {
+        "on" => OverrideValue::Word("on"),
+        "off" => OverrideValue::Word("off"),
+        _ => {
+            return Err(CommandAnswer::error(
+                "'set server <srv> ssl' expects 'on' or 'off'.",
+            ));
+        }
+    };
+    at.server.state.use_tls(Some(word == "on"));
+    let _ = at.note_override(&server::SSL, value, command);
+    let text = "server ssl setting updated.".to_owned();
+    Ok(CommandAnswer::Message(Severity::Notice, text))
 }
 
 /// No override is noted: the next check may change the health again.

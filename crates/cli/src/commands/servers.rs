@@ -142,7 +142,7 @@ fn state_line(
         _ => "-".to_owned(),
     };
     into.push_str(&format!(
-        "{} {} {} {} {address} {} {} {} {} {} {} {} {} {} {} {backend_id} {server_id} {name} {port} - 0 {} {} {} {}\n",
+        "{} {} {} {} {address} {} {} {} {} {} {} {} {} {} {} {backend_id} {server_id} {name} {port} - {} {} {} {} {}\n",
         backend.model.common.id,
         names.name(backend.name()),
         server.model.id,
@@ -157,6 +157,7 @@ fn state_line(
         health.check_health,
         check_state | paused,
         health.agent_state,
+        u8::from(server.traffic_tls().is_some()),
         checks.port.unwrap_or(0),
         ip(&checks.address),
         ip(&checks.agent_address),

@@ -4,10 +4,9 @@
 //! Source: HAProxy configuration manual, sections 5.1 and 5.2; the wording is HAProxy's where it
 //! has one.
 
-use ballast_model::{
-    BindTls, CertificateSource, Check, CheckRule, ClientVerify, Mode, ServerTls, TlsOptions,
-};
+use ballast_model::{BindTls, CertificateSource, Check, CheckRule, Mode, ServerTls, TlsOptions};
 use ballast_syntax::{Diagnostic, Severity, Span};
+use ballast_tls::options::VerifyMode;
 
 use super::report;
 use crate::context::Context;
@@ -145,7 +144,7 @@ impl BindLine<'_> {
         let lacks = |options: &TlsOptions| {
             let asks = options
                 .verify
-                .is_some_and(|verify| verify != ClientVerify::None);
+                .is_some_and(|verify| verify != VerifyMode::None);
             asks && options.ca_file.is_none() && options.ca_verify_file.is_none()
         };
         let lists = tls.certificates.iter().filter_map(|source| match source {

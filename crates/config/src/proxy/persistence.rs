@@ -63,7 +63,7 @@ pub(super) const ROWS: &[R] = &[
         Sections::BACK,
         "{ none | conn-failure | empty-response | junk-response | response-timeout | \
          0rtt-rejected | <status> | all-retryable-errors }*",
-        "which failures may be tried again; 0rtt-rejected cannot happen without TLS",
+        "which failures may be tried again; 0rtt-rejected cannot happen: servers are sent no early data",
         retry_on,
     )
     .examples("retry-on conn-failure 503", "retry-on 405"),

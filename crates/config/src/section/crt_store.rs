@@ -18,6 +18,8 @@ type R = Row<OtherDraft>;
 
 const S: Sections = Sections::CRT_STORE;
 const L: Sections = Sections::CRT_LOAD;
+/// Why `sctl` changes nothing.
+const NO_TIMESTAMPS: &str = "read and shown, and not sent to clients: the TLS library cannot";
 const GENERATED: &str = "certificates are not ordered from here: no ACME client is built in";
 
 /// `crt-store`.
@@ -78,7 +80,7 @@ const LOAD: &[R] = load_rows! {
     "keytype", "<string>", "kind of a generated key", "ECDSA", GENERATED;
     "ocsp", "<filename>", "an OCSP answer", "a.ocsp";
     "ocsp-update", "off | on", "keeps the OCSP answer fresh", "on", "OCSP answers are stapled from files, and not fetched";
-    "sctl", "<filename>", "certificate transparency data", "a.sctl";
+    "sctl", "<filename>", "certificate transparency data", "a.sctl", NO_TIMESTAMPS;
 };
 
 /// The rows of `load` words, for the keyword table.

@@ -157,6 +157,7 @@ fn finish(
         words(&mut one, args, &title, false, context);
     }
     one.tls.add_defaults(&context.declarations.tls.server);
+    one.server.send_proxy = one.proxy.header();
     draft.servers.push(one);
     read_address
 }

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use ballast_expr::{Expr, LogFormat, Usage};
-use ballast_model::{Address, ProxyProtocol, SourceAddress, TransparentSource};
+use ballast_model::{Address, SourceAddress, TransparentSource};
 use ballast_syntax::{Diagnostic, SectionKind};
 
 use crate::address::{self, AddressForm, AddressPort};
@@ -72,21 +72,40 @@ pub(super) const ROWS: &[R] = &[
         },
     )
     .examples("namespace blue", "namespace"),
-    R::new("no-send-proxy", S, "", "undoes send-proxy", no_proxy),
-    R::new("no-send-proxy-v2", S, "", "undoes send-proxy-v2", no_proxy),
+    R::new("no-send-proxy", S, "", "undoes send-proxy", |one, _, _| {
+        one.proxy.v1 = false;
+        Ok(())
+    }),
+    R::new(
+        "no-send-proxy-v2",
+        S,
+        "",
+        "undoes send-proxy-v2",
+        |one, _, _| {
+            one.proxy.v2 = false;
+            Ok(())
+        },
+    ),
     R::new(
         "no-send-proxy-v2-ssl",
         S,
         "",
         "undoes send-proxy-v2-ssl",
-        no_proxy,
+        |one, _, _| {
+            (one.proxy.v2, one.proxy.options.ssl) = (false, false);
+            Ok(())
+        },
     ),
     R::new(
         "no-send-proxy-v2-ssl-cn",
         S,
         "",
         "undoes send-proxy-v2-ssl-cn",
-        no_proxy,
+        |one, _, _| {
+            let words = &mut one.proxy;
+            (words.v2, words.options.ssl, words.options.cert_cn) = (false, false, false);
+            Ok(())
+        },
     ),
     R::new("no-tfo", S, "", "undoes tfo", |one, _, _| {
         one.server.fast_open = false;
@@ -197,7 +216,7 @@ pub(super) const ROWS: &[R] = &[
         "",
         "begins with a PROXY protocol header, version 1",
         |one, _, _| {
-            one.server.send_proxy = Some(proxy(1, false));
+            one.proxy.v1 = true;
             Ok(())
         },
     ),
@@ -207,8 +226,7 @@ pub(super) const ROWS: &[R] = &[
         "",
         "begins with a PROXY protocol header, version 2",
         |one, _, _| {
-            let old = one.server.send_proxy.take().filter(|old| old.version == 2);
-            one.server.send_proxy = Some(old.unwrap_or_else(|| proxy(2, false)));
+            one.proxy.v2 = true;
             Ok(())
         },
     ),
@@ -218,7 +236,7 @@ pub(super) const ROWS: &[R] = &[
         "",
         "the same with what is known of the client's TLS",
         |one, _, _| {
-            one.server.send_proxy = Some(proxy(2, true));
+            (one.proxy.v2, one.proxy.options.ssl) = (true, true);
             Ok(())
         },
     ),
@@ -228,7 +246,8 @@ pub(super) const ROWS: &[R] = &[
         "",
         "the same with the common name of the client's certificate",
         |one, _, _| {
-            one.server.send_proxy = Some(proxy(2, true));
+            let words = &mut one.proxy;
+            (words.v2, words.options.ssl, words.options.cert_cn) = (true, true, true);
             Ok(())
         },
     ),
@@ -316,38 +335,21 @@ pub(super) const ROWS: &[R] = &[
     .examples("ws h1", "ws h9"),
 ];
 
-fn no_proxy(
-    one: &mut ServerDraft,
-    _: &mut Args<'_>,
-    _: &mut Context<'_>,
-) -> Result<(), Diagnostic> {
-    one.server.send_proxy = None;
-    Ok(())
-}
-
-fn proxy(version: u8, ssl: bool) -> ProxyProtocol {
-    ProxyProtocol {
-        version,
-        crc32c: false,
-        unique_id: false,
-        authority: false,
-        ssl,
-        tlvs: Vec::new(),
-    }
-}
-
 fn proxy_options(
     one: &mut ServerDraft,
     args: &mut Args<'_>,
     _: &mut Context<'_>,
 ) -> Result<(), Diagnostic> {
-    let text = args.text("a list of options")?;
-    let header = one.server.send_proxy.get_or_insert_with(|| proxy(2, false));
-    for option in text.split(',') {
+    let header = &mut one.proxy.options;
+    for option in args.text("a list of options")?.split(',') {
         match option {
-            "ssl" | "cert-cn" | "ssl-cipher" | "cert-sig" | "cert-key" => header.ssl = true,
             "authority" => header.authority = true,
+            "cert-cn" => (header.ssl, header.cert_cn) = (true, true),
+            "cert-key" => (header.ssl, header.cert_key) = (true, true),
+            "cert-sig" => (header.ssl, header.cert_sig) = (true, true),
             "crc32c" => header.crc32c = true,
+            "ssl" => header.ssl = true,
+            "ssl-cipher" => (header.ssl, header.ssl_cipher) = (true, true),
             "unique-id" => header.unique_id = true,
             _ => {
                 return Err(args.wrong(format!("'proxy-v2-options' : unknown option '{option}'")));
@@ -374,8 +376,7 @@ fn tlv(
         .ok_or_else(|| args.wrong("'set-proxy-v2-tlv-fmt' expects (<id>) from 0 to 255"))?;
     let format: LogFormat = args.format("a format", Usage::Text)?;
     context.check_format(&format, args.keyword_span());
-    let header = one.server.send_proxy.get_or_insert_with(|| proxy(2, false));
-    header.tlvs.push((id, format));
+    one.proxy.options.tlvs.push((id, format));
     Ok(())
 }
 

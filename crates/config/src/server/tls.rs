@@ -23,7 +23,7 @@ pub(super) const ROWS: &[R] = &[
         one.tls.allow_early_data = true;
         Ok(())
     })
-    .ignored("requests wait for the handshake"),
+    .ignored("requests wait for the handshake: early data are not sent"),
     R::new("alpn", S, "<protocols>", "protocols offered to the server", |one, args, _| {
         one.tls.alpn = protocols(tls::value(args, ALPN)?);
         Ok(())
@@ -120,8 +120,7 @@ pub(super) const ROWS: &[R] = &[
     R::new("no-check-ssl", S, "", "undoes check-ssl", |one, _, _| {
         one.tls.check_ssl = Some(false);
         Ok(())
-    })
-    .ignored("requests wait for the handshake"),
+    }),
     R::new("no-renegotiate", S, "", "refuses renegotiation", tls::no_argument)
         .ignored("renegotiation is not built in"),
     R::new("no-sni-auto", S, "", "undoes sni-auto", tls::no_argument),

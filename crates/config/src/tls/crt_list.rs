@@ -38,8 +38,18 @@ pub struct CrtListText {
 /// With HAProxy's words, about the first line that is wrong.
 pub fn read(path: &str, text: &str, bases: &FileBases) -> Result<CrtListText, String> {
     let mut list = CrtListText::default();
+    let last = text.lines().count();
+    let is_cut = !text.ends_with('\n');
     for (number, text) in (1..).zip(text.lines()) {
-        if text.starts_with('#') || text.trim().is_empty() {
+        let is_comment = text.starts_with('#');
+        if is_cut && number as usize == last && !is_comment {
+            let position = text.len() + 1;
+            return Err(format!(
+                "parsing [{path}:{number}]: Missing LF on last line, file might have been \
+                 truncated at position {position}."
+            ));
+        }
+        if is_comment || text.trim().is_empty() {
             continue;
         }
         let origin = Origin {

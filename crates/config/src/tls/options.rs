@@ -2,7 +2,8 @@
 //!
 //! Source: HAProxy configuration manual, section 5.1, "crt-list"; the wording is HAProxy's.
 
-use ballast_model::{Authorities, ClientVerify, FileBases, Origin, TlsFile, TlsOptions};
+use ballast_model::{Authorities, FileBases, Origin, TlsFile, TlsOptions};
+use ballast_tls::options::VerifyMode;
 
 use super::versions::{Protocol, Versions};
 
@@ -119,11 +120,11 @@ pub(crate) fn authorities(name: &str, bases: &FileBases, origin: &Origin) -> Aut
     })
 }
 
-fn verify(text: &str) -> Result<ClientVerify, String> {
+fn verify(text: &str) -> Result<VerifyMode, String> {
     match text {
-        "none" => Ok(ClientVerify::None),
-        "optional" => Ok(ClientVerify::Optional),
-        "required" => Ok(ClientVerify::Required),
+        "none" => Ok(VerifyMode::None),
+        "optional" => Ok(VerifyMode::Optional),
+        "required" => Ok(VerifyMode::Required),
         _ => Err(format!(
             "'verify' : unknown verify method '{text}', only 'none', 'optional', and 'required' \
              are supported"

@@ -3,7 +3,7 @@
 //! Source: HAProxy configuration manual, sections 5.1 and 5.2; what the words do together was
 //! observed on HAProxy 3.2.
 
-use ballast_model::TlsVersion;
+use ballast_tls::options::TlsVersion;
 
 /// A version that the configuration can name.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]

@@ -70,14 +70,14 @@ fn words_of_bind_lines_arrive() {
         (
             "verify required ca-file /ca",
             bind_with(|tls| {
-                tls.options.verify = Some(ClientVerify::Required);
+                tls.options.verify = Some(VerifyMode::Required);
                 tls.options.ca_file = Some(Authorities::File(file("/ca")));
             }),
         ),
         (
             "verify optional ca-verify-file @system-ca",
             bind_with(|tls| {
-                tls.options.verify = Some(ClientVerify::Optional);
+                tls.options.verify = Some(VerifyMode::Optional);
                 tls.options.ca_verify_file = Some(Authorities::System(Default::default()));
             }),
         ),

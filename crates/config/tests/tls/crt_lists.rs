@@ -21,7 +21,7 @@ fn lines_of_crt_lists_arrive() {
     assert_eq!(names, ["/crt/a.pem", "/crt/b.pem", "/c.pem", "/crt/d.pem"]);
     assert_eq!(lines[1].certificate.origin.line, 4);
     assert_eq!(lines[1].options.alpn.as_ref().unwrap().len(), 2);
-    assert_eq!(lines[1].options.verify, Some(ClientVerify::None));
+    assert_eq!(lines[1].options.verify, Some(VerifyMode::None));
     let filters: Vec<_> = lines[1]
         .filters
         .iter()
@@ -33,7 +33,7 @@ fn lines_of_crt_lists_arrive() {
     assert_eq!(lines[2].filters.len(), 1);
     assert!(lines[3].filters.is_empty());
     // Without its closing bracket, the opening one only separates words.
-    let list = certificate_list("l", "a.pem [alpn h2 x", &bases).unwrap();
+    let list = certificate_list("l", "a.pem [alpn h2 x\n", &bases).unwrap();
     assert_eq!(list.lines[0].filters.len(), 3);
 }
 
@@ -57,7 +57,7 @@ fn what_is_wrong_in_a_crt_list_is_said_as_haproxy_says_it() {
         ),
     ] {
         assert_eq!(
-            certificate_list("l", text, &bases),
+            certificate_list("l", &format!("{text}\n"), &bases),
             Err(message.to_owned()),
             "{text}"
         );
@@ -77,10 +77,30 @@ fn what_is_wrong_in_a_crt_list_is_said_as_haproxy_says_it() {
         ),
     ] {
         assert_eq!(
-            certificate_list("l", text, &bases).unwrap().warnings,
+            certificate_list("l", &format!("{text}\n"), &bases)
+                .unwrap()
+                .warnings,
             [message]
         );
     }
+}
+
+#[test]
+fn a_crt_list_that_was_cut_is_refused() {
+    let read = |text| certificate_list("l", text, &FileBases::default());
+    for (text, place) in [
+        ("a.pem", (1, 6)),
+        ("a.pem\nb", (2, 2)),
+        ("a.pem\n ", (2, 2)),
+    ] {
+        let (line, position) = place;
+        let message = format!(
+            "parsing [l:{line}]: Missing LF on last line, file might have been truncated at \
+             position {position}."
+        );
+        assert_eq!(read(text), Err(message), "{text}");
+    }
+    assert_eq!(read("a.pem\n# b").unwrap().lines.len(), 1);
 }
 
 /// The lines are in the model: a reload sees what changed in the file.

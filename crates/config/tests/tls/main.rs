@@ -12,11 +12,12 @@ use ballast_config::{
     EmptyMachine, Loaded, Machine, Options, StandInMachine, certificate_list, load,
 };
 use ballast_model::{
-    Authorities, BindTls, CertificateSource, ClientVerify, ExtraFiles, FileBases, GlobalTls,
-    ServerTls, TlsFile, TlsVersion, VerifyErrors,
+    Authorities, BindTls, CertificateSource, ExtraFiles, FileBases, GlobalTls, ServerTls, TlsFile,
+    VerifyErrors,
 };
 use ballast_syntax::{Env, FixedFacts, Severity};
 use ballast_tls::context::{BindContext, ServerContext};
+use ballast_tls::options::{TlsVersion, VerifyMode};
 
 /// A machine with these files.
 struct Files(&'static [(&'static str, &'static str)]);

@@ -4,8 +4,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use ballast_message::Version;
 
-use crate::args::Arg;
-use crate::args::ArgKind::{Int, Text};
+use crate::args::ArgKind::{Int, ProxyValueType, Text};
+use crate::args::{Arg, int_arg};
 use crate::evaluation::Evaluation;
 use crate::facts::{AddressPair, ConnectionError, ConnectionFacts, Side};
 use crate::fetch::{Fetch, NONE, args, number, record_number, row};
@@ -90,9 +90,16 @@ pub(super) const ROWS: &[Fetch] = &[
         .implemented("the version of HTTP on the client's connection: 1, 2 or 3", http_major),
     row("fc_lost", args(0, &[Text]), SampleKind::Int, CONNECTION),
     row("fc_nb_streams", NONE, SampleKind::Int, CONNECTION),
-    row("fc_pp_authority", NONE, SampleKind::Str, CONNECTION),
-    row("fc_pp_tlv", args(1, &[Text]), SampleKind::Str, SESSION),
-    row("fc_pp_unique_id", NONE, SampleKind::Str, CONNECTION),
+    row("fc_pp_authority", NONE, SampleKind::Str, CONNECTION)
+        .implemented("the host name in the PROXY header", |cx, _| proxy_value(cx, AUTHORITY)),
+    row("fc_pp_tlv", args(1, &[ProxyValueType]), SampleKind::Str, SESSION)
+        .examples("fc_pp_tlv(0xE1)", "fc_pp_tlv(256)")
+        .implemented(
+            "a value of the PROXY header, by its number or its name in the protocol's text",
+            |cx, args| proxy_value(cx, u8::try_from(int_arg(args, 0)?).ok()?),
+        ),
+    row("fc_pp_unique_id", NONE, SampleKind::Str, CONNECTION)
+        .implemented("the unique id in the PROXY header", |cx, _| proxy_value(cx, UNIQUE_ID)),
     row("fc_rcvd_proxy", NONE, SampleKind::Bool, CONNECTION)
         .implemented("whether a PROXY header came", |cx, _| is(cx, Side::Client, |from| from.received_proxy_header())),
     row("fc_reordering", args(0, &[Text]), SampleKind::Int, CONNECTION),
@@ -124,6 +131,20 @@ pub(super) const ROWS: &[Fetch] = &[
     row("src_port", NONE, SampleKind::Int, CONNECTION)
         .implemented("the client's port, as set-src-port left it", |cx, _| port(cx.facts.address_pair().source)),
 ];
+
+/// The type of the host name in a PROXY header (its text, section 2.2).
+const AUTHORITY: u8 = 0x02;
+/// The type of the unique id.
+const UNIQUE_ID: u8 = 0x05;
+
+/// A value of the PROXY header: the first of its type, or the next of a walk.
+fn proxy_value<'f>(cx: &mut Evaluation<'f, '_>, value_type: u8) -> Option<Sample<'f>> {
+    let connection = cx.facts.connection(Side::Client)?;
+    let place = if cx.walk.all { cx.walk.given } else { 0 };
+    let value = connection.proxy_value(value_type, place)?;
+    cx.walk.more = cx.walk.all && connection.proxy_value(value_type, place + 1).is_some();
+    Some(Sample::str(value))
+}
 
 /// The ends of the connection itself.
 fn ends<'f>(cx: &Evaluation<'f, '_>, to: Side) -> AddressPair<'f> {

@@ -25,6 +25,8 @@ mod uri;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
+pub use tls::{cipher_name, version_name};
+
 pub(crate) use crate::args::{ACL_NAMES, NONE, args};
 use crate::args::{Arg, ArgKind, ArgSpec};
 use crate::evaluation::Evaluation;

@@ -278,7 +278,8 @@ fn push_hex(out: &mut Vec<u8>, bytes: &[u8], digits: &[u8; 16]) {
 }
 
 /// OpenSSL's name of a version.
-pub(crate) fn version_name(version: u16) -> &'static str {
+#[must_use]
+pub fn version_name(version: u16) -> &'static str {
     match version {
         0x0300 => "SSLv3",
         0x0301 => "TLSv1",
@@ -290,7 +291,8 @@ pub(crate) fn version_name(version: u16) -> &'static str {
 }
 
 /// OpenSSL's name of a cipher suite.
-pub(crate) fn cipher_name(number: u16) -> Option<&'static str> {
+#[must_use]
+pub fn cipher_name(number: u16) -> Option<&'static str> {
     tls_ciphers::name(number)
 }
 

@@ -24,14 +24,26 @@ pub(super) const ROWS: &[Fetch] = &[
         ),
     row("ssl_bc_cipher", NONE, SampleKind::Str, SERVER_SIDE)
         .implemented("OpenSSL's name of the cipher towards the server", |cx, _| tls::session_value(cx, Side::Server, tls::cipher)),
-    row("ssl_bc_client_early_traffic_secret", NONE, SampleKind::Str, SESSION),
-    row("ssl_bc_client_handshake_traffic_secret", NONE, SampleKind::Str, SESSION),
+    row("ssl_bc_client_early_traffic_secret", NONE, SampleKind::Str, SESSION)
+        .implemented(
+            "a secret of the session with the server, with tune.ssl.keylog on: CLIENT_EARLY_TRAFFIC_SECRET",
+            |cx, _| tls::secret(cx, Side::Server, "CLIENT_EARLY_TRAFFIC_SECRET"),
+        ),
+    row("ssl_bc_client_handshake_traffic_secret", NONE, SampleKind::Str, SESSION)
+        .implemented(
+            "a secret of the session with the server, with tune.ssl.keylog on: CLIENT_HANDSHAKE_TRAFFIC_SECRET",
+            |cx, _| tls::secret(cx, Side::Server, "CLIENT_HANDSHAKE_TRAFFIC_SECRET"),
+        ),
     row("ssl_bc_client_random", NONE, SampleKind::Bin, SERVER_SIDE)
         .implemented(
             "the random of the client's hello in the session with the server",
             |cx, _| tls::session_value(cx, Side::Server, |it| tls::bytes(it.random(Side::Client))),
         ),
-    row("ssl_bc_client_traffic_secret_0", NONE, SampleKind::Str, SESSION),
+    row("ssl_bc_client_traffic_secret_0", NONE, SampleKind::Str, SESSION)
+        .implemented(
+            "a secret of the session with the server, with tune.ssl.keylog on: CLIENT_TRAFFIC_SECRET_0",
+            |cx, _| tls::secret(cx, Side::Server, "CLIENT_TRAFFIC_SECRET_0"),
+        ),
     row("ssl_bc_curve", NONE, SampleKind::Str, SERVER_SIDE)
         .implemented(
             "the group of the key exchange with the server; none in a TLS 1.2 session that is resumed",
@@ -39,9 +51,21 @@ pub(super) const ROWS: &[Fetch] = &[
         ),
     row("ssl_bc_early_exporter_secret", NONE, SampleKind::Str, SESSION)
         .refused(tls::NO_EARLY_EXPORTER),
-    row("ssl_bc_err", NONE, SampleKind::Int, SERVER_SIDE),
-    row("ssl_bc_err_str", NONE, SampleKind::Str, SERVER_SIDE),
-    row("ssl_bc_exporter_secret", NONE, SampleKind::Str, SESSION),
+    row("ssl_bc_err", NONE, SampleKind::Int, SERVER_SIDE)
+        .implemented(
+            "OpenSSL's number of what went wrong with TLS towards the server; 0 for nothing",
+            |cx, _| tls::session_value(cx, Side::Server, tls::error),
+        ),
+    row("ssl_bc_err_str", NONE, SampleKind::Str, SERVER_SIDE)
+        .implemented(
+            "what went wrong with TLS towards the server, in OpenSSL's words",
+            |cx, _| tls::error_text(cx, Side::Server),
+        ),
+    row("ssl_bc_exporter_secret", NONE, SampleKind::Str, SESSION)
+        .implemented(
+            "a secret of the session with the server, with tune.ssl.keylog on: EXPORTER_SECRET",
+            |cx, _| tls::secret(cx, Side::Server, "EXPORTER_SECRET"),
+        ),
     row("ssl_bc_is_resumed", NONE, SampleKind::Bool, SERVER_SIDE)
         .implemented(
             "whether the session with the server is a former one",
@@ -51,13 +75,21 @@ pub(super) const ROWS: &[Fetch] = &[
         .implemented("the protocol agreed on with the server by NPN: never any, as ALPN has replaced it", |_, _| None),
     row("ssl_bc_protocol", NONE, SampleKind::Str, SERVER_SIDE)
         .implemented("the version of TLS towards the server", |cx, _| tls::session_value(cx, Side::Server, tls::protocol)),
-    row("ssl_bc_server_handshake_traffic_secret", NONE, SampleKind::Str, SESSION),
+    row("ssl_bc_server_handshake_traffic_secret", NONE, SampleKind::Str, SESSION)
+        .implemented(
+            "a secret of the session with the server, with tune.ssl.keylog on: SERVER_HANDSHAKE_TRAFFIC_SECRET",
+            |cx, _| tls::secret(cx, Side::Server, "SERVER_HANDSHAKE_TRAFFIC_SECRET"),
+        ),
     row("ssl_bc_server_random", NONE, SampleKind::Bin, SERVER_SIDE)
         .implemented(
             "the random of the server's hello in the session with the server",
             |cx, _| tls::session_value(cx, Side::Server, |it| tls::bytes(it.random(Side::Server))),
         ),
-    row("ssl_bc_server_traffic_secret_0", NONE, SampleKind::Str, SESSION),
+    row("ssl_bc_server_traffic_secret_0", NONE, SampleKind::Str, SESSION)
+        .implemented(
+            "a secret of the session with the server, with tune.ssl.keylog on: SERVER_TRAFFIC_SECRET_0",
+            |cx, _| tls::secret(cx, Side::Server, "SERVER_TRAFFIC_SECRET_0"),
+        ),
     row("ssl_bc_session_id", NONE, SampleKind::Bin, SERVER_SIDE)
         .implemented(
             "the id of the session with the server; in TLS 1.3, which has none, the server random",

@@ -4,16 +4,36 @@ use std::cell::Cell;
 use std::net::SocketAddr;
 
 use ballast_wire::proxy::parse;
-use ballast_wire::proxy_header::{Error, ProxyHeaderParse};
+use ballast_wire::proxy_header::{Error, ProxyHeaderParse, Tlvs};
 
 use super::{Established, HandshakeError};
 use crate::limits::HEADER_BYTES_FIRST;
 
-/// The content of a PROXY header.
-#[derive(Clone, Copy, Debug)]
-pub struct ProxyAddresses {
+/// The PROXY header of a client.
+#[derive(Clone, Debug)]
+pub struct ClientProxyHeader {
     /// Source and destination that replace the socket's; `None` keeps those.
     pub endpoints: Option<(SocketAddr, SocketAddr)>,
+    /// Its other values.
+    pub values: ProxyHeaderValues,
+}
+
+/// The values of a PROXY header of version 2; none in most headers.
+#[derive(Clone, Debug, Default)]
+pub struct ProxyHeaderValues(Box<[u8]>);
+
+impl ProxyHeaderValues {
+    /// A value of a type, by its place among those of that type, from 0.
+    #[must_use]
+    pub fn get(&self, value_type: u8, place: usize) -> Option<&[u8]> {
+        Tlvs::of_bytes(&self.0).find_all(value_type).nth(place)
+    }
+
+    /// The host name that the sender's client asked for.
+    #[must_use]
+    pub fn authority(&self) -> Option<&[u8]> {
+        Tlvs::of_bytes(&self.0).authority()
+    }
 }
 
 /// Reads the header. `begun` is set with its first byte.
@@ -40,12 +60,15 @@ pub(crate) async fn read_header(
                 header,
                 bytes: taken,
             }) => {
-                let endpoints = header.endpoints();
+                let header = ClientProxyHeader {
+                    endpoints: header.endpoints(),
+                    values: ProxyHeaderValues(header.tlvs.as_bytes().into()),
+                };
                 bytes.drain(..taken);
                 return Ok(Established {
                     transport,
                     read_ahead: bytes,
-                    proxied: Some(ProxyAddresses { endpoints }),
+                    proxied: Some(header),
                     tls: None,
                 });
             }

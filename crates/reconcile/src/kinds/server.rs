@@ -38,6 +38,7 @@ pub static SERVER: ObjectKind = ObjectKind {
         &CHECK_PORT,
         &HEALTH,
         &MAXCONN,
+        &SSL,
         &STATE,
         &WEIGHT,
     ],
@@ -206,6 +207,20 @@ pub static MAXCONN: Setting = Setting {
     ..OF_SERVER
 };
 
+/// Whether its traffic goes over TLS: `on` or `off`. Its checks stay as they are.
+pub static SSL: Setting = Setting {
+    word: "ssl",
+    value: ValueType::Word(&["on", "off"]),
+    differs: |was, is, name| {
+        let of = |config| line(config, name).map(|one| one.tls.as_ref().map(|tls| tls.traffic));
+        of(was) != of(is)
+    },
+    apply: Some(|scope, name, value| use_tls(scope, name, Some(value.text() == "on"))),
+    is_in_state: false,
+    release: |scope, name| use_tls(scope, name, None),
+    ..OF_SERVER
+};
+
 /// It is in use.
 pub const READY: OverrideValue = OverrideValue::Word("ready");
 
@@ -304,6 +319,12 @@ fn place<'g>(
     let (backend, server) = name.server()?;
     let backend = generation.backend(backend)?;
     Some((backend, backend.server_named(server)?))
+}
+
+fn use_tls(scope: &SettingScope<'_>, name: &ObjectName, uses: Option<bool>) {
+    if let Some((backend, place)) = place(scope.generation, name) {
+        backend.servers[place].state.use_tls(uses);
+    }
 }
 
 fn change_health(

@@ -22,7 +22,7 @@ use super::leaving::unless_client_leaves;
 use crate::context::Context;
 use crate::ending::EndingPhase;
 use crate::exchange::{Exchange, PreparedAnswer};
-use crate::exit::{Exit, Flow};
+use crate::exit::{ConnectFailure, Exit, Flow};
 use crate::persistence::ClientCookie;
 use crate::tls::ServerSession;
 use crate::view::View;
@@ -402,6 +402,9 @@ async fn connection(
             }
             Err(failure) => failure,
         };
+        if let Some(error) = failure.tls {
+            exchange.server_tls = ServerSession::failed(error);
+        }
         if plan.met_stale_connection && !exchange.first {
             // The server is gone. The client reused its connection, so it gets no answer and may
             // try again itself (RFC 9112, section 9.3.1).
@@ -590,12 +593,6 @@ fn redirect(exchange: &mut Exchange, slot: &Slot) -> Option<Exit> {
     Some(Exit::ServerRedirect)
 }
 
-/// A failed connect, and whether it may be retried.
-struct ConnectFailure {
-    exit: Exit,
-    may_retry: bool,
-}
-
 async fn open(
     context: &Context<'_>,
     client: &mut Duplex<'_>,
@@ -613,29 +610,24 @@ async fn open(
     let may_retry = backend.model.retry_on.conn_failure;
     let opening = pin!(unless_client_leaves(context, client, backend, opening));
     match context.downward.guard(opening).await {
-        Ok(Err(departure)) => Err(ConnectFailure {
-            exit: Exit::ConnectAbandoned(departure.phase(exchange, EndingPhase::Connect)),
-            may_retry: false,
-        }),
+        Ok(Err(departure)) => {
+            let phase = departure.phase(exchange, EndingPhase::Connect);
+            Err(ConnectFailure::new(Exit::ConnectAbandoned(phase), false))
+        }
         Ok(Ok(Ok(lease))) => Ok(lease),
         Ok(Ok(Err(ConnectError::Refused(error)))) if error.kind().is_local_resource() => {
-            Err(ConnectFailure {
-                exit: Exit::ConnectResource,
-                may_retry: error.kind() != ErrorClass::Descriptors && may_retry,
-            })
+            let may_retry = error.kind() != ErrorClass::Descriptors && may_retry;
+            Err(ConnectFailure::new(Exit::ConnectResource, may_retry))
         }
-        Ok(Ok(Err(ConnectError::TooManyTls))) => Err(ConnectFailure {
-            exit: Exit::ConnectTooManyTls,
-            may_retry: false,
-        }),
+        Ok(Ok(Err(ConnectError::TooManyTls))) => {
+            Err(ConnectFailure::new(Exit::ConnectTooManyTls, false))
+        }
         Ok(Ok(Err(error))) => Err(ConnectFailure {
             exit: Exit::ConnectRefused,
             may_retry: may_retry && !matches!(error, ConnectError::NoAddress),
+            tls: error.tls_error(),
         }),
-        Err(_) => Err(ConnectFailure {
-            exit: Exit::ConnectTimeout,
-            may_retry,
-        }),
+        Err(_) => Err(ConnectFailure::new(Exit::ConnectTimeout, may_retry)),
     }
 }
 
@@ -735,6 +727,11 @@ fn exchange_facts<'e>(
                 _ => None,
             }
         });
+    }
+    if let Some(proxy) = &server.model.send_proxy
+        && proxy.version == 2
+    {
+        facts.client_tls = context.session.tls_values(proxy);
     }
     if let Some(proxy) = &server.model.send_proxy
         && !proxy.tlvs.is_empty()

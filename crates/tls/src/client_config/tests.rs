@@ -27,6 +27,7 @@ fn judged(
             verify_host: verify_host.map(str::to_owned),
         },
         algorithms: provider::default_provider().signature_verification_algorithms,
+        schemes: None,
     };
     let now = FixedTime.current_time().expect("a time");
     let leaf = leaf(pem);

@@ -70,7 +70,7 @@ fn bind(shared: &Shared, verifier: Option<Arc<ClientVerifier>>) -> BindCertifica
         prefer_client_ciphers: false,
         early_data_bytes_max: 0,
     };
-    let terms = Arc::new(BindTerms::new(&TlsOptions::default(), &parts).expect("good"));
+    let terms = Arc::new(BindTerms::new(&HandshakeOptions::default(), &parts).expect("good"));
     let pem = self_signed(EC, "a.org", &["b.org"]);
     let entry = BindEntry {
         certificate: Arc::new(StoredCertificate::new("a", Arc::new(certificate(&pem)))),

@@ -1,13 +1,14 @@
 use std::io::{Read, Write};
+use std::sync::LazyLock;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::pki_types::{ServerName, UnixTime};
-use rustls::server::NoServerSessionStorage;
+use rustls::server::{NoServerSessionStorage, ServerSessionMemoryCache};
 use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, NamedGroup, ProtocolVersion};
 
 use super::*;
 use crate::bind::{BindCertificates, BindEntry};
-use crate::options::VerifyMode;
+use crate::client_config::{ServerLineParts, ServerLineTerms, ServerTrust, server_name};
 use crate::store::{CertificateStore, StoredCertificate};
 use crate::testing::{EC, FixedTime, MemoryFiles, RSA, handshake, options, self_signed};
 
@@ -130,7 +131,7 @@ fn options_become_terms() {
         .negotiated_key_exchange_group()
         .map(|group| group.name());
     assert_eq!(group, Some(NamedGroup::X25519MLKEM768));
-    let (client, server) = done("ssl-max-ver TLSv1.2 ciphers AES128 curves P-384 no-alpn");
+    let (client, server) = done("ssl-max-ver TLSv1.2 ciphers AES128 curves P-384");
     assert_eq!(server.protocol_version(), Some(ProtocolVersion::TLSv1_2));
     let suite = server.negotiated_cipher_suite().map(|suite| suite.suite());
     assert_eq!(
@@ -157,7 +158,7 @@ fn a_client_that_puts_chacha_first_gets_it() {
     let mut suites = all_suites();
     suites.rotate_left(1);
     let mut with_chacha_first = client(suites, &SCHEMES, "a.org");
-    let server = handshake(&bind("no-alpn"), &mut with_chacha_first);
+    let server = handshake(&bind(""), &mut with_chacha_first);
     let server = server.expect("a certificate").expect("done");
     let suite = server.negotiated_cipher_suite().map(|suite| suite.suite());
     assert_eq!(
@@ -190,8 +191,8 @@ fn what_cannot_be_carried_out_is_refused() {
             .to_string()
     };
     assert_eq!(
-        refused("ssl-min-ver TLSv1.0 ssl-max-ver TLSv1.1"),
-        "no version of TLS is left between TLSv1.0 and TLSv1.1 (TLSv1.2 and TLSv1.3 exist)"
+        refused("ssl-min-ver TLSv1.3 ssl-max-ver TLSv1.2"),
+        "no version of TLS is left between TLSv1.3 and TLSv1.2 (TLSv1.2 and TLSv1.3 exist)"
     );
     assert!(refused("ciphers AES128-SHA").starts_with("'ciphers': nothing of 'AES128-SHA'"));
     assert_eq!(refused("curves FOO"), "'curves': 'FOO' is not known");
@@ -201,17 +202,11 @@ fn what_cannot_be_carried_out_is_refused() {
         word: "P-521".to_owned(),
     };
     assert_eq!(terms.expect("one group is left").missing(), [missing]);
-    let over = options("verify required alpn h2").over(&options("alpn h3 sigalgs RSA+SHA256"));
-    assert_eq!(over.alpn, Some(vec!["h2".to_owned()]));
-    assert_eq!(
-        (over.verify, over.sigalgs.is_some()),
-        (Some(VerifyMode::Required), true)
-    );
 }
 
 #[test]
 fn a_renewed_certificate_is_served_without_a_new_list() {
-    let bind = bind("no-alpn");
+    let bind = bind("");
     let mut store = CertificateStore::default();
     let parts =
         crate::certificate::CertificateParts::read(self_signed(EC, "a.org", &[]).both().as_bytes());
@@ -235,3 +230,66 @@ fn a_renewed_certificate_is_served_without_a_new_list() {
     client.reader().read_exact(&mut told).expect("five bytes");
     assert_eq!(&told, b"hello");
 }
+
+#[test]
+fn sigalgs_of_a_server_line_limit_both_sides() {
+    let bind = bind("");
+    let terms = |text: &str| {
+        let pem = self_signed(EC, "c", &[]);
+        let shown = crate::certificate::CertificateParts::read(pem.both().as_bytes());
+        let mut store = CertificateStore::default();
+        let parts = ServerLineParts {
+            time: Arc::new(FixedTime),
+            trust: ServerTrust::Any,
+            certificate: Some(Arc::new(
+                store.build_certificate(shown.expect("good")).expect("good"),
+            )),
+            tickets: true,
+            session_names_max: 0,
+        };
+        ServerLineTerms::new(&options(text), &parts).expect("good")
+    };
+    for (list, entry) in [("ECDSA+SHA256", 0), ("RSA-PSS+SHA256", 1)] {
+        let terms = terms(&format!("sigalgs {list}"));
+        let name = server_name(Some(b"a.org"), false).expect("a name");
+        let mut client = ClientConnection::new(Arc::clone(terms.config()), name).expect("one");
+        handshake(&bind, &mut client)
+            .expect("a certificate")
+            .expect("done");
+        let expected = bind.entries()[entry].certificate.current();
+        assert_eq!(
+            client.peer_certificates().expect("shown")[0],
+            *expected.leaf()
+        );
+    }
+    let signs = |list: &str| {
+        let terms = terms(&format!("client-sigalgs {list}"));
+        let shown = terms.config().client_auth_cert_resolver.resolve(&[], &[]);
+        let key = Arc::clone(&shown.expect("a certificate").key);
+        key.choose_scheme(&[SignatureScheme::ECDSA_NISTP256_SHA256])
+            .is_some()
+    };
+    assert!(signs("ECDSA+SHA256"));
+    assert!(!signs("RSA-PSS+SHA256"));
+}
+
+#[test]
+fn what_the_process_gives_to_all_lines_makes_other_terms() {
+    let terms = |change: &dyn Fn(&mut BindParts)| {
+        let mut parts = BindParts {
+            sessions: Arc::clone(&NO_SESSIONS),
+            ..parts()
+        };
+        change(&mut parts);
+        BindTerms::new(&options(""), &parts).expect("good")
+    };
+    let before = terms(&|_| {});
+    assert!(before.has_same_surroundings(&terms(&|_| {})));
+    assert!(!before.has_same_surroundings(&terms(&|parts| parts.session_lifetime_s = 20)));
+    assert!(!before.has_same_surroundings(&terms(&|parts| {
+        parts.sessions = ServerSessionMemoryCache::new(8);
+    })));
+}
+
+static NO_SESSIONS: LazyLock<Arc<dyn StoresServerSessions>> =
+    LazyLock::new(|| Arc::new(NoServerSessionStorage {}));

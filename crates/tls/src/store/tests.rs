@@ -140,24 +140,6 @@ fn chains_are_shared_and_completed() {
 }
 
 #[test]
-fn a_crt_list_gives_lines_with_their_certificates() {
-    let mut files = MemoryFiles::default();
-    files.add("/x.pem.rsa", self_signed(RSA, "x", &[]).both());
-    files.add("/x.pem.ecdsa", self_signed(EC, "x", &[]).both());
-    files.add("/l", "/x.pem [alpn h2] x.org\n/x.pem.rsa\n");
-    let mut store = CertificateStore::default();
-    let lines = store.load_crt_list(&files, "/l").expect("good");
-    let told: Vec<_> = lines
-        .iter()
-        .map(|entry| (entry.line.number, entry.certificates.len()))
-        .collect();
-    assert_eq!(told, [(1, 2), (2, 1)]);
-    files.add("/l", "/x.pem [foo]\n");
-    let error = store.load_crt_list(&files, "/l").expect_err("unknown");
-    assert_eq!(error.to_string(), "'/l': line 1: unknown ssl keyword foo");
-}
-
-#[test]
 fn a_renewal_says_whether_an_index_must_change() {
     let mut store = CertificateStore::default();
     let mut certificate = |cn: &str| {
