@@ -20,7 +20,7 @@ fuzz_target!(|input: &[u8]| {
     let _ = (
         hello.server_name(),
         hello.alpn().count(),
-        ClientKeys::of(&hello),
+        ClientKeys::of(&hello, &[0x1301, 0xc02b]),
     );
     let inside: usize = hello
         .extensions()

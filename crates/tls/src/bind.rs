@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::certificate::Certificate;
 use crate::hello::ClientHello;
-use crate::names::{ClientKeys, NameFilters, NameIndex, NameMatch};
+use crate::names::{ClientKeys, NameFilters, NameIndex, NameMatch, is_suite_with_ecdsa};
 use crate::server_config::{BindTerms, HandshakeTerms};
 use crate::store::StoredCertificate;
 
@@ -66,6 +66,8 @@ pub struct BindCertificates {
     entries: Vec<BindEntry>,
     index: NameIndex,
     strict_sni: bool,
+    /// The suites that any of the entries serves with an ECDSA certificate.
+    ecdsa_suites: Vec<u16>,
 }
 
 /// What a handshake gets.
@@ -87,6 +89,7 @@ impl BindCertificates {
             entries: Vec::with_capacity(entries.len()),
             index: NameIndex::default(),
             strict_sni,
+            ecdsa_suites: Vec::new(),
         };
         for mut entry in entries {
             let is_first = list.entries.is_empty();
@@ -105,6 +108,7 @@ impl BindCertificates {
             entries: Vec::with_capacity(entries.len()),
             index: NameIndex::default(),
             strict_sni: self.strict_sni,
+            ecdsa_suites: Vec::new(),
         };
         for entry in entries {
             list.push(entry);
@@ -120,6 +124,11 @@ impl BindCertificates {
         if entry.is_default {
             self.index.insert_default(place, algorithm);
         }
+        for suite in entry.terms.suites().filter(|one| is_suite_with_ecdsa(*one)) {
+            if !self.ecdsa_suites.contains(&suite) {
+                self.ecdsa_suites.push(suite);
+            }
+        }
         self.entries.push(entry);
     }
 
@@ -132,8 +141,17 @@ impl BindCertificates {
     /// The entry for a ClientHello; `None`: the handshake is refused with `unrecognized_name`.
     #[must_use]
     pub fn find(&self, hello: &ClientHello<'_>) -> Option<NameMatch> {
-        self.index
-            .choose(hello.server_name(), ClientKeys::of(hello), self.strict_sni)
+        self.index.choose(
+            hello.server_name(),
+            self.client_keys(hello),
+            self.strict_sni,
+        )
+    }
+
+    /// Which keys the client can verify in a handshake with this line.
+    #[must_use]
+    pub fn client_keys(&self, hello: &ClientHello<'_>) -> ClientKeys {
+        ClientKeys::of(hello, &self.ecdsa_suites)
     }
 
     /// The certificate for a ClientHello, and the terms it comes with; `None`: the handshake is

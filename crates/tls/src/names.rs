@@ -29,16 +29,18 @@ pub enum KeyAlgorithm {
 /// Which keys a client can verify, as HAProxy reads it from a ClientHello.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ClientKeys {
-    /// It lists an ECDSA signature scheme, and a cipher suite to use it with.
+    /// It lists an ECDSA signature scheme, and a cipher suite to use it with that is served.
     pub ecdsa: bool,
     /// It lists an RSA signature scheme.
     pub rsa: bool,
 }
 
 impl ClientKeys {
-    /// Reads them from a hello. A client that lists no signature schemes gets RSA.
+    /// Reads them from a hello. A client that lists no signature schemes gets RSA. `ecdsa_suites`
+    /// are the suites served that [`is_suite_with_ecdsa`] names: twins are of no use when the one
+    /// that is chosen has no suite in common with the client.
     #[must_use]
-    pub fn of(hello: &ClientHello<'_>) -> Self {
+    pub fn of(hello: &ClientHello<'_>, ecdsa_suites: &[u16]) -> Self {
         if hello.signature_algorithm_list().is_none() {
             return Self {
                 ecdsa: false,
@@ -59,13 +61,14 @@ impl ClientKeys {
                 _ => {}
             }
         }
-        keys.ecdsa &= hello.ciphers().any(is_suite_with_ecdsa);
+        keys.ecdsa &= hello.ciphers().any(|suite| ecdsa_suites.contains(&suite));
         keys
     }
 }
 
 /// True for the suites with which a server may use an ECDSA certificate.
-fn is_suite_with_ecdsa(suite: u16) -> bool {
+#[must_use]
+pub fn is_suite_with_ecdsa(suite: u16) -> bool {
     suite >> 8 == TLS13_SUITES
         // ECDHE-ECDSA with 3DES, AES-CBC, GCM, CCM, ChaCha20, Camellia and ARIA (IANA).
         || matches!(

@@ -223,6 +223,16 @@ impl BindTerms {
         Self::new(&self.recipe.options, &parts)
     }
 
+    /// The cipher suites of the versions that are served, by their numbers.
+    pub fn suites(&self) -> impl Iterator<Item = u16> {
+        let suites = self.config.crypto_provider().cipher_suites.iter();
+        let served = |suite: &&SupportedCipherSuite| {
+            let mut versions = self.recipe.versions.iter();
+            versions.any(|version| version.version == suite.version().version)
+        };
+        suites.filter(served).map(|suite| suite.suite().into())
+    }
+
     /// The keys of tickets; `None` for `no-tls-tickets`.
     #[must_use]
     pub fn ticket_keys(&self) -> Option<&Arc<TicketKeys>> {

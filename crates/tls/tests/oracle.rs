@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use ballast_tls::bind::{BindCertificates, BindEntry};
 use ballast_tls::files::Files;
 use ballast_tls::hello::{ClientHello, HelloOutcome, parse_client_hello};
-use ballast_tls::names::{ClientKeys, KeyAlgorithm, NameFilters};
+use ballast_tls::names::KeyAlgorithm;
 use ballast_tls::options::HandshakeOptions;
 use ballast_tls::rustls::pki_types::UnixTime;
 use ballast_tls::rustls::server::NoServerSessionStorage;
@@ -333,7 +333,7 @@ fn expected(bind: &BindCertificates, hello: &ClientHello<'_>) -> Reply {
         return Reply::Alert(112);
     };
     let certificate = bind.entries()[found.entry].certificate.current();
-    let client = ClientKeys::of(hello);
+    let client = bind.client_keys(hello);
     let is_verified = match certificate.algorithm() {
         KeyAlgorithm::Ecdsa => client.ecdsa,
         KeyAlgorithm::Rsa => client.rsa,
