@@ -35,6 +35,11 @@ impl<'f, 's> Evaluation<'f, 's> {
     pub(crate) fn may_change(&mut self, needs: Needs) {
         self.missing = self.missing | (needs & self.may_still_arrive);
     }
+
+    /// Notes that no more of `needs` would bring a value.
+    pub(crate) fn never_has(&mut self, needs: Needs) {
+        self.may_still_arrive = self.may_still_arrive.without(needs);
+    }
 }
 
 /// Where a fetch with several values stands. An ACL looks at one value after the other; an

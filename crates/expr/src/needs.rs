@@ -63,15 +63,10 @@ impl Needs {
         .and(Needs::REQUEST_BYTES)
         .and(Needs::RESPONSE_BYTES);
 
-    /// What a client's session does not have from its beginning.
-    pub const COMES_LATER: Needs = Needs::RAW_BYTES
-        .and(Needs::REQUEST_HEAD)
-        .and(Needs::REQUEST_BODY)
-        .and(Needs::SERVER)
-        .and(Needs::SERVER_ADDRESSES)
-        .and(Needs::RESPONSE_HEAD)
-        .and(Needs::RESPONSE_BODY)
-        .and(Needs::INSPECTION_END);
+    /// What is read from the first bytes of a TCP session.
+    pub const FIRST_BYTES: Needs = Needs::TLS_HELLO
+        .and(Needs::REQUEST_BYTES)
+        .and(Needs::REQUEST_HEAD);
 
     /// What actions need and no sample does.
     pub const OF_ACTIONS: Needs = Needs::RESOLUTION.and(Needs::TIME);
@@ -138,18 +133,23 @@ mod tests {
     use super::*;
     use crate::{AclSet, Condition, Expr, LogFormat, Usage, fetches};
 
+    /// What a client's session does not have from its beginning.
+    const COMES_LATER: Needs = Needs::FIRST_BYTES
+        .and(Needs::REQUEST_BODY)
+        .and(Needs::SERVER)
+        .and(Needs::SERVER_ADDRESSES)
+        .and(Needs::RESPONSE_BYTES)
+        .and(Needs::RESPONSE_HEAD)
+        .and(Needs::RESPONSE_BODY)
+        .and(Needs::INSPECTION_END);
+
     #[test]
     fn what_a_session_does_not_have_is_needed_later() {
         for row in fetches().filter(|row| row.is_implemented()) {
             let later = !row.phases.has(Phase::FrontendSession)
                 || row.word == "wait_end"
                 || row.needs == Needs::TLS_HELLO;
-            assert_eq!(
-                row.needs.intersects(Needs::COMES_LATER),
-                later,
-                "{}",
-                row.word
-            );
+            assert_eq!(row.needs.intersects(COMES_LATER), later, "{}", row.word);
         }
     }
 

@@ -8,7 +8,8 @@ use std::future::poll_fn;
 use std::io;
 use std::task::{Context, Poll};
 
-use ballast_message::{BodyLength, Fields, Method, NoRoom, Response};
+use ballast_h1::{self as h1, HeadParse, HeadScan, leading_line_ends};
+use ballast_message::{BodyLength, Fields, Method, NoRoom, Request, Response, is_token_byte};
 use ballast_transport::Transport;
 use ballast_worker::{WorkUnit, take_turns};
 
@@ -209,6 +210,26 @@ impl Source<'_> {
         self.inbound.plain_bytes()
     }
 
+    /// Reads [`Self::bytes`] as the head of a request into `request`, without consuming them. Called
+    /// again after more was received, it continues where it stopped.
+    pub fn peek_request(&mut self, request: &mut Request) -> PeekedHead {
+        let HeadParser { limits, scan } = &mut *self.heads;
+        let bytes = self.inbound.plain_bytes();
+        // Empty lines before a request are skipped (RFC 9112, section 2.2).
+        let head = &bytes[leading_line_ends(bytes)..];
+        match h1::parse_request(head, scan, limits, request) {
+            HeadParse::Complete(_) => {
+                *scan = HeadScan::default();
+                PeekedHead::Whole
+            }
+            HeadParse::Incomplete if may_begin_request(head) => PeekedHead::Incomplete,
+            HeadParse::Incomplete | HeadParse::Http2Preface | HeadParse::Error(_) => {
+                *scan = HeadScan::default();
+                PeekedHead::None
+            }
+        }
+    }
+
     /// Takes `count` of [`Self::bytes`] off the front.
     pub fn consume(&mut self, count: usize) {
         self.inbound.consume(count);
@@ -229,6 +250,23 @@ impl Source<'_> {
     pub fn release(&mut self) {
         self.inbound.release();
     }
+}
+
+/// What the first bytes of a TCP session are, read as the head of a request.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum PeekedHead {
+    /// A whole head.
+    Whole,
+    /// What may become one.
+    Incomplete,
+    /// No head, whatever follows.
+    None,
+}
+
+/// Whether the bytes may be the beginning of a request's first line: a method, which is a token.
+fn may_begin_request(head: &[u8]) -> bool {
+    let method = head.split(|byte| *byte == b' ').next().unwrap_or_default();
+    method.iter().all(|byte| is_token_byte(*byte))
 }
 
 /// The side of an exchange that bytes go to: heads, the body that follows them, and its end.

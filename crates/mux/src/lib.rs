@@ -25,7 +25,7 @@ mod violation;
 mod wait;
 
 pub use client::{ClientConnection, RequestHead};
-pub use duplex::{Duplex, Peer, Sink, Source};
+pub use duplex::{Duplex, PeekedHead, Peer, Sink, Source};
 pub use error::{ReadError, WriteError};
 pub use framing::{AnnouncedBody, Announcement, announce_request};
 pub use heads::ResponseHead;

@@ -114,13 +114,6 @@ impl RuleSets {
             }
             all.extend(rules.iter().flat_map(|rule| rule.unimplemented(acls)));
         }
-        if self.request_inspect_delay.is_some()
-            && self
-                .needs(RuleSet::TcpContent, acls)
-                .intersects(Needs::COMES_LATER)
-        {
-            all.push("tcp-request inspect-delay");
-        }
         all
     }
 

@@ -42,6 +42,16 @@ pub struct Cursor {
     lenient: bool,
 }
 
+impl Cursor {
+    /// Where to continue once something has arrived that any rule may look at: at the action that
+    /// waits, or else, as its condition is open, at the first rule (manual, "tcp-request
+    /// inspect-delay": "HAProxy will evaluate the whole rules for every new chunk which gets in").
+    #[must_use]
+    pub fn after_arrival(self) -> Cursor {
+        if self.held { self } else { Cursor::default() }
+    }
+}
+
 /// Runs `rules` in order until one decides. Nothing more will come, so no rule waits.
 pub fn run(rules: &[Rule], transaction: &mut dyn Transaction, space: &mut Workspace) -> Verdict {
     match proceed(rules, Cursor::default(), Needs::NONE, transaction, space) {
@@ -66,7 +76,6 @@ pub fn proceed(
         strict: !from.lenient,
         may_still_arrive,
         may_arrive_for_samples: may_still_arrive.without(Needs::OF_ACTIONS),
-        missing: Needs::NONE,
         waited: from.waited,
     };
     let mut held = from.held;
@@ -82,9 +91,9 @@ pub fn proceed(
         }
         loop {
             match rule.action.perform(&mut stage) {
-                ActionOutcome::Next if stage.missing.is_none() => break,
-                ActionOutcome::Next => {
-                    return pending(&stage, stage.missing, None, (at, true, false));
+                ActionOutcome::Next => break,
+                ActionOutcome::NotYet(needs) => {
+                    return pending(&stage, needs, None, (at, true, false));
                 }
                 ActionOutcome::Stop(verdict) => return RunProgress::Done(verdict),
                 ActionOutcome::Failed => {
@@ -101,7 +110,7 @@ pub fn proceed(
                 ActionOutcome::Wait(..) => stage.waited = true,
             }
         }
-        (stage.waited, stage.missing) = (false, Needs::NONE);
+        stage.waited = false;
     }
     RunProgress::Done(Verdict::Continue)
 }

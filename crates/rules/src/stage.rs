@@ -14,6 +14,9 @@ pub(crate) enum ActionOutcome {
     Next,
     /// End the run.
     Stop(Verdict),
+    /// The action has no value without one of these: perform it again when something arrived. An
+    /// action returns needs that may still arrive only.
+    NotYet(Needs),
     /// The message could not be rewritten and is unchanged.
     Failed,
     /// Perform the action again, with [`Stage::waited`] set, when one of the needs has arrived or, at
@@ -45,8 +48,6 @@ pub(crate) struct Stage<'t> {
     pub(crate) may_still_arrive: Needs,
     /// The part of it that samples need: often nothing, and then they cost no more than without it.
     pub(crate) may_arrive_for_samples: Needs,
-    /// The part of it without which the current action had no value.
-    pub(crate) missing: Needs,
     /// The current action has waited: it must not ask for the same again.
     pub(crate) waited: bool,
 }
@@ -81,21 +82,33 @@ impl Stage<'_> {
             .with_facts(&mut |facts| format.render(facts, scratch, text));
     }
 
-    /// Evaluates `expr`; bytes are in `space.text`. `None` when there is no value; if the value may
-    /// still come, the action is performed again.
+    /// Evaluates `expr` with what is there; bytes are in `space.text`. `None` when there is no
+    /// value.
     pub(crate) fn evaluate(&mut self, expr: &Expr) -> Option<StoredValue> {
         let Workspace { scratch, text, .. } = &mut *self.space;
         text.clear();
-        let (mut held, more, missing) = (None, self.may_arrive_for_samples, &mut self.missing);
+        let mut held = None;
         self.transaction.with_facts(&mut |facts| {
-            if more.is_none() {
-                held = eval(expr, facts, scratch).map(|value| StoredValue::keep(value, text));
-                return;
-            }
-            match eval_with(expr, facts, scratch, more) {
-                Ok(value) => held = value.map(|value| StoredValue::keep(value, text)),
-                Err(needs) => *missing = needs,
-            }
+            held = eval(expr, facts, scratch).map(|value| StoredValue::keep(value, text));
+        });
+        held
+    }
+
+    /// The same, for an action that waits for its value.
+    ///
+    /// # Errors
+    /// There is no value yet: what must come for it.
+    pub(crate) fn evaluate_in_time(&mut self, expr: &Expr) -> Result<Option<StoredValue>, Needs> {
+        let more = self.may_arrive_for_samples;
+        if more.is_none() {
+            return Ok(self.evaluate(expr));
+        }
+        let Workspace { scratch, text, .. } = &mut *self.space;
+        text.clear();
+        let mut held = Ok(None);
+        self.transaction.with_facts(&mut |facts| {
+            held = eval_with(expr, facts, scratch, more)
+                .map(|value| value.map(|value| StoredValue::keep(value, text)));
         });
         held
     }

@@ -250,11 +250,6 @@ fn what_is_unserved_and_named_is_told() {
         sets.unimplemented(&acls),
         ["tcp-response content", "track-sc1"]
     );
-    sets.request_inspect_delay = Some(std::time::Duration::from_secs(1));
-    assert_eq!(
-        sets.unimplemented(&acls).last(),
-        Some(&"tcp-request inspect-delay")
-    );
     let named: Vec<_> = sets
         .iter()
         .flat_map(|(_, rule)| rule.references())

@@ -104,18 +104,44 @@ fn conditions_are_yes_no_or_not_yet() {
 }
 
 #[test]
-fn an_action_waits_for_its_sample_and_keeps_strict_mode() {
+fn a_capture_waits_for_its_sample_and_a_variable_does_not() {
     let rules = rules(
         TcpContent,
-        &["set-var(txn.a) req.payload(0,4) if TRUE", "accept"],
+        &[
+            "set-var(txn.a) req.payload(0,4) if TRUE",
+            "capture req.payload(0,4) len 8",
+            "accept",
+        ],
     );
     let mut fake = Fake::sent(b"ab");
     let (needs, cursor) = pending(far(&rules, Cursor::default(), BYTES, &mut fake));
     assert_eq!((needs, fake.var("txn.a")), (BYTES, None));
+    assert_eq!(cursor.after_arrival(), cursor);
     fake.data = Some(b"abcd".to_vec());
     let done = far(&rules, cursor, BYTES, &mut fake);
     assert_eq!(done, RunProgress::Done(Verdict::Allow));
-    assert_eq!(fake.var("txn.a"), Some(&Owned::Bin(b"abcd".to_vec())));
+    // Where an action waited, the rules before it are not run again.
+    assert_eq!(fake.var("txn.a"), None);
+    assert_eq!(fake.request_captures[&0], b"abcd");
+}
+
+/// Where a condition is open, the next arrival has all rules evaluated again.
+#[test]
+fn an_earlier_rule_may_change_its_mind() {
+    let rules = rules(
+        TcpContent,
+        &[
+            "set-var(txn.n) req.len",
+            "reject if { var(txn.n) -m int 4 }",
+            "accept if { req.payload(0,9) -m found }",
+        ],
+    );
+    let mut fake = Fake::sent(b"abc");
+    let (_, cursor) = pending(far(&rules, Cursor::default(), BYTES, &mut fake));
+    assert_eq!(cursor.after_arrival(), Cursor::default());
+    fake.data = Some(b"abcd".to_vec());
+    let done = far(&rules, cursor.after_arrival(), BYTES, &mut fake);
+    assert_eq!(done, RunProgress::Done(Verdict::Close));
 }
 
 #[test]

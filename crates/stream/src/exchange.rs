@@ -1,6 +1,6 @@
 //! One exchange: the state of a request and its response.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,6 +9,7 @@ use ballast_engine::counters::BackendCounters;
 use ballast_engine::{Backend, Server};
 use ballast_message::{BodyLength, ConnectionOptions, HeadLimits, Method, Request, Response};
 
+use ballast_mux::PeekedHead;
 use ballast_rules::LogLevel;
 use ballast_upstream::Path;
 use ballast_upstream::probe::Observation;
@@ -180,6 +181,11 @@ pub(crate) struct Exchange {
     pub(crate) applet: Option<&'static str>,
     /// The first bytes of a TCP session, for the rules that inspect them.
     pub(crate) peeked: Vec<u8>,
+    /// What they are as the head of a request, which is in [`Self::request`] then; `None` where no
+    /// rule asks for it.
+    pub(crate) peeked_head: Option<PeekedHead>,
+    /// Whether a rule of a TCP session has asked for the head of a request.
+    pub(crate) head_was_asked: Cell<bool>,
     /// What the response, or its absence, says about the server's health.
     pub(crate) observed: Option<Observation>,
     /// The body of the prepared answer.
@@ -353,6 +359,8 @@ impl Exchange {
             prepared_answer: None,
             applet: None,
             peeked: Vec::new(),
+            peeked_head: None,
+            head_was_asked: Cell::new(false),
             observed: None,
             answer_body: Vec::new(),
             variables: Variables::default(),
@@ -400,6 +408,8 @@ impl Exchange {
             prepared_answer,
             applet,
             peeked,
+            peeked_head,
+            head_was_asked,
             observed,
             answer_body,
             variables,
@@ -429,11 +439,22 @@ impl Exchange {
         (*cookie_first_given, *cookie_needs_refresh) = (None, false);
         (*prepared_answer, *applet) = (None, None);
         peeked.clear();
+        *peeked_head = None;
+        head_was_asked.set(false);
         *observed = None;
         answer_body.clear();
         variables.clear();
         (*settings, *logged) = (Settings::default(), false);
         (*times, *tally) = fresh;
+    }
+
+    /// Forgets the first bytes of a TCP session, and gives their memory back: no rule looks at them
+    /// any more.
+    pub(crate) fn forget_first_bytes(&mut self) {
+        self.peeked = Vec::new();
+        if self.peeked_head.take().is_some() {
+            self.request.clear();
+        }
     }
 
     /// Notes the backend that was chosen.

@@ -34,6 +34,8 @@ pub(crate) enum Exit {
     Denied(Option<u16>, EndingPhase),
     /// `tcp-request content` refuses a TCP session.
     SessionDenied,
+    /// The client failed while its first bytes were inspected.
+    InspectionAborted(Fault),
     /// A rule could not do its work, under `strict-mode on`.
     RuleFailed(u16, EndingPhase),
     /// `monitor-uri`; the status of the answer.
@@ -299,6 +301,10 @@ impl Exit {
                 outcome(status, C::Proxy, phase, counts)
             }
             Self::SessionDenied => silent(C::Proxy, P::Request, &[N::DeniedSessions]),
+            Self::InspectionAborted(fault) => {
+                let counts = &[N::FailedRequests, N::ClientAborts];
+                silent(fault.of_client(), P::Request, counts)
+            }
             Self::RuleFailed(status, phase) => {
                 page(status, C::Internal, phase, &[N::InternalErrors])
             }
@@ -365,6 +371,16 @@ impl Exit {
             }
             Self::Cut(cause) => silent(cause, P::Connect, &[]),
         }
+    }
+
+    /// Whether the client left before its request was whole: the backend is chosen all the same.
+    pub(crate) fn is_abort_before_server(self) -> bool {
+        matches!(
+            self,
+            Self::BodyAbandoned
+                | Self::InspectionAborted(_)
+                | Self::Upload(_, EndingPhase::Request)
+        )
     }
 
     /// Increments the counters of this exit.

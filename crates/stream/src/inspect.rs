@@ -1,111 +1,252 @@
-//! `tcp-request content` in TCP mode: rules over the first bytes of a session.
+//! `tcp-request content` and `tcp-request inspect-delay`: rules over the first bytes of a session,
+//! and over what is there of an HTTP request.
 //!
 //! Rules are evaluated at once. A rule that is reached and needs bytes that are not there yet, or
-//! the end of the inspection, holds the session: the run goes on at that rule after each read,
-//! until the rule can be decided. `inspect-delay`, the end of the data and a full buffer end the
+//! the end of the inspection, holds the session: the rules are evaluated again after each read,
+//! until they can be decided. `inspect-delay`, the end of the data and a full buffer end the
 //! inspection: a sample whose bytes are not there by then has no value.
 
 use std::time::{Duration, Instant};
 
 use ballast_expr::Needs;
-use ballast_mux::{Duplex, WaitLimit};
-use ballast_rules::{Cursor, Rule, RunProgress, Verdict};
+use ballast_mux::{Duplex, PeekedHead, ReadError, WaitLimit};
+use ballast_rules::{Cursor, RuleSets, RunProgress, Verdict};
 
 use crate::context::Context;
-use crate::exchange::Exchange;
+use crate::ending::EndingPhase;
+use crate::exchange::{Exchange, PreparedAnswer};
+use crate::exit::{Exit, PeerFault, Flow};
 use crate::rulebook::{MessagePhase, resume};
 
-/// Runs the rules over the first bytes of a session.
-pub(crate) async fn content(
+/// Runs the rules of one proxy over the first bytes of a TCP session. `needs` is what the proxy
+/// asks of them ([`Running::needs_of_frontend`](crate::Running)); where it asks nothing, nothing is
+/// read.
+pub(crate) async fn session(
     context: &Context<'_>,
     client: &mut Duplex<'_>,
     exchange: &mut Exchange,
-    rules: &[Rule],
-    delay: Option<Duration>,
-) -> Verdict {
-    if rules.is_empty() {
-        return Verdict::Continue;
+    rules: &RuleSets,
+    needs: Needs,
+) -> Flow {
+    if needs.intersects(Needs::FIRST_BYTES) {
+        receive_at_once(context, client).await;
+        look(context, client, exchange, needs);
     }
-    let until = delay.map(|delay| context.session.established() + delay);
-    let mut is_over = until.is_none();
-    let mut cursor = Cursor::default();
+    if rules.tcp_content.is_empty() {
+        return Flow::Continue(());
+    }
+    let mut inspection = Inspection::new(rules.request_inspect_delay);
     loop {
-        exchange.peeked.clear();
-        exchange.peeked.extend_from_slice(client.source.bytes());
-        let may_still_arrive = if is_over {
-            Needs::TIME
-        } else {
-            Needs::TIME | still_to_come(client.source.bytes())
+        let still_to_come = still_to_come(exchange);
+        let until = match inspection
+            .run(context, exchange, rules, still_to_come)
+            .await
+        {
+            InspectionStep::WaitUntil(until) => until,
+            InspectionStep::Decided(Verdict::Continue | Verdict::Allow) => {
+                return Flow::Continue(());
+            }
+            InspectionStep::Decided(Verdict::Close | Verdict::Respond(_)) => {
+                // What the client has sent is counted, and does not turn the close into a reset.
+                receive_at_once(context, client).await;
+                return Flow::Break(Exit::SessionDenied);
+            }
         };
-        let wait = match resume(
-            context,
-            exchange,
-            MessagePhase::Request,
-            rules,
-            cursor,
-            may_still_arrive,
-        ) {
-            RunProgress::Done(verdict) => return verdict,
-            RunProgress::Wait(wait) => wait,
+        match receive(context, client, exchange, until).await {
+            Ok(more) => inspection.is_over = !more,
+            Err(fault) => return Flow::Break(Exit::InspectionAborted(fault)),
+        }
+        look(context, client, exchange, needs);
+    }
+}
+
+/// Runs the rules of one proxy over an HTTP request, whose head is there: only `wait_end` is waited
+/// for. The body is received meanwhile, as far as it fits a buffer.
+pub(crate) async fn request(
+    context: &Context<'_>,
+    client: &mut Duplex<'_>,
+    exchange: &mut Exchange,
+    rules: &RuleSets,
+) -> Flow<Verdict> {
+    let mut inspection = Inspection::new(rules.request_inspect_delay);
+    loop {
+        let until = match inspection
+            .run(context, exchange, rules, Needs::INSPECTION_END)
+            .await
+        {
+            InspectionStep::Decided(verdict) => return Flow::Continue(verdict),
+            InspectionStep::WaitUntil(until) => until,
         };
-        cursor = wait.cursor;
-        match wait.at_most {
-            Some(time) => ballast_worker::sleep(time).await,
-            None => is_over = !receive(context, client, until).await,
+        let received = receive_body(context, client, exchange, until).await;
+        exchange.times.received = Some(ballast_worker::now());
+        received?;
+        inspection.is_over = true;
+    }
+}
+
+/// How far an inspection is.
+struct Inspection {
+    delay: Option<Duration>,
+    /// When the delay has passed. It begins with the first wait.
+    until: Option<Instant>,
+    /// Nothing is waited for any more.
+    is_over: bool,
+    /// Where the rules go on.
+    cursor: Cursor,
+}
+
+/// What follows from running the rules.
+enum InspectionStep {
+    Decided(Verdict),
+    /// Something must come, until then.
+    WaitUntil(Instant),
+}
+
+impl Inspection {
+    fn new(delay: Option<Duration>) -> Self {
+        Self {
+            delay,
+            until: None,
+            is_over: false,
+            cursor: Cursor::default(),
+        }
+    }
+
+    /// Runs the rules; `still_to_come` is what may arrive before the inspection is over.
+    async fn run(
+        &mut self,
+        context: &Context<'_>,
+        exchange: &mut Exchange,
+        rules: &RuleSets,
+        still_to_come: Needs,
+    ) -> InspectionStep {
+        loop {
+            let delay = self.delay.filter(|_| !self.is_over);
+            let may_still_arrive = match delay {
+                Some(_) => Needs::TIME | still_to_come,
+                None => Needs::TIME,
+            };
+            let wait = match resume(
+                context,
+                exchange,
+                MessagePhase::Request,
+                &rules.tcp_content,
+                self.cursor,
+                may_still_arrive,
+            ) {
+                RunProgress::Done(verdict) => return InspectionStep::Decided(verdict),
+                RunProgress::WaitLimit(wait) => wait,
+            };
+            self.cursor = wait.cursor;
+            match (wait.at_most, delay) {
+                (Some(time), _) => ballast_worker::sleep(time).await,
+                (None, Some(delay)) => {
+                    self.cursor = wait.cursor.after_arrival();
+                    let until = || ballast_worker::now() + delay;
+                    return InspectionStep::WaitUntil(*self.until.get_or_insert_with(until));
+                }
+                // Only time passes here: a wait without a limit would never end, so the rule goes on.
+                (None, None) => {}
+            }
         }
     }
 }
 
-/// Receives more; false when the inspection ends instead.
-async fn receive(context: &Context<'_>, client: &mut Duplex<'_>, until: Option<Instant>) -> bool {
-    if client.source.is_full() {
-        return false;
-    }
-    let wait = WaitLimit::until(&context.upward, until);
-    let received = client.source.receive(&wait).await;
-    received.is_ok_and(|bytes| bytes > 0)
+/// The most bytes that are looked at.
+fn inspected_bytes_max(context: &Context<'_>) -> usize {
+    context
+        .running
+        .limits(&context.frontend.model.common)
+        .head_bytes_max
 }
 
-/// The needs that may still be met by what the client sends next.
-fn still_to_come(bytes: &[u8]) -> Needs {
-    let more = Needs::REQUEST_BYTES | Needs::INSPECTION_END;
-    if may_become_hello(bytes) {
-        more | Needs::TLS_HELLO
-    } else {
-        more
+/// Receives what the client has sent already. A failure is left for who waits for more.
+async fn receive_at_once(context: &Context<'_>, client: &mut Duplex<'_>) {
+    if client.source.is_empty() {
+        let wait = WaitLimit::until(&context.upward, Some(ballast_worker::turn_now()));
+        let _ = client.source.receive(&wait).await;
     }
 }
 
-/// Whether the bytes may be the beginning of a TLS ClientHello, and not all of it.
-fn may_become_hello(bytes: &[u8]) -> bool {
-    /// The content type of TLS handshake records (RFC 8446, section 5.1).
-    const HANDSHAKE: u8 = 22;
-    const RECORD_HEADER_BYTES: usize = 5;
-    match bytes {
-        [HANDSHAKE, _, _, high, low, ..] => {
-            let length = usize::from(u16::from_be_bytes([*high, *low]));
-            bytes.len() < RECORD_HEADER_BYTES + length
+/// Notes what was received for the samples that are asked for.
+fn look(context: &Context<'_>, client: &mut Duplex<'_>, exchange: &mut Exchange, needs: Needs) {
+    let bytes = client.source.bytes();
+    let bytes = &bytes[..bytes.len().min(inspected_bytes_max(context))];
+    exchange
+        .peeked
+        .extend_from_slice(&bytes[exchange.peeked.len()..]);
+    if needs.intersects(Needs::REQUEST_HEAD)
+        && matches!(exchange.peeked_head, None | Some(PeekedHead::Incomplete))
+    {
+        let head = client.source.peek_request(&mut exchange.request);
+        exchange.peeked_head = Some(head);
+    }
+}
+
+/// Receives more; false when the inspection ends instead: nothing more comes, nothing more fits, or
+/// the delay has passed.
+async fn receive(
+    context: &Context<'_>,
+    client: &mut Duplex<'_>,
+    exchange: &Exchange,
+    until: Instant,
+) -> Result<bool, PeerFault> {
+    if exchange.peeked.len() >= inspected_bytes_max(context) {
+        return Ok(false);
+    }
+    let mut wait = WaitLimit::until(&context.upward, Some(until));
+    wait.each = exchange.settings.client_timeout;
+    match client.source.receive(&wait).await {
+        Ok(bytes) => Ok(bytes > 0),
+        Err(ReadError::TimedOut) if ballast_worker::now() >= until => Ok(false),
+        Err(error) => Err(PeerFault::from(&error)),
+    }
+}
+
+/// Receives the body of a request until the delay has passed, or the client has closed its side
+/// behind a whole request.
+async fn receive_body(
+    context: &Context<'_>,
+    client: &mut Duplex<'_>,
+    exchange: &mut Exchange,
+    until: Instant,
+) -> Flow {
+    let mut wait = WaitLimit::until(&context.upward, Some(until));
+    wait.each = exchange.settings.client_timeout;
+    let received = client.source.gather(&wait).await;
+    let error = match received {
+        Ok(()) => return until_left(client, until).await,
+        Err(ReadError::TimedOut) if ballast_worker::now() >= until => {
+            return Flow::Continue(());
         }
-        [] | [HANDSHAKE, ..] => true,
-        _ => false,
+        Err(error) => error,
+    };
+    if matches!(error, ReadError::Closed) {
+        exchange.prepared_answer = Some(PreparedAnswer::Unsent);
+        return Flow::Break(Exit::BodyAbandoned);
+    }
+    Flow::Break(Exit::Upload(PeerFault::from(&error), EndingPhase::Request))
+}
+
+/// Waits until the client has closed its side, or the delay has passed.
+async fn until_left(client: &mut Duplex<'_>, until: Instant) -> Flow {
+    let delay = until.saturating_duration_since(ballast_worker::now());
+    ballast_worker::select! {
+        biased;
+        ended = client.peer.ended() => match ended {
+            Ok(()) => Flow::Continue(()),
+            Err(_) => Flow::Break(Exit::InspectionAborted(PeerFault::Closed)),
+        },
+        () = ballast_worker::sleep(delay) => Flow::Continue(()),
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_hello_is_awaited_until_it_is_whole() {
-        assert!(may_become_hello(b""));
-        assert!(may_become_hello(&[22, 3, 1, 0]));
-        assert!(may_become_hello(&[22, 3, 1, 0, 3, 1, 2]));
-        assert!(!may_become_hello(&[22, 3, 1, 0, 3, 1, 2, 3]));
-    }
-
-    #[test]
-    fn other_bytes_are_no_hello() {
-        assert!(!may_become_hello(b"GET / HT"));
-        assert!(!may_become_hello(&[0, 1]));
+/// The needs that may still be met by what the client sends next. Samples of a hello know by
+/// themselves whether more bytes would change them.
+fn still_to_come(exchange: &Exchange) -> Needs {
+    let more = Needs::REQUEST_BYTES | Needs::TLS_HELLO | Needs::INSPECTION_END;
+    match exchange.peeked_head {
+        Some(PeekedHead::Incomplete) => more | Needs::REQUEST_HEAD,
+        _ => more,
     }
 }

@@ -7,13 +7,14 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use ballast_engine::{Frontend, Generation, Process};
 use ballast_expr::{
-    AclSet, DEFAULT_HTTP_LOG_FORMAT, DEFAULT_TCP_LOG_FORMAT, LogFormat, Needs, Scratch, Time, Usage,
+    AclSet, Condition, DEFAULT_HTTP_LOG_FORMAT, DEFAULT_TCP_LOG_FORMAT, LogFormat, Needs, Scratch,
+    Time, Usage,
 };
 use ballast_log::{LogSet, WorkerLog};
 use ballast_message::HeadLimits;
 use ballast_model as model;
 use ballast_mux::Limits;
-use ballast_rules::Workspace;
+use ballast_rules::{RuleSet, Workspace};
 
 use crate::services::Services;
 
@@ -31,6 +32,8 @@ pub struct Running {
     /// By frontend: whether a log format or a rule asks for the addresses of the server's
     /// connection.
     asks_server_addresses: Vec<bool>,
+    /// By frontend, and by backend: what it asks of the first bytes of a session.
+    first_byte_needs: [Vec<Needs>; 2],
     /// The bounds of messages from clients, per leniency of the proxy.
     codec_limits: Limits,
     /// Whether `hard-stop-after` is set: exchanges may be cut off.
@@ -51,6 +54,7 @@ impl Running {
                 head_bytes_max: tune.buffer_bytes,
             },
             asks_server_addresses: asks_server_addresses(&generation.config),
+            first_byte_needs: first_byte_needs(&generation.config),
             default_formats: [DEFAULT_TCP_LOG_FORMAT, DEFAULT_HTTP_LOG_FORMAT]
                 .map(|text| LogFormat::parse(text, Usage::Log).ok()),
             codec_limits: codec_limits(head_bytes, tune.buffer_bytes as usize),
@@ -69,6 +73,19 @@ impl Running {
             .filter(same)
             .or_else(|| frontends.iter().find(same))
             .cloned()
+    }
+
+    /// What a frontend's `tcp-request content` and `use_backend` rules ask of the first bytes of a
+    /// session ([`Needs::FIRST_BYTES`] and [`Needs::INSPECTION_END`]).
+    pub fn needs_of_frontend(&self, place: usize) -> Needs {
+        let known = self.first_byte_needs[0].get(place);
+        known.copied().unwrap_or(Needs::NONE)
+    }
+
+    /// The same of a backend's `tcp-request content`, `use-server` and `balance`.
+    pub fn needs_of_backend(&self, place: usize) -> Needs {
+        let known = self.first_byte_needs[1].get(place);
+        known.copied().unwrap_or(Needs::NONE)
     }
 
     /// The limits of messages that a proxy receives.
@@ -131,6 +148,42 @@ fn asks_server_addresses(config: &model::Config) -> Vec<bool> {
             || in_rules(&frontend.common)
     });
     frontends.collect()
+}
+
+/// What frontends and backends ask of the first bytes of a session.
+fn first_byte_needs(config: &model::Config) -> [Vec<Needs>; 2] {
+    const ASKED: Needs = Needs::FIRST_BYTES.and(Needs::INSPECTION_END);
+    let acls = AclSet::new();
+    let of_condition = |condition: &Option<Condition>| {
+        let condition = condition.as_ref();
+        condition.map_or(Needs::NONE, |condition| condition.needs(&acls))
+    };
+    let of_rules = |common: &model::ProxyCommon| common.rules.needs(RuleSet::TcpContent, &acls);
+    let frontends = config.frontends.iter().map(|frontend| {
+        let routes = frontend.routes.iter().map(|route| {
+            let target = match &route.target {
+                model::RouteTarget::Static(_) => Needs::NONE,
+                model::RouteTarget::Dynamic(format) => format.needs(),
+            };
+            target | of_condition(&route.condition)
+        });
+        routes.fold(of_rules(&frontend.common), |all, one| all | one) & ASKED
+    });
+    let backends = config.backends.iter().map(|backend| {
+        let rules = backend.use_servers.iter().map(|rule| {
+            let target = match &rule.target {
+                model::UseServerTarget::Static(_) => Needs::NONE,
+                model::UseServerTarget::Dynamic(format) => format.needs(),
+            };
+            target | of_condition(&rule.condition)
+        });
+        let key = match &backend.balance {
+            model::Balance::Hash(expr) => expr.needs(),
+            _ => Needs::NONE,
+        };
+        rules.fold(of_rules(&backend.common) | key, |all, one| all | one) & ASKED
+    });
+    [frontends.collect(), backends.collect()]
 }
 
 /// The state of a worker, shared by its tasks.

@@ -3,14 +3,13 @@
 use std::cell::Cell;
 
 use ballast_mux::{ClientConnection, Duplex};
-use ballast_rules::{RuleSets, Verdict};
 
 use crate::context::Context;
 use crate::ending::{Ending, EndingCause};
 use crate::exchange::{CurrentExchange, Exchange};
 use crate::exit::{Exit, Flow};
 use crate::http::{BackendSession, reach, route};
-use crate::inspect::content;
+use crate::inspect;
 use crate::journal;
 use crate::tunnel;
 
@@ -38,28 +37,35 @@ pub(crate) async fn serve(
     }
     client.duplex().source.pass_through();
     let chosen = choose(context, &mut client.duplex(), exchange).await;
-    if let Flow::Continue(place) = chosen
+    if let Flow::Continue(Destination {
+        place,
+        aborted: None,
+    }) = chosen
         && context.running.generation.backends[place].is_http()
     {
         context.upgraded_for.set(Some(place));
         exchange.times.received = None;
+        exchange.forget_first_bytes();
         return AfterSession::Upgrade;
     }
-    // A TCP session has no status: it is logged as 0, not as the -1 of a missing one.
-    exchange.tally.status = 0;
+    // A TCP session has no status: it is logged as 0, and as the -1 of a missing one where a head
+    // was looked for.
+    if !exchange.head_was_asked.get() {
+        exchange.tally.status = 0;
+    }
     let carried = match chosen {
-        Flow::Continue(place) => {
-            connect_and_carry(context, &mut client.duplex(), exchange, place).await
-        }
+        Flow::Continue(to) => connect_and_carry(context, &mut client.duplex(), exchange, to).await,
         Flow::Break(exit) => Flow::Break(exit),
     };
     match carried {
         Flow::Continue(ending) => exchange.ending.note(ending.cause, ending.phase),
         Flow::Break(exit) => {
+            count_unsent(context, client, exchange);
             client.end();
             exit.note(context, exchange);
         }
     }
+    exchange.forget_first_bytes();
     context.count(|counters| counters.responses_other.increment());
     journal::exchange_ended(context, exchange);
     if context.frontend.model.common.no_linger {
@@ -78,21 +84,31 @@ pub(crate) fn cut_off(context: &Context<'_>, exchange: &mut Exchange) {
     }
 }
 
-/// Runs the frontend's rules, and returns the place of the backend in the generation.
+/// Where a session goes.
+#[derive(Clone, Copy, Debug)]
+struct Destination {
+    /// The place of the backend in the generation.
+    place: usize,
+    /// The client failed while the frontend inspected its first bytes: the session ends there. As
+    /// in HAProxy, this is an abort of the backend that the session was for.
+    aborted: Option<Exit>,
+}
+
+/// Runs the frontend's rules, and chooses the backend.
 async fn choose(
     context: &Context<'_>,
     client: &mut Duplex<'_>,
     exchange: &mut Exchange,
-) -> Flow<usize> {
-    inspect(
-        context,
-        client,
-        exchange,
-        &context.frontend.model.common.rules,
-    )
-    .await?;
+) -> Flow<Destination> {
+    let rules = &context.frontend.model.common.rules;
+    let needs = context.running.needs_of_frontend(context.frontend.place);
+    let aborted = match inspect::session(context, client, exchange, rules, needs).await {
+        Flow::Continue(()) => None,
+        Flow::Break(exit) if exit.is_abort_before_server() => Some(exit),
+        Flow::Break(exit) => return Flow::Break(exit),
+    };
     match route::backend(context, exchange) {
-        Some(place) => Flow::Continue(place),
+        Some(place) => Flow::Continue(Destination { place, aborted }),
         None => Flow::Break(Exit::NoRoute),
     }
 }
@@ -101,18 +117,26 @@ async fn connect_and_carry(
     context: &Context<'_>,
     client: &mut Duplex<'_>,
     exchange: &mut Exchange,
-    place: usize,
+    to: Destination,
 ) -> Flow<Ending> {
+    let place = to.place;
     exchange.set_backend(place, &context.running.generation.backends[place]);
     let _backend_session = BackendSession::enter(context, exchange);
-    if let Some(backend) = context.backend_of(exchange) {
-        inspect(context, client, exchange, &backend.model.common.rules).await?;
+    if let Some(exit) = to.aborted {
+        return Flow::Break(exit);
     }
-    exchange.times.received = Some(ballast_worker::now());
+    if let Some(backend) = context.backend_of(exchange) {
+        let rules = &backend.model.common.rules;
+        let needs = context.running.needs_of_backend(place);
+        inspect::session(context, client, exchange, rules, needs).await?;
+    }
+    // As in HAProxy, the inspection is a part of the time in the queue.
+    exchange.times.slot_taken = Some(ballast_worker::now());
     let mut kept_connection = None;
     let mut plan = reach::ReachPlan::new(context, client, exchange, &kept_connection);
     let (slot, ready) =
         reach::server(context, client, exchange, &mut kept_connection, &mut plan).await?;
+    exchange.forget_first_bytes();
     let mut lease = ready.lease;
     let mut server = lease.duplex();
     exchange.times.answered = exchange.times.connected;
@@ -150,17 +174,12 @@ async fn connect_and_carry(
     Flow::Continue(ending)
 }
 
-/// Runs `tcp-request content` of one proxy.
-async fn inspect(
-    context: &Context<'_>,
-    client: &mut Duplex<'_>,
-    exchange: &mut Exchange,
-    rules: &RuleSets,
-) -> Flow {
-    let delay = rules.request_inspect_delay;
-    let verdict = content(context, client, exchange, &rules.tcp_content, delay).await;
-    match verdict {
-        Verdict::Continue | Verdict::Allow => Flow::Continue(()),
-        Verdict::Close | Verdict::Respond(_) => Flow::Break(Exit::SessionDenied),
+/// Counts the bytes that a client sent and no server got.
+fn count_unsent(context: &Context<'_>, client: &mut ClientConnection, exchange: &mut Exchange) {
+    let bytes = client.duplex().source.bytes().len() as u64;
+    exchange.tally.bytes_in = bytes;
+    context.count(|counters| counters.bytes_in.add(bytes));
+    if let Some(counters) = exchange.backend_counters(context.local.worker) {
+        counters.bytes_in.add(bytes);
     }
 }

@@ -12,6 +12,7 @@ use ballast_expr::{
 };
 use ballast_message::{Request, Response};
 use ballast_model::CookieMode;
+use ballast_mux::PeekedHead;
 
 use crate::context::Context;
 use crate::exchange::Exchange;
@@ -191,7 +192,15 @@ impl Facts for View<'_> {
     }
 
     fn request(&self) -> Option<&Request> {
-        self.exchange.has_request.then_some(&self.exchange.request)
+        let exchange = self.exchange;
+        let has_one = match exchange.peeked_head {
+            None => exchange.has_request,
+            Some(head) => {
+                exchange.head_was_asked.set(true);
+                head == PeekedHead::Whole
+            }
+        };
+        has_one.then_some(&exchange.request)
     }
 
     fn response(&self) -> Option<&Response> {
@@ -207,6 +216,10 @@ impl Facts for View<'_> {
             }
             Side::Server => None,
         }
+    }
+
+    fn data_bytes_max(&self) -> usize {
+        self.context.running.tune().buffer_bytes as usize
     }
 
     fn address_pair(&self) -> AddressPair<'_> {

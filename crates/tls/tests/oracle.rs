@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use ballast_tls::bind::{BindCertificates, BindEntry};
 use ballast_tls::files::Files;
 use ballast_tls::hello::{ClientHello, HelloOutcome, parse_client_hello};
-use ballast_tls::names::KeyAlgorithm;
+use ballast_tls::names::{KeyAlgorithm, NameFilters};
 use ballast_tls::options::HandshakeOptions;
 use ballast_tls::rustls::pki_types::UnixTime;
 use ballast_tls::rustls::server::NoServerSessionStorage;

@@ -3,6 +3,7 @@
 //!
 //! Source: HAProxy configuration manual, section 4.3.
 
+use ballast_expr::Needs;
 use ballast_model::CaptureSlot;
 use ballast_rules::{Capability, ParseEnv, Reference, RuleSet, parse_rule};
 use ballast_syntax::{Diagnostic, SectionKind};
@@ -316,20 +317,25 @@ fn warn_unreachable(
 pub(super) fn finish(draft: &mut ProxyDraft, context: &mut Context<'_>) {
     check_inherited_rules(draft, context);
     captures(draft, context);
-    let own = &draft.common.rules;
-    let inherited = &draft.inherited_rules;
-    if own.request_inspect_delay.is_none() && inherited.request_inspect_delay.is_none() {
-        return;
-    }
-    // The delay may come from the defaults and the rules from the section, or the reverse.
-    let mut rules = inherited.clone();
-    rules.append(own.clone());
-    for word in rules.unimplemented(&draft.acls) {
-        if word == "tcp-request inspect-delay"
-            && let Some(span) = draft.span
-        {
-            context.unimplemented(word, feature_of(word), span);
-        }
+    warn_of_hasty_captures(draft, context);
+}
+
+/// Warns of captures from the first bytes of sessions that nothing waits for.
+fn warn_of_hasty_captures(draft: &ProxyDraft, context: &mut Context<'_>) {
+    let sets = [&draft.inherited_rules, &draft.common.rules];
+    let waits = sets.iter().any(|set| set.request_inspect_delay.is_some());
+    let mut rules = sets.iter().flat_map(|set| &set.tcp_content);
+    let is_hasty = rules.any(|rule| {
+        rule.action.row().word == "capture" && rule.action.needs().intersects(Needs::FIRST_BYTES)
+    });
+    if let (Some(span), true) = (draft.span, is_hasty && !waits) {
+        let message = format!(
+            "{} : a 'tcp-request capture' rule explicitly depending on request contents without \
+             any 'tcp-request inspect-delay' setting. This means that this rule will randomly find \
+             its contents. This can be fixed by setting the tcp-request inspect-delay.",
+            draft.title()
+        );
+        context.warn("capture-without-delay", message, span);
     }
 }
 

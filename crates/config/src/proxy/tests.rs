@@ -470,26 +470,23 @@ fn what_is_not_served_is_named() {
     assert_eq!(words, ["compression algo", "persist"]);
 }
 
-/// Wherever the delay is written: rules that wait are refused as a whole.
+/// Wherever the delay is written.
 #[test]
-fn rules_that_wait_for_data_are_named() {
+fn rules_may_wait_for_data() {
     let delay = " tcp-request inspect-delay 5s\n";
-    let loaded = |of_defaults: &str, of_frontend: &str, rule: &str| {
-        load_with_stand_ins(&format!(
-            "defaults d\n mode tcp\n timeout client 1s\n{of_defaults}\
-             frontend f from d\n bind 192.0.2.1:1\n{of_frontend} tcp-request content {rule}\n"
-        ))
-    };
     for (of_defaults, of_frontend) in [(delay, ""), ("", delay)] {
-        let waits = loaded(of_defaults, of_frontend, "accept if { req.len gt 4 }");
-        let words: Vec<_> = waits
-            .unimplemented
-            .iter()
-            .map(|one| one.word.as_str())
-            .collect();
-        assert_eq!(words, ["tcp-request inspect-delay"], "{of_defaults:?}");
-        let decides = loaded(of_defaults, of_frontend, "accept if { src 192.0.2.2 }");
-        assert!(decides.unimplemented.is_empty());
+        let loaded = load_with_stand_ins(&format!(
+            "defaults d\n mode tcp\n timeout client 1s\n{of_defaults}\
+             frontend f from d\n bind 192.0.2.1:1\n{of_frontend} \
+             tcp-request content accept if {{ req.len gt 4 }}\n"
+        ));
+        assert!(loaded.unimplemented.is_empty(), "{of_defaults:?}");
+        let rules = &loaded.config.frontends[0].common.rules;
+        assert_eq!(
+            rules.request_inspect_delay,
+            Some(Duration::from_secs(5)),
+            "{of_defaults:?}"
+        );
     }
 }
 

@@ -86,6 +86,11 @@ pub trait Facts {
         None
     }
 
+    /// How many bytes a buffer holds: there are never more in [`Facts::data`].
+    fn data_bytes_max(&self) -> usize {
+        usize::MAX
+    }
+
     /// The client's address and the address it connected to, after `set-src`, `set-dst` and the
     /// like.
     fn address_pair(&self) -> AddressPair<'_> {

@@ -70,12 +70,16 @@ fn size<'f>(cx: &mut Evaluation<'f, '_>, sent_by: Side) -> Option<Sample<'f>> {
 
 /// `payload(offset,length)`; a length of 0 is all that is there.
 fn cut<'f>(cx: &mut Evaluation<'f, '_>, args: &[Arg], sent_by: Side) -> Option<Sample<'f>> {
-    if int_arg(args, 1) == Some(0) {
+    let offset = usize::try_from(int_arg(args, 0)?).ok()?;
+    let length = usize::try_from(int_arg(args, 1)?).ok()?;
+    if offset.saturating_add(length) > cx.facts.data_bytes_max() {
+        cx.never_has(bytes_of(sent_by));
+        return None;
+    }
+    if length == 0 {
         cx.may_change(bytes_of(sent_by));
     }
     let data = cx.facts.data(sent_by)?;
-    let offset = usize::try_from(int_arg(args, 0)?).ok()?;
-    let length = usize::try_from(int_arg(args, 1)?).ok()?;
     let rest = data.get(offset..)?;
     let bytes = if length == 0 {
         rest
@@ -87,7 +91,7 @@ fn cut<'f>(cx: &mut Evaluation<'f, '_>, args: &[Arg], sent_by: Side) -> Option<S
 
 /// `payload_lv(length offset, length size[, data offset])`: big-endian length, then the data,
 /// at an absolute offset or at one relative to the end of the length when signed.
-fn cut_lv<'f>(cx: &Evaluation<'f, '_>, args: &[Arg], sent_by: Side) -> Option<Sample<'f>> {
+fn cut_lv<'f>(cx: &mut Evaluation<'f, '_>, args: &[Arg], sent_by: Side) -> Option<Sample<'f>> {
     let data = cx.facts.data(sent_by)?;
     let length_at = usize::try_from(int_arg(args, 0)?).ok()?;
     let length_size = usize::try_from(int_arg(args, 1)?).ok()?;
@@ -105,37 +109,64 @@ fn cut_lv<'f>(cx: &Evaluation<'f, '_>, args: &[Arg], sent_by: Side) -> Option<Sa
         }
         Some(_) => usize::try_from(parse_int(third.as_bytes())?).ok()?,
     };
-    let bytes = data.get(start..start.checked_add(length)?)?;
-    (!bytes.is_empty()).then_some(Sample::bin(bytes))
+    let end = start.checked_add(length)?;
+    if length == 0 || end > cx.facts.data_bytes_max() {
+        cx.never_has(bytes_of(sent_by));
+        return None;
+    }
+    data.get(start..end).map(Sample::bin)
 }
 
-/// `Cookie: name=value` in the X.224 connection request of an RDP client.
-fn rdp<'f>(cx: &Evaluation<'f, '_>, name: &str) -> Option<&'f [u8]> {
-    let data = cx.facts.data(Side::Client)?;
-    // TPKT (version 3) and X.224 heads take eleven bytes.
-    let (head, rest) = data.split_at_checked(11)?;
-    if head[0] != 3 || head[5] != 0xe0 || rest.len() < 7 {
-        return None;
+/// `Cookie: name=value` in the connection request of an RDP client.
+///
+/// # Errors
+/// There is none; true where bytes are missing.
+fn rdp<'f>(cx: &Evaluation<'f, '_>, name: &str) -> Result<&'f [u8], bool> {
+    /// The heads of TPKT and X.224.
+    const HEAD_BYTES: usize = 11;
+    const LABEL: &[u8] = b"Cookie:";
+    let data = cx.facts.data(Side::Client).ok_or(false)?;
+    let line = data.get(HEAD_BYTES..).ok_or(true)?;
+    if line.len() <= LABEL.len() {
+        return Err(true);
     }
-    if !rest[..7].eq_ignore_ascii_case(b"Cookie:") {
-        return None;
+    let (label, rest) = line.split_at(LABEL.len());
+    if !label.eq_ignore_ascii_case(LABEL) {
+        return Err(false);
     }
-    let rest = rest[7..].trim_ascii_start();
-    let end = memchr::memmem::find(rest, b"\r\n")?;
-    let equals = memchr::memchr(b'=', &rest[..end])?;
-    let found = &rest[..equals];
-    (name.is_empty() || found.eq_ignore_ascii_case(name.as_bytes()))
-        .then_some(&rest[equals + 1..end])
+    let start = rest.iter().position(|byte| *byte != b' ').ok_or(true)?;
+    let cookie = &rest[start..];
+    if !name.is_empty() {
+        let next = *cookie.get(name.len()).ok_or(true)?;
+        let found = &cookie[..name.len()];
+        if next != b'=' || !found.eq_ignore_ascii_case(name.as_bytes()) {
+            return Err(false);
+        }
+    }
+    let end = memchr::memchr(b'\r', cookie).ok_or(true)?;
+    if *cookie.get(end + 1).ok_or(true)? != b'\n' {
+        return Err(false);
+    }
+    let equals = memchr::memchr(b'=', &cookie[..end]).ok_or(false)?;
+    Ok(&cookie[equals + 1..end])
 }
 
 fn rdp_cookie<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
-    rdp(cx, text_arg(args, 0)).map(Sample::str)
+    match rdp(cx, text_arg(args, 0)) {
+        Ok(value) => Some(Sample::str(value)),
+        Err(is_short) => {
+            if !is_short {
+                cx.never_has(Needs::REQUEST_BYTES);
+            }
+            None
+        }
+    }
 }
 
 fn rdp_cookie_cnt<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
-    let found = rdp(cx, text_arg(args, 0)).is_some();
-    if !found {
-        cx.may_change(Needs::REQUEST_BYTES);
+    match rdp(cx, text_arg(args, 0)) {
+        Ok(_) => Some(Sample::Int(1)),
+        Err(false) => Some(Sample::Int(0)),
+        Err(true) => None,
     }
-    Some(Sample::Int(i64::from(found)))
 }

@@ -1,5 +1,6 @@
 //! The TLS handshake of a bind line with `ssl`.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -26,6 +27,9 @@ enum Alert {
     DecodeError = 50,
     UnrecognizedName = 112,
 }
+
+/// The types of TLS records: RFC 8446, section 5.1.
+const RECORD_TYPES: RangeInclusive<u8> = 20..=23;
 
 /// How much is read at once.
 const READ_BYTES: usize = 4096;
@@ -61,9 +65,13 @@ pub(crate) async fn accept(
                 }
             }
             HelloOutcome::Incomplete if bytes.len() < HELLO_RAW_BYTES_MAX => {}
-            HelloOutcome::NotTls(_) => {
+            HelloOutcome::NotTls(found) => {
                 let error = OpensslError::of_first_bytes(&bytes);
                 let session = ClientTls::default();
+                // As with OpenSSL, a client that speaks no TLS gets no alert.
+                if found.offset > 0 || !RECORD_TYPES.contains(&found.byte) {
+                    return Err(refusal(session, error));
+                }
                 return Err(refuse(&transport, Alert::UnexpectedMessage, session, error));
             }
             HelloOutcome::Incomplete => {
@@ -183,6 +191,10 @@ fn refuse(
     const FATAL: u8 = 2;
     // A client that does not read gets no alert.
     let _ = transport.try_write(&[21, 3, 3, 0, 2, FATAL, alert as u8]);
+    refusal(session, error)
+}
+
+fn refusal(session: ClientTls, error: OpensslError) -> HandshakeRefusal {
     HandshakeRefusal {
         error: HandshakeError::Tls,
         tls: Some(Box::new(ClientTls {

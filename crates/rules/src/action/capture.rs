@@ -89,8 +89,10 @@ fn parse(args: &mut Args<'_, '_, '_>) -> Result<Capture, Error> {
 
 impl Perform for Capture {
     fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
-        let Some(held) = stage.evaluate(&self.expr) else {
-            return ActionOutcome::Next;
+        let held = match stage.evaluate_in_time(&self.expr) {
+            Ok(Some(held)) => held,
+            Ok(None) => return ActionOutcome::Next,
+            Err(needs) => return ActionOutcome::NotYet(needs),
         };
         let Workspace { text, out, .. } = &mut *stage.space;
         out.clear();

@@ -144,18 +144,24 @@ async fn carry(
         row.begin_exchange(&context.running, exchange);
     }
     let front = &context.frontend.model.common;
-    rules::request(context, exchange, front).await?;
-    let buffered = receive::buffer_body(context, client, exchange, front).await;
-    if buffered != Flow::Break(Exit::BodyAbandoned) {
-        buffered?;
+    let needs = context.running.needs_of_frontend(context.frontend.place);
+    let mut buffered = rules::request(context, client, exchange, (front, needs)).await;
+    if buffered.is_continue() {
+        buffered = receive::buffer_body(context, client, exchange, front).await;
     }
     // A client that left before its request was whole counts as an abort of the backend it was
     // for.
+    if let Flow::Break(exit) = buffered
+        && !exit.is_abort_before_server()
+    {
+        return Flow::Break(exit);
+    }
     route::choose(context, exchange)?;
     let _backend_session = BackendSession::enter(context, exchange);
     buffered?;
-    if let Some(backend) = context.backend_of(exchange) {
-        rules::request(context, exchange, &backend.model.common).await?;
+    if let (Some(backend), Some(place)) = (context.backend_of(exchange), exchange.backend_place) {
+        let needs = context.running.needs_of_backend(place);
+        rules::request(context, client, exchange, (&backend.model.common, needs)).await?;
         receive::buffer_body(context, client, exchange, &backend.model.common).await?;
     }
     // The cookie is read before it is hidden from the server.

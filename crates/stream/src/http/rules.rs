@@ -1,6 +1,8 @@
 //! Runs the HTTP rules of frontends and backends.
 
+use ballast_expr::Needs;
 use ballast_model::ProxyCommon;
+use ballast_mux::Duplex;
 use ballast_rules::{LocalResponse, ResponseCause, ResponseContent, Rule, Verdict};
 
 use super::statistics;
@@ -8,23 +10,36 @@ use crate::context::Context;
 use crate::ending::EndingPhase;
 use crate::exchange::{Exchange, PreparedAnswer};
 use crate::exit::{Exit, Flow};
+use crate::inspect;
 use crate::rulebook::{MessagePhase, apply, apply_in_time};
 use crate::services::ServiceCall;
 
 /// Runs `tcp-request content` and `http-request`, checks who may see the statistics page, and then
-/// runs `redirect`, for one proxy.
+/// runs `redirect`, for one proxy, of which `needs` tells what it asks of the first bytes.
 pub(crate) async fn request(
     context: &Context<'_>,
+    client: &mut Duplex<'_>,
     exchange: &mut Exchange,
-    common: &ProxyCommon,
+    (common, needs): (&ProxyCommon, Needs),
 ) -> Flow {
     let rules = &common.rules;
-    for set in [&rules.tcp_content, &rules.http_request] {
-        // Checked here: most proxies have no such rules, and should pay nothing for them.
-        if !set.is_empty() {
-            let verdict = apply_in_time(context, exchange, MessagePhase::Request, set).await;
-            judge(exchange, verdict, EndingPhase::Request)?;
-        }
+    // Checked here: most proxies have no such rules, and should pay nothing for them.
+    if !rules.tcp_content.is_empty() {
+        let waits =
+            rules.request_inspect_delay.is_some() && needs.intersects(Needs::INSPECTION_END);
+        let verdict = if waits {
+            // Boxed: most rules wait for nothing, and should not reserve memory for its future.
+            Box::pin(inspect::request(context, client, exchange, rules)).await?
+        } else {
+            let (stage, rules) = (MessagePhase::Request, &rules.tcp_content);
+            apply_in_time(context, exchange, stage, rules).await
+        };
+        judge(exchange, verdict, EndingPhase::Request)?;
+    }
+    if !rules.http_request.is_empty() {
+        let (stage, rules) = (MessagePhase::Request, &rules.http_request);
+        let verdict = apply_in_time(context, exchange, stage, rules).await;
+        judge(exchange, verdict, EndingPhase::Request)?;
     }
     let statistics = statistics::statistics(context, exchange, common)?;
     let verdict = apply(context, exchange, MessagePhase::Request, &rules.redirects);
@@ -93,7 +108,7 @@ fn prepare_answer(exchange: &mut Exchange, answer: LocalResponse, phase: EndingP
     };
     match answer.cause {
         ResponseCause::Deny => Exit::Denied(Some(status), phase),
-        ResponseCause::Fault => Exit::RuleFailed(status, phase),
+        ResponseCause::PeerFault => Exit::RuleFailed(status, phase),
         ResponseCause::Redirect | ResponseCause::Return => Exit::Answered(status, phase),
     }
 }
