@@ -20,14 +20,16 @@ use ballast_net::PassedSocket;
 use ballast_reconcile::{ChangeRequest, ConfigHistory, OverrideKey, OverrideValue};
 use ballast_stats::StatsHost;
 use ballast_stream::{end_session, sessions, wake_connections};
+use ballast_tls::ocsp_schedule::UpdateSchedule;
 use ballast_tls::server_config::BindTerms;
+use ballast_tls::store::StoredCertificate;
 use ballast_upstream::pool;
 use ballast_worker::sync::oneshot;
 use ballast_worker::{Mailbox, MailboxRefusal, spawn_service, timeout};
 
-use crate::console;
 use crate::instance::Instance;
 use crate::machine::LocalMachine;
+use crate::{console, ocsp};
 
 /// How long a worker has to list its sessions.
 const SESSIONS_WAIT: Duration = Duration::from_secs(2);
@@ -106,6 +108,14 @@ impl Control for Instance {
         let generation = self.generation();
         let machine = LocalMachine::new(&[], None, self.has_master());
         ballast_config::compile_bind_terms(&generation.config.global.tls, tls, options, &machine)
+    }
+
+    fn ocsp_schedule(&self, look: &mut dyn FnMut(&UpdateSchedule)) {
+        self.ocsp.look(look);
+    }
+
+    fn update_ocsp(&self, certificates: Vec<Arc<StoredCertificate>>) -> bool {
+        ocsp::ask_now(self, certificates)
     }
 
     fn log_change(&self, record: &ChangeRecord<'_>) {

@@ -18,6 +18,7 @@ use ballast_worker::{Mailbox, Workers};
 
 use crate::console;
 use crate::logs::{LogTargets, OpenTargets};
+use crate::ocsp_state::OcspResponses;
 
 /// The time between two measurements of the load.
 const LOAD_PERIOD: Duration = Duration::from_millis(500);
@@ -35,6 +36,8 @@ pub(crate) struct Instance {
     probes: OnceLock<Arc<ProbeController>>,
     logs: OnceLock<LogTargets>,
     controller: OnceLock<Arc<Controller>>,
+    /// What is kept fresh of the certificates' OCSP responses.
+    pub(crate) ocsp: OcspResponses,
     load: Mutex<LoadSample>,
     has_master: bool,
 }
@@ -65,6 +68,7 @@ impl Instance {
             probes: OnceLock::new(),
             logs: OnceLock::new(),
             controller: OnceLock::new(),
+            ocsp: OcspResponses::default(),
             load: Mutex::new(LoadSample {
                 at: Instant::now(),
                 busy: Duration::ZERO,

@@ -18,6 +18,8 @@ mod limits;
 mod logs;
 mod machine;
 mod master;
+mod ocsp;
+mod ocsp_state;
 mod old_processes;
 mod participants;
 mod plan;

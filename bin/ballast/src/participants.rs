@@ -18,7 +18,7 @@ use ballast_upstream::probe::Probes;
 use ballast_worker::{Mailbox, MailboxRefusal, local, sleep, spawn_service};
 
 use crate::instance::Instance;
-use crate::{console, logs};
+use crate::{console, logs, ocsp};
 
 /// All participants, in the order in which they commit. Workers come last: their generation uses what
 /// the others hold.
@@ -31,6 +31,7 @@ pub(crate) fn all(instance: &Arc<Instance>, no_reuseport: bool) -> Vec<Box<dyn P
             no_reuseport,
         }),
         Box::new(ServingWorkers(Arc::clone(instance))),
+        Box::new(CertificateStatuses(Arc::clone(instance))),
     ]
 }
 
@@ -81,6 +82,23 @@ impl PreparedChange for ServerProbes {
         if let (Some(probes), Some(next), Some(taken)) = (self.0.probes(), to.next, to.taken) {
             probes.succeed(Arc::clone(next), taken);
         }
+    }
+}
+
+/// The OCSP responses that are kept fresh.
+struct CertificateStatuses(Arc<Instance>);
+
+impl Participant for CertificateStatuses {
+    fn prepare(&self, to: &Transition<'_>) -> PrepareResult {
+        Ok(to.next.map(|_| Box::new(Self(Arc::clone(&self.0))) as _))
+    }
+}
+
+impl PreparedChange for CertificateStatuses {
+    fn commit(&mut self, _: &Transition<'_>, _: &mut Effects) {}
+
+    fn finish(self: Box<Self>) {
+        ocsp::look_again(&self.0);
     }
 }
 

@@ -31,7 +31,7 @@ use crate::ready::ReadyNotifier;
 use crate::stop::{ProcessExit, Shutdown};
 use crate::version::{RELEASE_DATE, VERSION};
 use crate::worker::{self, MasterLink, Reporter};
-use crate::{console, instance, participants, services};
+use crate::{console, instance, ocsp, participants, services};
 
 /// The parts of a process that are prepared with full rights and before any thread.
 #[derive(Debug)]
@@ -124,6 +124,7 @@ pub(crate) fn run(
         };
         run_on(mailbox, move || setup.set_up())?;
     }
+    ocsp::begin(&instance);
     let reporter = open_cli(&instance, workers, start, master_link)?;
     for mailbox in workers.mailboxes() {
         let own = instance

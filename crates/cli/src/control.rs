@@ -17,7 +17,9 @@ use ballast_model::{Address, BindTls, CertificateListLine, PortSpec, TlsOptions}
 use ballast_net::PassedSocket;
 use ballast_reconcile::{ChangeReport, ChangeRequest, ConfigHistory, OverrideKey, OverrideValue};
 use ballast_stats::StatsHost;
+use ballast_tls::ocsp_schedule::UpdateSchedule;
 use ballast_tls::server_config::BindTerms;
+use ballast_tls::store::StoredCertificate;
 
 use crate::change_record::ChangeRecord;
 
@@ -95,6 +97,18 @@ pub trait Control: StatsHost {
     ) -> Result<Arc<BindTerms>, String> {
         let _ = (tls, options);
         Err("certificates cannot be added here".to_owned())
+    }
+
+    /// Shows which OCSP responses are kept fresh.
+    fn ocsp_schedule(&self, look: &mut dyn FnMut(&UpdateSchedule)) {
+        let _ = look;
+    }
+
+    /// Asks for the OCSP response of these certificates, which are one under several lines, without
+    /// waiting for it. False where nobody can be asked.
+    fn update_ocsp(&self, certificates: Vec<Arc<StoredCertificate>>) -> bool {
+        let _ = certificates;
+        false
     }
 
     /// Gives the server at a place of a backend another address: new exchanges go there, and no

@@ -274,10 +274,10 @@ impl<'f> Compiler<'f> {
         line: &CertificateListLine,
     ) -> Result<Vec<Arc<StoredCertificate>>, LoadError> {
         let path = &line.certificate.path;
-        if line.parts.is_empty() {
-            return self.store.load_crt(self.files, path);
-        }
         let options = load_options(&line.parts);
+        if !options.names_files() {
+            return self.store.load_crt_with(self.files, path, &options);
+        }
         let one = self.store.load(self.files, path, &options)?;
         Ok(vec![one])
     }
@@ -635,6 +635,7 @@ fn store_options(global: &GlobalTls) -> StoreOptions {
         },
         replaces_ending: extra.replaces_extension,
         skips_self_issued: global.skip_self_issued,
+        updates_ocsp: global.ocsp_updates.is_default,
     }
 }
 
@@ -645,6 +646,7 @@ fn load_options(parts: &CertificateParts) -> LoadOptions {
         ocsp: path(&parts.ocsp),
         issuer: path(&parts.issuer),
         sctl: path(&parts.sctl),
+        updates_ocsp: parts.ocsp_update,
     }
 }
 

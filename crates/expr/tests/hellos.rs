@@ -1,6 +1,8 @@
 //! The samples of a client's first bytes, beside what HAProxy 3.2 gives for the same bytes and for
 //! each beginning of them.
 
+#![allow(clippy::panic, clippy::unwrap_used, reason = "tests")]
+
 use ballast_expr::{Expr, Facts, Needs, Scratch, Side, Time, Value, eval, eval_with};
 use proptest::prelude::*;
 

@@ -261,13 +261,6 @@ pub struct CertificateParts {
     pub ocsp_update: Option<bool>,
 }
 
-impl CertificateParts {
-    /// Whether nothing was said of the certificate's parts.
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
 /// A `crt-store` section.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct CertificateStore {

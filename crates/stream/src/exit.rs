@@ -35,7 +35,7 @@ pub(crate) enum Exit {
     /// `tcp-request content` refuses a TCP session.
     SessionDenied,
     /// The client failed while its first bytes were inspected.
-    InspectionAborted(Fault),
+    InspectionAborted(PeerFault),
     /// A rule could not do its work, under `strict-mode on`.
     RuleFailed(u16, EndingPhase),
     /// `monitor-uri`; the status of the answer.

@@ -15,7 +15,7 @@ use ballast_rules::{Cursor, RuleSets, RunProgress, Verdict};
 use crate::context::Context;
 use crate::ending::EndingPhase;
 use crate::exchange::{Exchange, PreparedAnswer};
-use crate::exit::{Exit, PeerFault, Flow};
+use crate::exit::{Exit, Flow, PeerFault};
 use crate::rulebook::{MessagePhase, resume};
 
 /// Runs the rules of one proxy over the first bytes of a TCP session. `needs` is what the proxy
@@ -135,7 +135,7 @@ impl Inspection {
                 may_still_arrive,
             ) {
                 RunProgress::Done(verdict) => return InspectionStep::Decided(verdict),
-                RunProgress::WaitLimit(wait) => wait,
+                RunProgress::Wait(wait) => wait,
             };
             self.cursor = wait.cursor;
             match (wait.at_most, delay) {

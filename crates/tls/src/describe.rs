@@ -97,6 +97,16 @@ pub fn seconds_text(seconds: i64) -> String {
         .unwrap_or_default()
 }
 
+/// A time as logs have it: `22/Nov/2026:18:45:28 +0000`.
+#[must_use]
+pub fn log_time_text(seconds: i64) -> String {
+    let text = seconds_text(seconds);
+    match text.split_whitespace().collect::<Vec<_>>()[..] {
+        [month, day, time, year, _] => format!("{day:0>2}/{month}/{year}:{time} +0000"),
+        _ => text,
+    }
+}
+
 fn alternative_names(certificate: &X509Certificate<'_>) -> String {
     let Ok(Some(names)) = certificate.subject_alternative_name() else {
         return String::new();

@@ -27,6 +27,8 @@ pub mod hello;
 pub mod names;
 pub mod ocsp;
 pub mod ocsp_details;
+pub mod ocsp_request;
+pub mod ocsp_schedule;
 pub mod openssl_error;
 pub mod options;
 pub mod pem;

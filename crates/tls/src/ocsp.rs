@@ -171,11 +171,22 @@ impl OcspResponse {
     }
 }
 
-/// The answers of a response, behind its status.
-fn answers(rest: &[u8]) -> Option<&[u8]> {
+/// What is signed of a response, with its signature (`BasicOCSPResponse`).
+pub(crate) fn basic_response(der: &[u8]) -> Option<Element<'_>> {
+    let status = tagged(sequence(der)?.content, ENUMERATED)?;
+    basic_part(status.rest)
+}
+
+/// The same behind the status.
+fn basic_part(rest: &[u8]) -> Option<Element<'_>> {
     let bytes = sequence(tagged(rest, CONTEXT_0)?.content)?;
     let kind = tagged(bytes.content, OID).filter(|kind| kind.content == BASIC)?;
-    let basic = sequence(tagged(kind.rest, OCTET_STRING)?.content)?;
+    sequence(tagged(kind.rest, OCTET_STRING)?.content)
+}
+
+/// The answers of a response, behind its status.
+fn answers(rest: &[u8]) -> Option<&[u8]> {
+    let basic = basic_part(rest)?;
     let data = sequence(basic.content)?;
     let mut part = element(data.content)?;
     if part.tag == CONTEXT_0 {

@@ -29,6 +29,8 @@ pub struct LoadOptions {
     pub issuer: Option<String>,
     /// `sctl`.
     pub sctl: Option<String>,
+    /// `ocsp-update`; as [`StoreOptions::updates_ocsp`] says when `None`.
+    pub updates_ocsp: Option<bool>,
 }
 
 impl LoadOptions {
@@ -117,6 +119,8 @@ pub struct StoreOptions {
     pub replaces_ending: bool,
     /// `ssl-skip-self-issued-ca`.
     pub skips_self_issued: bool,
+    /// `ocsp-update.mode`: the OCSP responses of certificates that say nothing are kept fresh.
+    pub updates_ocsp: bool,
 }
 
 /// The files that the parts of a certificate came from, or would come from: `show ssl cert` lists
@@ -140,6 +144,7 @@ pub struct CertificateFiles {
 pub struct StoredCertificate {
     name: Arc<str>,
     files: CertificateFiles,
+    updates_ocsp: bool,
     current: ArcSwap<Certificate>,
 }
 
@@ -150,6 +155,7 @@ impl StoredCertificate {
         Self {
             name: name.into(),
             files: CertificateFiles::default(),
+            updates_ocsp: false,
             current: ArcSwap::new(certificate),
         }
     }
@@ -158,6 +164,12 @@ impl StoredCertificate {
     #[must_use]
     pub fn files(&self) -> &CertificateFiles {
         &self.files
+    }
+
+    /// Whether its OCSP response is kept fresh.
+    #[must_use]
+    pub fn updates_ocsp(&self) -> bool {
+        self.updates_ocsp
     }
 
     /// Its name: the path of its file, or `@store/name`.
@@ -274,6 +286,20 @@ impl CertificateStore {
         files: &dyn Files,
         path: &str,
     ) -> Result<Vec<Arc<StoredCertificate>>, LoadError> {
+        self.load_crt_with(files, path, &LoadOptions::default())
+    }
+
+    /// The same with options, of which none names a file.
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError`] for the first file that cannot be loaded.
+    pub fn load_crt_with(
+        &mut self,
+        files: &dyn Files,
+        path: &str,
+        load: &LoadOptions,
+    ) -> Result<Vec<Arc<StoredCertificate>>, LoadError> {
         let path = self.resolve(path);
         if self.get(&path).is_none()
             && let Some(mut names) = list(files, &path)?
@@ -284,11 +310,9 @@ impl CertificateStore {
             names.sort_unstable();
             let directory = path.trim_end_matches('/');
             let paths = names.iter().map(|name| format!("{directory}/{name}"));
-            return paths
-                .map(|path| self.load(files, &path, &LoadOptions::default()))
-                .collect();
+            return paths.map(|path| self.load(files, &path, load)).collect();
         }
-        self.load_file_or_bundle(files, &path, &LoadOptions::default())
+        self.load_file_or_bundle(files, &path, load)
     }
 
     /// Loads one certificate, unless it is there. `load` names its other files: where it names
@@ -327,6 +351,7 @@ impl CertificateStore {
         let (certificate, read) = self.read_with_files(files, path, (load, name == path))?;
         let stored = Arc::new(StoredCertificate {
             files: read,
+            updates_ocsp: load.updates_ocsp.unwrap_or(self.options.updates_ocsp),
             ..StoredCertificate::new(name, Arc::new(certificate))
         });
         self.insert(Arc::clone(&stored));

@@ -47,18 +47,6 @@ pub(crate) static COMMANDS: &[Command] = &[
         |_| CommandAnswer::Report(QUIC_HEAD.into()),
     )
     .for_level(CliLevel::Operator),
-    Command::new(
-        &["show", "ssl", "ocsp-updates"],
-        "show ssl ocsp-updates",
-        "not implemented: list the updates of OCSP answers",
-        |_| {
-            CommandAnswer::Report(
-                "OCSP Certid | Path | Next Update | Last Update | Successes | Failures | Last \
-                 Update Status | Last Update Status (str)\n"
-                    .into(),
-            )
-        },
-    ),
 ];
 
 /// The head of the list of QUIC connections.

@@ -1,6 +1,7 @@
 //! Commands that show and replace the OCSP responses that are stapled.
 //!
-//! Source: management manual, section 9.3, "set ssl ocsp-response" and "show ssl ocsp-response".
+//! Source: management manual, section 9.3, "set ssl ocsp-response", "show ssl ocsp-response",
+//! "show ssl ocsp-updates" and "update ssl ocsp-response".
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -8,7 +9,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use ballast_tls::certificate::CertificateError;
-use ballast_tls::describe::hexadecimal;
+use ballast_tls::describe::{hexadecimal, log_time_text};
 use ballast_tls::ocsp_details::{OcspDetails, certificate_id_lines};
 use ballast_tls::pem::{decode_base64, encode_base64};
 use ballast_tls::store::StoredCertificate;
@@ -18,6 +19,7 @@ use crate::answer::CommandAnswer;
 use crate::change_record::ChangeScope;
 use crate::command::{Command, CommandCall};
 use crate::commands::in_force::InForce;
+use crate::shared::ProcessRole;
 
 pub(crate) static COMMANDS: &[Command] = &[
     Command::new(
@@ -33,7 +35,81 @@ pub(crate) static COMMANDS: &[Command] = &[
         "list the OCSP responses, or tell about one",
         show,
     ),
+    Command::new(
+        &["show", "ssl", "ocsp-updates"],
+        "show ssl ocsp-updates",
+        "list the OCSP responses that are kept fresh, and how their last updates went",
+        updates,
+    ),
+    Command::new(
+        &["update", "ssl", "ocsp-response"],
+        "update ssl ocsp-response <certfile>",
+        "ask for the OCSP response of a certificate now; the log tells how it went",
+        update,
+    )
+    .changing(ChangeScope::State),
 ];
+
+/// The head of `show ssl ocsp-updates`.
+const UPDATES_HEAD: &str = "OCSP Certid | Path | Next Update | Last Update | Successes | Failures | \
+                            Last Update Status | Last Update Status (str)\n";
+
+fn updates(call: &mut CommandCall<'_>) -> CommandAnswer {
+    let mut text = UPDATES_HEAD.to_owned();
+    if let ProcessRole::Worker(control) = &call.shared.role {
+        control.ocsp_schedule(&mut |schedule| {
+            for (id, row) in schedule.rows() {
+                let last = row.last.map_or_else(|| "-".to_owned(), log_time_text);
+                // Writing to a string does not fail.
+                let _ = writeln!(
+                    text,
+                    "{} | {} | {} | {last} | {} | {} | {} | {}",
+                    hexadecimal(id, false),
+                    row.path,
+                    log_time_text(row.next),
+                    row.successes,
+                    row.failures,
+                    row.status.number(),
+                    row.status
+                );
+            }
+        });
+    }
+    CommandAnswer::Report(text)
+}
+
+fn update(call: &mut CommandCall<'_>) -> CommandAnswer {
+    let name = call.arg(0).to_owned();
+    if name.is_empty() {
+        return CommandAnswer::error("'update ssl ocsp-response' expects a filename");
+    }
+    let refuse =
+        |why: &str| CommandAnswer::error(format!("{why}\nCan't send ocsp request for {name}!"));
+    let in_force = InForce::of(call);
+    let state = in_force.config().global.tls.shared_store.lock();
+    let all = in_force.certificates(&state);
+    drop(state);
+    let named: Vec<_> = all
+        .into_iter()
+        .filter(|stored| stored.name() == name)
+        .collect();
+    let Some(first) = named.first() else {
+        return refuse(
+            "Unknown certificate! 'update ssl ocsp-response' expects an already known certificate \
+             file name.",
+        );
+    };
+    if ocsp_id(first).is_none() && !first.updates_ocsp() {
+        return refuse(
+            "'update ssl ocsp-response' only works on certificates that already have a known OCSP \
+             response.",
+        );
+    }
+    match &call.shared.role {
+        ProcessRole::Worker(control) if control.update_ocsp(named) => CommandAnswer::Done,
+        _ => refuse("The certificate names no OCSP responder, or its issuer is not known."),
+    }
+}
 
 /// The certificates with a response, by the number that OCSP gives them.
 fn stapled(

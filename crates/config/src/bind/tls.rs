@@ -299,8 +299,7 @@ pub(super) const ROWS: &[R] = &[
         "keeps the certificate's OCSP answer fresh",
         tls::on_off,
     )
-    .examples("ocsp-update on", "ocsp-update maybe")
-    .ignored("OCSP answers are stapled from files, and not fetched"),
+    .examples("ocsp-update on", "ocsp-update maybe"),
     R::new(
         "prefer-client-ciphers",
         B,

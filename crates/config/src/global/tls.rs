@@ -18,9 +18,6 @@ type R = Row<Global>;
 
 const G: Sections = Sections::GLOBAL;
 
-/// Why the words of `ocsp-update` change nothing.
-const NO_UPDATES: &str = "OCSP answers are stapled from files, and not fetched";
-
 /// Why the largest size of records changes nothing.
 const RECORDS: &str = "records are as large as what there is to send, 16 kB at most";
 
@@ -66,20 +63,20 @@ pub(super) const ROWS: &[R] = &[
     R::new("ocsp-update.disable", G, "on | off", "keeps no OCSP answer fresh", |global, args, context| {
         switch(&mut global.tls.ocsp_updates.disabled, args, context)
     })
-    .examples("ocsp-update.disable on", "ocsp-update.disable x").ignored(NO_UPDATES),
+    .examples("ocsp-update.disable on", "ocsp-update.disable x"),
     R::new("ocsp-update.httpproxy", G, "<address>[:port]", "proxy for OCSP requests", |global, args, _| {
         global.tls.ocsp_updates.proxy = Some(args.text("an address")?.to_owned());
         args.end()
     })
-    .examples("ocsp-update.httpproxy 192.0.2.1:80", "ocsp-update.httpproxy").ignored(NO_UPDATES),
+    .examples("ocsp-update.httpproxy 192.0.2.1:80", "ocsp-update.httpproxy"),
     R::new("ocsp-update.maxdelay", G, "<number>", "longest time between updates", delay_max)
-        .examples("ocsp-update.maxdelay 3600", "ocsp-update.maxdelay x").ignored(NO_UPDATES),
+        .examples("ocsp-update.maxdelay 3600", "ocsp-update.maxdelay x"),
     R::new("ocsp-update.mindelay", G, "<number>", "shortest time between updates", delay_min)
-        .examples("ocsp-update.mindelay 300", "ocsp-update.mindelay x").ignored(NO_UPDATES),
+        .examples("ocsp-update.mindelay 300", "ocsp-update.mindelay x"),
     R::new("ocsp-update.mode", G, "on | off", "keeps OCSP answers fresh", |global, args, context| {
         switch(&mut global.tls.ocsp_updates.is_default, args, context)
     })
-    .examples("ocsp-update.mode on", "ocsp-update.mode x").ignored(NO_UPDATES),
+    .examples("ocsp-update.mode on", "ocsp-update.mode x"),
     R::new("ssl-default-bind-ciphers", G, "<ciphers>", "cipher suites of binds up to TLS 1.2", |_, args, context| {
         let text = ciphers(args, context)?;
         context.declarations.tls.bind.options.given.ciphers = Some(text);
@@ -206,9 +203,9 @@ pub(super) const ROWS: &[R] = &[
     })
     .examples("tune.ssl.maxrecord 1400", "tune.ssl.maxrecord -1").ignored(RECORDS),
     R::new("tune.ssl.ocsp-update.maxdelay", G, "<number>", "longest time between updates", delay_max)
-        .examples("tune.ssl.ocsp-update.maxdelay 3600", "tune.ssl.ocsp-update.maxdelay x").ignored(NO_UPDATES),
+        .examples("tune.ssl.ocsp-update.maxdelay 3600", "tune.ssl.ocsp-update.maxdelay x"),
     R::new("tune.ssl.ocsp-update.mindelay", G, "<number>", "shortest time between updates", delay_min)
-        .examples("tune.ssl.ocsp-update.mindelay 300", "tune.ssl.ocsp-update.mindelay x").ignored(NO_UPDATES),
+        .examples("tune.ssl.ocsp-update.mindelay 300", "tune.ssl.ocsp-update.mindelay x"),
 ];
 
 macro_rules! noted {

@@ -79,7 +79,7 @@ const LOAD: &[R] = load_rows! {
     "key", "<filename>", "the key", "a.key";
     "keytype", "<string>", "kind of a generated key", "ECDSA", GENERATED;
     "ocsp", "<filename>", "an OCSP answer", "a.ocsp";
-    "ocsp-update", "off | on", "keeps the OCSP answer fresh", "on", "OCSP answers are stapled from files, and not fetched";
+    "ocsp-update", "off | on", "keeps the OCSP answer fresh", "on";
     "sctl", "<filename>", "certificate transparency data", "a.sctl", NO_TIMESTAMPS;
 };
 

@@ -108,7 +108,7 @@ fn prepare_answer(exchange: &mut Exchange, answer: LocalResponse, phase: EndingP
     };
     match answer.cause {
         ResponseCause::Deny => Exit::Denied(Some(status), phase),
-        ResponseCause::PeerFault => Exit::RuleFailed(status, phase),
+        ResponseCause::Fault => Exit::RuleFailed(status, phase),
         ResponseCause::Redirect | ResponseCause::Return => Exit::Answered(status, phase),
     }
 }
