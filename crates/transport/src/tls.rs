@@ -70,6 +70,8 @@ struct State<R> {
     has_ended: bool,
     /// We send nothing more.
     is_closed: bool,
+    /// The close will be a reset: nothing is said before it.
+    resets: bool,
     /// The connection cannot go on. Its text is HAProxy's log's.
     failure: Option<rustls::Error>,
 }
@@ -97,6 +99,7 @@ impl<R: Role> TlsCarrier<R> {
                 owed,
                 has_ended: false,
                 is_closed: false,
+                resets: false,
                 failure: None,
             }),
         }
@@ -278,7 +281,7 @@ impl<R: Role> State<R> {
 
     /// Appends our `close_notify` to what is owed, once.
     fn close(&mut self) {
-        if self.is_closed || self.failure.is_some() {
+        if self.is_closed || self.resets || self.failure.is_some() {
             return;
         }
         self.is_closed = true;
@@ -422,9 +425,7 @@ impl<R: Role> Carrier for TlsCarrier<R> {
     }
 
     fn reset_on_close(&self) -> io::Result<()> {
-        let state = &mut *self.state.borrow_mut();
-        state.is_closed = true;
-        state.owed = Vec::new();
+        self.state.borrow_mut().resets = true;
         self.socket.reset_on_close()
     }
 }
@@ -448,7 +449,7 @@ impl<R: Role> Drop for TlsCarrier<R> {
     fn drop(&mut self) {
         let state = self.state.get_mut();
         state.close();
-        if state.failure.is_none() && !state.owed.is_empty() {
+        if !state.resets && state.failure.is_none() && !state.owed.is_empty() {
             let _ = self.socket.try_write(&state.owed);
         }
     }

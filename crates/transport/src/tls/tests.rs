@@ -257,15 +257,22 @@ fn broken_records_end_a_connection_with_an_alert() {
 fn a_reset_sends_nothing_before_it() {
     let (server, config) = configs(&rustls::version::TLS13);
     let (ours, theirs) = pair();
-    let peer = client(&config, theirs, |mut peer| {
+    let (tell, wait) = std::sync::mpsc::channel();
+    let peer = client(&config, theirs, move |mut peer| {
         peer.write_all(b"x").unwrap();
         peer.flush().unwrap();
-        peer.read(&mut [0]).unwrap_err().kind()
+        let mut byte = [0];
+        peer.read_exact(&mut byte).unwrap();
+        tell.send(()).unwrap();
+        peer.read(&mut byte).unwrap_err().kind()
     });
     block_on(async {
         let (transport, _) = accept(&server, ours).await.unwrap();
         assert_eq!(read_exactly(&transport, 1).await, b"x");
         transport.reset_on_close().unwrap();
+        // As a probe does, which says at its beginning how it will end.
+        transport.write_all(b"y").await.unwrap();
+        wait.recv().unwrap();
     })
     .unwrap();
     assert_eq!(peer.join().unwrap(), ErrorKind::ConnectionReset);
