@@ -170,7 +170,15 @@ impl<R: Role> TlsCarrier<R> {
             while sent < length {
                 match send(&self.socket, &sealed[sent..length]) {
                     Ok(count) => sent += count,
-                    Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                    // They are sealed: the caller must not give them again.
+                    Err(error)
+                        if matches!(
+                            error.kind(),
+                            ErrorKind::WouldBlock | ErrorKind::Interrupted
+                        ) =>
+                    {
+                        break;
+                    }
                     Err(error) => return Err(error),
                 }
             }

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::task::Waker;
 use std::thread;
 
@@ -12,7 +12,7 @@ use rustls::crypto::cipher::{MessageEncrypter, OutboundChunks, OutboundPlainMess
 use rustls::server::UnbufferedServerConnection;
 use rustls::{
     ClientConfig, ClientConnection, ConnectionTrafficSecrets, ContentType, ProtocolVersion,
-    ServerConfig, SupportedCipherSuite,
+    ServerConfig, ServerConnection, StreamOwned, SupportedCipherSuite,
 };
 
 use super::tests::{accept, configs, name, pair, read_exactly};
@@ -159,4 +159,33 @@ fn a_large_last_flight_is_settled_before_more_is_put_down() {
         assert!(carrier.has_unsent());
     })
     .unwrap();
+}
+
+#[test]
+fn a_server_that_never_stops_sending_tickets_is_not_quiet() {
+    let (server, client) = configs(&rustls::version::TLS13);
+    let mut server = Arc::unwrap_or_clone(server);
+    // More than a connection at rest reads at once.
+    server.send_tls13_tickets = 1000;
+    let (ours, theirs) = pair();
+    let (tell, told) = mpsc::channel();
+    let peer = thread::spawn(move || {
+        let connection = ServerConnection::new(Arc::new(server)).unwrap();
+        let mut peer = StreamOwned::new(connection, theirs);
+        peer.read_exact(&mut [0]).unwrap();
+        peer.flush().unwrap();
+        tell.send(()).unwrap();
+        let _ = peer.read(&mut [0]);
+    });
+    block_on(async {
+        let socket = Stream::from_fd(ours).unwrap();
+        let handshake = Handshake::client(client, name()).unwrap();
+        let (transport, _) = handshake.run(socket, Vec::new()).await.unwrap();
+        transport.write_all(b"x").await.unwrap();
+        told.recv().unwrap();
+        transport.readable().await.unwrap();
+        assert!(!transport.is_quiet());
+    })
+    .unwrap();
+    peer.join().unwrap();
 }
