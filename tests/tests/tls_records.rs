@@ -1,6 +1,9 @@
 //! What a client may do with records after its handshake, and how it is refused, on HAProxy and on
 //! Ballast.
 
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
 use ballast_tests::{Authority, Launch, Profile, Program, Proxy, SealedClient, free_port};
 use rustls::ContentType;
 use rustls::version::{TLS12, TLS13};
@@ -209,5 +212,27 @@ fn keys_are_changed_as_often_as_there_are_requests() {
             client.update_keys();
             client.get("hello");
         }
+    }
+}
+
+#[test]
+fn who_wants_to_renegotiate_is_warned() {
+    for program in Program::both() {
+        let (_proxy, port) = start(&program);
+        let mut client = Command::new("openssl")
+            .args(["s_client", "-tls1_2", "-msg", "-connect"])
+            .arg(format!("127.0.0.1:{port}"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("openssl starts");
+        // It stays open: at its end the client would leave.
+        let mut words = client.stdin.take().expect("it is piped");
+        words.write_all(b"R\n").expect("it listens");
+        let output = client.wait_with_output().expect("openssl gives up");
+        let told = String::from_utf8_lossy(&output.stdout);
+        let is_warned = told.contains("<<< TLS 1.2, Alert [length 0002], warning no_renegotiation");
+        assert!(is_warned, "{}: {told}", program.name());
     }
 }
