@@ -9,7 +9,9 @@ use std::io;
 use std::task::{Context, Poll};
 
 use ballast_h1::{self as h1, HeadParse, HeadScan, leading_line_ends};
-use ballast_message::{BodyLength, Fields, Method, NoRoom, Request, Response, is_token_byte};
+use ballast_message::{
+    BodyLength, Fields, Method, NoRoom, Request, Response, Version, is_token_byte,
+};
 use ballast_transport::Transport;
 use ballast_worker::{WorkUnit, take_turns};
 
@@ -223,7 +225,14 @@ impl Source<'_> {
                 PeekedHead::Whole
             }
             HeadParse::Incomplete if may_begin_request(head) => PeekedHead::Incomplete,
-            HeadParse::Incomplete | HeadParse::Http2Preface | HeadParse::Error(_) => {
+            HeadParse::Http2Preface => {
+                *scan = HeadScan::default();
+                // For rules it is a request as any other (RFC 9113, section 3.4).
+                request.set_version(Version::Http2);
+                let whole = request.set_method(b"PRI").and(request.set_target(b"*"));
+                whole.map_or(PeekedHead::None, |()| PeekedHead::Whole)
+            }
+            HeadParse::Incomplete | HeadParse::Error(_) => {
                 *scan = HeadScan::default();
                 PeekedHead::None
             }

@@ -44,7 +44,8 @@ pub(crate) async fn serve(
         && context.running.generation.backends[place].is_http()
     {
         context.upgraded_for.set(Some(place));
-        exchange.times.received = None;
+        // The request has begun with the session: what the inspection took is a part of it.
+        exchange.times.begun = exchange.times.received.take();
         exchange.forget_first_bytes();
         return AfterSession::Upgrade;
     }

@@ -144,8 +144,12 @@ async fn carry(
         row.begin_exchange(&context.running, exchange);
     }
     let front = &context.frontend.model.common;
-    let needs = context.running.needs_of_frontend(context.frontend.place);
-    let mut buffered = rules::request(context, client, exchange, (front, needs)).await;
+    let mut buffered = Flow::Continue(());
+    // The rules of a TCP frontend were evaluated before its session was upgraded.
+    if !(exchange.first && context.upgraded_for.get().is_some()) {
+        let needs = context.running.needs_of_frontend(context.frontend.place);
+        buffered = rules::request(context, client, exchange, (front, needs)).await;
+    }
     if buffered.is_continue() {
         buffered = receive::buffer_body(context, client, exchange, front).await;
     }

@@ -49,7 +49,7 @@ pub(crate) async fn first_byte(
         return Err(no_request(context, current.is_first(), &error));
     }
     let at = turn_now();
-    current.get().times.begun = Some(at);
+    current.get().times.begun.get_or_insert(at);
     Ok(at)
 }
 
