@@ -15,7 +15,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use ballast_log::Level;
 use ballast_model::OcspUpdates;
 use ballast_stats::StatsHost;
-use ballast_tls::ocsp_request::{OcspRequest, judge_response};
+use ballast_tls::ocsp_request::{OcspRequest, issuer_of, judge_response};
 use ballast_tls::ocsp_schedule::{UpdateDelays, UpdateStatus};
 use ballast_tls::store::StoredCertificate;
 
@@ -157,7 +157,9 @@ fn insert(
         // Whoever changes a certificate holds this lock.
         let mut state = config.global.tls.shared_store.lock();
         let current = stored.current();
-        let response = judge_response(&der, &current, now()).map_err(UpdateStatus::Refused)?;
+        let issuer = issuer_of(&current);
+        let response = judge_response(&der, current.leaf(), issuer, now());
+        let response = response.map_err(UpdateStatus::Refused)?;
         until = response.next_update();
         let mut parts = current.parts();
         parts.ocsp = Some(Arc::clone(&der));

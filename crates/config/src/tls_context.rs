@@ -130,6 +130,7 @@ struct Compiler<'f> {
     trust: HashMap<String, Arc<TrustFile>>,
     process: Arc<ProcessSessions>,
     session_lifetime_s: u32,
+    record_bytes_max: u32,
     /// The bind line: its sessions are resumed there only.
     scope: Arc<str>,
     problems: Vec<Problem>,
@@ -147,6 +148,7 @@ impl<'f> Compiler<'f> {
             process: process_sessions(global),
             session_lifetime_s: u32::try_from(global.session_lifetime.as_secs())
                 .unwrap_or(u32::MAX),
+            record_bytes_max: global.record_bytes_max,
             scope: "".into(),
             problems: Vec::new(),
         }
@@ -306,6 +308,7 @@ impl<'f> Compiler<'f> {
             session_lifetime_s: self.session_lifetime_s,
             prefer_client_ciphers: tls.prefer_client_ciphers,
             early_data_bytes_max: 0,
+            record_bytes_max: self.record_bytes_max,
         };
         let terms = self.judged(BindTerms::new(&handshake_options(written), &parts), origin)?;
         for missing in terms.missing() {
@@ -451,6 +454,7 @@ impl<'f> Compiler<'f> {
             certificate,
             tickets: tls.tickets,
             session_names_max: if tls.reuse { SESSION_NAMES_MAX } else { 0 },
+            record_bytes_max: self.record_bytes_max,
         })
     }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ballast_config::{Keyword, Sections, keywords};
+use ballast_config::{Keyword, KeywordState, Sections, keywords};
 
 fn reference(name: &str) -> Option<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/reference");
@@ -153,4 +153,64 @@ fn the_document_is_what_the_rows_say() {
         written == printed,
         "docs/keywords.md is out of date: BALLAST_WRITE_DOCS=1 cargo test -p ballast-config --test reference"
     );
+}
+
+/// Words of TLS that are not carried out, each with its reason in its row.
+#[rustfmt::skip] // Those with one reason stand together.
+const NOT_CARRIED_OUT: &[&str] = &[
+    // Early data are neither taken nor sent.
+    "allow-0rtt",
+    // Certificates are not made here: `generate-certificates`, ACME and words that act with them.
+    "ca-sign-file", "ca-sign-pass", "curves", "generate-certificates", "tune.ssl.ssl-ctx-cache-size",
+    // Words of versions after 3.2.
+    "check-sni-auto", "crt", "sni-auto", "tune.ssl.keyupdate-rate-limit",
+    // What is not built in: old versions, NPN, renegotiation, finite fields, compression, kernel TLS.
+    "force-sslv3", "ktls", "no-renegotiate", "no-sslv3", "noktls", "npn", "renegotiate", "ssl-dh-param-file",
+    "tune.ssl.certificate-compression", "tune.ssl.default-dh-param",
+    // There is no OpenSSL.
+    "ssl-engine", "ssl-mode-async", "ssl-propquery", "ssl-provider", "ssl-provider-path", "ssl-security-level",
+    // What the library does not do.
+    "sctl", "ssl-passphrase-cmd", "tune.ssl.maxrecord",
+    // There is one process, and one HTTP client, in clear.
+    "httpclient.ssl.ca-file", "httpclient.ssl.verify", "tune.ssl.force-private-cache",
+];
+
+/// TLS is served: a word of it does what it says, or stands in the list above.
+#[test]
+fn no_word_of_tls_is_dormant() {
+    let parts = [
+        "0rtt",
+        "alpn",
+        "ca-file",
+        "ca-sign",
+        "ca-verify",
+        "certificate",
+        "cipher",
+        "crl-",
+        "crt",
+        "curves",
+        "ecdhe",
+        "ktls",
+        "npn",
+        "ocsp",
+        "renegotiate",
+        "sctl",
+        "sigalgs",
+        "sni",
+        "ssl",
+        "ticket",
+        "tls",
+        "verify",
+    ];
+    let mut found: Vec<&str> = keywords()
+        .iter()
+        .filter(|row| parts.iter().any(|part| row.word.contains(part)))
+        .filter(|row| row.state != KeywordState::Honoured)
+        .map(|row| row.word)
+        .collect();
+    found.sort_unstable();
+    found.dedup();
+    let mut expected = NOT_CARRIED_OUT.to_vec();
+    expected.sort_unstable();
+    assert_eq!(found, expected);
 }

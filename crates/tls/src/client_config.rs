@@ -17,7 +17,7 @@ use crate::ciphers::translate_signatures;
 use crate::client_verifier::refusal;
 use crate::options::HandshakeOptions;
 use crate::server_config::{
-    MissingWord, OptionError, alpn, certified_key, list, translate, versions,
+    MissingWord, OptionError, alpn, certified_key, fragment_size, list, translate, versions,
 };
 use crate::verifier::{ChainRules, Verdict};
 use crate::verify_error::IgnoredErrors;
@@ -129,6 +129,8 @@ pub struct ServerLineParts {
     pub tickets: bool,
     /// For how many names sessions are kept; 0 for `no-ssl-reuse`.
     pub session_names_max: usize,
+    /// The most plaintext bytes of a record (`tune.ssl.hard-maxrecord`); 0: 16 kB.
+    pub record_bytes_max: u32,
 }
 
 /// The terms of one `server` line.
@@ -180,6 +182,7 @@ impl ServerLineTerms {
             }
         };
         config.alpn_protocols = alpn(options);
+        config.max_fragment_size = fragment_size(parts.record_bytes_max);
         config.resumption = match parts.session_names_max {
             0 => Resumption::disabled(),
             names => Resumption::store(Arc::new(ClientSessionMemoryCache::new(names))),

@@ -82,7 +82,8 @@ fn is_same((one, other): (&BindEntry, &BindEntry)) -> bool {
 
 /// The compiled part of a server line; nothing before it was compiled.
 ///
-/// Two are equal when they trust the same authorities and show the same certificate, by content.
+/// Two are equal when they trust the same authorities and show the same certificate, by content, in
+/// records of the same size.
 #[derive(Clone, Default)]
 pub struct ServerContext(Option<Arc<CompiledServer>>);
 
@@ -151,7 +152,7 @@ fn has_same_files(one: &ServerLineParts, other: &ServerLineParts) -> bool {
         (Some(one), Some(other)) => one.is_same(other),
         _ => false,
     };
-    same_trust && same_certificate
+    same_trust && same_certificate && one.record_bytes_max == other.record_bytes_max
 }
 
 impl Trust {

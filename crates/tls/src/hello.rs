@@ -11,9 +11,11 @@ use std::fmt;
 
 /// The longest handshake message that is read. rustls accepts no longer one (OpenSSL: 131,396).
 pub const HELLO_BYTES_MAX: usize = 0xffff;
-/// The most bytes a ClientHello takes with its record headers: each record carries at least one
-/// byte, but a hello of which every byte has a record of its own is an attack.
-pub const HELLO_RECORDS_MAX: usize = 64;
+/// The most records of a ClientHello. Clients that hide the name from what stands in between cut
+/// their hello into records of a few bytes, and one with a post-quantum key share has 1,800: so each
+/// byte may have a record of its own. OpenSSL has no limit; a hello that comes in pieces is read from
+/// its beginning each time, so there is one here.
+pub const HELLO_RECORDS_MAX: usize = 2_048;
 /// The most bytes of records that can be asked for before the hello is complete or refused.
 pub const HELLO_RAW_BYTES_MAX: usize =
     HELLO_BYTES_MAX + HANDSHAKE_HEADER_BYTES + HELLO_RECORDS_MAX * RECORD_HEADER_BYTES;

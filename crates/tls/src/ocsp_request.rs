@@ -46,7 +46,7 @@ impl OcspRequest {
     /// known.
     #[must_use]
     pub fn of(certificate: &Certificate) -> Option<Self> {
-        let issuer = issuer(certificate)?;
+        let issuer = issuer_of(certificate)?;
         let (_, leaf) = X509Certificate::from_der(certificate.leaf()).ok()?;
         let (_, issuer) = X509Certificate::from_der(issuer).ok()?;
         let hash = |bytes: &[u8]| {
@@ -93,20 +93,19 @@ impl OcspRequest {
     }
 }
 
-/// Judges what a responder sent about a certificate, at `now` in seconds since 1970.
+/// Judges what a responder sent about a certificate of this issuer, at `now` in seconds since 1970.
 ///
 /// # Errors
 ///
 /// Why it cannot be stapled.
 pub fn judge_response(
     der: &[u8],
-    certificate: &Certificate,
+    leaf: &CertificateDer<'_>,
+    issuer: Option<&CertificateDer<'_>>,
     now: i64,
 ) -> Result<OcspResponse, String> {
     let text = OcspDetails::read(der)?;
-    let issuer = issuer(certificate);
-    let response =
-        OcspResponse::read(der, certificate.leaf(), issuer).map_err(|error| error.to_string())?;
+    let response = OcspResponse::read(der, leaf, issuer).map_err(|error| error.to_string())?;
     let signed = issuer.and_then(|issuer| is_signed_for(der, issuer, now));
     if signed != Some(true) {
         return Err("OCSP response is not signed by the issuer of the certificate".to_owned());
@@ -119,7 +118,8 @@ pub fn judge_response(
 }
 
 /// The issuer of a certificate: from a file of its own, or the next of its chain.
-fn issuer(certificate: &Certificate) -> Option<&CertificateDer<'static>> {
+#[must_use]
+pub fn issuer_of(certificate: &Certificate) -> Option<&CertificateDer<'static>> {
     certificate.issuer.as_ref().or(certificate.chain().first())
 }
 

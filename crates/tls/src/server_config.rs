@@ -56,6 +56,17 @@ pub struct BindParts {
     pub prefer_client_ciphers: bool,
     /// The most bytes of early data taken with `allow-0rtt`.
     pub early_data_bytes_max: u32,
+    /// The most plaintext bytes of a record (`tune.ssl.hard-maxrecord`); 0: 16 kB.
+    pub record_bytes_max: u32,
+}
+
+/// The size of a record as rustls takes it, with its header: within what it allows.
+pub(crate) fn fragment_size(record_bytes_max: u32) -> Option<usize> {
+    const HEADER_BYTES: usize = 5;
+    const SMALLEST: usize = 32;
+    const LARGEST: usize = (1 << 14) + HEADER_BYTES;
+    let wanted = usize::try_from(record_bytes_max).ok()?;
+    (wanted > 0).then(|| (wanted + HEADER_BYTES).clamp(SMALLEST, LARGEST))
 }
 
 impl BindParts {
@@ -188,6 +199,7 @@ impl BindTerms {
         trust(one) == trust(other)
             && keys(one) == keys(other)
             && one.session_lifetime_s == other.session_lifetime_s
+            && one.record_bytes_max == other.record_bytes_max
             && Arc::ptr_eq(&one.sessions, &other.sessions)
     }
 
@@ -347,6 +359,7 @@ impl ConfigRecipe {
                 age,
             });
         }
+        config.max_fragment_size = fragment_size(parts.record_bytes_max);
         config.alpn_protocols.clone_from(&self.alpn);
         if self.allows_early_data {
             config.max_early_data_size = parts.early_data_bytes_max;

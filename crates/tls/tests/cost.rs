@@ -50,6 +50,7 @@ fn choose(found: &[Arc<StoredCertificate>]) {
         session_lifetime_s: 300,
         prefer_client_ciphers: false,
         early_data_bytes_max: 0,
+        record_bytes_max: 0,
     };
     let terms = Arc::new(BindTerms::new(&HandshakeOptions::default(), &parts).unwrap());
     let entries = found.iter().map(|certificate| BindEntry {

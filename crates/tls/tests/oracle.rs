@@ -213,6 +213,7 @@ fn terms() -> Arc<BindTerms> {
         sessions: Arc::new(NoServerSessionStorage {}),
         prefer_client_ciphers: false,
         early_data_bytes_max: 0,
+        record_bytes_max: 0,
     };
     Arc::new(BindTerms::new(&HandshakeOptions::default(), &parts).unwrap())
 }

@@ -412,6 +412,7 @@ fn ask(socket: &Path, case: &Case) -> Option<String> {
         certificate: Some(Arc::new(certificate)),
         tickets: true,
         session_names_max: 0,
+        record_bytes_max: 0,
     };
     let terms = ServerLineTerms::new(&HandshakeOptions::default(), &parts).unwrap();
     let mut client = ClientConnection::new(

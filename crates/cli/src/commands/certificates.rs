@@ -144,7 +144,11 @@ fn set(call: &mut CommandCall<'_>) -> CommandAnswer {
         Some(_) => "updated",
         None => "created",
     };
-    notice(format!("Transaction {done} for certificate {target}!"))
+    let mut text = format!("Transaction {done} for certificate {target}!");
+    if part == CertificatePart::Sctl {
+        text.push_str("\nSigned certificate timestamps are not sent: the TLS library cannot.");
+    }
+    notice(text)
 }
 
 fn abort(call: &mut CommandCall<'_>) -> CommandAnswer {

@@ -15,7 +15,7 @@ use crate::keyword::{Row, Sections};
 type R = Row<Global>;
 
 const G: Sections = Sections::GLOBAL;
-const CLIENT: &str = "no HTTP client is built in that it could act on";
+const CLIENT: &str = "there is no HTTP client but that of ocsp-update, which has limits of its own";
 const DEVICES: &str = "belongs to a device detection library that is not built in";
 
 macro_rules! rows {

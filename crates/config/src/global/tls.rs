@@ -19,7 +19,8 @@ type R = Row<Global>;
 const G: Sections = Sections::GLOBAL;
 
 /// Why the largest size of records changes nothing.
-const RECORDS: &str = "records are as large as what there is to send, 16 kB at most";
+const RECORDS: &str =
+    "records are as large as what there is to send; tune.ssl.hard-maxrecord holds for all of them";
 
 /// The rows whose words do something.
 pub(super) const ROWS: &[R] = &[
@@ -179,7 +180,7 @@ pub(super) const ROWS: &[R] = &[
         global.tls.record_bytes_max = count(args)?;
         args.end()
     })
-    .examples("tune.ssl.hard-maxrecord 1400", "tune.ssl.hard-maxrecord -1").ignored(RECORDS),
+    .examples("tune.ssl.hard-maxrecord 1400", "tune.ssl.hard-maxrecord -1"),
     R::new("tune.ssl.keylog", G, "on | off", "keeps the secrets of sessions", |global, args, _| {
         global.tls.keylog = match args.text("either 'on' or 'off'")? {
             "on" => true,

@@ -93,7 +93,7 @@ fn a_hello_tells_what_is_asked_of_it() {
 #[test]
 fn every_cut_is_incomplete_and_every_split_is_the_same() {
     let message = sample();
-    for piece in [6, 7, 50, 16_000] {
+    for piece in [1, 6, 7, 50, 16_000] {
         let raw = records(&message, piece);
         for cut in 0..raw.len() {
             assert_eq!(
@@ -133,12 +133,13 @@ fn what_is_broken_is_refused() {
     over[last - 4] = 9;
     let mut long = sample();
     long[1] = 1;
+    let padded = message(&[(0x15, vec![0; HELLO_RECORDS_MAX])]);
     for (raw, why) in [
         (records(&double, 16_000), BrokenHello::Extensions),
         (records(&odd, 16_000), BrokenHello::Length),
         (records(&over, 16_000), BrokenHello::Length),
         (records(&long, 16_000), BrokenHello::TooLong),
-        (records(&sample(), 1), BrokenHello::TooLong),
+        (records(&padded, 1), BrokenHello::TooLong),
         (vec![22, 3, 1, 0, 0, 22], BrokenHello::Record),
         (vec![22, 3, 1, 0x40, 1, 1], BrokenHello::Record),
         (

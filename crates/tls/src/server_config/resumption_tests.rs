@@ -69,6 +69,7 @@ fn bind(shared: &Shared, verifier: Option<Arc<ClientVerifier>>) -> BindCertifica
         session_lifetime_s: 300,
         prefer_client_ciphers: false,
         early_data_bytes_max: 0,
+        record_bytes_max: 0,
     };
     let terms = Arc::new(BindTerms::new(&HandshakeOptions::default(), &parts).expect("good"));
     let pem = self_signed(EC, "a.org", &["b.org"]);
@@ -130,6 +131,7 @@ fn client(version: &str, shown: Option<&Pem>) -> Arc<ClientConfig> {
         certificate: shown.map(|pem| Arc::new(certificate(pem))),
         tickets: true,
         session_names_max: 8,
+        record_bytes_max: 0,
     };
     let text = format!("ssl-min-ver {version} ssl-max-ver {version}");
     let terms = ServerLineTerms::new(&options(&text), &parts).expect("good");

@@ -22,6 +22,7 @@ fn parts() -> BindParts {
         sessions: Arc::new(NoServerSessionStorage {}),
         prefer_client_ciphers: false,
         early_data_bytes_max: 16_384,
+        record_bytes_max: 0,
     }
 }
 
@@ -246,6 +247,7 @@ fn sigalgs_of_a_server_line_limit_both_sides() {
             )),
             tickets: true,
             session_names_max: 0,
+            record_bytes_max: 0,
         };
         ServerLineTerms::new(&options(text), &parts).expect("good")
     };
