@@ -27,6 +27,9 @@ const FETCHES_MAX: usize = 8;
 /// How often certificates are looked at again: commands bring them without another configuration.
 const SCAN_PERIOD: Duration = Duration::from_secs(60);
 
+/// The shortest time between two looks, whatever changes.
+const SCAN_PAUSE: Duration = Duration::from_secs(1);
+
 /// Begins to keep responses fresh.
 pub(crate) fn begin(instance: &Arc<Instance>) {
     let process = Arc::downgrade(instance);
@@ -83,7 +86,12 @@ fn run(instance: &Arc<Instance>) {
     let mut scanned: Option<Instant> = None;
     let mut state = instance.ocsp.lock();
     loop {
-        if state.is_stale || scanned.is_none_or(|at| at.elapsed() >= SCAN_PERIOD) {
+        let period = if state.is_stale {
+            SCAN_PAUSE
+        } else {
+            SCAN_PERIOD
+        };
+        if scanned.is_none_or(|at| at.elapsed() >= period) {
             state.is_stale = false;
             scanned = Some(Instant::now());
             scan(instance, &mut state);
@@ -98,7 +106,12 @@ fn run(instance: &Arc<Instance>) {
             _ => i64::MAX,
         };
         let wait = u64::try_from(due).map_or(SCAN_PERIOD, Duration::from_secs);
-        state = instance.ocsp.wait(state, wait.min(SCAN_PERIOD));
+        let scan_in = if state.is_stale {
+            SCAN_PAUSE
+        } else {
+            SCAN_PERIOD
+        };
+        state = instance.ocsp.wait(state, wait.min(scan_in));
     }
 }
 

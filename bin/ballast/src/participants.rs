@@ -89,8 +89,16 @@ impl PreparedChange for ServerProbes {
 struct CertificateStatuses(Arc<Instance>);
 
 impl Participant for CertificateStatuses {
+    /// Nothing is to be looked at where bind lines stay as they are: servers come and go often.
     fn prepare(&self, to: &Transition<'_>) -> PrepareResult {
-        Ok(to.next.map(|_| Box::new(Self(Arc::clone(&self.0))) as _))
+        let next = to.next.filter(|next| {
+            let (was, is) = (&to.now.config, &next.config);
+            let mut pairs = was.frontends.iter().zip(&is.frontends);
+            !Arc::ptr_eq(&was.global, &is.global)
+                || was.frontends.len() != is.frontends.len()
+                || pairs.any(|(was, is)| !Arc::ptr_eq(was, is))
+        });
+        Ok(next.map(|_| Box::new(Self(Arc::clone(&self.0))) as _))
     }
 }
 

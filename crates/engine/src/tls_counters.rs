@@ -1,5 +1,6 @@
 //! What is counted of TLS in the process (`show info`).
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::{Gauge, Rate};
@@ -17,6 +18,8 @@ pub struct TlsCounters {
     pub client_key_rate: Rate,
     /// Handshakes with servers per second that resumed no session (`SslBackendKeyRate`).
     pub server_key_rate: Rate,
+    /// Handshakes that found the queue of `tune.ssl.key-threads` full, and waited for a place.
+    pub key_queue_full_total: Arc<AtomicU64>,
 }
 
 impl TlsCounters {

@@ -139,7 +139,9 @@ impl Admission {
                     listener: &settings.listening.state,
                     worker: *worker,
                 };
-                Handshakes::new(&settings.handshakes, limits).count_in(counters)
+                Handshakes::new(&settings.handshakes, limits)
+                    .count_in(counters)
+                    .sign_on(&listener.shared.key_threads)
             }
         }
     }

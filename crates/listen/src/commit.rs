@@ -64,6 +64,7 @@ impl Listeners {
             mut refused,
         } = prepared;
         self.shared.accept_settings.set(&config.global);
+        self.shared.key_threads.set(config.global.tls.key_threads);
         for (unpublished, frontend, bind) in unpublished {
             if let Err(error) = unpublished.publish() {
                 refused.push(RefusedOption::new(&frontend, &bind, error));

@@ -20,6 +20,7 @@ use ballast_tls::context::BindContext;
 use ballast_transport::Transport;
 use ballast_worker::timeout;
 
+use crate::key_threads::KeyThreads;
 use crate::limits::HANDSHAKE_WAIT_MAX;
 
 pub(crate) use count::HandshakeCounters;
@@ -65,6 +66,8 @@ pub struct Handshakes<'a> {
     limits: HandshakeLimits,
     /// Where those of TLS are counted.
     counters: Option<HandshakeCounters<'a>>,
+    /// Where slow keys sign.
+    key_threads: Option<&'a KeyThreads>,
 }
 
 /// What the configuration of the process says about handshakes.
@@ -113,11 +116,17 @@ impl<'a> Handshakes<'a> {
             steps,
             limits,
             counters: None,
+            key_threads: None,
         }
     }
 
     pub(crate) fn count_in(mut self, counters: HandshakeCounters<'a>) -> Self {
         self.counters = Some(counters);
+        self
+    }
+
+    pub(crate) fn sign_on(mut self, threads: &'a KeyThreads) -> Self {
+        self.key_threads = Some(threads);
         self
     }
 
@@ -160,7 +169,7 @@ impl<'a> Handshakes<'a> {
                 Ok(proxy::read_header(connection, self.limits.header_bytes_max, begun).await?)
             }
             HandshakeStep::Tls(context) => {
-                let done = tls::accept(connection, context, self.limits, self.counters).await;
+                let done = tls::accept(connection, context, self).await;
                 if let (Err(_), Some(counters)) = (&done, self.counters) {
                     counters.count_failed_handshake();
                 }

@@ -27,6 +27,7 @@ mod event;
 mod gate;
 mod handshake;
 mod identity;
+mod key_threads;
 pub mod limits;
 mod listener;
 mod listeners;

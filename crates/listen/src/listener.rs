@@ -12,6 +12,7 @@ use ballast_model::Global;
 
 use crate::capacity::Capacity;
 use crate::handshake::{Handshake, HandshakeLimits};
+use crate::key_threads::KeyThreads;
 use crate::limits::{ACCEPT_BATCH_MAX, ACCEPT_BATCH_UNLIMITED};
 use crate::listening::ListeningAddress;
 use crate::spread::ConnectionsPerWorker;
@@ -24,6 +25,7 @@ pub(crate) struct ListenShared {
     /// Released when a connection of the process ends.
     pub(crate) capacity: Capacity,
     pub(crate) accept_settings: AcceptSettings,
+    pub(crate) key_threads: KeyThreads,
 }
 
 impl ListenShared {
@@ -33,6 +35,7 @@ impl ListenShared {
             spread: ConnectionsPerWorker::new(worker_count),
             capacity: Capacity::default(),
             accept_settings: AcceptSettings::of(global),
+            key_threads: KeyThreads::new(global.tls.key_threads, &process.tls.key_queue_full_total),
         }
     }
 }

@@ -16,6 +16,7 @@ use crate::{
 };
 
 mod change;
+mod keys;
 
 /// Longer than anything here should take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -54,8 +54,8 @@ pub use server::{
 pub use stats::{STATS_REALM, STATS_URI, StatsAccess, StatsPage, StatsRule};
 pub use tls::{
     Authorities, BindTls, CertificateList, CertificateListLine, CertificateLoad, CertificateParts,
-    CertificateSource, CertificateStore, CheckTls, ExtraFiles, FileBases, GlobalTls, NameFilter,
-    OcspUpdates, ServerTls, TlsFile, TlsOptions, VerifyErrors,
+    CertificateSource, CertificateStore, CheckTls, ExtraFiles, FileBases, GlobalTls, KeyThreads,
+    NameFilter, OcspUpdates, ServerTls, TlsFile, TlsOptions, VerifyErrors,
 };
 pub use userlist::{ListedUser, Password, Userlist};
 

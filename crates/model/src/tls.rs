@@ -428,6 +428,8 @@ pub struct GlobalTls {
     pub capture_bytes: u32,
     /// `tune.ssl.keylog`: secrets of sessions are kept for samples.
     pub keylog: bool,
+    /// `tune.ssl.key-threads` and `tune.ssl.key-queue`.
+    pub key_threads: KeyThreads,
     /// `ocsp-update.*`.
     pub ocsp_updates: OcspUpdates,
     /// `crt-store` sections; sections of one name are one store.
@@ -451,9 +453,34 @@ impl Default for GlobalTls {
             record_bytes_max: 0,
             capture_bytes: 0,
             keylog: false,
+            key_threads: KeyThreads::default(),
             ocsp_updates: OcspUpdates::default(),
             certificate_stores: Vec::new(),
             shared_store: SharedStore::default(),
+        }
+    }
+}
+
+/// The threads on which private keys sign. Keys that a device holds sign there always.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct KeyThreads {
+    /// How many; 0: one, for devices only.
+    pub count: u32,
+    /// How many signatures may wait for a thread.
+    pub queue_max: u32,
+    /// RSA keys sign there.
+    pub rsa: bool,
+    /// ECDSA keys sign there.
+    pub ecdsa: bool,
+}
+
+impl Default for KeyThreads {
+    fn default() -> Self {
+        Self {
+            count: 0,
+            queue_max: 1024,
+            rsa: false,
+            ecdsa: false,
         }
     }
 }

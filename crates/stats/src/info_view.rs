@@ -1,5 +1,6 @@
 //! The process in numbers, at one moment.
 
+use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use ballast_engine::counters::ProcessSums;
@@ -28,6 +29,7 @@ pub(crate) struct TlsView {
     pub(crate) client_key_rate: (u32, u32),
     pub(crate) server_key_rate: (u32, u32),
     pub(crate) reuse_percent: u32,
+    pub(crate) key_queue_full_total: u64,
 }
 
 impl TlsView {
@@ -44,6 +46,7 @@ impl TlsView {
             client_key_rate: rate(&tls.client_key_rate),
             server_key_rate: rate(&tls.server_key_rate),
             reuse_percent: tls.reuse_percent(now_ms),
+            key_queue_full_total: tls.key_queue_full_total.load(Ordering::Relaxed),
         }
     }
 }

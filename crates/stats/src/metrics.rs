@@ -209,6 +209,7 @@ fn in_the_unit_of(format: ValueFormat, help: &str) -> Cow<'_, str> {
 }
 
 const DURATIONS: &str = "ballast_backend_request_duration_seconds";
+const KEY_QUEUE_FULL: &str = "ballast_process_ssl_key_queue_full_total";
 
 fn process(host: &dyn StatsHost, query: &MetricsQuery, writer: &mut Writer, into: &mut Vec<u8>) {
     let view = InfoView::of(host, ProcessLoad::default());
@@ -240,6 +241,11 @@ fn process(host: &dyn StatsHost, query: &MetricsQuery, writer: &mut Writer, into
             }
             value => writer.sample(&labels, amount(&value), into),
         }
+    }
+    if query.wants(KEY_QUEUE_FULL) {
+        let help = "Handshakes that waited because the queue of tune.ssl.key-threads was full";
+        writer.family(KEY_QUEUE_FULL, help, FamilyKind::Counter, into);
+        writer.sample(&[], Amount::Unsigned(view.tls.key_queue_full_total), into);
     }
 }
 

@@ -96,22 +96,46 @@ impl fmt::Display for CertificateError {
 }
 
 /// A private key: for signing, and as it was read.
+///
+/// A device is plugged in here. It is a rustls [`SigningKey`] whose signer asks the device and blocks
+/// until that has answered: such a key never signs on a worker, but on threads of its own.
 pub struct PrivateKey {
-    der: PrivateKeyDer<'static>,
+    der: Option<PrivateKeyDer<'static>>,
     signing: Arc<dyn SigningKey>,
 }
 
 impl PrivateKey {
+    /// A key that a device holds (PKCS#11, a remote signer). It must tell its public key.
+    #[must_use]
+    pub fn of_device(signing: Arc<dyn SigningKey>) -> Self {
+        Self { der: None, signing }
+    }
+
+    /// Whether a device holds it: its operations block.
+    #[must_use]
+    pub fn is_on_device(&self) -> bool {
+        self.der.is_none()
+    }
+
     /// The key as rustls uses it.
     #[must_use]
     pub fn signing(&self) -> &Arc<dyn SigningKey> {
         &self.signing
     }
 
-    /// The key as it was read: to hand it to the next process, or to write it into its file.
+    /// The key as it was read: to hand it to the next process, or to write it into its file. `None`
+    /// where a device holds it.
     #[must_use]
-    pub fn der(&self) -> &PrivateKeyDer<'static> {
-        &self.der
+    pub fn der(&self) -> Option<&PrivateKeyDer<'static>> {
+        self.der.as_ref()
+    }
+
+    /// Whether it is the same key.
+    fn is_same(&self, other: &Self) -> bool {
+        match (&self.der, &other.der) {
+            (Some(one), Some(other)) => one == other,
+            _ => Arc::ptr_eq(&self.signing, &other.signing),
+        }
     }
 
     /// True when `leaf` has the public half of this key.
@@ -321,7 +345,7 @@ impl Certificate {
     pub fn is_same(&self, other: &Self) -> bool {
         self.leaf == other.leaf
             && self.chain == other.chain
-            && self.key.der() == other.key.der()
+            && self.key.is_same(&other.key)
             && self.ocsp.as_ref().map(|one| one.der()) == other.ocsp.as_ref().map(|one| one.der())
             && self.issuer == other.issuer
             && self.sctl == other.sctl
@@ -437,7 +461,10 @@ fn signing_key(
             },
         })?,
     };
-    Ok(PrivateKey { der, signing })
+    Ok(PrivateKey {
+        der: Some(der),
+        signing,
+    })
 }
 
 #[cfg(test)]

@@ -28,6 +28,8 @@ const HANDSHAKE_CLIENT_HELLO: u8 = 1;
 const RANDOM_BYTES: usize = 32;
 const SESSION_ID_BYTES_MAX: usize = 32;
 const EXTENSIONS_MAX: usize = 128;
+/// TLS 1.3, as hellos write it.
+const TLS_1_3: u16 = 0x0304;
 
 /// Extension numbers that are read here (IANA, "TLS ExtensionType Values").
 pub mod extension {
@@ -571,6 +573,18 @@ impl ClientHello<'_> {
     #[must_use]
     pub fn has_pre_shared_key(&self) -> bool {
         self.has_pre_shared_key
+    }
+
+    /// True when the client offers to resume a session: with a key of before, or, without TLS 1.3, by
+    /// number or ticket.
+    #[must_use]
+    pub fn may_resume(&self) -> bool {
+        // A client with TLS 1.3 sends a number without a session (RFC 8446, D.4).
+        let has_old_session = !self.session_id().is_empty()
+            || self
+                .session_ticket()
+                .is_some_and(|ticket| !ticket.is_empty());
+        self.has_pre_shared_key() || (self.version_max() < TLS_1_3 && has_old_session)
     }
 
     /// True when the client sends early data (0-RTT).

@@ -19,7 +19,7 @@ use rustls::server::{
 use rustls::sign::{CertifiedKey, Signer, SigningKey};
 use rustls::time_provider::TimeProvider;
 use rustls::{
-    ServerConfig, SignatureAlgorithm, SignatureScheme, SupportedCipherSuite,
+    Error, ServerConfig, SignatureAlgorithm, SignatureScheme, SupportedCipherSuite,
     SupportedProtocolVersion, version,
 };
 
@@ -152,6 +152,16 @@ pub struct HandshakeTerms {
     pub config: Arc<ServerConfig>,
     /// What will be found of the client's certificate, where one is asked for.
     pub verification: Option<Arc<ClientVerification>>,
+}
+
+impl HandshakeTerms {
+    /// The configuration of an attempt to resume a session: a handshake that needs a signature fails.
+    #[must_use]
+    pub fn without_signature(&self) -> Arc<ServerConfig> {
+        let mut config = (*self.config).clone();
+        config.cert_resolver = Arc::new(Unsigned(Arc::clone(&config.cert_resolver)));
+        Arc::new(config)
+    }
 }
 
 impl BindTerms {
@@ -483,6 +493,46 @@ impl ResolvesServerCert for FixedCertificate {
             .filter(|(response, now)| response.is_valid_at(*now))
             .map(|(response, _)| response.der().to_vec());
         Some(Arc::new(certified))
+    }
+}
+
+/// Answers with a certificate whose key does not sign.
+#[derive(Debug)]
+struct Unsigned(Arc<dyn ResolvesServerCert>);
+
+impl ResolvesServerCert for Unsigned {
+    fn resolve(&self, hello: RustlsHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let mut certified = (*self.0.resolve(hello)?).clone();
+        certified.key = Arc::new(UnsignedKey(certified.key));
+        Some(Arc::new(certified))
+    }
+}
+
+/// A key that fits where the other does, and does not sign.
+#[derive(Debug)]
+struct UnsignedKey(Arc<dyn SigningKey>);
+
+impl SigningKey for UnsignedKey {
+    fn choose_scheme(&self, offered: &[SignatureScheme]) -> Option<Box<dyn Signer>> {
+        let signer = self.0.choose_scheme(offered)?;
+        Some(Box::new(UnsignedSigner(signer.scheme())))
+    }
+
+    fn algorithm(&self) -> SignatureAlgorithm {
+        self.0.algorithm()
+    }
+}
+
+#[derive(Debug)]
+struct UnsignedSigner(SignatureScheme);
+
+impl Signer for UnsignedSigner {
+    fn sign(&self, _: &[u8]) -> Result<Vec<u8>, Error> {
+        Err(Error::General("a session was to be resumed".into()))
+    }
+
+    fn scheme(&self) -> SignatureScheme {
+        self.0
     }
 }
 

@@ -278,16 +278,17 @@ pub fn ocsp_id(stored: &StoredCertificate) -> Option<Vec<u8>> {
     Some(response.certificate_id().to_vec())
 }
 
-/// Key, certificate and chain as PEM (`dump ssl cert`). It holds the key.
+/// Key, certificate and chain as PEM (`dump ssl cert`). It holds the key, unless a device does.
 #[must_use]
 pub fn dump(parts: &CertificateParts) -> String {
     let leaf = parts.certificates.first();
     let mut text = String::new();
-    if let (Some(key), Some(leaf)) = (&parts.key, leaf) {
-        let der = match key {
-            KeySource::Der(der) => der,
-            KeySource::Ready(key) => key.der(),
-        };
+    let der = match &parts.key {
+        Some(KeySource::Der(der)) => Some(der),
+        Some(KeySource::Ready(key)) => key.der(),
+        None => None,
+    };
+    if let (Some(der), Some(leaf)) = (der, leaf) {
         text.push_str(&private_key_pem(der, leaf).unwrap_or_default());
     }
     for certificate in &parts.certificates {

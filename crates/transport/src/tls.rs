@@ -8,6 +8,8 @@ mod handshake;
 mod hellos;
 #[cfg(test)]
 mod hostile_tests;
+#[cfg(test)]
+mod key_tests;
 mod role;
 mod scratch;
 mod secrets;

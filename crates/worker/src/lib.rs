@@ -24,6 +24,7 @@ mod socket;
 mod stop_order;
 mod stream;
 mod task;
+mod thread_pool;
 mod timer;
 mod turn;
 mod watched;
@@ -43,6 +44,7 @@ pub use signals::Signals;
 pub use stop_order::StopOrder;
 pub use stream::Stream;
 pub use task::{Panicked, TaskEnd, TaskHandle, TaskPool, run_blocking, spawn_local, spawn_service};
+pub use thread_pool::{ThreadPool, ThreadPoolError};
 pub use timer::{
     Interval, Sleep, TimeoutPassed, now, sleep, sleep_until, timeout, timeout_at, turn_now,
 };

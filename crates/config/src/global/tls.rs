@@ -181,6 +181,13 @@ pub(super) const ROWS: &[R] = &[
         args.end()
     })
     .examples("tune.ssl.hard-maxrecord 1400", "tune.ssl.hard-maxrecord -1"),
+    R::new("tune.ssl.key-queue", G, "<number>", "Ballast's own: signatures that may wait for a thread", |global, args, _| {
+        global.tls.key_threads.queue_max = count(args)?.max(1);
+        args.end()
+    })
+    .examples("tune.ssl.key-queue 1024", "tune.ssl.key-queue -1"),
+    R::new("tune.ssl.key-threads", G, "<number> [algo <RSA|EC>[,...]]", "Ballast's own: threads on which private keys sign", key_threads)
+        .examples("tune.ssl.key-threads 2 algo RSA,EC", "tune.ssl.key-threads 2 algo DSA"),
     R::new("tune.ssl.keylog", G, "on | off", "keeps the secrets of sessions", |global, args, _| {
         global.tls.keylog = match args.text("either 'on' or 'off'")? {
             "on" => true,
@@ -223,8 +230,8 @@ pub(super) const IGNORED_ROWS: &[R] = noted! {
     "jwt.decrypt_enc_list", "<list>", "encodings of encrypted tokens", one, "A128GCM", "acts on encrypted tokens, which are not read";
     "noktls", "", "no TLS in the kernel", none, "", "records are always encrypted in the process";
     "ssl-dh-param-file", "<file>", "Diffie-Hellman parameters", existing, "dh.pem", "key exchange over finite fields is not built in: clients get ECDHE";
-    "ssl-engine", "<name> [algo ...]", "an engine of OpenSSL", some, "rdrand", "there is no OpenSSL that could load it";
-    "ssl-mode-async", "", "asynchronous engines of OpenSSL", none, "", "there is no OpenSSL whose engines it could wait for";
+    "ssl-engine", "<name> [algo ...]", "an engine of OpenSSL", some, "rdrand", "there is no OpenSSL that could load it; slow keys sign on 'tune.ssl.key-threads', where a device would be asked too";
+    "ssl-mode-async", "", "asynchronous engines of OpenSSL", none, "", "there is no OpenSSL whose engines it could wait for; with 'tune.ssl.key-threads' handshakes wait for signatures and nothing else does";
     "ssl-passphrase-cmd", "<command>", "program that says passphrases", some, "/bin/true", "keys with a passphrase are refused when they are loaded";
     "ssl-propquery", "<query>", "choice among OpenSSL's providers", one, "fips=no", "there is no OpenSSL with providers";
     "ssl-provider", "<name>", "a provider of OpenSSL", one, "default", "there is no OpenSSL with providers";
@@ -236,6 +243,47 @@ pub(super) const IGNORED_ROWS: &[R] = noted! {
     "tune.ssl.keyupdate-rate-limit", "<number>", "key updates per second", (0 ..), "10", "belongs to versions after 3.2";
     "tune.ssl.ssl-ctx-cache-size", "<number>", "remembered generated certificates", (0 ..), "1000", "acts with 'generate-certificates' only, which is refused";
 };
+
+/// `tune.ssl.key-threads <number> [algo <list>]`: RSA without a list, as only its signatures are long.
+fn key_threads(
+    global: &mut Global,
+    args: &mut Args<'_>,
+    _: &mut Context<'_>,
+) -> Result<(), Diagnostic> {
+    let threads = &mut global.tls.key_threads;
+    threads.count = count(args)?;
+    if threads.count > KEY_THREADS_MAX {
+        return Err(args.wrong(format!(
+            "'tune.ssl.key-threads' expects at most {KEY_THREADS_MAX} threads."
+        )));
+    }
+    let is_used = threads.count > 0;
+    (threads.rsa, threads.ecdsa) = (is_used, false);
+    match args.next() {
+        None => return Ok(()),
+        Some("algo") => threads.rsa = false,
+        Some(word) => {
+            let message = format!("'tune.ssl.key-threads' expects 'algo' but got '{word}'.");
+            return Err(args.wrong(message));
+        }
+    }
+    for name in args.text("a list of algorithms (RSA, EC)")?.split(',') {
+        match name {
+            "RSA" => threads.rsa = is_used,
+            "EC" => threads.ecdsa = is_used,
+            _ => {
+                let message = format!(
+                    "'tune.ssl.key-threads' knows the algorithms RSA and EC, and not '{name}'."
+                );
+                return Err(args.wrong(message));
+            }
+        }
+    }
+    args.end()
+}
+
+/// The most threads of `tune.ssl.key-threads`.
+const KEY_THREADS_MAX: u32 = 1024;
 
 fn directory(args: &mut Args<'_>) -> Result<String, Diagnostic> {
     list(args, "a directory path")

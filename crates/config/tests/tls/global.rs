@@ -95,6 +95,25 @@ fn words_of_the_global_section_arrive() {
             "tune.ssl.capture-buffer-size 9",
             with(&|tls| tls.capture_bytes = 9),
         ),
+        (
+            "tune.ssl.key-threads 2",
+            with(&|tls| {
+                tls.key_threads.count = 2;
+                tls.key_threads.rsa = true;
+            }),
+        ),
+        (
+            "tune.ssl.key-threads 3 algo EC",
+            with(&|tls| {
+                tls.key_threads.count = 3;
+                tls.key_threads.ecdsa = true;
+            }),
+        ),
+        ("tune.ssl.key-threads 0 algo RSA,EC", with(&|_| {})),
+        (
+            "tune.ssl.key-queue 9",
+            with(&|tls| tls.key_threads.queue_max = 9),
+        ),
         ("tune.ssl.keylog on", with(&|tls| tls.keylog = true)),
         (
             "ocsp-update.mode on",
@@ -175,6 +194,14 @@ fn what_is_wrong_in_the_global_section_is_said_as_haproxy_says_it() {
         (
             "tune.ssl.cachesize -1",
             "'tune.ssl.cachesize' expects a positive numeric value.",
+        ),
+        (
+            "tune.ssl.key-threads 2 algo DSA",
+            "'tune.ssl.key-threads' knows the algorithms RSA and EC, and not 'DSA'.",
+        ),
+        (
+            "tune.ssl.key-threads 2000",
+            "'tune.ssl.key-threads' expects at most 1024 threads.",
         ),
         (
             "tune.ssl.keylog x",

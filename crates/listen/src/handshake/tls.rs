@@ -6,19 +6,25 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use ballast_tls::bind::BindChoice;
 use ballast_tls::context::BindContext;
-use ballast_tls::hello::{BrokenHello, HELLO_RAW_BYTES_MAX, HelloOutcome, parse_client_hello};
+use ballast_tls::hello::{
+    BrokenHello, ClientHello, HELLO_RAW_BYTES_MAX, HelloOutcome, parse_client_hello,
+};
 use ballast_tls::openssl_error::{
     BAD_EXTENSION, CALLBACK_FAILED, EXCESSIVE_MESSAGE_SIZE, LENGTH_MISMATCH, OpensslError,
     UNEXPECTED_MESSAGE, WRONG_VERSION_NUMBER,
 };
 use ballast_tls::rustls::ServerConfig;
+use ballast_tls::rustls::server::UnbufferedServerConnection;
+use ballast_tls::server_config::HandshakeTerms;
 use ballast_tls::verifier::Verdict;
 use ballast_tls::verify_error::VerifyError;
 use ballast_transport::{HandshakeFailure, SecretKeeper, TlsFacts, Transport};
+use ballast_worker::ThreadPool;
 
-use super::{
-    ClientTls, Established, HandshakeCounters, HandshakeError, HandshakeLimits, HandshakeRefusal,
-};
+use super::{ClientTls, Established, HandshakeError, HandshakeRefusal, Handshakes};
+
+/// The server's side of a handshake.
+type ServerHandshake = ballast_transport::Handshake<UnbufferedServerConnection>;
 
 /// Alerts that are sent before rustls has a configuration to work with (RFC 8446, 6.2).
 #[derive(Clone, Copy, Debug)]
@@ -42,8 +48,7 @@ const READ_BYTES: usize = 4096;
 pub(crate) async fn accept(
     connection: Established,
     context: &BindContext,
-    limits: HandshakeLimits,
-    counters: Option<HandshakeCounters<'_>>,
+    handshakes: Handshakes<'_>,
 ) -> Result<Established, HandshakeRefusal> {
     let Established {
         transport,
@@ -51,13 +56,14 @@ pub(crate) async fn accept(
         proxied,
         ..
     } = connection;
-    let (choice, mut session, version_max) = loop {
+    let limits = handshakes.limits;
+    let (choice, mut session, offer) = loop {
         match parse_client_hello(&bytes) {
             HelloOutcome::Complete(hello) => {
                 let session = ClientTls::begin(&hello, limits.capture_bytes);
                 let certificates = context.certificates();
                 match certificates.and_then(|certificates| certificates.choose(&hello)) {
-                    Some(choice) => break (choice, session, hello.version_max()),
+                    Some(choice) => break (choice, session, HelloOffer::of(&hello)),
                     None => {
                         let alert = Alert::UnrecognizedName;
                         return Err(refuse(&transport, alert, session, CALLBACK_FAILED));
@@ -92,16 +98,25 @@ pub(crate) async fn accept(
     let BindChoice {
         terms, certificate, ..
     } = choice;
+    let key_threads = handshakes
+        .key_threads
+        .and_then(|keys| keys.of(&certificate));
     session.certificate = Some(certificate);
-    let config = keep_secrets(terms.config, limits.keeps_secrets);
-    let made = match ballast_transport::Handshake::server(config) {
+    let handshake = begin(
+        &terms,
+        &offer,
+        limits.keeps_secrets,
+        key_threads,
+        &mut bytes,
+    );
+    session.verification = terms.verification;
+    let made = match handshake {
         Ok(handshake) => handshake.run(socket, bytes).await,
         Err(error) => Err(error.into()),
     };
-    session.verification = terms.verification;
     match made {
         Ok((transport, facts)) => {
-            if let Some(counters) = counters {
+            if let Some(counters) = handshakes.counters {
                 counters.count_handshake(facts.is_resumed);
             }
             judge_resumed(&session, &facts);
@@ -117,13 +132,57 @@ pub(crate) async fn accept(
             error: match &failure {
                 HandshakeFailure::Closed(_) => HandshakeError::Tls,
                 HandshakeFailure::Tls(error) => {
-                    session.error = Some(OpensslError::of_handshake(error, version_max));
+                    session.error = Some(OpensslError::of_handshake(error, offer.version_max));
                     refusal_of(session.verdict())
                 }
             },
             tls: Some(Box::new(session)),
         }),
     }
+}
+
+/// What of a ClientHello is asked for later.
+#[derive(Clone, Copy, Debug)]
+struct HelloOffer {
+    version_max: u16,
+    may_resume: bool,
+}
+
+impl HelloOffer {
+    fn of(hello: &ClientHello<'_>) -> Self {
+        Self {
+            version_max: hello.version_max(),
+            may_resume: hello.may_resume(),
+        }
+    }
+}
+
+/// Begins the handshake with the hello, which is taken where it was used.
+///
+/// With a key that signs on other threads, a session is resumed here, where that needs no signature:
+/// it does not wait behind the handshakes that do.
+fn begin(
+    terms: &HandshakeTerms,
+    offer: &HelloOffer,
+    keeps_secrets: bool,
+    key_threads: Option<Arc<ThreadPool>>,
+    hello: &mut Vec<u8>,
+) -> Result<ServerHandshake, ballast_tls::rustls::Error> {
+    let server = || {
+        let config = Arc::clone(&terms.config);
+        ballast_transport::Handshake::server(keep_secrets(config, keeps_secrets))
+    };
+    let Some(key_threads) = key_threads else {
+        return server();
+    };
+    if offer.may_resume {
+        let config = keep_secrets(terms.without_signature(), keeps_secrets);
+        if let Some(handshake) = ballast_transport::Handshake::resuming(config, hello) {
+            hello.clear();
+            return Ok(handshake);
+        }
+    }
+    Ok(server()?.sign_on(key_threads))
 }
 
 /// A resumed session has the client's certificates, and not what was found of them.

@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::sync::Arc;
 
-use ballast_worker::Stream;
+use ballast_worker::{Stream, ThreadPool};
 use rustls::client::UnbufferedClientConnection;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::server::UnbufferedServerConnection;
@@ -23,7 +23,12 @@ const READ_BYTES: usize = 4096;
 
 /// A handshake that is to be made.
 #[expect(missing_debug_implementations, reason = "keys are not shown")]
-pub struct Handshake<R>(R);
+pub struct Handshake<R> {
+    /// Boxed: it goes to another thread and back.
+    progress: Box<Progress<R>>,
+    /// The threads on which the key signs; `None`: it signs here.
+    key_threads: Option<Arc<ThreadPool>>,
+}
 
 /// What both sides agreed on.
 #[derive(Clone, Debug)]
@@ -69,7 +74,30 @@ impl Handshake<UnbufferedServerConnection> {
     /// # Errors
     /// What rustls finds wrong with the configuration.
     pub fn server(config: Arc<ServerConfig>) -> Result<Self, Error> {
-        UnbufferedServerConnection::new(config).map(Self)
+        UnbufferedServerConnection::new(config).map(Self::of)
+    }
+
+    /// A server's side that resumes the session which this hello offers; `None` where it comes to
+    /// something else. `hello` need not be given again.
+    pub fn resuming(config: Arc<ServerConfig>, hello: &[u8]) -> Option<Self> {
+        let role = UnbufferedServerConnection::new(config).ok()?;
+        let mut progress = Progress::new(role, hello.to_vec());
+        progress.advance().ok()?;
+        let is_resumed = progress.role.common().handshake_kind() == Some(HandshakeKind::Resumed);
+        is_resumed.then_some(Self {
+            progress,
+            key_threads: None,
+        })
+    }
+
+    /// Has the key sign on one of these threads: rustls waits for a signature where it asks for it.
+    /// The handshake waits for its turn there, and the worker goes on.
+    #[must_use]
+    pub fn sign_on(self, threads: Arc<ThreadPool>) -> Self {
+        Self {
+            key_threads: Some(threads),
+            ..self
+        }
     }
 }
 
@@ -80,7 +108,7 @@ impl Handshake<UnbufferedClientConnection> {
     /// # Errors
     /// What rustls finds wrong with the configuration.
     pub fn client(config: Arc<ClientConfig>, name: ServerName<'static>) -> Result<Self, Error> {
-        UnbufferedClientConnection::new(config, name).map(Self)
+        UnbufferedClientConnection::new(config, name).map(Self::of)
     }
 
     /// As [`Self::client`], offering these protocols (ALPN) in place of the configuration's.
@@ -92,12 +120,19 @@ impl Handshake<UnbufferedClientConnection> {
         name: ServerName<'static>,
         protocols: Vec<Vec<u8>>,
     ) -> Result<Self, Error> {
-        UnbufferedClientConnection::new_with_alpn(config, name, protocols).map(Self)
+        UnbufferedClientConnection::new_with_alpn(config, name, protocols).map(Self::of)
     }
 }
 
 #[expect(private_bounds, reason = "the two roles are all there are")]
 impl<R: Role> Handshake<R> {
+    fn of(role: R) -> Self {
+        Self {
+            progress: Progress::new(role, Vec::new()),
+            key_threads: None,
+        }
+    }
+
     /// Makes the handshake. `received` is what was read of it already. It takes as long as the peer
     /// does: put a deadline around it.
     ///
@@ -106,56 +141,137 @@ impl<R: Role> Handshake<R> {
     pub async fn run(
         self,
         socket: Stream,
-        mut received: Vec<u8>,
+        received: Vec<u8>,
     ) -> Result<(Transport, TlsFacts), HandshakeFailure> {
-        let Self(mut role) = self;
-        let (mut out, mut early) = (Vec::new(), Vec::new());
-        let (mut hellos, mut secrets) = (HelloRandoms::default(), SessionSecrets::default());
-        let mut received_early_data = false;
+        let Self {
+            mut progress,
+            key_threads,
+        } = self;
+        progress.received.extend(received);
         loop {
-            hellos.note(&received);
-            let early_data = (&mut early, &mut received_early_data);
-            let step = advance(&mut role, &mut received, &mut out, early_data);
-            hellos.note(&out);
-            collect(&mut secrets);
+            let step = match &key_threads {
+                Some(threads) if !progress.has_flight => {
+                    let away = move || {
+                        let step = progress.advance();
+                        (progress, step)
+                    };
+                    let done = threads.run(away).await;
+                    let (back, step) = done.map_err(|error| Error::General(error.to_string()))?;
+                    progress = back;
+                    step
+                }
+                _ => progress.advance(),
+            };
             match step {
                 // A client that has all it wants may close with its last message.
                 Ok(step @ (Step::Established | Step::PeerClosed))
-                    if !role.common().is_handshaking() =>
+                    if !progress.role.common().is_handshaking() =>
                 {
-                    let facts = TlsFacts {
-                        hellos,
-                        received_early_data,
-                        secrets,
-                        ..facts_of(role.common())
-                    };
-                    let has_ended = step == Step::PeerClosed;
-                    if has_ended {
-                        received.clear();
-                    }
-                    let mut carrier = TlsCarrier::new(socket, role, received, early, out);
-                    carrier.state.get_mut().has_ended = has_ended;
-                    return Ok((Transport::Sealed(Box::new(carrier)), facts));
+                    return Ok(progress.establish(socket, step == Step::PeerClosed));
                 }
                 Ok(Step::PeerClosed) => return Err(HandshakeFailure::Closed(true)),
                 Ok(Step::Again | Step::Blocked | Step::Established) => {}
                 Err(error) => {
-                    role.alert(&mut out);
+                    let Progress { role, out, .. } = &mut *progress;
+                    role.alert(out);
                     if error == Error::NoCertificatesPresented {
-                        name_missing_certificate(role.common(), &mut out);
+                        name_missing_certificate(role.common(), out);
                     }
                     // A peer that does not read gets no alert.
-                    let _ = socket.try_write(&out);
+                    let _ = socket.try_write(out);
                     return Err(error.into());
                 }
             }
-            if !out.is_empty() {
-                let sent = socket.write_all(&out).await;
+            if !progress.out.is_empty() {
+                let sent = socket.write_all(&progress.out).await;
                 sent.map_err(|_| HandshakeFailure::Closed(true))?;
-                out.clear();
+                progress.out.clear();
             }
-            receive(&socket, &mut received).await?;
+            receive(&socket, &mut progress.received).await?;
         }
+    }
+}
+
+/// A handshake as far as it is made, without its socket: it may go to another thread and back.
+struct Progress<R> {
+    role: R,
+    /// Received and not used.
+    received: Vec<u8>,
+    /// To be sent.
+    out: Vec<u8>,
+    /// Plaintext that came with the handshake.
+    early: Vec<u8>,
+    received_early_data: bool,
+    hellos: HelloRandoms,
+    secrets: SessionSecrets,
+    /// Our first flight is made; with it the key has signed, where it was to.
+    has_flight: bool,
+}
+
+impl<R: Role> Progress<R> {
+    fn new(role: R, received: Vec<u8>) -> Box<Self> {
+        Box::new(Self {
+            role,
+            received,
+            out: Vec::new(),
+            early: Vec::new(),
+            received_early_data: false,
+            hellos: HelloRandoms::default(),
+            secrets: SessionSecrets::default(),
+            has_flight: false,
+        })
+    }
+
+    /// Steps until the handshake waits for the peer or is done.
+    fn advance(&mut self) -> Result<Step, Error> {
+        let kind_before = self.role.common().handshake_kind();
+        let owed = self.out.len();
+        self.hellos.note(&self.received);
+        let step = self.advance_role();
+        self.hellos.note(&self.out[owed..]);
+        collect(&mut self.secrets);
+        // The first answer may be that the client say hello again.
+        let asked_again = Some(HandshakeKind::FullWithHelloRetryRequest);
+        self.has_flight |= match self.role.common().handshake_kind() {
+            None => false,
+            kind if kind == asked_again => kind_before == kind && self.out.len() > owed,
+            Some(_) => true,
+        };
+        step
+    }
+
+    fn advance_role(&mut self) -> Result<Step, Error> {
+        let Self {
+            role,
+            received,
+            out,
+            early,
+            ..
+        } = self;
+        loop {
+            let deliver = &mut |bytes: &[u8]| early.extend_from_slice(bytes);
+            let (discard, step) = role.step(received, out, deliver);
+            received.drain(..discard);
+            // What comes behind the end of the handshake is not early.
+            self.received_early_data |= !early.is_empty() && role.common().is_handshaking();
+            match step? {
+                Step::Again => {}
+                other => return Ok(other),
+            }
+        }
+    }
+
+    fn establish(self, socket: Stream, has_ended: bool) -> (Transport, TlsFacts) {
+        let facts = TlsFacts {
+            hellos: self.hellos,
+            received_early_data: self.received_early_data,
+            secrets: self.secrets,
+            ..facts_of(self.role.common())
+        };
+        let received = if has_ended { Vec::new() } else { self.received };
+        let mut carrier = TlsCarrier::new(socket, self.role, received, self.early, self.out);
+        carrier.state.get_mut().has_ended = has_ended;
+        (Transport::Sealed(Box::new(carrier)), facts)
     }
 }
 
@@ -168,27 +284,6 @@ fn name_missing_certificate(common: &rustls::CommonState, alert: &mut [u8]) {
         && let [.., description @ CERTIFICATE_REQUIRED] = alert
     {
         *description = HANDSHAKE_FAILURE;
-    }
-}
-
-/// Steps until the handshake waits for the peer or is done. `early` gets plaintext, and whether it
-/// came before the end.
-fn advance<R: Role>(
-    role: &mut R,
-    received: &mut Vec<u8>,
-    out: &mut Vec<u8>,
-    (early, is_early): (&mut Vec<u8>, &mut bool),
-) -> Result<Step, Error> {
-    loop {
-        let deliver = &mut |bytes: &[u8]| early.extend_from_slice(bytes);
-        let (discard, step) = role.step(received, out, deliver);
-        received.drain(..discard);
-        // What comes behind the end of the handshake is not early.
-        *is_early |= !early.is_empty() && role.common().is_handshaking();
-        match step? {
-            Step::Again => {}
-            other => return Ok(other),
-        }
     }
 }
 

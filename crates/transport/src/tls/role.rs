@@ -21,7 +21,7 @@ pub(super) enum Step {
 }
 
 /// A client or a server.
-pub(super) trait Role: 'static {
+pub(super) trait Role: Send + 'static {
     /// What rustls keeps for the role.
     type Data: 'static;
 

@@ -17,26 +17,48 @@ use rustls::{
 use super::*;
 use crate::Transport;
 
-const VERSIONS: [&SupportedProtocolVersion; 2] = [&rustls::version::TLS12, &rustls::version::TLS13];
+pub(super) const VERSIONS: [&SupportedProtocolVersion; 2] =
+    [&rustls::version::TLS12, &rustls::version::TLS13];
+
+/// A server's certificate, and a client that trusts it.
+pub(super) fn certified(
+    version: &'static SupportedProtocolVersion,
+) -> (rustls::sign::CertifiedKey, Arc<ClientConfig>) {
+    let (chain, key, client) = credentials(version);
+    let provider = rustls::crypto::aws_lc_rs::default_provider();
+    let key = rustls::sign::CertifiedKey::from_der(chain, key, &provider).unwrap();
+    (key, client)
+}
 
 /// The configurations of both sides.
 pub(super) fn configs(
     version: &'static SupportedProtocolVersion,
 ) -> (Arc<ServerConfig>, Arc<ClientConfig>) {
+    let (chain, key, client) = credentials(version);
+    let server = ServerConfig::builder_with_protocol_versions(&[version])
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .unwrap();
+    (Arc::new(server), client)
+}
+
+type Credentials = (
+    Vec<CertificateDer<'static>>,
+    PrivateKeyDer<'static>,
+    Arc<ClientConfig>,
+);
+
+fn credentials(version: &'static SupportedProtocolVersion) -> Credentials {
     let CertifiedKey { cert, signing_key } =
         generate_simple_self_signed(["ballast.test".to_owned()]).unwrap();
     let chain: Vec<CertificateDer<'static>> = vec![cert.der().clone()];
     let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(signing_key.serialize_der()));
     let mut roots = RootCertStore::empty();
     roots.add(chain[0].clone()).unwrap();
-    let server = ServerConfig::builder_with_protocol_versions(&[version])
-        .with_no_client_auth()
-        .with_single_cert(chain, key)
-        .unwrap();
     let client = ClientConfig::builder_with_protocol_versions(&[version])
         .with_root_certificates(roots)
         .with_no_client_auth();
-    (Arc::new(server), Arc::new(client))
+    (chain, key, Arc::new(client))
 }
 
 pub(super) fn name() -> ServerName<'static> {
@@ -52,9 +74,9 @@ pub(super) fn pair() -> (OwnedFd, TcpStream) {
     (ours.into(), theirs)
 }
 
-type Peer = StreamOwned<ClientConnection, TcpStream>;
+pub(super) type Peer = StreamOwned<ClientConnection, TcpStream>;
 
-fn client<T: Send + 'static>(
+pub(super) fn client<T: Send + 'static>(
     config: &Arc<ClientConfig>,
     socket: TcpStream,
     run: impl FnOnce(Peer) -> T + Send + 'static,
