@@ -453,3 +453,41 @@ fn a_reload_serves_what_the_files_say() {
     assert!(said.starts_with("Success=1"), "{said}");
     assert_eq!(told(), before);
 }
+
+/// A directory is a list, also before it has a certificate.
+#[test]
+fn an_empty_directory_is_a_list() {
+    let directory = tempfile::TempDir::new().expect("a temporary directory");
+    let list = directory.path().to_string_lossy().into_owned();
+    let port = free_port();
+    let pem = Authority::new("Root").issue(&Profile::server(&["a.example"]));
+    let answers = Program::both().map(|program| {
+        let text = format!(
+            "global
+    stats socket unix@ctl.sock level admin
+defaults
+    mode http
+    timeout connect 5s
+    timeout client 5s
+    timeout server 5s
+frontend f
+    bind 127.0.0.1:{port} ssl strict-sni crt {list}/
+"
+        );
+        let proxy = Proxy::start(&program, &text, &[port]);
+        let api = RuntimeApi::at(proxy.directory().join("ctl.sock"));
+        let name = format!("{list}/a.pem");
+        let commands = [
+            "show ssl crt-list".to_owned(),
+            format!("show ssl crt-list {list}"),
+            format!("new ssl cert {name}"),
+            set(&name, &pem.bundle()),
+            format!("commit ssl cert {name}"),
+            format!("add ssl crt-list {list}/ {name}"),
+            format!("show ssl crt-list -n {list}"),
+            "show ssl sni".to_owned(),
+        ];
+        commands.map(|command| api.ask(&command))
+    });
+    assert_eq!(answers[1], answers[0]);
+}

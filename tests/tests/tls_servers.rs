@@ -189,10 +189,10 @@ fn write_certificates(at: &Path) {
         "stranger.pem",
         stranger.issue(&Profile::server(&names)).bundle(),
     );
-    write(
-        "client.pem",
-        authority.issue(&Profile::client("a client")).bundle(),
-    );
+    write("stranger-ca.pem", stranger.certificate());
+    for (name, subject) in [("client.pem", "a client"), ("other.pem", "another client")] {
+        write(name, authority.issue(&Profile::client(subject)).bundle());
+    }
 }
 
 const DEFAULTS: &str = "\
@@ -584,4 +584,84 @@ fn a_change_leaves_connections_alone_unless_tls_changes_with_it() {
     fs::write(at.join("ca.pem"), trusted).expect("it is written");
     reload(&named("b.example"));
     assert_eq!(ask(), answer(200, "b.example", "5"));
+}
+
+/// A certificate that is shown to servers, and authorities that servers are judged by, are changed by
+/// command.
+#[test]
+fn server_lines_have_what_commands_commit() {
+    let origins = Origins::start();
+    let at = origins.directory.path().display().to_string();
+    let read = |name: &str| fs::read_to_string(format!("{at}/{name}")).expect("a file");
+    fs::write(format!("{at}/alone.pem"), read("ca.pem")).expect("it is written");
+    let told = Program::both().map(|program| {
+        let port = free_port();
+        let text = format!(
+            "global\n    stats socket unix@ctl.sock level admin\n{DEFAULTS}    http-reuse never\n\
+             frontend site\n    bind 127.0.0.1:{port}\n    http-request set-path /tls\n    \
+             use_backend %[req.hdr(x-backend)]\n\
+             backend shows\n    server s {} ssl\n\
+             backend trusts\n    server s {} ssl\n\
+             backend only-trusts\n    server s {} ssl\n",
+            origins.line("asks", "verify none crt client.pem"),
+            origins.line("stranger", "ca-file ca.pem crt client.pem"),
+            origins.line("stranger", &format!("ca-file {at}/alone.pem")),
+        );
+        let proxy = Proxy::start(&program, &text, &[port]);
+        let api = RuntimeApi::at(proxy.directory().join("ctl.sock"));
+        let seen = |backend: &str| {
+            let mut client = Client::connect(port);
+            let head = format!("GET / HTTP/1.1\r\nhost: site\r\nx-backend: {backend}\r\n");
+            client.send(format!("{head}connection: close\r\n\r\n"));
+            let response = client.response();
+            let text = response.text();
+            let client = text.lines().find(|line| line.contains("client"));
+            format!("{backend} {} {client:?}", response.status)
+        };
+        let both = || [seen("shows"), seen("trusts")];
+        let set = |kind: &str, name: &str, payload: &str| {
+            let payload = read(payload);
+            format!("set ssl {kind} {at}/{name} <<\n{}\n", payload.trim_end())
+        };
+        let before = both();
+        let mut answers = Vec::new();
+        for command in [
+            set("cert", "client.pem", "other.pem"),
+            format!("commit ssl cert {at}/client.pem"),
+            set("ca-file", "ca.pem", "stranger-ca.pem"),
+            format!("commit ssl ca-file {at}/ca.pem"),
+            format!("show ssl cert {at}/client.pem"),
+            format!("show ssl ca-file {at}/ca.pem"),
+        ] {
+            answers.push(api.ask(&command));
+        }
+        let after = both();
+        if program.is_ballast() {
+            let edit = api.ask("set backend shows timeout server 9s");
+            assert!(!edit.contains("ALERT"), "{edit}");
+            assert_eq!(both(), after, "an edit keeps it");
+            let said = api.ask("reload");
+            assert!(said.starts_with("Success=1"), "{said}");
+            assert_eq!(both(), before, "a reload reads the files");
+            // HAProxy changes lines with a certificate only.
+            assert!(seen("only-trusts").contains("503"));
+            let said = api.ask(&set("ca-file", "alone.pem", "stranger-ca.pem"));
+            assert!(said.starts_with("transaction created"), "{said}");
+            let said = api.ask(&format!("commit ssl ca-file {at}/alone.pem"));
+            assert!(said.ends_with(".\nSuccess!"), "{said}");
+            assert!(seen("only-trusts").contains("200"));
+            // A server that is added goes by what is in memory.
+            let line = origins.line("stranger", &format!("ssl ca-file {at}/alone.pem"));
+            let said = api.ask(&format!("add server only-trusts/late {line}"));
+            assert!(said.contains("New server registered"), "{said}");
+            let said = api.ask("disable server only-trusts/s; enable server only-trusts/late");
+            assert!(said.trim().is_empty(), "{said}");
+            assert!(seen("only-trusts").contains("200"));
+        }
+        (before, answers, after)
+    });
+    let [haproxy, ballast] = told;
+    assert_eq!(ballast, haproxy);
+    assert!(haproxy.0[0].contains("a client") && haproxy.0[1].contains("503"));
+    assert!(haproxy.2[0].contains("another client") && haproxy.2[1].contains("200"));
 }

@@ -5,6 +5,8 @@ use ballast_edit::SectionEdit;
 use ballast_model::{Address, Config};
 use ballast_reconcile::{StartFiles, console_line, has_listener, read_states, unimplemented};
 use ballast_syntax::{Diagnostic, Severity};
+use ballast_tls::store::TakeOver;
+use ballast_tls::store_context::SharedStore;
 
 use crate::args::{CheckOptions, Options};
 use crate::host::{machine, state_file};
@@ -43,11 +45,12 @@ pub(crate) fn check_files(options: &CheckOptions) -> u8 {
     u8::from(loaded.has_alerts() || !loaded.unimplemented.is_empty())
 }
 
-/// Reads the configuration of a start, with the sections that commands wrote in the former process.
-/// `Err` is the exit code of a start that ends here; all messages are printed.
+/// Reads the configuration of a start, with the sections that commands wrote in the former process
+/// and what they did to certificates there. `Err` is the exit code of a start that ends here; all messages are printed.
 pub(crate) fn read_for_start(
     options: &Options,
     section_edits: &[SectionEdit],
+    former: &SharedStore,
 ) -> Result<StartFiles, u8> {
     let fail = |text: &str| {
         console::alert(text);
@@ -58,7 +61,7 @@ pub(crate) fn read_for_start(
         return Err(fail("config : no configuration file was found"));
     }
     let machine = machine(options, &files);
-    let load = |files| load(files, &machine);
+    let load = |files| load_after(former, files, &machine);
     let mut read = StartFiles::read(files, section_edits, &load, &console::warn);
     let loaded = &mut read.loaded;
     options.read_options().downgrade_unresolved_names(loaded);
@@ -138,7 +141,19 @@ pub(crate) fn report_unimplemented(loaded: &Loaded) -> bool {
 }
 
 fn load(files: Vec<(String, Vec<u8>)>, machine: &dyn Machine) -> Loaded {
-    ballast_config::load(files, machine, ballast_config::Options::default())
+    load_after(&SharedStore::default(), files, machine)
+}
+
+fn load_after(
+    former: &SharedStore,
+    files: Vec<(String, Vec<u8>)>,
+    machine: &dyn Machine,
+) -> Loaded {
+    let options = ballast_config::Options {
+        former: former.former(TakeOver::Changes),
+        ..ballast_config::Options::default()
+    };
+    ballast_config::load(files, machine, options)
 }
 
 fn print_diagnostics(loaded: &Loaded, json: bool, least: Severity) {

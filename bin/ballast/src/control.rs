@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ballast_cli::{
-    ChangeOutcome, ChangeRecord, Control, ControlError, HealthChange, IdleCount, IdleCounts,
+    BlockingWork, ChangeOutcome, ChangeRecord, Control, ControlError, HealthChange, IdleCount,
+    IdleCounts,
 };
 use ballast_config::{KeywordState, Sections};
 use ballast_edit::Refusal;
@@ -90,6 +91,24 @@ impl Control for Instance {
     fn patterns(&self) -> Arc<Store> {
         let controller = self.controller();
         controller.map_or_else(Arc::default, |controller| controller.patterns())
+    }
+
+    fn persists(&self) -> bool {
+        self.controller().is_some_and(|one| one.persists())
+    }
+
+    fn queue_persist(&self) {
+        if let Some(controller) = self.controller() {
+            controller.queue_persist();
+        }
+    }
+
+    fn run_blocking(&self, work: BlockingWork) -> Pin<Box<dyn Future<Output = Option<String>>>> {
+        let (sender, receiver) = oneshot::channel();
+        let thread = std::thread::Builder::new().name("ballast-disk".into());
+        // Where there is no thread, the sender is dropped. The caller may be gone: it is done anyway.
+        let _ = thread.spawn(move || drop(sender.send(work())));
+        Box::pin(async move { receiver.await.ok() })
     }
 
     fn certificate_line(&self, text: &str) -> Result<CertificateListLine, String> {

@@ -11,6 +11,7 @@ use ballast_health::{Effect, Health};
 use ballast_net::{read_file, replace_files};
 use ballast_reconcile::{ConfigInput, ReconcilerHost, STATE_FILE_BYTES_MAX};
 use ballast_stats::StatsHost as _;
+use ballast_tls::written::CertificateFileChange;
 
 use crate::args::Options;
 use crate::instance::Instance;
@@ -59,6 +60,10 @@ impl ReconcilerHost for ServingProcess {
 
     fn write_files(&self, files: &Files) -> Result<(), String> {
         replace_files(files).map_err(|error| error.to_string())
+    }
+
+    fn change_certificate_files(&self, changes: &[CertificateFileChange]) -> Result<(), String> {
+        ballast_cli::write_certificate_files(changes)
     }
 
     fn change_health(

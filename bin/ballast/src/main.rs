@@ -28,6 +28,7 @@ mod read;
 mod ready;
 mod renewal;
 mod run;
+mod secrets;
 mod serve;
 mod services;
 mod stop;

@@ -26,7 +26,7 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use ballast_cli::{CliBind, CliLimits};
-use ballast_handover::{Message, MessageWithFds, Outcome, SnapshotFile, sockets_of};
+use ballast_handover::{MemoryFile, Message, MessageWithFds, Outcome, sockets_of};
 use ballast_model::Global;
 use ballast_net::{self as net, Error, PassedSocket, Signal, monotonic_us};
 use ballast_worker::sync::mpsc;
@@ -154,6 +154,7 @@ impl MasterStart {
             pidfile: self.pidfile,
             sockets: inherited.sockets,
             snapshot: inherited.snapshot,
+            secrets: inherited.secrets,
             cli_binds: inherited.cli_binds.clone(),
             phase: MasterPhase::Idle,
             reload_callers: Vec::new(),
@@ -243,7 +244,9 @@ struct MasterProcess<'o> {
     /// The listening sockets: open, so that no connection is refused while there is no worker.
     sockets: Vec<PassedSocket>,
     /// The last snapshot of the worker. It is not read here.
-    snapshot: Option<SnapshotFile>,
+    snapshot: Option<MemoryFile>,
+    /// The certificates and keys of the worker. They are not read here.
+    secrets: Option<MemoryFile>,
     cli_binds: Vec<CliBind>,
     phase: MasterPhase,
     /// The callers that wait for the reload under way.
@@ -466,10 +469,13 @@ impl MasterProcess<'_> {
         }
         let snapshot = self.snapshot.iter().filter(|_| kind == WorkerKind::Serve);
         let fds: Vec<_> = snapshot.map(AsFd::as_fd).collect();
-        let given = child
-            .channel
-            .send_sockets(&self.sockets)
-            .and_then(|()| child.channel.send(&Message::Start { first }, &fds));
+        let secrets = self.secrets.iter().filter(|_| kind == WorkerKind::Serve);
+        let given = child.channel.send_sockets(&self.sockets).and_then(|()| {
+            for file in secrets {
+                child.channel.send(&Message::Secrets, &[file.as_fd()])?;
+            }
+            child.channel.send(&Message::Start { first }, &fds)
+        });
         // A worker that is gone already is noticed by its end.
         if given.is_ok()
             && let Err(error) = self.listen_to(&child)
@@ -542,11 +548,20 @@ impl MasterProcess<'_> {
                 self.note_sockets(pid, (begins, ends), sockets);
             }
             Message::Snapshot { is_handover } if role == Role::Current => {
-                self.snapshot = received.fds.into_iter().next().map(SnapshotFile::from_fd);
+                self.snapshot = received.fds.into_iter().next().map(MemoryFile::from_fd);
                 // Only the answer to `Message::Handover` starts the next worker: late counts are
                 // counted from it. A periodic snapshot may be older.
                 if is_handover && matches!(self.phase, MasterPhase::AwaitingSnapshot { .. }) {
                     self.start_worker(StartReason::Reload);
+                }
+            }
+            Message::Secrets => {
+                let file = received.fds.into_iter().next().map(MemoryFile::from_fd);
+                let mut workers = self.worker_set.workers();
+                match workers.by_pid(pid).filter(|_| role == Role::Starting) {
+                    Some(child) => child.secrets = file,
+                    None if role == Role::Current => self.secrets = file,
+                    None => {}
                 }
             }
             Message::LateCounts if role == Role::Leaving => {
@@ -629,6 +644,9 @@ impl MasterProcess<'_> {
                 } else if child.pid == pid {
                     child.role = Role::Current;
                     self.sockets = child.sockets.take().unwrap_or_default();
+                    if let Some(secrets) = child.secrets.take() {
+                        self.secrets = Some(secrets);
+                    }
                 }
             }
         }

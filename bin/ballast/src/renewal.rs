@@ -1,6 +1,6 @@
 //! A master that executes a new program and stays the same process.
 //!
-//! The descriptors it holds and the workers it watches are written to a [`SnapshotFile`] that stays open
+//! The descriptors it holds and the workers it watches are written to a [`MemoryFile`] that stays open
 //! over `exec`. The next program may be of another version: tables and columns have names, and it
 //! says which tables it does not know.
 
@@ -12,7 +12,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use ballast_cli::CliBind;
-use ballast_handover::{Channel, SnapshotFile};
+use ballast_handover::{Channel, MemoryFile};
 use ballast_model::{CliLevel, SeverityOutput};
 use ballast_net::{self as net, PassedSocket, inherit};
 use ballast_wire::handoff::{self, Writer};
@@ -27,7 +27,8 @@ pub(crate) struct Inheritance {
     pub(crate) children: Vec<ChildProcess>,
     pub(crate) sockets: Vec<PassedSocket>,
     pub(crate) cli_binds: Vec<CliBind>,
-    pub(crate) snapshot: Option<SnapshotFile>,
+    pub(crate) snapshot: Option<MemoryFile>,
+    pub(crate) secrets: Option<MemoryFile>,
     pub(crate) reloads: Reloads,
     pub(crate) started_us: u64,
     pub(crate) background: bool,
@@ -41,7 +42,8 @@ pub(crate) struct MasterState<'e> {
     pub(crate) workers: &'e WorkerList,
     pub(crate) sockets: &'e [PassedSocket],
     pub(crate) cli_binds: &'e [CliBind],
-    pub(crate) snapshot: Option<&'e SnapshotFile>,
+    pub(crate) snapshot: Option<&'e MemoryFile>,
+    pub(crate) secrets: Option<&'e MemoryFile>,
     pub(crate) background: bool,
 }
 
@@ -56,7 +58,7 @@ impl MasterState<'_> {
 
     fn try_exec(&self, program: &Program) -> io::Result<io::Error> {
         let mut fds = InheritableFds::default();
-        let file = SnapshotFile::write(&self.encode(&mut fds)?)?;
+        let file = MemoryFile::write(&self.encode(&mut fds)?)?;
         fds.pass_on(&file)?;
         inherit::pass_on(true)?;
         let number = file.as_fd().as_raw_fd();
@@ -81,18 +83,27 @@ impl MasterState<'_> {
         writer.table(
             "master",
             0,
-            &["reloads", "failed", "started_us", "background", "snapshot"],
+            &[
+                "reloads",
+                "failed",
+                "started_us",
+                "background",
+                "snapshot",
+                "secrets",
+            ],
         );
-        let snapshot = match self.snapshot {
-            Some(file) => number(fds.pass_on(file)?),
-            None => 0,
+        let mut passed = |file: Option<&MemoryFile>| match file {
+            Some(file) => fds.pass_on(file).map(number),
+            None => Ok(0),
         };
+        let (snapshot, secrets) = (passed(self.snapshot)?, passed(self.secrets)?);
         let row = [
             workers.reloads.all.into(),
             workers.reloads.failed.into(),
             workers.started_us,
             self.background.into(),
             snapshot,
+            secrets,
         ];
         writer.row(&[], &row);
         writer.table(
@@ -155,8 +166,9 @@ impl InheritableFds {
             .children
             .iter()
             .map(|child| child.channel.as_fd());
-        let snapshot = state.snapshot.iter().map(|file| file.as_fd());
-        for fd in sockets.chain(cli_binds).chain(channels).chain(snapshot) {
+        let files = state.snapshot.iter().chain(&state.secrets);
+        let files = files.map(|file| file.as_fd());
+        for fd in sockets.chain(cli_binds).chain(channels).chain(files) {
             let _ = net::set_inheritable(fd, false);
         }
     }
@@ -177,9 +189,7 @@ impl Inheritance {
         }
         let file = inherit::take(number.parse().ok()?).ok()?;
         let mut inheritance = Self::default();
-        let read = SnapshotFile::from_fd(file)
-            .read()
-            .map_err(|e| e.to_string());
+        let read = MemoryFile::from_fd(file).read().map_err(|e| e.to_string());
         let outcome = read.and_then(|bytes| {
             handoff::read(&bytes, |row| inheritance.take(row)).map_err(|e| e.to_string())
         });
@@ -210,7 +220,8 @@ impl Inheritance {
                 };
                 self.started_us = number("started_us");
                 self.background = number("background") != 0;
-                self.snapshot = owned("snapshot").map(SnapshotFile::from_fd);
+                self.snapshot = owned("snapshot").map(MemoryFile::from_fd);
+                self.secrets = owned("secrets").map(MemoryFile::from_fd);
             }
             "workers" => {
                 let (Ok(pid), Some(line)) = (i32::try_from(number("pid")), owned("line")) else {

@@ -4,11 +4,12 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ballast_handover::{Channel, Message, SnapshotFile};
+use ballast_handover::{Channel, MemoryFile, Message};
 use ballast_listen::{OpenError, OpenSettings, OpenSockets};
 use ballast_model::{Config, Global};
 use ballast_net::{PassedSocket, Signal};
 use ballast_reconcile::{MachineAnswers, OperatorChanges, StartFiles, StartHost, has_listener};
+use ballast_tls::store_context::SharedStore;
 
 use crate::args::Options;
 use crate::host::{machine, state_file};
@@ -21,7 +22,7 @@ use crate::renewal::Inheritance;
 use crate::serve::{self, StartState};
 use crate::version::ProgramName;
 use crate::worker::{self, MasterLink, WorkerKind};
-use crate::{check, console, master, process};
+use crate::{check, console, master, process, secrets};
 
 /// How long the start waits until former processes have freed their addresses.
 const PAUSE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -66,10 +67,15 @@ fn start(options: &Options) -> Result<u8, u8> {
     if options.files.is_empty() {
         return Err(no_files());
     }
+    let former = OldProcesses::of(options);
+    let secrets = match options.check_only {
+        true => SharedStore::default(),
+        false => secrets::of_former(&former),
+    };
     let machine_answers = MachineAnswers::new();
     let read = {
         let _open = machine_answers.open();
-        check::read_for_start(options, &[])?
+        check::read_for_start(options, &[], &secrets)?
     };
     if options.check_only {
         let quiet = options.quiet && !options.verbose;
@@ -86,7 +92,6 @@ fn start(options: &Options) -> Result<u8, u8> {
     }
     let is_master = wants_master && !has_no_master(options);
     let pidfile = options.pidfile.clone().or_else(|| global.pidfile.clone());
-    let former = OldProcesses::of(options);
     former.check_signalable()?;
     let mut notifier = ReadyNotifier::default();
     let detach_from_caller = |notifier: &mut ReadyNotifier, former: OldProcesses| match daemon {
@@ -203,7 +208,7 @@ fn run_privileged_helper(options: &Options, channel: Channel) -> Result<u8, u8> 
     let opened = open_for_worker(options, &master_link.operator_changes());
     console::set_quiet(was_quiet);
     let sent = opened.and_then(|(sockets, machine_answers)| {
-        let file = SnapshotFile::write(&machine_answers.write());
+        let file = MemoryFile::write(&machine_answers.write());
         let sent = file.and_then(|file| {
             channel.send_sockets(&sockets)?;
             channel.send(&Message::HelperDone, &[file.as_fd()])
@@ -226,11 +231,12 @@ fn open_for_worker(
 ) -> Result<(Vec<PassedSocket>, Arc<MachineAnswers>), u8> {
     let machine_answers = MachineAnswers::new();
     let _open = machine_answers.open();
-    let mut loaded = check::read_for_start(options, &[])?.loaded;
+    let no_secrets = SharedStore::default();
+    let mut loaded = check::read_for_start(options, &[], &no_secrets)?.loaded;
     let section_edits = &changes.config.section_edits;
     if loaded.config.global.reload_keeps_overrides && !section_edits.is_empty() {
         // The worker will read the files with these sections, and needs the answers to them.
-        loaded = check::read_for_start(options, section_edits)?.loaded;
+        loaded = check::read_for_start(options, section_edits, &no_secrets)?.loaded;
     }
     if check::report_unimplemented(&loaded) {
         return Err(1);
@@ -259,10 +265,16 @@ fn prepare_for_master(options: &Options, master_link: &MasterLink) -> Result<Sta
     let was_quiet = console::is_quiet();
     console::set_quiet(was_quiet || master_link.first);
     let changes = master_link.operator_changes();
+    let secrets = match &master_link.secrets {
+        Some(file) => secrets::read(file),
+        // Only the first worker has former processes: later ones are told by their master.
+        None if master_link.first => secrets::of_former(&OldProcesses::of(options)),
+        None => SharedStore::default(),
+    };
     let machine_answers = MachineAnswers::new();
     let read = {
         let _open = machine_answers.open();
-        check::read_for_start(options, &changes.config.section_edits)
+        check::read_for_start(options, &changes.config.section_edits, &secrets)
     };
     console::set_quiet(was_quiet);
     // Later workers get the sockets from their master, and the former processes are gone.

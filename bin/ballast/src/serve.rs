@@ -28,6 +28,7 @@ use crate::limits::ProcessLimits;
 use crate::logs::{self, LogTargets, LossReporter};
 use crate::machine::hostname;
 use crate::ready::ReadyNotifier;
+use crate::secrets::OwnSecrets;
 use crate::stop::{ProcessExit, Shutdown};
 use crate::version::{RELEASE_DATE, VERSION};
 use crate::worker::{self, MasterLink, Reporter};
@@ -354,9 +355,14 @@ impl WorkerSetup {
         let probes: Probes = probe::start(&self.probes, self.worker, self.worker_count);
         set_local(Rc::new(RefCell::new(probes)));
         let mut losses = (self.worker == 0).then(|| LossReporter::new(self.logs));
+        let secrets = (self.worker == 0 && !self.instance.has_master()).then(Arc::default);
+        let secrets: Option<Arc<OwnSecrets>> = secrets;
         spawn_service(async move {
             let mut timer = Interval::every(Duration::from_secs(1));
             loop {
+                if let Some(secrets) = &secrets {
+                    secrets.update(&self.instance.generation().config.global.tls.shared_store);
+                }
                 timer.tick().await;
                 pool::purge(now());
                 if let Some(losses) = &mut losses {

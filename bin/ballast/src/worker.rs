@@ -7,13 +7,14 @@
 //! begins with these.
 
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use ballast_cli::{CliLimits, Control};
 use ballast_engine::Generation;
-use ballast_handover::{self as handover, Channel, Message, MessageWithFds, Outcome, SnapshotFile};
+use ballast_handover::{self as handover, Channel, MemoryFile, Message, MessageWithFds, Outcome};
 use ballast_log::Level;
 use ballast_model::CliLevel;
 use ballast_net::{self as net, PassedSocket, Signal, SocketPool};
@@ -21,8 +22,8 @@ use ballast_reconcile::{ChangeRequest, MachineAnswers, OperatorChanges, ProcessS
 use ballast_stats::StatsHost;
 use ballast_worker::{Error, Stream, spawn_service};
 
-use crate::console;
 use crate::instance::Instance;
+use crate::{console, secrets};
 
 /// The variable that tells a process that it is a worker: `descriptor:process number of its
 /// master:kind`.
@@ -49,6 +50,8 @@ pub(crate) struct MasterLink {
     channel: Channel,
     /// The last snapshot of the former worker.
     pub(crate) snapshot: Option<Vec<u8>>,
+    /// Its certificates and keys.
+    pub(crate) secrets: Option<MemoryFile>,
     /// Whether there was no former worker.
     pub(crate) first: bool,
 }
@@ -92,9 +95,9 @@ impl MasterLink {
     /// Receives what the master gives. `Err` is the exit code; the message is printed.
     pub(crate) fn take(channel: Channel) -> Result<Self, u8> {
         match channel.receive_start() {
-            Ok((sockets, file, first)) => {
-                net::offer_sockets(sockets);
-                let snapshot = file.and_then(|file| match file.read() {
+            Ok(start) => {
+                net::offer_sockets(start.sockets);
+                let snapshot = start.snapshot.and_then(|file| match file.read() {
                     Ok(snapshot) => Some(snapshot),
                     Err(error) => {
                         console::warn(&format!("the last snapshot cannot be read: {error}."));
@@ -104,7 +107,8 @@ impl MasterLink {
                 Ok(Self {
                     channel,
                     snapshot,
-                    first,
+                    secrets: start.secrets.filter(MemoryFile::is_sealed),
+                    first: start.first,
                 })
             }
             Err(error) => {
@@ -158,7 +162,9 @@ impl MasterLink {
             orders,
             handover_snapshot: Mutex::new(None),
             helper_sockets: Mutex::default(),
+            secrets_version: AtomicU64::new(0),
         }));
+        reporter.0.send_changed_secrets();
         reporter.0.send_changed_sockets(&mut Vec::new());
         let (thread, handler) = (Arc::clone(&reporter.0), Arc::clone(&reporter.0));
         std::thread::Builder::new()
@@ -211,6 +217,8 @@ struct ReporterState {
     handover_snapshot: Mutex<Option<Vec<u8>>>,
     /// What the privileged helper opened for the next reload.
     helper_sockets: Mutex<SocketPool>,
+    /// The version of the certificates and keys that the master has.
+    secrets_version: AtomicU64,
 }
 
 /// An order to the reporting thread.
@@ -219,7 +227,7 @@ enum ReportOrder {
     /// A snapshot for the next worker.
     Handover,
     /// The configuration is read again, with the answers that the privileged helper recorded.
-    Reload(Option<SnapshotFile>),
+    Reload(Option<MemoryFile>),
 }
 
 impl Reporter {
@@ -241,7 +249,7 @@ impl Reporter {
         };
         let since = self.0.instance.counts();
         if let Ok(late) = handover::counted_since(base, &since)
-            && let Ok(file) = SnapshotFile::write(&late)
+            && let Ok(file) = MemoryFile::write(&late)
         {
             self.0.send(&Message::LateCounts, Some(&file));
         }
@@ -290,6 +298,7 @@ impl ReporterState {
                 }
                 Ok(ReportOrder::Handover) => {
                     self.send_changed_sockets(&mut sent);
+                    self.send_changed_secrets();
                     // One snapshot for both: counts between two would be handed over twice.
                     let snapshot = self.instance.snapshot();
                     self.send_snapshot(&snapshot, true);
@@ -310,11 +319,29 @@ impl ReporterState {
     }
 
     fn send_new_snapshot(&self) {
+        self.send_changed_secrets();
         self.send_snapshot(&self.instance.snapshot(), false);
     }
 
+    /// Sends the master what the next worker needs of certificates and keys, where it changed.
+    fn send_changed_secrets(&self) {
+        let generation = self.instance.generation();
+        let context = &generation.config.global.tls.shared_store;
+        let version = context.version();
+        if self.secrets_version.swap(version, Ordering::AcqRel) == version {
+            return;
+        }
+        match secrets::write(context) {
+            Ok(file) => self.send(&Message::Secrets, Some(&file)),
+            Err(error) => {
+                self.secrets_version.store(0, Ordering::Release);
+                console::warn(&format!("no keys can be handed over: {error}."));
+            }
+        }
+    }
+
     fn send_snapshot(&self, snapshot: &[u8], is_handover: bool) {
-        match SnapshotFile::write(snapshot) {
+        match MemoryFile::write(snapshot) {
             Ok(file) => self.send(&Message::Snapshot { is_handover }, Some(&file)),
             Err(error) => console::warn(&format!("no snapshot can be written: {error}.")),
         }
@@ -355,7 +382,7 @@ impl ReporterState {
             Message::Handover => self.queue_order(ReportOrder::Handover),
             Message::Reload => {
                 let file = received.fds.into_iter().next();
-                self.queue_order(ReportOrder::Reload(file.map(SnapshotFile::from_fd)));
+                self.queue_order(ReportOrder::Reload(file.map(MemoryFile::from_fd)));
             }
             Message::Sockets { records, .. } => {
                 let mut helper_sockets = self
@@ -389,7 +416,7 @@ impl ReporterState {
     /// Adds the late counts of the former worker. To be called on the first worker thread, whose
     /// counters they are added to.
     fn add_late_counts(&self, fds: Vec<OwnedFd>) {
-        let Some(file) = fds.into_iter().next().map(SnapshotFile::from_fd) else {
+        let Some(file) = fds.into_iter().next().map(MemoryFile::from_fd) else {
             return;
         };
         let generation = self.instance.generation();
@@ -400,7 +427,7 @@ impl ReporterState {
     }
 
     /// Reloads with the answers of the machine, or with those that the privileged helper recorded.
-    fn reload(&self, file: Option<&SnapshotFile>) -> (Outcome, String) {
+    fn reload(&self, file: Option<&MemoryFile>) -> (Outcome, String) {
         let global = Arc::clone(&self.instance.generation().config.global);
         let lost_rights = global.user.is_some() || global.group.is_some();
         let Some(file) = file else {
@@ -455,7 +482,7 @@ impl ReporterState {
         }
     }
 
-    fn send(&self, message: &Message, file: Option<&SnapshotFile>) {
+    fn send(&self, message: &Message, file: Option<&MemoryFile>) {
         let fds: Vec<_> = file.iter().map(AsFd::as_fd).collect();
         // The end of the master is noticed by the reader of the channel.
         let _ = self.send_with_retry(|| self.channel.send(message, &fds));

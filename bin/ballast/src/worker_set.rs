@@ -10,7 +10,7 @@ use std::process::Command;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ballast_cli::{Master, ProcessKind, ProcessRow, ReloadOutcome, TargetWorker};
-use ballast_handover::{Channel, Message};
+use ballast_handover::{Channel, MemoryFile, Message};
 use ballast_net::{self as net, PassedSocket, inherit, monotonic_us};
 use ballast_worker::sync::{mpsc, oneshot};
 
@@ -48,6 +48,8 @@ pub(crate) struct ChildProcess {
     pub(crate) version: String,
     /// Its listening sockets.
     pub(crate) sockets: Option<Vec<PassedSocket>>,
+    /// Its certificates and keys, until it serves.
+    pub(crate) secrets: Option<MemoryFile>,
     /// The sockets of a list that is still being received.
     pub(crate) partial_sockets: Vec<PassedSocket>,
     /// The messages of a start that failed.
@@ -66,6 +68,7 @@ impl ChildProcess {
             last_message_us: monotonic_us(),
             version: VERSION.to_owned(),
             sockets: None,
+            secrets: None,
             partial_sockets: Vec::new(),
             failure: None,
         }

@@ -26,6 +26,9 @@ use crate::change_record::ChangeRecord;
 /// A change of a server's health, given its time in milliseconds.
 pub type HealthChange<'c> = &'c mut dyn FnMut(&mut Health, u64) -> Vec<Effect>;
 
+/// Work that waits for a disk; its text is an answer.
+pub type BlockingWork = Box<dyn FnOnce() -> String + Send>;
+
 /// The outcome of a request, once it is known.
 pub type ChangeOutcome = Pin<Box<dyn Future<Output = Result<ChangeReport, Refusal>>>>;
 
@@ -69,6 +72,19 @@ pub trait Control: StatsHost {
     /// files goes by it.
     fn note_override(&self, key: OverrideKey, value: OverrideValue, command: String) {
         let _ = (key, value, command);
+    }
+
+    /// Whether what commands change is written to files (`persist on`).
+    fn persists(&self) -> bool {
+        false
+    }
+
+    /// Has what commands changed written to files, where `persist` is on.
+    fn queue_persist(&self) {}
+
+    /// Runs what waits for a disk on another thread; answers its text. `None`: it was not run.
+    fn run_blocking(&self, work: BlockingWork) -> Pin<Box<dyn Future<Output = Option<String>>>> {
+        Box::pin(std::future::ready(Some(work())))
     }
 
     /// The lists and maps of the configuration in force.

@@ -11,6 +11,7 @@
 
 mod answer;
 mod catalogue;
+mod certificate_files;
 mod change_record;
 mod command;
 mod commands;
@@ -28,9 +29,12 @@ mod sockets;
 
 pub use answer::{CommandAnswer, ReportBatches, ReportPieces, Severity};
 pub use catalogue::{commands_of_master, commands_of_worker};
+pub use certificate_files::write_certificate_files;
 pub use change_record::{ChangeRecord, ChangeScope};
 pub use command::{Command, CommandCall, CommandFamilies};
-pub use control::{ChangeOutcome, Control, ControlError, HealthChange, IdleCount, IdleCounts};
+pub use control::{
+    BlockingWork, ChangeOutcome, Control, ControlError, HealthChange, IdleCount, IdleCounts,
+};
 pub use limits::CliLimits;
 pub use line::{CommandInput, CommandLine, LineEvent, LineReader};
 pub use serve::{serve, serve_master, serve_stream};

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use ballast_expr::{Condition, Expr, LogFormat, Store, nearest};
 use ballast_model::{Address, ErrorPages, FileBases, NameFamily};
 use ballast_syntax::{DIAGNOSTIC_COUNT_MAX, Diagnostic, SectionKind, Severity, SourceMap, Span};
+use ballast_tls::store_context::FormerStore;
 
 use crate::feature::feature_of;
 use crate::machine::Machine;
@@ -83,6 +84,8 @@ pub(crate) struct Context<'s> {
     pub unimplemented: Vec<Unimplemented>,
     /// What was replaced by stand-ins.
     pub stand_ins: Vec<String>,
+    /// The certificates and keys that were in force before.
+    pub former: FormerStore,
     /// The environment after the text, for variables in addresses.
     pub environment: ballast_syntax::Env,
     /// Names declared by sections.

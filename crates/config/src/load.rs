@@ -4,17 +4,20 @@ use std::sync::Arc;
 
 use ballast_expr::Store;
 use ballast_syntax::Document;
+use ballast_tls::store_context::FormerStore;
 
 use crate::lower::{Loaded, load_with, parse_files};
 use crate::machine::Machine;
 use crate::stand_ins;
 
 /// How a configuration is read.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Options {
     /// `-dD`: diagnostics of diagnostic mode are wanted. They are kept in any case and marked
     /// [`Severity::Diag`](ballast_syntax::Severity::Diag); at present this has no other effect.
     pub diagnostic_mode: bool,
+    /// The certificates and keys that were in force before.
+    pub former: FormerStore,
 }
 
 /// Reads a configuration from named files, in sequence. It never fails: errors are in
@@ -42,10 +45,10 @@ fn load_into(
     store: Arc<Store>,
     files: Vec<(String, Vec<u8>)>,
     machine: &dyn Machine,
-    _options: Options,
+    options: Options,
 ) -> Loaded {
-    let (environment, stand_ins) = stand_ins::environment(&files, machine);
-    load_with(store, files, machine, environment, stand_ins)
+    let environment = stand_ins::environment(&files, machine);
+    load_with((store, options.former), files, machine, environment)
 }
 
 /// Only the syntax, as sections and lines: the first step of [`load`].

@@ -9,6 +9,7 @@ use ballast_syntax::{
     Diagnostic, Document, Env, Parser, Section, SectionKind, SectionPlace, Severity, SourceMap,
     Span, TextEdit,
 };
+use ballast_tls::store_context::FormerStore;
 
 use crate::build::{self, Drafts};
 use crate::context::{Context, Declarations, Diagnostics, HINT_NAMES_MAX, LUA, Unimplemented};
@@ -69,11 +70,10 @@ impl Loaded {
 
 /// Reads a configuration in this environment.
 pub(crate) fn load_with(
-    store: Arc<Store>,
+    (store, former): (Arc<Store>, FormerStore),
     files: Vec<(String, Vec<u8>)>,
     machine: &dyn Machine,
-    environment: Env,
-    mut stand_ins: Vec<String>,
+    (environment, stand_ins): (Env, Vec<String>),
 ) -> Loaded {
     let mut document = parse_files(files, machine, environment);
     let diagnostics = std::mem::take(&mut document.diagnostics);
@@ -84,7 +84,8 @@ pub(crate) fn load_with(
         diagnostics: Diagnostics::after(diagnostics),
         hint_names_left: Cell::new(HINT_NAMES_MAX),
         unimplemented: Vec::new(),
-        stand_ins: std::mem::take(&mut stand_ins),
+        stand_ins,
+        former,
         environment: document.env.clone(),
         declarations: Declarations::default(),
         stick_counters: STICK_COUNTERS,

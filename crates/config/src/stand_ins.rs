@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use ballast_expr::Store;
 use ballast_syntax::{Env, Severity};
+use ballast_tls::store_context::FormerStore;
 
 use crate::lower::{Loaded, load_with};
 use crate::machine::Machine;
@@ -86,7 +87,12 @@ fn with_best_value(
         }
         let store = Arc::new(Store::new());
         let files = files.to_vec();
-        let loaded = load_with(store, files, machine, tried.clone(), Vec::new());
+        let loaded = load_with(
+            (store, FormerStore::default()),
+            files,
+            machine,
+            (tried.clone(), Vec::new()),
+        );
         let errors = CandidateErrors::of(&loaded, variable, value);
         let is_whole = errors == CandidateErrors::default();
         if best.as_ref().is_none_or(|(fewest, _)| errors < *fewest) {

@@ -2,46 +2,47 @@
 //! options together. Last of all, when every section has been read: lines may name certificates of
 //! `crt-store` sections below them.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ballast_model::{
-    Authorities, BindTls, CertificateList, CertificateListLine, CertificateParts,
-    CertificateSource, Config, GlobalTls, NameFilter, Origin, ServerTls, TlsFile, TlsOptions,
-    VerifyErrors,
+    Authorities, BindTls, CertificateList, CertificateListLine, CertificateSource, Config,
+    FileBases, GlobalTls, Origin, ServerTls, TlsFile, TlsOptions, VerifyErrors,
 };
 use ballast_syntax::{Diagnostic, Severity};
-use ballast_tls::authorities::{Authorities as TrustFile, AuthorityError, Trust};
+use ballast_tls::authorities::{Authorities as TrustContent, AuthorityError, Trust};
 use ballast_tls::bind::{BindCertificates, BindEntry, ListRow};
 use ballast_tls::ciphers::translate_signatures;
-use ballast_tls::client_config::{ServerLineParts, ServerLineTerms, ServerTrust};
+use ballast_tls::client_config::{ServerLineParts, ServerTrust};
 use ballast_tls::client_verifier::ClientVerifier;
-use ballast_tls::context::{BindContext, ServerContext};
+use ballast_tls::context::{BindContext, CompiledServer, ServerContext};
 use ballast_tls::files::Files;
-use ballast_tls::names::NameFilters;
 use ballast_tls::ocsp::OcspError;
-use ballast_tls::options::{HandshakeOptions, VerifyMode};
+use ballast_tls::options::VerifyMode;
 use ballast_tls::rustls::server::{
     NoServerSessionStorage, ServerSessionMemoryCache, StoresServerSessions,
 };
 use ballast_tls::rustls::time_provider::DefaultTimeProvider;
 use ballast_tls::server_config::{BindParts, BindTerms};
-use ballast_tls::store::{
-    CertificateStore, ExtraFiles, LoadError, LoadOptions, LoadReason, StoreOptions,
-    StoredCertificate,
-};
-use ballast_tls::store_transaction::SharedStore;
+use ballast_tls::store::{CertificateStore, LoadError, LoadReason, StoredCertificate, TakeOver};
+use ballast_tls::store_context::{FormerStore, KEYS_OF_PROCESS, SharedStore, StoreState};
+use ballast_tls::store_transaction::{ListEdit, TrustFile, TrustKind, TrustState};
 use ballast_tls::tickets::TicketKeys;
 use ballast_tls::verify_error::IgnoredErrors;
 
 use crate::context::Context;
 use crate::machine::Machine;
 
+mod list_edits;
+mod translate;
+
+use translate::{client_options, filters_of, handshake_options, load_options, store_options};
+
 /// Compiles all lines with TLS.
 pub(crate) fn compile(config: &mut Config, context: &mut Context<'_>) {
     let files = MachineFiles(context.machine);
     let global = Arc::clone(&config.global);
-    let mut compiler = Compiler::new(&files, &global.tls);
+    let mut compiler = Compiler::new(&files, &global.tls, context.former.clone());
     compiler.load_stores(&global.tls);
     for frontend in &mut config.frontends {
         if frontend.binds.iter().all(|bind| bind.tls.is_none()) {
@@ -67,11 +68,9 @@ pub(crate) fn compile(config: &mut Config, context: &mut Context<'_>) {
             }
         }
     }
-    let Compiler {
-        problems, store, ..
-    } = compiler;
+    let (read, problems) = compiler.finish();
     drop(global);
-    Arc::make_mut(&mut config.global).tls.shared_store = SharedStore::new(store);
+    Arc::make_mut(&mut config.global).tls.shared_store = read;
     for problem in problems {
         problem.report(context);
     }
@@ -126,9 +125,17 @@ impl Problem {
 struct Compiler<'f> {
     files: &'f dyn Files,
     store: CertificateStore,
-    /// Files of authorities and revocation lists by path.
-    trust: HashMap<String, Arc<TrustFile>>,
-    process: Arc<ProcessSessions>,
+    /// Files of authorities by path.
+    authorities: BTreeMap<String, TrustFile>,
+    /// Files of revocation lists by path.
+    revocation: BTreeMap<String, TrustFile>,
+    /// What commands have done to lists of certificates.
+    list_edits: Vec<ListEdit>,
+    bases: FileBases,
+    /// Keys of tickets by file, and those of the process.
+    ticket_keys: BTreeMap<String, Arc<TicketKeys>>,
+    former: FormerStore,
+    sessions: Arc<dyn StoresServerSessions>,
     session_lifetime_s: u32,
     record_bytes_max: u32,
     /// The bind line: its sessions are resumed there only.
@@ -140,18 +147,45 @@ struct Compiler<'f> {
 type TermsByOptions = Vec<(TlsOptions, Arc<BindTerms>)>;
 
 impl<'f> Compiler<'f> {
-    fn new(files: &'f dyn Files, global: &GlobalTls) -> Self {
+    fn new(files: &'f dyn Files, global: &GlobalTls, former: FormerStore) -> Self {
         Self {
             files,
-            store: CertificateStore::new(store_options(global)),
-            trust: HashMap::new(),
-            process: process_sessions(global),
+            store: former.store(store_options(global)),
+            authorities: BTreeMap::new(),
+            revocation: BTreeMap::new(),
+            list_edits: former.list_edits(),
+            bases: global.bases.clone(),
+            ticket_keys: BTreeMap::new(),
+            former,
+            sessions: process_sessions(global),
             session_lifetime_s: u32::try_from(global.session_lifetime.as_secs())
                 .unwrap_or(u32::MAX),
             record_bytes_max: global.record_bytes_max,
             scope: "".into(),
             problems: Vec::new(),
         }
+    }
+
+    /// What was read, and what is wrong with it.
+    fn finish(mut self) -> (SharedStore, Vec<Problem>) {
+        let trust = |files| TrustState {
+            files,
+            transaction: None,
+        };
+        let (state, overruled) = self.former.state_after(StoreState {
+            store: self.store,
+            ticket_keys: self.ticket_keys,
+            authorities: trust(self.authorities),
+            revocation: trust(self.revocation),
+            ..StoreState::default()
+        });
+        self.problems.extend(overruled.iter().map(|name| Problem {
+            severity: Severity::Notice,
+            origin: Origin::default(),
+            text: format!("The file overrules what was set by command: certificate {name}"),
+            missing: None,
+        }));
+        (SharedStore::new(state), self.problems)
     }
 
     /// Loads the certificates of `crt-store` sections. `issuers-chain-path` comes first: chains are
@@ -172,7 +206,9 @@ impl<'f> Compiler<'f> {
     fn bind(&mut self, tls: &mut BindTls, origin: &Origin) {
         let mut known = TermsByOptions::new();
         let mut entries = Vec::new();
+        let mut lists = Vec::new();
         for source in &tls.certificates {
+            lists.extend(self.list_of(source));
             match source {
                 CertificateSource::Crt(file) => {
                     self.crt(tls, (file, false), &mut known, &mut entries);
@@ -187,7 +223,25 @@ impl<'f> Compiler<'f> {
             // Words are judged even where every name is refused.
             self.terms(tls, &tls.options, origin, &mut known);
         }
-        tls.context = BindContext::new(BindCertificates::new(entries, tls.strict_sni));
+        lists.sort_unstable();
+        lists.dedup();
+        let certificates = BindCertificates::new(entries, tls.strict_sni).with_lists(lists);
+        let certificates = self.with_list_edits(tls, certificates, &mut known);
+        tls.context = BindContext::new(certificates);
+    }
+
+    /// The path of a crt-list or of a directory.
+    fn list_of(&self, source: &CertificateSource) -> Option<String> {
+        let file = match source {
+            CertificateSource::List(list) => return Some(list.path.clone()),
+            CertificateSource::Crt(file) | CertificateSource::DefaultCrt(file) => file,
+        };
+        if self.store.get(&file.path).is_some() {
+            return None;
+        }
+        // Who loads it reports an error.
+        let names = self.files.list(&file.path).ok().flatten();
+        names.map(|_| file.path.trim_end_matches('/').to_owned())
     }
 
     fn crt(
@@ -299,7 +353,7 @@ impl<'f> Compiler<'f> {
             time: Arc::new(DefaultTimeProvider),
             verifier: self.verifier(tls, written)?,
             ticket_keys: self.ticket_keys(tls)?,
-            sessions: Arc::clone(&self.process.sessions),
+            sessions: Arc::clone(&self.sessions),
             scope: match tls.ticket_keys {
                 // Who shares keys shares sessions.
                 Some(_) => "".into(),
@@ -357,28 +411,51 @@ impl<'f> Compiler<'f> {
     }
 
     fn ticket_keys(&mut self, tls: &BindTls) -> Option<Option<Arc<TicketKeys>>> {
-        if !tls.tickets {
+        if !tls.tickets && tls.ticket_keys.is_none() {
             return Some(None);
         }
-        let Some(file) = &tls.ticket_keys else {
-            return Some(Some(Arc::clone(&self.process.ticket_keys)));
+        let keys = self.known_ticket_keys(tls)?;
+        Some(Some(keys).filter(|_| tls.tickets))
+    }
+
+    fn known_ticket_keys(&mut self, tls: &BindTls) -> Option<Arc<TicketKeys>> {
+        let file = tls.ticket_keys.as_ref();
+        let name = file.map_or(KEYS_OF_PROCESS, |file| file.path.as_str());
+        if let Some(known) = self.ticket_keys.get(name) {
+            return Some(Arc::clone(known));
+        }
+        let keys = match (self.former.ticket_keys(name), file) {
+            (Some(former), _) => former,
+            (None, Some(file)) => self.ticket_keys_of(file)?,
+            (None, None) => Arc::new(TicketKeys::random()),
         };
+        self.ticket_keys.insert(name.to_owned(), Arc::clone(&keys));
+        Some(keys)
+    }
+
+    /// The keys of a `tls-ticket-keys` file.
+    fn ticket_keys_of(&mut self, file: &TlsFile) -> Option<Arc<TicketKeys>> {
         let content = self.files.read(&file.path);
-        let missing = || Err("No such file or directory".to_owned());
-        let content = content.and_then(|content| content.map_or_else(missing, Ok));
-        let keys = content
-            .and_then(|content| TicketKeys::read(&content).map_err(|error| error.to_string()));
+        let read = content.and_then(|content| {
+            let keys = content.map(|content| TicketKeys::read(&content));
+            keys.transpose().map_err(|error| error.to_string())
+        });
+        let missing = || "No such file or directory".to_owned();
+        let keys = read.and_then(|read| {
+            let keys = self.former.ticket_keys_after(&file.path, read);
+            keys.ok_or_else(missing)
+        });
         let keys = keys.map_err(|error| {
             format!(
                 "'tls-ticket-keys' : unable to load '{}' : {error}",
                 file.path
             )
         });
-        Some(Some(Arc::new(self.judged(keys, &file.origin)?)))
+        self.judged(keys, &file.origin)
     }
 
     /// The authorities of `ca-file` and `ca-verify-file`; each file is read once.
-    fn authorities(&mut self, written: Option<&Authorities>) -> Option<Option<Arc<TrustFile>>> {
+    fn authorities(&mut self, written: Option<&Authorities>) -> Option<Option<Arc<TrustContent>>> {
         let file = match written {
             None => return Some(None),
             Some(Authorities::File(file)) => file.clone(),
@@ -387,33 +464,54 @@ impl<'f> Compiler<'f> {
                 origin: origin.clone(),
             },
         };
-        self.trust_file("ca-file", &file).map(Some)
+        self.trust_file(TrustKind::Authorities, &file).map(Some)
     }
 
-    fn revocation(&mut self, file: Option<&TlsFile>) -> Option<Option<Arc<TrustFile>>> {
+    fn revocation(&mut self, file: Option<&TlsFile>) -> Option<Option<Arc<TrustContent>>> {
         match file {
             None => Some(None),
-            Some(file) => self.trust_file("crl-file", file).map(Some),
+            Some(file) => self.trust_file(TrustKind::Revocation, file).map(Some),
         }
     }
 
-    fn trust_file(&mut self, word: &str, file: &TlsFile) -> Option<Arc<TrustFile>> {
-        if let Some(read) = self.trust.get(&file.path) {
-            return Some(Arc::clone(read));
+    fn trust_file(&mut self, kind: TrustKind, file: &TlsFile) -> Option<Arc<TrustContent>> {
+        let (word, known) = match kind {
+            TrustKind::Authorities => ("ca-file", &self.authorities),
+            TrustKind::Revocation => ("crl-file", &self.revocation),
+        };
+        if let Some(known) = known.get(&file.path) {
+            return Some(Arc::clone(&known.content));
         }
-        match TrustFile::load(self.files, &file.path) {
-            Ok(read) => {
-                let read = Arc::new(read);
-                self.trust.insert(file.path.clone(), Arc::clone(&read));
-                Some(read)
-            }
+        let found = match self.former.trust(kind, &file.path) {
+            Some(former) => Ok(former),
+            None => match TrustContent::load(self.files, &file.path) {
+                Ok(read) => {
+                    let read = TrustFile::read(read);
+                    Ok(self.former.trust_after(kind, &file.path, read))
+                }
+                Err(error) if error.reason == AuthorityError::Missing => {
+                    let former = self.former.trust_of_missing(kind, &file.path);
+                    former.ok_or(error)
+                }
+                Err(error) => Err(error),
+            },
+        };
+        let found = match found {
+            Ok(found) => found,
             Err(error) => {
                 let is_missing = error.reason == AuthorityError::Missing;
                 let text = format!("'{word}' : unable to load {error}");
                 self.file_problem(&file.origin, is_missing.then_some(&error.file), text);
-                None
+                return None;
             }
-        }
+        };
+        let known = match kind {
+            TrustKind::Authorities => &mut self.authorities,
+            TrustKind::Revocation => &mut self.revocation,
+        };
+        let content = Arc::clone(&found.content);
+        known.insert(file.path.clone(), found);
+        Some(content)
     }
 
     /// A server line, and what probes of it need.
@@ -421,9 +519,9 @@ impl<'f> Compiler<'f> {
         let Some(parts) = self.client_parts(tls) else {
             return;
         };
-        let options = client_options(tls);
-        if let Some(terms) = self.judged(ServerLineTerms::new(&options, &parts), origin) {
-            tls.context = ServerContext::new(terms, parts);
+        let compiled = CompiledServer::new(client_options(tls), parts);
+        if let Some(compiled) = self.judged(compiled, origin) {
+            tls.context = ServerContext::new(compiled);
         }
     }
 
@@ -519,36 +617,31 @@ fn system_authorities(files: &dyn Files) -> String {
     (*found.unwrap_or(&SYSTEM_AUTHORITIES[0])).to_owned()
 }
 
-/// What all bind lines of a process share, across all reloads: sessions outlive them.
-struct ProcessSessions {
-    /// Keys of tickets, for lines without `tls-ticket-keys`.
-    ticket_keys: Arc<TicketKeys>,
+/// Sessions that are resumed without tickets: all bind lines of a process share them, and they outlive
+/// reloads.
+struct SessionCache {
     /// The size of [`Self::sessions`].
-    cache_blocks: u32,
-    /// Sessions of TLS 1.2 that are resumed without tickets.
+    blocks: u32,
     sessions: Arc<dyn StoresServerSessions>,
 }
 
-/// The sessions of the process. The cache is made anew when `tune.ssl.cachesize` changes; the keys of
-/// tickets stay. A block is one session here, and about 200 bytes in HAProxy (manual,
-/// "tune.ssl.cachesize").
-fn process_sessions(global: &GlobalTls) -> Arc<ProcessSessions> {
-    static SESSIONS: Mutex<Option<Arc<ProcessSessions>>> = Mutex::new(None);
-    let mut held = SESSIONS.lock().unwrap_or_else(PoisonError::into_inner);
+/// The cache of the process, made anew when `tune.ssl.cachesize` changes. A block is one session
+/// here, and about 200 bytes in HAProxy (manual, "tune.ssl.cachesize").
+fn process_sessions(global: &GlobalTls) -> Arc<dyn StoresServerSessions> {
+    static CACHE: Mutex<Option<SessionCache>> = Mutex::new(None);
+    let mut held = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
     let blocks = global.session_cache_blocks;
-    if let Some(sessions) = held.as_ref().filter(|one| one.cache_blocks == blocks) {
-        return Arc::clone(sessions);
+    if let Some(cache) = held.as_ref().filter(|cache| cache.blocks == blocks) {
+        return Arc::clone(&cache.sessions);
     }
-    let keys = held.as_ref().map(|one| Arc::clone(&one.ticket_keys));
-    let sessions = Arc::new(ProcessSessions {
-        ticket_keys: keys.unwrap_or_else(|| Arc::new(TicketKeys::random())),
-        cache_blocks: blocks,
-        sessions: match blocks {
-            0 => Arc::new(NoServerSessionStorage {}),
-            blocks => ServerSessionMemoryCache::new(blocks as usize),
-        },
+    let sessions: Arc<dyn StoresServerSessions> = match blocks {
+        0 => Arc::new(NoServerSessionStorage {}),
+        blocks => ServerSessionMemoryCache::new(blocks as usize),
+    };
+    *held = Some(SessionCache {
+        blocks,
+        sessions: Arc::clone(&sessions),
     });
-    *held = Some(Arc::clone(&sessions));
     sessions
 }
 
@@ -589,7 +682,8 @@ fn list_row(list: &str, line: &CertificateListLine) -> Arc<ListRow> {
 }
 
 /// The terms of a set of options on a bind line of a configuration that is in force: for a line
-/// that a command adds.
+/// that a command adds. Files that lines in force name are not read again. The caller holds no lock
+/// of the store.
 ///
 /// # Errors
 /// Why the options cannot be carried out.
@@ -604,11 +698,14 @@ pub fn compile_bind_terms(
         return Err("verify is enabled but no CA file specified".to_owned());
     }
     let files = MachineFiles(machine);
-    let mut compiler = Compiler::new(&files, global);
+    let former = global.shared_store.former(TakeOver::All);
+    let mut compiler = Compiler::new(&files, global, former);
     let origin = Origin::default();
     let terms = compiler.terms(tls, options, &origin, &mut TermsByOptions::new());
+    let (read, problems) = compiler.finish();
+    global.shared_store.adopt(&read);
     terms.ok_or_else(|| {
-        let problems = compiler.problems.into_iter();
+        let problems = problems.into_iter();
         let mut errors = problems.filter(|problem| problem.severity == Severity::Alert);
         errors
             .next()
@@ -623,73 +720,4 @@ fn is_bundle(certificates: &[Arc<StoredCertificate>]) -> bool {
     let is_part =
         |one: &Arc<StoredCertificate>| endings.iter().any(|ending| one.name().ends_with(ending));
     certificates.len() > 1 && certificates.iter().all(is_part)
-}
-
-fn store_options(global: &GlobalTls) -> StoreOptions {
-    let extra = &global.extra_files;
-    StoreOptions {
-        // The model has whole paths.
-        crt_base: None,
-        extra: ExtraFiles {
-            bundle: extra.bundle,
-            key: extra.key,
-            ocsp: extra.ocsp,
-            issuer: extra.issuer,
-            sctl: extra.sctl,
-        },
-        replaces_ending: extra.replaces_extension,
-        skips_self_issued: global.skip_self_issued,
-        updates_ocsp: global.ocsp_updates.is_default,
-    }
-}
-
-fn load_options(parts: &CertificateParts) -> LoadOptions {
-    let path = |file: &Option<TlsFile>| file.as_ref().map(|file| file.path.clone());
-    LoadOptions {
-        key: path(&parts.key),
-        ocsp: path(&parts.ocsp),
-        issuer: path(&parts.issuer),
-        sctl: path(&parts.sctl),
-        updates_ocsp: parts.ocsp_update,
-    }
-}
-
-fn filters_of(filters: &[NameFilter]) -> NameFilters {
-    let mut all = NameFilters::default();
-    for filter in filters {
-        let mark = if filter.negated { "!" } else { "" };
-        all.add(format!("{mark}{}", filter.name).as_bytes());
-    }
-    all
-}
-
-fn client_options(tls: &ServerTls) -> HandshakeOptions {
-    HandshakeOptions {
-        allow_early_data: tls.allow_early_data,
-        alpn: tls.alpn.clone(),
-        ciphers: tls.ciphers.clone(),
-        ciphersuites: tls.ciphersuites.clone(),
-        client_signature_algorithms: tls.client_signature_algorithms.clone(),
-        curves: tls.curves.clone(),
-        ecdhe: None,
-        signature_algorithms: tls.signature_algorithms.clone(),
-        version_max: tls.version_max,
-        version_min: tls.version_min,
-    }
-}
-
-fn handshake_options(options: &TlsOptions) -> HandshakeOptions {
-    HandshakeOptions {
-        allow_early_data: options.allow_early_data,
-        alpn: options.alpn.clone().unwrap_or_default(),
-        ciphers: options.ciphers.clone(),
-        ciphersuites: options.ciphersuites.clone(),
-        // Judged with the certificates of clients, by the verifier.
-        client_signature_algorithms: None,
-        curves: options.curves.clone(),
-        ecdhe: options.ecdhe.clone(),
-        signature_algorithms: options.signature_algorithms.clone(),
-        version_max: options.version_max,
-        version_min: options.version_min,
-    }
 }

@@ -46,7 +46,12 @@ pub fn server(
         quoted(name),
         quoted_line(words)
     );
-    let (loaded, said) = load(text.into_bytes(), machine, pid);
+    let certificates = &now.global.tls.shared_store;
+    let options = ballast_config::Options {
+        former: certificates.in_memory(),
+        ..ballast_config::Options::default()
+    };
+    let (loaded, said) = load(text.into_bytes(), machine, (pid, options));
     let found = loaded.config.backend(backend);
     let server = found.and_then(|found| found.servers.last().cloned());
     let Some(server) = server.filter(|_| !loaded.has_alerts() && loaded.unimplemented.is_empty())
@@ -69,6 +74,7 @@ pub fn server(
         )));
     }
     server.disabled = !words.iter().any(|word| word == "enabled");
+    certificates.adopt(&loaded.config.global.tls.shared_store);
     Ok((server, said))
 }
 
@@ -113,9 +119,13 @@ pub fn numbered(words: &[String], id: u32) -> String {
     }
 }
 
-fn load(text: Vec<u8>, machine: &dyn Machine, pid: u32) -> (Loaded, String) {
+fn load(
+    text: Vec<u8>,
+    machine: &dyn Machine,
+    (pid, options): (u32, ballast_config::Options),
+) -> (Loaded, String) {
     let files = vec![(NO_FILE.to_owned(), text)];
-    let loaded = ballast_config::load(files, machine, ballast_config::Options::default());
+    let loaded = ballast_config::load(files, machine, options);
     let said = ballast_config::diagnostics_text(
         &loaded,
         TextOptions {

@@ -31,7 +31,9 @@ impl ServerTls {
     pub fn new(line: &model::ServerTls) -> Self {
         Self {
             config: ArcSwapOption::new(
-                line.context.terms().map(|terms| Arc::clone(terms.config())),
+                line.context
+                    .compiled()
+                    .map(|compiled| Arc::clone(compiled.config())),
             ),
             sni: match &line.sni {
                 None => Sni::Fixed(None),

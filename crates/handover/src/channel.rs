@@ -1,22 +1,27 @@
 //! The channel between a master and a worker: messages, with descriptors beside them.
 //!
-//! A snapshot does not travel in a message but in a [`SnapshotFile`], a file in memory whose descriptor
-//! is sent. The master keeps the file of the last second and gives it on without reading it.
+//! A snapshot does not travel in a message but in a [`MemoryFile`], whose descriptor is sent, and so do
+//! keys. The master keeps the files of the last second and gives them on without reading them.
 
-use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use ballast_net::{PassedSocket, SocketPool, memory_file, receive_with_fds, send_with_fds};
+use ballast_net::{
+    PassedSocket, SocketPool, is_sealed, read_memory_file, receive_with_fds, sealed_file,
+    sealed_file_of, send_with_fds,
+};
 use ballast_wire::getsocks::{self, SocketRecord};
 use ballast_wire::handoff::{MESSAGE_BYTES_MAX, Message};
 
 /// Sockets in one message at most: their records fit whatever their names.
 const SOCKETS_PER_MESSAGE_MAX: usize = 100;
 
-/// Bytes of a snapshot at most: some millions of servers.
-const SNAPSHOT_BYTES_MAX: u64 = 1 << 30;
+/// Bytes of a file in memory at most: some millions of servers.
+const FILE_BYTES_MAX: u64 = 1 << 30;
+
+/// The name of the file with secrets, as `/proc` shows it.
+const SECRETS: &str = "ballast-secrets";
 
 /// One end of a channel. Any thread may send: messages do not mix.
 #[derive(Clone, Debug)]
@@ -128,19 +133,36 @@ pub fn sockets_of(records: &[u8], fds: Vec<OwnedFd>) -> Vec<PassedSocket> {
     sockets
 }
 
-/// A snapshot in a file in memory.
+/// A snapshot, or secrets, in a sealed file in memory.
 #[derive(Debug)]
-pub struct SnapshotFile(OwnedFd);
+pub struct MemoryFile(OwnedFd);
 
-impl SnapshotFile {
+impl MemoryFile {
     /// Writes a snapshot.
     ///
     /// # Errors
     /// The system's refusal of memory.
     pub fn write(snapshot: &[u8]) -> io::Result<Self> {
-        let mut file = File::from(memory_file("ballast-snapshot")?);
-        file.write_all(snapshot)?;
-        Ok(Self(file.into()))
+        sealed_file("ballast-snapshot", snapshot).map(Self)
+    }
+
+    /// Writes what nobody may see.
+    ///
+    /// # Errors
+    /// The system's refusal of memory.
+    pub fn write_secrets(secrets: &[u8]) -> io::Result<Self> {
+        sealed_file(SECRETS, secrets).map(Self)
+    }
+
+    /// The file with secrets that another process has open; `None` where there is none, and where
+    /// this process may not look.
+    pub fn secrets_of(pid: i32) -> Option<Self> {
+        sealed_file_of(pid, SECRETS).ok().flatten().map(Self)
+    }
+
+    /// Whether nobody can change it.
+    pub fn is_sealed(&self) -> bool {
+        is_sealed(&self.0)
     }
 
     /// The file behind a descriptor.
@@ -148,37 +170,42 @@ impl SnapshotFile {
         Self(fd)
     }
 
-    /// The snapshot.
+    /// The content.
     ///
     /// # Errors
     /// The system's refusal; more than 1 GB.
     pub fn read(&self) -> io::Result<Vec<u8>> {
-        let mut file = File::from(self.0.try_clone()?);
-        file.seek(SeekFrom::Start(0))?;
-        let mut snapshot = Vec::new();
-        file.take(SNAPSHOT_BYTES_MAX + 1)
-            .read_to_end(&mut snapshot)?;
-        if snapshot.len() as u64 > SNAPSHOT_BYTES_MAX {
-            return Err(io::Error::other("the snapshot is too long"));
-        }
-        Ok(snapshot)
+        read_memory_file(&self.0, FILE_BYTES_MAX)
     }
 }
 
-impl AsFd for SnapshotFile {
+impl AsFd for MemoryFile {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
 }
 
+/// What the master gives a worker before it starts.
+#[derive(Debug)]
+pub struct WorkerStart {
+    /// The listening sockets.
+    pub sockets: SocketPool,
+    /// The last snapshot of the former worker.
+    pub snapshot: Option<MemoryFile>,
+    /// Its secrets.
+    pub secrets: Option<MemoryFile>,
+    /// Whether this is the first worker.
+    pub first: bool,
+}
+
 impl Channel {
-    /// Receives what the master gives a worker before it starts: sockets, the last snapshot, and
-    /// whether this is the first worker.
+    /// Receives what the master gives a worker before it starts.
     ///
     /// # Errors
     /// The master is gone, or sent a message that does not belong here.
-    pub fn receive_start(&self) -> io::Result<(SocketPool, Option<SnapshotFile>, bool)> {
+    pub fn receive_start(&self) -> io::Result<WorkerStart> {
         let mut sockets = SocketPool::new();
+        let mut secrets = None;
         loop {
             let Some(received) = self.receive()? else {
                 return Err(io::ErrorKind::UnexpectedEof.into());
@@ -191,9 +218,16 @@ impl Channel {
                         }
                     }
                 }
+                Message::Secrets => {
+                    secrets = received.fds.into_iter().next().map(MemoryFile::from_fd);
+                }
                 Message::Start { first } => {
-                    let file = received.fds.into_iter().next().map(SnapshotFile::from_fd);
-                    return Ok((sockets, file, first));
+                    return Ok(WorkerStart {
+                        sockets,
+                        snapshot: received.fds.into_iter().next().map(MemoryFile::from_fd),
+                        secrets,
+                        first,
+                    });
                 }
                 other => return Err(io::Error::other(format!("{other:?} before a start"))),
             }
@@ -220,13 +254,18 @@ mod tests {
         let sockets: Vec<_> = (0..SOCKETS_PER_MESSAGE_MAX + 3)
             .map(|_| listener(""))
             .collect();
-        let file = SnapshotFile::write(b"BLST\x01").unwrap();
+        let file = MemoryFile::write(b"BLST\x01").unwrap();
+        let secrets = MemoryFile::write_secrets(b"key").unwrap();
         let start = Message::Start { first: true };
         master.send_sockets(&sockets).unwrap();
+        master.send(&Message::Secrets, &[secrets.as_fd()]).unwrap();
         master.send(&start, &[file.as_fd()]).unwrap();
-        let (pool, given, first) = worker.receive_start().unwrap();
-        assert_eq!((pool.len(), first), (sockets.len(), true));
-        let given = given.unwrap();
+        let given = worker.receive_start().unwrap();
+        assert_eq!((given.sockets.len(), given.first), (sockets.len(), true));
+        let secrets = given.secrets.unwrap();
+        assert_eq!(secrets.read().unwrap(), b"key");
+        assert!(secrets.is_sealed());
+        let given = given.snapshot.unwrap();
         // It may be read again, here or there.
         assert_eq!(given.read().unwrap(), b"BLST\x01");
         assert_eq!(file.read().unwrap(), b"BLST\x01");

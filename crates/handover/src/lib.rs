@@ -12,7 +12,7 @@ mod operator_changes;
 mod snapshot;
 
 pub use ballast_wire::handoff::{HandoffError, Message, Outcome, read_pairs, write_pairs};
-pub use channel::{Channel, MessageWithFds, SnapshotFile, sockets_of};
+pub use channel::{Channel, MemoryFile, MessageWithFds, WorkerStart, sockets_of};
 pub use fetch::{FetchError, fetch};
 pub use snapshot::{
     add_counts, collect, collect_counts, counted_since, read_operator_changes, restore,

@@ -13,7 +13,7 @@ use std::time::Duration;
 use ballast_expr::Expr;
 use ballast_tls::context::{BindContext, ServerContext};
 use ballast_tls::options::{TlsVersion, VerifyMode};
-use ballast_tls::store_transaction::SharedStore;
+use ballast_tls::store_context::SharedStore;
 
 use crate::Origin;
 

@@ -3,9 +3,11 @@
 //! A reader of the path, before or after a crash, sees either the old contents or the new ones:
 //! they are written to a file beside it, synced to the disk, and renamed.
 
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _, fchown};
+use std::os::unix::fs::{
+    FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown,
+};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -42,24 +44,111 @@ pub fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
 /// from it on are not; when only syncing a directory failed, all are replaced and may not survive a
 /// loss of power.
 pub fn replace_files<P: AsRef<Path>, B: AsRef<[u8]>>(files: &[(P, B)]) -> Result<(), Error> {
+    let changes: Vec<FileChange<'_>> = files
+        .iter()
+        .map(|(path, bytes)| FileChange {
+            path: path.as_ref(),
+            content: Some(bytes.as_ref()),
+            is_secret: false,
+        })
+        .collect();
+    change_files(&changes)
+}
+
+/// A file that gets another content, or goes.
+#[derive(Clone, Copy, Debug)]
+pub struct FileChange<'f> {
+    /// Its path.
+    pub path: &'f Path,
+    /// What it will have; `None`: it is removed, if it is there.
+    pub content: Option<&'f [u8]>,
+    /// Only its owner may read and write it (mode 0600), whatever its mode was.
+    pub is_secret: bool,
+}
+
+/// As [`replace_files`], with files that are removed and files that are secret.
+///
+/// # Errors
+/// As [`replace_files`].
+pub fn change_files(changes: &[FileChange<'_>]) -> Result<(), Error> {
     // Temporary files that are not renamed are removed when dropped.
-    let mut besides = Vec::with_capacity(files.len());
-    for (path, bytes) in files {
-        besides.push(TemporaryFile::write(path.as_ref(), bytes.as_ref())?);
+    let mut steps = Vec::with_capacity(changes.len());
+    for change in changes {
+        steps.push(ChangeStep::prepare(change)?);
     }
-    let mut outcome = besides.iter_mut().try_for_each(TemporaryFile::rename);
-    // What was renamed is synced whatever happened to the rest; the first error is returned.
+    let mut done = 0;
+    let mut outcome = Ok(());
+    for step in &mut steps {
+        outcome = step.carry_out();
+        if outcome.is_err() {
+            break;
+        }
+        done += 1;
+    }
+    // What was done is synced whatever happened to the rest; the first error is returned.
     let mut synced: Vec<&Path> = Vec::new();
-    for beside in besides.iter().filter(|beside| beside.name.is_none()) {
-        let (directory, opened) = &beside.directory;
+    for step in &steps[..done] {
+        let (path, (directory, opened)) = step.directory();
         if synced.contains(&directory.as_path()) {
             continue;
         }
         synced.push(directory);
         let brought = opened.sync_all();
-        outcome = outcome.and(brought.map_err(|error| fault(&beside.path, "fsync", error)));
+        outcome = outcome.and(brought.map_err(|error| fault(path, "fsync", error)));
     }
     outcome
+}
+
+/// A change of one file that is prepared.
+enum ChangeStep {
+    Replace(TemporaryFile),
+    Remove {
+        path: PathBuf,
+        directory: (PathBuf, File),
+    },
+}
+
+impl ChangeStep {
+    fn prepare(change: &FileChange<'_>) -> Result<Self, Error> {
+        let path = change.path;
+        let Some(content) = change.content else {
+            return Ok(Self::Remove {
+                path: path.to_path_buf(),
+                directory: directory_of(path).map_err(|error| fault(path, "open", error))?,
+            });
+        };
+        TemporaryFile::write(path, content, change.is_secret).map(Self::Replace)
+    }
+
+    fn carry_out(&mut self) -> Result<(), Error> {
+        match self {
+            Self::Replace(file) => file.rename(),
+            Self::Remove { path, .. } => match std::fs::remove_file(&*path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    Err(fault(path, "unlink", error))
+                }
+                _ => Ok(()),
+            },
+        }
+    }
+
+    /// The path, and the directory to sync.
+    fn directory(&self) -> (&Path, &(PathBuf, File)) {
+        match self {
+            Self::Replace(file) => (&file.path, &file.directory),
+            Self::Remove { path, directory } => (path, directory),
+        }
+    }
+}
+
+/// The directory of a file, opened: one that cannot be opened cannot be synced.
+fn directory_of(path: &Path) -> io::Result<(PathBuf, File)> {
+    let directory = match path.parent() {
+        Some(parent) if parent != Path::new("") => parent.to_path_buf(),
+        _ => PathBuf::from("."),
+    };
+    let opened = File::open(&directory)?;
+    Ok((directory, opened))
 }
 
 fn fault(path: &Path, call: &'static str, error: io::Error) -> Error {
@@ -79,7 +168,7 @@ struct TemporaryFile {
 }
 
 impl TemporaryFile {
-    fn write(path: &Path, bytes: &[u8]) -> Result<Self, Error> {
+    fn write(path: &Path, bytes: &[u8], is_secret: bool) -> Result<Self, Error> {
         let fault = |call, error| fault(path, call, error);
         let target = match std::fs::canonicalize(path) {
             Ok(target) => target,
@@ -92,17 +181,19 @@ impl TemporaryFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(fault("stat", error)),
         };
-        let directory = match target.parent() {
-            Some(parent) if parent != Path::new("") => parent.to_path_buf(),
-            _ => PathBuf::from("."),
+        // Before anything is written.
+        let directory = directory_of(&target).map_err(|error| fault("open", error))?;
+        // Nobody else reads it before it has the mode of the file that it replaces.
+        let mode = if is_secret || known.is_some() {
+            0o600
+        } else {
+            0o644
         };
-        // Before anything is written: a directory that cannot be opened cannot be synced.
-        let opened = File::open(&directory).map_err(|error| fault("open", error))?;
-        let (name, mut file) = open_beside(&target).map_err(|error| fault("open", error))?;
+        let (name, mut file) = open_beside(&target, mode).map_err(|error| fault("open", error))?;
         let beside = Self {
             path: path.to_path_buf(),
             target,
-            directory: (directory, opened),
+            directory,
             name: Some(name),
         };
         file.write_all(bytes)
@@ -110,7 +201,11 @@ impl TemporaryFile {
         if let Some(known) = &known {
             // Not everybody may change the owner; that is no reason not to write.
             let _ = fchown(&file, Some(known.uid()), Some(known.gid()));
-            file.set_permissions(known.permissions())
+            let mode = match is_secret {
+                true => Permissions::from_mode(0o600),
+                false => known.permissions(),
+            };
+            file.set_permissions(mode)
                 .map_err(|error| fault("fchmod", error))?;
         }
         file.sync_all().map_err(|error| fault("fsync", error))?;
@@ -194,11 +289,11 @@ fn no_file() -> io::Error {
 }
 
 /// A new file in the same directory: a rename is atomic only there.
-fn open_beside(target: &Path) -> io::Result<(PathBuf, File)> {
+fn open_beside(target: &Path, mode: u32) -> io::Result<(PathBuf, File)> {
     static TURN: AtomicU64 = AtomicU64::new(0);
     let name = target.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     let mut options = OpenOptions::new();
-    options.write(true).create_new(true).mode(0o644);
+    options.write(true).create_new(true).mode(mode);
     let mut last = io::Error::from(io::ErrorKind::AlreadyExists);
     for _ in 0..NAMES_MAX {
         let turn = TURN.fetch_add(1, Ordering::Relaxed);
@@ -218,7 +313,7 @@ fn open_beside(target: &Path) -> io::Result<(PathBuf, File)> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    use std::os::unix::fs::symlink;
 
     use super::*;
 
@@ -236,7 +331,7 @@ mod tests {
         let path = directory.path().join("a.map");
         replace_file(&path, b"new").unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"new");
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
+        std::fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
         let link = directory.path().join("link");
         symlink("a.map", &link).unwrap();
         replace_file(&link, b"").unwrap();
@@ -279,11 +374,11 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a.map");
         std::fs::write(&path, "old").unwrap();
-        let read_only = std::fs::Permissions::from_mode(0o500);
+        let read_only = Permissions::from_mode(0o500);
         std::fs::set_permissions(directory.path(), read_only).unwrap();
         assert!(replace_file(&path, b"new").is_err());
         assert_eq!(std::fs::read(&path).unwrap(), b"old");
-        let usual = std::fs::Permissions::from_mode(0o700);
+        let usual = Permissions::from_mode(0o700);
         std::fs::set_permissions(directory.path(), usual).unwrap();
     }
 
@@ -321,7 +416,7 @@ mod tests {
             locked.clone(),
         ];
         if !crate::is_root() {
-            let read_only = std::fs::Permissions::from_mode(0o500);
+            let read_only = Permissions::from_mode(0o500);
             std::fs::set_permissions(&locked, read_only).unwrap();
             refused.push(locked.join("b"));
         }
@@ -332,7 +427,7 @@ mod tests {
             assert_eq!(std::fs::read(&first).unwrap(), b"old");
             assert_eq!(names(directory.path()), ["a", "locked"]);
         }
-        let usual = std::fs::Permissions::from_mode(0o700);
+        let usual = Permissions::from_mode(0o700);
         std::fs::set_permissions(&locked, usual).unwrap();
     }
 
@@ -342,12 +437,49 @@ mod tests {
     fn nothing_is_left_beside_what_cannot_be_renamed() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a");
-        let mut beside = TemporaryFile::write(&path, b"new").unwrap();
+        let mut beside = TemporaryFile::write(&path, b"new", false).unwrap();
         std::fs::create_dir(&path).unwrap();
         assert_eq!(names(directory.path()).len(), 2);
         assert!(beside.rename().is_err());
         drop(beside);
         assert_eq!(names(directory.path()), ["a"]);
+    }
+
+    #[test]
+    fn secret_files_are_their_owners_alone_and_files_are_removed() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        let (key, certificate, gone) = (path("key"), path("crt"), path("gone"));
+        std::fs::write(&key, "old").unwrap();
+        std::fs::set_permissions(&key, Permissions::from_mode(0o644)).unwrap();
+        std::fs::write(&gone, "old").unwrap();
+        let change = |path, content, is_secret| FileChange {
+            path,
+            content,
+            is_secret,
+        };
+        let changes = [
+            change(&*gone, None, false),
+            change(&*key, Some(&b"new"[..]), true),
+            change(&*certificate, Some(&b"new"[..]), true),
+        ];
+        change_files(&changes).unwrap();
+        for name in ["crt", "key"] {
+            assert_eq!(std::fs::read(path(name)).unwrap(), b"new");
+            let mode = std::fs::metadata(path(name)).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600, "{name}");
+        }
+        assert_eq!(names(directory.path()), ["crt", "key"]);
+        // It is gone already.
+        change_files(&changes[..1]).unwrap();
+        // One that cannot be written leaves all as they were.
+        let none = path("none/x");
+        let changes = [
+            change(&*key, None, false),
+            change(&*none, Some(&b"new"[..]), true),
+        ];
+        assert!(change_files(&changes).is_err());
+        assert_eq!(names(directory.path()), ["crt", "key"]);
     }
 
     #[test]

@@ -28,6 +28,7 @@ mod notify;
 mod option;
 mod passing;
 mod process;
+mod sealed;
 mod signal;
 mod socket;
 mod splice;
@@ -40,7 +41,7 @@ pub use connect::{ConnectOptions, ConnectProgress, LocalAddress, connect, connec
 pub use cpu::{CpuSet, cpu_count, pin_thread};
 pub use datagram::Datagram;
 pub use error::{Error, ErrorClass};
-pub use file::{read_file, replace_file, replace_files};
+pub use file::{FileChange, change_files, read_file, replace_file, replace_files};
 pub use foreign::{
     ForeignListener, listening_sockets_of, may_signal, process_lives, process_tree, sockets_of,
     unix_peer,
@@ -62,8 +63,8 @@ pub use option::{
     set_user_timeout, socket_error, tcp_info,
 };
 pub use passing::{
-    FDS_PER_MESSAGE_MAX, PassedSocket, SocketPool, memory_file, message_line, offer_sockets,
-    receive_with_fds, send_with_fds, set_inheritable, withdraw_sockets,
+    FDS_PER_MESSAGE_MAX, PassedSocket, SocketPool, message_line, offer_sockets, receive_with_fds,
+    send_with_fds, set_inheritable, withdraw_sockets,
 };
 pub use process::{
     ChildEnd, ForkResult, change_root, change_working_directory, child_end, detach_session, end_by,
@@ -71,6 +72,7 @@ pub use process::{
     redirect_standard_to, remove_pid_file, set_dumpable, set_process_name, thread_count,
     write_pid_file,
 };
+pub use sealed::{is_sealed, read_memory_file, sealed_file, sealed_file_of};
 pub use signal::{Signal, SignalSource, ignore_broken_pipe};
 pub use socket::{listen_again, stop_listening};
 pub use splice::{Pipe, PipePool};

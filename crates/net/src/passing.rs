@@ -197,15 +197,6 @@ impl SocketPool {
     }
 }
 
-/// A file in memory that disappears with its last descriptor; `name` is shown in `/proc`.
-///
-/// # Errors
-/// The system's error.
-pub fn memory_file(name: &str) -> io::Result<OwnedFd> {
-    let flags = rustix::fs::MemfdFlags::CLOEXEC;
-    Ok(rustix::fs::memfd_create(name, flags)?)
-}
-
 /// Sets whether a descriptor stays open when this process executes another program.
 ///
 /// # Errors

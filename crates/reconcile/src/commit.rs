@@ -44,6 +44,7 @@ impl Reconciler {
         if target.changes.is_empty() && !reopens {
             let prepared = self.prepare(&to)?;
             self.record_source(&mut target);
+            adopt_certificates(&target, &now);
             commit(prepared, &to);
             if let Some(source) = target.source.take() {
                 self.controller.config_history().set_written(source.written);
@@ -70,6 +71,7 @@ impl Reconciler {
         self.limit_connections(&generation);
         self.publish(&generation, &target);
         self.record_source(&mut target);
+        adopt_certificates(&target, &generation);
         let former = self.host.put_in_force(Arc::clone(&generation));
         commit(prepared, &to);
         self.controller.retired.retire(former);
@@ -317,6 +319,14 @@ impl Reconciler {
                 apply(&scope, &key.name, &entry.value);
             }
         }
+    }
+}
+
+/// Has the configuration in force hold the certificates and keys that were read.
+fn adopt_certificates(target: &ChangeTarget, generation: &Generation) {
+    if let Some(source) = &target.source {
+        let in_force = &generation.config.global.tls.shared_store;
+        in_force.adopt(&source.certificates);
     }
 }
 

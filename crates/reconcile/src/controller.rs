@@ -151,8 +151,13 @@ impl Controller {
         self.queue_persist();
     }
 
+    /// Whether each override is written to the files (`persist on`).
+    pub fn persists(&self) -> bool {
+        self.persists.load(Ordering::Relaxed)
+    }
+
     /// Has overrides written, where `persist` is on.
-    pub(crate) fn queue_persist(&self) {
+    pub fn queue_persist(&self) {
         let waits = &self.persist_is_queued;
         if !self.persists.load(Ordering::Relaxed) || waits.swap(true, Ordering::AcqRel) {
             return;

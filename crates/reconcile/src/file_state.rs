@@ -48,7 +48,6 @@ impl Reconciler {
             return;
         };
         self.reset_limits(generation);
-        generation.config.global.tls.shared_store.forget_commands();
         let saved: HashSet<(usize, usize)> = states.iter().map(|one| one.place()).collect();
         for (at, backend) in generation.backends.iter().enumerate() {
             for (place, server) in backend.servers.iter().enumerate() {

@@ -6,6 +6,7 @@ use ballast_config::Machine;
 use ballast_edit::Files;
 use ballast_engine::{Generation, Registry, Server};
 use ballast_health::{Effect, Health};
+use ballast_tls::written::CertificateFileChange;
 
 use crate::request::ConfigInput;
 
@@ -45,6 +46,12 @@ pub trait ReconcilerHost: Send + Sync {
     /// # Errors
     /// The error of the system. Some of the files may have been replaced.
     fn write_files(&self, files: &Files) -> Result<(), String>;
+
+    /// Changes files with certificates and keys, each in one step and in their order.
+    ///
+    /// # Errors
+    /// What failed, and what to do.
+    fn change_certificate_files(&self, changes: &[CertificateFileChange]) -> Result<(), String>;
 
     /// Changes the health of a server, and carries out the effects. False when there is no such
     /// server, or probes have not begun.

@@ -18,6 +18,7 @@
 //!
 //! To add a kind that changes at run time is to add a row and a participant.
 
+mod certificates;
 mod commit;
 mod console;
 mod controller;

@@ -5,11 +5,13 @@
 //! configuration with the recorded answers.
 //!
 //! The answers are also kept for edits by command until the files are read again: an added rule
-//! causes no lookup of names and reads no list or page again.
+//! causes no lookup of names and reads no list or page again. Keys are not kept here: the certificates in
+//! force have them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use ballast_tls::store_context::SharedStore;
 use ballast_wire::handoff::{HandoffError, read_pairs, write_pairs};
 
 /// Questions to the machine and their answers.
@@ -92,6 +94,13 @@ impl MachineAnswers {
         }
     }
 
+    /// Drops the content of the files that these certificates and keys were read from: an edit takes
+    /// them from memory.
+    pub(crate) fn forget_certificates(&self, read: &SharedStore) {
+        let names = read.lock().file_names();
+        self.forget_content(names.iter().map(String::as_str));
+    }
+
     /// Drops the content of files.
     pub fn forget_content<'n>(&self, names: impl Iterator<Item = &'n str>) {
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -116,4 +125,35 @@ impl Drop for OpenAnswers {
 fn use_for_all(machine_answers: Option<Arc<MachineAnswers>>) -> Option<Arc<MachineAnswers>> {
     let mut used = ANSWERS.lock().unwrap_or_else(PoisonError::into_inner);
     std::mem::replace(&mut used, machine_answers)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use ballast_tls::store_context::StoreState;
+    use ballast_tls::tickets::TicketKeys;
+
+    use super::*;
+
+    #[test]
+    fn no_key_is_kept_once_it_is_in_force() {
+        let answers = MachineAnswers::new();
+        {
+            let _open = answers.open();
+            for name in ["a list", "keys"] {
+                let ask = || format!("the content of {name}").into_bytes();
+                let _ = MachineAnswers::ask(MachineAnswers::CONTENT, name, ask);
+            }
+        }
+        let keys = Arc::new(TicketKeys::random());
+        let read = SharedStore::new(StoreState {
+            ticket_keys: BTreeMap::from([("keys".to_owned(), keys)]),
+            ..StoreState::default()
+        });
+        answers.forget_certificates(&read);
+        let kept = String::from_utf8_lossy(&answers.write()).into_owned();
+        assert!(kept.contains("the content of a list"), "{kept}");
+        assert!(!kept.contains("the content of keys"), "{kept}");
+    }
 }

@@ -8,6 +8,7 @@ use ballast_edit::{Files, Refusal};
 use ballast_expr::Store;
 use ballast_model::Config;
 use ballast_syntax::{Diagnostic, Severity};
+use ballast_tls::store_context::FormerStore;
 
 use crate::console::console_line;
 
@@ -83,12 +84,15 @@ impl WarningScope {
 /// Reads a configuration; returns it and the messages about it.
 fn load(
     options: &ReadOptions,
-    (patterns, machine): (&Arc<Store>, &dyn Machine),
+    ((patterns, former), machine): ((&Arc<Store>, FormerStore), &dyn Machine),
     files: Files,
     warnings: &WarningScope,
 ) -> (Loaded, String) {
-    let mut loaded =
-        ballast_config::load_after(patterns, files, machine, ballast_config::Options::default());
+    let config_options = ballast_config::Options {
+        former,
+        ..ballast_config::Options::default()
+    };
+    let mut loaded = ballast_config::load_after(patterns, files, machine, config_options);
     options.downgrade_unresolved_names(&mut loaded);
     let is_reported =
         |found: &Diagnostic| found.severity == Severity::Alert || warnings.includes(found);
@@ -140,7 +144,7 @@ pub fn unimplemented(loaded: &Loaded) -> impl Iterator<Item = String> {
 /// Reads files, and refuses them as a start would; returns the configuration and the warnings.
 pub(crate) fn read(
     options: &ReadOptions,
-    reader: (&Arc<Store>, &dyn Machine),
+    reader: ((&Arc<Store>, FormerStore), &dyn Machine),
     files: Files,
     warnings: &WarningScope,
 ) -> Result<(Loaded, String), Refusal> {

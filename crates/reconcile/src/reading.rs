@@ -12,6 +12,8 @@ use ballast_expr::{RuntimeEntries, Store};
 use ballast_model::change::{apply, diff};
 use ballast_model::{Change, Config};
 use ballast_syntax::{SectionPlace, Severity};
+use ballast_tls::store::TakeOver;
+use ballast_tls::store_context::{FormerStore, SharedStore};
 
 use crate::console::console_line;
 use crate::history::ConfigSource;
@@ -29,6 +31,8 @@ use crate::target::{ChangeMode, ChangeTarget, FileOrigin, NewSource};
 pub(crate) struct FileConfig {
     pub(crate) config: Config,
     pub(crate) store: Arc<Store>,
+    /// The certificates and keys that were read with it.
+    pub(crate) certificates: SharedStore,
     pub(crate) sections: Vec<SectionPlace>,
     pub(crate) notes: String,
 }
@@ -48,11 +52,13 @@ impl Reconciler {
         &self,
         files: Files,
         warnings: &WarningScope,
+        take_over: TakeOver,
     ) -> Result<FileConfig, Refusal> {
         let machine = self.host.machine(&files);
+        let former = self.former_store(take_over);
         let (loaded, notes) = read(
             &self.controller.options,
-            (&self.controller.patterns(), &*machine),
+            ((&self.controller.patterns(), former), &*machine),
             files,
             warnings,
         )?;
@@ -65,11 +71,18 @@ impl Reconciler {
         self.controller.options.apply(&mut config);
         numbers::keep(&mut config, &self.host.generation().config);
         Ok(FileConfig {
+            certificates: config.global.tls.shared_store.clone(),
             config,
             store,
             sections,
             notes,
         })
+    }
+
+    /// The certificates and keys in force, for a configuration that is read.
+    pub(crate) fn former_store(&self, take_over: TakeOver) -> FormerStore {
+        let now = self.host.generation();
+        now.config.global.tls.shared_store.former(take_over)
     }
 
     /// The target of changes by command that need no text.
@@ -124,7 +137,7 @@ impl Reconciler {
         let machine = self.host.machine(&written.files);
         let sections = SectionMap::read(Arc::clone(&written.files), &*machine);
         let with_edits = sections.with_edits(&written.section_edits, Place::Beside);
-        let read = self.read_config(with_edits.files, &WarningScope::All)?;
+        let read = self.read_config(with_edits.files, &WarningScope::All, TakeOver::All)?;
         // The servers that operators had added and removed at that time.
         let by_command = diff(&written.with_edits, &past.config);
         let config = apply_changes(&share_equal(&now.config, read.config), &by_command)?;
@@ -134,6 +147,7 @@ impl Reconciler {
             source: Some(NewSource {
                 written,
                 patterns: read.store,
+                certificates: read.certificates,
                 sections: Some(sections),
                 machine_answers: None,
             }),
@@ -167,14 +181,22 @@ impl Reconciler {
         let machine_answers = MachineAnswers::in_use().unwrap_or_else(MachineAnswers::new);
         let _open = machine_answers.open();
         let before = self.controller.config_history().written().clone();
-        let file = self.read_config(files.clone(), &WarningScope::All)?;
+        let take_over = match policy {
+            OverridePolicy::Keep => TakeOver::Changes,
+            OverridePolicy::Drop => TakeOver::ProcessKeys,
+        };
+        let mut file = self.read_config(files.clone(), &WarningScope::All, take_over)?;
+        let keeps = policy == OverridePolicy::Keep || file.config.global.reload_keeps_overrides;
+        if keeps && take_over != TakeOver::Changes {
+            // Only the files say that overrides are kept.
+            file = self.read_config(files.clone(), &WarningScope::All, TakeOver::Changes)?;
+        }
         let files = if *before.files == files {
             Arc::clone(&before.files)
         } else {
             Arc::new(files)
         };
         let sections = SectionMap::of(files, file.sections.clone());
-        let keeps = policy == OverridePolicy::Keep || file.config.global.reload_keeps_overrides;
         let mut target = if keeps {
             self.target_with_overrides(&before, file, &sections, origin)?
         } else {
@@ -183,6 +205,7 @@ impl Reconciler {
         cause.clone_into(&mut target.cause);
         forget_state_files(&machine_answers, &target.config);
         if let Some(source) = &mut target.source {
+            machine_answers.forget_certificates(&source.certificates);
             source.sections = Some(sections);
             source.machine_answers = Some(machine_answers);
         }
@@ -229,6 +252,7 @@ impl Reconciler {
                     with_edits: file_config,
                 },
                 patterns: file.store,
+                certificates: file.certificates,
                 sections: None,
                 machine_answers: None,
             }),
@@ -247,10 +271,11 @@ impl Reconciler {
         // Objects of the files that did not change are kept once, however often files are read.
         let file_config = Arc::new(share_equal(&before.file, file.config));
         let with_edits = sections.with_edits(&before.section_edits, Place::Beside);
-        let (config, patterns, mut notes) = if with_edits.kept.is_empty() {
-            (Arc::clone(&file_config), file.store, file.notes)
+        let (config, (patterns, certificates), mut notes) = if with_edits.kept.is_empty() {
+            let read = (file.store, file.certificates);
+            (Arc::clone(&file_config), read, file.notes)
         } else {
-            let read = self.read_config(with_edits.files, &WarningScope::All);
+            let read = self.read_config(with_edits.files, &WarningScope::All, TakeOver::Changes);
             let read = read.map_err(|Refusal(why)| {
                 Refusal(format!(
                     "{why}The files are right by themselves, not with the sections that commands \
@@ -258,7 +283,8 @@ impl Reconciler {
                 ))
             })?;
             let config = share_equal(&before.with_edits, read.config);
-            (Arc::new(config), read.store, read.notes)
+            let kept = (read.store, read.certificates);
+            (Arc::new(config), kept, read.notes)
         };
         for title in with_edits.overruled {
             notes.push_str(&overruled_line(&title));
@@ -275,6 +301,7 @@ impl Reconciler {
                     with_edits: config,
                 },
                 patterns,
+                certificates,
                 sections: None,
                 machine_answers: None,
             }),

@@ -9,6 +9,7 @@ use ballast_edit::{
 };
 use ballast_engine::numbers;
 use ballast_model::{Change, Server};
+use ballast_tls::store::TakeOver;
 
 use crate::history::ConfigSource;
 use crate::kinds::backend;
@@ -87,6 +88,7 @@ impl Reconciler {
                     ..before
                 },
                 patterns: read.store,
+                certificates: read.certificates,
                 sections: None,
                 machine_answers: None,
             }),
@@ -110,6 +112,14 @@ impl Reconciler {
             return Ok(FileConfig {
                 config: excerpt::without_section(&before.with_edits, title),
                 store: self.controller.patterns(),
+                certificates: self
+                    .host
+                    .generation()
+                    .config
+                    .global
+                    .tls
+                    .shared_store
+                    .clone(),
                 sections: Vec::new(),
                 notes: String::new(),
             });
@@ -122,7 +132,7 @@ impl Reconciler {
                 excerpt::files_with_new_section(&sections, section_edits, title, &before.with_edits)
             && let own = part.len() - 1
             && let warnings = WarningScope::Part(Some((own, 0..part[own].1.len())))
-            && let Ok(read) = self.read_config(part, &warnings)
+            && let Ok(read) = self.read_config(part, &warnings, TakeOver::All)
         {
             read.store.keep_others();
             let mut config = excerpt::with_section(&before.with_edits, &read.config, title);
@@ -131,7 +141,7 @@ impl Reconciler {
         }
         let with_edits = sections.with_edits(section_edits, Place::Beside);
         let warnings = WarningScope::Part(with_edits.place(title));
-        let read = self.read_config(with_edits.files, &warnings)?;
+        let read = self.read_config(with_edits.files, &warnings, TakeOver::All)?;
         Ok(FileConfig {
             config: share_equal(&before.with_edits, read.config),
             ..read

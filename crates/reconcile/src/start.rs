@@ -96,6 +96,7 @@ impl StartFiles {
         let (states, _) = read_states(&config, host.state_file);
         configure_states(&mut config, &states);
         forget_state_files(&machine_answers, &config);
+        machine_answers.forget_certificates(&config.global.tls.shared_store);
         StartTarget {
             config,
             states,

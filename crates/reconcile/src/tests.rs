@@ -8,6 +8,7 @@ use ballast_config::{EmptyMachine, Machine};
 use ballast_edit::{Files, Refusal, SectionMap};
 use ballast_engine::{Generation, Process, Registry, Server};
 use ballast_health::{Effect, Health};
+use ballast_tls::written::CertificateFileChange;
 
 use crate::kinds::{frontend, server};
 use crate::{
@@ -83,6 +84,10 @@ impl ReconcilerHost for ToyHost {
             }
         }
         Ok(())
+    }
+
+    fn change_certificate_files(&self, _: &[CertificateFileChange]) -> Result<(), String> {
+        Err("there are none".to_owned())
     }
 
     fn change_health(

@@ -163,7 +163,8 @@ impl Reconciler {
     /// Writes overrides to the files, and takes the files up as what is written. Overrides that came
     /// meanwhile stay, and so do those that no file can have.
     fn write_back(&self) -> Result<ChangeReport, Refusal> {
-        let (written, files) = self.write_files_back()?;
+        let certificates = self.write_certificates()?;
+        let (mut written, files) = self.write_files_back()?;
         if !written.lines.is_empty() {
             // The text that was written, not that of the disk: somebody may have edited the files.
             self.controller.set_disk(Arc::new(files.clone()));
@@ -174,6 +175,8 @@ impl Reconciler {
             self.put_in_force(target)?;
             self.reapply_overrides_since(&left);
         }
+        written.lines.extend(certificates.lines);
+        written.notes.push_str(&certificates.notes);
         Ok(ChangeReport {
             generation: self.host.generation().number,
             ..written

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use ballast_edit::{Files, Place, Refusal, SectionMap, quoted_line, words_of};
 use ballast_model::change::diff;
 use ballast_model::{Config, Server};
+use ballast_tls::store::TakeOver;
 
 use crate::file_editor::{FileEditor, ServerWords, WriteEffect, WriteResult};
 use crate::kinds::process::NOT_WRITABLE;
@@ -230,7 +231,13 @@ impl Reconciler {
         let machine = self.host.machine(&files);
         let (loaded, _) = read(
             &self.controller.options,
-            (&self.controller.patterns(), &*machine),
+            (
+                (
+                    &self.controller.patterns(),
+                    self.former_store(TakeOver::All),
+                ),
+                &*machine,
+            ),
             files,
             &WarningScope::All,
         )?;

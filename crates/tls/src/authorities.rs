@@ -9,7 +9,7 @@ use rustls::DistinguishedName;
 use rustls::pki_types::CertificateDer;
 use x509_parser::prelude::{CertificateRevocationList, FromDer, ParsedExtension, X509Extension};
 
-use crate::files::{FileError, Files};
+use crate::files::{ContentDigest, FileError, Files};
 use crate::pem::{PemError, read_pem, write_pem};
 use crate::x509::Facts;
 
@@ -142,6 +142,20 @@ impl Authorities {
             .revocation_lists()
             .map(|der| write_pem("X509 CRL", der));
         certificates.chain(lists).collect()
+    }
+
+    /// The digest of the content.
+    #[must_use]
+    pub fn content_digest(&self) -> ContentDigest {
+        let mut context = Context::new(&SHA256);
+        let certificates = self.certificates().map(|der| &**der);
+        for der in certificates.chain(self.revocation_lists()) {
+            context.update(&(der.len() as u64).to_be_bytes());
+            context.update(der);
+        }
+        let mut digest = ContentDigest::default();
+        digest.copy_from_slice(context.finish().as_ref());
+        digest
     }
 
     /// Reads a file, or of a directory each `.pem`, `.crt`, `.cer` and `.crl`.

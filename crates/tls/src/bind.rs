@@ -68,6 +68,8 @@ pub struct BindCertificates {
     strict_sni: bool,
     /// The suites that any of the entries serves with an ECDSA certificate.
     ecdsa_suites: Vec<u16>,
+    /// Its crt-lists and directories, also those without a certificate.
+    lists: Arc<[String]>,
 }
 
 /// What a handshake gets.
@@ -90,6 +92,7 @@ impl BindCertificates {
             index: NameIndex::default(),
             strict_sni,
             ecdsa_suites: Vec::new(),
+            lists: Arc::default(),
         };
         for mut entry in entries {
             let is_first = list.entries.is_empty();
@@ -109,11 +112,27 @@ impl BindCertificates {
             index: NameIndex::default(),
             strict_sni: self.strict_sni,
             ecdsa_suites: Vec::new(),
+            lists: Arc::clone(&self.lists),
         };
         for entry in entries {
             list.push(entry);
         }
         list
+    }
+
+    /// The same line with these crt-lists and directories.
+    #[must_use]
+    pub fn with_lists(self, lists: Vec<String>) -> Self {
+        Self {
+            lists: lists.into(),
+            ..self
+        }
+    }
+
+    /// The crt-lists and directories of the line.
+    #[must_use]
+    pub fn lists(&self) -> &[String] {
+        &self.lists
     }
 
     /// Adds an entry behind the others.

@@ -4,12 +4,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, SHA256, digest};
+use aws_lc_rs::digest::{Context, SHA1_FOR_LEGACY_USE_ONLY, SHA256, digest};
 use rustls::crypto::aws_lc_rs::sign::{any_ecdsa_type, any_eddsa_type, any_supported_type};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::SigningKey;
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
+use crate::files::ContentDigest;
 use crate::names::KeyAlgorithm;
 use crate::ocsp::{OcspError, OcspResponse};
 use crate::pem::{PemError, PemSection, read_pem};
@@ -178,6 +179,17 @@ pub enum KeySource {
     Der(PrivateKeyDer<'static>),
     /// In use.
     Ready(Arc<PrivateKey>),
+}
+
+impl KeySource {
+    /// The key as it was read; `None` where a device holds it.
+    #[must_use]
+    pub fn der(&self) -> Option<&PrivateKeyDer<'static>> {
+        match self {
+            Self::Der(der) => Some(der),
+            Self::Ready(key) => key.der(),
+        }
+    }
 }
 
 impl Clone for KeySource {
@@ -349,6 +361,31 @@ impl Certificate {
             && self.ocsp.as_ref().map(|one| one.der()) == other.ocsp.as_ref().map(|one| one.der())
             && self.issuer == other.issuer
             && self.sctl == other.sctl
+    }
+
+    /// The digest of all that [`Self::is_same`] compares.
+    #[must_use]
+    pub fn content_digest(&self) -> ContentDigest {
+        let key = self.key.der().map(PrivateKeyDer::secret_der);
+        let ocsp = self.ocsp.as_ref().map(|response| response.der());
+        let parts = [
+            key,
+            ocsp,
+            self.issuer.as_deref(),
+            self.sctl.as_deref(),
+            Some(&*self.leaf),
+        ];
+        let chain = self.chain.iter().map(|one| Some(&**one));
+        let mut context = Context::new(&SHA256);
+        for part in parts.into_iter().chain(chain) {
+            // Lengths, so that no two contents have the same bytes.
+            let length = part.map_or(u64::MAX, |part| part.len() as u64);
+            context.update(&length.to_be_bytes());
+            context.update(part.unwrap_or_default());
+        }
+        let mut digest = ContentDigest::default();
+        digest.copy_from_slice(context.finish().as_ref());
+        digest
     }
 
     /// The certificate itself.

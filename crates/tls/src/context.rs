@@ -4,10 +4,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use rustls::ClientConfig;
 
 use crate::authorities::{Authorities, Trust};
 use crate::bind::{BindCertificates, BindEntry};
+use crate::certificate::Certificate;
 use crate::client_config::{ServerLineParts, ServerLineTerms, ServerTrust};
+use crate::options::HandshakeOptions;
+use crate::server_config::{MissingWord, OptionError};
 
 /// The compiled part of a bind line; nothing before it was compiled.
 ///
@@ -82,37 +86,99 @@ fn is_same((one, other): (&BindEntry, &BindEntry)) -> bool {
 
 /// The compiled part of a server line; nothing before it was compiled.
 ///
-/// Two are equal when they trust the same authorities and show the same certificate, by content, in
-/// records of the same size.
+/// It lives as long as the line: commands swap the certificate that is shown and the authorities that
+/// are trusted, without another generation of the configuration. Two are equal when they trust the
+/// same authorities and show the same certificate, by content, in records of the same size.
 #[derive(Clone, Default)]
-pub struct ServerContext(Option<Arc<CompiledServer>>);
+pub struct ServerContext(Option<Arc<ArcSwap<CompiledServer>>>);
 
-struct CompiledServer {
+/// What a server line was compiled to: with other files, it is what a command puts in its place.
+pub struct CompiledServer {
+    options: HandshakeOptions,
     terms: ServerLineTerms,
     parts: ServerLineParts,
 }
 
-impl ServerContext {
-    /// What was compiled of these parts.
-    #[must_use]
-    pub fn new(terms: ServerLineTerms, parts: ServerLineParts) -> Self {
-        Self(Some(Arc::new(CompiledServer { terms, parts })))
+impl CompiledServer {
+    /// Compiles options with the content of files.
+    ///
+    /// # Errors
+    ///
+    /// [`OptionError`].
+    pub fn new(options: HandshakeOptions, parts: ServerLineParts) -> Result<Self, OptionError> {
+        Ok(Self {
+            terms: ServerLineTerms::new(&options, &parts)?,
+            options,
+            parts,
+        })
     }
 
-    /// The terms, once compiled.
+    /// What connections are opened with.
     #[must_use]
-    pub fn terms(&self) -> Option<&ServerLineTerms> {
-        self.0.as_ref().map(|compiled| &compiled.terms)
+    pub fn config(&self) -> &Arc<ClientConfig> {
+        self.terms.config()
+    }
+
+    /// What was named in the options and does not exist here.
+    #[must_use]
+    pub fn missing(&self) -> &[MissingWord] {
+        self.terms.missing()
+    }
+
+    /// The authorities and revocation lists that the server's certificate is judged by.
+    #[must_use]
+    pub fn trust(&self) -> Option<&Trust> {
+        match &self.parts.trust {
+            ServerTrust::Required { trust, .. } => Some(trust),
+            ServerTrust::Any => None,
+        }
+    }
+
+    /// The same line with another certificate.
+    ///
+    /// # Errors
+    ///
+    /// [`OptionError`].
+    pub fn with_certificate(&self, certificate: Arc<Certificate>) -> Result<Self, OptionError> {
+        let parts = ServerLineParts {
+            certificate: Some(certificate),
+            ..self.parts.clone()
+        };
+        Self::new(self.options.clone(), parts)
+    }
+
+    /// The same line with other authorities or revocation lists. Sessions that were made by others
+    /// are not resumed.
+    ///
+    /// # Errors
+    ///
+    /// [`OptionError`].
+    pub fn with_trust(&self, other: Trust) -> Result<Self, OptionError> {
+        let mut parts = self.parts.clone();
+        if let ServerTrust::Required { trust, .. } = &mut parts.trust {
+            *trust = other;
+        }
+        Self::new(self.options.clone(), parts)
     }
 }
 
 impl ServerContext {
-    /// The authorities and revocation lists that the server's certificate is judged by.
+    /// What was compiled.
     #[must_use]
-    pub fn trust(&self) -> Option<&Trust> {
-        match &self.0.as_ref()?.parts.trust {
-            ServerTrust::Required { trust, .. } => Some(trust),
-            ServerTrust::Any => None,
+    pub fn new(compiled: CompiledServer) -> Self {
+        Self(Some(Arc::new(ArcSwap::from_pointee(compiled))))
+    }
+
+    /// What is in force now, once compiled.
+    #[must_use]
+    pub fn compiled(&self) -> Option<Arc<CompiledServer>> {
+        self.0.as_ref().map(|compiled| compiled.load_full())
+    }
+
+    /// What is compiled from now on. Without effect on a line that was not compiled.
+    pub fn replace(&self, compiled: CompiledServer) {
+        if let Some(known) = &self.0 {
+            known.store(Arc::new(compiled));
         }
     }
 }
@@ -127,10 +193,10 @@ impl fmt::Debug for ServerContext {
 
 impl PartialEq for ServerContext {
     fn eq(&self, other: &Self) -> bool {
-        match (&self.0, &other.0) {
+        match (self.compiled(), other.compiled()) {
             (None, None) => true,
             (Some(one), Some(other)) => {
-                Arc::ptr_eq(one, other) || has_same_files(&one.parts, &other.parts)
+                Arc::ptr_eq(&one, &other) || has_same_files(&one.parts, &other.parts)
             }
             _ => false,
         }

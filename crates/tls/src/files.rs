@@ -19,6 +19,9 @@ pub trait Files {
     fn list(&self, path: &str) -> Result<Option<Vec<String>>, String>;
 }
 
+/// The digest of what a file had, which tells whether it has something else now.
+pub type ContentDigest = [u8; 32];
+
 /// Why a file that a word names cannot be used.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct FileError<R> {

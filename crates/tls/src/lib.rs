@@ -23,6 +23,7 @@ mod der;
 pub mod describe;
 pub mod details;
 pub mod files;
+pub mod handed_over;
 pub mod hello;
 pub mod names;
 pub mod ocsp;
@@ -35,10 +36,12 @@ pub mod pem;
 mod pkcs8;
 pub mod server_config;
 pub mod store;
+pub mod store_context;
 pub mod store_transaction;
 pub mod tickets;
 pub mod verifier;
 pub mod verify_error;
+pub mod written;
 mod x509;
 
 /// The library that speaks TLS, for the rooms that hold its connections.

@@ -232,19 +232,6 @@ impl BindTerms {
         Self::new(&self.recipe.options, &parts)
     }
 
-    /// The same terms with the keys of tickets that other terms of the bind line have.
-    ///
-    /// # Errors
-    ///
-    /// [`OptionError`].
-    pub fn with_ticket_keys(&self, keys: Option<Arc<TicketKeys>>) -> Result<Self, OptionError> {
-        let parts = BindParts {
-            ticket_keys: keys,
-            ..self.recipe.parts.clone()
-        };
-        Self::new(&self.recipe.options, &parts)
-    }
-
     /// The cipher suites of the versions that are served, by their numbers.
     pub fn suites(&self) -> impl Iterator<Item = u16> {
         let suites = self.config.crypto_provider().cipher_suites.iter();

@@ -4,13 +4,14 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
 use rustls::pki_types::CertificateDer;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use crate::certificate::{Certificate, CertificateError, CertificateParts, Chain};
-use crate::files::{FileError, Files};
+use crate::files::{ContentDigest, FileError, Files};
 
 /// Endings of files that belong to a certificate and are none.
 const SIDE_FILES: [&str; 4] = [".key", ".issuer", ".ocsp", ".sctl"];
@@ -139,12 +140,35 @@ pub struct CertificateFiles {
     pub sctl: Option<String>,
 }
 
+/// Where a certificate came from.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct CertificateOrigin {
+    /// Its files.
+    pub files: CertificateFiles,
+    /// The digest of what they had when they were last read or written; `None`: it came with a
+    /// command.
+    pub of_files: Option<ContentDigest>,
+}
+
+/// What a configuration takes over of the certificates and keys that were in force before it.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum TakeOver {
+    /// A reload: files win. Only keys of tickets stay that no file has.
+    #[default]
+    ProcessKeys,
+    /// The next process, and a reload that keeps overrides: what commands changed stays where the
+    /// file says what it said.
+    Changes,
+    /// An edit by command: files that were read before are not read again.
+    All,
+}
+
 /// A certificate under its name. Commands replace what is there; who holds it sees the new one.
 #[derive(Debug)]
 pub struct StoredCertificate {
     name: Arc<str>,
-    files: CertificateFiles,
-    updates_ocsp: bool,
+    origin: ArcSwap<CertificateOrigin>,
+    updates_ocsp: AtomicBool,
     current: ArcSwap<Certificate>,
 }
 
@@ -154,22 +178,40 @@ impl StoredCertificate {
     pub fn new(name: &str, certificate: Arc<Certificate>) -> Self {
         Self {
             name: name.into(),
-            files: CertificateFiles::default(),
-            updates_ocsp: false,
+            origin: ArcSwap::default(),
+            updates_ocsp: AtomicBool::new(false),
             current: ArcSwap::new(certificate),
         }
     }
 
-    /// The files that it came from.
+    /// The same, from files.
     #[must_use]
-    pub fn files(&self) -> &CertificateFiles {
-        &self.files
+    pub fn with_origin(self, origin: CertificateOrigin) -> Self {
+        self.note_origin(origin);
+        self
+    }
+
+    /// Where it came from.
+    #[must_use]
+    pub fn origin(&self) -> Arc<CertificateOrigin> {
+        self.origin.load_full()
+    }
+
+    /// Its files were read again, or written.
+    pub fn note_origin(&self, origin: CertificateOrigin) {
+        self.origin.store(Arc::new(origin));
+    }
+
+    /// Whether it is something else than its files had: a command changed it, or brought it.
+    #[must_use]
+    pub fn is_changed(&self) -> bool {
+        self.origin().of_files != Some(self.current().content_digest())
     }
 
     /// Whether its OCSP response is kept fresh.
     #[must_use]
     pub fn updates_ocsp(&self) -> bool {
-        self.updates_ocsp
+        self.updates_ocsp.load(Ordering::Relaxed)
     }
 
     /// Its name: the path of its file, or `@store/name`.
@@ -201,6 +243,52 @@ pub struct CertificateStore {
     chains: HashSet<Chain, foldhash::fast::RandomState>,
     /// Chains of `issuers-chain-path` by the subject of their first certificate.
     issuers: HashMap<Vec<u8>, Chain, foldhash::fast::RandomState>,
+    /// What was in force before, while it is loaded.
+    former: FormerCertificates,
+}
+
+/// Certificates that were in force before those that are loaded.
+#[derive(Debug, Default)]
+struct FormerCertificates {
+    by_name: HashMap<Arc<str>, Arc<StoredCertificate>, foldhash::fast::RandomState>,
+    take_over: TakeOver,
+    overruled: Vec<Arc<str>>,
+}
+
+impl FormerCertificates {
+    /// Certificates that a command changed stay, where their files did not change.
+    fn keeps_changes(&self) -> bool {
+        self.take_over == TakeOver::Changes
+    }
+
+    /// A changed certificate whose file is missing.
+    fn of_missing(&self, name: &str) -> Option<Arc<StoredCertificate>> {
+        let known = self.by_name.get(name).filter(|_| self.keeps_changes());
+        known.cloned()
+    }
+
+    /// The certificate of a name whose files were read: the former one where nothing differs, or where
+    /// only a command changed it.
+    fn after(
+        &mut self,
+        name: &str,
+        read: Certificate,
+        origin: CertificateOrigin,
+    ) -> Arc<StoredCertificate> {
+        if let Some(former) = self.by_name.get(name) {
+            let is_same = former.current().is_same(&read);
+            let keeps = self.keeps_changes();
+            if is_same || (keeps && former.origin().of_files == origin.of_files) {
+                former.note_origin(origin);
+                return Arc::clone(former);
+            }
+            if keeps && former.is_changed() {
+                self.overruled.push(Arc::clone(&former.name));
+            }
+        }
+        let stored = StoredCertificate::new(name, Arc::new(read));
+        Arc::new(stored.with_origin(origin))
+    }
 }
 
 impl CertificateStore {
@@ -211,6 +299,41 @@ impl CertificateStore {
             options,
             ..Self::default()
         }
+    }
+
+    /// A store that takes over what another one has. [`Self::end_of_load`] ends that.
+    #[must_use]
+    pub fn after(former: &Self, options: StoreOptions, take_over: TakeOver) -> Self {
+        let mut store = Self {
+            chains: former.chains.clone(),
+            ..Self::new(options)
+        };
+        if take_over == TakeOver::All {
+            store.by_name = former.by_name.clone();
+            store.issuers = former.issuers.clone();
+        }
+        store.former = FormerCertificates {
+            by_name: former.by_name.clone(),
+            take_over,
+            overruled: Vec::new(),
+        };
+        store
+    }
+
+    /// All is loaded: certificates that came with commands stay, where changes do. Answers the names
+    /// of those that a command had changed, and that are what their files say now.
+    pub fn end_of_load(&mut self) -> Vec<Arc<str>> {
+        let former = std::mem::take(&mut self.former);
+        if former.keeps_changes() {
+            let by_command = former.by_name.into_values();
+            for stored in by_command.filter(|one| one.origin().of_files.is_none()) {
+                let name = Arc::clone(&stored.name);
+                self.by_name.entry(name).or_insert(stored);
+            }
+        }
+        // Chains that nobody sends any more.
+        self.chains.retain(|chain| Arc::strong_count(chain) > 1);
+        former.overruled
     }
 
     /// The certificate of a name.
@@ -227,11 +350,6 @@ impl CertificateStore {
     /// Adds a certificate, or takes the place of the one with its name.
     pub fn insert(&mut self, stored: Arc<StoredCertificate>) {
         self.by_name.insert(Arc::clone(&stored.name), stored);
-    }
-
-    /// Keeps those certificates for which `is_kept` says so.
-    pub fn retain(&mut self, is_kept: impl Fn(&StoredCertificate) -> bool) {
-        self.by_name.retain(|_, stored| is_kept(stored));
     }
 
     /// Forgets a certificate. Who holds it goes on serving it.
@@ -251,6 +369,9 @@ impl CertificateStore {
         directory: &str,
     ) -> Result<Vec<LoadError>, LoadError> {
         let mut left_out = Vec::new();
+        if self.former.take_over == TakeOver::All && !self.issuers.is_empty() {
+            return Ok(left_out);
+        }
         for name in list(files, directory)?.ok_or_else(|| failed(directory, LoadReason::Missing))? {
             let path = format!("{directory}/{name}");
             let parts = match read_parts(files, &path) {
@@ -345,15 +466,28 @@ impl CertificateStore {
         if let Some(stored) = self.get(name) {
             return Ok(Arc::clone(stored));
         }
-        if name.starts_with('@') && name == path {
-            return Err(failed(name, LoadReason::UnknownName));
-        }
-        let (certificate, read) = self.read_with_files(files, path, (load, name == path))?;
-        let stored = Arc::new(StoredCertificate {
-            files: read,
-            updates_ocsp: load.updates_ocsp.unwrap_or(self.options.updates_ocsp),
-            ..StoredCertificate::new(name, Arc::new(certificate))
-        });
+        let read = if name.starts_with('@') && name == path {
+            Err(failed(name, LoadReason::UnknownName))
+        } else {
+            self.read_with_files(files, path, (load, name == path))
+        };
+        let stored = match read {
+            Ok((certificate, files)) => {
+                let origin = CertificateOrigin {
+                    files,
+                    of_files: Some(certificate.content_digest()),
+                };
+                self.former.after(name, certificate, origin)
+            }
+            Err(error) => {
+                let is_missing =
+                    matches!(error.reason, LoadReason::Missing | LoadReason::UnknownName);
+                let former = self.former.of_missing(name).filter(|_| is_missing);
+                former.ok_or(error)?
+            }
+        };
+        let updates = load.updates_ocsp.unwrap_or(self.options.updates_ocsp);
+        stored.updates_ocsp.store(updates, Ordering::Relaxed);
         self.insert(Arc::clone(&stored));
         Ok(stored)
     }
@@ -402,6 +536,8 @@ impl CertificateStore {
                 .or(looked_for.map(|path| (path, false)))
         };
         let key = side(&load.key, extra.key, ".key");
+        // The one beside the certificate, while two files are replaced.
+        let mut own_key = None;
         if let Some((file, is_named)) = &key
             && (*is_named || parts.key.is_none())
             && let Some(beside) = side_file(files, file, *is_named)?
@@ -410,6 +546,7 @@ impl CertificateStore {
                 .map_err(|error| failed(file, LoadReason::Certificate(error)))?;
             if found.key.is_some() {
                 read.key = Some(file.clone());
+                own_key = parts.key.take();
             }
             parts.key = found.key.or(parts.key);
         }
@@ -438,7 +575,15 @@ impl CertificateStore {
             parts.sctl = side_file(files, &file, is_named)?.map(Into::into);
             read.sctl = Some(file);
         }
-        let certificate = self.build_certificate(parts).map_err(|error| {
+        let with_own = own_key.map(|key| CertificateParts {
+            key: Some(key),
+            ..parts.clone()
+        });
+        let certificate = match (self.build_certificate(parts), with_own) {
+            (Err(CertificateError::KeyMismatch), Some(parts)) => self.build_certificate(parts),
+            (certificate, _) => certificate,
+        };
+        let certificate = certificate.map_err(|error| {
             let error = match (error, key) {
                 (CertificateError::NoKey { .. }, Some((file, _))) => {
                     CertificateError::NoKey { beside: Some(file) }

@@ -1,45 +1,104 @@
-//! What commands change of certificates while the process serves: transactions, and certificates
-//! that no file has.
+//! Transactions: how commands change certificates, authorities and revocation lists.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use rustls::pki_types::CertificateDer;
 
 use crate::authorities::Authorities;
+use crate::bind::{BindEntry, ListRow};
 use crate::certificate::{CertificateError, CertificateParts, KeySource};
 use crate::describe::{CertificateDescription, hexadecimal};
+use crate::files::ContentDigest;
 use crate::pem::{PemError, decode_base64, read_pem, write_pem};
 use crate::pkcs8::private_key_pem;
-use crate::store::{CertificateFiles, CertificateStore, StoredCertificate};
+use crate::store::{CertificateFiles, StoredCertificate};
 
-/// The store of certificates with what commands have begun. The model holds it: it lasts as long
-/// as the files that it was loaded from are the same.
-#[derive(Clone, Debug, Default)]
-pub struct SharedStore(Arc<Mutex<StoreState>>);
-
-/// What a [`SharedStore`] holds.
-#[derive(Debug, Default)]
-pub struct StoreState {
-    /// The certificates.
-    pub store: CertificateStore,
-    /// Names without a certificate yet (`new ssl cert`).
-    pub empty: BTreeSet<String>,
-    /// The change of a certificate that was begun and not committed. There is at most one.
-    pub transaction: Option<CertificateTransaction>,
-    /// What commands have done to `ca-file`s.
-    pub authorities: TrustState,
-    /// What commands have done to `crl-file`s.
-    pub revocation: TrustState,
-}
-
-/// What commands have done to files of authorities, or of revocation lists.
+/// The files of authorities, or of revocation lists.
 #[derive(Debug, Default)]
 pub struct TrustState {
-    /// Files that came with commands.
-    pub files: BTreeMap<String, Arc<Authorities>>,
+    /// Those of lines, and those that came with commands.
+    pub files: BTreeMap<String, TrustFile>,
     /// The change that was begun and not committed. There is at most one.
     pub transaction: Option<TrustTransaction>,
+}
+
+impl TrustState {
+    /// Begins with what commands have begun and brought in the state before.
+    pub(crate) fn begin_with_commands(&mut self, former: &Self) {
+        self.transaction = former.transaction.clone();
+        let by_command = former.files.iter();
+        for (name, file) in by_command.filter(|(_, file)| file.of_file.is_none()) {
+            let own = self.files.entry(name.clone());
+            own.or_insert_with(|| file.clone());
+        }
+    }
+}
+
+/// What a file is trusted for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum TrustKind {
+    /// `ca-file`.
+    Authorities,
+    /// `crl-file`.
+    Revocation,
+}
+
+/// A file of authorities, or of revocation lists.
+#[derive(Clone, Debug)]
+pub struct TrustFile {
+    /// What lines go by.
+    pub content: Arc<Authorities>,
+    /// The digest of what the file had when it was last read or written; `None`: it came with a
+    /// command.
+    pub of_file: Option<ContentDigest>,
+}
+
+impl TrustFile {
+    /// A file that was read.
+    #[must_use]
+    pub fn read(content: Authorities) -> Self {
+        Self {
+            of_file: Some(content.content_digest()),
+            content: Arc::new(content),
+        }
+    }
+
+    /// Whether it is something else than the file had: a command changed it, or brought it.
+    #[must_use]
+    pub fn is_changed(&self) -> bool {
+        self.of_file != Some(self.content.content_digest())
+    }
+}
+
+/// A line of a crt-list, or a certificate of a directory, that a command added or removed.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct ListEdit {
+    /// True: it was added.
+    pub is_added: bool,
+    /// The path of the list or directory.
+    pub list: String,
+    /// The number of the line.
+    pub number: usize,
+    /// The name of the certificate.
+    pub certificate: String,
+    /// Options and filters, as [`crate::bind::ListRow`] has them.
+    pub words: String,
+    /// The line as it was given; `None` where only a certificate was named.
+    pub line: Option<String>,
+}
+
+impl ListEdit {
+    /// Whether an entry is of this line.
+    #[must_use]
+    pub fn is_about(&self, entry: &BindEntry) -> bool {
+        let is_row = |row: &Arc<ListRow>| {
+            *row.list == *self.list
+                && row.words == self.words
+                && (self.is_added || row.number == self.number)
+        };
+        entry.certificate.name() == self.certificate && entry.row.as_ref().is_some_and(is_row)
+    }
 }
 
 /// A file of authorities, or of revocation lists, that is being changed.
@@ -50,51 +109,6 @@ pub struct TrustTransaction {
     /// What it will have.
     pub content: Arc<Authorities>,
 }
-
-impl SharedStore {
-    /// A context of what was loaded.
-    #[must_use]
-    pub fn new(store: CertificateStore) -> Self {
-        Self(Arc::new(Mutex::new(StoreState {
-            store,
-            ..StoreState::default()
-        })))
-    }
-
-    /// Forgets what only commands brought: names, certificates without a file, open transactions. What
-    /// bind lines serve is compared with the files by who reads them again.
-    pub fn forget_commands(&self) {
-        let mut state = self.lock();
-        let StoreState {
-            store,
-            empty,
-            transaction,
-            authorities,
-            revocation,
-        } = &mut *state;
-        store.retain(|stored| stored.files().certificate.is_some());
-        empty.clear();
-        *transaction = None;
-        *authorities = TrustState::default();
-        *revocation = TrustState::default();
-    }
-
-    /// What it holds. Nobody holds the lock for longer than a command needs for one certificate;
-    /// handshakes do not take it.
-    pub fn lock(&self) -> MutexGuard<'_, StoreState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// What commands did is no difference between two configurations, and what files say is compared
-/// where lines name them.
-impl PartialEq for SharedStore {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
-
-impl Eq for SharedStore {}
 
 /// The part of a certificate that a payload replaces: that of a file with this ending.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -137,6 +151,8 @@ pub struct CertificateTransaction {
     pub parts: CertificateParts,
     /// The files that it came from at first.
     pub files: CertificateFiles,
+    /// It is committed, once its files are written. Nobody changes it meanwhile.
+    pub is_written_now: bool,
 }
 
 impl CertificateTransaction {
@@ -149,8 +165,9 @@ impl CertificateTransaction {
                 .map(|stored| stored.current().parts())
                 .unwrap_or_default(),
             files: stored
-                .map(|stored| stored.files().clone())
+                .map(|stored| stored.origin().files.clone())
                 .unwrap_or_default(),
+            is_written_now: false,
         }
     }
 
@@ -283,11 +300,7 @@ pub fn ocsp_id(stored: &StoredCertificate) -> Option<Vec<u8>> {
 pub fn dump(parts: &CertificateParts) -> String {
     let leaf = parts.certificates.first();
     let mut text = String::new();
-    let der = match &parts.key {
-        Some(KeySource::Der(der)) => Some(der),
-        Some(KeySource::Ready(key)) => key.der(),
-        None => None,
-    };
+    let der = parts.key.as_ref().and_then(KeySource::der);
     if let (Some(der), Some(leaf)) = (der, leaf) {
         text.push_str(&private_key_pem(der, leaf).unwrap_or_default());
     }

@@ -31,6 +31,12 @@ impl MemoryFiles {
     }
 }
 
+impl MemoryFiles {
+    pub(crate) fn remove(&mut self, path: &str) {
+        self.0.remove(path);
+    }
+}
+
 impl Files for MemoryFiles {
     fn read(&self, path: &str) -> Result<Option<Vec<u8>>, String> {
         Ok(self.0.get(path).cloned())

@@ -15,12 +15,15 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use aws_lc_rs::aead::{AES_256_GCM_SIV, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use aws_lc_rs::digest::{Context, SHA256};
 use aws_lc_rs::hkdf::{HKDF_SHA256, Salt};
 use aws_lc_rs::rand;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rustls::server::{ProducesTickets, StoresServerSessions};
 use rustls::time_provider::TimeProvider;
+
+use crate::files::ContentDigest;
 
 /// The keys that are kept (HAProxy's TLS_TICKETS_NO).
 pub const TICKET_KEYS: usize = 3;
@@ -129,8 +132,12 @@ impl TicketKey {
 
 /// The keys of one `tls-ticket-keys` file, or random ones. The oldest first: all decrypt, the last
 /// but one encrypts, so that every node knows a key before a ticket is sealed with it.
+///
+/// All bind lines that name a file share its keys.
 pub struct TicketKeys {
     keys: ArcSwap<VecDeque<Arc<TicketKey>>>,
+    /// The digest of the keys that the file had when it was last read.
+    of_file: ArcSwap<ContentDigest>,
 }
 
 /// Keys are never shown.
@@ -194,8 +201,40 @@ impl TicketKeys {
 
     fn of(keys: VecDeque<Arc<TicketKey>>) -> Self {
         Self {
+            of_file: ArcSwap::from_pointee(digest(&keys)),
             keys: ArcSwap::from_pointee(keys),
         }
+    }
+
+    /// The digest of the keys that the file had when it was last read or written.
+    #[must_use]
+    pub fn of_file(&self) -> ContentDigest {
+        **self.of_file.load()
+    }
+
+    /// Whether a command changed what the file has.
+    #[must_use]
+    pub fn is_changed(&self) -> bool {
+        self.of_file() != digest(&self.keys.load())
+    }
+
+    /// The text of a file with these keys, and its digest. Secret.
+    #[must_use]
+    pub fn file(&self) -> (String, ContentDigest) {
+        let keys = self.keys.load();
+        let lines = keys.iter().map(|key| STANDARD.encode(&key.given) + "\n");
+        (lines.collect(), digest(&keys))
+    }
+
+    /// The file was read again or written, and has keys with this digest.
+    pub fn note_of_file(&self, digest: ContentDigest) {
+        self.of_file.store(Arc::new(digest));
+    }
+
+    /// Whether both have the same keys now.
+    #[must_use]
+    pub fn has_same_keys(&self, other: &Self) -> bool {
+        digest(&self.keys.load()) == digest(&other.keys.load())
     }
 
     /// Adds the next key (`set ssl tls-key`): the oldest is forgotten, the last one until now
@@ -220,11 +259,6 @@ impl TicketKeys {
             keys
         });
         Ok(())
-    }
-
-    /// Takes the place of these keys: a file that was read again.
-    pub fn replace(&self, other: &Self) {
-        self.keys.store(other.keys.load_full());
     }
 
     /// The keys in base64, the oldest first: what `show tls-keys` prints, and the next process
@@ -284,6 +318,18 @@ impl TicketKeys {
         plain.truncate(bytes);
         Some(plain)
     }
+}
+
+/// The digest of keys, in their order.
+fn digest(keys: &VecDeque<Arc<TicketKey>>) -> ContentDigest {
+    let mut context = Context::new(&SHA256);
+    for key in keys {
+        context.update(&[u8::try_from(key.given.len()).unwrap_or(0)]);
+        context.update(&key.given);
+    }
+    let mut digest = ContentDigest::default();
+    digest.copy_from_slice(context.finish().as_ref());
+    digest
 }
 
 /// What a ticket is bound to besides its key.

@@ -313,6 +313,10 @@ pub enum Message {
         /// Records of `_getsocks`, one for each descriptor.
         records: Vec<u8>,
     },
+    /// What the next worker needs and nobody may see, keys above all, in the descriptor beside it:
+    /// from the worker for the master to hold, or from the master for a worker that starts
+    /// ([`read_pairs`]).
+    Secrets,
     /// From the master: there is nothing more, start. A descriptor beside it holds the last
     /// snapshot.
     Start {
@@ -403,7 +407,12 @@ impl Message {
                 bytes.insert(1, u8::from(*is_refused));
             }
             Self::Snapshot { is_handover } => bytes.extend(is_handover.then_some(1)),
-            Self::Handover | Self::LateCounts | Self::Caller | Self::Reload | Self::HelperDone => {}
+            Self::Handover
+            | Self::LateCounts
+            | Self::Caller
+            | Self::Reload
+            | Self::HelperDone
+            | Self::Secrets => {}
         }
         bytes
     }
@@ -422,6 +431,7 @@ impl Message {
             Self::HelperDone => b'e',
             Self::Reloaded(..) => b'd',
             Self::Log { .. } => b'n',
+            Self::Secrets => b'k',
         }
     }
 
@@ -458,6 +468,7 @@ impl Message {
             b'c' => Self::Caller,
             b'a' => Self::Reload,
             b'e' => Self::HelperDone,
+            b'k' => Self::Secrets,
             b'd' => {
                 let (&outcome, text) = flags()?;
                 let outcome = match outcome {

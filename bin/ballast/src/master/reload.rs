@@ -213,6 +213,7 @@ impl MasterProcess<'_> {
                 sockets: &self.sockets,
                 cli_binds: &self.cli_binds,
                 snapshot: self.snapshot.as_ref(),
+                secrets: self.secrets.as_ref(),
                 background: self.background,
             };
             state.exec_program(&self.program)

@@ -12,14 +12,15 @@ use ballast_tls::authorities::{Authorities, Trust};
 use ballast_tls::bind::BindEntry;
 use ballast_tls::describe::describe_revocation_list;
 use ballast_tls::server_config::BindTerms;
+use ballast_tls::store_context::StoreState;
 use ballast_tls::store_transaction::{
-    StoreState, TrustState, TrustTransaction, describe_certificate,
+    TrustFile, TrustState, TrustTransaction, describe_certificate,
 };
 
 use crate::answer::CommandAnswer;
 use crate::change_record::ChangeScope;
 use crate::command::{Command, CommandCall};
-use crate::commands::in_force::{InForce, notice};
+use crate::commands::in_force::{InForce, PreparedServer, notice, queue_persist};
 
 macro_rules! row {
     ($words:expr, $usage:literal, $help:literal, $handler:expr) => {
@@ -88,6 +89,13 @@ const CRL: TrustKind = TrustKind {
 };
 
 impl TrustKind {
+    fn look(self, all: &StoreState) -> &TrustState {
+        match self.is_revocation {
+            true => &all.revocation,
+            false => &all.authorities,
+        }
+    }
+
     fn state(self, all: &mut StoreState) -> &mut TrustState {
         match self.is_revocation {
             true => &mut all.revocation,
@@ -155,12 +163,13 @@ fn known_files(
         .iter()
         .flat_map(|backend| &backend.servers);
     for server in servers {
-        let trust = server.tls.as_ref().and_then(|tls| tls.context.trust());
-        if let Some(trust) = trust {
+        let compiled = server.tls.as_ref().and_then(|tls| tls.context.compiled());
+        if let Some(trust) = compiled.as_ref().and_then(|compiled| compiled.trust()) {
             kind.files(trust).for_each(|file| count_use(file, 1));
         }
     }
-    state.files.values().for_each(|file| count_use(file, 0));
+    let files = state.files.values();
+    files.for_each(|file| count_use(&file.content, 0));
     all
 }
 
@@ -180,7 +189,10 @@ fn new(call: &mut CommandCall<'_>, kind: TrustKind) -> CommandAnswer {
     if known_files(&in_force, kind, state).contains_key(name) {
         return CommandAnswer::error(format!("{what} file '{name}' already exists!"));
     }
-    let empty = Arc::new(Authorities::named(name));
+    let empty = TrustFile {
+        content: Arc::new(Authorities::named(name)),
+        of_file: None,
+    };
     state.files.insert(name.to_owned(), empty);
     notice(format!("New {what} file created '{name}'!"))
 }
@@ -283,22 +295,12 @@ fn commit(call: &mut CommandCall<'_>, kind: TrustKind) -> CommandAnswer {
         }
         Some(open) => open,
     };
-    let servers = in_force
-        .config()
-        .backends
-        .iter()
-        .flat_map(|backend| &backend.servers);
-    let mut trusts = servers.filter_map(|server| server.tls.as_ref()?.context.trust());
-    if trusts.any(|trust| kind.files(trust).any(|file| file.name() == name)) {
-        return CommandAnswer::Report(format!(
-            "Committing {name}\nServer lines that go by it are changed by a reload only.\nFailed!\n"
-        ));
-    }
     match replace(&in_force, kind, &open.content) {
         Ok(count) => {
-            if state.files.contains_key(name) {
-                state.files.insert(name.to_owned(), open.content);
+            if let Some(file) = state.files.get_mut(name) {
+                file.content = open.content;
             }
+            queue_persist(call);
             let dots = ".".repeat(count);
             CommandAnswer::Report(format!("Committing {name}{dots}\nSuccess!\n"))
         }
@@ -353,9 +355,16 @@ fn replace(
             prepared.push((tls, certificates.with_entries(entries)));
         }
     }
+    let servers = in_force.prepare_servers(|_, now| {
+        let trust = now.trust()?;
+        let has = kind.files(trust).any(|file| file.name() == content.name());
+        has.then(|| now.with_trust(trust.with(kind.is_revocation, content)))
+    })?;
+    count += servers.len();
     for (tls, certificates) in prepared {
         tls.context.replace(certificates);
     }
+    servers.into_iter().for_each(PreparedServer::apply);
     Ok(count)
 }
 
@@ -389,8 +398,8 @@ fn del(call: &mut CommandCall<'_>, kind: TrustKind) -> CommandAnswer {
 
 fn show(call: &mut CommandCall<'_>, kind: TrustKind) -> CommandAnswer {
     let in_force = InForce::of(call);
-    let mut all = in_force.config().global.tls.shared_store.lock();
-    let state = kind.state(&mut all);
+    let all = in_force.config().global.tls.shared_store.lock();
+    let state = kind.look(&all);
     let mut known = known_files(&in_force, kind, state);
     let given = call.arg(0);
     if given.is_empty() {

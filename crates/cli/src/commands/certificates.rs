@@ -9,18 +9,23 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use ballast_model::CliLevel;
-use ballast_tls::certificate::CertificateError;
+use ballast_tls::certificate::{Certificate, CertificateError};
 use ballast_tls::ocsp::OcspError;
-use ballast_tls::store::{CertificateFiles, StoredCertificate};
+use ballast_tls::store::{CertificateFiles, CertificateOrigin, StoredCertificate};
+use ballast_tls::store_context::StoreState;
 use ballast_tls::store_transaction::{
     CertificatePart, CertificateTransaction, describe, dump, ocsp_key,
 };
+use ballast_tls::written;
 
 use crate::answer::CommandAnswer;
+use crate::certificate_files::write_certificate_files;
 use crate::change_record::ChangeScope;
 use crate::command::{Command, CommandCall};
-use crate::commands::in_force::{InForce, notice};
+use crate::commands::in_force::{FoundCertificate, InForce, PreparedServer, notice, shows};
 use crate::commands::ocsp;
+use crate::control::Control;
+use crate::shared::ProcessRole;
 
 pub(crate) static COMMANDS: &[Command] = &[
     Command::new(
@@ -118,6 +123,7 @@ fn set(call: &mut CommandCall<'_>) -> CommandAnswer {
         (target, part) = (&name, CertificatePart::All);
     }
     let mut transaction = match &state.transaction {
+        Some(open) if open.is_written_now => return failed(format!("{WRITTEN_NOW}\n")),
         Some(open) if open.name != target => {
             return failed(format!(
                 "The ongoing transaction is about '{}' but you are trying to set '{target}'\n",
@@ -165,6 +171,7 @@ fn abort(call: &mut CommandCall<'_>) -> CommandAnswer {
              '{name}'",
             open.name
         )),
+        Some(open) if open.is_written_now => CommandAnswer::error(WRITTEN_NOW),
         Some(_) => {
             state.transaction = None;
             notice(format!("Transaction aborted for certificate '{name}'!"))
@@ -189,6 +196,9 @@ fn commit(call: &mut CommandCall<'_>) -> CommandAnswer {
             "The ongoing transaction is about '{open}' but you are trying to set '{name}'"
         ));
     }
+    if open.is_written_now {
+        return failed(WRITTEN_NOW.to_owned());
+    }
     if open.parts.certificates.is_empty() || open.parts.key.is_none() {
         return failed(
             "The transaction must contain at least a certificate and a private key!".to_owned(),
@@ -204,13 +214,8 @@ fn commit(call: &mut CommandCall<'_>) -> CommandAnswer {
         }
         Err(error) => return failed(format!("{error} '{name}'.")),
     };
-    state.transaction = None;
+    let mut begun = state.transaction.take();
     let found = in_force.find(&state, name).unwrap_or_default();
-    if found.server_count > 0 {
-        return CommandAnswer::Report(format!(
-            "Committing {name}\nServer lines that show it are changed by a reload only.\nFailed!\n"
-        ));
-    }
     if let Some(error) = certificate.ocsp_error.filter(|_| found.is_used()) {
         let why = match error {
             OcspError::NoIssuer => format!(
@@ -221,21 +226,136 @@ fn commit(call: &mut CommandCall<'_>) -> CommandAnswer {
         };
         return CommandAnswer::Report(format!("Committing {name}.\n {why}\nFailed!\n"));
     }
-    let mut keeps_names = true;
-    for stored in &found.stored {
-        keeps_names &= stored.replace(Arc::clone(&certificate));
+    let servers = in_force.prepare_servers(|server, now| {
+        shows(&server.model, name).then(|| now.with_certificate(Arc::clone(&certificate)))
+    });
+    let servers = match servers {
+        Ok(servers) => servers,
+        Err(why) => return CommandAnswer::Report(format!("Committing {name}.\n{why}\nFailed!\n")),
+    };
+    let commit = PreparedCommit {
+        name: name.to_owned(),
+        certificate,
+        found,
+        servers,
+    };
+    let Some(control) = persisting(call) else {
+        let text = commit.apply(&in_force, &mut state, None);
+        return CommandAnswer::Report(text);
+    };
+    if let Some(begun) = &mut begun {
+        begun.is_written_now = true;
     }
-    if found.stored.is_empty() {
-        state.empty.remove(name);
-        state
-            .store
-            .insert(Arc::new(StoredCertificate::new(name, certificate)));
+    state.transaction = begun;
+    drop(state);
+    on_disk(&control, in_force, move |in_force| commit.write(in_force))
+}
+
+/// What a session is told while a certificate is written.
+const WRITTEN_NOW: &str = "The ongoing transaction is being written to the disk!";
+
+/// The process, where what commands change is written to files.
+fn persisting(call: &CommandCall<'_>) -> Option<Arc<dyn Control>> {
+    match &call.shared.role {
+        ProcessRole::Worker(control) => Some(control).filter(|one| one.persists()).cloned(),
+        ProcessRole::Master(_) => None,
     }
-    if !keeps_names {
-        reindex(&in_force, name);
+}
+
+/// Writes to the disk and changes memory, on another thread, whether the caller stays or not.
+fn on_disk(
+    control: &Arc<dyn Control>,
+    in_force: InForce,
+    work: impl FnOnce(&InForce) -> String + Send + 'static,
+) -> CommandAnswer {
+    let context = in_force.config().global.tls.shared_store.clone();
+    let run = control.run_blocking(Box::new(move || work(&in_force)));
+    CommandAnswer::pending(async move {
+        match run.await {
+            Some(text) => CommandAnswer::Report(text),
+            None => {
+                if let Some(open) = &mut context.lock().transaction {
+                    open.is_written_now = false;
+                }
+                CommandAnswer::error("No thread can be started to write the files.")
+            }
+        }
+    })
+}
+
+/// A certificate that is served once it is committed.
+struct PreparedCommit {
+    name: String,
+    certificate: Arc<Certificate>,
+    found: FoundCertificate,
+    servers: Vec<PreparedServer>,
+}
+
+impl PreparedCommit {
+    /// Serves it. `origin` is where its files were written.
+    fn apply(
+        self,
+        in_force: &InForce,
+        state: &mut StoreState,
+        origin: Option<CertificateOrigin>,
+    ) -> String {
+        let Self {
+            name,
+            certificate,
+            found,
+            servers,
+        } = self;
+        let mut keeps_names = true;
+        for stored in &found.stored {
+            keeps_names &= stored.replace(Arc::clone(&certificate));
+            if let Some(origin) = &origin {
+                stored.note_origin(origin.clone());
+            }
+        }
+        if found.stored.is_empty() {
+            state.empty.remove(&name);
+            let stored = StoredCertificate::new(&name, certificate);
+            let stored = stored.with_origin(origin.unwrap_or_default());
+            state.store.insert(Arc::new(stored));
+        }
+        if !keeps_names {
+            reindex(in_force, &name);
+        }
+        let dots = ".".repeat(found.use_count + servers.len());
+        servers.into_iter().for_each(PreparedServer::apply);
+        format!("Committing {name}{dots}\nSuccess!\n")
     }
-    let dots = ".".repeat(found.use_count);
-    CommandAnswer::Report(format!("Committing {name}{dots}\nSuccess!\n"))
+
+    /// Writes its files, and serves it then: disk and memory never disagree for longer than a
+    /// failure between two files.
+    fn write(self, in_force: &InForce) -> String {
+        let context = &in_force.config().global.tls.shared_store;
+        let _disk = context.disk();
+        let stored = self.found.stored.first();
+        let origin = stored.map(|stored| stored.origin()).unwrap_or_default();
+        // What the files have is known where nothing was changed in memory alone.
+        let on_disk = stored.filter(|stored| !stored.is_changed());
+        let on_disk = on_disk.map(|stored| stored.current());
+        let changes =
+            written::changes(&self.name, &self.certificate, (&origin, on_disk.as_deref()));
+        let outcome = changes.and_then(|(changes, origin)| {
+            write_certificate_files(&changes)?;
+            Ok(origin)
+        });
+        let mut state = context.lock();
+        match outcome {
+            Ok(origin) => {
+                state.transaction = None;
+                self.apply(in_force, &mut state, Some(origin))
+            }
+            Err(why) => {
+                if let Some(open) = &mut state.transaction {
+                    open.is_written_now = false;
+                }
+                format!("Committing {}\n{why}\nFailed!\n", self.name)
+            }
+        }
+    }
 }
 
 /// Lists the names of a certificate again on the bind lines that have it.
@@ -271,12 +391,32 @@ fn del(call: &mut CommandCall<'_>) -> CommandAnswer {
         Some(found) if found.is_used() => {
             failed(format!("certificate '{name}' in use, can't be deleted!"))
         }
-        Some(_) => {
+        Some(found) => {
+            let stored = found.stored.first();
+            let origin = stored.map(|stored| stored.origin());
+            let files = origin.filter(|origin| origin.of_files.is_some());
+            if let (Some(control), Some(origin)) = (persisting(call), files) {
+                drop(state);
+                let name = name.to_owned();
+                let work = move |in_force: &InForce| remove_files(in_force, &name, &origin);
+                return on_disk(&control, in_force, work);
+            }
             state.empty.remove(name);
             state.store.remove(name);
             notice(format!("Certificate '{name}' deleted!"))
         }
     }
+}
+
+/// Deletes a certificate with its files.
+fn remove_files(in_force: &InForce, name: &str, origin: &CertificateOrigin) -> String {
+    let context = &in_force.config().global.tls.shared_store;
+    let _disk = context.disk();
+    if let Err(why) = write_certificate_files(&written::removals(&origin.files)) {
+        return format!("Can't remove the certificate: {why}\n");
+    }
+    context.lock().store.remove(name);
+    format!("Certificate '{name}' deleted!\n")
 }
 
 fn list(call: &CommandCall<'_>) -> CommandAnswer {
@@ -364,9 +504,8 @@ fn show_one(call: &mut CommandCall<'_>, shown: Shown) -> CommandAnswer {
         Some(_) if found.is_used() => "Used",
         Some(_) => "Unused",
     };
-    let files = stored
-        .map(|stored| stored.files().clone())
-        .unwrap_or_default();
+    let files = stored.map(|stored| stored.origin().files.clone());
+    let files = files.unwrap_or_default();
     let key = stored.map(|stored| ocsp_key(stored)).unwrap_or_default();
     let head = head(name, &files, status);
     let told = describe(&parts);

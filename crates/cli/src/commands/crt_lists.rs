@@ -8,17 +8,16 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use ballast_model::{
-    Bind, BindTls, CertificateListLine, CertificateSource, CliLevel, Frontend, TlsFile,
-};
+use ballast_model::{Bind, BindTls, CertificateListLine, CliLevel, Frontend, TlsFile};
 use ballast_tls::bind::{BindCertificates, BindEntry, ListRow};
 use ballast_tls::describe::seconds_text;
 use ballast_tls::names::{KeyAlgorithm, NameFilters};
+use ballast_tls::store_transaction::ListEdit;
 
 use crate::answer::CommandAnswer;
 use crate::change_record::ChangeScope;
 use crate::command::{Command, CommandCall};
-use crate::commands::in_force::{InForce, notice};
+use crate::commands::in_force::{InForce, notice, queue_persist};
 use crate::shared::ProcessRole;
 
 pub(crate) static COMMANDS: &[Command] = &[
@@ -56,20 +55,6 @@ pub(crate) static COMMANDS: &[Command] = &[
 /// A line of a list: its number, its certificate, and what it says.
 type Row = (usize, String, String);
 
-/// The lists and directories of a bind line.
-fn lists_of(tls: &BindTls, certificates: &BindCertificates) -> BTreeSet<String> {
-    let rows = certificates
-        .entries()
-        .iter()
-        .filter_map(|entry| entry.row.as_ref());
-    let mut lists: BTreeSet<String> = rows.map(|row| row.list.to_string()).collect();
-    lists.extend(tls.certificates.iter().filter_map(|source| match source {
-        CertificateSource::List(list) => Some(list.path.clone()),
-        _ => None,
-    }));
-    lists
-}
-
 /// The bind lines that have a list or directory.
 fn binds_with<'f>(
     in_force: &'f InForce,
@@ -79,7 +64,7 @@ fn binds_with<'f>(
         .binds()
         .filter_map(|(frontend, bind, certificates)| {
             let tls = bind.tls.as_deref()?;
-            let has = lists_of(tls, &certificates).contains(list);
+            let has = certificates.lists().iter().any(|own| own == list);
             has.then_some((frontend, bind, tls, certificates))
         });
     all.collect()
@@ -105,10 +90,9 @@ fn show(call: &mut CommandCall<'_>) -> CommandAnswer {
         return CommandAnswer::error("'show ssl crt-list -n' expects a filename or a directory");
     }
     if list.is_empty() {
-        let lists = in_force.binds().filter_map(|(_, bind, certificates)| {
-            Some(lists_of(bind.tls.as_deref()?, &certificates))
-        });
-        let lists: BTreeSet<String> = lists.flatten().collect();
+        let lists = in_force.binds();
+        let lists = lists.flat_map(|(_, _, certificates)| certificates.lists().to_vec());
+        let lists: BTreeSet<String> = lists.collect();
         let lines = lists.into_iter().map(|list| list + "\n");
         return CommandAnswer::Report(lines.collect());
     }
@@ -139,8 +123,10 @@ fn add(call: &mut CommandCall<'_>) -> CommandAnswer {
     let Some((_, _, _, certificates)) = binds.first() else {
         return failed(format!("crt-list '{list}' does not exist!"));
     };
-    let line = match payload {
-        Some(payload) => line_of(call, &payload),
+    let given = payload.as_deref().map(String::from_utf8_lossy);
+    let given = given.map(std::borrow::Cow::into_owned);
+    let line = match &given {
+        Some(text) => line_of(call, text),
         None => Ok(CertificateListLine {
             certificate: TlsFile {
                 path: in_force.config().global.tls.bases.certificate(call.arg(1)),
@@ -154,8 +140,11 @@ fn add(call: &mut CommandCall<'_>) -> CommandAnswer {
         Err(why) => return failed(why),
     };
     let name = &line.certificate.path;
-    let state = in_force.config().global.tls.shared_store.lock();
-    let stored = match in_force.find(&state, name) {
+    let found = {
+        let state = in_force.config().global.tls.shared_store.lock();
+        in_force.find(&state, name)
+    };
+    let stored = match found {
         None => return failed(format!("certificate '{name}' does not exist!")),
         Some(found) => match found.stored.into_iter().next() {
             None => return failed(format!("certificate '{name}' is empty!")),
@@ -172,19 +161,7 @@ fn add(call: &mut CommandCall<'_>) -> CommandAnswer {
     // All is prepared before anything is changed.
     let mut prepared = Vec::with_capacity(binds.len());
     for (frontend, bind, tls, certificates) in &binds {
-        // Keys of tickets that were set by command hold for the new line, too.
-        let keys = certificates
-            .entries()
-            .first()
-            .map(|entry| entry.terms.ticket_keys());
-        let terms = terms(call, tls, &line).and_then(|terms| match keys {
-            Some(keys) => terms
-                .with_ticket_keys(keys.cloned())
-                .map(Arc::new)
-                .map_err(|error| error.to_string()),
-            None => Ok(terms),
-        });
-        let terms = match terms {
+        let terms = match terms(call, tls, &line) {
             Ok(terms) => terms,
             Err(why) => {
                 let (name, origin) = (&frontend.common.name, &bind.origin);
@@ -210,12 +187,22 @@ fn add(call: &mut CommandCall<'_>) -> CommandAnswer {
     for (tls, certificates) in prepared {
         tls.context.replace(certificates);
     }
+    let mut state = in_force.config().global.tls.shared_store.lock();
+    state.note_list_edit(ListEdit {
+        is_added: true,
+        number: row.number,
+        certificate: name.clone(),
+        words: row.words.clone(),
+        line: given,
+        list,
+    });
+    drop(state);
+    queue_persist(call);
     CommandAnswer::Report(format!("{begun}{dots}\nSuccess!\n"))
 }
 
 /// Reads the one line of a payload.
-fn line_of(call: &CommandCall<'_>, payload: &[u8]) -> Result<CertificateListLine, String> {
-    let text = String::from_utf8_lossy(payload);
+fn line_of(call: &CommandCall<'_>, text: &str) -> Result<CertificateListLine, String> {
     let mut lines = text.lines();
     match (lines.next(), lines.next(), &call.shared.role) {
         (Some(line), None, ProcessRole::Worker(control)) if !line.trim().is_empty() => {
@@ -267,7 +254,7 @@ fn del(call: &mut CommandCall<'_>) -> CommandAnswer {
             }
         },
     };
-    let state = in_force.config().global.tls.shared_store.lock();
+    let mut state = in_force.config().global.tls.shared_store.lock();
     if in_force.find(&state, name).is_none() {
         return failed(format!("certificate '{name}' does not exist!"));
     }
@@ -320,11 +307,23 @@ fn del(call: &mut CommandCall<'_>) -> CommandAnswer {
             defaults.concat()
         ));
     }
+    let words = rows_of(certificates, list).into_iter();
+    let words = words.filter(|(row, certificate, _)| *row == number && certificate == name);
+    let words: Option<String> = words.map(|(.., words)| words).next();
     for (_, _, tls, certificates) in &binds {
         let entries = certificates.entries().iter();
         let kept = entries.filter(|entry| !is_meant(entry)).cloned().collect();
         tls.context.replace(certificates.with_entries(kept));
     }
+    state.note_list_edit(ListEdit {
+        is_added: false,
+        list: list.to_owned(),
+        number,
+        certificate: name.to_owned(),
+        words: words.unwrap_or_default(),
+        line: None,
+    });
+    queue_persist(call);
     notice(format!("Entry '{name}' deleted in crtlist '{list}'!"))
 }
 

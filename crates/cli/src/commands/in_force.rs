@@ -3,10 +3,13 @@
 
 use std::sync::Arc;
 
-use ballast_model::{Bind, Config, Frontend};
+use ballast_engine::{Generation, Server};
+use ballast_model::{self as model, Bind, Config, Frontend};
 use ballast_tls::bind::BindCertificates;
+use ballast_tls::context::CompiledServer;
+use ballast_tls::server_config::OptionError;
 use ballast_tls::store::StoredCertificate;
-use ballast_tls::store_transaction::StoreState;
+use ballast_tls::store_context::StoreState;
 
 use crate::answer::{CommandAnswer, Severity};
 use crate::command::CommandCall;
@@ -14,23 +17,75 @@ use crate::shared::ProcessRole;
 
 /// The configuration in force: the lines whose certificates a command is about.
 #[derive(Clone, Default)]
-pub(super) struct InForce(Arc<Config>);
+pub(super) struct InForce {
+    config: Arc<Config>,
+    generation: Option<Arc<Generation>>,
+}
+
+/// A server line that gets other files, once all lines are prepared.
+pub(super) struct PreparedServer {
+    server: Arc<Server>,
+    compiled: CompiledServer,
+}
+
+impl PreparedServer {
+    /// New connections are opened with it. Those that exist go on; idle ones are not used again.
+    pub(super) fn apply(self) {
+        if let Some(own) = &self.server.tls {
+            own.configure(Arc::clone(self.compiled.config()));
+        }
+        if let Some(line) = &self.server.model.tls {
+            line.context.replace(self.compiled);
+        }
+    }
+}
 
 impl InForce {
     pub(super) fn of(call: &CommandCall<'_>) -> Self {
         match &call.shared.role {
-            ProcessRole::Worker(control) => Self(Arc::clone(&control.generation().config)),
+            ProcessRole::Worker(control) => {
+                let generation = control.generation();
+                Self {
+                    config: Arc::clone(&generation.config),
+                    generation: Some(generation),
+                }
+            }
             ProcessRole::Master(_) => Self::default(),
         }
     }
 
     pub(super) fn config(&self) -> &Config {
-        &self.0
+        &self.config
+    }
+
+    /// The server lines with TLS for which `compile` has something else.
+    ///
+    /// # Errors
+    /// Why a line cannot have it.
+    pub(super) fn prepare_servers(
+        &self,
+        compile: impl Fn(&Server, &CompiledServer) -> Option<Result<CompiledServer, OptionError>>,
+    ) -> Result<Vec<PreparedServer>, String> {
+        let backends = self.generation.iter().flat_map(|one| &one.backends);
+        let mut prepared = Vec::new();
+        for server in backends.flat_map(|backend| &backend.servers) {
+            let line = server.model.tls.as_ref();
+            let Some(now) = line.and_then(|line| line.context.compiled()) else {
+                continue;
+            };
+            if let Some(compiled) = compile(server, &now) {
+                prepared.push(PreparedServer {
+                    server: Arc::clone(server),
+                    compiled: compiled.map_err(|error| error.to_string())?,
+                });
+            }
+        }
+        Ok(prepared)
     }
 
     /// Every bind line with TLS, and its frontend.
     pub(super) fn binds(&self) -> impl Iterator<Item = (&Frontend, &Bind, Arc<BindCertificates>)> {
-        self.0.frontends.iter().flat_map(|frontend| {
+        self.config.frontends.iter().flat_map(|frontend| {
             frontend.binds.iter().filter_map(|bind| {
                 let certificates = bind.tls.as_ref()?.context.certificates()?;
                 Some((&**frontend, bind, certificates))
@@ -66,16 +121,18 @@ impl InForce {
         }
         // What is served comes first: a reload may have read it again.
         found.add(state.store.get(name));
-        let servers = self.0.backends.iter().flat_map(|backend| &backend.servers);
-        found.server_count = servers
-            .filter(|server| {
-                let file = server.tls.as_ref().and_then(|tls| tls.certificate.as_ref());
-                file.is_some_and(|file| file.path == name)
-            })
-            .count();
+        let backends = self.config.backends.iter();
+        let servers = backends.flat_map(|backend| &backend.servers);
+        found.server_count = servers.filter(|server| shows(server, name)).count();
         let is_known = !found.stored.is_empty() || state.empty.contains(name);
         is_known.then_some(found)
     }
+}
+
+/// Whether a server line shows the certificate of this name.
+pub(super) fn shows(line: &model::Server, name: &str) -> bool {
+    let file = line.tls.as_ref().and_then(|tls| tls.certificate.as_ref());
+    file.is_some_and(|file| file.path == name)
 }
 
 /// A certificate that a name stands for.
@@ -106,4 +163,11 @@ impl FoundCertificate {
 /// A message that something was done.
 pub(super) fn notice(text: String) -> CommandAnswer {
     CommandAnswer::Message(Severity::Notice, text)
+}
+
+/// Has what a command changed written to files, where `persist` is on.
+pub(super) fn queue_persist(call: &CommandCall<'_>) {
+    if let ProcessRole::Worker(control) = &call.shared.role {
+        control.queue_persist();
+    }
 }

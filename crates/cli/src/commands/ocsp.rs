@@ -13,12 +13,13 @@ use ballast_tls::describe::{hexadecimal, log_time_text};
 use ballast_tls::ocsp_details::{OcspDetails, certificate_id_lines};
 use ballast_tls::pem::{decode_base64, encode_base64};
 use ballast_tls::store::StoredCertificate;
-use ballast_tls::store_transaction::{StoreState, ocsp_id};
+use ballast_tls::store_context::StoreState;
+use ballast_tls::store_transaction::ocsp_id;
 
 use crate::answer::CommandAnswer;
 use crate::change_record::ChangeScope;
 use crate::command::{Command, CommandCall};
-use crate::commands::in_force::InForce;
+use crate::commands::in_force::{InForce, queue_persist};
 use crate::shared::ProcessRole;
 
 pub(crate) static COMMANDS: &[Command] = &[
@@ -163,6 +164,7 @@ fn set(call: &mut CommandCall<'_>) -> CommandAnswer {
             return CommandAnswer::error(error.to_string());
         }
     }
+    queue_persist(call);
     CommandAnswer::info("OCSP Response updated!")
 }
 

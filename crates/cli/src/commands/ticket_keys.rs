@@ -5,12 +5,13 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use ballast_tls::store_context::StoreState;
 use ballast_tls::tickets::{TicketKeyError, TicketKeys};
 
 use crate::answer::CommandAnswer;
 use crate::change_record::ChangeScope;
 use crate::command::{Command, CommandCall};
-use crate::commands::in_force::InForce;
+use crate::commands::in_force::{InForce, queue_persist};
 
 pub(crate) static COMMANDS: &[Command] = &[
     Command::new(
@@ -29,35 +30,25 @@ pub(crate) static COMMANDS: &[Command] = &[
     ),
 ];
 
-/// A file of keys, and where they are used. Each bind line may have read the file by itself.
+/// A file of keys that lines in force name.
 struct KeyFile {
     path: String,
-    keys: Vec<Arc<TicketKeys>>,
+    keys: Arc<TicketKeys>,
 }
 
 /// The files of keys, the last one first, as HAProxy numbers them.
-fn files(in_force: &InForce) -> Vec<KeyFile> {
+fn files(in_force: &InForce, state: &StoreState) -> Vec<KeyFile> {
     let mut files: Vec<KeyFile> = Vec::new();
-    for (_, bind, certificates) in in_force.binds() {
+    for (_, bind, _) in in_force.binds() {
         let file = bind.tls.as_ref().and_then(|tls| tls.ticket_keys.as_ref());
-        let Some(path) = file.map(|file| file.path.clone()) else {
-            continue;
-        };
-        let at = files.iter().position(|file| file.path == path);
-        let at = at.unwrap_or_else(|| {
+        if let Some(path) = file.map(|file| &file.path)
+            && let Some(keys) = state.ticket_keys.get(path)
+            && !files.iter().any(|known| known.path == *path)
+        {
             files.push(KeyFile {
-                path,
-                keys: Vec::new(),
+                path: path.clone(),
+                keys: Arc::clone(keys),
             });
-            files.len() - 1
-        });
-        for entry in certificates.entries() {
-            let known = &mut files[at].keys;
-            if let Some(keys) = entry.terms.ticket_keys()
-                && !known.iter().any(|one| Arc::ptr_eq(one, keys))
-            {
-                known.push(Arc::clone(keys));
-            }
         }
     }
     files.reverse();
@@ -73,7 +64,8 @@ fn find(files: &[KeyFile], reference: &str) -> Option<usize> {
 }
 
 fn show(call: &mut CommandCall<'_>) -> CommandAnswer {
-    let files = files(&InForce::of(call));
+    let in_force = InForce::of(call);
+    let files = files(&in_force, &in_force.config().global.tls.shared_store.lock());
     let only = match call.arg(0) {
         "" => {
             let rows = files.iter().enumerate();
@@ -97,8 +89,7 @@ fn show(call: &mut CommandCall<'_>) -> CommandAnswer {
         }
         // Writing to a string does not fail.
         let _ = writeln!(text, "# {id} ({})", file.path);
-        let keys = file.keys.first().map(|keys| keys.reveal());
-        for (place, key) in keys.unwrap_or_default().iter().enumerate() {
+        for (place, key) in file.keys.reveal().iter().enumerate() {
             let _ = writeln!(text, "{id}.{place} {key}");
         }
     }
@@ -111,22 +102,21 @@ fn set(call: &mut CommandCall<'_>) -> CommandAnswer {
             "'set ssl tls-key' expects a filename and the new TLS key in base64 encoding.",
         );
     };
-    let files = files(&InForce::of(call));
+    let in_force = InForce::of(call);
+    let state = in_force.config().global.tls.shared_store.lock();
+    let files = files(&in_force, &state);
     let Some(file) = find(&files, reference).map(|at| &files[at]) else {
         return CommandAnswer::error("'set ssl tls-key' unable to locate referenced filename");
     };
-    for keys in &file.keys {
-        match keys.push(key) {
-            Ok(()) => {}
-            Err(TicketKeyError::Base64 { .. }) => {
-                return CommandAnswer::error(
-                    "'set ssl tls-key' received invalid base64 encoded TLS key.",
-                );
-            }
-            Err(_) => {
-                return CommandAnswer::error("'set ssl tls-key' received a key of wrong size.");
-            }
+    match file.keys.push(key) {
+        Ok(()) => {
+            state.note_change();
+            queue_persist(call);
+            CommandAnswer::info("TLS ticket key updated!")
         }
+        Err(TicketKeyError::Base64 { .. }) => {
+            CommandAnswer::error("'set ssl tls-key' received invalid base64 encoded TLS key.")
+        }
+        Err(_) => CommandAnswer::error("'set ssl tls-key' received a key of wrong size."),
     }
-    CommandAnswer::info("TLS ticket key updated!")
 }
