@@ -126,7 +126,7 @@ impl Control for Instance {
     ) -> Result<Arc<BindTerms>, String> {
         let generation = self.generation();
         let machine = LocalMachine::new(&[], None, self.has_master());
-        ballast_config::compile_bind_terms(&generation.config.global.tls, tls, options, &machine)
+        ballast_config::compile_bind_terms(&generation.config.global, tls, options, &machine)
     }
 
     fn ocsp_schedule(&self, look: &mut dyn FnMut(&UpdateSchedule)) {

@@ -34,7 +34,6 @@ const FEATURES: &[(&str, &[&str])] = &[
     ("stick tables", &["in_table", "src_*", "table_*"]),
     ("the cache", &["cache-*", "res.cache_*"]),
     ("the NetScaler protocol", &["expect-netscaler-cip"]),
-    ("early data over TLS", &["wait-for-handshake"]),
     ("the rest of TLS", &["ssl_*", "x509_*"]),
 ];
 
@@ -60,7 +59,6 @@ mod tests {
     #[test]
     fn words_of_large_features_name_them() {
         assert_eq!(feature_of("track-sc0"), "stick tables");
-        assert_eq!(feature_of("wait-for-handshake"), "early data over TLS");
         assert_eq!(feature_of("lua.x"), "Lua");
         assert_eq!(feature_of("pause"), "");
         // A row of the table that no word needs is out of date.

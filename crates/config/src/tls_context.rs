@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ballast_model::{
     Authorities, BindTls, CertificateList, CertificateListLine, CertificateSource, Config,
-    FileBases, GlobalTls, Origin, ServerTls, TlsFile, TlsOptions, VerifyErrors,
+    FileBases, Global, GlobalTls, Origin, ServerTls, TlsFile, TlsOptions, VerifyErrors,
 };
 use ballast_syntax::{Diagnostic, Severity};
 use ballast_tls::authorities::{Authorities as TrustContent, AuthorityError, Trust};
@@ -42,7 +42,7 @@ use translate::{client_options, filters_of, handshake_options, load_options, sto
 pub(crate) fn compile(config: &mut Config, context: &mut Context<'_>) {
     let files = MachineFiles(context.machine);
     let global = Arc::clone(&config.global);
-    let mut compiler = Compiler::new(&files, &global.tls, context.former.clone());
+    let mut compiler = Compiler::new(&files, &global, context.former.clone());
     compiler.load_stores(&global.tls);
     for frontend in &mut config.frontends {
         if frontend.binds.iter().all(|bind| bind.tls.is_none()) {
@@ -138,6 +138,8 @@ struct Compiler<'f> {
     sessions: Arc<dyn StoresServerSessions>,
     session_lifetime_s: u32,
     record_bytes_max: u32,
+    /// What is free of a buffer: as much early data as HAProxy takes.
+    early_data_bytes_max: u32,
     /// The bind line: its sessions are resumed there only.
     scope: Arc<str>,
     problems: Vec<Problem>,
@@ -147,7 +149,8 @@ struct Compiler<'f> {
 type TermsByOptions = Vec<(TlsOptions, Arc<BindTerms>)>;
 
 impl<'f> Compiler<'f> {
-    fn new(files: &'f dyn Files, global: &GlobalTls, former: FormerStore) -> Self {
+    fn new(files: &'f dyn Files, process: &Global, former: FormerStore) -> Self {
+        let (global, tune) = (&process.tls, &process.tune);
         Self {
             files,
             store: former.store(store_options(global)),
@@ -158,6 +161,7 @@ impl<'f> Compiler<'f> {
             ticket_keys: BTreeMap::new(),
             former,
             sessions: process_sessions(global),
+            early_data_bytes_max: tune.buffer_bytes.saturating_sub(tune.rewrite_bytes),
             session_lifetime_s: u32::try_from(global.session_lifetime.as_secs())
                 .unwrap_or(u32::MAX),
             record_bytes_max: global.record_bytes_max,
@@ -349,10 +353,15 @@ impl<'f> Compiler<'f> {
         if let Some((_, terms)) = known.iter().find(|(options, _)| options == written) {
             return Some(Arc::clone(terms));
         }
+        let takes_early_data = self.takes_early_data(tls, written, origin);
         let parts = BindParts {
             time: Arc::new(DefaultTimeProvider),
             verifier: self.verifier(tls, written)?,
-            ticket_keys: self.ticket_keys(tls)?,
+            // Early data may come once: they need a session that is kept here, and taken with them.
+            ticket_keys: match takes_early_data {
+                true => None,
+                false => self.ticket_keys(tls)?,
+            },
             sessions: Arc::clone(&self.sessions),
             scope: match tls.ticket_keys {
                 // Who shares keys shares sessions.
@@ -361,7 +370,10 @@ impl<'f> Compiler<'f> {
             },
             session_lifetime_s: self.session_lifetime_s,
             prefer_client_ciphers: tls.prefer_client_ciphers,
-            early_data_bytes_max: 0,
+            early_data_bytes_max: match takes_early_data {
+                true => self.early_data_bytes_max,
+                false => 0,
+            },
             record_bytes_max: self.record_bytes_max,
         };
         let terms = self.judged(BindTerms::new(&handshake_options(written), &parts), origin)?;
@@ -375,6 +387,25 @@ impl<'f> Compiler<'f> {
         let terms = Arc::new(terms);
         known.push((written.clone(), Arc::clone(&terms)));
         Some(terms)
+    }
+
+    /// Whether these terms take early data: their sessions are kept here then, and not in tickets.
+    fn takes_early_data(&mut self, tls: &BindTls, written: &TlsOptions, origin: &Origin) -> bool {
+        if !written.allow_early_data {
+            return false;
+        }
+        let reason = if tls.tickets && tls.ticket_keys.is_some() {
+            "tickets of 'tls-ticket-keys' can be shown twice"
+        } else if !self.sessions.can_cache() {
+            "'tune.ssl.cachesize 0' leaves no place for sessions that can be shown once"
+        } else {
+            return true;
+        };
+        let text = format!(
+            "'allow-0rtt' : {reason}: no early data are taken, sessions are resumed with a round trip"
+        );
+        self.report(Severity::Notice, origin, text);
+        false
     }
 
     /// Who judges client certificates. The outer `None`: it was reported why there is nobody.
@@ -688,7 +719,7 @@ fn list_row(list: &str, line: &CertificateListLine) -> Arc<ListRow> {
 /// # Errors
 /// Why the options cannot be carried out.
 pub fn compile_bind_terms(
-    global: &GlobalTls,
+    global: &Global,
     tls: &BindTls,
     options: &TlsOptions,
     machine: &dyn Machine,
@@ -698,12 +729,12 @@ pub fn compile_bind_terms(
         return Err("verify is enabled but no CA file specified".to_owned());
     }
     let files = MachineFiles(machine);
-    let former = global.shared_store.former(TakeOver::All);
+    let former = global.tls.shared_store.former(TakeOver::All);
     let mut compiler = Compiler::new(&files, global, former);
     let origin = Origin::default();
     let terms = compiler.terms(tls, options, &origin, &mut TermsByOptions::new());
     let (read, problems) = compiler.finish();
-    global.shared_store.adopt(&read);
+    global.tls.shared_store.adopt(&read);
     terms.ok_or_else(|| {
         let problems = problems.into_iter();
         let mut errors = problems.filter(|problem| problem.severity == Severity::Alert);

@@ -52,6 +52,8 @@ needs! {
     INSPECTION_END = 12;
     /// Time that an action lets pass (`pause`, `tarpit`).
     TIME = 13;
+    /// The end of the handshake with the client, where early data came (`wait-for-handshake`).
+    HANDSHAKE = 14;
 }
 
 impl Needs {
@@ -69,7 +71,7 @@ impl Needs {
         .and(Needs::REQUEST_HEAD);
 
     /// What actions need and no sample does.
-    pub const OF_ACTIONS: Needs = Needs::RESOLUTION.and(Needs::TIME);
+    pub const OF_ACTIONS: Needs = Needs::RESOLUTION.and(Needs::TIME).and(Needs::HANDSHAKE);
 
     /// What a sample needs that may be asked in these places, unless its row says otherwise.
     pub const fn of(phases: Phases) -> Needs {

@@ -221,7 +221,9 @@ fn edited_list(text: &str, edits: &[&ListEdit], config: &Config) -> Option<Strin
             continue;
         }
         let known = lines.get_mut(at)?;
-        let read = ballast_config::certificate_list(&edit.list, known, bases).ok()?;
+        // A list whose last line has no end may have been cut.
+        let whole = format!("{known}\n");
+        let read = ballast_config::certificate_list(&edit.list, &whole, bases).ok()?;
         let [line] = &read.lines[..] else {
             return None;
         };

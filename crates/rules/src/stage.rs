@@ -22,10 +22,6 @@ pub(crate) enum ActionOutcome {
     /// Perform the action again, with [`Stage::waited`] set, when one of the needs has arrived or, at
     /// the latest, when the time has passed; at once if none of them can arrive. An action returns it
     /// only while [`Stage::waited`] is false.
-    #[allow(
-        dead_code,
-        reason = "the first action that asks for it changes nothing here"
-    )]
     Wait(Needs, Option<Duration>),
 }
 

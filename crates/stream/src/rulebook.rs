@@ -1,10 +1,14 @@
 //! Running rules over an exchange.
 
+use std::time::Duration;
+
 use ballast_expr::{Facts, Needs, Value, VarName, VarScope};
 use ballast_message::{Request, Response};
 use ballast_rules::{
     Cursor, LogLevel, Rule, RunProgress, Transaction, Verdict, Workspace, proceed, run,
 };
+use ballast_transport::PendingHandshake;
+use ballast_worker::timeout;
 
 use crate::context::Context;
 use crate::exchange::Exchange;
@@ -18,6 +22,9 @@ pub(crate) enum MessagePhase {
     /// With the response.
     Response,
 }
+
+/// How long the end of a handshake is waited for where no timeout says it.
+const HANDSHAKE_WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// Runs a rule set over an exchange. Nothing is waited for: what is not there has no value.
 pub(crate) fn apply(
@@ -43,10 +50,23 @@ pub(crate) async fn apply_in_time(
 ) -> Verdict {
     let mut cursor = Cursor::default();
     loop {
-        match resume(context, exchange, stage, rules, cursor, Needs::TIME) {
+        let pending = context.session.pending_handshake();
+        let may_still_arrive = match pending {
+            Some(_) => Needs::TIME | Needs::HANDSHAKE,
+            None => Needs::TIME,
+        };
+        match resume(context, exchange, stage, rules, cursor, may_still_arrive) {
             RunProgress::Done(verdict) => return verdict,
             RunProgress::Wait(wait) => {
                 cursor = wait.cursor;
+                if wait.needs.intersects(Needs::HANDSHAKE)
+                    && let Some(pending) = pending
+                {
+                    if !is_made(context, pending).await {
+                        return Verdict::Close;
+                    }
+                    continue;
+                }
                 // Only time passes here: a wait without a limit would never end, so the rule goes on.
                 if let Some(time) = wait.at_most {
                     ballast_worker::sleep(time).await;
@@ -54,6 +74,14 @@ pub(crate) async fn apply_in_time(
             }
         }
     }
+}
+
+/// Waits for the end of a handshake; false when it fails, or takes too long.
+async fn is_made(context: &Context<'_>, handshake: &PendingHandshake) -> bool {
+    let timeouts = &context.frontend.model.timeouts;
+    let patience = timeouts.client_handshake.or(timeouts.client);
+    let patience = patience.unwrap_or(HANDSHAKE_WAIT_MAX);
+    matches!(timeout(patience, handshake.over()).await, Ok(Ok(())))
 }
 
 /// Runs a rule set from `cursor` on.

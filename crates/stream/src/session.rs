@@ -9,7 +9,7 @@ use ballast_listen::{
     Admission, Arrival, ClientTls, Established, HandshakeError, ProxyHeaderValues,
 };
 use ballast_model::ProxyProtocol;
-use ballast_transport::Transport;
+use ballast_transport::{PendingHandshake, Transport};
 use ballast_upstream::{ClientTlsValues, Path};
 
 use crate::tls::ClientSession;
@@ -78,7 +78,8 @@ impl Session {
             proxied,
             tls,
         } = connection;
-        self.tls = tls.map(ClientSession::new);
+        let pending = transport.pending_handshake();
+        self.tls = tls.map(|tls| ClientSession::new(tls, pending));
         if let Some(header) = proxied {
             if let Some((source, destination)) = header.endpoints {
                 self.path.source = Some(source);
@@ -94,7 +95,12 @@ impl Session {
     /// Notes why a handshake refused the connection, and what is known of its TLS session.
     pub(crate) fn refuse(&mut self, error: HandshakeError, tls: Option<Box<ClientTls>>) {
         self.refusal = Some(error);
-        self.tls = tls.map(ClientSession::new);
+        self.tls = tls.map(|tls| ClientSession::new(tls, None));
+    }
+
+    /// The handshake of TLS, while early data are served before its end.
+    pub(crate) fn pending_handshake(&self) -> Option<&PendingHandshake> {
+        self.tls.as_ref()?.pending_handshake()
     }
 
     /// What the PROXY header of a server's line tells of the TLS session. A host name that came in a

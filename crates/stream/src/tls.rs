@@ -12,7 +12,7 @@ use ballast_model::ProxyProtocol;
 use ballast_tls::details::{CertificateDetails, DistinguishedName};
 use ballast_tls::openssl_error::OpensslError;
 use ballast_tls::verifier::Verdict;
-use ballast_transport::TlsFacts;
+use ballast_transport::{PendingHandshake, TlsFacts};
 use ballast_upstream::{ClientTlsSession, Lease};
 
 /// The label of the secret of early data.
@@ -25,6 +25,8 @@ const TLS13: u16 = 0x0304;
 #[derive(Debug)]
 pub(crate) struct ClientSession {
     tls: Box<ClientTls>,
+    /// The handshake, where early data came before its end.
+    pending: Option<PendingHandshake>,
     ours: CertificateCell,
     peer: CertificateCell,
     peer_root: CertificateCell,
@@ -50,13 +52,19 @@ struct SampledCertificate {
 }
 
 impl ClientSession {
-    pub(crate) fn new(tls: Box<ClientTls>) -> Box<Self> {
+    pub(crate) fn new(tls: Box<ClientTls>, pending: Option<PendingHandshake>) -> Box<Self> {
         Box::new(Self {
             tls,
+            pending,
             ours: OnceCell::new(),
             peer: OnceCell::new(),
             peer_root: OnceCell::new(),
         })
+    }
+
+    /// The handshake, while early data are served before its end.
+    pub(crate) fn pending_handshake(&self) -> Option<&PendingHandshake> {
+        self.pending.as_ref().filter(|pending| !pending.is_over())
     }
 
     fn facts(&self) -> Option<&TlsFacts> {
@@ -160,6 +168,10 @@ impl TlsSessionFacts for ClientSession {
 
     fn received_early_data(&self) -> bool {
         self.facts().is_some_and(|facts| facts.received_early_data)
+    }
+
+    fn has_early_data(&self) -> bool {
+        self.pending_handshake().is_some()
     }
 
     fn session_id(&self) -> Option<&[u8]> {

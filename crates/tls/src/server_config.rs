@@ -19,7 +19,7 @@ use rustls::server::{
 use rustls::sign::{CertifiedKey, Signer, SigningKey};
 use rustls::time_provider::TimeProvider;
 use rustls::{
-    Error, ServerConfig, SignatureAlgorithm, SignatureScheme, SupportedCipherSuite,
+    ServerConfig, SignatureAlgorithm, SignatureScheme, SupportedCipherSuite,
     SupportedProtocolVersion, version,
 };
 
@@ -360,6 +360,8 @@ impl ConfigRecipe {
         config.alpn_protocols.clone_from(&self.alpn);
         if self.allows_early_data {
             config.max_early_data_size = parts.early_data_bytes_max;
+            // The answer need not wait for the end of the handshake, either.
+            config.send_half_rtt_data = parts.early_data_bytes_max > 0;
         }
         Ok(config)
     }
@@ -514,8 +516,8 @@ impl SigningKey for UnsignedKey {
 struct UnsignedSigner(SignatureScheme);
 
 impl Signer for UnsignedSigner {
-    fn sign(&self, _: &[u8]) -> Result<Vec<u8>, Error> {
-        Err(Error::General("a session was to be resumed".into()))
+    fn sign(&self, _: &[u8]) -> Result<Vec<u8>, rustls::Error> {
+        Err(rustls::Error::General("a session was to be resumed".into()))
     }
 
     fn scheme(&self) -> SignatureScheme {

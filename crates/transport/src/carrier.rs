@@ -6,6 +6,8 @@ use std::task::{Context, Poll};
 
 use ballast_worker::Stream;
 
+use crate::pending::PendingHandshake;
+
 /// Plaintext on one side, records on a socket on the other.
 ///
 /// The two directions of a connection share it and are polled by the same task, so it takes
@@ -18,6 +20,11 @@ pub trait Carrier: Debug {
     /// The socket below: for what does not concern records, such as addresses, errors, options and
     /// the close of the peer's side.
     fn socket(&self) -> &Stream;
+
+    /// The handshake, where early data are served while it goes on.
+    fn pending_handshake(&self) -> Option<PendingHandshake> {
+        None
+    }
 
     /// Whether a read may succeed: plaintext is buffered, or the socket is readable. After
     /// [`Carrier::try_read`] answered `WouldBlock` it is false until more comes. No system call.

@@ -11,9 +11,11 @@
 //! happen that concerns its user?).
 
 mod carrier;
+mod pending;
 mod tls;
 mod transport;
 
 pub use carrier::Carrier;
+pub use pending::PendingHandshake;
 pub use tls::{Handshake, HandshakeFailure, HelloRandoms, SecretKeeper, SessionSecrets, TlsFacts};
 pub use transport::Transport;

@@ -4,6 +4,9 @@
 //! memory that the connections of a thread share, and what is sent is encrypted there. A
 //! connection at rest holds its keys, and bytes only while a record is cut or the socket is full.
 
+mod early;
+#[cfg(test)]
+mod early_tests;
 mod handshake;
 mod hellos;
 #[cfg(test)]

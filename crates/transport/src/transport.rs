@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use ballast_worker::{Address, Buffer, Stream, yield_now};
 
-use crate::Carrier;
+use crate::{Carrier, PendingHandshake};
 
 /// A connection to one peer, as plaintext.
 ///
@@ -37,6 +37,14 @@ impl AsFd for Transport {
 
 /// Reading.
 impl Transport {
+    /// The handshake, where early data are served while it goes on.
+    pub fn pending_handshake(&self) -> Option<PendingHandshake> {
+        match self {
+            Self::Clear(_) => None,
+            Self::Sealed(carrier) => carrier.pending_handshake(),
+        }
+    }
+
     /// Whether a read may succeed: plaintext is buffered, or the socket is known to be readable.
     /// No system call.
     pub fn is_readable(&self) -> bool {

@@ -29,8 +29,7 @@ pub(super) const ROWS: &[R] = &[
         "",
         "accepts early data",
         shared_with_crt_list,
-    )
-    .ignored("early data are not accepted yet: clients resume with a round trip"),
+    ),
     R::new(
         "alpn",
         C,

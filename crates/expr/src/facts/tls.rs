@@ -30,6 +30,11 @@ pub trait TlsSessionFacts {
         false
     }
 
+    /// It did, and the handshake is not over (`ssl_fc_has_early`).
+    fn has_early_data(&self) -> bool {
+        false
+    }
+
     /// What names the session (`ssl_fc_session_id`).
     fn session_id(&self) -> Option<&[u8]>;
 

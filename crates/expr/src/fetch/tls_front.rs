@@ -237,8 +237,8 @@ pub(super) const ROWS: &[Fetch] = &[
         ),
     row("ssl_fc_has_early", NONE, SampleKind::Bool, SESSION)
         .implemented(
-            "whether there are early data and the handshake is not over: never, as it is waited for",
-            |cx, _| tls::session_value(cx, Side::Client, |_| Some(Sample::Bool(false))),
+            "whether there are early data and the handshake is not over",
+            |cx, _| tls::session_value(cx, Side::Client, |it| Some(Sample::Bool(it.has_early_data()))),
         ),
     row("ssl_fc_has_sni", NONE, SampleKind::Bool, SESSION)
         .implemented(

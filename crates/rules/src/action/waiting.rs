@@ -4,8 +4,10 @@
 use ballast_expr::{Error, Needs};
 
 use crate::args::Args;
+use crate::perform::{Perform, boxed};
 use crate::row::ActionRow;
 use crate::ruleset::{RuleSet, RuleSetFlags};
+use crate::stage::{ActionOutcome, Stage};
 use crate::units::{parse_delay, parse_size};
 
 pub(crate) const ROWS: &[ActionRow] = &[
@@ -54,13 +56,14 @@ pub(crate) const ROWS: &[ActionRow] = &[
             "wait-for-body time x",
         ],
     ),
-    ActionRow::unimplemented(
+    ActionRow::new(
         "wait-for-handshake",
         RuleSetFlags::of(&[RuleSet::HttpRequest]),
         "",
-        "wait for the end of the handshake before the next rule",
-        |_| Ok(()),
+        "wait for the end of the handshake before the next rule, where early data came",
+        |_| boxed(Ok(WaitForHandshake)),
     )
+    .needs(Needs::HANDSHAKE)
     .examples(&["wait-for-handshake"], &["wait-for-handshake now"]),
     ActionRow::unimplemented(
         "disable-l7-retry",
@@ -107,6 +110,20 @@ pub(crate) const ROWS: &[ActionRow] = &[
     )
     .examples(&["set-priority-offset int(5)"], &["set-priority-offset"]),
 ];
+
+/// `wait-for-handshake`.
+#[derive(Clone, Debug, PartialEq)]
+struct WaitForHandshake;
+
+impl Perform for WaitForHandshake {
+    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
+        if stage.waited {
+            ActionOutcome::Next
+        } else {
+            ActionOutcome::Wait(Needs::HANDSHAKE, None)
+        }
+    }
+}
 
 fn set_timeout(args: &mut Args<'_, '_, '_>) -> Result<(), Error> {
     const TWO: &str = "expects exactly 2 arguments";

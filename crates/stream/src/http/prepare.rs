@@ -63,6 +63,10 @@ fn change(context: &Context<'_>, exchange: &mut Exchange) -> Result<(), NoRoom> 
             add_address(option, ip(path.destination), exchange)?;
         }
     }
+    if context.session.pending_handshake().is_some() {
+        // Somebody may repeat what a client once sent (RFC 8470, 5.1).
+        exchange.request.fields_mut().add(b"early-data", b"1")?;
+    }
     if let Some(option) = &backend.model.forwarded {
         let value = forwarded::value(option, context, exchange);
         if !value.is_empty() {

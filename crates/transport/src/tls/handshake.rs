@@ -1,6 +1,7 @@
 //! The handshake: from a socket to a carrier.
 
 use std::io::ErrorKind;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use ballast_worker::{Stream, ThreadPool};
@@ -16,7 +17,7 @@ use super::hellos::HelloRandoms;
 use super::role::{Role, Step};
 use super::scratch::KEPT_BYTES_MAX;
 use super::secrets::{SessionSecrets, collect};
-use crate::Transport;
+use crate::{Carrier, Transport};
 
 /// How much is read at once.
 const READ_BYTES: usize = 4096;
@@ -133,7 +134,8 @@ impl<R: Role> Handshake<R> {
         }
     }
 
-    /// Makes the handshake. `received` is what was read of it already. It takes as long as the peer
+    /// Makes the handshake, or as much of it as early data do without: what is left of it is made
+    /// while they are read ([`Transport::pending_handshake`]). `received` is what was read of it already. It takes as long as the peer
     /// does: put a deadline around it.
     ///
     /// # Errors
@@ -170,6 +172,7 @@ impl<R: Role> Handshake<R> {
                     return Ok(progress.establish(socket, step == Step::PeerClosed));
                 }
                 Ok(Step::PeerClosed) => return Err(HandshakeFailure::Closed(true)),
+                Ok(_) if progress.peer_leaves => return Err(HandshakeFailure::Closed(true)),
                 Ok(Step::Again | Step::Blocked | Step::Established) => {}
                 Err(error) => {
                     let Progress { role, out, .. } = &mut *progress;
@@ -187,7 +190,11 @@ impl<R: Role> Handshake<R> {
                 sent.map_err(|_| HandshakeFailure::Closed(true))?;
                 progress.out.clear();
             }
+            if progress.received_early_data {
+                return Ok(progress.establish(socket, false));
+            }
             receive(&socket, &mut progress.received).await?;
+            progress.peer_leaves = progress.says_that_it_leaves();
         }
     }
 }
@@ -206,6 +213,8 @@ struct Progress<R> {
     secrets: SessionSecrets,
     /// Our first flight is made; with it the key has signed, where it was to.
     has_flight: bool,
+    /// The peer has said that it leaves, and rustls does not hear it.
+    peer_leaves: bool,
 }
 
 impl<R: Role> Progress<R> {
@@ -219,6 +228,7 @@ impl<R: Role> Progress<R> {
             hellos: HelloRandoms::default(),
             secrets: SessionSecrets::default(),
             has_flight: false,
+            peer_leaves: false,
         })
     }
 
@@ -238,6 +248,19 @@ impl<R: Role> Progress<R> {
             Some(_) => true,
         };
         step
+    }
+
+    /// Whether the last that was received is a `close_notify` in the clear. As in OpenSSL it ends the
+    /// handshake; in TLS 1.2 rustls does not count what nobody vouches for.
+    fn says_that_it_leaves(&self) -> bool {
+        const ALERT: u8 = 21;
+        const WARNING_CLOSE_NOTIFY: [u8; 2] = [1, 0];
+        self.role.common().protocol_version() == Some(ProtocolVersion::TLSv1_2)
+            && matches!(
+                self.received.as_slice(),
+                [.., ALERT, 3, _, 0, 2, level, description]
+                    if [*level, *description] == WARNING_CLOSE_NOTIFY
+            )
     }
 
     fn advance_role(&mut self) -> Result<Step, Error> {
@@ -269,9 +292,15 @@ impl<R: Role> Progress<R> {
             ..facts_of(self.role.common())
         };
         let received = if has_ended { Vec::new() } else { self.received };
+        let is_pending = self.role.common().is_handshaking();
         let mut carrier = TlsCarrier::new(socket, self.role, received, self.early, self.out);
         carrier.state.get_mut().has_ended = has_ended;
-        (Transport::Sealed(Box::new(carrier)), facts)
+        let carrier: Box<dyn Carrier> = if is_pending {
+            Box::new(Rc::new(carrier))
+        } else {
+            Box::new(carrier)
+        };
+        (Transport::Sealed(carrier), facts)
     }
 }
 

@@ -236,6 +236,24 @@ fn sessions_resume() {
 }
 
 #[test]
+fn a_client_that_leaves_after_its_hello_ends_the_handshake() {
+    for version in VERSIONS {
+        let (server, config) = configs(version);
+        let (ours, mut theirs) = pair();
+        let mut connection = ClientConnection::new(config, name()).unwrap();
+        let peer = thread::spawn(move || {
+            connection.write_tls(&mut theirs).unwrap();
+            assert!(theirs.read(&mut [0; 16_384]).unwrap() > 0);
+            theirs.write_all(&[21, 3, 3, 0, 2, 1, 0]).unwrap();
+            // The socket stays open until the other side has closed it.
+            let _ = theirs.read_to_end(&mut Vec::new());
+        });
+        block_on(async { assert!(accept(&server, ours).await.is_err(), "{version:?}") }).unwrap();
+        peer.join().unwrap();
+    }
+}
+
+#[test]
 fn garbage_gets_an_alert() {
     let (server, _) = configs(&rustls::version::TLS13);
     let (ours, mut theirs) = pair();
