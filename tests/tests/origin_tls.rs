@@ -227,8 +227,8 @@ fn haproxy_speaks_to_it() {
     let _haproxy = Proxy::start(&Program::haproxy(), &configuration, &[port]);
     for resumed in ["0", "1"] {
         let body = Client::get_once(port, "/tls").text();
-        for due in ["sni: x.b.example", "version: TLSv1.3", "alpn: http/1.1"] {
-            assert!(body.contains(due), "{due}: {body}");
+        for expected in ["sni: x.b.example", "version: TLSv1.3", "alpn: http/1.1"] {
+            assert!(body.contains(expected), "{expected}: {body}");
         }
         assert!(body.contains(&format!("resumed: {resumed}")), "{body}");
     }

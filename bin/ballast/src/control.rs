@@ -22,7 +22,7 @@ use ballast_reconcile::{ChangeRequest, ConfigHistory, OverrideKey, OverrideValue
 use ballast_stats::StatsHost;
 use ballast_stream::{end_session, sessions, wake_connections};
 use ballast_tls::ocsp_schedule::UpdateSchedule;
-use ballast_tls::server_config::BindTerms;
+use ballast_tls::server_config::BindTlsSettings;
 use ballast_tls::store::StoredCertificate;
 use ballast_upstream::pool;
 use ballast_worker::sync::oneshot;
@@ -77,15 +77,18 @@ impl Control for Instance {
     }
 
     fn change_health(&self, backend: &str, server: &str, change: HealthChange<'_>) -> bool {
-        let Some(probes) = self.probes() else {
+        let Some(health_controller) = self.health_controller() else {
             return false;
         };
-        probes.update_health(backend, server, change)
+        health_controller.update_health(backend, server, change)
     }
 
     fn listening_sockets(&self) -> Vec<PassedSocket> {
         let listeners = self.listeners();
-        listeners.iter().flat_map(Listeners::passed).collect()
+        listeners
+            .iter()
+            .flat_map(Listeners::sockets_to_pass)
+            .collect()
     }
 
     fn patterns(&self) -> Arc<Store> {
@@ -119,14 +122,14 @@ impl Control for Instance {
         lines.last().ok_or_else(none)
     }
 
-    fn certificate_terms(
+    fn bind_tls_settings(
         &self,
         tls: &BindTls,
         options: &TlsOptions,
-    ) -> Result<Arc<BindTerms>, String> {
+    ) -> Result<Arc<BindTlsSettings>, String> {
         let generation = self.generation();
         let machine = LocalMachine::new(&[], None, self.has_master());
-        ballast_config::compile_bind_terms(&generation.config.global, tls, options, &machine)
+        ballast_config::compile_bind_tls_settings(&generation.config.global, tls, options, &machine)
     }
 
     fn ocsp_schedule(&self, look: &mut dyn FnMut(&UpdateSchedule)) {
@@ -153,10 +156,10 @@ impl Control for Instance {
         };
         known.state.set_current_address(Some(to.0), to.1);
         backend.address_changed(server);
-        let Some(probes) = self.probes() else {
+        let Some(health_controller) = self.health_controller() else {
             return;
         };
-        probes.address_changed(known);
+        health_controller.address_changed(known);
     }
 
     fn shutdown_sessions(&self, server: &ServerState) {

@@ -76,14 +76,14 @@ impl ReconcilerHost for ServingProcess {
     }
 
     fn server_moved(&self, server: &Arc<Server>) {
-        if let Some(probes) = self.instance.probes() {
-            probes.address_changed(server);
+        if let Some(health_controller) = self.instance.health_controller() {
+            health_controller.address_changed(server);
         }
     }
 
-    fn settle_tracking(&self) {
-        if let Some(probes) = self.instance.probes() {
-            probes.settle_tracking();
+    fn update_tracking_servers(&self) {
+        if let Some(health_controller) = self.instance.health_controller() {
+            health_controller.update_tracking_servers();
         }
     }
 

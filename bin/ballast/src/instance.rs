@@ -13,7 +13,7 @@ use ballast_log::Level;
 use ballast_model::{Address, Bind, StatsSocket};
 use ballast_reconcile::{ChangeReport, ChangeRequest, Controller};
 use ballast_stats::{ListenerNumbers, ProcessInfo, ServerAction, StatsHost};
-use ballast_upstream::probe::ProbeController;
+use ballast_upstream::probe::HealthController;
 use ballast_worker::{Mailbox, Workers};
 
 use crate::console;
@@ -33,7 +33,7 @@ pub(crate) struct Instance {
     startup_log: Mutex<String>,
     listeners: Mutex<Option<Listeners>>,
     workers: OnceLock<Workers>,
-    probes: OnceLock<Arc<ProbeController>>,
+    health_controller: OnceLock<Arc<HealthController>>,
     logs: OnceLock<LogTargets>,
     controller: OnceLock<Arc<Controller>>,
     /// What is kept fresh of the certificates' OCSP responses.
@@ -65,7 +65,7 @@ impl Instance {
             startup_log: Mutex::new(startup_log),
             listeners: Mutex::new(Some(listeners)),
             workers: OnceLock::new(),
-            probes: OnceLock::new(),
+            health_controller: OnceLock::new(),
             logs: OnceLock::new(),
             controller: OnceLock::new(),
             ocsp: OcspResponses::default(),
@@ -96,9 +96,12 @@ impl Instance {
         self.workers.get_or_init(|| workers)
     }
 
-    /// Sets the probes, once.
-    pub(crate) fn set_probes(&self, probes: Arc<ProbeController>) -> &Arc<ProbeController> {
-        self.probes.get_or_init(|| probes)
+    /// Sets the health controller, once.
+    pub(crate) fn set_health_controller(
+        &self,
+        health_controller: Arc<HealthController>,
+    ) -> &Arc<HealthController> {
+        self.health_controller.get_or_init(|| health_controller)
     }
 
     /// Sets the log targets of the proxies, once.
@@ -162,8 +165,8 @@ impl Instance {
         self.log_of_process(level_of(record), &record.line());
     }
 
-    pub(crate) fn probes(&self) -> Option<&Arc<ProbeController>> {
-        self.probes.get()
+    pub(crate) fn health_controller(&self) -> Option<&Arc<HealthController>> {
+        self.health_controller.get()
     }
 
     /// The mailboxes of the workers; none before the workers are set.

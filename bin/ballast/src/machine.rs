@@ -115,7 +115,7 @@ impl LocalMachine {
         let hostname = hostname();
         let (major, minor, _) = version::LANGUAGE;
         let branch = format!("{major}.{minor}");
-        let mut own = vec![
+        let mut haproxy_variables = vec![
             ("HAPROXY_BRANCH", branch),
             ("HAPROXY_CFGFILES", files.join(";")),
             (
@@ -124,9 +124,9 @@ impl LocalMachine {
             ),
         ];
         if master_worker {
-            own.push(("HAPROXY_MWORKER", "1".to_owned()));
+            haproxy_variables.push(("HAPROXY_MWORKER", "1".to_owned()));
         }
-        for (name, value) in own {
+        for (name, value) in haproxy_variables {
             environment
                 .set(name, &value)
                 .expect("these are names of variables");

@@ -57,7 +57,7 @@ fn main() -> ExitCode {
     } else {
         words.remove(0)
     };
-    let name = version::ProgramName::called(&name);
+    let name = version::ProgramName::of_command(&name);
     let code = match args::parse(&words) {
         Ok(command) => dispatch(command, name),
         Err(error) => {

@@ -275,7 +275,7 @@ impl MasterProcess<'_> {
             self.worker_set.workers().children.push(child);
         }
         if self.worker_set.workers().in_role(Role::Current).is_some() {
-            self.reap()?;
+            self.handle_child_ends()?;
             self.ask_for_snapshot();
         } else {
             self.start_worker(why);
@@ -296,7 +296,7 @@ impl MasterProcess<'_> {
 
     fn signal(&mut self, signal: Signal) -> Result<(), Error> {
         match signal {
-            Signal::Child => self.reap()?,
+            Signal::Child => self.handle_child_ends()?,
             Signal::Term | Signal::Int | Signal::Usr1 => self.end(signal),
             Signal::Hup | Signal::Usr2 => self.request_reload(None),
             signal => {
@@ -309,7 +309,7 @@ impl MasterProcess<'_> {
         Ok(())
     }
 
-    fn reap(&mut self) -> Result<(), Error> {
+    fn handle_child_ends(&mut self) -> Result<(), Error> {
         while let Some(end) = net::child_end(None, false)? {
             self.receive_pending(end.pid);
             self.child_ended(&end);

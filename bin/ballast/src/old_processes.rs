@@ -101,14 +101,14 @@ impl OldProcesses {
         if self.is_empty() {
             return ForkSide::Continue;
         }
-        let successor = net::process_id();
-        let cannot = |error: &dyn std::fmt::Display| {
+        let new_pid = net::process_id();
+        let report_fork_error = |error: &dyn std::fmt::Display| {
             console::alert(&format!("[haproxy.main()] Cannot fork ({error})."));
             ForkSide::Exit(1)
         };
         let (reader, writer) = match std::io::pipe() {
             Ok(pipe) => pipe,
-            Err(error) => return cannot(&error),
+            Err(error) => return report_fork_error(&error),
         };
         // A child of a child: the serving process has no child to wait for.
         match net::fork() {
@@ -117,8 +117,8 @@ impl OldProcesses {
                 // The first child ends at once.
                 match net::child_end(Some(child), true) {
                     Ok(Some(end)) if end.status == Some(0) => ForkSide::Continue,
-                    Ok(_) => cannot(&"the first child could not fork the second"),
-                    Err(error) => cannot(&error),
+                    Ok(_) => report_fork_error(&"the first child could not fork the second"),
+                    Err(error) => report_fork_error(&error),
                 }
             }
             Ok(ForkResult::Child) => {
@@ -126,28 +126,28 @@ impl OldProcesses {
                 match net::fork() {
                     Ok(ForkResult::Parent(_)) => ForkSide::Exit(0),
                     Ok(ForkResult::Child) if wait_ready(reader).is_some() => {
-                        ForkSide::Exit(self.retire(successor))
+                        ForkSide::Exit(self.retire(new_pid))
                     }
                     Ok(ForkResult::Child) => ForkSide::Exit(0),
                     Err(_) => ForkSide::Exit(1),
                 }
             }
-            Err(error) => cannot(&error),
+            Err(error) => report_fork_error(&error),
         }
     }
 
     /// Ends the old processes, now that `successor` serves, and watches whether they end. Returns the
     /// exit code.
-    pub(crate) fn retire(&self, successor: i32) -> u8 {
+    pub(crate) fn retire(&self, new_pid: i32) -> u8 {
         if self.is_empty() {
             return 0;
         }
         let pids = self.pids_with_descendants();
-        let shared_listeners = find_shared_listeners(&pids, successor);
+        let shared_listeners = find_shared_listeners(&pids, new_pid);
         if let Err(error) = self.try_signal(Signal::Usr1, Signal::Term) {
             console::alert(&cannot_signal(&error));
             // It may have ended already.
-            let _ = net::kill(successor, Signal::Usr1);
+            let _ = net::kill(new_pid, Signal::Usr1);
             return 1;
         }
         let until = Instant::now() + STOP_LISTENING_TIMEOUT;
@@ -187,18 +187,18 @@ fn warn_of_remaining(pid: i32, still_listening: Result<Option<&ForeignListener>,
 }
 
 /// The network sockets of the processes whose addresses `successor` listens on too.
-fn find_shared_listeners(pids: &[i32], successor: i32) -> Result<Vec<ForeignListener>, net::Error> {
-    let mut ours = Vec::new();
-    for pid in net::process_tree(successor) {
+fn find_shared_listeners(pids: &[i32], new_pid: i32) -> Result<Vec<ForeignListener>, net::Error> {
+    let mut new_addresses = Vec::new();
+    for pid in net::process_tree(new_pid) {
         let listeners = net::listening_sockets_of(pid)?;
-        ours.extend(listeners.iter().filter_map(|one| one.address().ok()));
+        new_addresses.extend(listeners.iter().filter_map(|one| one.address().ok()));
     }
     let mut shared = Vec::new();
     for &pid in pids {
         shared.extend(net::listening_sockets_of(pid)?);
     }
     shared.retain(|one| match one.address() {
-        Ok(address @ Address::Ip(_)) => ours.contains(&address),
+        Ok(address @ Address::Ip(_)) => new_addresses.contains(&address),
         _ => false,
     });
     Ok(shared)

@@ -79,8 +79,10 @@ impl Participant for ServerProbes {
 
 impl PreparedChange for ServerProbes {
     fn commit(&mut self, to: &Transition<'_>, _: &mut Effects) {
-        if let (Some(probes), Some(next), Some(taken)) = (self.0.probes(), to.next, to.taken) {
-            probes.succeed(Arc::clone(next), taken);
+        if let (Some(health_controller), Some(next), Some(changes)) =
+            (self.0.health_controller(), to.next, to.changes)
+        {
+            health_controller.switch_generation(Arc::clone(next), changes);
         }
     }
 }
@@ -216,16 +218,16 @@ impl Participant for ServingWorkers {
 
 impl PreparedChange for ServingWorkers {
     fn commit(&mut self, to: &Transition<'_>, effects: &mut Effects) {
-        let (Some(next), Some(taken)) = (to.next, to.taken) else {
+        let (Some(next), Some(changes)) = (to.next, to.changes) else {
             return;
         };
         let listeners_ended = effects.listeners_ended;
         let open_logs = self.0.open_logs();
         // Exchanges of what is removed may last as long as those of a process that ends.
         let limit = next.config.global.hard_stop_after;
-        let backends: Arc<[String]> = taken.names.as_slice().into();
+        let backends: Arc<[String]> = changes.names.as_slice().into();
         // Most servers are removed without sessions: there is nothing to end.
-        let left = taken.removed.iter();
+        let left = changes.removed.iter();
         let left = left.filter(|one| one.state.sessions.now() > 0);
         let removed: Arc<[Arc<Server>]> = left.cloned().collect();
         for mailbox in self.0.mailboxes() {
@@ -293,20 +295,28 @@ async fn drain(limit: Duration, removed: Arc<[Arc<Server>]>) {
 }
 
 /// Whether all proxies have the same log targets, in the same places.
-fn same_logs(now: &Config, next: &Config) -> bool {
-    let same_front = now.frontends.len() == next.frontends.len()
-        && now.frontends.iter().zip(&next.frontends).all(|(was, is)| {
-            Arc::ptr_eq(was, is)
-                || (was.common.name == is.common.name
-                    && was.common.log_targets == is.common.log_targets
-                    && was.common.log_tag == is.common.log_tag)
-        });
-    let same_back = now.backends.len() == next.backends.len()
-        && now.backends.iter().zip(&next.backends).all(|(was, is)| {
-            Arc::ptr_eq(was, is)
-                || (was.common.name == is.common.name
-                    && was.common.log_targets == is.common.log_targets
-                    && was.common.log_tag == is.common.log_tag)
-        });
-    same_front && same_back && Arc::ptr_eq(&now.global, &next.global)
+fn same_logs(current: &Config, next: &Config) -> bool {
+    let same_front = current.frontends.len() == next.frontends.len()
+        && current
+            .frontends
+            .iter()
+            .zip(&next.frontends)
+            .all(|(was, is)| {
+                Arc::ptr_eq(was, is)
+                    || (was.common.name == is.common.name
+                        && was.common.log_targets == is.common.log_targets
+                        && was.common.log_tag == is.common.log_tag)
+            });
+    let same_back = current.backends.len() == next.backends.len()
+        && current
+            .backends
+            .iter()
+            .zip(&next.backends)
+            .all(|(was, is)| {
+                Arc::ptr_eq(was, is)
+                    || (was.common.name == is.common.name
+                        && was.common.log_targets == is.common.log_targets
+                        && was.common.log_tag == is.common.log_tag)
+            });
+    same_front && same_back && Arc::ptr_eq(&current.global, &next.global)
 }

@@ -44,7 +44,7 @@ fn start(options: &Options) -> Result<u8, u8> {
     if channel.is_some() {
         // Without this the process would be named `exe`: it was started from /proc/self/exe.
         let program = std::env::args().next().unwrap_or_default();
-        ballast_net::set_process_name(ProgramName::called(&program).word());
+        ballast_net::set_process_name(ProgramName::of_command(&program).word());
     }
     match channel {
         Some((channel, WorkerKind::Serve)) => return serve_for_master(options, channel),
@@ -263,12 +263,12 @@ fn open_for_worker(
 
 fn prepare_for_master(options: &Options, master_link: &MasterLink) -> Result<StartState, u8> {
     let was_quiet = console::is_quiet();
-    console::set_quiet(was_quiet || master_link.first);
+    console::set_quiet(was_quiet || master_link.is_first_worker);
     let changes = master_link.operator_changes();
     let secrets = match &master_link.secrets {
         Some(file) => secrets::read(file),
         // Only the first worker has former processes: later ones are told by their master.
-        None if master_link.first => secrets::of_former(&OldProcesses::of(options)),
+        None if master_link.is_first_worker => secrets::of_former(&OldProcesses::of(options)),
         None => SharedStore::default(),
     };
     let machine_answers = MachineAnswers::new();
@@ -278,7 +278,7 @@ fn prepare_for_master(options: &Options, master_link: &MasterLink) -> Result<Sta
     };
     console::set_quiet(was_quiet);
     // Later workers get the sockets from their master, and the former processes are gone.
-    let from = if master_link.first {
+    let from = if master_link.is_first_worker {
         ListenerSources::of(options)
     } else {
         ListenerSources::default()
@@ -438,7 +438,7 @@ fn open_with_retry(
 }
 
 fn no_files() -> u8 {
-    let name = ProgramName::called(&std::env::args().next().unwrap_or_default());
+    let name = ProgramName::of_command(&std::env::args().next().unwrap_or_default());
     console::print_line!(
         "{}\n\n{}",
         crate::version::first_line(name),

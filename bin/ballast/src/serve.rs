@@ -14,7 +14,7 @@ use ballast_net::{CpuSet, Signal};
 use ballast_reconcile::{Controller, Reconciler, StartRecord, StartTarget, restore_states};
 use ballast_stats::{ProcessInfo, StatsHost};
 use ballast_stream::{Running, WorkerLocal};
-use ballast_upstream::probe::{EventLog, ProbeController, Probes};
+use ballast_upstream::probe::{EventLog, HealthController, Probes};
 use ballast_upstream::{pool, probe};
 use ballast_worker::{
     BufferLimits, Interval, Mailbox, PanicHook, Signals, TaskPool, WorkerOptions, Workers,
@@ -113,13 +113,14 @@ pub(crate) fn run(
     let started = reconciler.start(requests);
     started.map_err(|error| fail(&error))?;
     let workers = instance.set_workers(start_workers(&instance, &start)?);
-    let probes = instance.set_probes(probes(&instance, workers, server_events));
+    let health_controller =
+        instance.set_health_controller(new_health_controller(&instance, workers, server_events));
     // All workers are set up before the first one accepts: they hand connections to each other.
     for mailbox in workers.mailboxes() {
         let setup = WorkerSetup {
             instance: Arc::clone(&instance),
             logs: logs.clone(),
-            probes: Arc::clone(probes),
+            health_controller: Arc::clone(health_controller),
             worker: mailbox.index(),
             worker_count: workers.count(),
         };
@@ -128,12 +129,13 @@ pub(crate) fn run(
     ocsp::begin(&instance);
     let reporter = open_cli(&instance, workers, start, master_link)?;
     for mailbox in workers.mailboxes() {
-        let own = instance
+        let worker_listeners = instance
             .listeners()
             .as_ref()
             .map(|listeners| listeners.of_worker(mailbox.index()));
-        if let Some(own) = own {
-            run_on(mailbox, move || WorkerListeners::start(own))?.map_err(|error| fail(&error))?;
+        if let Some(worker_listeners) = worker_listeners {
+            run_on(mailbox, move || WorkerListeners::start(worker_listeners))?
+                .map_err(|error| fail(&error))?;
         }
     }
     reconciler.restore_overrides();
@@ -196,7 +198,7 @@ fn compile(
         cpu_maps: global.cpu_maps.clone(),
         thread_count,
     };
-    let facts = ProcessInfo {
+    let process_info = ProcessInfo {
         name: "HAProxy".to_owned(),
         version: VERSION.to_owned(),
         release_date: RELEASE_DATE.to_owned(),
@@ -223,7 +225,7 @@ fn compile(
     let instance = instance::Instance::new(
         generation,
         registry,
-        facts,
+        process_info,
         console::take_startup_log(),
         listeners,
         has_master,
@@ -259,7 +261,7 @@ fn start_workers(instance: &Arc<instance::Instance>, start: &CompiledStart) -> R
 fn pins(maps: &[ballast_model::CpuMap], thread_count: usize) -> Vec<CpuSet> {
     let mut pins = vec![CpuSet::default(); if maps.is_empty() { 0 } else { thread_count }];
     for map in maps {
-        let named = |worker: &usize| {
+        let is_in_map = |worker: &usize| {
             let number = u16::try_from(worker + 1).unwrap_or(u16::MAX);
             map.threads.is_empty() || map.threads.contains(&number)
         };
@@ -267,7 +269,7 @@ fn pins(maps: &[ballast_model::CpuMap], thread_count: usize) -> Vec<CpuSet> {
         if processors.is_empty() {
             continue;
         }
-        for (turn, worker) in (0..thread_count).filter(named).enumerate() {
+        for (turn, worker) in (0..thread_count).filter(is_in_map).enumerate() {
             pins[worker] = if map.auto {
                 CpuSet::from_iter([processors[turn % processors.len()]])
             } else {
@@ -278,12 +280,12 @@ fn pins(maps: &[ballast_model::CpuMap], thread_count: usize) -> Vec<CpuSet> {
     pins
 }
 
-fn probes(
+fn new_health_controller(
     instance: &Arc<instance::Instance>,
     workers: &Workers,
     server_events: Arc<EventLog>,
-) -> Arc<ProbeController> {
-    ProbeController::new(
+) -> Arc<HealthController> {
+    HealthController::new(
         instance.generation(),
         Arc::clone(instance.registry.process()),
         Box::new(server_events),
@@ -324,7 +326,7 @@ fn open_cli(
 struct WorkerSetup {
     instance: Arc<instance::Instance>,
     logs: Logs,
-    probes: Arc<ProbeController>,
+    health_controller: Arc<HealthController>,
     worker: usize,
     worker_count: usize,
 }
@@ -352,7 +354,7 @@ impl WorkerSetup {
         set_local(Rc::clone(&local));
         arrivals(&local).install();
         // They live as long as the worker: dropping them ends the probes.
-        let probes: Probes = probe::start(&self.probes, self.worker, self.worker_count);
+        let probes: Probes = probe::start(&self.health_controller, self.worker, self.worker_count);
         set_local(Rc::new(RefCell::new(probes)));
         let mut losses = (self.worker == 0).then(|| LossReporter::new(self.logs));
         let secrets = (self.worker == 0 && !self.instance.has_master()).then(Arc::default);

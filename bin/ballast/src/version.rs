@@ -30,7 +30,7 @@ pub(crate) enum ProgramName {
 
 impl ProgramName {
     /// The name in the first word of a command line.
-    pub(crate) fn called(word: &str) -> Self {
+    pub(crate) fn of_command(word: &str) -> Self {
         match word.rsplit('/').next() {
             Some("haproxy") => Self::Haproxy,
             _ => Self::Ballast,
@@ -258,10 +258,10 @@ mod tests {
     #[test]
     fn the_name_it_is_called_by_is_what_it_says() {
         assert_eq!(
-            ProgramName::called("/usr/sbin/haproxy"),
+            ProgramName::of_command("/usr/sbin/haproxy"),
             ProgramName::Haproxy
         );
-        assert_eq!(ProgramName::called("./ballast"), ProgramName::Ballast);
+        assert_eq!(ProgramName::of_command("./ballast"), ProgramName::Ballast);
         assert!(first_line(ProgramName::Haproxy).starts_with("HAProxy version 3.2.0-ballast"));
         assert!(first_line(ProgramName::Ballast).starts_with("Ballast version "));
         assert!(long(ProgramName::Haproxy).contains("Feature list : "));

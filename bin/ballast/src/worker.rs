@@ -53,7 +53,7 @@ pub(crate) struct MasterLink {
     /// Its certificates and keys.
     pub(crate) secrets: Option<MemoryFile>,
     /// Whether there was no former worker.
-    pub(crate) first: bool,
+    pub(crate) is_first_worker: bool,
 }
 
 /// What a master starts a process for.
@@ -108,7 +108,7 @@ impl MasterLink {
                     channel,
                     snapshot,
                     secrets: start.secrets.filter(MemoryFile::is_sealed),
-                    first: start.first,
+                    is_first_worker: start.first,
                 })
             }
             Err(error) => {

@@ -167,9 +167,9 @@ impl Response {
 
     fn body(&mut self, piece: &[u8], prefix: &[u8]) {
         let done = usize::try_from(self.body_bytes).unwrap_or(usize::MAX);
-        if let Some(due) = prefix.get(done..) {
-            let length = due.len().min(piece.len());
-            self.has_prefix &= due[..length] == piece[..length];
+        if let Some(expected) = prefix.get(done..) {
+            let length = expected.len().min(piece.len());
+            self.has_prefix &= expected[..length] == piece[..length];
         }
         self.body_bytes += piece.len() as u64;
     }

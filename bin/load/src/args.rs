@@ -110,11 +110,11 @@ pub(crate) fn read(words: impl Iterator<Item = String>) -> Result<Option<Plan>, 
         }
         origin.paths.extend(paths.iter().cloned());
         if origin.paths.is_empty() {
-            let usual = match plan.mode {
+            let default_path = match plan.mode {
                 Mode::WebSockets => "/ws",
                 Mode::Handshakes | Mode::Http => "/",
             };
-            origin.paths.push(usual.to_owned());
+            origin.paths.push(default_path.to_owned());
         }
         plan.origins.push(origin);
     }
@@ -318,13 +318,19 @@ mod tests {
             let name = plan.origins[0].tls.as_ref().unwrap().to_str().into_owned();
             (name, plan.origins[0].address.to_string())
         };
-        let due = |name: &str, address: &str| (name.to_owned(), address.to_owned());
-        assert_eq!(name("https://127.0.0.1"), due("127.0.0.1", "127.0.0.1:443"));
-        assert_eq!(name("https://[::1]:81/x"), due("::1", "[::1]:81"));
-        assert_eq!(name("--tls 127.0.0.1:81"), due("127.0.0.1", "127.0.0.1:81"));
+        let expected = |name: &str, address: &str| (name.to_owned(), address.to_owned());
+        assert_eq!(
+            name("https://127.0.0.1"),
+            expected("127.0.0.1", "127.0.0.1:443")
+        );
+        assert_eq!(name("https://[::1]:81/x"), expected("::1", "[::1]:81"));
+        assert_eq!(
+            name("--tls 127.0.0.1:81"),
+            expected("127.0.0.1", "127.0.0.1:81")
+        );
         assert_eq!(
             name("handshakes unix@/tmp/s"),
-            due("localhost", "unix@/tmp/s")
+            expected("localhost", "unix@/tmp/s")
         );
         assert!(plan("--tls http://127.0.0.1:81 --insecure").is_err());
     }

@@ -31,18 +31,18 @@ struct ThreadShared {
     worker: usize,
     tally: RefCell<Tally>,
     /// Requests that may still be started.
-    left: Cell<u64>,
+    requests_left: Cell<u64>,
     /// Permits for requests that are due; none without a rate.
     due_permits: Option<Arc<Semaphore>>,
     /// Over TLS: how many connections asked for a name.
-    names: Cell<usize>,
+    names_used: Cell<usize>,
 }
 
 impl ThreadShared {
     /// Waits for the next request; returns when it is, or was, due. `now` saves reading the clock.
     async fn next(&self, now: Instant) -> Option<Instant> {
         let Some(permits) = &self.due_permits else {
-            let is_over = self.left.get() == 0
+            let is_over = self.requests_left.get() == 0
                 || self.run.stop.is_closed()
                 || self.run.end().is_some_and(|end| now >= end);
             if is_over {
@@ -61,8 +61,8 @@ impl ThreadShared {
 
     /// The number of the next connection over TLS, in the order of the whole run.
     fn next_name(&self) -> usize {
-        let number = self.names.get();
-        self.names.set(number + 1);
+        let number = self.names_used.get();
+        self.names_used.set(number + 1);
         number * self.run.plan.threads + self.worker
     }
 
@@ -70,7 +70,8 @@ impl ThreadShared {
     fn begin(&self) -> u64 {
         let mut tally = self.tally.borrow_mut();
         tally.requests_started += 1;
-        self.left.set(self.left.get().saturating_sub(1));
+        self.requests_left
+            .set(self.requests_left.get().saturating_sub(1));
         tally.requests_started - 1
     }
 }
@@ -85,9 +86,9 @@ pub(crate) async fn work(
         run: Arc::clone(run),
         worker,
         tally: RefCell::new(Tally::new(run.plan.timeline)),
-        left: Cell::new(run.requests_of_worker(worker)),
+        requests_left: Cell::new(run.requests_of_worker(worker)),
         due_permits,
-        names: Cell::new(0),
+        names_used: Cell::new(0),
     });
     let opening = Rc::new(Semaphore::new(OPENING_COUNT_MAX));
     let tasks: Vec<_> = (worker..run.plan.connections)
@@ -248,7 +249,7 @@ impl Client {
             Outcome::Handshake => Ok(()),
         });
         match judged {
-            Ok(()) => tally.succeed(at, latency),
+            Ok(()) => tally.count_success(at, latency),
             Err(failure) => {
                 let port = self.connection.port();
                 tally.fail(at, (self.number, port), failure);

@@ -192,7 +192,7 @@ impl Connection {
         }
         while self.watch.as_mut().poll(cx).is_ready() {
             if Instant::now() >= exchange.sent.deadline {
-                return Poll::Ready(Err(exchange.late()));
+                return Poll::Ready(Err(exchange.timeout_failure()));
             }
             self.watch.as_mut().reset(exchange.sent.deadline);
         }
@@ -309,7 +309,7 @@ impl Exchange<'_> {
         }
     }
 
-    fn late(&self) -> Failure {
+    fn timeout_failure(&self) -> Failure {
         let reason = if self.written < self.sent.request.len() {
             let (written, all) = (self.written, self.sent.request.len());
             format!("the request was taken up to byte {written} of {all}")

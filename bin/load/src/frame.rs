@@ -122,10 +122,10 @@ mod tests {
         // RFC 6455 section 5.7.
         let mut bytes = Vec::new();
         write(TEXT, b"Hello", [0x37, 0xfa, 0x21, 0x3d], &mut bytes);
-        let due = [
+        let expected = [
             0x81, 0x85, 0x37, 0xfa, 0x21, 0x3d, 0x7f, 0x9f, 0x4d, 0x51, 0x58,
         ];
-        assert_eq!(bytes, due);
+        assert_eq!(bytes, expected);
     }
 
     #[test]

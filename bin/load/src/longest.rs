@@ -68,8 +68,8 @@ mod tests {
         }
         all.add(&other);
         let kept: Vec<Duration> = all.all().iter().map(|one| one.took).collect();
-        let due: Vec<Duration> = (30..50).rev().map(|number| MS * number).collect();
-        assert_eq!(kept, due);
+        let expected: Vec<Duration> = (30..50).rev().map(|number| MS * number).collect();
+        assert_eq!(kept, expected);
         assert!(all.all().iter().all(|one| one.connection == 7));
         let first = all.all()[0];
         assert_eq!(first.at, MS * 37, "37 times 27 is 49 beyond 950");

@@ -37,7 +37,7 @@ use crate::report::Report;
 /// Something failed.
 const FAILED: u8 = 1;
 /// It could not start.
-const UNABLE: u8 = 2;
+const EXIT_UNABLE: u8 = 2;
 
 fn main() -> ExitCode {
     let plan = match args::read(std::env::args().skip(1)) {
@@ -48,14 +48,14 @@ fn main() -> ExitCode {
         }
         Err(failure) => {
             eprintln!("ballast-load: {failure}\n(ballast-load --help shows what it knows)");
-            return ExitCode::from(UNABLE);
+            return ExitCode::from(EXIT_UNABLE);
         }
     };
     let tally = match threads::run(plan.clone()) {
         Ok(tally) => tally,
         Err(error) => {
             eprintln!("ballast-load: {error}");
-            return ExitCode::from(UNABLE);
+            return ExitCode::from(EXIT_UNABLE);
         }
     };
     let report = Report::of(&plan, &tally);
@@ -64,7 +64,7 @@ fn main() -> ExitCode {
             Ok(json) => println!("{json}"),
             Err(error) => {
                 eprintln!("ballast-load: {error}");
-                return ExitCode::from(UNABLE);
+                return ExitCode::from(EXIT_UNABLE);
             }
         }
     } else {

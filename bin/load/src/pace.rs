@@ -19,7 +19,7 @@ const STEP_MIN: Duration = Duration::from_micros(100);
 /// The end of the run is noticed within this time.
 const STEP_MAX: Duration = Duration::from_millis(50);
 /// How long requests that are due at the end may still take to start.
-const GRACE: Duration = Duration::from_secs(1);
+const GRACE_PERIOD: Duration = Duration::from_secs(1);
 
 /// The rate: so many requests per second, from number zero at the start.
 #[derive(Clone, Copy, Debug)]
@@ -91,7 +91,7 @@ impl Pacer {
     fn close(&self, handed_out: u64) {
         let closing_since = Instant::now();
         while self.requests_started.load(Ordering::Relaxed) < handed_out && !self.stop.is_closed() {
-            if self.duration.is_some() && closing_since.elapsed() >= GRACE {
+            if self.duration.is_some() && closing_since.elapsed() >= GRACE_PERIOD {
                 break;
             }
             thread::sleep(STEP_MIN);

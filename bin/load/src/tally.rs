@@ -127,7 +127,7 @@ impl Tally {
     }
 
     /// Counts a success at `at`.
-    pub(crate) fn succeed(&mut self, at: Duration, latency: Duration) {
+    pub(crate) fn count_success(&mut self, at: Duration, latency: Duration) {
         self.ok += 1;
         self.length = self.length.max(at);
         if let Some(interval) = self.interval_at(at) {
@@ -225,16 +225,16 @@ mod tests {
         assert_eq!(all.failed(), 2000);
         assert_eq!(all.failures[FailureClass::Reset as usize], 2000);
         let at: Vec<Duration> = all.first.iter().map(|failure| failure.at).collect();
-        let due: Vec<Duration> = (0..1000).map(|number| MS * number).collect();
-        assert_eq!(at, due);
+        let expected: Vec<Duration> = (0..1000).map(|number| MS * number).collect();
+        assert_eq!(at, expected);
     }
 
     #[test]
     fn intervals_of_all_threads_are_added() {
         let mut all = Tally::new(Some(MS * 10));
-        all.succeed(MS * 25, MS);
+        all.count_success(MS * 25, MS);
         let mut other = Tally::new(Some(MS * 10));
-        other.succeed(MS * 29, MS * 3);
+        other.count_success(MS * 29, MS * 3);
         other.fail(MS * 39, (0, None), Failure::new(FailureClass::Timeout, ""));
         all.add(other);
         let interval = |done, failed, latency_max| IntervalCounts {

@@ -212,7 +212,7 @@ impl WebSocket {
                     sequence += 1;
                     due_at += plan.every;
                     let text = format!("{number}:{sequence}");
-                    waiting = Some(self.say(text, sequence, plan.timeout).await?);
+                    waiting = Some(self.send_message(text, sequence, plan.timeout).await?);
                     tally.borrow_mut().requests_started += 1;
                 },
                 _ = run.stop.acquire(), if !is_over => {}
@@ -220,7 +220,7 @@ impl WebSocket {
         }
     }
 
-    async fn say(
+    async fn send_message(
         &mut self,
         text: String,
         seed: u64,
@@ -266,7 +266,7 @@ impl WebSocket {
                     let latency = message.sent.elapsed();
                     let mut tally = tally.borrow_mut();
                     tally.latency.record(latency);
-                    tally.succeed(start.elapsed(), latency);
+                    tally.count_success(start.elapsed(), latency);
                 }
             }
             self.received.drain(..length);

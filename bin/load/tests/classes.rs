@@ -87,8 +87,8 @@ fn assert_failed(outcome: &(i32, Value), class: &str, failed: u64, ok: u64) {
     assert_eq!(json["ok"], ok, "{json}");
     assert_eq!(json["failed"], failed, "{json}");
     for (name, count) in json["failures"].as_object().unwrap() {
-        let due = if name == class { failed } else { 0 };
-        assert_eq!(*count, due, "{name}: {json}");
+        let expected = if name == class { failed } else { 0 };
+        assert_eq!(*count, expected, "{name}: {json}");
     }
     assert_eq!(*code, i32::from(failed > 0), "{json}");
     let first = json["first_failures"].as_array().unwrap();
@@ -384,13 +384,13 @@ fn the_table_says_it_too() {
     let output = run(words.into_iter().chain([address.as_str()]));
     let table = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(1));
-    for due in [
+    for expected in [
         "wrong_status    4",
         "status 200        4",
         "first failures:",
         "p99.9",
     ] {
-        assert!(table.contains(due), "{due:?} in\n{table}");
+        assert!(table.contains(expected), "{expected:?} in\n{table}");
     }
 }
 

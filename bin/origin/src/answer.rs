@@ -110,7 +110,7 @@ impl<'a> Response<'a> {
             }
             Behaviour::Down | Behaviour::Up => {
                 server.is_up.set(asked.behaviour == Behaviour::Up);
-                said(
+                fact_text(
                     server,
                     if server.is_up.get() {
                         "is up"
@@ -121,10 +121,12 @@ impl<'a> Response<'a> {
             }
             Behaviour::Health if !server.is_up.get() => {
                 status = asked.status.unwrap_or(503);
-                said(server, "is down")
+                fact_text(server, "is down")
             }
-            Behaviour::Health => said(server, "is up"),
-            Behaviour::Say | Behaviour::Tunnel if asked.size.is_none() => said(server, "answers"),
+            Behaviour::Health => fact_text(server, "is up"),
+            Behaviour::Say | Behaviour::Tunnel if asked.size.is_none() => {
+                fact_text(server, "answers")
+            }
             Behaviour::Say | Behaviour::Tunnel => Vec::new(),
         };
         let body = asked.size.map_or(Body::Bytes(text), Body::Filler);
@@ -205,7 +207,7 @@ impl<'a> Response<'a> {
     }
 }
 
-fn said(server: &Server, what: &str) -> Vec<u8> {
+fn fact_text(server: &Server, what: &str) -> Vec<u8> {
     format!("{} {what}\n", server.name).into_bytes()
 }
 

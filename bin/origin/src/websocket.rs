@@ -133,9 +133,9 @@ mod tests {
             }
             let taken = step(&[&frame[..], b"more"].concat(), &mut answers).unwrap();
             assert_eq!((taken.length, taken.is_last), (frame.len(), false));
-            let mut due = Vec::new();
-            write(0x81, &payload, &mut due);
-            assert_eq!(answers, due);
+            let mut expected = Vec::new();
+            write(0x81, &payload, &mut expected);
+            assert_eq!(answers, expected);
         }
     }
 

@@ -260,7 +260,7 @@ impl Balancer {
             }
             (AlgorithmState::Map(map), Some(hash)) if !self.map_is_stale => map.at_hash(hash),
             (AlgorithmState::Ring(groups), _) if self.settings.algorithm.is_random() => {
-                self.draw(&groups[group], group, request, load)
+                self.draw_least_loaded(&groups[group], group, request, load)
             }
             (AlgorithmState::Ring(groups), Some(hash)) => {
                 self.nearest(&groups[group], group, hash, request.avoid, load)
@@ -569,7 +569,7 @@ impl Balancer {
     }
 
     /// Draws servers and keeps the one with the least load for its weight.
-    fn draw(
+    fn draw_least_loaded(
         &self,
         ring: &Ring,
         group: usize,

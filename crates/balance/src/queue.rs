@@ -5,7 +5,7 @@
 //! each server is stored so that any of them can be removed.
 
 /// The position of a server that is not in the queue.
-const NOWHERE: u32 = u32::MAX;
+const NOT_QUEUED: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) struct QueuedServer {
@@ -29,7 +29,7 @@ impl ServerQueue {
     pub(crate) fn make_room(&mut self, index: u32) {
         let needed = index as usize + 1;
         if self.places.len() < needed {
-            self.places.resize(needed, NOWHERE);
+            self.places.resize(needed, NOT_QUEUED);
             self.heap.reserve(needed - self.heap.len());
         }
     }
@@ -50,7 +50,7 @@ impl ServerQueue {
     pub(crate) fn contains(&self, index: u32) -> bool {
         self.places
             .get(index as usize)
-            .is_some_and(|&place| place != NOWHERE)
+            .is_some_and(|&place| place != NOT_QUEUED)
     }
 
     /// Adds a server. It must not be in the queue, and [`ServerQueue::make_room`] must have been
@@ -68,11 +68,11 @@ impl ServerQueue {
     /// Removes a server from any position.
     pub(crate) fn remove(&mut self, index: u32) -> Option<QueuedServer> {
         let place = *self.places.get(index as usize)?;
-        if place == NOWHERE {
+        if place == NOT_QUEUED {
             return None;
         }
         let place = place as usize;
-        self.places[index as usize] = NOWHERE;
+        self.places[index as usize] = NOT_QUEUED;
         let taken = self.heap.swap_remove(place);
         if place < self.heap.len() {
             let settled = self.rise(place);
@@ -137,7 +137,7 @@ impl ServerQueue {
         let placed = self
             .places
             .iter()
-            .filter(|&&place| place != NOWHERE)
+            .filter(|&&place| place != NOT_QUEUED)
             .count();
         assert_eq!(
             placed,

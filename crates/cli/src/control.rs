@@ -18,7 +18,7 @@ use ballast_net::PassedSocket;
 use ballast_reconcile::{ChangeReport, ChangeRequest, ConfigHistory, OverrideKey, OverrideValue};
 use ballast_stats::StatsHost;
 use ballast_tls::ocsp_schedule::UpdateSchedule;
-use ballast_tls::server_config::BindTerms;
+use ballast_tls::server_config::BindTlsSettings;
 use ballast_tls::store::StoredCertificate;
 
 use crate::change_record::ChangeRecord;
@@ -101,16 +101,16 @@ pub trait Control: StatsHost {
         Err("certificates cannot be added here".to_owned())
     }
 
-    /// The terms of a bind line in force for these options, which are its own and those of a line of
+    /// The TLS settings of a bind line in force for these options, which are its own and those of a line of
     /// a crt-list.
     ///
     /// # Errors
     /// Why the options cannot be carried out.
-    fn certificate_terms(
+    fn bind_tls_settings(
         &self,
         tls: &BindTls,
         options: &TlsOptions,
-    ) -> Result<Arc<BindTerms>, String> {
+    ) -> Result<Arc<BindTlsSettings>, String> {
         let _ = (tls, options);
         Err("certificates cannot be added here".to_owned())
     }

@@ -131,8 +131,8 @@ impl Conversation {
 
     async fn line(&mut self, line: CommandLine) -> io::Result<()> {
         let mut commands = line.commands.into_iter();
-        while let Some(given) = commands.next() {
-            if given
+        while let Some(input) = commands.next() {
+            if input
                 .words
                 .first()
                 .is_some_and(|word| word == sockets::REQUEST)
@@ -140,11 +140,11 @@ impl Conversation {
             {
                 return self.give_sockets(&*control).await;
             }
-            let text = given.text.clone();
-            let changes = self.changes(&given);
-            let logged = self.logged(&given);
+            let text = input.text.clone();
+            let changes = self.changes(&input);
+            let logged = self.logged(&input);
             let began = Instant::now();
-            match self.perform(given) {
+            match self.perform(input) {
                 // The command chose a worker: only the prompt follows.
                 CommandOutcome::Nothing => {}
                 CommandOutcome::Line(text) => self.write(&format!("{text}\n")).await?,
@@ -162,12 +162,12 @@ impl Conversation {
                     let answer = match changes {
                         // A command that changes nothing ends with its caller (`wait 1h`).
                         None if !self.shared.is_master() => select! {
-                            answer = settled(answer) => answer,
+                            answer = wait_for_answer(answer) => answer,
                             gone = self.stream.closed() => {
                                 return gone.and(Err(io::ErrorKind::BrokenPipe.into()));
                             }
                         },
-                        _ => settled(answer).await,
+                        _ => wait_for_answer(answer).await,
                     };
                     if let Some(kind) = changes {
                         self.log_change((kind, &logged), began, &answer);
@@ -198,16 +198,16 @@ impl Conversation {
 
     /// Which part of the process a command changes, for the log. A master does not log the commands
     /// that it forwards: the worker does.
-    fn changes(&self, given: &CommandInput) -> Option<ChangeScope> {
-        let row = find(self.commands(), &given.words).filter(|_| !self.shared.is_master());
+    fn changes(&self, input: &CommandInput) -> Option<ChangeScope> {
+        let row = find(self.commands(), &input.words).filter(|_| !self.shared.is_master());
         row.and_then(|row| row.changes)
     }
 
     /// What logs show of a command: never a key.
-    fn logged(&self, given: &CommandInput) -> String {
-        match find(self.commands(), &given.words) {
+    fn logged(&self, input: &CommandInput) -> String {
+        match find(self.commands(), &input.words) {
             Some(row) if row.has_secrets => row.words.join(" "),
-            _ => given.text.clone(),
+            _ => input.text.clone(),
         }
     }
 
@@ -245,12 +245,12 @@ impl Conversation {
         Ok(())
     }
 
-    fn perform(&mut self, mut given: CommandInput) -> CommandOutcome {
+    fn perform(&mut self, mut input: CommandInput) -> CommandOutcome {
         let count = &self.entry.caller.command_count;
         count.set(count.get() + 1);
         if let ProcessRole::Master(master) = &self.shared.role {
-            given = match forward(&**master, &mut self.session, given) {
-                ForwardOutcome::Own(given) => given,
+            input = match forward(&**master, &mut self.session, input) {
+                ForwardOutcome::Own(input) => input,
                 ForwardOutcome::SessionSet => return CommandOutcome::Nothing,
                 ForwardOutcome::Refusal(why) => return CommandOutcome::Line(why),
                 ForwardOutcome::Answer(answer) => return CommandOutcome::Answer(answer),
@@ -259,11 +259,11 @@ impl Conversation {
                 }
             };
         }
-        if given.words.is_empty() {
+        if input.words.is_empty() {
             return CommandOutcome::Answer(CommandAnswer::Done);
         }
-        let Some(row) = find(self.commands(), &given.words) else {
-            let help = help::unknown(self.commands(), &self.session, &given.words);
+        let Some(row) = find(self.commands(), &input.words) else {
+            let help = help::unknown(self.commands(), &self.session, &input.words);
             return CommandOutcome::Unknown(help);
         };
         if !self.session.allows(row.restriction) {
@@ -281,8 +281,8 @@ impl Conversation {
         let was_prompt = self.session.mode == SessionMode::Prompt;
         let commands = self.commands();
         let answer = (row.handler)(&mut CommandCall {
-            args: &given.words[row.words.len()..],
-            payload: given.payload,
+            args: &input.words[row.words.len()..],
+            payload: input.payload,
             session: &mut self.session,
             shared: &self.shared,
             commands,
@@ -303,7 +303,7 @@ impl Conversation {
         is_unknown: bool,
     ) -> io::Result<()> {
         // The command may have switched the output format: its answer has the new one.
-        let answer = settled(answer).await;
+        let answer = wait_for_answer(answer).await;
         if self.session.is_json {
             self.answer_json(answer, command, is_unknown).await
         } else {
@@ -353,9 +353,10 @@ impl Conversation {
                 };
                 let mark = severity.mark(output);
                 let end = if text.is_empty() { "\n" } else { "" };
-                self.write(&ended(format!("{mark}{text}{end}"))).await
+                self.write(&with_final_newline(format!("{mark}{text}{end}")))
+                    .await
             }
-            CommandAnswer::Report(text) => self.write(&ended(text)).await,
+            CommandAnswer::Report(text) => self.write(&with_final_newline(text)).await,
             CommandAnswer::Pieces(mut next) => {
                 let mut text = String::with_capacity(WRITE_BYTES + 4096);
                 while next(&mut text) {
@@ -499,7 +500,7 @@ async fn pass(
 }
 
 /// Waits until an answer is known.
-async fn settled(mut answer: CommandAnswer) -> CommandAnswer {
+async fn wait_for_answer(mut answer: CommandAnswer) -> CommandAnswer {
     while let CommandAnswer::Pending(future) = answer {
         answer = future.await;
     }
@@ -507,7 +508,7 @@ async fn settled(mut answer: CommandAnswer) -> CommandAnswer {
 }
 
 /// The text with a line end and the empty line that ends every answer.
-fn ended(mut text: String) -> String {
+fn with_final_newline(mut text: String) -> String {
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
     }

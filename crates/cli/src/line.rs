@@ -196,7 +196,7 @@ fn one_command(text: &str) -> (CommandInput, Option<&str>) {
         match letter {
             ';' => {
                 words.extend(word.take());
-                return (given(words, &text[..at]), Some(&text[at + 1..]));
+                return (command_input(words, &text[..at]), Some(&text[at + 1..]));
             }
             ' ' | '\t' => words.extend(word.take()),
             '\\' => {
@@ -207,10 +207,10 @@ fn one_command(text: &str) -> (CommandInput, Option<&str>) {
         }
     }
     words.extend(word);
-    (given(words, text), None)
+    (command_input(words, text), None)
 }
 
-fn given(words: Vec<String>, text: &str) -> CommandInput {
+fn command_input(words: Vec<String>, text: &str) -> CommandInput {
     CommandInput {
         words,
         text: text.trim_matches([' ', '\t']).to_owned(),

@@ -83,7 +83,7 @@ fn open(role: ProcessRole, binds: Vec<CliBind>, limits: CliLimits) -> Result<(),
         let (shared, places) = (Rc::clone(&shared), Arc::clone(&places));
         spawn_service(async move {
             select! {
-                () = let_in(&acceptor, (&bind, number), &shared, &places) => {}
+                () = accept_within_limit(&acceptor, (&bind, number), &shared, &places) => {}
                 _ = stopping() => {}
             }
         });
@@ -92,7 +92,7 @@ fn open(role: ProcessRole, binds: Vec<CliBind>, limits: CliLimits) -> Result<(),
 }
 
 /// One caller at a time is accepted and waits here for a place; the others wait in the kernel.
-async fn let_in(
+async fn accept_within_limit(
     acceptor: &Acceptor,
     (bind, number): (&CliBind, u32),
     shared: &Rc<CliShared>,

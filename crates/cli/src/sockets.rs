@@ -13,7 +13,7 @@ use ballast_wire::getsocks::{self, SOCKETS_PER_MESSAGE_MAX};
 use ballast_worker::{Stream, sleep, timeout};
 
 /// How long the other process may take for each step.
-const PATIENCE: Duration = Duration::from_secs(1);
+const ACKNOWLEDGE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The time between two attempts to send.
 const RETRY_PERIOD: Duration = Duration::from_millis(1);
@@ -74,7 +74,7 @@ async fn acknowledged(stream: &Stream) -> io::Result<()> {
 }
 
 async fn within<T>(step: impl Future<Output = io::Result<T>>) -> io::Result<T> {
-    timeout(PATIENCE, step)
+    timeout(ACKNOWLEDGE_TIMEOUT, step)
         .await
         .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }

@@ -88,7 +88,7 @@ impl crate::Control for Fixture {
             return false;
         };
         let _ = change(&mut backend.servers[place].state.health(), 0);
-        backend.settle_health(place);
+        backend.apply_health(place);
         true
     }
 

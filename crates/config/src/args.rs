@@ -63,16 +63,16 @@ impl<'a> Args<'a> {
     /// The same cursor for a word of the line that has its own arguments (`inter` of a server): the
     /// word before the cursor becomes the keyword.
     #[must_use]
-    pub(crate) fn renamed(&self, keyword: &'a str) -> Args<'a> {
-        let mut renamed = Args::new(
+    pub(crate) fn for_param(&self, keyword: &'a str) -> Args<'a> {
+        let mut param_args = Args::new(
             self.line,
             keyword,
             self.at.max(1) - 1,
             self.at,
             Prefix::None,
         );
-        renamed.prefix = self.prefix;
-        renamed
+        param_args.prefix = self.prefix;
+        param_args
     }
 
     /// The whole line.

@@ -112,13 +112,13 @@ pub(crate) struct ServerDraft {
     /// The place of `crt`.
     pub crt_span: Option<Span>,
     /// Words of the PROXY header.
-    pub proxy: ProxyWords,
+    pub proxy_protocol: ProxyProtocolWords,
 }
 
 /// Which PROXY header a `server` line asks for. Its words are switches: what one turned on stays until
 /// another turns it off, and version 2 wins.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ProxyWords {
+pub(crate) struct ProxyProtocolWords {
     /// `send-proxy`.
     pub v1: bool,
     /// `send-proxy-v2` and its siblings.
@@ -127,7 +127,7 @@ pub(crate) struct ProxyWords {
     pub options: ProxyProtocol,
 }
 
-impl ProxyWords {
+impl ProxyProtocolWords {
     /// The header that is sent, if any.
     pub(crate) fn header(&self) -> Option<ProxyProtocol> {
         let version = match (self.v1, self.v2) {
@@ -155,7 +155,7 @@ impl Default for ServerDraft {
             resolvers: None,
             tls: ServerWords::default(),
             crt_span: None,
-            proxy: ProxyWords::default(),
+            proxy_protocol: ProxyProtocolWords::default(),
         }
     }
 }

@@ -1,7 +1,7 @@
-//! The features that samples, converters, actions and rule sets belong to which are not served yet.
+//! The features that samples, converters, actions and rule sets belong to which are not implemented yet.
 
-/// Each feature with its words; `*` stands for any end of a word. Only words that are not served are
-/// looked up: `src_*` means the counters, and not `src_port`.
+/// Each feature with its words; `*` stands for any end of a word. Only words that are not implemented
+/// are looked up: `src_*` means the counters, and not `src_port`.
 const FEATURES: &[(&str, &[&str])] = &[
     ("compression", &["res.comp", "res.comp_algo"]),
     ("cryptography", &["aes_*", "digest", "hmac", "jwt_*"]),

@@ -279,7 +279,7 @@ impl<C: 'static> Row<C> {
 
     /// Accepts `no` and `default`.
     #[must_use]
-    pub(crate) const fn with_no_default(mut self) -> Self {
+    pub(crate) const fn with_no_and_default(mut self) -> Self {
         self.keyword.prefixes = Prefixes::NoDefault;
         self
     }

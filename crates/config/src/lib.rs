@@ -47,7 +47,7 @@ pub use render::{
     keyword_markdown, keyword_text,
 };
 pub use tls::{CrtListText, certificate_list};
-pub use tls_context::compile_bind_terms;
+pub use tls_context::compile_bind_tls_settings;
 pub use upgrade::{LineRewrite, UpgradeOutcome, upgrade};
 
 #[cfg(test)]

@@ -37,7 +37,7 @@ pub fn load_after(
     machine: &dyn Machine,
     options: Options,
 ) -> Loaded {
-    let store = Store::succeeding(Arc::clone(patterns));
+    let store = Store::reusing_lists_of(Arc::clone(patterns));
     load_into(Arc::new(store), files, machine, options)
 }
 

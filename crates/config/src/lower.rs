@@ -47,7 +47,7 @@ impl Loaded {
     /// Whether there was an alert: the configuration is refused.
     #[must_use]
     pub fn has_alerts(&self) -> bool {
-        self.worst() == Some(Severity::Alert)
+        self.highest_severity() == Some(Severity::Alert)
     }
 
     /// Whether there was a warning.
@@ -60,7 +60,7 @@ impl Loaded {
 
     /// The highest severity of the diagnostics.
     #[must_use]
-    pub fn worst(&self) -> Option<Severity> {
+    pub fn highest_severity(&self) -> Option<Severity> {
         self.diagnostics
             .iter()
             .map(|diagnostic| diagnostic.severity)

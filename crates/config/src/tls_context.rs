@@ -23,7 +23,7 @@ use ballast_tls::rustls::server::{
     NoServerSessionStorage, ServerSessionMemoryCache, StoresServerSessions,
 };
 use ballast_tls::rustls::time_provider::DefaultTimeProvider;
-use ballast_tls::server_config::{BindParts, BindTerms};
+use ballast_tls::server_config::{BindParts, BindTlsSettings};
 use ballast_tls::store::{CertificateStore, LoadError, LoadReason, StoredCertificate, TakeOver};
 use ballast_tls::store_context::{FormerStore, KEYS_OF_PROCESS, SharedStore, StoreState};
 use ballast_tls::store_transaction::{ListEdit, TrustFile, TrustKind, TrustState};
@@ -145,8 +145,8 @@ struct Compiler<'f> {
     problems: Vec<Problem>,
 }
 
-/// The terms of each set of options on one bind line.
-type TermsByOptions = Vec<(TlsOptions, Arc<BindTerms>)>;
+/// The TLS settings of each set of options on one bind line.
+type TlsSettingsByOptions = Vec<(TlsOptions, Arc<BindTlsSettings>)>;
 
 impl<'f> Compiler<'f> {
     fn new(files: &'f dyn Files, process: &Global, former: FormerStore) -> Self {
@@ -208,29 +208,29 @@ impl<'f> Compiler<'f> {
     }
 
     fn bind(&mut self, tls: &mut BindTls, origin: &Origin) {
-        let mut known = TermsByOptions::new();
+        let mut compiled = TlsSettingsByOptions::new();
         let mut entries = Vec::new();
         let mut lists = Vec::new();
         for source in &tls.certificates {
             lists.extend(self.list_of(source));
             match source {
                 CertificateSource::Crt(file) => {
-                    self.crt(tls, (file, false), &mut known, &mut entries);
+                    self.crt(tls, (file, false), &mut compiled, &mut entries);
                 }
                 CertificateSource::DefaultCrt(file) => {
-                    self.crt(tls, (file, true), &mut known, &mut entries);
+                    self.crt(tls, (file, true), &mut compiled, &mut entries);
                 }
-                CertificateSource::List(list) => self.list(tls, list, &mut known, &mut entries),
+                CertificateSource::List(list) => self.list(tls, list, &mut compiled, &mut entries),
             }
         }
         if tls.certificates.is_empty() {
             // Words are judged even where every name is refused.
-            self.terms(tls, &tls.options, origin, &mut known);
+            self.tls_settings(tls, &tls.options, origin, &mut compiled);
         }
         lists.sort_unstable();
         lists.dedup();
         let certificates = BindCertificates::new(entries, tls.strict_sni).with_lists(lists);
-        let certificates = self.with_list_edits(tls, certificates, &mut known);
+        let certificates = self.with_list_edits(tls, certificates, &mut compiled);
         tls.context = BindContext::new(certificates);
     }
 
@@ -252,7 +252,7 @@ impl<'f> Compiler<'f> {
         &mut self,
         tls: &BindTls,
         (file, is_default): (&TlsFile, bool),
-        known: &mut TermsByOptions,
+        compiled: &mut TlsSettingsByOptions,
         entries: &mut Vec<BindEntry>,
     ) {
         let loaded = self.store.load_crt(self.files, &file.path);
@@ -260,7 +260,8 @@ impl<'f> Compiler<'f> {
             return;
         };
         self.judge_stapling(&certificates, &file.origin);
-        let Some(terms) = self.terms(tls, &tls.options, &file.origin, known) else {
+        let Some(tls_settings) = self.tls_settings(tls, &tls.options, &file.origin, compiled)
+        else {
             return;
         };
         // All of a bundle that comes first are default certificates.
@@ -270,7 +271,7 @@ impl<'f> Compiler<'f> {
             certificate,
             filters: None,
             is_default,
-            terms: Arc::clone(&terms),
+            tls_settings: Arc::clone(&tls_settings),
             row: row.clone(),
         }));
     }
@@ -279,7 +280,7 @@ impl<'f> Compiler<'f> {
         &mut self,
         tls: &BindTls,
         list: &CertificateList,
-        known: &mut TermsByOptions,
+        compiled: &mut TlsSettingsByOptions,
         entries: &mut Vec<BindEntry>,
     ) {
         for line in &list.lines {
@@ -289,7 +290,8 @@ impl<'f> Compiler<'f> {
             };
             self.judge_stapling(&certificates, &list.origin);
             let options = line.options.inherit(&tls.options);
-            let Some(terms) = self.terms(tls, &options, &list.origin, known) else {
+            let Some(tls_settings) = self.tls_settings(tls, &options, &list.origin, compiled)
+            else {
                 continue;
             };
             let filters = (!line.filters.is_empty()).then(|| filters_of(&line.filters));
@@ -298,7 +300,7 @@ impl<'f> Compiler<'f> {
                 certificate,
                 filters: filters.clone(),
                 is_default: false,
-                terms: Arc::clone(&terms),
+                tls_settings: Arc::clone(&tls_settings),
                 row: Some(Arc::clone(&row)),
             }));
         }
@@ -342,16 +344,16 @@ impl<'f> Compiler<'f> {
         Ok(vec![one])
     }
 
-    /// The terms of a set of options, made once for a bind line.
-    fn terms(
+    /// The TLS settings of a set of options, made once for a bind line.
+    fn tls_settings(
         &mut self,
         tls: &BindTls,
         written: &TlsOptions,
         origin: &Origin,
-        known: &mut TermsByOptions,
-    ) -> Option<Arc<BindTerms>> {
-        if let Some((_, terms)) = known.iter().find(|(options, _)| options == written) {
-            return Some(Arc::clone(terms));
+        compiled: &mut TlsSettingsByOptions,
+    ) -> Option<Arc<BindTlsSettings>> {
+        if let Some((_, tls_settings)) = compiled.iter().find(|(options, _)| options == written) {
+            return Some(Arc::clone(tls_settings));
         }
         let takes_early_data = self.takes_early_data(tls, written, origin);
         let parts = BindParts {
@@ -376,20 +378,23 @@ impl<'f> Compiler<'f> {
             },
             record_bytes_max: self.record_bytes_max,
         };
-        let terms = self.judged(BindTerms::new(&handshake_options(written), &parts), origin)?;
-        for missing in terms.missing() {
+        let tls_settings = self.judged(
+            BindTlsSettings::new(&handshake_options(written), &parts),
+            origin,
+        )?;
+        for missing in tls_settings.missing() {
             let text = format!(
                 "'{}' : '{}' is not built in: it is left out",
                 missing.option, missing.word
             );
             self.report(Severity::Warning, origin, text);
         }
-        let terms = Arc::new(terms);
-        known.push((written.clone(), Arc::clone(&terms)));
-        Some(terms)
+        let tls_settings = Arc::new(tls_settings);
+        compiled.push((written.clone(), Arc::clone(&tls_settings)));
+        Some(tls_settings)
     }
 
-    /// Whether these terms take early data: their sessions are kept here then, and not in tickets.
+    /// Whether these TLS settings take early data: their sessions are kept here then, and not in tickets.
     fn takes_early_data(&mut self, tls: &BindTls, written: &TlsOptions, origin: &Origin) -> bool {
         if !written.allow_early_data {
             return false;
@@ -452,8 +457,8 @@ impl<'f> Compiler<'f> {
     fn known_ticket_keys(&mut self, tls: &BindTls) -> Option<Arc<TicketKeys>> {
         let file = tls.ticket_keys.as_ref();
         let name = file.map_or(KEYS_OF_PROCESS, |file| file.path.as_str());
-        if let Some(known) = self.ticket_keys.get(name) {
-            return Some(Arc::clone(known));
+        if let Some(compiled) = self.ticket_keys.get(name) {
+            return Some(Arc::clone(compiled));
         }
         let keys = match (self.former.ticket_keys(name), file) {
             (Some(former), _) => former,
@@ -506,12 +511,12 @@ impl<'f> Compiler<'f> {
     }
 
     fn trust_file(&mut self, kind: TrustKind, file: &TlsFile) -> Option<Arc<TrustContent>> {
-        let (word, known) = match kind {
+        let (word, compiled) = match kind {
             TrustKind::Authorities => ("ca-file", &self.authorities),
             TrustKind::Revocation => ("crl-file", &self.revocation),
         };
-        if let Some(known) = known.get(&file.path) {
-            return Some(Arc::clone(&known.content));
+        if let Some(compiled) = compiled.get(&file.path) {
+            return Some(Arc::clone(&compiled.content));
         }
         let found = match self.former.trust(kind, &file.path) {
             Some(former) => Ok(former),
@@ -536,12 +541,12 @@ impl<'f> Compiler<'f> {
                 return None;
             }
         };
-        let known = match kind {
+        let compiled = match kind {
             TrustKind::Authorities => &mut self.authorities,
             TrustKind::Revocation => &mut self.revocation,
         };
         let content = Arc::clone(&found.content);
-        known.insert(file.path.clone(), found);
+        compiled.insert(file.path.clone(), found);
         Some(content)
     }
 
@@ -712,18 +717,18 @@ fn list_row(list: &str, line: &CertificateListLine) -> Arc<ListRow> {
     })
 }
 
-/// The terms of a set of options on a bind line of a configuration that is in force: for a line
+/// The TLS settings of a set of options on a bind line of a configuration that is in force: for a line
 /// that a command adds. Files that lines in force name are not read again. The caller holds no lock
 /// of the store.
 ///
 /// # Errors
 /// Why the options cannot be carried out.
-pub fn compile_bind_terms(
+pub fn compile_bind_tls_settings(
     global: &Global,
     tls: &BindTls,
     options: &TlsOptions,
     machine: &dyn Machine,
-) -> Result<Arc<BindTerms>, String> {
+) -> Result<Arc<BindTlsSettings>, String> {
     let verifies = !matches!(options.verify, None | Some(VerifyMode::None));
     if verifies && options.ca_file.is_none() && options.ca_verify_file.is_none() {
         return Err("verify is enabled but no CA file specified".to_owned());
@@ -732,10 +737,11 @@ pub fn compile_bind_terms(
     let former = global.tls.shared_store.former(TakeOver::All);
     let mut compiler = Compiler::new(&files, global, former);
     let origin = Origin::default();
-    let terms = compiler.terms(tls, options, &origin, &mut TermsByOptions::new());
+    let tls_settings =
+        compiler.tls_settings(tls, options, &origin, &mut TlsSettingsByOptions::new());
     let (read, problems) = compiler.finish();
     global.tls.shared_store.adopt(&read);
-    terms.ok_or_else(|| {
+    tls_settings.ok_or_else(|| {
         let problems = problems.into_iter();
         let mut errors = problems.filter(|problem| problem.severity == Severity::Alert);
         errors

@@ -21,7 +21,7 @@ fn names(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Whether a text has a name in it, on its own.
-fn mentions(text: &str, name: &str) -> bool {
+fn contains_name(text: &str, name: &str) -> bool {
     let is_alone = |at: usize| {
         let bytes = text.as_bytes();
         let before = at.checked_sub(1).map(|before| bytes[before]);
@@ -49,7 +49,7 @@ pub fn is_mentioned(texts: &SectionMap, section_edits: &[SectionEdit], title: &s
     texts.sections(section_edits).any(|(other, text)| {
         // Its own opening line is there to be a section of that name.
         let own = text.split_once('\n').map_or("", |(_, rest)| rest);
-        other != title && (text.is_empty() || mentions(own, name))
+        other != title && (text.is_empty() || contains_name(own, name))
     })
 }
 
@@ -58,7 +58,7 @@ pub fn files_with_new_section(
     texts: &SectionMap,
     section_edits: &[SectionEdit],
     title: &str,
-    now: &Config,
+    current: &Config,
 ) -> Option<Files> {
     let sections: HashMap<&str, &str> = texts.sections(section_edits).collect();
     if sections.values().any(|text| text.is_empty()) {
@@ -83,7 +83,7 @@ pub fn files_with_new_section(
         let text = sections.get(other).copied().unwrap_or_default();
         match whole.contains(other) {
             true => text.to_owned(),
-            false => empty_proxy(other, text, now),
+            false => empty_proxy(other, text, current),
         }
     };
     let mut files = texts.files_with(shown);
@@ -98,11 +98,11 @@ pub fn files_with_new_section(
 }
 
 /// A proxy of that name and mode.
-fn empty_proxy(title: &str, text: &str, now: &Config) -> String {
+fn empty_proxy(title: &str, text: &str, current: &Config) -> String {
     let head = text.lines().next().unwrap_or_default();
     let name = name_of(title);
-    let front = now.frontend(name).map(|one| &one.common);
-    let back = now.backend(name).map(|one| &one.common);
+    let front = current.frontend(name).map(|one| &one.common);
+    let back = current.backend(name).map(|one| &one.common);
     let common: Option<&ProxyCommon> = match sides(title) {
         (true, _) => front,
         (false, _) => back,

@@ -197,16 +197,16 @@ impl SectionMap {
     fn find(
         &self,
         section_edits: &[SectionEdit],
-        at: &SectionName,
+        section: &SectionName,
         machine: &dyn Machine,
     ) -> Result<SectionText, Refusal> {
-        let words: &[&str] = match at.kind {
+        let words: &[&str] = match section.kind {
             SectionWord::Frontend => &["frontend", "listen"],
             SectionWord::Backend => &["backend", "listen"],
             SectionWord::Listen => &["listen"],
         };
         for word in words {
-            let title = format!("{word} {}", at.name);
+            let title = format!("{word} {}", section.name);
             if let Some(text) = self.text(section_edits, &title)?
                 && let Some(found) = SectionText::read(title, text, machine)
             {
@@ -216,8 +216,8 @@ impl SectionMap {
         Err(Refusal(format!(
             "The lines of {} '{}' stand in a conditional block and after it: they cannot be edited \
              by command.",
-            at.kind.word(),
-            at.name
+            section.kind.word(),
+            section.name
         )))
     }
 
@@ -228,10 +228,10 @@ impl SectionMap {
     pub fn lines(
         &self,
         section_edits: &[SectionEdit],
-        at: &SectionName,
+        section: &SectionName,
         machine: &dyn Machine,
     ) -> Result<Vec<String>, Refusal> {
-        let found = self.find(section_edits, at, machine)?;
+        let found = self.find(section_edits, section, machine)?;
         let lines = found.lines.iter();
         Ok(lines.map(|line| line.trim_end().to_owned()).collect())
     }
@@ -246,14 +246,14 @@ impl SectionMap {
         command: EditCommand<'_>,
         machine: &dyn Machine,
     ) -> Result<(Vec<SectionEdit>, String), Refusal> {
-        let at = command.section;
+        let section = command.section;
         let (title, text) = if let SectionOperation::Add(head, lines) = command.edit {
-            let title = format!("{} {}", at.kind.word(), at.name);
-            let name = quoted_line(std::slice::from_ref(&at.name));
-            let head = format!("{} {name} {}", at.kind.word(), quoted_line(&head));
+            let title = format!("{} {}", section.kind.word(), section.name);
+            let name = quoted_line(std::slice::from_ref(&section.name));
+            let head = format!("{} {name} {}", section.kind.word(), quoted_line(&head));
             (title, Some(with_lines(head.trim_end(), &lines)))
         } else {
-            let mut found = self.find(section_edits, at, machine)?;
+            let mut found = self.find(section_edits, section, machine)?;
             let text = found.edit(command.edit)?;
             (found.title, text)
         };

@@ -20,14 +20,14 @@ use crate::{NO_FILE, Refusal};
 /// # Errors
 /// HAProxy's words for what is wrong.
 pub fn server(
-    now: &Config,
+    current: &Config,
     backend: &str,
     name: &str,
     words: &[String],
     (machine, pid): (&dyn Machine, u32),
 ) -> Result<(Server, String), Refusal> {
     let refused = |text: &str| Refusal(text.to_owned());
-    let known = now.backend(backend);
+    let known = current.backend(backend);
     let known = known.ok_or_else(|| refused("No such backend."))?;
     if known.servers.iter().any(|one| one.name == name) {
         return Err(refused(
@@ -39,14 +39,14 @@ pub fn server(
     } else {
         "tcp"
     };
-    let (before, beside) = tracked(now, backend, words);
+    let (before, beside) = tracked(current, backend, words);
     let text = format!(
         "{beside}backend {}\n mode {mode}\n{before} server {} {}\n",
         quoted(backend),
         quoted(name),
         quoted_line(words)
     );
-    let certificates = &now.global.tls.shared_store;
+    let certificates = &current.global.tls.shared_store;
     let options = ballast_config::Options {
         former: certificates.in_memory(),
         ..ballast_config::Options::default()
@@ -80,13 +80,13 @@ pub fn server(
 
 /// A stand-in for the server that one is to track, which runs and is not read here: a line of the
 /// same backend, or another one.
-fn tracked(now: &Config, backend: &str, words: &[String]) -> (String, String) {
+fn tracked(current: &Config, backend: &str, words: &[String]) -> (String, String) {
     let mut pairs = words.iter().zip(words.iter().skip(1));
     let Some((_, target)) = pairs.find(|(word, _)| *word == "track") else {
         return Default::default();
     };
     let (at, server) = target.split_once('/').unwrap_or((backend, target));
-    let found = now.backend(at).and_then(|known| {
+    let found = current.backend(at).and_then(|known| {
         let mut servers = known.servers.iter();
         servers.find(|one| one.name == server)
     });

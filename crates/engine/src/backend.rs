@@ -150,11 +150,11 @@ impl Backend {
 
     /// Records whether a server may be used and tells the balancer; true when the server went up or
     /// down by this.
-    pub fn settle_server(&self, server: usize, usable: bool, draining: bool) -> bool {
-        let Some(known) = self.servers.get(server) else {
+    pub fn set_usability(&self, server: usize, usable: bool, draining: bool) -> bool {
+        let Some(server_entry) = self.servers.get(server) else {
             return false;
         };
-        let changed = known.state.record_usability(usable, draining);
+        let changed = server_entry.state.record_usability(usable, draining);
         self.update_balancer(server, |balancer, index| {
             balancer.set_usable(index, usable && !draining)
         });
@@ -162,32 +162,50 @@ impl Backend {
     }
 
     /// Records a server's weight and slow-start step and tells the balancer.
-    pub fn weigh_server(&self, server: usize, weight: u32, throttle_percent: u32) {
-        let Some(known) = self.servers.get(server) else {
+    pub fn set_server_weight(&self, server: usize, weight: u32, throttle_percent: u32) {
+        let Some(server_entry) = self.servers.get(server) else {
             return;
         };
-        known.state.weigh(weight, throttle_percent);
-        let step = (throttle_percent * ballast_balance::WEIGHT_SCALE).div_ceil(100);
+        server_entry.state.weigh(weight, throttle_percent);
+        let step = slow_start_step(throttle_percent);
         self.update_balancer(server, |balancer, index| {
             balancer.set_weight(index, weight, step)
         });
+    }
+
+    /// Whether weights do not change while the backend runs: its algorithm is static, and a server is
+    /// either in the map with the weight of its line or not at all.
+    pub fn has_static_weights(&self) -> bool {
+        self.model.balance == model::Balance::StaticRoundRobin
+            || (self.is_keyed() && !self.model.hash_type.consistent)
+    }
+
+    /// The weight that balancing uses for one of the backend's servers, in the unit of `weight`: a slow
+    /// start lowers it, except where weights are static.
+    pub fn effective_weight(&self, server: &Server) -> u32 {
+        let weight = server.state.weight();
+        if self.has_static_weights() {
+            return weight;
+        }
+        let step = slow_start_step(server.state.throttle_percent());
+        (weight * step).div_ceil(ballast_balance::WEIGHT_SCALE)
     }
 
     /// Applies what a server's health says now ([`ServerState::health`][health]): whether it is
     /// used, its weight, its slow start. True when it went up or down by this.
     ///
     /// [health]: crate::ServerState::health
-    pub fn settle_health(&self, server: usize) -> bool {
-        let Some(known) = self.servers.get(server) else {
+    pub fn apply_health(&self, server: usize) -> bool {
+        let Some(server_entry) = self.servers.get(server) else {
             return false;
         };
-        let belief = BalancingState::of(&known.state.health());
-        let weighed = known.state.weight() != belief.weight
-            || known.state.throttle_percent() != belief.throttle_percent;
-        if weighed {
-            self.weigh_server(server, belief.weight, belief.throttle_percent);
+        let balancing = BalancingState::of(&server_entry.state.health());
+        let weight_changed = server_entry.state.weight() != balancing.weight
+            || server_entry.state.throttle_percent() != balancing.throttle_percent;
+        if weight_changed {
+            self.set_server_weight(server, balancing.weight, balancing.throttle_percent);
         }
-        self.settle_server(server, belief.usable, belief.draining)
+        self.set_usability(server, balancing.usable, balancing.draining)
     }
 
     /// How many servers may be chosen: active ones and backups, those of weight 0 apart.
@@ -204,35 +222,36 @@ impl Backend {
 
     /// Whether a server serves the exchanges that wait for any server: the balancing could choose
     /// it now.
-    pub fn serves_any(&self, server: usize) -> bool {
-        let Some(known) = self
+    pub fn serves_backend_queue(&self, server: usize) -> bool {
+        let Some(server_entry) = self
             .servers
             .get(server)
-            .filter(|known| known.is_choosable())
+            .filter(|server_entry| server_entry.is_choosable())
         else {
             return false;
         };
-        if !known.model.backup {
+        if !server_entry.model.backup {
             return true;
         }
         if self.usable_servers().0 > 0 {
             return false;
         }
-        let is_first = |known: &Arc<Server>| known.model.backup && known.is_choosable();
+        let is_first =
+            |server_entry: &Arc<Server>| server_entry.model.backup && server_entry.is_choosable();
         self.model.options.all_backups || self.servers.iter().position(is_first) == Some(server)
     }
 
     /// How many exchanges a server may carry now; 0 is no limit.
     pub fn server_limit(&self, server: usize) -> u32 {
-        let Some(known) = self.servers.get(server) else {
+        let Some(server_entry) = self.servers.get(server) else {
             return 0;
         };
-        let max = known.state.connection_count_max(&known.model);
+        let max = server_entry.state.connection_count_max(&server_entry.model);
         limits::limit_within(
-            (known.model.connection_count_min, max),
+            (server_entry.model.connection_count_min, max),
             self.state.sessions.now(),
             self.full_connections,
-            known.state.throttle_percent(),
+            server_entry.state.throttle_percent(),
         )
     }
 
@@ -250,12 +269,12 @@ impl Backend {
             return;
         }
         drop(balancer);
-        let Some(known) = self.servers.get(server) else {
+        let Some(server_entry) = self.servers.get(server) else {
             return;
         };
         if let Some(current) = self.state.current()
-            && let Some(place) = current.server_named(known.name())
-            && Arc::ptr_eq(&current.servers[place].state, &known.state)
+            && let Some(place) = current.server_named(server_entry.name())
+            && Arc::ptr_eq(&current.servers[place].state, &server_entry.state)
         {
             current.update_balancer(place, what);
         }
@@ -321,10 +340,15 @@ pub struct BackendState {
     /// The last response that was not valid.
     pub invalid_response: LastInvalidMessage,
     pub(crate) dynamic_cookies: Mutex<DynamicCookies>,
-    standing: Mutex<BackendAvailability>,
+    availability: Mutex<BackendAvailability>,
     unpublished: AtomicBool,
     /// The backend of the generation in force.
     current: Mutex<Weak<Backend>>,
+}
+
+/// The step of a slow start, 1 to `WEIGHT_SCALE`, whose share of the weight is `throttle_percent`.
+fn slow_start_step(throttle_percent: u32) -> u32 {
+    (throttle_percent * ballast_balance::WEIGHT_SCALE).div_ceil(100)
 }
 
 /// Whether a backend has a server to choose, and since when.
@@ -361,7 +385,7 @@ impl BackendState {
             waiting: Mutex::default(),
             invalid_response: LastInvalidMessage::default(),
             dynamic_cookies: Mutex::default(),
-            standing: Mutex::default(),
+            availability: Mutex::default(),
             unpublished: AtomicBool::new(false),
             current: Mutex::default(),
         }
@@ -391,35 +415,44 @@ impl BackendState {
     }
 
     /// Whether it has a server to choose, and since when.
-    pub fn standing(&self) -> BackendAvailability {
-        *self.standing.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn availability(&self) -> BackendAvailability {
+        *self
+            .availability
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Records at the start that there is no server to choose. This is not counted: no server was
     /// lost.
-    pub fn start_down(&self, now_ms: u64) {
-        let mut standing = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
-        if !standing.is_down {
-            (standing.is_down, standing.changed_ms) = (true, now_ms);
+    pub fn begin_down(&self, now_ms: u64) {
+        let mut availability = self
+            .availability
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if !availability.is_down {
+            (availability.is_down, availability.changed_ms) = (true, now_ms);
         }
     }
 
     /// Records whether any server may be chosen; true when this lost the last one, which is
     /// counted.
     pub fn record_availability(&self, has_server: bool, now_ms: u64) -> bool {
-        let mut standing = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
-        if standing.is_down != has_server {
+        let mut availability = self
+            .availability
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if availability.is_down != has_server {
             return false;
         }
-        if standing.is_down {
-            standing.down_ms += now_ms.saturating_sub(standing.changed_ms);
+        if availability.is_down {
+            availability.down_ms += now_ms.saturating_sub(availability.changed_ms);
         }
-        standing.is_down = !has_server;
-        standing.changed_ms = now_ms;
-        if standing.is_down {
+        availability.is_down = !has_server;
+        availability.changed_ms = now_ms;
+        if availability.is_down {
             self.count_down();
         }
-        standing.is_down
+        availability.is_down
     }
 
     /// Records that the last server was lost.

@@ -77,7 +77,7 @@ pub(crate) fn slots(backend: &model::Backend, former: Option<&Arc<Backend>>) -> 
     let count = u32::try_from(backend.servers.len()).unwrap_or(FREE);
     match former.filter(|former| can_continue(backend, former)) {
         None => BalancerSlots::new((0..count).collect(), false),
-        Some(former) => BalancerSlots::new(stay(backend, former), true),
+        Some(former) => BalancerSlots::new(kept_slots(backend, former), true),
     }
 }
 
@@ -106,7 +106,7 @@ fn can_continue(backend: &model::Backend, former: &Backend) -> bool {
 }
 
 /// The slots of the servers that stay, and free ones for new servers.
-fn stay(backend: &model::Backend, former: &Backend) -> Vec<u32> {
+fn kept_slots(backend: &model::Backend, former: &Backend) -> Vec<u32> {
     let kept = |server: &Arc<model::Server>| {
         let place = former.server_named(&server.name)?;
         former.slots.of_place(place)

@@ -17,7 +17,7 @@ use slab::Slab;
 pub enum CancellationReason {
     /// An active server came back and this one is a backup (`on-marked-up
     /// shutdown-backup-sessions`; termination `U`).
-    BackupNoMore,
+    ActiveServerBack,
     /// An operator asked (`shutdown sessions server`; termination `K`).
     ByOperator,
     /// The server went down (`on-marked-down shutdown-sessions`; termination `D`).
@@ -136,11 +136,11 @@ mod tests {
         let mut first = pin!(cancellation.cancelled());
         assert!(first.as_mut().poll(&mut cx).is_pending());
         let unpolled = cancellation.cancelled();
-        cancellation.cancel(CancellationReason::BackupNoMore);
+        cancellation.cancel(CancellationReason::ActiveServerBack);
         let mut late = pin!(cancellation.cancelled());
         assert_eq!(
             first.as_mut().poll(&mut cx),
-            Poll::Ready(CancellationReason::BackupNoMore)
+            Poll::Ready(CancellationReason::ActiveServerBack)
         );
         assert!(unpolled.is_ready());
         assert!(late.as_mut().poll(&mut cx).is_pending());

@@ -48,6 +48,11 @@ impl BackendFacts for Backend {
         Some(&*self.servers[place])
     }
 
+    fn effective_weight(&self, server: &str) -> Option<i64> {
+        let server = &self.servers[self.server_named(server)?];
+        Some(number(self.effective_weight(server)))
+    }
+
     fn connections(&self) -> i64 {
         number(self.state.sessions.now())
     }

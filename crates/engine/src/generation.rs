@@ -38,9 +38,9 @@ pub struct Generation {
 }
 
 impl Generation {
-    /// Compiles a configuration that is to follow `previous`. What is equal in both is shared.
+    /// Compiles a configuration that is to replace `previous`. What is equal in both is shared.
     /// Nothing takes effect before [`Self::take_over`]: until then it may be dropped.
-    pub fn succeed(config: Arc<model::Config>, registry: &Registry, previous: &Self) -> Self {
+    pub fn compile_next(config: Arc<model::Config>, registry: &Registry, previous: &Self) -> Self {
         Self::build(previous.number + 1, config, registry, Some(previous))
     }
 

@@ -46,7 +46,11 @@ impl Process {
 
     /// Applies the lines of the global section that are new, and removes variables of which no line is
     /// left.
-    pub(crate) fn follow_variables(&self, lines: &[ProcessVariable], former: &[ProcessVariable]) {
+    pub(crate) fn apply_variable_lines(
+        &self,
+        lines: &[ProcessVariable],
+        former: &[ProcessVariable],
+    ) {
         for gone in former.iter().filter(|line| !lines.contains(line)) {
             if !lines.iter().any(|line| line.name == gone.name) {
                 let _ = self.variables.set(&gone.name.name, None);
@@ -147,7 +151,7 @@ mod tests {
             line("proc.a", "int(5)"),
             line("proc.b", "var(proc.a),add(1)"),
         ];
-        process.follow_variables(&first, &[]);
+        process.apply_variable_lines(&first, &[]);
         assert_eq!(value(&process, "a"), Some(5));
         assert_eq!(value(&process, "b"), Some(6));
         process
@@ -155,7 +159,7 @@ mod tests {
             .set(&"a".into(), Some(Value::Int(9)))
             .unwrap();
         let next = [line("proc.a", "int(5)"), line("proc.c", "var(proc.a)")];
-        process.follow_variables(&next, &first);
+        process.apply_variable_lines(&next, &first);
         assert_eq!(value(&process, "a"), Some(9), "its line is as it was");
         assert_eq!(value(&process, "b"), None, "its line is gone");
         assert_eq!(value(&process, "c"), Some(9));

@@ -34,10 +34,11 @@ fn proxies(config: &Config) -> impl Iterator<Item = (NumberedProxy, &ProxyCommon
     fronts.chain(backs.map(|common| (numbered_proxy(common, NumberedProxy::Backend), common)))
 }
 
-/// Gives the proxies of `next` the numbers that those of the same name have in `now`, and the
+/// Gives the proxies of `next` the numbers that those of the same name have in `current`, and the
 /// others the smallest free numbers.
-pub fn keep(next: &mut Config, now: &Config) {
-    let known: HashMap<NumberedProxy, u32> = proxies(now).map(|(who, one)| (who, one.id)).collect();
+pub fn keep(next: &mut Config, current: &Config) {
+    let numbers_in_force: HashMap<NumberedProxy, u32> =
+        proxies(current).map(|(who, one)| (who, one.id)).collect();
     let first = proxies(next).map(|(_, one)| one.id).min().unwrap_or(1);
     let mut numbers: HashMap<NumberedProxy, u32> = HashMap::new();
     let mut taken: HashSet<u32> = HashSet::new();
@@ -46,7 +47,7 @@ pub fn keep(next: &mut Config, now: &Config) {
         numbers.insert(who, one.id);
     }
     for (who, _) in proxies(next) {
-        if let Some(&number) = known.get(&who)
+        if let Some(&number) = numbers_in_force.get(&who)
             && !numbers.contains_key(&who)
             && taken.insert(number)
         {
@@ -105,9 +106,9 @@ mod tests {
         config
     }
 
-    fn kept(next: &[&str], now: &[&str]) -> Vec<u32> {
+    fn kept(next: &[&str], current: &[&str]) -> Vec<u32> {
         let mut next = config(next);
-        keep(&mut next, &config(now));
+        keep(&mut next, &config(current));
         next.frontends.iter().map(|one| one.common.id).collect()
     }
 
@@ -127,7 +128,7 @@ mod tests {
 
     #[test]
     fn the_halves_of_a_listen_have_one() {
-        let mut now = config(&["a"]);
+        let mut current = config(&["a"]);
         let half = |id| {
             let mut common = ProxyCommon {
                 id,
@@ -143,10 +144,10 @@ mod tests {
             config.frontends.push(Arc::new(front));
             config.backends.push(Arc::new(back));
         };
-        listen(&mut now, 3);
+        listen(&mut current, 3);
         let mut next = config(&[]);
         listen(&mut next, 2);
-        keep(&mut next, &now);
+        keep(&mut next, &current);
         assert_eq!(next.frontends[0].common.id, 3);
         assert_eq!(next.backends[0].common.id, 3);
     }

@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct OverrideCell(AtomicU64);
 
 /// Larger than every number that can be set.
-const NOBODY: u64 = u64::MAX;
+const NOT_OVERRIDDEN: u64 = u64::MAX;
 
 impl Default for OverrideCell {
     fn default() -> Self {
-        Self(AtomicU64::new(NOBODY))
+        Self(AtomicU64::new(NOT_OVERRIDDEN))
     }
 }
 
@@ -29,7 +29,7 @@ impl OverrideCell {
 
     /// Sets it; `None` returns to the configuration's number.
     pub fn set(&self, value: Option<u32>) {
-        let value = value.map_or(NOBODY, u64::from);
+        let value = value.map_or(NOT_OVERRIDDEN, u64::from);
         self.0.store(value, Ordering::Relaxed);
     }
 }

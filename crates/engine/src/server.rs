@@ -236,7 +236,7 @@ impl ServerState {
     }
 
     /// Its health machine. A caller that changes it must have the effects carried out
-    /// (`ballast_upstream::probe::ProbeController::tell` does both), and must hold the lock no
+    /// (`ballast_upstream::probe::HealthController::update_health` does both), and must hold the lock no
     /// longer than that takes: every observed traffic failure locks it.
     pub fn health(&self) -> MutexGuard<'_, Health> {
         self.health.lock().unwrap_or_else(PoisonError::into_inner)

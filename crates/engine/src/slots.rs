@@ -16,7 +16,7 @@ pub(crate) struct BalancerSlots {
     /// The balancer of the previous generation is continued, server by server.
     pub(crate) continues: bool,
     /// The slot of every server is its index.
-    plain: bool,
+    slots_are_places: bool,
 }
 
 impl BalancerSlots {
@@ -28,12 +28,12 @@ impl BalancerSlots {
         for (place, &slot) in of_place.iter().enumerate() {
             places[slot as usize] = u32::try_from(place).unwrap_or(FREE);
         }
-        let plain = of_place.iter().zip(0..).all(|(&slot, place)| slot == place);
+        let slots_are_places = of_place.iter().zip(0..).all(|(&slot, place)| slot == place);
         Self {
             of_place,
             places,
             continues,
-            plain,
+            slots_are_places,
         }
     }
 
@@ -54,7 +54,7 @@ impl BalancerSlots {
         places: &'m [u32],
         memory: &'m mut [u32; AVOIDED_COUNT_MAX],
     ) -> &'m [u32] {
-        if self.plain {
+        if self.slots_are_places {
             return places;
         }
         let mut count = 0;
@@ -72,7 +72,7 @@ impl BalancerSlots {
     /// Converts a choice of a slot to the choice of a server's index.
     pub(crate) fn choice(&self, choice: Choice) -> Choice {
         match choice {
-            Choice::Server(slot) if !self.plain => self
+            Choice::Server(slot) if !self.slots_are_places => self
                 .place(slot)
                 .and_then(|place| u32::try_from(place).ok())
                 .map_or(Choice::NoServer, Choice::Server),

@@ -98,7 +98,7 @@ fn run(balance: &Balance, steps: &[Step]) {
             Step::End(_) => {}
             Step::Change(servers) => {
                 let next = follow(&now, &config(balance, servers));
-                let generation = Generation::succeed(next, &registry, &now);
+                let generation = Generation::compile_next(next, &registry, &now);
                 generation.take_over(Some(&now), &registry);
                 now = generation;
                 assert_eq!(now.backends[0].state.current().unwrap().name(), "be");
@@ -106,7 +106,7 @@ fn run(balance: &Balance, steps: &[Step]) {
             Step::Believe(server, up) => {
                 let backend = &now.backends[0];
                 if !backend.servers.is_empty() {
-                    backend.settle_server(server % backend.servers.len(), *up, false);
+                    backend.set_usability(server % backend.servers.len(), *up, false);
                 }
             }
         }
@@ -161,11 +161,11 @@ proptest! {
         let registry = Registry::new(1, Arc::new(Process::new(1, 1000)));
         let was = Generation::compile(1, config(&Balance::Source, &before), &registry);
         let wanted = config(&Balance::Source, &after);
-        let next = Generation::succeed(follow(&was, &wanted), &registry, &was);
+        let next = Generation::compile_next(follow(&was, &wanted), &registry, &was);
         next.take_over(Some(&was), &registry);
         // The weights of servers that stay are set by the probe controller.
         for (place, server) in next.backends[0].servers.iter().enumerate() {
-            next.backends[0].weigh_server(place, u32::from(server.model.weight), 100);
+            next.backends[0].set_server_weight(place, u32::from(server.model.weight), 100);
         }
         let other = Registry::new(1, Arc::new(Process::new(1, 1000)));
         let fresh = Generation::compile(1, wanted, &other);
@@ -181,17 +181,17 @@ fn what_is_not_named_is_the_same_object() {
     let registry = Registry::new(1, Arc::new(Process::new(1, 1000)));
     let first = config(&Balance::RoundRobin, &[(0, 1), (1, 1)]);
     let was = Generation::compile(1, Arc::clone(&first), &registry);
-    let same = Generation::succeed(follow(&was, &first), &registry, &was);
+    let same = Generation::compile_next(follow(&was, &first), &registry, &was);
     assert!(Arc::ptr_eq(&was.backends[0], &same.backends[0]));
     let more = config(&Balance::RoundRobin, &[(0, 1), (1, 1), (2, 1)]);
-    let next = Generation::succeed(follow(&was, &more), &registry, &was);
+    let next = Generation::compile_next(follow(&was, &more), &registry, &was);
     assert!(Arc::ptr_eq(
         &was.backends[0].servers[1],
         &next.backends[0].servers[1]
     ));
-    let taken = next.take_over(Some(&was), &registry);
-    assert_eq!(taken.servers.len(), 1);
-    assert_eq!(taken.servers[0].server.name(), "s2");
+    let changes = next.take_over(Some(&was), &registry);
+    assert_eq!(changes.servers.len(), 1);
+    assert_eq!(changes.servers[0].server.name(), "s2");
 }
 
 #[test]
@@ -202,10 +202,10 @@ fn a_name_that_comes_back_begins_anew() {
     let old = Arc::clone(&was.backends[0].servers[1].state);
     old.counters.of(0).bytes_in.add(7);
     let one = config(&Balance::RoundRobin, &[(0, 1)]);
-    let less = Generation::succeed(follow(&was, &one), &registry, &was);
-    let taken = less.take_over(Some(&was), &registry);
-    assert_eq!(taken.removed.len(), 1);
-    let again = Generation::succeed(follow(&less, &both), &registry, &less);
+    let less = Generation::compile_next(follow(&was, &one), &registry, &was);
+    let changes = less.take_over(Some(&was), &registry);
+    assert_eq!(changes.removed.len(), 1);
+    let again = Generation::compile_next(follow(&less, &both), &registry, &less);
     again.take_over(Some(&less), &registry);
     assert!(!Arc::ptr_eq(&old, &again.backends[0].servers[1].state));
     assert!(Arc::ptr_eq(

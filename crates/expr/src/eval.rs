@@ -21,11 +21,11 @@ pub enum ConditionResult {
 }
 
 impl ConditionResult {
-    /// The opposite where `turned`.
-    const fn turned(self, turned: bool) -> ConditionResult {
+    /// The opposite where `negate`.
+    const fn negated_if(self, negate: bool) -> ConditionResult {
         match self {
-            ConditionResult::No if turned => ConditionResult::Yes,
-            ConditionResult::Yes if turned => ConditionResult::No,
+            ConditionResult::No if negate => ConditionResult::Yes,
+            ConditionResult::Yes if negate => ConditionResult::No,
             same => same,
         }
     }
@@ -45,7 +45,8 @@ impl ConditionResult {
 
     /// Whether all of the answers are yes. No question is asked after the first no.
     fn all<const WAITS: bool>(answers: impl Iterator<Item = ConditionResult>) -> ConditionResult {
-        ConditionResult::any::<WAITS>(answers.map(|answer| answer.turned(true))).turned(true)
+        ConditionResult::any::<WAITS>(answers.map(|answer| answer.negated_if(true)))
+            .negated_if(true)
     }
 
     const fn no_unless(missing: Needs) -> ConditionResult {
@@ -231,7 +232,7 @@ impl Term {
                 criterion.test::<WAITS>(facts, scratch, may_still_arrive)
             }
         };
-        truth.turned(self.negated)
+        truth.negated_if(self.negated)
     }
 }
 
@@ -239,7 +240,7 @@ impl Condition {
     /// Whether the rule that carries the condition applies: the rows are tried in order until
     /// one holds, and `unless` turns the answer round.
     pub fn holds(&self, facts: &dyn Facts, scratch: &mut Scratch) -> bool {
-        self.rows_hold::<false>(facts, scratch, Needs::NONE) == ConditionResult::Yes
+        self.evaluate_rows::<false>(facts, scratch, Needs::NONE) == ConditionResult::Yes
     }
 
     /// The same while something may still arrive.
@@ -250,12 +251,12 @@ impl Condition {
         may_still_arrive: Needs,
     ) -> ConditionResult {
         if may_still_arrive.is_none() {
-            return self.rows_hold::<false>(facts, scratch, may_still_arrive);
+            return self.evaluate_rows::<false>(facts, scratch, may_still_arrive);
         }
-        self.rows_hold::<true>(facts, scratch, may_still_arrive)
+        self.evaluate_rows::<true>(facts, scratch, may_still_arrive)
     }
 
-    fn rows_hold<const WAITS: bool>(
+    fn evaluate_rows<const WAITS: bool>(
         &self,
         facts: &dyn Facts,
         scratch: &mut Scratch,
@@ -268,6 +269,6 @@ impl Condition {
                 terms.map(|term| term.test::<WAITS>(facts, scratch, may_still_arrive)),
             )
         }));
-        held.turned(self.polarity == Polarity::Unless)
+        held.negated_if(self.polarity == Polarity::Unless)
     }
 }

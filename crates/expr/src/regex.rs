@@ -209,7 +209,7 @@ fn relaxed(source: &str) -> Option<String> {
             }
             (']', _) => out.push_str("\\]"),
             ('{', _) if class_at.is_none() && !counts(&chars[i + 1..]) => out.push_str("\\{"),
-            ('}', _) if class_at.is_none() && !out_counts(&out) => out.push_str("\\}"),
+            ('}', _) if class_at.is_none() && !ends_in_open_count(&out) => out.push_str("\\}"),
             _ => out.push(c),
         }
         i += 1;
@@ -247,7 +247,7 @@ fn counts(rest: &[char]) -> bool {
 }
 
 /// Whether the text written so far ends in an open repetition count.
-fn out_counts(out: &str) -> bool {
+fn ends_in_open_count(out: &str) -> bool {
     match out.rfind('{') {
         Some(0) => false,
         Some(at) => {

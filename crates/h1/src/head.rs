@@ -310,15 +310,15 @@ fn regular_field(buf: &[u8], start: usize) -> Option<RegularField> {
 }
 
 /// A word with 1 in each byte.
-pub(crate) const ONES: u64 = u64::MAX / 255;
+pub(crate) const LOW_BIT_OF_EACH_BYTE: u64 = u64::MAX / 255;
 /// A word with the top bit set in each byte.
-pub(crate) const TOPS: u64 = ONES << 7;
+pub(crate) const HIGH_BIT_OF_EACH_BYTE: u64 = LOW_BIT_OF_EACH_BYTE << 7;
 
 /// Sets the top bit of each byte of a word that is below `bound` (128 at most). Only the lowest
 /// mark is reliable.
 #[inline]
 pub(crate) fn bytes_below(word: u64, bound: u8) -> u64 {
-    word.wrapping_sub(ONES * u64::from(bound)) & !word & TOPS
+    word.wrapping_sub(LOW_BIT_OF_EACH_BYTE * u64::from(bound)) & !word & HIGH_BIT_OF_EACH_BYTE
 }
 
 /// The number of bytes before the first one that `marks` finds, eight at a time, and `ends`

@@ -9,8 +9,8 @@ use ballast_message::{
 
 use crate::error::{H1Error, H1Fault};
 use crate::head::{
-    FieldFlags, HeadLine, HeadParse, HeadPolicy, HeadScan, ONES, TOPS, bytes_below, fault,
-    find_byte, parse_version,
+    FieldFlags, HIGH_BIT_OF_EACH_BYTE, HeadLine, HeadParse, HeadPolicy, HeadScan,
+    LOW_BIT_OF_EACH_BYTE, bytes_below, fault, find_byte, parse_version,
 };
 use crate::limits::H1Limits;
 use crate::normalise;
@@ -179,8 +179,9 @@ fn regular_start_line(buf: &[u8]) -> Option<(Range<usize>, Range<usize>, usize)>
         &buf[start..],
         |word| {
             // Bytes above 0x7e: the top bit is set, or becomes so by adding one. A `#` becomes 0.
-            let high = (((word & !TOPS) + ONES) | word) & TOPS;
-            let hash = bytes_below(word ^ (ONES * u64::from(b'#')), 1);
+            let high = (((word & !HIGH_BIT_OF_EACH_BYTE) + LOW_BIT_OF_EACH_BYTE) | word)
+                & HIGH_BIT_OF_EACH_BYTE;
+            let hash = bytes_below(word ^ (LOW_BIT_OF_EACH_BYTE * u64::from(b'#')), 1);
             bytes_below(word, 0x21) | high | hash
         },
         |byte| byte <= 0x20 || byte >= 0x7f || byte == b'#',

@@ -11,7 +11,7 @@ use ballast_net::{SocketPool, receive_with_fds};
 use ballast_wire::getsocks::{self, RECORD_BYTES_MAX, SOCKETS_PER_MESSAGE_MAX, SocketRecord};
 
 /// How long the other process may be silent.
-const PATIENCE: Duration = Duration::from_secs(5);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long it may take for all of it.
 const PATIENCE_IN_ALL: Duration = Duration::from_secs(30);
@@ -53,8 +53,8 @@ impl std::error::Error for FetchError {}
 pub fn fetch(path: &Path) -> Result<SocketPool, FetchError> {
     let mut stream = UnixStream::connect(path).map_err(FetchError::Connect)?;
     let set = stream
-        .set_read_timeout(Some(PATIENCE))
-        .and_then(|()| stream.set_write_timeout(Some(PATIENCE)));
+        .set_read_timeout(Some(ANSWER_TIMEOUT))
+        .and_then(|()| stream.set_write_timeout(Some(ANSWER_TIMEOUT)));
     set.and_then(|()| stream.write_all(getsocks::REQUEST))
         .map_err(FetchError::Broken)?;
     let mut count = [0; 4];

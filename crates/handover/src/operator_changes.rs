@@ -120,7 +120,7 @@ pub(crate) fn read_override(overrides: &mut Vec<(OverrideKey, Override)>, row: &
         }
         return;
     }
-    let Some(key) = kinds::key(row.key(0)) else {
+    let Some(key) = kinds::parse_override_key(row.key(0)) else {
         return;
     };
     let entry = Override {
@@ -171,7 +171,10 @@ mod tests {
             })],
         };
         let changes = OperatorChanges {
-            overrides: vec![(kinds::key("server app/x added").unwrap(), entry)],
+            overrides: vec![(
+                kinds::parse_override_key("server app/x added").unwrap(),
+                entry,
+            )],
             config,
         };
         let process = Arc::new(Process::new(1, 10));

@@ -439,7 +439,7 @@ proptest! {
         let mut server = Health::new(settings, disabled, 0);
         let tracker = HealthSettings { check: None, observe: None, tracks: true, ..CHECKED };
         let mut follower = Health::new(tracker, false, 0);
-        follower.follow(0, &server);
+        follower.copy_tracked(0, &server);
         let mut told = server.balance();
         let mut now = 0;
         for (report, pause) in &reports {
@@ -453,7 +453,7 @@ proptest! {
             }
             prop_assert_eq!(told, server.balance(), "the balancer knows after {:?}", report);
             if effects.iter().any(|effect| matches!(effect, Effect::Transition(_))) {
-                follower.follow(now, &server);
+                follower.copy_tracked(now, &server);
                 follower.check_invariants();
             }
             let stopping = server.operational() == Operational::Stopping;

@@ -442,7 +442,7 @@ impl Fixture {
     fn finish(&mut self, player: usize, effects: &[Effect]) {
         if self.players[player].write_down(effects) && player == 0 {
             let leader = self.players[0].health.clone();
-            let effects = self.players[1].health.follow(0, &leader);
+            let effects = self.players[1].health.copy_tracked(0, &leader);
             self.players[1].write_down(&effects);
         }
     }

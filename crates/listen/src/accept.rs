@@ -38,7 +38,7 @@ pub(crate) struct AcceptingSocket {
     pub(crate) socket_state: Arc<SocketState>,
     pub(crate) arrivals: Rc<ArrivalHandler>,
     /// When exhaustion was last reported.
-    pub(crate) told: Cell<Option<Instant>>,
+    pub(crate) exhaustion_reported: Cell<Option<Instant>>,
 }
 
 impl AcceptingSocket {
@@ -233,9 +233,11 @@ impl AcceptingSocket {
                 let here = worker_index().unwrap_or(0);
                 process.counters.of(here).accept_pauses.increment();
                 let at = now();
-                let told = self.told.get();
-                if told.is_none_or(|told| at.saturating_duration_since(told) >= EVENT_PERIOD) {
-                    self.told.set(Some(at));
+                let last_report = self.exhaustion_reported.get();
+                if last_report.is_none_or(|last_report| {
+                    at.saturating_duration_since(last_report) >= EVENT_PERIOD
+                }) {
+                    self.exhaustion_reported.set(Some(at));
                     (self.arrivals.event)(&SocketEvent::Exhausted { frontend, error });
                 }
             }

@@ -58,7 +58,7 @@ impl Listeners {
             unpublished,
             orders,
             closed,
-            told,
+            capacities_to_notify,
             start,
             effects,
             mut refused,
@@ -91,7 +91,8 @@ impl Listeners {
         }
         self.turn = turn;
         self.close_shut();
-        told.iter()
+        capacities_to_notify
+            .iter()
             .for_each(|frontend_capacity| frontend_capacity.gate_changed.notify_released());
         self.limits_changed();
         let mut workers: Vec<WorkerListeners> = (0..self.shared.spread.worker_count())

@@ -210,7 +210,7 @@ impl Listeners {
     }
 
     /// The sockets with what another process needs to find the bind of each.
-    pub fn passed(&self) -> impl Iterator<Item = PassedSocket> {
+    pub fn sockets_to_pass(&self) -> impl Iterator<Item = PassedSocket> {
         self.assigned().map(|(open_listener, accepting)| {
             let bind = &open_listener.listener.settings().listening.bind;
             PassedSocket {
@@ -299,7 +299,7 @@ impl WorkerListeners {
                         listener,
                         socket_state,
                         arrivals: Rc::clone(&arrivals),
-                        told: Cell::new(None),
+                        exhaustion_reported: Cell::new(None),
                     };
                     // The worker waits for this task when it ends: it still accepts the connections
                     // in the queue.

@@ -309,7 +309,7 @@ fn address(address: &model::Address) -> Address {
 impl fmt::Display for OpenError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_place(out, &self.bind, &self.frontend)?;
-        let said = said(&self.error);
+        let said = system_error_text(&self.error);
         let address = &self.bind.address;
         match (address, self.error.call()) {
             (model::Address::Unix(path), "bind" | "rename" | "chown" | "chmod") => {
@@ -349,7 +349,7 @@ impl RefusedOption {
 impl fmt::Display for RefusedOption {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_place(out, &self.bind, &self.frontend)?;
-        let said = said(&self.error);
+        let said = system_error_text(&self.error);
         let address = &self.bind.address;
         match (&self.bind.interface, self.error.call()) {
             (Some(interface), "setsockopt(SO_BINDTODEVICE)") => {
@@ -374,7 +374,7 @@ fn write_place(out: &mut fmt::Formatter<'_>, bind: &model::Bind, frontend: &str)
 }
 
 /// The system's error text, without the number that Rust adds.
-fn said(error: &Error) -> String {
+fn system_error_text(error: &Error) -> String {
     let text = error.io().to_string();
     match text.split_once(" (os error") {
         Some((words, _)) => words.to_owned(),

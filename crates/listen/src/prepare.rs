@@ -41,7 +41,7 @@ pub struct PreparedSockets {
     pub(crate) orders: Vec<(Arc<SocketState>, SocketOrder)>,
     pub(crate) closed: Vec<Arc<Listener>>,
     /// Listeners with sockets that have a new order.
-    pub(crate) told: Vec<Arc<FrontendCapacity>>,
+    pub(crate) capacities_to_notify: Vec<Arc<FrontendCapacity>>,
     pub(crate) start: Vec<(usize, WorkerSocket)>,
     pub(crate) effects: Vec<SocketEffect>,
     pub(crate) refused: Vec<RefusedOption>,
@@ -168,7 +168,7 @@ impl<'l> Preparation<'l> {
             unpublished: Vec::new(),
             orders: Vec::new(),
             closed: Vec::new(),
-            told: Vec::new(),
+            capacities_to_notify: Vec::new(),
             start: Vec::new(),
             effects: Vec::new(),
             refused: Vec::new(),
@@ -203,7 +203,7 @@ impl<'l> Preparation<'l> {
                 self.out.fronts.push(Arc::clone(old));
                 continue;
             }
-            let former = old.map(|old| self.former(old));
+            let former = old.map(|old| self.former_index(old));
             // The listeners are filled in later.
             self.out.fronts.push(Arc::new(OpenFrontend {
                 frontend: Arc::clone(frontend),
@@ -225,14 +225,14 @@ impl<'l> Preparation<'l> {
                 .collect();
             for front in &self.listeners.fronts {
                 if !stay.contains(front.frontend.name()) {
-                    self.former(front);
+                    self.former_index(front);
                 }
             }
         }
         changed
     }
 
-    fn former(&mut self, front: &'l OpenFrontend) -> usize {
+    fn former_index(&mut self, front: &'l OpenFrontend) -> usize {
         self.formers.push(OldFrontend {
             front,
             used: vec![SocketUse::default(); front.open_listeners.len()],
@@ -387,7 +387,7 @@ impl<'l> Preparation<'l> {
             self.out.shows.push(shown);
             return (Arc::clone(&kept.listener), settings);
         }
-        let (state, capacity) = match self.replaced(changed, wanted_bind) {
+        let (state, capacity) = match self.take_over_listener(changed, wanted_bind) {
             Some((listening, listener)) => {
                 (Arc::clone(&listening.state), Arc::clone(&listener.capacity))
             }
@@ -401,7 +401,7 @@ impl<'l> Preparation<'l> {
 
     /// The listener of the same bind number and address on another socket: its connections stay,
     /// and count for the new listener.
-    fn replaced(
+    fn take_over_listener(
         &mut self,
         changed: &ChangedFrontend,
         wanted_bind: &WantedBind,
@@ -550,7 +550,7 @@ impl<'l> Preparation<'l> {
     /// Removes what is not used further.
     fn end_the_rest(&mut self) {
         for former in &self.formers {
-            let mut is_told = false;
+            let mut has_new_order = false;
             for (open_listener, used) in former.front.open_listeners.iter().zip(&former.used) {
                 let staying = used.kept + used.moved;
                 for (place, accepting) in open_listener.sockets.iter().enumerate().skip(used.kept) {
@@ -562,7 +562,7 @@ impl<'l> Preparation<'l> {
                     self.out
                         .orders
                         .push((Arc::clone(&accepting.socket_state), order));
-                    is_told = true;
+                    has_new_order = true;
                 }
                 if used.listener || used.replaced {
                     continue;
@@ -577,9 +577,9 @@ impl<'l> Preparation<'l> {
                     });
                 }
             }
-            if is_told {
+            if has_new_order {
                 self.out
-                    .told
+                    .capacities_to_notify
                     .push(Arc::clone(&former.front.frontend_capacity));
             }
         }

@@ -57,7 +57,7 @@ impl Site {
 
     /// True when the change was made, false when it was refused.
     fn change(&mut self, config: model::Config) -> bool {
-        let next = Generation::succeed(Arc::new(config), &self.registry, &self.generation);
+        let next = Generation::compile_next(Arc::new(config), &self.registry, &self.generation);
         let Ok(prepared) = self.listeners.prepare(&next, SETTINGS) else {
             return false;
         };

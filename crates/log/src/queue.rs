@@ -167,13 +167,13 @@ mod tests {
         let (a, b) = (sink("a"), sink("b"));
         let mut batch = LineBatch::default();
         let kilobyte = |out: &mut Vec<u8>| out.resize(out.len() + 1024, b'x');
-        let mut hurries = 0;
+        let mut wake_count = 0;
         for _ in 0..QUEUED_BYTES_MAX / 1024 {
             let pushed = batch.push(&a, kilobyte);
             assert_ne!(pushed, PushResult::Refused);
-            hurries += usize::from(pushed == PushResult::WakeNow);
+            wake_count += usize::from(pushed == PushResult::WakeNow);
         }
-        assert_eq!(hurries, 2);
+        assert_eq!(wake_count, 2);
         assert_eq!(batch.push(&a, kilobyte), PushResult::Refused);
         // A sink at its limit does not affect another one.
         assert_eq!(batch.push(&b, kilobyte), PushResult::Queued);

@@ -100,14 +100,14 @@ fn make_lower(bytes: &mut [u8]) {
 
 #[inline]
 fn lower_word(word: [u8; 8]) -> [u8; 8] {
-    const ONES: u64 = u64::MAX / 255;
-    const TOPS: u64 = ONES << 7;
+    const LOW_BIT_OF_EACH_BYTE: u64 = u64::MAX / 255;
+    const HIGH_BIT_OF_EACH_BYTE: u64 = LOW_BIT_OF_EACH_BYTE << 7;
     let word = u64::from_ne_bytes(word);
-    let low = word & !TOPS;
+    let low = word & !HIGH_BIT_OF_EACH_BYTE;
     // The top bit of each byte means "at least `A`", and "past `Z`".
-    let from_a = low + ONES * (0x80 - b'A' as u64);
-    let past_z = low + ONES * (0x7f - b'Z' as u64);
-    let upper = from_a & !past_z & !word & TOPS;
+    let from_a = low + LOW_BIT_OF_EACH_BYTE * (0x80 - b'A' as u64);
+    let past_z = low + LOW_BIT_OF_EACH_BYTE * (0x7f - b'Z' as u64);
+    let upper = from_a & !past_z & !word & HIGH_BIT_OF_EACH_BYTE;
     (word | (upper >> 2)).to_ne_bytes()
 }
 

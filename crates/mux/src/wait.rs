@@ -52,9 +52,12 @@ impl<'a> WaitLimit<'a> {
     }
 
     fn limit(&self) -> Option<Instant> {
-        let each = self
-            .each
-            .map(|each| self.start.take().unwrap_or_else(ballast_worker::turn_now) + each);
+        let each = self.each.map(|each| {
+            self.start
+                .take()
+                .unwrap_or_else(ballast_worker::approximate_now)
+                + each
+        });
         match (self.until, each) {
             (Some(until), Some(each)) => Some(until.min(each)),
             (until, each) => until.or(each),

@@ -72,7 +72,7 @@ pub struct PassedSocket {
     pub namespace: String,
 }
 
-static OFFERED: Mutex<SocketPool> = Mutex::new(SocketPool::new());
+static OFFERED_SOCKETS: Mutex<SocketPool> = Mutex::new(SocketPool::new());
 
 /// Offers listening sockets of another process to [`crate::listen()`]: it uses one of them instead
 /// of opening another on the same address, interface and namespace. To be called before anything is
@@ -99,7 +99,9 @@ pub(crate) fn claim(address: &Address, options: &ListenOptions) -> Option<OwnedF
 }
 
 fn offered() -> MutexGuard<'static, SocketPool> {
-    OFFERED.lock().unwrap_or_else(PoisonError::into_inner)
+    OFFERED_SOCKETS
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Listening sockets of another process, until binds ask for them. Those that are left when it is

@@ -108,19 +108,19 @@ pub fn retune(
         soft("setsockopt(SO_KEEPALIVE)", answer);
     }
     if old.receive_buffer != to.receive_buffer {
-        let answer = sized(to.receive_buffer, |bytes| {
+        let answer = set_buffer_size(to.receive_buffer, |bytes| {
             option::set_receive_buffer(fd, bytes)
         });
         soft("setsockopt(SO_RCVBUF)", answer);
     }
     if old.send_buffer != to.send_buffer {
-        let answer = sized(to.send_buffer, |bytes| option::set_send_buffer(fd, bytes));
+        let answer = set_buffer_size(to.send_buffer, |bytes| option::set_send_buffer(fd, bytes));
         soft("setsockopt(SO_SNDBUF)", answer);
     }
     if old.congestion != to.congestion {
         soft(
             "setsockopt(TCP_CONGESTION)",
-            congest(fd, to.congestion.as_deref()),
+            set_congestion_control(fd, to.congestion.as_deref()),
         );
     }
     if old.smart_accept != to.smart_accept {
@@ -156,7 +156,10 @@ fn probe(fd: BorrowedFd<'_>, old: Option<&KeepAlive>, new: Option<&KeepAlive>) -
 
 /// The kernel sizes the buffers of a socket automatically until a size is set, and never again
 /// afterwards.
-fn sized(bytes: Option<usize>, set: impl FnOnce(usize) -> io::Result<()>) -> io::Result<()> {
+fn set_buffer_size(
+    bytes: Option<usize>,
+    set: impl FnOnce(usize) -> io::Result<()>,
+) -> io::Result<()> {
     match bytes {
         Some(bytes) => set(bytes),
         None => Err(io::Error::other(
@@ -165,7 +168,7 @@ fn sized(bytes: Option<usize>, set: impl FnOnce(usize) -> io::Result<()>) -> io:
     }
 }
 
-fn congest(fd: BorrowedFd<'_>, algorithm: Option<&str>) -> io::Result<()> {
+fn set_congestion_control(fd: BorrowedFd<'_>, algorithm: Option<&str>) -> io::Result<()> {
     match algorithm {
         Some(algorithm) => option::set_congestion(fd, algorithm),
         None => option::set_congestion(fd, system_word("tcp_congestion_control")?.trim()),

@@ -39,7 +39,7 @@ impl Reconciler {
             now: &now,
             next: None,
             patterns: patterns.as_ref(),
-            taken: None,
+            changes: None,
         };
         if target.changes.is_empty() && !reopens {
             let prepared = self.prepare(&to)?;
@@ -54,7 +54,11 @@ impl Reconciler {
         }
         let config = Arc::new(std::mem::take(&mut target.config));
         let registry = self.host.registry();
-        let generation = Arc::new(Generation::succeed(Arc::clone(&config), registry, &now));
+        let generation = Arc::new(Generation::compile_next(
+            Arc::clone(&config),
+            registry,
+            &now,
+        ));
         let reopened = reopen(&generation, reopens);
         to.next = Some(&generation);
         let prepared = self.prepare(&to).inspect_err(|_| shut_again(&reopened))?;
@@ -66,8 +70,8 @@ impl Reconciler {
         {
             self.carry_over_renamed((&now, &generation), backend, (old_name, new_name));
         }
-        let taken = generation.take_over(Some(&now), registry);
-        to.taken = Some(&taken);
+        let changes = generation.take_over(Some(&now), registry);
+        to.changes = Some(&changes);
         self.limit_connections(&generation);
         self.publish(&generation, &target);
         self.record_source(&mut target);
@@ -219,7 +223,7 @@ impl Reconciler {
         let now_ms = self.host.registry().process().age_ms();
         let snapshot = old.state.health().snapshot(now_ms);
         known.state.health().restore(&snapshot, now_ms);
-        after.settle_health(new);
+        after.apply_health(new);
         let current = old.state.current_address();
         known
             .state

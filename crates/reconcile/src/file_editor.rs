@@ -113,7 +113,7 @@ impl ServerWords<'_> {
     /// Sets the value of a word.
     pub fn set(&mut self, word: &str, value: &str) -> WriteResult {
         match self {
-            Self::Line(text, number) => found(text.set(*number, SERVER_WORDS, word, value)),
+            Self::Line(text, number) => written_if(text.set(*number, SERVER_WORDS, word, value)),
             Self::New(words) => {
                 match words.iter().skip(1).position(|one| one == word) {
                     Some(at) if at + 2 < words.len() => value.clone_into(&mut words[at + 2]),
@@ -128,7 +128,7 @@ impl ServerWords<'_> {
     /// by the caller.
     pub fn switch(&mut self, word: &str, on: bool) -> WriteResult {
         match self {
-            Self::Line(text, number) => found(text.switch(*number, SERVER_WORDS, word, on)),
+            Self::Line(text, number) => written_if(text.switch(*number, SERVER_WORDS, word, on)),
             Self::New(_) => Ok(WriteEffect::InFile),
         }
     }
@@ -137,7 +137,7 @@ impl ServerWords<'_> {
     pub fn set_address(&mut self, address: &str) -> WriteResult {
         match self {
             Self::Line(text, number) => {
-                found(text.replace_word(*number, SERVER_WORDS - 1, address))
+                written_if(text.replace_word(*number, SERVER_WORDS - 1, address))
             }
             Self::New(words) => {
                 let first = words.first_mut().ok_or(NO_WORD)?;
@@ -156,7 +156,7 @@ impl ServerWords<'_> {
     }
 }
 
-fn found(is_there: bool) -> WriteResult {
+fn written_if(is_there: bool) -> WriteResult {
     if is_there {
         Ok(WriteEffect::InFile)
     } else {

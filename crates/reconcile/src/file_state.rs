@@ -154,7 +154,7 @@ impl Reconciler {
                 state.warn(generation, was_usable, &|text| self.host.warn(text));
             }
         }
-        self.host.settle_tracking();
+        self.host.update_tracking_servers();
     }
 }
 

@@ -125,10 +125,10 @@ impl ConfigHistory {
         }
     }
 
-    /// The lines of a plan from the files to the configuration in force `now`.
-    pub fn overridden(&self, now: &Config) -> Vec<PlanLine> {
+    /// The lines of a plan from the files to the configuration in force `current`.
+    pub fn overridden(&self, current: &Config) -> Vec<PlanLine> {
         let file = &self.written.file;
-        plan::lines(file, &diff(file, now))
+        plan::lines(file, &diff(file, current))
     }
 
     /// Adds a configuration that was put in force.

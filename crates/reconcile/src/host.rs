@@ -66,7 +66,7 @@ pub trait ReconcilerHost: Send + Sync {
     fn server_moved(&self, server: &Arc<Server>);
 
     /// Updates the servers that track others.
-    fn settle_tracking(&self);
+    fn update_tracking_servers(&self);
 
     /// Has a frontend refuse clients until it is resumed. False when it cannot; the log says why.
     fn pause_frontend(&self, name: &str) -> bool;

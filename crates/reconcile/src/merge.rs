@@ -42,10 +42,10 @@ type ObjectId = (&'static str, ObjectName);
 
 impl MergeBase {
     /// Merges the configuration `read` from files with what commands made of the former files in the
-    /// configuration in force `now`.
-    pub fn merge(&self, now: &Config, read: &Config) -> MergeOutcome {
+    /// configuration in force `current`.
+    pub fn merge(&self, current: &Config, read: &Config) -> MergeOutcome {
         let by_file: HashSet<ObjectId> = diff(&self.file, read).iter().filter_map(object).collect();
-        let mut by_command = diff(&self.file, now);
+        let mut by_command = diff(&self.file, current);
         by_command.retain(|change| !is_order(change));
         let is_dropped = |change: &Change| object(change).is_some_and(|id| by_file.contains(&id));
         let (mut dropped, mut kept): (Vec<_>, Vec<_>) =
@@ -54,10 +54,10 @@ impl MergeBase {
             // The object of some change is gone.
             apply_one_by_one(read, &mut kept, &mut dropped)
         });
-        let changes = diff(now, &config);
+        let changes = diff(current, &config);
         MergeOutcome {
             // Objects that are equal to those in force are the same objects.
-            config: apply(now, &changes).unwrap_or(config),
+            config: apply(current, &changes).unwrap_or(config),
             changes,
             kept,
             dropped,

@@ -18,7 +18,7 @@ pub struct Transition<'t> {
     /// The lists and maps that were read with it, where files were read.
     pub patterns: Option<&'t Arc<Store>>,
     /// What `next` took over from `now`; `None` until the commit.
-    pub taken: Option<&'t GenerationChanges>,
+    pub changes: Option<&'t GenerationChanges>,
 }
 
 /// Effects of a commit on the participants that commit later.

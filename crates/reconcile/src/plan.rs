@@ -46,7 +46,7 @@ impl Reconciler {
             now: &now,
             next: None,
             patterns: target.source.as_ref().map(|source| &source.patterns),
-            taken: None,
+            changes: None,
         };
         lines.extend(self.participants.iter().flat_map(|one| one.plan(&to)));
         let report = ChangeReport {

@@ -112,7 +112,7 @@ impl Reconciler {
         let machine = self.host.machine(&Files::new());
         let machine = (&*machine, std::process::id());
         let (line, notes) = server_line::server(&now.config, backend, server, words, machine)?;
-        let key = server::key(backend, server, &server::ADDED);
+        let key = server::override_key(backend, server, &server::ADDED);
         let words = server_line::numbered(words, line.id);
         let changes = [Change::AddServer(backend.to_owned(), Arc::new(line))];
         let cause = format!("add server {backend}/{server}");

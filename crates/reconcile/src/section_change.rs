@@ -76,7 +76,7 @@ impl Reconciler {
             notes.push_str(&overruled);
         }
         let mode = ChangeMode::Edit {
-            unpublished: adds.then(|| backend::key(&section.name, &backend::PUBLISHED)),
+            unpublished: adds.then(|| backend::override_key(&section.name, &backend::PUBLISHED)),
         };
         let target = ChangeTarget::of_merge(merged, command, mode);
         Ok(ChangeTarget {
@@ -134,7 +134,7 @@ impl Reconciler {
             && let warnings = WarningScope::Part(Some((own, 0..part[own].1.len())))
             && let Ok(read) = self.read_config(part, &warnings, TakeOver::All)
         {
-            read.store.keep_others();
+            read.store.keep_unnamed_lists();
             let mut config = excerpt::with_section(&before.with_edits, &read.config, title);
             numbers::keep(&mut config, &self.host.generation().config);
             return Ok(FileConfig { config, ..read });

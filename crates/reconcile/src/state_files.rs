@@ -227,7 +227,7 @@ pub fn restore_states(
         let server = &backend.servers[state.server];
         let was_usable = server.state.is_usable();
         state.restore(&mut server.state.health(), now_ms);
-        backend.settle_health(state.server);
+        backend.apply_health(state.server);
         state.warn(generation, was_usable, warn);
     }
 }

@@ -109,7 +109,7 @@ impl ReconcilerHost for ToyHost {
 
     fn server_moved(&self, _: &Arc<Server>) {}
 
-    fn settle_tracking(&self) {}
+    fn update_tracking_servers(&self) {}
 
     fn pause_frontend(&self, _: &str) -> bool {
         true
@@ -162,7 +162,7 @@ impl Participant for Certificates {
             return Err(Refusal(format!("{} cannot be read", self.name)));
         }
         record(&self.calls, &format!("{} prepares", self.name));
-        assert!(to.taken.is_none(), "nothing is in force yet");
+        assert!(to.changes.is_none(), "nothing is in force yet");
         let (name, calls) = (self.name, Arc::clone(&self.calls));
         Ok(Some(Box::new(OpenCertificates { name, calls })))
     }
@@ -344,12 +344,15 @@ fn what_is_written_back_is_overridden_no_more() {
     let controller = &toy.reconciler.controller;
     let note = |key, value| controller.note_override(key, value, "a command".to_owned());
     note(
-        server::key("be", "s", &server::WEIGHT),
+        server::override_key("be", "s", &server::WEIGHT),
         OverrideValue::Number(7),
     );
-    note(server::key("be", "s", &server::STATE), server::DRAIN);
     note(
-        frontend::key("fe", &frontend::MAXCONN),
+        server::override_key("be", "s", &server::STATE),
+        server::DRAIN,
+    );
+    note(
+        frontend::override_key("fe", &frontend::MAXCONN),
         OverrideValue::Number(9),
     );
     let words = ["127.0.0.1:3".to_owned()];

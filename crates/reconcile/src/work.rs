@@ -137,7 +137,7 @@ impl Reconciler {
                 let was_on = self.controller.persists.swap(true, Ordering::Relaxed);
                 // An override, so that the next process persists too.
                 let entry = Override::now(OverrideValue::of_text("on"), "persist on".to_owned());
-                let key = process::key(&process::PERSIST);
+                let key = process::override_key(&process::PERSIST);
                 self.controller.config_history().note(key, entry);
                 return self.write_back().map_err(|Refusal(why)| {
                     if was_on {

@@ -112,7 +112,7 @@ fn find(place: RuleSet, words: &[&str], env: &ParseEnv<'_>) -> Result<&'static A
             whole,
         )),
         None => {
-            let all: Vec<String> = rows_of(place).map(ActionRow::shown).collect();
+            let all: Vec<String> = rows_of(place).map(ActionRow::shown_word).collect();
             let got = if word.is_empty() {
                 "'' (missing argument)".to_owned()
             } else {

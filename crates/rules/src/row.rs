@@ -141,7 +141,7 @@ impl ActionRow {
     }
 
     /// The word as HAProxy's lists show it.
-    pub(crate) fn shown(&self) -> String {
+    pub(crate) fn shown_word(&self) -> String {
         match self.form {
             WordForm::Plain => format!("'{}'", self.word),
             WordForm::Parens | WordForm::Prefix => format!("'{}(*)'", self.word),

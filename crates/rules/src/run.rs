@@ -53,8 +53,18 @@ impl Cursor {
 }
 
 /// Runs `rules` in order until one decides. Nothing more will come, so no rule waits.
-pub fn run(rules: &[Rule], transaction: &mut dyn Transaction, space: &mut Workspace) -> Verdict {
-    match proceed(rules, Cursor::default(), Needs::NONE, transaction, space) {
+pub fn run(
+    rules: &[Rule],
+    transaction: &mut dyn Transaction,
+    workspace: &mut Workspace,
+) -> Verdict {
+    match proceed(
+        rules,
+        Cursor::default(),
+        Needs::NONE,
+        transaction,
+        workspace,
+    ) {
         RunProgress::Done(verdict) => verdict,
         // There is nothing to wait for, so this is not reached; refusing is the safe choice.
         RunProgress::Wait(_) => Verdict::Respond(LocalResponse::fault()),
@@ -68,11 +78,11 @@ pub fn proceed(
     from: Cursor,
     may_still_arrive: Needs,
     transaction: &mut dyn Transaction,
-    space: &mut Workspace,
+    workspace: &mut Workspace,
 ) -> RunProgress {
     let mut stage = Stage {
         transaction,
-        space,
+        workspace,
         strict: !from.lenient,
         may_still_arrive,
         may_arrive_for_samples: may_still_arrive.without(Needs::OF_ACTIONS),
@@ -204,11 +214,11 @@ mod tests {
 
     #[test]
     fn an_action_waits_once_and_the_next_one_for_itself() {
-        let (rules, mut space) = (waits(), Workspace::new());
+        let (rules, mut workspace) = (waits(), Workspace::new());
         let mut counted = Counted::default();
         let mut cursor = Cursor::default();
         for count in 1..=2 {
-            let progress = proceed(&rules, cursor, Needs::TIME, &mut counted, &mut space);
+            let progress = proceed(&rules, cursor, Needs::TIME, &mut counted, &mut workspace);
             let RunProgress::Wait(pending) = progress else {
                 unreachable!("the action waits");
             };
@@ -217,7 +227,7 @@ mod tests {
             assert_eq!(counted.waits, count);
             cursor = pending.cursor;
         }
-        let done = proceed(&rules, cursor, Needs::TIME, &mut counted, &mut space);
+        let done = proceed(&rules, cursor, Needs::TIME, &mut counted, &mut workspace);
         assert_eq!(done, RunProgress::Done(Verdict::Continue));
     }
 

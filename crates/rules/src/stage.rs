@@ -37,7 +37,7 @@ impl From<Result<(), NoRoom>> for ActionOutcome {
 /// The state of a run.
 pub(crate) struct Stage<'t> {
     pub(crate) transaction: &'t mut dyn Transaction,
-    pub(crate) space: &'t mut Workspace,
+    pub(crate) workspace: &'t mut Workspace,
     /// `strict-mode`: a failed rewrite ends the exchange.
     pub(crate) strict: bool,
     /// What may still arrive.
@@ -54,7 +54,7 @@ impl Stage<'_> {
         let Some(condition) = condition else {
             return ConditionResult::Yes;
         };
-        let (scratch, more) = (&mut self.space.scratch, self.may_arrive_for_samples);
+        let (scratch, more) = (&mut self.workspace.scratch, self.may_arrive_for_samples);
         let mut truth = ConditionResult::No;
         self.transaction
             .with_facts(&mut |facts| truth = condition.test(facts, scratch, more));
@@ -63,17 +63,17 @@ impl Stage<'_> {
 
     /// Renders `format` into `space.text`.
     pub(crate) fn render(&mut self, format: &LogFormat) {
-        self.space.text.clear();
+        self.workspace.text.clear();
         self.render_more(format);
     }
 
     /// Appends the rendered `format` to `space.text`.
     pub(crate) fn render_more(&mut self, format: &LogFormat) {
         if let Some(text) = format.as_literal() {
-            self.space.text.extend_from_slice(text.as_bytes());
+            self.workspace.text.extend_from_slice(text.as_bytes());
             return;
         }
-        let Workspace { scratch, text, .. } = &mut *self.space;
+        let Workspace { scratch, text, .. } = &mut *self.workspace;
         self.transaction
             .with_facts(&mut |facts| format.render(facts, scratch, text));
     }
@@ -81,7 +81,7 @@ impl Stage<'_> {
     /// Evaluates `expr` with what is there; bytes are in `space.text`. `None` when there is no
     /// value.
     pub(crate) fn evaluate(&mut self, expr: &Expr) -> Option<StoredValue> {
-        let Workspace { scratch, text, .. } = &mut *self.space;
+        let Workspace { scratch, text, .. } = &mut *self.workspace;
         text.clear();
         let mut held = None;
         self.transaction.with_facts(&mut |facts| {
@@ -99,7 +99,7 @@ impl Stage<'_> {
         if more.is_none() {
             return Ok(self.evaluate(expr));
         }
-        let Workspace { scratch, text, .. } = &mut *self.space;
+        let Workspace { scratch, text, .. } = &mut *self.workspace;
         text.clear();
         let mut held = Ok(None);
         self.transaction.with_facts(&mut |facts| {

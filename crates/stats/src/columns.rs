@@ -131,7 +131,7 @@ static FIXED: &[Metric] = &[
         "Weight as it counts now, in total on a backend",
         MAVG,
     )
-    .server(|row| Value::U32(row.weight_effective()))
+    .server(|row| Value::U32(row.effective_weight()))
     .backend(|row| Value::U32(row.weight)),
     Metric::new("act", "Active servers, or whether this is one", SGP)
         .on_backends(MGP)

@@ -100,7 +100,7 @@ fn steps(query: &MetricsQuery) -> Vec<Step> {
             steps.push(Step::Process);
         }
         for metric in scope.table() {
-            let turns = if metric.told == ValueFormat::Responses {
+            let turns = if metric.format == ValueFormat::Responses {
                 RESPONSES.len()
             } else {
                 1
@@ -171,7 +171,7 @@ impl Export {
                 wants(&name)?;
                 if turn == 0 {
                     let help = BY_NAME.get(metric.column).map_or("", |metric| metric.help);
-                    let help = in_the_unit_of(metric.told, help);
+                    let help = in_the_unit_of(metric.format, help);
                     let kind = FamilyKind::of(metric.counts);
                     self.writer.family(&name, &help, kind, into);
                 }
@@ -321,18 +321,18 @@ fn one(
 ) {
     let value = column(metric.column, row);
     let of_servers = matches!(
-        metric.told,
+        metric.format,
         ValueFormat::ServersByStatus | ValueFormat::ServersByCheck
     );
     if of_servers && matches!(row, Row::Backend(row) if row.backend.servers.is_empty()) {
         return;
     }
-    match metric.told {
+    match metric.format {
         ValueFormat::Http if common(row).mode != Mode::Http => {}
         ValueFormat::KnownMilliseconds if value == Value::Empty => {}
         ValueFormat::Number | ValueFormat::Http => writer.sample(&labels, amount(&value), into),
         ValueFormat::CheckCode | ValueFormat::AgentCode => {
-            if probe(metric.told, row).is_some() {
+            if probe(metric.format, row).is_some() {
                 let amount = match amount(&value) {
                     Amount::Unknown => Amount::Unsigned(0),
                     known => known,
@@ -366,7 +366,7 @@ fn one(
             each(labels, states, |state| u32::from(state == is), writer, into);
         }
         ValueFormat::CheckStatus | ValueFormat::AgentStatus => {
-            if let Some(probe) = probe(metric.told, row) {
+            if let Some(probe) = probe(metric.format, row) {
                 let is = |word: &str| u32::from(word == probe.word);
                 each(labels, &OUTCOMES, is, writer, into);
             }

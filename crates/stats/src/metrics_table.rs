@@ -41,20 +41,20 @@ pub(crate) struct MetricColumn {
     pub(crate) column: &'static str,
     /// Whether it only ever grows.
     pub(crate) counts: bool,
-    pub(crate) told: ValueFormat,
+    pub(crate) format: ValueFormat,
 }
 
 const fn row(
     name: &'static str,
     column: &'static str,
     counts: bool,
-    told: ValueFormat,
+    format: ValueFormat,
 ) -> MetricColumn {
     MetricColumn {
         name,
         column,
         counts,
-        told,
+        format,
     }
 }
 

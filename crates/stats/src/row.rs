@@ -12,9 +12,6 @@ use ballast_model as model;
 use crate::host::ListenerNumbers;
 use crate::server_health::ServerHealth;
 
-/// Steps of a slow start.
-const STEP_MAX: u32 = 16;
-
 /// One row.
 #[expect(
     clippy::large_enum_variant,
@@ -216,8 +213,8 @@ impl ServerRow {
     }
 
     /// The weight that balancing uses, in the unit of `weight`.
-    pub(crate) fn weight_effective(&self) -> u32 {
-        weight_effective(&self.server)
+    pub(crate) fn effective_weight(&self) -> u32 {
+        self.backend.effective_weight(&self.server)
     }
 
     /// `tracked`: `backend/server`.
@@ -289,19 +286,19 @@ impl BackendRow {
         };
         let (mut active, mut backups, mut first) = ((0, 0), (0, 0), (0, 0));
         for server in &backend.servers {
-            let (now, user) = (weight_effective(server), server.state.weight());
+            let (effective, user) = (backend.effective_weight(server), server.state.weight());
             if !server.is_choosable() {
                 continue;
             }
             if server.model.backup {
                 if row.backup == 0 {
-                    first = (now, user);
+                    first = (effective, user);
                 }
                 row.backup += 1;
-                backups = (backups.0 + now, backups.1 + user);
+                backups = (backups.0 + effective, backups.1 + user);
             } else {
                 row.active += 1;
-                active = (active.0 + now, active.1 + user);
+                active = (active.0 + effective, active.1 + user);
             }
         }
         (row.weight, row.weight_user) = if row.active > 0 {
@@ -353,13 +350,13 @@ impl BackendRow {
 
     /// `lastchg`, in seconds.
     pub(crate) fn since_change_s(&self) -> u64 {
-        let changed_ms = self.backend.state.standing().changed_ms;
+        let changed_ms = self.backend.state.availability().changed_ms;
         self.moment.uptime_ms.saturating_sub(changed_ms) / 1000
     }
 
     /// `downtime`, in seconds, the present one included.
     pub(crate) fn down_s(&self) -> u64 {
-        let standing = self.backend.state.standing();
+        let standing = self.backend.state.availability();
         let now_ms = if standing.is_down {
             self.moment.uptime_ms.saturating_sub(standing.changed_ms)
         } else {
@@ -376,11 +373,6 @@ impl BackendRow {
             .map(|server| u64::from(server.state.connections.now()))
             .sum()
     }
-}
-
-fn weight_effective(server: &Server) -> u32 {
-    let step = (server.state.throttle_percent() * STEP_MAX).div_ceil(100);
-    (server.state.weight() * step).div_ceil(STEP_MAX)
 }
 
 /// An address as the `addr` column shows it: what is no IP address is `unix`.

@@ -61,7 +61,7 @@ impl<'s> Context<'s> {
 
     /// Gives a new exchange the addresses of its session and the client timeout of its frontend.
     pub(crate) fn begin(&self, exchange: &mut Exchange) {
-        exchange.settings.path = self.session.path;
+        exchange.settings.addresses = self.session.addresses;
         exchange.settings.client_timeout = self.frontend.model.timeouts.client;
     }
 

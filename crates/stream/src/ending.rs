@@ -60,7 +60,7 @@ impl EndingCause {
     pub(crate) fn of_cancellation(why: CancellationReason) -> Self {
         match why {
             CancellationReason::MarkedDown => Self::Down,
-            CancellationReason::BackupNoMore => Self::Up,
+            CancellationReason::ActiveServerBack => Self::Up,
             CancellationReason::ByOperator => Self::Killed,
         }
     }

@@ -11,7 +11,7 @@ use ballast_message::{BodyLength, ConnectionOptions, HeadLimits, Method, Request
 
 use ballast_mux::PeekedHead;
 use ballast_rules::LogLevel;
-use ballast_upstream::Path;
+use ballast_upstream::ClientAddresses;
 use ballast_upstream::probe::Observation;
 
 use crate::ending::Ending;
@@ -218,7 +218,7 @@ pub(crate) enum PreparedAnswer {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Settings {
     /// The client's source and destination, as sent to servers and shown in fields and logs.
-    pub(crate) path: Path,
+    pub(crate) addresses: ClientAddresses,
     /// `timeout client`. In all of these `None` means no timeout.
     pub(crate) client_timeout: Option<Duration>,
     /// `timeout server`.
@@ -260,7 +260,7 @@ impl Times {
     /// now.
     fn from(last_ended: Option<Instant>) -> Self {
         Self {
-            idle_from: last_ended.unwrap_or_else(ballast_worker::turn_now),
+            idle_from: last_ended.unwrap_or_else(ballast_worker::approximate_now),
             begun: None,
             received: None,
             slot_taken: None,

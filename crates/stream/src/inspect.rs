@@ -163,7 +163,7 @@ fn inspected_bytes_max(context: &Context<'_>) -> usize {
 /// Receives what the client has sent already. A failure is left for who waits for more.
 async fn receive_at_once(context: &Context<'_>, client: &mut Duplex<'_>) {
     if client.source.is_empty() {
-        let wait = WaitLimit::until(&context.upward, Some(ballast_worker::turn_now()));
+        let wait = WaitLimit::until(&context.upward, Some(ballast_worker::approximate_now()));
         let _ = client.source.receive(&wait).await;
     }
 }

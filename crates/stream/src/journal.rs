@@ -19,7 +19,7 @@ const CUT_STATUS: u16 = 500;
 /// Writes the line of an exchange that has ended, unless it was written already or the frontend
 /// does not want it.
 pub(crate) fn exchange_ended(context: &Context<'_>, exchange: &mut Exchange) {
-    exchange.times.ended = Some(ballast_worker::turn_now());
+    exchange.times.ended = Some(ballast_worker::approximate_now());
     if exchange.ending.cause.is_cut() {
         exchange.tally.status = i32::from(CUT_STATUS);
     }
@@ -191,7 +191,7 @@ pub(crate) fn connection_refused(context: &Context<'_>, refusal: HandshakeError)
     };
     let Some(format) = &options.error_format else {
         let line = RefusedConnection {
-            source: context.session.path.source,
+            source: context.session.addresses.source,
             accepted_at: context.session.accepted_at,
             frontend: context.frontend.name(),
             bind: &context.session.admission.listening().bind,

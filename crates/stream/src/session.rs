@@ -10,7 +10,7 @@ use ballast_listen::{
 };
 use ballast_model::ProxyProtocol;
 use ballast_transport::{PendingHandshake, Transport};
-use ballast_upstream::{ClientTlsValues, Path};
+use ballast_upstream::{ClientAddresses, ClientTlsValues};
 
 use crate::tls::ClientSession;
 use crate::variables::Variables;
@@ -21,7 +21,7 @@ use crate::variables::Variables;
 pub(crate) struct Session {
     /// The client's source and destination: those of the PROXY header if one came, else those of
     /// the connection itself.
-    pub(crate) path: Path,
+    pub(crate) addresses: ClientAddresses,
     /// The peer's address of the connection itself.
     pub(crate) connection_source: Option<SocketAddr>,
     /// Our address of the connection itself.
@@ -50,7 +50,7 @@ impl Session {
     /// The session of a connection just accepted, and its transport.
     pub(crate) fn begin(arrival: Arrival) -> (Self, Transport) {
         let session = Self {
-            path: Path {
+            addresses: ClientAddresses {
                 source: arrival.source,
                 destination: arrival.destination,
             },
@@ -82,8 +82,8 @@ impl Session {
         self.tls = tls.map(|tls| ClientSession::new(tls, pending));
         if let Some(header) = proxied {
             if let Some((source, destination)) = header.endpoints {
-                self.path.source = Some(source);
-                self.path.destination = Some(destination);
+                self.addresses.source = Some(source);
+                self.addresses.destination = Some(destination);
             }
             self.has_proxy_header = true;
             self.proxy_values = header.values;

@@ -38,7 +38,7 @@ impl<'a> TunnelEnd<'a> {
             peer,
             timeout,
             timeout_fin: timeout_fin.or(timeout),
-            last_active: Cell::new(ballast_worker::turn_now()),
+            last_active: Cell::new(ballast_worker::approximate_now()),
             has_finished: Cell::new(false),
             is_receiving: Cell::new(false),
         }
@@ -59,7 +59,7 @@ impl<'a> TunnelEnd<'a> {
     }
 
     fn touch(&self) {
-        self.last_active.set(ballast_worker::turn_now());
+        self.last_active.set(ballast_worker::approximate_now());
     }
 
     /// Whether the direction from this end has nothing to do when the task is polled: it waits for

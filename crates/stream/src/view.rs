@@ -60,14 +60,14 @@ impl<'a> View<'a> {
             variables: context.session.variables.borrow(),
             process_variables: OnceCell::new(),
             exchange,
-            record: OnceCell::from(record(context, exchange, asap)),
+            record: OnceCell::from(exchange_numbers(context, exchange, asap)),
             side: Side::Client,
         }
     }
 }
 
 /// The numbers of a log line (configuration manual, section 8.4 for the times).
-fn record(context: &Context<'_>, exchange: &Exchange, asap: bool) -> ExchangeNumbers {
+fn exchange_numbers(context: &Context<'_>, exchange: &Exchange, asap: bool) -> ExchangeNumbers {
     let times = &exchange.times;
     let tally = &exchange.tally;
     let ended = times.ended.unwrap_or_else(ballast_worker::now);
@@ -224,8 +224,8 @@ impl Facts for View<'_> {
 
     fn address_pair(&self) -> AddressPair<'_> {
         AddressPair {
-            source: self.exchange.settings.path.source.as_ref(),
-            destination: self.exchange.settings.path.destination.as_ref(),
+            source: self.exchange.settings.addresses.source.as_ref(),
+            destination: self.exchange.settings.addresses.destination.as_ref(),
         }
     }
 
@@ -288,8 +288,8 @@ impl Facts for View<'_> {
         }
     }
 
-    fn record(&self) -> Option<&ExchangeNumbers> {
-        let compute = || record(self.context, self.exchange, false);
+    fn numbers(&self) -> Option<&ExchangeNumbers> {
+        let compute = || exchange_numbers(self.context, self.exchange, false);
         Some(self.record.get_or_init(compute))
     }
 }

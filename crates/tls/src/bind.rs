@@ -1,4 +1,4 @@
-//! The certificates of a bind line: which one a ClientHello gets, and on which terms.
+//! The certificates of a bind line: which one a ClientHello gets, and with which TLS settings.
 //!
 //! The list is an immutable snapshot. Who serves holds it behind an atomic pointer and swaps the
 //! whole; a renewal that keeps its names swaps the certificate inside its entry
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::certificate::Certificate;
 use crate::hello::ClientHello;
 use crate::names::{ClientKeys, NameFilters, NameIndex, NameMatch, is_suite_with_ecdsa};
-use crate::server_config::{BindTerms, HandshakeTerms};
+use crate::server_config::{BindTlsSettings, HandshakeTlsSettings};
 use crate::store::StoredCertificate;
 
 /// A line of a crt-list, or a file of a directory, as commands show it.
@@ -32,8 +32,8 @@ pub struct BindEntry {
     pub filters: Option<NameFilters>,
     /// True for `default-crt`, and for all of a bundle that comes first on the line.
     pub is_default: bool,
-    /// The terms of the handshake.
-    pub terms: Arc<BindTerms>,
+    /// The TLS settings of the handshake.
+    pub tls_settings: Arc<BindTlsSettings>,
     /// Its line in a crt-list, or its place in a directory.
     pub row: Option<Arc<ListRow>>,
 }
@@ -75,8 +75,8 @@ pub struct BindCertificates {
 /// What a handshake gets.
 #[derive(Clone, Debug)]
 pub struct BindChoice {
-    /// The terms, with the certificate.
-    pub terms: HandshakeTerms,
+    /// The TLS settings, with the certificate.
+    pub tls_settings: HandshakeTlsSettings,
     /// The certificate.
     pub certificate: Arc<Certificate>,
     /// The entry it comes from.
@@ -143,7 +143,11 @@ impl BindCertificates {
         if entry.is_default {
             self.index.insert_default(place, algorithm);
         }
-        for suite in entry.terms.suites().filter(|one| is_suite_with_ecdsa(*one)) {
+        for suite in entry
+            .tls_settings
+            .suites()
+            .filter(|one| is_suite_with_ecdsa(*one))
+        {
             if !self.ecdsa_suites.contains(&suite) {
                 self.ecdsa_suites.push(suite);
             }
@@ -173,7 +177,7 @@ impl BindCertificates {
         ClientKeys::of(hello, &self.ecdsa_suites)
     }
 
-    /// The certificate for a ClientHello, and the terms it comes with; `None`: the handshake is
+    /// The certificate for a ClientHello, and the TLS settings it comes with; `None`: the handshake is
     /// refused with `unrecognized_name`.
     #[must_use]
     pub fn choose(&self, hello: &ClientHello<'_>) -> Option<BindChoice> {
@@ -181,7 +185,7 @@ impl BindCertificates {
         let entry = &self.entries[found.entry];
         let certificate = entry.certificate.current();
         Some(BindChoice {
-            terms: entry.terms.for_handshake(hello, &certificate),
+            tls_settings: entry.tls_settings.for_handshake(hello, &certificate),
             certificate,
             found,
         })

@@ -1,4 +1,4 @@
-//! The terms of a handshake with a server (manual, 5.2, `ssl`, `verify`, `sni`, `crt`, `alpn`): one
+//! The TLS settings of a handshake with a server (manual, 5.2, `ssl`, `verify`, `sni`, `crt`, `alpn`): one
 //! rustls configuration for each `server` line, which holds the sessions of that line by name.
 
 use std::sync::Arc;
@@ -116,7 +116,7 @@ impl ServerCertVerifier for ServerVerifier {
     }
 }
 
-/// What the terms need beside the options.
+/// What the TLS settings need beside the options.
 #[derive(Clone, Debug)]
 pub struct ServerLineParts {
     /// The clock that certificates are judged by.
@@ -133,14 +133,14 @@ pub struct ServerLineParts {
     pub record_bytes_max: u32,
 }
 
-/// The terms of one `server` line.
+/// The TLS settings of one `server` line.
 #[derive(Debug)]
-pub struct ServerLineTerms {
+pub struct ServerTlsSettings {
     config: Arc<ClientConfig>,
     missing: Vec<MissingWord>,
 }
 
-impl ServerLineTerms {
+impl ServerTlsSettings {
     /// Translates the options of a `server` line.
     ///
     /// # Errors

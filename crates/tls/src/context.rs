@@ -9,7 +9,7 @@ use rustls::ClientConfig;
 use crate::authorities::{Authorities, Trust};
 use crate::bind::{BindCertificates, BindEntry};
 use crate::certificate::Certificate;
-use crate::client_config::{ServerLineParts, ServerLineTerms, ServerTrust};
+use crate::client_config::{ServerLineParts, ServerTlsSettings, ServerTrust};
 use crate::options::HandshakeOptions;
 use crate::server_config::{MissingWord, OptionError};
 
@@ -77,7 +77,7 @@ fn is_same((one, other): (&BindEntry, &BindEntry)) -> bool {
     one.certificate.name() == other.certificate.name()
         && one.filters == other.filters
         && one.is_default == other.is_default
-        && one.terms.has_same_surroundings(&other.terms)
+        && one.tls_settings.has_same_surroundings(&other.tls_settings)
         && one
             .certificate
             .current()
@@ -95,7 +95,7 @@ pub struct ServerContext(Option<Arc<ArcSwap<CompiledServer>>>);
 /// What a server line was compiled to: with other files, it is what a command puts in its place.
 pub struct CompiledServer {
     options: HandshakeOptions,
-    terms: ServerLineTerms,
+    tls_settings: ServerTlsSettings,
     parts: ServerLineParts,
 }
 
@@ -107,7 +107,7 @@ impl CompiledServer {
     /// [`OptionError`].
     pub fn new(options: HandshakeOptions, parts: ServerLineParts) -> Result<Self, OptionError> {
         Ok(Self {
-            terms: ServerLineTerms::new(&options, &parts)?,
+            tls_settings: ServerTlsSettings::new(&options, &parts)?,
             options,
             parts,
         })
@@ -116,13 +116,13 @@ impl CompiledServer {
     /// What connections are opened with.
     #[must_use]
     pub fn config(&self) -> &Arc<ClientConfig> {
-        self.terms.config()
+        self.tls_settings.config()
     }
 
     /// What was named in the options and does not exist here.
     #[must_use]
     pub fn missing(&self) -> &[MissingWord] {
-        self.terms.missing()
+        self.tls_settings.missing()
     }
 
     /// The authorities and revocation lists that the server's certificate is judged by.

@@ -42,18 +42,18 @@ pub(crate) fn element(der: &[u8]) -> Option<Element<'_>> {
 }
 
 /// The first element, if it has this tag.
-pub(crate) fn tagged(der: &[u8], tag: u8) -> Option<Element<'_>> {
+pub(crate) fn element_with_tag(der: &[u8], tag: u8) -> Option<Element<'_>> {
     element(der).filter(|found| found.tag == tag)
 }
 
 /// The first element, if it is a sequence.
 pub(crate) fn sequence(der: &[u8]) -> Option<Element<'_>> {
-    tagged(der, SEQUENCE)
+    element_with_tag(der, SEQUENCE)
 }
 
 /// The bits of a bit string of whole bytes.
 pub(crate) fn bits(der: &[u8]) -> Option<&[u8]> {
-    match tagged(der, BIT_STRING)?.content {
+    match element_with_tag(der, BIT_STRING)?.content {
         [0, bits @ ..] => Some(bits),
         _ => None,
     }
@@ -61,7 +61,7 @@ pub(crate) fn bits(der: &[u8]) -> Option<&[u8]> {
 
 /// A time in seconds since 1970: `20261122143000Z` (RFC 5280, 4.1.2.5.2).
 pub(crate) fn generalized_time(der: &[u8]) -> Option<i64> {
-    let text = std::str::from_utf8(tagged(der, GENERALIZED_TIME)?.content).ok()?;
+    let text = std::str::from_utf8(element_with_tag(der, GENERALIZED_TIME)?.content).ok()?;
     let digits = text.strip_suffix('Z')?;
     if digits.len() != 14 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;

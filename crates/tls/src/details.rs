@@ -134,7 +134,7 @@ impl DistinguishedName {
     }
 
     /// All of it as OpenSSL prints it in other texts: `C = FR, CN = name`.
-    pub(crate) fn spaced(&self) -> String {
+    pub(crate) fn spaced_text(&self) -> String {
         let entries = self.entries.iter().map(|entry| {
             let value = String::from_utf8_lossy(&entry.value);
             format!("{} = {value}", entry.name)

@@ -3,7 +3,7 @@
 //!
 //! The parser is given all bytes that the connection has sent so far, again and again until they
 //! are enough. It does not judge what rustls judges later (versions, missing extensions): it
-//! answers what is asked before a handshake begins: which certificate, which terms, and the
+//! answers what is asked before a handshake begins: which certificate, which TLS settings, and the
 //! samples `req.ssl_*` and `ssl_fc_*_bin`.
 
 use std::borrow::Cow;

@@ -1,4 +1,4 @@
-//! Which certificate, and on which terms? All of TLS that is a decision: the ClientHello, names,
+//! Which certificate, and with which TLS settings? All of TLS that is a decision: the ClientHello, names,
 //! ciphers, certificates and the lists they stand in.
 //!
 //! Nothing here opens a file or a socket or reads a clock. The content of files comes through
@@ -6,9 +6,9 @@
 //! Handshakes and records are rustls's, carried by `transport`.
 //!
 //! A bind line is a [`bind::BindCertificates`]: entries of certificates ([`store`]) with their
-//! filters ([`names`]) and terms ([`server_config`]). Its `choose` answers a
+//! filters ([`names`]) and TLS settings ([`server_config`]). Its `choose` answers a
 //! [`hello::ClientHello`] with the configuration for `rustls::server::Accepted::into_connection`.
-//! A `server` line is a [`client_config::ServerLineTerms`]. Certificates of either side are judged by
+//! A `server` line is a [`client_config::ServerTlsSettings`]. Certificates of either side are judged by
 //! [`verifier`], and who may resume a session is decided in [`tickets`].
 
 pub mod authorities;

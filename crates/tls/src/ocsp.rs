@@ -7,7 +7,7 @@ use aws_lc_rs::digest::{Algorithm, SHA1_FOR_LEGACY_USE_ONLY, SHA256, SHA384, SHA
 use rustls::pki_types::CertificateDer;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-use crate::der::{Element, element, generalized_time, sequence, tagged};
+use crate::der::{Element, element, element_with_tag, generalized_time, sequence};
 
 const ENUMERATED: u8 = 0x0a;
 const INTEGER: u8 = 0x02;
@@ -101,7 +101,7 @@ impl OcspResponse {
         let response = sequence(der)
             .filter(|found| found.rest.is_empty())
             .ok_or(OcspError::Broken)?;
-        let status = tagged(response.content, ENUMERATED).ok_or(OcspError::Broken)?;
+        let status = element_with_tag(response.content, ENUMERATED).ok_or(OcspError::Broken)?;
         match status.content {
             [0] => {}
             [status] => return Err(OcspError::Unsuccessful { status: *status }),
@@ -119,7 +119,7 @@ impl OcspResponse {
         }
         let this_update = generalized_time(state.rest).ok_or(OcspError::Broken)?;
         let after = element(state.rest).map_or(&[][..], |time| time.rest);
-        let next_update = tagged(after, CONTEXT_0)
+        let next_update = element_with_tag(after, CONTEXT_0)
             .map(|next| generalized_time(next.content).ok_or(OcspError::Broken));
         let issuer = issuer.ok_or(OcspError::NoIssuer)?;
         if !is_id_of(id, leaf, issuer).unwrap_or(false) {
@@ -173,15 +173,15 @@ impl OcspResponse {
 
 /// What is signed of a response, with its signature (`BasicOCSPResponse`).
 pub(crate) fn basic_response(der: &[u8]) -> Option<Element<'_>> {
-    let status = tagged(sequence(der)?.content, ENUMERATED)?;
+    let status = element_with_tag(sequence(der)?.content, ENUMERATED)?;
     basic_part(status.rest)
 }
 
 /// The same behind the status.
 fn basic_part(rest: &[u8]) -> Option<Element<'_>> {
-    let bytes = sequence(tagged(rest, CONTEXT_0)?.content)?;
-    let kind = tagged(bytes.content, OID).filter(|kind| kind.content == BASIC)?;
-    sequence(tagged(kind.rest, OCTET_STRING)?.content)
+    let bytes = sequence(element_with_tag(rest, CONTEXT_0)?.content)?;
+    let kind = element_with_tag(bytes.content, OID).filter(|kind| kind.content == BASIC)?;
+    sequence(element_with_tag(kind.rest, OCTET_STRING)?.content)
 }
 
 /// The answers of a response, behind its status.
@@ -193,7 +193,7 @@ fn answers(rest: &[u8]) -> Option<&[u8]> {
         part = element(part.rest)?; // the version
     }
     // `part` is the responder.
-    let produced = tagged(part.rest, GENERALIZED_TIME)?;
+    let produced = element_with_tag(part.rest, GENERALIZED_TIME)?;
     Some(sequence(produced.rest)?.content)
 }
 
@@ -204,10 +204,10 @@ fn is_id_of(
     issuer: &CertificateDer<'_>,
 ) -> Option<bool> {
     let algorithm = sequence(id.content)?;
-    let name = tagged(algorithm.rest, OCTET_STRING)?;
-    let key = tagged(name.rest, OCTET_STRING)?;
-    let serial = tagged(key.rest, INTEGER)?;
-    let oid = tagged(algorithm.content, OID)?.content;
+    let name = element_with_tag(algorithm.rest, OCTET_STRING)?;
+    let key = element_with_tag(name.rest, OCTET_STRING)?;
+    let serial = element_with_tag(key.rest, INTEGER)?;
+    let oid = element_with_tag(algorithm.content, OID)?.content;
     let (_, hash) = HASHES.iter().find(|(known, _)| *known == oid)?;
     let (_, leaf) = X509Certificate::from_der(leaf).ok()?;
     let (_, issuer) = X509Certificate::from_der(issuer).ok()?;

@@ -157,7 +157,7 @@ fn basic(der: &[u8]) -> Option<OcspDetails> {
     let responder = match tag {
         CONTEXT_1 => {
             let (_, name) = X509Name::from_der(value).ok()?;
-            DistinguishedName::read(&name).spaced()
+            DistinguishedName::read(&name).spaced_text()
         }
         CONTEXT_2 => hexadecimal(inside(value, OCTETS)?, true),
         _ => return None,

@@ -10,7 +10,7 @@ use x509_parser::extensions::{GeneralName, ParsedExtension};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use crate::certificate::Certificate;
-use crate::der::{element, sequence, tagged};
+use crate::der::{element, element_with_tag, sequence};
 use crate::ocsp::{OcspResponse, basic_response};
 use crate::ocsp_details::OcspDetails;
 use crate::pem::encode_base64;
@@ -137,7 +137,7 @@ fn is_signed_for(der: &[u8], issuer: &CertificateDer<'_>, now: i64) -> Option<bo
     // Behind data, algorithm and signature.
     let data = element(basic.content)?;
     let signature = element(sequence(data.rest)?.rest)?;
-    let mut rest = match tagged(signature.rest, CONTEXT_0) {
+    let mut rest = match element_with_tag(signature.rest, CONTEXT_0) {
         Some(list) => sequence(list.content)?.content,
         None => return Some(false),
     };

@@ -1,9 +1,9 @@
-//! The terms of a handshake with clients: one rustls configuration for each distinct set of
+//! The TLS settings of a handshake with clients: one rustls configuration for each distinct set of
 //! options, never one for each certificate.
 //!
 //! rustls takes the certificate from its configuration. Each handshake therefore gets a copy of the
-//! configuration of its terms (a few counters and the list of protocols) that answers with the one
-//! certificate that was chosen. A certificate and the terms it was chosen with can so never come
+//! configuration of its TLS settings (a few counters and the list of protocols) that answers with the one
+//! certificate that was chosen. A certificate and the TLS settings it was chosen with can so never come
 //! from two different states of a bind line.
 
 use std::fmt;
@@ -37,7 +37,7 @@ use crate::tickets::{BoundSessions, ResumptionContext, SessionAge, TicketKeys, T
 /// `TLS_CHACHA20_POLY1305_SHA256` and the suites of TLS 1.2 with it.
 const CHACHA20_SUITES: [u16; 3] = [0x1303, 0xcca8, 0xcca9];
 
-/// What the terms need beside the options.
+/// What the TLS settings need beside the options.
 #[derive(Clone, Debug)]
 pub struct BindParts {
     /// The clock that sessions and certificates are judged by.
@@ -132,9 +132,9 @@ pub struct MissingWord {
     pub word: String,
 }
 
-/// The terms of one set of options.
+/// The TLS settings of one set of options.
 #[derive(Debug)]
-pub struct BindTerms {
+pub struct BindTlsSettings {
     recipe: ConfigRecipe,
     config: ServerConfig,
     /// The same with ChaCha20-Poly1305 first, for clients that put it first: they have no AES in
@@ -147,14 +147,14 @@ pub struct BindTerms {
 
 /// What one handshake runs on.
 #[derive(Clone, Debug)]
-pub struct HandshakeTerms {
+pub struct HandshakeTlsSettings {
     /// The configuration for `rustls::server::Accepted::into_connection`.
     pub config: Arc<ServerConfig>,
     /// What will be found of the client's certificate, where one is asked for.
     pub verification: Option<Arc<ClientVerification>>,
 }
 
-impl HandshakeTerms {
+impl HandshakeTlsSettings {
     /// The configuration of an attempt to resume a session: a handshake that needs a signature fails.
     #[must_use]
     pub fn without_signature(&self) -> Arc<ServerConfig> {
@@ -164,7 +164,7 @@ impl HandshakeTerms {
     }
 }
 
-impl BindTerms {
+impl BindTlsSettings {
     /// Translates a set of options.
     ///
     /// # Errors
@@ -219,7 +219,7 @@ impl BindTerms {
         &self.missing
     }
 
-    /// The same terms with other authorities and revocation lists.
+    /// The same TLS settings with other authorities and revocation lists.
     ///
     /// # Errors
     ///
@@ -254,13 +254,13 @@ impl BindTerms {
         self.recipe.parts.verifier.as_ref()
     }
 
-    /// The terms of one handshake, with the certificate that was chosen for it.
+    /// The TLS settings of one handshake, with the certificate that was chosen for it.
     #[must_use]
     pub fn for_handshake(
         &self,
         hello: &ClientHello<'_>,
         certificate: &Arc<Certificate>,
-    ) -> HandshakeTerms {
+    ) -> HandshakeTlsSettings {
         let first = hello.ciphers().find(|suite| !is_grease(*suite));
         let base = match &self.chacha_config {
             Some(config) if first.is_some_and(is_chacha20) => config,
@@ -289,7 +289,7 @@ impl BindTerms {
             schemes: self.schemes.clone(),
             now: self.recipe.now(),
         });
-        HandshakeTerms {
+        HandshakeTlsSettings {
             config: Arc::new(config),
             verification,
         }

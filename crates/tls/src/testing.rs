@@ -172,7 +172,7 @@ pub(crate) fn handshake(
         .accept()
         .expect("a good hello")
         .expect("a whole one");
-    let mut server = match accepted.into_connection(choice.terms.config) {
+    let mut server = match accepted.into_connection(choice.tls_settings.config) {
         Ok(server) => server,
         Err((error, _)) => return Some(Err(error)),
     };

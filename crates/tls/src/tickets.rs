@@ -369,7 +369,7 @@ impl SessionAge {
     }
 }
 
-/// Tickets of one set of terms.
+/// Tickets of one set of TLS settings.
 #[derive(Debug)]
 pub(crate) struct Ticketer {
     pub(crate) keys: Arc<TicketKeys>,
@@ -396,7 +396,7 @@ impl ProducesTickets for Ticketer {
     }
 }
 
-/// Sessions kept here, of one set of terms: the same store, other names.
+/// Sessions kept here, of one set of TLS settings: the same store, other names.
 #[derive(Debug)]
 pub(crate) struct BoundSessions {
     pub(crate) store: Arc<dyn StoresServerSessions>,

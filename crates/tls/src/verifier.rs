@@ -60,7 +60,7 @@ struct Findings<'j> {
 }
 
 impl Findings<'_> {
-    fn found(&mut self, error: VerifyError, depth: usize) -> Result<(), Refused> {
+    fn record_error(&mut self, error: VerifyError, depth: usize) -> Result<(), Refused> {
         let verdict = &mut self.verdict;
         verdict.result = error;
         let ignored = if depth == 0 {
@@ -84,14 +84,14 @@ impl Findings<'_> {
 
     /// An error that nothing ignores: HAProxy ends the handshake whatever its lines say.
     fn found_for_good(&mut self, error: VerifyError, depth: usize) -> Result<(), Refused> {
-        let _ = self.found(error, depth);
+        let _ = self.record_error(error, depth);
         self.verdict.is_refused = true;
         Err(Refused)
     }
 
     fn found_if(&mut self, is_so: bool, error: VerifyError, depth: usize) -> Result<(), Refused> {
         if is_so {
-            self.found(error, depth)
+            self.record_error(error, depth)
         } else {
             Ok(())
         }
@@ -136,7 +136,7 @@ impl ChainRules<'_> {
         findings: &mut Findings<'_>,
     ) -> Result<(), Refused> {
         let Some(leaf) = Facts::read(leaf) else {
-            findings.found(VerifyError::UNSPECIFIED, 0)?;
+            findings.record_error(VerifyError::UNSPECIFIED, 0)?;
             return Ok(());
         };
         let sent: Vec<Facts> = sent.iter().take(SENT_MAX).filter_map(Facts::read).collect();
@@ -219,7 +219,7 @@ impl ChainRules<'_> {
             _ if chain.untrusted < count => VerifyError::UNABLE_TO_GET_ISSUER_CERT,
             _ => VerifyError::UNABLE_TO_GET_ISSUER_CERT_LOCALLY,
         };
-        findings.found(error, count - 1)
+        findings.record_error(error, count - 1)
     }
 
     fn judge_extensions(
@@ -282,7 +282,7 @@ impl ChainRules<'_> {
                 .find(in_time)
                 .or(lists.first().copied())
             else {
-                findings.found(VerifyError::UNABLE_TO_GET_CRL, depth)?;
+                findings.record_error(VerifyError::UNABLE_TO_GET_CRL, depth)?;
                 continue;
             };
             let no_sign = !issuer.may_sign_crl();
@@ -329,7 +329,7 @@ impl ChainRules<'_> {
                 // The top is trusted as it is, or there was an error already.
                 None if facts.is_self_signed() => {}
                 None if depth == 0 => {
-                    findings.found(VerifyError::UNABLE_TO_VERIFY_LEAF_SIGNATURE, 0)?;
+                    findings.record_error(VerifyError::UNABLE_TO_VERIFY_LEAF_SIGNATURE, 0)?;
                 }
                 None => continue,
             }

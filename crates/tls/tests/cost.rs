@@ -12,7 +12,7 @@ use ballast_tls::hello::{HelloOutcome, parse_client_hello};
 use ballast_tls::options::HandshakeOptions;
 use ballast_tls::rustls::server::NoServerSessionStorage;
 use ballast_tls::rustls::time_provider::DefaultTimeProvider;
-use ballast_tls::server_config::{BindParts, BindTerms};
+use ballast_tls::server_config::{BindParts, BindTlsSettings};
 use ballast_tls::store::{CertificateStore, StoredCertificate};
 use ballast_tls::tickets::TicketKeys;
 use rcgen::{CertificateParams, CertifiedIssuer, IsCa, KeyPair, PKCS_ECDSA_P256_SHA256};
@@ -52,12 +52,13 @@ fn choose(found: &[Arc<StoredCertificate>]) {
         early_data_bytes_max: 0,
         record_bytes_max: 0,
     };
-    let terms = Arc::new(BindTerms::new(&HandshakeOptions::default(), &parts).unwrap());
+    let tls_settings =
+        Arc::new(BindTlsSettings::new(&HandshakeOptions::default(), &parts).unwrap());
     let entries = found.iter().map(|certificate| BindEntry {
         certificate: Arc::clone(certificate),
         filters: None,
         is_default: false,
-        terms: Arc::clone(&terms),
+        tls_settings: Arc::clone(&tls_settings),
         row: None,
     });
     let start = Instant::now();

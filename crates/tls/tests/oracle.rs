@@ -25,7 +25,7 @@ use ballast_tls::options::HandshakeOptions;
 use ballast_tls::rustls::pki_types::UnixTime;
 use ballast_tls::rustls::server::NoServerSessionStorage;
 use ballast_tls::rustls::time_provider::TimeProvider;
-use ballast_tls::server_config::{BindParts, BindTerms};
+use ballast_tls::server_config::{BindParts, BindTlsSettings};
 use ballast_tls::store::{CertificateStore, StoreOptions};
 use rcgen::{CertificateParams, DnType, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_RSA_SHA256};
 
@@ -144,7 +144,7 @@ fn crt_list(number: usize, at: &Path, keys: &Keys) -> Line {
     let path = path.to_str().unwrap();
     let strict_sni = number % 4 == 3;
     let mut store = CertificateStore::new(StoreOptions::default());
-    let terms = terms();
+    let tls_settings = tls_settings();
     let entries = text.lines().map(|line| {
         let mut words = line.split(' ');
         let certificate = words.next().unwrap();
@@ -153,7 +153,7 @@ fn crt_list(number: usize, at: &Path, keys: &Keys) -> Line {
             certificate: store.load_crt(&SystemFiles, certificate).unwrap().remove(0),
             filters: (filters != NameFilters::default()).then_some(filters),
             is_default: false,
-            terms: Arc::clone(&terms),
+            tls_settings: Arc::clone(&tls_settings),
             row: None,
         }
     });
@@ -176,7 +176,7 @@ fn directory(at: &Path, keys: &Keys, first: &str) -> Line {
         let names: Vec<String> = (0..chance.below(3)).map(|_| chance.pattern()).collect();
         keys.write(&path, chance.below(2) == 0, &chance.pattern(), &names);
     }
-    let (mut store, terms) = (CertificateStore::default(), terms());
+    let (mut store, tls_settings) = (CertificateStore::default(), tls_settings());
     let (mut entries, mut words) = (Vec::new(), String::new());
     for (word, path) in [
         ("crt", at.join(first)),
@@ -192,7 +192,7 @@ fn directory(at: &Path, keys: &Keys, first: &str) -> Line {
                 certificate,
                 filters: None,
                 is_default: word == "default-crt" || is_first,
-                terms: Arc::clone(&terms),
+                tls_settings: Arc::clone(&tls_settings),
                 row: None,
             });
         }
@@ -203,7 +203,7 @@ fn directory(at: &Path, keys: &Keys, first: &str) -> Line {
     }
 }
 
-fn terms() -> Arc<BindTerms> {
+fn tls_settings() -> Arc<BindTlsSettings> {
     let parts = BindParts {
         time: Arc::new(NoTime),
         verifier: None,
@@ -215,7 +215,7 @@ fn terms() -> Arc<BindTerms> {
         early_data_bytes_max: 0,
         record_bytes_max: 0,
     };
-    Arc::new(BindTerms::new(&HandshakeOptions::default(), &parts).unwrap())
+    Arc::new(BindTlsSettings::new(&HandshakeOptions::default(), &parts).unwrap())
 }
 
 /// What a client can verify, and the suites it offers.

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use ballast_tls::authorities::{Authorities, Trust};
 use ballast_tls::certificate::{Certificate, CertificateParts};
-use ballast_tls::client_config::{ServerLineParts, ServerLineTerms, ServerTrust, server_name};
+use ballast_tls::client_config::{ServerLineParts, ServerTlsSettings, ServerTrust, server_name};
 use ballast_tls::client_verifier::ClientVerifier;
 use ballast_tls::options::{HandshakeOptions, VerifyMode};
 use ballast_tls::rustls::pki_types::CertificateDer;
@@ -414,9 +414,9 @@ fn ask(socket: &Path, case: &Case) -> Option<String> {
         session_names_max: 0,
         record_bytes_max: 0,
     };
-    let terms = ServerLineTerms::new(&HandshakeOptions::default(), &parts).unwrap();
+    let tls_settings = ServerTlsSettings::new(&HandshakeOptions::default(), &parts).unwrap();
     let mut client = ClientConnection::new(
-        Arc::clone(terms.config()),
+        Arc::clone(tls_settings.config()),
         server_name(None, false).unwrap(),
     )
     .unwrap();

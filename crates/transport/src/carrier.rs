@@ -31,7 +31,7 @@ pub trait Carrier: Debug {
     fn is_readable(&self) -> bool;
 
     /// Ready when [`Carrier::is_readable`] is true, or reading has become pointless. While it
-    /// waits, it also sends what is owed.
+    /// waits, it also sends what is unsent.
     ///
     /// # Errors
     /// Why nothing can be read or sent any more.
@@ -46,7 +46,7 @@ pub trait Carrier: Debug {
     fn try_read(&self, bytes: &mut [u8]) -> io::Result<usize>;
 
     /// Takes as much plaintext as there is room for, and sends what it can. What it took counts as
-    /// written; the part that is not sent yet is owed. `more` says that more plaintext follows at
+    /// written; the part that is not sent yet stays here. `more` says that more plaintext follows at
     /// once.
     ///
     /// # Errors
@@ -66,7 +66,7 @@ pub trait Carrier: Debug {
     /// Whether something that was taken is not sent yet.
     fn has_unsent(&self) -> bool;
 
-    /// Sends what is owed.
+    /// Sends what is unsent.
     ///
     /// # Errors
     /// As [`Carrier::try_write`].
@@ -84,7 +84,7 @@ pub trait Carrier: Debug {
     /// do not count. It makes a system call only when something was received.
     fn is_quiet(&self) -> bool;
 
-    /// Closes our side, after what is owed was sent: TLS sends `close_notify`.
+    /// Closes our side, after what is unsent was sent: TLS sends `close_notify`.
     ///
     /// # Errors
     /// The error of the system call.

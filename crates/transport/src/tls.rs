@@ -36,7 +36,7 @@ pub use secrets::{SecretKeeper, SessionSecrets};
 
 /// The most ciphertext that may wait for the socket before plaintext is refused, bytes. A call
 /// may add one batch of records to it.
-const OWED_BYTES_MAX: usize = 16 * 1024;
+const UNSENT_BYTES_MAX: usize = 16 * 1024;
 
 /// How many reads may bring nothing but tickets before an idle connection counts as busy: a peer
 /// that never stops sending them must not hold the worker.
@@ -70,7 +70,7 @@ struct State<R> {
     plaintext: Vec<u8>,
     plaintext_begin: usize,
     /// Encrypted and not sent.
-    owed: Vec<u8>,
+    unsent: Vec<u8>,
     /// The peer sends nothing more.
     has_ended: bool,
     /// We send nothing more.
@@ -83,14 +83,14 @@ struct State<R> {
 
 impl<R: Role> TlsCarrier<R> {
     /// After a handshake: `ciphertext` was received behind it, `plaintext` with it (early data), and
-    /// `owed` is its last flight, which goes with the first bytes that are sent, or once the other
+    /// `unsent` is its last flight, which goes with the first bytes that are sent, or once the other
     /// side is waited for.
     fn new(
         socket: Stream,
         role: R,
         ciphertext: Vec<u8>,
         plaintext: Vec<u8>,
-        owed: Vec<u8>,
+        unsent: Vec<u8>,
     ) -> Self {
         let has_records = !ciphertext.is_empty();
         Self {
@@ -101,7 +101,7 @@ impl<R: Role> TlsCarrier<R> {
                 has_records,
                 plaintext,
                 plaintext_begin: 0,
-                owed,
+                unsent,
                 has_ended: false,
                 is_closed: false,
                 resets: false,
@@ -137,21 +137,21 @@ impl<R: Role> TlsCarrier<R> {
         })
     }
 
-    /// Sends what is owed, without waiting.
+    /// Sends what is unsent, without waiting.
     fn send_unsent(&self, state: &mut State<R>) -> io::Result<()> {
-        while !state.owed.is_empty() {
-            let count = self.socket.try_write(&state.owed)?;
-            state.owed.drain(..count);
+        while !state.unsent.is_empty() {
+            let count = self.socket.try_write(&state.unsent)?;
+            state.unsent.drain(..count);
         }
-        state.owed = Vec::new();
+        state.unsent = Vec::new();
         self.socket.try_send_unsent()
     }
 
-    /// Encrypts a batch behind what is owed, and sends what the socket takes.
+    /// Encrypts a batch behind what is unsent, and sends what the socket takes.
     fn write(&self, parts: &[IoSlice<'_>], follows: Follows) -> io::Result<usize> {
         let state = &mut *self.state.borrow_mut();
         state.open_kept()?;
-        if state.owed.len() > OWED_BYTES_MAX || self.socket.has_unsent() {
+        if state.unsent.len() > UNSENT_BYTES_MAX || self.socket.has_unsent() {
             self.send_unsent(state)?;
         }
         scratch::with(|scratch| {
@@ -163,7 +163,7 @@ impl<R: Role> TlsCarrier<R> {
             let whole: usize = parts.iter().map(|part| part.len()).sum();
             if follows == Follows::Close && plaintext.len() == whole {
                 state.close();
-                let notice = std::mem::take(&mut state.owed);
+                let notice = std::mem::take(&mut state.unsent);
                 sealed[length..length + notice.len()].copy_from_slice(&notice);
                 length += notice.len();
             }
@@ -187,7 +187,7 @@ impl<R: Role> TlsCarrier<R> {
                     Err(error) => return Err(error),
                 }
             }
-            state.owed.extend_from_slice(&sealed[sent..length]);
+            state.unsent.extend_from_slice(&sealed[sent..length]);
             Ok(plaintext.len())
         })
     }
@@ -204,11 +204,11 @@ impl<R: Role> TlsCarrier<R> {
             if let Some(error) = &state.failure {
                 return Err(io::Error::new(ErrorKind::InvalidData, error.clone()));
             }
-            let owed = state.owed.len();
+            let unsent = state.unsent.len();
             let read = self.fill(state, bytes);
             // An alert, or the answer to a key update. Whether it leaves is not the reader's
             // concern.
-            if state.owed.len() > owed {
+            if state.unsent.len() > unsent {
                 let _ = self.send_unsent(state);
             }
             match read {
@@ -251,7 +251,7 @@ impl<R: Role> State<R> {
         let Self {
             role,
             plaintext,
-            owed,
+            unsent,
             ..
         } = self;
         let mut deliver = |record: &[u8]| {
@@ -261,7 +261,7 @@ impl<R: Role> State<R> {
             plaintext.extend_from_slice(&record[here..]);
         };
         let failure = loop {
-            let (discard, step) = role.step(&mut received[begin..], owed, &mut deliver);
+            let (discard, step) = role.step(&mut received[begin..], unsent, &mut deliver);
             begin += discard;
             match step {
                 Ok(Step::Again) => {}
@@ -274,7 +274,7 @@ impl<R: Role> State<R> {
             }
         };
         if let Some(error) = failure {
-            role.alert(owed);
+            role.alert(unsent);
             let error = self.fail(error);
             if read == 0 {
                 return Err(error);
@@ -292,17 +292,17 @@ impl<R: Role> State<R> {
         io::Error::new(ErrorKind::InvalidData, error)
     }
 
-    /// Appends our `close_notify` to what is owed, once.
+    /// Appends our `close_notify` to what is unsent, once.
     fn close(&mut self) {
         if self.is_closed || self.resets || self.failure.is_some() {
             return;
         }
         self.is_closed = true;
-        self.role.close(&mut self.ciphertext, &mut self.owed);
+        self.role.close(&mut self.ciphertext, &mut self.unsent);
     }
 
-    /// Encrypts behind what is owed, both in `out`; how long they are together. `out` has room for
-    /// the largest batch, and at most [`OWED_BYTES_MAX`] is owed.
+    /// Encrypts behind what is unsent, both in `out`; how long they are together. `out` has room for
+    /// the largest batch, and at most [`UNSENT_BYTES_MAX`] is unsent.
     fn seal(&mut self, plaintext: &[u8], out: &mut [u8]) -> io::Result<usize> {
         if let Some(error) = &self.failure {
             return Err(io::Error::new(ErrorKind::BrokenPipe, error.clone()));
@@ -310,14 +310,14 @@ impl<R: Role> State<R> {
         if self.is_closed {
             return Err(ErrorKind::BrokenPipe.into());
         }
-        let length = self.owed.len();
-        out[..length].copy_from_slice(&self.owed);
+        let length = self.unsent.len();
+        out[..length].copy_from_slice(&self.unsent);
         let sealed = self
             .role
             .encrypt(plaintext, &mut self.ciphertext, &mut out[length..]);
         match sealed {
             Ok(count) => {
-                self.owed = Vec::new();
+                self.unsent = Vec::new();
                 Ok(length + count)
             }
             Err(error) => Err(io::Error::new(ErrorKind::BrokenPipe, error)),
@@ -375,7 +375,7 @@ impl<R: Role> Carrier for TlsCarrier<R> {
     }
 
     fn has_unsent(&self) -> bool {
-        !self.state.borrow().owed.is_empty() || self.socket.has_unsent()
+        !self.state.borrow().unsent.is_empty() || self.socket.has_unsent()
     }
 
     fn try_send_unsent(&self) -> io::Result<()> {
@@ -391,7 +391,7 @@ impl<R: Role> Carrier for TlsCarrier<R> {
             return false;
         }
         // The write that follows reports why, or settles first.
-        if state.open_kept().is_err() || state.owed.len() > OWED_BYTES_MAX {
+        if state.open_kept().is_err() || state.unsent.len() > UNSENT_BYTES_MAX {
             return false;
         }
         scratch::with(|scratch| {
@@ -401,7 +401,7 @@ impl<R: Role> Carrier for TlsCarrier<R> {
             bytes.clear();
             bytes.extend_from_slice(&scratch.sealed[..length]);
             if !self.socket.queue_for_turn_end(bytes, cx) {
-                state.owed = std::mem::take(bytes);
+                state.unsent = std::mem::take(bytes);
                 let _ = self.send_unsent(state);
             }
             true
@@ -462,8 +462,8 @@ impl<R: Role> Drop for TlsCarrier<R> {
     fn drop(&mut self) {
         let state = self.state.get_mut();
         state.close();
-        if !state.resets && state.failure.is_none() && !state.owed.is_empty() {
-            let _ = self.socket.try_write(&state.owed);
+        if !state.resets && state.failure.is_none() && !state.unsent.is_empty() {
+            let _ = self.socket.try_write(&state.unsent);
         }
     }
 }

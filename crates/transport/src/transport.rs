@@ -229,7 +229,7 @@ impl Transport {
         }
     }
 
-    /// Tries to send what is owed.
+    /// Tries to send what is unsent.
     ///
     /// # Errors
     /// `WouldBlock`: wait for [`Self::writable`]; else why it can never be sent.
@@ -275,7 +275,7 @@ impl Transport {
         Ok(())
     }
 
-    /// Closes our side (half close), after what is owed was sent. The peer may still send.
+    /// Closes our side (half close), after what is unsent was sent. The peer may still send.
     ///
     /// # Errors
     /// The error of the system call.

@@ -19,7 +19,7 @@ use crate::key::{
     ConnectionRequirements, ProxyHeaderContent,
 };
 use crate::lease::OpenedTls;
-use crate::tls::HandshakeTerms;
+use crate::tls::ServerHandshake;
 
 /// Why a connection could not be opened.
 #[derive(Debug)]
@@ -147,12 +147,12 @@ async fn seal(
         (ConnectionName::Configured, Sni::PerExchange) => None,
         (ConnectionName::OfExchange(name), _) => name.as_deref(),
     };
-    let terms = HandshakeTerms::new(server, name)?;
-    let server_name = name.filter(|_| terms.sends_name()).map(Into::into);
+    let handshake = ServerHandshake::new(server, name)?;
+    let server_name = name.filter(|_| handshake.sends_name()).map(Into::into);
     let sent = stream.write_all(header).await;
     sent.map_err(|_| HandshakeFailure::Closed(false))?;
-    let config = Arc::clone(terms.config());
-    let (transport, facts) = terms.run(stream).await?;
+    let config = Arc::clone(handshake.config());
+    let (transport, facts) = handshake.run(stream).await?;
     let opened = OpenedTls {
         config,
         facts: Arc::new(facts),
@@ -308,7 +308,7 @@ mod tests {
     use ballast_mux::Limits;
 
     use super::*;
-    use crate::{ExchangeValues, Path};
+    use crate::{ClientAddresses, ExchangeValues};
 
     fn generation(transparent: Option<TransparentSource>) -> Generation {
         let mut config = model::Config::default();
@@ -333,7 +333,7 @@ mod tests {
 
     #[test]
     fn a_probe_leaves_from_our_address_and_an_exchange_from_where_usesrc_says() {
-        let path = Path {
+        let client = ClientAddresses {
             source: Some("198.51.100.7:4444".parse().unwrap()),
             destination: None,
         };
@@ -363,10 +363,16 @@ mod tests {
             assert_eq!(probe.source, Some(own));
             assert_eq!(probe.receive_buffer, Some(20_000));
             assert_eq!(probe.send_buffer, Some(30_000));
-            let wanted = |path: &Path, values: &ExchangeValues<'_>| {
-                ConnectionRequirements::of(backend, server, path, values.clone(), Limits::default())
+            let wanted = |client: &ClientAddresses, values: &ExchangeValues<'_>| {
+                ConnectionRequirements::of(
+                    backend,
+                    server,
+                    client,
+                    values.clone(),
+                    Limits::default(),
+                )
             };
-            let told_of = wanted(&path, &values);
+            let told_of = wanted(&client, &values);
             assert_eq!(told_of.is_of_one_client(), of_one_client);
             let found = options(told_of.source).source.unwrap();
             assert_eq!(found.address, address.parse().unwrap());
@@ -374,7 +380,7 @@ mod tests {
             assert_eq!(found.port_last, (!is_foreign).then_some(2000));
             // A client without an address, or a request without the header: our own address is
             // used.
-            let nobody = wanted(&Path::default(), &ExchangeValues::default());
+            let nobody = wanted(&ClientAddresses::default(), &ExchangeValues::default());
             let found = options(nobody.source).source.unwrap();
             assert!(found == own || address == "203.0.113.9:77");
         }

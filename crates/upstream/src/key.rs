@@ -12,7 +12,7 @@ use ballast_engine::{Backend, ConnectSettings, Server, Sni};
 use ballast_model::{self as model, TransparentSource};
 use ballast_mux::Limits;
 
-use crate::Path;
+use crate::ClientAddresses;
 
 /// Values of an exchange that go into the connection opened for it.
 #[derive(Clone, Debug, Default)]
@@ -143,7 +143,7 @@ impl ConnectionRequirements {
     pub fn of(
         backend: &Backend,
         server: &Server,
-        path: &Path,
+        client: &ClientAddresses,
         values: ExchangeValues<'_>,
         limits: Limits,
     ) -> Self {
@@ -171,7 +171,7 @@ impl ConnectionRequirements {
         Self {
             limits,
             epoch,
-            target: target(server, path),
+            target: target(server, client),
             name: match server.model.pool_connection_name {
                 Some(_) => ConnectionName::OfExchange(pool_name),
                 None => sni.clone(),
@@ -180,15 +180,15 @@ impl ConnectionRequirements {
             source: match line.and_then(|line| line.transparent.as_ref()) {
                 None => ConnectSource::Configured,
                 Some(TransparentSource::Address(address)) => ConnectSource::Transparent(*address),
-                Some(TransparentSource::Client) => path
+                Some(TransparentSource::Client) => client
                     .source
                     .map_or(ConnectSource::Configured, ConnectSource::Client),
-                Some(TransparentSource::ClientIp) => transparent(path.source_ip()),
+                Some(TransparentSource::ClientIp) => transparent(client.source_ip()),
                 Some(TransparentSource::Header(_)) => transparent(header_source),
             },
             proxy_header_content: server.model.send_proxy.as_ref().map(|proxy| {
                 ProxyHeaderContent {
-                    ends: path.both(),
+                    ends: client.both(),
                     unique_id: proxy
                         .unique_id
                         .then(|| unique_id.unwrap_or_default().into()),
@@ -235,16 +235,17 @@ impl ConnectionRequirements {
 }
 
 /// The address of the server, where it depends on the client (configuration manual, "server").
-fn target(server: &Server, path: &Path) -> ConnectTarget {
+fn target(server: &Server, client: &ClientAddresses) -> ConnectTarget {
     let current = server.state.current_address();
     let Some(model::Address::Inet(address)) = &current.address else {
         return ConnectTarget::Configured;
     };
     let port = current.port.unwrap_or(server.model.port);
-    if !Path::is_followed(port, address) {
+    if !ClientAddresses::depends_on_client(port, address) {
         return ConnectTarget::Configured;
     }
-    path.followed(port, address)
+    client
+        .server_address(port, address)
         .map_or(ConnectTarget::NoPort, ConnectTarget::FromClient)
 }
 

@@ -229,7 +229,7 @@ mod tests {
     use ballast_worker::{Deadline, block_on};
 
     use super::*;
-    use crate::{ExchangeValues, Path, connect};
+    use crate::{ClientAddresses, ExchangeValues, connect};
 
     fn generation(listener: &TcpListener) -> Generation {
         let address = model::Address::Inet(listener.local_addr().unwrap());
@@ -245,8 +245,8 @@ mod tests {
     /// A lease, and the server's end of the connection.
     async fn lease(backend: &Backend, listener: &TcpListener) -> (Lease, TcpStream) {
         let server = &backend.servers[0];
-        let (path, told) = (Path::default(), ExchangeValues::default());
-        let wanted = ConnectionRequirements::of(backend, server, &path, told, Limits::default());
+        let (client, told) = (ClientAddresses::default(), ExchangeValues::default());
+        let wanted = ConnectionRequirements::of(backend, server, &client, told, Limits::default());
         let key = ConnectionKey::new(backend, server, wanted);
         let lease = connect(server, key).await.unwrap();
         let (peer, _) = listener.accept().unwrap();

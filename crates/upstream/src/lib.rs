@@ -13,10 +13,10 @@
 //! their worker, for exchanges that require an equal [`ConnectionKey`]: the server, and everything
 //! else that a connection is opened from.
 
+mod client_addresses;
 mod connect;
 mod key;
 mod lease;
-mod path;
 pub mod pool;
 pub mod probe;
 mod slot;
@@ -24,10 +24,10 @@ mod slot;
 mod testing;
 mod tls;
 
+pub use client_addresses::ClientAddresses;
 pub use connect::{ConnectError, connect};
 pub use key::{
     ClientTlsSession, ClientTlsValues, ConnectionKey, ConnectionRequirements, ExchangeValues,
 };
 pub use lease::{ExchangeEnd, Lease};
-pub use path::Path;
 pub use slot::{NoSlot, QueuePositions, Slot, SlotRequest};

@@ -341,7 +341,7 @@ mod tests {
     use ballast_worker::block_on;
 
     use super::*;
-    use crate::{ConnectionKey, ExchangeValues, Path, connect};
+    use crate::{ClientAddresses, ConnectionKey, ExchangeValues, connect};
 
     thread_local! {
         /// How often the code looked for a connection in a group.
@@ -375,14 +375,14 @@ mod tests {
         let backend = &generation.backends[0];
         let server = &backend.servers[0];
         let wanted = |n: u8| {
-            let path = Path {
+            let client = ClientAddresses {
                 destination: Some(SocketAddr::from((host(n), 80))),
-                ..Path::default()
+                ..ClientAddresses::default()
             };
             ConnectionRequirements::of(
                 backend,
                 server,
-                &path,
+                &client,
                 ExchangeValues::default(),
                 Limits::default(),
             )

@@ -216,7 +216,7 @@ pub(crate) fn offer_free_slots(backend: &Arc<Backend>, place: usize) -> u32 {
         return count;
     };
     while backend.state.waiters.now() > 0 && server.state.is_usable() {
-        let takes_any = backend.serves_any(place);
+        let takes_any = backend.serves_backend_queue(place);
         if no_exchange_waits(backend, server, takes_any) {
             return count;
         }

@@ -9,8 +9,8 @@ use ballast_tls::rustls::{CertificateError, ClientConfig, Error};
 use ballast_transport::{Handshake, HandshakeFailure, SecretKeeper, TlsFacts, Transport};
 use ballast_worker::{Stream, worker_index};
 
-/// What a handshake with a server is made with.
-pub(crate) struct HandshakeTerms<'a> {
+/// A handshake with a server, ready to run.
+pub(crate) struct ServerHandshake<'a> {
     server: &'a Server,
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
@@ -18,8 +18,8 @@ pub(crate) struct HandshakeTerms<'a> {
     protocols: Option<Vec<Vec<u8>>>,
 }
 
-impl<'a> HandshakeTerms<'a> {
-    /// The terms of a connection that sends the name `sni`.
+impl<'a> ServerHandshake<'a> {
+    /// The handshake of a connection that sends the name `sni`.
     ///
     /// # Errors
     /// The server has no configuration, or the name cannot be sent and would have to be verified.

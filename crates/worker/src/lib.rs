@@ -46,7 +46,7 @@ pub use stream::Stream;
 pub use task::{Panicked, TaskEnd, TaskHandle, TaskPool, run_blocking, spawn_local, spawn_service};
 pub use thread_pool::{ThreadPool, ThreadPoolError};
 pub use timer::{
-    Interval, Sleep, TimeoutPassed, now, sleep, sleep_until, timeout, timeout_at, turn_now,
+    Interval, Sleep, TimeoutPassed, approximate_now, now, sleep, sleep_until, timeout, timeout_at,
 };
 pub use turn::{WorkUnit, take_turns, yield_now};
 pub use watched::{IoProgress, Watchable, WatchedFd};

@@ -105,7 +105,7 @@ struct TaskPoolShared<T, F> {
     idle: RefCell<Vec<Rc<PoolTask>>>,
     /// The items for tasks that were called. Each counts as a running task from the moment it is
     /// given. They are not in the tasks: most tasks have an item and no next one.
-    given: RefCell<VecDeque<(T, RunningTaskCount)>>,
+    items: RefCell<VecDeque<(T, RunningTaskCount)>>,
     process: F,
 }
 
@@ -134,7 +134,7 @@ where
     pub fn new(process: F) -> Self {
         Self(Rc::new(TaskPoolShared {
             idle: RefCell::default(),
-            given: RefCell::default(),
+            items: RefCell::default(),
             process,
         }))
     }
@@ -145,7 +145,7 @@ where
     /// Must be called on a worker or inside [`crate::block_on`].
     pub fn give(&self, item: T) {
         let item = (item, RunningTaskCount::new(TaskRole::Awaited));
-        self.0.given.borrow_mut().push_back(item);
+        self.0.items.borrow_mut().push_back(item);
         let idle_task = self.0.idle.borrow_mut().pop();
         let Some(task) = idle_task else {
             return self.start_task();
@@ -165,7 +165,7 @@ where
         drop(tokio::task::spawn_local(CatchPanic {
             future: async move {
                 loop {
-                    let (item, running) = poll_fn(|cx| task.poll_item(&pool.given, cx)).await;
+                    let (item, running) = poll_fn(|cx| task.poll_item(&pool.items, cx)).await;
                     (pool.process)(item).await;
                     drop(running);
                     let mut idle = pool.idle.borrow_mut();
@@ -182,9 +182,9 @@ where
 }
 
 impl PoolTask {
-    fn poll_item<T>(&self, given: &RefCell<VecDeque<T>>, cx: &Context<'_>) -> Poll<T> {
+    fn poll_item<T>(&self, items: &RefCell<VecDeque<T>>, cx: &Context<'_>) -> Poll<T> {
         if self.is_called.take()
-            && let Some(item) = given.borrow_mut().pop_front()
+            && let Some(item) = items.borrow_mut().pop_front()
         {
             return Poll::Ready(item);
         }

@@ -28,18 +28,18 @@ impl std::error::Error for TimeoutPassed {}
 pub fn now() -> Instant {
     let moment = Instant::now();
     // While the thread ends the thread-local value may be gone already.
-    let _ = TURN.try_with(|turn| {
-        turn.moment.set(Some(moment));
-        turn.polls_left.set(POLLS_PER_LOOK);
+    let _ = CLOCK_READING.try_with(|reading| {
+        reading.moment.set(Some(moment));
+        reading.polls_left.set(POLLS_PER_READING);
     });
     moment
 }
 
 /// The number of polls of tasks after which the clock is read again.
-const POLLS_PER_LOOK: u32 = 8;
+const POLLS_PER_READING: u32 = 8;
 
 thread_local! {
-    static TURN: ClockReading = const { ClockReading { moment: Cell::new(None), polls_left: Cell::new(0), in_task: Cell::new(false) } };
+    static CLOCK_READING: ClockReading = const { ClockReading { moment: Cell::new(None), polls_left: Cell::new(0), in_task: Cell::new(false) } };
 }
 
 /// The last reading of the clock, and how long it may be used.
@@ -52,30 +52,33 @@ struct ClockReading {
 /// Approximately now: the clock as it was read in this poll of a task or a few polls before, about
 /// ten microseconds ago. For times that are shown in milliseconds. Never before an earlier [`now`]
 /// of the same thread.
-pub fn turn_now() -> Instant {
-    TURN.with(|turn| {
-        let known = turn.in_task.get() && turn.polls_left.get() > 0;
-        known.then(|| turn.moment.get()).flatten()
-    })
-    .unwrap_or_else(now)
+pub fn approximate_now() -> Instant {
+    CLOCK_READING
+        .with(|reading| {
+            let is_usable = reading.in_task.get() && reading.polls_left.get() > 0;
+            is_usable.then(|| reading.moment.get()).flatten()
+        })
+        .unwrap_or_else(now)
 }
 
 /// A poll of a task begins.
 pub(crate) fn poll_begins() {
-    let _ = TURN.try_with(|turn| {
-        turn.polls_left.set(turn.polls_left.get().saturating_sub(1));
-        turn.in_task.set(true);
+    let _ = CLOCK_READING.try_with(|reading| {
+        reading
+            .polls_left
+            .set(reading.polls_left.get().saturating_sub(1));
+        reading.in_task.set(true);
     });
 }
 
 /// A poll of a task has ended: what follows is not part of a task.
 pub(crate) fn poll_ended() {
-    let _ = TURN.try_with(|turn| turn.in_task.set(false));
+    let _ = CLOCK_READING.try_with(|reading| reading.in_task.set(false));
 }
 
 /// The worker has slept: the last reading is too old.
-pub(crate) fn slept() {
-    let _ = TURN.try_with(|turn| turn.polls_left.set(0));
+pub(crate) fn forget_reading() {
+    let _ = CLOCK_READING.try_with(|reading| reading.polls_left.set(0));
 }
 
 /// Waits for a point in time; see [`sleep_until`].

@@ -231,7 +231,7 @@ fn new_runtime() -> Result<LocalRuntime, Error> {
         .max_blocking_threads(BLOCKING_THREADS_MAX)
         .event_interval(1024)
         .on_thread_park(crate::burst::flush)
-        .on_thread_unpark(crate::timer::slept)
+        .on_thread_unpark(crate::timer::forget_reading)
         .build_local(Default::default())
         .map_err(|e| Error::new("epoll_create1", "executor", e))
 }
@@ -245,7 +245,7 @@ fn run(
     first: impl FnOnce() + Send + 'static,
 ) -> WorkerEnd {
     let cut_off = runtime.block_on(async {
-        contain(first);
+        catch_panic(first);
         let mut orders = shared.stop.subscribe();
         loop {
             tokio::select! {
@@ -255,7 +255,7 @@ fn run(
                     break;
                 }
                 message = inbox.recv() => match message {
-                    Some(message) => contain(message),
+                    Some(message) => catch_panic(message),
                     None => break,
                 },
             }
@@ -290,7 +290,7 @@ async fn drain(
             // worker accepted. Later messages are refused, and their senders keep them.
             inbox.close();
             while let Some(message) = inbox.recv().await {
-                contain(message);
+                catch_panic(message);
             }
             if has_ended() {
                 break;
@@ -304,7 +304,7 @@ async fn drain(
                 }
             }
             () = until(deadline) => break,
-            Some(message) = inbox.recv() => contain(message),
+            Some(message) = inbox.recv() => catch_panic(message),
             () = context::last_task_ended() => {}
         }
     }
@@ -332,7 +332,7 @@ async fn until(deadline: Option<Instant>) {
     }
 }
 
-fn contain(work: impl FnOnce()) {
+fn catch_panic(work: impl FnOnce()) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(work)) {
         report_panic(payload.as_ref());
     }

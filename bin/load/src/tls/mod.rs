@@ -154,19 +154,19 @@ mod tests {
         };
         assert!(asked("--tls").iter().all(|name| name == "host.example"));
         let names = "--sni a.example --sni b.example --sni c.example";
-        let due = ["a.example", "b.example", "c.example"].map(str::to_owned);
+        let expected = ["a.example", "b.example", "c.example"].map(str::to_owned);
         let in_turn = asked(names);
-        assert!(in_turn.chunks(3).all(|three| three == due));
+        assert!(in_turn.chunks(3).all(|three| three == expected));
         let random = asked(&format!("{names} --sni-random"));
         assert_ne!(random, in_turn);
         let all: BTreeSet<String> = random.into_iter().collect();
-        assert_eq!(all, due.into());
+        assert_eq!(all, expected.into());
     }
 
     #[test]
     fn every_name_and_every_client_is_warmed_once() {
         let names = "--sni a.example --sni b.example --sni c.example";
-        for (clients, due) in [
+        for (clients, expected) in [
             (1, [1, 1, 1]),
             (2, [1, 1, 1]),
             (3, [1, 1, 1]),
@@ -180,7 +180,7 @@ mod tests {
                 warmed.extend(names.iter().map(|name| name.to_str().into_owned()));
             }
             let count = |name: &str| warmed.iter().filter(|warm| *warm == name).count();
-            assert_eq!(["a.example", "b.example", "c.example"].map(count), due);
+            assert_eq!(["a.example", "b.example", "c.example"].map(count), expected);
         }
         let never = client(&format!("--insecure {names}"), 1);
         assert!(never.names_to_warm(0, 1, &host()).is_empty());

@@ -54,7 +54,7 @@ impl Default for TlsOptions {
             key: None,
             versions: vec![&version::TLS13, &version::TLS12],
             ciphers: aws_lc_rs::DEFAULT_CIPHER_SUITES.to_vec(),
-            groups: suites::usual_groups(),
+            groups: suites::default_groups(),
             protocols: Vec::new(),
             resume: Resume::Never,
         }

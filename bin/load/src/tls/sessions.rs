@@ -31,7 +31,7 @@ pub(crate) struct Sessions {
 thread_local! {
     /// How many sessions this thread has taken: who makes a ClientHello learns from it whether
     /// that offers one.
-    static TAKEN: Cell<u64> = const { Cell::new(0) };
+    static TAKEN_COUNT: Cell<u64> = const { Cell::new(0) };
 }
 
 impl std::fmt::Debug for Sessions {
@@ -52,47 +52,47 @@ impl Sessions {
 
     /// How many sessions this thread has taken.
     pub(crate) fn taken_by_this_thread() -> u64 {
-        TAKEN.get()
+        TAKEN_COUNT.get()
     }
 
-    fn stocks(&self) -> MutexGuard<'_, HashMap<ServerName<'static>, Stock>> {
+    fn lock_stocks(&self) -> MutexGuard<'_, HashMap<ServerName<'static>, Stock>> {
         self.stocks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 fn count<T>(session: Option<T>) -> Option<T> {
     if session.is_some() {
-        TAKEN.set(TAKEN.get() + 1);
+        TAKEN_COUNT.set(TAKEN_COUNT.get() + 1);
     }
     session
 }
 
 impl ClientSessionStore for Sessions {
     fn set_kx_hint(&self, name: ServerName<'static>, group: NamedGroup) {
-        self.stocks().entry(name).or_default().group = Some(group);
+        self.lock_stocks().entry(name).or_default().group = Some(group);
     }
 
     fn kx_hint(&self, name: &ServerName<'_>) -> Option<NamedGroup> {
-        self.stocks().get(&name.to_owned())?.group
+        self.lock_stocks().get(&name.to_owned())?.group
     }
 
     fn set_tls12_session(&self, name: ServerName<'static>, session: Tls12ClientSessionValue) {
-        self.stocks().entry(name).or_default().tls12 = Some(session);
+        self.lock_stocks().entry(name).or_default().tls12 = Some(session);
     }
 
     fn tls12_session(&self, name: &ServerName<'_>) -> Option<Tls12ClientSessionValue> {
-        let session = self.stocks().get(&name.to_owned())?.tls12.clone();
+        let session = self.lock_stocks().get(&name.to_owned())?.tls12.clone();
         count(session)
     }
 
     fn remove_tls12_session(&self, name: &ServerName<'static>) {
-        if let Some(stock) = self.stocks().get_mut(name) {
+        if let Some(stock) = self.lock_stocks().get_mut(name) {
             stock.tls12 = None;
         }
     }
 
     fn insert_tls13_ticket(&self, name: ServerName<'static>, ticket: Tls13ClientSessionValue) {
-        let mut stocks = self.stocks();
+        let mut stocks = self.lock_stocks();
         let tickets = &mut stocks.entry(name).or_default().tls13;
         if tickets.len() >= self.tickets_max {
             tickets.pop_front();
@@ -101,7 +101,7 @@ impl ClientSessionStore for Sessions {
     }
 
     fn take_tls13_ticket(&self, name: &ServerName<'static>) -> Option<Tls13ClientSessionValue> {
-        let ticket = self.stocks().get_mut(name)?.tls13.pop_front();
+        let ticket = self.lock_stocks().get_mut(name)?.tls13.pop_front();
         count(ticket)
     }
 }

@@ -4,9 +4,10 @@ use rustls::crypto::SupportedKxGroup;
 use rustls::crypto::aws_lc_rs::{ALL_CIPHER_SUITES, ALL_KX_GROUPS, kx_group};
 use rustls::{CipherSuite, NamedGroup, ProtocolVersion, SupportedCipherSuite};
 
-/// The groups that are offered when none are named: those of today's browsers, in their order. A
-/// server that prefers the hybrid of the first would otherwise ask for it in a round trip more.
-pub(crate) fn usual_groups() -> Vec<&'static dyn SupportedKxGroup> {
+/// The groups that are offered without `--groups`: those of today's browsers, in their order. The
+/// hybrid of X25519 and ML-KEM comes first: a server that prefers it would otherwise send a
+/// HelloRetryRequest, which costs a round trip.
+pub(crate) fn default_groups() -> Vec<&'static dyn SupportedKxGroup> {
     vec![
         kx_group::X25519MLKEM768,
         kx_group::X25519,
@@ -15,9 +16,9 @@ pub(crate) fn usual_groups() -> Vec<&'static dyn SupportedKxGroup> {
     ]
 }
 
-/// A cipher suite: its number, its name in the standards and in OpenSSL. The name in rustls is that
-/// of the standards, with `TLS13_` for `TLS_` in TLS 1.3.
-const SUITES: [(CipherSuite, &str, &str); 9] = [
+/// The cipher suites: number, name in the standards, name in OpenSSL. rustls has the names of the
+/// standards, except that those of TLS 1.3 begin with `TLS13_` instead of `TLS_`.
+const CIPHER_SUITES: [(CipherSuite, &str, &str); 9] = [
     (
         CipherSuite::TLS13_AES_128_GCM_SHA256,
         "TLS_AES_128_GCM_SHA256",
@@ -67,7 +68,7 @@ const SUITES: [(CipherSuite, &str, &str); 9] = [
 
 /// The name of a suite in reports: that of the standards.
 pub(crate) fn suite_name(suite: CipherSuite) -> &'static str {
-    let row = SUITES.iter().find(|(number, ..)| *number == suite);
+    let row = CIPHER_SUITES.iter().find(|(number, ..)| *number == suite);
     row.map_or("unknown", |(_, name, _)| *name)
 }
 
@@ -89,11 +90,11 @@ pub(crate) fn version_name(version: ProtocolVersion) -> &'static str {
 ///
 /// # Errors
 ///
-/// The name that is none.
+/// The first name that is unknown.
 pub(crate) fn suites(list: &str) -> Result<Vec<SupportedCipherSuite>, String> {
     names(list)
         .map(|word| {
-            let row = SUITES.iter().find(|(number, standard, openssl)| {
+            let row = CIPHER_SUITES.iter().find(|(number, standard, openssl)| {
                 [*standard, *openssl, number.as_str().unwrap_or_default()]
                     .iter()
                     .any(|name| name.eq_ignore_ascii_case(word))
@@ -111,7 +112,7 @@ pub(crate) fn suites(list: &str) -> Result<Vec<SupportedCipherSuite>, String> {
 ///
 /// # Errors
 ///
-/// The name that is none.
+/// The first name that is unknown.
 pub(crate) fn groups(list: &str) -> Result<Vec<&'static dyn SupportedKxGroup>, String> {
     names(list)
         .map(|word| {
@@ -162,14 +163,14 @@ mod tests {
             .iter()
             .map(|group| group_name(group.name()))
             .collect();
-        let due = [
+        let expected = [
             "X25519",
             "secp256r1",
             "secp256r1",
             "secp384r1",
             "X25519MLKEM768",
         ];
-        assert_eq!(named, due);
+        assert_eq!(named, expected);
         assert_eq!(groups("P-192").unwrap_err(), "P-192");
     }
 }

@@ -11,7 +11,7 @@ use ballast_model::CliLevel;
 use ballast_tls::authorities::{Authorities, Trust};
 use ballast_tls::bind::BindEntry;
 use ballast_tls::describe::describe_revocation_list;
-use ballast_tls::server_config::BindTerms;
+use ballast_tls::server_config::BindTlsSettings;
 use ballast_tls::store_context::StoreState;
 use ballast_tls::store_transaction::{
     TrustFile, TrustState, TrustTransaction, describe_certificate,
@@ -151,7 +151,7 @@ fn known_files(
     };
     for (_, _, certificates) in in_force.binds() {
         for entry in certificates.entries() {
-            if let Some(verifier) = entry.terms.verifier() {
+            if let Some(verifier) = entry.tls_settings.verifier() {
                 kind.files(verifier.trust())
                     .for_each(|file| count_use(file, 1));
             }
@@ -321,12 +321,12 @@ fn replace(
     let mut count = 0;
     let mut prepared = Vec::new();
     for (_, bind, certificates) in in_force.binds() {
-        // Lines with the same options share their terms, before and after.
-        let mut renewed: Vec<(Arc<BindTerms>, Arc<BindTerms>)> = Vec::new();
+        // Lines with the same options share their TLS settings, before and after.
+        let mut renewed: Vec<(Arc<BindTlsSettings>, Arc<BindTlsSettings>)> = Vec::new();
         let mut entries: Vec<BindEntry> = certificates.entries().to_vec();
         let before = count;
         for entry in &mut entries {
-            let Some(verifier) = entry.terms.verifier() else {
+            let Some(verifier) = entry.tls_settings.verifier() else {
                 continue;
             };
             let has = kind
@@ -338,18 +338,18 @@ fn replace(
             count += 1;
             let known = renewed
                 .iter()
-                .find(|(old, _)| Arc::ptr_eq(old, &entry.terms));
+                .find(|(old, _)| Arc::ptr_eq(old, &entry.tls_settings));
             let new = match known {
                 Some((_, new)) => Arc::clone(new),
                 None => {
                     let trust = verifier.trust().with(kind.is_revocation, content);
-                    let terms = entry.terms.with_trust(trust);
-                    let new = Arc::new(terms.map_err(|error| error.to_string())?);
-                    renewed.push((Arc::clone(&entry.terms), Arc::clone(&new)));
+                    let tls_settings = entry.tls_settings.with_trust(trust);
+                    let new = Arc::new(tls_settings.map_err(|error| error.to_string())?);
+                    renewed.push((Arc::clone(&entry.tls_settings), Arc::clone(&new)));
                     new
                 }
             };
-            entry.terms = new;
+            entry.tls_settings = new;
         }
         if let Some(tls) = bind.tls.as_ref().filter(|_| count > before) {
             prepared.push((tls, certificates.with_entries(entries)));

@@ -56,7 +56,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         &["dump", "ssl", "cert"],
         "dump ssl cert <certfile>",
         "write a certificate with its key and chain as PEM",
-        |call| show_one(call, Shown::Dump),
+        |call| show_one(call, ShownPart::Dump),
     )
     .for_level(CliLevel::Admin),
     Command::new(
@@ -81,7 +81,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "list the certificates, or tell about one",
         |call| match call.arg(0) {
             "" => list(call),
-            _ => show_one(call, Shown::Description),
+            _ => show_one(call, ShownPart::Description),
         },
     )
     .for_level(CliLevel::Operator),
@@ -445,14 +445,14 @@ fn list(call: &CommandCall<'_>) -> CommandAnswer {
 
 /// What is shown of a certificate.
 #[derive(Clone, Copy, Eq, PartialEq)]
-enum Shown {
+enum ShownPart {
     Description,
     Dump,
 }
 
 const NOT_FOUND: &str = "Can't display the certificate: Not found or the certificate is a bundle!";
 
-fn show_one(call: &mut CommandCall<'_>, shown: Shown) -> CommandAnswer {
+fn show_one(call: &mut CommandCall<'_>, shown: ShownPart) -> CommandAnswer {
     let in_force = InForce::of(call);
     let state = in_force.config().global.tls.shared_store.lock();
     let name = call.arg(0);
@@ -467,8 +467,8 @@ fn show_one(call: &mut CommandCall<'_>, shown: Shown) -> CommandAnswer {
         let open = open.filter(|open| open.name == name);
         return match (open, shown) {
             (None, _) => CommandAnswer::error(NOT_FOUND),
-            (Some(open), Shown::Dump) => CommandAnswer::Report(dump(&open.parts)),
-            (Some(open), Shown::Description) => {
+            (Some(open), ShownPart::Dump) => CommandAnswer::Report(dump(&open.parts)),
+            (Some(open), ShownPart::Description) => {
                 let head = head(&format!("*{name}"), &open.files, "Uncommitted");
                 let told = describe(&open.parts);
                 CommandAnswer::Report(format!("{head}{told}OCSP Response Key: \n"))
@@ -496,7 +496,7 @@ fn show_one(call: &mut CommandCall<'_>, shown: Shown) -> CommandAnswer {
     let parts = stored
         .map(|stored| stored.current().parts())
         .unwrap_or_default();
-    if shown == Shown::Dump {
+    if shown == ShownPart::Dump {
         return CommandAnswer::Report(dump(&parts));
     }
     let status = match stored {

@@ -161,8 +161,8 @@ fn add(call: &mut CommandCall<'_>) -> CommandAnswer {
     // All is prepared before anything is changed.
     let mut prepared = Vec::with_capacity(binds.len());
     for (frontend, bind, tls, certificates) in &binds {
-        let terms = match terms(call, tls, &line) {
-            Ok(terms) => terms,
+        let tls_settings = match tls_settings(call, tls, &line) {
+            Ok(tls_settings) => tls_settings,
             Err(why) => {
                 let (name, origin) = (&frontend.common.name, &bind.origin);
                 let (at, line) = (&origin.file, origin.line);
@@ -178,7 +178,7 @@ fn add(call: &mut CommandCall<'_>) -> CommandAnswer {
             certificate: Arc::clone(&stored),
             filters: filters_of(&line),
             is_default: false,
-            terms,
+            tls_settings,
             row: Some(Arc::clone(&row)),
         });
         prepared.push((tls, certificates.with_entries(entries)));
@@ -221,14 +221,14 @@ fn filters_of(line: &CertificateListLine) -> Option<NameFilters> {
     (!line.filters.is_empty()).then_some(filters)
 }
 
-fn terms(
+fn tls_settings(
     call: &CommandCall<'_>,
     tls: &BindTls,
     line: &CertificateListLine,
-) -> Result<Arc<ballast_tls::server_config::BindTerms>, String> {
+) -> Result<Arc<ballast_tls::server_config::BindTlsSettings>, String> {
     match &call.shared.role {
         ProcessRole::Worker(control) => {
-            control.certificate_terms(tls, &line.options.inherit(&tls.options))
+            control.bind_tls_settings(tls, &line.options.inherit(&tls.options))
         }
         ProcessRole::Master(_) => Err("no bind line is here".to_owned()),
     }

@@ -90,7 +90,7 @@ fn disable(call: &CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
         CommandAnswer::error("Failed to pause frontend, check logs for precise cause.")
     })?;
     let command = command_text("disable frontend", call);
-    let key = frontend_kind::key(frontend.name(), &frontend_kind::STATE);
+    let key = frontend_kind::override_key(frontend.name(), &frontend_kind::STATE);
     control.note_override(key, frontend_kind::DISABLED, command);
     Ok(CommandAnswer::Done)
 }
@@ -113,7 +113,7 @@ fn enable(call: &CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
         )
     })?;
     let command = command_text("enable frontend", call);
-    let key = frontend_kind::key(frontend.name(), &frontend_kind::STATE);
+    let key = frontend_kind::override_key(frontend.name(), &frontend_kind::STATE);
     control.note_override(key, frontend_kind::ENABLED, command);
     Ok(CommandAnswer::Done)
 }
@@ -126,7 +126,7 @@ fn shutdown(call: &CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     let control = control(call)?;
     control.shut_frontend(frontend.name());
     let command = command_text("shutdown frontend", call);
-    let key = frontend_kind::key(frontend.name(), &frontend_kind::STATE);
+    let key = frontend_kind::override_key(frontend.name(), &frontend_kind::STATE);
     control.note_override(key, frontend_kind::SHUT_DOWN, command);
     Ok(CommandAnswer::Done)
 }
@@ -146,7 +146,7 @@ fn maxconn(call: &CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     frontend.state.override_connection_limit(Some(count_max));
     let control = control(call)?;
     control.limits_changed();
-    let key = frontend_kind::key(frontend.name(), &frontend_kind::MAXCONN);
+    let key = frontend_kind::override_key(frontend.name(), &frontend_kind::MAXCONN);
     let command = command_text("set maxconn frontend", call);
     control.note_override(key, OverrideValue::Number(count_max), command);
     Ok(CommandAnswer::Done)
@@ -173,7 +173,7 @@ fn maxconn_global(call: &CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer
         .override_connection_limit(Some(count_max));
     control.limits_changed();
     let command = command_text("set maxconn global", call);
-    let key = process::key(&process::MAXCONN);
+    let key = process::override_key(&process::MAXCONN);
     control.note_override(key, OverrideValue::Number(count_max), command);
     Ok(CommandAnswer::Done)
 }
@@ -206,6 +206,10 @@ fn rate_limit(call: &CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     limit.set(Some(value));
     control.limits_changed();
     let command = command_text("set rate-limit", call);
-    control.note_override(process::key(setting), OverrideValue::Number(value), command);
+    control.note_override(
+        process::override_key(setting),
+        OverrideValue::Number(value),
+        command,
+    );
     Ok(CommandAnswer::Done)
 }

@@ -1,5 +1,4 @@
-//! Commands about parts that are not implemented: certificates, keys of TLS tickets, stick tables,
-//! QUIC.
+//! Commands about parts that are not implemented: stick tables, QUIC, updates of OCSP responses.
 //!
 //! Tools give these commands whatever the configuration is. They get the answers of an HAProxy
 //! without such objects: lists are empty, and a named object is not found. A command that would

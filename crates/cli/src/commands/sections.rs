@@ -280,7 +280,7 @@ fn publish(call: &CommandCall<'_>, published: bool) -> Result<CommandAnswer, Com
     let backend = backend(call)?;
     backend.state.publish(published);
     let verb = if published { "publish" } else { "unpublish" };
-    let key = backend_kind::key(backend.name(), &backend_kind::PUBLISHED);
+    let key = backend_kind::override_key(backend.name(), &backend_kind::PUBLISHED);
     let command = format!("{verb} backend {}", backend.name());
     control(call)?.note_override(key, backend_kind::published(published), command);
     Ok(info(if published {
@@ -294,7 +294,7 @@ fn del_backend(call: &mut CommandCall<'_>) -> Result<CommandAnswer, CommandAnswe
     let section = own(call, SectionWord::Backend)?;
     let generation = control(call)?.generation();
     let place = generation.backend_named(&section.name);
-    refuse_led_to(&generation, &section.name)?;
+    refuse_if_routed_to(&generation, &section.name)?;
     let used = place.is_some_and(|place| generation.backends[place].state.sessions.now() > 0);
     if used {
         return Err(CommandAnswer::error(
@@ -325,7 +325,7 @@ fn del_frontend(call: &mut CommandCall<'_>) -> Result<CommandAnswer, CommandAnsw
 
 fn del_listen(call: &mut CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     let section = known(call, SectionWord::Listen, call.arg(0))?;
-    refuse_led_to(&control(call)?.generation(), &section.name)?;
+    refuse_if_routed_to(&control(call)?.generation(), &section.name)?;
     let command = format!("del listen {}", section.name);
     submit_edit(
         call,
@@ -349,7 +349,7 @@ fn own(call: &CommandCall<'_>, kind: SectionWord) -> Result<SectionName, Command
 }
 
 /// Refuses to remove a backend that another frontend routes to.
-fn refuse_led_to(generation: &Generation, name: &str) -> Result<(), CommandAnswer> {
+fn refuse_if_routed_to(generation: &Generation, name: &str) -> Result<(), CommandAnswer> {
     let place = generation.backend_named(name);
     let mut others = generation
         .frontends

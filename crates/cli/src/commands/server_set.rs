@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use ballast_engine::CheckOverrides;
 use ballast_health::ForcedState;
-use ballast_model::{Address, Balance, CliLevel, PortSpec};
+use ballast_model::{Address, CliLevel, PortSpec};
 use ballast_reconcile::kinds::server;
 use ballast_reconcile::{ChangeRequest, OverrideValue};
 
@@ -21,7 +21,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         &["set", "server"],
         "set server <bk>/<srv> [opts]",
         "change state, weight, address or checks of a server",
-        |call| answer(TargetServer::of(call).and_then(|at| set(call, &at))),
+        |call| answer(TargetServer::of(call).and_then(|target| set(call, &target))),
     )
     .changing(ChangeScope::State)
     .for_level(CliLevel::Admin),
@@ -31,7 +31,9 @@ pub(crate) static COMMANDS: &[Command] = &[
         "change the weight of a server ('set server' does it, too)",
         |call| {
             let command = command_text("set weight", call);
-            answer(TargetServer::of(call).and_then(|at| set_weight(&at, call.arg(1), command)))
+            answer(
+                TargetServer::of(call).and_then(|target| set_weight(&target, call.arg(1), command)),
+            )
         },
     )
     .changing(ChangeScope::State)
@@ -41,46 +43,47 @@ pub(crate) static COMMANDS: &[Command] = &[
 const USAGE: &str = "usage: set server <backend>/<server> addr | agent | agent-addr | agent-port | \
                      agent-send | check-addr | check-port | fqdn | health | name | ssl | state | weight";
 
-fn set(call: &CommandCall<'_>, at: &TargetServer) -> Result<CommandAnswer, CommandAnswer> {
+fn set(call: &CommandCall<'_>, target: &TargetServer) -> Result<CommandAnswer, CommandAnswer> {
     let command = command_text("set server", call);
     let what = call.arg(1);
     match what {
-        "weight" => set_weight(at, call.arg(2), command),
-        "state" => set_state(at, call.arg(2), command),
-        "health" => set_health(at, call.arg(2)),
-        "agent" => set_agent(at, call.arg(2)),
-        "addr" => set_address(at, call, command),
-        "agent-addr" | "check-addr" => set_probe_address(at, call, command),
+        "weight" => set_weight(target, call.arg(2), command),
+        "state" => set_state(target, call.arg(2), command),
+        "health" => set_health(target, call.arg(2)),
+        "agent" => set_agent(target, call.arg(2)),
+        "addr" => set_address(target, call, command),
+        "agent-addr" | "check-addr" => set_probe_address(target, call, command),
         "agent-port" | "check-port" => {
             if call.arg(2).is_empty() {
                 let text = format!("set server <b>/<s> {what} requires a port.");
                 return Err(CommandAnswer::error(text));
             }
-            require_probe(at, what)?;
+            require_probe(target, what)?;
             let port = port(call.arg(2))?;
-            at.server.state.change_checks(|checks| {
+            target.server.state.change_checks(|checks| {
                 *port_of(checks, what) = Some(port);
             });
             let setting = match what {
                 "agent-port" => &server::AGENT_PORT,
                 _ => &server::CHECK_PORT,
             };
-            Ok(at.note_override(setting, OverrideValue::of_text(call.arg(2)), command))
+            Ok(target.note_override(setting, OverrideValue::of_text(call.arg(2)), command))
         }
         "agent-send" => {
-            if !has_agent(at) {
+            if !has_agent(target) {
                 return Err(CommandAnswer::error(
                     "agent checks are not enabled on this server.",
                 ));
             }
             let text = call.arg(2).to_owned();
-            at.server
+            target
+                .server
                 .state
                 .change_checks(|checks| checks.agent_send = Some(text));
             let value = OverrideValue::of_text(call.arg(2));
-            Ok(at.note_override(&server::AGENT_SEND, value, command))
+            Ok(target.note_override(&server::AGENT_SEND, value, command))
         }
-        "name" => rename(at, call.arg(2)),
+        "name" => rename(target, call.arg(2)),
         "fqdn" if call.arg(2).is_empty() => Err(CommandAnswer::error(
             "set server <b>/<s> fqdn requires a FQDN.",
         )),
@@ -88,26 +91,26 @@ fn set(call: &CommandCall<'_>, at: &TargetServer) -> Result<CommandAnswer, Comma
         "fqdn" => Err(CommandAnswer::error(
             "set server <b>/<s> fqdn failed because no resolution is configured.",
         )),
-        "ssl" => ssl(at, call.arg(2), command),
+        "ssl" => ssl(target, call.arg(2), command),
         _ => Err(CommandAnswer::error(USAGE)),
     }
 }
 
 /// Renames a server. The conditions are those of `del server`: it is in maintenance without
 /// connections, and nothing in the configuration names it.
-fn rename(at: &TargetServer, name: &str) -> Result<CommandAnswer, CommandAnswer> {
+fn rename(target: &TargetServer, name: &str) -> Result<CommandAnswer, CommandAnswer> {
     let is_fit = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.:".contains(&byte);
     if name.is_empty() || !name.bytes().all(is_fit) {
         return Err(CommandAnswer::error(
             "set server <b>/<s> name requires a name of letters, digits, '_', '-', '.' and ':'.",
         ));
     }
-    if at.backend.server_named(name).is_some() {
+    if target.backend.server_named(name).is_some() {
         return Err(CommandAnswer::error(
             "Already exists a server with the same name in backend.",
         ));
     }
-    if let Some(why) = why_not_removable(&at.backend, &at.server, &at.control) {
+    if let Some(why) = why_not_removable(&target.backend, &target.server, &target.control) {
         let why = why
             .replace("can be deleted", "can be renamed")
             .replace("removed", "renamed")
@@ -115,25 +118,25 @@ fn rename(at: &TargetServer, name: &str) -> Result<CommandAnswer, CommandAnswer>
         return Err(CommandAnswer::error(why));
     }
     let request = ChangeRequest::RenameServer {
-        backend: at.backend.name().to_owned(),
-        server: at.server.name().to_owned(),
+        backend: target.backend.name().to_owned(),
+        server: target.server.name().to_owned(),
         name: name.to_owned(),
     };
-    Ok(submit(&at.control, request, |_| CommandAnswer::Done))
+    Ok(submit(&target.control, request, |_| CommandAnswer::Done))
 }
 
 /// The largest weight.
 const WEIGHT_MAX: i64 = 256;
 
 fn set_weight(
-    at: &TargetServer,
+    target: &TargetServer,
     text: &str,
     command: String,
 ) -> Result<CommandAnswer, CommandAnswer> {
     if text.is_empty() {
         return Err(CommandAnswer::error("Require <weight> or <weight%>."));
     }
-    let initial = i64::from(at.server.model.weight);
+    let initial = i64::from(target.server.model.weight);
     let weight = match leading_number(text) {
         None => {
             return Err(CommandAnswer::error(
@@ -152,40 +155,32 @@ fn set_weight(
         }
         Some(_) => return Err(CommandAnswer::error("Trailing garbage in weight string")),
     };
-    if weight != 0 && weight != initial && is_static(at) {
+    if weight != 0 && weight != initial && target.backend.has_static_weights() {
         return Err(CommandAnswer::error(
             "Backend is using a static LB algorithm and only accepts weights '0%' and '100%'.",
         ));
     }
     let weight = u32::try_from(weight).unwrap_or(0);
-    at.change_health(|health, now_ms| health.set_weight(now_ms, weight));
-    Ok(at.note_override(&server::WEIGHT, OverrideValue::Number(weight), command))
-}
-
-/// Whether the backend's algorithm is static: weights do not change at run time, only whether a
-/// server is in the map.
-fn is_static(at: &TargetServer) -> bool {
-    let backend = &at.backend;
-    backend.model.balance == Balance::StaticRoundRobin
-        || (backend.is_keyed() && !backend.model.hash_type.consistent)
+    target.change_health(|health, now_ms| health.set_weight(now_ms, weight));
+    Ok(target.note_override(&server::WEIGHT, OverrideValue::Number(weight), command))
 }
 
 fn set_state(
-    at: &TargetServer,
+    target: &TargetServer,
     word: &str,
     command: String,
 ) -> Result<CommandAnswer, CommandAnswer> {
     let value = match word {
         "ready" => {
-            at.change_health(|health, now_ms| health.set_ready(now_ms));
+            target.change_health(|health, now_ms| health.set_ready(now_ms));
             server::READY
         }
         "drain" => {
-            at.change_health(|health, now_ms| health.set_drain(now_ms));
+            target.change_health(|health, now_ms| health.set_drain(now_ms));
             server::DRAIN
         }
         "maint" => {
-            at.change_health(|health, now_ms| health.set_maint(now_ms));
+            target.change_health(|health, now_ms| health.set_maint(now_ms));
             server::MAINT
         }
         _ => {
@@ -194,11 +189,11 @@ fn set_state(
             ));
         }
     };
-    Ok(at.note_override(&server::STATE, value, command))
+    Ok(target.note_override(&server::STATE, value, command))
 }
 
-fn ssl(at: &TargetServer, word: &str, command: String) -> Result<CommandAnswer, CommandAnswer> {
-    if at.server.tls.is_none() {
+fn ssl(target: &TargetServer, word: &str, command: String) -> Result<CommandAnswer, CommandAnswer> {
+    if target.server.tls.is_none() {
         return Err(CommandAnswer::error(
             "'set server <srv> ssl' cannot be set.  default-server should define ssl settings",
         ));
@@ -212,15 +207,15 @@ fn ssl(at: &TargetServer, word: &str, command: String) -> Result<CommandAnswer, 
             ));
         }
     };
-    at.server.state.use_tls(Some(word == "on"));
-    let _ = at.note_override(&server::SSL, value, command);
+    target.server.state.use_tls(Some(word == "on"));
+    let _ = target.note_override(&server::SSL, value, command);
     let text = "server ssl setting updated.".to_owned();
     Ok(CommandAnswer::Message(Severity::Notice, text))
 }
 
 /// No override is noted: the next check may change the health again.
-fn set_health(at: &TargetServer, word: &str) -> Result<CommandAnswer, CommandAnswer> {
-    if at.server.model.track.is_some() {
+fn set_health(target: &TargetServer, word: &str) -> Result<CommandAnswer, CommandAnswer> {
+    if target.server.model.track.is_some() {
         return Err(CommandAnswer::error(
             "cannot change health on a tracking server.",
         ));
@@ -235,19 +230,19 @@ fn set_health(at: &TargetServer, word: &str) -> Result<CommandAnswer, CommandAns
             ));
         }
     };
-    at.change_health(|health, now_ms| health.force_health(now_ms, forced));
+    target.change_health(|health, now_ms| health.force_health(now_ms, forced));
     Ok(CommandAnswer::Done)
 }
 
-fn set_agent(at: &TargetServer, word: &str) -> Result<CommandAnswer, CommandAnswer> {
-    if !has_agent(at) {
+fn set_agent(target: &TargetServer, word: &str) -> Result<CommandAnswer, CommandAnswer> {
+    if !has_agent(target) {
         return Err(CommandAnswer::error(
             "agent checks are not enabled on this server.",
         ));
     }
     match word {
         "up" | "down" => {
-            at.change_health(|health, now_ms| health.force_agent(now_ms, word == "up"))
+            target.change_health(|health, now_ms| health.force_agent(now_ms, word == "up"))
         }
         _ => {
             return Err(CommandAnswer::error(
@@ -258,13 +253,13 @@ fn set_agent(at: &TargetServer, word: &str) -> Result<CommandAnswer, CommandAnsw
     Ok(CommandAnswer::Done)
 }
 
-fn has_agent(at: &TargetServer) -> bool {
-    let health = at.server.state.health();
+fn has_agent(target: &TargetServer) -> bool {
+    let health = target.server.state.health();
     health.settings().agent.is_some() && health.agent().enabled
 }
 
-fn has_check(at: &TargetServer) -> bool {
-    let health = at.server.state.health();
+fn has_check(target: &TargetServer) -> bool {
+    let health = target.server.state.health();
     health.settings().check.is_some() && health.check().enabled
 }
 
@@ -273,11 +268,11 @@ fn warning(text: impl Into<String>) -> CommandAnswer {
 }
 
 /// Refuses to set the address or port of a probe that the server does not have.
-fn require_probe(at: &TargetServer, what: &str) -> Result<(), CommandAnswer> {
+fn require_probe(target: &TargetServer, what: &str) -> Result<(), CommandAnswer> {
     let (probed, kind) = if what.starts_with("agent") {
-        (has_agent(at), "agent")
+        (has_agent(target), "agent")
     } else {
-        (has_check(at), "health")
+        (has_check(target), "health")
     };
     if probed {
         return Ok(());
@@ -305,7 +300,7 @@ fn port_of<'c>(checks: &'c mut CheckOverrides, what: &str) -> &'c mut Option<u16
 }
 
 fn set_probe_address(
-    at: &TargetServer,
+    target: &TargetServer,
     call: &CommandCall<'_>,
     command: String,
 ) -> Result<CommandAnswer, CommandAnswer> {
@@ -315,7 +310,7 @@ fn set_probe_address(
             "set server <b>/<s> {what} requires an address and optionally a port."
         )));
     }
-    require_probe(at, what)?;
+    require_probe(target, what)?;
     let address: IpAddr = text
         .parse()
         .map_err(|_| warning(format!("invalid addr '{}'", text.escape_debug())))?;
@@ -323,7 +318,7 @@ fn set_probe_address(
         "port" => Some(port(call.arg(4))?),
         _ => None,
     };
-    at.server.state.change_checks(|checks| {
+    target.server.state.change_checks(|checks| {
         if let Some(port) = port {
             *port_of(checks, what) = Some(port);
         }
@@ -339,7 +334,7 @@ fn set_probe_address(
         &server::CHECK_ADDRESS
     };
     let value = OverrideValue::Text(call.args[2..].join(" "));
-    Ok(at.note_override(setting, value, command))
+    Ok(target.note_override(setting, value, command))
 }
 
 /// Where a server's port comes from, for the answer of `set server addr`.
@@ -381,7 +376,7 @@ impl PortSource {
 }
 
 fn set_address(
-    at: &TargetServer,
+    target: &TargetServer,
     call: &CommandCall<'_>,
     command: String,
 ) -> Result<CommandAnswer, CommandAnswer> {
@@ -394,8 +389,8 @@ fn set_address(
     let Ok(ip) = text.parse::<IpAddr>() else {
         return Err(warning(format!("Invalid addr '{}'", text.escape_debug())));
     };
-    let now = match at.server.state.current_address().address {
-        Some(Address::Inet(now)) => now,
+    let current = match target.server.state.current_address().address {
+        Some(Address::Inet(current)) => current,
         _ => {
             return Err(warning(
                 "Update for the current server address family is only supported through \
@@ -403,42 +398,47 @@ fn set_address(
             ));
         }
     };
-    let own = PortSource {
-        spec: at.server.port(),
-        number: now.port(),
+    let current_port = PortSource {
+        spec: target.server.port(),
+        number: current.port(),
     };
     let mut port = match call.arg(3) {
         "port" => PortSource::parse(call.arg(4)).ok_or_else(|| {
             let text = call.arg(4).escape_debug();
             warning(format!("problem converting port '{text}' to an int"))
         })?,
-        _ => own,
+        _ => current_port,
     };
     let mut changed = Vec::new();
-    if ip != now.ip() {
-        changed.push(format!("IP changed from '{}' to '{ip}'", now.ip()));
+    if ip != current.ip() {
+        changed.push(format!("IP changed from '{}' to '{ip}'", current.ip()));
     }
-    let is_checked = at.server.state.health().settings().check.is_some();
-    if port.is_mapped() && port != own && is_checked && at.server.checks().port.is_none() {
-        port = own;
+    let is_checked = target.server.state.health().settings().check.is_some();
+    if port.is_mapped()
+        && port != current_port
+        && is_checked
+        && target.server.checks().port.is_none()
+    {
+        port = current_port;
         changed.push(
             "can't change <port> to port map because it is incompatible with current health check \
              port configuration (use 'port' statement from the 'server' directive)."
                 .to_owned(),
         );
-    } else if port != own {
-        let (from, to) = (own.text(), port.text());
+    } else if port != current_port {
+        let (from, to) = (current_port.text(), port.text());
         changed.push(format!("port changed from '{from}' to '{to}'"));
     }
     if changed.is_empty() {
         return Ok(warning("nothing changed"));
     }
-    if ip != now.ip() || port != own {
+    if ip != current.ip() || port != current_port {
         let to = Address::Inet(SocketAddr::new(ip, port.number));
-        at.control
-            .move_server(&at.backend, at.place, (to, Some(port.spec)));
+        target
+            .control
+            .move_server(&target.backend, target.place, (to, Some(port.spec)));
         let value = format!("{ip}:{}", port.text());
-        at.note_override(&server::ADDRESS, OverrideValue::Text(value), command);
+        target.note_override(&server::ADDRESS, OverrideValue::Text(value), command);
     }
     Ok(warning(format!(
         "{} by 'stats socket command'",

@@ -161,7 +161,7 @@ fn switch_cookies(call: &mut CommandCall<'_>, on: bool) -> CommandAnswer {
     let command = command_text(&format!("{} dynamic-cookie backend", verb(on)), call);
     answer(backend(call).and_then(|backend| {
         backend.change_dynamic_cookies(|cookies| cookies.on = Some(on));
-        let key = backend_kind::key(backend.name(), &backend_kind::DYNAMIC_COOKIE);
+        let key = backend_kind::override_key(backend.name(), &backend_kind::DYNAMIC_COOKIE);
         control(call)?.note_override(key, OverrideValue::switch(on), command);
         Ok(CommandAnswer::Done)
     }))
@@ -176,7 +176,7 @@ fn cookie_key(call: &CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     backend.change_dynamic_cookies(|cookies| cookies.key = Some(key.to_owned()));
     let command = command_text("set dynamic-cookie-key backend", call);
     let value = OverrideValue::of_text(key);
-    let key = backend_kind::key(backend.name(), &backend_kind::DYNAMIC_COOKIE_KEY);
+    let key = backend_kind::override_key(backend.name(), &backend_kind::DYNAMIC_COOKIE_KEY);
     control(call)?.note_override(key, value, command);
     Ok(CommandAnswer::Done)
 }

@@ -79,7 +79,7 @@ impl TargetServer {
         value: OverrideValue,
         command: String,
     ) -> CommandAnswer {
-        let key = server::key(self.backend.name(), self.server.name(), setting);
+        let key = server::override_key(self.backend.name(), self.server.name(), setting);
         self.control.note_override(key, value, command);
         CommandAnswer::Done
     }

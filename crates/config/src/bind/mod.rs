@@ -18,6 +18,7 @@ use crate::keyword::{Keyword, Row, Sections};
 use crate::table::{Table, perform};
 use crate::tls::words::BindWords;
 
+/// A row of this file's table.
 type R = Row<ProxyDraft>;
 
 /// The line itself.
@@ -196,9 +197,9 @@ fn words(
             context.report(suggestion(diagnostic, text, known));
             continue;
         };
-        let mut own = args.renamed(row.keyword.word);
-        let result = perform(row, draft, &mut own, context);
-        args.seek(own.position());
+        let mut param_args = args.for_param(row.keyword.word);
+        let result = perform(row, draft, &mut param_args, context);
+        args.seek(param_args.position());
         if let Err(mut diagnostic) = result {
             diagnostic.message = format!("'{keyword}' : {}", diagnostic.message);
             context.report(diagnostic);

@@ -12,12 +12,12 @@ use crate::keyword::{Row, Sections};
 use crate::tls::{Protocol, certificate_list, verify_errors};
 use crate::tls_words as tls;
 
+/// A row of this file's table.
 type R = Row<BindDraft>;
 
 /// Where a word may be written: on bind lines.
-const B: Sections = Sections::BIND;
 /// On bind lines and on the lines of a crt-list.
-const C: Sections = Sections(Sections::BIND.0 | Sections::CRT_LIST.0);
+const BIND_AND_CRT_LIST: Sections = Sections(Sections::BIND.0 | Sections::CRT_LIST.0);
 /// Why certificates are not generated.
 const GENERATED: &str = "would make certificates while clients wait, which is not built in";
 
@@ -25,14 +25,14 @@ const GENERATED: &str = "would make certificates while clients wait, which is no
 pub(super) const ROWS: &[R] = &[
     R::new(
         "allow-0rtt",
-        C,
+        BIND_AND_CRT_LIST,
         "",
         "accepts early data",
         shared_with_crt_list,
     ),
     R::new(
         "alpn",
-        C,
+        BIND_AND_CRT_LIST,
         "<protocols>",
         "protocols offered to clients",
         shared_with_crt_list,
@@ -40,7 +40,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("alpn http/1.1", "alpn"),
     R::new(
         "ca-file",
-        C,
+        BIND_AND_CRT_LIST,
         "<cafile>",
         "authorities that clients' certificates must come from",
         shared_with_crt_list,
@@ -48,7 +48,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("ca-file ca.pem", "ca-file"),
     R::new(
         "ca-ignore-err",
-        B,
+        Sections::BIND,
         "[all | <errorID>,...]",
         "errors in the chain that are passed over",
         |draft, args, _| {
@@ -59,7 +59,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("ca-ignore-err all", "ca-ignore-err foo"),
     R::new(
         "ca-sign-file",
-        B,
+        Sections::BIND,
         "<cafile>",
         "authority that generated certificates are signed with",
         tls::any_argument,
@@ -68,7 +68,7 @@ pub(super) const ROWS: &[R] = &[
     .ignored("acts with 'generate-certificates' only, which is refused"),
     R::new(
         "ca-sign-pass",
-        B,
+        Sections::BIND,
         "<passphrase>",
         "passphrase of that authority's key",
         tls::any_argument,
@@ -77,7 +77,7 @@ pub(super) const ROWS: &[R] = &[
     .ignored("acts with 'generate-certificates' only, which is refused"),
     R::new(
         "ca-verify-file",
-        C,
+        BIND_AND_CRT_LIST,
         "<cafile>",
         "authorities used to verify and not announced",
         shared_with_crt_list,
@@ -85,7 +85,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("ca-verify-file ca.pem", "ca-verify-file"),
     R::new(
         "ciphers",
-        C,
+        BIND_AND_CRT_LIST,
         "<ciphers>",
         "cipher suites up to TLS 1.2",
         shared_with_crt_list,
@@ -93,7 +93,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("ciphers ECDHE-RSA-AES128-GCM-SHA256", "ciphers"),
     R::new(
         "ciphersuites",
-        C,
+        BIND_AND_CRT_LIST,
         "<ciphersuites>",
         "cipher suites of TLS 1.3",
         shared_with_crt_list,
@@ -101,7 +101,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("ciphersuites TLS_AES_128_GCM_SHA256", "ciphersuites"),
     R::new(
         "client-sigalgs",
-        C,
+        BIND_AND_CRT_LIST,
         "<sigalgs>",
         "signature algorithms for client certificates",
         shared_with_crt_list,
@@ -109,7 +109,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("client-sigalgs RSA+SHA256", "client-sigalgs"),
     R::new(
         "crl-file",
-        C,
+        BIND_AND_CRT_LIST,
         "<crlfile>",
         "revoked certificates",
         shared_with_crt_list,
@@ -117,7 +117,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("crl-file crl.pem", "crl-file"),
     R::new(
         "crt",
-        B,
+        Sections::BIND,
         "<cert>",
         "a certificate file or a directory of them",
         |draft, args, context| {
@@ -129,7 +129,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("crt web.pem", "crt"),
     R::new(
         "crt-ignore-err",
-        B,
+        Sections::BIND,
         "<errors>",
         "errors of the certificate that are passed over",
         |draft, args, _| {
@@ -140,7 +140,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("crt-ignore-err all", "crt-ignore-err"),
     R::new(
         "crt-list",
-        B,
+        Sections::BIND,
         "<file>",
         "a list of certificates with options and names",
         crt_list,
@@ -148,7 +148,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("crt-list list.txt", "crt-list"),
     R::new(
         "curves",
-        C,
+        BIND_AND_CRT_LIST,
         "<curves>",
         "key exchange groups",
         shared_with_crt_list,
@@ -156,7 +156,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("curves X25519:P-256", "curves"),
     R::new(
         "default-crt",
-        B,
+        Sections::BIND,
         "<cert>",
         "certificate for names that no other has",
         |draft, args, context| {
@@ -171,7 +171,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("default-crt web.pem", "default-crt"),
     R::new(
         "ecdhe",
-        C,
+        BIND_AND_CRT_LIST,
         "<named curve>",
         "key exchange group without 'curves'",
         shared_with_crt_list,
@@ -179,7 +179,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("ecdhe prime256v1", "ecdhe"),
     R::new(
         "ech",
-        B,
+        Sections::BIND,
         "<dir>",
         "keys of encrypted client hellos",
         tls::any_argument,
@@ -188,13 +188,20 @@ pub(super) const ROWS: &[R] = &[
         "would read encrypted client hellos, which is not built in",
         "",
     ),
-    R::new("force-sslv3", B, "", "only SSLv3", tls::no_argument).refused(
+    R::new(
+        "force-sslv3",
+        Sections::BIND,
+        "",
+        "only SSLv3",
+        tls::no_argument,
+    )
+    .refused(
         "asks for a protocol that is broken and not built in",
         "ssl-min-ver TLSv1.2",
     ),
     R::new(
         "force-tlsv10",
-        B,
+        Sections::BIND,
         "",
         "only TLS 1.0: refused, it is not built in",
         |draft, _, _| {
@@ -204,7 +211,7 @@ pub(super) const ROWS: &[R] = &[
     ),
     R::new(
         "force-tlsv11",
-        B,
+        Sections::BIND,
         "",
         "only TLS 1.1: refused, it is not built in",
         |draft, _, _| {
@@ -212,17 +219,29 @@ pub(super) const ROWS: &[R] = &[
             Ok(())
         },
     ),
-    R::new("force-tlsv12", B, "", "only TLS 1.2", |draft, _, _| {
-        draft.tls.options.versions.force(Protocol::Tls12);
-        Ok(())
-    }),
-    R::new("force-tlsv13", B, "", "only TLS 1.3", |draft, _, _| {
-        draft.tls.options.versions.force(Protocol::Tls13);
-        Ok(())
-    }),
+    R::new(
+        "force-tlsv12",
+        Sections::BIND,
+        "",
+        "only TLS 1.2",
+        |draft, _, _| {
+            draft.tls.options.versions.force(Protocol::Tls12);
+            Ok(())
+        },
+    ),
+    R::new(
+        "force-tlsv13",
+        Sections::BIND,
+        "",
+        "only TLS 1.3",
+        |draft, _, _| {
+            draft.tls.options.versions.force(Protocol::Tls13);
+            Ok(())
+        },
+    ),
     R::new(
         "generate-certificates",
-        B,
+        Sections::BIND,
         "",
         "makes certificates for unknown names",
         tls::no_argument,
@@ -230,25 +249,38 @@ pub(super) const ROWS: &[R] = &[
     .refused(GENERATED, ""),
     R::new(
         "ktls",
-        C,
+        BIND_AND_CRT_LIST,
         "on | off",
         "lets the kernel encrypt",
         tls::on_off,
     )
     .examples("ktls on", "ktls maybe")
     .ignored("records are encrypted in the process"),
-    R::new("no-alpn", C, "", "offers no protocol", shared_with_crt_list),
+    R::new(
+        "no-alpn",
+        BIND_AND_CRT_LIST,
+        "",
+        "offers no protocol",
+        shared_with_crt_list,
+    ),
     R::new(
         "no-ca-names",
-        C,
+        BIND_AND_CRT_LIST,
         "",
         "does not announce the authorities",
         shared_with_crt_list,
     ),
-    R::new("no-sslv3", B, "", "not SSLv3", tls::no_argument).ignored("SSLv3 is not built in"),
+    R::new(
+        "no-sslv3",
+        Sections::BIND,
+        "",
+        "not SSLv3",
+        tls::no_argument,
+    )
+    .ignored("SSLv3 is not built in"),
     R::new(
         "no-strict-sni",
-        B,
+        Sections::BIND,
         "",
         "unknown names get the default certificate",
         |draft, _, _| {
@@ -258,7 +290,7 @@ pub(super) const ROWS: &[R] = &[
     ),
     R::new(
         "no-tls-tickets",
-        B,
+        Sections::BIND,
         "",
         "no session tickets",
         |draft, _, _| {
@@ -266,25 +298,49 @@ pub(super) const ROWS: &[R] = &[
             Ok(())
         },
     ),
-    R::new("no-tlsv10", B, "", "not TLS 1.0", |draft, _, _| {
-        draft.tls.options.versions.disable(Protocol::Tls10);
-        Ok(())
-    }),
-    R::new("no-tlsv11", B, "", "not TLS 1.1", |draft, _, _| {
-        draft.tls.options.versions.disable(Protocol::Tls11);
-        Ok(())
-    }),
-    R::new("no-tlsv12", B, "", "not TLS 1.2", |draft, _, _| {
-        draft.tls.options.versions.disable(Protocol::Tls12);
-        Ok(())
-    }),
-    R::new("no-tlsv13", B, "", "not TLS 1.3", |draft, _, _| {
-        draft.tls.options.versions.disable(Protocol::Tls13);
-        Ok(())
-    }),
+    R::new(
+        "no-tlsv10",
+        Sections::BIND,
+        "",
+        "not TLS 1.0",
+        |draft, _, _| {
+            draft.tls.options.versions.disable(Protocol::Tls10);
+            Ok(())
+        },
+    ),
+    R::new(
+        "no-tlsv11",
+        Sections::BIND,
+        "",
+        "not TLS 1.1",
+        |draft, _, _| {
+            draft.tls.options.versions.disable(Protocol::Tls11);
+            Ok(())
+        },
+    ),
+    R::new(
+        "no-tlsv12",
+        Sections::BIND,
+        "",
+        "not TLS 1.2",
+        |draft, _, _| {
+            draft.tls.options.versions.disable(Protocol::Tls12);
+            Ok(())
+        },
+    ),
+    R::new(
+        "no-tlsv13",
+        Sections::BIND,
+        "",
+        "not TLS 1.3",
+        |draft, _, _| {
+            draft.tls.options.versions.disable(Protocol::Tls13);
+            Ok(())
+        },
+    ),
     R::new(
         "npn",
-        C,
+        BIND_AND_CRT_LIST,
         "<protocols>",
         "protocols offered in the way before ALPN",
         shared_with_crt_list,
@@ -301,7 +357,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("ocsp-update on", "ocsp-update maybe"),
     R::new(
         "prefer-client-ciphers",
-        B,
+        Sections::BIND,
         "",
         "the client's order of cipher suites wins",
         |draft, _, _| {
@@ -311,20 +367,20 @@ pub(super) const ROWS: &[R] = &[
     ),
     R::new(
         "sigalgs",
-        C,
+        BIND_AND_CRT_LIST,
         "<sigalgs>",
         "signature algorithms",
         shared_with_crt_list,
     )
     .examples("sigalgs RSA+SHA256", "sigalgs"),
-    R::new("ssl", B, "", "speaks TLS", |draft, _, _| {
+    R::new("ssl", Sections::BIND, "", "speaks TLS", |draft, _, _| {
         draft.tls.ssl = true;
         Ok(())
     })
     .examples("ssl crt a.pem alpn http/1.1", ""),
     R::new(
         "ssl-max-ver",
-        C,
+        BIND_AND_CRT_LIST,
         "SSLv3 | TLSv1.0 ... TLSv1.3",
         "newest TLS version",
         shared_with_crt_list,
@@ -332,7 +388,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("ssl-max-ver TLSv1.3", "ssl-max-ver 1.3"),
     R::new(
         "ssl-min-ver",
-        C,
+        BIND_AND_CRT_LIST,
         "SSLv3 | TLSv1.0 ... TLSv1.3",
         "oldest TLS version",
         shared_with_crt_list,
@@ -340,7 +396,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("ssl-min-ver TLSv1.2", "ssl-min-ver 1.2"),
     R::new(
         "strict-sni",
-        B,
+        Sections::BIND,
         "",
         "unknown names are refused",
         |draft, _, _| {
@@ -350,7 +406,7 @@ pub(super) const ROWS: &[R] = &[
     ),
     R::new(
         "tls-ticket-keys",
-        B,
+        Sections::BIND,
         "<keyfile>",
         "keys of session tickets",
         ticket_keys,
@@ -358,7 +414,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("tls-ticket-keys keys", "tls-ticket-keys"),
     R::new(
         "tls-tickets",
-        B,
+        Sections::BIND,
         "",
         "session tickets, after no-tls-tickets",
         |draft, _, _| {
@@ -368,7 +424,7 @@ pub(super) const ROWS: &[R] = &[
     ),
     R::new(
         "verify",
-        C,
+        BIND_AND_CRT_LIST,
         "none | optional | required",
         "whether clients must have a certificate",
         shared_with_crt_list,

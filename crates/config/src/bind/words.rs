@@ -11,74 +11,74 @@ use crate::context::Context;
 use crate::draft::BindDraft;
 use crate::keyword::{Row, Sections};
 
+/// A row of this file's table.
 type R = Row<BindDraft>;
 
-const B: Sections = Sections::BIND;
-const S: Sections = Sections(Sections::BIND.0 | Sections::STATS_SOCKET.0);
+const BIND_AND_STATS_SOCKET: Sections = Sections(Sections::BIND.0 | Sections::STATS_SOCKET.0);
 
 /// The maximum number of threads, as in HAProxy's largest build.
 const THREAD_COUNT_MAX: u16 = 4096;
 
 /// The rows.
 pub(super) const ROWS: &[R] = &[
-    R::new("accept-netscaler-cip", B, "<magic number>", "expects NetScaler's client address header", check::count)
+    R::new("accept-netscaler-cip", Sections::BIND, "<magic number>", "expects NetScaler's client address header", check::count)
         .examples("accept-netscaler-cip 1234", "accept-netscaler-cip x")
         .unimplemented("the NetScaler protocol"),
-    R::new("accept-proxy", S, "", "expects a PROXY protocol header", |draft, _, _| {
+    R::new("accept-proxy", BIND_AND_STATS_SOCKET, "", "expects a PROXY protocol header", |draft, _, _| {
         draft.bind.accept_proxy = true;
         Ok(())
     }),
-    R::new("backlog", B, "<backlog>", "connections the system may hold before they are accepted", |draft, args, _| {
+    R::new("backlog", Sections::BIND, "<backlog>", "connections the system may hold before they are accepted", |draft, args, _| {
         draft.bind.backlog = Some(args.count("a number")?);
         Ok(())
     })
     .examples("backlog 1024", "backlog many"),
-    R::new("cc", B, "<algorithm>", "TCP congestion control algorithm", |draft, args, _| {
+    R::new("cc", Sections::BIND, "<algorithm>", "TCP congestion control algorithm", |draft, args, _| {
         draft.bind.congestion = Some(args.text("a congestion control algorithm")?.to_owned());
         Ok(())
     })
     .examples("cc bbr", "cc"),
-    R::new("defer-accept", B, "", "accepts a connection when its first data are there", |draft, _, _| {
+    R::new("defer-accept", Sections::BIND, "", "accepts a connection when its first data are there", |draft, _, _| {
         draft.bind.defer_accept = true;
         Ok(())
     }),
-    R::new("expose-fd", S, "listeners", "gives the listening sockets to who asks", |draft, args, _| {
+    R::new("expose-fd", BIND_AND_STATS_SOCKET, "listeners", "gives the listening sockets to who asks", |draft, args, _| {
         args.choice(&[("listeners", ())])?;
         draft.socket.expose_listeners = true;
         Ok(())
     })
     .examples("expose-fd listeners", "expose-fd all"),
-    R::new("gid", S, "<gid>", "group of a unix socket, by number", |draft, args, _| {
+    R::new("gid", BIND_AND_STATS_SOCKET, "<gid>", "group of a unix socket, by number", |draft, args, _| {
         draft.bind.unix_owner.group = Some(args.count("a number")?.to_string());
         Ok(())
     })
     .examples("gid 100", "gid staff"),
-    R::new("group", S, "<group>", "group of a unix socket, by name", |draft, args, context| {
+    R::new("group", BIND_AND_STATS_SOCKET, "<group>", "group of a unix socket, by name", |draft, args, context| {
         draft.bind.unix_owner.group = Some(group(args, context)?);
         Ok(())
     })
     .examples("group haproxy", "group"),
-    R::new("guid-prefix", B, "<string>", "prefix of the names that survive renames", check::guid)
+    R::new("guid-prefix", Sections::BIND, "<string>", "prefix of the names that survive renames", check::guid)
         .examples("guid-prefix web", "guid-prefix a/b")
         .ignored("binds have no counters kept by name"),
-    R::new("id", B, "<id>", "number of the bind in statistics", |draft, args, _| {
+    R::new("id", Sections::BIND, "<id>", "number of the bind in statistics", |draft, args, _| {
         let number = args.number("a positive integer", 1..=i64::from(i32::MAX))?;
         draft.id = Some(u32::try_from(number).expect("the range was checked"));
         Ok(())
     })
     .examples("id 7", "id 0"),
-    R::new("idle-ping", B, "<delay>", "pings idle HTTP/2 clients", check::delay)
+    R::new("idle-ping", Sections::BIND, "<delay>", "pings idle HTTP/2 clients", check::delay)
         .examples("idle-ping 10s", "idle-ping soon")
         .unimplemented("HTTP/2"),
-    R::new("interface", B, "<interface>", "listens on one interface only", |draft, args, _| {
+    R::new("interface", Sections::BIND, "<interface>", "listens on one interface only", |draft, args, _| {
         draft.bind.interface = Some(args.text("an interface name")?.to_owned());
         Ok(())
     })
     .examples("interface lo", "interface"),
-    R::new("label", B, "<label>", "names the bind for rules", check::word)
+    R::new("label", Sections::BIND, "<label>", "names the bind for rules", check::word)
         .examples("label a", "label")
         .ignored("nothing asks for it yet"),
-    R::new("level", S, "user | operator | admin", "what callers of a command socket may do", |draft, args, _| {
+    R::new("level", BIND_AND_STATS_SOCKET, "user | operator | admin", "what callers of a command socket may do", |draft, args, _| {
         draft.socket.level = args.choice(&[
             ("user", CliLevel::User),
             ("operator", CliLevel::Operator),
@@ -87,12 +87,12 @@ pub(super) const ROWS: &[R] = &[
         Ok(())
     })
     .examples("level admin", "level root"),
-    R::new("maxconn", S, "<maxconn>", "connections on this bind alone", |draft, args, _| {
+    R::new("maxconn", BIND_AND_STATS_SOCKET, "<maxconn>", "connections on this bind alone", |draft, args, _| {
         draft.bind.connection_count_max = Some(args.count("a number")?);
         Ok(())
     })
     .examples("maxconn 100", "maxconn -1"),
-    R::new("mode", S, "<mode>", "permissions of a unix socket, in octal", |draft, args, _| {
+    R::new("mode", BIND_AND_STATS_SOCKET, "<mode>", "permissions of a unix socket, in octal", |draft, args, _| {
         let text = args.text("an octal mode")?;
         let mode = u32::from_str_radix(text, 8).ok().filter(|mode| *mode <= 0o7777);
         draft.bind.unix_owner.mode =
@@ -100,7 +100,7 @@ pub(super) const ROWS: &[R] = &[
         Ok(())
     })
     .examples("mode 660", "mode 888"),
-    R::new("mss", B, "<maxseg>", "largest TCP segment", |draft, args, _| {
+    R::new("mss", Sections::BIND, "<maxseg>", "largest TCP segment", |draft, args, _| {
         let number = args.number("a segment size", -65535..=65535)?;
         if number == 0 {
             return Err(args.wrong("'mss' : expects an MSS with and absolute value between 1 and 65535"));
@@ -109,27 +109,27 @@ pub(super) const ROWS: &[R] = &[
         Ok(())
     })
     .examples("mss 1400", "mss big"),
-    R::new("name", S, "<name>", "name of the bind in statistics and logs", |draft, args, _| {
+    R::new("name", BIND_AND_STATS_SOCKET, "<name>", "name of the bind in statistics and logs", |draft, args, _| {
         draft.bind.name = Some(args.text("a name")?.to_owned());
         Ok(())
     })
     .examples("name web", "name"),
-    R::new("namespace", B, "<name>", "network namespace of the socket", |draft, args, context| {
+    R::new("namespace", Sections::BIND, "<name>", "network namespace of the socket", |draft, args, context| {
         draft.bind.namespace = Some(check::namespace(args, context)?);
         Ok(())
     })
     .examples("namespace blue", "namespace"),
-    R::new("nbconn", B, "<nbconn>", "connections a reverse bind keeps open", check::count)
+    R::new("nbconn", Sections::BIND, "<nbconn>", "connections a reverse bind keeps open", check::count)
         .examples("nbconn 2", "nbconn x")
         .unimplemented("reverse HTTP"),
-    R::new("nice", B, "<nice>", "priority of the connections' tasks", |_, args, _| {
+    R::new("nice", Sections::BIND, "<nice>", "priority of the connections' tasks", |_, args, _| {
         args.number("a number", -1024..=1024).map(|_| ())
     })
     .examples("nice -10", "nice 5000")
     .ignored("tasks of one worker take turns fairly"),
-    R::new("process", B, "<process>[/<threads>]", "threads that serve the bind, in the old notation", check::word)
+    R::new("process", Sections::BIND, "<process>[/<threads>]", "threads that serve the bind, in the old notation", check::word)
         .refused("on 'bind' lines is not supported any more since HAProxy 2.5", "thread <threads>"),
-    R::new("proto", B, "<name>", "forces the protocol spoken", |_, args, context| {
+    R::new("proto", Sections::BIND, "<name>", "forces the protocol spoken", |_, args, context| {
         let name = args.choice(&[("h1", "h1"), ("h2", "h2"), ("none", "none"), ("quic", "quic"), ("fcgi", "fcgi"), ("spop", "spop")])?;
         match name {
             "h2" => context.unimplemented("proto h2", "HTTP/2", args.keyword_span()),
@@ -139,14 +139,14 @@ pub(super) const ROWS: &[R] = &[
         Ok(())
     })
     .examples("proto h1", "proto h9"),
-    R::new("quic-cc-algo", B, "<algorithm>", "QUIC congestion control", check::word)
+    R::new("quic-cc-algo", Sections::BIND, "<algorithm>", "QUIC congestion control", check::word)
         .examples("quic-cc-algo cubic", "quic-cc-algo")
         .unimplemented("QUIC"),
-    R::new("quic-force-retry", B, "", "makes QUIC clients prove their address", check::nothing).unimplemented("QUIC"),
-    R::new("quic-socket", B, "connection | listener", "how QUIC sockets are shared", check::word)
+    R::new("quic-force-retry", Sections::BIND, "", "makes QUIC clients prove their address", check::nothing).unimplemented("QUIC"),
+    R::new("quic-socket", Sections::BIND, "connection | listener", "how QUIC sockets are shared", check::word)
         .examples("quic-socket listener", "quic-socket")
         .unimplemented("QUIC"),
-    R::new("severity-output", S, "none | number | string", "how answers of a command socket show their severity", |draft, args, _| {
+    R::new("severity-output", BIND_AND_STATS_SOCKET, "none | number | string", "how answers of a command socket show their severity", |draft, args, _| {
         draft.socket.severity = args.choice(&[
             ("none", SeverityOutput::None),
             ("number", SeverityOutput::Number),
@@ -155,7 +155,7 @@ pub(super) const ROWS: &[R] = &[
         Ok(())
     })
     .examples("severity-output number", "severity-output loud"),
-    R::new("shards", B, "<number> | by-thread | by-group", "sockets the bind is split into", |draft, args, context| {
+    R::new("shards", Sections::BIND, "<number> | by-thread | by-group", "sockets the bind is split into", |draft, args, context| {
         let text = args.text("a number, 'by-thread' or 'by-group'")?;
         draft.bind.shard_count = match text {
             "by-thread" => u16::try_from(context.machine.processor_count()).unwrap_or(u16::MAX),
@@ -169,46 +169,46 @@ pub(super) const ROWS: &[R] = &[
         Ok(())
     })
     .examples("shards 2", "shards none"),
-    R::new("tcp-md5sig", B, "<password>", "signs TCP segments", check::word)
+    R::new("tcp-md5sig", Sections::BIND, "<password>", "signs TCP segments", check::word)
         .examples("tcp-md5sig secret", "tcp-md5sig")
         .unimplemented("TCP signatures"),
-    R::new("tcp-ss", B, "<mode>", "keeps the client's SYN", check::count)
+    R::new("tcp-ss", Sections::BIND, "<mode>", "keeps the client's SYN", check::count)
         .examples("tcp-ss 1", "tcp-ss x")
         .unimplemented("TCP fingerprints"),
-    R::new("tcp-ut", B, "<delay>", "how long data may stay unacknowledged", |draft, args, _| {
+    R::new("tcp-ut", Sections::BIND, "<delay>", "how long data may stay unacknowledged", |draft, args, _| {
         draft.bind.user_timeout = Some(args.time("a delay")?).filter(|time| *time > Duration::ZERO);
         Ok(())
     })
     .examples("tcp-ut 30s", "tcp-ut soon"),
-    R::new("tfo", B, "", "TCP fast open", |draft, _, _| {
+    R::new("tfo", Sections::BIND, "", "TCP fast open", |draft, _, _| {
         draft.bind.fast_open = true;
         Ok(())
     }),
-    R::new("thread", S, "[<group>/]<set>[,...]", "threads that serve the bind", |draft, args, _| {
+    R::new("thread", BIND_AND_STATS_SOCKET, "[<group>/]<set>[,...]", "threads that serve the bind", |draft, args, _| {
         let text = args.text("a thread set")?;
         draft.bind.threads = thread_set(args, text)?;
         Ok(())
     })
     .examples("thread 1-4", "thread x"),
-    R::new("transparent", B, "", "binds to addresses the machine does not have", |draft, _, _| {
+    R::new("transparent", Sections::BIND, "", "binds to addresses the machine does not have", |draft, _, _| {
         draft.bind.transparent = true;
         Ok(())
     }),
-    R::new("uid", S, "<uid>", "owner of a unix socket, by number", |draft, args, _| {
+    R::new("uid", BIND_AND_STATS_SOCKET, "<uid>", "owner of a unix socket, by number", |draft, args, _| {
         draft.bind.unix_owner.user = Some(args.count("a number")?.to_string());
         Ok(())
     })
     .examples("uid 100", "uid root"),
-    R::new("user", S, "<user>", "owner of a unix socket, by name", |draft, args, context| {
+    R::new("user", BIND_AND_STATS_SOCKET, "<user>", "owner of a unix socket, by name", |draft, args, context| {
         draft.bind.unix_owner.user = Some(user(args, context)?);
         Ok(())
     })
     .examples("user haproxy", "user"),
-    R::new("v4v6", B, "", "an IPv6 wildcard takes IPv4 too", |draft, _, _| {
+    R::new("v4v6", Sections::BIND, "", "an IPv6 wildcard takes IPv4 too", |draft, _, _| {
         draft.bind.v6_only = Some(false);
         Ok(())
     }),
-    R::new("v6only", B, "", "an IPv6 wildcard takes no IPv4", |draft, _, _| {
+    R::new("v6only", Sections::BIND, "", "an IPv6 wildcard takes no IPv4", |draft, _, _| {
         draft.bind.v6_only = Some(true);
         Ok(())
     }),

@@ -12,15 +12,15 @@ use crate::check;
 use crate::context::Context;
 use crate::keyword::{Row, Sections};
 
+/// A row of this file's table.
 type R = Row<Global>;
 
-const G: Sections = Sections::GLOBAL;
 const CLIENT: &str = "there is no HTTP client but that of ocsp-update, which has limits of its own";
 const DEVICES: &str = "belongs to a device detection library that is not built in";
 
 macro_rules! rows {
     ($state:ident($reason:expr); $($word:literal, $args:literal, $help:literal, $check:tt, $good:literal;)*) => {
-        &[$(R::new($word, G, $args, $help, check::form!($check))
+        &[$(R::new($word, Sections::GLOBAL, $args, $help, check::form!($check))
             .examples(concat!($word, " ", $good), "")
             .$state($reason)),*]
     };
@@ -42,14 +42,49 @@ pub(super) const LUA_ROWS: &[R] = rows! { unimplemented("Lua");
 };
 
 pub(super) const DEVICE_ROWS: &[R] = &[
-    R::new("51degrees-allow-unmatched", G, "", "51Degrees", check::any).refused(DEVICES, ""),
-    R::new("51degrees-cache-size", G, "", "51Degrees", check::any).refused(DEVICES, ""),
-    R::new("51degrees-data-file", G, "", "51Degrees", check::any).refused(DEVICES, ""),
-    R::new("51degrees-difference", G, "", "51Degrees", check::any).refused(DEVICES, ""),
-    R::new("51degrees-drift", G, "", "51Degrees", check::any).refused(DEVICES, ""),
+    R::new(
+        "51degrees-allow-unmatched",
+        Sections::GLOBAL,
+        "",
+        "51Degrees",
+        check::any,
+    )
+    .refused(DEVICES, ""),
+    R::new(
+        "51degrees-cache-size",
+        Sections::GLOBAL,
+        "",
+        "51Degrees",
+        check::any,
+    )
+    .refused(DEVICES, ""),
+    R::new(
+        "51degrees-data-file",
+        Sections::GLOBAL,
+        "",
+        "51Degrees",
+        check::any,
+    )
+    .refused(DEVICES, ""),
+    R::new(
+        "51degrees-difference",
+        Sections::GLOBAL,
+        "",
+        "51Degrees",
+        check::any,
+    )
+    .refused(DEVICES, ""),
+    R::new(
+        "51degrees-drift",
+        Sections::GLOBAL,
+        "",
+        "51Degrees",
+        check::any,
+    )
+    .refused(DEVICES, ""),
     R::new(
         "51degrees-property-name-list",
-        G,
+        Sections::GLOBAL,
         "",
         "51Degrees",
         check::any,
@@ -57,7 +92,7 @@ pub(super) const DEVICE_ROWS: &[R] = &[
     .refused(DEVICES, ""),
     R::new(
         "51degrees-property-separator",
-        G,
+        Sections::GLOBAL,
         "",
         "51Degrees",
         check::any,
@@ -65,7 +100,7 @@ pub(super) const DEVICE_ROWS: &[R] = &[
     .refused(DEVICES, ""),
     R::new(
         "51degrees-use-performance-graph",
-        G,
+        Sections::GLOBAL,
         "",
         "51Degrees",
         check::any,
@@ -73,29 +108,64 @@ pub(super) const DEVICE_ROWS: &[R] = &[
     .refused(DEVICES, ""),
     R::new(
         "51degrees-use-predictive-graph",
-        G,
+        Sections::GLOBAL,
         "",
         "51Degrees",
         check::any,
     )
     .refused(DEVICES, ""),
-    R::new("deviceatlas-json-file", G, "", "DeviceAtlas", check::any).refused(DEVICES, ""),
-    R::new("deviceatlas-log-level", G, "", "DeviceAtlas", check::any).refused(DEVICES, ""),
     R::new(
-        "deviceatlas-properties-cookie",
-        G,
+        "deviceatlas-json-file",
+        Sections::GLOBAL,
         "",
         "DeviceAtlas",
         check::any,
     )
     .refused(DEVICES, ""),
-    R::new("deviceatlas-separator", G, "", "DeviceAtlas", check::any).refused(DEVICES, ""),
-    R::new("wurfl-cache-size", G, "", "WURFL", check::any).refused(DEVICES, ""),
-    R::new("wurfl-data-file", G, "", "WURFL", check::any).refused(DEVICES, ""),
-    R::new("wurfl-information-list", G, "", "WURFL", check::any).refused(DEVICES, ""),
+    R::new(
+        "deviceatlas-log-level",
+        Sections::GLOBAL,
+        "",
+        "DeviceAtlas",
+        check::any,
+    )
+    .refused(DEVICES, ""),
+    R::new(
+        "deviceatlas-properties-cookie",
+        Sections::GLOBAL,
+        "",
+        "DeviceAtlas",
+        check::any,
+    )
+    .refused(DEVICES, ""),
+    R::new(
+        "deviceatlas-separator",
+        Sections::GLOBAL,
+        "",
+        "DeviceAtlas",
+        check::any,
+    )
+    .refused(DEVICES, ""),
+    R::new(
+        "wurfl-cache-size",
+        Sections::GLOBAL,
+        "",
+        "WURFL",
+        check::any,
+    )
+    .refused(DEVICES, ""),
+    R::new("wurfl-data-file", Sections::GLOBAL, "", "WURFL", check::any).refused(DEVICES, ""),
+    R::new(
+        "wurfl-information-list",
+        Sections::GLOBAL,
+        "",
+        "WURFL",
+        check::any,
+    )
+    .refused(DEVICES, ""),
     R::new(
         "wurfl-information-list-separator",
-        G,
+        Sections::GLOBAL,
         "",
         "WURFL",
         check::any,
@@ -104,9 +174,9 @@ pub(super) const DEVICE_ROWS: &[R] = &[
 ];
 
 pub(super) const REMOVED_ROWS: &[R] = &[
-    R::new("debug", G, "", "printed what passed", check::any)
+    R::new("debug", Sections::GLOBAL, "", "printed what passed", check::any)
         .refused("is not supported any more since HAProxy 2.2", ""),
-    R::new("nbproc", G, "<number>", "several processes", check::any).refused(
+    R::new("nbproc", Sections::GLOBAL, "<number>", "several processes", check::any).refused(
         "is not supported any more since HAProxy 2.5. Threads will automatically be used on multi-processor machines if available.",
         "nbthread <number>",
     ),
@@ -114,21 +184,21 @@ pub(super) const REMOVED_ROWS: &[R] = &[
 
 /// The rest.
 pub(super) const ROWS: &[R] = &[
-    R::new("acme.scheduler", G, "auto | off", "renews certificates by itself", check::form!(["auto" "off"]))
+    R::new("acme.scheduler", Sections::GLOBAL, "auto | off", "renews certificates by itself", check::form!(["auto" "off"]))
         .examples("acme.scheduler auto", "acme.scheduler")
         .ignored("acts on 'acme' sections only"),
-    R::new("anonkey", G, "<key>", "key that names are hidden with", check::form!((0 .. 4294967295)))
+    R::new("anonkey", Sections::GLOBAL, "<key>", "key that names are hidden with", check::form!((0 .. 4294967295)))
         .examples("anonkey 123", "anonkey x")
         .ignored("nothing is printed anonymised"),
-    R::new("debug.counters", G, "on | off", "counts what developers ask for", check::one)
+    R::new("debug.counters", Sections::GLOBAL, "on | off", "counts what developers ask for", check::one)
         .examples("debug.counters on", "")
         .ignored("there are no such counters"),
-    R::new("dns-accept-family", G, "<family>[,...]", "families that resolved addresses may have", check::families)
+    R::new("dns-accept-family", Sections::GLOBAL, "<family>[,...]", "families that resolved addresses may have", check::families)
         .examples("dns-accept-family ipv4", "dns-accept-family")
         .ignored("acts on resolvers only"),
-    R::new("h1-accept-payload-with-any-method", G, "", "allows bodies in HTTP/1.0 GET, HEAD and DELETE", check::none)
+    R::new("h1-accept-payload-with-any-method", Sections::GLOBAL, "", "allows bodies in HTTP/1.0 GET, HEAD and DELETE", check::none)
         .ignored("requests whose length can be read in two ways stay refused"),
-    R::new("h1-case-adjust", G, "<from> <to>", "writes a header's name in another case", |global, args, _| {
+    R::new("h1-case-adjust", Sections::GLOBAL, "<from> <to>", "writes a header's name in another case", |global, args, _| {
         let (from, to) = (args.text("<from> and <to>")?, args.text("<from> and <to>")?);
         if !from.eq_ignore_ascii_case(to) || from.chars().any(|c| c.is_ascii_uppercase()) {
             return Err(args.wrong("'h1-case-adjust' expects the name in lower case, then the same name in another"));
@@ -140,37 +210,37 @@ pub(super) const ROWS: &[R] = &[
         args.end()
     })
     .examples("h1-case-adjust content-length Content-Length", "h1-case-adjust a b"),
-    R::new("h1-case-adjust-file", G, "<hdrs-file>", "the same from a file", case_file)
+    R::new("h1-case-adjust-file", Sections::GLOBAL, "<hdrs-file>", "the same from a file", case_file)
         .examples("h1-case-adjust-file /etc/headers", "h1-case-adjust-file"),
-    R::new("h1-do-not-close-on-insecure-transfer-encoding", G, "", "keeps connections that could be smuggled on", check::none)
+    R::new("h1-do-not-close-on-insecure-transfer-encoding", Sections::GLOBAL, "", "keeps connections that could be smuggled on", check::none)
         .ignored("requests whose length can be read in two ways stay refused"),
-    R::new("h2-workaround-bogus-websocket-clients", G, "", "hides WebSocket over HTTP/2", check::none)
+    R::new("h2-workaround-bogus-websocket-clients", Sections::GLOBAL, "", "hides WebSocket over HTTP/2", check::none)
         .with_no()
         .ignored("acts on HTTP/2 only"),
-    R::new("harden.reject-privileged-ports.quic", G, "on | off", "refuses QUIC clients on low ports", check::on_off)
+    R::new("harden.reject-privileged-ports.quic", Sections::GLOBAL, "on | off", "refuses QUIC clients on low ports", check::on_off)
         .examples("harden.reject-privileged-ports.quic on", "harden.reject-privileged-ports.quic x")
         .ignored("acts on QUIC only"),
-    R::new("harden.reject-privileged-ports.tcp", G, "on | off", "refuses clients on low ports", |_, args, context| {
+    R::new("harden.reject-privileged-ports.tcp", Sections::GLOBAL, "on | off", "refuses clients on low ports", |_, args, context| {
         if args.choice(&[("on", true), ("off", false)])? {
             context.unimplemented("harden.reject-privileged-ports.tcp", "", args.keyword_span());
         }
         args.end()
     })
     .examples("harden.reject-privileged-ports.tcp off", "harden.reject-privileged-ports.tcp x"),
-    R::new("limited-quic", G, "", "QUIC with limited libraries", check::none).ignored("acts on QUIC only"),
-    R::new("lua-prepend-path", G, "<string> [<type>]", "where scripts look for others", check::lua_path)
+    R::new("limited-quic", Sections::GLOBAL, "", "QUIC with limited libraries", check::none).ignored("acts on QUIC only"),
+    R::new("lua-prepend-path", Sections::GLOBAL, "<string> [<type>]", "where scripts look for others", check::lua_path)
         .examples("lua-prepend-path /etc/?.lua", "lua-prepend-path")
         .ignored("acts on Lua only"),
-    R::new("pp2-never-send-local", G, "", "probes send PROXY headers of a proxied connection", check::none).unimplemented("the PROXY protocol in health checks"),
-    R::new("presetenv", G, "<name> <value>", "sets a variable that is not set", check::any).examples("presetenv A b", "presetenv A"),
-    R::new("profiling.memory", G, "on | off", "counts allocations", check::one)
+    R::new("pp2-never-send-local", Sections::GLOBAL, "", "probes send PROXY headers of a proxied connection", check::none).unimplemented("the PROXY protocol in health checks"),
+    R::new("presetenv", Sections::GLOBAL, "<name> <value>", "sets a variable that is not set", check::any).examples("presetenv A b", "presetenv A"),
+    R::new("profiling.memory", Sections::GLOBAL, "on | off", "counts allocations", check::one)
         .examples("profiling.memory on", "")
         .ignored("profilers of the system do it"),
-    R::new("profiling.tasks", G, "auto | on | off", "measures tasks", check::profiling)
+    R::new("profiling.tasks", Sections::GLOBAL, "auto | on | off", "measures tasks", check::profiling)
         .examples("profiling.tasks auto", "")
         .ignored("profilers of the system do it"),
-    R::new("resetenv", G, "[<name> ...]", "removes all variables but these", check::any).examples("resetenv A", ""),
-    R::new("set-var", G, "<var-name> <expr>", "sets a variable of the process", |global, args, context| {
+    R::new("resetenv", Sections::GLOBAL, "[<name> ...]", "removes all variables but these", check::any).examples("resetenv A", ""),
+    R::new("set-var", Sections::GLOBAL, "<var-name> <expr>", "sets a variable of the process", |global, args, context| {
         let name = variable(args)?;
         let expr = args.expr("an expression")?;
         expr.available(Phase::Config).map_err(|error| args.wrong(error.to_string()))?;
@@ -180,7 +250,7 @@ pub(super) const ROWS: &[R] = &[
         args.end()
     })
     .examples("set-var proc.a int(1)", "set-var proc.a"),
-    R::new("set-var-fmt", G, "<var-name> <fmt>", "sets a variable of the process from a format", |global, args, context| {
+    R::new("set-var-fmt", Sections::GLOBAL, "<var-name> <fmt>", "sets a variable of the process from a format", |global, args, context| {
         let name = variable(args)?;
         let format = args.format("a format", ballast_expr::Usage::Text)?;
         format.available(Phase::Config).map_err(|error| args.wrong(error.to_string()))?;
@@ -190,14 +260,14 @@ pub(super) const ROWS: &[R] = &[
         args.end()
     })
     .examples("set-var-fmt proc.a abc", "set-var-fmt proc.a"),
-    R::new("setenv", G, "<name> <value>", "sets a variable", check::any).examples("setenv A b", "setenv A"),
-    R::new("shm-stats-file", G, "<path>", "counters shared between processes", check::one)
+    R::new("setenv", Sections::GLOBAL, "<name> <value>", "sets a variable", check::any).examples("setenv A b", "setenv A"),
+    R::new("shm-stats-file", Sections::GLOBAL, "<path>", "counters shared between processes", check::one)
         .examples("shm-stats-file /dev/shm/s", "shm-stats-file")
         .unimplemented("files of statistics"),
-    R::new("shm-stats-file-max-objects", G, "<number>", "objects in that file", check::amount)
+    R::new("shm-stats-file-max-objects", Sections::GLOBAL, "<number>", "objects in that file", check::amount)
         .examples("shm-stats-file-max-objects 100", "shm-stats-file-max-objects x")
         .unimplemented("files of statistics"),
-    R::new("unsetenv", G, "[<name> ...]", "removes variables", check::any).examples("unsetenv A", ""),
+    R::new("unsetenv", Sections::GLOBAL, "[<name> ...]", "removes variables", check::any).examples("unsetenv A", ""),
 ];
 
 /// Lists and maps are loaded by the proxies that use them.

@@ -11,9 +11,8 @@ use crate::check;
 use crate::context::Context;
 use crate::keyword::{Row, Sections};
 
+/// A row of this file's table.
 type R = Row<Global>;
-
-const G: Sections = Sections::GLOBAL;
 
 /// The maximum number of threads, as in HAProxy's largest build.
 const THREAD_COUNT_MAX: i64 = 4096;
@@ -22,7 +21,7 @@ const THREAD_COUNT_MAX: i64 = 4096;
 pub(super) const ROWS: &[R] = &[
     R::new(
         "chroot",
-        G,
+        Sections::GLOBAL,
         "<jail dir>",
         "directory the worker is locked into",
         |global, args, _| {
@@ -33,7 +32,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("chroot /var/lib/haproxy", "chroot"),
     R::new(
         "close-spread-time",
-        G,
+        Sections::GLOBAL,
         "<time> | infinite",
         "spreads the closing of idle connections at a soft stop",
         |_, args, _| {
@@ -47,7 +46,7 @@ pub(super) const ROWS: &[R] = &[
     .ignored("idle connections end as their clients come back or leave"),
     R::new(
         "cluster-secret",
-        G,
+        Sections::GLOBAL,
         "<secret>",
         "secret that QUIC tokens are derived from",
         check::one,
@@ -56,7 +55,7 @@ pub(super) const ROWS: &[R] = &[
     .ignored("acts on QUIC only"),
     R::new(
         "cpu-affinity",
-        G,
+        Sections::GLOBAL,
         "<affinity>",
         "how threads are bound to processors",
         check::some,
@@ -65,7 +64,7 @@ pub(super) const ROWS: &[R] = &[
     .ignored("threads go where the system puts them unless 'cpu-map' says otherwise"),
     R::new(
         "cpu-map",
-        G,
+        Sections::GLOBAL,
         "[auto:]<thread-group>[/<thread-set>] <cpu-set>[,...]",
         "processors that threads run on",
         cpu_map,
@@ -73,7 +72,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("cpu-map auto:1/1-4 0-3", "cpu-map 1/1"),
     R::new(
         "cpu-policy",
-        G,
+        Sections::GLOBAL,
         "<policy>",
         "which processors are used",
         check::cpu_policy,
@@ -82,7 +81,7 @@ pub(super) const ROWS: &[R] = &[
     .ignored("threads go where the system puts them unless 'cpu-map' says otherwise"),
     R::new(
         "cpu-set",
-        G,
+        Sections::GLOBAL,
         "<directive>...",
         "which processors may be used",
         check::cpu_set,
@@ -91,7 +90,7 @@ pub(super) const ROWS: &[R] = &[
     .ignored("threads go where the system puts them unless 'cpu-map' says otherwise"),
     R::new(
         "daemon",
-        G,
+        Sections::GLOBAL,
         "",
         "detaches from the terminal",
         |global, args, _| {
@@ -102,7 +101,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("daemon", "daemon now"),
     R::new(
         "default-path",
-        G,
+        Sections::GLOBAL,
         "current | config | parent | origin <path>",
         "what relative file names start from",
         default_path,
@@ -110,7 +109,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("default-path config", "default-path here"),
     R::new(
         "description",
-        G,
+        Sections::GLOBAL,
         "<text>",
         "text shown by statistics",
         |global, args, _| {
@@ -129,7 +128,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("description edge of the blue zone", "description"),
     R::new(
         "expose-deprecated-directives",
-        G,
+        Sections::GLOBAL,
         "",
         "allows deprecated keywords",
         check::none,
@@ -137,7 +136,7 @@ pub(super) const ROWS: &[R] = &[
     .ignored("what is accepted needs no leave"),
     R::new(
         "expose-experimental-directives",
-        G,
+        Sections::GLOBAL,
         "",
         "allows experimental keywords",
         |_, args, context| {
@@ -147,7 +146,7 @@ pub(super) const ROWS: &[R] = &[
     ),
     R::new(
         "external-check",
-        G,
+        Sections::GLOBAL,
         "[preserve-env]",
         "allows probes by programs",
         |global, args, _| {
@@ -159,7 +158,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("external-check", "external-check now"),
     R::new(
         "force-cfg-parser-pause",
-        G,
+        Sections::GLOBAL,
         "<timeout>",
         "waits after reading the configuration",
         check::time,
@@ -169,7 +168,7 @@ pub(super) const ROWS: &[R] = &[
     .ignored("it makes sense for HAProxy's developers"),
     R::new(
         "gid",
-        G,
+        Sections::GLOBAL,
         "<number>",
         "group of the worker, by number",
         |global, args, _| {
@@ -180,7 +179,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("gid 100", "gid staff"),
     R::new(
         "grace",
-        G,
+        Sections::GLOBAL,
         "<time>",
         "how long a soft stop goes on accepting",
         |global, args, _| {
@@ -191,7 +190,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("grace 10s", "grace x"),
     R::new(
         "group",
-        G,
+        Sections::GLOBAL,
         "<group name>",
         "group of the worker, by name",
         |global, args, context| {
@@ -202,7 +201,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("group haproxy", "group"),
     R::new(
         "hard-stop-after",
-        G,
+        Sections::GLOBAL,
         "<time>",
         "longest soft stop",
         |global, args, _| {
@@ -213,7 +212,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("hard-stop-after 30s", "hard-stop-after x"),
     R::new(
         "insecure-fork-wanted",
-        G,
+        Sections::GLOBAL,
         "",
         "allows starting programs without the rights of root",
         |global, args, _| {
@@ -221,10 +220,10 @@ pub(super) const ROWS: &[R] = &[
             args.end()
         },
     )
-    .with_no_default(),
+    .with_no_and_default(),
     R::new(
         "insecure-setuid-wanted",
-        G,
+        Sections::GLOBAL,
         "",
         "allows programs with set-uid bits",
         check::none,
@@ -233,7 +232,7 @@ pub(super) const ROWS: &[R] = &[
     .ignored("programs are started for external checks only"),
     R::new(
         "localpeer",
-        G,
+        Sections::GLOBAL,
         "<name>",
         "name of this process among peers",
         |global, args, _| {
@@ -244,7 +243,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("localpeer a", "localpeer"),
     R::new(
         "master-worker",
-        G,
+        Sections::GLOBAL,
         "[no-exit-on-failure]",
         "a master watches over the worker",
         |global, args, _| {
@@ -256,7 +255,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("master-worker", "master-worker now"),
     R::new(
         "max-threads-per-group",
-        G,
+        Sections::GLOBAL,
         "<number>",
         "size of thread groups",
         check::form!((1..)),
@@ -265,7 +264,7 @@ pub(super) const ROWS: &[R] = &[
     .ignored("threads need no groups"),
     R::new(
         "mworker-max-reloads",
-        G,
+        Sections::GLOBAL,
         "<number>",
         "reloads after which an old worker is ended",
         check::form!((0..)),
@@ -274,7 +273,7 @@ pub(super) const ROWS: &[R] = &[
     .ignored("no old worker is left behind by a change"),
     R::new(
         "nbthread",
-        G,
+        Sections::GLOBAL,
         "<number>",
         "worker threads",
         |global, args, _| {
@@ -286,7 +285,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("nbthread 4", "nbthread 0"),
     R::new(
         "no-memory-trimming",
-        G,
+        Sections::GLOBAL,
         "",
         "keeps freed memory",
         check::none,
@@ -294,7 +293,7 @@ pub(super) const ROWS: &[R] = &[
     .ignored("memory is not trimmed"),
     R::new(
         "node",
-        G,
+        Sections::GLOBAL,
         "<name>",
         "name of the machine in statistics",
         |global, args, _| {
@@ -310,16 +309,16 @@ pub(super) const ROWS: &[R] = &[
     .examples("node lb1", "node a/b"),
     R::new(
         "numa-cpu-mapping",
-        G,
+        Sections::GLOBAL,
         "",
         "binds threads to one NUMA node",
         check::none,
     )
-    .with_no_default()
+    .with_no_and_default()
     .ignored("threads go where the system puts them unless 'cpu-map' says otherwise"),
     R::new(
         "pidfile",
-        G,
+        Sections::GLOBAL,
         "<path>",
         "file the process number is written to",
         |global, args, _| {
@@ -328,11 +327,17 @@ pub(super) const ROWS: &[R] = &[
         },
     )
     .examples("pidfile /run/ballast.pid", "pidfile"),
-    R::new("prealloc-fd", G, "", "opens descriptors ahead", check::none)
-        .ignored("descriptor tables grow by themselves"),
+    R::new(
+        "prealloc-fd",
+        Sections::GLOBAL,
+        "",
+        "opens descriptors ahead",
+        check::none,
+    )
+    .ignored("descriptor tables grow by themselves"),
     R::new(
         "quiet",
-        G,
+        Sections::GLOBAL,
         "",
         "says nothing at start",
         |global, args, _| {
@@ -342,7 +347,7 @@ pub(super) const ROWS: &[R] = &[
     ),
     R::new(
         "reload-keep-overrides",
-        G,
+        Sections::GLOBAL,
         "",
         "a reload keeps what operators set while the process ran",
         |global, args, _| {
@@ -352,7 +357,7 @@ pub(super) const ROWS: &[R] = &[
     ),
     R::new(
         "set-dumpable",
-        G,
+        Sections::GLOBAL,
         "[on | off | libs]",
         "allows core dumps",
         |global, args, _| {
@@ -362,11 +367,11 @@ pub(super) const ROWS: &[R] = &[
             args.end()
         },
     )
-    .with_no_default()
+    .with_no_and_default()
     .examples("set-dumpable", ""),
     R::new(
         "setcap",
-        G,
+        Sections::GLOBAL,
         "<capability>[,<capability>...]",
         "privileges the worker keeps",
         check::one,
@@ -375,7 +380,7 @@ pub(super) const ROWS: &[R] = &[
     .unimplemented("Linux capabilities"),
     R::new(
         "stress-level",
-        G,
+        Sections::GLOBAL,
         "<number>",
         "makes rare things happen more often",
         check::form!((0..9)),
@@ -384,7 +389,7 @@ pub(super) const ROWS: &[R] = &[
     .ignored("it makes sense for HAProxy's developers"),
     R::new(
         "strict-limits",
-        G,
+        Sections::GLOBAL,
         "",
         "a limit that cannot be raised stops the start",
         |global, args, _| {
@@ -392,10 +397,10 @@ pub(super) const ROWS: &[R] = &[
             args.end()
         },
     )
-    .with_no_default(),
+    .with_no_and_default(),
     R::new(
         "thread-group",
-        G,
+        Sections::GLOBAL,
         "<number> [<threads>...]",
         "threads of a group",
         check::thread_group,
@@ -404,7 +409,7 @@ pub(super) const ROWS: &[R] = &[
     .ignored("threads need no groups"),
     R::new(
         "thread-groups",
-        G,
+        Sections::GLOBAL,
         "<number>",
         "groups of threads",
         check::form!((1..16)),
@@ -413,7 +418,7 @@ pub(super) const ROWS: &[R] = &[
     .ignored("threads need no groups"),
     R::new(
         "thread-hard-limit",
-        G,
+        Sections::GLOBAL,
         "<number>",
         "most threads when their number is automatic",
         check::form!((1..2147483647)),
@@ -422,7 +427,7 @@ pub(super) const ROWS: &[R] = &[
     .ignored("'nbthread' sets the number"),
     R::new(
         "uid",
-        G,
+        Sections::GLOBAL,
         "<number>",
         "user of the worker, by number",
         |global, args, _| {
@@ -433,7 +438,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("uid 100", "uid root"),
     R::new(
         "unix-bind",
-        G,
+        Sections::GLOBAL,
         "[prefix <prefix>] [mode <mode>] [user <user>] [uid <uid>] [group <group>] [gid <gid>]",
         "what unix binds get",
         unix_bind,
@@ -441,7 +446,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("unix-bind prefix /run/lb mode 770", "unix-bind colour red"),
     R::new(
         "user",
-        G,
+        Sections::GLOBAL,
         "<user name>",
         "user of the worker, by name",
         |global, args, context| {
@@ -452,7 +457,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("user haproxy", "user"),
     R::new(
         "warn-blocked-traffic-after",
-        G,
+        Sections::GLOBAL,
         "<time>",
         "warns of threads that stand still",
         check::second,
@@ -464,7 +469,7 @@ pub(super) const ROWS: &[R] = &[
     .ignored("no thread waits"),
     R::new(
         "zero-warning",
-        G,
+        Sections::GLOBAL,
         "",
         "warnings stop the start",
         |global, args, _| {

@@ -14,9 +14,8 @@ use crate::keyword::{Row, Sections};
 use crate::tls::{Protocol, Versions};
 use crate::tls_words as tls;
 
+/// A row of this file's table.
 type R = Row<Global>;
-
-const G: Sections = Sections::GLOBAL;
 
 /// Why the largest size of records changes nothing.
 const RECORDS: &str =
@@ -24,22 +23,22 @@ const RECORDS: &str =
 
 /// The rows whose words do something.
 pub(super) const ROWS: &[R] = &[
-    R::new("ca-base", G, "<dir>", "where relative names of authorities start", |_, args, context| {
+    R::new("ca-base", Sections::GLOBAL, "<dir>", "where relative names of authorities start", |_, args, context| {
         context.declarations.tls.bases.ca_base = Some(directory(args)?);
         args.end()
     })
     .examples("ca-base /etc/ssl", "ca-base"),
-    R::new("crt-base", G, "<dir>", "where relative names of certificates start", |_, args, context| {
+    R::new("crt-base", Sections::GLOBAL, "<dir>", "where relative names of certificates start", |_, args, context| {
         context.declarations.tls.bases.crt_base = Some(directory(args)?);
         args.end()
     })
     .examples("crt-base /etc/ssl", "crt-base"),
-    R::new("key-base", G, "<dir>", "where relative names of keys of 'load' lines start", |_, args, context| {
+    R::new("key-base", Sections::GLOBAL, "<dir>", "where relative names of keys of 'load' lines start", |_, args, context| {
         context.declarations.tls.bases.key_base = Some(directory(args)?);
         args.end()
     })
     .examples("key-base /etc/ssl", "key-base"),
-    R::new("issuers-chain-path", G, "<dir>", "issuers of certificates without a chain", |global, args, context| {
+    R::new("issuers-chain-path", Sections::GLOBAL, "<dir>", "issuers of certificates without a chain", |global, args, context| {
         let name = directory(args)?;
         let span = args.keyword_span();
         let path = context.path(&name);
@@ -51,104 +50,104 @@ pub(super) const ROWS: &[R] = &[
         args.end()
     })
     .examples("issuers-chain-path /etc/ssl", "issuers-chain-path"),
-    R::new("maxsslconn", G, "<number>", "concurrent TLS connections", |global, args, _| {
+    R::new("maxsslconn", Sections::GLOBAL, "<number>", "concurrent TLS connections", |global, args, _| {
         global.tls.connection_count_max = Some(args.count("a number")?).filter(|count| *count > 0);
         args.end()
     })
     .examples("maxsslconn 100", "maxsslconn x"),
-    R::new("maxsslrate", G, "<number>", "TLS handshakes per second", |global, args, _| {
+    R::new("maxsslrate", Sections::GLOBAL, "<number>", "TLS handshakes per second", |global, args, _| {
         global.tls.session_rate_max = Some(args.count("a number")?).filter(|count| *count > 0);
         args.end()
     })
     .examples("maxsslrate 100", "maxsslrate x"),
-    R::new("ocsp-update.disable", G, "on | off", "keeps no OCSP answer fresh", |global, args, context| {
+    R::new("ocsp-update.disable", Sections::GLOBAL, "on | off", "keeps no OCSP answer fresh", |global, args, context| {
         switch(&mut global.tls.ocsp_updates.disabled, args, context)
     })
     .examples("ocsp-update.disable on", "ocsp-update.disable x"),
-    R::new("ocsp-update.httpproxy", G, "<address>[:port]", "proxy for OCSP requests", |global, args, _| {
+    R::new("ocsp-update.httpproxy", Sections::GLOBAL, "<address>[:port]", "proxy for OCSP requests", |global, args, _| {
         global.tls.ocsp_updates.proxy = Some(args.text("an address")?.to_owned());
         args.end()
     })
     .examples("ocsp-update.httpproxy 192.0.2.1:80", "ocsp-update.httpproxy"),
-    R::new("ocsp-update.maxdelay", G, "<number>", "longest time between updates", delay_max)
+    R::new("ocsp-update.maxdelay", Sections::GLOBAL, "<number>", "longest time between updates", delay_max)
         .examples("ocsp-update.maxdelay 3600", "ocsp-update.maxdelay x"),
-    R::new("ocsp-update.mindelay", G, "<number>", "shortest time between updates", delay_min)
+    R::new("ocsp-update.mindelay", Sections::GLOBAL, "<number>", "shortest time between updates", delay_min)
         .examples("ocsp-update.mindelay 300", "ocsp-update.mindelay x"),
-    R::new("ocsp-update.mode", G, "on | off", "keeps OCSP answers fresh", |global, args, context| {
+    R::new("ocsp-update.mode", Sections::GLOBAL, "on | off", "keeps OCSP answers fresh", |global, args, context| {
         switch(&mut global.tls.ocsp_updates.is_default, args, context)
     })
     .examples("ocsp-update.mode on", "ocsp-update.mode x"),
-    R::new("ssl-default-bind-ciphers", G, "<ciphers>", "cipher suites of binds up to TLS 1.2", |_, args, context| {
+    R::new("ssl-default-bind-ciphers", Sections::GLOBAL, "<ciphers>", "cipher suites of binds up to TLS 1.2", |_, args, context| {
         let text = ciphers(args, context)?;
         context.declarations.tls.bind.options.given.ciphers = Some(text);
         args.end()
     })
     .examples("ssl-default-bind-ciphers ECDHE", "ssl-default-bind-ciphers"),
-    R::new("ssl-default-bind-ciphersuites", G, "<ciphersuites>", "cipher suites of binds for TLS 1.3", |_, args, context| {
+    R::new("ssl-default-bind-ciphersuites", Sections::GLOBAL, "<ciphersuites>", "cipher suites of binds for TLS 1.3", |_, args, context| {
         let text = list(args, "a cipher suite")?;
         context.declarations.tls.bind.options.given.ciphersuites = Some(text);
         args.end()
     })
     .examples("ssl-default-bind-ciphersuites TLS_AES_128_GCM_SHA256", "ssl-default-bind-ciphersuites"),
-    R::new("ssl-default-bind-client-sigalgs", G, "<sigalgs>", "signature algorithms for clients", |_, args, context| {
+    R::new("ssl-default-bind-client-sigalgs", Sections::GLOBAL, "<sigalgs>", "signature algorithms for clients", |_, args, context| {
         let text = list(args, "signature algorithms")?;
         context.declarations.tls.bind.options.given.client_signature_algorithms = Some(text);
         args.end()
     })
     .examples("ssl-default-bind-client-sigalgs RSA+SHA256", "ssl-default-bind-client-sigalgs"),
-    R::new("ssl-default-bind-curves", G, "<curves>", "key exchange groups of binds", |_, args, context| {
+    R::new("ssl-default-bind-curves", Sections::GLOBAL, "<curves>", "key exchange groups of binds", |_, args, context| {
         let text = list(args, "a curves suite")?;
         context.declarations.tls.bind.options.given.curves = Some(text);
         args.end()
     })
     .examples("ssl-default-bind-curves X25519", "ssl-default-bind-curves"),
-    R::new("ssl-default-bind-options", G, "[<option>]...", "TLS words of every bind", bind_options)
+    R::new("ssl-default-bind-options", Sections::GLOBAL, "[<option>]...", "TLS words of every bind", bind_options)
         .examples("ssl-default-bind-options ssl-min-ver TLSv1.2 no-tls-tickets", "ssl-default-bind-options"),
-    R::new("ssl-default-bind-sigalgs", G, "<sigalgs>", "signature algorithms of binds", |_, args, context| {
+    R::new("ssl-default-bind-sigalgs", Sections::GLOBAL, "<sigalgs>", "signature algorithms of binds", |_, args, context| {
         let text = list(args, "signature algorithms")?;
         context.declarations.tls.bind.options.given.signature_algorithms = Some(text);
         args.end()
     })
     .examples("ssl-default-bind-sigalgs RSA+SHA256", "ssl-default-bind-sigalgs"),
-    R::new("ssl-default-server-ciphers", G, "<ciphers>", "cipher suites towards servers up to TLS 1.2", |_, args, context| {
+    R::new("ssl-default-server-ciphers", Sections::GLOBAL, "<ciphers>", "cipher suites towards servers up to TLS 1.2", |_, args, context| {
         let text = ciphers(args, context)?;
         context.declarations.tls.server.ciphers = Some(text);
         args.end()
     })
     .examples("ssl-default-server-ciphers ECDHE", "ssl-default-server-ciphers"),
-    R::new("ssl-default-server-ciphersuites", G, "<ciphersuites>", "cipher suites towards servers for TLS 1.3", |_, args, context| {
+    R::new("ssl-default-server-ciphersuites", Sections::GLOBAL, "<ciphersuites>", "cipher suites towards servers for TLS 1.3", |_, args, context| {
         let text = list(args, "a cipher suite")?;
         context.declarations.tls.server.ciphersuites = Some(text);
         args.end()
     })
     .examples("ssl-default-server-ciphersuites TLS_AES_128_GCM_SHA256", "ssl-default-server-ciphersuites"),
-    R::new("ssl-default-server-client-sigalgs", G, "<sigalgs>", "signature algorithms of our certificate", |_, args, context| {
+    R::new("ssl-default-server-client-sigalgs", Sections::GLOBAL, "<sigalgs>", "signature algorithms of our certificate", |_, args, context| {
         let text = list(args, "signature algorithms")?;
         context.declarations.tls.server.client_signature_algorithms = Some(text);
         args.end()
     })
     .examples("ssl-default-server-client-sigalgs RSA+SHA256", "ssl-default-server-client-sigalgs"),
-    R::new("ssl-default-server-curves", G, "<curves>", "key exchange groups towards servers", |_, args, context| {
+    R::new("ssl-default-server-curves", Sections::GLOBAL, "<curves>", "key exchange groups towards servers", |_, args, context| {
         let text = list(args, "a curves suite")?;
         context.declarations.tls.server.curves = Some(text);
         args.end()
     })
     .examples("ssl-default-server-curves X25519", "ssl-default-server-curves"),
-    R::new("ssl-default-server-options", G, "[<option>]...", "TLS words of every server", server_options)
+    R::new("ssl-default-server-options", Sections::GLOBAL, "[<option>]...", "TLS words of every server", server_options)
         .examples("ssl-default-server-options ssl-min-ver TLSv1.2", "ssl-default-server-options"),
-    R::new("ssl-default-server-sigalgs", G, "<sigalgs>", "signature algorithms towards servers", |_, args, context| {
+    R::new("ssl-default-server-sigalgs", Sections::GLOBAL, "<sigalgs>", "signature algorithms towards servers", |_, args, context| {
         let text = list(args, "signature algorithms")?;
         context.declarations.tls.server.signature_algorithms = Some(text);
         args.end()
     })
     .examples("ssl-default-server-sigalgs RSA+SHA256", "ssl-default-server-sigalgs"),
-    R::new("ssl-load-extra-del-ext", G, "", "certificate names without extension", |global, args, _| {
+    R::new("ssl-load-extra-del-ext", Sections::GLOBAL, "", "certificate names without extension", |global, args, _| {
         global.tls.extra_files.replaces_extension = true;
         args.end()
     }),
-    R::new("ssl-load-extra-files", G, "<type>*", "files beside certificates", extra_files)
+    R::new("ssl-load-extra-files", Sections::GLOBAL, "<type>*", "files beside certificates", extra_files)
         .examples("ssl-load-extra-files none", "ssl-load-extra-files none key"),
-    R::new("ssl-server-verify", G, "none | required", "whether servers' certificates are verified", |_, args, context| {
+    R::new("ssl-server-verify", Sections::GLOBAL, "none | required", "whether servers' certificates are verified", |_, args, context| {
         context.declarations.tls.verify_none = match args.text("an integer argument.")? {
             "none" => true,
             "required" => false,
@@ -157,38 +156,38 @@ pub(super) const ROWS: &[R] = &[
         args.end()
     })
     .examples("ssl-server-verify required", "ssl-server-verify x"),
-    R::new("ssl-skip-self-issued-ca", G, "", "leaves self-signed authorities out of chains", |global, args, _| {
+    R::new("ssl-skip-self-issued-ca", Sections::GLOBAL, "", "leaves self-signed authorities out of chains", |global, args, _| {
         global.tls.skip_self_issued = true;
         args.end()
     }),
-    R::new("tune.ssl.cachesize", G, "<number>", "remembered sessions", |global, args, _| {
+    R::new("tune.ssl.cachesize", Sections::GLOBAL, "<number>", "remembered sessions", |global, args, _| {
         global.tls.session_cache_blocks = count(args)?;
         args.end()
     })
     .examples("tune.ssl.cachesize 20000", "tune.ssl.cachesize -1"),
-    R::new("tune.ssl.capture-buffer-size", G, "<number>", "bytes of the client hello that are kept", |global, args, _| {
+    R::new("tune.ssl.capture-buffer-size", Sections::GLOBAL, "<number>", "bytes of the client hello that are kept", |global, args, _| {
         global.tls.capture_bytes = count(args)?;
         args.end()
     })
     .examples("tune.ssl.capture-buffer-size 100", "tune.ssl.capture-buffer-size -1"),
-    R::new("tune.ssl.capture-cipherlist-size", G, "<number>", "the same in its old name", |global, args, _| {
+    R::new("tune.ssl.capture-cipherlist-size", Sections::GLOBAL, "<number>", "the same in its old name", |global, args, _| {
         global.tls.capture_bytes = count(args)?;
         args.end()
     })
     .examples("tune.ssl.capture-cipherlist-size 100", "tune.ssl.capture-cipherlist-size -1"),
-    R::new("tune.ssl.hard-maxrecord", G, "<number>", "largest record ever", |global, args, _| {
+    R::new("tune.ssl.hard-maxrecord", Sections::GLOBAL, "<number>", "largest record ever", |global, args, _| {
         global.tls.record_bytes_max = count(args)?;
         args.end()
     })
     .examples("tune.ssl.hard-maxrecord 1400", "tune.ssl.hard-maxrecord -1"),
-    R::new("tune.ssl.key-queue", G, "<number>", "Ballast's own: signatures that may wait for a thread", |global, args, _| {
+    R::new("tune.ssl.key-queue", Sections::GLOBAL, "<number>", "Ballast's own: signatures that may wait for a thread", |global, args, _| {
         global.tls.key_threads.queue_max = count(args)?.max(1);
         args.end()
     })
     .examples("tune.ssl.key-queue 1024", "tune.ssl.key-queue -1"),
-    R::new("tune.ssl.key-threads", G, "<number> [algo <RSA|EC>[,...]]", "Ballast's own: threads on which private keys sign", key_threads)
+    R::new("tune.ssl.key-threads", Sections::GLOBAL, "<number> [algo <RSA|EC>[,...]]", "Ballast's own: threads on which private keys sign", key_threads)
         .examples("tune.ssl.key-threads 2 algo RSA,EC", "tune.ssl.key-threads 2 algo DSA"),
-    R::new("tune.ssl.keylog", G, "on | off", "keeps the secrets of sessions", |global, args, _| {
+    R::new("tune.ssl.keylog", Sections::GLOBAL, "on | off", "keeps the secrets of sessions", |global, args, _| {
         global.tls.keylog = match args.text("either 'on' or 'off'")? {
             "on" => true,
             "off" => false,
@@ -200,25 +199,25 @@ pub(super) const ROWS: &[R] = &[
         args.end()
     })
     .examples("tune.ssl.keylog off", "tune.ssl.keylog x"),
-    R::new("tune.ssl.lifetime", G, "<timeout>", "age of a remembered session", |global, args, _| {
+    R::new("tune.ssl.lifetime", Sections::GLOBAL, "<timeout>", "age of a remembered session", |global, args, _| {
         global.tls.session_lifetime = args.time_in("ssl sessions <lifetime> in seconds", TimeUnit::Second)?;
         args.end()
     })
     .examples("tune.ssl.lifetime 300", "tune.ssl.lifetime x"),
-    R::new("tune.ssl.maxrecord", G, "<number>", "largest record at the beginning", |global, args, _| {
+    R::new("tune.ssl.maxrecord", Sections::GLOBAL, "<number>", "largest record at the beginning", |global, args, _| {
         global.tls.record_bytes_first = count(args)?;
         args.end()
     })
     .examples("tune.ssl.maxrecord 1400", "tune.ssl.maxrecord -1").ignored(RECORDS),
-    R::new("tune.ssl.ocsp-update.maxdelay", G, "<number>", "longest time between updates", delay_max)
+    R::new("tune.ssl.ocsp-update.maxdelay", Sections::GLOBAL, "<number>", "longest time between updates", delay_max)
         .examples("tune.ssl.ocsp-update.maxdelay 3600", "tune.ssl.ocsp-update.maxdelay x"),
-    R::new("tune.ssl.ocsp-update.mindelay", G, "<number>", "shortest time between updates", delay_min)
+    R::new("tune.ssl.ocsp-update.mindelay", Sections::GLOBAL, "<number>", "shortest time between updates", delay_min)
         .examples("tune.ssl.ocsp-update.mindelay 300", "tune.ssl.ocsp-update.mindelay x"),
 ];
 
 macro_rules! noted {
     ($($word:literal, $args:literal, $help:literal, $check:tt, $good:literal, $reason:literal;)*) => {
-        &[$(R::new($word, G, $args, $help, check::form!($check))
+        &[$(R::new($word, Sections::GLOBAL, $args, $help, check::form!($check))
             .examples(concat!($word, " ", $good), "")
             .ignored($reason)),*]
     };

@@ -10,9 +10,8 @@ use crate::args::Args;
 use crate::check;
 use crate::keyword::{Row, Sections};
 
+/// A row of this file's table.
 type R = Row<Global>;
-
-const G: Sections = Sections::GLOBAL;
 
 /// The maximum number of sticky counters per connection.
 const STICK_COUNTERS_MAX: u16 = u16::MAX;
@@ -29,7 +28,7 @@ const MEMORY: &str = "buffers are held by exchanges that move data only";
 /// Rows that are accepted for one reason: word, arguments, help, check.
 macro_rules! noted {
     ($reason:expr; $($word:literal, $args:literal, $help:literal, $check:tt, $good:literal;)*) => {
-        &[$(R::new($word, G, $args, $help, check::form!($check))
+        &[$(R::new($word, Sections::GLOBAL, $args, $help, check::form!($check))
             .examples(concat!($word, " ", $good), concat!($word, " a b c"))
             .ignored($reason)),*]
     };
@@ -39,7 +38,7 @@ macro_rules! noted {
 pub(super) const ROWS: &[R] = &[
     R::new(
         "tune.bufsize",
-        G,
+        Sections::GLOBAL,
         "<size>",
         "buffer of each direction of an exchange, in bytes",
         |global, args, _| {
@@ -55,7 +54,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("tune.bufsize 32768", "tune.bufsize 10"),
     R::new(
         "tune.stick-counters",
-        G,
+        Sections::GLOBAL,
         "<number>",
         "tracked counters of a connection",
         |_, args, context| {
@@ -69,7 +68,7 @@ pub(super) const ROWS: &[R] = &[
     .ignored("the rules after it may track as many; nothing is remembered of them yet"),
     R::new(
         "tune.comp.maxlevel",
-        G,
+        Sections::GLOBAL,
         "<number>",
         "compression level",
         |_, args, _| {
@@ -81,7 +80,7 @@ pub(super) const ROWS: &[R] = &[
     .ignored("acts on compression only"),
     R::new(
         "tune.http.cookielen",
-        G,
+        Sections::GLOBAL,
         "<number>",
         "bytes of a captured cookie",
         |global, args, _| {
@@ -92,7 +91,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("tune.http.cookielen 100", "tune.http.cookielen x"),
     R::new(
         "tune.http.logurilen",
-        G,
+        Sections::GLOBAL,
         "<number>",
         "bytes of a logged URI",
         |global, args, _| {
@@ -103,7 +102,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("tune.http.logurilen 2048", "tune.http.logurilen x"),
     R::new(
         "tune.http.maxhdr",
-        G,
+        Sections::GLOBAL,
         "<number>",
         "fields of one head",
         |global, args, _| {
@@ -115,7 +114,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("tune.http.maxhdr 128", "tune.http.maxhdr 0"),
     R::new(
         "tune.idle-pool.shared",
-        G,
+        Sections::GLOBAL,
         "on | off",
         "threads take each other's kept connections",
         |_, args, _| {
@@ -127,7 +126,7 @@ pub(super) const ROWS: &[R] = &[
     .ignored("each worker keeps its own server connections"),
     R::new(
         "tune.maxaccept",
-        G,
+        Sections::GLOBAL,
         "<number>",
         "connections accepted per wake-up",
         |global, args, _| {
@@ -139,7 +138,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("tune.maxaccept 64", "tune.maxaccept x"),
     R::new(
         "tune.maxrewrite",
-        G,
+        Sections::GLOBAL,
         "<size>",
         "room kept for headers that rules add, in bytes",
         |global, args, _| {
@@ -150,7 +149,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("tune.maxrewrite 1024", "tune.maxrewrite x"),
     R::new(
         "tune.pattern.cache-size",
-        G,
+        Sections::GLOBAL,
         "<number>",
         "remembered results of pattern lookups",
         check::form!((0..)),
@@ -159,7 +158,7 @@ pub(super) const ROWS: &[R] = &[
     .ignored("every lookup is made anew: no result is remembered"),
     R::new(
         "tune.pipesize",
-        G,
+        Sections::GLOBAL,
         "<size>",
         "size of splicing pipes, in bytes",
         |_, args, _| bytes(args).map(|_| ()),
@@ -168,7 +167,7 @@ pub(super) const ROWS: &[R] = &[
     .ignored("no pipe carries data"),
     R::new(
         "tune.rcvbuf.client",
-        G,
+        Sections::GLOBAL,
         "<size>",
         "kernel receive buffer towards clients, in bytes",
         |global, args, _| {
@@ -179,7 +178,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("tune.rcvbuf.client 65536", "tune.rcvbuf.client x"),
     R::new(
         "tune.rcvbuf.server",
-        G,
+        Sections::GLOBAL,
         "<size>",
         "kernel receive buffer towards servers, in bytes",
         |global, args, _| {
@@ -190,7 +189,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("tune.rcvbuf.server 65536", "tune.rcvbuf.server x"),
     R::new(
         "tune.sndbuf.client",
-        G,
+        Sections::GLOBAL,
         "<size>",
         "kernel send buffer towards clients, in bytes",
         |global, args, _| {
@@ -201,7 +200,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("tune.sndbuf.client 65536", "tune.sndbuf.client x"),
     R::new(
         "tune.sndbuf.server",
-        G,
+        Sections::GLOBAL,
         "<size>",
         "kernel send buffer towards servers, in bytes",
         |global, args, _| {
@@ -366,11 +365,17 @@ pub(super) const DATAGRAM_ROWS: &[R] = noted! { DATAGRAMS;
 
 /// Experimental words, and words that are no longer supported.
 pub(super) const BARE_ROWS: &[R] = &[
-    R::new("tune.chksize", G, "<size>", "buffer of probes", check::any)
-        .refused("is not supported any more", "tune.bufsize <size>"),
+    R::new(
+        "tune.chksize",
+        Sections::GLOBAL,
+        "<size>",
+        "buffer of probes",
+        check::any,
+    )
+    .refused("is not supported any more", "tune.bufsize <size>"),
     R::new(
         "tune.disable-fast-forward",
-        G,
+        Sections::GLOBAL,
         "",
         "data pass every layer",
         check::none,
@@ -379,7 +384,7 @@ pub(super) const BARE_ROWS: &[R] = &[
     .ignored(COPY),
     R::new(
         "tune.fd.edge-triggered",
-        G,
+        Sections::GLOBAL,
         "on | off",
         "waits by edges",
         check::on_off,
@@ -389,7 +394,7 @@ pub(super) const BARE_ROWS: &[R] = &[
     .ignored(SCHEDULER),
     R::new(
         "tune.zlib.memlevel",
-        G,
+        Sections::GLOBAL,
         "<number>",
         "memory of the compression library",
         check::any,
@@ -397,7 +402,7 @@ pub(super) const BARE_ROWS: &[R] = &[
     .refused("belongs to a compression library that is not built in", ""),
     R::new(
         "tune.zlib.windowsize",
-        G,
+        Sections::GLOBAL,
         "<number>",
         "window of the compression library",
         check::any,

@@ -26,7 +26,7 @@ pub(crate) fn check(drafts: &mut Drafts, context: &mut Context<'_>) {
     }
     ids::assign(drafts, context);
     names::check(drafts, context);
-    states::settle(drafts, context);
+    states::set_file_names(drafts, context);
     for draft in &mut drafts.proxies {
         modes::check(draft, context);
         bound_captures(draft, drafts.global.tune.cookie_bytes, context);

@@ -12,20 +12,24 @@ use crate::draft::{ProxyDraft, ServerDraft};
 
 /// Creates the servers of each template.
 pub(super) fn expand(draft: &mut ProxyDraft) {
-    if draft.servers.iter().all(|one| one.template.is_none()) {
+    if draft
+        .servers
+        .iter()
+        .all(|server_draft| server_draft.template.is_none())
+    {
         return;
     }
     let mut servers = Vec::with_capacity(draft.servers.len());
-    for one in std::mem::take(&mut draft.servers) {
-        let Some((first, last)) = one.template else {
-            servers.push(one);
+    for server_draft in std::mem::take(&mut draft.servers) {
+        let Some((first, last)) = server_draft.template else {
+            servers.push(server_draft);
             continue;
         };
         for number in first..=last {
-            let mut copy = one.clone();
-            copy.server.name = format!("{}{number}", one.server.name);
-            if one.server.id > 0 {
-                copy.server.id = one.server.id.saturating_add(number - first);
+            let mut copy = server_draft.clone();
+            copy.server.name = format!("{}{number}", server_draft.server.name);
+            if server_draft.server.id > 0 {
+                copy.server.id = server_draft.server.id.saturating_add(number - first);
             }
             servers.push(copy);
         }
@@ -49,17 +53,17 @@ pub(super) fn check(
     let mut servers = std::mem::take(&mut draft.servers);
     let mut failed: HashMap<String, String> = HashMap::new();
     let states = states::file(draft, global_states);
-    for one in &mut servers {
+    for server_draft in &mut servers {
         let last = states.and_then(|file| {
-            let server = &one.server.name;
+            let server = &server_draft.server.name;
             context.machine.saved_address(file, &draft.name, server)
         });
-        resolve(one, &title, last, &mut failed, context);
-        ports(one, &title, check_port, context);
-        agent(one);
-        checks(one, (&title, &draft.name), context);
-        if one.server.source.is_none() {
-            one.server.source.clone_from(&draft.back.source);
+        resolve(server_draft, &title, last, &mut failed, context);
+        ports(server_draft, &title, check_port, context);
+        agent(server_draft);
+        checks(server_draft, (&title, &draft.name), context);
+        if server_draft.server.source.is_none() {
+            server_draft.server.source.clone_from(&draft.back.source);
         }
     }
     draft.servers = servers;
@@ -69,8 +73,8 @@ pub(super) fn check(
 fn report_duplicates(draft: &ProxyDraft, context: &mut Context<'_>) {
     let mut names: HashMap<&str, &ServerDraft> = HashMap::new();
     let mut cookies: HashMap<&str, &ServerDraft> = HashMap::new();
-    for one in &draft.servers {
-        let name = one.server.name.as_str();
+    for server_draft in &draft.servers {
+        let name = server_draft.server.name.as_str();
         if let Some(other) = names.get(name) {
             let line = other
                 .span
@@ -85,18 +89,18 @@ fn report_duplicates(draft: &ProxyDraft, context: &mut Context<'_>) {
                 Severity::Alert,
                 "duplicate-name",
                 message,
-                one.span,
+                server_draft.span,
             );
         } else {
-            names.insert(name, one);
+            names.insert(name, server_draft);
         }
-        let Some(cookie) = &one.server.cookie else {
+        let Some(cookie) = &server_draft.server.cookie else {
             continue;
         };
-        if one.template.is_some() {
+        if server_draft.template.is_some() {
             continue;
         }
-        if let Some(other) = cookies.insert(cookie, one) {
+        if let Some(other) = cookies.insert(cookie, server_draft) {
             let message = format!(
                 "{} : servers '{}' and '{name}' have the same cookie '{cookie}'",
                 draft.title(),
@@ -107,7 +111,7 @@ fn report_duplicates(draft: &ProxyDraft, context: &mut Context<'_>) {
                 Severity::Warning,
                 "duplicate-cookie",
                 message,
-                one.span,
+                server_draft.span,
             );
         }
     }
@@ -115,31 +119,33 @@ fn report_duplicates(draft: &ProxyDraft, context: &mut Context<'_>) {
 
 /// Replaces a host name by its address. A name that failed once is not resolved again.
 fn resolve(
-    one: &mut ServerDraft,
+    server_draft: &mut ServerDraft,
     title: &str,
     last: Option<IpAddr>,
     failed: &mut HashMap<String, String>,
     context: &mut Context<'_>,
 ) {
-    let Address::Name { host, .. } = &one.server.address else {
+    let Address::Name { host, .. } = &server_draft.server.address else {
         return;
     };
     let host = host.clone();
-    one.server.host_name = Some(host.clone());
+    server_draft.server.host_name = Some(host.clone());
     let result = match failed.get(&host) {
-        Some(error) if one.server.init_addr.is_empty() && last.is_none() => Err(error.clone()),
-        _ => crate::server::resolve(one, last, context),
+        Some(error) if server_draft.server.init_addr.is_empty() && last.is_none() => {
+            Err(error.clone())
+        }
+        _ => crate::server::resolve(server_draft, last, context),
     };
     match result {
-        Ok(Some(address)) => one.server.address = address,
+        Ok(Some(address)) => server_draft.server.address = address,
         // It starts without an address, until a command sets one.
         Ok(None) => {}
         Err(error) => {
             failed.insert(host, error.clone());
-            let message = format!("{title} : 'server {}' : {error}.", one.server.name);
+            let message = format!("{title} : 'server {}' : {error}.", server_draft.server.name);
             let mut diagnostic = Diagnostic::alert("unresolved-name", message)
                 .help("'init-addr last,libc,none' lets the server start without an address");
-            diagnostic.span = one.address_span.or(one.span);
+            diagnostic.span = server_draft.address_span.or(server_draft.span);
             context.report(diagnostic);
         }
     }
@@ -158,48 +164,54 @@ fn connects_to_port(check: &Check) -> bool {
 }
 
 /// A checked server needs a port to check.
-fn ports(one: &ServerDraft, title: &str, check_port: bool, context: &mut Context<'_>) {
-    let checks = &one.server.checks;
-    let is_inet = match &one.server.address {
+fn ports(server_draft: &ServerDraft, title: &str, check_port: bool, context: &mut Context<'_>) {
+    let checks = &server_draft.server.checks;
+    let is_inet = match &server_draft.server.address {
         // No address of its own: the client's destination is used, port included.
         Address::Inet(address) => !address.ip().is_unspecified(),
         // An address that is not known yet, or will not be, may come with a port.
         _ => false,
     };
-    if !checks.enabled || !is_inet || one.has_port || checks.port.is_some() || check_port {
+    if !checks.enabled || !is_inet || server_draft.has_port || checks.port.is_some() || check_port {
         return;
     }
     let message = format!(
         "{title}: server '{}' has neither service port nor check port nor tcp_check rule 'connect' \
          with port information.",
-        one.server.name
+        server_draft.server.name
     );
     let mut diagnostic = Diagnostic::alert("missing-port", message)
         .help("give the server a port, or the check one with 'port <port>'");
-    diagnostic.span = one.address_span.or(one.span);
+    diagnostic.span = server_draft.address_span.or(server_draft.span);
     context.report(diagnostic);
 }
 
 /// `addr` and `port` also apply to the agent, unless it has its own (configuration manual, section
 /// 5.2, "addr", "port").
-fn agent(one: &mut ServerDraft) {
-    let checks = &mut one.server.checks;
+fn agent(server_draft: &mut ServerDraft) {
+    let checks = &mut server_draft.server.checks;
     checks.agent_address = checks.agent_address.take().or(checks.address.clone());
     checks.agent_port = checks.agent_port.or(checks.port);
 }
 
 /// Check options that do not fit together.
-fn checks(one: &ServerDraft, (title, backend): (&str, &str), context: &mut Context<'_>) {
-    let checks = &one.server.checks;
-    let name = &one.server.name;
+fn checks(server_draft: &ServerDraft, (title, backend): (&str, &str), context: &mut Context<'_>) {
+    let checks = &server_draft.server.checks;
+    let name = &server_draft.server.name;
     if checks.agent_enabled && checks.agent_port.is_none() {
         let message = format!(
             "'server {backend}/{name}' : server {name} does not have agent port. Agent check has \
              been disabled."
         );
-        super::report(context, Severity::Alert, "missing-port", message, one.span);
+        super::report(
+            context,
+            Severity::Alert,
+            "missing-port",
+            message,
+            server_draft.span,
+        );
     }
-    if checks.enabled && one.server.track.is_some() {
+    if checks.enabled && server_draft.server.track.is_some() {
         let message = format!(
             "'server {backend}/{name}' : unable to enable checks and tracking at the same time!"
         );
@@ -208,16 +220,22 @@ fn checks(one: &ServerDraft, (title, backend): (&str, &str), context: &mut Conte
             Severity::Alert,
             "bad-value",
             message,
-            one.track_span,
+            server_draft.track_span,
         );
     }
     let (max, min) = (
-        one.server.connection_count_max,
-        one.server.connection_count_min,
+        server_draft.server.connection_count_max,
+        server_draft.server.connection_count_min,
     );
     if max > 0 && min > max {
         let message =
             format!("{title} : 'server {name}' : minconn {min} is higher than maxconn {max}");
-        super::report(context, Severity::Warning, "bad-value", message, one.span);
+        super::report(
+            context,
+            Severity::Warning,
+            "bad-value",
+            message,
+            server_draft.span,
+        );
     }
 }

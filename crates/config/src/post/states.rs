@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::draft::ProxyDraft;
 
 /// Determines the file names, and warns about backends whose file has no name.
-pub(super) fn settle(drafts: &mut Drafts, context: &mut Context<'_>) {
+pub(super) fn set_file_names(drafts: &mut Drafts, context: &mut Context<'_>) {
     let base = context.declarations.state_base.clone();
     let whole = |name: &str| match &base {
         Some(base) if !name.starts_with('/') => format!("{base}/{name}"),

@@ -13,14 +13,14 @@ use crate::context::Context;
 use crate::draft::ServerDraft;
 
 /// A server that tracks another.
-struct Follower<'d> {
+struct TrackingServer<'d> {
     backend: &'d str,
     draft: &'d ServerDraft,
     /// The tracked backend and server.
     target: (&'d str, &'d str),
 }
 
-impl<'d> Follower<'d> {
+impl<'d> TrackingServer<'d> {
     fn key(&self) -> (&'d str, &'d str) {
         (self.backend, self.draft.server.name.as_str())
     }
@@ -28,14 +28,17 @@ impl<'d> Follower<'d> {
 
 /// Checks all servers.
 pub(super) fn check(drafts: &Drafts, context: &mut Context<'_>) {
-    let followers = followers(drafts);
-    if followers.is_empty() {
+    let tracking_servers = tracking_servers(drafts);
+    if tracking_servers.is_empty() {
         return;
     }
     let index = DraftIndex::new(drafts);
-    let mut faults: Vec<_> = followers.iter().map(|one| fault(one, &index)).collect();
-    for last in find_cycles(&followers) {
-        let (one, target) = (&followers[last], followers[last].target);
+    let mut faults: Vec<_> = tracking_servers
+        .iter()
+        .map(|one| fault(one, &index))
+        .collect();
+    for last in find_cycles(&tracking_servers) {
+        let (one, target) = (&tracking_servers[last], tracking_servers[last].target);
         faults[last].get_or_insert_with(|| {
             format!(
                 "unable to track {}/{} as it belongs to a tracking chain looping back to {}/{}.",
@@ -43,7 +46,7 @@ pub(super) fn check(drafts: &Drafts, context: &mut Context<'_>) {
             )
         });
     }
-    for (one, fault) in followers.iter().zip(faults) {
+    for (one, fault) in tracking_servers.iter().zip(faults) {
         let Some(fault) = fault else {
             continue;
         };
@@ -56,8 +59,8 @@ pub(super) fn check(drafts: &Drafts, context: &mut Context<'_>) {
     }
 }
 
-fn followers(drafts: &Drafts) -> Vec<Follower<'_>> {
-    let mut followers = Vec::new();
+fn tracking_servers(drafts: &Drafts) -> Vec<TrackingServer<'_>> {
+    let mut tracking_servers = Vec::new();
     for draft in drafts.proxies.iter().filter(|draft| draft.is_back()) {
         for one in &draft.servers {
             let Some((backend, server)) = &one.server.track else {
@@ -68,18 +71,18 @@ fn followers(drafts: &Drafts) -> Vec<Follower<'_>> {
             } else {
                 backend
             };
-            followers.push(Follower {
+            tracking_servers.push(TrackingServer {
                 backend: &draft.name,
                 draft: one,
                 target: (backend, server),
             });
         }
     }
-    followers
+    tracking_servers
 }
 
 /// The error in the target of a `track`.
-fn fault(one: &Follower<'_>, index: &DraftIndex<'_>) -> Option<String> {
+fn fault(one: &TrackingServer<'_>, index: &DraftIndex<'_>) -> Option<String> {
     let (backend, server) = one.target;
     if index.backend(backend).is_none() {
         return Some(format!(
@@ -102,16 +105,16 @@ fn fault(one: &Follower<'_>, index: &DraftIndex<'_>) -> Option<String> {
 }
 
 /// For each cycle, the last follower in the file: it closes the cycle.
-fn find_cycles(followers: &[Follower<'_>]) -> Vec<usize> {
+fn find_cycles(tracking_servers: &[TrackingServer<'_>]) -> Vec<usize> {
     let mut places = HashMap::new();
-    for (place, one) in followers.iter().enumerate() {
+    for (place, one) in tracking_servers.iter().enumerate() {
         places.entry(one.key()).or_insert(place);
     }
-    let next = |place: usize| places.get(&followers[place].target).copied();
+    let next = |place: usize| places.get(&tracking_servers[place].target).copied();
     let mut found = Vec::new();
     // Which walk visited a server first; a walk ends where it or another one has been.
-    let mut walks: Vec<Option<usize>> = vec![None; followers.len()];
-    for start in 0..followers.len() {
+    let mut walks: Vec<Option<usize>> = vec![None; tracking_servers.len()];
+    for start in 0..tracking_servers.len() {
         let mut at = Some(start);
         while let Some(place) = at.filter(|place| walks[*place].is_none()) {
             walks[place] = Some(start);

@@ -13,6 +13,7 @@ use crate::tls::crt_list::{PARTS, complete, part};
 use crate::tls::{Options, PLAIN, VALUED};
 use crate::tls_words as tls;
 
+/// A row of this file's table.
 type R = Row<ProxyDraft>;
 
 /// The row.

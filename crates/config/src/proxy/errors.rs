@@ -12,6 +12,7 @@ use crate::context::{Context, suggestion};
 use crate::draft::{ErrorGroupUse, ProxyDraft};
 use crate::keyword::{Row, Sections};
 
+/// A row of this file's table.
 type R = Row<ProxyDraft>;
 
 /// The statuses whose response can be replaced, with their reasons (RFC 9110, section 15).

@@ -15,6 +15,7 @@ use crate::draft::ProxyDraft;
 use crate::keyword::{Row, Sections};
 use crate::server::network;
 
+/// A row of this file's table.
 type R = Row<ProxyDraft>;
 
 /// The rows.
@@ -64,7 +65,7 @@ pub(super) const ROWS: &[R] = &[
         "guid",
         Sections::NAMED,
         "<string>",
-        "the name that survives renames",
+        "the identifier that stays when the section is renamed",
         |draft, args, _| {
             let text = args.text("a string argument")?;
             if text.len() > GUID_BYTES_MAX {

@@ -14,6 +14,7 @@ use crate::context::{Context, suggestion};
 use crate::draft::{LogLine, ProxyDraft};
 use crate::keyword::{Row, Sections};
 
+/// A row of this file's table.
 type R = Row<ProxyDraft>;
 
 /// The rows.

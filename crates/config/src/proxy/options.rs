@@ -8,6 +8,7 @@ use crate::args::{Args, Prefix};
 use crate::draft::ProxyDraft;
 use crate::keyword::{Row, Sections};
 
+/// A row of this file's table.
 type R = Row<ProxyDraft>;
 
 /// A boolean option with a field.
@@ -19,7 +20,7 @@ macro_rules! switch {
             Ok(())
         })
         .examples($word, concat!($word, " extra"))
-        .with_no_default()
+        .with_no_and_default()
     };
 }
 
@@ -50,7 +51,7 @@ macro_rules! former {
             },
         )
         .examples($new, concat!($word, " extra"))
-        .with_no_default()
+        .with_no_and_default()
     };
 }
 
@@ -59,7 +60,7 @@ macro_rules! noted {
     ($word:literal, $sections:ident, $help:literal, $reason:literal) => {
         R::new($word, Sections::$sections, "", $help, crate::check::none)
             .examples($word, concat!($word, " extra"))
-            .with_no_default()
+            .with_no_and_default()
             .ignored($reason)
     };
 }
@@ -73,7 +74,7 @@ macro_rules! ending {
             Ok(())
         })
         .examples($word, concat!($word, " extra"))
-        .with_no_default()
+        .with_no_and_default()
     };
 }
 
@@ -95,7 +96,7 @@ pub(super) const ROWS: &[R] = &[
         },
     )
     .examples("option abortonclose", "option abortonclose extra")
-    .with_no_default(),
+    .with_no_and_default(),
     switch!("option accept-unsafe-violations-in-http-request", FRONT,
         "take requests that break the rules in known, dangerous ways",
         draft => draft.common.accept_invalid)
@@ -203,7 +204,7 @@ pub(super) const ROWS: &[R] = &[
         },
     )
     .examples("option tcp-smart-accept", "option tcp-smart-accept extra")
-    .with_no_default(),
+    .with_no_and_default(),
     switch!("option tcp-smart-connect", BACK, "save a packet when connecting",
         draft => draft.back.options.smart_connect),
     R::new(
@@ -220,7 +221,7 @@ pub(super) const ROWS: &[R] = &[
         },
     )
     .examples("option tcpka", "option tcpka extra")
-    .with_no_default(),
+    .with_no_and_default(),
     switch!("option transparent", BACK, "connect to where the client wanted to go",
         draft => draft.back.options.transparent),
     noted!("option use-small-buffers", BACK, "keep small requests in small buffers",
@@ -237,7 +238,7 @@ pub(super) const ROWS: &[R] = &[
         "removed",
         crate::check::any,
     )
-    .with_no_default()
+    .with_no_and_default()
     .refused("is not supported any more since HAProxy 2.1, just remove it: it should not be needed", ""),
     R::new(
         "option http-use-htx",
@@ -246,7 +247,7 @@ pub(super) const ROWS: &[R] = &[
         "removed",
         crate::check::any,
     )
-    .with_no_default()
+    .with_no_and_default()
     .refused("is not supported any more since HAProxy 2.6, just remove it: it changes nothing", ""),
     R::new(
         "option http_proxy",
@@ -255,7 +256,7 @@ pub(super) const ROWS: &[R] = &[
         "removed",
         crate::check::any,
     )
-    .with_no_default()
+    .with_no_and_default()
     .refused(
         "is not supported any more since HAProxy 2.5",
         "http-request set-dst, http-request set-dst-port and http-request set-uri",
@@ -269,7 +270,7 @@ const REMOVED_FORCECLOSE: R = R::new(
     "removed",
     crate::check::any,
 )
-.with_no_default()
+.with_no_and_default()
 .refused(
     "is not supported any more since HAProxy 2.0, just remove it",
     "option httpclose",

@@ -15,6 +15,7 @@ use crate::context::{Context, suggestion};
 use crate::draft::ProxyDraft;
 use crate::keyword::{Row, Sections};
 
+/// A row of this file's table.
 type R = Row<ProxyDraft>;
 
 /// The rows.
@@ -95,7 +96,7 @@ pub(super) const ROWS: &[R] = &[
         },
     )
     .examples("option redispatch 1", "option redispatch 1 2")
-    .with_no_default(),
+    .with_no_and_default(),
     R::new(
         "persist",
         Sections::BACK,

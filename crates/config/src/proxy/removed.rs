@@ -10,6 +10,7 @@ use crate::context::Context;
 use crate::draft::ProxyDraft;
 use crate::keyword::{Row, Sections};
 
+/// A row of this file's table.
 type R = Row<ProxyDraft>;
 
 const fn removed(word: &'static str, reason: &'static str, instead: &'static str) -> R {

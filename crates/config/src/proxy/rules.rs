@@ -15,6 +15,7 @@ use crate::draft::ProxyDraft;
 use crate::feature::feature_of;
 use crate::keyword::{Row, Sections};
 
+/// A row of this file's table.
 type R = Row<ProxyDraft>;
 
 /// The rows.

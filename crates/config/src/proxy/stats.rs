@@ -12,6 +12,7 @@ use crate::context::Context;
 use crate::draft::ProxyDraft;
 use crate::keyword::{Row, Sections};
 
+/// A row of this file's table.
 type R = Row<ProxyDraft>;
 
 /// The page of the section. The first `stats` line of a section starts a new one: the page of its

@@ -11,6 +11,7 @@ use crate::context::Context;
 use crate::draft::ProxyDraft;
 use crate::keyword::{Row, Sections};
 
+/// A row of this file's table.
 type R = Row<ProxyDraft>;
 
 /// A timeout that sets one or two fields.

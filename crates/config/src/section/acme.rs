@@ -2,18 +2,18 @@
 //!
 //! Source: HAProxy 3.2 configuration manual, section 12.8.
 
-use super::OtherDraft;
+use super::PlainSectionDraft;
 use crate::check;
 use crate::keyword::{Row, Sections};
 
-type R = Row<OtherDraft>;
+/// A row of this file's table.
+type R = Row<PlainSectionDraft>;
 
-const A: Sections = Sections::ACME;
 const PROVIDER: &str = "certificates are not ordered from here: no ACME client is built in";
 
 macro_rules! acme_rows {
     ($($word:literal, $args:literal, $help:literal, $check:ident, $good:literal;)*) => {
-        &[$(R::new($word, A, $args, $help, check::$check)
+        &[$(R::new($word, Sections::ACME, $args, $help, check::$check)
             .examples(concat!($word, " ", $good), $word)
             .ignored(PROVIDER)),*]
     };

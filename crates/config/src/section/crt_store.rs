@@ -5,7 +5,7 @@
 use ballast_model::{CertificateLoad, TlsFile};
 use ballast_syntax::Diagnostic;
 
-use super::OtherDraft;
+use super::PlainSectionDraft;
 use crate::args::Args;
 use crate::check;
 use crate::context::{Context, suggestion};
@@ -14,10 +14,9 @@ use crate::tls::crt_list::set_part;
 use crate::tls::protocols;
 use crate::tls_words as tls;
 
-type R = Row<OtherDraft>;
+/// A row of this file's table.
+type R = Row<PlainSectionDraft>;
 
-const S: Sections = Sections::CRT_STORE;
-const L: Sections = Sections::CRT_LOAD;
 /// Why `sctl` changes nothing.
 const NO_TIMESTAMPS: &str = "read and shown, and not sent to clients: the TLS library cannot";
 const GENERATED: &str = "certificates are not ordered from here: no ACME client is built in";
@@ -26,7 +25,7 @@ const GENERATED: &str = "certificates are not ordered from here: no ACME client 
 pub(super) const CRT_STORE: &[R] = &[
     R::new(
         "crt-base",
-        S,
+        Sections::CRT_STORE,
         "<dir>",
         "where relative names of certificates start",
         |draft, args, _| {
@@ -37,7 +36,7 @@ pub(super) const CRT_STORE: &[R] = &[
     .examples("crt-base /etc/ssl", "crt-base"),
     R::new(
         "key-base",
-        S,
+        Sections::CRT_STORE,
         "<dir>",
         "where relative names of keys start",
         |draft, args, _| {
@@ -48,7 +47,7 @@ pub(super) const CRT_STORE: &[R] = &[
     .examples("key-base /etc/ssl", "key-base"),
     R::new(
         "load",
-        S,
+        Sections::CRT_STORE,
         "crt <filename> [param*]",
         "a certificate and its parts",
         load,
@@ -58,7 +57,7 @@ pub(super) const CRT_STORE: &[R] = &[
 
 macro_rules! load_rows {
     ($($word:literal, $args:literal, $help:literal, $good:literal $(, $reason:expr)?;)*) => {
-        &[$(R::new($word, L, $args, $help, check::word)
+        &[$(R::new($word, Sections::CRT_LOAD, $args, $help, check::word)
             .examples(concat!($word, " ", $good), "")
             $(.ignored($reason))?),*]
     };
@@ -88,7 +87,7 @@ pub(super) fn load_keywords() -> impl Iterator<Item = Keyword> {
     LOAD.iter().map(|row| row.keyword)
 }
 
-fn directory(draft: &OtherDraft, args: &mut Args<'_>) -> Result<String, Diagnostic> {
+fn directory(draft: &PlainSectionDraft, args: &mut Args<'_>) -> Result<String, Diagnostic> {
     let word = args.keyword();
     if !draft.loads.is_empty() {
         let message = format!(
@@ -103,7 +102,7 @@ fn directory(draft: &OtherDraft, args: &mut Args<'_>) -> Result<String, Diagnost
 }
 
 fn load(
-    draft: &mut OtherDraft,
+    draft: &mut PlainSectionDraft,
     args: &mut Args<'_>,
     context: &mut Context<'_>,
 ) -> Result<(), Diagnostic> {

@@ -10,7 +10,7 @@ use crate::context::Context;
 
 /// A section being read.
 #[derive(Debug)]
-pub(crate) struct OtherDraft {
+pub(crate) struct PlainSectionDraft {
     /// Its kind.
     pub(crate) kind: SectionKind,
     /// Its name; empty when it has none.
@@ -25,15 +25,15 @@ pub(crate) struct OtherDraft {
     pub(crate) acls: ballast_expr::AclSet,
     /// Names of servers or nameservers that must be unique.
     pub(crate) members: Vec<String>,
-    /// Words that occurred, for sections with required words.
-    pub(crate) given: Vec<&'static str>,
+    /// Keywords that occurred, for sections with required words.
+    pub(crate) seen_keywords: Vec<&'static str>,
     /// `crt-base` and `key-base` of a `crt-store` section.
     pub(crate) bases: FileBases,
     /// `load` lines of a `crt-store` section.
     pub(crate) loads: Vec<CertificateLoad>,
 }
 
-impl OtherDraft {
+impl PlainSectionDraft {
     /// An empty section.
     pub(crate) fn new(kind: SectionKind, name: &str) -> Self {
         Self {
@@ -44,7 +44,7 @@ impl OtherDraft {
             groups: Vec::new(),
             acls: ballast_expr::AclSet::new(),
             members: Vec::new(),
-            given: Vec::new(),
+            seen_keywords: Vec::new(),
             bases: FileBases::default(),
             loads: Vec::new(),
         }
@@ -59,17 +59,18 @@ impl OtherDraft {
                 groups.insert(self.name, self.pages);
             }
             SectionKind::Userlist => self.userlist(context, &mut drafts.config),
-            SectionKind::FcgiApp if !self.given.contains(&"docroot") => {
+            SectionKind::FcgiApp if !self.seen_keywords.contains(&"docroot") => {
                 let message = format!("FCGI application '{}' has no docroot", self.name);
                 context.report(Diagnostic::alert("missing-argument", message).at(span));
             }
             SectionKind::Resolvers
-                if self.members.is_empty() && !self.given.contains(&"parse-resolv-conf") =>
+                if self.members.is_empty()
+                    && !self.seen_keywords.contains(&"parse-resolv-conf") =>
             {
                 let message = format!("resolvers '{}' has no nameservers configured!", self.name);
                 context.warn("no-nameserver", message, span);
             }
-            SectionKind::Cache if !self.given.contains(&"total-max-size") => {
+            SectionKind::Cache if !self.seen_keywords.contains(&"total-max-size") => {
                 let message = format!("the size of cache '{}' is not set", self.name);
                 context.report(Diagnostic::alert("missing-argument", message).at(span));
             }

@@ -4,20 +4,20 @@
 
 use ballast_expr::{Regex, Usage};
 
-use super::OtherDraft;
+use super::PlainSectionDraft;
 use crate::check;
 use crate::keyword::{Row, Sections};
 
-type R = Row<OtherDraft>;
+/// A row of this file's table.
+type R = Row<PlainSectionDraft>;
 
-const F: Sections = Sections::FCGI_APP;
-const NAMED: &str = "acts where a backend names the section";
+const USED_BY_BACKENDS: &str = "acts where a backend names the section";
 
 /// The rows.
 pub(super) const ROWS: &[R] = &[
     R::new(
         "acl",
-        F,
+        Sections::FCGI_APP,
         "<aclname> <criterion> [flags] [operator] <value> ...",
         "an ACL of the section",
         |draft, args, _| {
@@ -31,32 +31,32 @@ pub(super) const ROWS: &[R] = &[
         },
     )
     .examples("acl a src 192.0.2.1", "acl a nosuch")
-    .ignored(NAMED),
+    .ignored(USED_BY_BACKENDS),
     R::new(
         "docroot",
-        F,
+        Sections::FCGI_APP,
         "<path>",
         "directory of the application's documents",
         |draft, args, _| {
             args.text("a directory")?;
-            draft.given.push("docroot");
+            draft.seen_keywords.push("docroot");
             args.end()
         },
     )
     .examples("docroot /var/www", "docroot")
-    .ignored(NAMED),
+    .ignored(USED_BY_BACKENDS),
     R::new(
         "index",
-        F,
+        Sections::FCGI_APP,
         "<script-name>",
         "script of paths that end in a slash",
         check::one,
     )
     .examples("index index.php", "index")
-    .ignored(NAMED),
+    .ignored(USED_BY_BACKENDS),
     R::new(
         "log-stderr",
-        F,
+        Sections::FCGI_APP,
         "global | <target> <facility>",
         "where the application's errors are logged",
         |_, args, context| {
@@ -67,47 +67,47 @@ pub(super) const ROWS: &[R] = &[
         },
     )
     .examples("log-stderr global", "log-stderr 127.0.0.1")
-    .ignored(NAMED),
+    .ignored(USED_BY_BACKENDS),
     R::new(
         "option get-values",
-        F,
+        Sections::FCGI_APP,
         "",
         "asks the application what it can",
         check::none,
     )
-    .with_no_default()
-    .ignored(NAMED),
+    .with_no_and_default()
+    .ignored(USED_BY_BACKENDS),
     R::new(
         "option keep-conn",
-        F,
+        Sections::FCGI_APP,
         "",
         "keeps the connection",
         check::none,
     )
-    .with_no_default()
-    .ignored(NAMED),
+    .with_no_and_default()
+    .ignored(USED_BY_BACKENDS),
     R::new(
         "option max-reqs",
-        F,
+        Sections::FCGI_APP,
         "<reqs>",
         "concurrent requests",
         check::number,
     )
-    .with_no_default()
+    .with_no_and_default()
     .examples("option max-reqs 10", "option max-reqs x")
-    .ignored(NAMED),
+    .ignored(USED_BY_BACKENDS),
     R::new(
         "option mpxs-conns",
-        F,
+        Sections::FCGI_APP,
         "",
         "several requests on one connection",
         check::none,
     )
-    .with_no_default()
-    .ignored(NAMED),
+    .with_no_and_default()
+    .ignored(USED_BY_BACKENDS),
     R::new(
         "pass-header",
-        F,
+        Sections::FCGI_APP,
         "<name> [if|unless <condition>]",
         "a header that the application gets",
         |draft, args, _| {
@@ -116,10 +116,10 @@ pub(super) const ROWS: &[R] = &[
         },
     )
     .examples("pass-header Authorization", "pass-header")
-    .ignored(NAMED),
+    .ignored(USED_BY_BACKENDS),
     R::new(
         "path-info",
-        F,
+        Sections::FCGI_APP,
         "<regex>",
         "cuts the script's name off the path",
         |_, args, _| {
@@ -130,10 +130,10 @@ pub(super) const ROWS: &[R] = &[
         },
     )
     .examples("path-info ^(/.+\\.php)(/.*)?$", "path-info (")
-    .ignored(NAMED),
+    .ignored(USED_BY_BACKENDS),
     R::new(
         "set-param",
-        F,
+        Sections::FCGI_APP,
         "<name> <fmt> [if|unless <condition>]",
         "a parameter for the application",
         |draft, args, context| {
@@ -144,5 +144,5 @@ pub(super) const ROWS: &[R] = &[
         },
     )
     .examples("set-param A b", "set-param A")
-    .ignored(NAMED),
+    .ignored(USED_BY_BACKENDS),
 ];

@@ -4,10 +4,11 @@
 
 use ballast_model::ErrorPage;
 
-use super::OtherDraft;
+use super::PlainSectionDraft;
 use crate::keyword::{Row, Sections};
 
-type R = Row<OtherDraft>;
+/// A row of this file's table.
+type R = Row<PlainSectionDraft>;
 
 /// The statuses that may have a page.
 const STATUSES: &[i64] = &[

@@ -4,41 +4,39 @@
 
 use ballast_expr::Usage;
 
-use super::OtherDraft;
+use super::PlainSectionDraft;
 use crate::check;
 use crate::keyword::{Row, Sections};
 
-type R = Row<OtherDraft>;
+/// A row of this file's table.
+type R = Row<PlainSectionDraft>;
 
-const G: Sections = Sections::RING;
-const F: Sections = Sections::LOG_FORWARD;
-const P: Sections = Sections::LOG_PROFILE;
-const NAMED: &str = "acts where a log target names the section";
-const FORWARD: &str = "log forwarding";
+const USED_BY_LOG_TARGETS: &str = "acts where a log target names the section";
+const LOG_FORWARDING: &str = "log forwarding";
 
 /// `ring`.
 pub(super) const RING: &[R] = &[
     R::new(
         "backing-file",
-        G,
+        Sections::RING,
         "<path>",
         "file that keeps the ring over restarts",
         check::one,
     )
     .examples("backing-file /tmp/r", "backing-file")
-    .ignored(NAMED),
+    .ignored(USED_BY_LOG_TARGETS),
     R::new(
         "description",
-        G,
+        Sections::RING,
         "<text>",
         "text shown by commands",
         check::some,
     )
     .examples("description events", "description")
-    .ignored(NAMED),
+    .ignored(USED_BY_LOG_TARGETS),
     R::new(
         "format",
-        G,
+        Sections::RING,
         "<format>",
         "how the header before the message is written",
         |_, args, _| {
@@ -56,13 +54,19 @@ pub(super) const RING: &[R] = &[
         },
     )
     .examples("format rfc5424", "format x")
-    .ignored(NAMED),
-    R::new("maxlen", G, "<length>", "bytes of a line", check::number)
-        .examples("maxlen 1200", "maxlen x")
-        .ignored(NAMED),
+    .ignored(USED_BY_LOG_TARGETS),
+    R::new(
+        "maxlen",
+        Sections::RING,
+        "<length>",
+        "bytes of a line",
+        check::number,
+    )
+    .examples("maxlen 1200", "maxlen x")
+    .ignored(USED_BY_LOG_TARGETS),
     R::new(
         "server",
-        G,
+        Sections::RING,
         "<name> <address> [param*]",
         "where lines are sent",
         |_, args, _| {
@@ -73,13 +77,19 @@ pub(super) const RING: &[R] = &[
         },
     )
     .examples("server a 192.0.2.1:514", "server")
-    .ignored(NAMED),
-    R::new("size", G, "<size>", "bytes of the ring", check::size)
-        .examples("size 32764", "size x")
-        .ignored(NAMED),
+    .ignored(USED_BY_LOG_TARGETS),
+    R::new(
+        "size",
+        Sections::RING,
+        "<size>",
+        "bytes of the ring",
+        check::size,
+    )
+    .examples("size 32764", "size x")
+    .ignored(USED_BY_LOG_TARGETS),
     R::new(
         "timeout",
-        G,
+        Sections::RING,
         "connect | server <timeout>",
         "longest waits",
         |_, args, _| {
@@ -89,50 +99,50 @@ pub(super) const RING: &[R] = &[
         },
     )
     .examples("timeout connect 5s", "timeout queue 5s")
-    .ignored(NAMED),
+    .ignored(USED_BY_LOG_TARGETS),
 ];
 
 /// `log-forward`.
 pub(super) const LOG_FORWARD: &[R] = &[
     R::new(
         "backlog",
-        F,
+        Sections::LOG_FORWARD,
         "<conns>",
         "connections the system may hold",
         check::number,
     )
     .examples("backlog 10", "backlog x")
-    .unimplemented(FORWARD),
+    .unimplemented(LOG_FORWARDING),
     R::new(
         "bind",
-        F,
+        Sections::LOG_FORWARD,
         "<addr> [param*]",
         "where messages come in by TCP",
         check::some,
     )
     .examples("bind :1514", "bind")
-    .unimplemented(FORWARD),
+    .unimplemented(LOG_FORWARDING),
     R::new(
         "dgram-bind",
-        F,
+        Sections::LOG_FORWARD,
         "<addr> [param*]",
         "where messages come in by UDP",
         check::some,
     )
     .examples("dgram-bind :1514", "dgram-bind")
-    .unimplemented(FORWARD),
+    .unimplemented(LOG_FORWARDING),
     R::new(
         "guid",
-        F,
+        Sections::LOG_FORWARD,
         "<string>",
-        "the name that survives renames",
+        "the identifier that stays when the section is renamed",
         check::one,
     )
     .examples("guid a", "guid")
-    .unimplemented(FORWARD),
+    .unimplemented(LOG_FORWARDING),
     R::new(
         "log",
-        F,
+        Sections::LOG_FORWARD,
         "<target> <facility>",
         "where messages go",
         |_, args, context| {
@@ -144,63 +154,69 @@ pub(super) const LOG_FORWARD: &[R] = &[
     )
     .with_no()
     .examples("log 127.0.0.1 local0", "log 127.0.0.1")
-    .unimplemented(FORWARD),
+    .unimplemented(LOG_FORWARDING),
     R::new(
         "maxconn",
-        F,
+        Sections::LOG_FORWARD,
         "<conns>",
         "concurrent connections",
         check::number,
     )
     .examples("maxconn 10", "maxconn x")
-    .unimplemented(FORWARD),
+    .unimplemented(LOG_FORWARDING),
     R::new(
         "option assume-rfc6587-ntf",
-        F,
+        Sections::LOG_FORWARD,
         "",
         "messages end in a newline",
         check::none,
     )
-    .with_no_default()
-    .unimplemented(FORWARD),
+    .with_no_and_default()
+    .unimplemented(LOG_FORWARDING),
     R::new(
         "option dont-parse-log",
-        F,
+        Sections::LOG_FORWARD,
         "",
         "messages pass as they are",
         check::none,
     )
-    .with_no_default()
-    .unimplemented(FORWARD),
+    .with_no_and_default()
+    .unimplemented(LOG_FORWARDING),
     R::new(
         "option host",
-        F,
+        Sections::LOG_FORWARD,
         "{replace | fill | keep | append}",
         "the host name of messages",
         check::one,
     )
-    .with_no_default()
+    .with_no_and_default()
     .examples("option host keep", "option host")
-    .unimplemented(FORWARD),
+    .unimplemented(LOG_FORWARDING),
     R::new(
         "timeout client",
-        F,
+        Sections::LOG_FORWARD,
         "<timeout>",
         "longest silence",
         check::time,
     )
     .examples("timeout client 5s", "timeout client x")
-    .unimplemented(FORWARD),
+    .unimplemented(LOG_FORWARDING),
 ];
 
 /// `log-profile`.
 pub(super) const LOG_PROFILE: &[R] = &[
-    R::new("log-tag", P, "<string>", "name of the program", check::one)
-        .examples("log-tag lb", "log-tag")
-        .ignored(NAMED),
+    R::new(
+        "log-tag",
+        Sections::LOG_PROFILE,
+        "<string>",
+        "name of the program",
+        check::one,
+    )
+    .examples("log-tag lb", "log-tag")
+    .ignored(USED_BY_LOG_TARGETS),
     R::new(
         "on",
-        P,
+        Sections::LOG_PROFILE,
         "<step> [drop] [format <fmt>] [sd <sd_fmt>]",
         "the line of a step",
         |_, args, context| {
@@ -223,7 +239,7 @@ pub(super) const LOG_PROFILE: &[R] = &[
         },
     )
     .examples("on close format \"%ci\"", "on close colour")
-    .ignored(NAMED),
+    .ignored(USED_BY_LOG_TARGETS),
 ];
 
 /// `traces`.

@@ -26,10 +26,10 @@ use crate::context::{Context, REMOVED};
 use crate::keyword::{Keyword, Row, Sections};
 use crate::table::{Table, unexposed};
 
-pub(crate) use draft::OtherDraft;
+pub(crate) use draft::PlainSectionDraft;
 
 /// The rows of each section.
-const SECTIONS: &[(SectionKind, &[Row<OtherDraft>])] = &[
+const SECTIONS: &[(SectionKind, &[Row<PlainSectionDraft>])] = &[
     (SectionKind::Acme, acme::ACME),
     (SectionKind::Cache, net::CACHE),
     (SectionKind::CrtStore, crt_store::CRT_STORE),
@@ -49,12 +49,12 @@ const SECTIONS: &[(SectionKind, &[Row<OtherDraft>])] = &[
 ];
 
 /// Sections with an effect of their own: a configuration that contains one is not started.
-const UNSERVED: &[(SectionKind, &str)] = &[
+const UNIMPLEMENTED_SECTIONS: &[(SectionKind, &str)] = &[
     (SectionKind::LogForward, "log forwarding"),
     (SectionKind::Peers, "peers"),
 ];
 
-static TABLES: LazyLock<BTreeMap<SectionKind, Table<OtherDraft>>> = LazyLock::new(|| {
+static TABLES: LazyLock<BTreeMap<SectionKind, Table<PlainSectionDraft>>> = LazyLock::new(|| {
     SECTIONS
         .iter()
         .map(|(kind, rows)| (*kind, Table::new(&[rows])))
@@ -109,10 +109,13 @@ pub(crate) fn lower(section: &Section, context: &mut Context<'_>, drafts: &mut D
     }
     declare(section, context);
     let unserved_before = context.unimplemented.len();
-    if let Some((_, feature)) = UNSERVED.iter().find(|(known, _)| *known == section.kind) {
+    if let Some((_, feature)) = UNIMPLEMENTED_SECTIONS
+        .iter()
+        .find(|(known, _)| *known == section.kind)
+    {
         context.unimplemented(kind, feature, header.words[0].span());
     }
-    let mut draft = OtherDraft::new(section.kind, text);
+    let mut draft = PlainSectionDraft::new(section.kind, text);
     let place = Sections::of(section.kind);
     for line in section.statements() {
         let result = table.line(&mut draft, line, place, context);

@@ -4,19 +4,16 @@
 
 use ballast_syntax::Diagnostic;
 
-use super::OtherDraft;
+use super::PlainSectionDraft;
 use crate::address::{self, AddressForm};
 use crate::args::Args;
 use crate::check;
 use crate::context::Context;
 use crate::keyword::{Row, Sections};
 
-type R = Row<OtherDraft>;
+/// A row of this file's table.
+type R = Row<PlainSectionDraft>;
 
-const D: Sections = Sections::RESOLVERS;
-const M: Sections = Sections::MAILERS;
-const C: Sections = Sections::CACHE;
-const H: Sections = Sections::HEALTHCHECK;
 const RESOLVER: &str = "acts where a server names the section";
 const MAILER: &str = "acts where an e-mail alert names the section";
 const CACHED: &str = "acts where a filter names the section";
@@ -26,7 +23,7 @@ const CHECKED: &str = "acts where a server names the section";
 pub(super) const RESOLVERS: &[R] = &[
     R::new(
         "accepted_payload_size",
-        D,
+        Sections::RESOLVERS,
         "<nb>",
         "largest answer that is announced",
         |_, args, _| {
@@ -38,7 +35,7 @@ pub(super) const RESOLVERS: &[R] = &[
     .ignored(RESOLVER),
     R::new(
         "hold",
-        D,
+        Sections::RESOLVERS,
         "<status> <period>",
         "how long an answer holds",
         |_, args, context| {
@@ -59,7 +56,7 @@ pub(super) const RESOLVERS: &[R] = &[
     .ignored(RESOLVER),
     R::new(
         "nameserver",
-        D,
+        Sections::RESOLVERS,
         "<name> <address>[:port] [param*]",
         "a server that is asked",
         |draft, args, context| {
@@ -80,18 +77,18 @@ pub(super) const RESOLVERS: &[R] = &[
     .ignored(RESOLVER),
     R::new(
         "parse-resolv-conf",
-        D,
+        Sections::RESOLVERS,
         "",
         "asks the servers of /etc/resolv.conf",
         |draft, args, _| {
-            draft.given.push("parse-resolv-conf");
+            draft.seen_keywords.push("parse-resolv-conf");
             args.end()
         },
     )
     .ignored(RESOLVER),
     R::new(
         "resolve_retries",
-        D,
+        Sections::RESOLVERS,
         "<nb>",
         "questions until a name is given up",
         check::number,
@@ -100,7 +97,7 @@ pub(super) const RESOLVERS: &[R] = &[
     .ignored(RESOLVER),
     R::new(
         "timeout",
-        D,
+        Sections::RESOLVERS,
         "resolve | retry <time>",
         "time between questions",
         |_, args, context| {
@@ -118,7 +115,7 @@ pub(super) const RESOLVERS: &[R] = &[
 pub(super) const MAILERS: &[R] = &[
     R::new(
         "mailer",
-        M,
+        Sections::MAILERS,
         "<mailername> <ip>:<port>",
         "a mail server",
         |_, args, context| {
@@ -131,7 +128,7 @@ pub(super) const MAILERS: &[R] = &[
     .ignored(MAILER),
     R::new(
         "timeout",
-        M,
+        Sections::MAILERS,
         "mail <time>",
         "longest time a mail may take",
         |_, args, _| {
@@ -148,7 +145,7 @@ pub(super) const MAILERS: &[R] = &[
 pub(super) const CACHE: &[R] = &[
     R::new(
         "max-age",
-        C,
+        Sections::CACHE,
         "<seconds>",
         "longest time a response is kept",
         check::number,
@@ -157,7 +154,7 @@ pub(super) const CACHE: &[R] = &[
     .ignored(CACHED),
     R::new(
         "max-object-size",
-        C,
+        Sections::CACHE,
         "<bytes>",
         "largest response that is kept",
         check::number,
@@ -166,7 +163,7 @@ pub(super) const CACHE: &[R] = &[
     .ignored(CACHED),
     R::new(
         "max-secondary-entries",
-        C,
+        Sections::CACHE,
         "<number>",
         "variants kept of one response",
         check::number,
@@ -175,7 +172,7 @@ pub(super) const CACHE: &[R] = &[
     .ignored(CACHED),
     R::new(
         "process-vary",
-        C,
+        Sections::CACHE,
         "on | off",
         "keeps variants of a response",
         |_, args, context| {
@@ -191,12 +188,12 @@ pub(super) const CACHE: &[R] = &[
     .ignored(CACHED),
     R::new(
         "total-max-size",
-        C,
+        Sections::CACHE,
         "<megabytes>",
         "size of the cache",
         |draft, args, context| {
             let word = args.word("a size in megabytes")?;
-            draft.given.push("total-max-size");
+            draft.seen_keywords.push("total-max-size");
             if !matches!(word.text().parse::<u32>(), Ok(1..=4095)) {
                 let text = word.text();
                 let message = format!("total-max-size wrong value '{text}': it is from 1 to 4095");
@@ -213,7 +210,7 @@ pub(super) const CACHE: &[R] = &[
 pub(super) const HEALTHCHECK: &[R] = &[
     R::new(
         "http-check",
-        H,
+        Sections::HEALTHCHECK,
         "<word> [param*]",
         "a step of an HTTP check",
         check::some,
@@ -222,7 +219,7 @@ pub(super) const HEALTHCHECK: &[R] = &[
     .ignored(CHECKED),
     R::new(
         "option",
-        H,
+        Sections::HEALTHCHECK,
         "<word> [param*]",
         "the kind of check",
         check::some,
@@ -231,7 +228,7 @@ pub(super) const HEALTHCHECK: &[R] = &[
     .ignored(CHECKED),
     R::new(
         "tcp-check",
-        H,
+        Sections::HEALTHCHECK,
         "<word> [param*]",
         "a step of a TCP check",
         check::some,
@@ -240,7 +237,7 @@ pub(super) const HEALTHCHECK: &[R] = &[
     .ignored(CHECKED),
     R::new(
         "type",
-        H,
+        Sections::HEALTHCHECK,
         "<type> [param*]",
         "the kind of check",
         check::some,

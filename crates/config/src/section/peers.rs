@@ -4,23 +4,23 @@
 
 use ballast_syntax::{Diagnostic, Span};
 
-use super::OtherDraft;
+use super::PlainSectionDraft;
 use crate::address::{self, AddressForm};
 use crate::args::Args;
 use crate::check;
 use crate::context::Context;
 use crate::keyword::{Row, Sections};
 
-type R = Row<OtherDraft>;
+/// A row of this file's table.
+type R = Row<PlainSectionDraft>;
 
-const P: Sections = Sections::PEERS;
 const FEATURE: &str = "peers";
 
 /// The rows.
 pub(super) const ROWS: &[R] = &[
     R::new(
         "bind",
-        P,
+        Sections::PEERS,
         "[<address>]:port [param*]",
         "where the local peer listens",
         check::some,
@@ -29,7 +29,7 @@ pub(super) const ROWS: &[R] = &[
     .unimplemented(FEATURE),
     R::new(
         "default-bind",
-        P,
+        Sections::PEERS,
         "[param*]",
         "words of the local peer's bind",
         check::any,
@@ -38,18 +38,32 @@ pub(super) const ROWS: &[R] = &[
     .unimplemented(FEATURE),
     R::new(
         "default-server",
-        P,
+        Sections::PEERS,
         "[param*]",
         "words of all peers",
         check::any,
     )
     .examples("default-server ssl", "")
     .unimplemented(FEATURE),
-    R::new("disabled", P, "", "the section does nothing", check::none).unimplemented(FEATURE),
-    R::new("enabled", P, "", "undoes disabled", check::none).unimplemented(FEATURE),
+    R::new(
+        "disabled",
+        Sections::PEERS,
+        "",
+        "the section does nothing",
+        check::none,
+    )
+    .unimplemented(FEATURE),
+    R::new(
+        "enabled",
+        Sections::PEERS,
+        "",
+        "undoes disabled",
+        check::none,
+    )
+    .unimplemented(FEATURE),
     R::new(
         "log",
-        P,
+        Sections::PEERS,
         "<target> <facility>",
         "where events of peers are logged",
         |_, args, context| {
@@ -64,7 +78,7 @@ pub(super) const ROWS: &[R] = &[
     .unimplemented(FEATURE),
     R::new(
         "peer",
-        P,
+        Sections::PEERS,
         "<peername> [<address>]:port [param*]",
         "a peer",
         peer,
@@ -73,7 +87,7 @@ pub(super) const ROWS: &[R] = &[
     .unimplemented(FEATURE),
     R::new(
         "server",
-        P,
+        Sections::PEERS,
         "<peername> [<address>:<port>] [param*]",
         "a peer, in the words of servers",
         peer,
@@ -82,7 +96,7 @@ pub(super) const ROWS: &[R] = &[
     .unimplemented(FEATURE),
     R::new(
         "shards",
-        P,
+        Sections::PEERS,
         "<number>",
         "parts the tables are split into",
         check::number,
@@ -91,7 +105,7 @@ pub(super) const ROWS: &[R] = &[
     .unimplemented(FEATURE),
     R::new(
         "table",
-        P,
+        Sections::PEERS,
         "<tablename> type <type> size <size> [param*]",
         "a table of the section",
         table,
@@ -101,7 +115,7 @@ pub(super) const ROWS: &[R] = &[
 ];
 
 fn peer(
-    draft: &mut OtherDraft,
+    draft: &mut PlainSectionDraft,
     args: &mut Args<'_>,
     context: &mut Context<'_>,
 ) -> Result<(), Diagnostic> {
@@ -121,8 +135,8 @@ fn peer(
 
 /// Whether the section has no other peers: then it has no effect. HAProxy drops a section that does
 /// not name the local peer.
-pub(super) fn is_alone(draft: &OtherDraft, span: Span, context: &mut Context<'_>) -> bool {
-    if draft.given.contains(&"table") {
+pub(super) fn is_alone(draft: &PlainSectionDraft, span: Span, context: &mut Context<'_>) -> bool {
+    if draft.seen_keywords.contains(&"table") {
         return false;
     }
     let local = context.local_peer();
@@ -138,11 +152,11 @@ pub(super) fn is_alone(draft: &OtherDraft, span: Span, context: &mut Context<'_>
 }
 
 fn table(
-    draft: &mut OtherDraft,
+    draft: &mut PlainSectionDraft,
     args: &mut Args<'_>,
     _: &mut Context<'_>,
 ) -> Result<(), Diagnostic> {
-    draft.given.push("table");
+    draft.seen_keywords.push("table");
     args.text("a name")?;
     for (word, what) in [
         ("type", "table: missing type."),

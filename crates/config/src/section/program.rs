@@ -2,13 +2,13 @@
 
 use ballast_syntax::{Diagnostic, Span};
 
-use super::OtherDraft;
+use super::PlainSectionDraft;
 use crate::check;
 use crate::keyword::{Row, Sections};
 
-type R = Row<OtherDraft>;
+/// A row of this file's table.
+type R = Row<PlainSectionDraft>;
 
-const P: Sections = Sections::PROGRAM;
 const REASON: &str = "belongs to a section that is not supported any more since HAProxy 3.3";
 const INSTEAD: &str = "a systemd unit for the program";
 
@@ -16,23 +16,37 @@ const INSTEAD: &str = "a systemd unit for the program";
 pub(super) const ROWS: &[R] = &[
     R::new(
         "command",
-        P,
+        Sections::PROGRAM,
         "<command> [arguments*]",
         "the program",
         check::any,
     )
     .refused(REASON, INSTEAD),
-    R::new("group", P, "<group name>", "its group", check::any).refused(REASON, INSTEAD),
+    R::new(
+        "group",
+        Sections::PROGRAM,
+        "<group name>",
+        "its group",
+        check::any,
+    )
+    .refused(REASON, INSTEAD),
     R::new(
         "option start-on-reload",
-        P,
+        Sections::PROGRAM,
         "",
         "starts it again at each reload",
         check::any,
     )
     .with_no()
     .refused(REASON, INSTEAD),
-    R::new("user", P, "<user name>", "its user", check::any).refused(REASON, INSTEAD),
+    R::new(
+        "user",
+        Sections::PROGRAM,
+        "<user name>",
+        "its user",
+        check::any,
+    )
+    .refused(REASON, INSTEAD),
 ];
 
 /// The message about the section; its lines are not parsed.

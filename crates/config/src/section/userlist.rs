@@ -4,18 +4,17 @@
 
 use ballast_model::{ListedUser, Password};
 
-use super::OtherDraft;
+use super::PlainSectionDraft;
 use crate::keyword::{Row, Sections};
 
-type R = Row<OtherDraft>;
-
-const U: Sections = Sections::USERLIST;
+/// A row of this file's table.
+type R = Row<PlainSectionDraft>;
 
 /// The rows.
 pub(super) const ROWS: &[R] = &[
     R::new(
         "group",
-        U,
+        Sections::USERLIST,
         "<groupname> [users <user>,<user>,(...)]",
         "a group of users",
         |draft, args, _| {
@@ -39,7 +38,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("group staff", "group staff colour red"),
     R::new(
         "user",
-        U,
+        Sections::USERLIST,
         "<username> [password|insecure-password <password>] [groups <group>,<group>,(...)]",
         "a user",
         |draft, args, context| {

@@ -13,22 +13,21 @@ use crate::context::Context;
 use crate::draft::ServerDraft;
 use crate::keyword::{Row, Sections};
 
+/// A row of this file's table.
 type R = Row<ServerDraft>;
-
-const S: Sections = Sections::SERVER;
 
 /// The rows.
 pub(super) const ROWS: &[R] = &[
     R::new(
         "addr",
-        S,
+        Sections::SERVER,
         "<ipv4|ipv6>",
         "address that is probed instead of the server's",
-        |one, args, context| {
+        |server_draft, args, context| {
             let (address, port) = probe_address(args, context)?;
-            one.server.checks.address = Some(address);
+            server_draft.server.checks.address = Some(address);
             if port.is_some() {
-                one.server.checks.port = port;
+                server_draft.server.checks.port = port;
             }
             Ok(())
         },
@@ -36,14 +35,14 @@ pub(super) const ROWS: &[R] = &[
     .examples("addr 192.0.2.7", "addr 192.0.2.7:x"),
     R::new(
         "agent-addr",
-        S,
+        Sections::SERVER,
         "<addr>",
         "address of the agent",
-        |one, args, context| {
+        |server_draft, args, context| {
             let (address, port) = probe_address(args, context)?;
-            one.server.checks.agent_address = Some(address);
+            server_draft.server.checks.agent_address = Some(address);
             if port.is_some() {
-                one.server.checks.agent_port = port;
+                server_draft.server.checks.agent_port = port;
             }
             Ok(())
         },
@@ -51,55 +50,63 @@ pub(super) const ROWS: &[R] = &[
     .examples("agent-addr 192.0.2.7", "agent-addr 192.0.2.7:x"),
     R::new(
         "agent-check",
-        S,
+        Sections::SERVER,
         "",
         "asks an agent on the server how it is",
-        |one, _, _| {
-            one.server.checks.agent_enabled = true;
+        |server_draft, _, _| {
+            server_draft.server.checks.agent_enabled = true;
             Ok(())
         },
     )
     .examples("agent-check agent-port 8080", ""),
     R::new(
         "agent-inter",
-        S,
+        Sections::SERVER,
         "<delay>",
         "time between questions to the agent",
-        |one, args, context| {
-            one.server.checks.agent_interval = Some(delay(&one.server.name, args, context)?);
+        |server_draft, args, context| {
+            server_draft.server.checks.agent_interval =
+                Some(delay(&server_draft.server.name, args, context)?);
             Ok(())
         },
     )
     .examples("agent-inter 5s", "agent-inter 0"),
     R::new(
         "agent-port",
-        S,
+        Sections::SERVER,
         "<port>",
         "port of the agent",
-        |one, args, context| {
-            one.server.checks.agent_port = Some(port(args, context)?).filter(|port| *port > 0);
+        |server_draft, args, context| {
+            server_draft.server.checks.agent_port =
+                Some(port(args, context)?).filter(|port| *port > 0);
             Ok(())
         },
     )
     .examples("agent-port 8080", "agent-port x"),
     R::new(
         "agent-send",
-        S,
+        Sections::SERVER,
         "<string>",
         "what the agent is asked",
-        |one, args, _| {
-            one.server.checks.agent_send = Some(args.text("a string")?.to_owned());
+        |server_draft, args, _| {
+            server_draft.server.checks.agent_send = Some(args.text("a string")?.to_owned());
             Ok(())
         },
     )
     .examples("agent-send hello", "agent-send"),
-    R::new("check", S, "", "the server is probed", |one, _, _| {
-        one.server.checks.enabled = true;
-        Ok(())
-    }),
+    R::new(
+        "check",
+        Sections::SERVER,
+        "",
+        "the server is probed",
+        |server_draft, _, _| {
+            server_draft.server.checks.enabled = true;
+            Ok(())
+        },
+    ),
     R::new(
         "check-pool-conn-name",
-        S,
+        Sections::SERVER,
         "<name>",
         "name of the kept connection that probes take",
         check::word,
@@ -108,7 +115,7 @@ pub(super) const ROWS: &[R] = &[
     .ignored("probes open connections of their own"),
     R::new(
         "check-proto",
-        S,
+        Sections::SERVER,
         "<name>",
         "protocol that probes speak",
         |_, args, context| {
@@ -131,7 +138,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("check-proto h1", "check-proto h9"),
     R::new(
         "check-reuse-pool",
-        S,
+        Sections::SERVER,
         "",
         "probes take kept connections",
         check::nothing,
@@ -139,17 +146,17 @@ pub(super) const ROWS: &[R] = &[
     .ignored("probes open connections of their own"),
     R::new(
         "check-send-proxy",
-        S,
+        Sections::SERVER,
         "",
         "probes begin with a PROXY protocol header",
-        |one, _, _| {
-            one.server.checks.send_proxy = true;
+        |server_draft, _, _| {
+            server_draft.server.checks.send_proxy = true;
             Ok(())
         },
     ),
     R::new(
         "check-via-socks4",
-        S,
+        Sections::SERVER,
         "",
         "probes go through the SOCKS4 proxy",
         check::nothing,
@@ -157,76 +164,84 @@ pub(super) const ROWS: &[R] = &[
     .unimplemented("SOCKS4"),
     R::new(
         "downinter",
-        S,
+        Sections::SERVER,
         "<delay>",
         "time between probes while the server is down",
-        |one, args, context| {
-            one.server.checks.down_interval = Some(delay(&one.server.name, args, context)?);
+        |server_draft, args, context| {
+            server_draft.server.checks.down_interval =
+                Some(delay(&server_draft.server.name, args, context)?);
             Ok(())
         },
     )
     .examples("downinter 10s", "downinter 0"),
     R::new(
         "error-limit",
-        S,
+        Sections::SERVER,
         "<count>",
         "observed errors before on-error acts",
-        |one, args, context| {
-            one.server.checks.error_limit = at_least_one(args, context)?;
+        |server_draft, args, context| {
+            server_draft.server.checks.error_limit = at_least_one(args, context)?;
             Ok(())
         },
     )
     .examples("error-limit 5", "error-limit 0"),
     R::new(
         "fall",
-        S,
+        Sections::SERVER,
         "<count>",
         "failed probes in a row until the server is down",
-        |one, args, context| {
-            one.server.checks.fall = at_least_one(args, context)?;
+        |server_draft, args, context| {
+            server_draft.server.checks.fall = at_least_one(args, context)?;
             Ok(())
         },
     )
     .examples("fall 3", "fall 0"),
     R::new(
         "fastinter",
-        S,
+        Sections::SERVER,
         "<delay>",
         "time between probes while the state is changing",
-        |one, args, context| {
-            one.server.checks.fast_interval = Some(delay(&one.server.name, args, context)?);
+        |server_draft, args, context| {
+            server_draft.server.checks.fast_interval =
+                Some(delay(&server_draft.server.name, args, context)?);
             Ok(())
         },
     )
     .examples("fastinter 1s", "fastinter 0"),
     R::new(
         "inter",
-        S,
+        Sections::SERVER,
         "<delay>",
         "time between probes",
-        |one, args, context| {
-            one.server.checks.interval = delay(&one.server.name, args, context)?;
+        |server_draft, args, context| {
+            server_draft.server.checks.interval = delay(&server_draft.server.name, args, context)?;
             Ok(())
         },
     )
     .examples("inter 2s", "inter 0"),
     R::new(
         "no-agent-check",
-        S,
+        Sections::SERVER,
         "",
         "undoes agent-check",
-        |one, _, _| {
-            one.server.checks.agent_enabled = false;
+        |server_draft, _, _| {
+            server_draft.server.checks.agent_enabled = false;
             Ok(())
         },
     ),
-    R::new("no-check", S, "", "undoes check", |one, _, _| {
-        one.server.checks.enabled = false;
-        Ok(())
-    }),
+    R::new(
+        "no-check",
+        Sections::SERVER,
+        "",
+        "undoes check",
+        |server_draft, _, _| {
+            server_draft.server.checks.enabled = false;
+            Ok(())
+        },
+    ),
     R::new(
         "no-check-reuse-pool",
-        S,
+        Sections::SERVER,
         "",
         "undoes check-reuse-pool",
         check::nothing,
@@ -234,21 +249,21 @@ pub(super) const ROWS: &[R] = &[
     .ignored("probes open connections of their own"),
     R::new(
         "no-check-send-proxy",
-        S,
+        Sections::SERVER,
         "",
         "undoes check-send-proxy",
-        |one, _, _| {
-            one.server.checks.send_proxy = false;
+        |server_draft, _, _| {
+            server_draft.server.checks.send_proxy = false;
             Ok(())
         },
     ),
     R::new(
         "observe",
-        S,
+        Sections::SERVER,
         "layer4 | layer7",
         "counts failures of the traffic too",
-        |one, args, _| {
-            one.server.checks.observe = args.choice(&[
+        |server_draft, args, _| {
+            server_draft.server.checks.observe = args.choice(&[
                 ("none", None),
                 ("layer4", Some(Observe::Layer4)),
                 ("layer7", Some(Observe::Layer7)),
@@ -259,11 +274,11 @@ pub(super) const ROWS: &[R] = &[
     .examples("observe layer7", "observe layer8"),
     R::new(
         "on-error",
-        S,
+        Sections::SERVER,
         "fastinter | fail-check | sudden-death | mark-down",
         "what observed errors do",
-        |one, args, _| {
-            one.server.checks.on_error = args.choice(&[
+        |server_draft, args, _| {
+            server_draft.server.checks.on_error = args.choice(&[
                 ("fastinter", OnError::FastInter),
                 ("fail-check", OnError::FailCheck),
                 ("sudden-death", OnError::SuddenDeath),
@@ -275,22 +290,22 @@ pub(super) const ROWS: &[R] = &[
     .examples("on-error mark-down", "on-error pray"),
     R::new(
         "port",
-        S,
+        Sections::SERVER,
         "<port>",
         "port that is probed instead of the server's",
-        |one, args, context| {
-            one.server.checks.port = Some(port(args, context)?).filter(|port| *port > 0);
+        |server_draft, args, context| {
+            server_draft.server.checks.port = Some(port(args, context)?).filter(|port| *port > 0);
             Ok(())
         },
     )
     .examples("port 8080", "port x"),
     R::new(
         "rise",
-        S,
+        Sections::SERVER,
         "<count>",
         "successful probes in a row until the server is up",
-        |one, args, context| {
-            one.server.checks.rise = at_least_one(args, context)?;
+        |server_draft, args, context| {
+            server_draft.server.checks.rise = at_least_one(args, context)?;
             Ok(())
         },
     )

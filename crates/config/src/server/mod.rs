@@ -21,6 +21,7 @@ use crate::keyword::{Keyword, Row, Sections};
 use crate::section::header::invalid_char;
 use crate::table::{Table, perform};
 
+/// A row of this file's table.
 type R = Row<ProxyDraft>;
 
 /// The maximum number of servers of one template.
@@ -76,9 +77,9 @@ fn server(
     let what = "<name> and <addr>[:<port>] as arguments.";
     let name = args.word(what)?.text();
     check_name(args, name)?;
-    let mut one = begin(draft, name, args, context);
-    let read_address = address(&mut one, args, context, what);
-    finish(draft, one, args, context, read_address)
+    let mut server_draft = begin(draft, name, args, context);
+    let address_result = address(&mut server_draft, args, context, what);
+    finish(draft, server_draft, args, context, address_result)
 }
 
 fn template(
@@ -107,10 +108,10 @@ fn template(
             )));
         }
     };
-    let mut one = begin(draft, prefix, args, context);
-    one.template = Some(range);
-    let read_address = address(&mut one, args, context, what);
-    finish(draft, one, args, context, read_address)
+    let mut server_draft = begin(draft, prefix, args, context);
+    server_draft.template = Some(range);
+    let address_result = address(&mut server_draft, args, context, what);
+    finish(draft, server_draft, args, context, address_result)
 }
 
 fn default_server(
@@ -134,36 +135,38 @@ fn check_name(args: &Args<'_>, name: &str) -> Result<(), Diagnostic> {
 }
 
 fn begin(draft: &ProxyDraft, name: &str, args: &Args<'_>, context: &Context<'_>) -> ServerDraft {
-    let mut one = draft.default_server.clone();
-    name.clone_into(&mut one.server.name);
-    one.server.origin = context.origin(args.span());
-    one.span = Some(args.span());
-    one
+    let mut server_draft = draft.default_server.clone();
+    name.clone_into(&mut server_draft.server.name);
+    server_draft.server.origin = context.origin(args.span());
+    server_draft.span = Some(args.span());
+    server_draft
 }
 
 /// Reads the rest of the line and keeps the server, so that other lines can refer to it even if the
 /// line has errors.
 fn finish(
     draft: &mut ProxyDraft,
-    mut one: ServerDraft,
+    mut server_draft: ServerDraft,
     args: &mut Args<'_>,
     context: &mut Context<'_>,
-    read_address: Result<(), Diagnostic>,
+    address_result: Result<(), Diagnostic>,
 ) -> Result<(), Diagnostic> {
     let is_missing =
-        matches!(&read_address, Err(diagnostic) if diagnostic.code == "missing-argument");
+        matches!(&address_result, Err(diagnostic) if diagnostic.code == "missing-argument");
     if !is_missing {
-        let title = format!("server {}/{}", draft.name, one.server.name);
-        words(&mut one, args, &title, false, context);
+        let title = format!("server {}/{}", draft.name, server_draft.server.name);
+        words(&mut server_draft, args, &title, false, context);
     }
-    one.tls.add_defaults(&context.declarations.tls.server);
-    one.server.send_proxy = one.proxy.header();
-    draft.servers.push(one);
-    read_address
+    server_draft
+        .tls
+        .add_defaults(&context.declarations.tls.server);
+    server_draft.server.send_proxy = server_draft.proxy_protocol.header();
+    draft.servers.push(server_draft);
+    address_result
 }
 
 fn address(
-    one: &mut ServerDraft,
+    server_draft: &mut ServerDraft,
     args: &mut Args<'_>,
     context: &mut Context<'_>,
     what: &str,
@@ -173,7 +176,7 @@ fn address(
         offset: true,
         ..AddressForm::default()
     };
-    one.address_span = Some(word.span());
+    server_draft.address_span = Some(word.span());
     let parsed = address::parse(word.text(), wants, &context.environment)
         .map_err(|error| args.wrong(format!("'server' : {error}")))?;
     match parsed.transport {
@@ -189,18 +192,18 @@ fn address(
             "'server' : a file descriptor is not acceptable here in '{text}'"
         )));
     }
-    one.has_port = matches!(parsed.port, AddressPort::Fixed(1.., _));
-    one.server.port = match parsed.port {
+    server_draft.has_port = matches!(parsed.port, AddressPort::Fixed(1.., _));
+    server_draft.server.port = match parsed.port {
         AddressPort::Offset(offset) => PortSpec::Offset(offset),
         _ => PortSpec::Fixed,
     };
-    one.server.address = parsed.address;
+    server_draft.server.address = parsed.address;
     Ok(())
 }
 
 /// The words after the address.
 fn words(
-    one: &mut ServerDraft,
+    server_draft: &mut ServerDraft,
     args: &mut Args<'_>,
     title: &str,
     is_default: bool,
@@ -226,9 +229,9 @@ fn words(
             args.next_word();
             continue;
         }
-        let mut own = args.renamed(row.keyword.word);
-        let result = perform(row, one, &mut own, context);
-        args.seek(own.position());
+        let mut param_args = args.for_param(row.keyword.word);
+        let result = perform(row, server_draft, &mut param_args, context);
+        args.seek(param_args.position());
         if let Err(mut diagnostic) = result {
             diagnostic.message = format!("'{title}' : {}", diagnostic.message);
             context.report(diagnostic);
@@ -242,15 +245,15 @@ fn words(
 /// # Errors
 /// Why the server cannot start.
 pub(crate) fn resolve(
-    one: &ServerDraft,
+    server_draft: &ServerDraft,
     last: Option<IpAddr>,
     context: &mut Context<'_>,
 ) -> Result<Option<Address>, String> {
     use ballast_model::InitAddr;
-    let Address::Name { port, .. } = &one.server.address else {
-        return Ok(Some(one.server.address.clone()));
+    let Address::Name { port, .. } = &server_draft.server.address else {
+        return Ok(Some(server_draft.server.address.clone()));
     };
-    let methods: &[InitAddr] = match one.server.init_addr.as_slice() {
+    let methods: &[InitAddr] = match server_draft.server.init_addr.as_slice() {
         [] => &[InitAddr::Last, InitAddr::Libc],
         methods => methods,
     };
@@ -266,7 +269,7 @@ pub(crate) fn resolve(
             InitAddr::Address(ip) => {
                 return Ok(Some(Address::Inet(SocketAddr::new(*ip, *port))));
             }
-            InitAddr::Libc => match context.resolve_address(&one.server.address) {
+            InitAddr::Libc => match context.resolve_address(&server_draft.server.address) {
                 Ok(address) => return Ok(Some(address)),
                 Err(error) => reason = Some(error),
             },

@@ -13,26 +13,26 @@ use crate::context::Context;
 use crate::draft::ServerDraft;
 use crate::keyword::{Row, Sections};
 
+/// A row of this file's table.
 type R = Row<ServerDraft>;
-
-const S: Sections = Sections::SERVER;
 
 /// The rows.
 pub(super) const ROWS: &[R] = &[
     R::new(
         "cc",
-        S,
+        Sections::SERVER,
         "<algorithm>",
         "TCP congestion control algorithm",
-        |one, args, _| {
-            one.server.congestion = Some(args.text("a congestion control algorithm")?.to_owned());
+        |server_draft, args, _| {
+            server_draft.server.congestion =
+                Some(args.text("a congestion control algorithm")?.to_owned());
             Ok(())
         },
     )
     .examples("cc bbr", "cc"),
     R::new(
         "idle-ping",
-        S,
+        Sections::SERVER,
         "<delay>",
         "pings idle HTTP/2 connections",
         check::delay,
@@ -41,7 +41,7 @@ pub(super) const ROWS: &[R] = &[
     .unimplemented("HTTP/2"),
     R::new(
         "log-bufsize",
-        S,
+        Sections::SERVER,
         "<bufsize>",
         "size of the ring before a log server",
         check::bytes,
@@ -50,7 +50,7 @@ pub(super) const ROWS: &[R] = &[
     .unimplemented("log backends"),
     R::new(
         "log-proto",
-        S,
+        Sections::SERVER,
         "legacy | octet-count",
         "framing of log messages over TCP",
         |_, args, _| args.choice(&[("legacy", ()), ("octet-count", ())]),
@@ -59,11 +59,11 @@ pub(super) const ROWS: &[R] = &[
     .ignored("acts on servers of rings and of log backends only"),
     R::new(
         "namespace",
-        S,
+        Sections::SERVER,
         "<name>",
         "network namespace of the connection; * is the client's",
-        |one, args, context| {
-            one.server.namespace = Some(if args.take("*") {
+        |server_draft, args, context| {
+            server_draft.server.namespace = Some(if args.take("*") {
                 "*".to_owned()
             } else {
                 check::namespace(args, context)?
@@ -72,48 +72,63 @@ pub(super) const ROWS: &[R] = &[
         },
     )
     .examples("namespace blue", "namespace"),
-    R::new("no-send-proxy", S, "", "undoes send-proxy", |one, _, _| {
-        one.proxy.v1 = false;
-        Ok(())
-    }),
+    R::new(
+        "no-send-proxy",
+        Sections::SERVER,
+        "",
+        "undoes send-proxy",
+        |server_draft, _, _| {
+            server_draft.proxy_protocol.v1 = false;
+            Ok(())
+        },
+    ),
     R::new(
         "no-send-proxy-v2",
-        S,
+        Sections::SERVER,
         "",
         "undoes send-proxy-v2",
-        |one, _, _| {
-            one.proxy.v2 = false;
+        |server_draft, _, _| {
+            server_draft.proxy_protocol.v2 = false;
             Ok(())
         },
     ),
     R::new(
         "no-send-proxy-v2-ssl",
-        S,
+        Sections::SERVER,
         "",
         "undoes send-proxy-v2-ssl",
-        |one, _, _| {
-            (one.proxy.v2, one.proxy.options.ssl) = (false, false);
+        |server_draft, _, _| {
+            (
+                server_draft.proxy_protocol.v2,
+                server_draft.proxy_protocol.options.ssl,
+            ) = (false, false);
             Ok(())
         },
     ),
     R::new(
         "no-send-proxy-v2-ssl-cn",
-        S,
+        Sections::SERVER,
         "",
         "undoes send-proxy-v2-ssl-cn",
-        |one, _, _| {
-            let words = &mut one.proxy;
+        |server_draft, _, _| {
+            let words = &mut server_draft.proxy_protocol;
             (words.v2, words.options.ssl, words.options.cert_cn) = (false, false, false);
             Ok(())
         },
     ),
-    R::new("no-tfo", S, "", "undoes tfo", |one, _, _| {
-        one.server.fast_open = false;
-        Ok(())
-    }),
+    R::new(
+        "no-tfo",
+        Sections::SERVER,
+        "",
+        "undoes tfo",
+        |server_draft, _, _| {
+            server_draft.server.fast_open = false;
+            Ok(())
+        },
+    ),
     R::new(
         "proto",
-        S,
+        Sections::SERVER,
         "<name>",
         "forces the protocol spoken",
         |_, args, context| {
@@ -139,7 +154,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("proto h1", "proto h9"),
     R::new(
         "proxy-v2-options",
-        S,
+        Sections::SERVER,
         "<option>[,<option>]*",
         "what the PROXY protocol header holds besides",
         proxy_options,
@@ -147,7 +162,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("proxy-v2-options crc32c,unique-id", "proxy-v2-options x"),
     R::new(
         "quic-cc-algo",
-        S,
+        Sections::SERVER,
         "<algorithm>",
         "QUIC congestion control",
         check::word,
@@ -156,7 +171,7 @@ pub(super) const ROWS: &[R] = &[
     .unimplemented("QUIC"),
     R::new(
         "resolve-net",
-        S,
+        Sections::SERVER,
         "<network>[,<network>]*",
         "networks preferred among resolved addresses",
         check::networks,
@@ -165,7 +180,7 @@ pub(super) const ROWS: &[R] = &[
     .ignored("it acts with resolvers only"),
     R::new(
         "resolve-opts",
-        S,
+        Sections::SERVER,
         "<option>,<option>,...",
         "how resolved addresses are shared",
         |_, args, _| {
@@ -183,7 +198,7 @@ pub(super) const ROWS: &[R] = &[
     .ignored("it acts with resolvers only"),
     R::new(
         "resolve-prefer",
-        S,
+        Sections::SERVER,
         "ipv4 | ipv6",
         "family preferred among resolved addresses",
         |_, args, _| args.choice(&[("ipv4", ()), ("ipv6", ())]),
@@ -192,10 +207,10 @@ pub(super) const ROWS: &[R] = &[
     .ignored("it acts with resolvers only"),
     R::new(
         "resolvers",
-        S,
+        Sections::SERVER,
         "<id>",
         "section that keeps the address up to date",
-        |one, args, context| {
+        |server_draft, args, context| {
             let word = args.word("the name of a resolvers section")?;
             let declarations = &mut context.declarations;
             declarations.add_reference(
@@ -204,7 +219,7 @@ pub(super) const ROWS: &[R] = &[
                 "resolvers",
                 word.span(),
             );
-            one.resolvers = Some(word.text().to_owned());
+            server_draft.resolvers = Some(word.text().to_owned());
             Ok(())
         },
     )
@@ -212,48 +227,51 @@ pub(super) const ROWS: &[R] = &[
     .unimplemented("DNS resolvers"),
     R::new(
         "send-proxy",
-        S,
+        Sections::SERVER,
         "",
         "begins with a PROXY protocol header, version 1",
-        |one, _, _| {
-            one.proxy.v1 = true;
+        |server_draft, _, _| {
+            server_draft.proxy_protocol.v1 = true;
             Ok(())
         },
     ),
     R::new(
         "send-proxy-v2",
-        S,
+        Sections::SERVER,
         "",
         "begins with a PROXY protocol header, version 2",
-        |one, _, _| {
-            one.proxy.v2 = true;
+        |server_draft, _, _| {
+            server_draft.proxy_protocol.v2 = true;
             Ok(())
         },
     ),
     R::new(
         "send-proxy-v2-ssl",
-        S,
+        Sections::SERVER,
         "",
         "the same with what is known of the client's TLS",
-        |one, _, _| {
-            (one.proxy.v2, one.proxy.options.ssl) = (true, true);
+        |server_draft, _, _| {
+            (
+                server_draft.proxy_protocol.v2,
+                server_draft.proxy_protocol.options.ssl,
+            ) = (true, true);
             Ok(())
         },
     ),
     R::new(
         "send-proxy-v2-ssl-cn",
-        S,
+        Sections::SERVER,
         "",
         "the same with the common name of the client's certificate",
-        |one, _, _| {
-            let words = &mut one.proxy;
+        |server_draft, _, _| {
+            let words = &mut server_draft.proxy_protocol;
             (words.v2, words.options.ssl, words.options.cert_cn) = (true, true, true);
             Ok(())
         },
     ),
     R::new(
         "set-proxy-v2-tlv-fmt",
-        S,
+        Sections::SERVER,
         "(<id>) <fmt>",
         "adds a value to the PROXY protocol header",
         tlv,
@@ -261,7 +279,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("set-proxy-v2-tlv-fmt(0x20) abc", "set-proxy-v2-tlv-fmt abc"),
     R::new(
         "socks4",
-        S,
+        Sections::SERVER,
         "<addr>:<port>",
         "goes through a SOCKS4 proxy",
         |_, args, context| {
@@ -279,18 +297,18 @@ pub(super) const ROWS: &[R] = &[
     .unimplemented("SOCKS4"),
     R::new(
         "source",
-        S,
+        Sections::SERVER,
         "<addr>[:<pl>[-<ph>]] [usesrc ...] [interface <name>]",
         "address the connection leaves from",
-        |one, args, context| {
-            one.server.source = Some(source(args, context)?);
+        |server_draft, args, context| {
+            server_draft.server.source = Some(source(args, context)?);
             Ok(())
         },
     )
     .examples("source 192.0.2.1 interface lo", "source"),
     R::new(
         "tcp-md5sig",
-        S,
+        Sections::SERVER,
         "<password>",
         "signs TCP segments",
         check::word,
@@ -299,22 +317,29 @@ pub(super) const ROWS: &[R] = &[
     .unimplemented("TCP signatures"),
     R::new(
         "tcp-ut",
-        S,
+        Sections::SERVER,
         "<delay>",
         "how long data may stay unacknowledged",
-        |one, args, _| {
-            one.server.user_timeout = Some(args.time("a delay")?).filter(|time| !time.is_zero());
+        |server_draft, args, _| {
+            server_draft.server.user_timeout =
+                Some(args.time("a delay")?).filter(|time| !time.is_zero());
             Ok(())
         },
     )
     .examples("tcp-ut 30s", "tcp-ut soon"),
-    R::new("tfo", S, "", "TCP fast open", |one, _, _| {
-        one.server.fast_open = true;
-        Ok(())
-    }),
+    R::new(
+        "tfo",
+        Sections::SERVER,
+        "",
+        "TCP fast open",
+        |server_draft, _, _| {
+            server_draft.server.fast_open = true;
+            Ok(())
+        },
+    ),
     R::new(
         "usesrc",
-        S,
+        Sections::SERVER,
         "<addr> | client | clientip | hdr_ip(...)",
         "stands behind source only",
         |_, args, _| Err(args.wrong("'usesrc' only allowed after a 'source' statement.")),
@@ -322,7 +347,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("source 192.0.2.1 usesrc clientip", "usesrc client"),
     R::new(
         "ws",
-        S,
+        Sections::SERVER,
         "auto | h1 | h2",
         "protocol that carries WebSocket",
         |_, args, context| {
@@ -336,11 +361,11 @@ pub(super) const ROWS: &[R] = &[
 ];
 
 fn proxy_options(
-    one: &mut ServerDraft,
+    server_draft: &mut ServerDraft,
     args: &mut Args<'_>,
     _: &mut Context<'_>,
 ) -> Result<(), Diagnostic> {
-    let header = &mut one.proxy.options;
+    let header = &mut server_draft.proxy_protocol.options;
     for option in args.text("a list of options")?.split(',') {
         match option {
             "authority" => header.authority = true,
@@ -361,7 +386,7 @@ fn proxy_options(
 
 /// `set-proxy-v2-tlv-fmt(<id>) <format>`; the cursor is after the word with its parentheses.
 fn tlv(
-    one: &mut ServerDraft,
+    server_draft: &mut ServerDraft,
     args: &mut Args<'_>,
     context: &mut Context<'_>,
 ) -> Result<(), Diagnostic> {
@@ -376,7 +401,7 @@ fn tlv(
         .ok_or_else(|| args.wrong("'set-proxy-v2-tlv-fmt' expects (<id>) from 0 to 255"))?;
     let format: LogFormat = args.format("a format", Usage::Text)?;
     context.check_format(&format, args.keyword_span());
-    one.proxy.options.tlvs.push((id, format));
+    server_draft.proxy_protocol.options.tlvs.push((id, format));
     Ok(())
 }
 

@@ -11,39 +11,38 @@ use crate::context::Context;
 use crate::draft::ServerDraft;
 use crate::keyword::{Row, Sections};
 
+/// A row of this file's table.
 type R = Row<ServerDraft>;
-
-const S: Sections = Sections::SERVER;
 
 /// The rows.
 pub(super) const ROWS: &[R] = &[
-    R::new("backup", S, "", "used only when no other server is usable", |one, _, _| {
-        one.server.backup = true;
+    R::new("backup", Sections::SERVER, "", "used only when no other server is usable", |server_draft, _, _| {
+        server_draft.server.backup = true;
         Ok(())
     }),
-    R::new("cookie", S, "<value>", "the cookie value that stands for the server", |one, args, _| {
-        one.server.cookie = Some(args.text("a value")?.to_owned());
+    R::new("cookie", Sections::SERVER, "<value>", "the cookie value that stands for the server", |server_draft, args, _| {
+        server_draft.server.cookie = Some(args.text("a value")?.to_owned());
         Ok(())
     })
     .examples("cookie s1", "cookie"),
-    R::new("disabled", S, "", "begins in maintenance", |one, _, _| {
-        one.server.disabled = true;
+    R::new("disabled", Sections::SERVER, "", "begins in maintenance", |server_draft, _, _| {
+        server_draft.server.disabled = true;
         Ok(())
     }),
-    R::new("enabled", S, "", "does not begin in maintenance", |one, _, _| {
-        one.server.disabled = false;
+    R::new("enabled", Sections::SERVER, "", "does not begin in maintenance", |server_draft, _, _| {
+        server_draft.server.disabled = false;
         Ok(())
     }),
-    R::new("guid", S, "<string>", "the name that survives renames", |one, args, context| {
+    R::new("guid", Sections::SERVER, "<string>", "the identifier that stays when the server is renamed", |server_draft, args, context| {
         let place = args.position();
-        check::guid(one, args, context)?;
+        check::guid(server_draft, args, context)?;
         args.seek(place);
-        one.server.guid = Some(args.text("a name")?.to_owned());
+        server_draft.server.guid = Some(args.text("a name")?.to_owned());
         Ok(())
     })
     .examples("guid web-1", "guid a/b")
     .ignored(crate::proxy::GUID_UNUSED),
-    R::new("hash-key", S, "id | addr | addr-port | guid", "what places the server on the hash ring", |one, args, context| {
+    R::new("hash-key", Sections::SERVER, "id | addr | addr-port | guid", "what places the server on the hash ring", |server_draft, args, context| {
         let key = args.choice(&[
             ("id", Some(HashKey::Id)),
             ("addr", Some(HashKey::Addr)),
@@ -51,20 +50,20 @@ pub(super) const ROWS: &[R] = &[
             ("guid", None),
         ])?;
         match key {
-            Some(key) => one.server.hash_key = key,
+            Some(key) => server_draft.server.hash_key = key,
             None => context.unimplemented("hash-key guid", "GUIDs of servers", args.keyword_span()),
         }
         Ok(())
     })
     .examples("hash-key addr", "hash-key name"),
-    R::new("id", S, "<value>", "number of the server in statistics and hashes", |one, args, _| {
+    R::new("id", Sections::SERVER, "<value>", "number of the server in statistics and hashes", |server_draft, args, _| {
         let number = args.number("a positive integer", 1..=i64::from(i32::MAX))?;
-        one.server.id = u32::try_from(number).expect("the range was checked");
-        one.id_span = Some(args.keyword_span());
+        server_draft.server.id = u32::try_from(number).expect("the range was checked");
+        server_draft.id_span = Some(args.keyword_span());
         Ok(())
     })
     .examples("id 7", "id 0"),
-    R::new("init-addr", S, "{last | libc | none | <ip>},[...]*", "how the address is found at start", |one, args, _| {
+    R::new("init-addr", Sections::SERVER, "{last | libc | none | <ip>},[...]*", "how the address is found at start", |server_draft, args, _| {
         let text = args.text("a list of methods")?;
         let mut methods = Vec::new();
         for method in text.split(',') {
@@ -77,12 +76,12 @@ pub(super) const ROWS: &[R] = &[
                 })?),
             });
         }
-        one.server.init_addr = methods;
+        server_draft.server.init_addr = methods;
         Ok(())
     })
     .examples("init-addr last,libc,none", "init-addr maybe"),
-    R::new("init-state", S, "fully-up | up | down | fully-down", "what is believed of the server at start", |one, args, _| {
-        one.server.init_state = args.choice(&[
+    R::new("init-state", Sections::SERVER, "fully-up | up | down | fully-down", "what is believed of the server at start", |server_draft, args, _| {
+        server_draft.server.init_state = args.choice(&[
             ("fully-up", InitState::FullyUp),
             ("up", InitState::Up),
             ("down", InitState::Down),
@@ -91,91 +90,91 @@ pub(super) const ROWS: &[R] = &[
         Ok(())
     })
     .examples("init-state down", "init-state well"),
-    R::new("max-reuse", S, "<count>", "exchanges one connection may carry", |one, args, _| {
+    R::new("max-reuse", Sections::SERVER, "<count>", "exchanges one connection may carry", |server_draft, args, _| {
         let number = args.number("a number", -1..=i64::from(i32::MAX))?;
-        one.server.reuse_count_max = u32::try_from(number).ok();
+        server_draft.server.reuse_count_max = u32::try_from(number).ok();
         Ok(())
     })
     .examples("max-reuse 100", "max-reuse x"),
-    R::new("maxconn", S, "<maxconn>", "concurrent connections the server takes", |one, args, context| {
-            one.server.connection_count_max = count(args, context)?;
+    R::new("maxconn", Sections::SERVER, "<maxconn>", "concurrent connections the server takes", |server_draft, args, context| {
+            server_draft.server.connection_count_max = count(args, context)?;
         Ok(())
     })
     .examples("maxconn 100", "maxconn x"),
-    R::new("maxqueue", S, "<maxqueue>", "requests that may wait for the server", |one, args, context| {
-            one.server.queue_count_max = count(args, context)?;
+    R::new("maxqueue", Sections::SERVER, "<maxqueue>", "requests that may wait for the server", |server_draft, args, context| {
+            server_draft.server.queue_count_max = count(args, context)?;
         Ok(())
     })
     .examples("maxqueue 10", "maxqueue x"),
-    R::new("minconn", S, "<minconn>", "lower end of a limit that follows the backend's load", |one, args, context| {
-            one.server.connection_count_min = count(args, context)?;
+    R::new("minconn", Sections::SERVER, "<minconn>", "lower end of a limit that follows the backend's load", |server_draft, args, context| {
+            server_draft.server.connection_count_min = count(args, context)?;
         Ok(())
     })
     .examples("minconn 10", "minconn x"),
-    R::new("no-backup", S, "", "undoes backup", |one, _, _| {
-        one.server.backup = false;
+    R::new("no-backup", Sections::SERVER, "", "undoes backup", |server_draft, _, _| {
+        server_draft.server.backup = false;
         Ok(())
     }),
-    R::new("non-stick", S, "", "sessions with the server are not remembered", |one, _, _| {
-        one.server.non_stick = true;
+    R::new("non-stick", Sections::SERVER, "", "sessions with the server are not remembered", |server_draft, _, _| {
+        server_draft.server.non_stick = true;
         Ok(())
     })
     .ignored("without stick tables no server is remembered"),
-    R::new("on-marked-down", S, "shutdown-sessions", "what happens to sessions when the server goes down", |one, args, _| {
-        one.server.on_marked_down = args.choice(&[("shutdown-sessions", OnMarkedDown::ShutdownSessions)])?;
+    R::new("on-marked-down", Sections::SERVER, "shutdown-sessions", "what happens to sessions when the server goes down", |server_draft, args, _| {
+        server_draft.server.on_marked_down = args.choice(&[("shutdown-sessions", OnMarkedDown::ShutdownSessions)])?;
         Ok(())
     })
     .examples("on-marked-down shutdown-sessions", "on-marked-down nothing"),
-    R::new("on-marked-up", S, "shutdown-backup-sessions", "what happens to sessions of backups when the server comes back", |one, args, _| {
-        one.server.on_marked_up = args.choice(&[("shutdown-backup-sessions", OnMarkedUp::ShutdownBackupSessions)])?;
+    R::new("on-marked-up", Sections::SERVER, "shutdown-backup-sessions", "what happens to sessions of backups when the server comes back", |server_draft, args, _| {
+        server_draft.server.on_marked_up = args.choice(&[("shutdown-backup-sessions", OnMarkedUp::ShutdownBackupSessions)])?;
         Ok(())
     })
     .examples("on-marked-up shutdown-backup-sessions", "on-marked-up nothing"),
-    R::new("pool-low-conn", S, "<max>", "kept connections below which threads take from each other", |_, args, context| {
+    R::new("pool-low-conn", Sections::SERVER, "<max>", "kept connections below which threads take from each other", |_, args, context| {
         count(args, context)?;
         Ok(())
     })
     .examples("pool-low-conn 4", "pool-low-conn x")
     .ignored("each worker keeps its own server connections"),
-    R::new("pool-max-conn", S, "<max>", "connections kept without use; -1 is no limit", |one, args, _| {
+    R::new("pool-max-conn", Sections::SERVER, "<max>", "connections kept without use; -1 is no limit", |server_draft, args, _| {
         let number = args.number("a number", -1..=i64::from(i32::MAX))?;
-        one.server.idle_count_max = u32::try_from(number).ok();
+        server_draft.server.idle_count_max = u32::try_from(number).ok();
         Ok(())
     })
     .examples("pool-max-conn 10", "pool-max-conn -2"),
-    R::new("pool-purge-delay", S, "<delay>", "how often half of the unused connections are closed", |one, args, _| {
-        one.server.idle_purge = args.time("a delay")?;
+    R::new("pool-purge-delay", Sections::SERVER, "<delay>", "how often half of the unused connections are closed", |server_draft, args, _| {
+        server_draft.server.idle_purge = args.time("a delay")?;
         Ok(())
     })
     .examples("pool-purge-delay 10s", "pool-purge-delay x"),
-    R::new("redir", S, "<prefix>", "GET and HEAD requests are redirected there", |one, args, _| {
-        one.server.redirect_prefix = Some(args.text("a prefix")?.to_owned());
+    R::new("redir", Sections::SERVER, "<prefix>", "GET and HEAD requests are redirected there", |server_draft, args, _| {
+        server_draft.server.redirect_prefix = Some(args.text("a prefix")?.to_owned());
         Ok(())
     })
     .examples("redir http://other", "redir"),
-    R::new("shard", S, "<number>", "which part of the tables a peer receives", check::count)
+    R::new("shard", Sections::SERVER, "<number>", "which part of the tables a peer receives", check::count)
         .examples("shard 1", "shard x")
         .unimplemented("peers"),
-    R::new("slowstart", S, "<start_time_in_ms>", "time to full weight after coming back", |one, args, _| {
-        one.server.slow_start = args.time("a time")?;
+    R::new("slowstart", Sections::SERVER, "<start_time_in_ms>", "time to full weight after coming back", |server_draft, args, _| {
+        server_draft.server.slow_start = args.time("a time")?;
         Ok(())
     })
     .examples("slowstart 30s", "slowstart slow"),
-    R::new("stick", S, "", "undoes non-stick", |one, _, _| {
-        one.server.non_stick = false;
+    R::new("stick", Sections::SERVER, "", "undoes non-stick", |server_draft, _, _| {
+        server_draft.server.non_stick = false;
         Ok(())
     })
     .ignored("without stick tables no server is remembered"),
-    R::new("strict-maxconn", S, "", "kept connections count towards maxconn too", check::nothing).unimplemented("limits on idle connections"),
-    R::new("track", S, "[<backend>/]<server>", "takes the state of another server", |one, args, _| {
+    R::new("strict-maxconn", Sections::SERVER, "", "kept connections count towards maxconn too", check::nothing).unimplemented("limits on idle connections"),
+    R::new("track", Sections::SERVER, "[<backend>/]<server>", "takes the state of another server", |server_draft, args, _| {
         let text = args.text("[<backend>/]<server>")?;
         let (backend, name) = text.split_once('/').unwrap_or(("", text));
-        one.server.track = Some((backend.to_owned(), name.to_owned()));
-        one.track_span = Some(args.keyword_span());
+        server_draft.server.track = Some((backend.to_owned(), name.to_owned()));
+        server_draft.track_span = Some(args.keyword_span());
         Ok(())
     })
     .examples("track other", "track"),
-    R::new("weight", S, "<weight>", "share of the traffic, 0 to 256", |one, args, context| {
+    R::new("weight", Sections::SERVER, "<weight>", "share of the traffic, 0 to 256", |server_draft, args, context| {
         let text = args.peek().unwrap_or_default();
         let number = args.lenient_number("a weight", 0..=256, context).map_err(|mut error| {
             if error.code == "bad-value" {
@@ -183,11 +182,11 @@ pub(super) const ROWS: &[R] = &[
             }
             error
         })?;
-        one.server.weight = u16::try_from(number).expect("the range was checked");
+        server_draft.server.weight = u16::try_from(number).expect("the range was checked");
         Ok(())
     })
     .examples("weight 10", "weight 257"),
-    R::new("healthcheck", S, "<name>", "uses the check of a healthcheck section", healthcheck)
+    R::new("healthcheck", Sections::SERVER, "<name>", "uses the check of a healthcheck section", healthcheck)
         .examples("healthcheck hc", "healthcheck")
         .unimplemented("shared health checks"),
 ];

@@ -9,7 +9,7 @@ use ballast_tls::store::LoadOptions;
 use ballast_tls::store_transaction::ListEdit;
 
 use super::translate::filters_of;
-use super::{Compiler, TermsByOptions};
+use super::{Compiler, TlsSettingsByOptions};
 
 impl Compiler<'_> {
     /// The certificates of a line, with what commands have done to its lists.
@@ -17,7 +17,7 @@ impl Compiler<'_> {
         &mut self,
         tls: &BindTls,
         certificates: BindCertificates,
-        known: &mut TermsByOptions,
+        known: &mut TlsSettingsByOptions,
     ) -> BindCertificates {
         let edits = std::mem::take(&mut self.list_edits);
         let mut entries = certificates.entries().to_vec();
@@ -45,7 +45,7 @@ impl Compiler<'_> {
         &mut self,
         tls: &BindTls,
         edit: &ListEdit,
-        known: &mut TermsByOptions,
+        known: &mut TlsSettingsByOptions,
     ) -> Option<BindEntry> {
         let line = match &edit.line {
             None => Ok(CertificateListLine::default()),
@@ -72,12 +72,12 @@ impl Compiler<'_> {
             }
         };
         let options = line.options.inherit(&tls.options);
-        let terms = self.terms(tls, &options, &Origin::default(), known)?;
+        let tls_settings = self.tls_settings(tls, &options, &Origin::default(), known)?;
         Some(BindEntry {
             certificate,
             filters: (!line.filters.is_empty()).then(|| filters_of(&line.filters)),
             is_default: false,
-            terms,
+            tls_settings,
             row: Some(Arc::new(ListRow {
                 list: edit.list.as_str().into(),
                 number: edit.number,

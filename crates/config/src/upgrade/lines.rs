@@ -22,9 +22,9 @@ pub(super) fn rewrite(
         | SectionKind::Backend
         | SectionKind::Listen => {
             let words = LineWords { document, line };
-            renamed(&words)
+            rewrite_renamed(&words)
                 .or_else(|| options(&words))
-                .or_else(|| edited(&words))
+                .or_else(|| rewrite_edited(&words))
                 .or_else(|| removed_directive(&words, facts))
         }
         _ => None,
@@ -66,7 +66,7 @@ fn none(reason: &str) -> Option<Rewrite> {
     Some(Rewrite::Lines(Vec::new(), reason.to_owned()))
 }
 
-fn left(reason: &str) -> Option<Rewrite> {
+fn cannot_rewrite(reason: &str) -> Option<Rewrite> {
     Some(Rewrite::Left(reason.to_owned()))
 }
 
@@ -122,7 +122,7 @@ fn global(document: &Document, line: &SourceLine, facts: &FileFacts) -> Option<R
 }
 
 /// Keywords that were renamed.
-fn renamed(words: &LineWords<'_>) -> Option<Rewrite> {
+fn rewrite_renamed(words: &LineWords<'_>) -> Option<Rewrite> {
     let since = "since HAProxy 2.1 timeouts are 'timeout' lines";
     match words.text(0) {
         "contimeout" => one(format!("timeout connect{}", words.rest(1)), since),
@@ -178,13 +178,13 @@ fn options(words: &LineWords<'_>) -> Option<Rewrite> {
         "http-tunnel" => none("'option http-tunnel' is gone since HAProxy 2.1 and was not needed"),
         "http-use-htx" => none("there is one way to handle HTTP since HAProxy 2.1"),
         "http_proxy" if negated => none("'option http_proxy' is gone since HAProxy 2.5"),
-        "http_proxy" => left("it needs rules: http-request do-resolve and set-dst"),
+        "http_proxy" => cannot_rewrite("it needs rules: http-request do-resolve and set-dst"),
         _ => None,
     }
 }
 
 /// Lines that edited the text of heads.
-fn edited(words: &LineWords<'_>) -> Option<Rewrite> {
+fn rewrite_edited(words: &LineWords<'_>) -> Option<Rewrite> {
     let word = words.text(0);
     let since = "since HAProxy 2.1 heads are changed by rules on headers";
     let why = "its pattern is not one on a single header or on the path";
@@ -213,7 +213,7 @@ fn edited(words: &LineWords<'_>) -> Option<Rewrite> {
                 ),
                 since,
             ),
-            None => left("what it adds is no header"),
+            None => cannot_rewrite("what it adds is no header"),
         },
         "pass" => none("'reqpass' has no meaning without the lines it spared a request from"),
         "del" => match header_pattern(pattern) {
@@ -221,34 +221,34 @@ fn edited(words: &LineWords<'_>) -> Option<Rewrite> {
                 format!("{set} del-header {}{}", header.name, words.rest(2)),
                 since,
             ),
-            _ => left(why),
+            _ => cannot_rewrite(why),
         },
-        "rep" => match replaced(words, set, is_response, ignore_case) {
+        "rep" => match rewrite_replacement(words, set, is_response, ignore_case) {
             Some(text) => one(text, since),
-            None => left(why),
+            None => cannot_rewrite(why),
         },
         "allow" | "deny" | "tarpit" if !is_response => match deny_condition(pattern, ignore_case) {
             Some(condition) => {
-                conditioned(words, &format!("http-request {base}"), &condition, 2, since)
+                rewrite_conditional(words, &format!("http-request {base}"), &condition, 2, since)
             }
-            None => left(why),
+            None => cannot_rewrite(why),
         },
         "deny" => match header_pattern(pattern) {
             Some(header) => {
                 let value = value_pattern(&header.value, ignore_case);
                 let condition = format!("{{ res.fhdr({}) -m reg {value} }}", header.name);
-                conditioned(words, "http-response deny", &condition, 2, since)
+                rewrite_conditional(words, "http-response deny", &condition, 2, since)
             }
-            None => left(why),
+            None => cannot_rewrite(why),
         },
         "setbe" => match deny_condition(pattern, ignore_case) {
             Some(condition) => {
                 let rule = format!("use_backend {}", quote::word(words.text(2)));
-                conditioned(words, &rule, &condition, 3, since)
+                rewrite_conditional(words, &rule, &condition, 3, since)
             }
-            None => left(why),
+            None => cannot_rewrite(why),
         },
-        _ => left(why),
+        _ => cannot_rewrite(why),
     }
 }
 
@@ -257,7 +257,7 @@ fn is_any(value: &str) -> bool {
 }
 
 /// A rule with a condition, combined with the one of the old line.
-fn conditioned(
+fn rewrite_conditional(
     words: &LineWords<'_>,
     rule: &str,
     condition: &str,
@@ -275,12 +275,12 @@ fn conditioned(
                 reason,
             )
         }
-        _ => left("two conditions cannot be made one here"),
+        _ => cannot_rewrite("two conditions cannot be made one here"),
     }
 }
 
 /// `reqrep` and `rsprep`.
-fn replaced(
+fn rewrite_replacement(
     words: &LineWords<'_>,
     set: &str,
     is_response: bool,
@@ -314,7 +314,9 @@ fn removed_directive(words: &LineWords<'_>, facts: &FileFacts) -> Option<Rewrite
     match words.text(0) {
         "grace" => none("'grace' stands in the global section since HAProxy 2.5"),
         "bind-process" => none("there is one process"),
-        "appsession" if facts.has_table => left("the section has a stick-table of its own"),
+        "appsession" if facts.has_table => {
+            cannot_rewrite("the section has a stick-table of its own")
+        }
         "appsession" => appsession(words),
         _ => None,
     }
@@ -329,7 +331,7 @@ fn appsession(words: &LineWords<'_>) -> Option<Rewrite> {
     };
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if cookie.is_empty() || !cookie.chars().all(is_name) {
-        return left("its cookie has no plain name");
+        return cannot_rewrite("its cookie has no plain name");
     }
     let length = value_of("len").unwrap_or_else(|| "52".to_owned());
     let timeout = value_of("timeout").unwrap_or_else(|| "3h".to_owned());

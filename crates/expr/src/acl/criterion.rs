@@ -223,7 +223,7 @@ impl Criterion {
         let mut words = Words {
             acl,
             criterion: &format!("{} {}", self.first_word(), self.method.text()),
-            shown: self.shown(),
+            shown: self.shown_word(),
             patterns: &[],
             method: self.method,
             fold: false,
@@ -252,7 +252,7 @@ impl Criterion {
     }
 
     /// The word it is shown by where its patterns are listed.
-    fn shown(&self) -> &'static str {
+    fn shown_word(&self) -> &'static str {
         let first = self.first_word();
         let word = &first[..fetch_name_end(first, 0)];
         let row = ACL_WORDS.iter().find(|row| row.word == word);

@@ -4,7 +4,7 @@ use crate::args::ArgKind::{Int, Text, Var};
 use crate::conv::{Converter, NONE, args, row, text_of};
 use crate::evaluation::Evaluation;
 use crate::facts::{Facts, ServerFacts};
-use crate::fetch::proxy::backend_called;
+use crate::fetch::proxy::backend_or_current;
 use crate::value::{Sample, SampleKind};
 
 /// The rows of this family, in alphabetical order.
@@ -23,7 +23,7 @@ pub(super) const ROWS: &[Converter] = &[
     row("nbsrv", NONE, SampleKind::Str, SampleKind::Int)
         .implemented(
             "usable servers of the backend of this name",
-            |cx, _, input| Some(Sample::Int(named(cx, input, backend_called)?.usable_servers())),
+            |cx, _, input| Some(Sample::Int(named(cx, input, backend_or_current)?.usable_servers())),
         ),
     row("set-var", args(1, &[Var, Text, Text, Text, Text]), SampleKind::Any, SampleKind::Any),
     row("srv_is_up", NONE, SampleKind::Str, SampleKind::Bool)
@@ -53,5 +53,5 @@ fn named<'f, T>(
 /// The server of that name: `[backend/]server`.
 fn server_called<'f>(facts: &'f dyn Facts, name: &str) -> Option<&'f dyn ServerFacts> {
     let (backend, server) = name.split_once('/').unwrap_or(("", name));
-    backend_called(facts, backend)?.server_named(server)
+    backend_or_current(facts, backend)?.server_named(server)
 }

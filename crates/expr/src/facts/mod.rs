@@ -7,16 +7,16 @@
 
 mod connection;
 mod exchange;
+mod exchange_numbers;
 mod process;
 mod proxy;
-mod record;
 mod tls;
 
 pub use connection::{AddressPair, ConnectionError, ConnectionFacts, ListenerFacts};
 pub use exchange::{CaptureFacts, ExchangeFacts};
+pub use exchange_numbers::ExchangeNumbers;
 pub use process::ProcessFacts;
 pub use proxy::{BackendFacts, FrontendFacts, ServerFacts};
-pub use record::ExchangeNumbers;
 pub use tls::{
     CertificateFacts, CertificateOwner, HelloFacts, NamePart, PeerVerification, TlsError,
     TlsSessionFacts,
@@ -143,7 +143,7 @@ pub trait Facts {
     }
 
     /// The numbers of the exchange; `None` outside of one.
-    fn record(&self) -> Option<&ExchangeNumbers> {
+    fn numbers(&self) -> Option<&ExchangeNumbers> {
         None
     }
 }

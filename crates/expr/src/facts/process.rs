@@ -44,8 +44,8 @@ pub trait ProcessFacts {
         0
     }
 
-    /// Milliseconds since the process started, wrapping: the clock of rates. `None` where no
-    /// rates are told.
+    /// Milliseconds since the process started, wrapping: the time at which rates are read. `None`
+    /// where there are none to read.
     fn rate_clock_ms(&self) -> Option<u32> {
         None
     }

@@ -47,6 +47,11 @@ pub trait BackendFacts {
         None
     }
 
+    /// The weight that balancing uses for the server of that name (`srv_weight`).
+    fn effective_weight(&self, _server: &str) -> Option<i64> {
+        None
+    }
+
     /// Current connections (`be_conn`).
     fn connections(&self) -> i64 {
         0
@@ -123,7 +128,7 @@ pub trait ServerFacts {
         0
     }
 
-    /// The weight as operators set it (`srv_uweight`), which is the one used (`srv_weight`).
+    /// The weight as the line or an operator set it (`srv_uweight`).
     fn weight(&self) -> i64 {
         0
     }

@@ -108,9 +108,9 @@ pub(super) const ROWS: &[Fetch] = &[
         .implemented("how often connecting was tried again", |cx, _| record_number(cx, |record| i64::from(record.retries))),
     row("txn.id32", NONE, SampleKind::Int, RUNNING),
     row("txn.redispatched", NONE, SampleKind::Bool, SERVER_SIDE)
-        .implemented("whether another server was tried", |cx, _| Some(Sample::Bool(cx.facts.record()?.redispatched))),
+        .implemented("whether another server was tried", |cx, _| Some(Sample::Bool(cx.facts.numbers()?.redispatched))),
     row("txn.sess_term_state", NONE, SampleKind::Str, RUNNING)
-        .implemented("the termination state", |cx, _| Some(Sample::str(&cx.facts.record()?.termination[..2]))),
+        .implemented("the termination state", |cx, _| Some(Sample::str(&cx.facts.numbers()?.termination[..2]))),
     row("txn.status", NONE, SampleKind::Int, SERVER_SIDE)
         .implemented("the status given to the client", status_given),
     row("txn.timer.total", NONE, SampleKind::Int, TRANSACTION)
@@ -145,7 +145,7 @@ fn response_version<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sam
 }
 
 fn status_given<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
-    let status = cx.facts.record()?.status;
+    let status = cx.facts.numbers()?.status;
     (status >= 0).then_some(Sample::Int(i64::from(status)))
 }
 

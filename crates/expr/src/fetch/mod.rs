@@ -126,7 +126,7 @@ fn record_number<'f>(
     cx: &Evaluation<'f, '_>,
     of: fn(&ExchangeNumbers) -> i64,
 ) -> Option<Sample<'f>> {
-    number(of(cx.facts.record()?))
+    number(of(cx.facts.numbers()?))
 }
 
 /// Of two words as near to one that is not known, the first is suggested.

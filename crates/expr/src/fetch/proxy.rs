@@ -118,14 +118,20 @@ pub(super) const ROWS: &[Fetch] = &[
         .implemented("the weight of a server as operators set it", |cx, args| number(server(cx, args)?.weight())),
     row("srv_weight", args(1, &[Server]), SampleKind::Int, RUNNING)
         .examples("srv_weight(be/s)", "srv_weight")
-        .implemented("the weight of a server as it is used", |cx, args| number(server(cx, args)?.weight())),
+        .implemented(
+            "the weight of a server that balancing uses: a slow start lowers it",
+            |cx, args| {
+                let (backend, name) = server_arg(cx, args)?;
+                number(backend.effective_weight(name)?)
+            },
+        ),
 ];
 
 fn name(name: &str) -> Option<Sample<'_>> {
     Some(Sample::str(name.as_bytes()))
 }
 
-/// What the rates of proxies and servers are asked with.
+/// The time, in milliseconds, at which session and request rates are read; `None` outside of a process.
 fn rate_clock(cx: &Evaluation<'_, '_>) -> Option<u32> {
     cx.facts.process().rate_clock_ms()
 }
@@ -139,11 +145,14 @@ fn frontend<'f>(cx: &Evaluation<'f, '_>, args: &[Arg]) -> Option<&'f dyn Fronten
 }
 
 fn backend<'f>(cx: &Evaluation<'f, '_>, args: &[Arg]) -> Option<&'f dyn BackendFacts> {
-    backend_called(cx.facts, text_arg(args, 0))
+    backend_or_current(cx.facts, text_arg(args, 0))
 }
 
 /// The backend of that name; an empty one means the current one.
-pub(crate) fn backend_called<'f>(facts: &'f dyn Facts, name: &str) -> Option<&'f dyn BackendFacts> {
+pub(crate) fn backend_or_current<'f>(
+    facts: &'f dyn Facts,
+    name: &str,
+) -> Option<&'f dyn BackendFacts> {
     match name {
         "" => facts.backend(),
         name => facts.backend_named(name),
@@ -151,8 +160,18 @@ pub(crate) fn backend_called<'f>(facts: &'f dyn Facts, name: &str) -> Option<&'f
 }
 
 fn server<'f>(cx: &Evaluation<'f, '_>, args: &[Arg]) -> Option<&'f dyn ServerFacts> {
+    let (backend, name) = server_arg(cx, args)?;
+    backend.server_named(name)
+}
+
+/// The backend and the server's name that an argument `[<backend>/]<server>` names.
+fn server_arg<'f, 'a>(
+    cx: &Evaluation<'f, '_>,
+    args: &'a [Arg],
+) -> Option<(&'f dyn BackendFacts, &'a str)> {
     let ArgValue::Server { backend, server } = &args.first()?.value else {
         return None;
     };
-    backend_called(cx.facts, backend.as_deref().unwrap_or_default())?.server_named(server)
+    let backend = backend_or_current(cx.facts, backend.as_deref().unwrap_or_default())?;
+    Some((backend, server))
 }

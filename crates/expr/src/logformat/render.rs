@@ -161,7 +161,7 @@ impl ItemWriter<'_> {
             return;
         }
         let fallback = ExchangeNumbers::default();
-        let record = self.facts.record().unwrap_or(&fallback);
+        let record = self.facts.numbers().unwrap_or(&fallback);
         if !self.dates(id, record) {
             self.write_number(id, record);
         }

@@ -24,7 +24,7 @@ impl Facts for Line {
     fn frontend(&self) -> Option<&dyn FrontendFacts> {
         Some(self)
     }
-    fn record(&self) -> Option<&ExchangeNumbers> {
+    fn numbers(&self) -> Option<&ExchangeNumbers> {
         Some(&self.0)
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use memchr::memmem;
 
-use super::few::{Item, KeyEntries, Map, push, remove};
+use super::key_entries::{EntriesByKey, Item, KeyEntries, push, remove};
 use super::map_value::MapValue;
 use super::nets::{NetworkIndex, is_prefix4, is_prefix6};
 use super::parse::{self, Pattern, Range};
@@ -48,11 +48,11 @@ pub(crate) struct Index {
 }
 
 enum IndexLookup {
-    Exact(Map<Arc<[u8]>>),
+    Exact(EntriesByKey<Arc<[u8]>>),
     AffixIndex(AffixIndex),
     Search(Search),
     Ranges {
-        single: Map<i64>,
+        single: EntriesByKey<i64>,
         ranges: Vec<(Range, Item)>,
     },
     NetworkIndex(NetworkIndex),
@@ -61,7 +61,7 @@ enum IndexLookup {
 /// Prefixes or suffixes, hashed, with the lengths that occur and how many keys have them.
 #[derive(Default)]
 struct AffixIndex {
-    keys: Map<Arc<[u8]>>,
+    keys: EntriesByKey<Arc<[u8]>>,
     lengths: BTreeMap<usize, usize>,
 }
 
@@ -104,14 +104,14 @@ impl Index {
     pub(crate) fn new(shape: IndexShape) -> Index {
         let look = match shape.method {
             MatchMethod::Str | MatchMethod::Bin | MatchMethod::Bool | MatchMethod::Found => {
-                IndexLookup::Exact(Map::default())
+                IndexLookup::Exact(EntriesByKey::default())
             }
             MatchMethod::Beg | MatchMethod::End => IndexLookup::AffixIndex(AffixIndex::default()),
             MatchMethod::Sub | MatchMethod::Dir | MatchMethod::Dom | MatchMethod::Reg => {
                 IndexLookup::Search(Search::new())
             }
             MatchMethod::Int | MatchMethod::Len => IndexLookup::Ranges {
-                single: Map::default(),
+                single: EntriesByKey::default(),
                 ranges: Vec::new(),
             },
             MatchMethod::Ip => IndexLookup::NetworkIndex(NetworkIndex::default()),
@@ -204,16 +204,19 @@ impl Index {
                 return;
             };
             match (&mut self.look, pattern) {
-                (IndexLookup::Exact(keys), Pattern::Bytes(bytes)) => {
-                    keys.get_mut(&bytes).and_then(|few| few.find_mut(id))
-                }
-                (IndexLookup::AffixIndex(affix), Pattern::Bytes(bytes)) => {
-                    affix.keys.get_mut(&bytes).and_then(|few| few.find_mut(id))
-                }
+                (IndexLookup::Exact(keys), Pattern::Bytes(bytes)) => keys
+                    .get_mut(&bytes)
+                    .and_then(|entries| entries.find_mut(id)),
+                (IndexLookup::AffixIndex(affix), Pattern::Bytes(bytes)) => affix
+                    .keys
+                    .get_mut(&bytes)
+                    .and_then(|entries| entries.find_mut(id)),
                 (IndexLookup::Ranges { single, .. }, Pattern::Range(range))
                     if range.low == range.high =>
                 {
-                    single.get_mut(&range.low).and_then(|few| few.find_mut(id))
+                    single
+                        .get_mut(&range.low)
+                        .and_then(|entries| entries.find_mut(id))
                 }
                 (IndexLookup::Ranges { ranges, .. }, Pattern::Range(_)) => ranges
                     .iter_mut()
@@ -243,9 +246,9 @@ impl Index {
     }
 
     /// Makes what helps to look up in many entries, however long it takes.
-    pub(crate) fn settle(&mut self) {
+    pub(crate) fn build_filters(&mut self) {
         if let IndexLookup::Search(search) = &mut self.look {
-            search.settle();
+            search.build_filters();
         }
     }
 

@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::MatchMethod;
 use super::entry::{Entry, EntrySelector};
 use super::error::PatternError;
-use super::few::EntryPair;
 use super::handle::Handle;
 use super::index::{Index, IndexShape};
+use super::key_entries::EntryPair;
 use super::loaded::{Loaded, check_lines};
 use super::map_value::MapValue;
 use super::merge::{merge, overridden};
@@ -391,7 +391,7 @@ impl PatternRef {
         runtime: RuntimeEntries,
     ) -> (usize, usize) {
         let state = self.lock();
-        if state.stays(loaded, runtime) {
+        if state.is_unchanged(loaded, runtime) {
             return (0, 0);
         }
         let live = state.table.pairs();
@@ -420,7 +420,7 @@ impl PatternRef {
         runtime: RuntimeEntries,
     ) -> DiscardedEntries {
         let mut state = self.lock();
-        if state.stays(loaded.as_ref(), runtime) {
+        if state.is_unchanged(loaded.as_ref(), runtime) {
             return DiscardedEntries::default();
         }
         let was_as_loaded = state.change_count == state.change_count_loaded;
@@ -443,7 +443,7 @@ impl PatternRef {
 
 impl State {
     /// Whether there is nothing to do: large lists are compared only where something changed.
-    fn stays(&self, loaded: Option<&Loaded>, runtime: RuntimeEntries) -> bool {
+    fn is_unchanged(&self, loaded: Option<&Loaded>, runtime: RuntimeEntries) -> bool {
         let is_changed = self.change_count != self.change_count_loaded;
         loaded.is_none() && !(runtime == RuntimeEntries::Drop && is_changed)
     }

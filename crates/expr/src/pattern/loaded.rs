@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::few::EntryPair;
 use super::index::IndexShape;
+use super::key_entries::EntryPair;
 use super::text;
 use crate::error::Error;
 

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::few::EntryPair;
+use super::key_entries::EntryPair;
 
 /// What a list holds after its file changed from `old` to `new` while it ran as `live`.
 ///

@@ -4,9 +4,9 @@
 
 mod entry;
 mod error;
-mod few;
 mod handle;
 mod index;
+mod key_entries;
 mod list;
 mod loaded;
 mod map_value;
@@ -22,8 +22,8 @@ mod text;
 
 pub use entry::{Entry, EntrySelector};
 pub use error::PatternError;
-pub use few::EntryPair;
 pub use handle::Handle;
+pub use key_entries::EntryPair;
 pub use list::{ListLookup, ListMatch, PatternRef, RuntimeEntries};
 pub(crate) use map_value::MapValue;
 pub use merge::merge;

@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use super::few::{self, Item, KeyEntries, Map};
+use super::key_entries::{self, EntriesByKey, Item, KeyEntries};
 
 /// Networks of one family. A mask that is no prefix is compared one by one after the rest.
 struct NetworkFamily<B> {
     /// Longest prefix first.
-    prefixes: Vec<(B, Map<B>)>,
+    prefixes: Vec<(B, EntriesByKey<B>)>,
     odd: Vec<(B, B, Item)>,
 }
 
@@ -51,10 +51,10 @@ impl<B: Copy + Eq + Hash + Ord + std::ops::BitAnd<Output = B>> NetworkFamily<B> 
                 at
             }
         };
-        few::push(&mut self.prefixes[at].1, net, item);
+        key_entries::push(&mut self.prefixes[at].1, net, item);
     }
 
-    fn nets_mut(&mut self, mask: B) -> Option<&mut Map<B>> {
+    fn nets_mut(&mut self, mask: B) -> Option<&mut EntriesByKey<B>> {
         let mut prefixes = self.prefixes.iter_mut();
         prefixes
             .find(|(known, _)| *known == mask)
@@ -64,7 +64,7 @@ impl<B: Copy + Eq + Hash + Ord + std::ops::BitAnd<Output = B>> NetworkFamily<B> 
     fn remove(&mut self, net: B, mask: B, id: u64) {
         self.odd.retain(|(_, _, item)| item.id != id);
         if let Some(nets) = self.nets_mut(mask) {
-            few::remove(nets, &net, id);
+            key_entries::remove(nets, &net, id);
         }
         self.prefixes.retain(|(_, nets)| !nets.is_empty());
     }
@@ -75,7 +75,7 @@ impl<B: Copy + Eq + Hash + Ord + std::ops::BitAnd<Output = B>> NetworkFamily<B> 
         }
         self.nets_mut(mask)?
             .get_mut(&net)
-            .and_then(|few: &mut KeyEntries| few.find_mut(id))
+            .and_then(|entries: &mut KeyEntries| entries.find_mut(id))
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use memchr::memmem;
 
 use super::MatchMethod;
-use super::few::Item;
+use super::key_entries::Item;
 use super::parse::is_domain_delimiter;
 use crate::regex::{Groups, Regex};
 
@@ -96,7 +96,7 @@ impl Search {
     }
 
     /// Makes the filter, whatever it takes.
-    pub(super) fn settle(&mut self) {
+    pub(super) fn build_filters(&mut self) {
         if self.list.len() >= FILTER_PATTERNS_MIN {
             let filter = self.make_filter();
             self.filter_with(filter);
@@ -136,7 +136,7 @@ impl Search {
     }
 
     /// Those that have to be tried.
-    fn tried(&self, subject: &[u8]) -> &[(SearchPattern, Item)] {
+    fn candidates(&self, subject: &[u8]) -> &[(SearchPattern, Item)] {
         let skipped = match &self.filter {
             Some(filter) if !filter.may_match(subject) => self.covered,
             _ => 0,
@@ -145,7 +145,7 @@ impl Search {
     }
 
     pub(super) fn find(&self, subject: &[u8], method: MatchMethod) -> Option<&Item> {
-        self.tried(subject)
+        self.candidates(subject)
             .iter()
             .find(|(needle, _)| match needle {
                 SearchPattern::Regex(regex) => regex.is_match(subject),
@@ -159,7 +159,7 @@ impl Search {
     }
 
     pub(super) fn find_groups(&self, subject: &[u8]) -> Option<(&Item, Groups)> {
-        self.tried(subject)
+        self.candidates(subject)
             .iter()
             .find_map(|(needle, item)| match needle {
                 SearchPattern::Regex(regex) => Some((item, regex.groups(subject, 0)?)),

@@ -6,9 +6,9 @@ use std::sync::{Arc, Weak};
 
 use super::entry::{ENTRIES_MAX, Entry, EntrySelector};
 use super::error::PatternError;
-use super::few::{EntryPair, Ids};
 use super::handle::Handle;
 use super::index::{Index, IndexShape, ParsedEntry};
+use super::key_entries::{EntryPair, Ids};
 use super::loaded::Loaded;
 use super::map_value::MapValue;
 use crate::error::Error;
@@ -297,7 +297,7 @@ impl Table {
                 index.insert(entry.id, parsed);
             }
         }
-        index.settle();
+        index.build_filters();
         index
     }
 }

@@ -149,7 +149,7 @@ impl Store {
 
     /// A store for a configuration that is to follow the one of `previous`: lists that both have
     /// are the same.
-    pub fn succeeding(previous: Arc<Store>) -> Store {
+    pub fn reusing_lists_of(previous: Arc<Store>) -> Store {
         Store {
             inner: Mutex::new(Inner {
                 previous: Some(previous),
@@ -162,7 +162,7 @@ impl Store {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn numbered(&self) -> MutexGuard<'_, Inner> {
+    fn lock_with_ids(&self) -> MutexGuard<'_, Inner> {
         let mut inner = self.lock();
         inner.number();
         inner
@@ -217,7 +217,7 @@ impl Store {
 
     /// What a caller of the Runtime API means: `#<id>` or the name of a file.
     pub fn find(&self, reference: &str) -> Option<ListedPatterns> {
-        let inner = self.numbered();
+        let inner = self.lock_with_ids();
         let known = match reference.strip_prefix('#') {
             Some(id) => {
                 let id: u32 = id.parse().ok()?;
@@ -233,7 +233,7 @@ impl Store {
 
     /// All lists and maps, by number.
     pub fn all(&self) -> Vec<ListedPatterns> {
-        let inner = self.numbered();
+        let inner = self.lock_with_ids();
         let mut all: Vec<_> = inner
             .lists
             .iter()
@@ -245,12 +245,12 @@ impl Store {
 
     /// Takes over what the store before has and this one does not name: of the configuration only
     /// a part was read.
-    pub fn keep_others(&self) {
+    pub fn keep_unnamed_lists(&self) {
         let mut inner = self.lock();
         let Some(previous) = inner.previous.clone() else {
             return;
         };
-        let previous = previous.numbered();
+        let previous = previous.lock_with_ids();
         for (identity, &at) in &previous.by_identity {
             let before = &previous.lists[at];
             if let Some(&at) = inner.by_identity.get(identity) {
@@ -300,7 +300,7 @@ impl Store {
     /// over what it says of them ([`RuntimeEntries`] says what of the rest stays). Each list is
     /// changed at once for those who read it.
     pub fn commit(&self) -> Vec<DiscardedEntries> {
-        let mut inner = self.numbered();
+        let mut inner = self.lock_with_ids();
         inner.previous = None;
         inner.turns = HashMap::new();
         let runtime_entries = std::mem::take(&mut inner.runtime_entries);
@@ -485,7 +485,7 @@ impl Inner {
         loaded: Loaded,
     ) -> Result<usize, Error> {
         let before = self.previous.as_ref().and_then(|previous| {
-            let previous = previous.numbered();
+            let previous = previous.lock_with_ids();
             let known = &previous.lists[*previous.by_identity.get(&identity)?];
             // A list that becomes a map has no values to go over.
             let fits = known.listed.list.is_map() == as_map;

@@ -455,7 +455,7 @@ fn successor(
     previous: &Arc<Store>,
     contents: &'static str,
 ) -> (Arc<Store>, Result<Arc<Handle>, Error>) {
-    let store = Store::succeeding(Arc::clone(previous));
+    let store = Store::reusing_lists_of(Arc::clone(previous));
     let mut file = move |_: &str| Ok(contents.as_bytes().to_vec());
     let handle = store.map("m", MatchMethod::Str, MapKind::Int, &mut file);
     (Arc::new(store), handle)
@@ -550,7 +550,7 @@ fn numbers_follow_the_lines_and_stay() {
     );
     assert_eq!(first.find("#2").unwrap().list.len(), 1);
     assert!(first.find("m").unwrap().is_map && first.find("#9").is_none());
-    let second = Store::succeeding(Arc::new(first));
+    let second = Store::reusing_lists_of(Arc::new(first));
     fill(&second, true);
     assert_eq!(second.find("#3").unwrap().list.name(), "n");
     assert_eq!(second.find("#0").unwrap().list.name(), "m");

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::entry::ENTRIES_MAX;
-use super::few::EntryPair;
+use super::key_entries::EntryPair;
 use crate::error::Error;
 
 /// A line that holds an entry.

@@ -148,7 +148,7 @@ impl Facts for World {
             _ => None,
         }
     }
-    fn record(&self) -> Option<&ExchangeNumbers> {
+    fn numbers(&self) -> Option<&ExchangeNumbers> {
         Some(&self.record)
     }
 }

@@ -108,23 +108,23 @@ impl Health {
     }
 
     /// The tracked server changed (or tracking began): takes its state.
-    pub fn follow(&mut self, now_ms: u64, leader: &Self) -> Vec<Effect> {
+    pub fn copy_tracked(&mut self, now_ms: u64, tracked: &Self) -> Vec<Effect> {
         self.step_and_collect(now_ms, |health, effects| {
-            if leader.admin.is_maint() {
+            if tracked.admin.is_maint() {
                 health.enter_maint(now_ms, Admin::INHERITED_MAINT, effects);
-                if !leader.admin.is_drain() {
+                if !tracked.admin.is_drain() {
                     health.admin = health.admin.without(Admin::INHERITED_DRAIN);
                 }
                 return;
             }
             if health.admin.has(Admin::INHERITED_MAINT) {
                 // One log line tells both: leaving maintenance, and draining.
-                if leader.admin.is_drain() {
+                if tracked.admin.is_drain() {
                     health.admin = health.admin.with(Admin::INHERITED_DRAIN);
                 }
                 health.leave_maint(now_ms, Admin::INHERITED_MAINT, effects);
             }
-            match leader.operational {
+            match tracked.operational {
                 Operational::Stopped => health.stop(now_ms, TransitionCause::Tracked, effects),
                 Operational::Stopping => {
                     health.wind_down(now_ms, TransitionCause::Tracked, effects)
@@ -133,7 +133,7 @@ impl Health {
                     health.run(now_ms, TransitionCause::Tracked, effects);
                 }
             }
-            if leader.admin.is_drain() {
+            if tracked.admin.is_drain() {
                 health.enter_drain(Admin::INHERITED_DRAIN, effects);
             } else {
                 health.leave_drain(Admin::INHERITED_DRAIN, effects);

@@ -15,7 +15,7 @@ use ballast_tls::openssl_error::{
 };
 use ballast_tls::rustls::ServerConfig;
 use ballast_tls::rustls::server::UnbufferedServerConnection;
-use ballast_tls::server_config::HandshakeTerms;
+use ballast_tls::server_config::HandshakeTlsSettings;
 use ballast_tls::verifier::Verdict;
 use ballast_tls::verify_error::VerifyError;
 use ballast_transport::{HandshakeFailure, SecretKeeper, TlsFacts, Transport};
@@ -40,7 +40,7 @@ const RECORD_TYPES: RangeInclusive<u8> = 20..=23;
 /// How much is read at once.
 const READ_BYTES: usize = 4096;
 
-/// Makes the handshake: reads the ClientHello, chooses a certificate and its terms, and leaves the
+/// Makes the handshake: reads the ClientHello, chooses a certificate and its TLS settings, and leaves the
 /// rest to the transport.
 ///
 /// # Errors
@@ -96,20 +96,22 @@ pub(crate) async fn accept(
         return Err(HandshakeError::Tls.into());
     };
     let BindChoice {
-        terms, certificate, ..
+        tls_settings,
+        certificate,
+        ..
     } = choice;
     let key_threads = handshakes
         .key_threads
         .and_then(|keys| keys.of(&certificate));
     session.certificate = Some(certificate);
     let handshake = begin(
-        &terms,
+        &tls_settings,
         &offer,
         limits.keeps_secrets,
         key_threads,
         &mut bytes,
     );
-    session.verification = terms.verification;
+    session.verification = tls_settings.verification;
     let made = match handshake {
         Ok(handshake) => handshake.run(socket, bytes).await,
         Err(error) => Err(error.into()),
@@ -162,21 +164,21 @@ impl HelloOffer {
 /// With a key that signs on other threads, a session is resumed here, where that needs no signature:
 /// it does not wait behind the handshakes that do.
 fn begin(
-    terms: &HandshakeTerms,
+    tls_settings: &HandshakeTlsSettings,
     offer: &HelloOffer,
     keeps_secrets: bool,
     key_threads: Option<Arc<ThreadPool>>,
     hello: &mut Vec<u8>,
 ) -> Result<ServerHandshake, ballast_tls::rustls::Error> {
     let server = || {
-        let config = Arc::clone(&terms.config);
+        let config = Arc::clone(&tls_settings.config);
         ballast_transport::Handshake::server(keep_secrets(config, keeps_secrets))
     };
     let Some(key_threads) = key_threads else {
         return server();
     };
     if offer.may_resume {
-        let config = keep_secrets(terms.without_signature(), keeps_secrets);
+        let config = keep_secrets(tls_settings.without_signature(), keeps_secrets);
         if let Some(handshake) = ballast_transport::Handshake::resuming(config, hello) {
             hello.clear();
             return Ok(handshake);

@@ -16,7 +16,7 @@ impl Fixture {
     }
 
     fn change(&mut self, config: model::Config) -> Result<Vec<SocketEffect>, Vec<OpenError>> {
-        let next = Generation::succeed(Arc::new(config), &self.registry, &self.generation);
+        let next = Generation::compile_next(Arc::new(config), &self.registry, &self.generation);
         let settings = self.settings();
         let listeners = self.listeners.as_mut().unwrap();
         let prepared = listeners.prepare(&next, settings)?;

@@ -22,7 +22,7 @@ use ballast_tls::rustls::time_provider::DefaultTimeProvider;
 use ballast_tls::rustls::{
     ClientConfig, Error, RootCertStore, SignatureAlgorithm, SignatureScheme, StreamOwned,
 };
-use ballast_tls::server_config::{BindParts, BindTerms};
+use ballast_tls::server_config::{BindParts, BindTlsSettings};
 use ballast_tls::store::StoredCertificate;
 use ballast_worker::{StopOrder, Stream, WorkerOptions, Workers, spawn_local};
 use rcgen::{CertifiedKey, generate_simple_self_signed};
@@ -106,7 +106,7 @@ fn bind(work: DeviceWork) -> (model::Bind, Arc<ClientConfig>) {
     let device = PrivateKey::of_device(Arc::new(DeviceKey { key, work }));
     parts.key = Some(KeySource::Ready(Arc::new(device)));
     let certificate = Certificate::new(parts, |_, chain| chain.into()).unwrap();
-    let terms = BindTerms::new(
+    let settings = BindTlsSettings::new(
         &HandshakeOptions::default(),
         &BindParts {
             time: Arc::new(DefaultTimeProvider),
@@ -124,7 +124,7 @@ fn bind(work: DeviceWork) -> (model::Bind, Arc<ClientConfig>) {
         certificate: Arc::new(StoredCertificate::new("device", Arc::new(certificate))),
         filters: None,
         is_default: true,
-        terms: Arc::new(terms.unwrap()),
+        tls_settings: Arc::new(settings.unwrap()),
         row: None,
     };
     let mut bind = model::Bind::new(model::Address::Inet(SocketAddr::from(([127, 0, 0, 1], 0))));

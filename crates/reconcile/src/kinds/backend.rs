@@ -41,8 +41,8 @@ pub static BACKEND: ObjectKind = ObjectKind {
     }],
 };
 
-/// The setting of a backend.
-pub fn key(backend: &str, setting: &'static Setting) -> OverrideKey {
+/// The key of an override of a setting of a backend.
+pub fn override_key(backend: &str, setting: &'static Setting) -> OverrideKey {
     OverrideKey::new(&BACKEND, ObjectName::named(backend), setting)
 }
 

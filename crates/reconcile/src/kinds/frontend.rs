@@ -43,8 +43,8 @@ pub static FRONTEND: ObjectKind = ObjectKind {
     }],
 };
 
-/// The setting of a frontend.
-pub fn key(frontend: &str, setting: &'static Setting) -> OverrideKey {
+/// The key of an override of a setting of a frontend.
+pub fn override_key(frontend: &str, setting: &'static Setting) -> OverrideKey {
     OverrideKey::new(&FRONTEND, ObjectName::named(frontend), setting)
 }
 

@@ -31,7 +31,7 @@ pub static ALL: &[&ObjectKind] = &[
 ];
 
 /// Reads the key of an override, as a former process wrote it; `None` when no row knows it.
-pub fn key(text: &str) -> Option<OverrideKey> {
+pub fn parse_override_key(text: &str) -> Option<OverrideKey> {
     OverrideKey::parse(ALL, text)
 }
 

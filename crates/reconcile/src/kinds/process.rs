@@ -44,8 +44,8 @@ pub static PROCESS: ObjectKind = ObjectKind {
     ..ObjectKind::BASE
 };
 
-/// A setting of the process.
-pub fn key(setting: &'static Setting) -> OverrideKey {
+/// The key of an override of a setting of the process.
+pub fn override_key(setting: &'static Setting) -> OverrideKey {
     OverrideKey::new(&PROCESS, ObjectName::None, setting)
 }
 

@@ -45,8 +45,8 @@ pub static SERVER: ObjectKind = ObjectKind {
     handover: server_handover::TABLES,
 };
 
-/// The setting of a server.
-pub fn key(backend: &str, server: &str, setting: &'static Setting) -> OverrideKey {
+/// The key of an override of a setting of a server.
+pub fn override_key(backend: &str, server: &str, setting: &'static Setting) -> OverrideKey {
     OverrideKey::new(&SERVER, ObjectName::of_server(backend, server), setting)
 }
 

@@ -169,7 +169,7 @@ fn read_health(process: &ProcessState<'_>, row: &SnapshotRow<'_>) {
         }
         health.restore(&snapshot, now_ms);
     }
-    backend.settle_health(place);
+    backend.apply_health(place);
 }
 
 /// Writes the address and the limit of a server where they are not those of the configuration,

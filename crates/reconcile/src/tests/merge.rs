@@ -80,7 +80,7 @@ fn an_override_of_a_word_goes_when_the_file_has_another_there() {
             at_unix_s: 0,
             command: "set".into(),
         };
-        config_history.note(kinds::key(key).unwrap(), entry);
+        config_history.note(kinds::parse_override_key(key).unwrap(), entry);
     }
     let now = config(&[("a", 1), ("b", 1), ("mine", 1)]);
     let overruled = |read: &Config| {
@@ -153,7 +153,10 @@ fn keys_are_what_operators_read() {
         "server a/s-2 weight",
         "variable proc.x",
     ];
-    let keys: Vec<OverrideKey> = texts.iter().map(|text| kinds::key(text).unwrap()).collect();
+    let keys: Vec<OverrideKey> = texts
+        .iter()
+        .map(|text| kinds::parse_override_key(text).unwrap())
+        .collect();
     assert!(keys.is_sorted(), "keys are in the order of their texts");
     let shown: Vec<String> = keys.iter().map(OverrideKey::to_string).collect();
     assert_eq!(shown, texts);
@@ -164,9 +167,15 @@ fn keys_are_what_operators_read() {
         "server a/s colour",
         "table t size",
     ] {
-        assert!(kinds::key(unknown).is_none(), "{unknown}");
+        assert!(kinds::parse_override_key(unknown).is_none(), "{unknown}");
     }
-    let value = |key: &str, text: &str| kinds::key(key).unwrap().setting.value.read(text);
+    let value = |key: &str, text: &str| {
+        kinds::parse_override_key(key)
+            .unwrap()
+            .setting
+            .value
+            .read(text)
+    };
     assert_eq!(value("server a/s weight", "5"), OverrideValue::Number(5));
     assert_eq!(
         value("server a/s state", "drain"),

@@ -94,7 +94,7 @@ impl Perform for Capture {
             Ok(None) => return ActionOutcome::Next,
             Err(needs) => return ActionOutcome::NotYet(needs),
         };
-        let Workspace { text, out, .. } = &mut *stage.space;
+        let Workspace { text, out, .. } = &mut *stage.workspace;
         out.clear();
         held.value(text).append_to(out);
         match self.side {

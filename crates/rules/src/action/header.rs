@@ -124,14 +124,14 @@ pub(crate) const ROWS: &[ActionRow] = &[
         "<name> <fmt>",
         "add a header to a 103 response sent at once",
         |args| {
-            args.text(TWO)?;
-            args.format(Usage::Http, TWO).map(drop)
+            args.text(EXPECTS_TWO)?;
+            args.format(Usage::Http, EXPECTS_TWO).map(drop)
         },
     )
     .examples(&["early-hint link </a.css>"], &["early-hint link"]),
 ];
 
-const TWO: &str = "expects exactly 2 arguments";
+const EXPECTS_TWO: &str = "expects exactly 2 arguments";
 
 /// A header that is set, added or removed.
 #[derive(Clone, Debug, PartialEq)]
@@ -165,7 +165,7 @@ enum NameMatching {
 }
 
 fn change(args: &mut Args<'_, '_, '_>, how: HeaderChange) -> Result<HeaderEdit, Error> {
-    let name = args.text(TWO)?;
+    let name = args.text(EXPECTS_TWO)?;
     let known = is_field_name(name.as_bytes());
     if !known {
         args.warn(format!("'{name}' is not a header name: it is not sent"));
@@ -174,7 +174,7 @@ fn change(args: &mut Args<'_, '_, '_>, how: HeaderChange) -> Result<HeaderEdit, 
         name: name.to_ascii_lowercase().into_bytes(),
         how: if known { how } else { HeaderChange::Nothing },
         side: MessageSide::of(args),
-        value: Some(args.format(Usage::Http, TWO)?),
+        value: Some(args.format(Usage::Http, EXPECTS_TWO)?),
     })
 }
 
@@ -236,7 +236,7 @@ impl Perform for HeaderEdit {
         let step = self.change(stage);
         let writes = matches!(self.how, HeaderChange::Add | HeaderChange::Set);
         if writes && self.name == b"host" && self.side == MessageSide::Request {
-            return host_written(stage, step);
+            return after_host_change(stage, step);
         }
         step
     }
@@ -289,10 +289,10 @@ impl NameMatching {
 }
 
 /// What remains to be done after a rule has written `Host`.
-pub(super) fn host_written(stage: &mut Stage<'_>, step: ActionOutcome) -> ActionOutcome {
+pub(super) fn after_host_change(stage: &mut Stage<'_>, step: ActionOutcome) -> ActionOutcome {
     match (step, stage.transaction.request_mut()) {
         (ActionOutcome::Next, Some(request)) => {
-            super::uri::target_after_host(request, &mut stage.space.out).into()
+            super::uri::target_after_host(request, &mut stage.workspace.out).into()
         }
         (step, _) => step,
     }
@@ -304,5 +304,5 @@ fn fields<'s>(stage: &'s mut Stage<'_>, side: MessageSide) -> Option<(&'s mut Fi
         MessageSide::Request => stage.transaction.request_mut()?.fields_mut(),
         MessageSide::Response => stage.transaction.response_mut()?.fields_mut(),
     };
-    Some((fields, &stage.space.text))
+    Some((fields, &stage.workspace.text))
 }

@@ -125,21 +125,21 @@ impl Perform for ListEdit {
             return ActionOutcome::Next;
         };
         stage.render(&self.key);
-        let mut key = std::mem::take(&mut stage.space.out);
-        std::mem::swap(&mut key, &mut stage.space.text);
+        let mut key = std::mem::take(&mut stage.workspace.out);
+        std::mem::swap(&mut key, &mut stage.workspace.text);
         if let Some(value) = &self.value {
             stage.render(value);
         }
         let changed = {
             let key = String::from_utf8_lossy(&key);
-            let value = String::from_utf8_lossy(&stage.space.text);
+            let value = String::from_utf8_lossy(&stage.workspace.text);
             match self.edit {
                 MapEdit::AddAcl => list.add_new(&key, list.is_map().then_some("")),
                 MapEdit::Del => list.del(EntrySelector::Key(&key)),
                 MapEdit::SetMap => list.set_or_add(&key, &value),
             }
         };
-        stage.space.out = key;
+        stage.workspace.out = key;
         if !matches!(changed, Ok(()) | Err(PatternError::NotFound)) {
             // A value that the list cannot hold leaves it unchanged; the exchange continues.
             stage.transaction.rewrite_failed();

@@ -159,7 +159,10 @@ fn code(args: &mut Args<'_, '_, '_>, missing: &str) -> Result<u16, Error> {
 impl Perform for Redirect {
     fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
         stage.render(&self.target);
-        if self.ignore_empty && self.kind == RedirectKind::Location && stage.space.text.is_empty() {
+        if self.ignore_empty
+            && self.kind == RedirectKind::Location
+            && stage.workspace.text.is_empty()
+        {
             return ActionOutcome::Next;
         }
         match self.write(stage) {
@@ -179,7 +182,7 @@ impl Perform for Redirect {
 
 impl Redirect {
     fn write(&self, stage: &mut Stage<'_>) -> Result<(), NoRoom> {
-        let Workspace { text, out, .. } = &mut *stage.space;
+        let Workspace { text, out, .. } = &mut *stage.workspace;
         out.clear();
         if let Some(request) = stage.transaction.request_mut() {
             self.locate(request, text, out);

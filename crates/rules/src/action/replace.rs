@@ -2,7 +2,7 @@
 //! expressions over parts of a message.
 
 use ballast_expr::{Error, Linker, LogFormat, Regex, Usage};
-use ballast_message::{Fields, NoRoom, comma_values, is_target_lenient};
+use ballast_message::{Fields, comma_values, is_target_lenient};
 
 use super::{MessageSide, header_value};
 use crate::args::Args;
@@ -50,7 +50,7 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ActionRow::new(
         "replace-path",
         RuleSetFlags::of(&[RuleSet::HttpRequest]),
-        PARTS,
+        REGEX_AND_FORMAT,
         "replace the path if it matches",
         |args| boxed(uri(args, ReplacedPart::Path)),
     )
@@ -61,7 +61,7 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ActionRow::new(
         "replace-pathq",
         RuleSetFlags::of(&[RuleSet::HttpRequest]),
-        PARTS,
+        REGEX_AND_FORMAT,
         "replace path and query if they match",
         |args| boxed(uri(args, ReplacedPart::PathAndQuery)),
     )
@@ -72,7 +72,7 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ActionRow::new(
         "replace-uri",
         RuleSetFlags::of(&[RuleSet::HttpRequest]),
-        PARTS,
+        REGEX_AND_FORMAT,
         "replace the whole target if it matches",
         |args| boxed(uri(args, ReplacedPart::Target)),
     )
@@ -82,14 +82,14 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ),
 ];
 
-const PARTS: &str = "<match-regex> <replace-fmt>";
-const THREE: &str = "expects exactly 3 arguments";
-const TWO: &str = "expects exactly 2 arguments <match-regex> and <replace-format>";
+const REGEX_AND_FORMAT: &str = "<match-regex> <replace-fmt>";
+const EXPECTS_THREE: &str = "expects exactly 3 arguments";
+const EXPECTS_TWO: &str = "expects exactly 2 arguments <match-regex> and <replace-format>";
 
 /// A replacement.
 #[derive(Clone, Debug, PartialEq)]
 struct Replace {
-    what: ReplacedPart,
+    part: ReplacedPart,
     side: MessageSide,
     /// The header's name in lower case.
     name: Vec<u8>,
@@ -111,38 +111,38 @@ enum ReplacedPart {
 
 fn header(args: &mut Args<'_, '_, '_>, lines: bool) -> Result<Replace, Error> {
     Ok(Replace {
-        what: if lines {
+        part: if lines {
             ReplacedPart::Lines
         } else {
             ReplacedPart::Members
         },
         side: MessageSide::of(args),
-        name: args.text(THREE)?.to_ascii_lowercase().into_bytes(),
-        regex: args.regex(THREE)?,
-        template: args.format(Usage::Http, THREE)?,
+        name: args.text(EXPECTS_THREE)?.to_ascii_lowercase().into_bytes(),
+        regex: args.regex(EXPECTS_THREE)?,
+        template: args.format(Usage::Http, EXPECTS_THREE)?,
     })
 }
 
-fn uri(args: &mut Args<'_, '_, '_>, what: ReplacedPart) -> Result<Replace, Error> {
+fn uri(args: &mut Args<'_, '_, '_>, part: ReplacedPart) -> Result<Replace, Error> {
     let replace = Replace {
-        what,
+        part,
         side: MessageSide::Request,
         name: Vec::new(),
-        regex: args.regex(TWO)?,
-        template: args.format(Usage::Http, TWO)?,
+        regex: args.regex(EXPECTS_TWO)?,
+        template: args.format(Usage::Http, EXPECTS_TWO)?,
     };
     if args.is_at_end() {
         Ok(replace)
     } else {
-        Err(args.error(TWO))
+        Err(args.error(EXPECTS_TWO))
     }
 }
 
 impl Perform for Replace {
     fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
         stage.render(&self.template);
-        let Workspace { text, out, .. } = &mut *stage.space;
-        match self.what {
+        let Workspace { text, out, .. } = &mut *stage.workspace;
+        match self.part {
             ReplacedPart::Lines | ReplacedPart::Members => {
                 let fields = match self.side {
                     MessageSide::Request => {
@@ -157,7 +157,7 @@ impl Perform for Replace {
                     None => ActionOutcome::Next,
                 };
                 if self.name == b"host" && self.side == MessageSide::Request {
-                    return super::header::host_written(stage, step);
+                    return super::header::after_host_change(stage, step);
                 }
                 step
             }
@@ -165,7 +165,7 @@ impl Perform for Replace {
                 let Some(request) = stage.transaction.request_mut() else {
                     return ActionOutcome::Next;
                 };
-                let subject = match self.what {
+                let subject = match self.part {
                     ReplacedPart::Path => request.path(),
                     ReplacedPart::PathAndQuery => request.path_and_query(),
                     _ => request.target(),
@@ -176,18 +176,18 @@ impl Perform for Replace {
                 out.clear();
                 match self.replace(subject, text, out) {
                     None => return ActionOutcome::Next,
-                    Some(Err(NoRoom)) => return ActionOutcome::Failed,
+                    Some(Err(BadTemplate)) => return ActionOutcome::Failed,
                     Some(Ok(())) if !is_target_lenient(out) => return ActionOutcome::Failed,
                     Some(Ok(())) => {}
                 }
                 // Directly after an authority, a path without its slash would become part of it.
-                if self.what != ReplacedPart::Target
+                if self.part != ReplacedPart::Target
                     && request.target_authority().is_some()
                     && !out.starts_with(b"/")
                 {
                     return ActionOutcome::Failed;
                 }
-                match self.what {
+                match self.part {
                     ReplacedPart::Path => request.set_path(out),
                     ReplacedPart::PathAndQuery => request.set_path_and_query(out),
                     _ => request
@@ -211,7 +211,7 @@ impl Replace {
         subject: &[u8],
         template: &[u8],
         out: &mut Vec<u8>,
-    ) -> Option<Result<(), NoRoom>> {
+    ) -> Option<Result<(), BadTemplate>> {
         let groups = self.regex.groups(subject, 0)?;
         Some(expand(template, subject, &groups, out))
     }
@@ -222,14 +222,14 @@ impl Replace {
                 continue;
             };
             out.clear();
-            let done = match self.what {
+            let done = match self.part {
                 ReplacedPart::Lines => self.replace(field.value, template, out),
                 _ => self.in_list(field.value, template, out),
             };
             let value = match done {
                 None => continue,
                 Some(Ok(())) => header_value(out),
-                Some(Err(NoRoom)) => None,
+                Some(Err(BadTemplate)) => None,
             };
             let Some(Ok(())) = value.map(|value| fields.replace_value(at, value)) else {
                 return ActionOutcome::Failed;
@@ -244,20 +244,20 @@ impl Replace {
         line: &[u8],
         template: &[u8],
         out: &mut Vec<u8>,
-    ) -> Option<Result<(), NoRoom>> {
+    ) -> Option<Result<(), BadTemplate>> {
         let mut changed = None;
         let mut copied = 0;
         for member in comma_values(line) {
             let start = member.as_ptr().addr() - line.as_ptr().addr();
             let end = start + member.len();
             // A replaced member includes the space around it.
-            let space = |byte: &u8| matches!(byte, b' ' | b'\t');
+            let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
             let lead = line[copied..start]
                 .iter()
                 .rev()
-                .take_while(|byte| space(byte))
+                .take_while(|byte| is_blank(byte))
                 .count();
-            let trail = line[end..].iter().take_while(|byte| space(byte)).count();
+            let trail = line[end..].iter().take_while(|byte| is_blank(byte)).count();
             let start = start - lead;
             let before = out.len();
             out.extend_from_slice(&line[copied..start]);
@@ -267,13 +267,17 @@ impl Replace {
                     copied = end + trail;
                     changed = Some(Ok(()));
                 }
-                Some(Err(NoRoom)) => return Some(Err(NoRoom)),
+                Some(Err(BadTemplate)) => return Some(Err(BadTemplate)),
             }
         }
         out.extend_from_slice(&line[copied..]);
         changed
     }
 }
+
+/// The replacement ends within an escape, or has `\\x` without two hexadecimal digits.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+struct BadTemplate;
 
 /// Appends `template` with `\0` to `\9` replaced by the groups and `\xHH` by a byte; after a
 /// backslash any other byte is literal.
@@ -282,7 +286,7 @@ fn expand(
     subject: &[u8],
     groups: &[Option<(usize, usize)>],
     out: &mut Vec<u8>,
-) -> Result<(), NoRoom> {
+) -> Result<(), BadTemplate> {
     let mut rest = template;
     while let Some((byte, after)) = rest.split_first() {
         if *byte != b'\\' {
@@ -290,7 +294,7 @@ fn expand(
             rest = after;
             continue;
         }
-        let (escaped, after) = after.split_first().ok_or(NoRoom)?;
+        let (escaped, after) = after.split_first().ok_or(BadTemplate)?;
         rest = after;
         match escaped {
             b'0'..=b'9' => {
@@ -301,9 +305,9 @@ fn expand(
                 }
             }
             b'x' => {
-                let digits = rest.get(..2).ok_or(NoRoom)?;
-                let digits = std::str::from_utf8(digits).map_err(|_| NoRoom)?;
-                out.push(u8::from_str_radix(digits, 16).map_err(|_| NoRoom)?);
+                let digits = rest.get(..2).ok_or(BadTemplate)?;
+                let digits = std::str::from_utf8(digits).map_err(|_| BadTemplate)?;
+                out.push(u8::from_str_radix(digits, 16).map_err(|_| BadTemplate)?);
                 rest = &rest[2..];
             }
             other => out.push(*other),

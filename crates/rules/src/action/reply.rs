@@ -246,14 +246,14 @@ impl Reply {
         begin(response, self.status)?;
         body.clear();
         match &self.body {
-            ReplyBody::Format(_) => body.extend_from_slice(&stage.space.text),
+            ReplyBody::Format(_) => body.extend_from_slice(&stage.workspace.text),
             ReplyBody::Text(text) => body.extend_from_slice(text),
             _ => {}
         }
         let length = body.len();
         for (name, format) in &self.headers {
             stage.render(format);
-            let value = header_value(&stage.space.text).ok_or(NoRoom)?;
+            let value = header_value(&stage.workspace.text).ok_or(NoRoom)?;
             if value.is_empty() {
                 continue;
             }
@@ -263,7 +263,7 @@ impl Reply {
         let (response, _) = stage.transaction.answer_mut();
         // RFC 9110, section 8.6: a 204 has no length.
         if self.status != 204 {
-            add_length(response, length, &mut stage.space.text)?;
+            add_length(response, length, &mut stage.workspace.text)?;
         }
         if let (Some(kind), true) = (&self.content_type, length > 0) {
             response

@@ -50,12 +50,12 @@ pub(crate) const ROWS: &[ActionRow] = &[
         "<engine-name> <group-name>",
         "send a group of messages to an agent",
         |args| {
-            const TWO: &str = "expects 2 arguments: <engine-id> <group-id>";
-            let engine = args.text(TWO)?.to_owned();
+            const EXPECTS_TWO: &str = "expects 2 arguments: <engine-id> <group-id>";
+            let engine = args.text(EXPECTS_TWO)?.to_owned();
             if args.is_at_end() {
-                return Err(args.error(TWO));
+                return Err(args.error(EXPECTS_TWO));
             }
-            let group = args.text(TWO)?.to_owned();
+            let group = args.text(EXPECTS_TWO)?.to_owned();
             args.refer_to(Reference::SpoeGroup { engine, group });
             Ok(())
         },

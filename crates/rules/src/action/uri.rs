@@ -65,7 +65,7 @@ pub(crate) const ROWS: &[ActionRow] = &[
     .examples(&[], &["normalize-uri path-merge-slashes", "normalize-uri"]),
 ];
 
-const ONE: &str = "expects exactly 1 argument <format>";
+const EXPECTS_ONE: &str = "expects exactly 1 argument <format>";
 
 /// A part of the request line to set.
 #[derive(Clone, Debug, PartialEq)]
@@ -84,11 +84,11 @@ enum UriPart {
 }
 
 fn parse(args: &mut Args<'_, '_, '_>, what: UriPart) -> Result<Uri, Error> {
-    let value = args.format(Usage::Http, ONE)?;
+    let value = args.format(Usage::Http, EXPECTS_ONE)?;
     if args.is_at_end() {
         Ok(Uri { what, value })
     } else {
-        Err(args.error(ONE))
+        Err(args.error(EXPECTS_ONE))
     }
 }
 
@@ -128,7 +128,7 @@ impl Perform for Uri {
 
     fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
         stage.render(&self.value);
-        let Workspace { text, out, .. } = &mut *stage.space;
+        let Workspace { text, out, .. } = &mut *stage.workspace;
         let Some(request) = stage.transaction.request_mut() else {
             return ActionOutcome::Next;
         };

@@ -194,7 +194,7 @@ impl Perform for Variable {
                 return ActionOutcome::Next;
             }
         };
-        let value = held.value(&stage.space.text);
+        let value = held.value(&stage.workspace.text);
         if self.may_set(&*stage.transaction, value) {
             stage.transaction.set_var(&self.name, Some(value));
         }

@@ -126,8 +126,8 @@ impl Perform for WaitForHandshake {
 }
 
 fn set_timeout(args: &mut Args<'_, '_, '_>) -> Result<(), Error> {
-    const TWO: &str = "expects exactly 2 arguments";
-    let which = args.text(TWO)?;
+    const EXPECTS_TWO: &str = "expects exactly 2 arguments";
+    let which = args.text(EXPECTS_TWO)?;
     if !matches!(
         which,
         "client" | "connect" | "queue" | "server" | "tarpit" | "tunnel"
@@ -151,7 +151,7 @@ fn set_timeout(args: &mut Args<'_, '_, '_>) -> Result<(), Error> {
         return Err(args.error_before(format!("{title} has no {lacking} capability")));
     }
     if args.is_at_end() {
-        return Err(args.error(TWO));
+        return Err(args.error(EXPECTS_TWO));
     }
     if args
         .peek()

@@ -140,7 +140,7 @@ pub(super) fn key(
     let hashing: HashType = hash_type(&backend.model);
     let request = &exchange.request;
     match &backend.model.balance {
-        Balance::Source => Some(hashing.of_source(exchange.settings.path.source_ip()?)),
+        Balance::Source => Some(hashing.of_source(exchange.settings.addresses.source_ip()?)),
         Balance::Uri(key) => {
             let options = ballast_balance::UriKey {
                 depth_max: key.depth_max.unwrap_or(0),

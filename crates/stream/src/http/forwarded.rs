@@ -37,8 +37,8 @@ pub(super) fn value(option: &Forwarded, context: &Context<'_>, exchange: &Exchan
         }
     }
     let (source, destination) = (
-        exchange.settings.path.source,
-        exchange.settings.path.destination,
+        exchange.settings.addresses.source,
+        exchange.settings.addresses.destination,
     );
     if let Some(node) = &option.by {
         let (node, port) = reader.ends(node, option.by_port.as_ref(), destination);

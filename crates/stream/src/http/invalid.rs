@@ -12,12 +12,12 @@ use crate::context::Context;
 use crate::exchange::Exchange;
 
 /// Keeps a request that was refused.
-pub(super) fn request(context: &Context<'_>, violation: ProtocolViolation<'_>, rule: &Malformed) {
+pub(super) fn request(context: &Context<'_>, violation: ProtocolViolation<'_>, reason: &Malformed) {
     let number = context.local.process.count_invalid_message();
     let state = &context.frontend.state;
     state
         .invalid_request
-        .keep(|| captured(context, violation, rule, number));
+        .keep(|| captured(context, violation, reason, number));
 }
 
 /// Keeps a response that was refused.
@@ -25,7 +25,7 @@ pub(super) fn response(
     context: &Context<'_>,
     exchange: &Exchange,
     violation: ProtocolViolation<'_>,
-    rule: &Malformed,
+    reason: &Malformed,
 ) {
     let number = context.local.process.count_invalid_message();
     let Some(backend) = &exchange.backend else {
@@ -37,14 +37,14 @@ pub(super) fn response(
             .server
             .as_ref()
             .map(|server| (server.name().to_owned(), server.model.id)),
-        ..captured(context, violation, rule, number)
+        ..captured(context, violation, reason, number)
     });
 }
 
 fn captured(
     context: &Context<'_>,
     violation: ProtocolViolation<'_>,
-    rule: &Malformed,
+    reason: &Malformed,
     number: u64,
 ) -> InvalidMessage {
     let common = &context.frontend.model.common;
@@ -55,10 +55,10 @@ fn captured(
         frontend: (common.name.clone(), common.id),
         backend: None,
         server: None,
-        source: context.session.path.source,
+        source: context.session.addresses.source,
         buffer_bytes: (context.running.tune().buffer_bytes as usize).max(bytes.len()),
         position: violation.at_byte,
         bytes,
-        rule: rule.to_string(),
+        rule: reason.to_string(),
     }
 }

@@ -30,7 +30,7 @@ fn change(context: &Context<'_>, exchange: &mut Exchange) -> Result<(), NoRoom> 
         return Ok(());
     };
     let (front, back) = (&context.frontend.model.common, &backend.model.common);
-    let path = exchange.settings.path;
+    let addresses = exchange.settings.addresses;
     let ip = |address: Option<std::net::SocketAddr>| address.map(|address| address.ip());
     // Either proxy may ask for the header; the backend's name for it wins.
     let forward_for = back.forward_for.as_ref().or(front.forward_for.as_ref());
@@ -41,11 +41,11 @@ fn change(context: &Context<'_>, exchange: &mut Exchange) -> Result<(), NoRoom> 
             .any(|option| {
                 option
                     .except
-                    .zip(ip(path.source))
+                    .zip(ip(addresses.source))
                     .is_some_and(|(net, ip)| net.contains(ip))
             });
         if !exempt {
-            add_address(option, ip(path.source), exchange)?;
+            add_address(option, ip(addresses.source), exchange)?;
         }
     }
     let original_to = back.original_to.as_ref().or(front.original_to.as_ref());
@@ -56,11 +56,11 @@ fn change(context: &Context<'_>, exchange: &mut Exchange) -> Result<(), NoRoom> 
             .any(|option| {
                 option
                     .except
-                    .zip(ip(path.destination))
+                    .zip(ip(addresses.destination))
                     .is_some_and(|(net, ip)| net.contains(ip))
             });
         if !exempt {
-            add_address(option, ip(path.destination), exchange)?;
+            add_address(option, ip(addresses.destination), exchange)?;
         }
     }
     if context.session.pending_handshake().is_some() {

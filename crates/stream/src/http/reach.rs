@@ -190,7 +190,7 @@ impl ReachPlan {
             exchange.count(context.local.worker, |counters| {
                 counters.retries.increment();
             });
-            self.use_up_try(context, exchange, slot);
+            self.count_try(context, exchange, slot);
         }
         exchange.response.clear();
         exchange.has_response = false;
@@ -244,7 +244,7 @@ impl ReachPlan {
     }
 
     /// Uses up a try. Returns whether the server of the next try is chosen anew.
-    fn use_up_try(&mut self, context: &Context<'_>, exchange: &mut Exchange, slot: &Slot) -> bool {
+    fn count_try(&mut self, context: &Context<'_>, exchange: &mut Exchange, slot: &Slot) -> bool {
         let Some(backend) = context.backend_of(exchange) else {
             return false;
         };
@@ -415,11 +415,11 @@ async fn connection(
         if !plan.may_try_again() || !failure.may_retry {
             return Flow::Break(failure.exit);
         }
-        let redispatches = plan.use_up_try(context, exchange, slot);
+        let redispatches = plan.count_try(context, exchange, slot);
         let elsewhere = redispatches && has_others(backend);
         // After `timeout connect` no further pause is needed.
         if !elsewhere && failure.exit != Exit::ConnectTimeout {
-            turn_around(context, client, exchange, backend).await?;
+            wait_before_retry(context, client, exchange, backend).await?;
         }
         if redispatches {
             return Flow::Continue(None);
@@ -433,7 +433,7 @@ fn has_others(backend: &Backend) -> bool {
 }
 
 /// Waits before the same server is tried again.
-async fn turn_around(
+async fn wait_before_retry(
     context: &Context<'_>,
     client: &mut Duplex<'_>,
     exchange: &Exchange,
@@ -487,7 +487,7 @@ async fn slot(
         }
         return match taken {
             Ok(slot) => Flow::Continue(slot),
-            Err(refusal) => refused(exchange, refusal),
+            Err(refusal) => apply_refusal(exchange, refusal),
         };
     }
     let mut queue_positions = QueuePositions::default();
@@ -505,14 +505,14 @@ async fn slot(
     exchange.times.slot_taken = Some(ballast_worker::now());
     match outcome {
         Ok(Ok(Ok(slot))) => Flow::Continue(slot),
-        Ok(Ok(Err(refusal))) => refused(exchange, refusal),
+        Ok(Ok(Err(refusal))) => apply_refusal(exchange, refusal),
         Ok(Err(departure)) => Flow::Break(departure.exit(exchange, EndingPhase::Queue)),
         Err(_) => Flow::Break(Exit::QueueTimeout),
     }
 }
 
 /// Ends an exchange that can get no slot and wait for none.
-fn refused(exchange: &mut Exchange, refusal: NoSlot) -> Flow<Slot> {
+fn apply_refusal(exchange: &mut Exchange, refusal: NoSlot) -> Flow<Slot> {
     exchange.times.slot_taken = None;
     Flow::Break(Exit::NoSlot(refusal))
 }
@@ -549,18 +549,18 @@ fn idle_connection(
             own.lease.renew(backend, server, requirements)
         };
         if let Some(lease) = own {
-            return Some(reused(context, exchange, lease));
+            return Some(count_reuse(context, exchange, lease));
         }
     }
     if plan.needs_new_connection {
         return None;
     }
     let lease = pool::take(backend, server, exchange.first, requirements)?;
-    Some(reused(context, exchange, lease))
+    Some(count_reuse(context, exchange, lease))
 }
 
 /// Counts the reuse of an idle connection.
-fn reused(context: &Context<'_>, exchange: &Exchange, lease: Lease) -> ReadyConnection {
+fn count_reuse(context: &Context<'_>, exchange: &Exchange, lease: Lease) -> ReadyConnection {
     exchange.count(context.local.worker, |counters| counters.reuses.increment());
     ReadyConnection {
         lease,
@@ -640,7 +640,7 @@ fn requirements(
 ) -> ConnectionRequirements {
     let limits = context.running.limits(&backend.model.common);
     let facts = exchange_facts(context, exchange, server);
-    ConnectionRequirements::of(backend, server, &exchange.settings.path, facts, limits)
+    ConnectionRequirements::of(backend, server, &exchange.settings.addresses, facts, limits)
 }
 
 /// Notes the name that `sni` has for this exchange, unless it is the same for all.

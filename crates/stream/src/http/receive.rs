@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use ballast_message::{BodyLength, NoRoom, Version};
 use ballast_model::ProxyCommon;
 use ballast_mux::{ClientConnection, Duplex, ReadError, WaitLimit};
-use ballast_worker::{Stopping, select, turn_now};
+use ballast_worker::{Stopping, approximate_now, select};
 
 use super::{capture, invalid};
 use crate::context::Context;
@@ -48,7 +48,7 @@ pub(crate) async fn first_byte(
     if let Err(error) = begun {
         return Err(no_request(context, current.is_first(), &error));
     }
-    let at = turn_now();
+    let at = approximate_now();
     current.get().times.begun.get_or_insert(at);
     Ok(at)
 }
@@ -87,7 +87,7 @@ pub(crate) async fn request(
     };
     // The head usually comes whole, and then the clock need not be read again.
     let is_prompt = received.is_prompt;
-    exchange.times.received = Some(if is_prompt { begun } else { turn_now() });
+    exchange.times.received = Some(if is_prompt { begun } else { approximate_now() });
     context.count(|counters| counters.bytes_in.add(received.head_bytes));
     exchange.tally.bytes_in = logged_bytes::of_request(&exchange.request);
     exchange.has_request = true;

@@ -170,7 +170,7 @@ async fn head(
     let mut since = download.upload.last_sent.get();
     loop {
         // The timeout holds for the whole head, however slowly it comes.
-        let from = since.unwrap_or_else(ballast_worker::turn_now);
+        let from = since.unwrap_or_else(ballast_worker::approximate_now);
         let wait = WaitLimit::until(&context.downward, patience.map(|patience| from + patience));
         let answer = await_head(context, exchange, download, &wait).await;
         let answer = match answer {
@@ -355,7 +355,7 @@ fn response_failed(
 
 /// Counts a final response at its server, and captures it.
 fn note(context: &Context<'_>, exchange: &mut Exchange) {
-    exchange.times.answered = Some(ballast_worker::turn_now());
+    exchange.times.answered = Some(ballast_worker::approximate_now());
     exchange.has_response = true;
     exchange.tally.bytes_out += logged_bytes::of_response(&exchange.response);
     exchange.variables.forget(VarScope::Req);

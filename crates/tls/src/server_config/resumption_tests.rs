@@ -13,7 +13,7 @@ use super::*;
 use crate::authorities::{Authorities, Trust};
 use crate::bind::{BindCertificates, BindEntry};
 use crate::certificate::CertificateParts;
-use crate::client_config::{ServerLineParts, ServerLineTerms, ServerTrust};
+use crate::client_config::{ServerLineParts, ServerTlsSettings, ServerTrust};
 use crate::options::VerifyMode;
 use crate::store::{CertificateStore, StoredCertificate};
 use crate::testing::{
@@ -71,13 +71,14 @@ fn bind(shared: &Shared, verifier: Option<Arc<ClientVerifier>>) -> BindCertifica
         early_data_bytes_max: 0,
         record_bytes_max: 0,
     };
-    let terms = Arc::new(BindTerms::new(&HandshakeOptions::default(), &parts).expect("good"));
+    let tls_settings =
+        Arc::new(BindTlsSettings::new(&HandshakeOptions::default(), &parts).expect("good"));
     let pem = self_signed(EC, "a.org", &["b.org"]);
     let entry = BindEntry {
         certificate: Arc::new(StoredCertificate::new("a", Arc::new(certificate(&pem)))),
         filters: None,
         is_default: false,
-        terms,
+        tls_settings,
         row: None,
     };
     BindCertificates::new(vec![entry], false)
@@ -134,8 +135,8 @@ fn client(version: &str, shown: Option<&Pem>) -> Arc<ClientConfig> {
         record_bytes_max: 0,
     };
     let text = format!("ssl-min-ver {version} ssl-max-ver {version}");
-    let terms = ServerLineTerms::new(&options(&text), &parts).expect("good");
-    let mut config = ClientConfig::clone(terms.config());
+    let tls_settings = ServerTlsSettings::new(&options(&text), &parts).expect("good");
+    let mut config = ClientConfig::clone(tls_settings.config());
     let store = OneName(ClientSessionMemoryCache::new(8));
     config.resumption = Resumption::store(Arc::new(store));
     Arc::new(config)
@@ -257,7 +258,7 @@ fn what_was_found_of_a_certificate_is_kept() {
     let verification = bind
         .choose(&hello)
         .expect("one")
-        .terms
+        .tls_settings
         .verification
         .expect("asked");
     assert_eq!(verification.verdict(), None);

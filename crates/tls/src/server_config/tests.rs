@@ -8,7 +8,7 @@ use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, NamedGroup, 
 
 use super::*;
 use crate::bind::{BindCertificates, BindEntry};
-use crate::client_config::{ServerLineParts, ServerLineTerms, ServerTrust, server_name};
+use crate::client_config::{ServerLineParts, ServerTlsSettings, ServerTrust, server_name};
 use crate::store::{CertificateStore, StoredCertificate};
 use crate::testing::{EC, FixedTime, MemoryFiles, RSA, handshake, options, self_signed};
 
@@ -93,8 +93,9 @@ fn client(
     ClientConnection::new(Arc::new(config), name).expect("a client")
 }
 
-fn bind(terms: &str) -> BindCertificates {
-    let terms = Arc::new(BindTerms::new(&options(terms), &parts()).expect("good terms"));
+fn bind(tls_settings: &str) -> BindCertificates {
+    let tls_settings =
+        Arc::new(BindTlsSettings::new(&options(tls_settings), &parts()).expect("good settings"));
     let mut files = MemoryFiles::default();
     files.add("/e", self_signed(EC, "a.org", &[]).both());
     files.add("/r", self_signed(RSA, "a.org", &[]).both());
@@ -105,7 +106,7 @@ fn bind(terms: &str) -> BindCertificates {
             certificate,
             filters: None,
             is_default: false,
-            terms: Arc::clone(&terms),
+            tls_settings: Arc::clone(&tls_settings),
             row: None,
         }
     });
@@ -117,10 +118,10 @@ fn all_suites() -> Vec<SupportedCipherSuite> {
 }
 
 #[test]
-fn options_become_terms() {
-    let done = |terms: &str| {
+fn options_become_settings() {
+    let done = |tls_settings: &str| {
         let mut client = client(all_suites(), &SCHEMES, "a.org");
-        let server = handshake(&bind(terms), &mut client)
+        let server = handshake(&bind(tls_settings), &mut client)
             .expect("a certificate")
             .expect("done");
         (client, server)
@@ -186,7 +187,7 @@ fn twins_are_told_apart_and_signatures_limited() {
 #[test]
 fn what_cannot_be_carried_out_is_refused() {
     let refused = |text: &str| {
-        BindTerms::new(&options(text), &parts())
+        BindTlsSettings::new(&options(text), &parts())
             .map(|_| ())
             .expect_err("refused")
             .to_string()
@@ -197,12 +198,15 @@ fn what_cannot_be_carried_out_is_refused() {
     );
     assert!(refused("ciphers AES128-SHA").starts_with("'ciphers': nothing of 'AES128-SHA'"));
     assert_eq!(refused("curves FOO"), "'curves': 'FOO' is not known");
-    let terms = BindTerms::new(&options("curves P-521:P-256 ecdhe FOO"), &parts());
+    let tls_settings = BindTlsSettings::new(&options("curves P-521:P-256 ecdhe FOO"), &parts());
     let missing = MissingWord {
         option: "curves",
         word: "P-521".to_owned(),
     };
-    assert_eq!(terms.expect("one group is left").missing(), [missing]);
+    assert_eq!(
+        tls_settings.expect("one group is left").missing(),
+        [missing]
+    );
 }
 
 #[test]
@@ -235,7 +239,7 @@ fn a_renewed_certificate_is_served_without_a_new_list() {
 #[test]
 fn sigalgs_of_a_server_line_limit_both_sides() {
     let bind = bind("");
-    let terms = |text: &str| {
+    let tls_settings = |text: &str| {
         let pem = self_signed(EC, "c", &[]);
         let shown = crate::certificate::CertificateParts::read(pem.both().as_bytes());
         let mut store = CertificateStore::default();
@@ -249,12 +253,13 @@ fn sigalgs_of_a_server_line_limit_both_sides() {
             session_names_max: 0,
             record_bytes_max: 0,
         };
-        ServerLineTerms::new(&options(text), &parts).expect("good")
+        ServerTlsSettings::new(&options(text), &parts).expect("good")
     };
     for (list, entry) in [("ECDSA+SHA256", 0), ("RSA-PSS+SHA256", 1)] {
-        let terms = terms(&format!("sigalgs {list}"));
+        let tls_settings = tls_settings(&format!("sigalgs {list}"));
         let name = server_name(Some(b"a.org"), false).expect("a name");
-        let mut client = ClientConnection::new(Arc::clone(terms.config()), name).expect("one");
+        let mut client =
+            ClientConnection::new(Arc::clone(tls_settings.config()), name).expect("one");
         handshake(&bind, &mut client)
             .expect("a certificate")
             .expect("done");
@@ -265,8 +270,11 @@ fn sigalgs_of_a_server_line_limit_both_sides() {
         );
     }
     let signs = |list: &str| {
-        let terms = terms(&format!("client-sigalgs {list}"));
-        let shown = terms.config().client_auth_cert_resolver.resolve(&[], &[]);
+        let tls_settings = tls_settings(&format!("client-sigalgs {list}"));
+        let shown = tls_settings
+            .config()
+            .client_auth_cert_resolver
+            .resolve(&[], &[]);
         let key = Arc::clone(&shown.expect("a certificate").key);
         key.choose_scheme(&[SignatureScheme::ECDSA_NISTP256_SHA256])
             .is_some()
@@ -276,19 +284,19 @@ fn sigalgs_of_a_server_line_limit_both_sides() {
 }
 
 #[test]
-fn what_the_process_gives_to_all_lines_makes_other_terms() {
-    let terms = |change: &dyn Fn(&mut BindParts)| {
+fn what_the_process_gives_to_all_lines_makes_other_settings() {
+    let tls_settings = |change: &dyn Fn(&mut BindParts)| {
         let mut parts = BindParts {
             sessions: Arc::clone(&NO_SESSIONS),
             ..parts()
         };
         change(&mut parts);
-        BindTerms::new(&options(""), &parts).expect("good")
+        BindTlsSettings::new(&options(""), &parts).expect("good")
     };
-    let before = terms(&|_| {});
-    assert!(before.has_same_surroundings(&terms(&|_| {})));
-    assert!(!before.has_same_surroundings(&terms(&|parts| parts.session_lifetime_s = 20)));
-    assert!(!before.has_same_surroundings(&terms(&|parts| {
+    let before = tls_settings(&|_| {});
+    assert!(before.has_same_surroundings(&tls_settings(&|_| {})));
+    assert!(!before.has_same_surroundings(&tls_settings(&|parts| parts.session_lifetime_s = 20)));
+    assert!(!before.has_same_surroundings(&tls_settings(&|parts| {
         parts.sessions = ServerSessionMemoryCache::new(8);
     })));
 }

@@ -235,16 +235,16 @@ impl<R: Role> Progress<R> {
     /// Steps until the handshake waits for the peer or is done.
     fn advance(&mut self) -> Result<Step, Error> {
         let kind_before = self.role.common().handshake_kind();
-        let owed = self.out.len();
+        let unsent = self.out.len();
         self.hellos.note(&self.received);
         let step = self.advance_role();
-        self.hellos.note(&self.out[owed..]);
+        self.hellos.note(&self.out[unsent..]);
         collect(&mut self.secrets);
         // The first answer may be that the client say hello again.
         let asked_again = Some(HandshakeKind::FullWithHelloRetryRequest);
         self.has_flight |= match self.role.common().handshake_kind() {
             None => false,
-            kind if kind == asked_again => kind_before == kind && self.out.len() > owed,
+            kind if kind == asked_again => kind_before == kind && self.out.len() > unsent,
             Some(_) => true,
         };
         step

@@ -152,8 +152,8 @@ fn a_large_last_flight_is_settled_before_more_is_put_down() {
     block_on(async {
         let socket = Stream::from_fd(ours).unwrap();
         let role = UnbufferedServerConnection::new(server).unwrap();
-        let owed = vec![0; 2 * 65_000];
-        let carrier = TlsCarrier::new(socket, role, Vec::new(), Vec::new(), owed);
+        let unsent = vec![0; 2 * 65_000];
+        let carrier = TlsCarrier::new(socket, role, Vec::new(), Vec::new(), unsent);
         let cx = Context::from_waker(Waker::noop());
         assert!(!carrier.queue_for_turn_end(&mut b"answer".to_vec(), &cx));
         assert!(carrier.has_unsent());

@@ -24,7 +24,7 @@ pub(super) struct Scratch {
     pub(super) received: Box<[u8]>,
     /// Pieces of plaintext as one.
     pub(super) gathered: Box<[u8]>,
-    /// What was owed, and the records of a call.
+    /// What was unsent, and the records of a call.
     pub(super) sealed: Box<[u8]>,
 }
 
@@ -34,8 +34,8 @@ impl Scratch {
         Self {
             received: bytes(KEPT_BYTES_MAX + RECORD_BYTES_MAX + PLAINTEXT_BYTES_MAX),
             gathered: bytes(PLAINTEXT_BYTES_MAX),
-            // What may be owed before a call, the records of it, and those that rustls adds.
-            sealed: bytes(super::OWED_BYTES_MAX + 6 * RECORD_BYTES_MAX),
+            // What may be unsent before a call, the records of it, and those that rustls adds.
+            sealed: bytes(super::UNSENT_BYTES_MAX + 6 * RECORD_BYTES_MAX),
         }
     }
 }

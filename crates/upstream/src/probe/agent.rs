@@ -6,14 +6,14 @@ use ballast_engine::{Backend, Server};
 use ballast_health::{CheckStatus, Verdict, parse_agent};
 use ballast_wire::agent::REPLY_BYTES_MAX;
 
-use super::controller::ProbeController;
+use super::controller::HealthController;
 use super::probe_run::{ProbeFailure, ProbeRun};
 use crate::connect::net_address;
 
 /// Asks the agent once and tells the controller. An agent that cannot be reached, or does not end
 /// its line, is shown in the statistics and changes nothing.
 pub(super) async fn ask(
-    controller: &ProbeController,
+    controller: &HealthController,
     backend: &Arc<Backend>,
     server: &Arc<Server>,
 ) {

@@ -1,4 +1,4 @@
-//! Applies the consequences of health changes. This is the only place that does.
+//! Applies the consequences when the health of servers changes. This is the only place that does.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -31,8 +31,8 @@ pub(super) struct ServerIndex {
 
 /// Applies what is known about servers, across all changes of the configuration. Shared by all
 /// threads.
-pub struct ProbeController {
-    scope: ArcSwap<ProbeScope>,
+pub struct HealthController {
+    current: ArcSwap<TrackedGeneration>,
     process: Arc<Process>,
     journal: Box<dyn Journal>,
     hostname: String,
@@ -43,10 +43,11 @@ pub struct ProbeController {
     turn: Mutex<()>,
 }
 
-/// The generation in force, and which servers track which in it.
-struct ProbeScope {
+/// The generation in force, with its servers that track others.
+struct TrackedGeneration {
     generation: Arc<Generation>,
-    followers: HashMap<ServerIndex, Vec<ServerIndex>>,
+    /// By tracked server, the servers that track it.
+    trackers: HashMap<ServerIndex, Vec<ServerIndex>>,
 }
 
 /// Triggers the next check of a server before it is due.
@@ -66,23 +67,23 @@ impl ProbeTrigger {
         self.wake.notify_one();
     }
 
-    /// Waits for a trigger; true when the check is wanted at once, otherwise it is due after
+    /// Waits until triggered; true when the check is wanted at once, otherwise it is due after
     /// `fastinter`.
-    pub(super) async fn called(&self) -> bool {
+    pub(super) async fn triggered(&self) -> bool {
         self.wake.notified().await;
         self.at_once.swap(false, Ordering::AcqRel)
     }
 }
 
-impl fmt::Debug for ProbeController {
+impl fmt::Debug for HealthController {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("ProbeController")
+        out.debug_struct("HealthController")
             .field("generation", &self.generation().number)
             .finish_non_exhaustive()
     }
 }
 
-impl ProbeController {
+impl HealthController {
     /// The controller of a generation that is being put in force. `hostname` is the machine's name,
     /// `mailboxes` are those of all workers (empty when there is only one thread).
     ///
@@ -95,9 +96,9 @@ impl ProbeController {
         hostname: &str,
         mailboxes: Vec<Mailbox>,
     ) -> Arc<Self> {
-        let scope = ProbeScope::of(generation);
+        let current = TrackedGeneration::of(generation);
         let controller = Self {
-            scope: ArcSwap::from_pointee(scope),
+            current: ArcSwap::from_pointee(current),
             process,
             journal,
             hostname: hostname.to_owned(),
@@ -105,94 +106,94 @@ impl ProbeController {
             triggers: Mutex::default(),
             turn: Mutex::new(()),
         };
-        let scope = controller.scope.load_full();
-        for (at, _, _) in servers(&scope.generation) {
-            controller.settle_server(&scope, at);
+        let current = controller.current.load_full();
+        for (index, _, _) in servers(&current.generation) {
+            controller.apply_line_quietly(&current, index);
         }
-        controller.settle_followers(&scope);
-        for backend in &scope.generation.backends {
-            controller.settle_standing(backend);
+        controller.update_all_trackers(&current);
+        for backend in &current.generation.backends {
+            controller.update_availability(backend);
         }
         Arc::new(controller)
     }
 
-    /// Switches to another generation; `taken` says what changed. Servers that stay keep their
+    /// Switches to another generation; `changes` says what differs. Servers that stay keep their
     /// health; those whose lines changed are adjusted to them.
-    pub fn succeed(&self, generation: Arc<Generation>, taken: &GenerationChanges) {
+    pub fn switch_generation(&self, generation: Arc<Generation>, changes: &GenerationChanges) {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        let scope = Arc::new(ProbeScope::of(generation));
-        self.scope.store(Arc::clone(&scope));
-        for server in &taken.removed {
+        let current = Arc::new(TrackedGeneration::of(generation));
+        self.current.store(Arc::clone(&current));
+        for server in &changes.removed {
             self.clear_pools(server);
         }
-        for one in &taken.servers {
-            let (backend, server) = (one.backend.name(), one.server.name());
-            let Some(at) = scope.find(backend, server) else {
+        for changed in &changes.servers {
+            let (backend, server) = (changed.backend.name(), changed.server.name());
+            let Some(index) = current.find(backend, server) else {
                 continue;
             };
-            self.settle_server(&scope, at);
-            if let Some(former) = &one.former {
-                self.follow_line(&scope, at, former, &one.server);
+            self.apply_line_quietly(&current, index);
+            if let Some(former) = &changed.former {
+                self.apply_line_change(&current, index, former, &changed.server);
             }
         }
-        for backend in &taken.backends {
+        for backend in &changes.backends {
             requeue_all(backend);
         }
-        self.settle_followers(&scope);
-        let mut settled: Option<&str> = None;
-        for one in &taken.servers {
+        self.update_all_trackers(&current);
+        let mut last_backend: Option<&str> = None;
+        for changed in &changes.servers {
             // The list is ordered by backend.
-            if settled.replace(one.backend.name()) != Some(one.backend.name()) {
-                self.settle_standing(&one.backend);
+            if last_backend.replace(changed.backend.name()) != Some(changed.backend.name()) {
+                self.update_availability(&changed.backend);
             }
         }
         self.triggers
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .retain(|(backend, server), _| scope.find(backend, server).is_some());
+            .retain(|(backend, server), _| current.find(backend, server).is_some());
     }
 
     /// Applies what a changed line of a server requires at once.
-    fn follow_line(
+    fn apply_line_change(
         &self,
-        scope: &ProbeScope,
-        at: ServerIndex,
+        current: &TrackedGeneration,
+        index: ServerIndex,
         former: &Server,
         server: &Arc<Server>,
     ) {
-        let (was, is) = (&former.model, &server.model);
-        if was.disabled != is.disabled {
-            self.apply_to_health(scope, at, |health, now_ms| {
-                health.set_configured_maint(now_ms, is.disabled)
+        let (old, new) = (&former.model, &server.model);
+        if old.disabled != new.disabled {
+            self.apply_to_health(current, index, |health, now_ms| {
+                health.set_configured_maint(now_ms, new.disabled)
             });
         }
-        let reached_alike = was.address == is.address
-            && was.source == is.source
-            && was.send_proxy == is.send_proxy
-            && was.namespace == is.namespace
-            && was.interface == is.interface
-            && was.tls == is.tls;
-        if !reached_alike {
+        let same_connection = old.address == new.address
+            && old.source == new.source
+            && old.send_proxy == new.send_proxy
+            && old.namespace == new.namespace
+            && old.interface == new.interface
+            && old.tls == new.tls;
+        if !same_connection {
             self.clear_pools(server);
         }
-        if was.checks != is.checks {
-            self.trigger_probe(is_named(scope, at), ProbeTrigger::trigger);
+        if old.checks != new.checks {
+            self.trigger_probe(names_of(current, index), ProbeTrigger::trigger);
         }
-        if let Some((backend, _)) = scope.at(at) {
+        if let Some((backend, _)) = current.server_at(index) {
             // A limit may have been raised.
-            offer_free_slots(backend, at.server);
+            offer_free_slots(backend, index.server);
         }
     }
 
     /// The generation in force.
     pub fn generation(&self) -> Arc<Generation> {
-        Arc::clone(&self.scope.load().generation)
+        Arc::clone(&self.current.load().generation)
     }
 
     /// The name of this machine among load balancers (`node`).
     pub(super) fn node(&self) -> String {
-        let scope = self.scope.load();
-        let node = scope.generation.config.global.node.as_ref();
+        let current = self.current.load();
+        let node = current.generation.config.global.node.as_ref();
         node.unwrap_or(&self.hostname).clone()
     }
 
@@ -205,8 +206,8 @@ impl ProbeController {
 
     /// The backend and the server of these names.
     pub fn find(&self, backend: &str, server: &str) -> Option<(Arc<Backend>, Arc<Server>)> {
-        let scope = self.scope.load();
-        let (backend, server) = scope.at(scope.find(backend, server)?)?;
+        let current = self.current.load();
+        let (backend, server) = current.server_at(current.find(backend, server)?)?;
         Some((Arc::clone(backend), Arc::clone(server)))
     }
 
@@ -220,19 +221,19 @@ impl ProbeController {
         update: impl FnOnce(&mut Health, u64) -> Vec<Effect>,
     ) -> bool {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        let scope = self.scope.load_full();
-        let Some(at) = scope.find(backend, server) else {
+        let current = self.current.load_full();
+        let Some(index) = current.find(backend, server) else {
             return false;
         };
-        self.apply_to_health(&scope, at, update);
+        self.apply_to_health(&current, index, update);
         true
     }
 
     /// Servers that track another take its state, without logging: the health of many servers was
     /// just taken over at once.
-    pub fn settle_tracking(&self) {
+    pub fn update_tracking_servers(&self) {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        self.settle_followers(&self.scope.load_full());
+        self.update_all_trackers(&self.current.load_full());
     }
 
     /// A server's address changed: closes its idle connections on every worker.
@@ -248,54 +249,66 @@ impl ProbeController {
             return;
         }
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        let scope = self.scope.load_full();
-        if let Some(at) = scope.find(backend.name(), server.name()) {
-            self.carry_out(&scope, at, &effects, now_ms);
+        let current = self.current.load_full();
+        if let Some(index) = current.find(backend.name(), server.name()) {
+            self.apply_effects(&current, index, &effects, now_ms);
         }
     }
 
     fn apply_to_health(
         &self,
-        scope: &ProbeScope,
-        at: ServerIndex,
+        current: &TrackedGeneration,
+        index: ServerIndex,
         update: impl FnOnce(&mut Health, u64) -> Vec<Effect>,
     ) {
-        let Some((_, server)) = scope.at(at) else {
+        let Some((_, server)) = current.server_at(index) else {
             return;
         };
         let now_ms = self.process.age_ms();
         let effects = update(&mut server.state.health(), now_ms);
         if !effects.is_empty() {
-            self.carry_out(scope, at, &effects, now_ms);
+            self.apply_effects(current, index, &effects, now_ms);
         }
     }
 
     /// Applies the effects to the server and to the servers that track it, however long the chain
     /// is.
-    fn carry_out(&self, scope: &ProbeScope, at: ServerIndex, effects: &[Effect], now_ms: u64) {
-        let mut led = Vec::new();
-        self.carry_out_one(scope, at, effects, now_ms);
-        self.lead(scope, at, effects, &mut led);
-        while let Some((at, leader)) = led.pop() {
-            let Some((_, server)) = scope.at(at) else {
+    fn apply_effects(
+        &self,
+        current: &TrackedGeneration,
+        index: ServerIndex,
+        effects: &[Effect],
+        now_ms: u64,
+    ) {
+        let mut pending_trackers = Vec::new();
+        self.apply_effects_to_one(current, index, effects, now_ms);
+        self.queue_trackers(current, index, effects, &mut pending_trackers);
+        while let Some((index, tracked)) = pending_trackers.pop() {
+            let Some((_, server)) = current.server_at(index) else {
                 continue;
             };
             let now_ms = self.process.age_ms();
-            let effects = server.state.health().follow(now_ms, &leader);
+            let effects = server.state.health().copy_tracked(now_ms, &tracked);
             if !effects.is_empty() {
-                self.carry_out_one(scope, at, &effects, now_ms);
-                self.lead(scope, at, &effects, &mut led);
+                self.apply_effects_to_one(current, index, &effects, now_ms);
+                self.queue_trackers(current, index, &effects, &mut pending_trackers);
             }
         }
     }
 
     /// Applies the effects to one server, in an order that readers of the log can rely on: what a
     /// line counts has been counted before the line is written.
-    fn carry_out_one(&self, scope: &ProbeScope, at: ServerIndex, effects: &[Effect], now_ms: u64) {
-        let Some((backend, server)) = scope.at(at) else {
+    fn apply_effects_to_one(
+        &self,
+        current: &TrackedGeneration,
+        index: ServerIndex,
+        effects: &[Effect],
+        now_ms: u64,
+    ) {
+        let Some((backend, server)) = current.server_at(index) else {
             return;
         };
-        let counts = self.rebalance(at, backend, server, effects);
+        let counts = self.rebalance(index, backend, server, effects);
         for effect in effects {
             match effect {
                 Effect::Balance(_) | Effect::PauseChecks | Effect::RequeuePending => {}
@@ -316,14 +329,14 @@ impl ProbeController {
                 }
                 Effect::Maxconn(count_max) => {
                     server.state.limit_connections(Some(*count_max));
-                    offer_free_slots(backend, at.server);
+                    offer_free_slots(backend, index.server);
                 }
                 Effect::ShutdownBackupSessions => {
-                    let backups = backend.servers.iter().filter(|known| known.model.backup);
-                    backups.for_each(|known| {
-                        known
+                    let backups = backend.servers.iter().filter(|server| server.model.backup);
+                    backups.for_each(|server| {
+                        server
                             .state
-                            .shutdown_sessions(CancellationReason::BackupNoMore)
+                            .shutdown_sessions(CancellationReason::ActiveServerBack)
                     });
                 }
                 Effect::ShutdownSessions => server
@@ -353,18 +366,19 @@ impl ProbeController {
     /// Updates the balancer and the queues, and counts what the log line will say.
     fn rebalance(
         &self,
-        at: ServerIndex,
+        index: ServerIndex,
         backend: &Arc<Backend>,
         server: &Arc<Server>,
         effects: &[Effect],
     ) -> BackendCounts {
-        let tells = |effect: &Effect| matches!(effect, Effect::Balance(_) | Effect::Transition(_));
+        let affects_balancing =
+            |effect: &Effect| matches!(effect, Effect::Balance(_) | Effect::Transition(_));
         let mut counts = BackendCounts {
             sessions: server.state.sessions.now(),
             ..BackendCounts::default()
         };
-        if effects.iter().any(tells) {
-            backend.settle_health(at.server);
+        if effects.iter().any(affects_balancing) {
+            backend.apply_health(index.server);
             if effects.contains(&Effect::RequeuePending) {
                 counts.requeued = requeue_waiting(backend, Some(server));
             }
@@ -374,15 +388,15 @@ impl ProbeController {
             }
             // Which servers serve the backend's queue may have changed with this server.
             for place in 0..backend.servers.len() {
-                let called = offer_free_slots(backend, place);
-                if place == at.server {
-                    counts.requeued += called;
+                let dequeued = offer_free_slots(backend, place);
+                if place == index.server {
+                    counts.requeued += dequeued;
                 }
             }
         }
         let (active, backup) = backend.usable_servers();
-        let changed = |effect: &Effect| matches!(effect, Effect::Transition(_));
-        if active + backup == 0 && effects.iter().any(changed) {
+        let is_transition = |effect: &Effect| matches!(effect, Effect::Transition(_));
+        if active + backup == 0 && effects.iter().any(is_transition) {
             // There is no server left to wait for.
             counts.requeued += requeue_waiting(backend, None);
         }
@@ -398,7 +412,7 @@ impl ProbeController {
         transition: &Transition,
         counts: &BackendCounts,
     ) {
-        let tracked = server
+        let tracked_name = server
             .model
             .track
             .as_ref()
@@ -407,31 +421,33 @@ impl ProbeController {
             backend.name(),
             server.name(),
             server.model.backup,
-            tracked.as_deref(),
+            tracked_name.as_deref(),
             !backend.model.options.log_health_checks,
             counts,
         );
         self.write(backend, transition.level(), &line, &line);
     }
 
-    /// Notes that the servers that track a changed server must follow; they are handled next.
-    fn lead(
+    /// Queues the servers that track a changed server, with the health that they are to take.
+    fn queue_trackers(
         &self,
-        scope: &ProbeScope,
-        at: ServerIndex,
+        current: &TrackedGeneration,
+        index: ServerIndex,
         effects: &[Effect],
-        led: &mut Vec<(ServerIndex, Rc<Health>)>,
+        pending_trackers: &mut Vec<(ServerIndex, Rc<Health>)>,
     ) {
-        let moved = |effect: &Effect| matches!(effect, Effect::Transition(_));
-        if !effects.iter().any(moved) {
+        let is_transition = |effect: &Effect| matches!(effect, Effect::Transition(_));
+        if !effects.iter().any(is_transition) {
             return;
         }
-        let (Some(followers), Some((_, server))) = (scope.followers.get(&at), scope.at(at)) else {
+        let (Some(trackers), Some((_, server))) =
+            (current.trackers.get(&index), current.server_at(index))
+        else {
             return;
         };
-        let leader = Rc::new(server.state.health().clone());
-        let followers = followers.iter().rev();
-        led.extend(followers.map(|follower| (*follower, Rc::clone(&leader))));
+        let tracked = Rc::new(server.state.health().clone());
+        let trackers = trackers.iter().rev();
+        pending_trackers.extend(trackers.map(|tracker| (*tracker, Rc::clone(&tracked))));
     }
 
     fn trigger_probe(&self, (backend, server): (&str, &str), trigger: impl FnOnce(&ProbeTrigger)) {
@@ -454,15 +470,15 @@ impl ProbeController {
         }
         for mailbox in &self.mailboxes {
             let server = Arc::clone(server);
-            // A worker that has ended has no pool, and one that is far behind finds its idle
-            // connections closed by the server when it takes them.
+            // Sending fails where the worker has ended, which has no pool, or where its mailbox is
+            // full: it then finds a connection closed by the server when it takes it from its pool.
             let _ = mailbox.send(move || pool::clear(&server));
         }
     }
 
     /// Adjusts the state of a server to its line, without logging.
-    fn settle_server(&self, scope: &ProbeScope, at: ServerIndex) {
-        let Some((backend, server)) = scope.at(at) else {
+    fn apply_line_quietly(&self, current: &TrackedGeneration, index: ServerIndex) {
+        let Some((backend, server)) = current.server_at(index) else {
             return;
         };
         let settings = health_settings(&server.model);
@@ -471,81 +487,92 @@ impl ProbeController {
             health.reconfigure(self.process.age_ms(), settings);
         }
         drop(health);
-        backend.settle_health(at.server);
+        backend.apply_health(index.server);
     }
 
     /// Servers that track another take its state, starting with servers that track nobody: each
     /// server of a chain is handled once. Cycles were refused with the configuration.
-    fn settle_followers(&self, scope: &ProbeScope) {
+    fn update_all_trackers(&self, current: &TrackedGeneration) {
         let now_ms = self.process.age_ms();
-        let led: HashSet<&ServerIndex> = scope.followers.values().flatten().collect();
-        let leaders = scope.followers.keys().filter(|at| !led.contains(at));
-        let mut leaders: Vec<ServerIndex> = leaders.copied().collect();
-        while let Some(leader) = leaders.pop() {
-            leaders.extend(follow_quietly(scope, leader, now_ms));
+        let tracking: HashSet<&ServerIndex> = current.trackers.values().flatten().collect();
+        let tracked_servers = current
+            .trackers
+            .keys()
+            .filter(|index| !tracking.contains(index));
+        let mut tracked_servers: Vec<ServerIndex> = tracked_servers.copied().collect();
+        while let Some(tracked) = tracked_servers.pop() {
+            tracked_servers.extend(update_trackers_quietly(current, tracked, now_ms));
         }
     }
 
     /// Records whether a backend has a usable server, without logging.
-    fn settle_standing(&self, backend: &Backend) {
+    fn update_availability(&self, backend: &Backend) {
         let now_ms = self.process.age_ms();
         let (active, backup) = backend.usable_servers();
         if active + backup > 0 {
             backend.state.record_availability(true, now_ms);
         } else if !backend.servers.is_empty() {
-            backend.state.start_down(now_ms);
+            backend.state.begin_down(now_ms);
         }
     }
 }
 
-impl ProbeScope {
+impl TrackedGeneration {
     fn of(generation: Arc<Generation>) -> Self {
         Self {
-            followers: followers(&generation),
+            trackers: trackers(&generation),
             generation,
         }
     }
 
     fn find(&self, backend: &str, server: &str) -> Option<ServerIndex> {
-        let at = self.generation.backend_named(backend)?;
-        let server = self.generation.backends.get(at)?.server_named(server)?;
-        Some(ServerIndex {
-            backend: at,
-            server,
-        })
+        let backend = self.generation.backend_named(backend)?;
+        let server = self
+            .generation
+            .backends
+            .get(backend)?
+            .server_named(server)?;
+        Some(ServerIndex { backend, server })
     }
 
-    fn at(&self, at: ServerIndex) -> Option<(&Arc<Backend>, &Arc<Server>)> {
-        let backend = self.generation.backends.get(at.backend)?;
-        Some((backend, backend.servers.get(at.server)?))
+    fn server_at(&self, index: ServerIndex) -> Option<(&Arc<Backend>, &Arc<Server>)> {
+        let backend = self.generation.backends.get(index.backend)?;
+        Some((backend, backend.servers.get(index.server)?))
     }
 }
 
 /// The names at an index; empty when there is no such server.
-fn is_named(scope: &ProbeScope, at: ServerIndex) -> (&str, &str) {
-    scope.at(at).map_or(("", ""), |(backend, server)| {
-        (backend.name(), server.name())
-    })
+fn names_of(current: &TrackedGeneration, index: ServerIndex) -> (&str, &str) {
+    current
+        .server_at(index)
+        .map_or(("", ""), |(backend, server)| {
+            (backend.name(), server.name())
+        })
 }
 
-/// Makes the followers of a server take its state; returns those that are followed themselves.
-fn follow_quietly(scope: &ProbeScope, leader: ServerIndex, now_ms: u64) -> Vec<ServerIndex> {
-    let Some((_, server)) = scope.at(leader) else {
+/// Makes the servers that track a server take its state; returns those that are tracked
+/// themselves.
+fn update_trackers_quietly(
+    current: &TrackedGeneration,
+    tracked: ServerIndex,
+    now_ms: u64,
+) -> Vec<ServerIndex> {
+    let Some((_, server)) = current.server_at(tracked) else {
         return Vec::new();
     };
     let state = server.state.health().clone();
-    let mut leading = Vec::new();
-    for follower in scope.followers.get(&leader).into_iter().flatten() {
-        let Some((backend, server)) = scope.at(*follower) else {
+    let mut tracked_too = Vec::new();
+    for tracker in current.trackers.get(&tracked).into_iter().flatten() {
+        let Some((backend, server)) = current.server_at(*tracker) else {
             continue;
         };
-        server.state.health().follow(now_ms, &state);
-        backend.settle_health(follower.server);
-        if scope.followers.contains_key(follower) {
-            leading.push(*follower);
+        server.state.health().copy_tracked(now_ms, &state);
+        backend.apply_health(tracker.server);
+        if current.trackers.contains_key(tracker) {
+            tracked_too.push(*tracker);
         }
     }
-    leading
+    tracked_too
 }
 
 /// All servers of a generation.
@@ -565,32 +592,32 @@ fn servers_of(
         .iter()
         .enumerate()
         .filter(move |(_, backend)| is_wanted(backend))
-        .flat_map(|(backend, known)| {
-            known
+        .flat_map(|(backend, backend_entry)| {
+            backend_entry
                 .servers
                 .iter()
                 .enumerate()
-                .map(move |(server, one)| (ServerIndex { backend, server }, known, one))
+                .map(move |(server, entry)| (ServerIndex { backend, server }, backend_entry, entry))
         })
 }
 
-fn followers(generation: &Generation) -> HashMap<ServerIndex, Vec<ServerIndex>> {
-    let mut followers: HashMap<ServerIndex, Vec<ServerIndex>> = HashMap::new();
+fn trackers(generation: &Generation) -> HashMap<ServerIndex, Vec<ServerIndex>> {
+    let mut trackers: HashMap<ServerIndex, Vec<ServerIndex>> = HashMap::new();
     // Most backends have none, and looking at every server would be slow.
-    let tracking = servers_of(generation, |backend| backend.tracks);
-    for (at, _, server) in tracking {
+    let tracking_servers = servers_of(generation, |backend| backend.tracks);
+    for (index, _, server) in tracking_servers {
         let Some((backend, name)) = &server.model.track else {
             continue;
         };
-        let leader = generation.backend_named(backend).and_then(|backend| {
+        let tracked = generation.backend_named(backend).and_then(|backend| {
             let server = generation.backends[backend].server_named(name)?;
             Some(ServerIndex { backend, server })
         });
-        if let Some(leader) = leader {
-            followers.entry(leader).or_default().push(at);
+        if let Some(tracked) = tracked {
+            trackers.entry(tracked).or_default().push(index);
         }
     }
-    followers
+    trackers
 }
 
 /// The total weight in the header of `http-check send-state`.

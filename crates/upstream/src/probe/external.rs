@@ -24,7 +24,7 @@ const NOT_USED: &str = "NOT_USED";
 const NOT_STARTED: u16 = 255;
 
 /// How often the program is polled for its end.
-const LOOK: Duration = Duration::from_millis(5);
+const POLL_PERIOD: Duration = Duration::from_millis(5);
 
 impl ExternalCheck {
     pub(super) fn new(command: &str, path: Option<&str>) -> Self {
@@ -72,7 +72,7 @@ impl ExternalCheck {
                 Ok(None) if now() >= probe.until() => {
                     return probe.verdict(CheckStatus::ProcessTimeout).with_code(0);
                 }
-                Ok(None) => sleep(LOOK).await,
+                Ok(None) => sleep(POLL_PERIOD).await,
                 Err(error) => return failed(NOT_STARTED).with_info(error.kind().to_string()),
             }
         }

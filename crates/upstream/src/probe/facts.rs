@@ -8,8 +8,8 @@ use ballast_expr::{
 };
 use ballast_message::Response;
 
-use super::chance;
 use super::probe_run::ProbeRun;
+use super::random_number;
 
 /// A probe, as log formats see it.
 #[derive(Clone, Copy)]
@@ -31,7 +31,7 @@ impl Facts for ProbeFacts<'_> {
     }
 
     fn random(&self) -> u64 {
-        chance()
+        random_number()
     }
 
     fn process(&self) -> &dyn ProcessFacts {

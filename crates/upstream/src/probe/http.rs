@@ -104,7 +104,7 @@ pub(super) async fn run(script: &HttpCheckScript, probe: &ProbeRun<'_>) -> Verdi
             Err(failure) => return probe.verdict(failure.status).with_info(failure.text),
         }
     }
-    conversation.passed(probe, None)
+    conversation.success(probe, None)
 }
 
 /// The connection, the request and the response so far.
@@ -273,7 +273,7 @@ impl HttpCheckRun {
             None => self.judge_body(expect, comment, probe).await?,
         };
         if met {
-            return Ok(is_last.then(|| self.passed(probe, Some(expect))));
+            return Ok(is_last.then(|| self.success(probe, Some(expect))));
         }
         let by_head = expect.judge_head(&self.response).is_some();
         let status = expect.error_status().unwrap_or(if by_head {
@@ -286,7 +286,7 @@ impl HttpCheckRun {
             None => text,
         };
         Ok(Some(
-            self.coded(probe.verdict(status), expect, probe)
+            self.with_code(probe.verdict(status), expect, probe)
                 .with_info(info),
         ))
     }
@@ -300,7 +300,7 @@ impl HttpCheckRun {
         loop {
             if self.body_ended && self.body.is_empty() {
                 let text = "HTTP content check could not find a response body";
-                return Ok((false, said(text, comment)));
+                return Ok((false, with_comment(text, comment)));
             }
             let judged = if self.body.is_empty() {
                 None
@@ -310,21 +310,27 @@ impl HttpCheckRun {
             match judged {
                 Some(true) => return Ok((true, String::new())),
                 Some(false) if expect.is_negated() => {
-                    return Ok((false, said("HTTP check matched unwanted content", comment)));
+                    return Ok((
+                        false,
+                        with_comment("HTTP check matched unwanted content", comment),
+                    ));
                 }
                 Some(false) => {
-                    return Ok((false, said("HTTP content check did not match", comment)));
+                    return Ok((
+                        false,
+                        with_comment("HTTP content check did not match", comment),
+                    ));
                 }
                 None => self.receive_body(expect, probe).await?,
             }
         }
     }
 
-    fn passed(&self, probe: &ProbeRun<'_>, expect: Option<&Expect>) -> Verdict {
+    fn success(&self, probe: &ProbeRun<'_>, expect: Option<&Expect>) -> Verdict {
         let Some(expect) = expect else {
             return probe.verdict(CheckStatus::L7Ok);
         };
-        let verdict = self.coded(probe.verdict(expect.ok_status()), expect, probe);
+        let verdict = self.with_code(probe.verdict(expect.ok_status()), expect, probe);
         match expect.on_success() {
             Some(format) => verdict.with_info(self.seen(probe).text(format)),
             None => verdict,
@@ -332,7 +338,7 @@ impl HttpCheckRun {
     }
 
     /// Statuses of this layer show a code: the response's, or that of `status-code`.
-    fn coded(&self, mut verdict: Verdict, expect: &Expect, probe: &ProbeRun<'_>) -> Verdict {
+    fn with_code(&self, mut verdict: Verdict, expect: &Expect, probe: &ProbeRun<'_>) -> Verdict {
         if verdict.status.has_code() {
             let said = expect.code().and_then(|code| self.seen(probe).number(code));
             verdict.code = said.or(Some(self.response.status()));
@@ -341,7 +347,7 @@ impl HttpCheckRun {
     }
 }
 
-fn said(text: &str, comment: Option<&str>) -> String {
+fn with_comment(text: &str, comment: Option<&str>) -> String {
     match comment {
         Some(comment) => format!("{text} comment: {comment}"),
         None => text.to_owned(),

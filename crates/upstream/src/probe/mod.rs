@@ -4,12 +4,12 @@
 //!   schedule: when ──► program: what (tcp, http, protocol, external, agent)
 //!                          │ Verdict
 //!   observe (traffic) ─────┤
-//!   set server ────────────┴──► ProbeController ──► Health ──► Effects: balancing, queues, pools,
+//!   set server ────────────┴──► HealthController ──► Health ──► Effects: balancing, queues, pools,
 //!                                                      lines, servers that track this one
 //! ```
 //!
 //! One task probes one server, on the worker that its number selects. [`Health`] decides the state
-//! of the server; the [`ProbeController`] is the only place that applies the consequences, whatever
+//! of the server; the [`HealthController`] is the only place that applies the consequences, whatever
 //! the source.
 //!
 //! Source: configuration manual, sections 4.2 (`http-check`, `tcp-check`, `option *chk`) and
@@ -39,17 +39,17 @@ use std::sync::Arc;
 use ballast_engine::Backend;
 
 pub use ballast_health::Observation;
-pub use controller::ProbeController;
+pub use controller::HealthController;
 pub use journal::{BackendSets, EventLog, Journal, ServerEvent};
 pub use schedule::{Probes, start};
 
 thread_local! {
-    static HERE: RefCell<Option<Arc<ProbeController>>> = const { RefCell::new(None) };
+    static THREAD_CONTROLLER: RefCell<Option<Arc<HealthController>>> = const { RefCell::new(None) };
 }
 
 /// Sets the controller that [`observe`] uses on this worker.
-fn keep_here(controller: &Arc<ProbeController>) {
-    HERE.set(Some(Arc::clone(controller)));
+fn set_thread_controller(controller: &Arc<HealthController>) {
+    THREAD_CONTROLLER.set(Some(Arc::clone(controller)));
 }
 
 /// Reports what traffic showed of a server (`observe`): connections that succeeded or failed, good
@@ -62,13 +62,13 @@ pub fn observe(backend: &Backend, place: usize, what: Observation) {
     if server.model.checks.observe.is_none() {
         return;
     }
-    if let Some(controller) = HERE.with_borrow(Option::clone) {
+    if let Some(controller) = THREAD_CONTROLLER.with_borrow(Option::clone) {
         controller.observed(backend, server, what);
     }
 }
 
 /// An unpredictable number to spread things out; not for secrets.
-fn chance() -> u64 {
+fn random_number() -> u64 {
     use std::hash::{BuildHasher, Hasher};
     std::collections::hash_map::RandomState::new()
         .build_hasher()

@@ -13,14 +13,14 @@ use ballast_transport::{HandshakeFailure, Transport};
 use ballast_wire::proxy_encode::{V2Facts, V2Options, encode_v1, encode_v2};
 use ballast_worker::{Deadline, DeadlinePassed, Stream, now};
 
-use super::controller::ProbeController;
+use super::controller::HealthController;
 use crate::connect::{net_address, options};
 use crate::key::ConnectSource;
-use crate::tls::{HandshakeTerms, failure_text};
+use crate::tls::{ServerHandshake, failure_text};
 
 /// One run of a probe.
 pub(super) struct ProbeRun<'a> {
-    pub(super) controller: &'a ProbeController,
+    pub(super) controller: &'a HealthController,
     /// The name of this machine among load balancers.
     pub(super) node: String,
     pub(super) backend: &'a Arc<Backend>,
@@ -57,7 +57,7 @@ impl ProbeFailure {
     }
 
     /// Describes a handshake that failed, `is_named` where a name was sent.
-    fn unsealed(failure: &HandshakeFailure, is_named: bool) -> Self {
+    fn of_failed_handshake(failure: &HandshakeFailure, is_named: bool) -> Self {
         Self {
             status: CheckStatus::L6Response,
             text: failure_text(failure, is_named).to_owned(),
@@ -93,7 +93,7 @@ fn words(error: &io::Error) -> String {
 
 impl<'a> ProbeRun<'a> {
     pub(super) fn new(
-        controller: &'a ProbeController,
+        controller: &'a HealthController,
         backend: &'a Arc<Backend>,
         server: &'a Arc<Server>,
     ) -> Self {
@@ -191,10 +191,10 @@ impl<'a> ProbeRun<'a> {
         };
         self.tls.set(Some(count));
         let sealing = async {
-            let terms = HandshakeTerms::new(self.server, tls.sni.map(str::as_bytes))?;
+            let handshake = ServerHandshake::new(self.server, tls.sni.map(str::as_bytes))?;
             let sent = socket.write_all(&greeting).await;
             sent.map_err(|_| HandshakeFailure::Closed(false))?;
-            let (transport, _) = terms.offer(tls.protocols).run(socket).await?;
+            let (transport, _) = handshake.offer(tls.protocols).run(socket).await?;
             // A probe may have nothing to send: the server gets our last flight all the same.
             let sent = transport.write_all(&[]).await;
             sent.map_err(|_| HandshakeFailure::Closed(true))?;
@@ -202,7 +202,7 @@ impl<'a> ProbeRun<'a> {
         };
         match self.within(Box::pin(sealing)).await {
             Ok(Ok(transport)) => Ok(transport),
-            Ok(Err(failure)) => Err(ProbeFailure::unsealed(&failure, is_named)),
+            Ok(Err(failure)) => Err(ProbeFailure::of_failed_handshake(&failure, is_named)),
             Err(DeadlinePassed) => Err(ProbeFailure::timeout(CheckStatus::L6Timeout)),
         }
     }

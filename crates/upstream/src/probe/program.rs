@@ -6,7 +6,7 @@ use ballast_engine::{Backend, Server};
 use ballast_health::Verdict;
 use ballast_model::{Check, ProtocolCheck};
 
-use super::controller::ProbeController;
+use super::controller::HealthController;
 use super::external::ExternalCheck;
 use super::probe_run::{ProbeRun, connected};
 use super::{http, protocol, tcp};
@@ -55,7 +55,7 @@ impl CompiledProbe {
     /// Runs it once.
     pub(super) async fn run(
         &self,
-        controller: &ProbeController,
+        controller: &HealthController,
         backend: &Arc<Backend>,
         server: &Arc<Server>,
     ) -> Verdict {

@@ -15,7 +15,7 @@ use super::probe_run::{ProbeFailure, ProbeRun};
 pub(super) async fn run(check: &ProtocolCheck, probe: &ProbeRun<'_>) -> Verdict {
     // For a server that does not speak TLS, the check fails on layer 6.
     let is_tls = *check == ProtocolCheck::SslHello;
-    let outcome = talk(&steps(check), probe, is_tls).await;
+    let outcome = run_dialog(&steps(check), probe, is_tls).await;
     let mut verdict = match outcome {
         Ok((code, text)) => {
             let status = if is_tls {
@@ -83,7 +83,7 @@ impl From<ProbeFailure> for StepError {
 
 type CodeAndText = (Option<u32>, String);
 
-async fn talk(
+async fn run_dialog(
     steps: &[CheckStep],
     probe: &ProbeRun<'_>,
     is_tls: bool,

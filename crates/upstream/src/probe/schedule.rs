@@ -10,14 +10,14 @@ use ballast_health::{first_check_delay_ms, spread_interval_ms};
 use ballast_model::Check;
 use ballast_worker::{Interval, TaskHandle, now, select, sleep_until, spawn_service};
 
-use super::controller::{ProbeController, servers};
+use super::controller::{HealthController, servers};
 use super::program::CompiledProbe;
-use super::{agent, chance, keep_here};
+use super::{agent, random_number, set_thread_controller};
 
 /// The probing tasks of one worker. Dropping this ends them.
 #[derive(Debug, Default)]
 pub struct Probes {
-    controller: Option<Arc<ProbeController>>,
+    controller: Option<Arc<HealthController>>,
     worker: usize,
     worker_count: usize,
     /// By backend, so that a change touches only what it changes.
@@ -53,16 +53,16 @@ impl Probes {
             return;
         };
         let generation = controller.generation();
-        let mut warms = false;
+        let mut needs_slow_start = false;
         for name in backends {
             let mut targets = Vec::new();
             if let Some(backend) = generation.backend(name) {
                 targets_of(backend, &mut targets);
-                warms |= has_slow_start(backend);
+                needs_slow_start |= has_slow_start(backend);
             }
             self.update_backend(name, targets);
         }
-        if warms != self.warm_up.is_some() && !backends.is_empty() {
+        if needs_slow_start != self.warm_up.is_some() && !backends.is_empty() {
             self.warm_up_if_needed(&generation);
         }
     }
@@ -89,7 +89,7 @@ impl Probes {
             if tasks.is_none_or(|tasks| !tasks.contains_key(&target)) {
                 // Anywhere within the interval: many servers added at once must not be probed at
                 // once.
-                let first = now() + Duration::from_millis(chance() % inter_ms.max(1));
+                let first = now() + Duration::from_millis(random_number() % inter_ms.max(1));
                 self.begin(target, first);
             }
         }
@@ -140,8 +140,8 @@ impl Drop for Probes {
 /// Begins to probe the servers that belong to this worker, and sets `controller` as the one that
 /// [`observe`](super::observe) uses on it. To be called once on each worker; use [`Probes::update`]
 /// for another generation.
-pub fn start(controller: &Arc<ProbeController>, worker: usize, worker_count: usize) -> Probes {
-    keep_here(controller);
+pub fn start(controller: &Arc<HealthController>, worker: usize, worker_count: usize) -> Probes {
+    set_thread_controller(controller);
     let generation = controller.generation();
     let targets = targets(&generation);
     let count = targets.len() as u64;
@@ -207,7 +207,7 @@ fn millis(time: Duration) -> u64 {
 
 /// Probes one server until it is stopped. The generation is looked up for each run: the line may
 /// have changed.
-async fn check(controller: Arc<ProbeController>, target: ProbeTarget, first: Instant) {
+async fn check(controller: Arc<HealthController>, target: ProbeTarget, first: Instant) {
     let trigger = controller.trigger(&target.backend, &target.server);
     let mut due = first;
     let mut program = None;
@@ -215,7 +215,7 @@ async fn check(controller: Arc<ProbeController>, target: ProbeTarget, first: Ins
         select! {
             biased;
             () = sleep_until(due) => {}
-            at_once = trigger.called() => {
+            at_once = trigger.triggered() => {
                 let Some((_, server)) = controller.find(&target.backend, &target.server) else {
                     return;
                 };
@@ -229,15 +229,15 @@ async fn check(controller: Arc<ProbeController>, target: ProbeTarget, first: Ins
             return;
         };
         let program = CachedProbe::of(&mut program, &backend);
-        let rests = {
+        let is_paused = {
             let mut health = server.state.health();
-            let rests = !health.check().enabled || health.admin().is_maint();
-            if !rests && server.state.current_address().address.is_some() {
+            let is_paused = !health.check().enabled || health.admin().is_maint();
+            if !is_paused && server.state.current_address().address.is_some() {
                 health.check_started();
             }
-            rests
+            is_paused
         };
-        if !rests
+        if !is_paused
             && (server.state.current_address().address.is_some() || program.needs_no_address())
         {
             let verdict = program.run(&controller, &backend, &server).await;
@@ -272,22 +272,22 @@ impl CachedProbe {
 }
 
 /// Asks one server's agent.
-async fn ask_agent(controller: Arc<ProbeController>, target: ProbeTarget, first: Instant) {
+async fn ask_agent(controller: Arc<HealthController>, target: ProbeTarget, first: Instant) {
     let mut due = first;
     loop {
         sleep_until(due).await;
         let Some((backend, server)) = controller.find(&target.backend, &target.server) else {
             return;
         };
-        let asked = {
+        let is_due = {
             let mut health = server.state.health();
-            let asked = health.agent().enabled && server.state.current_address().address.is_some();
-            if asked {
+            let is_due = health.agent().enabled && server.state.current_address().address.is_some();
+            if is_due {
                 health.agent_started();
             }
-            asked
+            is_due
         };
-        if asked {
+        if is_due {
             agent::ask(&controller, &backend, &server).await;
         }
         let interval_ms = server.state.health().agent().interval_ms();
@@ -295,25 +295,25 @@ async fn ask_agent(controller: Arc<ProbeController>, target: ProbeTarget, first:
     }
 }
 
-fn spread(controller: &ProbeController, interval_ms: u64) -> Duration {
+fn spread(controller: &HealthController, interval_ms: u64) -> Duration {
     let percent = u32::from(controller.generation().config.global.spread_checks_percent);
     let interval_ms = interval_ms.max(1);
     Duration::from_millis(if percent == 0 {
         interval_ms
     } else {
-        spread_interval_ms(interval_ms, percent, chance()).max(1)
+        spread_interval_ms(interval_ms, percent, random_number()).max(1)
     })
 }
 
 /// Advances slow starts. Their steps are whole seconds.
-async fn warm_up(controller: Arc<ProbeController>) {
+async fn warm_up(controller: Arc<HealthController>) {
     let mut beat = Interval::every(Duration::from_secs(1));
     loop {
         beat.tick().await;
         let generation = controller.generation();
         for (_, backend, server) in servers(&generation) {
-            let warms = server.state.health().tick_delay_ms().is_some();
-            if warms {
+            let needs_slow_start = server.state.health().tick_delay_ms().is_some();
+            if needs_slow_start {
                 controller.update_health(backend.name(), server.name(), |health, now_ms| {
                     health.tick(now_ms)
                 });

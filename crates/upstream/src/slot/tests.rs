@@ -196,7 +196,7 @@ fn who_waits_for_a_server_that_goes_down_chooses_again() {
         let waits = pick(&backend, request(Some(0)));
         settle().await;
         assert!(!waits.is_finished());
-        backend.settle_server(0, false, false);
+        backend.set_usability(0, false, false);
         assert_eq!(requeue_waiting(&backend, Some(&backend.servers[0])), 1);
         assert_eq!(slot_of(waits).await.place(), 1);
         assert!(is_empty(&backend));
@@ -208,7 +208,7 @@ fn who_waits_for_a_server_that_goes_down_chooses_again() {
 fn without_a_usable_server_nobody_waits() {
     block_on(async {
         let backend = backend(&[1], |_| {});
-        backend.settle_server(0, false, false);
+        backend.set_usability(0, false, false);
         let refused = pick(&backend, request(None)).join().await.unwrap();
         assert_eq!(refused.unwrap_err(), NoSlot::NoServer);
     })
@@ -225,7 +225,7 @@ fn a_server_that_drains_serves_its_own_alone() {
         settle().await;
         let own = pick(&backend, request(Some(0)));
         settle().await;
-        backend.settle_server(0, true, true);
+        backend.set_usability(0, true, true);
         drop(first);
         assert_eq!(slot_of(own).await.place(), 0);
         settle().await;
@@ -247,7 +247,7 @@ fn a_backup_serves_the_queue_only_when_it_must() {
         let waits = pick(&backend, request(None));
         settle().await;
         assert!(!waits.is_finished());
-        backend.settle_server(0, false, false);
+        backend.set_usability(0, false, false);
         assert_eq!(offer_free_slots(&backend, 1), 1);
         assert_eq!(slot_of(waits).await.place(), 1);
     })
@@ -265,9 +265,9 @@ fn who_waits_over_a_change_finds_the_servers_that_came() {
         let belongs = pick(&backend, request(Some(0)));
         settle().await;
         assert!(!waits.is_finished() && !belongs.is_finished());
-        let is = Generation::succeed(config(&[1, 1], |_| {}), &registry, &was);
-        let taken = is.take_over(Some(&was), &registry);
-        taken.backends.iter().for_each(|one| requeue_all(one));
+        let is = Generation::compile_next(config(&[1, 1], |_| {}), &registry, &was);
+        let changes = is.take_over(Some(&was), &registry);
+        changes.backends.iter().for_each(|one| requeue_all(one));
         let second = slot_of(waits).await;
         assert_eq!(second.server().name(), "s1");
         assert!(Arc::ptr_eq(second.backend(), &is.backends[0]));

@@ -9,8 +9,8 @@ use ballast_worker::{Deadline, block_on};
 use super::*;
 use crate::testing::{SeenHandshake, TlsOrigin};
 use crate::{
-    ConnectError, ConnectionKey, ConnectionRequirements, ExchangeEnd, ExchangeValues, Lease, Path,
-    connect, pool,
+    ClientAddresses, ConnectError, ConnectionKey, ConnectionRequirements, ExchangeEnd,
+    ExchangeValues, Lease, connect, pool,
 };
 
 /// A generation with one server, whose line says this of TLS.
@@ -41,8 +41,8 @@ fn requirements(backend: &Backend, name: Option<&str>) -> ConnectionRequirements
         sni: name.map(|name| name.as_bytes().into()),
         ..ExchangeValues::default()
     };
-    let (path, limits) = (Path::default(), Limits::default());
-    ConnectionRequirements::of(backend, &backend.servers[0], &path, values, limits)
+    let (client, limits) = (ClientAddresses::default(), Limits::default());
+    ConnectionRequirements::of(backend, &backend.servers[0], &client, values, limits)
 }
 
 async fn open(backend: &Backend, name: Option<&str>) -> Result<Lease, ConnectError> {

@@ -12,6 +12,7 @@ use crate::draft::ProxyDraft;
 use crate::keyword::{Row, Sections};
 use crate::proxy::expressions;
 
+/// A row of this file's table.
 type R = Row<ProxyDraft>;
 
 /// The rows.

@@ -10,6 +10,7 @@ use crate::context::{Context, suggestion};
 use crate::draft::ProxyDraft;
 use crate::keyword::{Row, Sections};
 
+/// A row of this file's table.
 type R = Row<ProxyDraft>;
 
 /// The rows.

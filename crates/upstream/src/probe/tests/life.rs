@@ -13,7 +13,9 @@ use ballast_worker::{StopOrder, WorkerOptions, Workers, block_on};
 
 use super::super::{EventLog, Observation, observe, start};
 use super::*;
-use crate::{ConnectionKey, ConnectionRequirements, ExchangeValues, Lease, Path, connect, pool};
+use crate::{
+    ClientAddresses, ConnectionKey, ConnectionRequirements, ExchangeValues, Lease, connect, pool,
+};
 
 #[test]
 fn a_server_goes_down_and_comes_back() {
@@ -37,7 +39,7 @@ fn a_server_goes_down_and_comes_back() {
             (LineSeverity::Emerg, "backend be has no server available!")
         );
         assert!(!fixture.server(0, 0).state.is_usable());
-        assert!(fixture.backend(0).state.standing().is_down);
+        assert!(fixture.backend(0).state.availability().is_down);
         let _listener = TcpListener::bind(address).unwrap();
         assert_eq!(
             fixture.line().await,
@@ -118,7 +120,7 @@ fn maintenance_pauses_checks_and_its_end_resumes_them_at_once() {
         one.disabled = true;
         one.checks.interval = PATIENCE * 100;
         let mut fixture = Fixture::new(vec![backend("be", vec![one])]);
-        assert!(fixture.backend(0).state.standing().is_down);
+        assert!(fixture.backend(0).state.availability().is_down);
         let _probes = start(&fixture.controller, 0, 1);
         for _ in 0..20 {
             ballast_worker::yield_now().await;
@@ -451,8 +453,8 @@ fn lines_reach_the_log_targets_of_their_backend() {
 /// A connection to the first server.
 async fn open(fixture: &Fixture) -> Lease {
     let (backend, server) = (fixture.backend(0), fixture.server(0, 0));
-    let (path, told) = (Path::default(), ExchangeValues::default());
-    let wanted = ConnectionRequirements::of(backend, server, &path, told, Limits::default());
+    let (client, told) = (ClientAddresses::default(), ExchangeValues::default());
+    let wanted = ConnectionRequirements::of(backend, server, &client, told, Limits::default());
     let key = ConnectionKey::new(backend, server, wanted);
     connect(server, key).await.unwrap()
 }

@@ -18,7 +18,7 @@ use ballast_worker::sync::mpsc;
 use ballast_worker::timeout;
 
 use super::program::CompiledProbe;
-use super::{Journal, ProbeController, ServerEvent};
+use super::{HealthController, Journal, ServerEvent};
 
 /// Longer than anything here should take.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -34,7 +34,7 @@ impl Journal for Lines {
 
 /// A generation with its controller, and the lines that it logs.
 struct Fixture {
-    controller: Arc<ProbeController>,
+    controller: Arc<HealthController>,
     generation: Arc<Generation>,
     lines: mpsc::UnboundedReceiver<(LineSeverity, String)>,
 }
@@ -54,7 +54,7 @@ impl Fixture {
         let (sender, lines) = mpsc::unbounded_channel();
         let journal = Box::new(Lines(sender));
         let controller =
-            ProbeController::new(Arc::clone(&generation), process, journal, "box", Vec::new());
+            HealthController::new(Arc::clone(&generation), process, journal, "box", Vec::new());
         Self {
             controller,
             generation,

@@ -52,10 +52,10 @@ impl Generation {
     /// continue from the previous ones. Cannot fail. The caller makes sure that only one thread
     /// does this at a time, and publishes the generation.
     pub fn take_over(&self, previous: Option<&Self>, registry: &Registry) -> GenerationChanges {
-        let mut taken = GenerationChanges::default();
+        let mut changes = GenerationChanges::default();
         let process_max = registry.process().configured_connection_max();
         let former = previous.map(|previous| &previous.config.global.variables);
-        registry.process().follow_variables(
+        registry.process().apply_variable_lines(
             &self.config.global.variables,
             former.map_or(&[], Vec::as_slice),
         );
@@ -86,15 +86,15 @@ impl Generation {
             match former {
                 Some(former) if Arc::ptr_eq(former, backend) => {}
                 Some(former) => {
-                    taken.names.push(backend.name().to_owned());
-                    backend.succeed(former);
-                    taken.backends.push(Arc::clone(backend));
-                    compare(former, backend, &mut taken);
+                    changes.names.push(backend.name().to_owned());
+                    backend.continue_balancing(former);
+                    changes.backends.push(Arc::clone(backend));
+                    compare_servers(former, backend, &mut changes);
                 }
                 None => {
-                    backend.found();
-                    taken.names.push(backend.name().to_owned());
-                    taken
+                    backend.begin_balancing();
+                    changes.names.push(backend.name().to_owned());
+                    changes
                         .servers
                         .extend(backend.servers.iter().map(|server| ChangedServer {
                             backend: Arc::clone(backend),
@@ -105,14 +105,19 @@ impl Generation {
             }
         }
         if let Some(previous) = previous {
-            self.let_go(previous, registry, &mut taken);
+            self.forget_removed(previous, registry, &mut changes);
         }
-        taken
+        changes
     }
 
     /// Forgets what is not configured any more, so that a later section or server of the same name
     /// starts with new state.
-    fn let_go(&self, previous: &Self, registry: &Registry, taken: &mut GenerationChanges) {
+    fn forget_removed(
+        &self,
+        previous: &Self,
+        registry: &Registry,
+        changes: &mut GenerationChanges,
+    ) {
         let names: HashSet<&str> = self.frontends.iter().map(|one| one.name()).collect();
         for frontend in &previous.frontends {
             if !names.contains(frontend.name()) {
@@ -124,24 +129,24 @@ impl Generation {
         for backend in &previous.backends {
             if self.backend_named(backend.name()).is_none() {
                 registry.forget_backend(backend.name());
-                taken.names.push(backend.name().to_owned());
-                taken.removed.extend(backend.servers.iter().cloned());
+                changes.names.push(backend.name().to_owned());
+                changes.removed.extend(backend.servers.iter().cloned());
                 for server in &backend.servers {
                     registry.forget_server(backend.name(), server.name());
                 }
             }
         }
         // A removed backend keeps its queue and servers until its last exchange has ended.
-        for (backend, server) in self.servers_gone(previous) {
+        for (backend, server) in self.removed_servers(previous) {
             registry.forget_server(backend.name(), server.name());
             server.state.record_usability(false, true);
-            taken.removed.push(server);
+            changes.removed.push(server);
         }
     }
 
     /// The servers that were removed from backends that both generations have.
-    fn servers_gone(&self, previous: &Self) -> Vec<(Arc<Backend>, Arc<Server>)> {
-        let mut gone = Vec::new();
+    fn removed_servers(&self, previous: &Self) -> Vec<(Arc<Backend>, Arc<Server>)> {
+        let mut removed = Vec::new();
         for former in &previous.backends {
             let Some(backend) = self.backend(former.name()) else {
                 continue;
@@ -153,43 +158,45 @@ impl Generation {
                 .servers
                 .iter()
                 .filter(|server| backend.server_named(server.name()).is_none());
-            gone.extend(left.map(|server| (Arc::clone(former), Arc::clone(server))));
+            removed.extend(left.map(|server| (Arc::clone(former), Arc::clone(server))));
         }
-        gone
+        removed
     }
 }
 
-fn compare(former: &Arc<Backend>, backend: &Arc<Backend>, taken: &mut GenerationChanges) {
+fn compare_servers(former: &Arc<Backend>, backend: &Arc<Backend>, changes: &mut GenerationChanges) {
     for server in &backend.servers {
-        let known = former
+        let former_server = former
             .server_named(server.name())
             .map(|place| &former.servers[place]);
-        if known.is_some_and(|known| Arc::ptr_eq(&known.model, &server.model)) {
+        if former_server
+            .is_some_and(|former_server| Arc::ptr_eq(&former_server.model, &server.model))
+        {
             continue;
         }
-        if let Some(known) = known
-            && known.model.address != server.model.address
+        if let Some(former_server) = former_server
+            && former_server.model.address != server.model.address
             && !matches!(server.model.address, model::Address::Name { .. })
         {
             server.state.set_address(Some(server.model.address.clone()));
         }
-        if let Some(known) = known
-            && known.model.connection_count_max != server.model.connection_count_max
+        if let Some(former_server) = former_server
+            && former_server.model.connection_count_max != server.model.connection_count_max
         {
             // A value that changed in the file wins over what a command set before.
             server.state.limit_connections(None);
         }
-        taken.servers.push(ChangedServer {
+        changes.servers.push(ChangedServer {
             backend: Arc::clone(backend),
             server: Arc::clone(server),
-            former: known.cloned(),
+            former: former_server.cloned(),
         });
     }
 }
 
 impl Backend {
     /// Begins to balance with a new balancer.
-    fn found(self: &Arc<Self>) {
+    fn begin_balancing(self: &Arc<Self>) {
         let mut balancer = Balancer::new(balancer_settings(&self.model), &self.new_servers());
         balancer.recompute_map();
         *self
@@ -201,7 +208,7 @@ impl Backend {
     }
 
     /// Continues the balancer of `former`, which is told nothing any more.
-    fn succeed(self: &Arc<Self>, former: &Self) {
+    fn continue_balancing(self: &Arc<Self>, former: &Self) {
         let old = former
             .balancer
             .write()
@@ -215,7 +222,7 @@ impl Backend {
             for (place, server) in self.servers.iter().enumerate() {
                 if let Some(slot) = former
                     .server_named(server.name())
-                    .and_then(|was| former.slots.of_place(was))
+                    .and_then(|former_place| former.slots.of_place(former_place))
                 {
                     let slot_now = self.slots.of_place(place).unwrap_or(FREE);
                     balancer.set_inflight(slot_now, old.inflight(slot));
@@ -246,17 +253,17 @@ impl Backend {
             let Some(slot) = self.slots.of_place(place) else {
                 continue;
             };
-            let known = former
+            let former_server = former
                 .server_named(server.name())
                 .map(|place| &former.servers[place]);
             let now = new_server(server);
-            match known {
+            match former_server {
                 None => balancer.add(slot, &now),
-                Some(known) if Arc::ptr_eq(&known.model, &server.model) => {}
-                Some(known) => {
-                    let stands = known.model.backup == server.model.backup
-                        && known.model.id == server.model.id;
-                    if !stands {
+                Some(former_server) if Arc::ptr_eq(&former_server.model, &server.model) => {}
+                Some(former_server) => {
+                    let keeps_slot = former_server.model.backup == server.model.backup
+                        && former_server.model.id == server.model.id;
+                    if !keeps_slot {
                         let inflight = balancer.inflight(slot);
                         balancer.add(slot, &now);
                         balancer.set_inflight(slot, inflight);

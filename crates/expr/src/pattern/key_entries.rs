@@ -64,10 +64,10 @@ impl KeyEntries {
 }
 
 /// Entries by their keys.
-pub(super) type Map<K> = HashMap<K, KeyEntries, foldhash::fast::RandomState>;
+pub(super) type EntriesByKey<K> = HashMap<K, KeyEntries, foldhash::fast::RandomState>;
 
 /// Adds an entry under its key.
-pub(super) fn push<K: Eq + Hash>(keys: &mut Map<K>, key: K, item: Item) {
+pub(super) fn push<K: Eq + Hash>(keys: &mut EntriesByKey<K>, key: K, item: Item) {
     use std::collections::hash_map::Entry::{Occupied, Vacant};
     match keys.entry(key) {
         Occupied(mut known) => known.get_mut().push(item),
@@ -78,8 +78,8 @@ pub(super) fn push<K: Eq + Hash>(keys: &mut Map<K>, key: K, item: Item) {
 }
 
 /// Takes an entry from under its key; true when the key is gone with it.
-pub(super) fn remove<K: Eq + Hash>(keys: &mut Map<K>, key: &K, id: u64) -> bool {
-    let gone = keys.get_mut(key).is_some_and(|few| few.remove(id));
+pub(super) fn remove<K: Eq + Hash>(keys: &mut EntriesByKey<K>, key: &K, id: u64) -> bool {
+    let gone = keys.get_mut(key).is_some_and(|entries| entries.remove(id));
     if gone {
         keys.remove(key);
     }

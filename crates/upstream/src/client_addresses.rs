@@ -7,14 +7,14 @@ use ballast_model::PortSpec;
 /// The two ends of a client's connection, as the proxy protocol or a rule may have set them.
 /// `None` where the connection has no IP address (unix sockets).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Path {
+pub struct ClientAddresses {
     /// The client.
     pub source: Option<SocketAddr>,
     /// What the client connected to.
     pub destination: Option<SocketAddr>,
 }
 
-impl Path {
+impl ClientAddresses {
     /// The client's address, without the port.
     pub fn source_ip(&self) -> Option<IpAddr> {
         self.source.map(|source| source.ip())
@@ -27,7 +27,7 @@ impl Path {
 
     /// Whether the server's address or port depends on the client: its line, or a later `set server
     /// addr`, leaves one of them open.
-    pub(crate) fn is_followed(port: PortSpec, address: &SocketAddr) -> bool {
+    pub(crate) fn depends_on_client(port: PortSpec, address: &SocketAddr) -> bool {
         address.ip().is_unspecified() || address.port() == 0 || port != PortSpec::Fixed
     }
 
@@ -35,7 +35,11 @@ impl Path {
     /// the address the client connected to where none is given; its port where none is given, or
     /// its port plus the offset of `port`. For a client over a unix socket, what is not given stays
     /// unset. `None` when the result is not a port.
-    pub(crate) fn followed(&self, port: PortSpec, address: &SocketAddr) -> Option<SocketAddr> {
+    pub(crate) fn server_address(
+        &self,
+        port: PortSpec,
+        address: &SocketAddr,
+    ) -> Option<SocketAddr> {
         let asked_port = self.destination.map_or(0, |destination| destination.port());
         let port = match port {
             PortSpec::Offset(offset) => u16::try_from(i32::from(asked_port) + offset).ok()?,
