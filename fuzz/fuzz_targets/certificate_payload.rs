@@ -8,7 +8,9 @@ use ballast_fuzz::with_pem;
 use ballast_tls::authorities::Authorities;
 use ballast_tls::certificate::CertificateParts;
 use ballast_tls::store::{CertificateStore, StoredCertificate};
-use ballast_tls::store_transaction::{CertificatePart, CertificateTransaction, describe, dump, ocsp_key};
+use ballast_tls::store_transaction::{
+    CertificatePart, CertificateTransaction, describe, dump, ocsp_key,
+};
 use libfuzzer_sys::fuzz_target;
 
 /// Everything of the parts that can be compared.

@@ -454,6 +454,38 @@ fn a_reload_serves_what_the_files_say() {
     assert_eq!(told(), before);
 }
 
+/// A directory whose last certificate was removed is refused, and what is served stays.
+#[test]
+fn a_directory_without_certificates_refuses_the_reload() {
+    let directory = tempfile::TempDir::new().expect("a temporary directory");
+    let path = directory.path().join("a.pem");
+    let port = free_port();
+    let pem = Authority::new("Root").issue(&Profile::server(&["a.example"]));
+    std::fs::write(&path, pem.bundle()).expect("a certificate");
+    let text = format!(
+        "global
+    stats socket unix@ctl.sock level admin
+defaults
+    mode http
+    timeout connect 5s
+    timeout client 5s
+    timeout server 5s
+frontend f
+    bind 127.0.0.1:{port} ssl crt {}/ alpn http/1.1
+",
+        directory.path().display()
+    );
+    let [_, ballast] = Program::both();
+    let proxy = Proxy::start(&ballast, &text, &[port]);
+    let api = RuntimeApi::at(proxy.directory().join("ctl.sock"));
+    let before = api.ask("show ssl sni");
+    assert!(before.contains("a.example"), "{before}");
+    std::fs::remove_file(&path).expect("it was there");
+    let answer = api.ask("reload");
+    assert!(answer.contains("no SSL certificate specified"), "{answer}");
+    assert_eq!(api.ask("show ssl sni"), before);
+}
+
 /// A directory is a list, also before it has a certificate.
 #[test]
 fn an_empty_directory_is_a_list() {

@@ -172,7 +172,7 @@ impl ServerState {
     }
 
     /// A number that is different after each change of the address: connections opened under
-    /// another number may lead elsewhere. Read it before [`Self::reach`].
+    /// another number may lead elsewhere. Read it before [`Self::current_address`].
     pub fn address_epoch(&self) -> u32 {
         self.address_epoch.load(Ordering::Acquire)
     }
@@ -217,8 +217,7 @@ impl ServerState {
     }
 
     /// Records whether the server may be used; true when it went up or down by this. The caller
-    /// must tell the balancer of every backend that holds it ([`crate::Backend::settle_server`]
-    /// does both).
+    /// must tell the balancer of every backend that holds it.
     pub fn record_usability(&self, usable: bool, draining: bool) -> bool {
         self.draining.store(draining, Ordering::Release);
         let changed = self.usable.swap(usable, Ordering::AcqRel) != usable;

@@ -168,7 +168,7 @@ pub struct HealthSettings {
     pub on_marked_up_shutdown_backups: bool,
     /// `slowstart`; 0 for none. HAProxy counts it in whole seconds, rounded up.
     pub slowstart_ms: u64,
-    /// `track`: the machine follows another one (see [`crate::Health::follow`]).
+    /// `track`: the machine follows another one (see [`crate::Health::copy_tracked`]).
     pub tracks: bool,
     /// `weight`.
     pub weight: u32,

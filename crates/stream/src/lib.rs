@@ -1,6 +1,6 @@
 //! The life of one exchange: route, pick, forward, retry, finish, and its line in the log.
 //!
-//! [`serve`] serves a client's connection from its accept to its end. [`Local`] holds what it
+//! [`serve`] serves a client's connection from its accept to its end. [`WorkerLocal`] holds what it
 //! needs of its worker, [`Running`] the configuration in force.
 
 mod context;

@@ -1,7 +1,7 @@
 //! Services answer requests in place of a server: the statistics page and the metrics exporter.
 //!
 //! What they answer is not known here: the program installs [`Services`] in each worker's
-//! [`Local`](crate::Local).
+//! [`WorkerLocal`](crate::WorkerLocal).
 
 use std::fmt;
 

@@ -425,9 +425,7 @@ impl CertificateStore {
         if self.get(&path).is_none()
             && let Some(mut names) = list(files, &path)?
         {
-            names.retain(|name| {
-                !name.starts_with('.') && !SIDE_FILES.iter().any(|ending| name.ends_with(ending))
-            });
+            names.retain(|name| is_certificate_file(name));
             names.sort_unstable();
             let directory = path.trim_end_matches('/');
             let paths = names.iter().map(|name| format!("{directory}/{name}"));
@@ -679,6 +677,13 @@ fn read(files: &dyn Files, path: &str) -> Result<Option<Vec<u8>>, LoadError> {
     files
         .read(path)
         .map_err(|reason| failed(path, LoadReason::System(reason)))
+}
+
+/// Whether a file of a directory is a certificate by its name: it is not hidden, and does not belong to
+/// another one.
+#[must_use]
+pub fn is_certificate_file(name: &str) -> bool {
+    !name.starts_with('.') && !SIDE_FILES.iter().any(|ending| name.ends_with(ending))
 }
 
 fn list(files: &dyn Files, path: &str) -> Result<Option<Vec<String>>, LoadError> {

@@ -7,6 +7,7 @@
 use ballast_model::{BindTls, CertificateSource, Check, CheckRule, Mode, ServerTls, TlsOptions};
 use ballast_syntax::{Diagnostic, Severity, Span};
 use ballast_tls::options::VerifyMode;
+use ballast_tls::store::is_certificate_file;
 
 use super::report;
 use crate::context::Context;
@@ -62,9 +63,14 @@ impl BindLine<'_> {
     }
 
     fn certificates(&self, bind: &BindDraft, tls: &BindTls, context: &mut Context<'_>) {
+        let machine = context.machine;
         let is_empty = |source: &CertificateSource| match source {
             CertificateSource::List(list) => list.lines.is_empty(),
-            _ => false,
+            // A directory that cannot be read is reported when it is loaded.
+            CertificateSource::Crt(file) | CertificateSource::DefaultCrt(file) => {
+                let names = machine.list(&file.path).ok().flatten();
+                names.is_some_and(|names| !names.iter().any(|name| is_certificate_file(name)))
+            }
         };
         // The stand-in of a list is empty.
         let is_stand_in = |source: &CertificateSource| match source {

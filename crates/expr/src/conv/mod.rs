@@ -81,7 +81,7 @@ impl PartialEq for Converter {
     }
 }
 
-/// A row that is parsed; [`Converter::gives`] has it evaluated.
+/// A row that is parsed; [`Converter::implemented`] has it evaluated.
 const fn row(word: &'static str, args: ArgSpec, takes: SampleKind, out: SampleKind) -> Converter {
     Converter {
         word,

@@ -101,7 +101,7 @@ impl PartialEq for Fetch {
     }
 }
 
-/// A row that is parsed; [`Fetch::gives`] has it evaluated. What it needs follows from the places
+/// A row that is parsed; [`Fetch::implemented`] has it evaluated. What it needs follows from the places
 /// where it may be asked; [`Fetch::needs`] says otherwise.
 const fn row(word: &'static str, args: ArgSpec, out: SampleKind, phases: Phases) -> Fetch {
     Fetch {
