@@ -43,7 +43,7 @@ fuzz_target!(|input: &[u8]| {
         let _ = describe(&transaction.parts);
         let dumped = CertificateParts::read(dump(&transaction.parts).as_bytes());
         assert!(dumped.is_ok_and(|read| read.certificates == transaction.parts.certificates));
-        if let Ok(certificate) = store.certificate(transaction.parts) {
+        if let Ok(certificate) = store.build_certificate(transaction.parts) {
             let stored = StoredCertificate::new(name, Arc::new(certificate));
             let _ = ocsp_key(&stored);
             store.insert(Arc::new(stored));
