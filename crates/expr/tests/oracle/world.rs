@@ -208,6 +208,9 @@ impl BackendFacts for Named {
     fn usable_servers(&self) -> i64 {
         2
     }
+    fn effective_weight(&self, _: &str) -> Option<i64> {
+        Some(7)
+    }
 }
 
 impl ServerFacts for Named {
