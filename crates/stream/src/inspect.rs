@@ -215,7 +215,15 @@ async fn receive_body(
     wait.each = exchange.settings.client_timeout;
     let received = client.source.gather(&wait).await;
     let error = match received {
-        Ok(()) => return until_left(client, until).await,
+        Ok(()) => {
+            // A body that fills the buffer ends the wait, as in TCP mode. What is wrong with it is
+            // met when it is read.
+            let is_whole = client.source.check_ahead().unwrap_or(false);
+            if !is_whole {
+                return Flow::Continue(());
+            }
+            return until_left(client, until).await;
+        }
         Err(ReadError::TimedOut) if ballast_worker::now() >= until => {
             return Flow::Continue(());
         }
