@@ -155,6 +155,8 @@ fn tell(program: &Program) -> Vec<String> {
     let mut half = site.connect();
     half.write_all(b"\x16\x03\x01").expect("it is open");
     half.shutdown(Shutdown::Write).expect("it is open");
+    // Not before it was accepted.
+    site.until("CumSslConns", 3);
     site.until("CurrSslConns", 0);
     told.push(site.numbers());
 
