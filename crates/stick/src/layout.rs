@@ -1,0 +1,100 @@
+//! Where in the words of a slot the key and each data type are.
+
+use crate::data::{DataType, StoredType};
+use crate::key::KeyType;
+use crate::settings::TableSettings;
+
+/// Words before the key: links of the bucket and of the order of age, time of the last touch,
+/// references.
+pub(crate) const HEAD_WORDS: usize = 5;
+
+/// Next slot of the bucket; of a free slot, the next free one.
+pub(crate) const NEXT: usize = 0;
+/// Neighbours in the order of age.
+pub(crate) const OLDER: usize = 1;
+pub(crate) const NEWER: usize = 2;
+/// When the entry was touched last.
+pub(crate) const TOUCHED: usize = 3;
+/// How many trackers it has; u32::MAX in a slot without an entry.
+pub(crate) const REFERENCES: usize = 4;
+
+/// In `places`, of a type that is not stored.
+const NOWHERE: u32 = u32::MAX;
+
+/// The words of a slot.
+#[derive(Debug)]
+pub(crate) struct Layout {
+    pub(crate) key: KeyType,
+    pub(crate) stored: Vec<StoredType>,
+    /// By data type: index in `stored`, and offset in the data words.
+    places: [(u32, u32); DataType::ALL.len()],
+    pub(crate) data_words: usize,
+}
+
+/// Where one element of a data type is.
+#[derive(Clone, Copy)]
+pub(crate) struct Place {
+    pub(crate) offset: usize,
+    pub(crate) data_type: DataType,
+    pub(crate) period_ms: u32,
+}
+
+impl Layout {
+    pub(crate) fn new(settings: &TableSettings) -> Layout {
+        let mut places = [(NOWHERE, 0); DataType::ALL.len()];
+        let mut offset = 0;
+        for (index, one) in (0..).zip(&settings.stored) {
+            places[one.data_type as usize] = (index, offset as u32);
+            offset += one.data_type.words() * usize::from(one.elements);
+        }
+        Layout {
+            key: settings.key,
+            stored: settings.stored.clone(),
+            places,
+            data_words: offset,
+        }
+    }
+
+    /// Words of a slot.
+    pub(crate) fn stride(&self) -> usize {
+        self.data_offset() + self.data_words
+    }
+
+    pub(crate) fn data_offset(&self) -> usize {
+        HEAD_WORDS + self.key.words()
+    }
+
+    /// Where an element is; `None` if the table does not store it. `gpc0` and its like are the
+    /// first elements of an array where the table has that.
+    #[inline]
+    pub(crate) fn place(&self, data_type: DataType, element: u16) -> Option<Place> {
+        let (stored, offset) = self.places[data_type as usize];
+        let Some(stored) = self.stored.get(stored as usize) else {
+            let (array, element) = data_type.element_of()?;
+            return self.place(array, element);
+        };
+        (element < stored.elements).then(|| Place {
+            offset: offset as usize + usize::from(element) * data_type.words(),
+            data_type,
+            period_ms: stored.period_ms,
+        })
+    }
+
+    /// Copies what both layouts store alike.
+    pub(crate) fn copy_data(&self, data: &[u32], to: &Layout, to_data: &mut [u32]) {
+        for one in &to.stored {
+            let (index, from) = self.places[one.data_type as usize];
+            let Some(stored) = self.stored.get(index as usize) else {
+                continue;
+            };
+            if stored.period_ms != one.period_ms {
+                continue;
+            }
+            let (_, at) = to.places[one.data_type as usize];
+            let elements = usize::from(stored.elements.min(one.elements));
+            let words = elements * one.data_type.words();
+            let (from, at) = (from as usize, at as usize);
+            to_data[at..at + words].copy_from_slice(&data[from..from + words]);
+        }
+    }
+}

@@ -1,0 +1,386 @@
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use crate::*;
+
+fn settings(size: u32) -> TableSettings {
+    let mut settings = TableSettings::new(KeyType::Integer, size);
+    settings.store(StoredType::plain(DataType::ConnCur));
+    settings.store(StoredType::plain(DataType::BytesInCnt));
+    settings.store(StoredType::rate(DataType::ConnRate, 1000));
+    settings.expire_ms = Some(10_000);
+    settings
+}
+
+fn table(settings: TableSettings) -> Arc<Table> {
+    Table::new("t", settings, 0x1234_5678_9abc_def1)
+}
+
+fn keys(table: &Table, now_ms: u32) -> Vec<u32> {
+    let (mut all, mut cursor, mut scratch) = (Vec::new(), ScanCursor::default(), Vec::new());
+    while table.scan(&mut cursor, 7, now_ms, |entry| {
+        if let Key::Integer(key) = entry.key(&mut scratch) {
+            all.push(key);
+        }
+    }) {}
+    all.sort_unstable();
+    all
+}
+
+#[test]
+fn an_entry_is_created_changed_and_read() {
+    let table = table(settings(10));
+    let entry = table.track(Key::Integer(7), 100).unwrap();
+    let rate = entry.update(100, |entry| {
+        entry.add(DataType::ConnCur, 0, 1);
+        entry.add(DataType::BytesInCnt, 0, 1 << 40);
+        entry.add(DataType::ConnRate, 0, 3)
+    });
+    assert_eq!(rate, Some(Some(3)));
+    let read = |now| {
+        table.lookup(Key::Integer(7), now, |entry| {
+            (
+                entry.get(DataType::ConnCur, 0),
+                entry.get(DataType::BytesInCnt, 0),
+                entry.get(DataType::ConnRate, 0),
+                entry.get(DataType::Gpc0, 0),
+                entry.trackers(),
+                entry.expires_in_ms(),
+            )
+        })
+    };
+    let expected = (Some(1), Some(1 << 40), Some(3), None, 1, Some(9_900));
+    assert_eq!(read(200), Some(expected));
+    assert_eq!(table.remove(Key::Integer(7), 200), Removal::InUse);
+    entry.release(200);
+    assert_eq!(table.remove(Key::Integer(7), 200), Removal::Removed);
+    assert_eq!(table.remove(Key::Integer(7), 200), Removal::NotFound);
+    assert_eq!((read(200), table.used()), (None, 0));
+}
+
+#[test]
+fn a_full_table_evicts_the_oldest_that_nobody_tracks() {
+    let table = table(settings(3));
+    let tracked = table.track(Key::Integer(1), 1).unwrap();
+    for (key, now) in [(2, 2), (3, 3)] {
+        drop(table.track(Key::Integer(key), now));
+    }
+    drop(table.track(Key::Integer(2), 4));
+    drop(table.track(Key::Integer(4), 5));
+    assert_eq!(keys(&table, 5), [1, 2, 4]);
+    assert_eq!(table.evicted(), 1);
+    // The entry that was passed over is the oldest again when it is released.
+    drop(tracked);
+    drop(table.track(Key::Integer(5), 6));
+    assert_eq!(keys(&table, 6), [2, 4, 5]);
+    let all: Vec<_> = [2, 4, 5]
+        .map(|key| table.track(Key::Integer(key), 7).unwrap())
+        .into();
+    assert!(table.track(Key::Integer(6), 8).is_none(), "all are tracked");
+    assert_eq!(table.refused(), 1);
+    drop(all);
+}
+
+#[test]
+fn nopurge_refuses_what_is_new_until_something_expires() {
+    let mut settings = settings(2);
+    settings.nopurge = true;
+    let table = table(settings);
+    drop(table.track(Key::Integer(1), 0));
+    drop(table.track(Key::Integer(2), 1));
+    assert!(table.track(Key::Integer(3), 9_999).is_none());
+    assert!(table.track(Key::Integer(3), 10_000).is_some());
+    assert_eq!(keys(&table, 10_000), [2, 3]);
+}
+
+#[test]
+fn entries_expire_a_few_at_a_time() {
+    let table = table(settings(100));
+    let kept = table.track(Key::Integer(0), 0).unwrap();
+    for key in 1..50 {
+        drop(table.track(Key::Integer(key), key));
+    }
+    assert_eq!(table.purge(10_000, 16), 0);
+    assert!(table.lookup(Key::Integer(20), 10_020, |_| ()).is_none());
+    assert_eq!(table.purge(10_049, 16), 16);
+    assert_eq!(table.purge(10_049, 16), 16);
+    assert_eq!(table.purge(10_049, 64), 16);
+    assert_eq!(keys(&table, 10_049), [0]);
+    kept.release(10_050);
+    assert_eq!(table.used(), 0);
+    assert_eq!(table.expired(), 50);
+}
+
+#[test]
+fn arrays_stand_for_the_first_counters() {
+    let mut settings = TableSettings::new(KeyType::String { len: 8 }, 10);
+    settings.store(StoredType {
+        elements: 2,
+        ..StoredType::plain(DataType::Gpc)
+    });
+    settings.store(StoredType::plain(DataType::ServerKey));
+    let table = table(settings);
+    let entry = table.track(Key::Bytes(b"abcdefghijk"), 0).unwrap();
+    entry.update(0, |entry| {
+        assert_eq!(entry.add(DataType::Gpc1, 0, 5), Some(5));
+        assert_eq!(entry.get(DataType::Gpc, 1), Some(5));
+        assert_eq!(entry.get(DataType::Gpc, 2), None);
+        assert_eq!(entry.get(DataType::ServerKey, 0), None);
+        assert!(entry.set_server_key("s1"));
+        assert_eq!(entry.as_entry().server_key().as_deref(), Some("s1"));
+    });
+    let mut scratch = Vec::new();
+    let key = |entry: Entry<'_>| entry.key(&mut scratch) == Key::Bytes(b"abcdefgh");
+    assert_eq!(table.lookup(Key::Bytes(b"abcdefgh"), 0, key), Some(true));
+}
+
+#[test]
+fn addresses_convert_where_they_can() {
+    let table4 = table(TableSettings::new(KeyType::Ipv4, 10));
+    let table6 = table(TableSettings::new(KeyType::Ipv6, 10));
+    let key = |text: &str| match text.parse().unwrap() {
+        IpAddr::V4(address) => Key::Ipv4(address),
+        IpAddr::V6(address) => Key::Ipv6(address),
+    };
+    assert!(table4.accepts(key("::ffff:192.0.2.1")) && !table4.accepts(key("2001:db8::1")));
+    drop(table4.track(key("::ffff:192.0.2.1"), 0));
+    drop(table6.track(key("192.0.2.1"), 0));
+    let mut scratch = Vec::new();
+    let mut read = |table: &Table| match table.lookup(key("192.0.2.1"), 0, |entry| {
+        match entry.key(&mut scratch) {
+            Key::Ipv4(address) => IpAddr::V4(address),
+            Key::Ipv6(address) => IpAddr::V6(address),
+            other => panic!("{other:?} is no address"),
+        }
+    }) {
+        Some(address) => address,
+        None => panic!("it is there"),
+    };
+    assert_eq!(read(&table4), IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)));
+    let mapped: Ipv6Addr = "::ffff:192.0.2.1".parse().unwrap();
+    assert_eq!(read(&table6), IpAddr::V6(mapped));
+}
+
+#[test]
+fn a_change_keeps_what_both_store() {
+    let table = table(settings(10));
+    let tracked = table.track(Key::Integer(0), 0).unwrap();
+    for key in 0..10 {
+        let entry = table.track(Key::Integer(key), key).unwrap();
+        entry.update(key, |entry| {
+            entry.add(DataType::BytesInCnt, 0, u64::from(key))
+        });
+    }
+    let mut wider = settings(5000);
+    wider.store(StoredType::plain(DataType::Gpc0));
+    wider.expire_ms = None;
+    table.change(wider.clone());
+    assert_eq!(*table.settings(), wider);
+    assert_eq!(keys(&table, 0), (0..10).collect::<Vec<_>>());
+    let bytes = |key| {
+        let read = |entry: Entry<'_>| entry.get(DataType::BytesInCnt, 0);
+        table.lookup(Key::Integer(key), 20, read).flatten()
+    };
+    assert_eq!(bytes(9), Some(9));
+    // What was tracked before the change is still the same entry.
+    tracked.update(20, |entry| entry.add(DataType::BytesInCnt, 0, 50));
+    assert_eq!(bytes(0), Some(50));
+    assert_eq!(table.remove(Key::Integer(0), 20), Removal::InUse);
+    drop(tracked);
+    assert_eq!(table.remove(Key::Integer(0), 20), Removal::Removed);
+    for key in 100..6000 {
+        drop(table.track(Key::Integer(key), 21));
+    }
+    assert_eq!(table.used(), 5000);
+    assert_eq!(keys(&table, 21).len(), 5000);
+    table.change(settings(100));
+    while table.purge(22, 16) > 0 {}
+    assert_eq!((table.used(), keys(&table, 22).len()), (100, 100));
+    table.change(TableSettings::new(KeyType::Ipv6, 100));
+    assert_eq!(table.used(), 0);
+}
+
+#[test]
+fn an_entry_is_found_by_its_address() {
+    let table = table(settings(3000));
+    drop(table.track(Key::Integer(77), 0));
+    let address = table.lookup(Key::Integer(77), 0, |entry| entry.address());
+    let address = address.unwrap();
+    let key = |entry: Entry<'_>| entry.key(&mut Vec::new()) == Key::Integer(77);
+    assert_eq!(table.at_address(address, 0, key), Some(true));
+    assert_eq!(table.at_address(address ^ 64, 0, key), None);
+    assert_eq!(table.at_address(u64::MAX, 0, key), None);
+    assert_eq!(table.remove_at_address(address), Removal::Removed);
+    assert_eq!(table.remove_at_address(address), Removal::NotFound);
+}
+
+#[test]
+fn workers_share_a_table() {
+    let table = table(settings(2000));
+    let work = |worker: u32| {
+        let table = Arc::clone(&table);
+        move || {
+            for round in 0..20_000_u32 {
+                let key = Key::Integer(round.wrapping_mul(2_654_435_761 + worker) % 3000);
+                let Some(entry) = table.track(key, round) else {
+                    continue;
+                };
+                entry.update(round, |entry| entry.add(DataType::ConnCur, 0, 1));
+                entry.update(round, |entry| entry.subtract(DataType::ConnCur, 0, 1));
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for worker in 0..3 {
+            scope.spawn(work(worker));
+        }
+        scope.spawn(|| {
+            for round in 0..20 {
+                let mut changed = settings(if round % 2 == 0 { 70_000 } else { 1000 });
+                changed.store(StoredType::plain(DataType::ALL[round % 5]));
+                table.change(changed);
+            }
+        });
+    });
+    let (mut cursor, mut entries) = (ScanCursor::default(), 0);
+    while table.scan(&mut cursor, 64, 20_000, |entry| {
+        entries += 1;
+        assert_eq!(entry.trackers(), 0);
+        assert_eq!(entry.get(DataType::ConnCur, 0), Some(0));
+    }) {}
+    assert_eq!(entries, table.used() as usize - expired(&table, 20_000));
+}
+
+/// Entries whose time is over and that are not removed yet.
+fn expired(table: &Table, now_ms: u32) -> usize {
+    let before = keys(table, now_ms).len();
+    let used = table.used() as usize;
+    used - before
+}
+
+/// What a table of one shard should do, naively: by key, when it was touched, and its count.
+#[derive(Default)]
+struct Model {
+    entries: HashMap<u32, (u32, u64)>,
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Count(u32),
+    Track(u32),
+    Release(usize),
+    Remove(u32),
+    Wait(u32),
+    Purge,
+    Resize(u32),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        6 => (0_u32..40).prop_map(Step::Count),
+        2 => (0_u32..40).prop_map(Step::Track),
+        2 => (0_usize..8).prop_map(Step::Release),
+        1 => (0_u32..40).prop_map(Step::Remove),
+        4 => (1_u32..4000).prop_map(Step::Wait),
+        1 => Just(Step::Purge),
+        1 => (5_u32..20).prop_map(Step::Resize),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn a_table_does_what_a_naive_one_does(steps in prop::collection::vec(step(), 1..200)) {
+        let (mut size, mut now) = (10_u32, u32::MAX - 30_000);
+        let table = table(settings(size));
+        let mut model = Model::default();
+        let mut tracked: Vec<(u32, TrackedEntry)> = Vec::new();
+        for step in steps {
+            // No two moments are the same, so that the oldest is one.
+            now = now.wrapping_add(1);
+            let is_tracked = |tracked: &[(u32, TrackedEntry)], key| tracked.iter().any(|one| one.0 == key);
+            model.entries.retain(|key, (touched, _)| {
+                is_tracked(&tracked, *key) || now.wrapping_sub(*touched) < 10_000
+            });
+            match step {
+                Step::Count(key) | Step::Track(key) => {
+                    let entry = table.track(Key::Integer(key), now);
+                    if !model.entries.contains_key(&key) {
+                        while model.entries.len() >= size as usize {
+                            let unused = model.entries.iter().filter(|one| !is_tracked(&tracked, *one.0));
+                            let oldest = unused.max_by_key(|one| now.wrapping_sub(one.1.0));
+                            let Some(oldest) = oldest.map(|one| *one.0) else { break };
+                            model.entries.remove(&oldest);
+                        }
+                        if model.entries.len() >= size as usize {
+                            prop_assert!(entry.is_none());
+                            continue;
+                        }
+                        model.entries.insert(key, (now, 0));
+                    }
+                    let entry = entry.expect("there is room");
+                    model.entries.get_mut(&key).expect("it is there").0 = now;
+                    if matches!(step, Step::Track(_)) {
+                        tracked.push((key, entry));
+                    } else {
+                        let count = entry.update(now, |entry| entry.add(DataType::BytesInCnt, 0, 1));
+                        let model = &mut model.entries.get_mut(&key).expect("it is there").1;
+                        *model += 1;
+                        prop_assert_eq!(count, Some(Some(*model)));
+                    }
+                }
+                Step::Release(index) => {
+                    if index < tracked.len() {
+                        let (key, entry) = tracked.swap_remove(index);
+                        entry.release(now);
+                        let age = now.wrapping_sub(model.entries[&key].0);
+                        if age >= 10_000 && !is_tracked(&tracked, key) {
+                            model.entries.remove(&key);
+                        }
+                    }
+                }
+                Step::Remove(key) => {
+                    let expected = if is_tracked(&tracked, key) {
+                        Removal::InUse
+                    } else if model.entries.remove(&key).is_some() {
+                        Removal::Removed
+                    } else {
+                        Removal::NotFound
+                    };
+                    prop_assert_eq!(table.remove(Key::Integer(key), now), expected);
+                }
+                Step::Wait(time) => now = now.wrapping_add(time),
+                Step::Purge => {
+                    table.purge(now, 64);
+                    prop_assert_eq!(table.used() as usize, model.entries.len());
+                }
+                Step::Resize(to) => {
+                    size = to;
+                    let mut changed = settings(size);
+                    // Every other size moves the entries to another form.
+                    if size % 2 == 0 {
+                        changed.store(StoredType::plain(DataType::Gpc0));
+                    }
+                    table.change(changed);
+                    while table.purge(now, 4) > 0 {}
+                    while model.entries.len() > size as usize {
+                        let unused = model.entries.iter().filter(|one| !is_tracked(&tracked, *one.0));
+                        let oldest = unused.max_by_key(|one| now.wrapping_sub(one.1.0));
+                        let Some(oldest) = oldest.map(|one| *one.0) else { break };
+                        model.entries.remove(&oldest);
+                    }
+                }
+            }
+            let live = model.entries.iter().filter(|(key, (touched, _))| {
+                is_tracked(&tracked, **key) || now.wrapping_sub(*touched) < 10_000
+            });
+            let mut expected: Vec<u32> = live.map(|one| *one.0).collect();
+            expected.sort_unstable();
+            prop_assert_eq!(keys(&table, now), expected);
+        }
+    }
+}
