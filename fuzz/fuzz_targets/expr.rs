@@ -46,7 +46,11 @@ fuzz_target!(|data: &[u8]| {
     let mut acls = AclSet::new();
     if let Ok(mut expr) = Expr::parse(text) {
         assert_eq!(Expr::parse(&expr.to_string()).as_ref(), Ok(&expr));
-        let _ = expr.link(&store, &mut files);
+        let _ = expr.link(&mut Linker {
+            store: &store,
+            files: &mut files,
+            acls: &acls,
+        });
         let _ = eval(&expr, &World(payload), &mut Scratch::new());
     }
     let words: Vec<&str> = text.split(' ').collect();

@@ -2,7 +2,9 @@
 //! written of a list reads as it was.
 #![no_main]
 
-use ballast_expr::{EntrySelector, Expr, Facts, Scratch, Store, Time, eval, parse_payload};
+use ballast_expr::{
+    AclSet, EntrySelector, Expr, Facts, Linker, Scratch, Store, Time, eval, parse_payload,
+};
 use libfuzzer_sys::fuzz_target;
 
 const CONVERTERS: [&str; 6] = ["map", "map_beg", "map_sub", "map_ip", "map_reg", "map_int"];
@@ -11,7 +13,13 @@ fn load(converter: &str, file: &[u8]) -> Option<(Store, Expr)> {
     let store = Store::new();
     let mut files = |_: &str| Ok(file.to_vec());
     let mut expr: Expr = format!("str(/a/b),{converter}(m)").parse().ok()?;
-    expr.link(&store, &mut files).ok()?;
+    let acls = AclSet::new();
+    let mut linker = Linker {
+        store: &store,
+        files: &mut files,
+        acls: &acls,
+    };
+    expr.link(&mut linker).ok()?;
     Some((store, expr))
 }
 

@@ -11,16 +11,6 @@ const FEATURES: &[(&str, &[&str])] = &[
         "HTTP authentication",
         &["auth", "http_auth", "http_auth_group"],
     ),
-    (
-        "HTTP/2",
-        &[
-            "bs.*",
-            "bc_nb_streams",
-            "bc_settings_streams_limit",
-            "fc_nb_streams",
-        ],
-    ),
-    ("HTTP/2", &["fc_settings_streams_limit", "fs.*"]),
     ("log profiles", &["do-log"]),
     ("Lua", &["lua.*"]),
     ("QUIC", &["quic-initial*"]),

@@ -1,11 +1,20 @@
 //! What expressions may ask of frontends, backends and servers.
 
+use std::time::Duration;
+
 use ballast_expr::{BackendFacts, FrontendFacts, ServerFacts};
 
 use crate::{Backend, Frontend, Server};
 
 fn number(value: u32) -> i64 {
     i64::from(value)
+}
+
+/// A timeout in milliseconds; 0 for none.
+fn timeout_ms(timeout: Option<Duration>) -> i64 {
+    timeout.map_or(0, |timeout| {
+        i64::try_from(timeout.as_millis()).unwrap_or(i64::MAX)
+    })
 }
 
 impl FrontendFacts for Frontend {
@@ -15,6 +24,10 @@ impl FrontendFacts for Frontend {
 
     fn id(&self) -> i64 {
         number(self.model.common.id)
+    }
+
+    fn client_timeout_ms(&self) -> i64 {
+        timeout_ms(self.model.timeouts.client)
     }
 
     fn default_backend_name(&self) -> Option<&str> {
@@ -41,6 +54,14 @@ impl BackendFacts for Backend {
 
     fn id(&self) -> i64 {
         number(self.model.common.id)
+    }
+
+    fn server_timeout_ms(&self) -> i64 {
+        timeout_ms(self.model.timeouts.server)
+    }
+
+    fn tunnel_timeout_ms(&self) -> i64 {
+        timeout_ms(self.model.timeouts.tunnel)
     }
 
     fn server_named(&self, name: &str) -> Option<&dyn ServerFacts> {

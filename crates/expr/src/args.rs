@@ -8,6 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use crate::error::Error;
+use crate::links::LinkedAcl;
 use crate::mask::{mask4, mask6};
 use crate::pattern::Handle;
 use crate::regex::Regex;
@@ -17,6 +18,8 @@ use crate::vars::VarName;
 /// The type of an argument.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ArgKind {
+    /// The name of an ACL, after a `!` where it must not hold.
+    Acl,
     /// An address of either family (the default of a `map_*_ip`).
     Address,
     /// The name of a backend; none means the current one.
@@ -75,7 +78,7 @@ pub(crate) const NONE: ArgSpec = ArgSpec {
 /// Up to twelve ACL names (`acl()`).
 pub(crate) const ACL_NAMES: ArgSpec = ArgSpec {
     required: 1,
-    kinds: &[ArgKind::Text; 12],
+    kinds: &[ArgKind::Acl; 12],
 };
 
 pub(crate) const fn args(required: usize, kinds: &'static [ArgKind]) -> ArgSpec {
@@ -87,6 +90,8 @@ pub(crate) const fn args(required: usize, kinds: &'static [ArgKind]) -> ArgSpec 
 pub enum ArgValue {
     /// Left out.
     Absent,
+    /// An ACL by name, found when linking; `!` before the name wants it not to hold.
+    Acl(LinkSlot<Arc<dyn LinkedAcl>>),
     /// An integer.
     Int(i64),
     /// Text.
@@ -307,6 +312,7 @@ fn by_default(spec: ArgSpec) -> bool {
 
 fn kind_text(kind: ArgKind) -> &'static str {
     match kind {
+        ArgKind::Acl => "ACL",
         ArgKind::Address => "address",
         ArgKind::Backend => "backend",
         ArgKind::DnFormat => "format of distinguished names",
@@ -336,6 +342,7 @@ fn value_of(kind: ArgKind, text: &str) -> Result<ArgValue, Error> {
         )
     };
     Ok(match kind {
+        ArgKind::Acl => ArgValue::Acl(LinkSlot::empty()),
         ArgKind::Int => ArgValue::Int(text.parse().map_err(|_| refuse())?),
         ArgKind::IntOrVar => match text.parse() {
             Ok(number) => ArgValue::Int(number),

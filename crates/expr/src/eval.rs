@@ -1,62 +1,15 @@
 //! Evaluating: expressions to values, conditions to truth.
 
 use crate::acl::{Acl, Condition, Criterion, Polarity, Term, TermTarget};
+use crate::condition_result::ConditionResult;
 use crate::evaluation::Evaluation;
 use crate::expr::Expr;
 use crate::facts::Facts;
+use crate::links::LinkedAcl;
 use crate::needs::Needs;
 use crate::pattern::{Handle, MatchMethod};
 use crate::scratch::Scratch;
 use crate::value::{Sample, Value};
-
-/// The answer to a question that is asked while something may still come.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum ConditionResult {
-    /// No, whatever comes.
-    No,
-    /// Not known before more of this has come.
-    NotYet(Needs),
-    /// Yes.
-    Yes,
-}
-
-impl ConditionResult {
-    /// The opposite where `negate`.
-    const fn negated_if(self, negate: bool) -> ConditionResult {
-        match self {
-            ConditionResult::No if negate => ConditionResult::Yes,
-            ConditionResult::Yes if negate => ConditionResult::No,
-            same => same,
-        }
-    }
-
-    /// Whether one of the answers is yes. No question is asked after the first yes.
-    fn any<const WAITS: bool>(answers: impl Iterator<Item = ConditionResult>) -> ConditionResult {
-        let mut missing = Needs::NONE;
-        for answer in answers {
-            match answer {
-                ConditionResult::Yes => return ConditionResult::Yes,
-                ConditionResult::NotYet(needs) if WAITS => missing = missing | needs,
-                ConditionResult::NotYet(_) | ConditionResult::No => {}
-            }
-        }
-        ConditionResult::no_unless(missing)
-    }
-
-    /// Whether all of the answers are yes. No question is asked after the first no.
-    fn all<const WAITS: bool>(answers: impl Iterator<Item = ConditionResult>) -> ConditionResult {
-        ConditionResult::any::<WAITS>(answers.map(|answer| answer.negated_if(true)))
-            .negated_if(true)
-    }
-
-    const fn no_unless(missing: Needs) -> ConditionResult {
-        if missing.is_none() {
-            ConditionResult::No
-        } else {
-            ConditionResult::NotYet(missing)
-        }
-    }
-}
 
 /// The value of `expr`, or `None` when there is none.
 ///
@@ -212,6 +165,25 @@ impl Acl {
         ConditionResult::any::<WAITS>(
             criteria.map(|criterion| criterion.test::<WAITS>(facts, scratch, may_still_arrive)),
         )
+    }
+}
+
+impl LinkedAcl for Acl {
+    fn test(
+        &self,
+        facts: &dyn Facts,
+        scratch: &mut Scratch,
+        may_still_arrive: Needs,
+    ) -> ConditionResult {
+        Acl::test::<true>(self, facts, scratch, may_still_arrive)
+    }
+
+    fn needs(&self) -> Needs {
+        Acl::needs(self)
+    }
+
+    fn unimplemented(&self) -> Vec<&'static str> {
+        Acl::unimplemented(self)
     }
 }
 

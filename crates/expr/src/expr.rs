@@ -6,10 +6,10 @@ use crate::args::{self, Arg, ArgValue};
 use crate::conv::{self, Converter};
 use crate::error::{Error, nearest};
 use crate::fetch::{self, Fetch};
-use crate::files::Files;
 use crate::hex::unhex;
+use crate::links::{LinkedAcl, Links};
 use crate::needs::Needs;
-use crate::pattern::{MapKind, MatchMethod, Store};
+use crate::pattern::{MapKind, MatchMethod};
 use crate::phase::{Phase, Phases};
 use crate::regex::Regex;
 use crate::value::SampleKind;
@@ -222,7 +222,8 @@ impl Expr {
     /// What must be there for the expression to have a value.
     pub fn needs(&self) -> Needs {
         let convs = self.converters.iter();
-        convs.fold(self.fetch.needs, |sum, step| sum | step.converter.needs)
+        let own = convs.fold(self.fetch.needs, |sum, step| sum | step.converter.needs);
+        self.acls().fold(own, |sum, acl| sum | acl.needs())
     }
 
     /// The text of `str(<text>)` without converters; `None` for anything that may depend on the
@@ -263,13 +264,14 @@ impl Expr {
         fetch
             .into_iter()
             .chain(convs.map(|step| step.converter.word))
+            .chain(self.acls().flat_map(LinkedAcl::unimplemented))
             .collect()
     }
 
     /// What the expression names elsewhere in the configuration, in order.
     pub fn references(&self) -> Vec<Reference> {
         let mut all = Vec::new();
-        self.each_arg(|word, arg| {
+        self.each_arg(|arg| {
             let reference = match &arg.value {
                 ArgValue::Backend => Reference::Backend(arg.text.clone()),
                 ArgValue::Frontend => Reference::Frontend(arg.text.clone()),
@@ -281,8 +283,8 @@ impl Expr {
                     backend: backend.clone(),
                     server: server.clone(),
                 },
-                ArgValue::Text if word == "acl" => {
-                    Reference::Acl(arg.text.trim_start_matches('!').to_owned())
+                ArgValue::Acl(_) => {
+                    Reference::Acl(arg.text.strip_prefix('!').unwrap_or(&arg.text).to_owned())
                 }
                 _ => return,
             };
@@ -291,20 +293,33 @@ impl Expr {
         all
     }
 
-    fn each_arg(&self, mut visit: impl FnMut(&'static str, &Arg)) {
-        self.args.iter().for_each(|arg| visit(self.fetch.word, arg));
-        for step in &self.converters {
-            step.args
-                .iter()
-                .for_each(|arg| visit(step.converter.word, arg));
-        }
+    fn each_arg(&self, visit: impl FnMut(&Arg)) {
+        let steps = self.converters.iter().flat_map(|step| &step.args);
+        self.args.iter().chain(steps).for_each(visit);
     }
 
-    /// Joins the expression to the map files it names.
+    /// The ACLs that it names, once it is linked.
+    fn acls(&self) -> impl Iterator<Item = &dyn LinkedAcl> {
+        self.args.iter().filter_map(|arg| match &arg.value {
+            ArgValue::Acl(slot) => slot.filled().map(|acl| &**acl),
+            _ => None,
+        })
+    }
+
+    /// Joins the expression to the ACLs and map files it names.
     ///
     /// # Errors
-    /// When a file cannot be read or holds what its map cannot take.
-    pub fn link(&mut self, store: &Store, files: &mut dyn Files) -> Result<(), Error> {
+    /// When an ACL does not exist, or a file cannot be read or holds what its map cannot take.
+    pub fn link(&mut self, links: &mut dyn Links) -> Result<(), Error> {
+        for arg in &mut self.args {
+            let ArgValue::Acl(slot) = &mut arg.value else {
+                continue;
+            };
+            let name = arg.text.strip_prefix('!').unwrap_or(&arg.text);
+            let acl = links.acl(name);
+            slot.fill(acl.ok_or_else(|| refuse(&format!("ACL '{name}' not found")))?);
+        }
+        let (store, files) = links.lists();
         for step in &mut self.converters {
             let Some((method, kind)) = map_word(step.converter.word) else {
                 continue;
@@ -430,6 +445,14 @@ fn check_fetch(row: &Fetch, args: &[Arg]) -> Result<(), Error> {
         }
         "date" if !is_time_unit(text(1)) => Err(refuse(TIME_UNIT)),
         "accept_date" | "request_date" if !is_time_unit(text(0)) => Err(refuse(TIME_UNIT)),
+        "bc_rtt" | "bc_rttvar" | "fc_rtt" | "fc_rttvar"
+            if args.first().is_some_and(|unit| {
+                !unit.is_absent() && !matches!(unit.text.as_str(), "us" | "ms")
+            }) =>
+        {
+            let message = format!("expects 'us' or 'ms', got '{}'", text(0));
+            Err(refuse(&message))
+        }
         "uuid" if !matches!(int(0), None | Some(4 | 7)) => {
             Err(refuse("unsupported UUID version: use 4 or 7"))
         }

@@ -9,6 +9,7 @@
 mod acl;
 mod args;
 mod calendar;
+mod condition_result;
 mod conv;
 mod error;
 mod eval;
@@ -18,6 +19,7 @@ mod facts;
 mod fetch;
 mod files;
 mod hex;
+mod links;
 mod logformat;
 mod mask;
 mod needs;
@@ -35,18 +37,20 @@ pub use acl::{
     PatternSource, Polarity, Term, TermTarget, predefined,
 };
 pub use args::{Arg, ArgKind, ArgSpec, ArgValue};
+pub use condition_result::ConditionResult;
 pub use conv::{Converter, converter, converters};
 pub use error::{Error, nearest};
-pub use eval::{ConditionResult, eval, eval_with};
+pub use eval::{eval, eval_with};
 pub use expr::{ConverterStep, Expr, Reference};
 pub use facts::{
     AddressPair, BackendFacts, CaptureFacts, CertificateFacts, CertificateOwner, ConnectionError,
     ConnectionFacts, ExchangeFacts, ExchangeNumbers, Facts, FrontendFacts, HelloFacts,
-    ListenerFacts, NamePart, PeerVerification, ProcessFacts, ServerFacts, Side, Time, TlsError,
-    TlsSessionFacts,
+    ListenerFacts, NamePart, PeerVerification, ProcessFacts, ServerFacts, Side, StreamFacts,
+    TcpFacts, Time, TlsError, TlsSessionFacts,
 };
 pub use fetch::{Fetch, cipher_name, fetch, fetches, version_name};
 pub use files::Files;
+pub use links::{LinkedAcl, Links};
 pub use logformat::{
     ALIASES, Alias, AliasId, CLF_HTTP_LOG_FORMAT, CLF_TCP_LOG_FORMAT, DEFAULT_HTTP_LOG_FORMAT,
     DEFAULT_TCP_LOG_FORMAT, Flags, HTTP_LOG_FORMAT, HTTPS_LOG_FORMAT, Item, LogFormat,

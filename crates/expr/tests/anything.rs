@@ -8,8 +8,8 @@
 )]
 
 use ballast_expr::{
-    AclSet, Condition, Criterion, Expr, Facts, LogFormat, Regex, Scratch, Side, Store, Time, Usage,
-    converters, eval, fetches,
+    AclSet, Condition, Criterion, Expr, Facts, Linker, LogFormat, Regex, Scratch, Side, Store,
+    Time, Usage, converters, eval, fetches,
 };
 use ballast_message::{HeadLimits, Request};
 use proptest::prelude::*;
@@ -75,7 +75,11 @@ proptest! {
                 prop_assert_eq!(again.as_ref(), Ok(&expr), "{} became {}", text, printed);
                 let store = Store::new();
                 let mut files = |_: &str| Ok(b"a 1\nb 2\n".to_vec());
-                let _ = expr.link(&store, &mut files);
+                let _ = expr.link(&mut Linker {
+                    store: &store,
+                    files: &mut files,
+                    acls: &AclSet::new(),
+                });
                 let _ = eval(&expr, &world(&target, &header, &data), &mut Scratch::new());
             }
         }

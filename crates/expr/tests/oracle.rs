@@ -33,7 +33,13 @@ fn ours(text: &str, world: &World) -> String {
     }
     let store = Store::new();
     let mut files = linked_files;
-    if let Err(error) = expr.link(&store, &mut files) {
+    let acls = AclSet::new();
+    let mut linker = Linker {
+        store: &store,
+        files: &mut files,
+        acls: &acls,
+    };
+    if let Err(error) = expr.link(&mut linker) {
         return format!("link: {error}");
     }
     let mut scratch = Scratch::new();
@@ -42,11 +48,6 @@ fn ours(text: &str, world: &World) -> String {
     }
     // Written as the answer's body is: by a format of rules.
     let mut format = LogFormat::parse(&format!("some:%[{text}]"), Usage::Text).unwrap();
-    let mut linker = Linker {
-        store: &store,
-        files: &mut files,
-        acls: &AclSet::new(),
-    };
     format.link(&mut linker).unwrap();
     let mut out = Vec::new();
     format.render(world, &mut scratch, &mut out);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use ballast_message::{BodyLength, NameCases, Request};
 use ballast_transport::Transport;
+use ballast_worker::SocketReference;
 
 use crate::heads::HeadParser;
 use crate::inbound::Inbound;
@@ -94,6 +95,11 @@ impl ServerConnection {
             local.ok().and_then(|address| address.ip()),
             peer.ok().and_then(|address| address.ip()),
         )
+    }
+
+    /// Refers to the socket below, and does not keep it open.
+    pub fn socket_reference(&self) -> SocketReference {
+        self.transport.socket_reference()
     }
 
     /// Releases its buffers while it waits for another exchange.

@@ -87,7 +87,7 @@ impl Perform for UnimplementedAction {
     fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
         self.exprs
             .iter_mut()
-            .try_for_each(|expr| expr.link(linker.store, linker.files))?;
+            .try_for_each(|expr| expr.link(linker))?;
         self.formats
             .iter_mut()
             .try_for_each(|format| format.link(linker))

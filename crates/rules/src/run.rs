@@ -89,6 +89,9 @@ pub fn proceed(
         waited: from.waited,
     };
     let mut held = from.held;
+    if held {
+        stage.transaction.rule_waits(None);
+    }
     for (at, rule) in rules.iter().enumerate().skip(from.rule) {
         if !std::mem::take(&mut held) {
             match stage.applies(rule.condition.as_ref()) {
@@ -103,17 +106,20 @@ pub fn proceed(
             match rule.action.perform(&mut stage) {
                 ActionOutcome::Next => break,
                 ActionOutcome::NotYet(needs) => {
+                    stage.transaction.rule_waits(rule.place.filled());
                     return pending(&stage, needs, None, (at, true, false));
                 }
-                ActionOutcome::Stop(verdict) => return RunProgress::Done(verdict),
+                ActionOutcome::Stop(verdict) => return ended(&mut stage, rule, verdict),
                 ActionOutcome::Failed => {
                     stage.transaction.rewrite_failed();
                     if stage.strict {
-                        return RunProgress::Done(Verdict::Respond(LocalResponse::fault()));
+                        let verdict = Verdict::Respond(LocalResponse::fault());
+                        return ended(&mut stage, rule, verdict);
                     }
                     break;
                 }
                 ActionOutcome::Wait(needs, at_most) if needs.intersects(stage.may_still_arrive) => {
+                    stage.transaction.rule_waits(rule.place.filled());
                     return pending(&stage, needs, at_most, (at, true, true));
                 }
                 ActionOutcome::Wait(..) if stage.waited => break,
@@ -123,6 +129,14 @@ pub fn proceed(
         stage.waited = false;
     }
     RunProgress::Done(Verdict::Continue)
+}
+
+/// The answer of a run that a rule ended.
+fn ended(stage: &mut Stage<'_>, rule: &Rule, verdict: Verdict) -> RunProgress {
+    if let Some(place) = rule.place.filled() {
+        stage.transaction.rule_ended(place);
+    }
+    RunProgress::Done(verdict)
 }
 
 /// The answer of a run that waits.

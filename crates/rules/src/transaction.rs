@@ -1,6 +1,6 @@
 //! The interface between the rules and the traffic.
 
-use ballast_expr::{Facts, Scratch, Value, VarName};
+use ballast_expr::{Facts, Place, Scratch, Value, VarName};
 use ballast_message::{Request, Response};
 
 /// An exchange (or a connection, before there is one) that rules read and change.
@@ -39,6 +39,12 @@ pub trait Transaction {
 
     /// Sets the level of the exchange's log line.
     fn set_log_level(&mut self, level: LogLevel);
+
+    /// Notes the line of the rule that ended its rule set (`last_rule_line`).
+    fn rule_ended(&mut self, _place: &Place) {}
+
+    /// Notes the line of the rule that waits (`waiting_entity`); `None` when it goes on.
+    fn rule_waits(&mut self, _place: Option<&Place>) {}
 
     /// Counts a rewrite that failed (`failed rewrites`).
     fn rewrite_failed(&mut self);

@@ -9,10 +9,12 @@ use ballast_engine::counters::BackendCounters;
 use ballast_engine::{Backend, Server};
 use ballast_message::{BodyLength, ConnectionOptions, HeadLimits, Method, Request, Response};
 
+use ballast_expr::Place;
 use ballast_mux::PeekedHead;
 use ballast_rules::LogLevel;
 use ballast_upstream::ClientAddresses;
 use ballast_upstream::probe::Observation;
+use ballast_worker::SocketReference;
 
 use crate::ending::Ending;
 use crate::persistence::{ClientCookie, ServerCookie};
@@ -41,6 +43,8 @@ pub(crate) struct CurrentExchange {
     limits: HeadLimits,
     /// Whether the current or next exchange is the connection's first.
     first: bool,
+    /// Exchanges of the connection that are over.
+    ended: u32,
     /// When the wait for the next request began.
     idle_from: Instant,
 }
@@ -52,6 +56,7 @@ impl CurrentExchange {
             exchange: None,
             limits,
             first: true,
+            ended: 0,
             idle_from,
         }
     }
@@ -69,9 +74,11 @@ impl CurrentExchange {
     /// The exchange; taken from the pool if the connection has none.
     pub(crate) fn get(&mut self) -> &mut Exchange {
         let (limits, first, idle_from) = (self.limits, self.first, self.idle_from);
+        let ended = self.ended;
         self.exchange.get_or_insert_with(|| {
             let mut exchange = take_free(limits);
             exchange.first = first;
+            exchange.tally.number_at_client = ended;
             exchange.times.idle_from = idle_from;
             exchange
         })
@@ -82,6 +89,7 @@ impl CurrentExchange {
         if let Some(mut exchange) = self.exchange.take() {
             exchange.begin_next();
             (self.first, self.idle_from) = (false, exchange.times.idle_from);
+            self.ended = self.ended.wrapping_add(1);
             keep_free(self.limits, exchange);
         }
     }
@@ -161,6 +169,8 @@ pub(crate) struct Exchange {
     /// The name that the server is asked for (`sni`), where each exchange evaluates it. It stays for
     /// the next exchange, which often has the same.
     pub server_name: Option<Arc<[u8]>>,
+    /// The socket of the connection to the server, for questions about it.
+    pub server_socket: SocketReference,
     /// The TLS session with the server.
     pub server_tls: ServerSession,
     /// Whether the connection to the server carried an exchange before.
@@ -200,6 +210,10 @@ pub(crate) struct Exchange {
     pub tally: Tally,
     /// Whether the access log has its line already.
     pub logged: bool,
+    /// Where the rule stands that ended its rule set last.
+    pub(crate) last_rule: Option<Place>,
+    /// Where the rule stands that waits.
+    pub(crate) waiting_rule: Option<Place>,
 }
 
 /// An answer that is ready to be sent.
@@ -278,6 +292,8 @@ pub(crate) struct Tally {
     pub bytes_in: u64,
     /// Bytes to the client.
     pub bytes_out: u64,
+    /// Status of the server's response; 0 before it came.
+    pub server_status: u16,
     /// Status given to the client; -1 when none was.
     pub status: i32,
     /// Retries.
@@ -290,6 +306,10 @@ pub(crate) struct Tally {
     pub backend_queue: u32,
     /// The frontend's log line number.
     pub log_counter: u64,
+    /// Exchanges before this one on the client's connection.
+    pub number_at_client: u32,
+    /// Exchanges before this one on the connection to the server.
+    pub number_at_server: u32,
     /// The process's request number.
     pub request_number: u32,
 }
@@ -348,6 +368,7 @@ impl Exchange {
             backend: None,
             backend_place: None,
             server: None,
+            server_socket: SocketReference::default(),
             server_tls: ServerSession::default(),
             server_source: None,
             server_destination: None,
@@ -370,6 +391,8 @@ impl Exchange {
             times: Times::from(None),
             tally: Tally::fresh(),
             logged: false,
+            last_rule: None,
+            waiting_rule: None,
         }
     }
 
@@ -398,6 +421,7 @@ impl Exchange {
             server_source,
             server_destination,
             server_name: _,
+            server_socket,
             server_tls,
             reused,
             ending,
@@ -417,6 +441,8 @@ impl Exchange {
             times,
             tally,
             logged,
+            last_rule,
+            waiting_rule,
         } = self;
         request.clear();
         response.clear();
@@ -432,6 +458,8 @@ impl Exchange {
         captures.clear();
         (*backend, *backend_place, *server) = (None, None, None);
         (*server_source, *server_destination) = (None, None);
+        (*last_rule, *waiting_rule) = (None, None);
+        *server_socket = SocketReference::default();
         *server_tls = ServerSession::default();
         *ending = Ending::default();
         *client_cookie = ClientCookie::None;

@@ -180,5 +180,7 @@ fn refuses(context: &Context<'_>, current: &mut CurrentExchange, rules: &[Rule])
     let exchange = current.get();
     context.begin(exchange);
     let verdict = apply(context, exchange, MessagePhase::Request, rules);
+    // A connection is no exchange yet: its rules are not what samples call the last one.
+    exchange.last_rule = None;
     matches!(verdict, Verdict::Close | Verdict::Respond(_))
 }

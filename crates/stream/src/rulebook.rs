@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ballast_expr::{Facts, Needs, Value, VarName, VarScope};
+use ballast_expr::{Facts, Needs, Place, Value, VarName, VarScope};
 use ballast_message::{Request, Response};
 use ballast_rules::{
     Cursor, LogLevel, Rule, RunProgress, Transaction, Verdict, Workspace, proceed, run,
@@ -191,6 +191,14 @@ impl Transaction for ExchangeTransaction<'_> {
 
     fn set_log_level(&mut self, level: LogLevel) {
         self.exchange.settings.log_level = Some(level);
+    }
+
+    fn rule_ended(&mut self, place: &Place) {
+        self.exchange.last_rule = Some(place.clone());
+    }
+
+    fn rule_waits(&mut self, place: Option<&Place>) {
+        self.exchange.waiting_rule = place.cloned();
     }
 
     fn rewrite_failed(&mut self) {

@@ -11,6 +11,7 @@ use ballast_listen::{
 use ballast_model::ProxyProtocol;
 use ballast_transport::{PendingHandshake, Transport};
 use ballast_upstream::{ClientAddresses, ClientTlsValues};
+use ballast_worker::SocketReference;
 
 use crate::tls::ClientSession;
 use crate::variables::Variables;
@@ -38,6 +39,8 @@ pub(crate) struct Session {
     pub(crate) handshake: Duration,
     /// Counts the connection in the process, its frontend and its bind while it lives.
     pub(crate) admission: Admission,
+    /// Its socket, for questions about it.
+    pub(crate) socket: SocketReference,
     /// The TLS session.
     pub(crate) tls: Option<Box<ClientSession>>,
     /// Why a handshake refused the connection.
@@ -62,6 +65,7 @@ impl Session {
             accepted_at: arrival.accepted_at,
             handshake: Duration::ZERO,
             admission: arrival.admission,
+            socket: arrival.transport.socket_reference(),
             tls: None,
             refusal: None,
             variables: RefCell::default(),

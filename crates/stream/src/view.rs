@@ -7,12 +7,13 @@ use std::time::{Duration, Instant, SystemTime};
 use ballast_engine::{Gauge, VariablesNow};
 use ballast_expr::{
     AddressPair, BackendFacts, CaptureFacts, ConnectionError, ConnectionFacts, ExchangeFacts,
-    ExchangeNumbers, Facts, FrontendFacts, ListenerFacts, ProcessFacts, ServerFacts, Side, Time,
-    TlsSessionFacts, Value, VarName, VarScope,
+    ExchangeNumbers, Facts, FrontendFacts, ListenerFacts, Place, ProcessFacts, ServerFacts, Side,
+    StreamFacts, TcpFacts, Time, TlsSessionFacts, Value, VarName, VarScope,
 };
 use ballast_message::{Request, Response};
-use ballast_model::CookieMode;
+use ballast_model::{BackendTimeouts, CookieMode};
 use ballast_mux::PeekedHead;
+use ballast_worker::SocketReference;
 
 use crate::context::Context;
 use crate::exchange::Exchange;
@@ -158,6 +159,42 @@ fn milliseconds(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
+/// A timeout as samples give it; 0 for none.
+fn timeout_ms(timeout: Option<Duration>) -> i64 {
+    timeout.map_or(0, milliseconds)
+}
+
+/// A timeout for the server, which is 0 before it is in force: HAProxy applies those of the backend with
+/// the connection to the server, and those that rules set at once.
+fn in_force(
+    exchange: &Exchange,
+    timeout: Option<Duration>,
+    configured: fn(&BackendTimeouts) -> Option<Duration>,
+) -> i64 {
+    let backend = exchange.backend.as_ref();
+    let is_set = backend.is_some_and(|backend| configured(&backend.model.timeouts) != timeout);
+    if is_set || exchange.times.connected.is_some() {
+        timeout_ms(timeout)
+    } else {
+        0
+    }
+}
+
+/// What the system measured of a connection.
+fn tcp_facts(socket: &SocketReference) -> Option<TcpFacts> {
+    let info = socket.tcp_info()?;
+    Some(TcpFacts {
+        rtt_us: info.rtt_us,
+        rtt_variance_us: info.rtt_variance_us,
+        unacked: info.unacked,
+        sacked: info.sacked,
+        retransmits: info.retransmits,
+        fackets: info.fackets,
+        lost: info.lost,
+        reordering: info.reordering,
+    })
+}
+
 fn number(value: u32) -> i64 {
     i64::from(value)
 }
@@ -234,6 +271,20 @@ impl Facts for View<'_> {
             Side::Client => Some(self.context.session),
             Side::Server => Some(self.exchange),
         }
+    }
+
+    fn stream(&self, to: Side) -> Option<StreamFacts> {
+        let Exchange { tally, times, .. } = self.exchange;
+        let before = match to {
+            Side::Client => tally.number_at_client,
+            Side::Server => {
+                // With a place at a server a connection is opened, or taken from those kept.
+                times.slot_taken?;
+                tally.number_at_server
+            }
+        };
+        let http_major = self.exchange.has_request.then_some(1);
+        Some(StreamFacts::alone(number(before), http_major))
     }
 
     fn listener(&self) -> Option<&dyn ListenerFacts> {
@@ -316,6 +367,32 @@ impl ExchangeFacts for View<'_> {
         Some(self.exchange.request_line.as_slice()).filter(|line| !line.is_empty())
     }
 
+    fn server_status(&self) -> u16 {
+        self.exchange.tally.server_status
+    }
+
+    fn client_timeout_ms(&self) -> i64 {
+        timeout_ms(self.exchange.settings.client_timeout)
+    }
+
+    fn server_timeout_ms(&self) -> i64 {
+        let settings = &self.exchange.settings;
+        in_force(self.exchange, settings.server_timeout, |own| own.server)
+    }
+
+    fn tunnel_timeout_ms(&self) -> i64 {
+        let settings = &self.exchange.settings;
+        in_force(self.exchange, settings.tunnel_timeout, |own| own.tunnel)
+    }
+
+    fn last_rule(&self) -> Option<&Place> {
+        self.exchange.last_rule.as_ref()
+    }
+
+    fn waiting_rule(&self) -> Option<&Place> {
+        self.exchange.waiting_rule.as_ref()
+    }
+
     fn service_name(&self) -> Option<&str> {
         self.exchange.applet
     }
@@ -362,6 +439,10 @@ impl ConnectionFacts for Session {
         self.tls.as_deref().map(|session| session as _)
     }
 
+    fn tcp(&self) -> Option<TcpFacts> {
+        tcp_facts(&self.socket)
+    }
+
     fn received_proxy_header(&self) -> bool {
         self.has_proxy_header
     }
@@ -395,6 +476,14 @@ impl ConnectionFacts for Exchange {
 
     fn is_reused(&self) -> bool {
         self.reused
+    }
+
+    fn is_established(&self) -> bool {
+        self.times.connected.is_some()
+    }
+
+    fn tcp(&self) -> Option<TcpFacts> {
+        tcp_facts(&self.server_socket)
     }
 }
 

@@ -5,7 +5,7 @@ use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::task::{Context, Poll};
 
-use ballast_worker::{Address, Buffer, Stream, yield_now};
+use ballast_worker::{Address, Buffer, SocketReference, Stream, yield_now};
 
 use crate::{Carrier, PendingHandshake};
 
@@ -349,6 +349,11 @@ impl Transport {
     /// The error of the system call.
     pub fn local_address(&self) -> io::Result<Address> {
         self.socket().local_address()
+    }
+
+    /// Refers to the socket below, and does not keep it open.
+    pub fn socket_reference(&self) -> SocketReference {
+        self.socket().socket_reference()
     }
 
     fn socket(&self) -> &Stream {

@@ -16,6 +16,7 @@ use ballast_message::{BodyLength, Request};
 use ballast_mux::{ConnectionBytes, Duplex, ServerConnection};
 use ballast_tls::rustls::ClientConfig;
 use ballast_transport::TlsFacts;
+use ballast_worker::SocketReference;
 
 use crate::key::ConnectionParticulars;
 use crate::{ConnectionKey, ConnectionRequirements};
@@ -91,6 +92,11 @@ impl Lease {
     /// address.
     pub fn addresses(&self) -> (Option<SocketAddr>, Option<SocketAddr>) {
         self.opened.connection.addresses()
+    }
+
+    /// Refers to the socket of the connection, and does not keep it open.
+    pub fn socket_reference(&self) -> SocketReference {
+        self.opened.connection.socket_reference()
     }
 
     /// What was agreed on with the server; `None` on a clear connection.
@@ -193,7 +199,7 @@ impl Lease {
     }
 
     /// Exchanges begun on it so far.
-    pub(crate) fn exchange_count(&self) -> u32 {
+    pub fn exchange_count(&self) -> u32 {
         self.opened.connection.exchange_count()
     }
 

@@ -42,7 +42,7 @@ pub use panic_report::{PanicHook, PanicReport};
 pub use shared::{mailbox, worker_count};
 pub use signals::Signals;
 pub use stop_order::StopOrder;
-pub use stream::Stream;
+pub use stream::{SocketReference, Stream};
 pub use task::{Panicked, TaskEnd, TaskHandle, TaskPool, run_blocking, spawn_local, spawn_service};
 pub use thread_pool::{ThreadPool, ThreadPoolError};
 pub use timer::{
@@ -53,7 +53,7 @@ pub use watched::{IoProgress, Watchable, WatchedFd};
 pub use workers::{WorkerEnd, WorkerLoad, WorkerOptions, Workers, block_on};
 
 // Types that appear in signatures here, for crates that do not depend on `net`.
-pub use ballast_net::{Address, ConnectOptions, Error, Pipe, Signal};
+pub use ballast_net::{Address, ConnectOptions, Error, Pipe, Signal, TcpInfo};
 pub use tokio::{join, select};
 
 /// Synchronisation between tasks and threads.

@@ -4,11 +4,11 @@ use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::pin::Pin;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use ballast_net::{self as net, Address, ConnectOptions, Error, Pipe};
+use ballast_net::{self as net, Address, ConnectOptions, Error, Pipe, TcpInfo};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::context::count;
@@ -28,7 +28,24 @@ pub struct Stream {
     socket: Rc<Socket>,
 }
 
+/// Refers to a stream's socket and does not keep it open: for questions to the kernel by those who do
+/// not hold the stream. Without a socket, and once it is closed, there is no answer.
+#[derive(Clone, Debug, Default)]
+pub struct SocketReference(Weak<Socket>);
+
+impl SocketReference {
+    /// What the kernel knows of the TCP connection: a system call. `None` where it is not TCP.
+    pub fn tcp_info(&self) -> Option<TcpInfo> {
+        net::tcp_info(self.0.upgrade()?.watched.inner()).ok()
+    }
+}
+
 impl Stream {
+    /// Refers to its socket.
+    pub fn socket_reference(&self) -> SocketReference {
+        SocketReference(Rc::downgrade(&self.socket))
+    }
+
     /// Takes over a connected, non-blocking socket, in one system call.
     pub fn from_fd(fd: OwnedFd) -> Result<Self, Error> {
         Ok(Self::ready_to_write(WatchedFd::watching(fd)?))

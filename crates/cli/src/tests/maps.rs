@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use ballast_expr::{AclSet, Expr, Place as CommandLine, Store};
+use ballast_expr::{AclSet, Expr, Linker, Place as CommandLine, Store};
 
 use super::{limits, worker};
 
@@ -29,7 +29,12 @@ pub(super) fn patterns() -> Arc<Store> {
     for (line, text) in [(5, "path,map_str_int(m.map)"), (6, "src,map_ip(ip.map)")] {
         store.set_place(&at(line));
         let mut expr: Expr = text.parse().unwrap();
-        expr.link(&store, &mut files).unwrap();
+        let mut linker = Linker {
+            store: &store,
+            files: &mut files,
+            acls: &acls,
+        };
+        expr.link(&mut linker).unwrap();
     }
     Arc::new(store)
 }

@@ -251,7 +251,7 @@ pub(crate) fn link(draft: &mut ProxyDraft, linker: &mut Linker<'_>) -> Vec<balla
         errors.extend(format.link(linker).err());
     }
     for expr in exprs {
-        errors.extend(expr.link(linker.store, linker.files).err());
+        errors.extend(expr.link(linker).err());
     }
     errors
 }

@@ -239,7 +239,7 @@ impl Condition {
                         .ok_or_else(|| Error::new(format!("no such ACL : '{name}'"), 0..0))?;
                     slot.fill(Arc::clone(acl));
                 }
-                TermTarget::Inline(criterion) => criterion.link("", linker.store, linker.files)?,
+                TermTarget::Inline(criterion) => criterion.link("", linker)?,
             }
         }
         Ok(())
@@ -247,7 +247,7 @@ impl Condition {
 }
 
 /// A declared ACL, or the predefined one of that name.
-fn named<'a>(name: &str, acls: &'a AclSet) -> Option<&'a Arc<Acl>> {
+pub(super) fn named<'a>(name: &str, acls: &'a AclSet) -> Option<&'a Arc<Acl>> {
     match acls.get(name) {
         Some(acl) => Some(acl),
         None => predefined(name),

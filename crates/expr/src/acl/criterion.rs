@@ -7,8 +7,8 @@ use super::words::{ACL_WORDS, AclWord};
 use crate::error::{Error, nearest};
 use crate::expr::{Expr, Reference, fetch_name_end};
 use crate::fetch::{fetch, fetches};
-use crate::files::Files;
-use crate::pattern::{self, Handle, MatchMethod, Store, Words};
+use crate::links::Links;
+use crate::pattern::{self, Handle, MatchMethod, Words};
 use crate::place::Place;
 use crate::slot::LinkSlot;
 use crate::value::SampleKind;
@@ -209,16 +209,12 @@ impl Criterion {
     }
 
     /// Joins it to its patterns; `acl` is the name it stands under, empty between braces.
-    pub(crate) fn link(
-        &mut self,
-        acl: &str,
-        store: &Store,
-        files: &mut dyn Files,
-    ) -> Result<(), Error> {
+    pub(crate) fn link(&mut self, acl: &str, links: &mut dyn Links) -> Result<(), Error> {
         if let Some(place) = self.place.filled() {
-            store.set_place(place);
+            links.lists().0.set_place(place);
         }
-        self.expr.link(store, files)?;
+        self.expr.link(links)?;
+        let (store, files) = links.lists();
         let mut matchers = Vec::new();
         let mut words = Words {
             acl,

@@ -20,6 +20,7 @@ use std::sync::Arc;
 use crate::error::Error;
 use crate::expr::Reference;
 use crate::files::Files;
+use crate::links::{LinkedAcl, Links};
 use crate::needs::Needs;
 use crate::pattern::Store;
 use crate::place::Place;
@@ -65,11 +66,22 @@ impl Acl {
             .collect()
     }
 
-    pub(crate) fn link(&mut self, store: &Store, files: &mut dyn Files) -> Result<(), Error> {
+    pub(crate) fn link(&mut self, links: &mut dyn Links) -> Result<(), Error> {
         let name = &self.name;
         self.criteria
             .iter_mut()
-            .try_for_each(|criterion| criterion.link(name, store, files))
+            .try_for_each(|criterion| criterion.link(name, links))
+    }
+}
+
+impl Links for Linker<'_> {
+    fn acl(&self, name: &str) -> Option<Arc<dyn LinkedAcl>> {
+        let acl = condition::named(name, self.acls)?;
+        Some(Arc::clone(acl) as _)
+    }
+
+    fn lists(&mut self) -> (&Store, &mut dyn Files) {
+        (self.store, self.files)
     }
 }
 
@@ -150,18 +162,28 @@ impl AclSet {
         self.acls.is_empty()
     }
 
-    /// Joins all ACLs to their pattern files. Conditions are linked afterwards.
+    /// Joins all ACLs to their pattern files, and each to those before it that it names. Conditions
+    /// are linked afterwards.
     ///
     /// # Errors
     /// One for each ACL that could not be joined.
     pub fn link(&mut self, store: &Store, files: &mut dyn Files) -> Result<(), Vec<Error>> {
         let mut errors = Vec::new();
-        for acl in &mut self.acls {
-            if let Err(error) = Arc::make_mut(acl).link(store, files) {
+        let mut linked = AclSet::new();
+        for mut acl in std::mem::take(self).acls {
+            let mut linker = Linker {
+                acls: &linked,
+                store,
+                files: &mut *files,
+            };
+            if let Err(error) = Arc::make_mut(&mut acl).link(&mut linker) {
                 let message = format!("acl '{}': {}", acl.name, error.message);
                 errors.push(Error { message, ..error });
             }
+            linked.by_name.insert(acl.name.clone(), linked.acls.len());
+            linked.acls.push(acl);
         }
+        *self = linked;
         if errors.is_empty() {
             Ok(())
         } else {

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 use super::{Acl, Criterion};
+use crate::files::Files;
+use crate::links::{LinkedAcl, Links};
 use crate::pattern::Store;
 
 /// Name and criterion of every predefined ACL, in alphabetical order.
@@ -50,7 +52,26 @@ fn build(name: &str, words: &[&str]) -> Option<Arc<Acl>> {
         name: name.to_owned(),
         criteria: vec![criterion],
     };
-    let mut no_files = |path: &str| Err(format!("'{path}' is not read"));
-    acl.link(&Store::new(), &mut no_files).ok()?;
+    let mut own = OwnPatterns {
+        store: Store::new(),
+        files: |path| Err(format!("'{path}' is not read")),
+    };
+    acl.link(&mut own).ok()?;
     Some(Arc::new(acl))
+}
+
+/// For ACLs that name neither files nor other ACLs.
+struct OwnPatterns {
+    store: Store,
+    files: fn(&str) -> Result<Vec<u8>, String>,
+}
+
+impl Links for OwnPatterns {
+    fn acl(&self, _: &str) -> Option<Arc<dyn LinkedAcl>> {
+        None
+    }
+
+    fn lists(&mut self) -> (&Store, &mut dyn Files) {
+        (&self.store, &mut self.files)
+    }
 }

@@ -44,9 +44,75 @@ pub trait ConnectionFacts {
         None
     }
 
+    /// It is, or was, established; one that is being opened, or could not be, is not (`bc_err`).
+    fn is_established(&self) -> bool {
+        true
+    }
+
+    /// What the system measured of it (`fc_rtt`). Asking costs a system call; `None` where it is not
+    /// TCP, or is closed.
+    fn tcp(&self) -> Option<TcpFacts> {
+        None
+    }
+
     /// What went wrong with it (`fc_err`).
     fn error(&self) -> ConnectionError {
         ConnectionError::default()
+    }
+}
+
+/// What the system measured of a TCP connection (`TCP_INFO`).
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct TcpFacts {
+    /// The round trip time, in microseconds (`fc_rtt`).
+    pub rtt_us: u32,
+    /// Its variance, in microseconds (`fc_rttvar`).
+    pub rtt_variance_us: u32,
+    /// Packets that are not acknowledged (`fc_unacked`).
+    pub unacked: u32,
+    /// Packets acknowledged ahead of others (`fc_sacked`).
+    pub sacked: u32,
+    /// Packets that are being sent again (`fc_retrans`).
+    pub retransmits: u32,
+    /// Packets acknowledged ahead of others, as old kernels count (`fc_fackets`).
+    pub fackets: u32,
+    /// Packets that the system takes for lost (`fc_lost`).
+    pub lost: u32,
+    /// How far packets were seen out of order (`fc_reordering`).
+    pub reordering: u32,
+}
+
+/// An exchange as part of its connection: one of several with protocols that have streams.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct StreamFacts {
+    /// Its number there (`fs.id`): with HTTP/1, exchanges before it.
+    pub id: i64,
+    /// The peer has aborted it and kept the connection (`fs.aborted`).
+    pub aborted: bool,
+    /// The code with which the peer aborted it (`fs.rst_code`).
+    pub reset_code: Option<i64>,
+    /// Exchanges on the connection now (`fc_nb_streams`).
+    pub count: i64,
+    /// The most that the connection may carry side by side (`fc_settings_streams_limit`).
+    pub count_max: i64,
+    /// Small violations of the protocol, where the protocol counts them (`fc_glitches`).
+    pub glitches: Option<i64>,
+    /// The version of HTTP; `None` where it is not HTTP (`bc_http_major`).
+    pub http_major: Option<u8>,
+}
+
+impl StreamFacts {
+    /// An exchange that has its connection for itself: HTTP/1, or no HTTP at all.
+    pub const fn alone(id: i64, http_major: Option<u8>) -> StreamFacts {
+        StreamFacts {
+            id,
+            aborted: false,
+            reset_code: None,
+            count: 1,
+            count_max: 1,
+            glitches: None,
+            http_major,
+        }
     }
 }
 

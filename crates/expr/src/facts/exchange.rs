@@ -1,5 +1,7 @@
 //! One exchange: what is known of it beside its messages and numbers.
 
+use crate::place::Place;
+
 /// An exchange.
 pub trait ExchangeFacts {
     /// This is the first request of its connection (`http_first_req`).
@@ -26,6 +28,46 @@ pub trait ExchangeFacts {
     /// The service that answered in place of a server (`<STATS>`).
     fn service_name(&self) -> Option<&str> {
         None
+    }
+
+    /// The status of the server's response, as it came; 0 before that (`server_status`).
+    fn server_status(&self) -> u16 {
+        0
+    }
+
+    /// The timeout for the client in force, in milliseconds; 0 for none (`cur_client_timeout`).
+    fn client_timeout_ms(&self) -> i64 {
+        0
+    }
+
+    /// The same for the server (`cur_server_timeout`).
+    fn server_timeout_ms(&self) -> i64 {
+        0
+    }
+
+    /// The same for tunnels (`cur_tunnel_timeout`).
+    fn tunnel_timeout_ms(&self) -> i64 {
+        0
+    }
+
+    /// The rule that ended its rule set last (`last_rule_line`).
+    fn last_rule(&self) -> Option<&Place> {
+        None
+    }
+
+    /// The rule that waits, or waited when the exchange ended (`waiting_entity`).
+    fn waiting_rule(&self) -> Option<&Place> {
+        None
+    }
+
+    /// The class in the queue, lowest first (`prio_class`).
+    fn priority_class(&self) -> i64 {
+        0
+    }
+
+    /// By how much its place in the queue was moved, in milliseconds (`prio_offset`).
+    fn priority_offset_ms(&self) -> i64 {
+        0
     }
 
     /// Why the log line is written (`%OG`).

@@ -58,7 +58,7 @@ pub struct ExchangeNumbers {
     pub backend_queue: u64,
     /// `%lc`: log lines of the frontend.
     pub log_counter: u64,
-    /// `%rt`: requests or sessions of the process.
+    /// `%rt`, `txn.id32`: the request's, or the session's, number in the process.
     pub request_counter: u64,
 }
 

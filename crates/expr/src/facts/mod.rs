@@ -12,7 +12,9 @@ mod process;
 mod proxy;
 mod tls;
 
-pub use connection::{AddressPair, ConnectionError, ConnectionFacts, ListenerFacts};
+pub use connection::{
+    AddressPair, ConnectionError, ConnectionFacts, ListenerFacts, StreamFacts, TcpFacts,
+};
 pub use exchange::{CaptureFacts, ExchangeFacts};
 pub use exchange_numbers::ExchangeNumbers;
 pub use process::ProcessFacts;
@@ -102,6 +104,10 @@ pub trait Facts {
         None
     }
 
+    /// The exchange as a part of its connection to that side; `None` where there is no connection.
+    fn stream(&self, _to: Side) -> Option<StreamFacts> {
+        None
+    }
     /// The bind line the client came through.
     fn listener(&self) -> Option<&dyn ListenerFacts> {
         None

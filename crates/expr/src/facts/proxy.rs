@@ -11,6 +11,10 @@ pub trait FrontendFacts {
         0
     }
 
+    /// `timeout client` in milliseconds; 0 for none (`fe_client_timeout`).
+    fn client_timeout_ms(&self) -> i64 {
+        0
+    }
     /// The name of its default backend (`fe_defbe`).
     fn default_backend_name(&self) -> Option<&str> {
         None
@@ -42,6 +46,14 @@ pub trait BackendFacts {
         0
     }
 
+    /// `timeout server` in milliseconds; 0 for none (`be_server_timeout`).
+    fn server_timeout_ms(&self) -> i64 {
+        0
+    }
+    /// `timeout tunnel` in milliseconds; 0 for none (`be_tunnel_timeout`).
+    fn tunnel_timeout_ms(&self) -> i64 {
+        0
+    }
     /// The server of that name.
     fn server_named(&self, _name: &str) -> Option<&dyn ServerFacts> {
         None

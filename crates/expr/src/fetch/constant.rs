@@ -5,7 +5,9 @@ use std::net::IpAddr;
 
 use crate::args::ArgKind::{Int, Ipv4, Ipv6, Text, Var};
 use crate::args::{Arg, ArgValue, int_arg, text_arg};
+use crate::condition_result::ConditionResult;
 use crate::evaluation::Evaluation;
+use crate::fetch::tls::LATER_THAN_3_2;
 use crate::fetch::{ACL_NAMES, Fetch, NONE, args, row};
 use crate::needs::Needs;
 use crate::phase::Phases;
@@ -17,7 +19,9 @@ const RUNNING: Phases = Phases::RUNNING;
 /// The rows of this family, in alphabetical order.
 #[rustfmt::skip] // What belongs together stands on one line.
 pub(super) const ROWS: &[Fetch] = &[
-    row("acl", ACL_NAMES, SampleKind::Bool, ALWAYS),
+    row("acl", ACL_NAMES, SampleKind::Bool, ALWAYS)
+        .examples("acl(TRUE,!FALSE)", "acl")
+        .implemented("whether all of the ACLs hold, those after a ! not", acls_hold),
     row("always_false", NONE, SampleKind::Bool, ALWAYS)
         .implemented("always false", |_, _| Some(Sample::Bool(false))),
     row("always_true", NONE, SampleKind::Bool, ALWAYS)
@@ -28,7 +32,8 @@ pub(super) const ROWS: &[Fetch] = &[
     row("bool", args(1, &[Text]), SampleKind::Bool, ALWAYS)
         .examples("bool(true)", "bool")
         .implemented("a constant: true, false, or a number that is or is not 0", boolean),
-    row("dump_all_vars", args(0, &[Text, Text, Text]), SampleKind::Str, ALWAYS),
+    row("dump_all_vars", args(0, &[Text, Text, Text]), SampleKind::Str, ALWAYS)
+        .refused(LATER_THAN_3_2),
     row("int", args(1, &[Int]), SampleKind::Int, ALWAYS)
         .examples("int(5)", "int(x)")
         .implemented("a constant integer", |_, args| int_arg(args, 0).map(Sample::Int)),
@@ -56,6 +61,29 @@ pub(super) const ROWS: &[Fetch] = &[
     row("wait_end", NONE, SampleKind::Bool, RUNNING).needs(Needs::INSPECTION_END)
         .implemented("true when content inspection is over", wait_end),
 ];
+
+/// Whether all of the named ACLs hold.
+fn acls_hold<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
+    let mut missing = Needs::NONE;
+    for arg in args {
+        let ArgValue::Acl(slot) = &arg.value else {
+            continue;
+        };
+        let held = slot
+            .filled()?
+            .test(cx.facts, cx.scratch, cx.may_still_arrive);
+        match held.negated_if(arg.text.starts_with('!')) {
+            ConditionResult::Yes => {}
+            ConditionResult::No => return Some(Sample::Bool(false)),
+            ConditionResult::NotYet(needs) => missing = missing | needs,
+        }
+    }
+    if missing.is_none() {
+        return Some(Sample::Bool(true));
+    }
+    cx.may_change(missing);
+    None
+}
 
 fn boolean<'f>(_: &mut Evaluation<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
     let text = text_arg(args, 0);

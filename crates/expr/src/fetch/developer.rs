@@ -8,21 +8,24 @@ use crate::value::SampleKind;
 const BUFFER: Phases = Phases::BUFFER;
 const RUNNING: Phases = Phases::RUNNING;
 
+/// Why they are not given.
+const NO_HTX: &str = "it shows HAProxy's own form of a message in memory, which is not used here";
+
 /// The rows of this family, in alphabetical order.
 #[rustfmt::skip] // One row, one line.
 pub(super) const ROWS: &[Fetch] = &[
-    row("internal.htx.data", NONE, SampleKind::Int, BUFFER),
-    row("internal.htx.free", NONE, SampleKind::Int, BUFFER),
-    row("internal.htx.free_data", NONE, SampleKind::Int, BUFFER),
-    row("internal.htx.has_eom", NONE, SampleKind::Bool, BUFFER),
-    row("internal.htx.nbblks", NONE, SampleKind::Int, BUFFER),
-    row("internal.htx.size", NONE, SampleKind::Int, BUFFER),
-    row("internal.htx.used", NONE, SampleKind::Int, BUFFER),
-    row("internal.htx_blk.data", args(1, &[Text]), SampleKind::Bin, BUFFER),
-    row("internal.htx_blk.hdrname", args(1, &[Text]), SampleKind::Str, BUFFER),
-    row("internal.htx_blk.hdrval", args(1, &[Text]), SampleKind::Str, BUFFER),
-    row("internal.htx_blk.size", args(1, &[Text]), SampleKind::Int, BUFFER),
-    row("internal.htx_blk.start_line", args(1, &[Text]), SampleKind::Str, BUFFER),
-    row("internal.htx_blk.type", args(1, &[Text]), SampleKind::Str, BUFFER),
-    row("internal.strm.is_htx", NONE, SampleKind::Bool, RUNNING),
+    row("internal.htx.data", NONE, SampleKind::Int, BUFFER).refused(NO_HTX),
+    row("internal.htx.free", NONE, SampleKind::Int, BUFFER).refused(NO_HTX),
+    row("internal.htx.free_data", NONE, SampleKind::Int, BUFFER).refused(NO_HTX),
+    row("internal.htx.has_eom", NONE, SampleKind::Bool, BUFFER).refused(NO_HTX),
+    row("internal.htx.nbblks", NONE, SampleKind::Int, BUFFER).refused(NO_HTX),
+    row("internal.htx.size", NONE, SampleKind::Int, BUFFER).refused(NO_HTX),
+    row("internal.htx.used", NONE, SampleKind::Int, BUFFER).refused(NO_HTX),
+    row("internal.htx_blk.data", args(1, &[Text]), SampleKind::Bin, BUFFER).refused(NO_HTX),
+    row("internal.htx_blk.hdrname", args(1, &[Text]), SampleKind::Str, BUFFER).refused(NO_HTX),
+    row("internal.htx_blk.hdrval", args(1, &[Text]), SampleKind::Str, BUFFER).refused(NO_HTX),
+    row("internal.htx_blk.size", args(1, &[Text]), SampleKind::Int, BUFFER).refused(NO_HTX),
+    row("internal.htx_blk.start_line", args(1, &[Text]), SampleKind::Str, BUFFER).refused(NO_HTX),
+    row("internal.htx_blk.type", args(1, &[Text]), SampleKind::Str, BUFFER).refused(NO_HTX),
+    row("internal.strm.is_htx", NONE, SampleKind::Bool, RUNNING).refused(NO_HTX),
 ];

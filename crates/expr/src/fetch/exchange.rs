@@ -4,9 +4,11 @@ use crate::args::ArgKind::Int;
 use crate::args::{Arg, int_arg};
 use crate::evaluation::Evaluation;
 use crate::facts::{ExchangeNumbers, Side};
+use crate::fetch::tls::LATER_THAN_3_2;
 use crate::fetch::{Fetch, NONE, args, number, record_number, row};
 use crate::phase::Phases;
-use crate::value::{Sample, SampleKind};
+use crate::place::Place;
+use crate::value::{Sample, SampleKind, push_int};
 
 const ALWAYS: Phases = Phases::ALWAYS;
 const BACKEND: Phases = Phases::BACKEND;
@@ -44,13 +46,16 @@ pub(super) const ROWS: &[Fetch] = &[
             "the version of the response: HTTP/1.1",
             |cx, _| Some(Sample::str(cx.facts.response()?.version().as_str().as_bytes())),
         ),
-    row("cur_client_timeout", NONE, SampleKind::Int, CLIENT),
-    row("cur_connect_timeout", NONE, SampleKind::Int, BACKEND),
-    row("cur_max_retries", NONE, SampleKind::Int, BACKEND),
-    row("cur_queue_timeout", NONE, SampleKind::Int, BACKEND),
-    row("cur_server_timeout", NONE, SampleKind::Int, BACKEND),
-    row("cur_tarpit_timeout", NONE, SampleKind::Int, CONNECTION),
-    row("cur_tunnel_timeout", NONE, SampleKind::Int, BACKEND),
+    row("cur_client_timeout", NONE, SampleKind::Int, CLIENT)
+        .implemented("the client timeout in force, in milliseconds", |cx, _| number(cx.facts.exchange().client_timeout_ms())),
+    row("cur_connect_timeout", NONE, SampleKind::Int, BACKEND).refused(LATER_THAN_3_2),
+    row("cur_max_retries", NONE, SampleKind::Int, BACKEND).refused(LATER_THAN_3_2),
+    row("cur_queue_timeout", NONE, SampleKind::Int, BACKEND).refused(LATER_THAN_3_2),
+    row("cur_server_timeout", NONE, SampleKind::Int, BACKEND)
+        .implemented("the server timeout in force, in milliseconds", |cx, _| number(cx.facts.exchange().server_timeout_ms())),
+    row("cur_tarpit_timeout", NONE, SampleKind::Int, CONNECTION).refused(LATER_THAN_3_2),
+    row("cur_tunnel_timeout", NONE, SampleKind::Int, BACKEND)
+        .implemented("the tunnel timeout in force, in milliseconds", |cx, _| number(cx.facts.exchange().tunnel_timeout_ms())),
     row("fcgi.docroot", NONE, SampleKind::Str, REQUEST),
     row("fcgi.index", NONE, SampleKind::Str, REQUEST),
     row("http_first_req", NONE, SampleKind::Bool, TRANSACTION)
@@ -58,16 +63,21 @@ pub(super) const ROWS: &[Fetch] = &[
             "whether the request is the first of its connection",
             |cx, _| Some(Sample::Bool(cx.facts.exchange().is_first_request())),
         ),
-    row("last_entity", NONE, SampleKind::Str, RUNNING),
-    row("last_rule_file", NONE, SampleKind::Str, RUNNING),
-    row("last_rule_line", NONE, SampleKind::Int, RUNNING),
+    row("last_entity", NONE, SampleKind::Str, RUNNING)
+        .implemented("file and line of the rule that ended its rule set last", |cx, _| line_of(cx, cx.facts.exchange().last_rule()?)),
+    row("last_rule_file", NONE, SampleKind::Str, RUNNING)
+        .implemented("the file of the rule that ended its rule set last", |cx, _| Some(Sample::str(cx.facts.exchange().last_rule()?.file.as_bytes()))),
+    row("last_rule_line", NONE, SampleKind::Int, RUNNING)
+        .implemented("the line of the rule that ended its rule set last", |cx, _| number(i64::from(cx.facts.exchange().last_rule()?.line))),
     row("method", NONE, SampleKind::Meth, TRANSACTION)
         .implemented("the method of the request", |cx, _| Some(Sample::meth(cx.facts.request()?.method_token()))),
-    row("prio_class", NONE, SampleKind::Int, RUNNING),
-    row("prio_offset", NONE, SampleKind::Int, RUNNING),
+    row("prio_class", NONE, SampleKind::Int, RUNNING)
+        .implemented("the class in the queue", |cx, _| number(cx.facts.exchange().priority_class())),
+    row("prio_offset", NONE, SampleKind::Int, RUNNING)
+        .implemented("the time by which the place in the queue was moved, in milliseconds", |cx, _| number(cx.facts.exchange().priority_offset_ms())),
     row("req.bytes_in", NONE, SampleKind::Int, TRANSACTION)
         .implemented("bytes from the client", bytes_in),
-    row("req.bytes_out", NONE, SampleKind::Int, TRANSACTION),
+    row("req.bytes_out", NONE, SampleKind::Int, TRANSACTION).refused(LATER_THAN_3_2),
     row("req.proto_http", NONE, SampleKind::Bool, TRANSACTION)
         .implemented("whether a request of HTTP was read", is_http),
     row("req.timer.hdr", NONE, SampleKind::Int, REQUEST)
@@ -86,7 +96,7 @@ pub(super) const ROWS: &[Fetch] = &[
         .implemented("the version of the request: 1.1", request_version),
     row("res.bytes_in", NONE, SampleKind::Int, ROUTED)
         .implemented("bytes from the server", bytes_out),
-    row("res.bytes_out", NONE, SampleKind::Int, ROUTED),
+    row("res.bytes_out", NONE, SampleKind::Int, ROUTED).refused(LATER_THAN_3_2),
     row("res.cache_hit", NONE, SampleKind::Bool, SERVER),
     row("res.cache_name", NONE, SampleKind::Str, SERVER),
     row("res.comp", NONE, SampleKind::Bool, SERVER_SIDE),
@@ -99,14 +109,16 @@ pub(super) const ROWS: &[Fetch] = &[
         .implemented("the version of the response: 1.1", response_version),
     row("resp_ver", NONE, SampleKind::Str, SERVER_SIDE)
         .implemented("the version of the response: 1.1", response_version),
-    row("server_status", NONE, SampleKind::Int, SERVER_SIDE),
+    row("server_status", NONE, SampleKind::Int, SERVER_SIDE)
+        .implemented("the status of the server's response, as it came", server_status),
     row("spoe.engine-id", NONE, SampleKind::Str, RUNNING),
     row("status", NONE, SampleKind::Int, SERVER_SIDE)
         .implemented("the status of the response", |cx, _| number(i64::from(cx.facts.response()?.status()))),
-    row("term_events", NONE, SampleKind::Str, RUNNING),
+    row("term_events", NONE, SampleKind::Str, RUNNING).refused(NO_EVENTS),
     row("txn.conn_retries", NONE, SampleKind::Int, SERVER_SIDE)
         .implemented("how often connecting was tried again", |cx, _| record_number(cx, |record| i64::from(record.retries))),
-    row("txn.id32", NONE, SampleKind::Int, RUNNING),
+    row("txn.id32", NONE, SampleKind::Int, RUNNING)
+        .implemented("the number of the request in the process", |cx, _| record_number(cx, |record| wide(record.request_counter))),
     row("txn.redispatched", NONE, SampleKind::Bool, SERVER_SIDE)
         .implemented("whether another server was tried", |cx, _| Some(Sample::Bool(cx.facts.numbers()?.redispatched))),
     row("txn.sess_term_state", NONE, SampleKind::Str, RUNNING)
@@ -119,8 +131,27 @@ pub(super) const ROWS: &[Fetch] = &[
         .implemented("milliseconds that the client waited", |cx, _| record_number(cx, |record| record.user_ms)),
     row("unique-id", NONE, SampleKind::Str, ALWAYS)
         .implemented("the unique id, when one was made", |cx, _| cx.facts.exchange().unique_id().map(Sample::str)),
-    row("waiting_entity", NONE, SampleKind::Str, RUNNING),
+    row("waiting_entity", NONE, SampleKind::Str, RUNNING)
+        .implemented("file and line of the rule that waits, or waited when the exchange ended", |cx, _| line_of(cx, cx.facts.exchange().waiting_rule()?)),
 ];
+
+/// Why the events are not given.
+const NO_EVENTS: &str = "it names events of HAProxy's own layers, which are others here; %tsc tells how an exchange ended";
+
+/// `file:line`.
+fn line_of<'f>(cx: &mut Evaluation<'f, '_>, rule: &Place) -> Option<Sample<'f>> {
+    let mut out = cx.scratch.open();
+    out.extend_from_slice(rule.file.as_bytes());
+    out.push(b':');
+    push_int(&mut out, i64::from(rule.line));
+    Some(Sample::Str(cx.scratch.close(out)))
+}
+
+/// 0 while the server has not answered, as in HAProxy.
+fn server_status<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
+    cx.facts.request()?;
+    number(i64::from(cx.facts.exchange().server_status()))
+}
 
 fn wide(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)

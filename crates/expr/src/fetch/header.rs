@@ -61,7 +61,11 @@ pub(super) const ROWS: &[Fetch] = &[
         .implemented("a value of a field of the request as a number", |cx, args| integer(cx, args, Side::Client)),
     row("req.hdrs", NONE, SampleKind::Bin, REQUEST)
         .implemented("all fields of the request as they are written", |cx, _| block(cx, Side::Client)),
-    row("req.hdrs_bin", NONE, SampleKind::Bin, REQUEST),
+    row("req.hdrs_bin", NONE, SampleKind::Bin, REQUEST)
+        .implemented(
+            "all fields of the request, each name and value after its length",
+            |cx, _| lengths_and_fields(cx, Side::Client),
+        ),
     row("res.fhdr", args(0, &[Text, Int]), SampleKind::Str, RESPONSE)
         .examples("res.fhdr(expires)", "res.fhdr(server,x)")
         .implemented(
@@ -91,7 +95,11 @@ pub(super) const ROWS: &[Fetch] = &[
         .implemented("a value of a field of the response as a number", |cx, args| integer(cx, args, Side::Server)),
     row("res.hdrs", NONE, SampleKind::Bin, RESPONSE)
         .implemented("all fields of the response as they are written", |cx, _| block(cx, Side::Server)),
-    row("res.hdrs_bin", NONE, SampleKind::Bin, RESPONSE),
+    row("res.hdrs_bin", NONE, SampleKind::Bin, RESPONSE)
+        .implemented(
+            "all fields of the response, each name and value after its length",
+            |cx, _| lengths_and_fields(cx, Side::Server),
+        ),
     row("shdr", args(0, &[Text, Int]), SampleKind::Str, RESPONSE)
         .examples("shdr(server,1)", "shdr(server,x)")
         .implemented(
@@ -264,4 +272,37 @@ fn block<'f>(cx: &mut Evaluation<'f, '_>, of: Side) -> Option<Sample<'f>> {
     }
     out.extend_from_slice(b"\r\n");
     Some(Sample::Str(cx.scratch.close(out)))
+}
+
+/// Each name, in small letters, and each value after its length; then two lengths of 0 (manual
+/// 7.3.6, "req.hdrs_bin").
+fn lengths_and_fields<'f>(cx: &mut Evaluation<'f, '_>, of: Side) -> Option<Sample<'f>> {
+    let fields = fields(cx, of)?;
+    let mut out = cx.scratch.open();
+    for field in fields.iter() {
+        push_length(&mut out, field.name.len());
+        out.extend(field.name.iter().map(u8::to_ascii_lowercase));
+        push_length(&mut out, field.value.len());
+        out.extend_from_slice(field.value);
+    }
+    out.extend_from_slice(&[0, 0]);
+    Some(Sample::Bin(cx.scratch.close(out)))
+}
+
+/// A length as SPOP writes integers: one byte below 240; else four bits, then seven bits a byte, lowest
+/// first.
+fn push_length(out: &mut Vec<u8>, length: usize) {
+    const ONE_BYTE_MAX: usize = 240;
+    let low = |number: usize| (number & 0x7f) as u8;
+    if length < ONE_BYTE_MAX {
+        out.push(length as u8);
+        return;
+    }
+    out.push(0xf0 | (length & 0x0f) as u8);
+    let mut rest = (length - ONE_BYTE_MAX) >> 4;
+    while rest >= 128 {
+        out.push(0x80 | low(rest));
+        rest = (rest - 128) >> 7;
+    }
+    out.push(low(rest));
 }

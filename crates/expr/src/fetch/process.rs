@@ -3,6 +3,7 @@
 use crate::args::ArgKind::Text;
 use crate::args::{Arg, text_arg};
 use crate::evaluation::Evaluation;
+use crate::fetch::tls::LATER_THAN_3_2;
 use crate::fetch::{Fetch, NONE, args, number, row};
 use crate::phase::Phases;
 use crate::value::{Sample, SampleKind};
@@ -10,17 +11,20 @@ use crate::value::{Sample, SampleKind};
 const ALWAYS: Phases = Phases::ALWAYS;
 const RUNNING: Phases = Phases::RUNNING;
 
+/// Why the times of tasks are not given.
+const NOT_MEASURED: &str = "calls and CPU times of single tasks are not measured";
+
 /// The rows of this family, in alphabetical order.
 #[rustfmt::skip] // What belongs together stands on one line.
 pub(super) const ROWS: &[Fetch] = &[
     row("act_conn", NONE, SampleKind::Int, ALWAYS)
         .implemented("connections of the process", |cx, _| number(cx.facts.process().connections())),
-    row("cpu_calls", NONE, SampleKind::Int, RUNNING),
-    row("cpu_ns_avg", NONE, SampleKind::Int, RUNNING),
-    row("cpu_ns_tot", NONE, SampleKind::Int, RUNNING),
-    row("cpu_usage_grp", NONE, SampleKind::Int, RUNNING),
-    row("cpu_usage_proc", NONE, SampleKind::Int, RUNNING),
-    row("cpu_usage_thr", NONE, SampleKind::Int, RUNNING),
+    row("cpu_calls", NONE, SampleKind::Int, RUNNING).refused(NOT_MEASURED),
+    row("cpu_ns_avg", NONE, SampleKind::Int, RUNNING).refused(NOT_MEASURED),
+    row("cpu_ns_tot", NONE, SampleKind::Int, RUNNING).refused(NOT_MEASURED),
+    row("cpu_usage_grp", NONE, SampleKind::Int, RUNNING).refused(LATER_THAN_3_2),
+    row("cpu_usage_proc", NONE, SampleKind::Int, RUNNING).refused(LATER_THAN_3_2),
+    row("cpu_usage_thr", NONE, SampleKind::Int, RUNNING).refused(LATER_THAN_3_2),
     row("env", args(1, &[Text]), SampleKind::Str, ALWAYS)
         .examples("env(HOME)", "env(HOME,x)")
         .implemented(
@@ -29,8 +33,8 @@ pub(super) const ROWS: &[Fetch] = &[
         ),
     row("hostname", NONE, SampleKind::Str, ALWAYS)
         .implemented("the machine's name", |cx, _| Some(Sample::str(cx.facts.process().hostname().as_bytes()))),
-    row("lat_ns_avg", NONE, SampleKind::Int, RUNNING),
-    row("lat_ns_tot", NONE, SampleKind::Int, RUNNING),
+    row("lat_ns_avg", NONE, SampleKind::Int, RUNNING).refused(NOT_MEASURED),
+    row("lat_ns_tot", NONE, SampleKind::Int, RUNNING).refused(NOT_MEASURED),
     row("nbproc", NONE, SampleKind::Int, ALWAYS)
         .implemented("how many processes there are: 1", one),
     row("pid", NONE, SampleKind::Int, ALWAYS)

@@ -4,6 +4,7 @@ use crate::args::ArgKind::{Backend, Frontend, Server};
 use crate::args::{Arg, ArgValue, text_arg};
 use crate::evaluation::Evaluation;
 use crate::facts::{BackendFacts, Facts, FrontendFacts, ServerFacts};
+use crate::fetch::tls::LATER_THAN_3_2;
 use crate::fetch::{Fetch, NONE, args, number, row};
 use crate::phase::Phases;
 use crate::value::{Sample, SampleKind};
@@ -31,29 +32,32 @@ pub(super) const ROWS: &[Fetch] = &[
             "connections that the usable servers of a backend can still take, -1 for no bound",
             |cx, args| number(backend(cx, args)?.connections_free()),
         ),
-    row("be_connect_timeout", NONE, SampleKind::Int, BACKEND),
+    row("be_connect_timeout", NONE, SampleKind::Int, BACKEND).refused(LATER_THAN_3_2),
     row("be_id", NONE, SampleKind::Int, BACKEND)
         .implemented("the number of the backend", |cx, _| number(cx.facts.backend()?.id())),
-    row("be_max_retries", NONE, SampleKind::Int, BACKEND),
+    row("be_max_retries", NONE, SampleKind::Int, BACKEND).refused(LATER_THAN_3_2),
     row("be_name", NONE, SampleKind::Str, BACKEND)
         .implemented("the name of the backend", |cx, _| name(cx.facts.backend()?.name())),
-    row("be_queue_timeout", NONE, SampleKind::Int, BACKEND),
-    row("be_server_timeout", NONE, SampleKind::Int, BACKEND),
+    row("be_queue_timeout", NONE, SampleKind::Int, BACKEND).refused(LATER_THAN_3_2),
+    row("be_server_timeout", NONE, SampleKind::Int, BACKEND)
+        .implemented("the server timeout of the backend, in milliseconds", |cx, _| number(cx.facts.backend()?.server_timeout_ms())),
     row("be_sess_rate", args(1, &[Backend]), SampleKind::Int, RUNNING)
         .examples("be_sess_rate(be)", "be_sess_rate(be,x)")
         .implemented(
             "sessions of a backend in the last second",
             |cx, args| number(backend(cx, args)?.session_rate(rate_clock(cx)?)),
         ),
-    row("be_tarpit_timeout", NONE, SampleKind::Int, BACKEND),
-    row("be_tunnel_timeout", NONE, SampleKind::Int, BACKEND),
+    row("be_tarpit_timeout", NONE, SampleKind::Int, BACKEND).refused(LATER_THAN_3_2),
+    row("be_tunnel_timeout", NONE, SampleKind::Int, BACKEND)
+        .implemented("the tunnel timeout of the backend, in milliseconds", |cx, _| number(cx.facts.backend()?.tunnel_timeout_ms())),
     row("connslots", args(1, &[Backend]), SampleKind::Int, RUNNING)
         .examples("connslots(be)", "connslots(be,x)")
         .implemented(
             "connections that the servers of a backend and their queues can still take, -1 for no bound",
             |cx, args| number(backend(cx, args)?.slots_free()),
         ),
-    row("fe_client_timeout", NONE, SampleKind::Int, CLIENT),
+    row("fe_client_timeout", NONE, SampleKind::Int, CLIENT)
+        .implemented("the client timeout of the frontend, in milliseconds", |cx, _| number(cx.facts.frontend()?.client_timeout_ms())),
     row("fe_conn", args(1, &[Frontend]), SampleKind::Int, RUNNING)
         .examples("fe_conn(fe)", "fe_conn(fe,x)")
         .implemented("current connections of a frontend", |cx, args| number(frontend(cx, args)?.connections())),
@@ -78,7 +82,7 @@ pub(super) const ROWS: &[Fetch] = &[
             "sessions of a frontend in the last second",
             |cx, args| number(frontend(cx, args)?.session_rate(rate_clock(cx)?)),
         ),
-    row("fe_tarpit_timeout", NONE, SampleKind::Int, CLIENT),
+    row("fe_tarpit_timeout", NONE, SampleKind::Int, CLIENT).refused(LATER_THAN_3_2),
     row("nbsrv", args(1, &[Backend]), SampleKind::Int, RUNNING)
         .examples("nbsrv(be)", "nbsrv(be,x)")
         .implemented("usable servers of a backend", |cx, args| number(backend(cx, args)?.usable_servers())),

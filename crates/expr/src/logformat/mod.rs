@@ -201,7 +201,7 @@ impl LogFormat {
     /// When a file cannot be used.
     pub fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
         self.items.iter_mut().try_for_each(|item| match item {
-            Item::Sample { expr, .. } => expr.link(linker.store, linker.files),
+            Item::Sample { expr, .. } => expr.link(linker),
             _ => Ok(()),
         })
     }

@@ -105,6 +105,6 @@ impl Perform for Capture {
     }
 
     fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
-        self.expr.link(linker.store, linker.files)
+        self.expr.link(linker)
     }
 }

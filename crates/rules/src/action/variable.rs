@@ -172,7 +172,7 @@ fn target(args: &mut Args<'_, '_, '_>) -> Result<(VarName, Vec<SetCondition>), E
 impl Perform for Variable {
     fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
         match &mut self.value {
-            VariableValue::Expr(expr) => expr.link(linker.store, linker.files),
+            VariableValue::Expr(expr) => expr.link(linker),
             VariableValue::Format(format) => format.link(linker),
             VariableValue::Nothing => Ok(()),
         }

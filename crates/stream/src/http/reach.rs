@@ -756,6 +756,8 @@ fn exchange_facts<'e>(
 /// costs system calls.
 fn note_connection(context: &Context<'_>, exchange: &mut Exchange, lease: &Lease) {
     exchange.server_tls = ServerSession::of(lease);
+    exchange.server_socket = lease.socket_reference();
+    exchange.tally.number_at_server = lease.exchange_count();
     if context
         .running
         .asks_server_addresses(context.frontend.place)

@@ -362,6 +362,7 @@ fn note(context: &Context<'_>, exchange: &mut Exchange) {
     let status = exchange.response.status();
     exchange.observed = Some(Observation::from_status(status));
     exchange.tally.status = i32::from(status);
+    exchange.tally.server_status = status;
     count_response(context, exchange);
     capture::response(context, exchange);
 }

@@ -42,7 +42,10 @@ pub(crate) async fn request(
         judge(exchange, verdict, EndingPhase::Request)?;
     }
     let statistics = statistics::statistics(context, exchange, common)?;
+    let last_rule = exchange.last_rule.clone();
     let verdict = apply(context, exchange, MessagePhase::Request, &rules.redirects);
+    // HAProxy does not count `redirect` lines among rules.
+    exchange.last_rule = last_rule;
     judge(exchange, verdict, EndingPhase::Request)?;
     match statistics {
         Some(call) => Flow::Break(statistics::exit_to_service(exchange, call)),
