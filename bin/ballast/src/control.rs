@@ -16,9 +16,9 @@ use ballast_engine::{Backend, CancellationReason, Frontend, ServerState};
 use ballast_expr::Store;
 use ballast_listen::Listeners;
 use ballast_log::Level;
-use ballast_model::{Address, BindTls, CertificateListLine, PortSpec, TlsOptions};
+use ballast_model::{Address, BindTls, CertificateListLine, Global, PortSpec, TlsOptions};
 use ballast_net::PassedSocket;
-use ballast_reconcile::{ChangeRequest, ConfigHistory, OverrideKey, OverrideValue};
+use ballast_reconcile::{CertificateTurn, ChangeRequest, ConfigHistory, OverrideKey, OverrideValue};
 use ballast_stats::StatsHost;
 use ballast_stream::{end_session, sessions, wake_connections};
 use ballast_tls::ocsp_schedule::UpdateSchedule;
@@ -122,14 +122,19 @@ impl Control for Instance {
         lines.last().ok_or_else(none)
     }
 
+    fn certificate_turn(&self) -> Option<CertificateTurn<'_>> {
+        let controller = self.controller()?;
+        Some(controller.certificate_turn())
+    }
+
     fn bind_tls_settings(
         &self,
+        global: &Global,
         tls: &BindTls,
         options: &TlsOptions,
     ) -> Result<Arc<BindTlsSettings>, String> {
-        let generation = self.generation();
         let machine = LocalMachine::new(&[], None, self.has_master());
-        ballast_config::compile_bind_tls_settings(&generation.config.global, tls, options, &machine)
+        ballast_config::compile_bind_tls_settings(global, tls, options, &machine)
     }
 
     fn ocsp_schedule(&self, look: &mut dyn FnMut(&UpdateSchedule)) {

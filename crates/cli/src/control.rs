@@ -13,9 +13,9 @@ use ballast_engine::sessions::SessionPage;
 use ballast_engine::{Backend, CancellationReason, GateState, ServerState};
 use ballast_expr::Store;
 use ballast_health::{Effect, Health};
-use ballast_model::{Address, BindTls, CertificateListLine, PortSpec, TlsOptions};
+use ballast_model::{Address, BindTls, CertificateListLine, Global, PortSpec, TlsOptions};
 use ballast_net::PassedSocket;
-use ballast_reconcile::{ChangeReport, ChangeRequest, ConfigHistory, OverrideKey, OverrideValue};
+use ballast_reconcile::{CertificateTurn, ChangeReport, ChangeRequest, ConfigHistory, OverrideKey, OverrideValue};
 use ballast_stats::StatsHost;
 use ballast_tls::ocsp_schedule::UpdateSchedule;
 use ballast_tls::server_config::BindTlsSettings;
@@ -92,6 +92,12 @@ pub trait Control: StatsHost {
         Arc::default()
     }
 
+    /// The turn of a command that changes certificates: while it is held, no other generation is put
+    /// in force. `None`: nobody would.
+    fn certificate_turn(&self) -> Option<CertificateTurn<'_>> {
+        None
+    }
+
     /// Reads a line of a crt-list. Names of files in it are as in a file.
     ///
     /// # Errors
@@ -101,17 +107,18 @@ pub trait Control: StatsHost {
         Err("certificates cannot be added here".to_owned())
     }
 
-    /// The TLS settings of a bind line in force for these options, which are its own and those of a line of
+    /// The TLS settings of a bind line below this global section for these options, which are its own and those of a line of
     /// a crt-list.
     ///
     /// # Errors
     /// Why the options cannot be carried out.
     fn bind_tls_settings(
         &self,
+        global: &Global,
         tls: &BindTls,
         options: &TlsOptions,
     ) -> Result<Arc<BindTlsSettings>, String> {
-        let _ = (tls, options);
+        let _ = (global, tls, options);
         Err("certificates cannot be added here".to_owned())
     }
 

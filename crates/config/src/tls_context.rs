@@ -740,7 +740,8 @@ pub fn compile_bind_tls_settings(
     let tls_settings =
         compiler.tls_settings(tls, options, &origin, &mut TlsSettingsByOptions::new());
     let (read, problems) = compiler.finish();
-    global.tls.shared_store.adopt(&read);
+    let certificates = &global.tls.shared_store;
+    certificates.adopt(&read, certificates);
     tls_settings.ok_or_else(|| {
         let problems = problems.into_iter();
         let mut errors = problems.filter(|problem| problem.severity == Severity::Alert);

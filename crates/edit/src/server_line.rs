@@ -74,7 +74,7 @@ pub fn server(
         )));
     }
     server.disabled = !words.iter().any(|word| word == "enabled");
-    certificates.adopt(&loaded.config.global.tls.shared_store);
+    certificates.adopt(&loaded.config.global.tls.shared_store, certificates);
     Ok((server, said))
 }
 

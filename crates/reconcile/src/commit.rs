@@ -8,6 +8,7 @@ use ballast_edit::Refusal;
 use ballast_engine::counters::BackendSums;
 use ballast_engine::{Frontend, Generation};
 
+use crate::certificate_changes::{CertificateTurn, NextGeneration};
 use crate::file_state::{reopen, reopens, shut_again};
 use crate::history::PastConfig;
 use crate::kinds::backend::{PUBLISHED, is_published, published};
@@ -44,7 +45,9 @@ impl Reconciler {
         if target.changes.is_empty() && !reopens {
             let prepared = self.prepare(&to)?;
             self.record_source(&mut target);
-            adopt_certificates(&target, &now);
+            let turn = self.controller.certificate_turn();
+            carry_over_certificates(&turn, &target, (&now, &now));
+            drop(turn);
             commit(prepared, &to);
             if let Some(source) = target.source.take() {
                 self.controller.config_history().set_written(source.written);
@@ -75,8 +78,10 @@ impl Reconciler {
         self.limit_connections(&generation);
         self.publish(&generation, &target);
         self.record_source(&mut target);
-        adopt_certificates(&target, &generation);
+        let turn = self.controller.certificate_turn();
+        carry_over_certificates(&turn, &target, (&now, &generation));
         let former = self.host.put_in_force(Arc::clone(&generation));
+        drop(turn);
         commit(prepared, &to);
         self.controller.retired.retire(former);
         self.note_addition(&target);
@@ -326,12 +331,23 @@ impl Reconciler {
     }
 }
 
-/// Has the configuration in force hold the certificates and keys that were read.
-fn adopt_certificates(target: &ChangeTarget, generation: &Generation) {
-    if let Some(source) = &target.source {
-        let in_force = &generation.config.global.tls.shared_store;
-        in_force.adopt(&source.certificates);
-    }
+/// Has the next configuration hold the certificates and keys that were read, and what commands did
+/// since.
+fn carry_over_certificates(
+    turn: &CertificateTurn<'_>,
+    target: &ChangeTarget,
+    (now, next): (&Generation, &Arc<Generation>),
+) {
+    let certificates = &next.config.global.tls.shared_store;
+    let former = &now.config.global.tls.shared_store;
+    let keeps_commands = match &target.source {
+        Some(source) => certificates.adopt(&source.certificates, former),
+        None => true,
+    };
+    turn.replay(NextGeneration {
+        generation: next,
+        keeps_commands,
+    });
 }
 
 /// Has all participants commit, and then finish.

@@ -14,6 +14,7 @@ use ballast_expr::Store;
 use ballast_model::change::diff;
 use ballast_model::{Change, Config};
 
+use crate::certificate_changes::{CertificateJournal, CertificateTurn};
 use crate::handover::ConfigChanges;
 use crate::history::ConfigHistory;
 use crate::machine_answers::MachineAnswers;
@@ -60,6 +61,8 @@ pub struct Controller {
     /// What the machine answered then.
     machine_answers: Mutex<Arc<MachineAnswers>>,
     lists: Mutex<ListOverrideCache>,
+    /// What commands did to certificates while a change is made.
+    pub(crate) certificate_journal: CertificateJournal,
     pub(crate) retired: RetiredGenerations,
     pub(crate) options: ReadOptions,
     /// Each override is written to the files (`persist on`).
@@ -98,6 +101,7 @@ impl Controller {
             sections: Mutex::new(record.sections),
             machine_answers: Mutex::new(record.machine_answers),
             lists: Mutex::default(),
+            certificate_journal: CertificateJournal::default(),
             retired: RetiredGenerations::default(),
             options,
             persists: AtomicBool::new(false),
@@ -166,6 +170,12 @@ impl Controller {
             // The next override tries again.
             waits.store(false, Ordering::Release);
         }
+    }
+
+    /// The turn of a command that changes certificates. The generation in force is looked at, and
+    /// changed, while it is held.
+    pub fn certificate_turn(&self) -> CertificateTurn<'_> {
+        self.certificate_journal.turn()
     }
 
     /// What was put in force, and by whom.

@@ -18,6 +18,7 @@
 //!
 //! To add a kind that changes at run time is to add a row and a participant.
 
+mod certificate_changes;
 mod certificates;
 mod commit;
 mod console;
@@ -48,6 +49,7 @@ mod target;
 mod work;
 mod write_back;
 
+pub use certificate_changes::{CertificateReplay, CertificateTurn, NextGeneration};
 pub use console::{console_line, reload_message};
 pub use controller::{Controller, RequestQueue};
 pub use file_editor::{FileEditor, ServerWords, WriteEffect, WriteResult};

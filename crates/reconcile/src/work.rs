@@ -41,6 +41,7 @@ impl Reconciler {
     }
 
     fn run_job(&self, job: ControllerJob) {
+        let _journal = self.controller.certificate_journal.open();
         match job {
             ControllerJob::Request(request, answer) => answer(self.carry_out(request)),
             ControllerJob::Persist => {

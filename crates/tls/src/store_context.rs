@@ -201,15 +201,23 @@ impl SharedStore {
     }
 
     /// Has what was read with a configuration that is put in force: of other files, or of the same
-    /// files with another content.
-    pub fn adopt(&self, read: &Self) {
+    /// files with another content. `former` is the context in force until now. Answers whether what
+    /// commands have begun and brought stays.
+    pub fn adopt(&self, read: &Self, former: &Self) -> bool {
         if Arc::ptr_eq(&self.0, &read.0) {
-            return;
+            let stays = self.lock().taken != TakeOver::ProcessKeys;
+            if stays && !Arc::ptr_eq(&self.0, &former.0) {
+                // The next global section comes with a context of its own.
+                let mut since = std::mem::take(&mut *former.lock());
+                self.lock().take_commands(&mut since);
+            }
+            return stays;
         }
         let mut read = std::mem::take(&mut *read.lock());
         let mut state = self.lock();
         // What commands did since it was read stays, but for a reload.
-        match read.taken {
+        let taken = read.taken;
+        match taken {
             TakeOver::ProcessKeys => *state = read,
             TakeOver::Changes => {
                 read.take_commands(&mut state);
@@ -217,6 +225,7 @@ impl SharedStore {
             }
             TakeOver::All => state.add_new(read),
         }
+        taken != TakeOver::ProcessKeys
     }
 
     /// Another number after each change: tells whether the next process must be told.

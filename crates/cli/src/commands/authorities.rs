@@ -182,7 +182,7 @@ fn new(call: &mut CommandCall<'_>, kind: TrustKind) -> CommandAnswer {
     if name.is_empty() {
         return usage("new", kind, "filename");
     }
-    let in_force = InForce::of(call);
+    let (in_force, _turn) = InForce::in_turn(call);
     let mut all = in_force.config().global.tls.shared_store.lock();
     let state = kind.state(&mut all);
     let what = kind.name;
@@ -207,7 +207,7 @@ fn set(call: &mut CommandCall<'_>, kind: TrustKind, adds: bool) -> CommandAnswer
             &format!("filename and {} as a payload", kind.payload),
         );
     };
-    let in_force = InForce::of(call);
+    let (in_force, _turn) = InForce::in_turn(call);
     let mut all = in_force.config().global.tls.shared_store.lock();
     let state = kind.state(&mut all);
     let failed = |why: String| CommandAnswer::error(format!("{why}\nCan't update {name}!"));
@@ -255,7 +255,7 @@ fn abort(call: &mut CommandCall<'_>, kind: TrustKind) -> CommandAnswer {
     if name.is_empty() {
         return usage("abort", kind, "filename");
     }
-    let in_force = InForce::of(call);
+    let (in_force, _turn) = InForce::in_turn(call);
     let mut all = in_force.config().global.tls.shared_store.lock();
     let state = kind.state(&mut all);
     match &state.transaction {
@@ -279,7 +279,7 @@ fn commit(call: &mut CommandCall<'_>, kind: TrustKind) -> CommandAnswer {
         // HAProxy's words, for both families.
         return usage("commit", CA, "filename");
     }
-    let in_force = InForce::of(call);
+    let (in_force, mut turn) = InForce::in_turn(call);
     let mut all = in_force.config().global.tls.shared_store.lock();
     let state = kind.state(&mut all);
     let failed = |why: &str| CommandAnswer::error(format!("{why}\nCan't commit {name}!"));
@@ -298,14 +298,33 @@ fn commit(call: &mut CommandCall<'_>, kind: TrustKind) -> CommandAnswer {
     match replace(&in_force, kind, &open.content) {
         Ok(count) => {
             if let Some(file) = state.files.get_mut(name) {
-                file.content = open.content;
+                file.content = Arc::clone(&open.content);
             }
+            turn.record(format!("{} {name}", kind.word), move |in_force, _| {
+                commit_again(in_force, kind, &open.content);
+            });
             queue_persist(call);
             let dots = ".".repeat(count);
             CommandAnswer::Report(format!("Committing {name}{dots}\nSuccess!\n"))
         }
         Err(why) => CommandAnswer::Report(format!("Committing {name}\n{why}\nFailed!\n")),
     }
+}
+
+/// Gives a generation that is being made what was committed.
+fn commit_again(in_force: &InForce, kind: TrustKind, content: &Arc<Authorities>) {
+    let mut all = in_force.config().global.tls.shared_store.lock();
+    if replace(in_force, kind, content).is_err() {
+        // The lines in force have it: others take no less.
+        return;
+    }
+    let files = &mut kind.state(&mut all).files;
+    let file = files.entry(content.name().to_owned());
+    let file = file.or_insert_with(|| TrustFile {
+        content: Arc::clone(content),
+        of_file: None,
+    });
+    file.content = Arc::clone(content);
 }
 
 /// Replaces the content of a file on all bind lines that use it. Everything is prepared before
@@ -373,7 +392,7 @@ fn del(call: &mut CommandCall<'_>, kind: TrustKind) -> CommandAnswer {
     if name.is_empty() {
         return usage("del", kind, &format!("{what} file name"));
     }
-    let in_force = InForce::of(call);
+    let (in_force, mut turn) = InForce::in_turn(call);
     let mut all = in_force.config().global.tls.shared_store.lock();
     let state = kind.state(&mut all);
     let failed = |why: String| CommandAnswer::error(format!("Can't remove the {what} file: {why}"));
@@ -391,6 +410,15 @@ fn del(call: &mut CommandCall<'_>, kind: TrustKind) -> CommandAnswer {
         }
         Some(_) => {
             state.files.remove(name);
+            let removed = name.to_owned();
+            turn.record(format!("{} {name}", kind.word), move |in_force, _| {
+                let mut all = in_force.config().global.tls.shared_store.lock();
+                let state = kind.state(&mut all);
+                let known = known_files(in_force, kind, state);
+                if known.get(&removed).is_some_and(|found| found.use_count == 0) {
+                    state.files.remove(&removed);
+                }
+            });
             notice(format!("{what} file '{name}' deleted!"))
         }
     }

@@ -22,7 +22,7 @@ use crate::answer::CommandAnswer;
 use crate::certificate_files::write_certificate_files;
 use crate::change_record::ChangeScope;
 use crate::command::{Command, CommandCall};
-use crate::commands::in_force::{FoundCertificate, InForce, PreparedServer, notice, shows};
+use crate::commands::in_force::{ChangeTurn, InForce, PreparedServer, notice, shows};
 use crate::commands::ocsp;
 use crate::control::Control;
 use crate::shared::ProcessRole;
@@ -98,7 +98,7 @@ fn new(call: &mut CommandCall<'_>) -> CommandAnswer {
     if name.is_empty() {
         return CommandAnswer::error("'new ssl cert' expects a filename");
     }
-    let in_force = InForce::of(call);
+    let (in_force, _turn) = InForce::in_turn(call);
     let mut state = in_force.config().global.tls.shared_store.lock();
     if in_force.find(&state, name).is_some() {
         return CommandAnswer::error(format!("Certificate '{name}' already exists!"));
@@ -115,7 +115,7 @@ fn set(call: &mut CommandCall<'_>) -> CommandAnswer {
             "'set ssl cert' expects a filename and a certificate as a payload",
         );
     };
-    let in_force = InForce::of(call);
+    let (in_force, _turn) = InForce::in_turn(call);
     let mut state = in_force.config().global.tls.shared_store.lock();
     let failed = |why: String| CommandAnswer::error(format!("{why}Can't update {name}!"));
     let (mut target, mut part) = CertificatePart::split(&name);
@@ -162,7 +162,7 @@ fn abort(call: &mut CommandCall<'_>) -> CommandAnswer {
     if name.is_empty() {
         return CommandAnswer::error("'abort ssl cert' expects a filename");
     }
-    let in_force = InForce::of(call);
+    let (in_force, _turn) = InForce::in_turn(call);
     let mut state = in_force.config().global.tls.shared_store.lock();
     match &state.transaction {
         None => CommandAnswer::error("No ongoing transaction!"),
@@ -184,7 +184,7 @@ fn commit(call: &mut CommandCall<'_>) -> CommandAnswer {
     if name.is_empty() {
         return CommandAnswer::error("'commit ssl cert' expects a filename");
     }
-    let in_force = InForce::of(call);
+    let (in_force, mut turn) = InForce::in_turn(call);
     let mut state = in_force.config().global.tls.shared_store.lock();
     let failed = |why: String| CommandAnswer::error(format!("{why}\nCan't commit {name}!"));
     let Some(open) = &state.transaction else {
@@ -226,21 +226,13 @@ fn commit(call: &mut CommandCall<'_>) -> CommandAnswer {
         };
         return CommandAnswer::Report(format!("Committing {name}.\n {why}\nFailed!\n"));
     }
-    let servers = in_force.prepare_servers(|server, now| {
-        shows(&server.model, name).then(|| now.with_certificate(Arc::clone(&certificate)))
-    });
-    let servers = match servers {
-        Ok(servers) => servers,
-        Err(why) => return CommandAnswer::Report(format!("Committing {name}.\n{why}\nFailed!\n")),
-    };
-    let commit = PreparedCommit {
+    let commit = CertificateCommit {
         name: name.to_owned(),
         certificate,
-        found,
-        servers,
     };
     let Some(control) = persisting(call) else {
         let text = commit.apply(&in_force, &mut state, None);
+        commit.record(&mut turn, None);
         return CommandAnswer::Report(text);
     };
     if let Some(begun) = &mut begun {
@@ -248,7 +240,8 @@ fn commit(call: &mut CommandCall<'_>) -> CommandAnswer {
     }
     state.transaction = begun;
     drop(state);
-    on_disk(&control, in_force, move |in_force| commit.write(in_force))
+    drop(turn);
+    on_disk(&control, move |control| commit.write(control))
 }
 
 /// What a session is told while a certificate is written.
@@ -265,74 +258,105 @@ fn persisting(call: &CommandCall<'_>) -> Option<Arc<dyn Control>> {
 /// Writes to the disk and changes memory, on another thread, whether the caller stays or not.
 fn on_disk(
     control: &Arc<dyn Control>,
-    in_force: InForce,
-    work: impl FnOnce(&InForce) -> String + Send + 'static,
+    work: impl FnOnce(&dyn Control) -> String + Send + 'static,
 ) -> CommandAnswer {
-    let context = in_force.config().global.tls.shared_store.clone();
-    let run = control.run_blocking(Box::new(move || work(&in_force)));
+    let (own, process) = (Arc::clone(control), Arc::clone(control));
+    let run = control.run_blocking(Box::new(move || work(&*own)));
     CommandAnswer::pending(async move {
         match run.await {
             Some(text) => CommandAnswer::Report(text),
             None => {
-                if let Some(open) = &mut context.lock().transaction {
-                    open.is_written_now = false;
-                }
+                end_of_write(&*process);
                 CommandAnswer::error("No thread can be started to write the files.")
             }
         }
     })
 }
 
-/// A certificate that is served once it is committed.
-struct PreparedCommit {
-    name: String,
-    certificate: Arc<Certificate>,
-    found: FoundCertificate,
-    servers: Vec<PreparedServer>,
+/// The transaction that was being written may be committed again.
+fn end_of_write(control: &dyn Control) {
+    let (in_force, _turn) = InForce::in_turn_of(control);
+    if let Some(open) = &mut in_force
+        .config()
+        .global
+        .tls
+        .shared_store
+        .lock()
+        .transaction
+    {
+        open.is_written_now = false;
+    }
 }
 
-impl PreparedCommit {
+/// A certificate that is served once it is committed.
+#[derive(Clone)]
+struct CertificateCommit {
+    name: String,
+    certificate: Arc<Certificate>,
+}
+
+impl CertificateCommit {
     /// Serves it. `origin` is where its files were written.
     fn apply(
-        self,
+        &self,
         in_force: &InForce,
         state: &mut StoreState,
-        origin: Option<CertificateOrigin>,
+        origin: Option<&CertificateOrigin>,
     ) -> String {
-        let Self {
-            name,
-            certificate,
-            found,
-            servers,
-        } = self;
+        let Self { name, certificate } = self;
+        let found = in_force.find(state, name).unwrap_or_default();
+        let servers = in_force.prepare_servers(|server, now| {
+            shows(&server.model, name).then(|| now.with_certificate(Arc::clone(certificate)))
+        });
+        let servers = match servers {
+            Ok(servers) => servers,
+            Err(why) => return format!("Committing {name}.\n{why}\nFailed!\n"),
+        };
         let mut keeps_names = true;
         for stored in &found.stored {
-            keeps_names &= stored.replace(Arc::clone(&certificate));
-            if let Some(origin) = &origin {
+            keeps_names &= stored.replace(Arc::clone(certificate));
+            if let Some(origin) = origin {
                 stored.note_origin(origin.clone());
             }
         }
         if found.stored.is_empty() {
-            state.empty.remove(&name);
-            let stored = StoredCertificate::new(&name, certificate);
-            let stored = stored.with_origin(origin.unwrap_or_default());
+            state.empty.remove(name);
+            let stored = StoredCertificate::new(name, Arc::clone(certificate));
+            let stored = stored.with_origin(origin.cloned().unwrap_or_default());
             state.store.insert(Arc::new(stored));
         }
         if !keeps_names {
-            reindex(in_force, &name);
+            reindex(in_force, name);
         }
         let dots = ".".repeat(found.use_count + servers.len());
         servers.into_iter().for_each(PreparedServer::apply);
         format!("Committing {name}{dots}\nSuccess!\n")
     }
 
+    /// Notes it for a generation that is being made. The same certificate may be there already,
+    /// under names that were listed before it came.
+    fn record(self, turn: &mut ChangeTurn<'_>, origin: Option<CertificateOrigin>) {
+        let object = format!("cert {}", self.name);
+        turn.record(object, move |in_force, _| {
+            let mut state = in_force.config().global.tls.shared_store.lock();
+            let _ = self.apply(in_force, &mut state, origin.as_ref());
+            reindex(in_force, &self.name);
+        });
+    }
+
     /// Writes its files, and serves it then: disk and memory never disagree for longer than a
     /// failure between two files.
-    fn write(self, in_force: &InForce) -> String {
-        let context = &in_force.config().global.tls.shared_store;
+    fn write(self, control: &dyn Control) -> String {
+        let generation = control.generation();
+        let context = &generation.config.global.tls.shared_store;
         let _disk = context.disk();
-        let stored = self.found.stored.first();
-        let origin = stored.map(|stored| stored.origin()).unwrap_or_default();
+        let in_force = InForce::in_generation(&generation);
+        let found = in_force.find(&context.lock(), &self.name);
+        let stored = found.and_then(|found| found.stored.into_iter().next());
+        let origin = stored
+            .as_ref()
+            .map(|stored| stored.origin())
+            .unwrap_or_default();
         // What the files have is known where nothing was changed in memory alone.
         let on_disk = stored.filter(|stored| !stored.is_changed());
         let on_disk = on_disk.map(|stored| stored.current());
@@ -342,16 +366,22 @@ impl PreparedCommit {
             write_certificate_files(&changes)?;
             Ok(origin)
         });
-        let mut state = context.lock();
         match outcome {
             Ok(origin) => {
-                state.transaction = None;
-                self.apply(in_force, &mut state, Some(origin))
+                // Another generation may have been put in force while the disk was written.
+                let (in_force, mut turn) = InForce::in_turn_of(control);
+                let mut state = in_force.config().global.tls.shared_store.lock();
+                let own = |open: &CertificateTransaction| open.name == self.name;
+                if state.transaction.as_ref().is_some_and(own) {
+                    state.transaction = None;
+                }
+                let text = self.apply(&in_force, &mut state, Some(&origin));
+                drop(state);
+                self.record(&mut turn, Some(origin));
+                text
             }
             Err(why) => {
-                if let Some(open) = &mut state.transaction {
-                    open.is_written_now = false;
-                }
+                end_of_write(control);
                 format!("Committing {}\n{why}\nFailed!\n", self.name)
             }
         }
@@ -376,7 +406,7 @@ fn del(call: &mut CommandCall<'_>) -> CommandAnswer {
     if name.is_empty() {
         return CommandAnswer::error("'del ssl cert' expects a certificate name");
     }
-    let in_force = InForce::of(call);
+    let (in_force, mut turn) = InForce::in_turn(call);
     let mut state = in_force.config().global.tls.shared_store.lock();
     let failed = |why: String| CommandAnswer::error(format!("Can't remove the certificate: {why}"));
     if state
@@ -397,26 +427,46 @@ fn del(call: &mut CommandCall<'_>) -> CommandAnswer {
             let files = origin.filter(|origin| origin.of_files.is_some());
             if let (Some(control), Some(origin)) = (persisting(call), files) {
                 drop(state);
+                drop(turn);
                 let name = name.to_owned();
-                let work = move |in_force: &InForce| remove_files(in_force, &name, &origin);
-                return on_disk(&control, in_force, work);
+                return on_disk(&control, move |control| {
+                    remove_files(control, &name, &origin)
+                });
             }
             state.empty.remove(name);
             state.store.remove(name);
+            record_removal(&mut turn, name);
             notice(format!("Certificate '{name}' deleted!"))
         }
     }
 }
 
 /// Deletes a certificate with its files.
-fn remove_files(in_force: &InForce, name: &str, origin: &CertificateOrigin) -> String {
-    let context = &in_force.config().global.tls.shared_store;
-    let _disk = context.disk();
+fn remove_files(control: &dyn Control, name: &str, origin: &CertificateOrigin) -> String {
+    let generation = control.generation();
+    let _disk = generation.config.global.tls.shared_store.disk();
     if let Err(why) = write_certificate_files(&written::removals(&origin.files)) {
         return format!("Can't remove the certificate: {why}\n");
     }
-    context.lock().store.remove(name);
+    let (in_force, mut turn) = InForce::in_turn_of(control);
+    let mut state = in_force.config().global.tls.shared_store.lock();
+    state.store.remove(name);
+    drop(state);
+    record_removal(&mut turn, name);
     format!("Certificate '{name}' deleted!\n")
+}
+
+/// Notes that a certificate was forgotten. A generation whose lines name it keeps it.
+fn record_removal(turn: &mut ChangeTurn<'_>, name: &str) {
+    let name = name.to_owned();
+    turn.record(format!("cert {name}"), move |in_force, _| {
+        let mut state = in_force.config().global.tls.shared_store.lock();
+        let found = in_force.find(&state, &name);
+        if found.is_some_and(|found| !found.is_used()) {
+            state.empty.remove(&name);
+            state.store.remove(&name);
+        }
+    });
 }
 
 fn list(call: &CommandCall<'_>) -> CommandAnswer {

@@ -18,6 +18,7 @@ use crate::answer::CommandAnswer;
 use crate::change_record::ChangeScope;
 use crate::command::{Command, CommandCall};
 use crate::commands::in_force::{InForce, notice, queue_persist};
+use crate::control::Control;
 use crate::shared::ProcessRole;
 
 pub(crate) static COMMANDS: &[Command] = &[
@@ -118,7 +119,7 @@ fn add(call: &mut CommandCall<'_>) -> CommandAnswer {
         return CommandAnswer::error("'add ssl crtlist' expects a filename and a certificate name");
     }
     let failed = |why: String| CommandAnswer::error(format!("Can't edit the crt-list: {why}"));
-    let in_force = InForce::of(call);
+    let (in_force, mut turn) = InForce::in_turn(call);
     let binds = binds_with(&in_force, &list);
     let Some((_, _, _, certificates)) = binds.first() else {
         return failed(format!("crt-list '{list}' does not exist!"));
@@ -144,61 +145,126 @@ fn add(call: &mut CommandCall<'_>) -> CommandAnswer {
         let state = in_force.config().global.tls.shared_store.lock();
         in_force.find(&state, name)
     };
-    let stored = match found {
+    match found {
         None => return failed(format!("certificate '{name}' does not exist!")),
-        Some(found) => match found.stored.into_iter().next() {
-            None => return failed(format!("certificate '{name}' is empty!")),
-            Some(stored) => stored,
-        },
+        Some(found) if found.stored.is_empty() => {
+            return failed(format!("certificate '{name}' is empty!"));
+        }
+        Some(_) => {}
+    }
+    let ProcessRole::Worker(control) = &call.shared.role else {
+        return failed("no bind line is here".to_owned());
     };
     let numbers = rows_of(certificates, &list).into_iter();
-    let row = Arc::new(ListRow {
-        list: list.as_str().into(),
-        number: numbers.map(|(number, ..)| number).max().unwrap_or(0) + 1,
-        words: line.words(),
-    });
-    let begun = format!("Inserting certificate '{name}' in crt-list '{list}'");
-    // All is prepared before anything is changed.
-    let mut prepared = Vec::with_capacity(binds.len());
-    for (frontend, bind, tls, certificates) in &binds {
-        let tls_settings = match tls_settings(call, tls, &line) {
-            Ok(tls_settings) => tls_settings,
-            Err(why) => {
-                let (name, origin) = (&frontend.common.name, &bind.origin);
-                let (at, line) = (&origin.file, origin.line);
-                let dots = ".".repeat(prepared.len() + 1);
-                return CommandAnswer::Report(format!(
-                    "{begun}{dots}\nProxy '{name}': {why} for bind '{}' at [{at}:{line}].\nFailed!\n",
-                    bind.address
-                ));
-            }
-        };
-        let mut entries = certificates.entries().to_vec();
-        entries.push(BindEntry {
-            certificate: Arc::clone(&stored),
-            filters: filters_of(&line),
-            is_default: false,
-            tls_settings,
-            row: Some(Arc::clone(&row)),
-        });
-        prepared.push((tls, certificates.with_entries(entries)));
-    }
-    let dots = ".".repeat(prepared.len());
-    for (tls, certificates) in prepared {
-        tls.context.replace(certificates);
-    }
+    let added = AddedLine {
+        edit: ListEdit {
+            is_added: true,
+            number: numbers.map(|(number, ..)| number).max().unwrap_or(0) + 1,
+            certificate: name.clone(),
+            words: line.words(),
+            line: given,
+            list,
+        },
+        line,
+    };
+    let begun = format!(
+        "Inserting certificate '{}' in crt-list '{}'",
+        added.edit.certificate, added.edit.list
+    );
+    let count = match added.insert(&**control, &in_force) {
+        Ok(count) => count,
+        Err((count, why)) => {
+            let dots = ".".repeat(count);
+            return CommandAnswer::Report(format!("{begun}{dots}\n{why}\nFailed!\n"));
+        }
+    };
     let mut state = in_force.config().global.tls.shared_store.lock();
-    state.note_list_edit(ListEdit {
-        is_added: true,
-        number: row.number,
-        certificate: name.clone(),
-        words: row.words.clone(),
-        line: given,
-        list,
-    });
+    state.note_list_edit(added.edit.clone());
     drop(state);
+    let control = Arc::downgrade(control);
+    turn.record(object_of(&added.edit), move |in_force, next| {
+        let Some(control) = control.upgrade() else {
+            return;
+        };
+        // A line that the next lists cannot have is no longer added, as at a reload.
+        if added.insert(&*control, in_force).is_ok() && !next.keeps_commands {
+            let mut state = in_force.config().global.tls.shared_store.lock();
+            state.note_list_edit(added.edit.clone());
+        }
+    });
     queue_persist(call);
+    let dots = ".".repeat(count);
     CommandAnswer::Report(format!("{begun}{dots}\nSuccess!\n"))
+}
+
+/// What a line of a list is called while a change is made.
+fn object_of(edit: &ListEdit) -> String {
+    let ListEdit {
+        list,
+        number,
+        certificate,
+        words,
+        ..
+    } = edit;
+    format!("crt-list {list} {number} {certificate}{words}")
+}
+
+/// A line that a command adds to a list.
+struct AddedLine {
+    edit: ListEdit,
+    line: CertificateListLine,
+}
+
+impl AddedLine {
+    /// Adds it to the bind lines that have its list and not the line. All is prepared before anything
+    /// is changed. Answers how many have the list.
+    ///
+    /// # Errors
+    /// Why a line cannot have it, and at which place it stands among them, from 1.
+    fn insert(&self, control: &dyn Control, in_force: &InForce) -> Result<usize, (usize, String)> {
+        let name = &self.edit.certificate;
+        let config = in_force.config();
+        let found = {
+            let state = config.global.tls.shared_store.lock();
+            in_force.find(&state, name)
+        };
+        let stored = found.and_then(|found| found.stored.into_iter().next());
+        let none = || (0, format!("certificate '{name}' does not exist!"));
+        let stored = stored.ok_or_else(none)?;
+        let row = Arc::new(ListRow {
+            list: self.edit.list.as_str().into(),
+            number: self.edit.number,
+            words: self.edit.words.clone(),
+        });
+        let binds = binds_with(in_force, &self.edit.list);
+        let mut prepared = Vec::with_capacity(binds.len());
+        for (place, (frontend, bind, tls, certificates)) in binds.iter().enumerate() {
+            let mut entries = certificates.entries().to_vec();
+            if entries.iter().any(|entry| self.edit.is_about(entry)) {
+                continue;
+            }
+            let options = self.line.options.inherit(&tls.options);
+            let tls_settings = control.bind_tls_settings(&config.global, tls, &options);
+            let tls_settings = tls_settings.map_err(|why| {
+                let (name, origin) = (&frontend.common.name, &bind.origin);
+                let (at, line, address) = (&origin.file, origin.line, &bind.address);
+                let why = format!("Proxy '{name}': {why} for bind '{address}' at [{at}:{line}].");
+                (place + 1, why)
+            })?;
+            entries.push(BindEntry {
+                certificate: Arc::clone(&stored),
+                filters: filters_of(&self.line),
+                is_default: false,
+                tls_settings,
+                row: Some(Arc::clone(&row)),
+            });
+            prepared.push((tls, certificates.with_entries(entries)));
+        }
+        for (tls, certificates) in prepared {
+            tls.context.replace(certificates);
+        }
+        Ok(binds.len())
+    }
 }
 
 /// Reads the one line of a payload.
@@ -221,26 +287,13 @@ fn filters_of(line: &CertificateListLine) -> Option<NameFilters> {
     (!line.filters.is_empty()).then_some(filters)
 }
 
-fn tls_settings(
-    call: &CommandCall<'_>,
-    tls: &BindTls,
-    line: &CertificateListLine,
-) -> Result<Arc<ballast_tls::server_config::BindTlsSettings>, String> {
-    match &call.shared.role {
-        ProcessRole::Worker(control) => {
-            control.bind_tls_settings(tls, &line.options.inherit(&tls.options))
-        }
-        ProcessRole::Master(_) => Err("no bind line is here".to_owned()),
-    }
-}
-
 fn del(call: &mut CommandCall<'_>) -> CommandAnswer {
     let (list, given) = (call.arg(0).trim_end_matches('/'), call.arg(1));
     if list.is_empty() || given.is_empty() {
         return CommandAnswer::error("'del ssl crtlist' expects a filename and a certificate name");
     }
     let failed = |why: String| CommandAnswer::error(format!("Can't delete the entry: {why}"));
-    let in_force = InForce::of(call);
+    let (in_force, mut turn) = InForce::in_turn(call);
     let binds = binds_with(&in_force, list);
     let Some((_, _, _, certificates)) = binds.first() else {
         return failed(format!("crt-list '{list}' does not exist!"));
@@ -315,13 +368,27 @@ fn del(call: &mut CommandCall<'_>) -> CommandAnswer {
         let kept = entries.filter(|entry| !is_meant(entry)).cloned().collect();
         tls.context.replace(certificates.with_entries(kept));
     }
-    state.note_list_edit(ListEdit {
+    let edit = ListEdit {
         is_added: false,
         list: list.to_owned(),
         number,
         certificate: name.to_owned(),
         words: words.unwrap_or_default(),
         line: None,
+    };
+    state.note_list_edit(edit.clone());
+    drop(state);
+    turn.record(object_of(&edit), move |in_force, next| {
+        for (_, _, tls, certificates) in binds_with(in_force, &edit.list) {
+            let entries = certificates.entries().iter();
+            let kept = entries.filter(|entry| !edit.is_about(entry));
+            tls.context
+                .replace(certificates.with_entries(kept.cloned().collect()));
+        }
+        if !next.keeps_commands {
+            let mut state = in_force.config().global.tls.shared_store.lock();
+            state.note_list_edit(edit.clone());
+        }
     });
     queue_persist(call);
     notice(format!("Entry '{name}' deleted in crtlist '{list}'!"))

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use ballast_engine::{Generation, Server};
 use ballast_model::{self as model, Bind, Config, Frontend};
+use ballast_reconcile::{CertificateTurn, NextGeneration};
 use ballast_tls::bind::BindCertificates;
 use ballast_tls::context::CompiledServer;
 use ballast_tls::server_config::OptionError;
@@ -13,6 +14,7 @@ use ballast_tls::store_context::StoreState;
 
 use crate::answer::{CommandAnswer, Severity};
 use crate::command::CommandCall;
+use crate::control::Control;
 use crate::shared::ProcessRole;
 
 /// The configuration in force: the lines whose certificates a command is about.
@@ -40,17 +42,55 @@ impl PreparedServer {
     }
 }
 
+/// The turn of a command that changes certificates.
+pub(super) struct ChangeTurn<'c>(Option<CertificateTurn<'c>>);
+
+impl ChangeTurn<'_> {
+    /// Notes what was done to an object, for a generation that is being made. `replay` must find it
+    /// right that all is done already.
+    pub(super) fn record(
+        &mut self,
+        object: String,
+        replay: impl Fn(&InForce, NextGeneration<'_>) + Send + Sync + 'static,
+    ) {
+        if let Some(turn) = &mut self.0 {
+            let replay = move |next: NextGeneration<'_>| {
+                replay(&InForce::in_generation(next.generation), next);
+            };
+            turn.record(object, Arc::new(replay));
+        }
+    }
+}
+
 impl InForce {
     pub(super) fn of(call: &CommandCall<'_>) -> Self {
         match &call.shared.role {
-            ProcessRole::Worker(control) => {
-                let generation = control.generation();
-                Self {
-                    config: Arc::clone(&generation.config),
-                    generation: Some(generation),
-                }
-            }
+            ProcessRole::Worker(control) => Self::in_generation(&control.generation()),
             ProcessRole::Master(_) => Self::default(),
+        }
+    }
+
+    /// The lines in force, for a command that changes them: no others are put in force while the
+    /// turn is held.
+    pub(super) fn in_turn<'c>(call: &CommandCall<'c>) -> (Self, ChangeTurn<'c>) {
+        let turn = match &call.shared.role {
+            ProcessRole::Worker(control) => control.certificate_turn(),
+            ProcessRole::Master(_) => None,
+        };
+        (Self::of(call), ChangeTurn(turn))
+    }
+
+    /// The same for what is done on another thread.
+    pub(super) fn in_turn_of(control: &dyn Control) -> (Self, ChangeTurn<'_>) {
+        let turn = control.certificate_turn();
+        (Self::in_generation(&control.generation()), ChangeTurn(turn))
+    }
+
+    /// The lines of a generation.
+    pub(super) fn in_generation(generation: &Arc<Generation>) -> Self {
+        Self {
+            config: Arc::clone(&generation.config),
+            generation: Some(Arc::clone(generation)),
         }
     }
 

@@ -151,7 +151,7 @@ fn set(call: &mut CommandCall<'_>) -> CommandAnswer {
     if let Err(why) = response.check_validity(i64::try_from(now.as_secs()).unwrap_or(i64::MAX)) {
         return CommandAnswer::error(why);
     }
-    let in_force = InForce::of(call);
+    let (in_force, mut turn) = InForce::in_turn(call);
     let mut state = in_force.config().global.tls.shared_store.lock();
     let Some(certificates) = stapled(&in_force, &state).remove(&response.certificate_id) else {
         return CommandAnswer::error(
@@ -164,6 +164,16 @@ fn set(call: &mut CommandCall<'_>) -> CommandAnswer {
             return CommandAnswer::error(error.to_string());
         }
     }
+    let id = response.certificate_id;
+    let object = format!("ocsp-response {}", hexadecimal(&id, false));
+    turn.record(object, move |in_force, _| {
+        let mut state = in_force.config().global.tls.shared_store.lock();
+        let certificates = stapled(in_force, &state).remove(&id);
+        for stored in certificates.into_iter().flatten() {
+            let _ = staple(&mut state, &stored, &der);
+        }
+    });
+    drop(state);
     queue_persist(call);
     CommandAnswer::info("OCSP Response updated!")
 }

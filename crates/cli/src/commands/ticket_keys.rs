@@ -102,7 +102,7 @@ fn set(call: &mut CommandCall<'_>) -> CommandAnswer {
             "'set ssl tls-key' expects a filename and the new TLS key in base64 encoding.",
         );
     };
-    let in_force = InForce::of(call);
+    let (in_force, mut turn) = InForce::in_turn(call);
     let state = in_force.config().global.tls.shared_store.lock();
     let files = files(&in_force, &state);
     let Some(file) = find(&files, reference).map(|at| &files[at]) else {
@@ -111,6 +111,16 @@ fn set(call: &mut CommandCall<'_>) -> CommandAnswer {
     match file.keys.push(key) {
         Ok(()) => {
             state.note_change();
+            let (path, keys, key) = (file.path.clone(), Arc::clone(&file.keys), key.clone());
+            turn.record(format!("tls-key {path} {key}"), move |in_force, _| {
+                let state = in_force.config().global.tls.shared_store.lock();
+                let next = state.ticket_keys.get(&path);
+                // Where the file was not read, or says the same, the keys are the same object.
+                if let Some(next) = next.filter(|next| !Arc::ptr_eq(next, &keys)) {
+                    let _ = next.push(&key);
+                    state.note_change();
+                }
+            });
             queue_persist(call);
             CommandAnswer::info("TLS ticket key updated!")
         }
