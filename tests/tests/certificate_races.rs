@@ -212,14 +212,20 @@ fn race(change: Change) {
             let subject = field(&told, "Subject: ");
             assert_eq!(subject, format!("/CN={name}"), "{context}");
             let names = site.api.ask("show ssl sni");
-            assert!(names.contains(&name), "{context}: {name} is listed\n{names}");
+            assert!(
+                names.contains(&name),
+                "{context}: {name} is listed\n{names}"
+            );
             if change == Change::ReloadPersist {
                 let file = fs::read_to_string(site.proxy.directory().join("a.pem"));
                 let dump = site.api.ask("dump ssl cert a.pem");
                 let body = |text: &str| text.replace(char::is_whitespace, "");
                 let (file, dump) = (body(&file.expect("a file")), body(&dump));
                 let certificate = dump.split("-----BEGINCERTIFICATE-----").nth(1);
-                assert!(file.contains(certificate.expect("one")), "{context}: the disk");
+                assert!(
+                    file.contains(certificate.expect("one")),
+                    "{context}: the disk"
+                );
             }
         }
         if change == Change::ReloadPersist {
@@ -239,7 +245,10 @@ fn race(change: Change) {
             assert_eq!(count, 1 + usize::from(is_listed), "{context}: {rows}");
         }
     }
-    assert!(looked_at > 0, "{change:?}: some commits were made beside it");
+    assert!(
+        looked_at > 0,
+        "{change:?}: some commits were made beside it"
+    );
 }
 
 #[test]

@@ -143,6 +143,21 @@ frontend f
         Some(fs::metadata(files.find(is_it)?).ok()?.ino())
     }
 
+    /// Whether a file in memory that the master holds has this text.
+    fn master_holds(&self, text: &str) -> bool {
+        let descriptors = fs::read_dir(format!("/proc/{}/fd", self.running.id()));
+        let files = descriptors.expect("its files").flatten();
+        let mut files = files.filter(|entry| {
+            let link = fs::read_link(entry.path()).unwrap_or_default();
+            link.to_string_lossy().starts_with("/memfd:")
+        });
+        files.any(|entry| {
+            let content = fs::read(entry.path()).unwrap_or_default();
+            let mut parts = content.windows(text.len());
+            parts.any(|part| part == text.as_bytes())
+        })
+    }
+
     /// Has another process follow the one that serves, or the file read again.
     fn succeed(&mut self, succession: Succession) {
         let before = self.serving();
@@ -331,6 +346,39 @@ fn a_key_that_was_set_is_there_until_the_file_is_read_again() {
         assert!(!after.contains(KEYS[4]), "{succession:?}: {after}");
         assert!(after.contains(&format!("0.2 {}", KEYS[0])), "{after}");
     }
+}
+
+/// A worker is killed right after it answered: its master knows already what the command did, and is
+/// not told of it with the report of the next second only.
+#[test]
+fn what_was_answered_a_moment_ago_survives() {
+    let mut site = Site::start(Succession::WorkerKilled);
+    let mut took = Vec::new();
+    for round in 0..8 {
+        let command = format!("set maxconn frontend f {}", 100 + round);
+        let said = site.ask(&command);
+        assert_eq!(said.trim(), "");
+        let answered = Instant::now();
+        eventually("the master knows", || site.master_holds(&command));
+        took.push(answered.elapsed());
+        // 48 bytes.
+        let key = ["P", "Q", "R", "S", "T", "U", "V", "W"][round].repeat(64);
+        let said = site.ask(&format!("set ssl tls-key keys {key}"));
+        assert_eq!(said.trim(), "TLS ticket key updated!");
+        let answered = Instant::now();
+        eventually("the master has the key", || site.master_holds(&key));
+        took.push(answered.elapsed());
+    }
+    took.sort();
+    let median = took[took.len() / 2];
+    // With the reports of each second it is half a second.
+    assert!(median < Duration::from_millis(250), "{took:?}");
+    let command = "set maxconn frontend f 77";
+    site.ask(command);
+    eventually("the master knows", || site.master_holds(command));
+    site.succeed(Succession::WorkerKilled);
+    let told = site.ask("show overrides");
+    assert!(told.contains("77"), "{told}");
 }
 
 /// Keys are in the sealed file and nowhere else: not in the snapshot of each second.

@@ -18,7 +18,9 @@ use ballast_listen::Listeners;
 use ballast_log::Level;
 use ballast_model::{Address, BindTls, CertificateListLine, Global, PortSpec, TlsOptions};
 use ballast_net::PassedSocket;
-use ballast_reconcile::{CertificateTurn, ChangeRequest, ConfigHistory, OverrideKey, OverrideValue};
+use ballast_reconcile::{
+    CertificateTurn, ChangeRequest, ConfigHistory, OverrideKey, OverrideValue,
+};
 use ballast_stats::StatsHost;
 use ballast_stream::{end_session, sessions, wake_connections};
 use ballast_tls::ocsp_schedule::UpdateSchedule;

@@ -19,6 +19,7 @@ use ballast_worker::{Mailbox, Workers};
 use crate::console;
 use crate::logs::{LogTargets, OpenTargets};
 use crate::ocsp_state::OcspResponses;
+use crate::worker::ChangeSignal;
 
 /// The time between two measurements of the load.
 const LOAD_PERIOD: Duration = Duration::from_millis(500);
@@ -36,6 +37,8 @@ pub(crate) struct Instance {
     health_controller: OnceLock<Arc<HealthController>>,
     logs: OnceLock<LogTargets>,
     controller: OnceLock<Arc<Controller>>,
+    /// Tells the master, where there is one, what commands changed.
+    change_signal: OnceLock<Arc<ChangeSignal>>,
     /// What is kept fresh of the certificates' OCSP responses.
     pub(crate) ocsp: OcspResponses,
     load: Mutex<LoadSample>,
@@ -68,6 +71,7 @@ impl Instance {
             health_controller: OnceLock::new(),
             logs: OnceLock::new(),
             controller: OnceLock::new(),
+            change_signal: OnceLock::new(),
             ocsp: OcspResponses::default(),
             load: Mutex::new(LoadSample {
                 at: Instant::now(),
@@ -160,8 +164,15 @@ impl Instance {
         }
     }
 
-    /// Logs a change that was requested.
+    pub(crate) fn set_change_signal(&self, signal: Arc<ChangeSignal>) {
+        let _ = self.change_signal.set(signal);
+    }
+
+    /// Logs a change that was requested, and has the master told.
     pub(crate) fn log_request(&self, record: &ChangeRecord<'_>) {
+        if let Some(signal) = self.change_signal.get() {
+            signal.set();
+        }
         self.log_of_process(level_of(record), &record.line());
     }
 

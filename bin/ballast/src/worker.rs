@@ -3,11 +3,11 @@
 //!
 //! The master starts it as a program of its own, with one end of a [`Channel`]. Before the worker
 //! reads its configuration it gets the listening sockets and the last snapshot; from then on a thread
-//! sends the master its sockets and a snapshot every second. Should the worker die, the next one
-//! begins with these.
+//! sends the master its sockets and a snapshot every second, and soon after a command that changed
+//! something. Should the worker die, the next one begins with these.
 
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -32,8 +32,12 @@ pub(crate) const WORKER_VARIABLE: &str = "BALLAST_WORKER_LINE";
 /// The variable of a master after `exec`: `descriptor:its process number`.
 pub(crate) const RENEWAL_VARIABLE: &str = "BALLAST_MASTER_SHEET";
 
-/// The shortest time between two reports to the master.
+/// The time between two reports to the master while no command changes anything.
 const REPORT_PERIOD: Duration = Duration::from_secs(1);
+
+/// The shortest time between two reports: a command that changed something is reported as soon as
+/// that, so that what it was told is not lost with the worker.
+const CHANGE_REPORT_PERIOD: Duration = Duration::from_millis(50);
 
 /// Reports take at most one part in this many of the time.
 const REPORT_TIME_SHARE: u32 = 50;
@@ -155,11 +159,17 @@ impl MasterLink {
         net::set_non_blocking(&readable_end).map_err(fail("ioctl(FIONBIO)"))?;
         let stream = Stream::from_fd(readable_end)?;
         let (orders, order) = mpsc::sync_channel(16);
+        let changes = Arc::new(ChangeSignal {
+            is_set: AtomicBool::new(false),
+            orders: orders.clone(),
+        });
+        instance.set_change_signal(Arc::clone(&changes));
         let reporter = Reporter(Arc::new(ReporterState {
             instance: Arc::clone(instance),
             channel: self.channel,
             cli_binds: cli_binds.iter().map(Arc::downgrade).collect(),
             orders,
+            changes,
             handover_snapshot: Mutex::new(None),
             helper_sockets: Mutex::default(),
             secrets_version: AtomicU64::new(0),
@@ -213,6 +223,7 @@ struct ReporterState {
     /// The command sockets, while they are open.
     cli_binds: Vec<Weak<OwnedFd>>,
     orders: SyncSender<ReportOrder>,
+    changes: Arc<ChangeSignal>,
     /// The snapshot that the next worker was given.
     handover_snapshot: Mutex<Option<Vec<u8>>>,
     /// What the privileged helper opened for the next reload.
@@ -221,9 +232,58 @@ struct ReporterState {
     secrets_version: AtomicU64,
 }
 
+/// Tells the reporting thread that a command changed something.
+#[derive(Debug)]
+pub(crate) struct ChangeSignal {
+    /// It was not reported yet.
+    is_set: AtomicBool,
+    orders: SyncSender<ReportOrder>,
+}
+
+impl ChangeSignal {
+    /// Does not wait.
+    pub(crate) fn set(&self) {
+        if !self.is_set.swap(true, Ordering::AcqRel) {
+            // The queue is full: the thread is awake, and looks at the signal before it sleeps.
+            let _ = self.orders.try_send(ReportOrder::Changed);
+        }
+    }
+
+    fn is_set(&self) -> bool {
+        self.is_set.load(Ordering::Acquire)
+    }
+
+    /// Called before what was changed is looked at.
+    fn clear(&self) {
+        self.is_set.store(false, Ordering::Release);
+    }
+}
+
+/// When the next report is due.
+struct ReportTimer {
+    /// When the last one was sent.
+    ended: Instant,
+    /// How long it took.
+    took: Duration,
+}
+
+impl ReportTimer {
+    fn wait(&self, has_changes: bool) -> Duration {
+        let period = if has_changes {
+            CHANGE_REPORT_PERIOD
+        } else {
+            REPORT_PERIOD
+        };
+        let period = period.max(self.took * REPORT_TIME_SHARE);
+        period.saturating_sub(self.ended.elapsed())
+    }
+}
+
 /// An order to the reporting thread.
 #[derive(Debug)]
 enum ReportOrder {
+    /// A command changed something.
+    Changed,
     /// A snapshot for the next worker.
     Handover,
     /// The configuration is read again, with the answers that the privileged helper recorded.
@@ -282,12 +342,19 @@ impl Instance {
 impl ReporterState {
     /// Reports until the process ends.
     fn report(&self, orders: &mpsc::Receiver<ReportOrder>) {
-        let mut period = REPORT_PERIOD;
+        let mut timer = ReportTimer {
+            ended: Instant::now(),
+            took: Duration::ZERO,
+        };
         let mut sent = Vec::new();
         loop {
-            let order = orders.recv_timeout(period);
+            let order = orders.recv_timeout(timer.wait(self.changes.is_set()));
             let began = Instant::now();
+            if !matches!(order, Ok(ReportOrder::Changed)) {
+                self.changes.clear();
+            }
             match order {
+                Ok(ReportOrder::Changed) => continue,
                 Ok(ReportOrder::Reload(file)) => {
                     let (outcome, text) = self.reload(file.as_ref());
                     // The master must not hold closed sockets open.
@@ -314,7 +381,10 @@ impl ReporterState {
                 }
                 Err(RecvTimeoutError::Disconnected) => return,
             }
-            period = REPORT_PERIOD.max(began.elapsed() * REPORT_TIME_SHARE);
+            timer = ReportTimer {
+                ended: Instant::now(),
+                took: began.elapsed(),
+            };
         }
     }
 

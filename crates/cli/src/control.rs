@@ -15,7 +15,9 @@ use ballast_expr::Store;
 use ballast_health::{Effect, Health};
 use ballast_model::{Address, BindTls, CertificateListLine, Global, PortSpec, TlsOptions};
 use ballast_net::PassedSocket;
-use ballast_reconcile::{CertificateTurn, ChangeReport, ChangeRequest, ConfigHistory, OverrideKey, OverrideValue};
+use ballast_reconcile::{
+    CertificateTurn, ChangeReport, ChangeRequest, ConfigHistory, OverrideKey, OverrideValue,
+};
 use ballast_stats::StatsHost;
 use ballast_tls::ocsp_schedule::UpdateSchedule;
 use ballast_tls::server_config::BindTlsSettings;

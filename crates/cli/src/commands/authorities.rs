@@ -415,7 +415,10 @@ fn del(call: &mut CommandCall<'_>, kind: TrustKind) -> CommandAnswer {
                 let mut all = in_force.config().global.tls.shared_store.lock();
                 let state = kind.state(&mut all);
                 let known = known_files(in_force, kind, state);
-                if known.get(&removed).is_some_and(|found| found.use_count == 0) {
+                if known
+                    .get(&removed)
+                    .is_some_and(|found| found.use_count == 0)
+                {
                     state.files.remove(&removed);
                 }
             });

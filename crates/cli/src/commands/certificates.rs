@@ -276,14 +276,7 @@ fn on_disk(
 /// The transaction that was being written may be committed again.
 fn end_of_write(control: &dyn Control) {
     let (in_force, _turn) = InForce::in_turn_of(control);
-    if let Some(open) = &mut in_force
-        .config()
-        .global
-        .tls
-        .shared_store
-        .lock()
-        .transaction
-    {
+    if let Some(open) = &mut in_force.config().global.tls.shared_store.lock().transaction {
         open.is_written_now = false;
     }
 }
