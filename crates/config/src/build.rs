@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use ballast_expr::ConditionIndex;
 use ballast_model::{Config, ErrorPage, Global, ProxyCommon};
 use ballast_syntax::{Diagnostic, SectionKind};
 
@@ -38,6 +39,7 @@ fn proxy(draft: ProxyDraft, config: &mut Config, context: &mut Context<'_>) {
     let mut common = draft.common;
     let mut rules = draft.inherited_rules;
     rules.append(std::mem::take(&mut common.rules));
+    rules.make_indexes();
     common.rules = rules;
     common
         .rules
@@ -49,6 +51,8 @@ fn proxy(draft: ProxyDraft, config: &mut Config, context: &mut Context<'_>) {
     }
     if is_front {
         let mut front = draft.front;
+        let routes = front.routes.iter().map(|route| route.condition.as_ref());
+        front.route_index = ConditionIndex::new(routes).into();
         front.common = common.clone();
         front.binds = draft.binds.into_iter().map(|bind| bind.bind).collect();
         if draft.kind == SectionKind::Listen && front.default_backend.is_none() {
@@ -58,6 +62,8 @@ fn proxy(draft: ProxyDraft, config: &mut Config, context: &mut Context<'_>) {
     }
     if is_back {
         let mut back = draft.back;
+        let rules = back.use_servers.iter().map(|rule| rule.condition.as_ref());
+        back.use_server_index = ConditionIndex::new(rules).into();
         back.common = common;
         let name = &back.common.name;
         let servers = draft.servers.into_iter().map(|one| {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use arc_swap::ArcSwap;
 use ballast_balance::{Balancer, Choice, PickRequest, ServerLoad};
-use ballast_expr::{Condition, LogFormat};
+use ballast_expr::{Condition, ConditionIndex, LogFormat};
 use ballast_model as model;
 
 use crate::counters::{BackendCounters, PerWorker};
@@ -77,6 +77,14 @@ pub enum UseServerTarget {
 }
 
 impl Backend {
+    /// The index of the conditions of its `use-server` rules.
+    pub fn use_server_index(&self) -> Option<&ConditionIndex> {
+        // A rule for a server that is not there was left out: then places are others.
+        let is_whole = self.use_servers.len() == self.model.use_servers.len();
+        let index = self.model.use_server_index.filled().filter(|_| is_whole);
+        index.map(|index| &**index)
+    }
+
     /// Section name.
     pub fn name(&self) -> &str {
         &self.model.common.name

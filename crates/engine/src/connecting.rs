@@ -60,6 +60,7 @@ impl ConnectSettings {
             http_reuse: _,
             check: _,
             use_servers: _,
+            use_server_index: _,
             persistence_rules: _,
             name_header: _,
             forwarded: _,

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use ballast_expr::{Condition, LogFormat};
+use ballast_expr::{Condition, ConditionIndex, LogFormat};
 use ballast_message::NameCases;
 use ballast_model as model;
 
@@ -31,6 +31,14 @@ impl Frontend {
     /// Section name.
     pub fn name(&self) -> &str {
         &self.model.common.name
+    }
+
+    /// The index of the conditions of its routes.
+    pub fn route_index(&self) -> Option<&ConditionIndex> {
+        // A route to a backend that is not there was left out: then places are others.
+        let is_whole = self.routes.len() == self.model.routes.len();
+        let index = self.model.route_index.filled().filter(|_| is_whole);
+        index.map(|index| &**index)
     }
 
     /// Whether it carries HTTP.

@@ -54,7 +54,7 @@ impl Expr {
         self.sample_walking::<false>(&mut Evaluation::new(facts, scratch, Needs::NONE))
     }
 
-    fn sample_walking<'f, const WAITS: bool>(
+    pub(crate) fn sample_walking<'f, const WAITS: bool>(
         &'f self,
         cx: &mut Evaluation<'f, '_>,
     ) -> Option<Sample<'f>> {

@@ -9,6 +9,7 @@
 mod acl;
 mod args;
 mod calendar;
+mod condition_index;
 mod condition_result;
 mod conv;
 mod error;
@@ -27,6 +28,7 @@ mod pattern;
 mod phase;
 mod place;
 mod regex;
+mod required_text;
 mod scratch;
 mod slot;
 mod value;
@@ -37,6 +39,7 @@ pub use acl::{
     PatternSource, Polarity, Term, TermTarget, predefined,
 };
 pub use args::{Arg, ArgKind, ArgSpec, ArgValue};
+pub use condition_index::{Candidates, ConditionIndex};
 pub use condition_result::ConditionResult;
 pub use conv::{Converter, converter, converters};
 pub use error::{Error, nearest};

@@ -158,7 +158,7 @@ fn backtracking(source: &str, fold: bool) -> Result<fancy_regex::Regex, fancy_re
 
 /// Rewrites what PCRE takes and our engines refuse: needless escapes (`\_`, `\/`, `\e`), a
 /// literal `{`, a literal `[` inside a class.
-fn relaxed(source: &str) -> Option<String> {
+pub(crate) fn relaxed(source: &str) -> Option<String> {
     let chars: Vec<char> = source.chars().collect();
     let mut out = String::with_capacity(source.len() + 8);
     let mut class_at: Option<usize> = None;

@@ -24,6 +24,18 @@ impl<T> LinkSlot<T> {
     }
 }
 
+impl<T> Default for LinkSlot<T> {
+    fn default() -> Self {
+        LinkSlot::empty()
+    }
+}
+
+impl<T> From<Option<T>> for LinkSlot<T> {
+    fn from(content: Option<T>) -> Self {
+        LinkSlot(content)
+    }
+}
+
 impl<T> PartialEq for LinkSlot<T> {
     fn eq(&self, _other: &LinkSlot<T>) -> bool {
         true

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ballast_expr::{Condition, Expr, LogFormat};
+use ballast_expr::{Condition, ConditionIndex, Expr, LinkSlot, LogFormat};
 
 use crate::{Check, Forwarded, Keepalive, ProxyCommon, Server};
 
@@ -40,6 +40,8 @@ pub struct Backend {
     pub check: Check,
     /// `use-server` rules, in order.
     pub use_servers: Vec<UseServer>,
+    /// The index of their conditions, made when they are linked.
+    pub use_server_index: LinkSlot<Arc<ConditionIndex>>,
     /// `force-persist` and `ignore-persist`, in order: the first whose condition holds decides.
     pub persistence_rules: Vec<PersistenceRule>,
     /// `http-send-name-header`: the field that carries the server's name.

@@ -1,8 +1,9 @@
 //! Frontends: where clients connect, and how their requests are routed.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use ballast_expr::{Condition, LogFormat};
+use ballast_expr::{Condition, ConditionIndex, LinkSlot, LogFormat};
 
 use crate::{Address, BindTls, Keepalive, LogLines, ProxyCommon};
 
@@ -15,6 +16,8 @@ pub struct Frontend {
     pub binds: Vec<Bind>,
     /// `use_backend` rules, in order.
     pub routes: Vec<Route>,
+    /// The index of their conditions, made when they are linked.
+    pub route_index: LinkSlot<Arc<ConditionIndex>>,
     /// `default_backend`. The front half of a `listen` names itself.
     pub default_backend: Option<String>,
     /// `maxconn`; the process's limit when `None`.

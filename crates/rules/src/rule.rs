@@ -8,38 +8,39 @@ use ballast_expr::{AclSet, Condition, Error, LinkSlot, Linker, Needs, Place};
 
 use crate::action::Action;
 use crate::reference::Reference;
+use crate::rule_list::RuleList;
 use crate::ruleset::RuleSet;
 
 /// The rule sets of one proxy, each in file order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RuleSets {
     /// `quic-initial`.
-    pub quic_initial: Vec<Rule>,
+    pub quic_initial: RuleList,
     /// `tcp-request connection`.
-    pub tcp_connection: Vec<Rule>,
+    pub tcp_connection: RuleList,
     /// `tcp-request session`.
-    pub tcp_session: Vec<Rule>,
+    pub tcp_session: RuleList,
     /// `tcp-request content`.
-    pub tcp_content: Vec<Rule>,
+    pub tcp_content: RuleList,
     /// `tcp-request inspect-delay`: how long the content rules may wait for data.
     pub request_inspect_delay: Option<Duration>,
     /// `tcp-response content`.
-    pub tcp_response: Vec<Rule>,
+    pub tcp_response: RuleList,
     /// `tcp-response inspect-delay`.
     pub response_inspect_delay: Option<Duration>,
     /// `http-request`.
-    pub http_request: Vec<Rule>,
+    pub http_request: RuleList,
     /// `redirect` lines: they run after the `http-request` rules.
-    pub redirects: Vec<Rule>,
+    pub redirects: RuleList,
     /// `http-response`.
-    pub http_response: Vec<Rule>,
+    pub http_response: RuleList,
     /// `http-after-response`.
-    pub http_after_response: Vec<Rule>,
+    pub http_after_response: RuleList,
 }
 
 impl RuleSets {
     /// The rules of one place.
-    pub fn of(&self, place: RuleSet) -> &Vec<Rule> {
+    pub fn of(&self, place: RuleSet) -> &RuleList {
         match place {
             RuleSet::QuicInitial => &self.quic_initial,
             RuleSet::TcpConnection => &self.tcp_connection,
@@ -54,7 +55,7 @@ impl RuleSets {
     }
 
     /// The rules of one place, mutable.
-    pub fn of_mut(&mut self, place: RuleSet) -> &mut Vec<Rule> {
+    pub fn of_mut(&mut self, place: RuleSet) -> &mut RuleList {
         match place {
             RuleSet::QuicInitial => &mut self.quic_initial,
             RuleSet::TcpConnection => &mut self.tcp_connection,
@@ -77,16 +78,22 @@ impl RuleSets {
 
     /// Every rule, mutable.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Rule> {
-        self.quic_initial
-            .iter_mut()
-            .chain(&mut self.tcp_connection)
-            .chain(&mut self.tcp_session)
-            .chain(&mut self.tcp_content)
-            .chain(&mut self.tcp_response)
-            .chain(&mut self.http_request)
-            .chain(&mut self.redirects)
-            .chain(&mut self.http_response)
-            .chain(&mut self.http_after_response)
+        self.lists_mut().flat_map(|list| list.iter_mut())
+    }
+
+    fn lists_mut(&mut self) -> impl Iterator<Item = &mut RuleList> {
+        [
+            &mut self.quic_initial,
+            &mut self.tcp_connection,
+            &mut self.tcp_session,
+            &mut self.tcp_content,
+            &mut self.tcp_response,
+            &mut self.http_request,
+            &mut self.redirects,
+            &mut self.http_response,
+            &mut self.http_after_response,
+        ]
+        .into_iter()
     }
 
     /// Whether there is no rule at all.
@@ -140,11 +147,19 @@ impl RuleSets {
         }
     }
 
+    /// Makes the indexes of long lists. All rules must be linked, and there must be no more to come.
+    pub fn make_indexes(&mut self) {
+        self.lists_mut().for_each(RuleList::make_index);
+    }
+
     /// Sets the pages that `errorfiles` arguments name. `page` returns the page of a section for a
     /// status, as a whole response; if a section has no page for the status, the proxy's page is
     /// used.
     pub fn link_pages(&mut self, mut page: impl FnMut(&str, u16) -> Option<Arc<[u8]>>) {
-        for rule in self.iter_mut() {
+        for rule in self
+            .lists_mut()
+            .flat_map(RuleList::iter_mut_keeping_conditions)
+        {
             rule.action.link_pages(&mut page);
         }
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use ballast_expr::{ConditionResult, Needs};
 
 use crate::rule::Rule;
+use crate::rule_list::RunRules;
 use crate::stage::{ActionOutcome, Stage};
 use crate::transaction::{Transaction, Workspace};
 use crate::verdict::{LocalResponse, Verdict};
@@ -53,8 +54,8 @@ impl Cursor {
 }
 
 /// Runs `rules` in order until one decides. Nothing more will come, so no rule waits.
-pub fn run(
-    rules: &[Rule],
+pub fn run<'r>(
+    rules: impl Into<RunRules<'r>>,
     transaction: &mut dyn Transaction,
     workspace: &mut Workspace,
 ) -> Verdict {
@@ -73,13 +74,14 @@ pub fn run(
 
 /// Runs `rules` in order from a position on, until one decides, or must wait for something that may
 /// still arrive. A rule is reached only when all rules before it are decided.
-pub fn proceed(
-    rules: &[Rule],
+pub fn proceed<'r>(
+    rules: impl Into<RunRules<'r>>,
     from: Cursor,
     may_still_arrive: Needs,
     transaction: &mut dyn Transaction,
     workspace: &mut Workspace,
 ) -> RunProgress {
+    let mut rules: RunRules<'_> = rules.into();
     let mut stage = Stage {
         transaction,
         workspace,
@@ -88,11 +90,22 @@ pub fn proceed(
         may_arrive_for_samples: may_still_arrive.without(Needs::OF_ACTIONS),
         waited: from.waited,
     };
+    // The index knows no answer but yes and no.
+    rules.index = rules
+        .index
+        .filter(|index| !index.needs().intersects(stage.may_arrive_for_samples));
     let mut held = from.held;
     if held {
         stage.transaction.rule_waits(None);
     }
-    for (at, rule) in rules.iter().enumerate().skip(from.rule) {
+    // A rule that waited is gone on with, whatever its condition would be now.
+    let mut waited_for = held.then_some(from.rule);
+    let from_rule = from.rule + usize::from(held);
+    stage.workspace.candidates.begin(rules.index, from_rule);
+    while let Some(at) = waited_for.take().or_else(|| stage.next_rule(rules)) {
+        let Some(rule) = rules.rules.get(at) else {
+            break;
+        };
         if !std::mem::take(&mut held) {
             match stage.applies(rule.condition.as_ref()) {
                 ConditionResult::Yes => {}
@@ -127,6 +140,8 @@ pub fn proceed(
             }
         }
         stage.waited = false;
+        // The action may have changed what was looked up.
+        stage.workspace.candidates.forget(rules.index, at + 1);
     }
     RunProgress::Done(Verdict::Continue)
 }

@@ -1,6 +1,6 @@
 //! The interface between the rules and the traffic.
 
-use ballast_expr::{Facts, Place, Scratch, Value, VarName};
+use ballast_expr::{Candidates, Facts, Place, Scratch, Value, VarName};
 use ballast_message::{Request, Response};
 
 /// An exchange (or a connection, before there is one) that rules read and change.
@@ -60,6 +60,8 @@ pub struct Workspace {
     pub(crate) text: Vec<u8>,
     /// The text composed from it.
     pub(crate) out: Vec<u8>,
+    /// Which rules may apply.
+    pub(crate) candidates: Candidates,
 }
 
 impl Workspace {

@@ -259,7 +259,7 @@ fn made_answers_have_head_and_body() {
 #[test]
 fn pages_of_sections_are_linked() {
     let mut sets = ballast_rules::RuleSets {
-        http_request: rules(HttpRequest, &["deny status 403 errorfiles pages"]),
+        http_request: rules(HttpRequest, &["deny status 403 errorfiles pages"]).into(),
         ..Default::default()
     };
     let page: Arc<[u8]> = (*b"HTTP/1.0 403 No\r\n\r\n").into();

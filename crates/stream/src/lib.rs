@@ -32,7 +32,7 @@ use std::task::Poll;
 
 use ballast_listen::{Arrival, HandshakeRefusal};
 use ballast_mux::ClientConnection;
-use ballast_rules::{Rule, Verdict};
+use ballast_rules::{RuleList, Verdict};
 use ballast_worker::cutting_off;
 
 use crate::context::Context;
@@ -173,7 +173,7 @@ fn accepts_session(context: &Context<'_>, current: &mut CurrentExchange) -> bool
     !refused
 }
 
-fn refuses(context: &Context<'_>, current: &mut CurrentExchange, rules: &[Rule]) -> bool {
+fn refuses(context: &Context<'_>, current: &mut CurrentExchange, rules: &RuleList) -> bool {
     if rules.is_empty() {
         return false;
     }

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use ballast_engine::{Frontend, Generation, Process};
 use ballast_expr::{
-    AclSet, Condition, DEFAULT_HTTP_LOG_FORMAT, DEFAULT_TCP_LOG_FORMAT, LogFormat, Needs, Scratch,
-    Time, Usage,
+    AclSet, Candidates, Condition, DEFAULT_HTTP_LOG_FORMAT, DEFAULT_TCP_LOG_FORMAT, LogFormat,
+    Needs, Scratch, Time, Usage,
 };
 use ballast_log::{LogSet, WorkerLog};
 use ballast_message::HeadLimits;
@@ -227,6 +227,8 @@ pub struct EvaluationMemory {
     pub scratch: Scratch,
     /// For what is being written.
     pub text: Vec<u8>,
+    /// For conditions of which few have to be evaluated.
+    pub candidates: Candidates,
 }
 
 impl WorkerLocal {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use ballast_expr::{Facts, Needs, Place, Value, VarName, VarScope};
 use ballast_message::{Request, Response};
 use ballast_rules::{
-    Cursor, LogLevel, Rule, RunProgress, Transaction, Verdict, Workspace, proceed, run,
+    Cursor, LogLevel, RuleList, RunProgress, Transaction, Verdict, Workspace, proceed, run,
 };
 use ballast_transport::PendingHandshake;
 use ballast_worker::timeout;
@@ -31,7 +31,7 @@ pub(crate) fn apply(
     context: &Context<'_>,
     exchange: &mut Exchange,
     stage: MessagePhase,
-    rules: &[Rule],
+    rules: &RuleList,
 ) -> Verdict {
     if rules.is_empty() {
         return Verdict::Continue;
@@ -46,7 +46,7 @@ pub(crate) async fn apply_in_time(
     context: &Context<'_>,
     exchange: &mut Exchange,
     stage: MessagePhase,
-    rules: &[Rule],
+    rules: &RuleList,
 ) -> Verdict {
     let mut cursor = Cursor::default();
     loop {
@@ -89,7 +89,7 @@ pub(crate) fn resume(
     context: &Context<'_>,
     exchange: &mut Exchange,
     stage: MessagePhase,
-    rules: &[Rule],
+    rules: &RuleList,
     cursor: Cursor,
     may_still_arrive: Needs,
 ) -> RunProgress {

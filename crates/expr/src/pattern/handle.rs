@@ -5,17 +5,26 @@
 //! lookups never wait for long.
 
 use std::fmt;
-use std::sync::PoisonError;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use crossbeam_utils::sync::{ShardedLock, ShardedLockReadGuard, ShardedLockWriteGuard};
 
 use super::MatchMethod;
+use super::changed_rules::ChangedRules;
 use super::index::{Index, IndexShape};
 
 /// One compiled form of a list, for one method, case rule and kind of value.
 pub struct Handle {
     pub(super) shape: IndexShape,
     index: ShardedLock<Index>,
+    /// Who wants to know of the next change.
+    watchers: Mutex<Vec<Watcher>>,
+}
+
+/// A condition that was indexed with what the list held then.
+struct Watcher {
+    changed: Weak<ChangedRules>,
+    rule: u32,
 }
 
 impl Handle {
@@ -24,6 +33,7 @@ impl Handle {
         Handle {
             shape: index.shape,
             index: ShardedLock::new(index),
+            watchers: Mutex::default(),
         }
     }
 
@@ -43,7 +53,31 @@ impl Handle {
         self.index.read().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Has `changed` be told, as of `rule`, before the list is changed for the next time.
+    pub(crate) fn watch(&self, changed: &Arc<ChangedRules>, rule: u32) {
+        let mut watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);
+        if watchers.len() == watchers.capacity() {
+            // Configurations come and go while a list stays.
+            watchers.retain(|watcher| watcher.changed.strong_count() > 0);
+        }
+        watchers.push(Watcher {
+            changed: Arc::downgrade(changed),
+            rule,
+        });
+    }
+
+    fn tell_watchers(&self) {
+        let mut watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);
+        for watcher in watchers.drain(..) {
+            if let Some(changed) = watcher.changed.upgrade() {
+                changed.note(watcher.rule);
+            }
+        }
+    }
+
+    /// The index to change it.
     pub(super) fn write(&self) -> ShardedLockWriteGuard<'_, Index> {
+        self.tell_watchers();
         self.index.write().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -51,12 +85,12 @@ impl Handle {
         std::mem::replace(&mut *self.write(), index)
     }
 
-    /// Makes a filter when it is time, without keeping readers out.
+    /// Makes what helps to look up in many entries when it is time, without keeping readers out.
     pub(super) fn refine(&self) {
         // Only holders of the list's own lock change the index, so it is still the same below.
-        let filter = self.load().new_filter();
-        if let Some(filter) = filter {
-            self.write().filter_with(filter);
+        let segment = self.load().new_segment();
+        if let Some(segment) = segment {
+            self.write().add_segment(segment);
         }
     }
 }

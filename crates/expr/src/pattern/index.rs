@@ -8,13 +8,12 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use memchr::memmem;
-
 use super::key_entries::{EntriesByKey, Item, KeyEntries, push, remove};
 use super::map_value::MapValue;
 use super::nets::{NetworkIndex, is_prefix4, is_prefix6};
 use super::parse::{self, Pattern, Range};
-use super::search::{PatternFilter, Search, SearchPattern};
+use super::search::{Search, SearchPattern, SearchSegment};
+use super::union::PatternUnion;
 use super::{MapKind, MatchMethod};
 use crate::error::Error;
 use crate::regex::Groups;
@@ -108,7 +107,7 @@ impl Index {
             }
             MatchMethod::Beg | MatchMethod::End => IndexLookup::AffixIndex(AffixIndex::default()),
             MatchMethod::Sub | MatchMethod::Dir | MatchMethod::Dom | MatchMethod::Reg => {
-                IndexLookup::Search(Search::new())
+                IndexLookup::Search(Search::default())
             }
             MatchMethod::Int | MatchMethod::Len => IndexLookup::Ranges {
                 single: EntriesByKey::default(),
@@ -134,8 +133,7 @@ impl Index {
                 push(&mut affix.keys, bytes, item);
             }
             (IndexLookup::Search(search), Pattern::Bytes(bytes)) => {
-                let finder = memmem::Finder::new(&bytes).into_owned();
-                search.push(SearchPattern::Bytes(Box::new(finder), bytes), item);
+                search.push(SearchPattern::Bytes(bytes), item);
             }
             (IndexLookup::Search(search), Pattern::Regex(regex)) => {
                 search.push(SearchPattern::Regex(regex), item);
@@ -236,26 +234,78 @@ impl Index {
         }
     }
 
-    /// A filter for [`Index::filter_with`], when it is time for one. Making it takes a while, and
+    /// A segment for [`Index::add_segment`], when it is time for one. Making it takes a while, and
     /// nobody needs to wait for it.
-    pub(crate) fn new_filter(&self) -> Option<Option<PatternFilter>> {
+    pub(crate) fn new_segment(&self) -> Option<SearchSegment> {
         match &self.look {
-            IndexLookup::Search(search) => search.new_filter(),
+            IndexLookup::Search(search) => search.new_segment(),
             _ => None,
         }
     }
 
     /// Makes what helps to look up in many entries, however long it takes.
-    pub(crate) fn build_filters(&mut self) {
+    pub(crate) fn build_segment(&mut self) {
         if let IndexLookup::Search(search) = &mut self.look {
-            search.build_filters();
+            search.build_segment();
         }
     }
 
-    /// Puts in a filter made of the entries as they are.
-    pub(crate) fn filter_with(&mut self, filter: Option<PatternFilter>) {
+    /// Puts in a segment made of the entries as they are.
+    pub(crate) fn add_segment(&mut self, segment: SearchSegment) {
         if let IndexLookup::Search(search) = &mut self.look {
-            search.filter_with(filter);
+            search.add_segment(segment);
+        }
+    }
+
+    /// How many keys it holds.
+    pub(crate) fn len(&self) -> usize {
+        match &self.look {
+            IndexLookup::Exact(keys) => keys.len(),
+            IndexLookup::AffixIndex(affix) => affix.keys.len(),
+            IndexLookup::Search(search) => search.len(),
+            IndexLookup::Ranges { single, ranges } => single.len() + ranges.len(),
+            IndexLookup::NetworkIndex(nets) => nets.len(),
+        }
+    }
+
+    /// Whether a union of lists finds out quickly that this one does not match.
+    pub(crate) fn is_united(&self) -> bool {
+        match &self.look {
+            IndexLookup::Search(search) => search
+                .patterns()
+                .all(|pattern| pattern.best_choice().is_some()),
+            _ => true,
+        }
+    }
+
+    /// Adds all patterns to a union of lists.
+    pub(super) fn join(&self, union: &mut PatternUnion, owner: u32) {
+        match &self.look {
+            IndexLookup::Exact(keys) => keys.keys().for_each(|key| union.add_whole(key, owner)),
+            IndexLookup::AffixIndex(affix) if self.shape.method == MatchMethod::End => {
+                let keys = affix.keys.keys();
+                keys.for_each(|key| union.add_suffix(key, owner));
+            }
+            IndexLookup::AffixIndex(affix) => {
+                let keys = affix.keys.keys();
+                keys.for_each(|key| union.add_prefix(key, owner));
+            }
+            IndexLookup::Search(search) => {
+                let patterns = search.patterns();
+                patterns.for_each(|pattern| union.add_texts(pattern.best_choice(), owner));
+            }
+            IndexLookup::Ranges { single, ranges } => {
+                let of_length = self.shape.method == MatchMethod::Len;
+                let single = single.keys().map(|number| (*number, *number));
+                let ranges = ranges.iter().map(|(range, _)| (range.low, range.high));
+                single
+                    .chain(ranges)
+                    .for_each(|range| union.add_number(range, of_length, owner));
+            }
+            IndexLookup::NetworkIndex(nets) => {
+                nets.each4(|net, mask| union.add_v4(net, mask, owner));
+                nets.each6(|net, mask| union.add_v6(net, mask, owner));
+            }
         }
     }
 

@@ -2,15 +2,18 @@
 //! compared with (manual 7.1), kept in a store that the Runtime API may change while they are
 //! being read.
 
+mod changed_rules;
 mod entry;
 mod error;
 mod handle;
 mod index;
 mod key_entries;
 mod list;
+mod listed_regex;
 mod loaded;
 mod map_value;
 mod merge;
+mod needles;
 mod nets;
 mod parse;
 mod search;
@@ -19,7 +22,9 @@ mod store;
 #[cfg(test)]
 mod tests;
 mod text;
+mod union;
 
+pub(crate) use changed_rules::ChangedRules;
 pub use entry::{Entry, EntrySelector};
 pub use error::PatternError;
 pub use handle::Handle;
@@ -32,6 +37,7 @@ pub use state::DiscardedEntries;
 pub(crate) use store::Words;
 pub use store::{ListChange, ListedPatterns, NamedList, Store};
 pub use text::{WrittenEntries, parse_payload};
+pub(crate) use union::PatternUnion;
 
 use crate::value::SampleKind;
 

@@ -69,6 +69,19 @@ impl<B: Copy + Eq + Hash + Ord + std::ops::BitAnd<Output = B>> NetworkFamily<B> 
         self.prefixes.retain(|(_, nets)| !nets.is_empty());
     }
 
+    fn len(&self) -> usize {
+        let prefixes = self.prefixes.iter();
+        self.odd.len() + prefixes.map(|(_, nets)| nets.len()).sum::<usize>()
+    }
+
+    fn each(&self, mut visit: impl FnMut(B, B)) {
+        for (mask, nets) in &self.prefixes {
+            nets.keys().for_each(|net| visit(*net, *mask));
+        }
+        let odd = self.odd.iter();
+        odd.for_each(|(net, mask, _)| visit(*net, *mask));
+    }
+
     fn find_mut(&mut self, net: B, mask: B, id: u64) -> Option<&mut Item> {
         if let Some(at) = self.odd.iter().position(|(_, _, item)| item.id == id) {
             return self.odd.get_mut(at).map(|(_, _, item)| item);
@@ -108,6 +121,21 @@ impl NetworkIndex {
 
     pub(super) fn find_mut6(&mut self, net: u128, mask: u128, id: u64) -> Option<&mut Item> {
         self.v6.find_mut(net, mask, id)
+    }
+
+    /// How many networks there are.
+    pub(super) fn len(&self) -> usize {
+        self.v4.len() + self.v6.len()
+    }
+
+    /// Gives every IPv4 network and its mask.
+    pub(super) fn each4(&self, visit: impl FnMut(u32, u32)) {
+        self.v4.each(visit);
+    }
+
+    /// Gives every IPv6 network and its mask.
+    pub(super) fn each6(&self, visit: impl FnMut(u128, u128)) {
+        self.v6.each(visit);
     }
 
     pub(super) fn find4(&self, address: Ipv4Addr) -> Option<&Item> {

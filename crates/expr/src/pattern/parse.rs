@@ -4,10 +4,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use super::MatchMethod;
+use super::listed_regex::ListedRegex;
 use crate::error::Error;
 use crate::hex::unhex;
 use crate::mask::{mask4, mask6};
-use crate::regex::Regex;
 
 /// A pattern ready to be compared.
 #[derive(Clone, Debug)]
@@ -16,7 +16,7 @@ pub(super) enum Pattern {
     Range(Range),
     V4 { net: u32, mask: u32 },
     V6 { net: u128, mask: u128 },
-    Regex(Regex),
+    Regex(ListedRegex),
 }
 
 /// An inclusive range of integers.
@@ -45,7 +45,7 @@ pub(super) fn parse(text: &Arc<str>, method: MatchMethod, fold: bool) -> Result<
                 whole,
             )
         })?,
-        MatchMethod::Reg => Pattern::Regex(Regex::new(text, fold)?),
+        MatchMethod::Reg => Pattern::Regex(ListedRegex::new(text, fold)?),
         MatchMethod::Bin => Pattern::Bytes(unhex(text).map(Arc::from).ok_or_else(|| {
             Error::new(
                 format!("'{text}': an even number of hexadecimal digits must be given"),

@@ -1,199 +1,302 @@
-//! Patterns that must be tried one after the other: substrings, delimited portions, expressions.
+//! Patterns that may stand anywhere in a subject: substrings, delimited portions, expressions.
 //!
-//! The first in the order of the list wins. When there are many, a filter over all that were
-//! there when it was made says quickly that none of them can match; what came later is tried
-//! without. A filter is remade when those have grown to a share of the list, so that adding one
-//! pattern after the other costs in sum a small multiple of building once.
+//! The first in the order of the list wins. A few are tried one after the other. Many are kept in
+//! segments in the order of the list: a segment finds in one pass over the subject which of its
+//! patterns have a text in it that they need, and only those are tried. What came later is tried
+//! without a segment, until there is enough of it for one more.
 
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use memchr::memmem;
+use smallvec::SmallVec;
 
 use super::MatchMethod;
 use super::key_entries::Item;
+use super::listed_regex::{ListedRegex, RegexWorkspace};
+use super::needles::NeedleSet;
 use super::parse::is_domain_delimiter;
-use crate::regex::{Groups, Regex};
+use crate::regex::Groups;
+use crate::required_text::TextChoice;
 
-/// Below this many patterns one after the other is faster than a filter over all.
+/// Below this many patterns one after the other is faster than a segment.
+const SEGMENT_PATTERNS_MIN: usize = 16;
+
+/// Above this many patterns making a segment takes tens of milliseconds: larger ones are made when
+/// a list is read, not when an entry is added.
+const LIVE_SEGMENT_PATTERNS_MAX: usize = 2048;
+
+/// From so many expressions on, a list keeps them small.
+const MANY_PATTERNS_MIN: usize = 64;
+
+/// From so many patterns on that need no text, a filter over them says quickly that none matches.
 const FILTER_PATTERNS_MIN: usize = 8;
-
-/// Above this many patterns making a filter takes tens of milliseconds: it is made when a list
-/// is read, not when an entry is added.
-const LIVE_FILTER_PATTERNS_MAX: usize = 1024;
 
 /// One pattern as it is tried.
 pub(super) enum SearchPattern {
-    Bytes(Box<memmem::Finder<'static>>, Arc<[u8]>),
-    Regex(Regex),
+    Bytes(Arc<[u8]>),
+    Regex(ListedRegex),
 }
 
-/// A quick no for the first patterns of a list.
-pub(crate) enum PatternFilter {
-    Any(regex::bytes::Regex),
-    Set(regex::bytes::RegexSet),
-}
-
-impl PatternFilter {
-    fn may_match(&self, subject: &[u8]) -> bool {
-        match self {
-            PatternFilter::Any(filter) => filter.is_match(subject),
-            PatternFilter::Set(filter) => filter.is_match(subject),
-        }
-    }
+/// Consecutive patterns of a list that are looked up together.
+pub(crate) struct SearchSegment {
+    /// The ids of its first and its last pattern.
+    first: u64,
+    last: u64,
+    count: usize,
+    needles: Option<NeedleSet<u64>>,
+    /// Those that need no text, in order.
+    always: Vec<u64>,
+    /// A quick no for these.
+    filter: Option<regex::bytes::RegexSet>,
 }
 
 /// Patterns in the order of the list.
+#[derive(Default)]
 pub(super) struct Search {
-    list: Vec<(SearchPattern, Item)>,
-    filter: Option<PatternFilter>,
-    /// So many of the first patterns are behind the filter.
-    covered: usize,
-    /// So many were looked at when a filter was last made or found impossible.
-    judged: usize,
+    list: BTreeMap<u64, (SearchPattern, Item)>,
+    /// In order; together they cover the front of the list.
+    segments: Vec<SearchSegment>,
+    /// How many patterns no segment covers.
+    uncovered: usize,
+    shared: RegexWorkspace,
 }
 
 impl Search {
-    pub(super) const fn new() -> Search {
-        Search {
-            list: Vec::new(),
-            filter: None,
-            covered: 0,
-            judged: 0,
-        }
-    }
-
     pub(super) fn push(&mut self, needle: SearchPattern, item: Item) {
-        self.list.push((needle, item));
-    }
-
-    fn place(&self, id: u64) -> Option<usize> {
-        self.list
-            .binary_search_by_key(&id, |(_, item)| item.id)
-            .ok()
+        self.uncovered += 1;
+        self.list.insert(item.id, (needle, item));
     }
 
     pub(super) fn remove(&mut self, id: u64) {
-        let Some(at) = self.place(id) else { return };
-        self.list.remove(at);
-        // The filter then lets through more than it must, which is no harm.
-        self.covered -= usize::from(at < self.covered);
-        self.judged -= usize::from(at < self.judged);
+        // A segment may still name it.
+        if self.list.remove(&id).is_some() && self.covered_up_to().is_none_or(|last| id > last) {
+            self.uncovered -= 1;
+        }
     }
 
     pub(super) fn find_mut(&mut self, id: u64) -> Option<&mut Item> {
-        let at = self.place(id)?;
-        self.list.get_mut(at).map(|(_, item)| item)
+        self.list.get_mut(&id).map(|(_, item)| item)
     }
 
-    /// A filter, when it is time for a new one: `None` inside when none can be made.
-    pub(super) fn new_filter(&self) -> Option<Option<PatternFilter>> {
-        let fresh = self.list.len() - self.judged;
-        let is_due = fresh >= FILTER_PATTERNS_MIN + self.judged / 4;
-        if !is_due || self.list.len() > LIVE_FILTER_PATTERNS_MAX {
+    pub(super) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    pub(super) fn patterns(&self) -> impl Iterator<Item = &SearchPattern> {
+        self.list.values().map(|(pattern, _)| pattern)
+    }
+
+    fn covered_up_to(&self) -> Option<u64> {
+        self.segments.last().map(|segment| segment.last)
+    }
+
+    /// A segment for [`Search::add_segment`], when it is time for one. It covers what no segment
+    /// covers, and segments before it that are not larger.
+    pub(super) fn new_segment(&self) -> Option<SearchSegment> {
+        if self.uncovered < SEGMENT_PATTERNS_MIN {
             return None;
         }
-        Some(self.make_filter())
+        let mut count = self.uncovered;
+        let mut from = self
+            .covered_up_to()
+            .map_or(Bound::Unbounded, Bound::Excluded);
+        for segment in self.segments.iter().rev() {
+            if segment.count > count || count + segment.count > LIVE_SEGMENT_PATTERNS_MAX {
+                break;
+            }
+            count += segment.count;
+            from = Bound::Included(segment.first);
+        }
+        Some(self.make_segment(from))
     }
 
-    /// Makes the filter, whatever it takes.
-    pub(super) fn build_filters(&mut self) {
-        if self.list.len() >= FILTER_PATTERNS_MIN {
-            let filter = self.make_filter();
-            self.filter_with(filter);
+    /// Makes one segment of all, whatever it takes.
+    pub(super) fn build_segment(&mut self) {
+        if self.list.len() >= SEGMENT_PATTERNS_MIN {
+            let segment = self.make_segment(Bound::Unbounded);
+            self.add_segment(segment);
         }
     }
 
-    fn make_filter(&self) -> Option<PatternFilter> {
-        let mut alternatives = Vec::with_capacity(self.list.len());
+    /// Puts in a segment that was made of the list as it stands.
+    pub(super) fn add_segment(&mut self, segment: SearchSegment) {
+        self.segments.retain(|known| known.last < segment.first);
+        self.segments.push(segment);
+        self.uncovered = 0;
+    }
+
+    fn make_segment(&self, from: Bound<u64>) -> SearchSegment {
+        let entries = self.list.range((from, Bound::Unbounded));
+        let entries: Vec<(u64, &SearchPattern)> =
+            entries.map(|(id, (pattern, _))| (*id, pattern)).collect();
+        let ends = entries.first().zip(entries.last());
+        let (first, last) = ends.map_or((0, 0), |((first, _), (last, _))| (*first, *last));
+        let mut always = Vec::new();
+        let needles = NeedleSet::new(texts(&entries, &mut always));
+        if needles.is_none() {
+            always = entries.iter().map(|(id, _)| *id).collect();
+        }
+        SearchSegment {
+            first,
+            last,
+            count: entries.len(),
+            needles,
+            filter: self.filter(&always),
+            always,
+        }
+    }
+
+    /// A filter over expressions that need no text.
+    fn filter(&self, ids: &[u64]) -> Option<regex::bytes::RegexSet> {
+        if ids.len() < FILTER_PATTERNS_MIN {
+            return None;
+        }
         let mut fold = false;
-        let mut regexes = false;
-        for (needle, _) in &self.list {
-            match needle {
-                // What is empty is found everywhere, and no filter can say no.
-                SearchPattern::Bytes(_, bytes) if bytes.is_empty() => return None,
-                SearchPattern::Bytes(_, bytes) => alternatives.push(literal(bytes)),
+        let mut sources = Vec::with_capacity(ids.len());
+        for id in ids {
+            match &self.list.get(id)?.0 {
                 SearchPattern::Regex(regex) => {
-                    regexes = true;
                     fold |= regex.ignores_case();
-                    alternatives.push(regex.source().to_owned());
+                    sources.push(regex.source());
                 }
+                SearchPattern::Bytes(_) => return None,
             }
         }
-        if regexes {
-            let mut builder = regex::bytes::RegexSetBuilder::new(&alternatives);
-            let built = builder.case_insensitive(fold).unicode(false).build();
-            return built.ok().map(PatternFilter::Set);
-        }
-        let mut builder = regex::bytes::RegexBuilder::new(&alternatives.join("|"));
-        builder.unicode(false).build().ok().map(PatternFilter::Any)
-    }
-
-    /// Puts a filter in that was made of the list as it stands.
-    pub(super) fn filter_with(&mut self, filter: Option<PatternFilter>) {
-        self.judged = self.list.len();
-        self.covered = if filter.is_some() { self.list.len() } else { 0 };
-        self.filter = filter;
-    }
-
-    /// Those that have to be tried.
-    fn candidates(&self, subject: &[u8]) -> &[(SearchPattern, Item)] {
-        let skipped = match &self.filter {
-            Some(filter) if !filter.may_match(subject) => self.covered,
-            _ => 0,
-        };
-        self.list.get(skipped..).unwrap_or_default()
+        let mut builder = regex::bytes::RegexSetBuilder::new(sources);
+        builder.case_insensitive(fold).unicode(false).build().ok()
     }
 
     pub(super) fn find(&self, subject: &[u8], method: MatchMethod) -> Option<&Item> {
-        self.candidates(subject)
-            .iter()
-            .find(|(needle, _)| match needle {
-                SearchPattern::Regex(regex) => regex.is_match(subject),
-                SearchPattern::Bytes(finder, bytes) => match method {
-                    MatchMethod::Dir => has_portion(finder, bytes, subject, |byte| byte == b'/'),
-                    MatchMethod::Dom => has_portion(finder, bytes, subject, is_domain_delimiter),
-                    _ => finder.find(subject).is_some(),
+        let many = self.list.len() >= MANY_PATTERNS_MIN;
+        let found = self.first_of(subject, |pattern| {
+            let is_match = match pattern {
+                SearchPattern::Regex(regex) => regex.is_match(subject, many, &self.shared),
+                SearchPattern::Bytes(bytes) => match method {
+                    MatchMethod::Dir => has_portion(bytes, subject, |byte| byte == b'/'),
+                    MatchMethod::Dom => has_portion(bytes, subject, is_domain_delimiter),
+                    _ => memmem::find(subject, bytes).is_some(),
                 },
-            })
-            .map(|(_, item)| item)
+            };
+            is_match.then_some(())
+        });
+        found.map(|(item, ())| item)
     }
 
     pub(super) fn find_groups(&self, subject: &[u8]) -> Option<(&Item, Groups)> {
-        self.candidates(subject)
-            .iter()
-            .find_map(|(needle, item)| match needle {
-                SearchPattern::Regex(regex) => Some((item, regex.groups(subject, 0)?)),
-                SearchPattern::Bytes(..) => None,
-            })
+        let many = self.list.len() >= MANY_PATTERNS_MIN;
+        self.first_of(subject, |pattern| match pattern {
+            SearchPattern::Regex(regex) => regex.groups(subject, many, &self.shared),
+            SearchPattern::Bytes(..) => None,
+        })
+    }
+
+    /// The first pattern in the order of the list that `try_one` says yes to.
+    fn first_of<T>(
+        &self,
+        subject: &[u8],
+        mut try_one: impl FnMut(&SearchPattern) -> Option<T>,
+    ) -> Option<(&Item, T)> {
+        for segment in &self.segments {
+            let mut named: SmallVec<[u64; 32]> = SmallVec::new();
+            if let Some(needles) = &segment.needles {
+                needles.find(subject, &mut |id| named.push(id));
+            }
+            named.sort_unstable();
+            named.dedup();
+            let is_none = |filter: &regex::bytes::RegexSet| !filter.is_match(subject);
+            let always: &[u64] = match &segment.filter {
+                Some(filter) if is_none(filter) => &[],
+                _ => &segment.always,
+            };
+            for id in merged(&named, always) {
+                if let Some((pattern, item)) = self.list.get(&id)
+                    && let Some(found) = try_one(pattern)
+                {
+                    return Some((item, found));
+                }
+            }
+        }
+        let from = self
+            .covered_up_to()
+            .map_or(Bound::Unbounded, Bound::Excluded);
+        let rest = self.list.range((from, Bound::Unbounded));
+        rest.map(|(_, entry)| entry)
+            .find_map(|(pattern, item)| Some((item, try_one(pattern)?)))
     }
 }
 
-/// Bytes as an expression that matches them.
-fn literal(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut text = String::with_capacity(bytes.len() * 4);
-    for byte in bytes {
-        text.push_str("\\x");
-        text.push(char::from(DIGITS[usize::from(byte >> 4)]));
-        text.push(char::from(DIGITS[usize::from(byte & 15)]));
+/// The texts that patterns need, each with the ids of those that need it. Those that need none are
+/// appended to `always`.
+fn texts(entries: &[(u64, &SearchPattern)], always: &mut Vec<u64>) -> HashMap<Box<[u8]>, Vec<u64>> {
+    let choices: Vec<Vec<TextChoice>> = entries
+        .iter()
+        .map(|(_, pattern)| pattern.choices())
+        .collect();
+    let mut counts: HashMap<&[u8], usize> = HashMap::new();
+    for text in choices.iter().flatten().flatten() {
+        *counts.entry(text).or_default() += 1;
     }
-    text
+    let mut texts: HashMap<Box<[u8]>, Vec<u64>> = HashMap::new();
+    for ((id, _), choices) in entries.iter().zip(&choices) {
+        // The texts that the fewest have, and among those the longest, name the fewest in vain.
+        let best = choices.iter().min_by_key(|choice| {
+            let count: usize = choice.iter().filter_map(|text| counts.get(&**text)).sum();
+            let shortest = choice.iter().map(|text| text.len()).min();
+            (count, std::cmp::Reverse(shortest))
+        });
+        match best {
+            Some(choice) => {
+                for text in choice {
+                    texts.entry(text.clone()).or_default().push(*id);
+                }
+            }
+            None => always.push(*id),
+        }
+    }
+    texts
+}
+
+impl SearchPattern {
+    /// The choices of texts of which one must be in what it matches.
+    pub(super) fn choices(&self) -> Vec<TextChoice> {
+        match self {
+            SearchPattern::Bytes(bytes) if bytes.is_empty() => Vec::new(),
+            SearchPattern::Bytes(bytes) => vec![vec![bytes.to_ascii_lowercase().into()]],
+            SearchPattern::Regex(regex) => regex.choices(),
+        }
+    }
+
+    /// The choice with the longest texts.
+    pub(super) fn best_choice(&self) -> Option<TextChoice> {
+        let choices = self.choices().into_iter();
+        choices.max_by_key(|choice| choice.iter().map(|text| text.len()).min())
+    }
+}
+
+/// Both sorted lists in order.
+fn merged(one: &[u64], other: &[u64]) -> impl Iterator<Item = u64> {
+    let (mut one, mut other) = (one.iter().peekable(), other.iter().peekable());
+    std::iter::from_fn(move || match (one.peek(), other.peek()) {
+        (Some(first), Some(second)) if first > second => other.next().copied(),
+        (Some(_), _) => one.next().copied(),
+        (None, _) => other.next().copied(),
+    })
 }
 
 /// Whether the pattern stands in `subject` with a delimiter or an end on both sides.
-fn has_portion(
-    finder: &memmem::Finder<'_>,
-    pattern: &[u8],
-    subject: &[u8],
-    is_delimiter: fn(u8) -> bool,
-) -> bool {
+fn has_portion(pattern: &[u8], subject: &[u8], is_delimiter: fn(u8) -> bool) -> bool {
     let length = pattern.len();
     if length == 0 {
         // Nothing between two delimiters: any subject has it only when it is empty too.
         return subject.is_empty();
     }
     let mut from = 0;
-    while let Some(found) = subject.get(from..).and_then(|rest| finder.find(rest)) {
+    while let Some(found) = subject
+        .get(from..)
+        .and_then(|rest| memmem::find(rest, pattern))
+    {
         let start = from + found;
         let end = start + length;
         let free_before = start == 0 || is_delimiter(subject[start - 1]);

@@ -159,8 +159,8 @@ impl State {
                 column
                     .into_iter()
                     .for_each(|(id, parsed)| index.insert(id, parsed));
-                if let Some(filter) = index.new_filter() {
-                    index.filter_with(filter);
+                if let Some(segment) = index.new_segment() {
+                    index.add_segment(segment);
                 }
             }
         }
@@ -297,7 +297,7 @@ impl Table {
                 index.insert(entry.id, parsed);
             }
         }
-        index.build_filters();
+        index.build_segment();
         index
     }
 }

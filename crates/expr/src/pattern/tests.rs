@@ -588,3 +588,91 @@ fn one_entry_more_does_not_cost_the_whole_list() {
     assert_eq!(value(&handle, "key99999").as_deref(), Some("v"));
     assert_eq!(list.len(), 100_000);
 }
+
+/// Expressions of all sorts, and subjects for them: with and without texts that must be there, with
+/// back-references, in PCRE's own dialect.
+const EXPRESSIONS: [&str; 16] = [
+    "^/a[0-9]$",
+    "^/a",
+    "a.b",
+    "(a|b)c",
+    "[0-9]+x",
+    "^$",
+    "b\\/c",
+    "(?:(a)\\1)",
+    "(?i)AB",
+    "a{2,3}",
+    ".",
+    "^/(a|b)/?c*$",
+    "[[:alpha:]]b$",
+    "\\Qa.b\\E",
+    "a?b?",
+    "x|y|",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    #[test]
+    fn of_many_expressions_the_first_that_matches_wins(
+        chosen in proptest::collection::vec((0..EXPRESSIONS.len(), "[a-c0-9]{0,2}"), 17..130),
+        late in proptest::collection::vec((0..EXPRESSIONS.len(), "[a-c0-9]{0,2}"), 0..70),
+        gone in proptest::collection::vec(any::<proptest::sample::Index>(), 0..9),
+        subjects in proptest::collection::vec("[ab/]{0,2}[a-cx.0-9/]{0,5}", 1..8),
+    ) {
+        let text = |(at, more): &(usize, String)| format!("{}{more}", EXPRESSIONS[*at]);
+        let mut keys: Vec<String> = chosen.iter().map(text).collect();
+        let store = Store::new();
+        let handle = words(&store, &keys, None, MatchMethod::Reg).unwrap();
+        let list = store.find("#0").unwrap().list;
+        for key in late.iter().map(text) {
+            list.add(None, [(&*key, None)]).unwrap();
+            keys.push(key);
+        }
+        for at in gone {
+            let key = keys[at.index(keys.len())].clone();
+            list.del(EntrySelector::Key(&key)).unwrap();
+            keys.retain(|known| *known != key);
+            if keys.is_empty() {
+                break;
+            }
+        }
+        let ids: Vec<u64> = list.entries(None, 0, 1000).iter().map(|entry| entry.id).collect();
+        for subject in subjects {
+            let first = keys.iter().position(|key| {
+                crate::regex::Regex::new(key, false).unwrap().is_match(subject.as_bytes())
+            });
+            let index = handle.load();
+            let found = index.find_bytes(subject.as_bytes(), &mut Vec::new()).map(|found| found.id);
+            prop_assert_eq!(found, first.map(|at| ids[at]), "{:?} in {:#?}", &subject, &keys);
+            let groups = index.find_groups(subject.as_bytes()).and_then(|found| found.groups);
+            let wanted = first.and_then(|at| {
+                crate::regex::Regex::new(&keys[at], false).unwrap().groups(subject.as_bytes(), 0)
+            });
+            prop_assert_eq!(groups, wanted);
+        }
+    }
+
+    #[test]
+    fn many_texts_are_found_as_the_definition_says(
+        keys in proptest::collection::vec("[ab/.]{0,4}", 16..80),
+        late in proptest::collection::vec("[ab/.]{0,4}", 0..40),
+        subject in "[ab/.:]{0,8}",
+    ) {
+        for method in [MatchMethod::Sub, MatchMethod::Dir, MatchMethod::Dom] {
+            let store = Store::new();
+            let handle = words(&store, &keys, None, method).unwrap();
+            let list = store.find("#0").unwrap().list;
+            for key in &late {
+                list.add(None, [(&**key, None)]).unwrap();
+            }
+            let found = handle.load().find_bytes(subject.as_bytes(), &mut Vec::new()).map(|one| one.id);
+            let wanted = keys
+                .iter()
+                .chain(&late)
+                .position(|key| naive(method, key.as_bytes(), subject.as_bytes()))
+                .map(|at| list.entries(None, 0, 1000)[at].id);
+            prop_assert_eq!(found, wanted, "{} {:?}", method.text(), &subject);
+        }
+    }
+}

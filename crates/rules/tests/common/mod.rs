@@ -293,7 +293,7 @@ pub fn rules(place: RuleSet, lines: &[&str]) -> Vec<Rule> {
         acls: &AclSet::new(),
     };
     sets.link(&mut linker).unwrap();
-    std::mem::take(sets.of_mut(place))
+    std::mem::take(&mut **sets.of_mut(place))
 }
 
 /// Runs lines over a transaction.

@@ -8,6 +8,7 @@ use ballast_model::{Balance, CookiePersistence, PersistenceAction};
 
 use crate::context::Context;
 use crate::exchange::Exchange;
+use crate::local::EvaluationMemory;
 use crate::persistence::{self, ClientCookie, ReceivedCookie};
 use crate::view::View;
 
@@ -105,29 +106,39 @@ pub(super) fn by_rule(
         return None;
     }
     let view = View::new(context, exchange);
-    for rule in &backend.use_servers {
-        let place = context.local.with_memory(|memory| {
-            let holds = rule
-                .condition
-                .as_ref()
-                .is_none_or(|condition| condition.holds(&view, &mut memory.scratch));
-            if !holds {
-                return None;
+    let (rules, index) = (&backend.use_servers, backend.use_server_index());
+    let may_be = |place: &usize| forced || backend.servers[*place].state.is_usable();
+    context.local.with_memory(|memory| {
+        let EvaluationMemory {
+            scratch,
+            text,
+            candidates,
+        } = memory;
+        candidates.begin(index, 0);
+        while let Some(at) =
+            candidates.next(index, rules.len(), scratch, |question| question(&view))
+        {
+            let rule = &rules[at];
+            scratch.clear();
+            let condition = rule.condition.as_ref();
+            if !condition.is_none_or(|condition| condition.holds(&view, scratch)) {
+                continue;
             }
-            match &rule.target {
+            let place = match &rule.target {
                 UseServerTarget::Server(place) => Some(*place),
                 UseServerTarget::Dynamic(format) => {
-                    format.render(&view, &mut memory.scratch, &mut memory.text);
-                    backend.server_named(std::str::from_utf8(&memory.text).ok()?)
+                    text.clear();
+                    format.render(&view, scratch, text);
+                    let name = std::str::from_utf8(text).ok();
+                    name.and_then(|name| backend.server_named(name))
                 }
+            };
+            if let Some(place) = place.filter(may_be) {
+                return Some(place);
             }
-        });
-        let may_be = |place: &usize| forced || backend.servers[*place].state.is_usable();
-        if let Some(place) = place.filter(may_be) {
-            return Some(place);
         }
-    }
-    None
+        None
+    })
 }
 
 /// The hash for the balancing; `None` when the request has no such key.

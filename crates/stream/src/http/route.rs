@@ -5,6 +5,7 @@ use ballast_engine::RouteTarget;
 use crate::context::Context;
 use crate::exchange::Exchange;
 use crate::exit::{Exit, Flow};
+use crate::local::EvaluationMemory;
 use crate::view::View;
 
 /// Chooses the backend of the exchange.
@@ -33,36 +34,36 @@ pub(crate) fn backend(context: &Context<'_>, exchange: &Exchange) -> Option<usiz
         return default;
     }
     let view = View::new(context, exchange);
-    for route in &frontend.routes {
-        let found = context.local.with_memory(|memory| {
-            let holds = route
-                .condition
-                .as_ref()
-                .is_none_or(|condition| condition.holds(&view, &mut memory.scratch));
-            if !holds {
-                return RouteMatch::Next;
+    let (routes, index) = (&frontend.routes, frontend.route_index());
+    let chosen = context.local.with_memory(|memory| {
+        let EvaluationMemory {
+            scratch,
+            text,
+            candidates,
+        } = memory;
+        candidates.begin(index, 0);
+        while let Some(at) =
+            candidates.next(index, routes.len(), scratch, |question| question(&view))
+        {
+            let route = &routes[at];
+            scratch.clear();
+            let condition = route.condition.as_ref();
+            if !condition.is_none_or(|condition| condition.holds(&view, scratch)) {
+                continue;
             }
             match &route.target {
-                RouteTarget::Backend(place) if !is_published(place) => RouteMatch::Next,
-                RouteTarget::Backend(place) => RouteMatch::Backend(Some(*place)),
+                RouteTarget::Backend(place) if !is_published(place) => {}
+                RouteTarget::Backend(place) => return Some(*place),
+                // Where no backend has the computed name the default backend is used, not the next
+                // rule.
                 RouteTarget::Dynamic(format) => {
-                    format.render(&view, &mut memory.scratch, &mut memory.text);
-                    let name = std::str::from_utf8(&memory.text).unwrap_or_default();
-                    RouteMatch::Backend(generation.backend_named(name).filter(is_published))
+                    format.render(&view, scratch, text);
+                    let name = std::str::from_utf8(text).unwrap_or_default();
+                    return generation.backend_named(name).filter(is_published);
                 }
             }
-        });
-        match found {
-            RouteMatch::Next => {}
-            RouteMatch::Backend(Some(place)) => return Some(place),
-            // No backend has the computed name: the default backend is used, not the next rule.
-            RouteMatch::Backend(None) => break,
         }
-    }
-    default
-}
-
-enum RouteMatch {
-    Next,
-    Backend(Option<usize>),
+        None
+    });
+    chosen.or(default)
 }

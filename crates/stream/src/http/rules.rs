@@ -3,7 +3,7 @@
 use ballast_expr::Needs;
 use ballast_model::ProxyCommon;
 use ballast_mux::Duplex;
-use ballast_rules::{LocalResponse, ResponseCause, ResponseContent, Rule, Verdict};
+use ballast_rules::{LocalResponse, ResponseCause, ResponseContent, RuleList, Verdict};
 
 use super::statistics;
 use crate::context::Context;
@@ -73,7 +73,7 @@ pub(crate) fn after_response(context: &Context<'_>, exchange: &mut Exchange) {
     let backend = context.backend_of(exchange);
     let backend = backend.map(|backend| &backend.model.common.rules);
     let frontend = &context.frontend.model.common.rules;
-    let run = |exchange: &mut Exchange, rules: &[Rule]| {
+    let run = |exchange: &mut Exchange, rules: &RuleList| {
         if !rules.is_empty() {
             let had_response = std::mem::replace(&mut exchange.has_response, true);
             let _: Verdict = apply(context, exchange, MessagePhase::Response, rules);

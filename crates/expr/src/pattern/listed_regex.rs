@@ -1,0 +1,208 @@
+//! An expression in a list of them: it takes little memory, and is compiled when it is first tried.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use regex_automata::Input;
+use regex_automata::nfa::thompson;
+use regex_automata::nfa::thompson::backtrack::{self, BoundedBacktracker};
+use regex_automata::util::syntax;
+
+use crate::error::Error;
+use crate::regex::{Groups, Regex, relaxed};
+use crate::required_text::{self, TextChoice};
+
+/// Compiled expressions that one list keeps, at most. One beyond them is compiled each time it is
+/// tried.
+const KEPT_EXPRESSIONS_MAX: usize = 16_384;
+/// Bytes that one compiled expression may take here; a larger one gets the engine for single ones.
+const SMALL_BYTES_MAX: usize = 64 << 10;
+/// Bytes that notes which states were tried may take: how long a subject may be depends on it.
+const VISITED_BYTES_MAX: usize = 64 << 10;
+
+/// An expression of a list.
+#[derive(Debug)]
+pub(crate) struct ListedRegex {
+    source: Arc<str>,
+    fold: bool,
+    engine: OnceLock<ListedEngine>,
+}
+
+#[derive(Debug)]
+enum ListedEngine {
+    /// Compiled for memory: one state machine without tables, whose notes are shared by a list.
+    Small(Box<BoundedBacktracker>),
+    /// Compiled for speed, or in need of an engine of its own.
+    Single(Regex),
+    /// It was valid when it was read, and is no more: it matches nothing.
+    Invalid,
+}
+
+/// What the expressions of one list share.
+#[derive(Default)]
+pub(super) struct RegexWorkspace {
+    /// How many are compiled and kept.
+    kept: AtomicUsize,
+    /// Notes of searches that are over.
+    caches: Mutex<Vec<backtrack::Cache>>,
+}
+
+/// Caches that are kept for later: as many as searches run at once, where that is known.
+const CACHES_MAX: usize = 64;
+
+impl RegexWorkspace {
+    fn take_cache(&self, regex: &BoundedBacktracker) -> backtrack::Cache {
+        let kept = self.caches.try_lock().ok().and_then(|mut all| all.pop());
+        match kept {
+            Some(mut cache) => {
+                cache.reset(regex);
+                cache
+            }
+            None => regex.create_cache(),
+        }
+    }
+
+    fn give_cache(&self, cache: backtrack::Cache) {
+        if let Ok(mut all) = self.caches.try_lock()
+            && all.len() < CACHES_MAX
+        {
+            all.push(cache);
+        }
+    }
+}
+
+impl Clone for ListedRegex {
+    fn clone(&self) -> ListedRegex {
+        ListedRegex {
+            source: Arc::clone(&self.source),
+            fold: self.fold,
+            engine: OnceLock::new(),
+        }
+    }
+}
+
+impl ListedRegex {
+    /// Checks `source`; `fold` ignores the case.
+    ///
+    /// # Errors
+    /// When the pattern is not valid in any engine.
+    pub(super) fn new(source: &Arc<str>, fold: bool) -> Result<ListedRegex, Error> {
+        let is_plain = required_text::parse(source, fold).is_some();
+        // Only what is repeated can grow beyond what an engine takes.
+        if !is_plain || (source.contains('{') && small(source, fold).is_none()) {
+            Regex::new(source, fold)?;
+        }
+        Ok(ListedRegex {
+            source: Arc::clone(source),
+            fold,
+            engine: OnceLock::new(),
+        })
+    }
+
+    /// The texts of which one must be there, for each choice of them.
+    pub(super) fn choices(&self) -> Vec<TextChoice> {
+        let hir = required_text::parse(&self.source, self.fold)
+            .or_else(|| required_text::parse(&relaxed(&self.source)?, self.fold));
+        hir.map_or_else(Vec::new, |hir| required_text::choices(&hir))
+    }
+
+    /// The expression as written.
+    pub(super) fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Whether the case is ignored.
+    pub(super) const fn ignores_case(&self) -> bool {
+        self.fold
+    }
+
+    /// Whether it is found in `subject`. `many`: it is one of many in its list.
+    pub(super) fn is_match(&self, subject: &[u8], many: bool, shared: &RegexWorkspace) -> bool {
+        self.with_engine(many, shared, |engine| match engine {
+            ListedEngine::Small(regex) if subject.len() <= regex.max_haystack_len() => {
+                let mut cache = shared.take_cache(regex);
+                let found = regex.try_is_match(&mut cache, subject);
+                shared.give_cache(cache);
+                found.unwrap_or(false)
+            }
+            ListedEngine::Small(_) => self.single().is_some_and(|regex| regex.is_match(subject)),
+            ListedEngine::Single(regex) => regex.is_match(subject),
+            ListedEngine::Invalid => false,
+        })
+    }
+
+    /// The same, with the groups of the match.
+    pub(super) fn groups(
+        &self,
+        subject: &[u8],
+        many: bool,
+        shared: &RegexWorkspace,
+    ) -> Option<Groups> {
+        self.with_engine(many, shared, |engine| match engine {
+            ListedEngine::Small(regex) if subject.len() <= regex.max_haystack_len() => {
+                let mut groups = Groups::default();
+                let mut ends = [None; 20];
+                let mut cache = shared.take_cache(regex);
+                let found = regex.try_search_slots(&mut cache, &Input::new(subject), &mut ends);
+                shared.give_cache(cache);
+                found.ok()??;
+                for (group, ends) in groups.iter_mut().zip(ends.chunks_exact(2)) {
+                    *group = ends[0]
+                        .zip(ends[1])
+                        .map(|(start, end)| (start.get(), end.get()));
+                }
+                Some(groups)
+            }
+            ListedEngine::Small(_) => self.single()?.groups(subject, 0),
+            ListedEngine::Single(regex) => regex.groups(subject, 0),
+            ListedEngine::Invalid => None,
+        })
+    }
+
+    fn with_engine<T>(
+        &self,
+        many: bool,
+        shared: &RegexWorkspace,
+        work: impl FnOnce(&ListedEngine) -> T,
+    ) -> T {
+        if let Some(engine) = self.engine.get() {
+            return work(engine);
+        }
+        let small = many.then(|| small(&self.source, self.fold)).flatten();
+        let engine = match small {
+            Some(regex) => ListedEngine::Small(Box::new(regex)),
+            None => self
+                .single()
+                .map_or(ListedEngine::Invalid, ListedEngine::Single),
+        };
+        if shared.kept.fetch_add(1, Ordering::Relaxed) >= KEPT_EXPRESSIONS_MAX {
+            shared.kept.fetch_sub(1, Ordering::Relaxed);
+            return work(&engine);
+        }
+        work(self.engine.get_or_init(|| engine))
+    }
+
+    fn single(&self) -> Option<Regex> {
+        Regex::new(&self.source, self.fold).ok()
+    }
+}
+
+/// The expression as a small state machine, if it is one.
+fn small(source: &str, fold: bool) -> Option<BoundedBacktracker> {
+    let build = |source: &str| {
+        let syntax = syntax::Config::new()
+            .unicode(false)
+            .utf8(false)
+            .case_insensitive(fold);
+        let limits = thompson::Config::new()
+            .utf8(false)
+            .nfa_size_limit(Some(SMALL_BYTES_MAX));
+        BoundedBacktracker::builder()
+            .syntax(syntax)
+            .thompson(limits)
+            .configure(backtrack::Config::new().visited_capacity(VISITED_BYTES_MAX))
+            .build(source)
+            .ok()
+    };
+    build(source).or_else(|| build(&relaxed(source)?))
+}
