@@ -7,10 +7,7 @@ const FEATURES: &[(&str, &[&str])] = &[
     ("cryptography", &["aes_*", "digest", "hmac", "jwt_*"]),
     ("DNS resolvers", &["do-resolve"]),
     ("FastCGI", &["fcgi.*"]),
-    (
-        "HTTP authentication",
-        &["auth", "http_auth", "http_auth_group"],
-    ),
+    ("HTTP authentication", &["http_auth", "http_auth_group"]),
     ("log profiles", &["do-log"]),
     ("Lua", &["lua.*"]),
     ("QUIC", &["quic-initial*"]),

@@ -130,6 +130,19 @@ impl Value<'_> {
     }
 }
 
+impl Value<'_> {
+    /// The value as an address, when it casts to one.
+    pub fn to_ip(&self) -> Option<IpAddr> {
+        match self {
+            Value::Ipv4(address) => Some((*address).into()),
+            Value::Ipv6(address) => Some((*address).into()),
+            Value::Int(number) => Some(Ipv4Addr::from(*number as u32).into()),
+            Value::Str(bytes) => parse_addr(bytes),
+            Value::Bool(_) | Value::Bin(_) | Value::Meth(_) => None,
+        }
+    }
+}
+
 /// A sample while it is worked on: its bytes are held elsewhere or kept in the scratch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Sample<'f> {

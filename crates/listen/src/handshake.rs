@@ -68,6 +68,8 @@ pub struct Handshakes<'a> {
     counters: Option<HandshakeCounters<'a>>,
     /// Where slow keys sign.
     key_threads: Option<&'a KeyThreads>,
+    /// A PROXY header that a rule expects, and how long it may take.
+    expected_header: Option<Duration>,
 }
 
 /// What the configuration of the process says about handshakes.
@@ -117,7 +119,19 @@ impl<'a> Handshakes<'a> {
             limits,
             counters: None,
             key_threads: None,
+            expected_header: None,
         }
+    }
+
+    /// Reads a PROXY header first, unless the bind does so anyway (`tcp-request connection
+    /// expect-proxy layer4`).
+    #[must_use]
+    pub fn expect_proxy_header(mut self, timeouts: &FrontendTimeouts) -> Self {
+        let has_one = |step: &Handshake| matches!(step.step, HandshakeStep::ProxyHeader);
+        if !self.steps.iter().any(has_one) {
+            self.expected_header = Some(timeouts.client.unwrap_or(HANDSHAKE_WAIT_MAX));
+        }
+        self
     }
 
     pub(crate) fn count_in(mut self, counters: HandshakeCounters<'a>) -> Self {
@@ -132,7 +146,7 @@ impl<'a> Handshakes<'a> {
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.steps.is_empty()
+        self.steps.is_empty() && self.expected_header.is_none()
     }
 
     /// Performs them one after the other. A connection that is refused is closed.
@@ -146,7 +160,11 @@ impl<'a> Handshakes<'a> {
             proxied: None,
             tls: None,
         };
-        for handshake in self.steps {
+        let expected = self.expected_header.map(|wait| Handshake {
+            step: HandshakeStep::ProxyHeader,
+            wait,
+        });
+        for handshake in expected.iter().chain(self.steps) {
             let begun = Cell::new(false);
             let done = self.run_step(&handshake.step, connection, &begun);
             connection = match timeout(handshake.wait, done).await {

@@ -13,7 +13,7 @@ use ballast_message::{
     BodyLength, Fields, Method, NoRoom, Request, Response, Version, is_token_byte,
 };
 use ballast_transport::Transport;
-use ballast_worker::{WorkUnit, take_turns};
+use ballast_worker::{PacketOptions, WorkUnit, take_turns};
 
 use crate::framing::{AnnouncedBody, Announcement};
 use crate::heads::{HeadParser, ResponseHead, receive_response};
@@ -409,6 +409,18 @@ impl Peer<'_> {
     /// and nothing taken that is not sent.
     pub fn is_idle(&self) -> bool {
         !self.transport.is_readable() && !self.transport.has_unsent()
+    }
+
+    /// Sets options of the packets to the peer.
+    pub fn set_packet_options(&self, options: PacketOptions) {
+        self.transport.set_packet_options(options);
+    }
+
+    /// Makes the close of the connection one that the peer is not told of
+    /// ([`Transport::forget_on_close`]).
+    pub fn forget(&self, hops: Option<u8>) {
+        // If this fails, an orderly close follows.
+        let _ = self.transport.forget_on_close(hops);
     }
 
     /// Makes the close of the connection a reset: what the peer got is not whole.

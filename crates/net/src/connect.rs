@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use rustix::net::sockopt;
 
 use crate::socket::stream_socket;
-use crate::{Address, Error, ErrorClass, KeepAlive, Namespace, option};
+use crate::{Address, Error, ErrorClass, KeepAlive, Namespace, PacketOptions, option};
 
 /// The source of a connection (`source`).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -36,8 +36,8 @@ pub struct ConnectOptions {
     pub interface: Option<Box<str>>,
     /// `option srvtcpka` and its measures.
     pub keepalive: Option<KeepAlive>,
-    /// `set-bc-mark`.
-    pub mark: Option<u32>,
+    /// `set-bc-mark`, `set-bc-tos`. What is not permitted is left, as in HAProxy.
+    pub packets: PacketOptions,
     /// `mss`-like limit on segments, bytes.
     pub mss: Option<u32>,
     /// `namespace`.
@@ -50,8 +50,6 @@ pub struct ConnectOptions {
     pub smart_connect: bool,
     /// `source`.
     pub source: Option<LocalAddress>,
-    /// `set-bc-tos`.
-    pub tos: Option<u8>,
     /// `tcp-ut`.
     pub user_timeout: Option<Duration>,
 }
@@ -179,12 +177,7 @@ fn prepare(
             option::set_interface(fd, interface),
         )?;
     }
-    if let Some(mark) = options.mark {
-        check("setsockopt(SO_MARK)", option::set_mark(fd, mark))?;
-    }
-    if let Some(tos) = options.tos {
-        check("setsockopt(IP_TOS)", option::set_tos(fd, tos))?;
-    }
+    options.packets.apply(fd);
     if let Some(source) = source {
         bind_source(fd, source)?;
     }
@@ -263,7 +256,10 @@ mod tests {
             }),
             receive_buffer: Some(20_000),
             send_buffer: Some(30_000),
-            tos: Some(0x10),
+            packets: PacketOptions {
+                tos: Some(0x10),
+                ..PacketOptions::default()
+            },
             user_timeout: Some(Duration::from_secs(3)),
             ..ConnectOptions::default()
         };

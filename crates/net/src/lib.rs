@@ -58,9 +58,9 @@ pub use memory::give_back_large_memory;
 pub use namespace::Namespace;
 pub use notify::notify_supervisor;
 pub use option::{
-    KeepAlive, TcpInfo, set_congestion, set_keepalive, set_linger_zero, set_mark, set_no_delay,
-    set_non_blocking, set_quick_ack, set_receive_buffer, set_send_buffer, set_tos,
-    set_user_timeout, socket_error, tcp_info,
+    KeepAlive, PacketOptions, TcpInfo, forget_on_close, set_congestion, set_keepalive,
+    set_linger_zero, set_mark, set_no_delay, set_non_blocking, set_quick_ack, set_receive_buffer,
+    set_send_buffer, set_tos, set_user_timeout, socket_error, tcp_info,
 };
 pub use passing::{
     FDS_PER_MESSAGE_MAX, PassedSocket, SocketPool, message_line, offer_sockets, receive_with_fds,

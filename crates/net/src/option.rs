@@ -76,8 +76,53 @@ pub fn set_keepalive(fd: impl AsFd, keepalive: &KeepAlive) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes the close a reset that leaves no TIME_WAIT (`option nolinger`, similar to `http-request
-/// silent-drop`): unsent data is discarded.
+/// Options of the packets of one connection.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+pub struct PacketOptions {
+    /// The netfilter mark.
+    pub mark: Option<u32>,
+    /// The IPv4 TOS, or the IPv6 traffic class.
+    pub tos: Option<u8>,
+}
+
+impl PacketOptions {
+    /// Whether nothing is set.
+    pub fn is_empty(self) -> bool {
+        self == Self::default()
+    }
+
+    /// Sets them on a socket. What the kernel or our privileges do not allow is left, as in HAProxy.
+    pub fn apply(self, fd: impl AsFd) {
+        let fd = fd.as_fd();
+        if let Some(mark) = self.mark {
+            let _ = set_mark(fd, mark);
+        }
+        if let Some(tos) = self.tos {
+            let _ = set_tos(fd, tos);
+        }
+    }
+}
+
+/// Prepares a connection to be forgotten when it is closed, without telling the peer (manual,
+/// "silent-drop"). In the repair mode of TCP the kernel sends nothing. Where that is not permitted, and
+/// where `hops` are given, the close is a reset that is dropped after that many hops (1 by default).
+///
+/// # Errors
+/// The close can be made neither silent nor a reset.
+pub fn forget_on_close(fd: impl AsFd, hops: Option<u8>) -> io::Result<()> {
+    let fd = fd.as_fd();
+    if hops.is_none() && set_int(fd, libc::SOL_TCP, libc::TCP_REPAIR, 1).is_ok() {
+        // The reset on close would be sent in spite of it.
+        return Ok(sockopt::set_socket_linger(fd, None)?);
+    }
+    let hops = hops.unwrap_or(1);
+    // One of the two fits the family; a local socket has neither, and is closed.
+    let _ = sockopt::set_ip_ttl(fd, u32::from(hops));
+    let _ = sockopt::set_ipv6_unicast_hops(fd, Some(hops));
+    set_linger_zero(fd)
+}
+
+/// Makes the close a reset that leaves no TIME_WAIT (`option nolinger`): unsent data is discarded.
 pub fn set_linger_zero(fd: impl AsFd) -> io::Result<()> {
     Ok(sockopt::set_socket_linger(fd, Some(Duration::ZERO))?)
 }

@@ -148,6 +148,12 @@ impl<'w, 'e, 'v> Args<'w, 'e, 'v> {
         Some(word)
     }
 
+    /// The word read last.
+    pub(crate) fn last(&self) -> &'w str {
+        let before = self.at.checked_sub(1).and_then(|at| self.words.get(at));
+        before.copied().unwrap_or_default()
+    }
+
     /// Whether the next word is `word`; if so, skips it.
     pub(crate) fn take(&mut self, word: &str) -> bool {
         let taken = self.peek() == Some(word);

@@ -38,6 +38,8 @@ pub struct ActionRow {
     pub args: &'static str,
     /// Whether no rule of its set is reached after it.
     pub is_final: bool,
+    /// Whether consecutive rules of it act together ([`Stage::group`](crate::stage::Stage::group)).
+    pub(crate) is_grouped: bool,
     /// What it needs, besides what its arguments need and its place provides.
     pub needs: Needs,
     /// Help: what it does, in a few words.
@@ -92,6 +94,7 @@ impl ActionRow {
             places: rule_sets,
             args,
             is_final: false,
+            is_grouped: false,
             needs: Needs::NONE,
             help,
             good: &[],
@@ -111,6 +114,13 @@ impl ActionRow {
     pub(crate) const fn ends_the_set(self) -> ActionRow {
         ActionRow {
             is_final: true,
+            ..self
+        }
+    }
+
+    pub(crate) const fn grouped(self) -> ActionRow {
+        ActionRow {
+            is_grouped: true,
             ..self
         }
     }

@@ -89,6 +89,7 @@ pub fn proceed<'r>(
         may_still_arrive,
         may_arrive_for_samples: may_still_arrive.without(Needs::OF_ACTIONS),
         waited: from.waited,
+        group: 0,
     };
     // The index knows no answer but yes and no.
     rules.index = rules
@@ -114,6 +115,9 @@ pub fn proceed<'r>(
                     return pending(&stage, needs, None, (at, false, false));
                 }
             }
+        }
+        if rule.action.row().is_grouped {
+            stage.group = group(rules.rules, at);
         }
         loop {
             match rule.action.perform(&mut stage) {
@@ -152,6 +156,16 @@ fn ended(stage: &mut Stage<'_>, rule: &Rule, verdict: Verdict) -> RunProgress {
         stage.transaction.rule_ended(place);
     }
     RunProgress::Done(verdict)
+}
+
+/// The place of the first rule of the group that the one at `at` belongs to: consecutive rules of one
+/// action. A condition begins a group.
+fn group(rules: &[Rule], at: usize) -> usize {
+    let word = rules[at].action.row().word;
+    let is_first = |at: usize| {
+        rules[at].condition.is_some() || at == 0 || rules[at - 1].action.row().word != word
+    };
+    (0..=at).rev().find(|at| is_first(*at)).unwrap_or(at)
 }
 
 /// The answer of a run that waits.

@@ -1,5 +1,6 @@
 //! The state of a run, and what actions do with it.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use ballast_expr::{
@@ -49,6 +50,8 @@ pub(crate) struct Stage<'t> {
     pub(crate) may_arrive_for_samples: Needs,
     /// The current action has waited: it must not ask for the same again.
     pub(crate) waited: bool,
+    /// The place of the first of the consecutive rules of the current action.
+    pub(crate) group: usize,
 }
 
 impl Stage<'_> {
@@ -102,6 +105,18 @@ impl Stage<'_> {
             held = eval(expr, facts, scratch).map(|value| StoredValue::keep(value, text));
         });
         held
+    }
+
+    /// Evaluates `expr` as an integer.
+    pub(crate) fn integer(&mut self, expr: &Expr) -> Option<i64> {
+        let value = self.evaluate(expr)?;
+        value.value(&self.workspace.text).to_int()
+    }
+
+    /// Evaluates `expr` as an address. An IPv6 address that stands for an IPv4 one stays as it is.
+    pub(crate) fn address(&mut self, expr: &Expr) -> Option<IpAddr> {
+        let value = self.evaluate(expr)?;
+        value.value(&self.workspace.text).to_ip()
     }
 
     /// The same, for an action that waits for its value.

@@ -3,6 +3,8 @@
 use ballast_expr::{Candidates, Facts, Place, Scratch, Value, VarName};
 use ballast_message::{Request, Response};
 
+use crate::setting::ExchangeSetting;
+
 /// An exchange (or a connection, before there is one) that rules read and change.
 ///
 /// Reading and changing are separate: an expression is first evaluated into the [`Workspace`], with
@@ -36,6 +38,13 @@ pub trait Transaction {
 
     /// The same for response captures.
     fn capture_response(&mut self, slot: usize, value: &[u8]);
+
+    /// Sets something for this exchange alone. What the place has none of is ignored.
+    fn set(&mut self, _setting: ExchangeSetting) {}
+
+    /// Adds a field to the 103 response that is sent before any other. `group` numbers the rules that
+    /// share one: another number begins another response.
+    fn early_hint(&mut self, _group: usize, _name: &[u8], _value: &[u8]) {}
 
     /// Sets the level of the exchange's log line.
     fn set_log_level(&mut self, level: LogLevel);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use ballast_expr::Error;
 
 /// The maximum of a timer in milliseconds: HAProxy's have 31 bits.
-const DELAY_MS_MAX: u64 = (1 << 31) - 1;
+pub(crate) const DELAY_MS_MAX: u64 = (1 << 31) - 1;
 
 /// A time: a number and one of `us`, `ms` (the default), `s`, `m`, `h`, `d`.
 ///
@@ -51,17 +51,27 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, Error> {
         .ok_or_else(|| Error::new(format!("size '{text}' is too large"), 0..text.len()))
 }
 
-/// A number in decimal or, after `0x`, hexadecimal.
-pub(crate) fn parse_mark(text: &str) -> Result<u32, Error> {
-    let parsed = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-        Some(digits) => u32::from_str_radix(digits, 16),
-        None => text.parse(),
+/// A number as C's `strtoul` reads it: decimal, hexadecimal after `0x`, octal after `0`, negative for
+/// its complement; its low 32 bits. `None` for any other text.
+#[expect(clippy::cast_possible_truncation, reason = "HAProxy does so")]
+pub(crate) fn parse_mark(text: &str) -> Option<u32> {
+    let (negative, digits) = match text.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, text),
     };
-    parsed.map_err(|_| {
-        Error::new(
-            format!("invalid character starting at '{text}' (integer/hex value expected)"),
-            0..text.len(),
-        )
+    let hexadecimal = digits
+        .strip_prefix("0x")
+        .or_else(|| digits.strip_prefix("0X"));
+    let number = match hexadecimal {
+        Some(digits) => u64::from_str_radix(digits, 16),
+        None if digits.len() > 1 && digits.starts_with('0') => u64::from_str_radix(digits, 8),
+        None => digits.parse(),
+    };
+    let number = number.ok()? as u32;
+    Some(if negative {
+        number.wrapping_neg()
+    } else {
+        number
     })
 }
 
@@ -103,7 +113,10 @@ mod tests {
             parse_size("99999999999999999999").is_err()
                 && parse_size("18446744073709551615g").is_err()
         );
-        assert_eq!(parse_mark("0xff"), Ok(255));
-        assert!(parse_mark("-1").is_err());
+        assert_eq!(parse_mark("0xff"), Some(255));
+        assert_eq!(parse_mark("010"), Some(8));
+        assert_eq!(parse_mark("-1"), Some(u32::MAX));
+        assert_eq!(parse_mark("4294967297"), Some(1));
+        assert!(parse_mark("high").is_none() && parse_mark("").is_none());
     }
 }

@@ -13,6 +13,9 @@ pub enum Verdict {
     Respond(LocalResponse),
     /// `reject`: the connection is closed without a response.
     Close,
+    /// `silent-drop`: the connection is forgotten without telling the client. With a number, a reset
+    /// is sent with that many hops to live.
+    Forget(Option<u8>),
 }
 
 /// A response that a rule gives in place of a server.
@@ -33,6 +36,8 @@ pub enum ResponseCause {
     Deny,
     /// A rewrite failed under `strict-mode on`: counted as an internal error, logged `I`.
     Fault,
+    /// The request is malformed: logged `PR`.
+    Malformed,
     /// `redirect`: logged `LR`.
     Redirect,
     /// `return`: logged `LR`.
@@ -46,6 +51,8 @@ pub enum ResponseContent {
     Made,
     /// The page of the proxy for the status: its `errorfile`, or the built-in one.
     Proxy,
+    /// The page of the proxy, with a challenge for this realm (`auth`); by default the proxy's name.
+    Challenge(Option<Arc<str>>),
     /// A whole response, head included, as read from a file. Empty: nothing is sent and the
     /// connection is closed.
     Raw(Arc<[u8]>),

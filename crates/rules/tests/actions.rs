@@ -10,10 +10,12 @@
 mod common;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use ballast_message::HeadLimits;
 use ballast_rules::{
-    LocalResponse, LogLevel, ResponseCause, ResponseContent, RuleSet, Verdict, Workspace, run,
+    ExchangeSetting, LocalResponse, LogLevel, ResponseCause, ResponseContent, RuleSet,
+    SettableTimeout, Verdict, Workspace, run,
 };
 use common::{Fake, Owned, act, head_text, rules};
 
@@ -170,9 +172,17 @@ fn rules_stop_where_they_should() {
     assert_eq!(seen(TcpConnection, &["accept", "reject"]), Verdict::Allow);
     // A rule without an implementation lets nothing through.
     assert!(matches!(
-        seen(HttpRequest, &["silent-drop"]),
+        seen(HttpRequest, &["cache-use c"]),
         Verdict::Respond(_)
     ));
+    assert_eq!(
+        seen(TcpConnection, &["silent-drop", "reject"]),
+        Verdict::Forget(None)
+    );
+    assert_eq!(
+        seen(HttpRequest, &["silent-drop rst-ttl 3"]),
+        Verdict::Forget(Some(3))
+    );
 }
 
 #[test]
@@ -393,4 +403,60 @@ fn captures_levels_and_statuses_are_set() {
         fake.response_text()
             .starts_with("431 Request Header Fields Too Large\n")
     );
+}
+
+#[test]
+fn settings_are_made_for_the_exchange() {
+    let settings = |rules: &[&str]| {
+        let mut fake = Fake::asking("GET", "/", &[("x", "7")]);
+        assert_eq!(act(HttpRequest, rules, &mut fake), Verdict::Continue);
+        fake.settings
+    };
+    let rules = [
+        "set-src str(192.0.2.1)",
+        "set-dst str(nothing)",
+        "set-src-port int(65537)",
+        "set-fc-tos 300",
+        "set-bc-mark req.hdr(x)",
+        "set-bc-tos req.hdr(y)",
+        "set-timeout server 5s",
+        "set-timeout tunnel int(0)",
+        "set-retries 3",
+        "set-retries int(101)",
+        "disable-l7-retry",
+        "set-nice 5",
+    ];
+    let expected = [
+        ExchangeSetting::SourceAddress([192, 0, 2, 1].into()),
+        ExchangeSetting::SourcePort(1),
+        ExchangeSetting::ClientTos(44),
+        ExchangeSetting::ServerMark(7),
+        ExchangeSetting::Timeout(SettableTimeout::Server, Duration::from_secs(5)),
+        ExchangeSetting::RetryCountMax(3),
+        ExchangeSetting::NoRetryAfterSend,
+    ];
+    assert_eq!(settings(&rules), expected);
+}
+
+#[test]
+fn hints_that_follow_each_other_belong_together() {
+    let mut fake = Fake::asking("GET", "/", &[]);
+    let rules = [
+        "early-hint A 1",
+        "early-hint b 2",
+        "set-nice 1",
+        "early-hint c 3",
+        "early-hint d 4 if TRUE",
+        "early-hint e 5",
+    ];
+    act(HttpRequest, &rules, &mut fake);
+    let hints = [
+        (0, "a: 1"),
+        (0, "b: 2"),
+        (3, "c: 3"),
+        (4, "d: 4"),
+        (4, "e: 5"),
+    ];
+    let hints = hints.map(|(group, hint)| (group, hint.to_owned()));
+    assert_eq!(fake.hints, hints);
 }

@@ -430,6 +430,7 @@ fn ours(place: RuleSet, fake: &mut Fake, rules: &[&str]) -> (String, Option<Stri
         }) => (head_text(&fake.answer), Some(lossy(&fake.body))),
         Verdict::Respond(answer) => (format!("page {}\n", answer.status), None),
         Verdict::Close => ("close".to_owned(), None),
+        Verdict::Forget(hops) => (format!("forget {hops:?}"), None),
     }
 }
 

@@ -7,11 +7,14 @@ use std::time::{Duration, Instant};
 
 use ballast_engine::counters::BackendCounters;
 use ballast_engine::{Backend, Server};
-use ballast_message::{BodyLength, ConnectionOptions, HeadLimits, Method, Request, Response};
+use ballast_message::{
+    BodyLength, ConnectionOptions, HeadLimits, Method, Request, Response, Version,
+};
 
 use ballast_expr::Place;
 use ballast_mux::PeekedHead;
-use ballast_rules::LogLevel;
+use ballast_net::PacketOptions;
+use ballast_rules::{ExpectedHeader, LogLevel};
 use ballast_upstream::ClientAddresses;
 use ballast_upstream::probe::Observation;
 use ballast_worker::SocketReference;
@@ -198,6 +201,10 @@ pub(crate) struct Exchange {
     pub(crate) head_was_asked: Cell<bool>,
     /// What the response, or its absence, says about the server's health.
     pub(crate) observed: Option<Observation>,
+    /// The realm that an answer of status 401 or 407 asks for credentials of (`auth`).
+    pub(crate) challenge: Option<Arc<str>>,
+    /// The 103 responses that rules have made and that are not sent yet.
+    pub(crate) early_hints: EarlyHints,
     /// The body of the prepared answer.
     pub(crate) answer_body: Vec<u8>,
     /// Variables of the scopes `txn`, `req` and `res`.
@@ -214,6 +221,44 @@ pub(crate) struct Exchange {
     pub(crate) last_rule: Option<Place>,
     /// Where the rule stands that waits.
     pub(crate) waiting_rule: Option<Place>,
+}
+
+/// 103 responses, in order.
+#[derive(Debug, Default)]
+pub(crate) struct EarlyHints {
+    /// The group of rules that the last one is of ([`ballast_rules::Transaction::early_hint`]), as
+    /// long as it may grow.
+    group: Option<usize>,
+    responses: Vec<Response>,
+}
+
+impl EarlyHints {
+    /// Adds a field; another group begins another response.
+    pub(crate) fn add(&mut self, limits: HeadLimits, group: usize, name: &[u8], value: &[u8]) {
+        if self.group != Some(group) {
+            let mut response = Response::new(limits);
+            response.set_version(Version::Http11);
+            if response.set_status(103).is_err() {
+                return;
+            }
+            self.group = Some(group);
+            self.responses.push(response);
+        }
+        if let Some(response) = self.responses.last_mut() {
+            // A hint without room is left out: it changes nothing for the client.
+            let _ = response.fields_mut().add(name, value);
+        }
+    }
+
+    /// Takes those that are complete as far as is known. What follows begins another response.
+    pub(crate) fn take(&mut self) -> Vec<Response> {
+        self.group = None;
+        std::mem::take(&mut self.responses)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.responses.is_empty()
+    }
 }
 
 /// An answer that is ready to be sent.
@@ -239,8 +284,34 @@ pub(crate) struct Settings {
     pub(crate) server_timeout: Option<Duration>,
     /// `timeout tunnel`.
     pub(crate) tunnel_timeout: Option<Duration>,
+    /// What rules set in place of a backend's own, with and without a backend.
+    pub(crate) backend: BackendSettings,
+    /// `set-fc-mark`, `set-fc-tos`, until they are applied.
+    pub(crate) client_packets: PacketOptions,
+    /// `set-bc-mark`, `set-bc-tos`.
+    pub(crate) server_packets: PacketOptions,
+    /// `disable-l7-retry`.
+    pub(crate) never_resends: bool,
+    /// `expect-proxy`.
+    pub(crate) expected_header: Option<ExpectedHeader>,
     /// `set-log-level`.
     pub(crate) log_level: Option<LogLevel>,
+}
+
+/// What rules set in place of what the backend says. Those of a frontend's rules hold where the
+/// backend is of the same `listen` section.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct BackendSettings {
+    /// `timeout connect`.
+    pub(crate) connect_timeout: Option<Duration>,
+    /// `timeout queue`.
+    pub(crate) queue_timeout: Option<Duration>,
+    /// `timeout server`.
+    pub(crate) server_timeout: Option<Duration>,
+    /// `timeout tunnel`.
+    pub(crate) tunnel_timeout: Option<Duration>,
+    /// `retries`.
+    pub(crate) retry_count_max: Option<u32>,
 }
 
 impl Settings {
@@ -378,6 +449,8 @@ impl Exchange {
             client_cookie: ClientCookie::None,
             server_cookie: ServerCookie::None,
             prepared_answer: None,
+            challenge: None,
+            early_hints: EarlyHints::default(),
             applet: None,
             peeked: Vec::new(),
             peeked_head: None,
@@ -430,6 +503,8 @@ impl Exchange {
             cookie_first_given,
             cookie_needs_refresh,
             prepared_answer,
+            challenge,
+            early_hints,
             applet,
             peeked,
             peeked_head,
@@ -456,6 +531,8 @@ impl Exchange {
         request_line.clear();
         unique_id.clear();
         captures.clear();
+        *challenge = None;
+        *early_hints = EarlyHints::default();
         (*backend, *backend_place, *server) = (None, None, None);
         (*server_source, *server_destination) = (None, None);
         (*last_rule, *waiting_rule) = (None, None);
@@ -485,9 +562,13 @@ impl Exchange {
         }
     }
 
-    /// Notes the backend that was chosen.
-    pub(crate) fn set_backend(&mut self, place: usize, backend: &Arc<Backend>) {
+    /// Notes the backend that was chosen, and takes over its settings. What rules of the frontend have
+    /// set is kept where both are one `listen` section (manual, "set-timeout").
+    pub(crate) fn set_backend(&mut self, place: usize, backend: &Arc<Backend>, frontend: &str) {
         self.backend_place = Some(place);
+        if backend.name() != frontend {
+            self.settings.backend = BackendSettings::default();
+        }
         self.update_backend(backend);
     }
 
@@ -495,8 +576,9 @@ impl Exchange {
     /// waited in its queue.
     pub(crate) fn update_backend(&mut self, backend: &Arc<Backend>) {
         self.backend = Some(Arc::clone(backend));
-        self.settings.server_timeout = backend.model.timeouts.server;
-        self.settings.tunnel_timeout = backend.model.timeouts.tunnel;
+        let set = self.settings.backend;
+        self.settings.server_timeout = set.server_timeout.or(backend.model.timeouts.server);
+        self.settings.tunnel_timeout = set.tunnel_timeout.or(backend.model.timeouts.tunnel);
     }
 
     /// The worker's counters of the backend, once it is chosen.

@@ -32,8 +32,12 @@ pub(crate) enum Exit {
     Answered(u16, EndingPhase),
     /// A rule refuses; the status of its page, if there is one.
     Denied(Option<u16>, EndingPhase),
+    /// `silent-drop`: the client is forgotten.
+    Forgotten,
     /// `tcp-request content` refuses a TCP session.
     SessionDenied,
+    /// `tcp-request content silent-drop` forgets the client of a TCP session.
+    SessionForgotten,
     /// The client failed while its first bytes were inspected.
     InspectionAborted(PeerFault),
     /// A rule could not do its work, under `strict-mode on`.
@@ -300,7 +304,10 @@ impl Exit {
                 };
                 outcome(status, C::Proxy, phase, counts)
             }
-            Self::SessionDenied => silent(C::Proxy, P::Request, &[N::DeniedSessions]),
+            Self::Forgotten => silent(C::Proxy, P::Request, &[N::DeniedRequests]),
+            Self::SessionDenied | Self::SessionForgotten => {
+                silent(C::Proxy, P::Request, &[N::DeniedSessions])
+            }
             Self::InspectionAborted(fault) => {
                 let counts = &[N::FailedRequests, N::ClientAborts];
                 silent(fault.of_client(), P::Request, counts)

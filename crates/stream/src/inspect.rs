@@ -16,7 +16,7 @@ use crate::context::Context;
 use crate::ending::EndingPhase;
 use crate::exchange::{Exchange, PreparedAnswer};
 use crate::exit::{Exit, Flow, PeerFault};
-use crate::rulebook::{MessagePhase, resume};
+use crate::rulebook::{MessagePhase, apply_packet_options, resume};
 
 /// Runs the rules of one proxy over the first bytes of a TCP session. `needs` is what the proxy
 /// asks of them ([`Running::needs_of_frontend`](crate::Running)); where it asks nothing, nothing is
@@ -44,12 +44,21 @@ pub(crate) async fn session(
         {
             InspectionStep::WaitUntil(until) => until,
             InspectionStep::Decided(Verdict::Continue | Verdict::Allow) => {
+                apply_packet_options(exchange, client.peer);
                 return Flow::Continue(());
             }
-            InspectionStep::Decided(Verdict::Close | Verdict::Respond(_)) => {
+            InspectionStep::Decided(
+                verdict @ (Verdict::Close | Verdict::Respond(_) | Verdict::Forget(_)),
+            ) => {
                 // What the client has sent is counted, and does not turn the close into a reset.
                 receive_at_once(context, client).await;
-                return Flow::Break(Exit::SessionDenied);
+                return Flow::Break(match verdict {
+                    Verdict::Forget(hops) => {
+                        client.peer.forget(hops);
+                        Exit::SessionForgotten
+                    }
+                    _ => Exit::SessionDenied,
+                });
             }
         };
         match receive(context, client, exchange, until).await {

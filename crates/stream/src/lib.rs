@@ -32,13 +32,15 @@ use std::task::Poll;
 
 use ballast_listen::{Arrival, HandshakeRefusal};
 use ballast_mux::ClientConnection;
-use ballast_rules::{RuleList, Verdict};
+use ballast_rules::{ExpectedHeader, RuleList, Verdict};
+use ballast_transport::Transport;
+use ballast_upstream::ClientAddresses;
 use ballast_worker::cutting_off;
 
 use crate::context::Context;
-use crate::exchange::CurrentExchange;
+use crate::exchange::{CurrentExchange, Settings};
 use crate::rulebook::{MessagePhase, apply};
-use crate::session::Session;
+use crate::session::{ConnectionSettings, Session};
 use crate::sessions::{SessionEntry, SessionRow};
 use crate::tcp::AfterSession;
 
@@ -62,16 +64,25 @@ pub fn serve(local: Rc<WorkerLocal>, arrival: Arrival) -> impl Future<Output = (
         };
         let mut current = CurrentExchange::new(running.head_limits, session.accepted);
         // In blocks, here and below: what they hold would else be a part of this future to its end.
+        let expected_header;
         let (running, frontend) = {
             let context = Context::new(&local, &session, running, frontend);
-            if !accepts_connection(&context, &mut current) {
+            let Some(settings) = accepts_connection(&context, &mut current, &transport) else {
                 return;
-            }
-            context.into_configuration()
+            };
+            let configuration = context.into_configuration();
+            expected_header = session.adopt(settings);
+            configuration
         };
         let mut client = {
             let mut read_ahead = Vec::new();
             let handshakes = session.admission.handshakes();
+            let handshakes = match expected_header {
+                Some(ExpectedHeader::Proxy) => {
+                    handshakes.expect_proxy_header(&frontend.model.timeouts)
+                }
+                None => handshakes,
+            };
             if !handshakes.is_empty() {
                 // Boxed: most connections have no handshake, and should not reserve memory for its
                 // future.
@@ -88,11 +99,17 @@ pub fn serve(local: Rc<WorkerLocal>, arrival: Arrival) -> impl Future<Output = (
             let limits = running.limits(&frontend.model.common);
             ClientConnection::new(transport, limits, &read_ahead)
         };
+        let (running, frontend) = {
+            let context = Context::new(&local, &session, running, frontend);
+            let Some(addresses) = accepts_session(&context, &mut current, &mut client) else {
+                return;
+            };
+            let configuration = context.into_configuration();
+            session.addresses = addresses;
+            configuration
+        };
         let mut context = Context::new(&local, &session, running, frontend);
         context.set_output_format(&mut client);
-        if !accepts_session(&context, &mut current) {
-            return;
-        }
         context.count(|counters| counters.sessions.increment());
         let entry = SessionEntry::enter(local.worker, &session, &context.frontend).await;
         let row = entry.row();
@@ -153,34 +170,80 @@ async fn serve_until_cut_off(
 }
 
 /// Runs `tcp-request connection`: before any handshake, PROXY header included. A refused
-/// connection is counted and not logged.
-fn accepts_connection(context: &Context<'_>, current: &mut CurrentExchange) -> bool {
+/// connection is counted and not logged. Returns what the rules set; `None` refuses.
+fn accepts_connection(
+    context: &Context<'_>,
+    current: &mut CurrentExchange,
+    transport: &Transport,
+) -> Option<ConnectionSettings> {
     let rules = &context.frontend.model.common.rules.tcp_connection;
-    let refused = refuses(context, current, rules);
-    if refused {
-        context.count(|counters| counters.denied_connections.increment());
+    let unchanged = ConnectionSettings {
+        addresses: context.session.addresses,
+        expected_header: None,
+    };
+    if rules.is_empty() {
+        return Some(unchanged);
     }
-    !refused
+    let (verdict, settings) = decide(context, current, rules);
+    transport.set_packet_options(settings.client_packets);
+    match verdict {
+        Verdict::Continue | Verdict::Allow => Some(ConnectionSettings {
+            addresses: settings.addresses,
+            expected_header: settings.expected_header,
+        }),
+        Verdict::Forget(hops) => {
+            // If this fails, an orderly close follows.
+            let _ = transport.forget_on_close(hops);
+            context.count(|counters| counters.denied_requests.increment());
+            None
+        }
+        Verdict::Close | Verdict::Respond(_) => {
+            context.count(|counters| counters.denied_connections.increment());
+            None
+        }
+    }
 }
 
 /// Runs `tcp-request session`: after all handshakes. A refused session is counted and not logged.
-fn accepts_session(context: &Context<'_>, current: &mut CurrentExchange) -> bool {
+/// Returns the addresses from then on; `None` refuses.
+fn accepts_session(
+    context: &Context<'_>,
+    current: &mut CurrentExchange,
+    client: &mut ClientConnection,
+) -> Option<ClientAddresses> {
     let rules = &context.frontend.model.common.rules.tcp_session;
-    let refused = refuses(context, current, rules);
-    if refused {
-        context.count(|counters| counters.denied_sessions.increment());
+    if rules.is_empty() {
+        return Some(context.session.addresses);
     }
-    !refused
+    let (verdict, settings) = decide(context, current, rules);
+    let peer = client.duplex().peer;
+    peer.set_packet_options(settings.client_packets);
+    match verdict {
+        Verdict::Continue | Verdict::Allow => Some(settings.addresses),
+        Verdict::Forget(hops) => {
+            peer.forget(hops);
+            context.count(|counters| counters.denied_requests.increment());
+            None
+        }
+        Verdict::Close | Verdict::Respond(_) => {
+            context.count(|counters| counters.denied_sessions.increment());
+            None
+        }
+    }
 }
 
-fn refuses(context: &Context<'_>, current: &mut CurrentExchange, rules: &RuleList) -> bool {
-    if rules.is_empty() {
-        return false;
-    }
+/// Runs rules before the first exchange. Returns their verdict, and what they set.
+fn decide(
+    context: &Context<'_>,
+    current: &mut CurrentExchange,
+    rules: &RuleList,
+) -> (Verdict, Settings) {
     let exchange = current.get();
     context.begin(exchange);
     let verdict = apply(context, exchange, MessagePhase::Request, rules);
     // A connection is no exchange yet: its rules are not what samples call the last one.
     exchange.last_rule = None;
-    matches!(verdict, Verdict::Close | Verdict::Respond(_))
+    let settings = exchange.settings;
+    exchange.settings = Settings::default();
+    (verdict, settings)
 }

@@ -1,17 +1,22 @@
 //! Running rules over an exchange.
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use ballast_expr::{Facts, Needs, Place, Value, VarName, VarScope};
-use ballast_message::{Request, Response};
+use ballast_message::{Request, Response, Version};
+use ballast_mux::{Peer, Sink, WaitLimit};
 use ballast_rules::{
-    Cursor, LogLevel, RuleList, RunProgress, Transaction, Verdict, Workspace, proceed, run,
+    Cursor, ExchangeSetting, LogLevel, RuleList, RunProgress, SettableTimeout, Transaction, Verdict,
+    Workspace, proceed, run,
 };
 use ballast_transport::PendingHandshake;
 use ballast_worker::timeout;
 
 use crate::context::Context;
+use crate::ending::EndingPhase;
 use crate::exchange::Exchange;
+use crate::exit::{Exit, Flow};
 use crate::view::View;
 
 /// Which messages the rules may see and change.
@@ -41,12 +46,13 @@ pub(crate) fn apply(
     })
 }
 
-/// As [`apply`], for rule sets with actions that let time pass.
+/// As [`apply`], for rule sets with actions that let time pass. Early hints go to `sink` before.
 pub(crate) async fn apply_in_time(
     context: &Context<'_>,
     exchange: &mut Exchange,
     stage: MessagePhase,
     rules: &RuleList,
+    mut sink: Option<&mut Sink<'_>>,
 ) -> Verdict {
     let mut cursor = Cursor::default();
     loop {
@@ -59,6 +65,10 @@ pub(crate) async fn apply_in_time(
             RunProgress::Done(verdict) => return verdict,
             RunProgress::Wait(wait) => {
                 cursor = wait.cursor;
+                if let Some(sink) = &mut sink {
+                    // A client that cannot be written to is met again when it is answered.
+                    let _ = send_early_hints(context, exchange, sink).await;
+                }
                 if wait.needs.intersects(Needs::HANDSHAKE)
                     && let Some(pending) = pending
                 {
@@ -113,6 +123,45 @@ fn on_exchange<T>(
     let done = work(&mut transaction, &mut space);
     context.local.give_workspace(space);
     done
+}
+
+/// Sets an address, and keeps its port.
+fn set_ip(end: &mut Option<SocketAddr>, ip: IpAddr) {
+    let port = end.map_or(0, |end| end.port());
+    *end = Some(SocketAddr::new(ip, port));
+}
+
+/// Sets a port; where there is no address it becomes `0.0.0.0` (manual, "set-src-port").
+fn set_port(end: &mut Option<SocketAddr>, port: u16) {
+    let ip = end.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |end| end.ip());
+    *end = Some(SocketAddr::new(ip, port));
+}
+
+/// Applies what rules have set of the packets to the client.
+pub(crate) fn apply_packet_options(exchange: &mut Exchange, client: Peer<'_>) {
+    let options = std::mem::take(&mut exchange.settings.client_packets);
+    if !options.is_empty() {
+        client.set_packet_options(options);
+    }
+}
+
+/// Sends the 103 responses that rules have made.
+pub(crate) async fn send_early_hints(
+    context: &Context<'_>,
+    exchange: &mut Exchange,
+    sink: &mut Sink<'_>,
+) -> Flow {
+    if exchange.early_hints.is_empty() {
+        return Flow::Continue(());
+    }
+    for hint in exchange.early_hints.take() {
+        sink.bodiless_response(&hint);
+    }
+    let wait = WaitLimit::each(&context.downward, exchange.settings.client_timeout);
+    match sink.flush(&wait).await {
+        Ok(()) => Flow::Continue(()),
+        Err(error) => Flow::Break(Exit::Request((&error).into(), EndingPhase::Request)),
+    }
 }
 
 /// Gives rules access to an exchange.
@@ -187,6 +236,46 @@ impl Transaction for ExchangeTransaction<'_> {
         }
         slots[slot].clear();
         slots[slot].extend_from_slice(&value[..kept]);
+    }
+
+    fn set(&mut self, setting: ExchangeSetting) {
+        let settings = &mut self.exchange.settings;
+        let (addresses, of_backend) = (&mut settings.addresses, &mut settings.backend);
+        match setting {
+            ExchangeSetting::SourceAddress(ip) => set_ip(&mut addresses.source, ip),
+            ExchangeSetting::SourcePort(port) => set_port(&mut addresses.source, port),
+            ExchangeSetting::DestinationAddress(ip) => set_ip(&mut addresses.destination, ip),
+            ExchangeSetting::DestinationPort(port) => set_port(&mut addresses.destination, port),
+            ExchangeSetting::ClientMark(mark) => settings.client_packets.mark = Some(mark),
+            ExchangeSetting::ClientTos(tos) => settings.client_packets.tos = Some(tos),
+            ExchangeSetting::ServerMark(mark) => settings.server_packets.mark = Some(mark),
+            ExchangeSetting::ServerTos(tos) => settings.server_packets.tos = Some(tos),
+            ExchangeSetting::Timeout(which, time) => match which {
+                SettableTimeout::Client => settings.client_timeout = Some(time),
+                SettableTimeout::Connect => of_backend.connect_timeout = Some(time),
+                SettableTimeout::Queue => of_backend.queue_timeout = Some(time),
+                SettableTimeout::Server => {
+                    of_backend.server_timeout = Some(time);
+                    settings.server_timeout = Some(time);
+                }
+                SettableTimeout::Tunnel => {
+                    of_backend.tunnel_timeout = Some(time);
+                    settings.tunnel_timeout = Some(time);
+                }
+            },
+            ExchangeSetting::RetryCountMax(count) => of_backend.retry_count_max = Some(count),
+            ExchangeSetting::NoRetryAfterSend => settings.never_resends = true,
+            ExchangeSetting::Expect(header) => settings.expected_header = Some(header),
+        }
+    }
+
+    fn early_hint(&mut self, group: usize, name: &[u8], value: &[u8]) {
+        // A client of HTTP/1.0 knows no interim responses (RFC 9110, section 15.2).
+        if self.exchange.request.version() >= Version::Http11 {
+            let limits = self.context.running.head_limits;
+            let hints = &mut self.exchange.early_hints;
+            hints.add(limits, group, name, value);
+        }
     }
 
     fn set_log_level(&mut self, level: LogLevel) {

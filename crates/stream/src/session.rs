@@ -9,6 +9,7 @@ use ballast_listen::{
     Admission, Arrival, ClientTls, Established, HandshakeError, ProxyHeaderValues,
 };
 use ballast_model::ProxyProtocol;
+use ballast_rules::ExpectedHeader;
 use ballast_transport::{PendingHandshake, Transport};
 use ballast_upstream::{ClientAddresses, ClientTlsValues};
 use ballast_worker::SocketReference;
@@ -49,6 +50,15 @@ pub(crate) struct Session {
     pub(crate) variables: RefCell<Variables>,
 }
 
+/// What `tcp-request connection` rules set.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ConnectionSettings {
+    /// The addresses of the connection.
+    pub(crate) addresses: ClientAddresses,
+    /// `expect-proxy`.
+    pub(crate) expected_header: Option<ExpectedHeader>,
+}
+
 impl Session {
     /// The session of a connection just accepted, and its transport.
     pub(crate) fn begin(arrival: Arrival) -> (Self, Transport) {
@@ -71,6 +81,18 @@ impl Session {
             variables: RefCell::default(),
         };
         (session, arrival.transport)
+    }
+
+    /// Takes over what `tcp-request connection` rules have set: the addresses are those of the
+    /// connection from now on. Returns the header that the connection must begin with.
+    pub(crate) fn adopt(&mut self, settings: ConnectionSettings) -> Option<ExpectedHeader> {
+        let ClientAddresses {
+            source,
+            destination,
+        } = settings.addresses;
+        self.addresses = settings.addresses;
+        (self.connection_source, self.connection_destination) = (source, destination);
+        settings.expected_header
     }
 
     /// Takes over the results of the handshakes. Returns the transport to use from now on, and the

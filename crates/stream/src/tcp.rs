@@ -62,7 +62,9 @@ pub(crate) async fn serve(
         Flow::Continue(ending) => exchange.ending.note(ending.cause, ending.phase),
         Flow::Break(exit) => {
             count_unsent(context, client, exchange);
-            client.end();
+            if exit != Exit::SessionForgotten {
+                client.end();
+            }
             exit.note(context, exchange);
         }
     }
@@ -121,7 +123,8 @@ async fn connect_and_carry(
     to: Destination,
 ) -> Flow<Ending> {
     let place = to.place;
-    exchange.set_backend(place, &context.running.generation.backends[place]);
+    let backend = &context.running.generation.backends[place];
+    exchange.set_backend(place, backend, context.frontend.name());
     let _backend_session = BackendSession::enter(context, exchange);
     if let Some(exit) = to.aborted {
         return Flow::Break(exit);

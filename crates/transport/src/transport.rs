@@ -5,7 +5,7 @@ use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::task::{Context, Poll};
 
-use ballast_worker::{Address, Buffer, SocketReference, Stream, yield_now};
+use ballast_worker::{Address, Buffer, PacketOptions, SocketReference, Stream, yield_now};
 
 use crate::{Carrier, PendingHandshake};
 
@@ -295,6 +295,21 @@ impl Transport {
             Self::Clear(stream) => stream.reset_on_close(),
             Self::Sealed(carrier) => carrier.reset_on_close(),
         }
+    }
+
+    /// Makes the close one that the peer is not told of ([`Stream::forget_on_close`]).
+    ///
+    /// # Errors
+    /// The error of the system call.
+    pub fn forget_on_close(&self, hops: Option<u8>) -> io::Result<()> {
+        // A carrier that closes with a reset sends no last record.
+        self.reset_on_close()?;
+        self.socket().forget_on_close(hops)
+    }
+
+    /// Sets options of the packets to the peer.
+    pub fn set_packet_options(&self, options: PacketOptions) {
+        options.apply(self.as_fd());
     }
 }
 

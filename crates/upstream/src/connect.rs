@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ballast_engine::{ConnectSettings, Server, ServerTls, Sni, TlsConnectionCount};
 use ballast_model as model;
 use ballast_mux::ServerConnection;
-use ballast_net::{self as net, ConnectOptions, KeepAlive};
+use ballast_net::{self as net, ConnectOptions, KeepAlive, PacketOptions};
 use ballast_tls::openssl_error::OpensslError;
 use ballast_transport::{HandshakeFailure, Transport};
 use ballast_wire::proxy_encode::{SslFacts, V2Facts, V2Options, encode_v1, encode_v2};
@@ -93,6 +93,7 @@ pub fn connect(
             source,
             name: _,
             sni: _,
+            packets,
             proxy_header_content,
         } = &key.requirements;
         let tls = match server.traffic_tls() {
@@ -102,7 +103,7 @@ pub fn connect(
                 Some((&**tls, count.ok_or(ConnectError::TooManyTls)?))
             }
         };
-        let options = options(&key.section, &key.line, *source);
+        let options = options(&key.section, &key.line, *source, *packets);
         let stream = Stream::connect(target.as_ref().ok_or(ConnectError::NoAddress)?, &options)
             .await
             .map_err(ConnectError::Refused)?;
@@ -200,6 +201,7 @@ pub(crate) fn options(
     section: &ConnectSettings,
     line: &model::Server,
     source: ConnectSource,
+    packets: PacketOptions,
 ) -> ConnectOptions {
     let ConnectSettings {
         keepalive,
@@ -230,7 +232,7 @@ pub(crate) fn options(
             interval: keepalive.interval,
             count: keepalive.probe_count,
         }),
-        mark: None,
+        packets,
         mss: None,
         namespace: None,
         receive_buffer: socket_buffers.receive,
@@ -246,7 +248,6 @@ pub(crate) fn options(
                 })
             }
         },
-        tos: None,
         user_timeout: line.user_timeout,
     }
 }
@@ -358,7 +359,8 @@ mod tests {
                 port_last: Some(2000),
                 transparent: false,
             };
-            let options = |source| options(&backend.connecting, &server.model, source);
+            let none = PacketOptions::default();
+            let options = |source| options(&backend.connecting, &server.model, source, none);
             let probe = options(ConnectSource::Configured);
             assert_eq!(probe.source, Some(own));
             assert_eq!(probe.receive_buffer, Some(20_000));

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use ballast_engine::{Backend, ConnectSettings, Server, Sni};
 use ballast_model::{self as model, TransparentSource};
 use ballast_mux::Limits;
+use ballast_net::PacketOptions;
 
 use crate::ClientAddresses;
 
@@ -29,6 +30,8 @@ pub struct ExchangeValues<'a> {
     pub sni: Option<Arc<[u8]>>,
     /// The value of `pool-conn-name`.
     pub pool_name: Option<Arc<[u8]>>,
+    /// `set-bc-mark`, `set-bc-tos`.
+    pub packets: PacketOptions,
 }
 
 /// What a PROXY header of version 2 tells of the client's TLS session.
@@ -74,6 +77,8 @@ pub struct ConnectionRequirements {
     pub(crate) epoch: u32,
     pub(crate) target: ConnectTarget,
     pub(crate) source: ConnectSource,
+    /// Options of the packets to the server.
+    pub(crate) packets: PacketOptions,
     /// What is compared of names: that of `pool-conn-name`, else that of `sni`.
     pub(crate) name: ConnectionName,
     /// The name that a TLS connection sends. It is not compared.
@@ -81,11 +86,12 @@ pub struct ConnectionRequirements {
     pub(crate) proxy_header_content: Option<ProxyHeaderContent>,
 }
 
-/// What connections of one server differ in: the two ends, and the name.
+/// What connections of one server differ in: the two ends, options of packets, and the name.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(crate) struct ConnectionParticulars {
     target: ConnectTarget,
     source: ConnectSource,
+    packets: PacketOptions,
     name: ConnectionName,
 }
 
@@ -94,6 +100,7 @@ impl ConnectionParticulars {
     pub(crate) fn are_configured(&self) -> bool {
         self.target == ConnectTarget::Configured
             && self.source == ConnectSource::Configured
+            && self.packets.is_empty()
             && self.name == ConnectionName::Configured
     }
 }
@@ -157,6 +164,7 @@ impl ConnectionRequirements {
             client_tls,
             sni,
             pool_name,
+            packets,
         } = values;
         let sni = match server.traffic_tls().map(|tls| tls.sni()) {
             Some(Sni::PerExchange) => ConnectionName::OfExchange(sni),
@@ -177,6 +185,7 @@ impl ConnectionRequirements {
                 None => sni.clone(),
             },
             sni,
+            packets,
             source: match line.and_then(|line| line.transparent.as_ref()) {
                 None => ConnectSource::Configured,
                 Some(TransparentSource::Address(address)) => ConnectSource::Transparent(*address),
@@ -204,6 +213,7 @@ impl ConnectionRequirements {
         ConnectionParticulars {
             target: self.target,
             source: self.source,
+            packets: self.packets,
             name: self.name.clone(),
         }
     }
@@ -215,6 +225,7 @@ impl ConnectionRequirements {
             epoch,
             target,
             source,
+            packets,
             name,
             sni: _,
             proxy_header_content,
@@ -223,6 +234,7 @@ impl ConnectionRequirements {
             && *epoch == wanted.epoch
             && *target == wanted.target
             && *source == wanted.source
+            && *packets == wanted.packets
             && *name == wanted.name
             && *proxy_header_content == wanted.proxy_header_content
     }

@@ -53,7 +53,7 @@ pub use watched::{IoProgress, Watchable, WatchedFd};
 pub use workers::{WorkerEnd, WorkerLoad, WorkerOptions, Workers, block_on};
 
 // Types that appear in signatures here, for crates that do not depend on `net`.
-pub use ballast_net::{Address, ConnectOptions, Error, Pipe, Signal, TcpInfo};
+pub use ballast_net::{Address, ConnectOptions, Error, PacketOptions, Pipe, Signal, TcpInfo};
 pub use tokio::{join, select};
 
 /// Synchronisation between tasks and threads.

@@ -314,6 +314,15 @@ impl Stream {
         net::set_linger_zero(self.socket.watched.inner())
     }
 
+    /// Makes the close one that the peer is not told of, as far as our privileges allow: in the
+    /// repair mode of TCP, or else with a reset that lives for so many hops.
+    ///
+    /// # Errors
+    /// The error of the system call.
+    pub fn forget_on_close(&self, hops: Option<u8>) -> io::Result<()> {
+        net::forget_on_close(self.socket.watched.inner(), hops)
+    }
+
     /// The peer's address, asked of the kernel.
     pub fn peer_address(&self) -> io::Result<Address> {
         Address::peer_of(self.socket.watched.inner())

@@ -75,7 +75,7 @@ pub(super) const ROWS: &[Fetch] = &[
     row("dst_is_local", NONE, SampleKind::Bool, CONNECTION)
         .implemented("whether dst is an address of this machine", |cx, _| is_local(cx, cx.facts.address_pair().destination)),
     row("dst_port", NONE, SampleKind::Int, CONNECTION)
-        .implemented("the port the client connected to, as set-dst-port left it", |cx, _| port(cx.facts.address_pair().destination)),
+        .implemented("the port the client connected to, as set-dst-port left it", |cx, _| known_port(cx.facts.address_pair().destination)),
     row("fc.timer.handshake", NONE, SampleKind::Int, CONNECTION)
         .implemented("milliseconds that handshakes with the client took", |cx, _| record_number(cx, |record| record.handshake_ms)),
     row("fc.timer.total", NONE, SampleKind::Int, CLIENT)
@@ -168,7 +168,7 @@ pub(super) const ROWS: &[Fetch] = &[
     row("src_is_local", NONE, SampleKind::Bool, CONNECTION)
         .implemented("whether src is an address of this machine", |cx, _| is_local(cx, cx.facts.address_pair().source)),
     row("src_port", NONE, SampleKind::Int, CONNECTION)
-        .implemented("the client's port, as set-src-port left it", |cx, _| port(cx.facts.address_pair().source)),
+        .implemented("the client's port, as set-src-port left it", |cx, _| known_port(cx.facts.address_pair().source)),
 ];
 
 /// The type of the host name in a PROXY header (its text, section 2.2).
@@ -233,6 +233,11 @@ fn unmapped(address: &SocketAddr) -> IpAddr {
 
 fn port<'f>(address: Option<&SocketAddr>) -> Option<Sample<'f>> {
     number(i64::from(address?.port()))
+}
+
+/// A port; 0 is none, as after `set-src-port` of what is no number.
+fn known_port<'f>(end: Option<&SocketAddr>) -> Option<Sample<'f>> {
+    port(end.filter(|end| end.port() != 0))
 }
 
 fn is_local<'f>(cx: &Evaluation<'f, '_>, address: Option<&SocketAddr>) -> Option<Sample<'f>> {

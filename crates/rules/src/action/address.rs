@@ -1,77 +1,113 @@
 //! `set-src`, `set-dst` and their ports.
 
-use ballast_expr::Error;
+use ballast_expr::{Error, Expr, Linker};
 
 use crate::args::Args;
+use crate::perform::{ParsedAction, Perform, boxed};
 use crate::row::ActionRow;
 use crate::ruleset::{RuleSet, RuleSetFlags};
+use crate::setting::ExchangeSetting;
+use crate::stage::{ActionOutcome, Stage};
+
+const PLACES: RuleSetFlags = RuleSetFlags::of(&[
+    RuleSet::TcpConnection,
+    RuleSet::TcpSession,
+    RuleSet::TcpContent,
+    RuleSet::HttpRequest,
+]);
 
 pub(crate) const ROWS: &[ActionRow] = &[
-    ActionRow::unimplemented(
+    ActionRow::new(
         "set-dst",
-        RuleSetFlags::of(&[
-            RuleSet::TcpConnection,
-            RuleSet::TcpSession,
-            RuleSet::TcpContent,
-            RuleSet::HttpRequest,
-        ]),
+        PLACES,
         "<expr>",
         "set the destination address",
-        one,
+        |args| parse(args, End::DestinationAddress),
     )
     .examples(
         &["set-dst dst,ipmask(24)"],
         &["set-dst", "set-dst dst ipmask(24)"],
     ),
-    ActionRow::unimplemented(
+    ActionRow::new(
         "set-dst-port",
-        RuleSetFlags::of(&[
-            RuleSet::TcpConnection,
-            RuleSet::TcpSession,
-            RuleSet::TcpContent,
-            RuleSet::HttpRequest,
-        ]),
+        PLACES,
         "<expr>",
         "set the destination port",
-        one,
+        |args| parse(args, End::DestinationPort),
     )
     .examples(&["set-dst-port int(80)"], &["set-dst-port"]),
-    ActionRow::unimplemented(
+    ActionRow::new(
         "set-src",
-        RuleSetFlags::of(&[
-            RuleSet::TcpConnection,
-            RuleSet::TcpSession,
-            RuleSet::TcpContent,
-            RuleSet::HttpRequest,
-        ]),
+        PLACES,
         "<expr>",
         "set the source address",
-        one,
+        |args| parse(args, End::SourceAddress),
     )
     .examples(&["set-src src"], &["set-src", "set-src nothing"]),
-    ActionRow::unimplemented(
+    ActionRow::new(
         "set-src-port",
-        RuleSetFlags::of(&[
-            RuleSet::TcpConnection,
-            RuleSet::TcpSession,
-            RuleSet::TcpContent,
-            RuleSet::HttpRequest,
-        ]),
+        PLACES,
         "<expr>",
         "set the source port",
-        one,
+        |args| parse(args, End::SourcePort),
     )
     .examples(&["set-src-port int(1024)"], &["set-src-port"]),
 ];
 
-fn one(args: &mut Args<'_, '_, '_>) -> Result<(), Error> {
+/// What of the client's addresses is set.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum End {
+    SourceAddress,
+    SourcePort,
+    DestinationAddress,
+    DestinationPort,
+}
+
+/// One of the four actions.
+#[derive(Clone, Debug, PartialEq)]
+struct SetAddress {
+    end: End,
+    value: Expr,
+}
+
+fn parse(args: &mut Args<'_, '_, '_>, end: End) -> ParsedAction {
     let before = args.at();
-    args.expr()?;
+    let value = args.expr()?;
     if args.at() - before > 1 {
         // HAProxy reads one word here; converters must be joined to it by commas.
         return Err(
             args.error_before("expects one expression: converters follow the sample after a comma")
         );
     }
-    Ok(())
+    boxed(Ok::<_, Error>(SetAddress { end, value }))
+}
+
+impl Perform for SetAddress {
+    /// Without a value nothing is set, as in HAProxy.
+    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
+        let setting = match self.end {
+            End::SourceAddress => stage
+                .address(&self.value)
+                .map(ExchangeSetting::SourceAddress),
+            End::DestinationAddress => stage
+                .address(&self.value)
+                .map(ExchangeSetting::DestinationAddress),
+            End::SourcePort => port(stage, &self.value).map(ExchangeSetting::SourcePort),
+            End::DestinationPort => port(stage, &self.value).map(ExchangeSetting::DestinationPort),
+        };
+        if let Some(setting) = setting {
+            stage.transaction.set(setting);
+        }
+        ActionOutcome::Next
+    }
+
+    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
+        self.value.link(linker)
+    }
+}
+
+/// The low 16 bits of a number, as in HAProxy.
+#[expect(clippy::cast_possible_truncation, reason = "that is meant")]
+fn port(stage: &mut Stage<'_>, value: &Expr) -> Option<u16> {
+    stage.integer(value).map(|number| number as u16)
 }

@@ -4,17 +4,23 @@
 use ballast_expr::Error;
 
 use crate::args::Args;
+use crate::perform::{Perform, boxed};
 use crate::reference::Reference;
 use crate::row::ActionRow;
 use crate::ruleset::{RuleSet, RuleSetFlags};
+use crate::setting::{ExchangeSetting, ExpectedHeader};
+use crate::stage::{ActionOutcome, Stage};
 
 pub(crate) const ROWS: &[ActionRow] = &[
-    ActionRow::unimplemented(
+    ActionRow::new(
         "expect-proxy",
         RuleSetFlags::of(&[RuleSet::TcpConnection]),
         "layer4",
         "read a PROXY header first",
-        |args| layer4(args, "expect-proxy"),
+        |args| {
+            layer4(args, "expect-proxy")?;
+            boxed(Ok(Expect(ExpectedHeader::Proxy)))
+        },
     )
     .examples(
         &["expect-proxy layer4"],
@@ -75,6 +81,17 @@ pub(crate) const ROWS: &[ActionRow] = &[
     )
     .examples(&["send-retry unless FALSE"], &["send-retry now"]),
 ];
+
+/// `expect-proxy`.
+#[derive(Clone, Debug, PartialEq)]
+struct Expect(ExpectedHeader);
+
+impl Perform for Expect {
+    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
+        stage.transaction.set(ExchangeSetting::Expect(self.0));
+        ActionOutcome::Next
+    }
+}
 
 fn layer4(args: &mut Args<'_, '_, '_>, word: &'static str) -> Result<(), Error> {
     if args.take("layer4") {

@@ -118,16 +118,14 @@ pub(crate) const ROWS: &[ActionRow] = &[
         &["del-headers-bin var(txn.h) -m beg"],
         &["del-headers-bin", "del-headers-bin src -m reg"],
     ),
-    ActionRow::unimplemented(
+    ActionRow::new(
         "early-hint",
         RuleSetFlags::of(&[RuleSet::HttpRequest]),
         "<name> <fmt>",
         "add a header to a 103 response sent at once",
-        |args| {
-            args.text(EXPECTS_TWO)?;
-            args.format(Usage::Http, EXPECTS_TWO).map(drop)
-        },
+        |args| boxed(early_hint(args)),
     )
+    .grouped()
     .examples(&["early-hint link </a.css>"], &["early-hint link"]),
 ];
 
@@ -305,4 +303,35 @@ fn fields<'s>(stage: &'s mut Stage<'_>, side: MessageSide) -> Option<(&'s mut Fi
         MessageSide::Response => stage.transaction.response_mut()?.fields_mut(),
     };
     Some((fields, &stage.workspace.text))
+}
+
+/// `early-hint`: a field of a 103 response.
+#[derive(Clone, Debug, PartialEq)]
+struct EarlyHint {
+    /// In lower case.
+    name: Vec<u8>,
+    value: LogFormat,
+}
+
+fn early_hint(args: &mut Args<'_, '_, '_>) -> Result<EarlyHint, Error> {
+    let name = args.text(EXPECTS_TWO)?.to_ascii_lowercase().into_bytes();
+    let value = args.format(Usage::Http, EXPECTS_TWO)?;
+    Ok(EarlyHint { name, value })
+}
+
+impl Perform for EarlyHint {
+    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
+        stage.render(&self.value);
+        let group = stage.group;
+        if let Some(value) = header_value(&stage.workspace.text)
+            && is_field_name(&self.name)
+        {
+            stage.transaction.early_hint(group, &self.name, value);
+        }
+        ActionOutcome::Next
+    }
+
+    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
+        self.value.link(linker)
+    }
 }

@@ -4,6 +4,7 @@
 
 mod address;
 mod answer;
+mod auth;
 mod capture;
 mod connection;
 mod control;
@@ -11,6 +12,7 @@ mod counter;
 mod header;
 mod log;
 mod map;
+mod normalize;
 mod packet;
 mod redirect;
 mod replace;
@@ -34,6 +36,7 @@ use crate::stage::{ActionOutcome, Stage};
 const FAMILIES: &[&[ActionRow]] = &[
     address::ROWS,
     answer::ROWS,
+    auth::ROWS,
     capture::ROWS,
     connection::ROWS,
     control::ROWS,
@@ -41,6 +44,7 @@ const FAMILIES: &[&[ActionRow]] = &[
     header::ROWS,
     log::ROWS,
     map::ROWS,
+    normalize::ROWS,
     packet::ROWS,
     waiting::ROWS,
     redirect::ROWS,

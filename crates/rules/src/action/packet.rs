@@ -1,19 +1,22 @@
 //! `set-mark`, `set-tos` and related actions, `set-nice`, `silent-drop`, `set-bandwidth-limit`:
 //! options of packets and tasks.
 
-use ballast_expr::Error;
+use ballast_expr::{Error, Expr, Linker};
 
-use super::integer;
 use crate::args::Args;
+use crate::perform::{ParsedAction, Perform, boxed};
 use crate::reference::Reference;
 use crate::row::ActionRow;
 use crate::ruleset::{RuleSet, RuleSetFlags};
+use crate::setting::ExchangeSetting;
+use crate::stage::{ActionOutcome, Stage};
 use crate::units::{parse_delay, parse_mark, parse_size};
+use crate::verdict::Verdict;
 
 const MARK: &str = "{ <number> | <expr> }";
 
 pub(crate) const ROWS: &[ActionRow] = &[
-    ActionRow::unimplemented(
+    ActionRow::new(
         "set-mark",
         RuleSetFlags::of(&[
             RuleSet::TcpConnection,
@@ -25,10 +28,10 @@ pub(crate) const ROWS: &[ActionRow] = &[
         ]),
         "<mark>",
         "mark the packets to the client",
-        |args| mark(args, false),
+        |args| packets(args, PacketOption::ClientMark),
     )
     .examples(&["set-mark 0x10"], &["set-mark", "set-mark high"]),
-    ActionRow::unimplemented(
+    ActionRow::new(
         "set-tos",
         RuleSetFlags::of(&[
             RuleSet::TcpConnection,
@@ -40,10 +43,10 @@ pub(crate) const ROWS: &[ActionRow] = &[
         ]),
         "<tos>",
         "set the DSCP of the packets to the client",
-        |args| mark(args, false),
+        |args| packets(args, PacketOption::ClientTos),
     )
     .examples(&["set-tos 46"], &["set-tos", "set-tos high"]),
-    ActionRow::unimplemented(
+    ActionRow::new(
         "set-fc-mark",
         RuleSetFlags::of(&[
             RuleSet::TcpConnection,
@@ -55,13 +58,13 @@ pub(crate) const ROWS: &[ActionRow] = &[
         ]),
         MARK,
         "mark the packets to the client",
-        |args| mark(args, true),
+        |args| packets(args, PacketOption::ClientMark),
     )
     .examples(
         &["set-fc-mark 0x10", "set-fc-mark rand"],
         &["set-fc-mark", "set-fc-mark high"],
     ),
-    ActionRow::unimplemented(
+    ActionRow::new(
         "set-fc-tos",
         RuleSetFlags::of(&[
             RuleSet::TcpConnection,
@@ -73,26 +76,26 @@ pub(crate) const ROWS: &[ActionRow] = &[
         ]),
         MARK,
         "set the DSCP of the packets to the client",
-        |args| mark(args, true),
+        |args| packets(args, PacketOption::ClientTos),
     )
     .examples(&["set-fc-tos 46"], &["set-fc-tos"]),
-    ActionRow::unimplemented(
+    ActionRow::new(
         "set-bc-mark",
         RuleSetFlags::of(&[RuleSet::TcpContent, RuleSet::HttpRequest]),
         MARK,
         "mark the packets to the server",
-        |args| mark(args, true),
+        |args| packets(args, PacketOption::ServerMark),
     )
     .examples(&["set-bc-mark 5"], &["set-bc-mark"]),
-    ActionRow::unimplemented(
+    ActionRow::new(
         "set-bc-tos",
         RuleSetFlags::of(&[RuleSet::TcpContent, RuleSet::HttpRequest]),
         MARK,
         "set the DSCP of the packets to the server",
-        |args| mark(args, true),
+        |args| packets(args, PacketOption::ServerTos),
     )
     .examples(&["set-bc-tos 5"], &["set-bc-tos"]),
-    ActionRow::unimplemented(
+    ActionRow::new(
         "set-nice",
         RuleSetFlags::of(&[
             RuleSet::TcpContent,
@@ -101,15 +104,15 @@ pub(crate) const ROWS: &[ActionRow] = &[
             RuleSet::HttpResponse,
         ]),
         "<nice>",
-        "set the priority of the task",
+        "no effect: the exchanges of a worker have equal turns",
         |args| {
-            // HAProxy reads anything but a number as 0 and clamps to -1024..1024.
-            args.text("expects exactly 1 argument (integer value)")
-                .map(drop)
+            // HAProxy reads anything but a number as 0.
+            args.text("expects exactly 1 argument (integer value)")?;
+            boxed(Ok(SetNice))
         },
     )
     .examples(&["set-nice 5", "set-nice -100"], &["set-nice"]),
-    ActionRow::unimplemented(
+    ActionRow::new(
         "silent-drop",
         RuleSetFlags::of(&[
             RuleSet::TcpConnection,
@@ -122,18 +125,26 @@ pub(crate) const ROWS: &[ActionRow] = &[
         "[ rst-ttl <ttl> ]",
         "forget the connection without telling the client",
         |args| {
+            let mut hops = None;
             if args.take("rst-ttl") {
-                let message = "'rst-ttl' expects an integer between 0 and 255";
-                integer(args, 0_u16..=255, message)?;
+                args.text("missing rst-ttl value").map(drop)?;
+                let given = args.last().parse::<u8>().ok();
+                hops = Some(
+                    given
+                        .filter(|hops| *hops > 0)
+                        .ok_or_else(|| args.error_before("valid rst-ttl values are [1-255]"))?,
+                );
             }
-            Ok(())
+            boxed(Ok(SilentDrop(hops)))
         },
     )
+    .ends_the_set()
     .examples(
         &["silent-drop", "silent-drop rst-ttl 1 if TRUE"],
         &[
             "silent-drop now",
             "silent-drop rst-ttl",
+            "silent-drop rst-ttl 0",
             "silent-drop rst-ttl 300",
         ],
     ),
@@ -158,13 +169,84 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ),
 ];
 
-fn mark(args: &mut Args<'_, '_, '_>, asks: bool) -> Result<(), Error> {
+/// An option of packets, and where they go.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum PacketOption {
+    ClientMark,
+    ClientTos,
+    ServerMark,
+    ServerTos,
+}
+
+/// `set-fc-mark` and its relatives.
+#[derive(Clone, Debug, PartialEq)]
+struct SetPackets {
+    option: PacketOption,
+    value: Number,
+}
+
+/// A number, or what gives it.
+#[derive(Clone, Debug, PartialEq)]
+enum Number {
+    Fixed(u32),
+    Of(Expr),
+}
+
+fn packets(args: &mut Args<'_, '_, '_>, option: PacketOption) -> ParsedAction {
     let text = args.text("expects exactly 1 argument (integer/hex value)")?;
-    let number = parse_mark(text).map_err(|error| error.in_word(args.at() - 1));
-    match number {
-        Ok(_) => Ok(()),
-        Err(error) if !asks || text.starts_with(|c: char| c.is_ascii_digit()) => Err(error),
-        Err(_) => args.expr_of(text).map(drop),
+    let value = match parse_mark(text) {
+        Some(number) => Number::Fixed(number),
+        None => Number::Of(args.expr_of(text)?),
+    };
+    boxed(Ok(SetPackets { option, value }))
+}
+
+impl Perform for SetPackets {
+    /// An expression without a value sets nothing. Of a TOS the low 8 bits are used, as in HAProxy.
+    #[expect(clippy::cast_possible_truncation, reason = "HAProxy does so")]
+    #[expect(clippy::cast_sign_loss, reason = "HAProxy does so")]
+    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
+        let number = match &self.value {
+            Number::Fixed(number) => *number,
+            Number::Of(expr) => match stage.integer(expr) {
+                Some(number) => number as u32,
+                None => return ActionOutcome::Next,
+            },
+        };
+        stage.transaction.set(match self.option {
+            PacketOption::ClientMark => ExchangeSetting::ClientMark(number),
+            PacketOption::ClientTos => ExchangeSetting::ClientTos(number as u8),
+            PacketOption::ServerMark => ExchangeSetting::ServerMark(number),
+            PacketOption::ServerTos => ExchangeSetting::ServerTos(number as u8),
+        });
+        ActionOutcome::Next
+    }
+
+    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
+        match &mut self.value {
+            Number::Fixed(_) => Ok(()),
+            Number::Of(expr) => expr.link(linker),
+        }
+    }
+}
+
+/// `set-nice`.
+#[derive(Clone, Debug, PartialEq)]
+struct SetNice;
+
+impl Perform for SetNice {
+    fn perform(&self, _stage: &mut Stage<'_>) -> ActionOutcome {
+        ActionOutcome::Next
+    }
+}
+
+/// `silent-drop`, and `rst-ttl`.
+#[derive(Clone, Debug, PartialEq)]
+struct SilentDrop(Option<u8>);
+
+impl Perform for SilentDrop {
+    fn perform(&self, _stage: &mut Stage<'_>) -> ActionOutcome {
+        ActionOutcome::Stop(Verdict::Forget(self.0))
     }
 }
 

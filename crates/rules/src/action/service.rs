@@ -1,5 +1,4 @@
-//! Actions that pass work to something else: services, caches, agents, name servers, scripts,
-//! credentials.
+//! Actions that pass work to something else: services, caches, agents, name servers, scripts.
 
 use ballast_expr::{Error, Needs, Reference as ExpressionReference};
 
@@ -100,23 +99,6 @@ pub(crate) const ROWS: &[ActionRow] = &[
     )
     .prefix()
     .examples(&["lua.check a b if TRUE"], &[]),
-    ActionRow::unimplemented(
-        "auth",
-        RuleSetFlags::of(&[RuleSet::HttpRequest]),
-        "[ realm <realm> ]",
-        "ask for a name and a password",
-        |args| {
-            if args.take("realm") {
-                args.text("missing realm value")?;
-            }
-            Ok(())
-        },
-    )
-    .ends_the_set()
-    .examples(
-        &["auth", "auth realm private unless FALSE"],
-        &["auth realm", "auth private"],
-    ),
 ];
 
 fn use_service(args: &mut Args<'_, '_, '_>) -> ParsedAction {

@@ -1,5 +1,4 @@
-//! `set-path`, `set-pathq`, `set-query`, `set-uri`, `set-method`, `normalize-uri`: the request
-//! line.
+//! `set-path`, `set-pathq`, `set-query`, `set-uri`, `set-method`: the request line.
 
 use ballast_expr::{Error, Linker, LogFormat, Usage};
 use ballast_message::{NoRoom, Request, is_target_lenient, is_token};
@@ -55,14 +54,6 @@ pub(crate) const ROWS: &[ActionRow] = &[
         |args| boxed(parse(args, UriPart::Target)),
     )
     .examples(&["set-uri %[url] if TRUE"], &["set-uri", "set-uri a b"]),
-    ActionRow::unimplemented(
-        "normalize-uri",
-        RuleSetFlags::of(&[RuleSet::HttpRequest]),
-        "<normalizer> [ full | strict ]",
-        "rewrite the target into a canonical form",
-        normalize,
-    )
-    .examples(&[], &["normalize-uri path-merge-slashes", "normalize-uri"]),
 ];
 
 const EXPECTS_ONE: &str = "expects exactly 1 argument <format>";
@@ -90,35 +81,6 @@ fn parse(args: &mut Args<'_, '_, '_>, what: UriPart) -> Result<Uri, Error> {
     } else {
         Err(args.error(EXPECTS_ONE))
     }
-}
-
-fn normalize(args: &mut Args<'_, '_, '_>) -> Result<(), Error> {
-    if !args.env.experimental {
-        return Err(Error::new(
-            "'normalize-uri' action is experimental, must be allowed via a global \
-             'expose-experimental-directives'",
-            0..args.head().len(),
-        ));
-    }
-    let kind = args.text("missing argument <normalizer>")?;
-    match kind {
-        "path-strip-dotdot" => {
-            args.take("full");
-        }
-        "percent-decode-unreserved" | "percent-to-uppercase" => {
-            args.take("strict");
-        }
-        "fragment-encode" | "fragment-strip" | "path-merge-slashes" | "path-strip-dot"
-        | "query-sort-by-name" => {}
-        _ => {
-            return Err(args.error_before(format!(
-                "unknown normalizer '{kind}'; the known ones are: 'fragment-encode', \
-                 'fragment-strip', 'path-merge-slashes', 'path-strip-dot', 'path-strip-dotdot', \
-                 'percent-decode-unreserved', 'percent-to-uppercase', 'query-sort-by-name'"
-            )));
-        }
-    }
-    Ok(())
 }
 
 impl Perform for Uri {

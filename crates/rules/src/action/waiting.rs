@@ -1,20 +1,23 @@
 //! Actions about waiting and retrying: `set-timeout`, `pause`, `wait-for-*`, `set-retries`,
 //! `disable-l7-retry`, `set-priority-*`.
 
-use ballast_expr::{Error, Needs};
+use std::time::Duration;
+
+use ballast_expr::{Error, Expr, Linker, Needs};
 
 use crate::args::Args;
-use crate::perform::{Perform, boxed};
+use crate::perform::{ParsedAction, Perform, boxed};
 use crate::row::ActionRow;
 use crate::ruleset::{RuleSet, RuleSetFlags};
+use crate::setting::{ExchangeSetting, SettableTimeout};
 use crate::stage::{ActionOutcome, Stage};
-use crate::units::{parse_delay, parse_size};
+use crate::units::{DELAY_MS_MAX, parse_delay, parse_size};
 
 pub(crate) const ROWS: &[ActionRow] = &[
-    ActionRow::unimplemented(
+    ActionRow::new(
         "set-timeout",
         RuleSetFlags::of(&[RuleSet::HttpRequest, RuleSet::HttpResponse]),
-        "{ client | connect | queue | server | tarpit | tunnel } { <timeout> | <expr> }",
+        "{ client | connect | queue | server | tunnel } { <timeout> | <expr> }",
         "set a timeout of this exchange",
         set_timeout,
     )
@@ -27,17 +30,17 @@ pub(crate) const ROWS: &[ActionRow] = &[
             "set-timeout",
         ],
     ),
-    ActionRow::unimplemented(
+    ActionRow::new(
         "pause",
         RuleSetFlags::of(&[RuleSet::HttpRequest, RuleSet::HttpResponse]),
         "{ <timeout> | <expr> }",
         "wait before the next rule",
-        delay_or_expr,
+        pause,
     )
     .needs(Needs::TIME)
     .examples(
         &["pause 10ms", "pause rand(100)"],
-        &["pause", "pause never"],
+        &["pause", "pause never", "pause 0", "pause -1"],
     ),
     ActionRow::unimplemented(
         "wait-for-body",
@@ -65,33 +68,27 @@ pub(crate) const ROWS: &[ActionRow] = &[
     )
     .needs(Needs::HANDSHAKE)
     .examples(&["wait-for-handshake"], &["wait-for-handshake now"]),
-    ActionRow::unimplemented(
+    ActionRow::new(
         "disable-l7-retry",
         RuleSetFlags::of(&[RuleSet::HttpRequest]),
         "",
         "never send this request twice",
-        |_| Ok(()),
+        |_| boxed(Ok(NoRetryAfterSend)),
     )
     .examples(
         &["disable-l7-retry unless METH_GET"],
         &["disable-l7-retry now"],
     ),
-    ActionRow::unimplemented(
+    ActionRow::new(
         "set-retries",
         RuleSetFlags::of(&[RuleSet::TcpContent, RuleSet::HttpRequest]),
         "{ <int> | <expr> }",
         "set how often a connection is tried again",
-        |args| {
-            if args.peek().is_some_and(|word| word.parse::<u8>().is_ok()) {
-                args.next();
-                return Ok(());
-            }
-            args.expr().map(drop)
-        },
+        set_retries,
     )
     .examples(
         &["set-retries 3", "set-retries var(txn.n)"],
-        &["set-retries"],
+        &["set-retries", "set-retries 101", "set-retries -1"],
     ),
     ActionRow::unimplemented(
         "set-priority-class",
@@ -125,26 +122,82 @@ impl Perform for WaitForHandshake {
     }
 }
 
-fn set_timeout(args: &mut Args<'_, '_, '_>) -> Result<(), Error> {
+/// A time, or what gives it in milliseconds.
+#[derive(Clone, Debug, PartialEq)]
+enum Delay {
+    Fixed(Duration),
+    Of(Expr),
+}
+
+impl Delay {
+    fn parse(args: &mut Args<'_, '_, '_>) -> Result<Delay, Error> {
+        let text = args.peek().unwrap_or_default();
+        match parse_delay(text) {
+            Ok(time) if time.is_zero() => Err(args.error(format!(
+                "null value is not valid for a '{}' rule",
+                args.head()
+            ))),
+            Ok(time) => {
+                args.next();
+                Ok(Delay::Fixed(time))
+            }
+            Err(error) if text.starts_with(|c: char| c.is_ascii_digit() || c == '-') => {
+                Err(error.in_word(args.at()))
+            }
+            Err(_) => args.expr().map(Delay::Of),
+        }
+    }
+
+    /// The time; `None` where the expression has no value, or none above zero.
+    fn time(&self, stage: &mut Stage<'_>) -> Option<Duration> {
+        match self {
+            Delay::Fixed(time) => Some(*time),
+            Delay::Of(expr) => {
+                let ms = u64::try_from(stage.integer(expr)?).ok()?;
+                let ms = ms.min(DELAY_MS_MAX);
+                (ms > 0).then(|| Duration::from_millis(ms))
+            }
+        }
+    }
+
+    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
+        match self {
+            Delay::Fixed(_) => Ok(()),
+            Delay::Of(expr) => expr.link(linker),
+        }
+    }
+}
+
+/// `set-timeout`.
+#[derive(Clone, Debug, PartialEq)]
+struct SetTimeout {
+    which: SettableTimeout,
+    time: Delay,
+}
+
+fn set_timeout(args: &mut Args<'_, '_, '_>) -> ParsedAction {
     const EXPECTS_TWO: &str = "expects exactly 2 arguments";
-    let which = args.text(EXPECTS_TWO)?;
-    if !matches!(
-        which,
-        "client" | "connect" | "queue" | "server" | "tarpit" | "tunnel"
-    ) {
-        let hint = ballast_expr::nearest(which, ["client", "server", "tunnel"]);
+    const KNOWN: [(&str, SettableTimeout); 5] = [
+        ("client", SettableTimeout::Client),
+        ("connect", SettableTimeout::Connect),
+        ("queue", SettableTimeout::Queue),
+        ("server", SettableTimeout::Server),
+        ("tunnel", SettableTimeout::Tunnel),
+    ];
+    let word = args.text(EXPECTS_TWO)?;
+    let Some((_, which)) = KNOWN.into_iter().find(|(known, _)| *known == word) else {
+        let hint = ballast_expr::nearest(word, KNOWN.map(|(known, _)| known));
         return Err(args
             .error_before(format!(
-                "'set-timeout' rule supports 'client'/'connect'/'queue'/'server'/'tarpit'/'tunnel' \
-                 (got '{which}')"
+                "'set-timeout' rule supports 'server'/'tunnel'/'client'/'connect'/'queue' (got \
+                 '{word}')"
             ))
             .with_hint(hint));
-    }
+    };
     let capability = args.env.capability;
     let lacking = match which {
-        "client" if !capability.frontend => Some("frontend"),
-        "connect" | "queue" | "server" | "tunnel" if !capability.backend => Some("backend"),
-        _ => None,
+        SettableTimeout::Client => (!capability.frontend).then_some("frontend"),
+        _ => (!capability.backend).then_some("backend"),
     };
     if let Some(lacking) = lacking {
         let title = args.env.title;
@@ -153,28 +206,114 @@ fn set_timeout(args: &mut Args<'_, '_, '_>) -> Result<(), Error> {
     if args.is_at_end() {
         return Err(args.error(EXPECTS_TWO));
     }
-    if args
-        .peek()
-        .is_some_and(|text| parse_delay(text).is_ok_and(|time| time.is_zero()))
-    {
-        return Err(args.error(format!(
-            "null value is not valid for a 'set-timeout {which}' rule"
-        )));
-    }
-    delay_or_expr(args)
+    let time = Delay::parse(args)?;
+    boxed(Ok(SetTimeout { which, time }))
 }
 
-fn delay_or_expr(args: &mut Args<'_, '_, '_>) -> Result<(), Error> {
-    let text = args.peek().unwrap_or_default();
-    match parse_delay(text) {
-        Ok(_) => {
+impl Perform for SetTimeout {
+    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
+        if let Some(time) = self.time.time(stage) {
+            let setting = ExchangeSetting::Timeout(self.which, time);
+            stage.transaction.set(setting);
+        }
+        ActionOutcome::Next
+    }
+
+    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
+        self.time.link(linker)
+    }
+}
+
+/// `pause`.
+#[derive(Clone, Debug, PartialEq)]
+struct Pause(Delay);
+
+fn pause(args: &mut Args<'_, '_, '_>) -> ParsedAction {
+    if args.is_at_end() {
+        return Err(args.error("expects exactly 1 argument (a delay or an expression)"));
+    }
+    boxed(Delay::parse(args).map(Pause))
+}
+
+impl Perform for Pause {
+    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
+        if stage.waited {
+            return ActionOutcome::Next;
+        }
+        match self.0.time(stage) {
+            Some(time) => ActionOutcome::Wait(Needs::TIME, Some(time)),
+            None => ActionOutcome::Next,
+        }
+    }
+
+    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
+        self.0.link(linker)
+    }
+}
+
+/// `disable-l7-retry`.
+#[derive(Clone, Debug, PartialEq)]
+struct NoRetryAfterSend;
+
+impl Perform for NoRetryAfterSend {
+    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
+        stage.transaction.set(ExchangeSetting::NoRetryAfterSend);
+        ActionOutcome::Next
+    }
+}
+
+/// `set-retries`.
+#[derive(Clone, Debug, PartialEq)]
+enum SetRetries {
+    Fixed(u32),
+    Of(Expr),
+}
+
+/// The most retries that a rule sets.
+const RETRY_COUNT_MAX: u32 = 100;
+
+fn set_retries(args: &mut Args<'_, '_, '_>) -> ParsedAction {
+    if !args.env.capability.backend {
+        let title = args.env.title;
+        return Err(args.error(format!("{title} has no backend capability")));
+    }
+    const EXPECTS: &str = "expects an expression or an integer between 0 and 100";
+    let Some(word) = args.peek().filter(|_| !args.is_at_end()) else {
+        return Err(args.error(EXPECTS));
+    };
+    match word.parse::<i64>() {
+        Ok(count) => {
+            let count = u32::try_from(count).ok();
+            let count = count.filter(|count| *count <= RETRY_COUNT_MAX);
+            let count = count.ok_or_else(|| args.error(EXPECTS))?;
             args.next();
-            Ok(())
+            boxed(Ok(SetRetries::Fixed(count)))
         }
-        Err(error) if text.starts_with(|c: char| c.is_ascii_digit()) => {
-            Err(error.in_word(args.at()))
+        Err(_) => boxed(args.expr().map(SetRetries::Of)),
+    }
+}
+
+impl Perform for SetRetries {
+    /// A value that is no number of retries sets nothing.
+    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
+        let count = match self {
+            SetRetries::Fixed(count) => Some(*count),
+            SetRetries::Of(expr) => {
+                let value = stage.integer(expr).map(u32::try_from);
+                value.and_then(Result::ok)
+            }
+        };
+        if let Some(count) = count.filter(|count| *count <= RETRY_COUNT_MAX) {
+            stage.transaction.set(ExchangeSetting::RetryCountMax(count));
         }
-        Err(_) => args.expr().map(drop),
+        ActionOutcome::Next
+    }
+
+    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
+        match self {
+            SetRetries::Fixed(_) => Ok(()),
+            SetRetries::Of(expr) => expr.link(linker),
+        }
     }
 }
 

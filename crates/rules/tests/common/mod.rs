@@ -11,8 +11,8 @@ use ballast_expr::{
 };
 use ballast_message::{HeadLimits, Request, Response, Version};
 use ballast_rules::{
-    Capability, LogLevel, ParseEnv, Rule, RuleSet, RuleSets, Transaction, Verdict, Workspace,
-    parse_rule, run,
+    Capability, ExchangeSetting, LogLevel, ParseEnv, Rule, RuleSet, RuleSets, Transaction, Verdict,
+    Workspace, parse_rule, run,
 };
 
 /// A value that owns its bytes.
@@ -65,6 +65,9 @@ pub struct Fake {
     pub response_captures: HashMap<usize, Vec<u8>>,
     pub level: Option<LogLevel>,
     pub failures: usize,
+    pub settings: Vec<ExchangeSetting>,
+    /// Of 103 responses: group, name and value of each field.
+    pub hints: Vec<(usize, String)>,
     /// The client's bytes as they came.
     pub data: Option<Vec<u8>>,
 }
@@ -139,6 +142,17 @@ impl Transaction for Fake {
     }
     fn capture_response(&mut self, slot: usize, value: &[u8]) {
         self.response_captures.insert(slot, value.to_vec());
+    }
+    fn set(&mut self, setting: ExchangeSetting) {
+        self.settings.push(setting);
+    }
+    fn early_hint(&mut self, group: usize, name: &[u8], value: &[u8]) {
+        let text = format!(
+            "{}: {}",
+            String::from_utf8_lossy(name),
+            String::from_utf8_lossy(value)
+        );
+        self.hints.push((group, text));
     }
     fn set_log_level(&mut self, level: LogLevel) {
         self.level = Some(level);

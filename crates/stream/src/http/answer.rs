@@ -28,6 +28,10 @@ pub(crate) async fn page(
     if matches!(composed, Ok(ComposedAnswer::Nothing)) {
         return ConnectionFate::Close;
     }
+    let composed = composed.and_then(|composed| {
+        set_challenge(exchange)?;
+        Ok(composed)
+    });
     rules::after_response(context, exchange);
     let counted = logged_bytes::of_response(&exchange.response) + body.len() as u64;
     if is_unsent {
@@ -118,6 +122,20 @@ fn compose(
         }
         None => built_in(status, response, body).map(to_response),
     }
+}
+
+/// Writes the challenge of `auth` into a page, in place of those that are there (manual, "auth").
+fn set_challenge(exchange: &mut Exchange) -> Result<(), NoRoom> {
+    let Some(realm) = exchange.challenge.take() else {
+        return Ok(());
+    };
+    let name: &[u8] = match exchange.response.status() {
+        401 => b"www-authenticate",
+        407 => b"proxy-authenticate",
+        _ => return Ok(()),
+    };
+    let value = format!("Basic realm=\"{realm}\"");
+    exchange.response.fields_mut().set(name, value.as_bytes())
 }
 
 fn raw(bytes: &[u8], response: &mut Response, body: &mut Vec<u8>) -> Result<(), NoRoom> {

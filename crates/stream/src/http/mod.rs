@@ -24,6 +24,7 @@ mod prepare;
 pub(crate) mod reach;
 mod receive;
 pub(crate) mod relay;
+mod requirements;
 mod respond;
 pub(crate) mod route;
 pub(crate) mod rules;

@@ -5,19 +5,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ballast_balance::PickRequest;
-use ballast_engine::{Backend, Server, ServerTls, Sni};
-use ballast_expr::{Expr, Value};
+use ballast_engine::{Backend, Server};
 use ballast_message::{BodyLength, Method, NoRoom, Version};
-use ballast_model::{PersistenceAction, RetryOn, TransparentSource};
+use ballast_model::{PersistenceAction, RetryOn};
 use ballast_mux::{Duplex, ReadError};
 use ballast_net::ErrorClass;
 use ballast_upstream::probe::{self, Observation};
 use ballast_upstream::{
-    ConnectError, ConnectionKey, ConnectionRequirements, ExchangeValues, Lease, NoSlot,
+    ConnectError, ConnectionKey, ConnectionRequirements, Lease, NoSlot,
     QueuePositions, Slot, SlotRequest, connect, pool,
 };
 
 use super::choice;
+use super::requirements::{evaluate_sni, requirements};
 use super::leaving::unless_client_leaves;
 use crate::context::Context;
 use crate::ending::EndingPhase;
@@ -25,7 +25,6 @@ use crate::exchange::{Exchange, PreparedAnswer};
 use crate::exit::{ConnectFailure, Exit, Flow};
 use crate::persistence::ClientCookie;
 use crate::tls::ServerSession;
-use crate::view::View;
 
 /// A server's connection that stays with its client for the next request: under `http-reuse
 /// never`, or because it carries something of the client in it.
@@ -76,6 +75,8 @@ pub(crate) struct ReachPlan {
     former_server: Option<Arc<Server>>,
     /// Whether the last slot came from the backend's queue: then no balancing chose its server.
     came_from_queue: bool,
+    /// All retries that the exchange has.
+    retry_count_max: u32,
     /// Retries that are left.
     tries_left: u32,
     /// Whether the next try opens a new connection.
@@ -108,6 +109,7 @@ impl ReachPlan {
             avoid: None,
             former_server: None,
             came_from_queue: false,
+            retry_count_max: 0,
             tries_left: 0,
             needs_new_connection: false,
             met_stale_connection: false,
@@ -117,8 +119,13 @@ impl ReachPlan {
         let Some(backend) = context.backend_of(exchange) else {
             return plan;
         };
-        plan.tries_left = backend.model.retry_count_max;
-        if backend.model.retry_on.after_send() {
+        plan.retry_count_max = exchange
+            .settings
+            .backend
+            .retry_count_max
+            .unwrap_or(backend.model.retry_count_max);
+        plan.tries_left = plan.retry_count_max;
+        if backend.model.retry_on.after_send() && !exchange.settings.never_resends {
             plan.body_copy = client.source.whole_body();
             plan.retry_on = plan
                 .body_copy
@@ -298,7 +305,7 @@ impl ReachPlan {
         if self.persistence == Some(PersistenceAction::Force) {
             return false;
         }
-        let (interval, max) = (option.interval, i64::from(backend.model.retry_count_max));
+        let (interval, max) = (option.interval, i64::from(self.retry_count_max));
         let retry = i64::from(retry);
         let by_interval = match interval {
             0 => false,
@@ -432,6 +439,12 @@ fn has_others(backend: &Backend) -> bool {
     backend.usable_servers().0 > 1
 }
 
+/// `timeout connect`, or what a rule set in its place.
+fn connect_timeout(exchange: &Exchange, backend: &Backend) -> Option<Duration> {
+    let set = exchange.settings.backend.connect_timeout;
+    set.or(backend.model.timeouts.connect)
+}
+
 /// Waits before the same server is tried again.
 async fn wait_before_retry(
     context: &Context<'_>,
@@ -439,7 +452,7 @@ async fn wait_before_retry(
     exchange: &Exchange,
     backend: &Backend,
 ) -> Flow {
-    let connect = backend.model.timeouts.connect.unwrap_or(TURN_AROUND);
+    let connect = connect_timeout(exchange, backend).unwrap_or(TURN_AROUND);
     let pause = ballast_worker::sleep(connect.min(TURN_AROUND));
     match unless_client_leaves(context, client, backend, pause).await {
         Ok(()) => Flow::Continue(()),
@@ -492,7 +505,9 @@ async fn slot(
     }
     let mut queue_positions = QueuePositions::default();
     let timeouts = &backend.model.timeouts;
-    let timeout = timeouts.queue.or(timeouts.connect);
+    let set = exchange.settings.backend;
+    let timeout = set.queue_timeout.or(timeouts.queue);
+    let timeout = timeout.or(connect_timeout(exchange, backend));
     context.downward.set_after(timeout);
     let outcome = {
         let taking = pin!(Slot::take(backend, &request, &mut queue_positions));
@@ -601,7 +616,9 @@ async fn open(
     requirements: ConnectionRequirements,
 ) -> Result<Lease, ConnectFailure> {
     let (backend, server) = (slot.backend(), slot.server());
-    context.downward.set_after(backend.model.timeouts.connect);
+    context
+        .downward
+        .set_after(connect_timeout(exchange, backend));
     // Pinned: passed by value, each wrapper would store it once more.
     let opening = pin!(connect(
         server,
@@ -629,127 +646,6 @@ async fn open(
         }),
         Err(_) => Err(ConnectFailure::new(Exit::ConnectTimeout, may_retry)),
     }
-}
-
-/// What a connection to the server must match to carry the exchange.
-fn requirements(
-    context: &Context<'_>,
-    exchange: &Exchange,
-    backend: &Backend,
-    server: &Server,
-) -> ConnectionRequirements {
-    let limits = context.running.limits(&backend.model.common);
-    let facts = exchange_facts(context, exchange, server);
-    ConnectionRequirements::of(backend, server, &exchange.settings.addresses, facts, limits)
-}
-
-/// Notes the name that `sni` has for this exchange, unless it is the same for all.
-fn evaluate_sni(context: &Context<'_>, exchange: &mut Exchange, server: &Server) {
-    let varies = |tls: &&Arc<ServerTls>| *tls.sni() == Sni::PerExchange;
-    let Some(_) = server.traffic_tls().filter(varies) else {
-        return;
-    };
-    let expr = server.model.tls.as_ref().and_then(|line| line.sni.as_ref());
-    let former = exchange.server_name.as_deref();
-    let name = evaluate(context, exchange, expr, former);
-    match name {
-        EvaluatedName::Same => {}
-        EvaluatedName::Other(name) => exchange.server_name = name,
-    }
-}
-
-/// A name that was evaluated.
-enum EvaluatedName {
-    /// It is the former one.
-    Same,
-    Other(Option<Arc<[u8]>>),
-}
-
-/// Evaluates an expression as a name. A name that is the former one is not allocated.
-fn evaluate(
-    context: &Context<'_>,
-    exchange: &Exchange,
-    expr: Option<&Expr>,
-    former: Option<&[u8]>,
-) -> EvaluatedName {
-    let Some(expr) = expr else {
-        return EvaluatedName::Other(None);
-    };
-    let view = View::new(context, exchange);
-    context.local.with_memory(|memory| {
-        let mut text = Vec::new();
-        let name = match ballast_expr::eval(expr, &view, &mut memory.scratch) {
-            None => None,
-            Some(Value::Str(name) | Value::Bin(name) | Value::Meth(name)) => Some(name),
-            Some(value) => {
-                value.append_to(&mut text);
-                Some(text.as_slice())
-            }
-        };
-        let name = name.filter(|name| !name.is_empty());
-        if name.is_some() && name == former {
-            EvaluatedName::Same
-        } else {
-            EvaluatedName::Other(name.map(Into::into))
-        }
-    })
-}
-
-/// The facts of the exchange that a new connection carries: unique id, source address, TLVs, names.
-fn exchange_facts<'e>(
-    context: &Context<'_>,
-    exchange: &'e Exchange,
-    server: &Server,
-) -> ExchangeValues<'e> {
-    let unique_id = Some(exchange.unique_id.as_slice()).filter(|id| !id.is_empty());
-    let mut facts = ExchangeValues {
-        unique_id,
-        ..ExchangeValues::default()
-    };
-    let server_tls = server.traffic_tls();
-    if server_tls.is_some_and(|tls| *tls.sni() == Sni::PerExchange) {
-        facts.sni = exchange.server_name.clone();
-    }
-    let pool_name = server.model.pool_connection_name.as_ref();
-    if let EvaluatedName::Other(name) = evaluate(context, exchange, pool_name, None) {
-        facts.pool_name = name;
-    }
-    // The server's own `source` includes what its section says.
-    let source = server.model.source.as_ref();
-    if let Some(TransparentSource::Header(expr)) =
-        source.and_then(|source| source.transparent.as_ref())
-    {
-        let view = View::new(context, exchange);
-        facts.source = context.local.with_memory(|memory| {
-            match ballast_expr::eval(expr, &view, &mut memory.scratch)? {
-                Value::Ipv4(address) => Some(address.into()),
-                Value::Ipv6(address) => Some(address.into()),
-                _ => None,
-            }
-        });
-    }
-    if let Some(proxy) = &server.model.send_proxy
-        && proxy.version == 2
-    {
-        facts.client_tls = context.session.tls_values(proxy);
-    }
-    if let Some(proxy) = &server.model.send_proxy
-        && !proxy.tlvs.is_empty()
-    {
-        let view = View::for_log(context, exchange, false);
-        facts.tlvs = proxy
-            .tlvs
-            .iter()
-            .map(|(_, format)| {
-                let mut value = Vec::new();
-                context.local.with_memory(|memory| {
-                    format.render(&view, &mut memory.scratch, &mut value);
-                });
-                value
-            })
-            .collect();
-    }
-    facts
 }
 
 /// Notes what samples ask of the server's connection: its TLS session, and its addresses if a log or a rule asks for them: reading them

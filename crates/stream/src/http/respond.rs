@@ -96,7 +96,7 @@ pub(crate) async fn respond(
     note(context, exchange);
     download.upload.answered.set(true);
     let private = authenticates_connection(&exchange.response);
-    if let Flow::Break(exit) = rules::response(context, exchange).await {
+    if let Flow::Break(exit) = rules::response(context, download.client, exchange).await {
         return ResponseOutcome::Exit(exit);
     }
     let announced = match begin_response(context, exchange, &answer, retry.plan, &mut download.sink)

@@ -19,7 +19,8 @@ pub(crate) fn choose(context: &Context<'_>, exchange: &mut Exchange) -> Flow {
         exchange.times.received = None;
         return Flow::Break(Exit::NoRoute);
     };
-    exchange.set_backend(place, &context.running.generation.backends[place]);
+    let backend = &context.running.generation.backends[place];
+    exchange.set_backend(place, backend, context.frontend.name());
     Flow::Continue(())
 }
 

@@ -213,6 +213,7 @@ impl<'a> ProbeRun<'a> {
             &self.backend.connecting,
             &self.server.model,
             ConnectSource::Configured,
+            net::PacketOptions::default(),
         );
         match self.within(Stream::connect(target, &options)).await {
             Ok(Ok(stream)) => Ok(stream.into()),
