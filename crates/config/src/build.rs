@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use ballast_expr::ConditionIndex;
-use ballast_model::{Config, ErrorPage, Global, ProxyCommon};
+use ballast_model::{Config, ErrorPage, Global, ProxyCommon, StickTable};
+use ballast_stick::{DataType, StoredType};
 use ballast_syntax::{Diagnostic, SectionKind};
 
 use crate::context::Context;
@@ -28,10 +29,25 @@ pub(crate) fn build(drafts: Drafts, context: &mut Context<'_>) -> Config {
         proxies,
     } = drafts;
     config.global = Arc::new(global);
+    config.tables = tables(context);
     for draft in proxies {
         proxy(draft, &mut config, context);
     }
     config
+}
+
+/// The stick tables. Those in which rules store servers do so.
+fn tables(context: &mut Context<'_>) -> Vec<Arc<StickTable>> {
+    let declarations = &mut context.declarations;
+    let mut tables = std::mem::take(&mut declarations.stick_tables);
+    for table in &mut tables {
+        if declarations.sticky_tables.contains(&table.name) {
+            for data_type in [DataType::ServerId, DataType::ServerKey] {
+                table.settings.store(StoredType::plain(data_type));
+            }
+        }
+    }
+    tables.into_iter().map(Arc::new).collect()
 }
 
 fn proxy(draft: ProxyDraft, config: &mut Config, context: &mut Context<'_>) {

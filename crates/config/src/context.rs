@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use ballast_expr::{Condition, Expr, LogFormat, Store, nearest};
-use ballast_model::{Address, ErrorPages, FileBases, NameFamily};
+use ballast_model::{Address, ErrorPages, FileBases, NameFamily, StickTable};
 use ballast_syntax::{DIAGNOSTIC_COUNT_MAX, Diagnostic, SectionKind, Severity, SourceMap, Span};
 use ballast_tls::store_context::FormerStore;
 
@@ -101,6 +101,12 @@ pub(crate) struct Declarations {
     pub error_groups: BTreeMap<String, ErrorPages>,
     /// Every other named section.
     pub sections: DeclaredNames,
+    /// Stick tables by name: the section that has it, and where.
+    pub(crate) tables: BTreeMap<String, (String, Span)>,
+    /// The settings of the stick tables, in file order.
+    pub(crate) stick_tables: Vec<StickTable>,
+    /// Tables in which stick rules store servers: by name, or of a proxy.
+    pub(crate) sticky_tables: Vec<String>,
     /// References to sections: kind, name, the keyword, the place.
     pub references: Vec<(SectionKind, String, String, Span)>,
     /// The `defaults` with rules that frontends or backends used, by their places.

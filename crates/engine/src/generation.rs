@@ -18,8 +18,8 @@ use crate::backend::BalancerAccess;
 use crate::balancing::{balancer_settings, slots};
 use crate::{
     Backend, BalancingState, ConnectSettings, Frontend, Registry, Route, RouteTarget, Server,
-    ServerTls, ServerTlsCounters, SocketBuffers, UseServer, UseServerTarget, health_settings,
-    limits,
+    ServerTls, ServerTlsCounters, SocketBuffers, Tables, UseServer, UseServerTarget,
+    health_settings, limits,
 };
 
 /// Everything that runs, of one configuration.
@@ -33,6 +33,8 @@ pub struct Generation {
     pub frontends: Vec<Arc<Frontend>>,
     /// In the order of the file.
     pub backends: Vec<Arc<Backend>>,
+    /// Stick tables.
+    pub tables: Arc<Tables>,
     backend_by_name: Arc<HashMap<String, usize>>,
     common: GlobalSettings,
 }
@@ -106,8 +108,10 @@ impl Generation {
                 }
             })
             .collect();
+        let former = previous.map(|previous| &previous.tables);
         Self {
             number,
+            tables: Tables::compile(&config, registry, former),
             config,
             frontends,
             backends,

@@ -9,6 +9,10 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use ballast_model::StickTable;
+use ballast_stick::Table;
+
+use crate::tables::new_table;
 use crate::{BackendState, FrontendState, Process, ServerState};
 
 /// The states of all configured proxies and servers, by name.
@@ -19,6 +23,7 @@ pub struct Registry {
     frontends: Mutex<HashMap<String, Weak<FrontendState>>>,
     backends: Mutex<HashMap<String, Weak<BackendState>>>,
     servers: Mutex<HashMap<(String, String), Weak<ServerState>>>,
+    tables: Mutex<HashMap<String, Weak<Table>>>,
 }
 
 impl Registry {
@@ -30,6 +35,7 @@ impl Registry {
             frontends: Mutex::default(),
             backends: Mutex::default(),
             servers: Mutex::default(),
+            tables: Mutex::default(),
         }
     }
 
@@ -46,14 +52,14 @@ impl Registry {
     /// The state of a frontend; a new one when there is none of that name.
     pub fn frontend(&self, name: &str) -> Arc<FrontendState> {
         find(&self.frontends, name.to_owned(), || {
-            FrontendState::new(self.worker_count)
+            Arc::new(FrontendState::new(self.worker_count))
         })
     }
 
     /// The state of a backend; a new one when there is none of that name.
     pub fn backend(&self, name: &str) -> Arc<BackendState> {
         find(&self.backends, name.to_owned(), || {
-            BackendState::new(self.worker_count)
+            Arc::new(BackendState::new(self.worker_count))
         })
     }
 
@@ -72,12 +78,22 @@ impl Registry {
         forget(&self.servers, &(backend.to_owned(), name.to_owned()));
     }
 
+    /// The stick table of that name, as it is; a new one with these settings when there is none.
+    pub fn table(&self, declared: &StickTable) -> Arc<Table> {
+        find(&self.tables, declared.name.clone(), || new_table(declared))
+    }
+
+    /// Forgets a stick table, as [`Self::forget_frontend`].
+    pub(crate) fn forget_table(&self, name: &str) {
+        forget(&self.tables, name);
+    }
+
     /// The state of a server, and whether it is new.
     pub fn server(&self, backend: &str, name: &str) -> (Arc<ServerState>, bool) {
         let mut new = false;
         let state = find(&self.servers, (backend.to_owned(), name.to_owned()), || {
             new = true;
-            ServerState::new(self.worker_count)
+            Arc::new(ServerState::new(self.worker_count))
         });
         (state, new)
     }
@@ -97,7 +113,7 @@ where
 fn find<K: Eq + Hash, S>(
     table: &Mutex<HashMap<K, Weak<S>>>,
     name: K,
-    create: impl FnOnce() -> S,
+    create: impl FnOnce() -> Arc<S>,
 ) -> Arc<S> {
     let mut table = table.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(state) = table.get(&name).and_then(Weak::upgrade) {
@@ -108,7 +124,7 @@ fn find<K: Eq + Hash, S>(
         // time.
         table.retain(|_, state| state.strong_count() > 0);
     }
-    let state = Arc::new(create());
+    let state = create();
     table.insert(name, Arc::downgrade(&state));
     state
 }

@@ -64,6 +64,8 @@ impl Generation {
             .process()
             .tls
             .limit_connections(tls.connection_count_max);
+        let tables = previous.map(|previous| &*previous.tables);
+        self.tables.take_over(tables, registry);
         for (place, frontend) in self.frontends.iter().enumerate() {
             let stays = previous.and_then(|previous| previous.frontends.get(place));
             if stays.is_some_and(|former| Arc::ptr_eq(former, frontend)) {

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
-use crate::{Backend, Config, Frontend, Global, Server, Userlist};
+use crate::{Backend, Config, Frontend, Global, Server, StickTable, Userlist};
 
 /// One step from a configuration to another.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,6 +41,14 @@ pub enum Change {
     RemoveServer(String, String),
     /// The order of the servers of a backend, with all names.
     OrderServers(String, Vec<String>),
+    /// A new stick table, at the end.
+    AddTable(Arc<StickTable>),
+    /// A stick table changed; its name is the same.
+    SetTable(Arc<StickTable>),
+    /// A stick table is removed.
+    RemoveTable(String),
+    /// The order of the stick tables, with all names.
+    OrderTables(Vec<String>),
 }
 
 impl Change {
@@ -106,6 +114,13 @@ impl HasName for Server {
     }
 }
 
+impl HasName for StickTable {
+    const KIND: &'static str = "table";
+    fn name(&self) -> &str {
+        &self.name
+    }
+}
+
 /// The changes from `old` to `new`, in the order in which [`apply`] needs them. Equal objects are
 /// not mentioned.
 pub fn diff(old: &Config, new: &Config) -> Vec<Change> {
@@ -136,7 +151,21 @@ pub fn diff(old: &Config, new: &Config) -> Vec<Change> {
         }
     }
     changes.extend(backends.order().map(Change::OrderBackends));
+    diff_tables(old, new, &mut changes);
     changes
+}
+
+fn diff_tables(old: &Config, new: &Config, changes: &mut Vec<Change>) {
+    let tables = ListPair::of(&old.tables, &new.tables);
+    changes.extend(tables.removed_names().map(Change::RemoveTable));
+    for (before, table) in tables.pairs() {
+        match before {
+            None => changes.push(Change::AddTable(Arc::clone(table))),
+            Some(before) if is_same(before, table) => {}
+            Some(_) => changes.push(Change::SetTable(Arc::clone(table))),
+        }
+    }
+    changes.extend(tables.order().map(Change::OrderTables));
 }
 
 fn diff_backends(old: &Backend, new: &Arc<Backend>, changes: &mut Vec<Change>) {
@@ -260,6 +289,10 @@ pub fn apply(config: &Config, changes: &[Change]) -> Result<Config, ChangeError>
             | Change::OrderServers(name, _) => {
                 batch.change(find(&mut config.backends, name)?, change)?;
             }
+            Change::AddTable(one) => add(&mut config.tables, one)?,
+            Change::SetTable(one) => *find(&mut config.tables, one.name())? = Arc::clone(one),
+            Change::RemoveTable(name) => remove(&mut config.tables, name)?,
+            Change::OrderTables(names) => order(&mut config.tables, names)?,
         }
     }
     Ok(config)

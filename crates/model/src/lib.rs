@@ -21,6 +21,7 @@ mod log;
 pub mod plan;
 mod server;
 mod stats;
+mod table;
 mod tls;
 mod userlist;
 
@@ -52,6 +53,7 @@ pub use server::{
     Server, ServerChecks, SourceAddress, TransparentSource,
 };
 pub use stats::{STATS_REALM, STATS_URI, StatsAccess, StatsPage, StatsRule};
+pub use table::{StickTable, TableSettings};
 pub use tls::{
     Authorities, BindTls, CertificateList, CertificateListLine, CertificateLoad, CertificateParts,
     CertificateSource, CertificateStore, CheckTls, ExtraFiles, FileBases, GlobalTls, KeyThreads,
@@ -68,6 +70,8 @@ pub struct Config {
     pub frontends: Vec<Arc<Frontend>>,
     /// Every `backend` and the back half of every `listen`, in file order.
     pub backends: Vec<Arc<Backend>>,
+    /// Stick tables of proxies and `peers` sections, in file order. Names are unique.
+    pub tables: Vec<Arc<StickTable>>,
     /// `userlist` sections.
     pub userlists: Vec<Userlist>,
 }

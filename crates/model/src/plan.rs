@@ -103,6 +103,14 @@ fn line(old: &Config, change: &Change) -> PlanLine {
         Change::OrderServers(backend, _) => {
             plain(PlanAction::Order, format!("servers of {backend}"))
         }
+        Change::AddTable(one) => plain(PlanAction::Add, format!("table {}", one.name)),
+        Change::SetTable(new) => {
+            let known = old.tables.iter().find(|one| one.name == new.name);
+            let how = known.map_or(Vec::new(), |one| differences(&one.settings, &new.settings));
+            changed(format!("table {}", new.name), how)
+        }
+        Change::RemoveTable(name) => plain(PlanAction::Remove, format!("table {name}")),
+        Change::OrderTables(_) => plain(PlanAction::Order, "tables".into()),
     }
 }
 

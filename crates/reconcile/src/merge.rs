@@ -89,7 +89,10 @@ fn apply_one_by_one(config: &Config, kept: &mut Vec<Change>, dropped: &mut Vec<C
 fn is_order(change: &Change) -> bool {
     matches!(
         change,
-        Change::OrderFrontends(_) | Change::OrderBackends(_) | Change::OrderServers(..)
+        Change::OrderFrontends(_)
+            | Change::OrderBackends(_)
+            | Change::OrderServers(..)
+            | Change::OrderTables(_)
     )
 }
 

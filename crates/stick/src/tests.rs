@@ -267,6 +267,27 @@ struct Model {
     entries: HashMap<u32, (u32, u64)>,
 }
 
+impl Model {
+    /// Evicts the oldest that are not tracked, until no more than `size` are left.
+    fn shrink(&mut self, size: u32, tracked: &[(u32, TrackedEntry)], now: u32) {
+        while self.entries.len() > size as usize {
+            let unused = self
+                .entries
+                .iter()
+                .filter(|one| !is_tracked(tracked, *one.0));
+            let oldest = unused.max_by_key(|one| now.wrapping_sub(one.1.0));
+            let Some(oldest) = oldest.map(|one| *one.0) else {
+                break;
+            };
+            self.entries.remove(&oldest);
+        }
+    }
+}
+
+fn is_tracked(tracked: &[(u32, TrackedEntry)], key: u32) -> bool {
+    tracked.iter().any(|one| one.0 == key)
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     Count(u32),
@@ -291,7 +312,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
     fn a_table_does_what_a_naive_one_does(steps in prop::collection::vec(step(), 1..200)) {
@@ -302,20 +323,17 @@ proptest! {
         for step in steps {
             // No two moments are the same, so that the oldest is one.
             now = now.wrapping_add(1);
-            let is_tracked = |tracked: &[(u32, TrackedEntry)], key| tracked.iter().any(|one| one.0 == key);
             model.entries.retain(|key, (touched, _)| {
                 is_tracked(&tracked, *key) || now.wrapping_sub(*touched) < 10_000
             });
+            // What was too much for a smaller size goes as soon as nobody tracks it.
+            while table.purge(now, 4) > 0 {}
+            model.shrink(size, &tracked, now);
             match step {
                 Step::Count(key) | Step::Track(key) => {
                     let entry = table.track(Key::Integer(key), now);
                     if !model.entries.contains_key(&key) {
-                        while model.entries.len() >= size as usize {
-                            let unused = model.entries.iter().filter(|one| !is_tracked(&tracked, *one.0));
-                            let oldest = unused.max_by_key(|one| now.wrapping_sub(one.1.0));
-                            let Some(oldest) = oldest.map(|one| *one.0) else { break };
-                            model.entries.remove(&oldest);
-                        }
+                        model.shrink(size.saturating_sub(1), &tracked, now);
                         if model.entries.len() >= size as usize {
                             prop_assert!(entry.is_none());
                             continue;
@@ -367,12 +385,7 @@ proptest! {
                     }
                     table.change(changed);
                     while table.purge(now, 4) > 0 {}
-                    while model.entries.len() > size as usize {
-                        let unused = model.entries.iter().filter(|one| !is_tracked(&tracked, *one.0));
-                        let oldest = unused.max_by_key(|one| now.wrapping_sub(one.1.0));
-                        let Some(oldest) = oldest.map(|one| *one.0) else { break };
-                        model.entries.remove(&oldest);
-                    }
+                    model.shrink(size, &tracked, now);
                 }
             }
             let live = model.entries.iter().filter(|(key, (touched, _))| {

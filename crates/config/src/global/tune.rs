@@ -64,8 +64,7 @@ pub(super) const ROWS: &[R] = &[
             Ok(())
         },
     )
-    .examples("tune.stick-counters 3", "tune.stick-counters a b c")
-    .ignored("the rules after it may track as many; nothing is remembered of them yet"),
+    .examples("tune.stick-counters 3", "tune.stick-counters a b c"),
     R::new(
         "tune.comp.maxlevel",
         Sections::GLOBAL,

@@ -15,15 +15,13 @@ pub(super) struct DraftIndex<'d> {
     drafts: &'d Drafts,
     backends: HashMap<&'d str, &'d ProxyDraft>,
     frontends: HashSet<&'d str>,
-    tables: HashSet<&'d str>,
     /// Built at the first look-up of a server; most files need none.
     servers: OnceCell<ServersByName<'d>>,
 }
 
 impl<'d> DraftIndex<'d> {
     pub(super) fn new(drafts: &'d Drafts) -> Self {
-        let (mut backends, mut frontends, mut tables) =
-            (HashMap::new(), HashSet::new(), HashSet::new());
+        let (mut backends, mut frontends) = (HashMap::new(), HashSet::new());
         for draft in &drafts.proxies {
             let name = draft.name.as_str();
             if draft.is_back() {
@@ -32,15 +30,11 @@ impl<'d> DraftIndex<'d> {
             if draft.is_front() {
                 frontends.insert(name);
             }
-            if draft.section_state.table.is_some() {
-                tables.insert(name);
-            }
         }
         Self {
             drafts,
             backends,
             frontends,
-            tables,
             servers: OnceCell::new(),
         }
     }
@@ -53,11 +47,6 @@ impl<'d> DraftIndex<'d> {
     /// Whether there is a frontend or listen of a name.
     pub(super) fn has_frontend(&self, name: &str) -> bool {
         self.frontends.contains(name)
-    }
-
-    /// Whether a proxy of this name has a stick table.
-    pub(super) fn has_table(&self, name: &str) -> bool {
-        self.tables.contains(name)
     }
 
     /// A server of a backend.

@@ -171,20 +171,13 @@ fn check_references(
             }
             Reference::Table(name) => {
                 let name = if name.is_empty() { &draft.name } else { name };
-                let is_peer = name.split_once('/').is_some_and(|(section, _)| {
-                    context.declarations.declares(SectionKind::Peers, section)
-                });
-                if !index.has_table(name) && !is_peer {
+                if !context.declarations.tables.contains_key(name) {
                     let message = format!(
                         "Proxy '{}': unable to find stick-table '{name}'.",
                         draft.name
                     );
-                    let tables = drafts
-                        .proxies
-                        .iter()
-                        .filter(|one| one.section_state.table.is_some());
-                    let names = tables.map(|one| one.name.as_str());
-                    let hint = context.hint(name, names);
+                    let names = context.declarations.tables.keys();
+                    let hint = context.hint(name, names.map(String::as_str));
                     report_unknown_name(context, "unknown-table", message, span, hint);
                 }
             }

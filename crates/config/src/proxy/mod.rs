@@ -15,6 +15,7 @@ mod removed;
 mod route;
 mod rules;
 mod stats;
+mod stick_table;
 #[cfg(test)]
 mod tests;
 mod timeouts;
@@ -36,6 +37,7 @@ use crate::table::{RowMatch, Table};
 
 pub(crate) use capture::bound as bound_captures;
 pub(crate) use general::GUID_UNUSED;
+pub(crate) use stick_table::{declare as declare_table, settings as table_settings};
 pub(crate) use words::ProxySectionState;
 
 /// All families of proxy keywords.
@@ -58,6 +60,7 @@ const FAMILIES: &[&[Row<ProxyDraft>]] = &[
     errors::ROWS,
     rules::ROWS,
     stats::ROWS,
+    stick_table::ROWS,
     unimplemented::ROWS,
     removed::ROWS,
 ];

@@ -4,7 +4,7 @@
 //! Source: HAProxy configuration manual, section 4.2.
 
 use ballast_expr::Phase;
-use ballast_syntax::{Diagnostic, SectionKind, TimeUnit};
+use ballast_syntax::{Diagnostic, SectionKind};
 
 use super::expressions;
 use crate::args::Args;
@@ -18,20 +18,6 @@ type R = Row<ProxyDraft>;
 
 /// The rows.
 pub(super) const ROWS: &[R] = &[
-    R::new(
-        "stick-table",
-        Sections::NAMED,
-        "type { ip | ipv6 | integer | string [len <n>] | binary [len <n>] } size <size> \
-         [ expire <time> ] [ nopurge ] [ recv-only ] [ peers <name> ] [ srvkey <key> ] \
-         [ write-to <table> ] [ brates-factor <n> ] [ store <type>[,...] ]*",
-        "a table of what is remembered of clients",
-        stick_table,
-    )
-    .examples(
-        "stick-table type ip size 1m expire 30m store gpc0,conn_rate(10s)",
-        "stick-table type ip size 1m store nosuch",
-    )
-    .unimplemented("stick tables"),
     stick(
         "stick on",
         "stick on src table b",
@@ -404,157 +390,12 @@ fn stick_rule(
     } else {
         (String::new(), args.span())
     };
+    let named = if table.is_empty() {
+        draft.name.clone()
+    } else {
+        table.clone()
+    };
+    context.declarations.sticky_tables.push(named);
     expressions::record_references(draft, vec![ballast_expr::Reference::Table(table)], span);
     expressions::condition(draft, args, context, &[phase]).map(drop)
-}
-
-/// Data types of a table's entries: the name, and whether an argument (a period or a number)
-/// follows.
-const STORED: &[(&str, bool)] = &[
-    ("server_id", false),
-    ("server_key", false),
-    ("gpt", true),
-    ("gpt0", false),
-    ("gpc", true),
-    ("gpc_rate", true),
-    ("gpc0", false),
-    ("gpc0_rate", true),
-    ("gpc1", false),
-    ("gpc1_rate", true),
-    ("conn_cnt", false),
-    ("conn_cur", false),
-    ("conn_rate", true),
-    ("sess_cnt", false),
-    ("sess_rate", true),
-    ("http_req_cnt", false),
-    ("http_req_rate", true),
-    ("http_err_cnt", false),
-    ("http_err_rate", true),
-    ("http_fail_cnt", false),
-    ("http_fail_rate", true),
-    ("bytes_in_cnt", false),
-    ("bytes_in_rate", true),
-    ("bytes_out_cnt", false),
-    ("bytes_out_rate", true),
-    ("glitch_cnt", false),
-    ("glitch_rate", true),
-];
-
-fn stick_table(
-    draft: &mut ProxyDraft,
-    args: &mut Args<'_>,
-    context: &mut Context<'_>,
-) -> Result<(), Diagnostic> {
-    if let Some(first) = draft.section_state.table {
-        let message = format!(
-            "stick-table name '{}' conflicts with table declared in {} at {}",
-            draft.name,
-            draft.title(),
-            context.place(first)
-        );
-        return Err(Diagnostic::alert("duplicate-name", message).at(args.span()));
-    }
-    draft.section_state.table = Some(args.span());
-    let (mut has_type, mut has_size) = (false, false);
-    while let Some(word) = args.next() {
-        match word {
-            "type" => {
-                let types = [
-                    ("ip", false),
-                    ("ipv4", false),
-                    ("ipv6", false),
-                    ("integer", false),
-                    ("string", true),
-                    ("binary", true),
-                ];
-                let has_length = args.choice(&types)?;
-                if has_length && args.take("len") {
-                    args.number("a length in bytes", 1..=65_535)?;
-                }
-                has_type = true;
-            }
-            "size" => {
-                args.size("a size", u64::from(u32::MAX))?;
-                has_size = true;
-            }
-            "expire" => drop(args.time("a time after 'expire'")?),
-            "nopurge" | "recv-only" => {}
-            "peers" => {
-                let name = args.word("a peers section")?;
-                let kind = SectionKind::Peers;
-                context
-                    .declarations
-                    .add_reference(kind, name.text(), "stick-table", name.span());
-            }
-            "srvkey" => drop(args.choice(&[("name", ()), ("addr", ())])?),
-            "write-to" => {
-                let name = args.word("a table")?;
-                let named = vec![ballast_expr::Reference::Table(name.text().to_owned())];
-                expressions::record_references(draft, named, name.span());
-            }
-            "brates-factor" => drop(args.number("a factor", 1..=1024)?),
-            "store" => {
-                let list = args.text("a list of data types")?;
-                stored(list, args)?;
-            }
-            other => {
-                let known = [
-                    "type",
-                    "size",
-                    "expire",
-                    "nopurge",
-                    "recv-only",
-                    "peers",
-                    "srvkey",
-                    "write-to",
-                    "brates-factor",
-                    "store",
-                ];
-                let message = format!("stick-table: unknown argument '{other}'");
-                return Err(suggestion(args.wrong(message), other, known));
-            }
-        }
-    }
-    let missing = match (has_type, has_size) {
-        (_, false) => "size",
-        (false, _) => "type",
-        _ => return Ok(()),
-    };
-    let message = format!("stick-table: missing {missing}");
-    Err(Diagnostic::alert("missing-argument", message).at(args.span()))
-}
-
-/// `type[(period)],...`.
-fn stored(list: &str, args: &Args<'_>) -> Result<(), Diagnostic> {
-    for item in list.split(',').filter(|item| !item.is_empty()) {
-        let (name, argument) = match item.split_once('(') {
-            Some((name, rest)) => (name, Some(rest.trim_end_matches(')'))),
-            None => (item, None),
-        };
-        let Some((_, needs_argument)) = STORED.iter().find(|(known, _)| *known == name) else {
-            let message = format!("stick-table: unknown store option '{name}'");
-            let known = STORED.iter().map(|(known, _)| *known);
-            return Err(suggestion(args.wrong(message), name, known));
-        };
-        match argument {
-            None | Some("") if *needs_argument => {
-                let message = format!("stick-table: missing argument to store option '{name}'");
-                return Err(args.wrong(message));
-            }
-            Some(argument) if *needs_argument => {
-                // Either a time or, for arrays, their length and a time.
-                let last = argument.rsplit(',').next().unwrap_or(argument);
-                if ballast_syntax::parse_time(last, TimeUnit::Millisecond).is_err() {
-                    let message = format!("stick-table: wrong argument '{argument}' of '{name}'");
-                    return Err(args.wrong(message));
-                }
-            }
-            Some(_) => {
-                let message = format!("stick-table: unexpected argument to store option '{name}'");
-                return Err(args.wrong(message));
-            }
-            None => {}
-        }
-    }
-    Ok(())
 }

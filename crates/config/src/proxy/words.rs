@@ -22,8 +22,6 @@ pub(crate) struct ProxySectionState {
     pub raw_bytes: Vec<Span>,
     /// `server-state-file-name`, as written; the name of the backend when `None`.
     pub state_file: Option<String>,
-    /// The place of the section's `stick-table`.
-    pub table: Option<Span>,
     /// Words of this section whose rules HAProxy runs in a fixed order.
     pub ordered: Vec<&'static str>,
     /// The place of this section's first `stats` line: it has a page of its own.
@@ -38,7 +36,6 @@ impl ProxySectionState {
         self.raw_bytes.clear();
         self.final_rules.clear();
         self.ordered.clear();
-        self.table = None;
         self.stats = None;
         self.check.begin();
     }

@@ -2,6 +2,7 @@
 //!
 //! Source: HAProxy configuration manual, section 3.5.
 
+use ballast_model::StickTable;
 use ballast_syntax::{Diagnostic, Span};
 
 use super::PlainSectionDraft;
@@ -10,6 +11,7 @@ use crate::args::Args;
 use crate::check;
 use crate::context::Context;
 use crate::keyword::{Row, Sections};
+use crate::proxy::{declare_table, table_settings};
 
 /// A row of this file's table.
 type R = Row<PlainSectionDraft>;
@@ -110,8 +112,7 @@ pub(super) const ROWS: &[R] = &[
         "a table of the section",
         table,
     )
-    .examples("table t type ip size 1k", "table t type ip")
-    .unimplemented(FEATURE),
+    .examples("table t type ip size 1k", "table t type ip"),
 ];
 
 fn peer(
@@ -136,9 +137,6 @@ fn peer(
 /// Whether the section has no other peers: then it has no effect. HAProxy drops a section that does
 /// not name the local peer.
 pub(super) fn is_alone(draft: &PlainSectionDraft, span: Span, context: &mut Context<'_>) -> bool {
-    if draft.seen_keywords.contains(&"table") {
-        return false;
-    }
     let local = context.local_peer();
     if !draft.members.contains(&local) {
         let message = format!(
@@ -154,18 +152,15 @@ pub(super) fn is_alone(draft: &PlainSectionDraft, span: Span, context: &mut Cont
 fn table(
     draft: &mut PlainSectionDraft,
     args: &mut Args<'_>,
-    _: &mut Context<'_>,
+    context: &mut Context<'_>,
 ) -> Result<(), Diagnostic> {
-    draft.seen_keywords.push("table");
-    args.text("a name")?;
-    for (word, what) in [
-        ("type", "table: missing type."),
-        ("size", "table: missing size."),
-    ] {
-        if !args.texts().contains(&word) {
-            return Err(Diagnostic::alert("missing-argument", what).at(args.keyword_span()));
-        }
-    }
-    args.rest();
+    let name = args.next().unwrap_or_default();
+    let name = format!("{}/{name}", draft.name);
+    let title = format!("peers '{}'", draft.name);
+    declare_table(&name, &title, args.span(), context)?;
+    let mut named = Vec::new();
+    let settings = table_settings("table", false, args, context, &mut named)?;
+    let tables = &mut context.declarations.stick_tables;
+    tables.push(StickTable { name, settings });
     Ok(())
 }

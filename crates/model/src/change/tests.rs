@@ -5,7 +5,11 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::{Change, ChangeError, apply, diff};
-use crate::{Address, Backend, Bind, Config, Frontend, Global, Origin, Server};
+use ballast_stick::KeyType;
+
+use crate::{
+    Address, Backend, Bind, Config, Frontend, Global, Origin, Server, StickTable, TableSettings,
+};
 
 fn server(name: u8, weight: u16) -> Arc<Server> {
     let address = Address::Unix(format!("/s/{name}"));
@@ -50,20 +54,32 @@ fn named<T: std::fmt::Debug + Clone + 'static>(
 fn configs() -> impl Strategy<Value = Config> {
     let backends = named(5, (0..3_u32, named(6, 0..3_u16)));
     let frontends = named(5, proptest::option::of(0..2_u32));
-    (0..3_u16, frontends, backends).prop_map(|(threads, frontends, backends)| Config {
-        global: Arc::new(Global {
-            thread_count: Some(threads),
-            ..Global::default()
-        }),
-        frontends: frontends
-            .into_iter()
-            .map(|(name, backlog)| frontend(name, backlog))
-            .collect(),
-        backends: backends
-            .into_iter()
-            .map(|(name, (retries, servers))| backend(name, retries, servers))
-            .collect(),
-        ..Config::default()
+    let tables = named(4, 1..3_u32);
+    (0..3_u16, frontends, backends, tables).prop_map(|(threads, frontends, backends, tables)| {
+        Config {
+            tables: tables
+                .into_iter()
+                .map(|(name, size)| {
+                    Arc::new(StickTable {
+                        name: format!("t{name}"),
+                        settings: TableSettings::new(KeyType::Ipv4, size),
+                    })
+                })
+                .collect(),
+            global: Arc::new(Global {
+                thread_count: Some(threads),
+                ..Global::default()
+            }),
+            frontends: frontends
+                .into_iter()
+                .map(|(name, backlog)| frontend(name, backlog))
+                .collect(),
+            backends: backends
+                .into_iter()
+                .map(|(name, (retries, servers))| backend(name, retries, servers))
+                .collect(),
+            ..Config::default()
+        }
     })
 }
 

@@ -9,6 +9,7 @@ pub mod list;
 pub mod process;
 pub mod server;
 mod server_handover;
+mod table;
 mod userlists;
 pub mod variable;
 
@@ -22,12 +23,13 @@ pub use frontend::FRONTEND;
 pub use list::{ACL, MAP};
 pub use process::PROCESS;
 pub use server::SERVER;
+pub use table::TABLE;
 pub use userlists::USERLISTS;
 pub use variable::VARIABLE;
 
 /// All kinds.
 pub static ALL: &[&ObjectKind] = &[
-    &ACL, &BACKEND, &FRONTEND, &MAP, &PROCESS, &SERVER, &USERLISTS, &VARIABLE,
+    &ACL, &BACKEND, &FRONTEND, &MAP, &PROCESS, &SERVER, &TABLE, &USERLISTS, &VARIABLE,
 ];
 
 /// Reads the key of an override, as a former process wrote it; `None` when no row knows it.
@@ -53,8 +55,11 @@ pub(crate) fn object_of(change: &Change) -> Option<(&'static ObjectKind, ObjectN
             (&SERVER, ObjectName::of_server(backend, &one.name))
         }
         Change::RemoveServer(backend, name) => (&SERVER, ObjectName::of_server(backend, name)),
-        Change::OrderFrontends(_) | Change::OrderBackends(_) | Change::OrderServers(..) => {
-            return None;
-        }
+        Change::AddTable(one) | Change::SetTable(one) => (&TABLE, ObjectName::named(&one.name)),
+        Change::RemoveTable(name) => (&TABLE, ObjectName::named(name)),
+        Change::OrderFrontends(_)
+        | Change::OrderBackends(_)
+        | Change::OrderServers(..)
+        | Change::OrderTables(_) => return None,
     })
 }
