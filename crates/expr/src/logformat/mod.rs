@@ -1,6 +1,7 @@
 //! Log formats: text with aliases (`%ci`) and expressions (`%[src]`), manual 8.2.6.
 
 mod alias;
+mod encode;
 mod render;
 #[cfg(test)]
 mod tests;
@@ -62,10 +63,34 @@ pub struct Flags {
     pub escape: bool,
     /// `bin`: bytes as they are.
     pub bin: bool,
-    /// `json`: the whole line as a JSON object.
+    /// `json`: in JSON; a whole line is an object of its named items.
     pub json: bool,
-    /// `cbor`: the whole line as a CBOR map.
+    /// `utf8`: what is valid UTF-8 stands in JSON as it is.
+    pub utf8: bool,
+    /// `cbor`: in CBOR, written in hexadecimal; a whole line is a map of its named items.
     pub cbor: bool,
+}
+
+/// The type that an item is encoded as.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum ItemType {
+    /// `bool`.
+    Bool,
+    /// `sint`.
+    Int,
+    /// `str`.
+    Str,
+}
+
+impl ItemType {
+    fn parse(text: &str) -> Option<ItemType> {
+        match text {
+            "bool" => Some(ItemType::Bool),
+            "sint" => Some(ItemType::Int),
+            "str" => Some(ItemType::Str),
+            _ => None,
+        }
+    }
 }
 
 /// One piece of a format.
@@ -83,6 +108,8 @@ pub enum Item {
         flags: Flags,
         /// `%(name)`.
         name: Option<String>,
+        /// `%(name:type)`.
+        cast: Option<ItemType>,
     },
     /// `%[expr]`.
     Sample {
@@ -92,6 +119,8 @@ pub enum Item {
         flags: Flags,
         /// `%(name)`.
         name: Option<String>,
+        /// `%(name:type)`.
+        cast: Option<ItemType>,
     },
 }
 
@@ -155,16 +184,9 @@ impl LogFormat {
         })
     }
 
-    /// Words parsed but not evaluated yet; encodings of the whole line count.
+    /// Words parsed but not evaluated yet.
     pub fn unimplemented(&self) -> Vec<&'static str> {
-        let mut all: Vec<_> = self.exprs().flat_map(Expr::unimplemented).collect();
-        if self.global.json {
-            all.push("%{+json}o");
-        }
-        if self.global.cbor {
-            all.push("%{+cbor}o");
-        }
-        all
+        self.exprs().flat_map(Expr::unimplemented).collect()
     }
 
     /// What the expressions name elsewhere.
@@ -263,18 +285,25 @@ impl Parser<'_> {
         let mut at = start + 1;
         let mut flags = self.flags;
         let mut name = None;
+        let mut cast = None;
         loop {
             match text[at..].chars().next() {
-                Some('(') if name.is_none() => {
+                // The name stands first.
+                Some('(') if at == start + 1 => {
                     let end = closing(text, at, ')')?;
                     let inside = &text[at + 1..end];
                     let (label, kind) = inside.split_once(':').unwrap_or((inside, ""));
-                    if !matches!(kind, "" | "str" | "sint" | "bool") {
+                    cast = ItemType::parse(kind);
+                    if cast.is_none() && !kind.is_empty() {
                         return Err(Error::new(
                             format!("unknown type '{kind}': use 'str', 'sint' or 'bool'"),
                             at + 1 + label.len() + 1..end,
                         ));
                     }
+                    check_name(label).map_err(|error| Error {
+                        range: at + 1 + error.range.start..at + 1 + error.range.end,
+                        ..error
+                    })?;
                     name = (!label.is_empty()).then(|| label.to_owned());
                     at = end + 1;
                 }
@@ -295,11 +324,12 @@ impl Parser<'_> {
                         expr: Box::new(expr),
                         flags,
                         name,
+                        cast,
                     });
                     return Ok(end + 1);
                 }
                 Some(c) if c.is_ascii_alphabetic() => {
-                    return self.alias_at(start, at, flags, name);
+                    return self.alias_at(start, at, flags, (name, cast));
                 }
                 _ => {
                     let end = text[at..].chars().next().map_or(at, |c| at + c.len_utf8());
@@ -317,7 +347,7 @@ impl Parser<'_> {
         start: usize,
         at: usize,
         flags: Flags,
-        name: Option<String>,
+        (name, cast): (Option<String>, Option<ItemType>),
     ) -> Result<usize, Error> {
         let rest = &self.text.as_bytes()[at..];
         let end = at
@@ -331,7 +361,12 @@ impl Parser<'_> {
                 id: AliasId::Options,
                 ..
             }) => self.flags = flags,
-            Some(alias) => self.items.push(Item::Alias { alias, flags, name }),
+            Some(alias) => self.items.push(Item::Alias {
+                alias,
+                flags,
+                name,
+                cast,
+            }),
             None => {
                 let hint = nearest(word, ALIASES.iter().map(|row| row.word));
                 return Err(Error::new(
@@ -345,6 +380,19 @@ impl Parser<'_> {
             }
         }
         Ok(end)
+    }
+}
+
+/// A name is made of letters, digits, `_` and `-`.
+fn check_name(name: &str) -> Result<(), Error> {
+    let bad = name.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-')));
+    match bad {
+        None => Ok(()),
+        Some(at) => {
+            let wide = name[at..].chars().next().map_or(1, char::len_utf8);
+            let message = format!("invalid character in custom name '{name}'");
+            Err(Error::new(message, at..at + wide))
+        }
     }
 }
 
@@ -372,10 +420,11 @@ fn set_flags(flags: &mut Flags, text: &str, at: usize) -> Result<(), Error> {
             "E" => flags.escape = on,
             "bin" => flags.bin = on,
             "json" => flags.json = on,
+            "utf8" => flags.utf8 = on,
             "cbor" => flags.cbor = on,
             _ => {
                 return Err(Error::new(
-                    format!("unknown flag '{name}': use Q, X, E, bin, json or cbor"),
+                    format!("unknown flag '{name}': use Q, X, E, bin, json, utf8 or cbor"),
                     range,
                 ));
             }

@@ -2,20 +2,43 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::{AliasId, Flags, Item, LogFormat, Usage};
+use super::encode::{
+    CBOR_BREAK, CBOR_LIST, CBOR_MAP, CBOR_NULL, CBOR_TEXT_PIECES, Encoding, push_cbor_bool,
+    push_cbor_bytes, push_cbor_int, push_cbor_text, push_json, to_cbor_text, to_hex,
+};
+use super::{AliasId, Flags, Item, ItemType, LogFormat, Usage};
 use crate::calendar::{CalendarTime, padded, zone};
 use crate::facts::{
     AddressPair, CaptureFacts, ExchangeNumbers, Facts, Side, Time, TlsSessionFacts,
 };
 use crate::fetch::tls::{cipher_name, version_name};
 use crate::scratch::Scratch;
-use crate::value::{push_display, push_int, push_v6};
+use crate::value::{Sample, SampleKind, Value, push_display, push_int, push_v6};
 
 const UPPER: &[u8; 16] = b"0123456789ABCDEF";
 
 impl LogFormat {
     /// Appends the line to `out`, samples and all. Nothing ends it.
     pub fn render(&self, facts: &dyn Facts, scratch: &mut Scratch, out: &mut Vec<u8>) {
+        match self.encoding(self.global) {
+            Encoding::Plain => self.render_plain(facts, scratch, out),
+            encoding => self.render_encoded(facts, scratch, out, encoding),
+        }
+    }
+
+    /// How what has these flags is encoded. In headers and the like HAProxy heeds no such flags.
+    fn encoding(&self, flags: Flags) -> Encoding {
+        match self.usage {
+            Usage::Http => Encoding::Plain,
+            Usage::Log | Usage::Text | Usage::UniqueId if flags.json => {
+                Encoding::Json { utf8: flags.utf8 }
+            }
+            Usage::Log | Usage::Text | Usage::UniqueId if flags.cbor => Encoding::Cbor,
+            Usage::Log | Usage::Text | Usage::UniqueId => Encoding::Plain,
+        }
+    }
+
+    fn render_plain(&self, facts: &dyn Facts, scratch: &mut Scratch, out: &mut Vec<u8>) {
         let merging = matches!(self.usage, Usage::Log | Usage::UniqueId);
         // Blanks are written once, and not before anything else.
         let mut blank = merging;
@@ -30,32 +53,92 @@ impl LogFormat {
                     continue;
                 }
                 Item::Literal(text) => out.extend_from_slice(text.as_bytes()),
-                Item::Alias { alias, flags, .. } => {
-                    ItemWriter {
-                        facts,
-                        flags: *flags,
-                        usage: self.usage,
-                        out,
+                Item::Alias { flags, .. } | Item::Sample { flags, .. } => {
+                    let encoding = self.encoding(*flags);
+                    self.write_item(item, facts, scratch, (encoding, out));
+                    if encoding == Encoding::Cbor {
+                        to_hex(out, start);
                     }
-                    .alias(alias.id);
-                }
-                Item::Sample { expr, flags, .. } => {
-                    let mark = scratch.mark();
-                    let mut line = ItemWriter {
-                        facts,
-                        flags: *flags,
-                        usage: self.usage,
-                        out,
-                    };
-                    match expr.sample(facts, scratch) {
-                        Some(sample) => line.sample(sample, scratch),
-                        None => line.write_absent(),
-                    }
-                    scratch.rewind(mark);
                 }
             }
             // An item that wrote nothing leaves the blank before it to stand for both.
             blank = blank && out.len() == start;
+        }
+    }
+
+    /// An object, or a map, of the named items.
+    fn render_encoded(
+        &self,
+        facts: &dyn Facts,
+        scratch: &mut Scratch,
+        out: &mut Vec<u8>,
+        encoding: Encoding,
+    ) {
+        let start = out.len();
+        out.push(match encoding {
+            Encoding::Cbor => CBOR_MAP,
+            _ => b'{',
+        });
+        let mut is_first = true;
+        for item in &self.items {
+            let (Item::Alias { name, .. } | Item::Sample { name, .. }) = item else {
+                continue;
+            };
+            let Some(name) = name else {
+                continue;
+            };
+            if encoding == Encoding::Cbor {
+                push_cbor_text(out, name.as_bytes());
+            } else {
+                if !std::mem::take(&mut is_first) {
+                    out.extend_from_slice(b", ");
+                }
+                out.push(b'"');
+                out.extend_from_slice(name.as_bytes());
+                out.extend_from_slice(b"\": ");
+            }
+            self.write_item(item, facts, scratch, (encoding, out));
+        }
+        if encoding != Encoding::Cbor {
+            out.push(b'}');
+            return;
+        }
+        out.push(CBOR_BREAK);
+        if !self.global.bin {
+            to_hex(out, start);
+        }
+    }
+
+    fn write_item(
+        &self,
+        item: &Item,
+        facts: &dyn Facts,
+        scratch: &mut Scratch,
+        (encoding, out): (Encoding, &mut Vec<u8>),
+    ) {
+        let (Item::Alias { flags, cast, .. } | Item::Sample { flags, cast, .. }) = item else {
+            return;
+        };
+        let mut writer = ItemWriter {
+            facts,
+            flags: *flags,
+            usage: self.usage,
+            encoding,
+            keeps_binary: self.global.bin && self.usage != Usage::Http,
+            cast: *cast,
+            out,
+        };
+        match item {
+            Item::Alias { alias, .. } => writer.alias(alias.id),
+            Item::Sample { expr, .. } => {
+                let mark = scratch.mark();
+                match expr.sample(facts, scratch) {
+                    Some(sample) => writer.sample(sample, scratch),
+                    None => writer.write_absent(),
+                }
+                scratch.rewind(mark);
+            }
+            Item::Literal(_) | Item::Blank => {}
         }
     }
 }
@@ -81,6 +164,10 @@ struct ItemWriter<'a> {
     facts: &'a dyn Facts,
     flags: Flags,
     usage: Usage,
+    encoding: Encoding,
+    /// Samples of bytes are written as bytes.
+    keeps_binary: bool,
+    cast: Option<ItemType>,
     out: &'a mut Vec<u8>,
 }
 
@@ -96,6 +183,42 @@ impl ItemWriter<'_> {
 
     /// Text, between quotes when asked, a dash when empty in a log and not quoted.
     fn text(&mut self, bytes: &[u8]) {
+        match self.encoding {
+            Encoding::Plain => self.plain_text(bytes),
+            Encoding::Json { utf8 } => {
+                self.out.push(b'"');
+                push_json(self.out, bytes, utf8);
+                self.out.push(b'"');
+            }
+            Encoding::Cbor if bytes.is_empty() => self.out.push(CBOR_NULL),
+            Encoding::Cbor => push_cbor_text(self.out, bytes),
+        }
+    }
+
+    /// What an encoding tells from an empty text; nothing where there is no encoding.
+    fn write_null(&mut self) {
+        match self.encoding {
+            Encoding::Plain => {}
+            Encoding::Json { .. } => self.out.extend_from_slice(b"null"),
+            Encoding::Cbor => self.out.push(CBOR_NULL),
+        }
+    }
+
+    /// Text that needs no escapes.
+    fn unescaped(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        let start = self.out.len();
+        write(self.out);
+        match self.encoding {
+            Encoding::Plain => {}
+            Encoding::Json { .. } => {
+                self.out.insert(start, b'"');
+                self.out.push(b'"');
+            }
+            Encoding::Cbor => to_cbor_text(self.out, start),
+        }
+    }
+
+    fn plain_text(&mut self, bytes: &[u8]) {
         if self.flags.quote {
             self.out.push(b'"');
         }
@@ -120,16 +243,48 @@ impl ItemWriter<'_> {
 
     /// Text between quotes when asked, with the bytes of `refused` as `escape` and two digits.
     fn encoded(&mut self, bytes: &[u8], escape: u8, refused: impl Fn(u8) -> bool) {
-        if self.flags.quote {
-            self.out.push(b'"');
-        }
-        self.encode(bytes, escape, refused);
-        if self.flags.quote {
-            self.out.push(b'"');
+        self.in_quotes(|line| line.encode(bytes, escape, refused));
+    }
+
+    /// Between quotes: where they are asked, and in JSON. In CBOR it is a text in pieces.
+    fn in_quotes(&mut self, write: impl FnOnce(&mut Self)) {
+        let (open, close) = match self.encoding {
+            Encoding::Plain if self.flags.quote => (b"\"".as_slice(), b"\"".as_slice()),
+            Encoding::Plain => (b"".as_slice(), b"".as_slice()),
+            Encoding::Json { .. } => (b"\"".as_slice(), b"\"".as_slice()),
+            Encoding::Cbor => (&[CBOR_TEXT_PIECES][..], &[CBOR_BREAK][..]),
+        };
+        self.out.extend_from_slice(open);
+        write(self);
+        self.out.extend_from_slice(close);
+    }
+
+    /// A part of an encoded text.
+    fn piece(&mut self, bytes: &[u8]) {
+        match self.encoding {
+            Encoding::Plain => self.out.extend_from_slice(bytes),
+            Encoding::Json { utf8 } => push_json(self.out, bytes, utf8),
+            Encoding::Cbor if bytes.is_empty() => {}
+            Encoding::Cbor => push_cbor_text(self.out, bytes),
         }
     }
 
     fn encode(&mut self, bytes: &[u8], escape: u8, refused: impl Fn(u8) -> bool) {
+        if self.encoding != Encoding::Plain {
+            let mut rest = bytes;
+            while let Some(at) = rest.iter().position(|byte| refused(*byte)) {
+                let byte = rest[at];
+                if at == 0 && self.encoding == Encoding::Cbor {
+                    // HAProxy writes what stands between two escapes even if that is nothing.
+                    push_cbor_text(self.out, b"");
+                }
+                self.piece(&rest[..at]);
+                let [high, low] = [byte >> 4, byte & 15].map(|digit| UPPER[usize::from(digit)]);
+                self.piece(&[escape, high, low]);
+                rest = &rest[at + 1..];
+            }
+            return self.piece(rest);
+        }
         for byte in bytes {
             if refused(*byte) {
                 self.out.push(escape);
@@ -143,16 +298,61 @@ impl ItemWriter<'_> {
         }
     }
 
-    fn sample(&mut self, sample: crate::value::Sample<'_>, scratch: &mut Scratch) {
-        let Some(sample) = sample.cast(crate::value::SampleKind::Str, scratch) else {
+    fn sample(&mut self, sample: Sample<'_>, scratch: &mut Scratch) {
+        if self.encoding != Encoding::Plain {
+            return self.encoded_sample(sample, scratch);
+        }
+        let is_binary = self.keeps_binary && matches!(sample, Sample::Bin(_));
+        let Some(sample) = sample.cast(SampleKind::Str, scratch) else {
             return self.write_absent();
         };
-        let crate::value::Value::Str(bytes) = sample.value(scratch) else {
+        let Value::Str(bytes) = sample.value(scratch) else {
             return self.write_absent();
         };
         match self.usage {
+            _ if is_binary => self.out.extend_from_slice(bytes),
             Usage::Http | Usage::UniqueId => self.encoded(bytes, b'%', is_refused_in_http),
-            Usage::Log | Usage::Text => self.text(bytes),
+            Usage::Log => self.text(until_nul(bytes)),
+            Usage::Text => self.text(bytes),
+        }
+    }
+
+    fn encoded_sample(&mut self, sample: Sample<'_>, scratch: &mut Scratch) {
+        let wanted = match self.cast {
+            Some(ItemType::Bool) => SampleKind::Bool,
+            Some(ItemType::Int) => SampleKind::Int,
+            Some(ItemType::Str) => SampleKind::Str,
+            None => match sample {
+                Sample::Bool(_) | Sample::Int(_) | Sample::Bin(_) => SampleKind::Any,
+                _ => SampleKind::Str,
+            },
+        };
+        let Some(sample) = sample.cast(wanted, scratch) else {
+            return self.write_absent();
+        };
+        match (sample.value(scratch), self.encoding) {
+            (Value::Bool(flag), _) => self.flag(flag),
+            (Value::Int(number), Encoding::Cbor) => push_cbor_int(self.out, number),
+            (Value::Int(number), _) => push_int(self.out, number),
+            (Value::Bin(bytes), Encoding::Json { utf8 }) if self.keeps_binary => {
+                push_json(self.out, bytes, utf8);
+            }
+            (Value::Bin(bytes), Encoding::Cbor) if !bytes.is_empty() => {
+                push_cbor_bytes(self.out, bytes);
+            }
+            (Value::Str(bytes) | Value::Bin(bytes) | Value::Meth(bytes), _) => {
+                self.text(until_nul(bytes));
+            }
+            (Value::Ipv4(_) | Value::Ipv6(_), _) => self.write_absent(),
+        }
+    }
+
+    fn flag(&mut self, flag: bool) {
+        if self.encoding == Encoding::Cbor {
+            push_cbor_bool(self.out, flag);
+        } else {
+            let text: &[u8] = if flag { b"true" } else { b"false" };
+            self.out.extend_from_slice(text);
         }
     }
 
@@ -174,12 +374,19 @@ impl ItemWriter<'_> {
             AliasId::FrontendTransport => {
                 let name = frontend_name(facts);
                 let quote = std::mem::take(&mut self.flags.quote);
+                let connection = facts.connection(Side::Client);
+                let is_tls = connection.is_some_and(|connection| connection.is_tls());
+                let mark: &[u8] = if is_tls { b"~" } else { b"" };
+                if self.encoding != Encoding::Plain {
+                    self.in_quotes(|line| {
+                        line.piece(name.as_bytes());
+                        line.piece(mark);
+                    });
+                    return true;
+                }
                 self.quoted(quote, |line| {
                     line.text(name.as_bytes());
-                    let connection = facts.connection(Side::Client);
-                    if connection.is_some_and(|connection| connection.is_tls()) {
-                        line.out.push(b'~');
-                    }
+                    line.out.extend_from_slice(mark);
                 });
             }
             AliasId::Backend => {
@@ -244,25 +451,16 @@ impl ItemWriter<'_> {
             return self.text(if is_client { b"unix" } else { b"" });
         };
         let address = address.ip().to_canonical();
-        if self.flags.hex {
-            match address {
-                IpAddr::V4(v4) => self.hex_bytes(&v4.octets()),
-                IpAddr::V6(v6) => self.hex_bytes(&v6.octets()),
-            }
-            return;
-        }
-        let quote = self.flags.quote;
-        self.quoted(quote, |line| match address {
-            IpAddr::V4(v4) => push_display(line.out, &v4),
-            IpAddr::V6(v6) => push_v6(line.out, &v6),
+        let is_hex = self.flags.hex;
+        let quote = self.flags.quote && self.encoding == Encoding::Plain && !is_hex;
+        self.quoted(quote, |line| {
+            line.unescaped(|out| match address {
+                IpAddr::V4(v4) if is_hex => hex_bytes(out, &v4.octets()),
+                IpAddr::V6(v6) if is_hex => hex_bytes(out, &v6.octets()),
+                IpAddr::V4(v4) => push_display(out, &v4),
+                IpAddr::V6(v6) => push_v6(out, &v6),
+            });
         });
-    }
-
-    fn hex_bytes(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.out.push(UPPER[usize::from(byte >> 4)]);
-            self.out.push(UPPER[usize::from(byte & 15)]);
-        }
     }
 
     fn port(&mut self, address: Option<&SocketAddr>, is_client: bool) {
@@ -278,14 +476,22 @@ impl ItemWriter<'_> {
 
     fn number_or_hex(&mut self, number: i64, digits: usize) {
         if self.flags.hex {
-            hex_number(self.out, number as u64, digits);
+            self.unescaped(|out| hex_number(out, number as u64, digits));
         } else {
             self.number(number);
         }
     }
 
     fn number(&mut self, number: i64) {
-        push_int(self.out, number);
+        match (self.encoding, self.cast) {
+            (Encoding::Plain, _) => push_int(self.out, number),
+            (_, Some(ItemType::Bool)) => self.flag(number != 0),
+            (Encoding::Cbor, _) => push_cbor_int(self.out, number),
+            (Encoding::Json { .. }, Some(ItemType::Str)) => {
+                self.unescaped(|out| push_int(out, number));
+            }
+            (Encoding::Json { .. }, _) => push_int(self.out, number),
+        }
     }
 
     fn dates(&mut self, id: AliasId, record: &ExchangeNumbers) -> bool {
@@ -299,18 +505,14 @@ impl ItemWriter<'_> {
             AliasId::RequestDateLocal => {
                 (record.requested, local(record.requested), DateForm::Zone)
             }
-            AliasId::AcceptStamp if self.flags.hex => {
-                hex_number(self.out, record.accepted.secs as u64, 4);
-                return true;
-            }
             AliasId::AcceptStamp => {
-                self.number(record.accepted.secs);
+                self.number_or_hex(record.accepted.secs, 4);
                 return true;
             }
             AliasId::AcceptMillis => {
                 let millis = i64::from(record.accepted.micros / 1000);
-                if self.flags.hex {
-                    hex_number(self.out, millis as u64, 2);
+                if self.flags.hex || self.encoding != Encoding::Plain {
+                    self.number_or_hex(millis, 2);
                 } else {
                     padded(self.out, millis, 3, b'0');
                 }
@@ -318,7 +520,7 @@ impl ItemWriter<'_> {
             }
             _ => return false,
         };
-        append_date(self.out, time, ahead, form);
+        self.unescaped(|out| append_date(out, time, ahead, form));
         true
     }
 
@@ -356,36 +558,52 @@ impl ItemWriter<'_> {
         true
     }
 
+    /// Without a request there are no captures, not even empty ones.
+    fn has_no_captures(&self) -> bool {
+        self.encoding != Encoding::Plain && self.facts.exchange().request_line().is_none()
+    }
+
     /// `{one|two}`; nothing at all when no capture is declared.
     fn captures(&mut self, captures: CaptureFacts<'_>) {
-        if captures.slot_count == 0 {
-            return;
+        if captures.slot_count == 0 || self.has_no_captures() {
+            return self.write_null();
         }
-        let quote = self.flags.quote;
-        self.quoted(quote, |line| {
-            line.out.push(b'{');
+        self.in_quotes(|line| {
+            line.piece(b"{");
             for number in 0..captures.slot_count {
                 if number > 0 {
-                    line.out.push(b'|');
+                    line.piece(b"|");
                 }
                 let held = captures.slot(number).unwrap_or_default();
                 line.encode(held, b'#', is_refused_in_header);
             }
-            line.out.push(b'}');
+            line.piece(b"}");
         });
     }
 
-    /// Each capture by itself, or a dash.
+    /// Each capture by itself, or a dash: a list where it is encoded.
     fn captures_clf(&mut self, captures: CaptureFacts<'_>) {
+        let (open, between, close): (&[u8], &[u8], &[u8]) = match self.encoding {
+            Encoding::Plain => (b"", b" ", b""),
+            _ if captures.slot_count == 0 || self.has_no_captures() => return self.write_null(),
+            Encoding::Json { .. } => (b"[", b", ", b"]"),
+            Encoding::Cbor => (&[CBOR_LIST], b"", &[CBOR_BREAK]),
+        };
+        self.out.extend_from_slice(open);
         for number in 0..captures.slot_count {
             if number > 0 {
-                self.out.push(b' ');
+                self.out.extend_from_slice(between);
             }
             match captures.slot(number) {
                 Some(value) => self.encoded(value, b'#', is_refused_in_header),
-                None => self.write_absent(),
+                None if self.encoding == Encoding::Plain => self.write_absent(),
+                None => {
+                    let dash: &[u8] = if self.flags.quote { b"" } else { b"-" };
+                    self.in_quotes(|line| line.piece(dash));
+                }
             }
         }
+        self.out.extend_from_slice(close);
     }
 
     fn write_number(&mut self, id: AliasId, record: &ExchangeNumbers) {
@@ -414,20 +632,36 @@ impl ItemWriter<'_> {
             AliasId::LogCounter => (wide(record.log_counter), false),
             AliasId::Pid => return self.number_or_hex(self.facts.process().pid(), 4),
             AliasId::RequestCounter => return self.number_or_hex(wide(record.request_counter), 4),
-            AliasId::Termination => return self.out.extend_from_slice(&record.termination[..2]),
-            AliasId::TerminationCookie => return self.out.extend_from_slice(&record.termination),
+            AliasId::Termination => {
+                return self.unescaped(|out| out.extend_from_slice(&record.termination[..2]));
+            }
+            AliasId::TerminationCookie => {
+                return self.unescaped(|out| out.extend_from_slice(&record.termination));
+            }
             AliasId::Retries => {
-                if record.redispatched {
+                if record.redispatched && self.encoding == Encoding::Plain {
                     self.out.push(b'+');
                 }
                 (i64::from(record.retries), false)
             }
             _ => return,
         };
-        if is_total && record.asap {
+        if is_total && record.asap && self.encoding == Encoding::Plain {
             self.out.push(b'+');
         }
         self.number(number);
+    }
+}
+
+/// What stands before the first NUL: HAProxy ends texts there.
+fn until_nul(bytes: &[u8]) -> &[u8] {
+    memchr::memchr(0, bytes).map_or(bytes, |end| &bytes[..end])
+}
+
+fn hex_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    for byte in bytes {
+        out.push(UPPER[usize::from(byte >> 4)]);
+        out.push(UPPER[usize::from(byte & 15)]);
     }
 }
 
