@@ -3,6 +3,18 @@
 /// Each feature with its words; `*` stands for any end of a word. Only words that are not implemented
 /// are looked up: `src_*` means the counters, and not `src_port`.
 const FEATURES: &[(&str, &[&str])] = &[
+    (
+        "the words of versions after 3.2",
+        &[
+            "aes_cbc_*",
+            "eth.*",
+            "ip.*",
+            "jwt_decrypt_*",
+            "jwt_verify_cert",
+            "reverse_dom",
+            "tcp.*",
+        ],
+    ),
     ("compression", &["res.comp", "res.comp_algo"]),
     ("cryptography", &["aes_*", "digest", "hmac", "jwt_*"]),
     ("DNS resolvers", &["do-resolve"]),
@@ -21,7 +33,7 @@ const FEATURES: &[(&str, &[&str])] = &[
     ("stick tables", &["in_table", "src_*", "table_*"]),
     ("the cache", &["cache-*", "res.cache_*"]),
     ("the NetScaler protocol", &["expect-netscaler-cip"]),
-    ("the rest of TLS", &["ssl_*", "x509_*"]),
+    ("the rest of TLS", &["ssl_*"]),
 ];
 
 /// The feature of a sample, a converter, an action or a rule set; empty for a word that is part of no

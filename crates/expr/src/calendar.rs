@@ -21,7 +21,7 @@ pub(crate) struct CalendarTime {
     pub(crate) offset_secs: i32,
 }
 
-const DAYS: [&str; 7] = [
+pub(crate) const DAYS: [&str; 7] = [
     "Sunday",
     "Monday",
     "Tuesday",
@@ -30,7 +30,7 @@ const DAYS: [&str; 7] = [
     "Friday",
     "Saturday",
 ];
-const MONTHS: [&str; 12] = [
+pub(crate) const MONTHS: [&str; 12] = [
     "January",
     "February",
     "March",
@@ -90,6 +90,15 @@ impl CalendarTime {
     pub(crate) fn month_name(&self) -> &'static str {
         MONTHS[(self.month as usize + 11) % 12]
     }
+}
+
+/// Seconds from 1970 to a moment in UTC. A day, an hour, a minute or a second beyond its end runs on
+/// into the next month, day, hour or minute.
+pub(crate) fn secs_of(date: (i64, u32, u32), time: (u32, u32, u32)) -> i64 {
+    let (year, month, day) = date;
+    let (hour, minute, second) = time;
+    let of_day = hour * 3600 + minute * 60 + second;
+    days_from_civil(year, month, 1) * 86_400 + (i64::from(day) - 1) * 86_400 + i64::from(of_day)
 }
 
 fn days_from_civil(year: i64, month: u32, day: u32) -> i64 {

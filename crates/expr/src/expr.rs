@@ -512,6 +512,12 @@ fn check_converter(row: &Converter, args: &[Arg]) -> Result<(), Error> {
                 "unexpected input code type: use 'ascii', 'utf8', 'utf8s', 'utf8p' or 'utf8ps'",
             ))
         }
+        "json_query" if text(0).is_empty() => Err(refuse("the path must not be empty")),
+        "json_query" | "jwt_header_query" | "jwt_payload_query"
+            if !matches!(text(1), "" | "int") =>
+        {
+            Err(refuse("unknown type of output: only 'int' is known"))
+        }
         "regsub" if !text(2).chars().all(|c| matches!(c, 'g' | 'i')) => {
             Err(refuse("invalid flag: only 'g' and 'i' are known"))
         }

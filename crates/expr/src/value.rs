@@ -245,7 +245,12 @@ impl<'f> Sample<'f> {
                 Sample::Str(scratch.close(out))
             }
             (Sample::Str(text), _) => cast_text(text, to, scratch)?,
-            (Sample::Bin(text) | Sample::Meth(text), SampleKind::Str) => Sample::Str(text),
+            // A text ends at a NUL.
+            (Sample::Bin(text), SampleKind::Str) => match memchr::memchr(0, scratch.bytes(text)) {
+                Some(end) => Sample::Str(scratch.part(text, 0, end)),
+                None => Sample::Str(text),
+            },
+            (Sample::Meth(text), SampleKind::Str) => Sample::Str(text),
             (Sample::Bin(text), SampleKind::Meth) => Sample::Meth(text),
             (Sample::Meth(text), SampleKind::Bin) => Sample::Bin(text),
             _ => return None,
@@ -259,11 +264,11 @@ fn cast_text<'f>(text: SampleText<'f>, to: SampleKind, scratch: &Scratch) -> Opt
     Some(match to {
         SampleKind::Int => Sample::Int(parse_int(bytes)?),
         SampleKind::Bool => Sample::Bool(parse_int(bytes)? != 0),
-        SampleKind::Addr => Sample::ip(parse_addr(bytes)?),
-        SampleKind::Ipv4 => match parse_addr(bytes)? {
-            IpAddr::V4(v4) => Sample::Ipv4(v4),
-            IpAddr::V6(_) => return None,
+        SampleKind::Addr => match leading_v4(bytes) {
+            Some(v4) => Sample::Ipv4(v4),
+            None => Sample::ip(parse_addr(bytes)?),
         },
+        SampleKind::Ipv4 => Sample::Ipv4(leading_v4(bytes)?),
         SampleKind::Ipv6 => match parse_addr(bytes)? {
             IpAddr::V4(_) => return None,
             IpAddr::V6(v6) => Sample::Ipv6(v6),
@@ -314,6 +319,25 @@ pub(crate) fn parse_int(bytes: &[u8]) -> Option<i64> {
         }
     }
     Some(magnitude)
+}
+
+/// The IPv4 address that `bytes` begin with; what follows its fourth number, but for a dot, is no
+/// part of it.
+fn leading_v4(bytes: &[u8]) -> Option<Ipv4Addr> {
+    let mut octets = [0; 4];
+    let mut rest = bytes;
+    for (position, octet) in octets.iter_mut().enumerate() {
+        let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let number = std::str::from_utf8(&rest[..digits]).ok()?;
+        *octet = number.parse().ok()?;
+        rest = match (position, &rest[digits..]) {
+            (3, [b'.', ..]) => return None,
+            (3, rest) => rest,
+            (_, [b'.', rest @ ..]) => rest,
+            _ => return None,
+        };
+    }
+    Some(Ipv4Addr::from(octets))
 }
 
 /// An address written in full.

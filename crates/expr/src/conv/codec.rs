@@ -41,8 +41,6 @@ pub(super) const ROWS: &[Converter] = &[
             "a text as it stands in JSON",
             |cx, args, input| encoded(cx, input, |bytes, out| json_text(bytes, out, text_arg(args, 0))),
         ),
-    row("json_query", args(1, &[Text, Text]), SampleKind::Str, SampleKind::Any),
-    row("language", args(1, &[Text, Text]), SampleKind::Str, SampleKind::Str),
     row("le2dec", args(1, &[Text, Int, Int]), SampleKind::Bin, SampleKind::Str)
         .examples("le2dec(:,2)", "le2dec(:,x)")
         .implemented(
@@ -52,12 +50,6 @@ pub(super) const ROWS: &[Converter] = &[
     row("mqtt_field_value", args(2, &[Text, Text]), SampleKind::Bin, SampleKind::Str),
     row("mqtt_is_valid", NONE, SampleKind::Bin, SampleKind::Bool),
     row("protobuf", args(1, &[ProtobufField, Text]), SampleKind::Bin, SampleKind::Bin),
-    row("rfc7239_field", args(1, &[Text]), SampleKind::Str, SampleKind::Str),
-    row("rfc7239_is_valid", NONE, SampleKind::Str, SampleKind::Bool),
-    row("rfc7239_n2nn", NONE, SampleKind::Str, SampleKind::Any),
-    row("rfc7239_n2np", NONE, SampleKind::Str, SampleKind::Any),
-    row("rfc7239_nn", NONE, SampleKind::Any, SampleKind::Str),
-    row("rfc7239_np", NONE, SampleKind::Any, SampleKind::Str),
     row("ub64dec", NONE, SampleKind::Str, SampleKind::Bin)
         .implemented("decodes base 64 for URLs", |cx, _, input| decoded(cx, input, |bytes, out| unbase64(bytes, out, true))),
     row("ub64enc", NONE, SampleKind::Bin, SampleKind::Str)

@@ -1,5 +1,7 @@
 //! Hashes, ciphers and signatures, manual 7.3.1.
 
+use ballast_tls::verify_error::VerifyError;
+
 use crate::args::ArgKind::{Int, Text, Var};
 use crate::args::{Arg, int_arg};
 use crate::conv::{Converter, NONE, args, named_var, row, sha, text_of};
@@ -48,8 +50,11 @@ pub(super) const ROWS: &[Converter] = &[
     row("wt6", args(0, &[Int]), SampleKind::Bin, SampleKind::Int)
         .examples("wt6(1)", "wt6(x)")
         .implemented("the hash WT6, spread over all bits if asked", |cx, args, input| hashed(cx, args, input, wt6_of)),
-    row("x509_v_err_str", NONE, SampleKind::Int, SampleKind::Str),
-    row("xxh3", args(0, &[Int]), SampleKind::Bin, SampleKind::Int),
+    row("x509_v_err_str", NONE, SampleKind::Int, SampleKind::Str)
+        .implemented("OpenSSL's constant for the number of an error of a certificate", x509_v_err_str),
+    row("xxh3", args(0, &[Int]), SampleKind::Bin, SampleKind::Int)
+        .examples("xxh3(7)", "xxh3(x)")
+        .implemented("the hash XXH3 of 64 bits with a seed", xxh3),
     row("xxh32", args(0, &[Int]), SampleKind::Bin, SampleKind::Int)
         .examples("xxh32(7)", "xxh32(x)")
         .implemented("the hash XXH32 with a seed", xxh32),
@@ -165,6 +170,41 @@ fn xxh64<'f>(
     let bytes = cx.scratch.bytes(text_of(input)?);
     Some(Sample::Int(xxhash_rust::xxh64::xxh64(bytes, seed) as i64))
 }
+
+fn xxh3<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
+    let seed = int_arg(args, 0).unwrap_or(0) as u64;
+    let bytes = cx.scratch.bytes(text_of(input)?);
+    let sum = xxhash_rust::xxh3::xxh3_64_with_seed(bytes, seed);
+    // HAProxy hides the sign of this one.
+    Some(Sample::Int((sum & (u64::MAX >> 1)) as i64))
+}
+
+/// A number without a constant is written as it is, without its sign.
+fn x509_v_err_str<'f>(
+    cx: &mut Evaluation<'f, '_>,
+    _: &'f [Arg],
+    input: Sample<'f>,
+) -> Option<Sample<'f>> {
+    let Sample::Int(number) = input else {
+        return None;
+    };
+    let known = u8::try_from(number)
+        .ok()
+        .filter(|number| *number <= OPENSSL_ERROR_MAX);
+    let mut out = cx.scratch.open();
+    match known.and_then(|number| VerifyError(number).name()) {
+        Some("OK") => out.extend_from_slice(b"X509_V_OK"),
+        Some(name) => {
+            out.extend_from_slice(b"X509_V_ERR_");
+            out.extend_from_slice(name.as_bytes());
+        }
+        None => out.extend_from_slice(itoa::Buffer::new().format(number as u64).as_bytes()),
+    }
+    Some(Sample::Str(cx.scratch.close(out)))
+}
+
+/// The last error that HAProxy 3.2 has a constant for.
+const OPENSSL_ERROR_MAX: u8 = 94;
 
 fn sha1<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
     let sum = sha::sha1(cx.scratch.bytes(text_of(input)?));

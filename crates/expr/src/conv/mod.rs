@@ -2,8 +2,13 @@
 
 mod arithmetic;
 pub(crate) mod codec;
+mod date_text;
 pub(crate) mod digest;
+mod forwarded;
 mod internal;
+mod json;
+mod json_walk;
+mod language;
 mod map;
 mod packet;
 pub(crate) mod sha;
@@ -127,7 +132,10 @@ const FAMILIES: &[&[Converter]] = &[
     arithmetic::ROWS,
     codec::ROWS,
     digest::ROWS,
+    forwarded::ROWS,
     internal::ROWS,
+    json::ROWS,
+    language::ROWS,
     map::ROWS,
     packet::ROWS,
     stick::ROWS,

@@ -3,7 +3,7 @@
 use crate::args::ArgKind::{Int, Text};
 use crate::args::{Arg, int_arg, text_arg};
 use crate::calendar::{CalendarTime, padded, strftime};
-use crate::conv::{Converter, NONE, args, row};
+use crate::conv::{Converter, NONE, args, date_text, row, text_of};
 use crate::evaluation::Evaluation;
 use crate::facts::Time;
 use crate::value::{Sample, SampleKind};
@@ -11,7 +11,8 @@ use crate::value::{Sample, SampleKind};
 /// The rows of this family, in alphabetical order.
 #[rustfmt::skip] // What belongs together stands on one line.
 pub(super) const ROWS: &[Converter] = &[
-    row("date", NONE, SampleKind::Str, SampleKind::Int),
+    row("date", NONE, SampleKind::Str, SampleKind::Int)
+        .implemented("the time of a date as HTTP writes it", date),
     row("http_date", args(0, &[Int, Text]), SampleKind::Int, SampleKind::Str)
         .examples("http_date(60,ms)", "http_date(x)")
         .implemented("a date as HTTP writes it", http_date),
@@ -47,6 +48,11 @@ fn time_of(number: i64, unit: &str) -> Time {
         secs: number.div_euclid(per_second),
         micros: u32::try_from(rest * (1_000_000 / per_second)).unwrap_or(0),
     }
+}
+
+fn date<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
+    let text = cx.scratch.bytes(text_of(input)?);
+    Some(Sample::Int(date_text::parse(text)?))
 }
 
 fn http_date<'f>(
