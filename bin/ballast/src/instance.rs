@@ -19,7 +19,7 @@ use ballast_worker::{Mailbox, Workers};
 use crate::console;
 use crate::logs::{LogTargets, OpenTargets};
 use crate::ocsp_state::OcspResponses;
-use crate::worker::ChangeSignal;
+use crate::report_order::ChangeSignal;
 
 /// The time between two measurements of the load.
 const LOAD_PERIOD: Duration = Duration::from_millis(500);

@@ -27,6 +27,7 @@ mod process;
 mod read;
 mod ready;
 mod renewal;
+mod report_order;
 mod run;
 mod secrets;
 mod serve;

@@ -7,7 +7,7 @@
 //! something. Should the worker die, the next one begins with these.
 
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -23,6 +23,7 @@ use ballast_stats::StatsHost;
 use ballast_worker::{Error, Stream, spawn_service};
 
 use crate::instance::Instance;
+use crate::report_order::{ChangeSignal, ReportOrder};
 use crate::{console, secrets};
 
 /// The variable that tells a process that it is a worker: `descriptor:process number of its
@@ -159,10 +160,7 @@ impl MasterLink {
         net::set_non_blocking(&readable_end).map_err(fail("ioctl(FIONBIO)"))?;
         let stream = Stream::from_fd(readable_end)?;
         let (orders, order) = mpsc::sync_channel(16);
-        let changes = Arc::new(ChangeSignal {
-            is_set: AtomicBool::new(false),
-            orders: orders.clone(),
-        });
+        let changes = Arc::new(ChangeSignal::new(orders.clone()));
         instance.set_change_signal(Arc::clone(&changes));
         let reporter = Reporter(Arc::new(ReporterState {
             instance: Arc::clone(instance),
@@ -232,33 +230,6 @@ struct ReporterState {
     secrets_version: AtomicU64,
 }
 
-/// Tells the reporting thread that a command changed something.
-#[derive(Debug)]
-pub(crate) struct ChangeSignal {
-    /// It was not reported yet.
-    is_set: AtomicBool,
-    orders: SyncSender<ReportOrder>,
-}
-
-impl ChangeSignal {
-    /// Does not wait.
-    pub(crate) fn set(&self) {
-        if !self.is_set.swap(true, Ordering::AcqRel) {
-            // The queue is full: the thread is awake, and looks at the signal before it sleeps.
-            let _ = self.orders.try_send(ReportOrder::Changed);
-        }
-    }
-
-    fn is_set(&self) -> bool {
-        self.is_set.load(Ordering::Acquire)
-    }
-
-    /// Called before what was changed is looked at.
-    fn clear(&self) {
-        self.is_set.store(false, Ordering::Release);
-    }
-}
-
 /// When the next report is due.
 struct ReportTimer {
     /// When the last one was sent.
@@ -277,17 +248,6 @@ impl ReportTimer {
         let period = period.max(self.took * REPORT_TIME_SHARE);
         period.saturating_sub(self.ended.elapsed())
     }
-}
-
-/// An order to the reporting thread.
-#[derive(Debug)]
-enum ReportOrder {
-    /// A command changed something.
-    Changed,
-    /// A snapshot for the next worker.
-    Handover,
-    /// The configuration is read again, with the answers that the privileged helper recorded.
-    Reload(Option<MemoryFile>),
 }
 
 impl Reporter {
