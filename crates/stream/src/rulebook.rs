@@ -7,8 +7,8 @@ use ballast_expr::{Facts, Needs, Place, Value, VarName, VarScope};
 use ballast_message::{Request, Response, Version};
 use ballast_mux::{Peer, Sink, WaitLimit};
 use ballast_rules::{
-    Cursor, ExchangeSetting, LogLevel, RuleList, RunProgress, SettableTimeout, Transaction, Verdict,
-    Workspace, proceed, run,
+    Cursor, ExchangeSetting, LogLevel, RuleList, RunProgress, SettableTimeout, Transaction,
+    Verdict, Workspace, proceed, run,
 };
 use ballast_transport::PendingHandshake;
 use ballast_worker::timeout;

@@ -12,13 +12,13 @@ use ballast_mux::{Duplex, ReadError};
 use ballast_net::ErrorClass;
 use ballast_upstream::probe::{self, Observation};
 use ballast_upstream::{
-    ConnectError, ConnectionKey, ConnectionRequirements, Lease, NoSlot,
-    QueuePositions, Slot, SlotRequest, connect, pool,
+    ConnectError, ConnectionKey, ConnectionRequirements, Lease, NoSlot, QueuePositions, Slot,
+    SlotRequest, connect, pool,
 };
 
 use super::choice;
-use super::requirements::{evaluate_sni, requirements};
 use super::leaving::unless_client_leaves;
+use super::requirements::{evaluate_sni, requirements};
 use crate::context::Context;
 use crate::ending::EndingPhase;
 use crate::exchange::{Exchange, PreparedAnswer};
