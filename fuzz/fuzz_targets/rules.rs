@@ -114,7 +114,7 @@ fuzz_target!(|data: &[u8]| {
     };
     let mut sets = RuleSets::default();
     let acls = AclSet::new();
-    for line in text.split('\n').take(8) {
+    for line in text.split('\n').take(12) {
         let words: Vec<&str> = line.split(' ').collect();
         for place in RuleSet::ALL {
             let mut files = |_: &str| Ok(payload.to_vec());
@@ -143,6 +143,7 @@ fuzz_target!(|data: &[u8]| {
         acls: &acls,
     };
     let _ = sets.link(&mut linker);
+    sets.make_indexes();
     let _ = sets.unimplemented(&acls);
     for place in RuleSet::ALL {
         let mut world = world(payload);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ballast_expr::{ConditionResult, Needs};
+use ballast_expr::{ConditionResult, Facts, Needs};
 
 use crate::rule::Rule;
 use crate::rule_list::RunRules;
@@ -103,7 +103,7 @@ pub fn proceed<'r>(
     let mut waited_for = held.then_some(from.rule);
     let from_rule = from.rule + usize::from(held);
     stage.workspace.candidates.begin(rules.index, from_rule);
-    while let Some(at) = waited_for.take().or_else(|| stage.next_rule(rules)) {
+    while let Some(at) = waited_for.take().or_else(|| next_rule(&mut stage, rules)) {
         let Some(rule) = rules.rules.get(at) else {
             break;
         };
@@ -166,6 +166,17 @@ fn group(rules: &[Rule], at: usize) -> usize {
         rules[at].condition.is_some() || at == 0 || rules[at - 1].action.row().word != word
     };
     (0..=at).rev().find(|at| is_first(*at)).unwrap_or(at)
+}
+
+/// The next rule that has to be looked at.
+fn next_rule(stage: &mut Stage<'_>, rules: RunRules<'_>) -> Option<usize> {
+    let Workspace {
+        scratch,
+        candidates,
+        ..
+    } = &mut *stage.workspace;
+    let ask = |question: &mut dyn FnMut(&dyn Facts)| stage.transaction.with_facts(question);
+    candidates.next(rules.index, rules.rules.len(), scratch, ask)
 }
 
 /// The answer of a run that waits.

@@ -3,12 +3,9 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use ballast_expr::{
-    Condition, ConditionResult, Expr, Facts, LogFormat, Needs, Value, eval, eval_with,
-};
+use ballast_expr::{Condition, ConditionResult, Expr, LogFormat, Needs, Value, eval, eval_with};
 use ballast_message::NoRoom;
 
-use crate::rule_list::RunRules;
 use crate::transaction::{Transaction, Workspace};
 use crate::verdict::Verdict;
 
@@ -55,17 +52,6 @@ pub(crate) struct Stage<'t> {
 }
 
 impl Stage<'_> {
-    /// The next rule that has to be looked at.
-    pub(crate) fn next_rule(&mut self, rules: RunRules<'_>) -> Option<usize> {
-        let Workspace {
-            scratch,
-            candidates,
-            ..
-        } = &mut *self.workspace;
-        let ask = |question: &mut dyn FnMut(&dyn Facts)| self.transaction.with_facts(question);
-        candidates.next(rules.index, rules.rules.len(), scratch, ask)
-    }
-
     /// Whether `condition` holds.
     pub(crate) fn applies(&mut self, condition: Option<&Condition>) -> ConditionResult {
         let Some(condition) = condition else {

@@ -45,7 +45,7 @@ impl SampleGroup {
             for list in criterion.matchers.filled().into_iter().flatten() {
                 // First the watch, then the look: what is changed in between is seen.
                 list.watch(changed, rule);
-                self.unions[at].1.add(&list.load(), rule);
+                list.load().join(&mut self.unions[at].1, rule);
             }
         }
     }

@@ -279,7 +279,7 @@ impl Index {
     }
 
     /// Adds all patterns to a union of lists.
-    pub(super) fn join(&self, union: &mut PatternUnion, owner: u32) {
+    pub(crate) fn join(&self, union: &mut PatternUnion, owner: u32) {
         match &self.look {
             IndexLookup::Exact(keys) => keys.keys().for_each(|key| union.add_whole(key, owner)),
             IndexLookup::AffixIndex(affix) if self.shape.method == MatchMethod::End => {

@@ -9,7 +9,6 @@ use std::net::IpAddr;
 
 use smallvec::SmallVec;
 
-use super::index::Index;
 use super::needles::NeedleSet;
 use crate::value::{Value, v6_to_v4};
 
@@ -18,7 +17,7 @@ type Owners = SmallVec<[u32; 2]>;
 
 type Keys<K> = HashMap<K, Owners, foldhash::fast::RandomState>;
 
-/// The patterns of many lists, each list with its owner.
+/// The patterns of many lists, each list with its owner. It must be finished before it is asked.
 #[derive(Default)]
 pub(crate) struct PatternUnion {
     whole: Keys<Box<[u8]>>,
@@ -60,11 +59,6 @@ fn lower(bytes: &[u8]) -> Box<[u8]> {
 }
 
 impl PatternUnion {
-    /// Adds the patterns of a list. The union must be finished before it is asked.
-    pub(crate) fn add(&mut self, list: &Index, owner: u32) {
-        list.join(self, owner);
-    }
-
     pub(super) fn add_whole(&mut self, bytes: &[u8], owner: u32) {
         self.whole.entry(lower(bytes)).or_default().push(owner);
     }

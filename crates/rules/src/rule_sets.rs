@@ -1,0 +1,164 @@
+//! The rules of one proxy.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ballast_expr::{AclSet, Error, Linker, Needs};
+
+use crate::rule::Rule;
+use crate::rule_list::RuleList;
+use crate::ruleset::RuleSet;
+
+/// The rule sets of one proxy, each in file order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RuleSets {
+    /// `quic-initial`.
+    pub quic_initial: RuleList,
+    /// `tcp-request connection`.
+    pub tcp_connection: RuleList,
+    /// `tcp-request session`.
+    pub tcp_session: RuleList,
+    /// `tcp-request content`.
+    pub tcp_content: RuleList,
+    /// `tcp-request inspect-delay`: how long the content rules may wait for data.
+    pub request_inspect_delay: Option<Duration>,
+    /// `tcp-response content`.
+    pub tcp_response: RuleList,
+    /// `tcp-response inspect-delay`.
+    pub response_inspect_delay: Option<Duration>,
+    /// `http-request`.
+    pub http_request: RuleList,
+    /// `redirect` lines: they run after the `http-request` rules.
+    pub redirects: RuleList,
+    /// `http-response`.
+    pub http_response: RuleList,
+    /// `http-after-response`.
+    pub http_after_response: RuleList,
+}
+
+impl RuleSets {
+    /// The rules of one place.
+    pub fn of(&self, place: RuleSet) -> &RuleList {
+        match place {
+            RuleSet::QuicInitial => &self.quic_initial,
+            RuleSet::TcpConnection => &self.tcp_connection,
+            RuleSet::TcpSession => &self.tcp_session,
+            RuleSet::TcpContent => &self.tcp_content,
+            RuleSet::TcpResponse => &self.tcp_response,
+            RuleSet::HttpRequest => &self.http_request,
+            RuleSet::HttpResponse => &self.http_response,
+            RuleSet::HttpAfterResponse => &self.http_after_response,
+            RuleSet::Redirect => &self.redirects,
+        }
+    }
+
+    /// The rules of one place, mutable.
+    pub fn of_mut(&mut self, place: RuleSet) -> &mut RuleList {
+        match place {
+            RuleSet::QuicInitial => &mut self.quic_initial,
+            RuleSet::TcpConnection => &mut self.tcp_connection,
+            RuleSet::TcpSession => &mut self.tcp_session,
+            RuleSet::TcpContent => &mut self.tcp_content,
+            RuleSet::TcpResponse => &mut self.tcp_response,
+            RuleSet::HttpRequest => &mut self.http_request,
+            RuleSet::HttpResponse => &mut self.http_response,
+            RuleSet::HttpAfterResponse => &mut self.http_after_response,
+            RuleSet::Redirect => &mut self.redirects,
+        }
+    }
+
+    /// Every rule with its place.
+    pub fn iter(&self) -> impl Iterator<Item = (RuleSet, &Rule)> {
+        RuleSet::ALL
+            .into_iter()
+            .flat_map(|place| self.of(place).iter().map(move |rule| (place, rule)))
+    }
+
+    /// Every rule, mutable.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Rule> {
+        self.lists_mut().flat_map(|list| list.iter_mut())
+    }
+
+    fn lists_mut(&mut self) -> impl Iterator<Item = &mut RuleList> {
+        [
+            &mut self.quic_initial,
+            &mut self.tcp_connection,
+            &mut self.tcp_session,
+            &mut self.tcp_content,
+            &mut self.tcp_response,
+            &mut self.http_request,
+            &mut self.redirects,
+            &mut self.http_response,
+            &mut self.http_after_response,
+        ]
+        .into_iter()
+    }
+
+    /// Whether there is no rule at all.
+    pub fn is_empty(&self) -> bool {
+        RuleSet::ALL.iter().all(|place| self.of(*place).is_empty())
+    }
+
+    /// Appends the rules of `more`; its delays replace these where it has some.
+    pub fn append(&mut self, mut more: RuleSets) {
+        for place in RuleSet::ALL {
+            self.of_mut(place).append(more.of_mut(place));
+        }
+        self.request_inspect_delay = more.request_inspect_delay.or(self.request_inspect_delay);
+        self.response_inspect_delay = more.response_inspect_delay.or(self.response_inspect_delay);
+    }
+
+    /// What is checked but not implemented, in order: the words of actions, places, samples and
+    /// converters. A configuration that contains one is not started.
+    pub fn unimplemented(&self, acls: &AclSet) -> Vec<&'static str> {
+        let mut all = Vec::new();
+        for place in RuleSet::ALL {
+            let rules = self.of(place);
+            if !rules.is_empty() && !place.is_implemented() {
+                all.push(place.words());
+            }
+            all.extend(rules.iter().flat_map(|rule| rule.unimplemented(acls)));
+        }
+        all
+    }
+
+    /// What the rules of one place need. `acls` holds the ACLs of the proxy; after linking it may
+    /// be empty.
+    pub fn needs(&self, place: RuleSet, acls: &AclSet) -> Needs {
+        let rules = self.of(place).iter();
+        rules.fold(Needs::NONE, |sum, rule| sum | rule.needs(acls))
+    }
+
+    /// Links every rule to the ACLs, lists and maps it names.
+    ///
+    /// # Errors
+    /// One for each rule that could not be linked.
+    pub fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Vec<Error>> {
+        let errors: Vec<Error> = self
+            .iter_mut()
+            .filter_map(|rule| rule.link(linker).err())
+            .collect();
+        if errors.is_empty() {
+            Ok(())
+        } else {
+            Err(errors)
+        }
+    }
+
+    /// Makes the indexes of long lists. All rules must be linked, and there must be no more to come.
+    pub fn make_indexes(&mut self) {
+        self.lists_mut().for_each(RuleList::make_index);
+    }
+
+    /// Sets the pages that `errorfiles` arguments name. `page` returns the page of a section for a
+    /// status, as a whole response; if a section has no page for the status, the proxy's page is
+    /// used.
+    pub fn link_pages(&mut self, mut page: impl FnMut(&str, u16) -> Option<Arc<[u8]>>) {
+        for rule in self
+            .lists_mut()
+            .flat_map(RuleList::iter_mut_keeping_conditions)
+        {
+            rule.action.link_pages(&mut page);
+        }
+    }
+}
