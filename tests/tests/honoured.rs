@@ -31,7 +31,7 @@ const FILES: [&str; 2] = [
 ];
 
 /// Fields that none of them reads, and why that is right: file, field, reason.
-const READ_BEFORE: [(&str, &str, &str); 10] = [
+const READ_BEFORE: [(&str, &str, &str); 9] = [
     (
         "address.rs",
         "prefix_bits",
@@ -56,11 +56,6 @@ const READ_BEFORE: [(&str, &str, &str); 10] = [
         "server.rs",
         "init_addr",
         "names are resolved while the configuration is read",
-    ),
-    (
-        "server.rs",
-        "non_stick",
-        "acts on stick tables, which are refused at the start",
     ),
     (
         "tls.rs",

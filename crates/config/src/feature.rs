@@ -26,11 +26,6 @@ const FEATURES: &[(&str, &[&str])] = &[
     ("reverse HTTP", &["attach-srv"]),
     ("rules on TCP responses", &["tcp-response*"]),
     ("SPOE", &["send-spoe-group", "spoe.*"]),
-    (
-        "stick tables",
-        &["track-sc*", "sc-*", "sc_*", "sc0_*", "sc1_*", "sc2_*"],
-    ),
-    ("stick tables", &["in_table", "src_*", "table_*"]),
     ("the cache", &["cache-*", "res.cache_*"]),
     ("the NetScaler protocol", &["expect-netscaler-cip"]),
     ("the rest of TLS", &["ssl_*"]),
@@ -57,7 +52,6 @@ mod tests {
 
     #[test]
     fn words_of_large_features_name_them() {
-        assert_eq!(feature_of("track-sc0"), "stick tables");
         assert_eq!(feature_of("lua.x"), "Lua");
         assert_eq!(feature_of("pause"), "");
         // A row of the table that no word needs is out of date.

@@ -209,6 +209,7 @@ fn link(draft: &mut ProxyDraft, context: &mut Context<'_>) {
     };
     let store = Arc::clone(&context.store);
     store.enter(&draft.title(), base.as_deref());
+    store.set_own_table(&draft.name);
     if let Some(span) = span {
         store.set_place(&context.pattern_place(span));
     }

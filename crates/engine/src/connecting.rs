@@ -62,6 +62,7 @@ impl ConnectSettings {
             use_servers: _,
             use_server_index: _,
             persistence_rules: _,
+            stick_rules: _,
             name_header: _,
             forwarded: _,
             keep_alive_queue_max: _,

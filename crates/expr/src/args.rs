@@ -119,8 +119,8 @@ pub enum ArgValue {
         /// The server's name.
         server: String,
     },
-    /// A stick table by name; empty means the current one.
-    Table,
+    /// A stick table by name; where it is empty, linking fills in the name of the proxy.
+    Table(LinkSlot<Arc<str>>),
     /// A user list by name.
     Userlist,
 }
@@ -364,7 +364,7 @@ fn value_of(kind: ArgKind, text: &str) -> Result<ArgValue, Error> {
         ArgKind::File => ArgValue::Map(LinkSlot::empty()),
         ArgKind::Backend => ArgValue::Backend,
         ArgKind::Frontend => ArgValue::Frontend,
-        ArgKind::Table => ArgValue::Table,
+        ArgKind::Table => ArgValue::Table(LinkSlot::empty()),
         ArgKind::Userlist if text.is_empty() => return Err(refuse()),
         ArgKind::Userlist => ArgValue::Userlist,
         ArgKind::Server if text.is_empty() => return Err(refuse()),
@@ -458,6 +458,18 @@ pub(crate) fn write(f: &mut fmt::Formatter<'_>, args: &[Arg]) -> fmt::Result {
 pub(crate) fn int_arg(args: &[Arg], position: usize) -> Option<i64> {
     match args.get(position).map(|arg| &arg.value) {
         Some(ArgValue::Int(number)) => Some(*number),
+        _ => None,
+    }
+}
+
+/// The name of the table that the argument at `position` names; `None` when it was left out.
+pub(crate) fn table_arg(args: &[Arg], position: usize) -> Option<&str> {
+    let arg = args.get(position)?;
+    match &arg.value {
+        ArgValue::Table(own) => Some(match own.filled() {
+            Some(own) if arg.text.is_empty() => own,
+            _ => &arg.text,
+        }),
         _ => None,
     }
 }

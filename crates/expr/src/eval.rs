@@ -9,7 +9,7 @@ use crate::links::LinkedAcl;
 use crate::needs::Needs;
 use crate::pattern::{Handle, MatchMethod};
 use crate::scratch::Scratch;
-use crate::value::{Sample, Value};
+use crate::value::{Sample, SampleKind, Value};
 
 /// The value of `expr`, or `None` when there is none.
 ///
@@ -42,6 +42,28 @@ pub fn eval_with<'a>(
         None if cx.missing.is_none() => Ok(None),
         None => Err(cx.missing),
     }
+}
+
+/// The value of `expr` cast to `kind`, while something may still arrive; `None` when there is none, or
+/// it cannot be cast.
+///
+/// # Errors
+/// There is no value yet: what must come for it.
+pub fn eval_as<'a>(
+    expr: &'a Expr,
+    kind: SampleKind,
+    facts: &'a dyn Facts,
+    scratch: &'a mut Scratch,
+    may_still_arrive: Needs,
+) -> Result<Option<Value<'a>>, Needs> {
+    scratch.clear();
+    let mut cx = Evaluation::new(facts, scratch, may_still_arrive);
+    let sample = expr.sample_walking::<true>(&mut cx);
+    if sample.is_none() && !cx.missing.is_none() {
+        return Err(cx.missing);
+    }
+    let sample = sample.and_then(|sample| sample.cast(kind, scratch));
+    Ok(sample.map(|sample| sample.value(scratch)))
 }
 
 impl Expr {

@@ -9,7 +9,7 @@ use crate::fetch::{self, Fetch};
 use crate::hex::unhex;
 use crate::links::{LinkedAcl, Links};
 use crate::needs::Needs;
-use crate::pattern::{MapKind, MatchMethod};
+use crate::pattern::{MapKind, MatchMethod, Store};
 use crate::phase::{Phase, Phases};
 use crate::regex::Regex;
 use crate::value::SampleKind;
@@ -275,7 +275,7 @@ impl Expr {
             let reference = match &arg.value {
                 ArgValue::Backend => Reference::Backend(arg.text.clone()),
                 ArgValue::Frontend => Reference::Frontend(arg.text.clone()),
-                ArgValue::Table => Reference::Table(arg.text.clone()),
+                ArgValue::Table(_) => Reference::Table(arg.text.clone()),
                 ArgValue::Userlist => Reference::Userlist(arg.text.clone()),
                 ArgValue::Map(_) => Reference::MapFile(arg.text.clone()),
                 ArgValue::Var(name) => Reference::Variable(name.clone()),
@@ -306,7 +306,7 @@ impl Expr {
         })
     }
 
-    /// Joins the expression to the ACLs and map files it names.
+    /// Joins the expression to the ACLs and map files it names, and to the table of its proxy.
     ///
     /// # Errors
     /// When an ACL does not exist, or a file cannot be read or holds what its map cannot take.
@@ -320,7 +320,9 @@ impl Expr {
             slot.fill(acl.ok_or_else(|| refuse(&format!("ACL '{name}' not found")))?);
         }
         let (store, files) = links.lists();
+        link_own_table(&mut self.args, store);
         for step in &mut self.converters {
+            link_own_table(&mut step.args, store);
             let Some((method, kind)) = map_word(step.converter.word) else {
                 continue;
             };
@@ -354,6 +356,17 @@ impl std::str::FromStr for Expr {
     type Err = Error;
     fn from_str(text: &str) -> Result<Expr, Error> {
         Expr::parse(text)
+    }
+}
+
+/// Fills in the name of the proxy's own table where an argument names none.
+fn link_own_table(args: &mut [Arg], store: &Store) {
+    for arg in args {
+        if let ArgValue::Table(own) = &mut arg.value
+            && arg.text.is_empty()
+        {
+            own.fill(store.own_table());
+        }
     }
 }
 

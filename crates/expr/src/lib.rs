@@ -31,6 +31,7 @@ mod regex;
 mod required_text;
 mod scratch;
 mod slot;
+mod table_key;
 mod value;
 mod vars;
 
@@ -43,7 +44,7 @@ pub use condition_index::{Candidates, ConditionIndex};
 pub use condition_result::ConditionResult;
 pub use conv::{Converter, converter, converters};
 pub use error::{Error, nearest};
-pub use eval::{eval, eval_with};
+pub use eval::{eval, eval_as, eval_with};
 pub use expr::{ConverterStep, Expr, Reference};
 pub use facts::{
     AddressPair, BackendFacts, CaptureFacts, CertificateFacts, CertificateOwner, ConnectionError,
@@ -70,5 +71,6 @@ pub use place::Place;
 pub use regex::{Groups, Regex};
 pub use scratch::Scratch;
 pub use slot::LinkSlot;
+pub use table_key::{key_of, kind_of_keys};
 pub use value::{SampleKind, Value};
 pub use vars::{VarName, VarScope};

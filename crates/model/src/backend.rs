@@ -44,6 +44,8 @@ pub struct Backend {
     pub use_server_index: LinkSlot<Arc<ConditionIndex>>,
     /// `force-persist` and `ignore-persist`, in order: the first whose condition holds decides.
     pub persistence_rules: Vec<PersistenceRule>,
+    /// `stick` rules, in order.
+    pub stick_rules: Vec<StickRule>,
     /// `http-send-name-header`: the field that carries the server's name.
     pub name_header: Option<String>,
     /// `option forwarded`.
@@ -340,6 +342,44 @@ pub enum PersistenceAction {
     Force,
     /// `ignore-persist`: the cookie is ignored, and none is set.
     Ignore,
+}
+
+/// A `stick` rule.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StickRule {
+    /// What it does.
+    pub action: StickAction,
+    /// The key that it looks up or remembers.
+    pub key: Expr,
+    /// The name of the table: the section's own where the line names none.
+    pub table: String,
+    /// When; always if `None`.
+    pub condition: Option<Condition>,
+}
+
+/// What a `stick` rule does.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum StickAction {
+    /// `stick on`: both of the next two.
+    On,
+    /// `stick match`: looks up the server of the request.
+    Match,
+    /// `stick store-request`: remembers the server of the request.
+    StoreRequest,
+    /// `stick store-response`: remembers the server by its response.
+    StoreResponse,
+}
+
+impl StickAction {
+    /// Whether it looks up the server of a request.
+    pub const fn matches(self) -> bool {
+        matches!(self, Self::On | Self::Match)
+    }
+
+    /// Whether it remembers the server of a request.
+    pub const fn stores_request(self) -> bool {
+        matches!(self, Self::On | Self::StoreRequest)
+    }
 }
 
 /// `use-server <name> if|unless <condition>`.

@@ -221,6 +221,8 @@ pub struct Tune {
     pub log_uri_bytes: u32,
     /// `tune.http.cookielen`, in bytes.
     pub cookie_bytes: u32,
+    /// `tune.stick-counters`: how many entries a connection and each of its requests may track.
+    pub stick_counters: u32,
     /// `tune.maxaccept`: connections accepted per wake-up; `None` leaves it to the listener.
     pub accept_count_max: Option<i32>,
     /// `tune.rcvbuf.client`, in bytes.
@@ -241,6 +243,7 @@ impl Default for Tune {
             header_count_max: 101,
             log_uri_bytes: 1023,
             cookie_bytes: 63,
+            stick_counters: 3,
             accept_count_max: None,
             receive_buffer_client: None,
             receive_buffer_server: None,

@@ -37,6 +37,6 @@ pub use rule_sets::RuleSets;
 pub use ruleset::{Capability, RuleSet, RuleSetFlags};
 pub use run::{Cursor, RunProgress, RunWait, proceed, run};
 pub use setting::{ExchangeSetting, ExpectedHeader, SettableTimeout};
-pub use transaction::{LogLevel, Transaction, Workspace};
+pub use transaction::{EntryChange, LogLevel, Transaction, Workspace};
 pub use units::parse_delay;
 pub use verdict::{LocalResponse, ResponseCause, ResponseContent, Service, Verdict};

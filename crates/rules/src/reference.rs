@@ -1,5 +1,7 @@
 //! References of rules to other parts of the configuration.
 
+use ballast_expr::SampleKind;
+
 /// A reference in a rule.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Reference {
@@ -28,6 +30,13 @@ pub enum Reference {
         /// The group.
         group: String,
     },
-    /// A stick table by the name of its proxy; `None` means the proxy's own.
-    Table(Option<String>),
+    /// A stick table that keys are tracked in.
+    Table {
+        /// The name of its proxy; `None` means the proxy's own.
+        name: Option<String>,
+        /// The word of the rule.
+        rule: String,
+        /// The type of the keys, before they are cast to the table's.
+        key: SampleKind,
+    },
 }

@@ -3,7 +3,10 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use ballast_expr::{Condition, ConditionResult, Expr, LogFormat, Needs, Value, eval, eval_with};
+use ballast_expr::{
+    Condition, ConditionResult, Expr, LogFormat, Needs, SampleKind, Value, eval, eval_as,
+    eval_with,
+};
 use ballast_message::NoRoom;
 
 use crate::transaction::{Transaction, Workspace};
@@ -105,7 +108,42 @@ impl Stage<'_> {
         value.value(&self.workspace.text).to_ip()
     }
 
+    /// Evaluates `expr` as a value of type `kind`; bytes are in `space.text`. `None` when there is no
+    /// value, or it cannot be cast.
+    pub(crate) fn evaluate_as(&mut self, expr: &Expr, kind: SampleKind) -> Option<StoredValue> {
+        self.evaluate_as_with(expr, kind, Needs::NONE)
+            .unwrap_or_default()
+    }
+
     /// The same, for an action that waits for its value.
+    ///
+    /// # Errors
+    /// There is no value yet: what must come for it.
+    pub(crate) fn evaluate_as_in_time(
+        &mut self,
+        expr: &Expr,
+        kind: SampleKind,
+    ) -> Result<Option<StoredValue>, Needs> {
+        self.evaluate_as_with(expr, kind, self.may_arrive_for_samples)
+    }
+
+    fn evaluate_as_with(
+        &mut self,
+        expr: &Expr,
+        kind: SampleKind,
+        may_still_arrive: Needs,
+    ) -> Result<Option<StoredValue>, Needs> {
+        let Workspace { scratch, text, .. } = &mut *self.workspace;
+        text.clear();
+        let mut held = Ok(None);
+        self.transaction.with_facts(&mut |facts| {
+            held = eval_as(expr, kind, facts, scratch, may_still_arrive)
+                .map(|value| value.map(|value| StoredValue::keep(value, text)));
+        });
+        held
+    }
+
+    /// As [`Stage::evaluate`], for an action that waits for its value.
     ///
     /// # Errors
     /// There is no value yet: what must come for it.

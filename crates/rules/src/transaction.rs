@@ -2,6 +2,7 @@
 
 use ballast_expr::{Candidates, Facts, Place, Scratch, Value, VarName};
 use ballast_message::{Request, Response};
+use ballast_stick::{DataType, Key};
 
 use crate::setting::ExchangeSetting;
 
@@ -57,6 +58,38 @@ pub trait Transaction {
 
     /// Counts a rewrite that failed (`failed rewrites`).
     fn rewrite_failed(&mut self);
+
+    /// Has sticky counter `number` track the entry of `key` in the table of that name, which is
+    /// created if there is none. A counter that tracks an entry
+    /// already keeps it.
+    fn track(&mut self, _number: u32, _table: &str, _key: Key<'_>) {}
+
+    /// Changes the entry that sticky counter `number` tracks; nothing if it tracks none, or its table
+    /// does not store the data.
+    fn change_tracked(&mut self, _number: u32, _change: EntryChange) {}
+}
+
+/// A change of an entry that a rule makes. Numbers are of 32 bits, and wrap.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum EntryChange {
+    /// Adds to a general purpose counter, and to its rate.
+    Add {
+        /// The counter: `Gpc0`, `Gpc1`, or an array.
+        data: DataType,
+        /// The place in the array.
+        element: u16,
+        /// What is added.
+        amount: u32,
+    },
+    /// Sets a general purpose tag.
+    Set {
+        /// The tag: `Gpt0` or an array.
+        data: DataType,
+        /// The place in the array.
+        element: u16,
+        /// The value.
+        value: u32,
+    },
 }
 
 /// Memory for running rules: one per worker, reused by all runs so that nothing is allocated once

@@ -246,16 +246,17 @@ fn what_is_unserved_and_named_is_told() {
     add(RuleSet::HttpResponse, "capture res.hdr(a) id 3");
     add(RuleSet::TcpResponse, "accept");
     add(RuleSet::TcpContent, "accept if HTTP");
-    assert_eq!(
-        sets.unimplemented(&acls),
-        ["tcp-response content", "track-sc1"]
-    );
+    assert_eq!(sets.unimplemented(&acls), ["tcp-response content"]);
     let named: Vec<_> = sets
         .iter()
         .flat_map(|(_, rule)| rule.references())
         .collect();
     for wanted in [
-        Reference::Table(Some("t".to_owned())),
+        Reference::Table {
+            name: Some("t".to_owned()),
+            rule: "track-sc0".to_owned(),
+            key: ballast_expr::SampleKind::Addr,
+        },
         Reference::ErrorFiles("pages".to_owned()),
         Reference::ResponseCapture(3),
     ] {

@@ -8,6 +8,7 @@ use ballast_engine::counters::FrontendCounters;
 use ballast_engine::{Backend, Frontend, GateState};
 use ballast_model::ConnectionMode;
 use ballast_mux::ClientConnection;
+use ballast_stick::Table;
 use ballast_worker::Deadline;
 
 use crate::exchange::Exchange;
@@ -84,6 +85,11 @@ impl<'s> Context<'s> {
             .generation
             .backends
             .get(exchange.backend_place?)
+    }
+
+    /// The stick table of the proxy of that name.
+    pub(crate) fn table(&self, name: &str) -> Option<&Arc<Table>> {
+        self.running.generation.tables.named(name)
     }
 
     /// Takes over the configuration in force, between two exchanges; true if that changed

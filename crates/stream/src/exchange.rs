@@ -21,7 +21,9 @@ use ballast_worker::SocketReference;
 
 use crate::ending::Ending;
 use crate::persistence::{ClientCookie, ServerCookie};
+use crate::stickiness::StickKeys;
 use crate::tls::ServerSession;
+use crate::tracking::TrackedEntries;
 use crate::variables::Variables;
 
 /// Unused exchanges that each worker keeps for reuse.
@@ -209,6 +211,12 @@ pub(crate) struct Exchange {
     pub(crate) answer_body: Vec<u8>,
     /// Variables of the scopes `txn`, `req` and `res`.
     pub(crate) variables: Variables,
+    /// What sticky counters track for this exchange.
+    pub(crate) tracked: TrackedEntries,
+    /// Whether the request was counted in what is tracked.
+    pub(crate) is_counted_request: bool,
+    /// What `stick` rules remember of this exchange.
+    pub(crate) stick_keys: StickKeys,
     /// What rules may set for this exchange alone.
     pub(crate) settings: Settings,
     /// When the steps of the exchange happened.
@@ -458,6 +466,9 @@ impl Exchange {
             observed: None,
             answer_body: Vec::new(),
             variables: Variables::default(),
+            tracked: TrackedEntries::default(),
+            is_counted_request: false,
+            stick_keys: StickKeys::default(),
             settings: Settings::default(),
             cookie_first_given: None,
             cookie_needs_refresh: false,
@@ -512,6 +523,9 @@ impl Exchange {
             observed,
             answer_body,
             variables,
+            tracked,
+            is_counted_request,
+            stick_keys,
             settings,
             times,
             tally,
@@ -549,6 +563,9 @@ impl Exchange {
         *observed = None;
         answer_body.clear();
         variables.clear();
+        tracked.release();
+        *is_counted_request = false;
+        stick_keys.clear();
         (*settings, *logged) = (Settings::default(), false);
         (*times, *tally) = fresh;
     }

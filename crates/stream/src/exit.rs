@@ -11,6 +11,7 @@ use crate::context::Context;
 use crate::ending::{Ending, EndingCause, EndingPhase};
 use crate::exchange::Exchange;
 use crate::services::ServiceCall;
+use crate::tracking::{self, TrackedEvent};
 
 /// The result of a step of an exchange: go on with the next step, or end the exchange.
 pub(crate) type Flow<T = ()> = ControlFlow<Exit, T>;
@@ -390,10 +391,28 @@ impl Exit {
         )
     }
 
+    /// What tracked entries count of it: an error of the client, or a failure of the server.
+    fn tracked_event(self) -> Option<TrackedEvent> {
+        match self {
+            Self::Request(PeerFault::Closed | PeerFault::Malformed(_), _)
+            | Self::Denied(Some(_), EndingPhase::Request)
+            | Self::StatisticsDenied
+            | Self::StatisticsChallenge => Some(TrackedEvent::Error),
+            Self::UploadStuck
+            | Self::ResponseMissing
+            | Self::ResponseTimeout
+            | Self::ResponseMalformed => Some(TrackedEvent::Failure),
+            _ => None,
+        }
+    }
+
     /// Increments the counters of this exit.
     pub(crate) fn count(self, context: &Context<'_>, exchange: &Exchange) {
         for count in self.outcome().counts {
             count.increment(context, exchange);
+        }
+        if let Some(event) = self.tracked_event() {
+            tracking::count(context, exchange, event);
         }
     }
 

@@ -10,6 +10,7 @@ use crate::context::Context;
 use crate::ending::{EndingCause, EndingPhase};
 use crate::exchange::Exchange;
 use crate::exit::Exit;
+use crate::tracking;
 use crate::view::View;
 
 /// The logged status of an exchange that was cut ([`crate::ending::EndingCause::is_cut`]), whatever the
@@ -24,9 +25,17 @@ pub(crate) fn exchange_ended(context: &Context<'_>, exchange: &mut Exchange) {
         exchange.tally.status = i32::from(CUT_STATUS);
     }
     note_times(context, exchange);
+    tracking::count_bytes(context, exchange);
     if let Some(row) = &context.row {
         row.end_exchange();
     }
+    log(context, exchange);
+    // The log line may show what was tracked.
+    exchange.tracked.release();
+}
+
+/// Writes the line of an exchange that has ended.
+fn log(context: &Context<'_>, exchange: &mut Exchange) {
     if exchange.logged {
         return;
     }

@@ -19,8 +19,10 @@ mod rulebook;
 mod services;
 mod session;
 mod sessions;
+mod stickiness;
 mod tcp;
 mod tls;
+mod tracking;
 mod tunnel;
 mod variables;
 mod view;
@@ -43,6 +45,7 @@ use crate::rulebook::{MessagePhase, apply};
 use crate::session::{ConnectionSettings, Session};
 use crate::sessions::{SessionEntry, SessionRow};
 use crate::tcp::AfterSession;
+use crate::tracking::TrackedEvent;
 
 pub use ending::{Ending, EndingCause, EndingPhase};
 pub use local::{EvaluationMemory, Running, WorkerLocal};
@@ -111,6 +114,7 @@ pub fn serve(local: Rc<WorkerLocal>, arrival: Arrival) -> impl Future<Output = (
         let mut context = Context::new(&local, &session, running, frontend);
         context.set_output_format(&mut client);
         context.count(|counters| counters.sessions.increment());
+        tracking::count(&context, current.get(), TrackedEvent::Session);
         let entry = SessionEntry::enter(local.worker, &session, &context.frontend).await;
         let row = entry.row();
         context.row = Some(Rc::clone(row));
@@ -240,7 +244,7 @@ fn decide(
 ) -> (Verdict, Settings) {
     let exchange = current.get();
     context.begin(exchange);
-    let verdict = apply(context, exchange, MessagePhase::Request, rules);
+    let verdict = apply(context, exchange, MessagePhase::Connection, rules);
     // A connection is no exchange yet: its rules are not what samples call the last one.
     exchange.last_rule = None;
     let settings = exchange.settings;

@@ -7,22 +7,26 @@ use ballast_expr::{Facts, Needs, Place, Value, VarName, VarScope};
 use ballast_message::{Request, Response, Version};
 use ballast_mux::{Peer, Sink, WaitLimit};
 use ballast_rules::{
-    Cursor, ExchangeSetting, LogLevel, RuleList, RunProgress, SettableTimeout, Transaction,
-    Verdict, Workspace, proceed, run,
+    Cursor, EntryChange, ExchangeSetting, LogLevel, RuleList, RunProgress, SettableTimeout, Transaction, Verdict,
+    Workspace, proceed, run,
 };
+use ballast_stick::Key;
 use ballast_transport::PendingHandshake;
 use ballast_worker::timeout;
 
 use crate::context::Context;
 use crate::ending::EndingPhase;
 use crate::exchange::Exchange;
+use crate::tracking;
 use crate::exit::{Exit, Flow};
 use crate::view::View;
 
 /// Which messages the rules may see and change.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum MessagePhase {
-    /// Before or with the request.
+    /// Before the first request: what is tracked is tracked for the connection.
+    Connection,
+    /// Before or with a request.
     Request,
     /// With the response.
     Response,
@@ -175,7 +179,7 @@ impl Transaction for ExchangeTransaction<'_> {
     fn with_facts(&self, question: &mut dyn FnMut(&dyn Facts)) {
         let view = View::new(self.context, self.exchange);
         match self.stage {
-            MessagePhase::Request => question(&view),
+            MessagePhase::Connection | MessagePhase::Request => question(&view),
             MessagePhase::Response => question(&view.of_response()),
         }
     }
@@ -288,6 +292,20 @@ impl Transaction for ExchangeTransaction<'_> {
 
     fn rule_waits(&mut self, place: Option<&Place>) {
         self.exchange.waiting_rule = place.cloned();
+    }
+
+    fn track(&mut self, number: u32, table: &str, key: Key<'_>) {
+        let of_connection = self.stage == MessagePhase::Connection;
+        tracking::track(
+            self.context,
+            self.exchange,
+            of_connection,
+            (number, table, key),
+        );
+    }
+
+    fn change_tracked(&mut self, number: u32, change: EntryChange) {
+        tracking::change(self.context, self.exchange, number, change);
     }
 
     fn rewrite_failed(&mut self) {

@@ -15,6 +15,7 @@ use ballast_upstream::{ClientAddresses, ClientTlsValues};
 use ballast_worker::SocketReference;
 
 use crate::tls::ClientSession;
+use crate::tracking::TrackedEntries;
 use crate::variables::Variables;
 
 /// A client's connection: its addresses, and what was learned before its first exchange. What
@@ -48,6 +49,8 @@ pub(crate) struct Session {
     pub(crate) refusal: Option<HandshakeError>,
     /// Variables of the scope `sess`.
     pub(crate) variables: RefCell<Variables>,
+    /// What sticky counters track for the connection.
+    pub(crate) tracked: TrackedEntries,
 }
 
 /// What `tcp-request connection` rules set.
@@ -79,6 +82,7 @@ impl Session {
             tls: None,
             refusal: None,
             variables: RefCell::default(),
+            tracked: TrackedEntries::default(),
         };
         (session, arrival.transport)
     }

@@ -11,6 +11,7 @@ use crate::exit::{Exit, Flow};
 use crate::http::{BackendSession, reach, route};
 use crate::inspect;
 use crate::journal;
+use crate::stickiness;
 use crate::tunnel;
 
 /// What follows a TCP session.
@@ -140,6 +141,7 @@ async fn connect_and_carry(
     let mut plan = reach::ReachPlan::new(context, client, exchange, &kept_connection);
     let (slot, ready) =
         reach::server(context, client, exchange, &mut kept_connection, &mut plan).await?;
+    stickiness::store(context, exchange);
     exchange.forget_first_bytes();
     let mut lease = ready.lease;
     let mut server = lease.duplex();

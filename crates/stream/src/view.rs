@@ -13,12 +13,14 @@ use ballast_expr::{
 use ballast_message::{Request, Response};
 use ballast_model::{BackendTimeouts, CookieMode};
 use ballast_mux::PeekedHead;
+use ballast_stick::{Table, TrackedEntry};
 use ballast_worker::SocketReference;
 
 use crate::context::Context;
 use crate::exchange::Exchange;
 use crate::local::{WorkerLocal, time_of};
 use crate::session::Session;
+use crate::tracking;
 use crate::variables::Variables;
 
 /// An exchange as expressions see it.
@@ -316,6 +318,14 @@ impl Facts for View<'_> {
 
     fn server(&self) -> Option<&dyn ServerFacts> {
         Some(&**self.exchange.server.as_ref()?)
+    }
+
+    fn table(&self, name: &str) -> Option<&Table> {
+        self.context.table(name).map(|table| &**table)
+    }
+
+    fn tracked(&self, number: u32) -> Option<&TrackedEntry> {
+        tracking::tracked(self.context, self.exchange, number)
     }
 
     fn exchange(&self) -> &dyn ExchangeFacts {

@@ -57,10 +57,11 @@ pub(super) const ROWS: &[R] = &[
         Sections::GLOBAL,
         "<number>",
         "tracked counters of a connection",
-        |_, args, context| {
+        |global, args, context| {
             let count = args.number("a number of counters", 0..=i64::from(STICK_COUNTERS_MAX))?;
             args.end()?;
-            context.stick_counters = u32::try_from(count).expect("the range was checked");
+            global.tune.stick_counters = u32::try_from(count).expect("the range was checked");
+            context.stick_counters = global.tune.stick_counters;
             Ok(())
         },
     )

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use ballast_expr::Reference;
+use ballast_expr::{Reference, kind_of_keys};
 use ballast_model::{Mode, RouteTarget, UseServerTarget};
 use ballast_syntax::{Diagnostic, SectionKind, Severity, Span};
 
 use super::index::DraftIndex;
+use crate::proxy::TableUser;
 use crate::build::Drafts;
 use crate::context::Context;
 use crate::draft::ProxyDraft;
@@ -27,6 +28,7 @@ pub(super) fn check(drafts: &Drafts, context: &mut Context<'_>) {
         check_routes((drafts, &index), draft, &mut routed, context);
         check_use_servers(draft, context);
         check_references((drafts, &index), draft, context);
+        check_tables(draft, context);
     }
     report_unused_backends(drafts, &routed, context);
     check_sections(&index, context);
@@ -173,8 +175,7 @@ fn check_references(
                 let name = if name.is_empty() { &draft.name } else { name };
                 if !context.declarations.tables.contains_key(name) {
                     let message = format!(
-                        "Proxy '{}': unable to find stick-table '{name}'.",
-                        draft.name
+                        "unable to find table '{name}' referenced in an expression of {title}."
                     );
                     let names = context.declarations.tables.keys();
                     let hint = context.hint(name, names.map(String::as_str));
@@ -189,6 +190,42 @@ fn check_references(
             }
             _ => {}
         }
+    }
+}
+
+/// The tables that rules look keys up in: whether they exist, and take such keys.
+fn check_tables(draft: &ProxyDraft, context: &mut Context<'_>) {
+    let proxy = &draft.name;
+    for used in &draft.section_state.table_uses {
+        let (name, span) = (&used.table, Some(used.span));
+        let mut tables = context.declarations.stick_tables.iter();
+        let Some(table) = tables.find(|table| table.name == *name) else {
+            let message = match &used.user {
+                TableUser::Track(rule) => {
+                    format!("Proxy '{proxy}': unable to find table '{name}' referenced by {rule}.")
+                }
+                TableUser::Stick => {
+                    format!("Proxy '{proxy}': unable to find stick-table '{name}'.")
+                }
+            };
+            let names = context.declarations.tables.keys();
+            let hint = context.hint(name, names.map(String::as_str));
+            report_unknown_name(context, "unknown-table", message, span, hint);
+            continue;
+        };
+        if used.key.casts_to(kind_of_keys(table.settings.key)) {
+            continue;
+        }
+        let message = match &used.user {
+            TableUser::Track(rule) => format!(
+                "Proxy '{proxy}': stick-table '{name}' uses a type incompatible with the '{rule}' \
+                 rule."
+            ),
+            TableUser::Stick => format!(
+                "Proxy '{proxy}': type of fetch not usable with type of stick-table '{name}'."
+            ),
+        };
+        super::report(context, Severity::Alert, "wrong-key-type", message, span);
     }
 }
 

@@ -16,6 +16,7 @@ mod route;
 mod rules;
 mod stats;
 mod stick_table;
+mod stick_rules;
 #[cfg(test)]
 mod tests;
 mod timeouts;
@@ -38,7 +39,7 @@ use crate::table::{RowMatch, Table};
 pub(crate) use capture::bound as bound_captures;
 pub(crate) use general::GUID_UNUSED;
 pub(crate) use stick_table::{declare as declare_table, settings as table_settings};
-pub(crate) use words::ProxySectionState;
+pub(crate) use words::{ProxySectionState, TableUser};
 
 /// All families of proxy keywords.
 const FAMILIES: &[&[Row<ProxyDraft>]] = &[
@@ -61,6 +62,7 @@ const FAMILIES: &[&[Row<ProxyDraft>]] = &[
     rules::ROWS,
     stats::ROWS,
     stick_table::ROWS,
+    stick_rules::ROWS,
     unimplemented::ROWS,
     removed::ROWS,
 ];
@@ -214,6 +216,10 @@ pub(crate) fn link(draft: &mut ProxyDraft, linker: &mut Linker<'_>) -> Vec<balla
     }
     let persistence = back.persistence_rules.iter_mut();
     conditions.extend(persistence.map(|rule| &mut rule.condition));
+    for rule in &mut back.stick_rules {
+        conditions.extend(rule.condition.as_mut());
+        exprs.push(&mut rule.key);
+    }
     let log = &mut front.log;
     formats.extend(log.format.as_mut());
     formats.extend(log.error_format.as_mut());

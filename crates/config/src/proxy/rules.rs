@@ -9,6 +9,7 @@ use ballast_rules::{Capability, ParseEnv, Reference, RuleSet, parse_rule};
 use ballast_syntax::{Diagnostic, SectionKind};
 
 use super::expressions;
+use super::words::{TableUse, TableUser};
 use crate::args::Args;
 use crate::context::Context;
 use crate::draft::ProxyDraft;
@@ -254,11 +255,12 @@ fn refer(
             Reference::Resolvers(name) => {
                 declarations.add_reference(SectionKind::Resolvers, &name, "do-resolve", span);
             }
-            Reference::Table(name) => {
-                let table = name.unwrap_or_default();
-                let reference = ballast_expr::Reference::Table(table);
-                expressions::record_references(draft, vec![reference], span);
-            }
+            Reference::Table { name, rule, key } => draft.section_state.table_uses.push(TableUse {
+                table: name.unwrap_or_else(|| draft.name.clone()),
+                span,
+                key,
+                user: TableUser::Track(rule),
+            }),
             Reference::Server(path) => {
                 let (backend, server) = match path.split_once('/') {
                     Some((backend, server)) => (Some(backend.to_owned()), server),

@@ -18,33 +18,6 @@ type R = Row<ProxyDraft>;
 
 /// The rows.
 pub(super) const ROWS: &[R] = &[
-    stick(
-        "stick on",
-        "stick on src table b",
-        "stick on nosuch",
-        Phase::SelectServer,
-    ),
-    stick(
-        "stick match",
-        "stick match src",
-        "stick match",
-        Phase::SelectServer,
-    ),
-    stick(
-        "stick store-request",
-        "stick store-request src",
-        "stick store-request",
-        Phase::SelectServer,
-    ),
-    R::new(
-        "stick store-response",
-        Sections::BACK_ONLY,
-        "<expression> [ table <name> ] [ { if | unless } <condition> ]",
-        "remember the server by something in its response",
-        |draft, args, context| stick_rule(draft, args, context, Phase::StickStore),
-    )
-    .examples("stick store-response res.cook(SID)", "stick store-response")
-    .unimplemented("stick tables"),
     R::new(
         "compression algo",
         Sections::PROXIES,
@@ -252,18 +225,6 @@ pub(super) const ROWS: &[R] = &[
     .unimplemented("the words of versions after 3.2"),
 ];
 
-const fn stick(word: &'static str, good: &'static str, bad: &'static str, _: Phase) -> R {
-    R::new(
-        word,
-        Sections::BACK_ONLY,
-        "<expression> [ table <name> ] [ { if | unless } <condition> ]",
-        "remember the server by something in the request",
-        |draft, args, context| stick_rule(draft, args, context, Phase::SelectServer),
-    )
-    .examples(good, bad)
-    .unimplemented("stick tables")
-}
-
 const fn compression(word: &'static str, good: &'static str) -> R {
     R::new(
         word,
@@ -375,27 +336,4 @@ fn spoe(args: &mut Args<'_>, context: &mut Context<'_>) -> Result<(), Diagnostic
         )
         .at(keyword_span)),
     }
-}
-
-fn stick_rule(
-    draft: &mut ProxyDraft,
-    args: &mut Args<'_>,
-    context: &mut Context<'_>,
-    phase: Phase,
-) -> Result<(), Diagnostic> {
-    expressions::expr(draft, args, context, "a fetch method", &[phase])?;
-    let (table, span) = if args.take("table") {
-        let name = args.word("a table after 'table'")?;
-        (name.text().to_owned(), name.span())
-    } else {
-        (String::new(), args.span())
-    };
-    let named = if table.is_empty() {
-        draft.name.clone()
-    } else {
-        table.clone()
-    };
-    context.declarations.sticky_tables.push(named);
-    expressions::record_references(draft, vec![ballast_expr::Reference::Table(table)], span);
-    expressions::condition(draft, args, context, &[phase]).map(drop)
 }

@@ -1,6 +1,6 @@
 //! The state of a proxy section while it is read, beside the model.
 
-use ballast_expr::Reference;
+use ballast_expr::{Reference, SampleKind};
 use ballast_syntax::Span;
 
 use super::check::CheckWords;
@@ -22,10 +22,34 @@ pub(crate) struct ProxySectionState {
     pub raw_bytes: Vec<Span>,
     /// `server-state-file-name`, as written; the name of the backend when `None`.
     pub state_file: Option<String>,
+    /// Where rules use tables.
+    pub table_uses: Vec<TableUse>,
     /// Words of this section whose rules HAProxy runs in a fixed order.
     pub ordered: Vec<&'static str>,
     /// The place of this section's first `stats` line: it has a page of its own.
     pub stats: Option<Span>,
+}
+
+/// A rule that looks keys up in a table.
+#[derive(Clone, Debug)]
+pub(crate) struct TableUse {
+    /// The name of the table.
+    pub table: String,
+    /// The place of its name, or of the rule.
+    pub span: Span,
+    /// The type of the keys, before they are cast to the table's.
+    pub key: SampleKind,
+    /// The rule.
+    pub user: TableUser,
+}
+
+/// What uses a table.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum TableUser {
+    /// A rule of sticky counters, by its word (`track-sc0`).
+    Track(String),
+    /// A `stick` rule.
+    Stick,
 }
 
 impl ProxySectionState {
@@ -36,6 +60,7 @@ impl ProxySectionState {
         self.raw_bytes.clear();
         self.final_rules.clear();
         self.ordered.clear();
+        self.table_uses.clear();
         self.stats = None;
         self.check.begin();
     }

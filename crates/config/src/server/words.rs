@@ -118,8 +118,7 @@ pub(super) const ROWS: &[R] = &[
     R::new("non-stick", Sections::SERVER, "", "sessions with the server are not remembered", |server_draft, _, _| {
         server_draft.server.non_stick = true;
         Ok(())
-    })
-    .ignored("without stick tables no server is remembered"),
+    }),
     R::new("on-marked-down", Sections::SERVER, "shutdown-sessions", "what happens to sessions when the server goes down", |server_draft, args, _| {
         server_draft.server.on_marked_down = args.choice(&[("shutdown-sessions", OnMarkedDown::ShutdownSessions)])?;
         Ok(())
@@ -163,8 +162,7 @@ pub(super) const ROWS: &[R] = &[
     R::new("stick", Sections::SERVER, "", "undoes non-stick", |server_draft, _, _| {
         server_draft.server.non_stick = false;
         Ok(())
-    })
-    .ignored("without stick tables no server is remembered"),
+    }),
     R::new("strict-maxconn", Sections::SERVER, "", "kept connections count towards maxconn too", check::nothing).unimplemented("limits on idle connections"),
     R::new("track", Sections::SERVER, "[<backend>/]<server>", "takes the state of another server", |server_draft, args, _| {
         let text = args.text("[<backend>/]<server>")?;

@@ -25,6 +25,7 @@ pub use tls::{
 };
 
 use ballast_message::{Request, Response};
+use ballast_stick::{Table, TrackedEntry};
 
 use crate::value::Value;
 use crate::vars::VarName;
@@ -135,6 +136,17 @@ pub trait Facts {
 
     /// The server, once it is chosen.
     fn server(&self) -> Option<&dyn ServerFacts> {
+        None
+    }
+
+    /// The stick table of the proxy of that name. Its time is that of
+    /// [`ProcessFacts::rate_clock_ms`].
+    fn table(&self, _name: &str) -> Option<&Table> {
+        None
+    }
+
+    /// The entry that sticky counter `number` tracks: for the exchange, or else for its connection.
+    fn tracked(&self, _number: u32) -> Option<&TrackedEntry> {
         None
     }
 

@@ -13,6 +13,7 @@ mod hello;
 mod payload;
 mod process;
 pub(crate) mod proxy;
+pub(crate) mod stick;
 mod stick_counter;
 mod stick_numbered;
 mod stick_source;

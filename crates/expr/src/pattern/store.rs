@@ -88,6 +88,8 @@ struct Inner {
     numbered: bool,
     /// What is linked stands in this section and on this line.
     section: String,
+    /// The name of the proxy, for expressions about its own table.
+    own_table: Option<Arc<str>>,
     base: Option<String>,
     place: Place,
     /// Files of places, in the order they came.
@@ -175,6 +177,16 @@ impl Store {
         inner.section = section.to_owned();
         inner.base = base.map(str::to_owned);
         inner.place = Place::default();
+    }
+
+    /// Says which table expressions mean where they name none: that of their proxy.
+    pub fn set_own_table(&self, name: &str) {
+        self.lock().own_table = Some(name.into());
+    }
+
+    /// That table; one without a name where no proxy is linked.
+    pub fn own_table(&self) -> Arc<str> {
+        self.lock().own_table.clone().unwrap_or_default()
     }
 
     /// Says on which line what is linked next stands.

@@ -1,14 +1,31 @@
 //! `track-sc*`, `sc-*`: sticky counters.
 
-use ballast_expr::{Error, Needs};
+use std::sync::Arc;
+
+use ballast_expr::{Error, Expr, LinkSlot, Linker, Needs, SampleKind, Value, key_of, kind_of_keys};
+use ballast_stick::DataType;
 
 use crate::args::Args;
+use crate::perform::{Perform, boxed};
 use crate::reference::Reference;
 use crate::row::ActionRow;
 use crate::ruleset::{RuleSet, RuleSetFlags};
+use crate::stage::{ActionOutcome, Stage};
+use crate::transaction::EntryChange;
+
+/// Where the entry of a counter may be changed.
+const CHANGE_PLACES: RuleSetFlags = RuleSetFlags::of(&[
+    RuleSet::TcpConnection,
+    RuleSet::TcpSession,
+    RuleSet::TcpContent,
+    RuleSet::TcpResponse,
+    RuleSet::HttpRequest,
+    RuleSet::HttpResponse,
+    RuleSet::HttpAfterResponse,
+]);
 
 pub(crate) const ROWS: &[ActionRow] = &[
-    ActionRow::unimplemented(
+    ActionRow::new(
         "track-sc",
         RuleSetFlags::of(&[
             RuleSet::TcpConnection,
@@ -19,7 +36,7 @@ pub(crate) const ROWS: &[ActionRow] = &[
         ]),
         "<n> <key> [ table <table> ]",
         "follow a key's entry in a stick table",
-        track,
+        |args| boxed(track(args)),
     )
     .needs(Needs::TABLE)
     .prefix()
@@ -32,41 +49,36 @@ pub(crate) const ROWS: &[ActionRow] = &[
             "track-sc0 src table",
         ],
     ),
-    ActionRow::unimplemented(
+    ActionRow::new(
         "sc-add-gpc",
-        RuleSetFlags::of(&[
-            RuleSet::TcpConnection,
-            RuleSet::TcpSession,
-            RuleSet::TcpContent,
-            RuleSet::TcpResponse,
-            RuleSet::HttpRequest,
-            RuleSet::HttpResponse,
-            RuleSet::HttpAfterResponse,
-        ]),
+        CHANGE_PLACES,
         "(<idx>,<sc-id>) { <int> | <expr> }",
         "add to a general purpose counter",
-        |args| counter(args, "sc-add-gpc", 2, true),
+        |args| boxed(change(args, "sc-add-gpc", ChangeKind::Add, DataType::Gpc)),
     )
     .needs(Needs::TABLE)
     .parens()
     .examples(
-        &["sc-add-gpc(0,1) 5"],
-        &["sc-add-gpc(0,9) 5", "sc-add-gpc(0,0)"],
+        &["sc-add-gpc(0,1) 5", "sc-add-gpc(0,1) src,length if TRUE"],
+        &[
+            "sc-add-gpc(0,9) 5",
+            "sc-add-gpc(0) 5",
+            "sc-add-gpc(0,0) nothing",
+        ],
     ),
-    ActionRow::unimplemented(
+    ActionRow::new(
         "sc-inc-gpc",
-        RuleSetFlags::of(&[
-            RuleSet::TcpConnection,
-            RuleSet::TcpSession,
-            RuleSet::TcpContent,
-            RuleSet::TcpResponse,
-            RuleSet::HttpRequest,
-            RuleSet::HttpResponse,
-            RuleSet::HttpAfterResponse,
-        ]),
+        CHANGE_PLACES,
         "(<idx>,<sc-id>)",
         "increment a general purpose counter",
-        |args| counter(args, "sc-inc-gpc", 2, false),
+        |args| {
+            boxed(change(
+                args,
+                "sc-inc-gpc",
+                ChangeKind::Increment,
+                DataType::Gpc,
+            ))
+        },
     )
     .needs(Needs::TABLE)
     .parens()
@@ -74,20 +86,19 @@ pub(crate) const ROWS: &[ActionRow] = &[
         &["sc-inc-gpc(0,1)"],
         &["sc-inc-gpc(0,9)", "sc-inc-gpc(0)", "sc-inc-gpc"],
     ),
-    ActionRow::unimplemented(
+    ActionRow::new(
         "sc-inc-gpc0",
-        RuleSetFlags::of(&[
-            RuleSet::TcpConnection,
-            RuleSet::TcpSession,
-            RuleSet::TcpContent,
-            RuleSet::TcpResponse,
-            RuleSet::HttpRequest,
-            RuleSet::HttpResponse,
-            RuleSet::HttpAfterResponse,
-        ]),
+        CHANGE_PLACES,
         "(<sc-id>)",
         "increment the first general purpose counter",
-        |args| counter(args, "sc-inc-gpc0", 1, false),
+        |args| {
+            boxed(change(
+                args,
+                "sc-inc-gpc0",
+                ChangeKind::Increment,
+                DataType::Gpc0,
+            ))
+        },
     )
     .needs(Needs::TABLE)
     .parens()
@@ -95,38 +106,29 @@ pub(crate) const ROWS: &[ActionRow] = &[
         &["sc-inc-gpc0(1)", "sc-inc-gpc0"],
         &["sc-inc-gpc0(9)", "sc-inc-gpc0(a)"],
     ),
-    ActionRow::unimplemented(
+    ActionRow::new(
         "sc-inc-gpc1",
-        RuleSetFlags::of(&[
-            RuleSet::TcpConnection,
-            RuleSet::TcpSession,
-            RuleSet::TcpContent,
-            RuleSet::TcpResponse,
-            RuleSet::HttpRequest,
-            RuleSet::HttpResponse,
-            RuleSet::HttpAfterResponse,
-        ]),
+        CHANGE_PLACES,
         "(<sc-id>)",
         "increment the second general purpose counter",
-        |args| counter(args, "sc-inc-gpc1", 1, false),
+        |args| {
+            boxed(change(
+                args,
+                "sc-inc-gpc1",
+                ChangeKind::Increment,
+                DataType::Gpc1,
+            ))
+        },
     )
     .needs(Needs::TABLE)
     .parens()
     .examples(&["sc-inc-gpc1(1)"], &["sc-inc-gpc1(9)"]),
-    ActionRow::unimplemented(
+    ActionRow::new(
         "sc-set-gpt",
-        RuleSetFlags::of(&[
-            RuleSet::TcpConnection,
-            RuleSet::TcpSession,
-            RuleSet::TcpContent,
-            RuleSet::TcpResponse,
-            RuleSet::HttpRequest,
-            RuleSet::HttpResponse,
-            RuleSet::HttpAfterResponse,
-        ]),
+        CHANGE_PLACES,
         "(<idx>,<sc-id>) { <int> | <expr> }",
         "set a general purpose tag",
-        |args| counter(args, "sc-set-gpt", 2, true),
+        |args| boxed(change(args, "sc-set-gpt", ChangeKind::Set, DataType::Gpt)),
     )
     .needs(Needs::TABLE)
     .parens()
@@ -134,20 +136,12 @@ pub(crate) const ROWS: &[ActionRow] = &[
         &["sc-set-gpt(0,1) 5", "sc-set-gpt(0,0) rand"],
         &["sc-set-gpt(0) 5"],
     ),
-    ActionRow::unimplemented(
+    ActionRow::new(
         "sc-set-gpt0",
-        RuleSetFlags::of(&[
-            RuleSet::TcpConnection,
-            RuleSet::TcpSession,
-            RuleSet::TcpContent,
-            RuleSet::TcpResponse,
-            RuleSet::HttpRequest,
-            RuleSet::HttpResponse,
-            RuleSet::HttpAfterResponse,
-        ]),
+        CHANGE_PLACES,
         "(<sc-id>) { <int> | <expr> }",
         "set the first general purpose tag",
-        |args| counter(args, "sc-set-gpt0", 1, true),
+        |args| boxed(change(args, "sc-set-gpt0", ChangeKind::Set, DataType::Gpt0)),
     )
     .needs(Needs::TABLE)
     .parens()
@@ -157,7 +151,17 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ),
 ];
 
-fn track(args: &mut Args<'_, '_, '_>) -> Result<(), Error> {
+/// `track-sc<n>`.
+#[derive(Clone, Debug, PartialEq)]
+struct Track {
+    number: u32,
+    key: Expr,
+    /// Empty where it is the proxy's own, whose name linking fills in.
+    table: String,
+    own_table: LinkSlot<Arc<str>>,
+}
+
+fn track(args: &mut Args<'_, '_, '_>) -> Result<Track, Error> {
     const WORDS: [&str; 3] = ["track-sc0", "track-sc1", "track-sc2"];
     let head = args.head();
     let digits = &head["track-sc".len()..];
@@ -170,9 +174,9 @@ fn track(args: &mut Args<'_, '_, '_>) -> Result<(), Error> {
             .parse::<u32>()
             .map_err(|_| wrong(format!("Wrong track-sc number '{digits}'")))?,
     };
-    if number > max {
+    if number >= args.env.stick_counters {
         return Err(wrong(format!(
-            "{number} track-sc number exceeding {max} (tune.stick-counters - 1) value"
+            "{number} track-sc number exceeding {max} (tune.stick-counters-1) value"
         )));
     }
     if let Some(word) = usize::try_from(number)
@@ -181,58 +185,199 @@ fn track(args: &mut Args<'_, '_, '_>) -> Result<(), Error> {
     {
         args.named(word);
     }
-    args.expr()?;
+    let key = args.expr()?;
     let mut table = None;
     if args.take("table") {
         table = Some(args.text("missing table name")?.to_owned());
     }
-    args.refer_to(Reference::Table(table));
-    Ok(())
+    args.refer_to(Reference::Table {
+        name: table.clone(),
+        rule: head.to_owned(),
+        key: key.kind,
+    });
+    Ok(Track {
+        number,
+        key,
+        table: table.unwrap_or_default(),
+        own_table: LinkSlot::empty(),
+    })
 }
 
-fn counter(
+impl Perform for Track {
+    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
+        if self.table.is_empty() {
+            self.own_table.fill(linker.store.own_table());
+        }
+        self.key.link(linker)
+    }
+
+    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
+        let table = match self.own_table.filled() {
+            Some(own) if self.table.is_empty() => own,
+            _ => self.table.as_str(),
+        };
+        let (mut kind, mut is_tracked) = (None, false);
+        stage.transaction.with_facts(&mut |facts| {
+            is_tracked = facts.tracked(self.number).is_some();
+            kind = facts
+                .table(table)
+                .map(|table| kind_of_keys(table.settings().key));
+        });
+        let Some(kind) = kind.filter(|_| !is_tracked) else {
+            return ActionOutcome::Next;
+        };
+        let key = match stage.evaluate_as_in_time(&self.key, kind) {
+            Ok(Some(key)) => key,
+            // A key without a value is not tracked.
+            Ok(None) => return ActionOutcome::Next,
+            Err(needs) => return ActionOutcome::NotYet(needs),
+        };
+        let key = key_of(key.value(&stage.workspace.text));
+        stage.transaction.track(self.number, table, key);
+        ActionOutcome::Next
+    }
+}
+
+/// `sc-add-gpc`, `sc-inc-*`, `sc-set-gpt*`.
+#[derive(Clone, Debug, PartialEq)]
+struct ChangeCounter {
+    number: u32,
+    kind: ChangeKind,
+    data: DataType,
+    element: u16,
+    value: ChangeValue,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum ChangeKind {
+    Add,
+    Increment,
+    Set,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum ChangeValue {
+    Number(u32),
+    Expr(Box<Expr>),
+}
+
+fn change(
     args: &mut Args<'_, '_, '_>,
     word: &'static str,
-    numbers: usize,
-    valued: bool,
-) -> Result<(), Error> {
-    if numbers == 2 || args.head() != word {
-        let expects = if numbers == 2 {
-            "<idx>,<sc-id>"
-        } else {
-            "<sc-id>"
-        };
-        let all = args.paren_args(&format!("{word}({expects})"))?;
-        if all.len() != numbers {
-            return Err(Error::new(
-                format!("expects {word}({expects})"),
-                0..args.head().len(),
-            ));
-        }
-        let max = args.env.stick_counters.saturating_sub(1);
-        for (place, (text, at)) in all.iter().enumerate() {
-            let id = text.parse::<u32>().map_err(|_| {
-                Error::new(
-                    format!("invalid stick table track ID. Expects {word}({expects})"),
-                    *at..at + text.len(),
-                )
-            })?;
-            if place + 1 == numbers && id > max {
-                return Err(Error::new(
-                    format!("invalid stick table track ID. The max allowed ID is {max}"),
-                    *at..at + text.len(),
-                ));
-            }
-        }
-    }
-    if valued {
-        match args.peek().map(str::parse::<i64>) {
-            Some(Ok(_)) => {
+    kind: ChangeKind,
+    data: DataType,
+) -> Result<ChangeCounter, Error> {
+    let is_array = matches!(data, DataType::Gpc | DataType::Gpt);
+    let (element, number) = numbers(args, word, is_array)?;
+    let value = match (kind, args.peek()) {
+        (ChangeKind::Increment, _) => ChangeValue::Number(1),
+        // HAProxy reads a missing number as 0.
+        (_, None) => ChangeValue::Number(0),
+        (_, Some(text)) => match text.parse::<i64>() {
+            Ok(value) => {
                 args.next();
+                ChangeValue::Number(low_bits(value))
             }
-            Some(Err(_)) if !args.is_at_end() => drop(args.expr()?),
-            _ => return Err(args.error(format!("'{word}' expects an integer or an expression"))),
+            Err(_) => ChangeValue::Expr(Box::new(args.expr()?)),
+        },
+    };
+    Ok(ChangeCounter {
+        number,
+        kind,
+        data,
+        element,
+        value,
+    })
+}
+
+/// The numbers between the parentheses: the element of an array, and the counter.
+fn numbers(
+    args: &Args<'_, '_, '_>,
+    word: &'static str,
+    is_array: bool,
+) -> Result<(u16, u32), Error> {
+    if !is_array && args.head() == word {
+        return Ok((0, 0));
+    }
+    let expects = match is_array {
+        true => "<idx>,<sc-id>",
+        false => "<sc-id>",
+    };
+    let all = args.paren_args(&format!("{word}({expects})"))?;
+    if all.len() != 1 + usize::from(is_array) {
+        return Err(Error::new(
+            format!("expects {word}({expects})"),
+            0..args.head().len(),
+        ));
+    }
+    let max = args.env.stick_counters.saturating_sub(1);
+    let (mut element, mut number) = (0, 0);
+    for (place, (text, at)) in all.iter().enumerate() {
+        let range = *at..at + text.len();
+        let value = text.parse::<u32>().map_err(|_| {
+            let message = format!("invalid stick table track ID. Expects {word}({expects})");
+            Error::new(message, range.clone())
+        })?;
+        if place + 1 < all.len() {
+            // A place that no array has.
+            element = u16::try_from(value).unwrap_or(u16::MAX);
+            continue;
+        }
+        if value >= args.env.stick_counters {
+            let message = format!(
+                "invalid stick table track ID. The max allowed ID is {max} (tune.stick-counters)."
+            );
+            return Err(Error::new(message, range));
+        }
+        number = value;
+    }
+    Ok((element, number))
+}
+
+/// The lower 32 bits, as HAProxy stores a number.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the lower bits are meant"
+)]
+const fn low_bits(value: i64) -> u32 {
+    value as u32
+}
+
+impl Perform for ChangeCounter {
+    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
+        match &mut self.value {
+            ChangeValue::Expr(expr) => expr.link(linker),
+            ChangeValue::Number(_) => Ok(()),
         }
     }
-    Ok(())
+
+    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
+        let amount = match &self.value {
+            ChangeValue::Number(value) => *value,
+            ChangeValue::Expr(expr) => match stage.evaluate_as(expr, SampleKind::Int) {
+                Some(held) => match held.value(&stage.workspace.text) {
+                    Value::Int(value) => low_bits(value),
+                    _ => return ActionOutcome::Next,
+                },
+                // An expression without a value changes nothing.
+                None => return ActionOutcome::Next,
+            },
+        };
+        let (data, element) = (self.data, self.element);
+        let change = match self.kind {
+            ChangeKind::Add | ChangeKind::Increment => EntryChange::Add {
+                data,
+                element,
+                amount,
+            },
+            ChangeKind::Set => EntryChange::Set {
+                data,
+                element,
+                value: amount,
+            },
+        };
+        stage.transaction.change_tracked(self.number, change);
+        ActionOutcome::Next
+    }
 }

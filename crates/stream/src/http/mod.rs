@@ -41,6 +41,7 @@ pub(crate) use finish::finish;
 use crate::context::Context;
 use crate::exchange::{CurrentExchange, Exchange};
 use crate::exit::{Exit, Flow};
+use crate::tracking;
 
 /// What becomes of the client's connection after an exchange.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -126,7 +127,10 @@ async fn serve_one(
     let client = &mut client.duplex();
     let flow = match received {
         Flow::Continue(()) => carry(context, client, exchange, kept).await,
-        Flow::Break(exit) => Flow::Break(exit),
+        Flow::Break(exit) => {
+            tracking::count_request(context, exchange);
+            Flow::Break(exit)
+        }
     };
     finish(context, client, exchange, flow).await
 }
@@ -139,6 +143,7 @@ async fn carry(
     kept: &mut Option<reach::KeptConnection>,
 ) -> Flow<ConnectionFate> {
     if let Some(status) = monitor::probe_status(context, exchange) {
+        tracking::count_request(context, exchange);
         return Flow::Break(Exit::Monitor(status));
     }
     if let Some(row) = &context.row {
@@ -150,6 +155,8 @@ async fn carry(
     if !(exchange.first && context.upgraded_for.get().is_some()) {
         let needs = context.running.needs_of_frontend(context.frontend.place);
         buffered = rules::request(context, client, exchange, (front, needs)).await;
+    } else {
+        tracking::count_request(context, exchange);
     }
     if buffered.is_continue() {
         buffered = receive::buffer_body(context, client, exchange, front).await;
@@ -191,6 +198,8 @@ async fn carry(
 
 /// Closes a client's connection: with a reset under `option nolinger`, else in order.
 async fn close(context: &Context<'_>, client: &mut ClientConnection, exchange: &Exchange) {
+    // The client may take its time to close its side.
+    context.session.tracked.end();
     if context.frontend.model.common.no_linger {
         client.reset();
         return;

@@ -24,6 +24,7 @@ use crate::ending::EndingPhase;
 use crate::exchange::{Exchange, PreparedAnswer};
 use crate::exit::{ConnectFailure, Exit, Flow};
 use crate::persistence::ClientCookie;
+use crate::stickiness;
 use crate::tls::ServerSession;
 
 /// A server's connection that stays with its client for the next request: under `http-reuse
@@ -145,7 +146,8 @@ impl ReachPlan {
         if rule_server.is_some() && exchange.client_cookie != ClientCookie::None {
             exchange.client_cookie = ClientCookie::Unused;
         }
-        plan.server = rule_server.or(cookie_server);
+        let stick_server = stickiness::match_request(context, backend, exchange, forced);
+        plan.server = rule_server.or(cookie_server).or(stick_server);
         plan.is_forced = forced && plan.server.is_some();
         let is_private = kept.as_ref().is_some_and(|kept| kept.is_private());
         let prefers_last = is_private || backend.model.options.prefer_last_server;

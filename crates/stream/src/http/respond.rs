@@ -22,6 +22,8 @@ use crate::journal;
 use crate::live::LiveCounters;
 use crate::logged_bytes;
 use crate::persistence::{self, ClientCookie, ServerCookie};
+use crate::stickiness;
+use crate::tracking::{self, TrackedEvent};
 
 /// How the forwarding of a response ended.
 pub(crate) enum ResponseOutcome {
@@ -94,6 +96,7 @@ pub(crate) async fn respond(
         return ResponseOutcome::Exit(Exit::ResponseRewrite);
     }
     note(context, exchange);
+    stickiness::store(context, exchange);
     download.upload.answered.set(true);
     let private = authenticates_connection(&exchange.response);
     if let Flow::Break(exit) = rules::response(context, download.client, exchange).await {
@@ -361,6 +364,9 @@ fn note(context: &Context<'_>, exchange: &mut Exchange) {
     exchange.variables.forget(VarScope::Req);
     let status = exchange.response.status();
     exchange.observed = Some(Observation::from_status(status));
+    if let Some(event) = TrackedEvent::of_status(status) {
+        tracking::count(context, exchange, event);
+    }
     exchange.tally.status = i32::from(status);
     exchange.tally.server_status = status;
     count_response(context, exchange);

@@ -13,6 +13,7 @@ use crate::exit::{Exit, Flow, PeerFault};
 use crate::inspect;
 use crate::rulebook::{MessagePhase, apply, apply_in_time, apply_packet_options, send_early_hints};
 use crate::services::ServiceCall;
+use crate::tracking;
 
 /// Runs `tcp-request content` and `http-request`, checks who may see the statistics page, and then
 /// runs `redirect`, for one proxy, of which `needs` tells what it asks of the first bytes.
@@ -41,6 +42,8 @@ pub(crate) async fn request(
             EndingPhase::Request,
         )?;
     }
+    // As in HAProxy, a request that these rules refuse is none.
+    tracking::count_request(context, exchange);
     if !rules.http_request.is_empty() {
         let (stage, rules) = (MessagePhase::Request, &rules.http_request);
         let sink = Some(&mut client.sink);
