@@ -27,7 +27,9 @@ mod userlist;
 
 pub use address::{Address, NameFamily, Network, PortSpec};
 pub use backend::{
-    Backend, BackendOptions, BackendTimeouts, Balance, CookieMode, CookiePersistence, HashFunction, HashType, HttpReuse, PersistenceAction, PersistenceRule, Redispatch, RetryOn, ServerStates, StickAction, StickRule, UriKey, UseServer, UseServerTarget,
+    Backend, BackendOptions, BackendTimeouts, Balance, CookieMode, CookiePersistence, HashFunction,
+    HashType, HttpReuse, PersistenceAction, PersistenceRule, Redispatch, RetryOn, ServerStates,
+    StickAction, StickRule, UriKey, UseServer, UseServerTarget,
 };
 pub use change::{Change, ChangeError};
 pub use check::{

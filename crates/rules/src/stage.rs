@@ -4,8 +4,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use ballast_expr::{
-    Condition, ConditionResult, Expr, LogFormat, Needs, SampleKind, Value, eval, eval_as,
-    eval_with,
+    Condition, ConditionResult, Expr, LogFormat, Needs, SampleKind, Value, eval, eval_as, eval_with,
 };
 use ballast_message::NoRoom;
 

@@ -7,8 +7,8 @@ use ballast_expr::{Facts, Needs, Place, Value, VarName, VarScope};
 use ballast_message::{Request, Response, Version};
 use ballast_mux::{Peer, Sink, WaitLimit};
 use ballast_rules::{
-    Cursor, EntryChange, ExchangeSetting, LogLevel, RuleList, RunProgress, SettableTimeout, Transaction, Verdict,
-    Workspace, proceed, run,
+    Cursor, EntryChange, ExchangeSetting, LogLevel, RuleList, RunProgress, SettableTimeout,
+    Transaction, Verdict, Workspace, proceed, run,
 };
 use ballast_stick::Key;
 use ballast_transport::PendingHandshake;
@@ -17,8 +17,8 @@ use ballast_worker::timeout;
 use crate::context::Context;
 use crate::ending::EndingPhase;
 use crate::exchange::Exchange;
-use crate::tracking;
 use crate::exit::{Exit, Flow};
+use crate::tracking;
 use crate::view::View;
 
 /// Which messages the rules may see and change.

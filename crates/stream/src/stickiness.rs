@@ -95,8 +95,7 @@ pub(crate) fn match_request(
     for (place, rule) in backend.model.stick_rules.iter().enumerate() {
         // Only the first key is stored in a table.
         let stores = rule.action.stores_request();
-        if rule.action == StickAction::StoreResponse
-            || (stores && keys.has_one_for(backend, rule))
+        if rule.action == StickAction::StoreResponse || (stores && keys.has_one_for(backend, rule))
         {
             continue;
         }
@@ -222,7 +221,11 @@ fn server_key(kind: ServerKeyKind, server: &Server) -> Cow<'_, str> {
         ServerKeyKind::Name => Cow::Borrowed(server.name()),
         ServerKeyKind::Address => {
             let address = &server.state.current_address().address;
-            Cow::Owned(address.as_ref().map_or_else(String::new, ToString::to_string))
+            Cow::Owned(
+                address
+                    .as_ref()
+                    .map_or_else(String::new, ToString::to_string),
+            )
         }
     }
 }

@@ -146,12 +146,7 @@ pub(crate) fn tracked<'a>(
 }
 
 /// Changes the entry that a sticky counter tracks, as a rule says.
-pub(crate) fn change(
-    context: &Context<'_>,
-    exchange: &Exchange,
-    number: u32,
-    change: EntryChange,
-) {
+pub(crate) fn change(context: &Context<'_>, exchange: &Exchange, number: u32, change: EntryChange) {
     let Some(entry) = tracked(context, exchange, number) else {
         return;
     };

@@ -7,10 +7,10 @@ use ballast_model::{Mode, RouteTarget, UseServerTarget};
 use ballast_syntax::{Diagnostic, SectionKind, Severity, Span};
 
 use super::index::DraftIndex;
-use crate::proxy::TableUser;
 use crate::build::Drafts;
 use crate::context::Context;
 use crate::draft::ProxyDraft;
+use crate::proxy::TableUser;
 
 /// The backends that some frontend sends exchanges to.
 #[derive(Default)]

@@ -15,8 +15,8 @@ mod removed;
 mod route;
 mod rules;
 mod stats;
-mod stick_table;
 mod stick_rules;
+mod stick_table;
 #[cfg(test)]
 mod tests;
 mod timeouts;
