@@ -55,6 +55,8 @@ pub enum CertificateError {
     },
     /// The key is another certificate's.
     KeyMismatch,
+    /// The file that should have the issuer's certificate has another one.
+    NotIssuer,
     /// The certificate's key is of an algorithm that is not served (DSA, Ed448 ...).
     UnknownAlgorithm {
         /// Its object identifier.
@@ -66,6 +68,7 @@ impl fmt::Display for CertificateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Pem(error) => error.fmt(f),
+            Self::NotIssuer => f.write_str("it is not the certificate of the issuer"),
             Self::NoCertificate => f.write_str(
                 "no certificate found: a section 'BEGIN CERTIFICATE' is needed, in PEM format",
             ),

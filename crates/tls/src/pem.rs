@@ -81,6 +81,8 @@ impl fmt::Display for PemError {
 ///
 /// [`PemError`], for the first section that cannot be read.
 pub fn read_pem(content: &[u8]) -> Result<Vec<PemSection<'_>>, PemError> {
+    // Editors put a byte order mark before UTF-8, and OpenSSL reads over it.
+    let content = content.strip_prefix(b"\xef\xbb\xbf").unwrap_or(content);
     let mut sections = Vec::new();
     let mut lines = (1..).zip(content.split(|byte| *byte == b'\n'));
     while let Some((line, text)) = lines.next() {

@@ -548,13 +548,6 @@ impl CertificateStore {
             }
             parts.key = found.key.or(parts.key);
         }
-        if let Some((file, is_named)) = side(&load.issuer, extra.issuer, ".issuer")
-            && let Some(content) = side_file(files, &file, is_named)?
-        {
-            let found = CertificateParts::read(&content)
-                .map_err(|error| failed(&file, LoadReason::Certificate(error)))?;
-            parts.issuer = found.certificates.into_iter().next();
-        }
         if let Some((file, is_named)) = side(&load.ocsp, extra.ocsp, ".ocsp") {
             let content = side_file(files, &file, is_named)?;
             parts.ocsp = content
@@ -562,13 +555,16 @@ impl CertificateStore {
                 .map(Into::into);
             read.ocsp = Some(file);
         }
-        // As in HAProxy, an issuer is looked for only where there is a response.
-        let issuer = side(
-            &load.issuer,
-            extra.issuer && parts.ocsp.is_some(),
-            ".issuer",
-        );
-        read.issuer = issuer.map(|(file, _)| file);
+        // As in HAProxy, an issuer is looked for only where there is a response, or is to be one.
+        let has_response = parts.ocsp.is_some();
+        let asks = load.updates_ocsp.unwrap_or(self.options.updates_ocsp);
+        let is_wanted = extra.issuer && (has_response || asks);
+        if let Some((file, is_named)) = side(&load.issuer, is_wanted, ".issuer") {
+            if let Some(content) = side_file(files, &file, is_named)? {
+                parts.issuer = Some(read_issuer(&file, &content, parts.certificates.first())?);
+            }
+            read.issuer = Some(file).filter(|_| is_named || has_response);
+        }
         if let Some((file, is_named)) = side(&load.sctl, extra.sctl, ".sctl") {
             parts.sctl = side_file(files, &file, is_named)?.map(Into::into);
             read.sctl = Some(file);
@@ -695,6 +691,26 @@ fn list(files: &dyn Files, path: &str) -> Result<Option<Vec<String>>, LoadError>
 fn read_parts(files: &dyn Files, path: &str) -> Result<CertificateParts, LoadError> {
     let content = read(files, path)?.ok_or_else(|| failed(path, LoadReason::Missing))?;
     CertificateParts::read(&content).map_err(|error| failed(path, LoadReason::Certificate(error)))
+}
+
+/// The certificate of the issuer of `of`.
+fn read_issuer(
+    file: &str,
+    content: &[u8],
+    of: Option<&CertificateDer<'_>>,
+) -> Result<CertificateDer<'static>, LoadError> {
+    let refused = |error| failed(file, LoadReason::Certificate(error));
+    let read = CertificateParts::read(content).map_err(refused)?;
+    let found = read.certificates.into_iter().next();
+    let found = found.ok_or_else(|| refused(CertificateError::NoCertificate))?;
+    let issued = of.and_then(|of| X509Certificate::from_der(of).ok());
+    let issuer = X509Certificate::from_der(&found).ok();
+    if let (Some((_, issued)), Some((_, issuer))) = (issued, issuer)
+        && issued.issuer() != issuer.subject()
+    {
+        return Err(refused(CertificateError::NotIssuer));
+    }
+    Ok(found)
 }
 
 /// A file beside a certificate: one that is named must be there.
