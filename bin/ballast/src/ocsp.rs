@@ -20,6 +20,7 @@ use ballast_tls::ocsp_schedule::{UpdateDelays, UpdateStatus};
 use ballast_tls::store::StoredCertificate;
 
 use crate::instance::Instance;
+use crate::ocsp::fetch::FetchError;
 use crate::ocsp_state::{OcspQuestion, ResponsesState};
 
 /// How many responders are asked at a time.
@@ -134,22 +135,47 @@ fn begin_fetch(instance: &Arc<Instance>, state: &mut ResponsesState, question: O
 
 /// Asks one question, and serves the answer.
 fn ask(instance: &Arc<Instance>, question: &OcspQuestion) {
+    let began = SystemTime::now();
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         let config = Arc::clone(&instance.generation().config);
         let proxy = config.global.tls.ocsp_updates.proxy.as_deref();
         let der = fetch::fetch(&question.request, proxy)?;
-        insert(instance, question, der.into())
+        Ok(insert(instance, question, der.into())?)
     }));
-    let broken = |_| Err(UpdateStatus::Refused("internal error".to_owned()));
+    let broken = |_| Err(UpdateStatus::Refused("internal error".to_owned()).into());
+    let outcome: Result<ServedResponse, FetchError> = outcome.unwrap_or_else(broken);
+    let (outcome, unanswered) = match outcome {
+        Ok(served) => (Ok(served), None),
+        Err(error) => (Err(error.status), error.unanswered),
+    };
     let mut state = instance.ocsp.lock();
     state.running -= 1;
-    end(
-        instance,
-        &mut state,
-        question,
-        outcome.unwrap_or_else(broken),
-    );
+    end(instance, &mut state, question, outcome);
+    if let Some(unanswered) = unanswered {
+        let line = format!("-:- [{}] {unanswered}", date(began));
+        instance.log_of_process(Level::Info, &line);
+    }
     instance.ocsp.wake(&mut state);
+}
+
+/// A date with milliseconds, as lines of HTTP have it.
+fn date(at: SystemTime) -> String {
+    const MONTHS: [&str; 12] = [
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ];
+    let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let local = ballast_net::local_time(i64::try_from(since.as_secs()).unwrap_or(i64::MAX));
+    let month = usize::from(local.month.saturating_sub(1));
+    format!(
+        "{:02}/{}/{:04}:{:02}:{:02}:{:02}.{:03}",
+        local.day,
+        MONTHS.get(month).unwrap_or(&"Jan"),
+        local.year,
+        local.hour,
+        local.minute,
+        local.second,
+        since.subsec_millis()
+    )
 }
 
 /// An answer that is served, and until when it is valid.

@@ -1,5 +1,6 @@
 //! One question to an OCSP responder over HTTP, in time and in size.
 
+use std::fmt;
 use std::io::{Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
@@ -14,11 +15,61 @@ const ADDRESSES_MAX: usize = 3;
 /// The longest answer, with its head: responses are a few kilobytes.
 const ANSWER_BYTES_MAX: usize = 65_536;
 
+/// Why there is no answer.
+#[derive(Debug, Eq, PartialEq)]
+pub(super) struct FetchError {
+    pub(super) status: UpdateStatus,
+    /// The request, where it got no answer of HTTP at all.
+    pub(super) unanswered: Option<Unanswered>,
+}
+
+impl From<UpdateStatus> for FetchError {
+    fn from(status: UpdateStatus) -> Self {
+        Self {
+            status,
+            unanswered: None,
+        }
+    }
+}
+
+/// A request without an answer, as a log line of HTTP tells it.
+#[derive(Debug, Eq, PartialEq)]
+pub(super) struct Unanswered {
+    /// The method, the address and the version.
+    request_line: String,
+    /// How long the connect took; `None`: there was no connection.
+    connect: Option<Duration>,
+    /// How long all of it took.
+    total: Duration,
+    is_late: bool,
+}
+
+/// The part of HAProxy's log line behind the date (manual, "ocsp-update").
+impl fmt::Display for Unanswered {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (status, state) = match (self.connect, self.is_late) {
+            (None, false) => (503, "SC--"),
+            (None, true) => (503, "sC--"),
+            (Some(_), false) => (502, "SH--"),
+            (Some(_), true) => (504, "sH--"),
+        };
+        let connect = self
+            .connect
+            .map_or_else(|| "-1".to_owned(), |time| time.as_millis().to_string());
+        write!(
+            out,
+            "<OCSP-UPDATE> -/- 0/0/{connect}/-1/{} {status} 0 - - {state} 0/0/0/0/0 0/0 {{}} \"{}\"",
+            self.total.as_millis(),
+            self.request_line
+        )
+    }
+}
+
 /// Asks a responder, through a proxy if there is one (`<address>[:port]`). The answer is not judged.
 ///
 /// # Errors
 /// [`UpdateStatus::Http`] or [`UpdateStatus::ContentType`].
-pub(super) fn fetch(request: &OcspRequest, proxy: Option<&str>) -> Result<Vec<u8>, UpdateStatus> {
+pub(super) fn fetch(request: &OcspRequest, proxy: Option<&str>) -> Result<Vec<u8>, FetchError> {
     let (uri, method) = match request.get_uri() {
         Some(uri) => (uri, "GET"),
         None => (request.responder.clone(), "POST"),
@@ -27,7 +78,7 @@ pub(super) fn fetch(request: &OcspRequest, proxy: Option<&str>) -> Result<Vec<u8
     let is_clean = rest.bytes().all(|byte| byte.is_ascii_graphic());
     let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     if !is_clean || authority.is_empty() || authority.contains('@') {
-        return Err(UpdateStatus::Http);
+        return Err(UpdateStatus::Http.into());
     }
     let target = match (proxy, path) {
         (Some(_), _) => uri.as_str(),
@@ -48,14 +99,26 @@ pub(super) fn fetch(request: &OcspRequest, proxy: Option<&str>) -> Result<Vec<u8
     } else {
         message.extend_from_slice(b"\r\n");
     }
-    let end = Instant::now() + FETCH_WAIT_MAX;
-    let answer = exchange(proxy.unwrap_or(authority), &message, end).ok_or(UpdateStatus::Http)?;
-    body(&answer)
+    let began = Instant::now();
+    let end = began + FETCH_WAIT_MAX;
+    let stream = connect(proxy.unwrap_or(authority), end);
+    let connect = stream.as_ref().map(|_| began.elapsed());
+    let answer = stream.and_then(|stream| exchange(stream, &message, end));
+    let unanswered = || FetchError {
+        status: UpdateStatus::Http,
+        unanswered: Some(Unanswered {
+            request_line: format!("{method} {uri} HTTP/1.0"),
+            connect,
+            total: began.elapsed(),
+            is_late: remaining(end).is_none(),
+        }),
+    };
+    let answer = answer.filter(|answer| !answer.is_empty());
+    Ok(body(&answer.ok_or_else(unanswered)?)?)
 }
 
 /// Sends a message and reads what comes until its end.
-fn exchange(authority: &str, message: &[u8], end: Instant) -> Option<Vec<u8>> {
-    let mut stream = connect(authority, end)?;
+fn exchange(mut stream: TcpStream, message: &[u8], end: Instant) -> Option<Vec<u8>> {
     stream.set_write_timeout(Some(remaining(end)?)).ok()?;
     stream.write_all(message).ok()?;
     let mut answer = Vec::new();
@@ -169,6 +232,36 @@ mod tests {
         assert_eq!(body(b"garbage"), Err(UpdateStatus::Http));
     }
 
+    /// A request that got no answer, and what the log says of it, without its times.
+    fn unanswered(port: u16) -> String {
+        let request = OcspRequest {
+            certificate_id: Vec::new(),
+            der: vec![1],
+            responder: format!("http://127.0.0.1:{port}/x"),
+        };
+        let error = fetch(&request, None).unwrap_err();
+        assert_eq!(error.status, UpdateStatus::Http);
+        let mut told = error.unanswered.unwrap();
+        told.connect = told.connect.map(|_| Duration::from_millis(3));
+        told.total = Duration::from_millis(7);
+        told.to_string()
+    }
+
+    #[test]
+    fn a_request_without_an_answer_is_told_as_requests_are() {
+        let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let closing = std::thread::spawn(move || drop(listener.accept()));
+        let head = "<OCSP-UPDATE> -/- 0/0";
+        let tail = format!(
+            "- - SH-- 0/0/0/0/0 0/0 {{}} \"GET http://127.0.0.1:{port}/x/AQ%3D%3D HTTP/1.0\""
+        );
+        assert_eq!(unanswered(port), format!("{head}/3/-1/7 502 0 {tail}"));
+        closing.join().unwrap();
+        let tail = tail.replace("SH--", "SC--");
+        assert_eq!(unanswered(port), format!("{head}/-1/-1/7 503 0 {tail}"));
+    }
+
     #[test]
     fn odd_addresses_are_refused() {
         for responder in [
@@ -183,7 +276,7 @@ mod tests {
                 der: vec![1],
                 responder: responder.to_owned(),
             };
-            assert_eq!(fetch(&request, None), Err(UpdateStatus::Http));
+            assert_eq!(fetch(&request, None), Err(UpdateStatus::Http.into()));
         }
     }
 }
