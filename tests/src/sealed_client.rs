@@ -14,7 +14,8 @@ use rustls::crypto::cipher::{
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{
     ClientConfig, ClientConnection, ConnectionTrafficSecrets, ContentType, DigitallySignedStruct,
-    Error, ExtractedSecrets, ProtocolVersion, SignatureScheme, SupportedProtocolVersion,
+    Error, ExtractedSecrets, HandshakeKind, ProtocolVersion, SignatureScheme,
+    SupportedProtocolVersion,
 };
 
 use crate::WAIT_MAX;
@@ -34,19 +35,45 @@ impl SealedClient {
     /// When nobody listens there, or the handshake fails.
     #[must_use]
     pub fn connect(port: u16, version: &'static SupportedProtocolVersion) -> Self {
-        let mut socket = TcpStream::connect(("127.0.0.1", port)).expect("somebody listens");
-        socket.set_read_timeout(Some(WAIT_MAX)).expect("a timeout");
+        Self::connect_with(port, &Self::config(version))
+    }
+
+    /// What connections of a client have in common: its sessions, too.
+    ///
+    /// # Panics
+    ///
+    /// Never: the library has all versions.
+    #[must_use]
+    pub fn config(version: &'static SupportedProtocolVersion) -> Arc<ClientConfig> {
         let mut config = ClientConfig::builder_with_protocol_versions(&[version])
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(AnyCertificate))
             .with_no_client_auth();
         config.enable_secret_extraction = true;
+        Arc::new(config)
+    }
+
+    /// Connects to a port of 127.0.0.1; a session that the client has is resumed.
+    ///
+    /// # Panics
+    ///
+    /// As [`Self::connect`].
+    #[must_use]
+    pub fn connect_with(port: u16, config: &Arc<ClientConfig>) -> Self {
+        let mut socket = TcpStream::connect(("127.0.0.1", port)).expect("somebody listens");
+        socket.set_read_timeout(Some(WAIT_MAX)).expect("a timeout");
         let name = ServerName::from(IpAddr::from([127, 0, 0, 1]));
-        let mut connection = ClientConnection::new(Arc::new(config), name).expect("good terms");
+        let mut connection = ClientConnection::new(Arc::clone(config), name).expect("good terms");
         while connection.is_handshaking() || connection.wants_write() {
             connection.complete_io(&mut socket).expect("a handshake");
         }
         Self { connection, socket }
+    }
+
+    /// Whether a session was resumed.
+    #[must_use]
+    pub fn is_resumed(&self) -> bool {
+        self.connection.handshake_kind() == Some(HandshakeKind::Resumed)
     }
 
     /// Asks for `/` and reads until the answer ends with this text.

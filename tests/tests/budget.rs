@@ -14,7 +14,7 @@ use ballast_tests::{
     repository,
 };
 use rustix::process::Signal;
-use rustls::version::TLS13;
+use rustls::version::{TLS12, TLS13};
 
 /// Requests before counting starts, which fill pools and grow buffers.
 const WARM: usize = 300;
@@ -329,6 +329,72 @@ fn two_allocations_a_request_over_tls() {
     });
     let each = grown.saturating_sub(SECONDLY_MAX) as f64 / COUNTED as f64;
     assert!(each <= SEALED_REQUEST_MAX, "{each} allocations a request");
+}
+
+/// The same proxy, which connects to itself over TLS: a request goes through three sealed streams,
+/// of which one is a server's.
+fn encrypting_configuration(port: u16, origin: &Origin) -> String {
+    let inner = free_port();
+    let inside = sealed_configuration(inner, origin);
+    format!(
+        "{inside}
+frontend outer
+    bind 127.0.0.1:{port} ssl crt {CERTIFICATE_FILE}
+    default_backend inner
+backend inner
+    server inner 127.0.0.1:{inner} ssl verify none
+"
+    )
+}
+
+/// A vector a record: two towards the client, two towards the server, and two in the server, which
+/// is the same process.
+const ENCRYPTED_REQUEST_MAX: f64 = 6.0;
+
+#[test]
+fn six_allocations_a_request_that_is_encrypted_again() {
+    let (origin, port) = (Origin::saying("hello"), free_port());
+    let mut client = None;
+    let configuration = encrypting_configuration(port, &origin);
+    let grown = allocations(&configuration, port, &mut |count| {
+        let client = client.get_or_insert_with(|| SealedClient::connect(port, &TLS13));
+        for _ in 0..count {
+            client.get("hello");
+        }
+    });
+    let each = grown.saturating_sub(SECONDLY_MAX) as f64 / COUNTED as f64;
+    assert!(
+        each <= ENCRYPTED_REQUEST_MAX,
+        "{each} allocations a request"
+    );
+}
+
+/// A connection whose session is resumed, with one request: in TLS 1.3 and in TLS 1.2. Most of them are rustls's.
+const RESUMED_CONNECTION_MAX: [u64; 2] = [151, 99];
+
+/// One handshake for this many counted requests: it costs as much time.
+const REQUESTS_A_HANDSHAKE: usize = 10;
+
+#[test]
+fn few_allocations_a_resumed_handshake() {
+    let (origin, port) = (Origin::saying("hello"), free_port());
+    for (version, most) in [&TLS13, &TLS12].into_iter().zip(RESUMED_CONNECTION_MAX) {
+        let config = SealedClient::config(version);
+        let configuration = sealed_configuration(port, &origin);
+        let mut count_of_full = 0;
+        let grown = allocations(&configuration, port, &mut |count| {
+            for _ in 0..count / REQUESTS_A_HANDSHAKE {
+                let mut client = SealedClient::connect_with(port, &config);
+                client.get("hello");
+                count_of_full += usize::from(!client.is_resumed());
+            }
+        });
+        assert_eq!(count_of_full, 1, "all but the first were resumed");
+        let handshakes = (COUNTED / REQUESTS_A_HANDSHAKE) as u64;
+        let each = grown.saturating_sub(SECONDLY_MAX) / handshakes;
+        eprintln!("{each} allocations of a resumed handshake");
+        assert!(each <= most, "{each} allocations a resumed handshake");
+    }
 }
 
 /// A connection on each side may cost only these: two sockets, the registration of one, the
