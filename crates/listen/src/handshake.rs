@@ -90,12 +90,18 @@ pub struct HandshakeRefusal {
     pub error: HandshakeError,
     /// What is known of the TLS session by then.
     pub tls: Option<Box<ClientTls>>,
+    /// The PROXY header that came before.
+    pub proxied: Option<ClientProxyHeader>,
 }
 
 impl From<HandshakeError> for HandshakeRefusal {
     fn from(error: HandshakeError) -> Self {
         let tls = error.is_tls().then(Box::default);
-        Self { error, tls }
+        Self {
+            error,
+            tls,
+            proxied: None,
+        }
     }
 }
 
@@ -166,11 +172,13 @@ impl<'a> Handshakes<'a> {
         });
         for handshake in expected.iter().chain(self.steps) {
             let begun = Cell::new(false);
+            let proxied = connection.proxied.clone();
             let done = self.run_step(&handshake.step, connection, &begun);
-            connection = match timeout(handshake.wait, done).await {
-                Ok(done) => done?,
-                Err(_) => return Err(handshake.step.timeout_error(begun.get()).into()),
+            let done = match timeout(handshake.wait, done).await {
+                Ok(done) => done,
+                Err(_) => Err(handshake.step.timeout_error(begun.get()).into()),
             };
+            connection = done.map_err(|refusal| HandshakeRefusal { proxied, ..refusal })?;
         }
         Ok(connection)
     }

@@ -157,6 +157,7 @@ fn arrival_handler(
                             frontend: arrival.frontend.name(),
                             bind: &arrival.admission.listening().bind,
                             refusal: refusal.error,
+                            tls_error: None,
                         };
                         let _ = refuse.send(refused.to_string());
                         return;

@@ -205,6 +205,7 @@ pub(crate) fn connection_refused(context: &Context<'_>, refusal: HandshakeError)
             frontend: context.frontend.name(),
             bind: &context.session.admission.listening().bind,
             refusal,
+            tls_error: context.session.tls.as_ref().and_then(|tls| tls.failure()),
         };
         return emit(context, level, line.to_string().as_bytes());
     };

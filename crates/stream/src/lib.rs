@@ -32,7 +32,7 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::Poll;
 
-use ballast_listen::{Arrival, HandshakeRefusal};
+use ballast_listen::Arrival;
 use ballast_mux::ClientConnection;
 use ballast_rules::{ExpectedHeader, RuleList, Verdict};
 use ballast_transport::Transport;
@@ -92,8 +92,8 @@ pub fn serve(local: Rc<WorkerLocal>, arrival: Arrival) -> impl Future<Output = (
                 match Box::pin(handshakes.run(transport)).await {
                     Ok(established) => (transport, read_ahead) = session.establish(established),
                     Err(refusal) => {
-                        let HandshakeRefusal { error, tls } = refusal;
-                        session.refuse(error, tls);
+                        let error = refusal.error;
+                        session.refuse(refusal);
                         let context = Context::new(&local, &session, running, frontend);
                         return journal::connection_refused(&context, error);
                     }

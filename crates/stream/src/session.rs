@@ -6,7 +6,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use ballast_expr::TlsSessionFacts;
 use ballast_listen::{
-    Admission, Arrival, ClientTls, Established, HandshakeError, ProxyHeaderValues,
+    Admission, Arrival, ClientProxyHeader, Established, HandshakeError, HandshakeRefusal,
+    ProxyHeaderValues,
 };
 use ballast_model::ProxyProtocol;
 use ballast_rules::ExpectedHeader;
@@ -110,22 +111,33 @@ impl Session {
         } = connection;
         let pending = transport.pending_handshake();
         self.tls = tls.map(|tls| ClientSession::new(tls, pending));
-        if let Some(header) = proxied {
-            if let Some((source, destination)) = header.endpoints {
-                self.addresses.source = Some(source);
-                self.addresses.destination = Some(destination);
-            }
-            self.has_proxy_header = true;
-            self.proxy_values = header.values;
-        }
+        self.take_proxy_header(proxied);
         self.handshake = ballast_worker::now().saturating_duration_since(self.accepted);
         (transport, read_ahead)
     }
 
-    /// Notes why a handshake refused the connection, and what is known of its TLS session.
-    pub(crate) fn refuse(&mut self, error: HandshakeError, tls: Option<Box<ClientTls>>) {
+    /// Notes why a handshake refused the connection, and what is known of it by then.
+    pub(crate) fn refuse(&mut self, refusal: HandshakeRefusal) {
+        let HandshakeRefusal {
+            error,
+            tls,
+            proxied,
+        } = refusal;
         self.refusal = Some(error);
         self.tls = tls.map(|tls| ClientSession::new(tls, None));
+        self.take_proxy_header(proxied);
+    }
+
+    fn take_proxy_header(&mut self, header: Option<ClientProxyHeader>) {
+        let Some(header) = header else {
+            return;
+        };
+        if let Some((source, destination)) = header.endpoints {
+            self.addresses.source = Some(source);
+            self.addresses.destination = Some(destination);
+        }
+        self.has_proxy_header = true;
+        self.proxy_values = header.values;
     }
 
     /// The handshake of TLS, while early data are served before its end.

@@ -67,6 +67,11 @@ impl ClientSession {
         self.pending.as_ref().filter(|pending| !pending.is_over())
     }
 
+    /// Why the handshake failed.
+    pub(crate) fn failure(&self) -> Option<OpensslError> {
+        self.tls.error
+    }
+
     fn facts(&self) -> Option<&TlsFacts> {
         self.tls.facts.as_ref()
     }

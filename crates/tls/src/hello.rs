@@ -78,8 +78,10 @@ pub struct NotTls {
 /// Why a ClientHello is refused. The client is at fault.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum BrokenHello {
-    /// A record of another content type, or of no or too many bytes.
+    /// A record of another content type, or of no bytes.
     Record,
+    /// A record of too many bytes.
+    LongRecord,
     /// The first handshake message is not a ClientHello.
     OtherMessage {
         /// Its type.
@@ -96,6 +98,7 @@ pub enum BrokenHello {
 impl fmt::Display for BrokenHello {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::LongRecord => f.write_str("the client sent a TLS record that is too long"),
             Self::Record => {
                 f.write_str("the client sent a TLS record that cannot hold a ClientHello")
             }
@@ -188,12 +191,11 @@ fn join_records(raw: &[u8]) -> Result<Option<JoinedMessage<'_>>, HelloOutcome<'_
             return Ok(None);
         };
         let length = usize::from(u16::from_be_bytes([header[3], header[4]]));
-        if header[0] != CONTENT_HANDSHAKE
-            || header[1] != 3
-            || length == 0
-            || length > RECORD_PAYLOAD_BYTES_MAX
-        {
+        if header[0] != CONTENT_HANDSHAKE || header[1] != 3 || length == 0 {
             return broken(BrokenHello::Record);
+        }
+        if length > RECORD_PAYLOAD_BYTES_MAX {
+            return broken(BrokenHello::LongRecord);
         }
         let here = &after[..length.min(after.len())];
         // One record is the rule: it is read where it stands.

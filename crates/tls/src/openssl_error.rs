@@ -1,7 +1,9 @@
 //! Errors in OpenSSL's numbers and words, as `ssl_fc_err` and `ssl_fc_err_str` tell them (manual
 //! 7.3.4): what HAProxy 3.2 with OpenSSL 3.6 says of the same bytes.
 
-use rustls::{AlertDescription, Error, InvalidMessage, PeerIncompatible};
+use std::fmt;
+
+use rustls::{AlertDescription, ContentType, Error, InvalidMessage, PeerIncompatible};
 
 /// An error of OpenSSL's library for TLS.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -49,6 +51,10 @@ pub const NO_SHARED_CIPHER: OpensslError = error(0xc1, "no shared cipher");
 pub const NO_CERTIFICATE: OpensslError = error(0xc7, "peer did not return a certificate");
 /// No certificate for the name (`strict-sni`).
 pub const CALLBACK_FAILED: OpensslError = error(0xea, "callback failed");
+/// A record that has no place there.
+pub const UNEXPECTED_RECORD: OpensslError = error(0xf5, "unexpected record");
+/// A hello of SSL 2.0.
+pub const UNKNOWN_PROTOCOL: OpensslError = error(0xfc, "unknown protocol");
 /// A message that has no place there.
 pub const UNEXPECTED_MESSAGE: OpensslError = error(0xf4, "unexpected message");
 /// No version fits.
@@ -60,8 +66,13 @@ pub const BAD_RECORD_MAC: OpensslError = error(0x119, "decryption failed or bad 
 /// Anything else.
 pub const INTERNAL_ERROR: OpensslError = error(0xc_0103, "internal error");
 
-/// The methods of a client that speaks HTTP, as OpenSSL looks for them.
-const HTTP_METHODS: [&[u8]; 4] = [b"GET ", b"POST ", b"HEAD ", b"PUT "];
+/// The methods of a client that speaks HTTP, as OpenSSL looks for them in five bytes.
+const HTTP_METHODS: [&[u8]; 8] = [
+    b"GET ", b"POST ", b"HEAD ", b"PUT ", b"DELET", b"OPTIO", b"PATCH", b"TRACE",
+];
+
+/// The header of a record: OpenSSL judges no fewer bytes.
+const RECORD_HEADER_BYTES: usize = 5;
 
 impl OpensslError {
     /// Nothing.
@@ -98,6 +109,13 @@ impl OpensslError {
         const TLS12: u16 = 0x0303;
         match (error, Self::of(error)) {
             (Error::PeerIncompatible(_), _) if version_max < TLS12 => UNSUPPORTED_PROTOCOL,
+            (
+                Error::InappropriateMessage {
+                    got_type: ContentType::ApplicationData,
+                    ..
+                },
+                _,
+            ) if version_max <= TLS12 => UNEXPECTED_RECORD,
             (_, NO_SUITABLE_KEY_SHARE) if version_max == TLS12 => NO_SHARED_CIPHER,
             (_, other) => other,
         }
@@ -111,19 +129,46 @@ impl OpensslError {
         error(ALERT + u32::from(number), named.map_or("", |row| row.1))
     }
 
-    /// The first bytes of a client that does not speak TLS.
+    /// The first bytes of a client that does not speak TLS; `None` while OpenSSL would wait for more.
     #[must_use]
-    pub fn of_first_bytes(bytes: &[u8]) -> Self {
-        if HTTP_METHODS.iter().any(|method| bytes.starts_with(method)) {
-            HTTP_REQUEST
-        } else if bytes.starts_with(b"CONNE") {
-            HTTPS_PROXY_REQUEST
-        } else {
-            match bytes {
-                // Another kind of record.
-                [20 | 21 | 23, 3, ..] => UNEXPECTED_MESSAGE,
-                _ => WRONG_VERSION_NUMBER,
-            }
+    pub fn of_first_bytes(bytes: &[u8]) -> Option<Self> {
+        if bytes.len() < RECORD_HEADER_BYTES {
+            return None;
+        }
+        if let [length, low, 1, major, _, ..] = bytes
+            && length & 0x80 != 0
+        {
+            let length = usize::from(length & 0x7f) << 8 | usize::from(*low);
+            return match (bytes.len() >= 2 + length, major) {
+                (false, _) => None,
+                (true, 3) => Some(UNSUPPORTED_PROTOCOL),
+                (true, _) => Some(UNKNOWN_PROTOCOL),
+            };
+        }
+        Some(
+            if HTTP_METHODS.iter().any(|method| bytes.starts_with(method)) {
+                HTTP_REQUEST
+            } else if bytes.starts_with(b"CONNE") {
+                HTTPS_PROXY_REQUEST
+            } else {
+                match bytes {
+                    // Another kind of record.
+                    [20 | 21 | 23, 3, ..] => UNEXPECTED_MESSAGE,
+                    _ => WRONG_VERSION_NUMBER,
+                }
+            },
+        )
+    }
+}
+
+/// As OpenSSL writes it: `error:0A0000C1:SSL routines::no shared cipher`.
+impl fmt::Display for OpensslError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const REASON: u32 = 0x7f_ffff;
+        write!(out, "error:{:08X}:SSL routines::", self.number)?;
+        match self.reason {
+            "" => write!(out, "reason({})", self.number & REASON),
+            reason => out.write_str(reason),
         }
     }
 }
@@ -231,10 +276,17 @@ mod tests {
 
     #[test]
     fn first_bytes_tell_who_is_wrong_here() {
-        let of = |bytes: &[u8]| OpensslError::of_first_bytes(bytes).reason;
-        assert_eq!(of(b"GET / HTTP/1.1\r\n"), "http request");
-        assert_eq!(of(b"CONNECT a:1"), "https proxy request");
-        assert_eq!(of(&[21, 3, 1, 0, 2]), "unexpected message");
-        assert_eq!(of(b"SSH-2.0"), "wrong version number");
+        let of = |bytes: &[u8]| OpensslError::of_first_bytes(bytes).map(|error| error.reason);
+        assert_eq!(of(b"GET / HTTP/1.1\r\n"), Some("http request"));
+        assert_eq!(of(b"OPTIO"), Some("http request"));
+        assert_eq!(of(b"GET "), None);
+        assert_eq!(of(b"PROPFIND / HTTP/1.1\r\n"), Some("wrong version number"));
+        assert_eq!(of(b"CONNECT a:1"), Some("https proxy request"));
+        assert_eq!(of(&[21, 3, 1, 0, 2]), Some("unexpected message"));
+        assert_eq!(of(b"SSH-2.0"), Some("wrong version number"));
+        assert_eq!(of(b"ab"), None);
+        assert_eq!(of(&[0x80, 4, 1, 0, 2]), None);
+        assert_eq!(of(&[0x80, 4, 1, 0, 2, 0]), Some("unknown protocol"));
+        assert_eq!(of(&[0x80, 4, 1, 3, 1, 0]), Some("unsupported protocol"));
     }
 }

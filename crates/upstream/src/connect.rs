@@ -47,7 +47,9 @@ impl ConnectError {
     pub fn tls_error(&self) -> Option<OpensslError> {
         match self {
             Self::Handshake(HandshakeFailure::Tls(error)) => Some(OpensslError::of(error)),
-            Self::Handshake(HandshakeFailure::Closed(_)) => Some(OpensslError::NONE),
+            Self::Handshake(HandshakeFailure::Closed(_) | HandshakeFailure::Left) => {
+                Some(OpensslError::NONE)
+            }
             _ => None,
         }
     }

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use ballast_model::Bind;
+use ballast_tls::openssl_error::OpensslError;
 
 /// Why a connection was closed during a handshake. Its `Display` is HAProxy's text.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -126,10 +127,13 @@ pub struct RefusedConnection<'a> {
     pub bind: &'a Bind,
     /// The reason.
     pub refusal: HandshakeError,
+    /// What OpenSSL says of it, where it is about TLS.
+    pub tls_error: Option<OpensslError>,
 }
 
 /// HAProxy's log line about it (management manual, "error log format"): `127.0.0.1:34688
-/// [21/Nov/2026:10:40:40.273] fe/name: reason`.
+/// [21/Nov/2026:10:40:40.273] fe/name: reason`, and for TLS ` (error:0A00009C:SSL routines::http
+/// request)`.
 impl fmt::Display for RefusedConnection<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.source {
@@ -153,8 +157,13 @@ impl fmt::Display for RefusedConnection<'_> {
             self.frontend
         )?;
         match &self.bind.name {
-            Some(name) => write!(out, "{name}: {}", self.refusal),
-            None => write!(out, "{}: {}", self.bind.id, self.refusal),
+            Some(name) => write!(out, "{name}: {}", self.refusal)?,
+            None => write!(out, "{}: {}", self.bind.id, self.refusal)?,
+        }
+        // As in HAProxy, not about a certificate that was refused.
+        match self.tls_error.filter(|error| error.number != 0) {
+            Some(error) if self.refusal == HandshakeError::Tls => write!(out, " ({error})"),
+            _ => Ok(()),
         }
     }
 }

@@ -10,11 +10,11 @@ use ballast_tls::hello::{
     BrokenHello, ClientHello, HELLO_RAW_BYTES_MAX, HelloOutcome, parse_client_hello,
 };
 use ballast_tls::openssl_error::{
-    BAD_EXTENSION, CALLBACK_FAILED, EXCESSIVE_MESSAGE_SIZE, LENGTH_MISMATCH, OpensslError,
-    UNEXPECTED_MESSAGE, WRONG_VERSION_NUMBER,
+    BAD_EXTENSION, CALLBACK_FAILED, DATA_LENGTH_TOO_LONG, EXCESSIVE_MESSAGE_SIZE, LENGTH_MISMATCH,
+    OpensslError, UNEXPECTED_MESSAGE, WRONG_VERSION_NUMBER,
 };
-use ballast_tls::rustls::ServerConfig;
 use ballast_tls::rustls::server::UnbufferedServerConnection;
+use ballast_tls::rustls::{AlertDescription, Error, ServerConfig};
 use ballast_tls::server_config::HandshakeTlsSettings;
 use ballast_tls::verifier::Verdict;
 use ballast_tls::verify_error::VerifyError;
@@ -36,6 +36,9 @@ enum Alert {
 
 /// The types of TLS records: RFC 8446, section 5.1.
 const RECORD_TYPES: RangeInclusive<u8> = 20..=23;
+
+/// TLS 1.2, as hellos write it.
+const TLS_1_2: u16 = 0x0303;
 
 /// How much is read at once.
 const READ_BYTES: usize = 4096;
@@ -72,7 +75,10 @@ pub(crate) async fn accept(
             }
             HelloOutcome::Incomplete if bytes.len() < HELLO_RAW_BYTES_MAX => {}
             HelloOutcome::NotTls(found) => {
-                let error = OpensslError::of_first_bytes(&bytes);
+                let Some(error) = OpensslError::of_first_bytes(&bytes) else {
+                    receive(&transport, &mut bytes).await?;
+                    continue;
+                };
                 let session = ClientTls::default();
                 // As with OpenSSL, a client that speaks no TLS gets no alert.
                 if found.offset > 0 || !RECORD_TYPES.contains(&found.byte) {
@@ -133,12 +139,19 @@ pub(crate) async fn accept(
         Err(failure) => Err(HandshakeRefusal {
             error: match &failure {
                 HandshakeFailure::Closed(_) => HandshakeError::Tls,
+                HandshakeFailure::Left => HandshakeError::TlsClosed,
+                HandshakeFailure::Tls(Error::AlertReceived(AlertDescription::CloseNotify))
+                    if offer.version_max > TLS_1_2 =>
+                {
+                    HandshakeError::TlsClosed
+                }
                 HandshakeFailure::Tls(error) => {
                     session.error = Some(OpensslError::of_handshake(error, offer.version_max));
                     refusal_of(session.verdict())
                 }
             },
             tls: Some(Box::new(session)),
+            proxied: None,
         }),
     }
 }
@@ -169,7 +182,7 @@ fn begin(
     keeps_secrets: bool,
     key_threads: Option<Arc<ThreadPool>>,
     hello: &mut Vec<u8>,
-) -> Result<ServerHandshake, ballast_tls::rustls::Error> {
+) -> Result<ServerHandshake, Error> {
     let server = || {
         let config = Arc::clone(&tls_settings.config);
         ballast_transport::Handshake::server(keep_secrets(config, keeps_secrets))
@@ -222,6 +235,7 @@ fn refusal_of(verdict: Option<Verdict>) -> HandshakeError {
 fn error_of(why: BrokenHello) -> OpensslError {
     match why {
         BrokenHello::Record => WRONG_VERSION_NUMBER,
+        BrokenHello::LongRecord => DATA_LENGTH_TOO_LONG,
         BrokenHello::OtherMessage { .. } => UNEXPECTED_MESSAGE,
         BrokenHello::TooLong => EXCESSIVE_MESSAGE_SIZE,
         BrokenHello::Length => LENGTH_MISMATCH,
@@ -262,5 +276,6 @@ fn refusal(session: ClientTls, error: OpensslError) -> HandshakeRefusal {
             error: Some(error),
             ..session
         })),
+        proxied: None,
     }
 }

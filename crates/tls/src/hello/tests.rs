@@ -141,7 +141,7 @@ fn what_is_broken_is_refused() {
         (records(&long, 16_000), BrokenHello::TooLong),
         (records(&padded, 1), BrokenHello::TooLong),
         (vec![22, 3, 1, 0, 0, 22], BrokenHello::Record),
-        (vec![22, 3, 1, 0x40, 1, 1], BrokenHello::Record),
+        (vec![22, 3, 1, 0x40, 1, 1], BrokenHello::LongRecord),
         (
             vec![22, 3, 1, 0, 4, 2],
             BrokenHello::OtherMessage { message_type: 2 },

@@ -59,6 +59,8 @@ pub struct TlsFacts {
 pub enum HandshakeFailure {
     /// The socket was closed or broke. True when bytes of the handshake had come.
     Closed(bool),
+    /// The peer said that it leaves (`close_notify`).
+    Left,
     /// One side refused what the other sent. An alert was sent where that makes sense.
     Tls(Error),
 }
@@ -172,7 +174,7 @@ impl<R: Role> Handshake<R> {
                     return Ok(progress.establish(socket, step == Step::PeerClosed));
                 }
                 Ok(Step::PeerClosed) => return Err(HandshakeFailure::Closed(true)),
-                Ok(_) if progress.peer_leaves => return Err(HandshakeFailure::Closed(true)),
+                Ok(_) if progress.peer_leaves => return Err(HandshakeFailure::Left),
                 Ok(Step::Again | Step::Blocked | Step::Established) => {}
                 Err(error) => {
                     let Progress { role, out, .. } = &mut *progress;
