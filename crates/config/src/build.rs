@@ -69,6 +69,8 @@ fn proxy(draft: ProxyDraft, config: &mut Config, context: &mut Context<'_>) {
         let mut front = draft.front;
         let routes = front.routes.iter().map(|route| route.condition.as_ref());
         front.route_index = ConditionIndex::new(routes).into();
+        let connect = draft.back.timeouts.connect;
+        front.timeouts.tarpit = front.timeouts.tarpit.or(connect);
         front.common = common.clone();
         front.binds = draft.binds.into_iter().map(|bind| bind.bind).collect();
         if draft.kind == SectionKind::Listen && front.default_backend.is_none() {

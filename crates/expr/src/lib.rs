@@ -47,10 +47,10 @@ pub use error::{Error, nearest};
 pub use eval::{eval, eval_as, eval_with};
 pub use expr::{ConverterStep, Expr, Reference};
 pub use facts::{
-    AddressPair, BackendFacts, CaptureFacts, CertificateFacts, CertificateOwner, ConnectionError,
-    ConnectionFacts, ExchangeFacts, ExchangeNumbers, Facts, FrontendFacts, HelloFacts,
-    ListenerFacts, NamePart, PeerVerification, ProcessFacts, ServerFacts, Side, StreamFacts,
-    TcpFacts, Time, TlsError, TlsSessionFacts,
+    AddressPair, BackendFacts, BodyFacts, CaptureFacts, CertificateFacts, CertificateOwner,
+    ConnectionError, ConnectionFacts, ExchangeFacts, ExchangeNumbers, Facts, FrontendFacts,
+    HelloFacts, ListenerFacts, NamePart, PeerVerification, ProcessFacts, ServerFacts, Side,
+    StreamFacts, TcpFacts, Time, TlsError, TlsSessionFacts,
 };
 pub use fetch::{Fetch, cipher_name, fetch, fetches, version_name};
 pub use files::Files;

@@ -12,7 +12,7 @@ macro_rules! needs {
     ($($(#[$doc:meta])* $name:ident = $bit:expr;)*) => {
         /// A set of needs.
         #[derive(Clone, Copy, Default, Eq, Hash, PartialEq)]
-        pub struct Needs(u16);
+        pub struct Needs(u32);
 
         impl Needs {
             $($(#[$doc])* pub const $name: Needs = Needs(1 << $bit);)*
@@ -32,7 +32,7 @@ needs! {
     REQUEST_BYTES = 2;
     /// The head of the request (`path`, `req.hdr`).
     REQUEST_HEAD = 3;
-    /// The body of the request (`req.body`, `wait-for-body`).
+    /// The body of the request (`req.body`).
     REQUEST_BODY = 4;
     /// The backend or the server that was chosen (`be_name`, `srv_id`).
     SERVER = 5;
@@ -54,6 +54,8 @@ needs! {
     TIME = 13;
     /// The end of the handshake with the client, where early data came (`wait-for-handshake`).
     HANDSHAKE = 14;
+    /// A body that an action waits for, of either message (`wait-for-body`).
+    AWAITED_BODY = 15;
 }
 
 impl Needs {
@@ -70,8 +72,14 @@ impl Needs {
         .and(Needs::REQUEST_BYTES)
         .and(Needs::REQUEST_HEAD);
 
+    /// What is read from bodies.
+    pub const BODIES: Needs = Needs::REQUEST_BODY.and(Needs::RESPONSE_BODY);
+
     /// What actions need and no sample does.
-    pub const OF_ACTIONS: Needs = Needs::RESOLUTION.and(Needs::TIME).and(Needs::HANDSHAKE);
+    pub const OF_ACTIONS: Needs = Needs::RESOLUTION
+        .and(Needs::TIME)
+        .and(Needs::HANDSHAKE)
+        .and(Needs::AWAITED_BODY);
 
     /// What a sample needs that may be asked in these places, unless its row says otherwise.
     pub const fn of(phases: Phases) -> Needs {

@@ -80,7 +80,7 @@ pub struct FrontendTimeouts {
     pub http_request: Option<Duration>,
     /// `timeout http-keep-alive`; [`Self::http_request`] when `None`.
     pub http_keep_alive: Option<Duration>,
-    /// `timeout tarpit`.
+    /// `timeout tarpit`, or else `timeout connect`.
     pub tarpit: Option<Duration>,
 }
 

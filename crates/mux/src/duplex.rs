@@ -106,17 +106,35 @@ impl Source<'_> {
         self.inbound.check_ahead()
     }
 
-    /// Receives the body, without consuming it, until it is whole or there is no room for more.
+    /// Receives the body, without consuming it, until it is whole, `bytes_min` bytes of it are there
+    /// (all of it, if `bytes_min` is 0), or there is no room for more.
     ///
     /// # Errors
     /// [`ReadError`]; [`ReadError::Closed`] when its sender ended before it was whole.
-    pub async fn gather(&mut self, wait: &WaitLimit<'_>) -> Result<(), ReadError> {
-        while !self.inbound.check_ahead()? && !self.inbound.is_full() {
-            if self.inbound.receive(self.transport, wait).await? == 0 {
-                return Err(ReadError::Closed);
-            }
-        }
-        Ok(())
+    pub fn gather(
+        &mut self,
+        wait: &WaitLimit<'_>,
+        bytes_min: u64,
+    ) -> impl Future<Output = Result<(), ReadError>> {
+        self.inbound.gather(self.transport, wait, bytes_min)
+    }
+
+    /// Appends to `body` what was received of the body since the last call, decoded and without
+    /// consuming it; the first call clears `body`. Returns whether nothing more will be appended: the
+    /// body is whole or malformed, or there is no room for more.
+    pub fn copy_ahead(&mut self, body: &mut Vec<u8>) -> bool {
+        self.inbound.copy_ahead(body)
+    }
+
+    /// How many bytes of the body were received and not consumed, without their framing, as far as
+    /// they were checked.
+    pub fn waiting_bytes(&self) -> u64 {
+        self.inbound.data_bytes_ahead()
+    }
+
+    /// Receives nothing more: what is there is all that the peer has said.
+    pub fn end(&mut self) {
+        self.inbound.end();
     }
 
     /// A copy of the body, if the rest of it was received already and is valid.

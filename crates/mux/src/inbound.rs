@@ -31,6 +31,18 @@ struct AheadCheck {
     decoder: ChunkDecoder,
     /// How many bytes it has checked, from the first that is not consumed.
     bytes: usize,
+    /// How many of them are data.
+    data_bytes: u64,
+    is_whole: bool,
+}
+
+/// How far a body that is not consumed yet was copied for who looks at it.
+#[derive(Debug)]
+struct Copied {
+    /// Of a chunked body.
+    decoder: Option<ChunkDecoder>,
+    /// How many bytes, from the first that is not consumed.
+    bytes: usize,
     is_whole: bool,
 }
 
@@ -53,6 +65,7 @@ pub(crate) struct Inbound {
     body: BodyState,
     /// How far the unconsumed part of a chunked body was checked.
     ahead: Option<AheadCheck>,
+    copied: Option<Copied>,
     /// Whether the part of this message that was received has been acknowledged at once, so that
     /// its sender goes on.
     acknowledged: bool,
@@ -103,7 +116,7 @@ impl Inbound {
 
     /// Consumes the bytes up to `end`, and returns those of them at `range`: the data of a piece.
     pub(crate) fn take(&mut self, range: Range<usize>, end: usize) -> &[u8] {
-        self.ahead = None;
+        (self.ahead, self.copied) = (None, None);
         match &mut self.buffer {
             Some(buffer) => &buffer.take_front(end)[range],
             None => &[],
@@ -129,7 +142,7 @@ impl Inbound {
     /// Takes `count` bytes off the front. An empty buffer is kept, because more is likely to come
     /// at once; [`Self::release`] releases it.
     pub(crate) fn consume(&mut self, count: usize) {
-        self.ahead = None;
+        (self.ahead, self.copied) = (None, None);
         if let Some(buffer) = &mut self.buffer {
             buffer.consume(count);
         }
@@ -237,7 +250,7 @@ impl Inbound {
     /// Sets which body follows.
     pub(crate) fn begin_body(&mut self, length: BodyLength, limits: &H1Limits, of_request: bool) {
         self.trailers = None;
-        self.ahead = None;
+        (self.ahead, self.copied) = (None, None);
         self.acknowledged = false;
         self.body = match length {
             BodyLength::None | BodyLength::Known(0) => BodyState::Done,
@@ -269,6 +282,7 @@ impl Inbound {
         let ahead = self.ahead.get_or_insert_with(|| AheadCheck {
             decoder: decoder.clone(),
             bytes: 0,
+            data_bytes: 0,
             is_whole: false,
         });
         let received = self.buffer.as_ref().map_or(&[][..], Buffer::filled);
@@ -289,10 +303,102 @@ impl Inbound {
             match step.event {
                 ChunkEvent::Finished => ahead.is_whole = true,
                 ChunkEvent::Incomplete => return Ok(false),
-                ChunkEvent::Data(_) => {}
+                ChunkEvent::Data(range) => ahead.data_bytes += range.len() as u64,
             }
         }
         Ok(true)
+    }
+
+    /// Receives the body, without consuming it, until it is whole, `bytes_min` bytes of it are there
+    /// (all of it, if `bytes_min` is 0), or there is no room for more.
+    ///
+    /// # Errors
+    /// [`ReadError`]; [`ReadError::Closed`] when its sender ended before it was whole.
+    pub(crate) async fn gather(
+        &mut self,
+        transport: &Transport,
+        wait: &WaitLimit<'_>,
+        bytes_min: u64,
+    ) -> Result<(), ReadError> {
+        loop {
+            let is_enough = bytes_min > 0 && self.data_bytes_ahead() >= bytes_min;
+            if self.check_ahead()? || is_enough || self.is_full() {
+                return Ok(());
+            }
+            let is_ended_by_close = matches!(self.body, BodyState::UntilClose);
+            if self.receive(transport, wait).await? == 0 {
+                return match is_ended_by_close {
+                    true => Ok(()),
+                    false => Err(ReadError::Closed),
+                };
+            }
+        }
+    }
+
+    /// How many bytes of the body's data are there and not consumed, as far as they were checked.
+    pub(crate) fn data_bytes_ahead(&self) -> u64 {
+        match (&self.body, &self.ahead) {
+            (BodyState::Chunked(_), Some(ahead)) => ahead.data_bytes,
+            (BodyState::Chunked(_), None) => 0,
+            _ => self.plain_bytes().len() as u64,
+        }
+    }
+
+    /// Appends to `body` what was received of the body's data since the last call, without consuming
+    /// it; the first call clears `body`. Returns whether nothing more will be appended: the body is
+    /// whole or malformed, or there is no room for more.
+    pub(crate) fn copy_ahead(&mut self, body: &mut Vec<u8>) -> bool {
+        if self.copied.is_none() {
+            body.clear();
+            let decoder = match &self.body {
+                BodyState::Chunked(decoder) => Some(decoder.clone()),
+                _ => None,
+            };
+            self.copied = Some(Copied {
+                decoder,
+                bytes: 0,
+                is_whole: false,
+            });
+        }
+        let received = self.buffer.as_ref().map_or(&[][..], Buffer::filled);
+        let plain_bytes = self.plain_bytes().len();
+        let Some(copied) = &mut self.copied else {
+            return true;
+        };
+        let Some(decoder) = &mut copied.decoder else {
+            body.extend_from_slice(&received[copied.bytes..plain_bytes]);
+            copied.bytes = plain_bytes;
+            let is_whole = match &self.body {
+                BodyState::Known(left) => plain_bytes as u64 == *left,
+                BodyState::UntilClose => self.peer_closed,
+                BodyState::Done | BodyState::Chunked(_) => true,
+            };
+            return is_whole || self.is_full();
+        };
+        let mut trailers = Fields::default();
+        while !copied.is_whole {
+            // What is malformed is refused where it is forwarded.
+            let Ok(step) = decoder.decode(&received[copied.bytes..], &mut trailers) else {
+                copied.is_whole = true;
+                break;
+            };
+            if let ChunkEvent::Data(range) = &step.event {
+                let start = copied.bytes;
+                body.extend_from_slice(&received[start + range.start..start + range.end]);
+            }
+            copied.bytes += step.consumed;
+            match step.event {
+                ChunkEvent::Finished => copied.is_whole = true,
+                ChunkEvent::Incomplete => break,
+                ChunkEvent::Data(_) => {}
+            }
+        }
+        copied.is_whole || self.is_full()
+    }
+
+    /// Nothing more is received: what is there is all of the message, as if the peer had closed.
+    pub(crate) fn end(&mut self) {
+        self.peer_closed = true;
     }
 
     /// A copy of the body, if the rest of it was received already and is valid.

@@ -43,7 +43,17 @@ pub async fn relay(
     let (to, to_transport) = (&mut *sink.outbound, sink.transport);
     loop {
         // Not in the `match`, where the whole result would live across its waits.
-        let next = from.piece().map_err(RelayError::From)?;
+        let next = match from.piece() {
+            Ok(next) => next,
+            Err(error) => {
+                if matches!(error, ReadError::Closed) {
+                    // What came before the source ended too early is good.
+                    let sent = to.flush(to_transport, to_wait).await;
+                    sent.map_err(RelayError::To)?;
+                }
+                return Err(RelayError::From(error));
+            }
+        };
         match next {
             BodyPart::Data(range, consumed) => {
                 progress(range.len());

@@ -62,6 +62,41 @@ fn a_chunked_request_is_received_and_its_body_carried_in_another_framing() {
 }
 
 #[test]
+fn a_body_is_looked_at_while_it_arrives_and_then_carried() {
+    for travel in Travel::ALL {
+        block_on(async {
+            let (transport, mut client_end) = travel.pair();
+            let mut client = ClientConnection::new(transport, Limits::default(), b"");
+            let up = Deadline::new();
+            let wait = WaitLimit::each(&up, PATIENCE);
+            client_end.say(
+                "POST /a HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nd",
+            );
+            let mut request = Request::new(HeadLimits::default());
+            client.first_byte(&wait).await.unwrap();
+            client.request(&wait, &mut request).await.unwrap();
+            let mut source = client.duplex().source;
+            let mut body = b"of a former request".to_vec();
+            source.gather(&wait, 4).await.unwrap();
+            assert!(!source.copy_ahead(&mut body));
+            assert_eq!(body, b"abcd");
+            client_end.say("e\r\n0\r\n\r\n");
+            source.gather(&wait, 0).await.unwrap();
+            assert!(source.copy_ahead(&mut body), "it is whole");
+            assert_eq!((body.as_slice(), source.waiting_bytes()), (b"abcde".as_slice(), 5));
+            assert!(source.copy_ahead(&mut body));
+            assert_eq!(body, b"abcde", "nothing is copied twice");
+            let mut carried = Vec::new();
+            while let Some(piece) = source.piece(&wait).await.unwrap() {
+                carried.extend_from_slice(piece);
+            }
+            assert_eq!(carried, b"abcde");
+        })
+        .unwrap();
+    }
+}
+
+#[test]
 fn what_was_taken_of_a_body_is_not_taken_for_the_next_request() {
     for travel in Travel::ALL {
         block_on(async {

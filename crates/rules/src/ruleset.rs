@@ -80,7 +80,7 @@ impl RuleSet {
     /// Whether its rules are run. Rules of the others are only checked, and
     /// [`crate::RuleSets::unimplemented`] names the place.
     pub const fn is_implemented(self) -> bool {
-        !matches!(self, RuleSet::QuicInitial | RuleSet::TcpResponse)
+        !matches!(self, RuleSet::QuicInitial)
     }
 
     /// Where its expressions are evaluated, in a proxy with these capabilities.

@@ -26,6 +26,8 @@ pub struct RunWait {
     pub needs: Needs,
     /// After this time the rule is not kept waiting any longer; `None`: as long as it takes.
     pub at_most: Option<Duration>,
+    /// Of a body ([`Needs::AWAITED_BODY`]), so many bytes are waited for; all of it if 0.
+    pub body_bytes_min: u64,
     /// Where to continue.
     pub cursor: Cursor,
 }
@@ -139,8 +141,14 @@ pub fn proceed<'r>(
                     stage.transaction.rule_waits(rule.place.filled());
                     return pending(&stage, needs, at_most, (at, true, true));
                 }
-                ActionOutcome::Wait(..) if stage.waited => break,
-                ActionOutcome::Wait(..) => stage.waited = true,
+                ActionOutcome::WaitForBody(bytes_min, at_most)
+                    if Needs::AWAITED_BODY.intersects(stage.may_still_arrive) =>
+                {
+                    let wait = pending(&stage, Needs::AWAITED_BODY, at_most, (at, true, true));
+                    return for_bytes(wait, bytes_min);
+                }
+                ActionOutcome::Wait(..) | ActionOutcome::WaitForBody(..) if stage.waited => break,
+                ActionOutcome::Wait(..) | ActionOutcome::WaitForBody(..) => stage.waited = true,
             }
         }
         stage.waited = false;
@@ -189,6 +197,7 @@ fn pending(
     RunProgress::Wait(RunWait {
         needs,
         at_most,
+        body_bytes_min: 0,
         cursor: Cursor {
             rule,
             held,
@@ -196,6 +205,17 @@ fn pending(
             lenient: !stage.strict,
         },
     })
+}
+
+/// The same, for so many bytes of a body.
+fn for_bytes(progress: RunProgress, bytes_min: u64) -> RunProgress {
+    match progress {
+        RunProgress::Wait(wait) => RunProgress::Wait(RunWait {
+            body_bytes_min: bytes_min,
+            ..wait
+        }),
+        done @ RunProgress::Done(_) => done,
+    }
 }
 
 #[cfg(test)]
@@ -283,6 +303,46 @@ mod tests {
         }
         let done = proceed(&rules, cursor, Needs::TIME, &mut counted, &mut workspace);
         assert_eq!(done, RunProgress::Done(Verdict::Continue));
+    }
+
+    /// Waits for some of a body.
+    #[derive(Clone, Debug, PartialEq)]
+    struct WaitForSome;
+
+    impl Perform for WaitForSome {
+        fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
+            match stage.waited {
+                true => ActionOutcome::Next,
+                false => ActionOutcome::WaitForBody(5, None),
+            }
+        }
+    }
+
+    #[test]
+    fn a_wait_for_a_body_says_how_much_of_it() {
+        let mut rules = waits();
+        let requirements = ActionRequirements::default();
+        rules.truncate(1);
+        rules[0].action = Action::new(&WAIT_ONCE, Box::new(WaitForSome), requirements);
+        let (mut workspace, mut counted) = (Workspace::new(), Counted::default());
+        let mut go_on = |cursor, may_still_arrive| {
+            proceed(
+                &rules,
+                cursor,
+                may_still_arrive,
+                &mut counted,
+                &mut workspace,
+            )
+        };
+        let progress = go_on(Cursor::default(), Needs::AWAITED_BODY);
+        let RunProgress::Wait(wait) = progress else {
+            unreachable!("the action waits");
+        };
+        assert_eq!((wait.needs, wait.at_most), (Needs::AWAITED_BODY, None));
+        assert_eq!(wait.body_bytes_min, 5);
+        let done = RunProgress::Done(Verdict::Continue);
+        assert_eq!(go_on(wait.cursor, Needs::AWAITED_BODY), done);
+        assert_eq!(go_on(Cursor::default(), Needs::TIME), done);
     }
 
     #[test]

@@ -26,6 +26,9 @@ pub(crate) enum ActionOutcome {
     /// the latest, when the time has passed; at once if none of them can arrive. An action returns it
     /// only while [`Stage::waited`] is false.
     Wait(Needs, Option<Duration>),
+    /// As [`Self::Wait`], for the body of the message: so many bytes of it, or all of it if the number
+    /// is 0.
+    WaitForBody(u64, Option<Duration>),
 }
 
 impl From<Result<(), NoRoom>> for ActionOutcome {

@@ -16,6 +16,10 @@ pub enum Verdict {
     /// `silent-drop`: the connection is forgotten without telling the client. With a number, a reset
     /// is sent with that many hops to live.
     Forget(Option<u8>),
+    /// `close`: the connection to the server is closed, and the client gets what came from it.
+    CloseServer,
+    /// `switch-mode http`: what the client of a TCP session sends are requests.
+    SwitchToHttp,
 }
 
 /// A response that a rule gives in place of a server.
@@ -42,6 +46,8 @@ pub enum ResponseCause {
     Redirect,
     /// `return`: logged `LR`.
     Return,
+    /// `tarpit`: the response comes after `timeout tarpit`; counted as denied, logged `PT`.
+    Tarpit,
 }
 
 /// Where the content of a response is.

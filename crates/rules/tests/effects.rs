@@ -431,6 +431,8 @@ fn ours(place: RuleSet, fake: &mut Fake, rules: &[&str]) -> (String, Option<Stri
         Verdict::Respond(answer) => (format!("page {}\n", answer.status), None),
         Verdict::Close => ("close".to_owned(), None),
         Verdict::Forget(hops) => (format!("forget {hops:?}"), None),
+        Verdict::CloseServer => ("close server".to_owned(), None),
+        Verdict::SwitchToHttp => ("switch to HTTP".to_owned(), None),
     }
 }
 

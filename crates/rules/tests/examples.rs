@@ -244,9 +244,9 @@ fn what_is_unserved_and_named_is_told() {
     add(RuleSet::HttpRequest, "track-sc1 src table t if TRUE");
     add(RuleSet::HttpRequest, "return status 404 errorfiles pages");
     add(RuleSet::HttpResponse, "capture res.hdr(a) id 3");
-    add(RuleSet::TcpResponse, "accept");
+    add(RuleSet::QuicInitial, "accept");
     add(RuleSet::TcpContent, "accept if HTTP");
-    assert_eq!(sets.unimplemented(&acls), ["tcp-response content"]);
+    assert_eq!(sets.unimplemented(&acls), ["quic-initial"]);
     let named: Vec<_> = sets
         .iter()
         .flat_map(|(_, rule)| rule.references())

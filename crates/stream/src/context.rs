@@ -30,7 +30,11 @@ pub(crate) struct Context<'s> {
     pub(crate) running: Rc<Running>,
     /// The frontend, as that generation has it.
     pub(crate) frontend: Arc<Frontend>,
-    /// The place of the backend for which a TCP session was upgraded to HTTP.
+    /// Whether a TCP session was turned into HTTP: its backend is for HTTP, or a rule said so
+    /// (`switch-mode http`).
+    pub(crate) is_upgraded: Cell<bool>,
+    /// The place of the backend that a TCP session had already when it was turned into HTTP: that of
+    /// its first request.
     pub(crate) upgraded_for: Cell<Option<usize>>,
     /// The session's row in `show sess`, once it has one.
     pub(crate) row: Option<Rc<SessionRow>>,
@@ -53,6 +57,7 @@ impl<'s> Context<'s> {
             local: Rc::clone(local),
             running,
             frontend,
+            is_upgraded: Cell::new(false),
             upgraded_for: Cell::new(None),
             row: None,
             upward: Deadline::new(),
@@ -96,7 +101,7 @@ impl<'s> Context<'s> {
     /// anything. A connection whose frontend was removed keeps its configuration, and is to end:
     /// see [`Self::is_leaving`].
     pub(crate) fn catch_up(&mut self) -> bool {
-        // An upgraded session refers to its backend by its place in this generation.
+        // The first request of an upgraded session has its backend by the place in this generation.
         if self.local.is_current(&self.running) || self.upgraded_for.get().is_some() {
             return false;
         }
@@ -108,6 +113,11 @@ impl<'s> Context<'s> {
         }
         (self.running, self.frontend) = (running, frontend);
         true
+    }
+
+    /// Whether the connection carries HTTP, by its frontend's mode or since it was upgraded.
+    pub(crate) fn carries_http(&self) -> bool {
+        self.frontend.is_http() || self.is_upgraded.get()
     }
 
     /// Whether an operator killed the session.

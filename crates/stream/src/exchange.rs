@@ -21,6 +21,7 @@ use ballast_worker::SocketReference;
 
 use crate::ending::Ending;
 use crate::persistence::{ClientCookie, ServerCookie};
+use crate::seen_body::SeenBody;
 use crate::stickiness::StickKeys;
 use crate::tls::ServerSession;
 use crate::tracking::TrackedEntries;
@@ -116,7 +117,8 @@ fn take_free(limits: HeadLimits) -> Box<Exchange> {
 
 fn keep_free(limits: HeadLimits, exchange: Box<Exchange>) {
     let (bytes, names) = exchange.variables.footprint();
-    let bytes = bytes + exchange.answer_body.capacity() + exchange.peeked.capacity();
+    let seen = exchange.seen_request.footprint() + exchange.seen_response.footprint();
+    let bytes = bytes + seen + exchange.answer_body.capacity() + exchange.peeked.capacity();
     if bytes > REUSED_BYTES_MAX || names > REUSED_NAMES_MAX {
         return;
     }
@@ -149,6 +151,13 @@ pub(crate) struct Exchange {
     pub client_options: ConnectionOptions,
     /// Whether the client waits for `100 Continue` before it sends the body.
     pub expects_continue: bool,
+    /// Whether the client ended before the request's body was whole, while the body was waited for.
+    /// Rules go on with what there is; the exchange ends where it would need a server.
+    pub(crate) is_cut_short: bool,
+    /// What samples see of the request's body.
+    pub(crate) seen_request: SeenBody,
+    /// What samples see of the response's body.
+    pub(crate) seen_response: SeenBody,
     /// Whether the client's connection may carry another request after this one.
     pub keep_client: bool,
     /// Whether a rule gave the request a `Connection: close`.
@@ -201,6 +210,8 @@ pub(crate) struct Exchange {
     pub(crate) peeked_head: Option<PeekedHead>,
     /// Whether a rule of a TCP session has asked for the head of a request.
     pub(crate) head_was_asked: Cell<bool>,
+    /// The first bytes of the server of a TCP session, for the rules that inspect them.
+    pub(crate) peeked_response: Vec<u8>,
     /// What the response, or its absence, says about the server's health.
     pub(crate) observed: Option<Observation>,
     /// The realm that an answer of status 401 or 407 asks for credentials of (`auth`).
@@ -438,6 +449,9 @@ impl Exchange {
             request_body: BodyLength::None,
             client_options: ConnectionOptions::default(),
             expects_continue: false,
+            is_cut_short: false,
+            seen_request: SeenBody::default(),
+            seen_response: SeenBody::default(),
             keep_client: false,
             closes_server: false,
             first: true,
@@ -463,6 +477,7 @@ impl Exchange {
             peeked: Vec::new(),
             peeked_head: None,
             head_was_asked: Cell::new(false),
+            peeked_response: Vec::new(),
             observed: None,
             answer_body: Vec::new(),
             variables: Variables::default(),
@@ -493,6 +508,9 @@ impl Exchange {
             request_body,
             client_options,
             expects_continue,
+            is_cut_short,
+            seen_request,
+            seen_response,
             keep_client,
             closes_server,
             first,
@@ -520,6 +538,7 @@ impl Exchange {
             peeked,
             peeked_head,
             head_was_asked,
+            peeked_response,
             observed,
             answer_body,
             variables,
@@ -539,7 +558,9 @@ impl Exchange {
         *method = Method::Other;
         *request_body = BodyLength::None;
         *client_options = ConnectionOptions::default();
-        *expects_continue = false;
+        (*expects_continue, *is_cut_short) = (false, false);
+        seen_request.clear();
+        seen_response.clear();
         (*keep_client, *first, *reused) = (false, false, false);
         *closes_server = false;
         request_line.clear();
@@ -560,6 +581,7 @@ impl Exchange {
         peeked.clear();
         *peeked_head = None;
         head_was_asked.set(false);
+        *peeked_response = Vec::new();
         *observed = None;
         answer_body.clear();
         variables.clear();

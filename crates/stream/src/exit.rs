@@ -21,7 +21,8 @@ pub(crate) type Flow<T = ()> = ControlFlow<Exit, T>;
 pub(crate) enum Exit {
     /// The client's request was not received whole.
     Request(PeerFault, EndingPhase),
-    /// The client left before its request's body was whole (`option http-buffer-request`).
+    /// The client left before its request's body was whole (`option http-buffer-request`,
+    /// `wait-for-body`).
     BodyAbandoned,
     /// The request's head would grow beyond its limit while it is received.
     RequestHeadFull,
@@ -92,6 +93,13 @@ pub(crate) enum Exit {
     UploadStuck,
     /// `timeout server` passed before the response's head.
     ResponseTimeout,
+    /// The response's body did not come in the time of a `wait-for-body`, or within `timeout server`
+    /// while it was waited for.
+    ResponseBodyTimeout,
+    /// `tcp-response content` refuses the response.
+    ResponseRefused,
+    /// The backend of a session that `switch-mode http` turned into HTTP is not for HTTP.
+    WrongMode,
     /// The server closed before the response's head.
     ResponseMissing,
     /// The response's head was malformed, or cut in its middle.
@@ -300,7 +308,7 @@ impl Exit {
             Self::Answered(status, phase) => page(status, C::Local, phase, &[N::Intercepted]),
             Self::Denied(status, phase) => {
                 let counts: &'static [Count] = match phase {
-                    P::Request => &[N::DeniedRequests],
+                    P::Request | P::Tarpit => &[N::DeniedRequests],
                     _ => &[N::DeniedResponses],
                 };
                 outcome(status, C::Proxy, phase, counts)
@@ -364,6 +372,10 @@ impl Exit {
                 page(502, C::Server, P::Headers, &[N::FailedResponses])
             }
             Self::ResponseTimeout => page(504, C::ServerTimeout, P::Headers, &[N::FailedResponses]),
+            // As in HAProxy, nothing is counted.
+            Self::ResponseBodyTimeout => page(504, C::ServerTimeout, P::Headers, &[]),
+            Self::ResponseRefused => silent(C::Proxy, P::Data, &[N::DeniedResponses]),
+            Self::WrongMode => silent(C::Internal, P::Request, &[]),
             Self::ResponseMalformed => page(502, C::Proxy, P::Headers, &[N::FailedResponses]),
             Self::ResponseRewrite => page(502, C::Proxy, P::Headers, &[N::FailedRewrites]),
             Self::CacheableCookie => page(502, C::Proxy, P::Headers, &[N::DeniedResponses]),
@@ -385,9 +397,7 @@ impl Exit {
     pub(crate) fn is_abort_before_server(self) -> bool {
         matches!(
             self,
-            Self::BodyAbandoned
-                | Self::InspectionAborted(_)
-                | Self::Upload(_, EndingPhase::Request)
+            Self::InspectionAborted(_) | Self::Upload(_, EndingPhase::Request)
         )
     }
 

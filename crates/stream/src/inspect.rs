@@ -1,5 +1,5 @@
-//! `tcp-request content` and `tcp-request inspect-delay`: rules over the first bytes of a session,
-//! and over what is there of an HTTP request.
+//! `tcp-request content`, `tcp-response content` and their `inspect-delay`: rules over the first bytes
+//! of a session, from either side, and over what is there of an HTTP request or response.
 //!
 //! Rules are evaluated at once. A rule that is reached and needs bytes that are not there yet, or
 //! the end of the inspection, holds the session: the rules are evaluated again after each read,
@@ -10,12 +10,13 @@ use std::time::{Duration, Instant};
 
 use ballast_expr::Needs;
 use ballast_mux::{Duplex, PeekedHead, ReadError, WaitLimit};
-use ballast_rules::{Cursor, RuleSets, RunProgress, Verdict};
+use ballast_rules::{Cursor, RuleList, RuleSets, RunProgress, Verdict};
 
 use crate::context::Context;
 use crate::ending::EndingPhase;
-use crate::exchange::{Exchange, PreparedAnswer};
+use crate::exchange::Exchange;
 use crate::exit::{Exit, Flow, PeerFault};
+use crate::http::rules::look_at_body;
 use crate::rulebook::{MessagePhase, apply_packet_options, resume};
 
 /// Runs the rules of one proxy over the first bytes of a TCP session. `needs` is what the proxy
@@ -27,25 +28,26 @@ pub(crate) async fn session(
     exchange: &mut Exchange,
     rules: &RuleSets,
     needs: Needs,
-) -> Flow {
+) -> Flow<SessionMode> {
     if needs.intersects(Needs::FIRST_BYTES) {
         receive_at_once(context, client).await;
         look(context, client, exchange, needs);
     }
     if rules.tcp_content.is_empty() {
-        return Flow::Continue(());
+        return Flow::Continue(SessionMode::Tcp);
     }
-    let mut inspection = Inspection::new(rules.request_inspect_delay);
+    let mut inspection = Inspection::of_request(rules);
     loop {
         let still_to_come = still_to_come(exchange);
-        let until = match inspection
-            .run(context, exchange, rules, still_to_come)
-            .await
-        {
+        let until = match inspection.run(context, exchange, still_to_come).await {
             InspectionStep::WaitUntil(until) => until,
-            InspectionStep::Decided(Verdict::Continue | Verdict::Allow) => {
+            InspectionStep::Decided(Verdict::Continue | Verdict::Allow | Verdict::CloseServer) => {
                 apply_packet_options(exchange, client.peer);
-                return Flow::Continue(());
+                return Flow::Continue(SessionMode::Tcp);
+            }
+            InspectionStep::Decided(Verdict::SwitchToHttp) => {
+                apply_packet_options(exchange, client.peer);
+                return Flow::Continue(SessionMode::Http);
             }
             InspectionStep::Decided(
                 verdict @ (Verdict::Close | Verdict::Respond(_) | Verdict::Forget(_)),
@@ -69,51 +71,80 @@ pub(crate) async fn session(
     }
 }
 
-/// Runs the rules of one proxy over an HTTP request, whose head is there: only `wait_end` is waited
-/// for. The body is received meanwhile, as far as it fits a buffer.
+/// What a TCP session carries from here on.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum SessionMode {
+    /// Bytes.
+    Tcp,
+    /// Requests (`switch-mode http`).
+    Http,
+}
+
+/// Runs the rules of one proxy over an HTTP request, whose head is there: only its body and `wait_end`
+/// are waited for. The body is received meanwhile, as far as it fits a buffer.
 pub(crate) async fn request(
     context: &Context<'_>,
     client: &mut Duplex<'_>,
     exchange: &mut Exchange,
-    rules: &RuleSets,
+    (rules, needs): (&RuleSets, Needs),
 ) -> Flow<Verdict> {
-    let mut inspection = Inspection::new(rules.request_inspect_delay);
+    let asks_body = needs.intersects(Needs::REQUEST_BODY);
+    let mut inspection = Inspection::of_request(rules);
     loop {
-        let until = match inspection
-            .run(context, exchange, rules, Needs::INSPECTION_END)
-            .await
-        {
+        let mut still_to_come = Needs::INSPECTION_END;
+        if asks_body && exchange.seen_request.may_grow() {
+            still_to_come = still_to_come | Needs::REQUEST_BODY;
+        }
+        let until = match inspection.run(context, exchange, still_to_come).await {
             InspectionStep::Decided(verdict) => return Flow::Continue(verdict),
             InspectionStep::WaitUntil(until) => until,
         };
         let received = receive_body(context, client, exchange, until).await;
         exchange.times.received = Some(ballast_worker::now());
-        received?;
-        inspection.is_over = true;
+        inspection.is_over = !received?;
+        if asks_body {
+            look_at_body(client, exchange);
+        }
     }
 }
 
 /// How far an inspection is.
-struct Inspection {
+pub(crate) struct Inspection<'r> {
+    rules: &'r RuleList,
+    message: MessagePhase,
     delay: Option<Duration>,
     /// When the delay has passed. It begins with the first wait.
     until: Option<Instant>,
     /// Nothing is waited for any more.
-    is_over: bool,
+    pub(crate) is_over: bool,
     /// Where the rules go on.
     cursor: Cursor,
 }
 
 /// What follows from running the rules.
-enum InspectionStep {
+pub(crate) enum InspectionStep {
     Decided(Verdict),
     /// Something must come, until then.
     WaitUntil(Instant),
 }
 
-impl Inspection {
-    fn new(delay: Option<Duration>) -> Self {
+impl<'r> Inspection<'r> {
+    /// By `tcp-request content`.
+    pub(crate) fn of_request(rules: &'r RuleSets) -> Self {
+        let delay = rules.request_inspect_delay;
+        Self::new(&rules.tcp_content, MessagePhase::Request, delay)
+    }
+
+    /// By `tcp-response content`.
+    pub(crate) fn of_response(rules: &'r RuleSets) -> Self {
+        let delay = rules.response_inspect_delay;
+        Self::new(&rules.tcp_response, MessagePhase::Response, delay)
+    }
+
+    fn new(rules: &'r RuleList, message: MessagePhase, delay: Option<Duration>) -> Self {
         Self {
+            rules,
+            message,
             delay,
             until: None,
             is_over: false,
@@ -122,11 +153,10 @@ impl Inspection {
     }
 
     /// Runs the rules; `still_to_come` is what may arrive before the inspection is over.
-    async fn run(
+    pub(crate) async fn run(
         &mut self,
         context: &Context<'_>,
         exchange: &mut Exchange,
-        rules: &RuleSets,
         still_to_come: Needs,
     ) -> InspectionStep {
         loop {
@@ -138,8 +168,8 @@ impl Inspection {
             let wait = match resume(
                 context,
                 exchange,
-                MessagePhase::Request,
-                &rules.tcp_content,
+                self.message,
+                self.rules,
                 self.cursor,
                 may_still_arrive,
             ) {
@@ -162,7 +192,7 @@ impl Inspection {
 }
 
 /// The most bytes that are looked at.
-fn inspected_bytes_max(context: &Context<'_>) -> usize {
+pub(crate) fn inspected_bytes_max(context: &Context<'_>) -> usize {
     context
         .running
         .limits(&context.frontend.model.common)
@@ -212,37 +242,40 @@ async fn receive(
     }
 }
 
-/// Receives the body of a request until the delay has passed, or the client has closed its side
-/// behind a whole request.
+/// Receives more of the body of a request; false when the inspection ends instead: the delay has
+/// passed, nothing more fits, or the client has ended.
 async fn receive_body(
     context: &Context<'_>,
     client: &mut Duplex<'_>,
     exchange: &mut Exchange,
     until: Instant,
-) -> Flow {
+) -> Flow<bool> {
+    // What is wrong with a body is met when it is read.
+    if client.source.check_ahead().unwrap_or(false) {
+        until_left(client, until).await?;
+        return Flow::Continue(false);
+    }
+    if client.source.is_full() {
+        return Flow::Continue(false);
+    }
     let mut wait = WaitLimit::until(&context.upward, Some(until));
     wait.each = exchange.settings.client_timeout;
-    let received = client.source.gather(&wait).await;
-    let error = match received {
-        Ok(()) => {
-            // A body that fills the buffer ends the wait, as in TCP mode. What is wrong with it is
-            // met when it is read.
-            let is_whole = client.source.check_ahead().unwrap_or(false);
-            if !is_whole {
-                return Flow::Continue(());
-            }
-            return until_left(client, until).await;
-        }
-        Err(ReadError::TimedOut) if ballast_worker::now() >= until => {
-            return Flow::Continue(());
-        }
+    let error = match client.source.receive(&wait).await {
+        Ok(1..) => match client.source.check_ahead() {
+            Ok(_) => return Flow::Continue(true),
+            Err(error) => error,
+        },
+        Ok(0) => ReadError::Closed,
         Err(error) => error,
     };
-    if matches!(error, ReadError::Closed) {
-        exchange.prepared_answer = Some(PreparedAnswer::Unsent);
-        return Flow::Break(Exit::BodyAbandoned);
+    match error {
+        ReadError::TimedOut if ballast_worker::now() >= until => Flow::Continue(false),
+        ReadError::Closed => {
+            exchange.is_cut_short = true;
+            Flow::Continue(false)
+        }
+        error => Flow::Break(Exit::Upload(PeerFault::from(&error), EndingPhase::Request)),
     }
-    Flow::Break(Exit::Upload(PeerFault::from(&error), EndingPhase::Request))
 }
 
 /// Waits until the client has closed its side, or the delay has passed.

@@ -16,6 +16,7 @@ mod logged_bytes;
 mod pages;
 mod persistence;
 mod rulebook;
+mod seen_body;
 mod services;
 mod session;
 mod sessions;
@@ -127,7 +128,7 @@ pub fn serve(local: Rc<WorkerLocal>, arrival: Arrival) -> impl Future<Output = (
         if !was_cut_off {
             return;
         }
-        if context.frontend.is_http() || context.upgraded_for.get().is_some() {
+        if context.carries_http() {
             http::cut_off(&context, &mut client, current.get()).await;
         } else {
             tcp::cut_off(&context, current.get());
@@ -191,10 +192,13 @@ fn accepts_connection(
     let (verdict, settings) = decide(context, current, rules);
     transport.set_packet_options(settings.client_packets);
     match verdict {
-        Verdict::Continue | Verdict::Allow => Some(ConnectionSettings {
-            addresses: settings.addresses,
-            expected_header: settings.expected_header,
-        }),
+        // The last two are verdicts of other rules.
+        Verdict::Continue | Verdict::Allow | Verdict::CloseServer | Verdict::SwitchToHttp => {
+            Some(ConnectionSettings {
+                addresses: settings.addresses,
+                expected_header: settings.expected_header,
+            })
+        }
         Verdict::Forget(hops) => {
             // If this fails, an orderly close follows.
             let _ = transport.forget_on_close(hops);
@@ -223,7 +227,10 @@ fn accepts_session(
     let peer = client.duplex().peer;
     peer.set_packet_options(settings.client_packets);
     match verdict {
-        Verdict::Continue | Verdict::Allow => Some(settings.addresses),
+        // The last two are verdicts of other rules.
+        Verdict::Continue | Verdict::Allow | Verdict::CloseServer | Verdict::SwitchToHttp => {
+            Some(settings.addresses)
+        }
         Verdict::Forget(hops) => {
             peer.forget(hops);
             context.count(|counters| counters.denied_requests.increment());

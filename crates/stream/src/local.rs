@@ -16,6 +16,7 @@ use ballast_model as model;
 use ballast_mux::Limits;
 use ballast_rules::{RuleSet, Workspace};
 
+use crate::exchange::Exchange;
 use crate::services::Services;
 
 /// A generation as a worker runs it, with the log targets of its proxies opened.
@@ -32,8 +33,8 @@ pub struct Running {
     /// By frontend: whether a log format or a rule asks for the addresses of the server's
     /// connection.
     asks_server_addresses: Vec<bool>,
-    /// By frontend, and by backend: what it asks of the first bytes of a session.
-    first_byte_needs: [Vec<Needs>; 2],
+    /// By frontend, and by backend: what it asks of the first bytes of a session, and of bodies.
+    needs_of_proxies: [Vec<Needs>; 2],
     /// The bounds of messages from clients, per leniency of the proxy.
     codec_limits: Limits,
     /// Whether `hard-stop-after` is set: exchanges may be cut off.
@@ -54,7 +55,7 @@ impl Running {
                 head_bytes_max: tune.buffer_bytes,
             },
             asks_server_addresses: asks_server_addresses(&generation.config),
-            first_byte_needs: first_byte_needs(&generation.config),
+            needs_of_proxies: needs_of_proxies(&generation.config),
             default_formats: [DEFAULT_TCP_LOG_FORMAT, DEFAULT_HTTP_LOG_FORMAT]
                 .map(|text| LogFormat::parse(text, Usage::Log).ok()),
             codec_limits: codec_limits(head_bytes, tune.buffer_bytes as usize),
@@ -76,16 +77,24 @@ impl Running {
     }
 
     /// What a frontend's `tcp-request content` and `use_backend` rules ask of the first bytes of a
-    /// session ([`Needs::FIRST_BYTES`] and [`Needs::INSPECTION_END`]).
+    /// session ([`Needs::FIRST_BYTES`] and [`Needs::INSPECTION_END`]), and what all of its rules ask of
+    /// bodies ([`Needs::BODIES`]).
     pub fn needs_of_frontend(&self, place: usize) -> Needs {
-        let known = self.first_byte_needs[0].get(place);
+        let known = self.needs_of_proxies[0].get(place);
         known.copied().unwrap_or(Needs::NONE)
     }
 
     /// The same of a backend's `tcp-request content`, `use-server` and `balance`.
     pub fn needs_of_backend(&self, place: usize) -> Needs {
-        let known = self.first_byte_needs[1].get(place);
+        let known = self.needs_of_proxies[1].get(place);
         known.copied().unwrap_or(Needs::NONE)
+    }
+
+    /// What the rules about responses ask of bodies, of both proxies of an exchange.
+    pub(crate) fn needs_of_response(&self, exchange: &Exchange, frontend: usize) -> Needs {
+        let backend = exchange.backend_place;
+        let backend = backend.map_or(Needs::NONE, |place| self.needs_of_backend(place));
+        backend | self.needs_of_frontend(frontend)
     }
 
     /// The limits of messages that a proxy receives.
@@ -150,15 +159,21 @@ fn asks_server_addresses(config: &model::Config) -> Vec<bool> {
     frontends.collect()
 }
 
-/// What frontends and backends ask of the first bytes of a session.
-fn first_byte_needs(config: &model::Config) -> [Vec<Needs>; 2] {
-    const ASKED: Needs = Needs::FIRST_BYTES.and(Needs::INSPECTION_END);
+/// What frontends and backends ask of the first bytes of a session, and of bodies.
+fn needs_of_proxies(config: &model::Config) -> [Vec<Needs>; 2] {
+    const ASKED: Needs = Needs::FIRST_BYTES
+        .and(Needs::INSPECTION_END)
+        .and(Needs::BODIES);
     let acls = AclSet::new();
     let of_condition = |condition: &Option<Condition>| {
         let condition = condition.as_ref();
         condition.map_or(Needs::NONE, |condition| condition.needs(&acls))
     };
-    let of_rules = |common: &model::ProxyCommon| common.rules.needs(RuleSet::TcpContent, &acls);
+    let of_rules = |common: &model::ProxyCommon| {
+        let rules = common.rules.iter();
+        let all = rules.fold(Needs::NONE, |sum, (_, rule)| sum | rule.needs(&acls));
+        common.rules.needs(RuleSet::TcpContent, &acls) | (all & Needs::BODIES)
+    };
     let frontends = config.frontends.iter().map(|frontend| {
         let routes = frontend.routes.iter().map(|route| {
             let target = match &route.target {

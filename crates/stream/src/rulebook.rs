@@ -4,8 +4,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use ballast_expr::{Facts, Needs, Place, Value, VarName, VarScope};
-use ballast_message::{Request, Response, Version};
-use ballast_mux::{Peer, Sink, WaitLimit};
+use ballast_message::{BodyLength, Request, Response, Version};
+use ballast_mux::{Duplex, Peer, Sink, Source, WaitLimit};
 use ballast_rules::{
     Cursor, EntryChange, ExchangeSetting, LogLevel, RuleList, RunProgress, SettableTimeout,
     Transaction, Verdict, Workspace, proceed, run,
@@ -18,6 +18,7 @@ use crate::context::Context;
 use crate::ending::EndingPhase;
 use crate::exchange::Exchange;
 use crate::exit::{Exit, Flow};
+use crate::http::{receive, respond, rules};
 use crate::tracking;
 use crate::view::View;
 
@@ -50,34 +51,81 @@ pub(crate) fn apply(
     })
 }
 
-/// As [`apply`], for rule sets with actions that let time pass. Early hints go to `sink` before.
+/// The body that rules may wait for, and whether samples ask for it.
+pub(crate) enum AwaitedBody<'a, 'c> {
+    /// The client's.
+    OfRequest(&'a mut Duplex<'c>, bool),
+    /// The server's, of this length.
+    OfResponse(Source<'a>, BodyLength, bool),
+}
+
+impl AwaitedBody<'_, '_> {
+    /// Waits for so many bytes of it, or for all of it if the number is 0.
+    async fn arrive(
+        &mut self,
+        context: &Context<'_>,
+        exchange: &mut Exchange,
+        wanted: (Option<Duration>, u64),
+    ) -> Flow {
+        match self {
+            AwaitedBody::OfRequest(client, is_asked) => {
+                receive::await_body(context, client, exchange, wanted).await?;
+                if *is_asked {
+                    rules::look_at_body(client, exchange);
+                }
+            }
+            AwaitedBody::OfResponse(source, length, is_asked) => {
+                respond::await_body(context, exchange, (source, *length), wanted).await?;
+                if *is_asked {
+                    exchange.seen_response.look(source, *length);
+                }
+            }
+        }
+        Flow::Continue(())
+    }
+}
+
+/// As [`apply`], for rule sets with actions that let time pass, or wait for a body. Early hints go to the
+/// client before a wait. `Break` where the
+/// wait ended the exchange.
 pub(crate) async fn apply_in_time(
     context: &Context<'_>,
     exchange: &mut Exchange,
     stage: MessagePhase,
     rules: &RuleList,
-    mut sink: Option<&mut Sink<'_>>,
-) -> Verdict {
+    mut body: Option<AwaitedBody<'_, '_>>,
+) -> Flow<Verdict> {
     let mut cursor = Cursor::default();
     loop {
         let pending = context.session.pending_handshake();
-        let may_still_arrive = match pending {
+        let mut may_still_arrive = match pending {
             Some(_) => Needs::TIME | Needs::HANDSHAKE,
             None => Needs::TIME,
         };
+        if body.is_some() {
+            may_still_arrive = may_still_arrive | Needs::AWAITED_BODY;
+        }
         match resume(context, exchange, stage, rules, cursor, may_still_arrive) {
-            RunProgress::Done(verdict) => return verdict,
+            RunProgress::Done(verdict) => return Flow::Continue(verdict),
             RunProgress::Wait(wait) => {
                 cursor = wait.cursor;
-                if let Some(sink) = &mut sink {
+                if let Some(AwaitedBody::OfRequest(client, _)) = &mut body {
                     // A client that cannot be written to is met again when it is answered.
-                    let _ = send_early_hints(context, exchange, sink).await;
+                    let _ = send_early_hints(context, exchange, &mut client.sink).await;
+                }
+                if wait.needs.intersects(Needs::AWAITED_BODY)
+                    && let Some(body) = &mut body
+                {
+                    let wanted = (wait.at_most, wait.body_bytes_min);
+                    // Boxed: most rules wait for no body, and should not reserve memory for it.
+                    Box::pin(body.arrive(context, exchange, wanted)).await?;
+                    continue;
                 }
                 if wait.needs.intersects(Needs::HANDSHAKE)
                     && let Some(pending) = pending
                 {
                     if !is_made(context, pending).await {
-                        return Verdict::Close;
+                        return Flow::Continue(Verdict::Close);
                     }
                     continue;
                 }

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 
+use ballast_engine::counters::BackendCounters;
 use ballast_mux::{ClientConnection, Duplex};
 
 use crate::context::Context;
@@ -9,7 +10,7 @@ use crate::ending::{Ending, EndingCause};
 use crate::exchange::{CurrentExchange, Exchange};
 use crate::exit::{Exit, Flow};
 use crate::http::{BackendSession, reach, route};
-use crate::inspect;
+use crate::inspect::{self, SessionMode};
 use crate::journal;
 use crate::stickiness;
 use crate::tunnel;
@@ -38,13 +39,17 @@ pub(crate) async fn serve(
     }
     client.duplex().source.pass_through();
     let chosen = choose(context, &mut client.duplex(), exchange).await;
-    if let Flow::Continue(Destination {
-        place,
-        aborted: None,
-    }) = chosen
-        && context.running.generation.backends[place].is_http()
-    {
-        context.upgraded_for.set(Some(place));
+    let upgrade = match chosen {
+        Flow::Continue(Destination::Http) => Some(None),
+        Flow::Continue(Destination::Backend {
+            place,
+            aborted: None,
+        }) if context.running.generation.backends[place].is_http() => Some(Some(place)),
+        _ => None,
+    };
+    if let Some(place) = upgrade {
+        context.is_upgraded.set(true);
+        context.upgraded_for.set(place);
         // The request has begun with the session: what the inspection took is a part of it.
         exchange.times.begun = exchange.times.received.take();
         exchange.forget_first_bytes();
@@ -56,7 +61,10 @@ pub(crate) async fn serve(
         exchange.tally.status = 0;
     }
     let carried = match chosen {
-        Flow::Continue(to) => connect_and_carry(context, &mut client.duplex(), exchange, to).await,
+        Flow::Continue(Destination::Backend { place, aborted }) => {
+            connect_and_carry(context, &mut client.duplex(), exchange, (place, aborted)).await
+        }
+        Flow::Continue(Destination::Http) => Flow::Continue(Ending::default()),
         Flow::Break(exit) => Flow::Break(exit),
     };
     match carried {
@@ -90,12 +98,17 @@ pub(crate) fn cut_off(context: &Context<'_>, exchange: &mut Exchange) {
 
 /// Where a session goes.
 #[derive(Clone, Copy, Debug)]
-struct Destination {
-    /// The place of the backend in the generation.
-    place: usize,
-    /// The client failed while the frontend inspected its first bytes: the session ends there. As
-    /// in HAProxy, this is an abort of the backend that the session was for.
-    aborted: Option<Exit>,
+enum Destination {
+    /// To a backend.
+    Backend {
+        /// The place of the backend in the generation.
+        place: usize,
+        /// The client failed while the frontend inspected its first bytes: the session ends there.
+        /// As in HAProxy, this is an abort of the backend that the session was for.
+        aborted: Option<Exit>,
+    },
+    /// It is HTTP from here on (`switch-mode http`): each request finds its backend.
+    Http,
 }
 
 /// Runs the frontend's rules, and chooses the backend.
@@ -107,12 +120,13 @@ async fn choose(
     let rules = &context.frontend.model.common.rules;
     let needs = context.running.needs_of_frontend(context.frontend.place);
     let aborted = match inspect::session(context, client, exchange, rules, needs).await {
-        Flow::Continue(()) => None,
+        Flow::Continue(SessionMode::Http) => return Flow::Continue(Destination::Http),
+        Flow::Continue(SessionMode::Tcp) => None,
         Flow::Break(exit) if exit.is_abort_before_server() => Some(exit),
         Flow::Break(exit) => return Flow::Break(exit),
     };
     match route::backend(context, exchange) {
-        Some(place) => Flow::Continue(Destination { place, aborted }),
+        Some(place) => Flow::Continue(Destination::Backend { place, aborted }),
         None => Flow::Break(Exit::NoRoute),
     }
 }
@@ -121,13 +135,12 @@ async fn connect_and_carry(
     context: &Context<'_>,
     client: &mut Duplex<'_>,
     exchange: &mut Exchange,
-    to: Destination,
+    (place, aborted): (usize, Option<Exit>),
 ) -> Flow<Ending> {
-    let place = to.place;
     let backend = &context.running.generation.backends[place];
     exchange.set_backend(place, backend, context.frontend.name());
     let _backend_session = BackendSession::enter(context, exchange);
-    if let Some(exit) = to.aborted {
+    if let Some(exit) = aborted {
         return Flow::Break(exit);
     }
     if let Some(backend) = context.backend_of(exchange) {
@@ -149,7 +162,16 @@ async fn connect_and_carry(
     journal::response_known(context, exchange);
     let (up, down) = (Cell::new(0_u64), Cell::new(0_u64));
     let worker = context.local.worker;
-    let counted = &*exchange;
+    let counted = (exchange.backend.clone(), exchange.server.clone());
+    let count = |count: &dyn Fn(&BackendCounters)| {
+        let (backend, server) = &counted;
+        if let Some(backend) = backend {
+            count(backend.state.counters.of(worker));
+        }
+        if let Some(server) = server {
+            count(server.state.counters.of(worker));
+        }
+    };
     let counts = (
         |bytes: usize| {
             up.set(up.get() + bytes as u64);
@@ -157,7 +179,7 @@ async fn connect_and_carry(
                 counters.bytes_in.add(bytes as u64);
                 counters.bytes_to_servers.add(bytes as u64);
             });
-            counted.count(worker, |counters| counters.bytes_in.add(bytes as u64));
+            count(&|counters| counters.bytes_in.add(bytes as u64));
         },
         |bytes: usize| {
             down.set(down.get() + bytes as u64);
@@ -165,14 +187,17 @@ async fn connect_and_carry(
                 counters.bytes_out.add(bytes as u64);
                 counters.bytes_from_servers.add(bytes as u64);
             });
-            counted.count(worker, |counters| {
+            count(&|counters| {
                 counters.bytes_out.add(bytes as u64);
                 counters.bytes_from_servers.add(bytes as u64);
             });
         },
     );
     let ends = (client, &mut server);
-    let ending = tunnel::carry(context, exchange, ends, counts, slot.server()).await;
+    let backend = context.backend_of(exchange);
+    let rules = backend.map(|backend| &backend.model.common.rules);
+    let gate = rules.filter(|rules| !rules.tcp_response.is_empty());
+    let ending = tunnel::carry(context, exchange, (ends, gate), counts, slot.server()).await;
     (exchange.tally.bytes_in, exchange.tally.bytes_out) = (up.get(), down.get());
     tunnel::count_end(context, exchange, ending);
     drop(lease);

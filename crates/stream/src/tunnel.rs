@@ -7,13 +7,17 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use ballast_engine::{CancellationReason, Server};
+use ballast_expr::Needs;
 use ballast_mux::{Duplex, Peer, ReadError, Sink, Source, WaitLimit, WriteError};
+use ballast_rules::{RuleSets, Verdict};
 use ballast_worker::{Deadline, cutting_off};
 
 use crate::context::Context;
 use crate::ending::{Ending, EndingCause, EndingPhase};
 use crate::exchange::Exchange;
-use crate::exit::PeerFault;
+use crate::exit::{Count, PeerFault};
+use crate::inspect::{self, Inspection, InspectionStep};
+use crate::rulebook::apply_packet_options;
 
 /// One end of a tunnel.
 #[derive(Debug)]
@@ -98,19 +102,24 @@ struct Direction<'a> {
     deadline: &'a Deadline,
 }
 
-/// Which end of a direction failed.
+/// Which end of a direction failed, or what the rules decided.
 enum TunnelFailure {
     From(ReadError),
     To(WriteError),
+    /// `tcp-response content reject`.
+    Refused,
+    /// `tcp-response content close`.
+    Closed,
 }
 
 /// Carries bytes both ways until both ends have finished or one fails. `count_up` and `count_down`
-/// are called with the bytes of each piece. Returns how the tunnel ended: normally, or which end
+/// are called with the bytes of each piece. The rules of the gate, if there are some, decide whether
+/// what the server sends goes to the client. Returns how the tunnel ended: normally, or which end
 /// failed.
 pub(crate) async fn carry(
     context: &Context<'_>,
-    exchange: &Exchange,
-    (client, server): (&mut Duplex<'_>, &mut Duplex<'_>),
+    exchange: &mut Exchange,
+    ((client, server), gate): ((&mut Duplex<'_>, &mut Duplex<'_>), Option<&RuleSets>),
     (count_up, count_down): (impl FnMut(usize), impl FnMut(usize)),
     cancelled_with: &Server,
 ) -> Ending {
@@ -134,7 +143,16 @@ pub(crate) async fn carry(
     let mut cut_off = pin!(hard_stop(context.running.has_hard_stop));
     let (up_deadline, down_deadline) = (to_server.deadline, to_client.deadline);
     let mut up = pin!(one_way(client_end, server_end, to_server, count_up));
-    let mut down = pin!(one_way(server_end, client_end, to_client, count_down));
+    let mut down = pin!(async {
+        let (mut to_client, mut count_down) = (to_client, count_down);
+        if let Some(rules) = gate {
+            let gated = (&mut to_client, &mut count_down);
+            // Boxed: few sessions have a gate.
+            let ends = (server_end, client_end);
+            Box::pin(pass_gate(context, exchange, rules, ends, gated)).await?;
+        }
+        one_way(server_end, client_end, to_client, count_down).await
+    });
     let (mut up_done, mut down_done) = (false, false);
     poll_fn(|cx| {
         if !up_done
@@ -199,6 +217,65 @@ async fn hard_stop(is_set: bool) {
 fn shorten_wait(end: &TunnelEnd<'_>, deadline: &Deadline) {
     if let Some(until) = end.times_out_at() {
         deadline.set(until);
+    }
+}
+
+/// Holds back the server's bytes until the `tcp-response content` rules let them through. Those that
+/// are refused are counted.
+async fn pass_gate(
+    context: &Context<'_>,
+    exchange: &mut Exchange,
+    rules: &RuleSets,
+    (from, to): (&TunnelEnd<'_>, &TunnelEnd<'_>),
+    (direction, count): (&mut Direction<'_>, &mut impl FnMut(usize)),
+) -> Result<(), TunnelFailure> {
+    let (source, deadline) = (&mut direction.source, direction.deadline);
+    let bytes_max = inspect::inspected_bytes_max(context);
+    let mut inspection = Inspection::of_response(rules);
+    loop {
+        let bytes = source.bytes();
+        let seen = &mut exchange.peeked_response;
+        seen.extend_from_slice(&bytes[seen.len()..bytes.len().min(bytes_max)]);
+        let is_full = seen.len() >= bytes_max;
+        let still_to_come = Needs::RESPONSE_BYTES | Needs::INSPECTION_END;
+        let until = match inspection.run(context, exchange, still_to_come).await {
+            InspectionStep::WaitUntil(until) => until,
+            InspectionStep::Decided(verdict) => {
+                exchange.peeked_response = Vec::new();
+                apply_packet_options(exchange, to.peer);
+                let failure = match verdict {
+                    Verdict::Continue | Verdict::Allow | Verdict::SwitchToHttp => return Ok(()),
+                    Verdict::CloseServer => TunnelFailure::Closed,
+                    Verdict::Forget(hops) => {
+                        to.peer.forget(hops);
+                        TunnelFailure::Refused
+                    }
+                    Verdict::Close | Verdict::Respond(_) => TunnelFailure::Refused,
+                };
+                count(source.bytes().len());
+                return Err(failure);
+            }
+        };
+        if is_full {
+            inspection.is_over = true;
+            continue;
+        }
+        let patience = from.times_out_at();
+        let limit = patience.map_or(until, |patience| patience.min(until));
+        let wait = WaitLimit::until(deadline, Some(limit));
+        match source.receive(&wait).await {
+            Ok(0) => inspection.is_over = true,
+            Ok(_) => from.touch(),
+            Err(ReadError::TimedOut) => {
+                let now = ballast_worker::now();
+                inspection.is_over = now >= until;
+                let is_silent = from.times_out_at().is_some_and(|end| now >= end);
+                if is_silent && !inspection.is_over {
+                    return Err(TunnelFailure::From(ReadError::TimedOut));
+                }
+            }
+            Err(error) => return Err(TunnelFailure::From(error)),
+        }
     }
 }
 
@@ -287,6 +364,7 @@ pub(crate) fn count_end(context: &Context<'_>, exchange: &Exchange, ending: Endi
         EndingCause::ClientTimeout => PeerFault::TimedOut.counts_of_client(),
         EndingCause::Server => PeerFault::Closed.counts_of_server(),
         EndingCause::ServerTimeout => PeerFault::TimedOut.counts_of_server(),
+        EndingCause::Proxy => &[Count::DeniedResponses],
         _ => &[],
     };
     for count in counts {
@@ -295,7 +373,13 @@ pub(crate) fn count_end(context: &Context<'_>, exchange: &Exchange, ending: Endi
 }
 
 fn ending_of(failure: &TunnelFailure, from_server: bool) -> Ending {
+    let refused = Ending {
+        cause: EndingCause::Proxy,
+        phase: EndingPhase::Data,
+    };
     let (cause, timed_out) = match failure {
+        TunnelFailure::Refused => return refused,
+        TunnelFailure::Closed => return Ending::default(),
         TunnelFailure::From(error) => (from_server, matches!(error, ReadError::TimedOut)),
         TunnelFailure::To(error) => (!from_server, matches!(error, WriteError::TimedOut)),
     };

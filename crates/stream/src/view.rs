@@ -6,9 +6,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use ballast_engine::{Gauge, VariablesNow};
 use ballast_expr::{
-    AddressPair, BackendFacts, CaptureFacts, ConnectionError, ConnectionFacts, ExchangeFacts,
-    ExchangeNumbers, Facts, FrontendFacts, ListenerFacts, Place, ProcessFacts, ServerFacts, Side,
-    StreamFacts, TcpFacts, Time, TlsSessionFacts, Value, VarName, VarScope,
+    AddressPair, BackendFacts, BodyFacts, CaptureFacts, ConnectionError, ConnectionFacts,
+    ExchangeFacts, ExchangeNumbers, Facts, FrontendFacts, ListenerFacts, Place, ProcessFacts,
+    ServerFacts, Side, StreamFacts, TcpFacts, Time, TlsSessionFacts, Value, VarName, VarScope,
 };
 use ballast_message::{Request, Response};
 use ballast_model::{BackendTimeouts, CookieMode};
@@ -17,6 +17,7 @@ use ballast_stick::{Table, TrackedEntry};
 use ballast_worker::SocketReference;
 
 use crate::context::Context;
+use crate::ending::EndingPhase;
 use crate::exchange::Exchange;
 use crate::local::{WorkerLocal, time_of};
 use crate::session::Session;
@@ -103,7 +104,11 @@ fn exchange_numbers(context: &Context<'_>, exchange: &Exchange, asap: bool) -> E
         } else {
             -1
         },
-        queue_ms: between(times.received, times.slot_taken),
+        // A tarpit is a queue for those who are not let in.
+        queue_ms: match exchange.ending.phase {
+            EndingPhase::Tarpit => between(Some(active_from), times.slot_taken),
+            _ => between(times.received, times.slot_taken),
+        },
         connect_ms: between(times.slot_taken, times.connected),
         response_ms: if exchange.has_request {
             between(times.connected, times.answered)
@@ -249,11 +254,23 @@ impl Facts for View<'_> {
     }
 
     fn data(&self, sent_by: Side) -> Option<&[u8]> {
+        let is_tcp = !self.context.frontend.is_http();
+        let bytes = match sent_by {
+            Side::Client => &self.exchange.peeked,
+            Side::Server => &self.exchange.peeked_response,
+        };
+        is_tcp.then_some(bytes.as_slice())
+    }
+
+    fn body(&self, sent_by: Side) -> Option<BodyFacts<'_>> {
+        let exchange = self.exchange;
         match sent_by {
-            Side::Client => {
-                Some(self.exchange.peeked.as_slice()).filter(|_| !self.context.frontend.is_http())
+            // It is sent to the server before there is a response.
+            Side::Client if exchange.has_request && !exchange.has_response => {
+                Some(exchange.seen_request.facts())
             }
-            Side::Server => None,
+            Side::Server if exchange.has_response => Some(exchange.seen_response.facts()),
+            _ => None,
         }
     }
 

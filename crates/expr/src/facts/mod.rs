@@ -5,6 +5,7 @@
 //! struct that borrows them. An object that must compute its answers is a trait, so that only what
 //! is asked is computed. Nothing is allocated to give an object.
 
+mod body;
 mod connection;
 mod exchange;
 mod exchange_numbers;
@@ -12,6 +13,7 @@ mod process;
 mod proxy;
 mod tls;
 
+pub use body::BodyFacts;
 pub use connection::{
     AddressPair, ConnectionError, ConnectionFacts, ListenerFacts, StreamFacts, TcpFacts,
 };
@@ -83,9 +85,13 @@ pub trait Facts {
         None
     }
 
-    /// The buffered bytes that this side has sent: all of them in TCP mode, those of the body in
-    /// HTTP mode.
+    /// The buffered bytes that this side has sent, in TCP mode.
     fn data(&self, _sent_by: Side) -> Option<&[u8]> {
+        None
+    }
+
+    /// What was received of the body that this side sends; `None` without an HTTP message.
+    fn body(&self, _sent_by: Side) -> Option<BodyFacts<'_>> {
         None
     }
 

@@ -155,9 +155,19 @@ fn authority(cx: &Evaluation<'_, '_>) -> Option<(IpAddr, i64)> {
 }
 
 /// The parameters of a list: `name=value` pieces between `&`, `;` and one more delimiter.
-struct QueryParams<'f> {
+pub(super) struct QueryParams<'f> {
     rest: Option<&'f [u8]>,
     delimiter: u8,
+}
+
+impl<'f> QueryParams<'f> {
+    /// Those of a form in a body.
+    pub(super) fn of_body(body: &'f [u8]) -> QueryParams<'f> {
+        QueryParams {
+            rest: Some(body),
+            delimiter: b'&',
+        }
+    }
 }
 
 impl<'f> Iterator for QueryParams<'f> {
@@ -178,7 +188,7 @@ impl<'f> Iterator for QueryParams<'f> {
 }
 
 /// The value of the parameter wanted: the next one of a walk, or the first.
-fn pick_param<'f>(
+pub(super) fn pick_param<'f>(
     cx: &mut Evaluation<'f, '_>,
     name: &'f str,
     fold: bool,

@@ -63,12 +63,17 @@ pub(crate) const ROWS: &[ActionRow] = &[
             "return content-type a string b string c",
         ],
     ),
-    ActionRow::unimplemented(
+    ActionRow::new(
         "tarpit",
         RuleSetFlags::of(&[RuleSet::HttpRequest]),
         "[ deny_status <code> ] ...",
         "keep the client waiting, then refuse its request",
-        |args| refusal(args, 500).map(drop),
+        |args| {
+            boxed(refusal(args, 500).map(|reply| RuleResponse {
+                cause: ResponseCause::Tarpit,
+                reply,
+            }))
+        },
     )
     .ends_the_set()
     .needs(Needs::TIME)
@@ -78,7 +83,7 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ),
 ];
 
-/// A deny or a return.
+/// A deny, a return or a tarpit.
 #[derive(Clone, Debug, PartialEq)]
 struct RuleResponse {
     cause: ResponseCause,

@@ -10,6 +10,7 @@ use crate::row::ActionRow;
 use crate::ruleset::{RuleSet, RuleSetFlags};
 use crate::setting::{ExchangeSetting, ExpectedHeader};
 use crate::stage::{ActionOutcome, Stage};
+use crate::verdict::Verdict;
 
 pub(crate) const ROWS: &[ActionRow] = &[
     ActionRow::new(
@@ -34,16 +35,22 @@ pub(crate) const ROWS: &[ActionRow] = &[
         |args| layer4(args, "expect-netscaler-cip"),
     )
     .examples(&["expect-netscaler-cip layer4"], &["expect-netscaler-cip"]),
-    ActionRow::unimplemented(
+    ActionRow::new(
         "switch-mode",
         RuleSetFlags::of(&[RuleSet::TcpContent]),
         "http [ proto <name> ]",
         "go on in HTTP mode",
-        switch_mode,
+        |args| boxed(switch_mode(args)),
     )
+    .ends_the_set()
     .examples(
         &["switch-mode http", "switch-mode http proto h1 if TRUE"],
-        &["switch-mode", "switch-mode tcp", "switch-mode http proto"],
+        &[
+            "switch-mode",
+            "switch-mode tcp",
+            "switch-mode http proto",
+            "switch-mode http proto h2",
+        ],
     ),
     ActionRow::unimplemented(
         "attach-srv",
@@ -56,13 +63,14 @@ pub(crate) const ROWS: &[ActionRow] = &[
         &["attach-srv be/s1"],
         &["attach-srv", "attach-srv s1", "attach-srv be/s1 name"],
     ),
-    ActionRow::unimplemented(
+    ActionRow::new(
         "close",
         RuleSetFlags::of(&[RuleSet::TcpResponse]),
         "",
         "close the connection to the server",
-        |_| Ok(()),
+        |_| boxed(Ok(CloseServer)),
     )
+    .ends_the_set()
     .examples(&["close if TRUE"], &["close now"]),
     ActionRow::unimplemented(
         "dgram-drop",
@@ -101,7 +109,27 @@ fn layer4(args: &mut Args<'_, '_, '_>, word: &'static str) -> Result<(), Error> 
     Err(args.error(format!("'{word}' only supports 'layer4' (got '{got}')")))
 }
 
-fn switch_mode(args: &mut Args<'_, '_, '_>) -> Result<(), Error> {
+/// `close`.
+#[derive(Clone, Debug, PartialEq)]
+struct CloseServer;
+
+impl Perform for CloseServer {
+    fn perform(&self, _stage: &mut Stage<'_>) -> ActionOutcome {
+        ActionOutcome::Stop(Verdict::CloseServer)
+    }
+}
+
+/// `switch-mode http`.
+#[derive(Clone, Debug, PartialEq)]
+struct SwitchToHttp;
+
+impl Perform for SwitchToHttp {
+    fn perform(&self, _stage: &mut Stage<'_>) -> ActionOutcome {
+        ActionOutcome::Stop(Verdict::SwitchToHttp)
+    }
+}
+
+fn switch_mode(args: &mut Args<'_, '_, '_>) -> Result<SwitchToHttp, Error> {
     if !args.env.capability.frontend {
         let title = args.env.title;
         return Err(args.error(format!(
@@ -114,11 +142,15 @@ fn switch_mode(args: &mut Args<'_, '_, '_>) -> Result<(), Error> {
     }
     if args.take("proto") {
         let proto = args.text("'proto' expects a protocol as argument")?;
-        if !matches!(proto, "h1" | "h2") {
-            return Err(args.error_before(format!("'{proto}' is not a protocol: use 'h1' or 'h2'")));
+        match proto {
+            "h1" => {}
+            "h2" => return Err(args.error_before("'proto h2' is not implemented: use 'h1'")),
+            _ => {
+                return Err(args.error_before(format!("'{proto}' is not a protocol: use 'h1'")));
+            }
         }
     }
-    Ok(())
+    Ok(SwitchToHttp)
 }
 
 fn attach_server(args: &mut Args<'_, '_, '_>) -> Result<(), Error> {

@@ -42,14 +42,14 @@ pub(crate) const ROWS: &[ActionRow] = &[
         &["pause 10ms", "pause rand(100)"],
         &["pause", "pause never", "pause 0", "pause -1"],
     ),
-    ActionRow::unimplemented(
+    ActionRow::new(
         "wait-for-body",
         RuleSetFlags::of(&[RuleSet::HttpRequest, RuleSet::HttpResponse]),
         "time <time> [ at-least <bytes> ]",
         "wait for the body before the next rule",
-        wait_for_body,
+        |args| boxed(wait_for_body(args)),
     )
-    .needs(Needs::REQUEST_BODY.and(Needs::TIME))
+    .needs(Needs::AWAITED_BODY.and(Needs::TIME))
     .examples(
         &["wait-for-body time 1s at-least 1k if TRUE"],
         &[
@@ -317,8 +317,17 @@ impl Perform for SetRetries {
     }
 }
 
-fn wait_for_body(args: &mut Args<'_, '_, '_>) -> Result<(), Error> {
-    let mut timed = false;
+/// `wait-for-body`.
+#[derive(Clone, Debug, PartialEq)]
+struct WaitForBody {
+    /// For how long; without limit if `None`.
+    time: Option<Duration>,
+    /// For how many bytes; for all of it if 0.
+    bytes_min: u64,
+}
+
+fn wait_for_body(args: &mut Args<'_, '_, '_>) -> Result<WaitForBody, Error> {
+    let (mut time, mut bytes_min) = (None, 0);
     loop {
         let word = args.peek().unwrap_or_default();
         if !matches!(word, "time" | "at-least") {
@@ -328,16 +337,26 @@ fn wait_for_body(args: &mut Args<'_, '_, '_>) -> Result<(), Error> {
         let text = args.text(&format!("missing argument for '{word}'"))?;
         let at = args.at() - 1;
         if word == "time" {
-            timed = true;
-            parse_delay(text).map(|_| ())
+            time = Some(parse_delay(text).map_err(|error| error.in_word(at))?);
         } else {
-            parse_size(text).map(|_| ())
+            bytes_min = parse_size(text).map_err(|error| error.in_word(at))?;
         }
-        .map_err(|error| error.in_word(at))?;
     }
-    if timed {
-        Ok(())
-    } else {
-        Err(args.error("expects time <time> [ at-least <bytes> ]"))
+    let Some(time) = time else {
+        return Err(args.error("expects time <time> [ at-least <bytes> ]"));
+    };
+    Ok(WaitForBody {
+        time: Some(time).filter(|time| !time.is_zero()),
+        bytes_min,
+    })
+}
+
+impl Perform for WaitForBody {
+    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
+        if stage.waited {
+            ActionOutcome::Next
+        } else {
+            ActionOutcome::WaitForBody(self.bytes_min, self.time)
+        }
     }
 }

@@ -22,7 +22,9 @@ pub(crate) async fn page(
         || !exchange.keep_client
         || !(client.source.is_done() || may_drain(exchange))
         || context.is_closing();
-    let is_unsent = matches!(exchange.prepared_answer, Some(PreparedAnswer::Unsent));
+    // A client that broke off in the middle of its request gets nothing, not even a rule's answer.
+    let is_unsent =
+        exchange.is_cut_short || matches!(exchange.prepared_answer, Some(PreparedAnswer::Unsent));
     let mut body = std::mem::take(&mut exchange.answer_body);
     let composed = compose(context, exchange, status, &mut body);
     if matches!(composed, Ok(ComposedAnswer::Nothing)) {
@@ -81,7 +83,8 @@ pub(crate) async fn page(
 /// Whether the rest of a request's body can be read and dropped: the request was answered before
 /// its body was used, and is well-formed so far.
 pub(crate) fn may_drain(exchange: &Exchange) -> bool {
-    exchange.has_request && exchange.ending.phase == EndingPhase::Request
+    let phase = exchange.ending.phase;
+    exchange.has_request && matches!(phase, EndingPhase::Request | EndingPhase::Tarpit)
 }
 
 /// What there is to send.

@@ -37,6 +37,11 @@ async fn answer_exit(
     exchange: &mut Exchange,
     exit: Exit,
 ) -> ConnectionFate {
+    let is_served = matches!(exit, Exit::Service(_));
+    if exchange.has_request && !is_served && exchange.times.connected.is_none() {
+        // What was received of the body was not forwarded, and counts all the same.
+        exchange.tally.bytes_in += client.source.waiting_bytes();
+    }
     let exit = match exit {
         // Boxed: only an exchange with a service needs memory for its future.
         Exit::Service(call) => {

@@ -89,7 +89,7 @@ async fn client_left(
         return ClientDeparture::Closed;
     }
     let wait = WaitLimit::until(&context.upward, None);
-    if context.frontend.is_http() || context.upgraded_for.get().is_some() {
+    if context.carries_http() {
         if is_cut_short(client, &wait).await {
             return ClientDeparture::CutShort;
         }
@@ -103,7 +103,7 @@ async fn client_left(
 /// Whether a client closed its side before its request was whole. Of a request that is larger than
 /// the buffer this is not known.
 async fn is_cut_short(client: &mut Duplex<'_>, wait: &WaitLimit<'_>) -> bool {
-    match client.source.gather(wait).await {
+    match client.source.gather(wait, 0).await {
         // A malformed body is refused where it is forwarded.
         Ok(()) | Err(ReadError::Malformed(_)) => false,
         Err(_) => true,

@@ -22,10 +22,11 @@ pub(crate) mod leaving;
 mod monitor;
 mod prepare;
 pub(crate) mod reach;
-mod receive;
+pub(crate) mod receive;
 pub(crate) mod relay;
 mod requirements;
-mod respond;
+pub(crate) mod respond;
+mod response_gate;
 pub(crate) mod route;
 pub(crate) mod rules;
 mod service;
@@ -150,31 +151,30 @@ async fn carry(
         row.begin_exchange(&context.running, exchange);
     }
     let front = &context.frontend.model.common;
-    let mut buffered = Flow::Continue(());
+    let mut inspected = Flow::Continue(());
     // The rules of a TCP frontend were evaluated before its session was upgraded.
-    if !(exchange.first && context.upgraded_for.get().is_some()) {
+    if context.upgraded_for.get().is_none() {
         let needs = context.running.needs_of_frontend(context.frontend.place);
-        buffered = rules::request(context, client, exchange, (front, needs)).await;
+        inspected = rules::request(context, client, exchange, (front, needs)).await;
     } else {
         tracking::count_request(context, exchange);
     }
-    if buffered.is_continue() {
-        buffered = receive::buffer_body(context, client, exchange, front).await;
-    }
     // A client that left before its request was whole counts as an abort of the backend it was
     // for.
-    if let Flow::Break(exit) = buffered
+    if let Flow::Break(exit) = inspected
         && !exit.is_abort_before_server()
     {
         return Flow::Break(exit);
     }
     route::choose(context, exchange)?;
     let _backend_session = BackendSession::enter(context, exchange);
-    buffered?;
+    inspected?;
+    route::check_mode(context, exchange)?;
+    receive::unless_cut_short(exchange)?;
     if let (Some(backend), Some(place)) = (context.backend_of(exchange), exchange.backend_place) {
         let needs = context.running.needs_of_backend(place);
         rules::request(context, client, exchange, (&backend.model.common, needs)).await?;
-        receive::buffer_body(context, client, exchange, &backend.model.common).await?;
+        receive::unless_cut_short(exchange)?;
     }
     // The cookie is read before it is hidden from the server.
     let mut plan = reach::ReachPlan::new(context, client, exchange, kept);

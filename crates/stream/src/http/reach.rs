@@ -203,6 +203,7 @@ impl ReachPlan {
         }
         exchange.response.clear();
         exchange.has_response = false;
+        exchange.seen_response.clear();
         exchange.times.answered = None;
     }
 

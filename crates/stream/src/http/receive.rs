@@ -6,7 +6,6 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use ballast_message::{BodyLength, NoRoom, Version};
-use ballast_model::ProxyCommon;
 use ballast_mux::{ClientConnection, Duplex, ReadError, WaitLimit};
 use ballast_worker::{Stopping, approximate_now, select};
 
@@ -161,41 +160,59 @@ pub(crate) async fn buffer_body(
     context: &Context<'_>,
     client: &mut Duplex<'_>,
     exchange: &mut Exchange,
-    common: &ProxyCommon,
 ) -> Flow {
-    if !common.buffer_request {
-        return Flow::Continue(());
-    }
-    if !matches!(
+    let (request, _) = timeouts(context);
+    await_body(context, client, exchange, (request, 0)).await
+}
+
+/// Waits until `bytes_min` bytes of the body are there, or all of it if that is 0, or as much as fits
+/// a buffer. The client has `time` for it, and may not be silent for longer than its own timeout. One
+/// that ends before that has [`Exchange::is_cut_short`] set.
+pub(crate) async fn await_body(
+    context: &Context<'_>,
+    client: &mut Duplex<'_>,
+    exchange: &mut Exchange,
+    (time, bytes_min): (Option<Duration>, u64),
+) -> Flow {
+    let has_body = matches!(
         exchange.request_body,
         BodyLength::Known(_) | BodyLength::Chunked
-    ) {
+    );
+    if !has_body || exchange.is_cut_short {
         return Flow::Continue(());
     }
     send_continue(context, client, exchange).await?;
-    let (request, _) = timeouts(context);
-    let until = request.map(|request| ballast_worker::now() + request);
-    let wait = WaitLimit::until(&context.upward, until);
-    let received = client.source.gather(&wait).await;
+    let until = time.map(|time| ballast_worker::now() + time);
+    let mut wait = WaitLimit::until(&context.upward, until);
+    wait.each = exchange.settings.client_timeout;
+    let received = client.source.gather(&wait, bytes_min).await;
     exchange.times.received = Some(ballast_worker::now());
     let Err(error) = received else {
         return Flow::Continue(());
     };
-    if let ReadError::Malformed(rule) = &error {
-        invalid::request(context, client.source.violation(), rule);
-    }
-    if !matches!(error, ReadError::Closed | ReadError::Broken(_)) {
-        exchange.times.received = None;
-    }
-    if !matches!(error, ReadError::TimedOut) {
-        exchange.prepared_answer = Some(PreparedAnswer::Unsent);
-    }
-    Flow::Break(match error {
-        ReadError::Closed | ReadError::Broken(_) => Exit::BodyAbandoned,
-        ReadError::TimedOut | ReadError::Malformed(_) => {
-            Exit::Request((&error).into(), EndingPhase::Request)
+    match &error {
+        ReadError::Closed | ReadError::Broken(_) => {
+            exchange.is_cut_short = true;
+            exchange.seen_request.end();
+            return Flow::Continue(());
         }
-    })
+        ReadError::Malformed(rule) => {
+            invalid::request(context, client.source.violation(), rule);
+            exchange.prepared_answer = Some(PreparedAnswer::Unsent);
+        }
+        ReadError::TimedOut => {}
+    }
+    exchange.times.received = None;
+    Flow::Break(Exit::Request((&error).into(), EndingPhase::Request))
+}
+
+/// Ends the exchange of a client that ended before its request was whole.
+pub(crate) fn unless_cut_short(exchange: &mut Exchange) -> Flow {
+    if !exchange.is_cut_short {
+        return Flow::Continue(());
+    }
+    exchange.prepared_answer = Some(PreparedAnswer::Unsent);
+    Flow::Break(Exit::BodyAbandoned)
 }
 
 /// Sends `100 Continue` to a client that waits for it: its body is needed before a server is

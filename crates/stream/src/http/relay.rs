@@ -450,7 +450,8 @@ async fn tunnel(
             context.count(|counters| counters.bytes_out.add(bytes as u64));
         },
     );
-    let ending = tunnel::carry(context, exchange, (client, server), counts, slot.server()).await;
+    let ends = ((client, server), None);
+    let ending = tunnel::carry(context, exchange, ends, counts, slot.server()).await;
     exchange.ending.note(ending.cause, ending.phase);
     tunnel::count_end(context, exchange, ending);
     exchange.tally.bytes_in += up.get();

@@ -1,7 +1,7 @@
 //! The response: checks, changes and forwards its head, then forwards its body.
 
 use std::cell::Cell;
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use ballast_expr::VarScope;
 use ballast_message::{BodyLength, Method, NoRoom, Response, Version, connection_options};
@@ -13,6 +13,7 @@ use ballast_mux::{
 use ballast_upstream::probe::Observation;
 
 use super::reach::{ReachPlan, RetryReason};
+use super::response_gate::ResponseGate;
 use super::{cacheable, capture, invalid, rules};
 use crate::context::Context;
 use crate::ending::EndingPhase;
@@ -85,7 +86,15 @@ pub(crate) async fn respond(
     download: &mut Download<'_>,
     retry: &RetryOptions<'_>,
 ) -> ResponseOutcome {
-    let answer = match head(context, exchange, download, retry).await {
+    let mut gate = ResponseGate::of(context, exchange);
+    if let Some(gate) = &mut gate
+        && let Flow::Break(exit) =
+            Box::pin(gate.before_head(context, download.client, exchange)).await
+    {
+        return ResponseOutcome::Exit(exit);
+    }
+    let gate = &mut gate;
+    let answer = match head(context, exchange, download, (retry, gate)).await {
         Ok(answer) => answer,
         Err(outcome) => return outcome,
     };
@@ -95,11 +104,24 @@ pub(crate) async fn respond(
     if let Err(NoRoom) = take_connection_end(exchange.response.fields_mut()) {
         return ResponseOutcome::Exit(Exit::ResponseRewrite);
     }
+    exchange.has_response = true;
+    let body_length = answer.body;
+    if let Some(gate) = gate {
+        let body_from = (&mut download.source, body_length);
+        if let Flow::Break(exit) =
+            Box::pin(gate.with_head(context, download.client, exchange, body_from)).await
+        {
+            return ResponseOutcome::Exit(exit);
+        }
+    }
     note(context, exchange);
     stickiness::store(context, exchange);
     download.upload.answered.set(true);
     let private = authenticates_connection(&exchange.response);
-    if let Flow::Break(exit) = rules::response(context, download.client, exchange).await {
+    let body_from = (&mut download.source, body_length);
+    let client = download.client;
+    if let Flow::Break(exit) = rules::response(context, client, exchange, body_from).await {
+        exchange.tally.bytes_out += download.source.waiting_bytes();
         return ResponseOutcome::Exit(exit);
     }
     let announced = match begin_response(context, exchange, &answer, retry.plan, &mut download.sink)
@@ -159,12 +181,12 @@ fn client_wait<'c>(context: &'c Context<'_>, exchange: &Exchange) -> WaitLimit<'
     WaitLimit::each(&context.downward, exchange.settings.client_timeout)
 }
 
-/// Waits for the final head; interim ones are forwarded.
+/// Waits for the final head; interim ones are forwarded. The gate's deadline may come before it.
 async fn head(
     context: &Context<'_>,
     exchange: &mut Exchange,
     download: &mut Download<'_>,
-    retry: &RetryOptions<'_>,
+    (retry, gate): (&RetryOptions<'_>, &mut Option<Box<ResponseGate<'_>>>),
 ) -> Result<ResponseHead, ResponseOutcome> {
     let received_before = download.source.received_bytes();
     let patience = exchange.settings.server_timeout;
@@ -173,8 +195,11 @@ async fn head(
     let mut since = download.upload.last_sent.get();
     loop {
         // The timeout holds for the whole head, however slowly it comes.
-        let from = since.unwrap_or_else(ballast_worker::approximate_now);
-        let wait = WaitLimit::until(&context.downward, patience.map(|patience| from + patience));
+        let from = *since.get_or_insert_with(ballast_worker::approximate_now);
+        let until = patience.map(|patience| from + patience);
+        let gate_until = gate.as_ref().and_then(|gate| gate.deadline());
+        let until = until.into_iter().chain(gate_until).min();
+        let wait = WaitLimit::until(&context.downward, until);
         let answer = await_head(context, exchange, download, &wait).await;
         let answer = match answer {
             Ok(answer) => answer,
@@ -210,6 +235,16 @@ async fn head(
                     return Err(response_broken(context, exchange, download, retry, &error));
                 }
             },
+            Err(ReadError::TimedOut)
+                if gate_until.is_some_and(|until| ballast_worker::now() >= until) =>
+            {
+                if let Some(gate) = gate
+                    && let Flow::Break(exit) =
+                        Box::pin(gate.before_head(context, download.client, exchange)).await
+                {
+                    return Err(ResponseOutcome::Exit(exit));
+                }
+            }
             // While the request is being sent, the timeouts of the upload apply.
             Err(ReadError::TimedOut) if download.upload.is_under_way.get() => {
                 since = Some(ballast_worker::now());
@@ -356,10 +391,35 @@ fn response_failed(
     })
 }
 
+/// Waits until `bytes_min` bytes of the response's body are there, or all of it if that is 0, or as
+/// much as fits a buffer. The server has `time` for it, and may not be silent for longer than its own
+/// timeout. What a server that ends sooner has sent is forwarded.
+pub(crate) async fn await_body(
+    context: &Context<'_>,
+    exchange: &mut Exchange,
+    (source, length): (&mut Source<'_>, BodyLength),
+    (time, bytes_min): (Option<Duration>, u64),
+) -> Flow {
+    if matches!(length, BodyLength::None | BodyLength::Tunnel) {
+        return Flow::Continue(());
+    }
+    let until = time.map(|time| ballast_worker::now() + time);
+    let mut wait = WaitLimit::until(&context.downward, until);
+    wait.each = exchange.settings.server_timeout;
+    match source.gather(&wait, bytes_min).await {
+        Ok(()) | Err(ReadError::Closed | ReadError::Broken(_)) => Flow::Continue(()),
+        Err(ReadError::TimedOut) => Flow::Break(Exit::ResponseBodyTimeout),
+        Err(ReadError::Malformed(rule)) => {
+            invalid::response(context, exchange, source.violation(), &rule);
+            exchange.times.answered = None;
+            Flow::Break(Exit::ResponseMalformed)
+        }
+    }
+}
+
 /// Counts a final response at its server, and captures it.
 fn note(context: &Context<'_>, exchange: &mut Exchange) {
     exchange.times.answered = Some(ballast_worker::approximate_now());
-    exchange.has_response = true;
     exchange.tally.bytes_out += logged_bytes::of_response(&exchange.response);
     exchange.variables.forget(VarScope::Req);
     let status = exchange.response.status();

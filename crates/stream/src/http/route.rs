@@ -12,7 +12,7 @@ use crate::view::View;
 pub(crate) fn choose(context: &Context<'_>, exchange: &mut Exchange) -> Flow {
     let chosen = context
         .upgraded_for
-        .get()
+        .take()
         .or_else(|| backend(context, exchange));
     let Some(place) = chosen else {
         // As in HAProxy's logs, a request without a backend has no times.
@@ -22,6 +22,20 @@ pub(crate) fn choose(context: &Context<'_>, exchange: &mut Exchange) -> Flow {
     let backend = &context.running.generation.backends[place];
     exchange.set_backend(place, backend, context.frontend.name());
     Flow::Continue(())
+}
+
+/// Ends an exchange whose backend is not for HTTP: that of a session that `switch-mode http` turned
+/// into HTTP may not be.
+pub(crate) fn check_mode(context: &Context<'_>, exchange: &mut Exchange) -> Flow {
+    if context
+        .backend_of(exchange)
+        .is_none_or(|backend| backend.is_http())
+    {
+        return Flow::Continue(());
+    }
+    exchange.times.received = None;
+    exchange.tally.status = 500;
+    Flow::Break(Exit::WrongMode)
 }
 
 /// The backend that the rules choose for an exchange, as its place in the generation.

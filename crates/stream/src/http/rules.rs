@@ -1,17 +1,20 @@
 //! Runs the HTTP rules of frontends and backends.
 
 use ballast_expr::Needs;
+use ballast_message::BodyLength;
 use ballast_model::ProxyCommon;
-use ballast_mux::{Duplex, Peer};
+use ballast_mux::{Duplex, Peer, Source};
 use ballast_rules::{LocalResponse, ResponseCause, ResponseContent, RuleList, Verdict};
 
-use super::statistics;
+use super::{receive, statistics};
 use crate::context::Context;
 use crate::ending::EndingPhase;
 use crate::exchange::{Exchange, PreparedAnswer};
 use crate::exit::{Exit, Flow, PeerFault};
 use crate::inspect;
-use crate::rulebook::{MessagePhase, apply, apply_in_time, apply_packet_options, send_early_hints};
+use crate::rulebook::{
+    AwaitedBody, MessagePhase, apply, apply_in_time, apply_packet_options, send_early_hints,
+};
 use crate::services::ServiceCall;
 use crate::tracking;
 
@@ -24,17 +27,25 @@ pub(crate) async fn request(
     (common, needs): (&ProxyCommon, Needs),
 ) -> Flow {
     let rules = &common.rules;
+    let asks_body = needs.intersects(Needs::REQUEST_BODY);
+    if asks_body {
+        look_at_body(client, exchange);
+    }
     // Checked here: most proxies have no such rules, and should pay nothing for them.
     if !rules.tcp_content.is_empty() {
-        let waits =
-            rules.request_inspect_delay.is_some() && needs.intersects(Needs::INSPECTION_END);
+        let waits = rules.request_inspect_delay.is_some()
+            && needs.intersects(Needs::INSPECTION_END | Needs::REQUEST_BODY);
         let verdict = if waits {
             // Boxed: most rules wait for nothing, and should not reserve memory for its future.
-            Box::pin(inspect::request(context, client, exchange, rules)).await?
+            Box::pin(inspect::request(context, client, exchange, (rules, needs))).await?
         } else {
             let (stage, rules) = (MessagePhase::Request, &rules.tcp_content);
-            apply_in_time(context, exchange, stage, rules, None).await
+            apply_in_time(context, exchange, stage, rules, None).await?
         };
+        if matches!(verdict, Verdict::Close | Verdict::Respond(_)) {
+            // As in HAProxy's logs, what is refused before the other rules was not received.
+            exchange.times.received = None;
+        }
         judge(
             (exchange, common),
             client.peer,
@@ -44,11 +55,20 @@ pub(crate) async fn request(
     }
     // As in HAProxy, a request that these rules refuse is none.
     tracking::count_request(context, exchange);
+    if common.buffer_request {
+        receive::buffer_body(context, client, exchange).await?;
+        if asks_body {
+            look_at_body(client, exchange);
+        }
+    }
     if !rules.http_request.is_empty() {
         let (stage, rules) = (MessagePhase::Request, &rules.http_request);
-        let sink = Some(&mut client.sink);
-        let verdict = apply_in_time(context, exchange, stage, rules, sink).await;
+        let body = Some(AwaitedBody::OfRequest(&mut *client, asks_body));
+        let verdict = apply_in_time(context, exchange, stage, rules, body).await?;
         send_early_hints(context, exchange, &mut client.sink).await?;
+        if is_tarpit(&verdict) {
+            Box::pin(tarpit(context, client, exchange)).await;
+        }
         judge(
             (exchange, common),
             client.peer,
@@ -73,19 +93,65 @@ pub(crate) async fn request(
     }
 }
 
-/// Runs `http-response`, of the backend and then of the frontend.
+/// Has the samples see what has arrived of the request's body.
+pub(crate) fn look_at_body(client: &mut Duplex<'_>, exchange: &mut Exchange) {
+    let length = exchange.request_body;
+    exchange.seen_request.look(&mut client.source, length);
+    if exchange.is_cut_short {
+        exchange.seen_request.end();
+    }
+}
+
+fn is_tarpit(verdict: &Verdict) -> bool {
+    matches!(verdict, Verdict::Respond(answer) if answer.cause == ResponseCause::Tarpit)
+}
+
+/// Keeps the client waiting for `timeout tarpit`, or else `timeout connect`, of the proxy whose rules
+/// are run; shorter if the client leaves. No buffer is held meanwhile, unless the client has sent more
+/// than the head.
+async fn tarpit(context: &Context<'_>, client: &mut Duplex<'_>, exchange: &mut Exchange) {
+    client.source.release();
+    client.sink.release();
+    let time = match context.backend_of(exchange) {
+        Some(backend) => {
+            let timeouts = &backend.model.timeouts;
+            timeouts.tarpit.or(timeouts.connect)
+        }
+        None => context.frontend.model.timeouts.tarpit,
+    };
+    ballast_worker::select! {
+        biased;
+        // As in HAProxy, the answer is tried all the same.
+        _ = client.peer.ended() => {},
+        () = ballast_worker::sleep(time.unwrap_or_default()) => {},
+    }
+    exchange.times.received = None;
+    exchange.times.slot_taken = Some(ballast_worker::now());
+}
+
+/// Runs `http-response`, of the backend and then of the frontend. The body that follows comes from
+/// `source`.
 pub(crate) async fn response(
     context: &Context<'_>,
     client: Peer<'_>,
     exchange: &mut Exchange,
+    (source, length): (&mut Source<'_>, BodyLength),
 ) -> Flow {
     let backend = context.backend_of(exchange);
     let backend = backend.map(|backend| &backend.model.common);
     let frontend = &context.frontend.model.common;
+    let needs = context
+        .running
+        .needs_of_response(exchange, context.frontend.place);
+    let asks_body = needs.intersects(Needs::RESPONSE_BODY);
+    if asks_body {
+        exchange.seen_response.look(source, length);
+    }
     for common in backend.into_iter().chain([frontend]) {
         if !common.rules.http_response.is_empty() {
             let (stage, rules) = (MessagePhase::Response, &common.rules.http_response);
-            let verdict = apply_in_time(context, exchange, stage, rules, None).await;
+            let body = Some(AwaitedBody::OfResponse(source.by_ref(), length, asks_body));
+            let verdict = apply_in_time(context, exchange, stage, rules, body).await?;
             judge((exchange, common), client, verdict, EndingPhase::Headers)?;
         }
     }
@@ -122,7 +188,10 @@ fn judge(
             client.forget(hops);
             Flow::Break(Exit::Forgotten)
         }
-        Verdict::Continue | Verdict::Allow => Flow::Continue(()),
+        // The session carries HTTP already, and servers are closed by `tcp-response content` only.
+        Verdict::Continue | Verdict::Allow | Verdict::SwitchToHttp | Verdict::CloseServer => {
+            Flow::Continue(())
+        }
         Verdict::Close => Flow::Break(Exit::Denied(None, phase)),
         Verdict::Respond(answer) => Flow::Break(prepare_answer(exchange, proxy, answer, phase)),
     }
@@ -154,6 +223,7 @@ fn prepare_answer(
     };
     match answer.cause {
         ResponseCause::Deny => Exit::Denied(Some(status), phase),
+        ResponseCause::Tarpit => Exit::Denied(Some(status), EndingPhase::Tarpit),
         ResponseCause::Fault => Exit::RuleFailed(status, phase),
         ResponseCause::Malformed => Exit::Request(PeerFault::Malformed(status), phase),
         ResponseCause::Redirect | ResponseCause::Return => Exit::Answered(status, phase),
