@@ -19,7 +19,7 @@ use ballast_upstream::{pool, probe};
 use ballast_worker::{
     BufferLimits, Interval, Mailbox, PanicHook, Signals, TaskPool, WorkerOptions, Workers,
 };
-use ballast_worker::{now, set_local, spawn_service};
+use ballast_worker::{now, set_local, spawn_service, yield_now};
 
 use crate::args::Options;
 use crate::host::ServingProcess;
@@ -356,6 +356,9 @@ impl WorkerSetup {
         // They live as long as the worker: dropping them ends the probes.
         let probes: Probes = probe::start(&self.health_controller, self.worker, self.worker_count);
         set_local(Rc::new(RefCell::new(probes)));
+        if self.worker == 0 {
+            spawn_service(clean_tables(Arc::clone(&self.instance)));
+        }
         let mut losses = (self.worker == 0).then(|| LossReporter::new(self.logs));
         let secrets = (self.worker == 0 && !self.instance.has_master()).then(Arc::default);
         let secrets: Option<Arc<OwnSecrets>> = secrets;
@@ -372,6 +375,22 @@ impl WorkerSetup {
                 }
             }
         });
+    }
+}
+
+/// The time between two cleanings of the stick tables. Nobody reads an expired entry meanwhile; it
+/// takes up memory.
+const TABLE_CLEANING_PERIOD: Duration = Duration::from_millis(250);
+
+/// Removes expired entries of stick tables, a bounded number in each turn of this task.
+async fn clean_tables(instance: Arc<instance::Instance>) {
+    let mut timer = Interval::every(TABLE_CLEANING_PERIOD);
+    loop {
+        timer.tick().await;
+        let tables = Arc::clone(&instance.generation().tables);
+        while tables.purge(instance.registry.process().now_ms()) {
+            yield_now().await;
+        }
     }
 }
 

@@ -30,6 +30,7 @@ pub fn commands_of_worker() -> CommandFamilies {
         commands::authorities::COMMANDS,
         commands::ticket_keys::COMMANDS,
         commands::ocsp::COMMANDS,
+        commands::tables::COMMANDS,
         commands::not_implemented::COMMANDS,
         commands::anonymous::COMMANDS,
         commands::developer::COMMANDS,

@@ -39,6 +39,9 @@ const READ_BYTES: usize = 4096;
 /// A long answer is written in parts of about this many bytes.
 const WRITE_BYTES: usize = 16_384;
 
+/// So many pieces that add little to an answer are asked for before other tasks have their turn.
+const SILENT_PIECES_MAX: usize = 16;
+
 /// Before closing, up to so many bytes that the caller has sent are read and dropped: closing with
 /// unread bytes would be a reset, which could overtake the answer.
 const DRAIN_BYTES_MAX: usize = 65_536;
@@ -359,12 +362,17 @@ impl Conversation {
             CommandAnswer::Report(text) => self.write(&with_final_newline(text)).await,
             CommandAnswer::Pieces(mut next) => {
                 let mut text = String::with_capacity(WRITE_BYTES + 4096);
+                let mut silent_count = 0;
                 while next(&mut text) {
+                    silent_count += 1;
                     if text.len() >= WRITE_BYTES {
                         self.write(&text).await?;
                         text.clear();
-                        yield_now().await;
+                    } else if silent_count < SILENT_PIECES_MAX {
+                        continue;
                     }
+                    silent_count = 0;
+                    yield_now().await;
                 }
                 text.push('\n');
                 self.write(&text).await
@@ -392,14 +400,19 @@ impl Conversation {
             CommandAnswer::Pieces(mut next) => {
                 let mut text = json::begin(true, Severity::Info, command, "report");
                 let mut piece = String::new();
+                let mut silent_count = 0;
                 while next(&mut piece) {
                     escape_json(&piece, &mut text);
                     piece.clear();
+                    silent_count += 1;
                     if text.len() >= WRITE_BYTES {
                         self.write(&text).await?;
                         text.clear();
-                        yield_now().await;
+                    } else if silent_count < SILENT_PIECES_MAX {
+                        continue;
                     }
+                    silent_count = 0;
+                    yield_now().await;
                 }
                 escape_json(&piece, &mut text);
                 text.push_str(json::END);

@@ -32,6 +32,7 @@ pub use catalogue::{commands_of_master, commands_of_worker};
 pub use certificate_files::write_certificate_files;
 pub use change_record::{ChangeRecord, ChangeScope};
 pub use command::{Command, CommandCall, CommandFamilies};
+pub use commands::tables::{TableAction, table_answer};
 pub use control::{
     BlockingWork, ChangeOutcome, Control, ControlError, HealthChange, IdleCount, IdleCounts,
 };

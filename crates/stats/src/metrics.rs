@@ -6,6 +6,7 @@
 
 mod protobuf;
 mod query;
+mod tables;
 mod writer;
 
 use std::borrow::Cow;
@@ -88,6 +89,7 @@ enum Step {
     /// A column of a protocol, in a scope.
     Extra(Scope, &'static Metric),
     Durations,
+    Tables,
 }
 
 fn steps(query: &MetricsQuery) -> Vec<Step> {
@@ -99,6 +101,9 @@ fn steps(query: &MetricsQuery) -> Vec<Step> {
         if scope == Scope::Process {
             steps.push(Step::Process);
         }
+        if scope == Scope::StickTable {
+            steps.push(Step::Tables);
+        }
         for metric in scope.table() {
             let turns = if metric.format == ValueFormat::Responses {
                 RESPONSES.len()
@@ -107,7 +112,7 @@ fn steps(query: &MetricsQuery) -> Vec<Step> {
             };
             steps.extend((0..turns).map(|turn| Step::Metric(scope, metric, turn)));
         }
-        if query.extra && scope != Scope::Process {
+        if query.extra && scope.prefix().1 != 0 {
             let (_, bit) = scope.prefix();
             let of_protocols = columns().skip(columns_fixed());
             let those = of_protocols.filter(|column| column.is_of_type(bit));
@@ -163,6 +168,10 @@ impl Export {
         match step {
             Step::Process => {
                 process(&*self.host, &self.query, &mut self.writer, into);
+                None
+            }
+            Step::Tables => {
+                tables::write(&*self.host, &self.query, &mut self.writer, into);
                 None
             }
             Step::Metric(scope, metric, turn) => {
@@ -256,7 +265,7 @@ fn write_samples(step: Step, row: &Row, describes: bool, writer: &mut Writer, in
         labels.push(("desc", Cow::Borrowed(text)));
     }
     match step {
-        Step::Process => {}
+        Step::Process | Step::Tables => {}
         Step::Durations => {
             if let Row::Backend(backend) = row {
                 let sums = backend.backend.state.durations.read();

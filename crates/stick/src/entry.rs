@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::clock::age_ms;
 use crate::data::{DataKind, DataType, StoredType};
-use crate::key::Key;
+use crate::key::{Key, KeyType};
 use crate::layout::{HEAD_WORDS, Layout, Place, REFERENCES, TOUCHED};
 use crate::rate;
 use crate::settings::SERVER_KEYS_MAX;
@@ -81,6 +81,11 @@ impl Entry<'_> {
     pub fn key<'s>(&self, scratch: &'s mut Vec<u8>) -> Key<'s> {
         let words = &self.words[HEAD_WORDS..self.context.layout.data_offset()];
         self.context.layout.key.unpack(words, scratch)
+    }
+
+    /// Whether the key is a text, and not a block of bytes.
+    pub fn has_text_key(&self) -> bool {
+        matches!(self.context.layout.key, KeyType::String { .. })
     }
 
     /// How many [`crate::TrackedEntry`]s there are of it.

@@ -7,6 +7,7 @@ use crate::form::{Form, Removal, address};
 use crate::layout::REFERENCES;
 use crate::shard::SlotNumber;
 use crate::table::Table;
+use crate::tracked::TrackedEntry;
 
 /// How far a scan is. Entries that are there from its beginning to its end are visited once,
 /// unless the table's entries move meanwhile: then the scan begins again where it is, and some
@@ -45,6 +46,48 @@ impl Table {
             }
         }
         true
+    }
+
+    /// Removes the next entries that are not tracked and that `is_unwanted` names; looks at slots
+    /// as [`Table::scan`] does.
+    pub fn remove_where(
+        &self,
+        cursor: &mut ScanCursor,
+        max: usize,
+        now_ms: u32,
+        is_unwanted: impl Fn(&Entry<'_>) -> bool,
+    ) -> bool {
+        let form = self.current_form();
+        if cursor.shard >= form.shards.len() {
+            return false;
+        }
+        let mut shard = form.lock(cursor.shard);
+        for _ in 0..max {
+            if cursor.slot >= shard.slots() {
+                cursor.shard += 1;
+                cursor.slot = 0;
+                return cursor.shard < form.shards.len();
+            }
+            let slot = cursor.slot;
+            cursor.slot += 1;
+            if shard.is_used(slot)
+                && shard.slot(slot)[REFERENCES] == 0
+                && is_unwanted(&form.entry(&shard, cursor.shard, slot, now_ms))
+            {
+                form.take_out(&mut shard, slot);
+            }
+        }
+        true
+    }
+
+    /// Tracks the entry with this address ([`Entry::address`]).
+    pub fn track_at_address(&self, address: u64) -> Option<TrackedEntry> {
+        let form = self.current_form();
+        let (index, slot) = place_of(&form, address)?;
+        let mut shard = form.lock(index);
+        let is_tracked = shard.is_used(slot) && shard.reference(slot);
+        drop(shard);
+        is_tracked.then(|| TrackedEntry::new(form, index, slot))
     }
 
     /// Reads the entry with this address ([`Entry::address`]).

@@ -25,6 +25,7 @@ pub(crate) mod servers;
 pub(crate) mod session;
 pub(crate) mod sessions;
 pub(crate) mod statistics;
+pub(crate) mod tables;
 pub(crate) mod target;
 pub(crate) mod ticket_keys;
 pub(crate) mod vars;

@@ -142,15 +142,6 @@ pub(crate) static COMMANDS: &[Command] = &[
         },
     ),
     Command::new(
-        &["show", "table"],
-        "show table [<table> [<filter>]*]",
-        "not implemented: list the entries of stick tables",
-        |call| match call.arg(0) {
-            "" => CommandAnswer::Report(String::new()),
-            _ => CommandAnswer::error("No such table"),
-        },
-    ),
-    Command::new(
         &["show", "cache"],
         "show cache",
         "not implemented: list the entries of caches",

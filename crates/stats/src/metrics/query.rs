@@ -18,15 +18,17 @@ pub(super) enum Scope {
     Listener,
     Backend,
     Server,
+    StickTable,
 }
 
 impl Scope {
-    pub(super) const ALL: [Self; 5] = [
+    pub(super) const ALL: [Self; 6] = [
         Self::Process,
         Self::Frontend,
         Self::Listener,
         Self::Backend,
         Self::Server,
+        Self::StickTable,
     ];
 
     /// The words of `scope=`; those of parts that are not there ask for nothing.
@@ -38,14 +40,15 @@ impl Scope {
             "listener" => &[Self::Listener],
             "backend" => &[Self::Backend],
             "server" => &[Self::Server],
-            "sticktable" | "resolver" => &[],
+            "sticktable" => &[Self::StickTable],
+            "resolver" => &[],
             _ => return None,
         })
     }
 
     pub(super) fn table(self) -> &'static [MetricColumn] {
         match self {
-            Self::Process => &[],
+            Self::Process | Self::StickTable => &[],
             Self::Frontend => FRONTEND,
             Self::Listener => LISTENER,
             Self::Backend => BACKEND,
@@ -61,6 +64,7 @@ impl Scope {
             Self::Listener => ("haproxy_listener_", 8),
             Self::Backend => ("haproxy_backend_", 2),
             Self::Server => ("haproxy_server_", 4),
+            Self::StickTable => ("haproxy_sticktable_", 0),
         }
     }
 }
@@ -185,7 +189,8 @@ mod tests {
         assert_eq!(scopes("/m?scope=server").unwrap(), [Scope::Server]);
         assert_eq!(scopes("/m?scope=*&scope=").unwrap(), []);
         assert_eq!(scopes("/m?scope=&scope=global").unwrap(), [Scope::Process]);
-        assert_eq!(scopes("/m?scope=sticktable").unwrap(), []);
+        assert_eq!(scopes("/m?scope=sticktable").unwrap(), [Scope::StickTable]);
+        assert_eq!(scopes("/m?scope=resolver").unwrap(), []);
         assert_eq!(scopes("/m?scope"), None);
         assert_eq!(scopes("/m?scope=nosuch"), None);
     }
