@@ -16,7 +16,6 @@ const FEATURES: &[(&str, &[&str])] = &[
         ],
     ),
     ("compression", &["res.comp", "res.comp_algo"]),
-    ("cryptography", &["aes_*", "digest", "hmac", "jwt_*"]),
     ("DNS resolvers", &["do-resolve"]),
     ("FastCGI", &["fcgi.*"]),
     ("HTTP authentication", &["http_auth", "http_auth_group"]),

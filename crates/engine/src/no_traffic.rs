@@ -100,6 +100,13 @@ impl Facts for NoTrafficFacts<'_> {
         }
     }
 
+    fn assign(&self, name: &VarName, value: Option<Value<'_>>) {
+        if name.scope == VarScope::Proc {
+            // A variable that does not fit is not set.
+            let _ = self.process.variables.set(&name.name, value);
+        }
+    }
+
     fn process(&self) -> &dyn ProcessFacts {
         self
     }

@@ -7,11 +7,17 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
+use crate::base64::unbase64;
 use crate::error::Error;
+use crate::fix_message;
 use crate::links::LinkedAcl;
 use crate::mask::{mask4, mask6};
+use crate::message_digest::MessageDigest;
 use crate::pattern::Handle;
+use crate::protobuf::{self, ProtobufNumber};
+use crate::public_key::{JwtAlgorithm, PublicKeys};
 use crate::regex::Regex;
+use crate::set_condition::SetCondition;
 use crate::slot::LinkSlot;
 use crate::vars::VarName;
 
@@ -22,12 +28,16 @@ pub enum ArgKind {
     Acl,
     /// An address of either family (the default of a `map_*_ip`).
     Address,
+    /// Bytes in base 64, or the name of a variable that holds them so.
+    Base64OrVar,
     /// The name of a backend; none means the current one.
     Backend,
     /// How a distinguished name is written: `rfc2253`, or nothing.
     DnFormat,
     /// The name of a map file.
     File,
+    /// A tag of FIX: its number, or its name.
+    FixTag,
     /// The name of a frontend; none means the current one.
     Frontend,
     /// A signed integer.
@@ -38,18 +48,28 @@ pub enum ArgKind {
     Ipv4,
     /// An IPv6 address.
     Ipv6,
+    /// An algorithm of web tokens, or the name of a variable that holds it.
+    JwtAlgorithmOrVar,
+    /// A secret or the path of a public key, or the name of a variable that holds it.
+    JwtKeyOrVar,
     /// An IPv4 mask: dotted or a bit count.
     Mask4,
     /// An IPv6 mask: address form or a bit count.
     Mask6,
+    /// OpenSSL's name of a message digest.
+    MessageDigest,
     /// A type of values in PROXY headers: its number, or its name.
     ProxyValueType,
     /// A path of protocol buffers field numbers, dotted.
     ProtobufField,
+    /// The type of a number in protocol buffers.
+    ProtobufType,
     /// A regular expression.
     Regex,
     /// `[backend/]server`.
     Server,
+    /// A condition of `set-var`.
+    SetCondition,
     /// The name of a stick table; none means the current one.
     Table,
     /// Any text.
@@ -96,6 +116,25 @@ pub enum ArgValue {
     Int(i64),
     /// Text.
     Text,
+    /// Bytes that stand in base 64.
+    Bytes(Box<[u8]>),
+    /// A message digest.
+    MessageDigest(MessageDigest),
+    /// An algorithm of web tokens.
+    JwtAlgorithm(JwtAlgorithm),
+    /// A secret or the path of a public key; or the variable that holds it.
+    JwtKey {
+        /// The variable, where it is one.
+        variable: Option<VarName>,
+        /// The public keys of the configuration.
+        keys: LinkSlot<Arc<PublicKeys>>,
+    },
+    /// A condition of `set-var`.
+    SetCondition(SetCondition),
+    /// The numbers of a field within fields.
+    ProtobufPath(Box<[u64]>),
+    /// How a field is read as a number.
+    ProtobufNumber(ProtobufNumber),
     /// An address.
     Ip(IpAddr),
     /// An IPv4 mask.
@@ -315,18 +354,25 @@ fn kind_text(kind: ArgKind) -> &'static str {
         ArgKind::Acl => "ACL",
         ArgKind::Address => "address",
         ArgKind::Backend => "backend",
+        ArgKind::Base64OrVar => "bytes in base 64 or variable",
         ArgKind::DnFormat => "format of distinguished names",
         ArgKind::File => "file",
+        ArgKind::FixTag => "FIX tag",
         ArgKind::Frontend => "frontend",
         ArgKind::Int | ArgKind::IntOrVar => "integer",
         ArgKind::Ipv4 => "IPv4 address",
         ArgKind::Ipv6 => "IPv6 address",
+        ArgKind::JwtAlgorithmOrVar => "algorithm of web tokens or variable",
+        ArgKind::JwtKeyOrVar => "secret, path of a public key or variable",
         ArgKind::Mask4 => "IPv4 mask",
         ArgKind::Mask6 => "IPv6 mask",
+        ArgKind::MessageDigest => "message digest of OpenSSL",
         ArgKind::ProtobufField => "Protocol buffers field number",
+        ArgKind::ProtobufType => "type of a number in Protocol buffers",
         ArgKind::ProxyValueType => "type of a value of a PROXY header",
         ArgKind::Regex => "regex",
         ArgKind::Server => "server",
+        ArgKind::SetCondition => "condition of set-var",
         ArgKind::Table => "table",
         ArgKind::Text => "string",
         ArgKind::Userlist => "user list",
@@ -382,14 +428,36 @@ fn value_of(kind: ArgKind, text: &str) -> Result<ArgValue, Error> {
             ArgValue::Int(i64::from(proxy_value_type(text).ok_or_else(refuse)?))
         }
         ArgKind::ProtobufField => {
-            let good = text
-                .split('.')
-                .all(|part| part.parse::<u32>().is_ok_and(|n| n > 0));
-            if !good {
-                return Err(refuse());
-            }
-            ArgValue::Text
+            ArgValue::ProtobufPath(protobuf::parse_path(text).ok_or_else(refuse)?)
         }
+        ArgKind::ProtobufType => {
+            ArgValue::ProtobufNumber(ProtobufNumber::named(text).ok_or_else(refuse)?)
+        }
+        ArgKind::FixTag => ArgValue::Int(fix_message::tag_number(text).ok_or_else(refuse)?),
+        ArgKind::MessageDigest => {
+            ArgValue::MessageDigest(MessageDigest::named(text).ok_or_else(refuse)?)
+        }
+        ArgKind::Base64OrVar => match VarName::parse(text) {
+            Ok(name) => ArgValue::Var(name),
+            Err(_) => {
+                let mut bytes = Vec::new();
+                unbase64(text.as_bytes(), &mut bytes, false).ok_or_else(refuse)?;
+                ArgValue::Bytes(bytes.into())
+            }
+        },
+        ArgKind::JwtAlgorithmOrVar => match VarName::parse(text) {
+            Ok(name) => ArgValue::Var(name),
+            Err(_) => {
+                ArgValue::JwtAlgorithm(JwtAlgorithm::named(text.as_bytes()).ok_or_else(refuse)?)
+            }
+        },
+        ArgKind::SetCondition => {
+            ArgValue::SetCondition(SetCondition::named(text).ok_or_else(refuse)?)
+        }
+        ArgKind::JwtKeyOrVar => ArgValue::JwtKey {
+            variable: VarName::parse(text).ok(),
+            keys: LinkSlot::empty(),
+        },
     })
 }
 

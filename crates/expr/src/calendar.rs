@@ -137,7 +137,7 @@ pub(crate) fn strftime(
     format: &str,
     moment: &CalendarTime,
     time: Time,
-    fraction_digits: usize,
+    has_fraction: bool,
 ) {
     let mut chars = format.chars();
     let mut utf8 = [0; 4];
@@ -146,19 +146,36 @@ pub(crate) fn strftime(
             out.extend_from_slice(c.encode_utf8(&mut utf8).as_bytes());
             continue;
         }
+        if has_fraction && let Some(rest) = fraction(out, chars.as_str(), time) {
+            chars = rest.chars();
+            continue;
+        }
         match chars.next() {
-            Some('N') if fraction_digits > 0 => {
-                let fraction = if fraction_digits == 3 {
-                    time.micros / 1000
-                } else {
-                    time.micros
-                };
-                padded(out, i64::from(fraction), fraction_digits, b'0');
-            }
             Some(letter) => one(out, letter, moment, time, 0),
             None => out.push(b'%'),
         }
     }
+}
+
+/// Nanoseconds, as `N` with a number of digits before it writes them; gives what follows it. All nine
+/// are written where there is no number or a larger one.
+fn fraction<'t>(out: &mut Vec<u8>, text: &'t str, time: Time) -> Option<&'t str> {
+    /// Digits of nanoseconds.
+    const DIGITS: usize = 9;
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (width, rest) = text.split_at(digits);
+    let rest = rest.strip_prefix('N')?;
+    let width = if width.is_empty() {
+        DIGITS
+    } else {
+        width
+            .parse()
+            .map_or(DIGITS, |width: usize| width.min(DIGITS))
+    };
+    let start = out.len();
+    padded(out, i64::from(time.micros) * 1000, DIGITS, b'0');
+    out.truncate(start + width);
+    Some(rest)
 }
 
 fn all(out: &mut Vec<u8>, format: &str, moment: &CalendarTime, time: Time, depth: u8) {
@@ -266,7 +283,7 @@ mod tests {
                 secs,
                 micros: 42_000,
             },
-            3,
+            true,
         );
         String::from_utf8(out).unwrap()
     }
@@ -286,7 +303,8 @@ mod tests {
             shown(1_230_768_000, "%F %G-W%V %U %W %u"),
             "2009-01-01 2009-W01 00 00 4"
         );
-        assert_eq!(shown(-1, "%c.%N"), "Wed Dec 31 23:59:59 1969.042");
+        assert_eq!(shown(-1, "%c.%3N"), "Wed Dec 31 23:59:59 1969.042");
+        assert_eq!(shown(0, "%N %1N %12N"), "042000000 0 042000000");
         assert_eq!(
             shown(1_483_228_799, "%D %I:%M %p %%"),
             "12/31/16 11:59 PM %"

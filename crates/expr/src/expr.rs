@@ -1,16 +1,21 @@
 //! Sample expressions: a fetch and the converters applied to it (manual 7.3).
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::args::{self, Arg, ArgValue};
-use crate::conv::{self, Converter};
+use crate::conv::internal::when_needs_acl;
+use crate::conv::text::control_mask;
+use crate::conv::{self, Converter, mqtt};
 use crate::error::{Error, nearest};
 use crate::fetch::{self, Fetch};
+use crate::files::Files;
 use crate::hex::unhex;
 use crate::links::{LinkedAcl, Links};
 use crate::needs::Needs;
 use crate::pattern::{MapKind, MatchMethod, Store};
 use crate::phase::{Phase, Phases};
+use crate::public_key::JwtAlgorithm;
 use crate::regex::Regex;
 use crate::value::SampleKind;
 use crate::vars::VarName;
@@ -300,10 +305,14 @@ impl Expr {
 
     /// The ACLs that it names, once it is linked.
     fn acls(&self) -> impl Iterator<Item = &dyn LinkedAcl> {
-        self.args.iter().filter_map(|arg| match &arg.value {
-            ArgValue::Acl(slot) => slot.filled().map(|acl| &**acl),
-            _ => None,
-        })
+        let steps = self.converters.iter().flat_map(|step| &step.args);
+        self.args
+            .iter()
+            .chain(steps)
+            .filter_map(|arg| match &arg.value {
+                ArgValue::Acl(slot) => slot.filled().map(|acl| &**acl),
+                _ => None,
+            })
     }
 
     /// Joins the expression to the ACLs and map files it names, and to the table of its proxy.
@@ -311,7 +320,10 @@ impl Expr {
     /// # Errors
     /// When an ACL does not exist, or a file cannot be read or holds what its map cannot take.
     pub fn link(&mut self, links: &mut dyn Links) -> Result<(), Error> {
-        for arg in &mut self.args {
+        let mut steps: Vec<&mut ConverterStep> = self.converters.iter_mut().collect();
+        steps.retain(|step| step.converter.word != "when" || names_acl(&step.args));
+        let of_steps = steps.into_iter().flat_map(|step| &mut step.args);
+        for arg in self.args.iter_mut().chain(of_steps) {
             let ArgValue::Acl(slot) = &mut arg.value else {
                 continue;
             };
@@ -323,6 +335,7 @@ impl Expr {
         link_own_table(&mut self.args, store);
         for step in &mut self.converters {
             link_own_table(&mut step.args, store);
+            link_key(step, store, files);
             let Some((method, kind)) = map_word(step.converter.word) else {
                 continue;
             };
@@ -338,6 +351,31 @@ impl Expr {
         }
         Ok(())
     }
+}
+
+/// Whether the second argument of `when` is the name of an ACL.
+fn names_acl(args: &[Arg]) -> bool {
+    let condition = args.first();
+    condition.is_some_and(|arg| when_needs_acl(&arg.text) == Some(true))
+}
+
+/// Joins `jwt_verify` to the public keys, and reads the one it names. A file that cannot be read is
+/// no error: the converter says that the key is unknown.
+fn link_key(step: &mut ConverterStep, store: &Store, files: &mut dyn Files) {
+    let [algorithm, key] = step.args.as_mut_slice() else {
+        return;
+    };
+    let ArgValue::JwtKey { variable, keys } = &mut key.value else {
+        return;
+    };
+    let has_secret = matches!(
+        algorithm.value,
+        ArgValue::JwtAlgorithm(JwtAlgorithm::None | JwtAlgorithm::Secret(_))
+    );
+    if variable.is_none() && !has_secret {
+        store.public_keys().load(&key.text, files);
+    }
+    keys.fill(Arc::clone(store.public_keys()));
 }
 
 impl fmt::Display for Expr {
@@ -507,11 +545,29 @@ fn check_converter(row: &Converter, args: &[Arg]) -> Result<(), Error> {
     let text = |position: usize| args.get(position).map_or("", |arg| arg.text.as_str());
     match row.word {
         "field" | "word" if int(0) == Some(0) => Err(refuse("index must not be 0")),
+        "field" | "word" if text(1).is_empty() => Err(refuse("a delimiter must be given")),
+        "add_item" if text(1).is_empty() && text(2).is_empty() => {
+            Err(refuse("a variable or a suffix must be given"))
+        }
+        "be2dec" | "le2dec" if !matches!(int(1), Some(1..=8)) => {
+            Err(refuse("the size must be 1 to 8 bytes"))
+        }
+        "be2hex" if !text(0).is_empty() && int(1).is_none() => {
+            Err(refuse("a separator needs a size"))
+        }
+        "be2hex" if int(1).is_some_and(|size| size <= 0) => {
+            Err(refuse("the size must be at least 1 byte"))
+        }
+        "has_ctl" if control_mask(text(0)).is_none() => Err(refuse(
+            "invalid mask: a number of 33 bits, 'any' or 'http' is expected",
+        )),
+        "param" if text(1).len() > 1 => Err(refuse("the delimiter must be one character")),
         "http_date" if !is_time_unit(text(1)) => Err(refuse(TIME_UNIT)),
         "bytes" => [0, 1]
             .into_iter()
             .try_for_each(|position| match text(position) {
                 "" => Ok(()),
+                "0" if position == 1 => Err(refuse("the length must not be 0")),
                 text if text.parse::<u32>().is_ok() => Ok(()),
                 text => VarName::parse(text).map(|_| ()),
             }),
@@ -525,6 +581,18 @@ fn check_converter(row: &Converter, args: &[Arg]) -> Result<(), Error> {
                 "unexpected input code type: use 'ascii', 'utf8', 'utf8s', 'utf8p' or 'utf8ps'",
             ))
         }
+        "aes_gcm_dec" | "aes_gcm_enc" if !matches!(int(0), Some(128 | 192 | 256)) => {
+            Err(refuse("unsupported number of bits: use 128, 192 or 256"))
+        }
+        "aes_gcm_dec" | "aes_gcm_enc" => cipher_lengths(args),
+        "mqtt_field_value" if !mqtt::is_known(text(0), text(1)) => {
+            Err(refuse("unknown MQTT message or field"))
+        }
+        "when" => match when_needs_acl(text(0)) {
+            None => Err(refuse("unknown condition")),
+            Some(true) if text(1).is_empty() => Err(refuse("the name of an ACL must be given")),
+            Some(_) => Ok(()),
+        },
         "json_query" if text(0).is_empty() => Err(refuse("the path must not be empty")),
         "json_query" | "jwt_header_query" | "jwt_payload_query"
             if !matches!(text(1), "" | "int") =>
@@ -540,6 +608,28 @@ fn check_converter(row: &Converter, args: &[Arg]) -> Result<(), Error> {
         )),
         _ => Ok(()),
     }
+}
+
+/// The key and the nonce of AES-GCM where they stand in the configuration. HAProxy takes a key that is
+/// too short, and nonces of any length.
+fn cipher_lengths(args: &[Arg]) -> Result<(), Error> {
+    /// The length that AES-GCM is specified for first, and that this converter has.
+    const NONCE_BYTES: usize = 12;
+    let bits = match args.first().map(|arg| &arg.value) {
+        Some(ArgValue::Int(bits)) => usize::try_from(*bits).unwrap_or(0),
+        _ => 0,
+    };
+    let length = |position: usize| match args.get(position).map(|arg| &arg.value) {
+        Some(ArgValue::Bytes(bytes)) => Some(bytes.len()),
+        _ => None,
+    };
+    if length(1).is_some_and(|length| length != NONCE_BYTES) {
+        return Err(refuse("the nonce must have 12 bytes"));
+    }
+    if length(2).is_some_and(|length| length < bits / 8) {
+        return Err(refuse("the key is too short"));
+    }
+    Ok(())
 }
 
 const TIME_UNIT: &str = "unknown time unit: use 's', 'ms' or 'us'";

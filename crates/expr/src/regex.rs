@@ -208,6 +208,10 @@ pub(crate) fn relaxed(source: &str) -> Option<String> {
                 out.push(c);
             }
             (']', _) => out.push_str("\\]"),
+            // Up to a number of times.
+            ('{', Some(',')) if class_at.is_none() && counts_up_to(&chars[i + 1..]) => {
+                out.push_str("{0");
+            }
             ('{', _) if class_at.is_none() && !counts(&chars[i + 1..]) => out.push_str("\\{"),
             ('}', _) if class_at.is_none() && !ends_in_open_count(&out) => out.push_str("\\}"),
             _ => out.push(c),
@@ -244,6 +248,13 @@ fn counts(rest: &[char]) -> bool {
     inside.first().is_some_and(char::is_ascii_digit)
         && inside.iter().all(|c| c.is_ascii_digit() || *c == ',')
         && inside.iter().filter(|c| **c == ',').count() <= 1
+}
+
+/// Whether what follows a `{` is a comma and a number, which PCRE2 reads as `{0,number}`.
+fn counts_up_to(rest: &[char]) -> bool {
+    let digits = rest.iter().skip(1).take_while(|c| c.is_ascii_digit());
+    let count = digits.count();
+    count > 0 && rest.get(count + 1) == Some(&'}')
 }
 
 /// Whether the text written so far ends in an open repetition count.

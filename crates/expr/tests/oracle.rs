@@ -9,6 +9,7 @@
 mod oracle {
     pub(crate) mod accepted;
     pub(crate) mod cases;
+    pub(crate) mod converters;
     pub(crate) mod world;
 }
 

@@ -11,7 +11,7 @@ use ballast_message::{
     BodyLength, ConnectionOptions, HeadLimits, Method, Request, Response, Version,
 };
 
-use ballast_expr::Place;
+use ballast_expr::{Place, Side};
 use ballast_mux::PeekedHead;
 use ballast_net::PacketOptions;
 use ballast_rules::{ExpectedHeader, LogLevel};
@@ -19,6 +19,7 @@ use ballast_upstream::ClientAddresses;
 use ballast_upstream::probe::Observation;
 use ballast_worker::SocketReference;
 
+use crate::chain::Chain;
 use crate::ending::Ending;
 use crate::persistence::{ClientCookie, ServerCookie};
 use crate::seen_body::SeenBody;
@@ -418,9 +419,11 @@ impl Tally {
 #[derive(Debug, Default)]
 pub(crate) struct Captures {
     /// `capture request header`, by slot.
-    pub request: Vec<Vec<u8>>,
+    request: Vec<Vec<u8>>,
     /// `capture response header`, by slot.
-    pub response: Vec<Vec<u8>>,
+    response: Vec<Vec<u8>>,
+    /// What expressions captured while they were evaluated: all slots of a side anew.
+    captured: Chain<(Side, Vec<Vec<u8>>)>,
     /// `capture cookie`, of the request.
     pub request_cookie: Vec<u8>,
     /// `capture cookie`, of the response.
@@ -428,7 +431,43 @@ pub(crate) struct Captures {
 }
 
 impl Captures {
+    /// What the slots of a side hold, as far as any was filled.
+    pub(crate) fn slots(&self, side: Side) -> &[Vec<u8>] {
+        let captured = self.captured.iter().filter(|(of, _)| *of == side).last();
+        match (captured, side) {
+            (Some((_, slots)), _) => slots,
+            (None, Side::Client) => &self.request,
+            (None, Side::Server) => &self.response,
+        }
+    }
+
+    /// The slots of a side, to be filled.
+    pub(crate) fn slots_mut(&mut self, side: Side) -> &mut Vec<Vec<u8>> {
+        while let Some((of, slots)) = self.captured.pop_first() {
+            match of {
+                Side::Client => self.request = slots,
+                Side::Server => self.response = slots,
+            }
+        }
+        match side {
+            Side::Client => &mut self.request,
+            Side::Server => &mut self.response,
+        }
+    }
+
+    /// Fills one of `count` slots while others are read; gives whether there is room.
+    pub(crate) fn capture(&self, side: Side, slot: usize, count: usize, value: &[u8]) -> bool {
+        let mut slots = self.slots(side).to_vec();
+        slots.resize_with(count, Vec::new);
+        let Some(place) = slots.get_mut(slot) else {
+            return false;
+        };
+        *place = value.to_vec();
+        self.captured.push((side, slots))
+    }
+
     fn clear(&mut self) {
+        while self.captured.pop_first().is_some() {}
         for slot in self.request.iter_mut().chain(&mut self.response) {
             slot.clear();
         }

@@ -3,6 +3,7 @@
 //! [`serve`] serves a client's connection from its accept to its end. [`WorkerLocal`] holds what it
 //! needs of its worker, [`Running`] the configuration in force.
 
+mod chain;
 mod context;
 mod ending;
 mod exchange;

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use ballast_expr::{Facts, Needs, Place, Value, VarName, VarScope};
+use ballast_expr::{Facts, Needs, Place, Side, Value, VarName, VarScope};
 use ballast_message::{BodyLength, Request, Response, Version};
 use ballast_mux::{Duplex, Peer, Sink, Source, WaitLimit};
 use ballast_rules::{
@@ -268,7 +268,7 @@ impl Transaction for ExchangeTransaction<'_> {
             return;
         };
         let kept = value.len().min(capture.value_bytes_max as usize);
-        let slots = &mut self.exchange.captures.request;
+        let slots = self.exchange.captures.slots_mut(Side::Client);
         if slots.len() <= slot {
             slots.resize_with(captures.len(), Vec::new);
         }
@@ -282,7 +282,7 @@ impl Transaction for ExchangeTransaction<'_> {
             return;
         };
         let kept = value.len().min(capture.value_bytes_max as usize);
-        let slots = &mut self.exchange.captures.response;
+        let slots = self.exchange.captures.slots_mut(Side::Server);
         if slots.len() <= slot {
             slots.resize_with(captures.len(), Vec::new);
         }

@@ -17,7 +17,7 @@ use ballast_stick::{Table, TrackedEntry};
 use ballast_worker::SocketReference;
 
 use crate::context::Context;
-use crate::ending::EndingPhase;
+use crate::ending::{EndingCause, EndingPhase};
 use crate::exchange::Exchange;
 use crate::local::{WorkerLocal, time_of};
 use crate::session::Session;
@@ -30,6 +30,8 @@ pub(crate) struct View<'a> {
     variables: Ref<'a, Variables>,
     /// Process variables, loaded when one is asked for.
     process_variables: OnceCell<VariablesNow>,
+    /// Process variables that the view itself set.
+    process_assigned: Variables,
     exchange: &'a Exchange,
     /// Computed when it is asked for: rules seldom do (`http-request set-header x-start %Ts`).
     record: OnceCell<ExchangeNumbers>,
@@ -41,8 +43,9 @@ impl<'a> View<'a> {
     pub(crate) fn new(context: &'a Context<'a>, exchange: &'a Exchange) -> Self {
         Self {
             context,
-            variables: context.session.variables.borrow(),
+            variables: session_variables(context.session),
             process_variables: OnceCell::new(),
+            process_assigned: Variables::default(),
             exchange,
             record: OnceCell::new(),
             side: Side::Client,
@@ -61,13 +64,22 @@ impl<'a> View<'a> {
     pub(crate) fn for_log(context: &'a Context<'a>, exchange: &'a Exchange, asap: bool) -> Self {
         Self {
             context,
-            variables: context.session.variables.borrow(),
+            variables: session_variables(context.session),
             process_variables: OnceCell::new(),
+            process_assigned: Variables::default(),
             exchange,
             record: OnceCell::from(exchange_numbers(context, exchange, asap)),
             side: Side::Client,
         }
     }
+}
+
+/// The variables of a session, in which nothing that expressions set is left apart.
+fn session_variables(session: &Session) -> Ref<'_, Variables> {
+    if let Ok(mut variables) = session.variables.try_borrow_mut() {
+        variables.settle();
+    }
+    session.variables.borrow()
 }
 
 /// The numbers of a log line (configuration manual, section 8.4 for the times).
@@ -215,6 +227,20 @@ impl Facts for View<'_> {
         self.context.local.random()
     }
 
+    fn capture(&self, sent_by: Side, slot: usize, value: &[u8]) -> bool {
+        let model = &self.context.frontend.model;
+        let captures = match sent_by {
+            Side::Client => &model.request_captures,
+            Side::Server => &model.response_captures,
+        };
+        let Some(capture) = captures.get(slot) else {
+            return false;
+        };
+        let kept = value.len().min(capture.value_bytes_max as usize);
+        let captured = &self.exchange.captures;
+        captured.capture(sent_by, slot, captures.len(), &value[..kept])
+    }
+
     fn process(&self) -> &dyn ProcessFacts {
         &*self.context.local
     }
@@ -223,11 +249,27 @@ impl Facts for View<'_> {
         match name.scope {
             VarScope::Sess => self.variables.value(name),
             VarScope::Txn | VarScope::Req | VarScope::Res => self.exchange.variables.value(name),
-            VarScope::Proc => self
-                .process_variables
-                .get_or_init(|| self.context.local.process.variables.now())
-                .value(&name.name),
+            VarScope::Proc => self.process_assigned.value(name).or_else(|| {
+                self.process_variables
+                    .get_or_init(|| self.context.local.process.variables.now())
+                    .value(&name.name)
+            }),
             VarScope::Check => None,
+        }
+    }
+
+    fn assign(&self, name: &VarName, value: Option<Value<'_>>) {
+        match name.scope {
+            VarScope::Sess => self.variables.assign(name, value),
+            VarScope::Txn | VarScope::Req | VarScope::Res => {
+                self.exchange.variables.assign(name, value);
+            }
+            VarScope::Proc => {
+                // A variable that does not fit is not set, as in the other scopes.
+                let _ = self.context.local.process.variables.set(&name.name, value);
+                self.process_assigned.assign(name, value);
+            }
+            VarScope::Check => {}
         }
     }
 
@@ -355,12 +397,12 @@ impl Facts for View<'_> {
         match sent_by {
             Side::Client => CaptureFacts {
                 slot_count: model.request_captures.len(),
-                slots: &captures.request,
+                slots: captures.slots(sent_by),
                 cookie: &captures.request_cookie,
             },
             Side::Server => CaptureFacts {
                 slot_count: model.response_captures.len(),
-                slots: &captures.response,
+                slots: captures.slots(sent_by),
                 cookie: &captures.response_cookie,
             },
         }
@@ -418,6 +460,20 @@ impl ExchangeFacts for View<'_> {
 
     fn waiting_rule(&self) -> Option<&Place> {
         self.exchange.waiting_rule.as_ref()
+    }
+
+    fn has_failed(&self) -> bool {
+        let exchange = self.exchange;
+        let is_error = self.context.frontend.is_http() && exchange.tally.status >= 500;
+        let is_undisturbed = matches!(
+            exchange.ending.cause,
+            EndingCause::Normal | EndingCause::Local
+        );
+        !is_undisturbed || is_error || exchange.tally.retries != 0
+    }
+
+    fn was_forwarded(&self) -> bool {
+        self.exchange.server.is_some()
     }
 
     fn service_name(&self) -> Option<&str> {

@@ -46,7 +46,7 @@ pub(super) const ROWS: &[Converter] = &[
             |cx, args, input| calculate(cx, args, input, i64::saturating_mul),
         ),
     row("neg", NONE, SampleKind::Int, SampleKind::Int)
-        .implemented("turns the sign", |_, _, input| Some(Sample::Int(integer(input)?.wrapping_neg()))),
+        .implemented("turns the sign", |_, _, input| Some(Sample::Int(integer(input)?.saturating_neg()))),
     row("not", NONE, SampleKind::Int, SampleKind::Bool)
         .implemented("true if 0", |_, _, input| Some(Sample::Bool(integer(input)? == 0))),
     row("odd", NONE, SampleKind::Int, SampleKind::Bool)

@@ -1,10 +1,11 @@
 //! Encodings and structured formats, manual 7.3.1.
 
-use crate::args::ArgKind::{Int, ProtobufField, Text};
+use crate::args::ArgKind::{Int, Text};
 use crate::args::{Arg, int_arg, text_arg};
+use crate::base64::{enbase64, unbase64};
 use crate::conv::{Converter, NONE, args, rewritten, row, text_of};
 use crate::evaluation::Evaluation;
-use crate::value::{Sample, SampleKind, push_int};
+use crate::value::{Sample, SampleKind};
 
 /// The rows of this family, in alphabetical order.
 #[rustfmt::skip] // What belongs together stands on one line.
@@ -27,8 +28,6 @@ pub(super) const ROWS: &[Converter] = &[
             "groups of bytes in hexadecimal",
             |cx, args, input| encoded(cx, input, |bytes, out| chunked_hex(bytes, out, args)),
         ),
-    row("fix_is_valid", NONE, SampleKind::Bin, SampleKind::Bool),
-    row("fix_tag_value", args(1, &[Text]), SampleKind::Bin, SampleKind::Bin),
     row("hex", NONE, SampleKind::Bin, SampleKind::Str)
         .implemented("each byte as two hexadecimal digits", |cx, _, input| encoded(cx, input, hex)),
     row("hex2i", NONE, SampleKind::Str, SampleKind::Int)
@@ -47,9 +46,6 @@ pub(super) const ROWS: &[Converter] = &[
             "groups of bytes, the lowest first, as decimal numbers",
             |cx, args, input| encoded(cx, input, |bytes, out| chunked_decimal(bytes, out, args, true)),
         ),
-    row("mqtt_field_value", args(2, &[Text, Text]), SampleKind::Bin, SampleKind::Str),
-    row("mqtt_is_valid", NONE, SampleKind::Bin, SampleKind::Bool),
-    row("protobuf", args(1, &[ProtobufField, Text]), SampleKind::Bin, SampleKind::Bin),
     row("ub64dec", NONE, SampleKind::Str, SampleKind::Bin)
         .implemented("decodes base 64 for URLs", |cx, _, input| decoded(cx, input, |bytes, out| unbase64(bytes, out, true))),
     row("ub64enc", NONE, SampleKind::Bin, SampleKind::Str)
@@ -57,7 +53,6 @@ pub(super) const ROWS: &[Converter] = &[
             "encodes in base 64 for URLs",
             |cx, _, input| encoded(cx, input, |bytes, out| enbase64(bytes, out, true)),
         ),
-    row("ungrpc", args(1, &[ProtobufField, Text]), SampleKind::Bin, SampleKind::Bin),
     row("url_dec", args(0, &[Int]), SampleKind::Str, SampleKind::Str)
         .examples("url_dec(1)", "url_dec(x)")
         .implemented(
@@ -119,64 +114,6 @@ fn url_enc(bytes: &[u8], out: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-/// RFC 4648: the standard alphabet with padding, or the one for URLs without.
-fn enbase64(bytes: &[u8], out: &mut Vec<u8>, for_url: bool) -> Option<()> {
-    const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const FOR_URL: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    let alphabet = if for_url { FOR_URL } else { STANDARD };
-    for chunk in bytes.chunks(3) {
-        let word = chunk
-            .iter()
-            .enumerate()
-            .fold(0, |word, (i, byte)| word | u32::from(*byte) << (16 - 8 * i));
-        for i in 0..4 {
-            if i <= chunk.len() {
-                out.push(alphabet[(word >> (18 - 6 * i) & 63) as usize]);
-            } else if !for_url {
-                out.push(b'=');
-            }
-        }
-    }
-    Some(())
-}
-
-pub(crate) fn unbase64(bytes: &[u8], out: &mut Vec<u8>, for_url: bool) -> Option<()> {
-    let padded = bytes.len().is_multiple_of(4);
-    if !for_url && !padded {
-        return None;
-    }
-    let pads = bytes
-        .iter()
-        .rev()
-        .take(2)
-        .take_while(|byte| **byte == b'=')
-        .count();
-    let digits = &bytes[..bytes.len() - pads];
-    if digits.len() % 4 == 1 {
-        return None;
-    }
-    let (mut word, mut bits) = (0_u32, 0);
-    for byte in digits {
-        let digit = match byte {
-            b'A'..=b'Z' => byte - b'A',
-            b'a'..=b'z' => byte - b'a' + 26,
-            b'0'..=b'9' => byte - b'0' + 52,
-            b'+' if !for_url => 62,
-            b'/' if !for_url => 63,
-            b'-' if for_url => 62,
-            b'_' if for_url => 63,
-            _ => return None,
-        };
-        word = word << 6 | u32::from(digit);
-        bits += 6;
-        if bits >= 8 {
-            bits -= 8;
-            out.push((word >> bits) as u8);
-        }
-    }
-    Some(())
-}
-
 /// Undoes percent encoding; a plus sign is a space in a form or after a question mark.
 fn unescape_url(bytes: &[u8], out: &mut Vec<u8>, mut in_form: bool) -> Option<()> {
     let mut rest = bytes.iter();
@@ -186,7 +123,8 @@ fn unescape_url(bytes: &[u8], out: &mut Vec<u8>, mut in_form: bool) -> Option<()
             b'%' => {
                 let high = (*rest.next()? as char).to_digit(16)?;
                 let low = (*rest.next()? as char).to_digit(16)?;
-                out.push((high << 4 | low) as u8);
+                // A text has no NUL.
+                out.push(Some((high << 4 | low) as u8).filter(|byte| *byte != 0)?);
             }
             byte => {
                 in_form |= *byte == b'?';
@@ -214,32 +152,54 @@ fn htonl<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg], input: Sample<'f>) -> Op
     Some(Sample::Bin(cx.scratch.keep(&(number as u32).to_be_bytes())))
 }
 
-/// JSON string contents (RFC 8259 section 7). The input is ASCII, or UTF-8 whose bad sequences
-/// refuse the whole (`utf8`), end it (`...p`), or are left out (`...s`).
+/// JSON string contents (RFC 8259 section 7). The input is ASCII, or UTF-8. What is wrong with it
+/// refuses the whole, or is left out (`s`); a character that takes more bytes than it must is right
+/// with `p`. Characters beyond 16 bits are wrong, too.
 fn json_text(bytes: &[u8], out: &mut Vec<u8>, encoding: &str) -> Option<()> {
-    if matches!(encoding, "" | "ascii") {
+    let Some(variant) = encoding.strip_prefix("utf8") else {
         bytes
             .iter()
-            .for_each(|byte| json_char(out, u32::from(*byte), &[*byte]));
+            .for_each(|byte| json_char(out, u32::from(*byte)));
         return Some(());
-    }
-    for chunk in bytes.utf8_chunks() {
-        for c in chunk.valid().chars() {
-            let mut utf8 = [0; 4];
-            json_char(out, u32::from(c), c.encode_utf8(&mut utf8).as_bytes());
+    };
+    let (takes_overlong, leaves_out) = (variant.contains('p'), variant.contains('s'));
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let (length, code) = utf8_char(rest, takes_overlong);
+        match code {
+            Some(code) => json_char(out, code),
+            None if leaves_out => {}
+            None => return None,
         }
-        if !chunk.invalid().is_empty() {
-            match encoding {
-                "utf8s" | "utf8ps" => {}
-                "utf8p" => return Some(()),
-                _ => return None,
-            }
-        }
+        rest = &rest[length..];
     }
     Some(())
 }
 
-fn json_char(out: &mut Vec<u8>, code: u32, raw: &[u8]) {
+/// How many bytes the first character of `bytes` takes, and its number if it is right.
+fn utf8_char(bytes: &[u8], takes_overlong: bool) -> (usize, Option<u32>) {
+    let first = bytes[0];
+    let (length, bits, least) = match first {
+        0x00..=0x7f => return (1, Some(u32::from(first))),
+        0xc0..=0xdf => (2, first & 0x1f, 0x80),
+        0xe0..=0xef => (3, first & 0x0f, 0x800),
+        0xf0..=0xf7 => (4, first & 0x07, 0x1_0000),
+        _ => return (1, None),
+    };
+    let mut code = u32::from(bits);
+    for position in 1..length {
+        match bytes.get(position) {
+            Some(byte @ 0x80..=0xbf) => code = code << 6 | u32::from(byte & 0x3f),
+            _ => return (position, None),
+        }
+    }
+    let is_right = (takes_overlong || code >= least)
+        && !matches!(code, 0xd800..=0xdfff | 0xfffe | 0xffff)
+        && code <= 0xffff;
+    (length, is_right.then_some(code))
+}
+
+fn json_char(out: &mut Vec<u8>, code: u32) {
     let short = match code {
         0x22 => Some(b'"'),
         0x5c => Some(b'\\'),
@@ -254,19 +214,11 @@ fn json_char(out: &mut Vec<u8>, code: u32, raw: &[u8]) {
     if let Some(letter) = short {
         out.extend_from_slice(&[b'\\', letter]);
     } else if (0x20..0x7f).contains(&code) {
-        out.extend_from_slice(raw);
+        out.push(code as u8);
     } else {
-        // Beyond 16 bits a pair of surrogates stands for the character.
-        let mut units = [0; 2];
-        let units = match char::from_u32(code) {
-            Some(c) => &*c.encode_utf16(&mut units),
-            None => &[],
-        };
-        for unit in units {
-            out.extend_from_slice(b"\\u");
-            push_hex(out, (unit >> 8) as u8, LOWER);
-            push_hex(out, (unit & 0xff) as u8, LOWER);
-        }
+        out.extend_from_slice(b"\\u");
+        push_hex(out, (code >> 8) as u8, LOWER);
+        push_hex(out, (code & 0xff) as u8, LOWER);
     }
 }
 
@@ -290,7 +242,7 @@ fn chunked_decimal(bytes: &[u8], out: &mut Vec<u8>, args: &[Arg], little: bool) 
         } else {
             chunk.iter().fold(0, fold)
         };
-        push_int(out, number as i64);
+        out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
     }
     Some(())
 }

@@ -85,7 +85,10 @@ fn year(text: &[u8]) -> Option<(i64, &[u8])> {
     Some((i64::from(century * 100 + rest_of_it), rest))
 }
 
-fn time(text: &[u8]) -> Option<((u32, u32, u32), &[u8])> {
+/// Hour, minute and second.
+type TimeOfDay = (u32, u32, u32);
+
+fn time(text: &[u8]) -> Option<(TimeOfDay, &[u8])> {
     let (hour, rest) = two_digits(text)?;
     let (minute, rest) = two_digits(rest.strip_prefix(b":")?)?;
     let (second, rest) = two_digits(rest.strip_prefix(b":")?)?;

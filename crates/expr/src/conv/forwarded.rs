@@ -137,7 +137,7 @@ fn is_host(text: &[u8], quoted: bool) -> bool {
         }
         _ => text
             .iter()
-            .take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'.')
+            .take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-'))
             .count(),
     };
     match &text[end..] {

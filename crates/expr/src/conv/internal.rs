@@ -1,6 +1,8 @@
 //! Converters that reach outside the sample, manual 7.3.1.
 
-use crate::args::ArgKind::{Int, Text, Var};
+use crate::args::ArgKind::{Acl, Text};
+use crate::args::{Arg, ArgValue, text_arg};
+use crate::condition_result::ConditionResult;
 use crate::conv::{Converter, NONE, args, row, text_of};
 use crate::evaluation::Evaluation;
 use crate::facts::{Facts, ServerFacts};
@@ -10,8 +12,6 @@ use crate::value::{Sample, SampleKind};
 /// The rows of this family, in alphabetical order.
 #[rustfmt::skip] // What belongs together stands on one line.
 pub(super) const ROWS: &[Converter] = &[
-    row("capture-req", args(1, &[Int]), SampleKind::Str, SampleKind::Str),
-    row("capture-res", args(1, &[Int]), SampleKind::Str, SampleKind::Str),
     row("debug", args(0, &[Text, Text]), SampleKind::Any, SampleKind::Same)
         .examples("debug(name)", "debug(a,b,c)")
         .implemented("hands the sample on", |_, _, input| Some(input)),
@@ -25,7 +25,6 @@ pub(super) const ROWS: &[Converter] = &[
             "usable servers of the backend of this name",
             |cx, _, input| Some(Sample::Int(named(cx, input, backend_or_current)?.usable_servers())),
         ),
-    row("set-var", args(1, &[Var, Text, Text, Text, Text]), SampleKind::Any, SampleKind::Any),
     row("srv_is_up", NONE, SampleKind::Str, SampleKind::Bool)
         .implemented(
             "whether the server of this name may be used",
@@ -36,8 +35,9 @@ pub(super) const ROWS: &[Converter] = &[
             "requests in the queue of the server of this name",
             |cx, _, input| Some(Sample::Int(named(cx, input, server_called)?.queue())),
         ),
-    row("unset-var", args(1, &[Var]), SampleKind::Any, SampleKind::Any),
-    row("when", args(1, &[Text, Text, Text]), SampleKind::Any, SampleKind::Any),
+    row("when", args(1, &[Text, Acl, Text]), SampleKind::Any, SampleKind::Any)
+        .examples("when(!normal)", "when(broken)")
+        .implemented("hands the sample on if a condition holds, else there is no value", when),
 ];
 
 /// What the sample names.
@@ -54,4 +54,63 @@ fn named<'f, T>(
 fn server_called<'f>(facts: &'f dyn Facts, name: &str) -> Option<&'f dyn ServerFacts> {
     let (backend, server) = name.split_once('/').unwrap_or(("", name));
     backend_or_current(facts, backend)?.server_named(server)
+}
+
+/// A condition of `when`.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum WhenCondition {
+    Acl,
+    Error,
+    Forwarded,
+    Normal,
+    Processed,
+    Stopping,
+    ToApplet,
+}
+
+/// The condition that `word` names, and whether it is turned round.
+fn when_condition(word: &str) -> Option<(WhenCondition, bool)> {
+    let (name, negated) = match word.strip_prefix('!') {
+        Some(name) => (name, true),
+        None => (word, false),
+    };
+    let condition = match name {
+        "acl" => WhenCondition::Acl,
+        "error" => WhenCondition::Error,
+        "forwarded" => WhenCondition::Forwarded,
+        "normal" => WhenCondition::Normal,
+        "processed" => WhenCondition::Processed,
+        "stopping" => WhenCondition::Stopping,
+        "toapplet" => WhenCondition::ToApplet,
+        _ => return None,
+    };
+    Some((condition, negated))
+}
+
+/// Whether `word` is a condition of `when`, and needs the name of an ACL behind it.
+pub(crate) fn when_needs_acl(word: &str) -> Option<bool> {
+    when_condition(word).map(|(condition, _)| condition == WhenCondition::Acl)
+}
+
+fn when<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
+    let (condition, negated) = when_condition(text_arg(args, 0))?;
+    let exchange = cx.facts.exchange();
+    let holds = match condition {
+        WhenCondition::Acl => {
+            let ArgValue::Acl(slot) = &args.get(1)?.value else {
+                return None;
+            };
+            let held = slot
+                .filled()?
+                .test(cx.facts, cx.scratch, cx.may_still_arrive);
+            held == ConditionResult::Yes
+        }
+        WhenCondition::Error => exchange.has_failed(),
+        WhenCondition::Normal => !exchange.has_failed(),
+        WhenCondition::Forwarded => exchange.was_forwarded(),
+        WhenCondition::ToApplet => exchange.service_name().is_some(),
+        WhenCondition::Processed => exchange.was_forwarded() || exchange.service_name().is_some(),
+        WhenCondition::Stopping => cx.facts.process().is_stopping(),
+    };
+    (holds != negated).then_some(input)
 }

@@ -1,19 +1,25 @@
 //! The catalogue of converters: a file per family, with the rows and what they do.
 
 mod arithmetic;
-pub(crate) mod codec;
+mod assign;
+mod codec;
+mod crypto;
 mod date_text;
 pub(crate) mod digest;
+mod fix;
 mod forwarded;
-mod internal;
+pub(crate) mod internal;
 mod json;
 mod json_walk;
+mod jwt;
 mod language;
 mod map;
+pub(crate) mod mqtt;
+mod mqtt_message;
 mod packet;
-pub(crate) mod sha;
+mod protobuf;
 mod stick;
-mod text;
+pub(crate) mod text;
 mod time;
 
 use std::collections::HashMap;
@@ -130,14 +136,20 @@ fn named_var<'f>(cx: &Evaluation<'f, '_>, args: &'f [Arg], position: usize) -> O
 
 const FAMILIES: &[&[Converter]] = &[
     arithmetic::ROWS,
+    assign::ROWS,
     codec::ROWS,
+    crypto::ROWS,
     digest::ROWS,
+    fix::ROWS,
     forwarded::ROWS,
     internal::ROWS,
     json::ROWS,
+    jwt::ROWS,
     language::ROWS,
     map::ROWS,
+    mqtt::ROWS,
     packet::ROWS,
+    protobuf::ROWS,
     stick::ROWS,
     text::ROWS,
     time::ROWS,

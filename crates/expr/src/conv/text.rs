@@ -229,7 +229,7 @@ fn cut_out<'f>(
 ) -> Option<Sample<'f>> {
     let text = text_of(input)?;
     let delimiters = text_arg(args, 1).as_bytes();
-    let count = int_arg(args, 2).unwrap_or(1);
+    let count = int_arg(args, 2).unwrap_or(1).max(0);
     let bytes = cx.scratch.bytes(text);
     let (from, to) = pieces(bytes, int_arg(args, 0)?, delimiters, count, wide)?;
     Some(Sample::Str(cx.scratch.part(text, from, to)))
@@ -394,8 +394,12 @@ fn host_only<'f>(
     input: Sample<'f>,
 ) -> Option<Sample<'f>> {
     let text = text_of(input)?;
-    let (end, _) = split_host(cx.scratch.bytes(text));
-    Some(Sample::Str(cx.scratch.part(text, 0, end)))
+    let text = rewritten(cx, text, |bytes, out| {
+        let (end, _) = split_host(bytes);
+        out.extend(bytes[..end].iter().map(u8::to_ascii_lowercase));
+        Some(())
+    })?;
+    Some(Sample::Str(text))
 }
 
 fn port_only<'f>(
@@ -404,11 +408,13 @@ fn port_only<'f>(
     input: Sample<'f>,
 ) -> Option<Sample<'f>> {
     let bytes = cx.scratch.bytes(text_of(input)?);
-    let port = split_host(bytes).1.and_then(|from| {
-        std::str::from_utf8(&bytes[from..])
-            .ok()?
-            .parse::<u16>()
-            .ok()
+    // Summed up as HAProxy does it, which looks neither for digits nor for a bound.
+    let port = split_host(bytes).1.map(|from| {
+        bytes[from..].iter().fold(0_u32, |sum, byte| {
+            sum.wrapping_mul(10)
+                .wrapping_add(u32::from(*byte))
+                .wrapping_sub(u32::from(b'0'))
+        })
     });
     Some(Sample::Int(i64::from(port.unwrap_or(0))))
 }
@@ -445,15 +451,37 @@ fn param<'f>(
     Some(Sample::Str(cx.scratch.part(text, from, to)))
 }
 
+/// A set of control characters: a bit for each below a space, and one for DEL.
+pub(crate) fn control_mask(text: &str) -> Option<u64> {
+    /// All of them.
+    const ANY: u64 = 0x1_ffff_ffff;
+    /// All but the tab.
+    const DEFAULT: u64 = 0x1_ffff_fdff;
+    /// Those that values of HTTP fields must not have: CR, LF and NUL.
+    const HTTP: u64 = 0x2401;
+    let number = match text {
+        "" => DEFAULT,
+        "any" => ANY,
+        "http" => HTTP,
+        _ => match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+            Some(digits) => u64::from_str_radix(digits, 16).ok()?,
+            None => text.parse().ok()?,
+        },
+    };
+    (number <= ANY).then_some(number)
+}
+
 fn has_ctl<'f>(
     cx: &mut Evaluation<'f, '_>,
     args: &'f [Arg],
     input: Sample<'f>,
 ) -> Option<Sample<'f>> {
+    let mask = control_mask(text_arg(args, 0))?;
     let bytes = cx.scratch.bytes(text_of(input)?);
-    let cut = text_arg(args, 0).as_bytes();
-    let found = bytes
-        .iter()
-        .any(|byte| (byte.is_ascii_control()) && !cut.contains(byte));
+    let found = bytes.iter().any(|byte| match byte {
+        0x7f => mask & 1 << 32 != 0,
+        0x00..0x20 => mask & 1 << byte != 0,
+        _ => false,
+    });
     Some(Sample::Bool(found))
 }

@@ -113,18 +113,13 @@ fn formatted<'f>(
     } else {
         0
     };
-    let digits = match unit {
-        "ms" => 3,
-        "us" => 6,
-        _ => 0,
-    };
     let mut out = cx.scratch.open();
     strftime(
         &mut out,
         text_arg(args, 0),
         &CalendarTime::at(time.secs, ahead),
         time,
-        digits,
+        unit != "s",
     );
     Some(Sample::Str(cx.scratch.close(out)))
 }

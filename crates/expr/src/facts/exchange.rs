@@ -70,6 +70,16 @@ pub trait ExchangeFacts {
         0
     }
 
+    /// Something went wrong with it, as `option dontlog-normal` judges (`when(error)`).
+    fn has_failed(&self) -> bool {
+        false
+    }
+
+    /// It was given to a server (`when(forwarded)`).
+    fn was_forwarded(&self) -> bool {
+        false
+    }
+
     /// Why the log line is written (`%OG`).
     fn log_origin(&self) -> &str {
         "unspec"

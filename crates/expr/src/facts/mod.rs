@@ -69,6 +69,16 @@ pub trait Facts {
         None
     }
 
+    /// Sets a variable in the middle of an evaluation, or unsets it: without a value, or where it
+    /// would not fit. What was given of its former value stays readable.
+    fn assign(&self, _name: &VarName, _value: Option<Value<'_>>) {}
+
+    /// Puts `value`, cut to the length of the slot, into a slot of captures from the messages of a
+    /// side; gives whether there is such a slot.
+    fn capture(&self, _sent_by: Side, _slot: usize, _value: &[u8]) -> bool {
+        false
+    }
+
     /// The sender of the message that words without a direction refer to (`hdr`, `cookie`): the
     /// server in rules about the response, else the client.
     fn side(&self) -> Side {

@@ -2,7 +2,7 @@
 
 use crate::args::ArgKind::{Text, Userlist};
 use crate::args::{Arg, text_arg};
-use crate::conv::codec::unbase64;
+use crate::base64::unbase64;
 use crate::evaluation::Evaluation;
 use crate::fetch::{Fetch, NONE, args, row};
 use crate::phase::Phases;

@@ -2,12 +2,12 @@
 
 use super::tls_ciphers;
 use crate::args::{Arg, int_arg, text_arg};
-use crate::conv::sha::sha1;
 use crate::evaluation::Evaluation;
 use crate::facts::{
     CertificateFacts, CertificateOwner, HelloFacts, NamePart, Side, TlsSessionFacts,
 };
 use crate::fetch::number;
+use crate::message_digest::MessageDigest;
 use crate::value::{Sample, push_display};
 
 /// Why a session's key is not given.
@@ -141,8 +141,11 @@ pub(super) fn certificate_sha1<'f>(
     cx: &mut Evaluation<'f, '_>,
     whose: CertificateSelector,
 ) -> Option<Sample<'f>> {
-    let digest = sha1(certificate(cx, whose)?.der());
-    Some(Sample::Bin(cx.scratch.keep(&digest)))
+    let mut out = cx.scratch.open();
+    let made = certificate(cx, whose)
+        .and_then(|certificate| MessageDigest::Sha1.digest(certificate.der(), &mut out));
+    let digest = cx.scratch.close(out);
+    made.map(|()| Sample::Bin(digest))
 }
 
 pub(super) fn certificate_version<'f>(

@@ -20,6 +20,7 @@ use super::{MapKind, MatchMethod};
 use crate::error::Error;
 use crate::files::Files;
 use crate::place::Place;
+use crate::public_key::PublicKeys;
 
 /// A list as a configuration has it.
 #[derive(Clone, Debug)]
@@ -78,6 +79,7 @@ pub struct ListChange {
 #[derive(Debug, Default)]
 pub struct Store {
     inner: Mutex<Inner>,
+    public_keys: Arc<PublicKeys>,
 }
 
 #[derive(Debug, Default)]
@@ -149,6 +151,11 @@ impl Store {
         Store::default()
     }
 
+    /// The public keys that the configuration names.
+    pub(crate) fn public_keys(&self) -> &Arc<PublicKeys> {
+        &self.public_keys
+    }
+
     /// A store for a configuration that is to follow the one of `previous`: lists that both have
     /// are the same.
     pub fn reusing_lists_of(previous: Arc<Store>) -> Store {
@@ -157,6 +164,7 @@ impl Store {
                 previous: Some(previous),
                 ..Inner::default()
             }),
+            public_keys: Arc::default(),
         }
     }
 

@@ -535,7 +535,8 @@ pub(crate) fn expressions(dir: &Path) -> Vec<ExprCase> {
         }
     }
     let constants = CONSTANTS.iter().map(|text| (*text).to_owned());
-    for text in constants.chain(map_cases(dir)) {
+    let converters = super::converters::all().map(str::to_owned);
+    for text in constants.chain(converters).chain(map_cases(dir)) {
         // The configuration reads its quotes first; a quote around a converter is no case here.
         if text.contains(",'") {
             continue;

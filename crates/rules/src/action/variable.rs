@@ -1,6 +1,6 @@
 //! `set-var`, `set-var-fmt`, `unset-var`.
 
-use ballast_expr::{Error, Expr, Linker, LogFormat, Usage, Value, VarName, VarScope};
+use ballast_expr::{Error, Expr, Linker, LogFormat, SetCondition, Usage, Value, VarName};
 
 use crate::args::Args;
 use crate::perform::{ParsedAction, Perform, boxed};
@@ -117,29 +117,6 @@ enum VariableValue {
 }
 
 /// What must hold for a variable to be set (manual, converter `set-var`).
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum SetCondition {
-    Empty,
-    Exists,
-    Greater,
-    Less,
-    NotEmpty,
-    NotExists,
-    NotSet,
-    Set,
-}
-
-const CONDITIONS: [(&str, SetCondition); 8] = [
-    ("ifempty", SetCondition::Empty),
-    ("ifexists", SetCondition::Exists),
-    ("ifgt", SetCondition::Greater),
-    ("iflt", SetCondition::Less),
-    ("ifnotempty", SetCondition::NotEmpty),
-    ("ifnotexists", SetCondition::NotExists),
-    ("ifnotset", SetCondition::NotSet),
-    ("ifset", SetCondition::Set),
-];
-
 fn done(name: VarName, conditions: Vec<SetCondition>, value: VariableValue) -> ParsedAction {
     boxed(Ok(Variable {
         name,
@@ -154,10 +131,13 @@ fn target(args: &mut Args<'_, '_, '_>) -> Result<(VarName, Vec<SetCondition>), E
     let name = args.variable(name, at)?;
     let mut conditions = Vec::new();
     for (word, at) in all[1..].iter().filter(|(word, _)| !word.is_empty()) {
-        match CONDITIONS.iter().find(|(known, _)| known == word) {
-            Some((_, when)) => conditions.push(*when),
+        match SetCondition::named(word) {
+            Some(when) => conditions.push(when),
             None => {
-                let hint = ballast_expr::nearest(word, CONDITIONS.iter().map(|(known, _)| *known));
+                let hint = ballast_expr::nearest(
+                    word,
+                    SetCondition::WORDS.iter().map(|(known, _)| *known),
+                );
                 return Err(Error::new(
                     format!("unknown condition \"{word}\""),
                     *at..at + word.len(),
@@ -216,35 +196,5 @@ impl Variable {
                 .all(|when| when.holds(&self.name, now, value));
         });
         may
-    }
-}
-
-impl SetCondition {
-    fn holds(self, name: &VarName, now: Option<Value<'_>>, input: Value<'_>) -> bool {
-        // Variables of the process exist from the start.
-        let exists = now.is_some() || name.scope == VarScope::Proc;
-        let empty = match input {
-            Value::Str(bytes) | Value::Bin(bytes) | Value::Meth(bytes) => bytes.is_empty(),
-            _ => false,
-        };
-        match self {
-            SetCondition::Empty => empty,
-            SetCondition::NotEmpty => !empty,
-            SetCondition::Exists => exists,
-            SetCondition::NotExists => !exists,
-            SetCondition::Set => now.is_some(),
-            SetCondition::NotSet => now.is_none(),
-            SetCondition::Greater | SetCondition::Less => match (now, input) {
-                (Some(Value::Int(now)), Value::Int(input)) => {
-                    if self == SetCondition::Greater {
-                        now > input
-                    } else {
-                        now < input
-                    }
-                }
-                // Applies to integers only.
-                _ => true,
-            },
-        }
     }
 }

@@ -1,5 +1,6 @@
 //! `capture`: what the log keeps of headers and cookies.
 
+use ballast_expr::Side;
 use ballast_message::{Fields, cookies};
 use ballast_model::{CaptureSlot, CookieCapture};
 
@@ -13,7 +14,7 @@ pub(crate) fn request(context: &Context<'_>, exchange: &mut Exchange) {
     headers(
         &model.request_captures,
         fields,
-        &mut exchange.captures.request,
+        exchange.captures.slots_mut(Side::Client),
     );
     if let Some(wanted) = &model.cookie_capture {
         cookie(
@@ -32,7 +33,7 @@ pub(crate) fn response(context: &Context<'_>, exchange: &mut Exchange) {
     headers(
         &model.response_captures,
         fields,
-        &mut exchange.captures.response,
+        exchange.captures.slots_mut(Side::Server),
     );
     if let Some(wanted) = &model.cookie_capture {
         cookie(
