@@ -19,7 +19,7 @@ const FEATURES: &[(&str, &[&str])] = &[
     ("DNS resolvers", &["do-resolve"]),
     ("FastCGI", &["fcgi.*"]),
     ("HTTP authentication", &["http_auth", "http_auth_group"]),
-    ("log profiles", &["do-log"]),
+    ("log profiles", &["do-log*"]),
     ("Lua", &["lua.*"]),
     ("QUIC", &["quic-initial*"]),
     ("reverse HTTP", &["attach-srv"]),

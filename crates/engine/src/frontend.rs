@@ -110,9 +110,14 @@ impl FrontendState {
         self.connection_limit_override.or(written)
     }
 
-    /// The number of the next line in the access log (`%lc`), from 1.
+    /// How many lines of the access log were numbered: the next one's number (`%lc`).
+    pub fn log_number(&self) -> u64 {
+        self.log_lines.load(Ordering::Relaxed)
+    }
+
+    /// Takes the number of the next line in the access log (`%lc`), from 0.
     pub fn next_log_number(&self) -> u64 {
-        self.log_lines.fetch_add(1, Ordering::Relaxed) + 1
+        self.log_lines.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Changes the limit that the configuration says.

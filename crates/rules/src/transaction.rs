@@ -50,6 +50,9 @@ pub trait Transaction {
     /// Sets the level of the exchange's log line.
     fn set_log_level(&mut self, level: LogLevel);
 
+    /// Writes a line to the access log now (`do-log`); `origin` is why, as `%OG` tells.
+    fn write_log(&mut self, _origin: &'static str) {}
+
     /// Notes the line of the rule that ended its rule set (`last_rule_line`).
     fn rule_ended(&mut self, _place: &Place) {}
 

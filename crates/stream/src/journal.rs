@@ -3,7 +3,7 @@
 use ballast_engine::timings::ExchangeTimes;
 use ballast_expr::LogFormat;
 use ballast_listen::{HandshakeError, RefusedConnection};
-use ballast_log::{Level, LineText};
+use ballast_log::{Level, LineText, LogSet};
 use ballast_rules::LogLevel;
 
 use crate::context::Context;
@@ -134,21 +134,81 @@ fn write(context: &Context<'_>, exchange: &mut Exchange, asap: bool) {
         return;
     }
     exchange.tally.log_counter = context.frontend.state.next_log_number();
+    let is_http = context.frontend.is_http();
+    // HAProxy has no transaction, only a session, before there is a request.
+    let has_failed_early = is_http && !exchange.has_request;
     let format = match &options.error_format {
-        // As in HAProxy 3.2 it is for what fails before there is a request.
-        Some(format) if context.frontend.is_http() && !exchange.has_request => Some(format),
-        _ => options
-            .format
-            .as_ref()
-            .or_else(|| context.running.default_format(context.frontend.is_http())),
+        Some(format) if has_failed_early => Some(format),
+        _ => usual_format(context),
     };
-    let view = View::for_log(context, exchange, asap);
+    let origin = match (has_failed_early, asap) {
+        (true, _) => "sess_error",
+        (false, true) if is_http => "txn_response",
+        (false, true) => "txn_connect",
+        (false, false) => "txn_close",
+    };
+    let view = View::for_log(context, exchange, asap, origin);
+    send(context, (set, level), format, &view);
+}
+
+/// The format of the frontend's lines.
+fn usual_format<'a>(context: &'a Context<'_>) -> Option<&'a LogFormat> {
+    let own = context.frontend.model.log.format.as_ref();
+    own.or_else(|| context.running.default_format(context.frontend.is_http()))
+}
+
+/// Writes a line because a rule asks for it (`do-log`), beside the line of the exchange and without
+/// a number of its own.
+pub(crate) fn rule_asks(context: &Context<'_>, exchange: &mut Exchange, origin: &'static str) {
+    let Some(Some(set)) = context.running.frontend_logs.get(context.frontend.place) else {
+        return;
+    };
+    let level = match exchange.settings.log_level {
+        Some(LogLevel::Silent) => return,
+        Some(LogLevel::Severity(number)) => {
+            Level::ALL[usize::from(number).min(Level::ALL.len() - 1)]
+        }
+        None => Level::Info,
+    };
+    if !set.wants(level) {
+        return;
+    }
+    exchange.tally.log_counter = context.frontend.state.log_number();
+    // Before there is a transaction, lines show what they would show of a session that fails.
+    let kept = (exchange.tally.status, exchange.ending);
+    if matches!(origin, "tcp-req-conn" | "tcp-req-sess") {
+        exchange.tally.status = 0;
+        exchange
+            .ending
+            .note(EndingCause::Proxy, EndingPhase::Request);
+    }
+    // HAProxy keeps the request line for logs only after the content rules of TCP.
+    let hidden_line = match origin {
+        "tcp-req-cont" => Some(std::mem::take(&mut exchange.request_line)),
+        _ => None,
+    };
+    let view = View::for_log(context, exchange, false, origin);
+    send(context, (set, level), usual_format(context), &view);
+    drop(view);
+    if let Some(line) = hidden_line {
+        exchange.request_line = line;
+    }
+    (exchange.tally.status, exchange.ending) = kept;
+}
+
+fn send(
+    context: &Context<'_>,
+    (set, level): (&LogSet, Level),
+    format: Option<&LogFormat>,
+    view: &View<'_>,
+) {
+    let options = &context.frontend.model.log;
     context.local.with_memory(|memory| {
         let Some(format) = format else { return };
-        format.render(&view, &mut memory.scratch, &mut memory.text);
+        format.render(view, &mut memory.scratch, &mut memory.text);
         memory.text.truncate(set.message_bytes_max());
         let mut log = context.local.log.borrow_mut();
-        match structured(options.structured_data.as_ref(), &view, &mut memory.scratch) {
+        match structured(options.structured_data.as_ref(), view, &mut memory.scratch) {
             Some(data) => {
                 let text = LineText {
                     structured_data: &data,
@@ -217,7 +277,7 @@ pub(crate) fn connection_refused(context: &Context<'_>, refusal: HandshakeError)
         .ending
         .note(EndingCause::Proxy, EndingPhase::Request);
     exchange.tally.log_counter = context.frontend.state.next_log_number();
-    let view = View::for_log(context, &exchange, false);
+    let view = View::for_log(context, &exchange, false, "sess_error");
     context.local.with_memory(|memory| {
         format.render(&view, &mut memory.scratch, &mut memory.text);
         emit(context, level, &memory.text);

@@ -19,6 +19,7 @@ use crate::ending::EndingPhase;
 use crate::exchange::Exchange;
 use crate::exit::{Exit, Flow};
 use crate::http::{receive, respond, rules};
+use crate::journal;
 use crate::tracking;
 use crate::view::View;
 
@@ -332,6 +333,10 @@ impl Transaction for ExchangeTransaction<'_> {
 
     fn set_log_level(&mut self, level: LogLevel) {
         self.exchange.settings.log_level = Some(level);
+    }
+
+    fn write_log(&mut self, origin: &'static str) {
+        journal::rule_asks(self.context, self.exchange, origin);
     }
 
     fn rule_ended(&mut self, place: &Place) {

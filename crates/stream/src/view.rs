@@ -36,6 +36,8 @@ pub(crate) struct View<'a> {
     /// Computed when it is asked for: rules seldom do (`http-request set-header x-start %Ts`).
     record: OnceCell<ExchangeNumbers>,
     side: Side,
+    /// Why a log line is written.
+    log_origin: &'static str,
 }
 
 impl<'a> View<'a> {
@@ -49,6 +51,7 @@ impl<'a> View<'a> {
             exchange,
             record: OnceCell::new(),
             side: Side::Client,
+            log_origin: "unspec",
         }
     }
 
@@ -60,8 +63,14 @@ impl<'a> View<'a> {
         }
     }
 
-    /// For log lines; `asap` when the exchange is not over yet.
-    pub(crate) fn for_log(context: &'a Context<'a>, exchange: &'a Exchange, asap: bool) -> Self {
+    /// For log lines; `asap` when the exchange is not over yet. `log_origin` is why the line is
+    /// written (manual 8.2.6, `%OG`).
+    pub(crate) fn for_log(
+        context: &'a Context<'a>,
+        exchange: &'a Exchange,
+        asap: bool,
+        log_origin: &'static str,
+    ) -> Self {
         Self {
             context,
             variables: session_variables(context.session),
@@ -70,6 +79,7 @@ impl<'a> View<'a> {
             exchange,
             record: OnceCell::from(exchange_numbers(context, exchange, asap)),
             side: Side::Client,
+            log_origin,
         }
     }
 }
@@ -434,6 +444,10 @@ impl ExchangeFacts for View<'_> {
 
     fn request_line(&self) -> Option<&[u8]> {
         Some(self.exchange.request_line.as_slice()).filter(|line| !line.is_empty())
+    }
+
+    fn log_origin(&self) -> &str {
+        self.log_origin
     }
 
     fn server_status(&self) -> u16 {

@@ -28,7 +28,7 @@ pub(crate) const ROWS: &[ActionRow] = &[
         &["set-log-level silent", "set-log-level err if TRUE"],
         &["set-log-level", "set-log-level loud", "set-log-level ERR"],
     ),
-    ActionRow::unimplemented(
+    ActionRow::new(
         "do-log",
         RuleSetFlags::of(&[
             RuleSet::QuicInitial,
@@ -42,19 +42,42 @@ pub(crate) const ROWS: &[ActionRow] = &[
         ]),
         "[ profile <name> ]",
         "write a log line now",
-        |args| {
-            if args.take("profile") {
-                let name = args.text("'profile' expects a log-profile name")?;
-                args.refer_to(Reference::LogProfile(name.to_owned()));
-            }
-            Ok(())
-        },
+        |args| boxed(do_log(args)),
     )
     .examples(
         &["do-log", "do-log profile p if TRUE"],
         &["do-log profile", "do-log now"],
     ),
 ];
+
+/// `do-log`: the rule set that asks for the line, as `%OG` names it.
+#[derive(Clone, Debug, PartialEq)]
+struct DoLog(&'static str);
+
+fn do_log(args: &mut Args<'_, '_, '_>) -> Result<DoLog, Error> {
+    if args.take("profile") {
+        let name = args.text("'profile' expects a log-profile name")?;
+        args.refer_to(Reference::LogProfile(name.to_owned()));
+        args.lacks("do-log profile");
+    }
+    Ok(DoLog(match args.place {
+        RuleSet::QuicInitial => "quic-init",
+        RuleSet::TcpConnection => "tcp-req-conn",
+        RuleSet::TcpSession => "tcp-req-sess",
+        RuleSet::TcpContent => "tcp-req-cont",
+        RuleSet::TcpResponse => "tcp-res-cont",
+        RuleSet::HttpRequest | RuleSet::Redirect => "http-req",
+        RuleSet::HttpResponse => "http-res",
+        RuleSet::HttpAfterResponse => "http-after-res",
+    }))
+}
+
+impl Perform for DoLog {
+    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
+        stage.transaction.write_log(self.0);
+        ActionOutcome::Next
+    }
+}
 
 /// Severities by number.
 const SEVERITIES: [&str; 8] = [

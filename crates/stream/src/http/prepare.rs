@@ -122,7 +122,7 @@ fn unique_id(context: &Context<'_>, exchange: &mut Exchange) -> Result<(), NoRoo
     if exchange.unique_id.is_empty() {
         let mut id = std::mem::take(&mut exchange.unique_id);
         {
-            let view = View::for_log(context, exchange, false);
+            let view = View::for_log(context, exchange, false, "unspec");
             context.local.with_memory(|memory| {
                 format.render(&view, &mut memory.scratch, &mut id);
             });
