@@ -43,7 +43,7 @@ pub(super) fn has_effects(term: &Term) -> bool {
     criteria(term).any(|criterion| {
         let expr = &criterion.expr;
         let fetch = expr.fetch.word;
-        let counts = ["_inc_", "_clr_", "_add_"];
+        let counts = ["_inc_", "_clr_", "_add_", "_updt_"];
         let mut converters = expr.converters.iter().map(|step| step.converter.word);
         counts.iter().any(|part| fetch.contains(part))
             || fetch == "acl"
