@@ -17,6 +17,7 @@ mod needles;
 mod nets;
 mod parse;
 mod search;
+mod search_cache;
 mod state;
 mod store;
 #[cfg(test)]

@@ -17,6 +17,7 @@ use super::key_entries::Item;
 use super::listed_regex::{ListedRegex, RegexWorkspace};
 use super::needles::NeedleSet;
 use super::parse::is_domain_delimiter;
+use super::search_cache::SearchCache;
 use crate::regex::Groups;
 use crate::required_text::TextChoice;
 
@@ -32,6 +33,9 @@ const MANY_PATTERNS_MIN: usize = 64;
 
 /// From so many patterns on that need no text, a filter over them says quickly that none matches.
 const FILTER_PATTERNS_MIN: usize = 8;
+
+/// Above this many a filter is no faster than they are, and takes long to make.
+const FILTER_PATTERNS_MAX: usize = 1024;
 
 /// One pattern as it is tried.
 pub(super) enum SearchPattern {
@@ -61,15 +65,18 @@ pub(super) struct Search {
     /// How many patterns no segment covers.
     uncovered: usize,
     shared: RegexWorkspace,
+    cache: SearchCache,
 }
 
 impl Search {
     pub(super) fn push(&mut self, needle: SearchPattern, item: Item) {
+        self.cache.clear();
         self.uncovered += 1;
         self.list.insert(item.id, (needle, item));
     }
 
     pub(super) fn remove(&mut self, id: u64) {
+        self.cache.clear();
         // A segment may still name it.
         if self.list.remove(&id).is_some() && self.covered_up_to().is_none_or(|last| id > last) {
             self.uncovered -= 1;
@@ -150,7 +157,7 @@ impl Search {
 
     /// A filter over expressions that need no text.
     fn filter(&self, ids: &[u64]) -> Option<regex::bytes::RegexSet> {
-        if ids.len() < FILTER_PATTERNS_MIN {
+        if !(FILTER_PATTERNS_MIN..=FILTER_PATTERNS_MAX).contains(&ids.len()) {
             return None;
         }
         let mut fold = false;
@@ -194,6 +201,25 @@ impl Search {
 
     /// The first pattern in the order of the list that `try_one` says yes to.
     fn first_of<T>(
+        &self,
+        subject: &[u8],
+        mut try_one: impl FnMut(&SearchPattern) -> Option<T>,
+    ) -> Option<(&Item, T)> {
+        if let Some(known) = self.cache.get(subject) {
+            let (pattern, item) = self.list.get(&known?)?;
+            return Some((item, try_one(pattern)?));
+        }
+        let mut tries = 0;
+        let found = self.search(subject, |pattern| {
+            tries += 1;
+            try_one(pattern)
+        });
+        let id = found.as_ref().map(|(item, _)| item.id);
+        self.cache.put(subject, id, tries);
+        found
+    }
+
+    fn search<T>(
         &self,
         subject: &[u8],
         mut try_one: impl FnMut(&SearchPattern) -> Option<T>,

@@ -676,3 +676,30 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_took_long_is_known_until_the_list_changes() {
+    // None of them needs a text.
+    let keys: Vec<String> = (0..2000)
+        .map(|n| format!("^[a-z]{{{}}}[0-9]$", n % 40))
+        .collect();
+    let store = Store::new();
+    let handle = words(&store, &keys, None, MatchMethod::Reg).unwrap();
+    let list = store.find("#0").unwrap().list;
+    let find = |subject: &str| {
+        let mut spare = Vec::new();
+        let index = handle.load();
+        index
+            .find_bytes(subject.as_bytes(), &mut spare)
+            .map(|found| found.id)
+    };
+    let first = list.entries(None, 0, 3000)[0].id;
+    for _ in 0..2 {
+        assert_eq!(find("abc7"), Some(first + 3));
+        assert_eq!(find("ABC7"), None);
+    }
+    list.add(None, [("^[A-Z]+7", None)]).unwrap();
+    assert_eq!(find("ABC7"), Some(first + 2000));
+    list.del(EntrySelector::Id(first + 3)).unwrap();
+    assert_eq!(find("abc7"), Some(first + 43));
+}
