@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ballast_expr::{Expr, LogFormat, VarName};
 
-use crate::{Bind, GlobalTls, LogTarget};
+use crate::{Bind, GlobalTls, LogTarget, StatusCounts};
 
 /// The `global` section(s), merged.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -15,6 +15,8 @@ pub struct Global {
     pub master_worker: bool,
     /// `pidfile`.
     pub pidfile: Option<String>,
+    /// `http-err-codes` and `http-fail-codes`.
+    pub status_counts: StatusCounts,
     /// `chroot`.
     pub chroot: Option<String>,
     /// `user` or `uid`, as written.
@@ -104,6 +106,7 @@ impl Global {
         let Self {
             // Applied at run time: `maxconn` as far as the descriptors of the start allow.
             connection_count_max: _,
+            status_counts: _,
             connection_rate_max: _,
             session_rate_max: _,
             hard_stop_after: _,

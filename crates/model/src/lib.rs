@@ -21,6 +21,7 @@ mod log;
 pub mod plan;
 mod server;
 mod stats;
+mod status_set;
 mod table;
 mod tls;
 mod userlist;
@@ -53,6 +54,7 @@ pub use server::{
     Server, ServerChecks, SourceAddress, TransparentSource,
 };
 pub use stats::{STATS_REALM, STATS_URI, StatsAccess, StatsPage, StatsRule};
+pub use status_set::{StatusCounts, StatusSet};
 pub use table::{StickTable, TableSettings};
 pub use tls::{
     Authorities, BindTls, CertificateList, CertificateListLine, CertificateLoad, CertificateParts,

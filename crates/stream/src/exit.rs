@@ -402,8 +402,12 @@ impl Exit {
     }
 
     /// What tracked entries count of it: an error of the client, or a failure of the server.
-    fn tracked_event(self) -> Option<TrackedEvent> {
+    fn tracked_event(self, exchange: &Exchange) -> Option<TrackedEvent> {
         match self {
+            // `http-request auth`: the client has shown no right to what it asked for.
+            Self::Answered(_, EndingPhase::Request) if exchange.challenge.is_some() => {
+                Some(TrackedEvent::Error)
+            }
             Self::Request(PeerFault::Closed | PeerFault::Malformed(_), _)
             | Self::Denied(Some(_), EndingPhase::Request)
             | Self::StatisticsDenied
@@ -421,7 +425,7 @@ impl Exit {
         for count in self.outcome().counts {
             count.increment(context, exchange);
         }
-        if let Some(event) = self.tracked_event() {
+        if let Some(event) = self.tracked_event(exchange) {
             tracking::count(context, exchange, event);
         }
     }

@@ -124,7 +124,7 @@ pub(crate) fn track(
         if counts_request {
             TrackedEvent::Request.count(entry);
         }
-        if let Some(event) = status.and_then(TrackedEvent::of_status) {
+        if let Some(event) = status.and_then(|status| TrackedEvent::of_status(context, status)) {
             event.count(entry);
         }
     });
@@ -194,14 +194,12 @@ pub(crate) enum TrackedEvent {
 
 impl TrackedEvent {
     /// What the status of a server's response says.
-    pub(crate) fn of_status(status: u16) -> Option<Self> {
-        match status {
-            400..500 => Some(Self::Error),
-            // Not implemented, and version not supported: what was asked for is to blame.
-            501 | 505 => None,
-            500..600 => Some(Self::Failure),
-            _ => None,
+    pub(crate) fn of_status(context: &Context<'_>, status: u16) -> Option<Self> {
+        let counts = &context.running.generation.config.global.status_counts;
+        if counts.errors.contains(status) {
+            return Some(Self::Error);
         }
+        counts.failures.contains(status).then_some(Self::Failure)
     }
 
     /// Counts it in an entry.

@@ -2,12 +2,11 @@
 //!
 //! Source: HAProxy configuration manual, sections 3.1 and 3.2.
 
-use ballast_model::Global;
+use ballast_model::{Global, StatusSet};
 use ballast_syntax::{Diagnostic, TimeUnit};
 
 use crate::args::{Args, Prefix};
 use crate::check;
-use crate::context::Context;
 use crate::keyword::{Row, Sections};
 
 /// A row of this file's table.
@@ -136,30 +135,53 @@ pub(super) const ROWS: &[R] = &[
         args.end()
     })
     .examples("ulimit-n 20000", "ulimit-n x"),
-    R::new("http-err-codes", Sections::GLOBAL, "[+-]<range>[,...]", "statuses counted as errors of clients", codes)
-        .examples("http-err-codes 400-499", "http-err-codes x")
-        .unimplemented("stick tables"),
-    R::new("http-fail-codes", Sections::GLOBAL, "[+-]<range>[,...]", "statuses counted as failures of servers", codes)
-        .examples("http-fail-codes 500-599", "http-fail-codes x")
-        .unimplemented("stick tables"),
+    R::new("http-err-codes", Sections::GLOBAL, "[+-]<range>[,...] ...", "statuses counted as errors of clients", |global, args, _| {
+        codes(&mut global.status_counts.errors, args)
+    })
+    .examples("http-err-codes 400-499 -404 +500", "http-err-codes x"),
+    R::new("http-fail-codes", Sections::GLOBAL, "[+-]<range>[,...] ...", "statuses counted as failures of servers", |global, args, _| {
+        codes(&mut global.status_counts.failures, args)
+    })
+    .examples("http-fail-codes 500-599", "http-fail-codes -501,+505"),
 ];
 
-fn codes(_: &mut Global, args: &mut Args<'_>, _: &mut Context<'_>) -> Result<(), Diagnostic> {
+/// Ranges of statuses: words that set, add to (`+`) or remove from (`-`) the set.
+fn codes(set: &mut StatusSet, args: &mut Args<'_>) -> Result<(), Diagnostic> {
     if args.is_empty() {
         return Err(args.missing("a list of status codes"));
     }
     while let Some(text) = args.next() {
-        for part in text.split(',') {
-            let range = part.trim_start_matches(['+', '-']);
-            let (first, last) = range.split_once('-').unwrap_or((range, range));
-            let is_code = |text: &str| matches!(text.parse::<u16>(), Ok(100..=599));
-            if !is_code(first) || !is_code(last) {
-                return Err(args.wrong(format!(
-                    "'{}' expects codes between 100 and 599 (got '{part}')",
-                    args.keyword()
-                )));
+        let (ranges, is_in) = match (text.strip_prefix('+'), text.strip_prefix('-')) {
+            (Some(ranges), _) => (ranges, true),
+            (None, Some(ranges)) => (ranges, false),
+            (None, None) => {
+                *set = StatusSet::none();
+                (text, true)
             }
+        };
+        for range in ranges.split(',') {
+            let (first, last) = range.split_once('-').unwrap_or((range, range));
+            let code = |text: &str| {
+                let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+                let code = text.parse().ok().filter(|_| digits);
+                code.filter(|code| StatusSet::RANGE.contains(code))
+            };
+            let (Some(first), Some(last)) = (code(first), code(last)) else {
+                return Err(wrong_codes(args, text));
+            };
+            if first > last {
+                return Err(wrong_codes(args, text));
+            }
+            set.set(first..=last, is_in);
         }
     }
     Ok(())
+}
+
+fn wrong_codes(args: &Args<'_>, text: &str) -> Diagnostic {
+    args.wrong(format!(
+        "Invalid status codes range '{text}' in '{}'. Ranges must be in the form \
+         [+-]{{low[-{{high}}]}}[,...], from 100 to 599.",
+        args.keyword()
+    ))
 }

@@ -424,7 +424,7 @@ fn note(context: &Context<'_>, exchange: &mut Exchange) {
     exchange.variables.forget(VarScope::Req);
     let status = exchange.response.status();
     exchange.observed = Some(Observation::from_status(status));
-    if let Some(event) = TrackedEvent::of_status(status) {
+    if let Some(event) = TrackedEvent::of_status(context, status) {
         tracking::count(context, exchange, event);
     }
     exchange.tally.status = i32::from(status);
