@@ -18,7 +18,6 @@ const FEATURES: &[(&str, &[&str])] = &[
     ("compression", &["res.comp", "res.comp_algo"]),
     ("DNS resolvers", &["do-resolve"]),
     ("FastCGI", &["fcgi.*"]),
-    ("HTTP authentication", &["http_auth", "http_auth_group"]),
     ("log profiles", &["do-log*"]),
     ("Lua", &["lua.*"]),
     ("QUIC", &["quic-initial*"]),

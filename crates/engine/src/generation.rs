@@ -18,7 +18,7 @@ use crate::backend::BalancerAccess;
 use crate::balancing::{balancer_settings, slots};
 use crate::{
     Backend, BalancingState, ConnectSettings, Frontend, Registry, Route, RouteTarget, Server,
-    ServerTls, ServerTlsCounters, SocketBuffers, Tables, UseServer, UseServerTarget,
+    ServerTls, ServerTlsCounters, SocketBuffers, Tables, UseServer, UseServerTarget, Userlists,
     health_settings, limits,
 };
 
@@ -35,6 +35,8 @@ pub struct Generation {
     pub backends: Vec<Arc<Backend>>,
     /// Stick tables.
     pub tables: Arc<Tables>,
+    /// The lists of users, shared with the generation before where they are the same.
+    pub userlists: Arc<Userlists>,
     backend_by_name: Arc<HashMap<String, usize>>,
     common: GlobalSettings,
 }
@@ -108,6 +110,12 @@ impl Generation {
                 }
             })
             .collect();
+        let userlists = match previous {
+            Some(previous) if previous.config.userlists == config.userlists => {
+                Arc::clone(&previous.userlists)
+            }
+            _ => Arc::new(Userlists::of(&config.userlists)),
+        };
         let former = previous.map(|previous| &previous.tables);
         Self {
             number,
@@ -115,6 +123,7 @@ impl Generation {
             config,
             frontends,
             backends,
+            userlists,
             backend_by_name,
             common,
         }

@@ -37,6 +37,7 @@ mod take_over;
 pub mod timings;
 mod tls_connections;
 mod tls_counters;
+mod users;
 mod variables;
 mod waiting;
 
@@ -63,6 +64,7 @@ pub use tables::{PURGED_MAX, Tables};
 pub use take_over::{ChangedServer, GenerationChanges};
 pub use tls_connections::{ServerTlsCounters, TlsConnectionCount};
 pub use tls_counters::TlsCounters;
+pub use users::{User, UserPassword, Userlists};
 pub use variables::{ProcessVariables, SetVariableError, VariablesNow};
 pub use waiting::{QueueTicket, SlotOffer, WaitingExchanges};
 

@@ -55,8 +55,8 @@ pub use expr::{ConverterStep, Expr, Reference};
 pub use facts::{
     AddressPair, BackendFacts, BodyFacts, CaptureFacts, CertificateFacts, CertificateOwner,
     ConnectionError, ConnectionFacts, ExchangeFacts, ExchangeNumbers, Facts, FrontendFacts,
-    HelloFacts, ListenerFacts, NamePart, PeerVerification, ProcessFacts, ServerFacts, Side,
-    StreamFacts, TcpFacts, Time, TlsError, TlsSessionFacts,
+    HelloFacts, ListenerFacts, NamePart, PasswordCheck, PeerVerification, ProcessFacts,
+    ServerFacts, Side, StreamFacts, TcpFacts, Time, TlsError, TlsSessionFacts, UserFacts,
 };
 pub use fetch::{Fetch, cipher_name, fetch, fetches, version_name};
 pub use files::Files;

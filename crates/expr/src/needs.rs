@@ -56,6 +56,8 @@ needs! {
     HANDSHAKE = 14;
     /// A body that an action waits for, of either message (`wait-for-body`).
     AWAITED_BODY = 15;
+    /// The result of a slow hash of the password that the client sent (`http_auth`).
+    PASSWORD = 16;
 }
 
 impl Needs {

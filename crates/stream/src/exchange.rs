@@ -21,6 +21,7 @@ use ballast_worker::SocketReference;
 
 use crate::chain::Chain;
 use crate::ending::Ending;
+use crate::passwords::PasswordResults;
 use crate::persistence::{ClientCookie, ServerCookie};
 use crate::seen_body::SeenBody;
 use crate::stickiness::StickKeys;
@@ -217,6 +218,8 @@ pub(crate) struct Exchange {
     pub(crate) observed: Option<Observation>,
     /// The realm that an answer of status 401 or 407 asks for credentials of (`auth`).
     pub(crate) challenge: Option<Arc<str>>,
+    /// The passwords that were compared with hashes.
+    pub(crate) passwords: PasswordResults,
     /// The 103 responses that rules have made and that are not sent yet.
     pub(crate) early_hints: EarlyHints,
     /// The body of the prepared answer.
@@ -511,6 +514,7 @@ impl Exchange {
             server_cookie: ServerCookie::None,
             prepared_answer: None,
             challenge: None,
+            passwords: PasswordResults::default(),
             early_hints: EarlyHints::default(),
             applet: None,
             peeked: Vec::new(),
@@ -572,6 +576,7 @@ impl Exchange {
             cookie_needs_refresh,
             prepared_answer,
             challenge,
+            passwords,
             early_hints,
             applet,
             peeked,
@@ -606,6 +611,7 @@ impl Exchange {
         unique_id.clear();
         captures.clear();
         *challenge = None;
+        passwords.clear();
         *early_hints = EarlyHints::default();
         (*backend, *backend_place, *server) = (None, None, None);
         (*server_source, *server_destination) = (None, None);

@@ -15,6 +15,7 @@ mod live;
 mod local;
 mod logged_bytes;
 mod pages;
+mod passwords;
 mod persistence;
 mod rulebook;
 mod seen_body;

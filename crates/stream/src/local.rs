@@ -78,7 +78,7 @@ impl Running {
 
     /// What a frontend's `tcp-request content` and `use_backend` rules ask of the first bytes of a
     /// session ([`Needs::FIRST_BYTES`] and [`Needs::INSPECTION_END`]), and what all of its rules ask of
-    /// bodies ([`Needs::BODIES`]).
+    /// bodies ([`Needs::BODIES`]) and passwords ([`Needs::PASSWORD`]).
     pub fn needs_of_frontend(&self, place: usize) -> Needs {
         let known = self.needs_of_proxies[0].get(place);
         known.copied().unwrap_or(Needs::NONE)
@@ -163,7 +163,8 @@ fn asks_server_addresses(config: &model::Config) -> Vec<bool> {
 fn needs_of_proxies(config: &model::Config) -> [Vec<Needs>; 2] {
     const ASKED: Needs = Needs::FIRST_BYTES
         .and(Needs::INSPECTION_END)
-        .and(Needs::BODIES);
+        .and(Needs::BODIES)
+        .and(Needs::PASSWORD);
     let acls = AclSet::new();
     let of_condition = |condition: &Option<Condition>| {
         let condition = condition.as_ref();
@@ -172,7 +173,7 @@ fn needs_of_proxies(config: &model::Config) -> [Vec<Needs>; 2] {
     let of_rules = |common: &model::ProxyCommon| {
         let rules = common.rules.iter();
         let all = rules.fold(Needs::NONE, |sum, (_, rule)| sum | rule.needs(&acls));
-        common.rules.needs(RuleSet::TcpContent, &acls) | (all & Needs::BODIES)
+        common.rules.needs(RuleSet::TcpContent, &acls) | (all & (Needs::BODIES | Needs::PASSWORD))
     };
     let frontends = config.frontends.iter().map(|frontend| {
         let routes = frontend.routes.iter().map(|route| {

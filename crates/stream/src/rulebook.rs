@@ -87,21 +87,22 @@ impl AwaitedBody<'_, '_> {
 }
 
 /// As [`apply`], for rule sets with actions that let time pass, or wait for a body. Early hints go to the
-/// client before a wait. `Break` where the
-/// wait ended the exchange.
+/// client before a wait. `needs` has [`Needs::PASSWORD`] where the rules may wait for passwords. `Break`
+/// where the wait ended the exchange.
 pub(crate) async fn apply_in_time(
     context: &Context<'_>,
     exchange: &mut Exchange,
     stage: MessagePhase,
     rules: &RuleList,
-    mut body: Option<AwaitedBody<'_, '_>>,
+    (mut body, needs): (Option<AwaitedBody<'_, '_>>, Needs),
 ) -> Flow<Verdict> {
     let mut cursor = Cursor::default();
+    let mut passwords = needs & Needs::PASSWORD;
     loop {
         let pending = context.session.pending_handshake();
         let mut may_still_arrive = match pending {
-            Some(_) => Needs::TIME | Needs::HANDSHAKE,
-            None => Needs::TIME,
+            Some(_) => Needs::TIME | Needs::HANDSHAKE | passwords,
+            None => Needs::TIME | passwords,
         };
         if body.is_some() {
             may_still_arrive = may_still_arrive | Needs::AWAITED_BODY;
@@ -120,6 +121,13 @@ pub(crate) async fn apply_in_time(
                     let wanted = (wait.at_most, wait.body_bytes_min);
                     // Boxed: most rules wait for no body, and should not reserve memory for it.
                     Box::pin(body.arrive(context, exchange, wanted)).await?;
+                    continue;
+                }
+                if wait.needs.intersects(Needs::PASSWORD) {
+                    let patience = exchange.settings.client_timeout;
+                    if !exchange.passwords.compute(patience).await {
+                        passwords = Needs::NONE;
+                    }
                     continue;
                 }
                 if wait.needs.intersects(Needs::HANDSHAKE)

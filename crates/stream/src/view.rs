@@ -4,11 +4,12 @@ use std::cell::{OnceCell, Ref};
 use std::net::IpAddr;
 use std::time::{Duration, Instant, SystemTime};
 
-use ballast_engine::{Gauge, VariablesNow};
+use ballast_engine::{Gauge, Userlists, VariablesNow};
 use ballast_expr::{
     AddressPair, BackendFacts, BodyFacts, CaptureFacts, ConnectionError, ConnectionFacts,
     ExchangeFacts, ExchangeNumbers, Facts, FrontendFacts, ListenerFacts, Place, ProcessFacts,
-    ServerFacts, Side, StreamFacts, TcpFacts, Time, TlsSessionFacts, Value, VarName, VarScope,
+    ServerFacts, Side, StreamFacts, TcpFacts, Time, TlsSessionFacts, UserFacts, Value, VarName,
+    VarScope,
 };
 use ballast_message::{Request, Response};
 use ballast_model::{BackendTimeouts, CookieMode};
@@ -20,6 +21,7 @@ use crate::context::Context;
 use crate::ending::{EndingCause, EndingPhase};
 use crate::exchange::Exchange;
 use crate::local::{WorkerLocal, time_of};
+use crate::passwords::PasswordResults;
 use crate::session::Session;
 use crate::tracking;
 use crate::variables::Variables;
@@ -53,6 +55,16 @@ impl<'a> View<'a> {
             side: Side::Client,
             log_origin: "unspec",
         }
+    }
+
+    /// The lists of users.
+    pub(crate) fn userlists(&self) -> &Userlists {
+        &self.context.running.generation.userlists
+    }
+
+    /// The passwords that the exchange has compared.
+    pub(crate) fn password_results(&self) -> &PasswordResults {
+        &self.exchange.passwords
     }
 
     /// For rules about the response: `hdr` and `cookie` mean the response's.
@@ -395,6 +407,10 @@ impl Facts for View<'_> {
 
     fn tracked(&self, number: u32) -> Option<&TrackedEntry> {
         tracking::tracked(self.context, self.exchange, number)
+    }
+
+    fn users(&self) -> &dyn UserFacts {
+        self
     }
 
     fn exchange(&self) -> &dyn ExchangeFacts {

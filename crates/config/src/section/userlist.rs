@@ -17,10 +17,13 @@ pub(super) const ROWS: &[R] = &[
         Sections::USERLIST,
         "<groupname> [users <user>,<user>,(...)]",
         "a group of users",
-        |draft, args, _| {
+        |draft, args, context| {
             let name = args.text("a group name")?;
             if draft.groups.iter().any(|(known, ..)| known == name) {
-                return Err(args.wrong(format!("group '{name}' is declared twice")));
+                let message = format!("group '{name}' is declared twice; the second is ignored");
+                context.warn("duplicate-name", message, args.span());
+                args.rest();
+                return Ok(());
             }
             let mut users = Vec::new();
             while let Some(word) = args.next() {

@@ -12,6 +12,7 @@ mod exchange_numbers;
 mod process;
 mod proxy;
 mod tls;
+mod users;
 
 pub use body::BodyFacts;
 pub use connection::{
@@ -25,6 +26,8 @@ pub use tls::{
     CertificateFacts, CertificateOwner, HelloFacts, NamePart, PeerVerification, TlsError,
     TlsSessionFacts,
 };
+
+pub use users::{PasswordCheck, UserFacts};
 
 use ballast_message::{Request, Response};
 use ballast_stick::{Table, TrackedEntry};
@@ -176,6 +179,11 @@ pub trait Facts {
         CaptureFacts::default()
     }
 
+    /// The lists of users.
+    fn users(&self) -> &dyn UserFacts {
+        &Unknown
+    }
+
     /// The numbers of the exchange; `None` outside of one.
     fn numbers(&self) -> Option<&ExchangeNumbers> {
         None
@@ -187,3 +195,4 @@ struct Unknown;
 
 impl ExchangeFacts for Unknown {}
 impl ProcessFacts for Unknown {}
+impl UserFacts for Unknown {}

@@ -4,20 +4,32 @@ use crate::args::ArgKind::{Text, Userlist};
 use crate::args::{Arg, text_arg};
 use crate::base64::unbase64;
 use crate::evaluation::Evaluation;
+use crate::facts::PasswordCheck;
 use crate::fetch::{Fetch, NONE, args, row};
+use crate::needs::Needs;
 use crate::phase::Phases;
+use crate::scratch::SampleText;
 use crate::value::{Sample, SampleKind};
 
 const REQUEST: Phases = Phases::REQUEST;
+const CREDENTIALS: Needs = Needs::REQUEST_HEAD.and(Needs::PASSWORD);
 
 /// The rows of this family, in alphabetical order.
 #[rustfmt::skip] // What belongs together stands on one line.
 pub(super) const ROWS: &[Fetch] = &[
-    row("http_auth", args(1, &[Userlist]), SampleKind::Bool, REQUEST),
+    row("http_auth", args(1, &[Userlist]), SampleKind::Bool, REQUEST)
+        .needs(CREDENTIALS)
+        .examples("http_auth(users)", "http_auth")
+        .implemented("whether the client sent the name and the password of a user of the list", |cx, args| {
+            user(cx, args).map(|user| Sample::Bool(user.is_some()))
+        }),
     row("http_auth_bearer", args(0, &[Text]), SampleKind::Str, REQUEST)
         .examples("http_auth_bearer(x-token)", "http_auth_bearer(a,b)")
         .implemented("the token of a bearer, from the field that is named", bearer),
-    row("http_auth_group", args(1, &[Userlist]), SampleKind::Str, REQUEST),
+    row("http_auth_group", args(1, &[Userlist]), SampleKind::Str, REQUEST)
+        .needs(CREDENTIALS)
+        .examples("http_auth_group(users)", "http_auth_group")
+        .implemented("the name of the user of the list; in an ACL, the groups of that user", group),
     row("http_auth_pass", NONE, SampleKind::Str, REQUEST)
         .implemented("the password of basic credentials", |cx, _| basic(cx, true)),
     row("http_auth_type", NONE, SampleKind::Str, REQUEST)
@@ -59,6 +71,50 @@ fn basic<'f>(cx: &mut Evaluation<'f, '_>, password: bool) -> Option<Sample<'f>> 
     }
     let text = cx.scratch.close(out);
     found.map(|_| Sample::Str(text))
+}
+
+/// The user of the list whose name and password the client sent, by the name; `Some(None)` where it is
+/// no user's. `None`: the client sent none, or the password is being hashed.
+fn user<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg]) -> Option<Option<SampleText<'f>>> {
+    let may_wait = cx.may_still_arrive.intersects(Needs::PASSWORD);
+    let (Some(Sample::Str(name)), Some(Sample::Str(password))) =
+        (basic(cx, false), basic(cx, true))
+    else {
+        cx.never_has(Needs::PASSWORD);
+        return None;
+    };
+    let (user, secret) = (cx.scratch.bytes(name), cx.scratch.bytes(password));
+    let list = text_arg(args, 0);
+    match cx
+        .facts
+        .users()
+        .check_password(list, user, secret, may_wait)
+    {
+        PasswordCheck::Pending => None,
+        PasswordCheck::Right => Some(Some(name)),
+        PasswordCheck::Wrong => Some(None),
+    }
+}
+
+/// An ACL matches when the user is in one of the groups that it names (manual, "http_auth_group"): it
+/// looks at one group after the other. A user without a group is found all the same.
+fn group<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
+    let Some(name) = user(cx, args)? else {
+        cx.never_has(Needs::PASSWORD);
+        return None;
+    };
+    if !cx.walk.all {
+        return Some(Sample::Str(name));
+    }
+    let (users, list, place) = (cx.facts.users(), text_arg(args, 0), cx.walk.given);
+    let user = cx.scratch.bytes(name);
+    let found = users.group(list, user, place);
+    cx.walk.more = users.group(list, user, place + 1).is_some();
+    match found {
+        Some(group) => Some(Sample::str(group.as_bytes())),
+        None if place == 0 => Some(Sample::str(b"")),
+        None => None,
+    }
 }
 
 fn scheme<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {

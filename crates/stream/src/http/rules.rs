@@ -40,7 +40,7 @@ pub(crate) async fn request(
             Box::pin(inspect::request(context, client, exchange, (rules, needs))).await?
         } else {
             let (stage, rules) = (MessagePhase::Request, &rules.tcp_content);
-            apply_in_time(context, exchange, stage, rules, None).await?
+            apply_in_time(context, exchange, stage, rules, (None, needs)).await?
         };
         if matches!(verdict, Verdict::Close | Verdict::Respond(_)) {
             // As in HAProxy's logs, what is refused before the other rules was not received.
@@ -64,7 +64,7 @@ pub(crate) async fn request(
     if !rules.http_request.is_empty() {
         let (stage, rules) = (MessagePhase::Request, &rules.http_request);
         let body = Some(AwaitedBody::OfRequest(&mut *client, asks_body));
-        let verdict = apply_in_time(context, exchange, stage, rules, body).await?;
+        let verdict = apply_in_time(context, exchange, stage, rules, (body, needs)).await?;
         send_early_hints(context, exchange, &mut client.sink).await?;
         if is_tarpit(&verdict) {
             Box::pin(tarpit(context, client, exchange)).await;
@@ -151,7 +151,8 @@ pub(crate) async fn response(
         if !common.rules.http_response.is_empty() {
             let (stage, rules) = (MessagePhase::Response, &common.rules.http_response);
             let body = Some(AwaitedBody::OfResponse(source.by_ref(), length, asks_body));
-            let verdict = apply_in_time(context, exchange, stage, rules, body).await?;
+            let verdict =
+                apply_in_time(context, exchange, stage, rules, (body, Needs::NONE)).await?;
             judge((exchange, common), client, verdict, EndingPhase::Headers)?;
         }
     }
