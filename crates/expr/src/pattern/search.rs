@@ -37,6 +37,9 @@ const FILTER_PATTERNS_MIN: usize = 8;
 /// Above this many a filter is no faster than they are, and takes long to make.
 const FILTER_PATTERNS_MAX: usize = 1024;
 
+/// From so many patterns on that a subject was compared with, its result is kept.
+const COSTLY_TRIES_MIN: usize = 64;
+
 /// One pattern as it is tried.
 pub(super) enum SearchPattern {
     Bytes(Arc<[u8]>),
@@ -176,8 +179,11 @@ impl Search {
     }
 
     pub(super) fn find(&self, subject: &[u8], method: MatchMethod) -> Option<&Item> {
+        if let Some(known) = self.cache.get(subject) {
+            return self.list.get(&known?).map(|(_, item)| item);
+        }
         let many = self.list.len() >= MANY_PATTERNS_MIN;
-        let found = self.first_of(subject, |pattern| {
+        let found = self.search(subject, |pattern| {
             let is_match = match pattern {
                 SearchPattern::Regex(regex) => regex.is_match(subject, many, &self.shared),
                 SearchPattern::Bytes(bytes) => match method {
@@ -193,33 +199,38 @@ impl Search {
 
     pub(super) fn find_groups(&self, subject: &[u8]) -> Option<(&Item, Groups)> {
         let many = self.list.len() >= MANY_PATTERNS_MIN;
-        self.first_of(subject, |pattern| match pattern {
+        let groups = |pattern: &SearchPattern| match pattern {
             SearchPattern::Regex(regex) => regex.groups(subject, many, &self.shared),
             SearchPattern::Bytes(..) => None,
-        })
+        };
+        if let Some(known) = self.cache.get(subject) {
+            let (pattern, item) = self.list.get(&known?)?;
+            return Some((item, groups(pattern)?));
+        }
+        self.search(subject, groups)
     }
 
-    /// The first pattern in the order of the list that `try_one` says yes to.
-    fn first_of<T>(
+    /// The first pattern in the order of the list that `try_one` says yes to. The result is kept
+    /// where finding it takes much longer than looking it up.
+    fn search<T>(
         &self,
         subject: &[u8],
         mut try_one: impl FnMut(&SearchPattern) -> Option<T>,
     ) -> Option<(&Item, T)> {
-        if let Some(known) = self.cache.get(subject) {
-            let (pattern, item) = self.list.get(&known?)?;
-            return Some((item, try_one(pattern)?));
-        }
-        let mut tries = 0;
-        let found = self.search(subject, |pattern| {
+        let (mut tries, mut is_expression) = (0, false);
+        let found = self.first_of(subject, |pattern| {
             tries += 1;
+            is_expression = matches!(pattern, SearchPattern::Regex(_));
             try_one(pattern)
         });
-        let id = found.as_ref().map(|(item, _)| item.id);
-        self.cache.put(subject, id, tries);
+        if tries >= COSTLY_TRIES_MIN || (is_expression && !self.segments.is_empty()) {
+            let id = found.as_ref().map(|(item, _)| item.id);
+            self.cache.put(subject, id);
+        }
         found
     }
 
-    fn search<T>(
+    fn first_of<T>(
         &self,
         subject: &[u8],
         mut try_one: impl FnMut(&SearchPattern) -> Option<T>,

@@ -1,25 +1,31 @@
-//! What was found for the subjects that took long, until the list is changed.
+//! What was found for subjects, until the list is changed.
 
-use std::collections::HashMap;
+use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// From so many patterns on that a subject was compared with, its result is kept.
-const COSTLY_TRIES_MIN: usize = 64;
-/// Results that are kept, at most; then all are forgotten.
+/// Results that are kept, at most: a new one takes the place of another with a like hash.
 const RESULTS_MAX: usize = 4096;
 /// Bytes of a subject whose result is kept, at most.
-const SUBJECT_BYTES_MAX: usize = 512;
+const SUBJECT_BYTES_MAX: usize = 256;
 
-type Results = HashMap<Box<[u8]>, Option<u64>, foldhash::fast::RandomState>;
-
-/// The results of searches that had to try many patterns: a list whose patterns need no text would
-/// else be tried from end to end for each request.
+/// The results of searches in a list of expressions, or of those that had to try many patterns: a
+/// list whose patterns need no text would else be tried from end to end for each request.
 #[derive(Default)]
 pub(super) struct SearchCache {
-    /// There is one: lists that are searched quickly pay nothing.
+    /// There is one: lists that keep no results pay nothing.
     is_used: AtomicBool,
-    results: Mutex<Results>,
+    results: Mutex<Vec<SearchResult>>,
+    hasher: foldhash::fast::RandomState,
+}
+
+/// What a subject matched.
+#[derive(Clone, Default)]
+struct SearchResult {
+    is_known: bool,
+    subject: Vec<u8>,
+    /// The id of the pattern; none if it matched none.
+    found: Option<u64>,
 }
 
 impl SearchCache {
@@ -29,31 +35,45 @@ impl SearchCache {
         if !self.is_used.load(Ordering::Relaxed) {
             return None;
         }
-        self.results.try_lock().ok()?.get(subject).copied()
+        let results = self.results.try_lock().ok()?;
+        let known = results.get(self.place(subject))?;
+        (known.is_known && known.subject == subject).then_some(known.found)
     }
 
-    /// Keeps the result of a search that tried so many patterns, if it was costly.
-    pub(super) fn put(&self, subject: &[u8], found: Option<u64>, tries: usize) {
-        if tries < COSTLY_TRIES_MIN || subject.len() > SUBJECT_BYTES_MAX {
+    /// Keeps a result.
+    pub(super) fn put(&self, subject: &[u8], found: Option<u64>) {
+        if subject.len() > SUBJECT_BYTES_MAX {
             return;
         }
         let Ok(mut results) = self.results.try_lock() else {
             return;
         };
-        if results.len() >= RESULTS_MAX {
-            results.clear();
+        if results.is_empty() {
+            results.resize_with(RESULTS_MAX, SearchResult::default);
         }
-        results.insert(subject.into(), found);
+        if let Some(result) = results.get_mut(self.place(subject)) {
+            result.is_known = true;
+            result.found = found;
+            result.subject.clear();
+            result.subject.extend_from_slice(subject);
+        }
         self.is_used.store(true, Ordering::Relaxed);
     }
 
     /// Forgets everything: the list is changed.
     pub(super) fn clear(&mut self) {
-        let results = self
-            .results
-            .get_mut()
-            .unwrap_or_else(PoisonError::into_inner);
-        results.clear();
-        *self.is_used.get_mut() = false;
+        if std::mem::take(self.is_used.get_mut()) {
+            let results = self
+                .results
+                .get_mut()
+                .unwrap_or_else(PoisonError::into_inner);
+            results
+                .iter_mut()
+                .for_each(|result| result.is_known = false);
+        }
+    }
+
+    fn place(&self, subject: &[u8]) -> usize {
+        self.hasher.hash_one(subject) as usize % RESULTS_MAX
     }
 }
