@@ -32,6 +32,7 @@ mod run;
 mod secrets;
 mod serve;
 mod services;
+mod stick_tables;
 mod stop;
 mod tools;
 mod version;

@@ -65,6 +65,9 @@ const START_TIMEOUT: Duration = Duration::from_secs(300);
 /// How long a worker has to write a snapshot for the next one.
 const SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// Stick tables that are held for the next worker: each takes a descriptor.
+const TABLE_COUNT_MAX: usize = 256;
+
 /// How long answers have to reach the callers, before this process executes another program.
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(100);
 
@@ -155,6 +158,7 @@ impl MasterStart {
             sockets: inherited.sockets,
             snapshot: inherited.snapshot,
             secrets: inherited.secrets,
+            tables: Vec::new(),
             cli_binds: inherited.cli_binds.clone(),
             phase: MasterPhase::Idle,
             reload_callers: Vec::new(),
@@ -247,6 +251,8 @@ struct MasterProcess<'o> {
     snapshot: Option<MemoryFile>,
     /// The certificates and keys of the worker. They are not read here.
     secrets: Option<MemoryFile>,
+    /// The stick tables of the worker, while a reload waits for them. They are not read here.
+    tables: Vec<MemoryFile>,
     cli_binds: Vec<CliBind>,
     phase: MasterPhase,
     /// The callers that wait for the reload under way.
@@ -470,9 +476,17 @@ impl MasterProcess<'_> {
         let snapshot = self.snapshot.iter().filter(|_| kind == WorkerKind::Serve);
         let fds: Vec<_> = snapshot.map(AsFd::as_fd).collect();
         let secrets = self.secrets.iter().filter(|_| kind == WorkerKind::Serve);
+        // They are given once: a worker that starts later would get what is out of date.
+        let tables = match kind {
+            WorkerKind::Serve => std::mem::take(&mut self.tables),
+            WorkerKind::PrivilegedHelper => Vec::new(),
+        };
         let given = child.channel.send_sockets(&self.sockets).and_then(|()| {
             for file in secrets {
                 child.channel.send(&Message::Secrets, &[file.as_fd()])?;
+            }
+            for file in &tables {
+                child.channel.send(&Message::StickTable, &[file.as_fd()])?;
             }
             child.channel.send(&Message::Start { first }, &fds)
         });
@@ -553,6 +567,14 @@ impl MasterProcess<'_> {
                 // counted from it. A periodic snapshot may be older.
                 if is_handover && matches!(self.phase, MasterPhase::AwaitingSnapshot { .. }) {
                     self.start_worker(StartReason::Reload);
+                }
+            }
+            Message::StickTable if role == Role::Current => {
+                if matches!(self.phase, MasterPhase::AwaitingSnapshot { .. })
+                    && self.tables.len() < TABLE_COUNT_MAX
+                {
+                    let file = received.fds.into_iter().next();
+                    self.tables.extend(file.map(MemoryFile::from_fd));
                 }
             }
             Message::Secrets => {

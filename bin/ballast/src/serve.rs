@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use ballast_cli::{CliBind, CliLimits};
 use ballast_engine::{Generation, Process, Registry};
+use ballast_handover::MemoryFile;
 use ballast_listen::{ArrivalHandler, Listeners, OpenSockets, WorkerListeners};
 use ballast_log::Logs;
 use ballast_net::{CpuSet, Signal};
@@ -32,7 +33,7 @@ use crate::secrets::OwnSecrets;
 use crate::stop::{ProcessExit, Shutdown};
 use crate::version::{RELEASE_DATE, VERSION};
 use crate::worker::{self, MasterLink, Reporter};
-use crate::{console, instance, ocsp, participants, services};
+use crate::{console, instance, ocsp, participants, services, stick_tables};
 
 /// The parts of a process that are prepared with full rights and before any thread.
 #[derive(Debug)]
@@ -85,10 +86,13 @@ pub(crate) fn run(
     let snapshot = master_link
         .as_mut()
         .and_then(|master_link| master_link.snapshot.take());
+    let tables = master_link
+        .as_mut()
+        .map(|master_link| std::mem::take(&mut master_link.tables));
     let (instance, start, record) = compile(
         start_state,
         started_at,
-        snapshot.as_deref(),
+        (snapshot.as_deref(), &tables.unwrap_or_default()),
         master_link.is_some(),
     );
     let instance = Arc::new(instance);
@@ -174,7 +178,7 @@ struct CompiledStart {
 fn compile(
     start_state: StartState,
     started_at: Instant,
-    snapshot: Option<&[u8]>,
+    (snapshot, tables): (Option<&[u8]>, &[MemoryFile]),
     has_master: bool,
 ) -> (instance::Instance, CompiledStart, StartRecord) {
     let StartState {
@@ -221,6 +225,7 @@ fn compile(
     if let Some(snapshot) = snapshot {
         worker::restore(&generation, &process, snapshot);
     }
+    stick_tables::read(&generation, &process, tables);
     let listeners = Listeners::new(&generation, &process, opened, thread_count);
     let instance = instance::Instance::new(
         generation,

@@ -24,7 +24,7 @@ use ballast_worker::{Error, Stream, spawn_service};
 
 use crate::instance::Instance;
 use crate::report_order::{ChangeSignal, ReportOrder};
-use crate::{console, secrets};
+use crate::{console, secrets, stick_tables};
 
 /// The variable that tells a process that it is a worker: `descriptor:process number of its
 /// master:kind`.
@@ -57,6 +57,8 @@ pub(crate) struct MasterLink {
     pub(crate) snapshot: Option<Vec<u8>>,
     /// Its certificates and keys.
     pub(crate) secrets: Option<MemoryFile>,
+    /// Its stick tables.
+    pub(crate) tables: Vec<MemoryFile>,
     /// Whether there was no former worker.
     pub(crate) is_first_worker: bool,
 }
@@ -113,6 +115,7 @@ impl MasterLink {
                     channel,
                     snapshot,
                     secrets: start.secrets.filter(MemoryFile::is_sealed),
+                    tables: start.tables,
                     is_first_worker: start.first,
                 })
             }
@@ -326,6 +329,7 @@ impl ReporterState {
                 Ok(ReportOrder::Handover) => {
                     self.send_changed_sockets(&mut sent);
                     self.send_changed_secrets();
+                    self.send_tables();
                     // One snapshot for both: counts between two would be handed over twice.
                     let snapshot = self.instance.snapshot();
                     self.send_snapshot(&snapshot, true);
@@ -368,6 +372,15 @@ impl ReporterState {
                 console::warn(&format!("no keys can be handed over: {error}."));
             }
         }
+    }
+
+    /// Sends the stick tables for the next worker.
+    fn send_tables(&self) {
+        let generation = self.instance.generation();
+        let now_ms = self.instance.registry.process().now_ms();
+        stick_tables::write(&generation, now_ms, |file| {
+            self.send(&Message::StickTable, Some(file));
+        });
     }
 
     fn send_snapshot(&self, snapshot: &[u8], is_handover: bool) {

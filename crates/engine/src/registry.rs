@@ -6,13 +6,13 @@
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
-use std::hash::Hash;
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use ballast_model::StickTable;
 use ballast_stick::Table;
 
-use crate::tables::new_table;
 use crate::{BackendState, FrontendState, Process, ServerState};
 
 /// The states of all configured proxies and servers, by name.
@@ -97,6 +97,12 @@ impl Registry {
         });
         (state, new)
     }
+}
+
+/// A new table, with a hash that nobody can foresee.
+fn new_table(declared: &StickTable) -> Arc<Table> {
+    let seed = RandomState::new().build_hasher().finish();
+    Table::new(declared.name.as_str(), declared.settings.clone(), seed)
 }
 
 fn forget<K, Q, S>(table: &Mutex<HashMap<K, Weak<S>>>, name: &Q)

@@ -4,8 +4,6 @@
 //! it. Its settings change when a generation takes over, and not before.
 
 use std::collections::HashMap;
-use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 
 use ballast_model as model;
@@ -80,10 +78,4 @@ impl Tables {
             registry.forget_table(table.name());
         }
     }
-}
-
-/// A new table, with a hash that nobody can foresee.
-pub(crate) fn new_table(declared: &model::StickTable) -> Arc<Table> {
-    let seed = RandomState::new().build_hasher().finish();
-    Table::new(declared.name.as_str(), declared.settings.clone(), seed)
 }

@@ -194,6 +194,8 @@ pub struct WorkerStart {
     pub snapshot: Option<MemoryFile>,
     /// Its secrets.
     pub secrets: Option<MemoryFile>,
+    /// Its stick tables.
+    pub tables: Vec<MemoryFile>,
     /// Whether this is the first worker.
     pub first: bool,
 }
@@ -205,7 +207,7 @@ impl Channel {
     /// The master is gone, or sent a message that does not belong here.
     pub fn receive_start(&self) -> io::Result<WorkerStart> {
         let mut sockets = SocketPool::new();
-        let mut secrets = None;
+        let (mut secrets, mut tables) = (None, Vec::new());
         loop {
             let Some(received) = self.receive()? else {
                 return Err(io::ErrorKind::UnexpectedEof.into());
@@ -221,11 +223,15 @@ impl Channel {
                 Message::Secrets => {
                     secrets = received.fds.into_iter().next().map(MemoryFile::from_fd);
                 }
+                Message::StickTable => {
+                    tables.extend(received.fds.into_iter().next().map(MemoryFile::from_fd));
+                }
                 Message::Start { first } => {
                     return Ok(WorkerStart {
                         sockets,
                         snapshot: received.fds.into_iter().next().map(MemoryFile::from_fd),
                         secrets,
+                        tables,
                         first,
                     });
                 }

@@ -71,6 +71,13 @@ impl Entry<'_> {
         self.context.dictionary.text(self.data()[place.offset])
     }
 
+    /// The words of a rate: the start of its period, the count of that and of the one before.
+    pub(crate) fn rate_words(&self, data_type: DataType, element: u16) -> Option<[u32; 3]> {
+        let place = self.context.layout.place(data_type, element)?;
+        let words = self.data().get(place.offset..place.offset + 3)?;
+        words.first_chunk().copied()
+    }
+
     /// The period of a rate, in milliseconds.
     pub fn period_ms(&self, data_type: DataType) -> Option<u32> {
         let place = self.context.layout.place(data_type, 0)?;
@@ -193,6 +200,15 @@ impl EntryMut<'_> {
             DataKind::Text => return None,
         }
         Some(value)
+    }
+
+    /// Sets the words of a rate.
+    pub(crate) fn set_rate_words(&mut self, data_type: DataType, element: u16, words: [u32; 3]) {
+        if let Some(place) = self.place(data_type, element)
+            && place.data_type.kind() == DataKind::Rate
+        {
+            self.data()[place.offset..place.offset + 3].copy_from_slice(&words);
+        }
     }
 
     /// Sets the text of `server_key`. Returns false if the table does not store it, or its

@@ -24,6 +24,7 @@ mod rate;
 mod scan;
 mod settings;
 mod shard;
+mod sheet;
 mod table;
 mod tracked;
 
@@ -33,6 +34,7 @@ pub use form::Removal;
 pub use key::{Key, KeyType};
 pub use scan::ScanCursor;
 pub use settings::{SERVER_KEYS_MAX, ServerKeyKind, TableSettings};
+pub use sheet::{SHEET_BYTES_MAX, SheetError, sheet_name};
 pub use table::Table;
 pub use tracked::TrackedEntry;
 

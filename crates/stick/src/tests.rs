@@ -254,6 +254,73 @@ fn workers_share_a_table() {
     assert_eq!(entries, table.used() as usize - expired(&table, 20_000));
 }
 
+#[test]
+fn a_sheet_brings_a_table_to_another_process() {
+    let mut stored = settings(3000);
+    stored.store(StoredType::plain(DataType::ServerKey));
+    let from = table(stored.clone());
+    for key in 0..2000_u32 {
+        let entry = from.track(Key::Integer(key), 1000 + key).unwrap();
+        entry.update(1000 + key, |entry| {
+            entry.add(DataType::BytesInCnt, 0, u64::from(key) << 33);
+            entry.add(DataType::ConnCur, 0, 1);
+            entry.add(DataType::ConnRate, 0, 8);
+            entry.set_server_key("s1");
+        });
+    }
+    let mut sheet = Vec::new();
+    assert_eq!(from.write_sheet(3000, &mut sheet), 0);
+    assert_eq!(sheet_name(&sheet), Ok("t"));
+    // The next process has another clock, stores other types, and has less room.
+    stored.size = 1500;
+    stored.store(StoredType::plain(DataType::Gpc0));
+    let to = table(stored);
+    let now = u32::MAX - 100;
+    assert_eq!(to.read_sheet(&sheet, now), Ok(1500));
+    assert_eq!(to.used(), 1500);
+    let read = |key| {
+        to.lookup(Key::Integer(key), now, |entry| {
+            (
+                entry.get(DataType::BytesInCnt, 0),
+                entry.get(DataType::ConnCur, 0),
+                entry.get(DataType::ConnRate, 0),
+                entry.server_key(),
+                entry.idle_ms(),
+            )
+        })
+    };
+    assert_eq!(read(499), None, "the oldest had no room");
+    let expected = (Some(1999 << 33), Some(0), Some(8), Some("s1".into()), 1);
+    assert_eq!(read(1999), Some(expected));
+    assert_eq!(to.read_sheet(&sheet, now), Ok(0), "they are there");
+    for end in 0..sheet.len().min(400) {
+        assert!(to.read_sheet(&sheet[..end], now).is_err());
+    }
+    let other = table(TableSettings::new(KeyType::Ipv4, 10));
+    assert_eq!(other.read_sheet(&sheet, now), Err(SheetError::OtherKeys));
+}
+
+#[test]
+fn a_sheet_holds_texts_and_arrays() {
+    let mut stored = TableSettings::new(KeyType::String { len: 40 }, 1000);
+    stored.store(StoredType {
+        elements: 2,
+        ..StoredType::plain(DataType::Gpt)
+    });
+    let from = table(stored.clone());
+    let entry = from.track(Key::Bytes(b"a b"), 5000).unwrap();
+    entry.update(5000, |entry| entry.set(DataType::Gpt, 1, 9));
+    let mut sheet = Vec::new();
+    from.write_sheet(5100, &mut sheet);
+    let to = table(stored);
+    assert_eq!(to.read_sheet(&sheet, 40), Ok(1));
+    let read = |entry: Entry<'_>| (entry.get(DataType::Gpt, 1), entry.idle_ms());
+    assert_eq!(
+        to.lookup(Key::Bytes(b"a b"), 40, read),
+        Some((Some(9), 100))
+    );
+}
+
 /// Entries whose time is over and that are not removed yet.
 fn expired(table: &Table, now_ms: u32) -> usize {
     let before = keys(table, now_ms).len();

@@ -317,6 +317,10 @@ pub enum Message {
     /// from the worker for the master to hold, or from the master for a worker that starts
     /// ([`read_pairs`]).
     Secrets,
+    /// A stick table, in the descriptor beside it: from the worker for the master to hold, in front
+    /// of the snapshot that answers [`Message::Handover`], or from the master for a worker that
+    /// starts. One message for each table, so that no other is lost with one that takes too long.
+    StickTable,
     /// From the master: there is nothing more, start. A descriptor beside it holds the last
     /// snapshot.
     Start {
@@ -412,7 +416,8 @@ impl Message {
             | Self::Caller
             | Self::Reload
             | Self::HelperDone
-            | Self::Secrets => {}
+            | Self::Secrets
+            | Self::StickTable => {}
         }
         bytes
     }
@@ -432,6 +437,7 @@ impl Message {
             Self::Reloaded(..) => b'd',
             Self::Log { .. } => b'n',
             Self::Secrets => b'k',
+            Self::StickTable => b't',
         }
     }
 
@@ -469,6 +475,7 @@ impl Message {
             b'a' => Self::Reload,
             b'e' => Self::HelperDone,
             b'k' => Self::Secrets,
+            b't' => Self::StickTable,
             b'd' => {
                 let (&outcome, text) = flags()?;
                 let outcome = match outcome {
