@@ -16,7 +16,7 @@ use crate::context::Context;
 use crate::ending::EndingPhase;
 use crate::exchange::Exchange;
 use crate::exit::{Exit, Flow, PeerFault};
-use crate::http::rules::look_at_body;
+use crate::http::body::look_at_request;
 use crate::rulebook::{MessagePhase, apply_packet_options, resume};
 
 /// Runs the rules of one proxy over the first bytes of a TCP session. `needs` is what the proxy
@@ -103,7 +103,7 @@ pub(crate) async fn request(
         exchange.times.received = Some(ballast_worker::now());
         inspection.is_over = !received?;
         if asks_body {
-            look_at_body(client, exchange);
+            look_at_request(client, exchange);
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::context::Context;
 use crate::ending::EndingPhase;
 use crate::exchange::Exchange;
 use crate::exit::{Exit, Flow};
-use crate::http::{receive, respond, rules};
+use crate::http::body;
 use crate::journal;
 use crate::tracking;
 use crate::view::View;
@@ -70,13 +70,13 @@ impl AwaitedBody<'_, '_> {
     ) -> Flow {
         match self {
             AwaitedBody::OfRequest(client, is_asked) => {
-                receive::await_body(context, client, exchange, wanted).await?;
+                body::await_request(context, client, exchange, wanted).await?;
                 if *is_asked {
-                    rules::look_at_body(client, exchange);
+                    body::look_at_request(client, exchange);
                 }
             }
             AwaitedBody::OfResponse(source, length, is_asked) => {
-                respond::await_body(context, exchange, (source, *length), wanted).await?;
+                body::await_response(context, exchange, (source, *length), wanted).await?;
                 if *is_asked {
                     exchange.seen_response.look(source, *length);
                 }

@@ -11,6 +11,7 @@
 //! exchange, with or without one.
 
 pub(crate) mod answer;
+pub(crate) mod body;
 mod cacheable;
 mod capture;
 mod choice;
@@ -22,10 +23,10 @@ pub(crate) mod leaving;
 mod monitor;
 mod prepare;
 pub(crate) mod reach;
-pub(crate) mod receive;
+mod receive;
 pub(crate) mod relay;
 mod requirements;
-pub(crate) mod respond;
+mod respond;
 mod response_gate;
 pub(crate) mod route;
 pub(crate) mod rules;

@@ -5,11 +5,11 @@ use std::future::poll_fn;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use ballast_message::{BodyLength, NoRoom, Version};
+use ballast_message::Version;
 use ballast_mux::{ClientConnection, Duplex, ReadError, WaitLimit};
 use ballast_worker::{Stopping, approximate_now, select};
 
-use super::{capture, invalid};
+use super::{body, capture, invalid};
 use crate::context::Context;
 use crate::ending::EndingPhase;
 use crate::exchange::{CurrentExchange, Exchange, PreparedAnswer};
@@ -162,48 +162,7 @@ pub(crate) async fn buffer_body(
     exchange: &mut Exchange,
 ) -> Flow {
     let (request, _) = timeouts(context);
-    await_body(context, client, exchange, (request, 0)).await
-}
-
-/// Waits until `bytes_min` bytes of the body are there, or all of it if that is 0, or as much as fits
-/// a buffer. The client has `time` for it, and may not be silent for longer than its own timeout. One
-/// that ends before that has [`Exchange::is_cut_short`] set.
-pub(crate) async fn await_body(
-    context: &Context<'_>,
-    client: &mut Duplex<'_>,
-    exchange: &mut Exchange,
-    (time, bytes_min): (Option<Duration>, u64),
-) -> Flow {
-    let has_body = matches!(
-        exchange.request_body,
-        BodyLength::Known(_) | BodyLength::Chunked
-    );
-    if !has_body || exchange.is_cut_short {
-        return Flow::Continue(());
-    }
-    send_continue(context, client, exchange).await?;
-    let until = time.map(|time| ballast_worker::now() + time);
-    let mut wait = WaitLimit::until(&context.upward, until);
-    wait.each = exchange.settings.client_timeout;
-    let received = client.source.gather(&wait, bytes_min).await;
-    exchange.times.received = Some(ballast_worker::now());
-    let Err(error) = received else {
-        return Flow::Continue(());
-    };
-    match &error {
-        ReadError::Closed | ReadError::Broken(_) => {
-            exchange.is_cut_short = true;
-            exchange.seen_request.end();
-            return Flow::Continue(());
-        }
-        ReadError::Malformed(rule) => {
-            invalid::request(context, client.source.violation(), rule);
-            exchange.prepared_answer = Some(PreparedAnswer::Unsent);
-        }
-        ReadError::TimedOut => {}
-    }
-    exchange.times.received = None;
-    Flow::Break(Exit::Request((&error).into(), EndingPhase::Request))
+    body::await_request(context, client, exchange, (request, 0)).await
 }
 
 /// Ends the exchange of a client that ended before its request was whole.
@@ -213,31 +172,4 @@ pub(crate) fn unless_cut_short(exchange: &mut Exchange) -> Flow {
     }
     exchange.prepared_answer = Some(PreparedAnswer::Unsent);
     Flow::Break(Exit::BodyAbandoned)
-}
-
-/// Sends `100 Continue` to a client that waits for it: its body is needed before a server is
-/// chosen. `Expect` is removed, so that the server does not answer it again.
-async fn send_continue(
-    context: &Context<'_>,
-    client: &mut Duplex<'_>,
-    exchange: &mut Exchange,
-) -> Flow {
-    if !std::mem::take(&mut exchange.expects_continue) {
-        return Flow::Continue(());
-    }
-    exchange.request.fields_mut().remove(b"expect");
-    let interim = &mut exchange.response;
-    interim.clear();
-    interim.set_version(Version::Http11);
-    if let Err(NoRoom) = interim.set_status(100) {
-        return Flow::Break(Exit::RequestHeadFull);
-    }
-    exchange.tally.bytes_out += logged_bytes::of_response(interim);
-    client.sink.bodiless_response(interim);
-    interim.clear();
-    let wait = WaitLimit::each(&context.downward, exchange.settings.client_timeout);
-    match client.sink.flush(&wait).await {
-        Ok(()) => Flow::Continue(()),
-        Err(error) => Flow::Break(Exit::Request((&error).into(), EndingPhase::Request)),
-    }
 }

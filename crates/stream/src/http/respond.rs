@@ -1,7 +1,7 @@
 //! The response: checks, changes and forwards its head, then forwards its body.
 
 use std::cell::Cell;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 
 use ballast_expr::VarScope;
 use ballast_message::{BodyLength, Method, NoRoom, Response, Version, connection_options};
@@ -389,32 +389,6 @@ fn response_failed(
         // A part of a head counts as a malformed one.
         _ => Exit::ResponseMalformed,
     })
-}
-
-/// Waits until `bytes_min` bytes of the response's body are there, or all of it if that is 0, or as
-/// much as fits a buffer. The server has `time` for it, and may not be silent for longer than its own
-/// timeout. What a server that ends sooner has sent is forwarded.
-pub(crate) async fn await_body(
-    context: &Context<'_>,
-    exchange: &mut Exchange,
-    (source, length): (&mut Source<'_>, BodyLength),
-    (time, bytes_min): (Option<Duration>, u64),
-) -> Flow {
-    if matches!(length, BodyLength::None | BodyLength::Tunnel) {
-        return Flow::Continue(());
-    }
-    let until = time.map(|time| ballast_worker::now() + time);
-    let mut wait = WaitLimit::until(&context.downward, until);
-    wait.each = exchange.settings.server_timeout;
-    match source.gather(&wait, bytes_min).await {
-        Ok(()) | Err(ReadError::Closed | ReadError::Broken(_)) => Flow::Continue(()),
-        Err(ReadError::TimedOut) => Flow::Break(Exit::ResponseBodyTimeout),
-        Err(ReadError::Malformed(rule)) => {
-            invalid::response(context, exchange, source.violation(), &rule);
-            exchange.times.answered = None;
-            Flow::Break(Exit::ResponseMalformed)
-        }
-    }
 }
 
 /// Counts a final response at its server, and captures it.

@@ -6,7 +6,7 @@ use ballast_model::ProxyCommon;
 use ballast_mux::{Duplex, Peer, Source};
 use ballast_rules::{LocalResponse, ResponseCause, ResponseContent, RuleList, Verdict};
 
-use super::{receive, statistics};
+use super::{body, receive, statistics};
 use crate::context::Context;
 use crate::ending::EndingPhase;
 use crate::exchange::{Exchange, PreparedAnswer};
@@ -29,7 +29,7 @@ pub(crate) async fn request(
     let rules = &common.rules;
     let asks_body = needs.intersects(Needs::REQUEST_BODY);
     if asks_body {
-        look_at_body(client, exchange);
+        body::look_at_request(client, exchange);
     }
     // Checked here: most proxies have no such rules, and should pay nothing for them.
     if !rules.tcp_content.is_empty() {
@@ -58,13 +58,13 @@ pub(crate) async fn request(
     if common.buffer_request {
         receive::buffer_body(context, client, exchange).await?;
         if asks_body {
-            look_at_body(client, exchange);
+            body::look_at_request(client, exchange);
         }
     }
     if !rules.http_request.is_empty() {
         let (stage, rules) = (MessagePhase::Request, &rules.http_request);
-        let body = Some(AwaitedBody::OfRequest(&mut *client, asks_body));
-        let verdict = apply_in_time(context, exchange, stage, rules, (body, needs)).await?;
+        let awaited = Some(AwaitedBody::OfRequest(&mut *client, asks_body));
+        let verdict = apply_in_time(context, exchange, stage, rules, (awaited, needs)).await?;
         send_early_hints(context, exchange, &mut client.sink).await?;
         if is_tarpit(&verdict) {
             Box::pin(tarpit(context, client, exchange)).await;
@@ -90,15 +90,6 @@ pub(crate) async fn request(
     match statistics {
         Some(call) => Flow::Break(statistics::exit_to_service(exchange, call)),
         None => Flow::Continue(()),
-    }
-}
-
-/// Has the samples see what has arrived of the request's body.
-pub(crate) fn look_at_body(client: &mut Duplex<'_>, exchange: &mut Exchange) {
-    let length = exchange.request_body;
-    exchange.seen_request.look(&mut client.source, length);
-    if exchange.is_cut_short {
-        exchange.seen_request.end();
     }
 }
 
@@ -150,9 +141,9 @@ pub(crate) async fn response(
     for common in backend.into_iter().chain([frontend]) {
         if !common.rules.http_response.is_empty() {
             let (stage, rules) = (MessagePhase::Response, &common.rules.http_response);
-            let body = Some(AwaitedBody::OfResponse(source.by_ref(), length, asks_body));
+            let awaited = Some(AwaitedBody::OfResponse(source.by_ref(), length, asks_body));
             let verdict =
-                apply_in_time(context, exchange, stage, rules, (body, Needs::NONE)).await?;
+                apply_in_time(context, exchange, stage, rules, (awaited, Needs::NONE)).await?;
             judge((exchange, common), client, verdict, EndingPhase::Headers)?;
         }
     }
