@@ -409,7 +409,7 @@ impl Exit {
                 Some(TrackedEvent::Error)
             }
             Self::Request(PeerFault::Closed | PeerFault::Malformed(_), _)
-            | Self::Denied(Some(_), EndingPhase::Request)
+            | Self::Denied(Some(_), EndingPhase::Request | EndingPhase::Tarpit)
             | Self::StatisticsDenied
             | Self::StatisticsChallenge => Some(TrackedEvent::Error),
             Self::UploadStuck
