@@ -569,13 +569,13 @@ impl MasterProcess<'_> {
                     self.start_worker(StartReason::Reload);
                 }
             }
-            Message::StickTable if role == Role::Current => {
-                if matches!(self.phase, MasterPhase::AwaitingSnapshot { .. })
-                    && self.tables.len() < TABLE_COUNT_MAX
-                {
-                    let file = received.fds.into_iter().next();
-                    self.tables.extend(file.map(MemoryFile::from_fd));
-                }
+            Message::StickTable
+                if role == Role::Current
+                    && matches!(self.phase, MasterPhase::AwaitingSnapshot { .. })
+                    && self.tables.len() < TABLE_COUNT_MAX =>
+            {
+                let file = received.fds.into_iter().next();
+                self.tables.extend(file.map(MemoryFile::from_fd));
             }
             Message::Secrets => {
                 let file = received.fds.into_iter().next().map(MemoryFile::from_fd);
