@@ -31,21 +31,11 @@ const FILES: [&str; 2] = [
 ];
 
 /// Fields that none of them reads, and why that is right: file, field, reason.
-const READ_BEFORE: [(&str, &str, &str); 9] = [
+const READ_BEFORE: [(&str, &str, &str); 7] = [
     (
         "address.rs",
         "prefix_bits",
         "the model's own `Network::contains` asks it",
-    ),
-    (
-        "backend.rs",
-        "tarpit",
-        "bounds `http-request tarpit`, which is refused at the start",
-    ),
-    (
-        "frontend.rs",
-        "tarpit",
-        "bounds `http-request tarpit`, which is refused at the start",
     ),
     (
         "global.rs",
