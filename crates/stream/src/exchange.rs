@@ -24,9 +24,9 @@ use crate::ending::Ending;
 use crate::passwords::PasswordResults;
 use crate::persistence::{ClientCookie, ServerCookie};
 use crate::seen_body::SeenBody;
-use crate::stickiness::StickKeys;
+use crate::stick_keys::StickKeys;
 use crate::tls::ServerSession;
-use crate::tracking::TrackedEntries;
+use crate::tracked_entries::TrackedEntries;
 use crate::variables::Variables;
 
 /// Unused exchanges that each worker keeps for reuse.

@@ -22,11 +22,14 @@ mod seen_body;
 mod services;
 mod session;
 mod sessions;
+mod stick_keys;
 mod stickiness;
 mod tcp;
 mod tls;
+mod tracked_entries;
 mod tracking;
 mod tunnel;
+mod users;
 mod variables;
 mod view;
 

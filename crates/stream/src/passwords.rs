@@ -7,11 +7,8 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use ballast_engine::UserPassword;
-use ballast_expr::{PasswordCheck, UserFacts};
+use ballast_expr::PasswordCheck;
 use ballast_worker::{ThreadPool, timeout};
-
-use crate::view::View;
 
 /// Threads that hash passwords: one for each processor but one, so that traffic keeps one.
 static THREADS: LazyLock<ThreadPool> = LazyLock::new(|| {
@@ -85,7 +82,8 @@ impl PasswordResults {
         known.push((comparison, matches));
     }
 
-    fn check(&self, hash: &Arc<str>, password: &[u8], may_wait: bool) -> PasswordCheck {
+    /// Compares a password with a hash: at once, or by [`Self::compute`] where the exchange may wait.
+    pub(crate) fn check(&self, hash: &Arc<str>, password: &[u8], may_wait: bool) -> PasswordCheck {
         let known = self.known.borrow();
         let found = known
             .iter()
@@ -108,43 +106,10 @@ impl PasswordResults {
     }
 }
 
-fn verdict(is_right: bool) -> PasswordCheck {
+/// The answer of a comparison.
+pub(crate) fn verdict(is_right: bool) -> PasswordCheck {
     match is_right {
         true => PasswordCheck::Right,
         false => PasswordCheck::Wrong,
     }
-}
-
-impl UserFacts for View<'_> {
-    fn check_password(
-        &self,
-        list: &str,
-        user: &[u8],
-        password: &[u8],
-        may_wait: bool,
-    ) -> PasswordCheck {
-        let users = self.userlists();
-        let known = users.user(list, user);
-        match known.and_then(|user| user.password.as_ref()) {
-            None => PasswordCheck::Wrong,
-            Some(UserPassword::Clear(text)) => verdict(is_same(text.as_bytes(), password)),
-            Some(UserPassword::Hashed(hash)) => {
-                self.password_results().check(hash, password, may_wait)
-            }
-        }
-    }
-
-    fn group(&self, list: &str, user: &[u8], place: usize) -> Option<&str> {
-        let user = self.userlists().user(list, user)?;
-        user.groups.get(place).map(String::as_str)
-    }
-}
-
-/// Compares to the end, so that the time it takes does not tell where they differ.
-fn is_same(one: &[u8], other: &[u8]) -> bool {
-    let differences = one
-        .iter()
-        .zip(other)
-        .fold(0_u8, |found, (one, other)| found | (one ^ other));
-    one.len() == other.len() && std::hint::black_box(differences) == 0
 }

@@ -16,7 +16,7 @@ use ballast_upstream::{ClientAddresses, ClientTlsValues};
 use ballast_worker::SocketReference;
 
 use crate::tls::ClientSession;
-use crate::tracking::TrackedEntries;
+use crate::tracked_entries::TrackedEntries;
 use crate::variables::Variables;
 
 /// A client's connection: its addresses, and what was learned before its first exchange. What

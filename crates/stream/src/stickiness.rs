@@ -2,7 +2,6 @@
 //! remember of this one (configuration manual, section 4.2, "stick match" and its siblings).
 
 use std::borrow::Cow;
-use std::net::{Ipv4Addr, Ipv6Addr};
 
 use ballast_engine::{Backend, Server};
 use ballast_expr::{Needs, eval_as, key_of, kind_of_keys};
@@ -12,70 +11,6 @@ use ballast_stick::{DataType, Entry, Key, ServerKeyKind, Table};
 use crate::context::Context;
 use crate::exchange::Exchange;
 use crate::view::View;
-
-/// The keys under which the server of an exchange is to be remembered.
-#[derive(Debug, Default)]
-pub(crate) struct StickKeys {
-    /// At most one for each table.
-    keys: Vec<StickKey>,
-    /// The bytes of their keys.
-    bytes: Vec<u8>,
-}
-
-#[derive(Debug)]
-struct StickKey {
-    /// The place of its rule.
-    rule: usize,
-    key: KeptKey,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum KeptKey {
-    Ipv4(Ipv4Addr),
-    Ipv6(Ipv6Addr),
-    Integer(u32),
-    /// From and to, in the bytes of all keys.
-    Bytes(usize, usize),
-}
-
-impl StickKeys {
-    pub(crate) fn clear(&mut self) {
-        self.keys.clear();
-        self.bytes.clear();
-    }
-
-    fn add(&mut self, rule: usize, key: Key<'_>) {
-        let key = match key {
-            Key::Ipv4(address) => KeptKey::Ipv4(address),
-            Key::Ipv6(address) => KeptKey::Ipv6(address),
-            Key::Integer(number) => KeptKey::Integer(number),
-            Key::Bytes(bytes) => {
-                let from = self.bytes.len();
-                self.bytes.extend_from_slice(bytes);
-                KeptKey::Bytes(from, self.bytes.len())
-            }
-        };
-        self.keys.push(StickKey { rule, key });
-    }
-
-    /// Whether a key is to be stored already in the table of a rule.
-    fn has_one_for(&self, backend: &Backend, rule: &StickRule) -> bool {
-        let mut rules = self
-            .keys
-            .iter()
-            .filter_map(|stick| backend.model.stick_rules.get(stick.rule));
-        rules.any(|former| former.table == rule.table)
-    }
-
-    fn key(&self, kept: KeptKey) -> Key<'_> {
-        match kept {
-            KeptKey::Ipv4(address) => Key::Ipv4(address),
-            KeptKey::Ipv6(address) => Key::Ipv6(address),
-            KeptKey::Integer(number) => Key::Integer(number),
-            KeptKey::Bytes(from, to) => Key::Bytes(self.bytes.get(from..to).unwrap_or_default()),
-        }
-    }
-}
 
 /// Applies the rules about the request: notes what is to be remembered, and returns the place of the
 /// server that the first key with an entry sticks to. A server that is not usable counts where

@@ -1,100 +1,11 @@
 //! What the sticky counters of a connection and of an exchange track, and what is counted of them
 //! without a rule (configuration manual, sections 7.3.3 and 11.1).
 
-use std::cell::{Cell, OnceCell};
-use std::time::Instant;
-
 use ballast_rules::EntryChange;
 use ballast_stick::{DataType, EntryMut, Key, TrackedEntry};
 
 use crate::context::Context;
 use crate::exchange::Exchange;
-
-/// The entries that sticky counters track, by their number. They are released when this is dropped:
-/// their connections are over then, and their expiry begins.
-#[derive(Debug, Default)]
-pub(crate) struct TrackedEntries(OnceCell<TrackedSlots>);
-
-#[derive(Debug)]
-struct TrackedSlots {
-    /// When the process began, on the clock of the tables.
-    epoch: Instant,
-    /// Whether the entries count no connection any more.
-    has_ended: Cell<bool>,
-    slots: Box<[OnceCell<TrackedEntry>]>,
-}
-
-impl TrackedEntries {
-    /// What counter `number` tracks.
-    pub(crate) fn get(&self, number: u32) -> Option<&TrackedEntry> {
-        let slots = &self.0.get()?.slots;
-        slots.get(usize::try_from(number).ok()?)?.get()
-    }
-
-    /// Whether nothing was tracked yet: the memory for it does not exist.
-    fn is_unused(&self) -> bool {
-        self.0.get().is_none()
-    }
-
-    /// Has counter `number` track an entry, unless it tracks one.
-    fn set(&self, context: &Context<'_>, number: u32, entry: TrackedEntry) {
-        let slots = self.0.get_or_init(|| TrackedSlots {
-            epoch: context.local.process.started,
-            has_ended: Cell::new(false),
-            slots: (0..context.running.tune().stick_counters)
-                .map(|_| OnceCell::new())
-                .collect(),
-        });
-        let slot = usize::try_from(number).ok();
-        if let Some(slot) = slot.and_then(|slot| slots.slots.get(slot)) {
-            // A counter keeps the entry that it tracks first.
-            let _ = slot.set(entry);
-        }
-    }
-
-    /// Ends the connections of the entries (`conn_cur`), before they are released.
-    pub(crate) fn end(&self) {
-        let Some(slots) = self.0.get().filter(|slots| !slots.has_ended.replace(true)) else {
-            return;
-        };
-        let mut now_ms = None;
-        for entry in slots.slots.iter().filter_map(OnceCell::get) {
-            let now_ms = *now_ms.get_or_insert_with(|| milliseconds_since(slots.epoch));
-            entry.update(now_ms, |entry| {
-                entry.subtract(DataType::ConnCur, 0, 1);
-            });
-        }
-    }
-
-    /// Releases all entries, and keeps the memory.
-    pub(crate) fn release(&mut self) {
-        self.end();
-        let Some(slots) = self.0.get_mut() else {
-            return;
-        };
-        let mut now_ms = None;
-        for entry in slots.slots.iter_mut().filter_map(OnceCell::take) {
-            let epoch = slots.epoch;
-            entry.release(*now_ms.get_or_insert_with(|| milliseconds_since(epoch)));
-        }
-        slots.has_ended.set(false);
-    }
-}
-
-impl Drop for TrackedEntries {
-    fn drop(&mut self) {
-        self.release();
-    }
-}
-
-/// The time of tables now.
-fn milliseconds_since(epoch: Instant) -> u32 {
-    let now = ballast_worker::approximate_now();
-    #[expect(clippy::cast_possible_truncation, reason = "the clock of tables wraps")]
-    {
-        now.saturating_duration_since(epoch).as_millis() as u32
-    }
-}
 
 /// Has a sticky counter of the connection, or else of the exchange, track the entry of a key.
 pub(crate) fn track(
@@ -132,7 +43,9 @@ pub(crate) fn track(
         true => &context.session.tracked,
         false => &exchange.tracked,
     };
-    entries.set(context, number, entry);
+    let process = &context.local.process;
+    let counters = (process.started, context.running.tune().stick_counters);
+    entries.set(counters, number, entry);
 }
 
 /// What a sticky counter tracks: for the exchange, or else for its connection.

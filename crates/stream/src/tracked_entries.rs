@@ -1,0 +1,96 @@
+//! The entries of stick tables that a connection or an exchange tracks.
+
+use std::cell::{Cell, OnceCell};
+use std::time::Instant;
+
+use ballast_stick::{DataType, TrackedEntry};
+
+/// The entries that sticky counters track, by their number. They are released when this is dropped:
+/// their connections are over then, and their expiry begins.
+#[derive(Debug, Default)]
+pub(crate) struct TrackedEntries(OnceCell<TrackedSlots>);
+
+#[derive(Debug)]
+struct TrackedSlots {
+    /// When the process began, on the clock of the tables.
+    epoch: Instant,
+    /// Whether the entries count no connection any more.
+    has_ended: Cell<bool>,
+    slots: Box<[OnceCell<TrackedEntry>]>,
+}
+
+impl TrackedEntries {
+    /// What counter `number` tracks.
+    pub(crate) fn get(&self, number: u32) -> Option<&TrackedEntry> {
+        let slots = &self.0.get()?.slots;
+        slots.get(usize::try_from(number).ok()?)?.get()
+    }
+
+    /// Whether nothing was tracked yet: the memory for it does not exist.
+    pub(crate) fn is_unused(&self) -> bool {
+        self.0.get().is_none()
+    }
+
+    /// Has counter `number` track an entry, unless it tracks one.
+    /// The process began at `epoch`, and has so many counters.
+    pub(crate) fn set(
+        &self,
+        (epoch, counter_count): (Instant, u32),
+        number: u32,
+        entry: TrackedEntry,
+    ) {
+        let slots = self.0.get_or_init(|| TrackedSlots {
+            epoch,
+            has_ended: Cell::new(false),
+            slots: (0..counter_count).map(|_| OnceCell::new()).collect(),
+        });
+        let slot = usize::try_from(number).ok();
+        if let Some(slot) = slot.and_then(|slot| slots.slots.get(slot)) {
+            // A counter keeps the entry that it tracks first.
+            let _ = slot.set(entry);
+        }
+    }
+
+    /// Ends the connections of the entries (`conn_cur`), before they are released.
+    pub(crate) fn end(&self) {
+        let Some(slots) = self.0.get().filter(|slots| !slots.has_ended.replace(true)) else {
+            return;
+        };
+        let mut now_ms = None;
+        for entry in slots.slots.iter().filter_map(OnceCell::get) {
+            let now_ms = *now_ms.get_or_insert_with(|| milliseconds_since(slots.epoch));
+            entry.update(now_ms, |entry| {
+                entry.subtract(DataType::ConnCur, 0, 1);
+            });
+        }
+    }
+
+    /// Releases all entries, and keeps the memory.
+    pub(crate) fn release(&mut self) {
+        self.end();
+        let Some(slots) = self.0.get_mut() else {
+            return;
+        };
+        let mut now_ms = None;
+        for entry in slots.slots.iter_mut().filter_map(OnceCell::take) {
+            let epoch = slots.epoch;
+            entry.release(*now_ms.get_or_insert_with(|| milliseconds_since(epoch)));
+        }
+        slots.has_ended.set(false);
+    }
+}
+
+impl Drop for TrackedEntries {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
+/// The time of tables now.
+fn milliseconds_since(epoch: Instant) -> u32 {
+    let now = ballast_worker::approximate_now();
+    #[expect(clippy::cast_possible_truncation, reason = "the clock of tables wraps")]
+    {
+        now.saturating_duration_since(epoch).as_millis() as u32
+    }
+}

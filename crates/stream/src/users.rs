@@ -1,0 +1,41 @@
+//! What expressions may ask about the users of user lists.
+
+use ballast_engine::UserPassword;
+use ballast_expr::{PasswordCheck, UserFacts};
+
+use crate::passwords::verdict;
+use crate::view::View;
+
+impl UserFacts for View<'_> {
+    fn check_password(
+        &self,
+        list: &str,
+        user: &[u8],
+        password: &[u8],
+        may_wait: bool,
+    ) -> PasswordCheck {
+        let users = self.userlists();
+        let known = users.user(list, user);
+        match known.and_then(|user| user.password.as_ref()) {
+            None => PasswordCheck::Wrong,
+            Some(UserPassword::Clear(text)) => verdict(is_same(text.as_bytes(), password)),
+            Some(UserPassword::Hashed(hash)) => {
+                self.password_results().check(hash, password, may_wait)
+            }
+        }
+    }
+
+    fn group(&self, list: &str, user: &[u8], place: usize) -> Option<&str> {
+        let user = self.userlists().user(list, user)?;
+        user.groups.get(place).map(String::as_str)
+    }
+}
+
+/// Compares to the end, so that the time it takes does not tell where they differ.
+fn is_same(one: &[u8], other: &[u8]) -> bool {
+    let differences = one
+        .iter()
+        .zip(other)
+        .fold(0_u8, |found, (one, other)| found | (one ^ other));
+    one.len() == other.len() && std::hint::black_box(differences) == 0
+}
