@@ -84,6 +84,7 @@ fn make(attempt: &Attempt<'_>, port: u16, at: &Path) {
 }
 
 /// The lines that a bind line stands for, and what each attempt on it gets.
+#[rustfmt::skip] // One row, one line.
 fn cases<'a>() -> Vec<(&'static str, Attempt<'a>, Said)> {
     use Attempt::{Bytes, Close, Hello, Openssl};
     const TLS12: &SupportedProtocolVersion = &rustls::version::TLS12;
@@ -95,53 +96,17 @@ fn cases<'a>() -> Vec<(&'static str, Attempt<'a>, Said)> {
     let none = |name| Said(name, 0, "");
     vec![
         ("plain", Bytes(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"), http()),
-        (
-            "plain",
-            Bytes(b"OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n"),
-            http(),
-        ),
-        (
-            "plain",
-            Bytes(b"DELETE / HTTP/1.1\r\nHost: a\r\n\r\n"),
-            http(),
-        ),
-        (
-            "plain",
-            Bytes(b"PROPFIND / HTTP/1.1\r\nHost: a\r\n\r\n"),
-            wrong(),
-        ),
-        (
-            "plain",
-            Bytes(b"CONNECT a:1 HTTP/1.1\r\n\r\n"),
-            Said(FAILED, 0x9b, "https proxy request"),
-        ),
+        ("plain", Bytes(b"OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n"), http()),
+        ("plain", Bytes(b"DELETE / HTTP/1.1\r\nHost: a\r\n\r\n"), http()),
+        ("plain", Bytes(b"PROPFIND / HTTP/1.1\r\nHost: a\r\n\r\n"), wrong()),
+        ("plain", Bytes(b"CONNECT a:1 HTTP/1.1\r\n\r\n"), Said(FAILED, 0x9b, "https proxy request")),
         ("plain", Bytes(b"SSH-2.0-x\r\n"), wrong()),
         ("plain", Bytes(&[0; 40]), wrong()),
-        (
-            "plain",
-            Bytes(SSL2_HELLO),
-            Said(FAILED, 0xfc, "unknown protocol"),
-        ),
-        (
-            "plain",
-            Bytes(&[21, 3, 1, 0, 2, 2, 40]),
-            Said(FAILED, 0xf4, "unexpected message"),
-        ),
-        (
-            "plain",
-            Bytes(&[22, 3, 1, 0xff, 0xff, 1]),
-            Said(FAILED, 0x92, "data length too long"),
-        ),
-        (
-            "plain",
-            Bytes(&[22, 3, 1, 0, 4, 1, 255, 255, 255]),
-            Said(FAILED, 0x98, "excessive message size"),
-        ),
-        (
-            "plain",
-            Bytes(&[22, 3, 1, 0, 4, 16, 0, 0, 0]),
-            Said(FAILED, 0xf4, "unexpected message"),
-        ),
+        ("plain", Bytes(SSL2_HELLO), Said(FAILED, 0xfc, "unknown protocol")),
+        ("plain", Bytes(&[21, 3, 1, 0, 2, 2, 40]), Said(FAILED, 0xf4, "unexpected message")),
+        ("plain", Bytes(&[22, 3, 1, 0xff, 0xff, 1]), Said(FAILED, 0x92, "data length too long")),
+        ("plain", Bytes(&[22, 3, 1, 0, 4, 1, 255, 255, 255]), Said(FAILED, 0x98, "excessive message size")),
+        ("plain", Bytes(&[22, 3, 1, 0, 4, 16, 0, 0, 0]), Said(FAILED, 0xf4, "unexpected message")),
         ("plain", Close(b""), none(EMPTY)),
         ("plain", Close(b"GET "), none(EMPTY)),
         ("plain", Close(&[22, 3, 1, 2, 0, 1]), none(EMPTY)),
@@ -149,71 +114,21 @@ fn cases<'a>() -> Vec<(&'static str, Attempt<'a>, Said)> {
         ("plain", Hello(TLS12, b""), none(FAILED)),
         ("plain", Hello(TLS13, &[21, 3, 3, 0, 2, 1, 0]), none(EMPTY)),
         ("plain", Hello(TLS12, &[21, 3, 3, 0, 2, 1, 0]), none(EMPTY)),
-        (
-            "plain",
-            Hello(TLS12, &[21, 3, 3, 0, 2, 2, 0]),
-            Said(FAILED, 1000, "reason(1000)"),
-        ),
-        (
-            "plain",
-            Hello(TLS13, &[21, 3, 3, 0, 2, 2, 46]),
-            Said(FAILED, 1046, "ssl/tls alert certificate unknown"),
-        ),
-        (
-            "plain",
-            Hello(TLS12, &[21, 3, 3, 0, 2, 2, 42]),
-            Said(FAILED, 1042, "ssl/tls alert bad certificate"),
-        ),
-        (
-            "plain",
-            Hello(TLS12, &[23, 3, 3, 0, 2, 1, 1]),
-            Said(FAILED, 0xf5, "unexpected record"),
-        ),
-        (
-            "plain",
-            Openssl("-CAfile other.pem -verify_return_error"),
-            Said(FAILED, 1048, "tlsv1 alert unknown ca"),
-        ),
-        (
-            "tls13",
-            Openssl("-tls1_2"),
-            Said(FAILED, 0x102, "unsupported protocol"),
-        ),
-        (
-            "tls12",
-            Openssl("-tls1_3"),
-            Said(FAILED, 0x102, "unsupported protocol"),
-        ),
-        (
-            "tls12",
-            Openssl("-cipher ECDHE-ECDSA-AES128-GCM-SHA256"),
-            Said(FAILED, 0xc1, "no shared cipher"),
-        ),
-        (
-            "strict",
-            Openssl("-servername b.test"),
-            Said(FAILED, 0xea, "callback failed"),
-        ),
-        (
-            "strict",
-            Openssl("-noservername"),
-            Said(FAILED, 0xea, "callback failed"),
-        ),
-        (
-            "verify",
-            Openssl("-tls1_3"),
-            Said(FAILED, 0xc7, "peer did not return a certificate"),
-        ),
-        (
-            "verify",
-            Openssl("-tls1_2"),
-            Said(FAILED, 0xc7, "peer did not return a certificate"),
-        ),
-        (
-            "verify",
-            Openssl("-cert c.pem -key c.pem"),
-            Said("SSL_CRT_FAIL", 0x86, "certificate verify failed"),
-        ),
+        ("plain", Hello(TLS12, &[21, 3, 3, 0, 2, 2, 0]), Said(FAILED, 1000, "reason(1000)")),
+        ("plain", Hello(TLS13, &[21, 3, 3, 0, 2, 2, 46]), Said(FAILED, 1046, "ssl/tls alert certificate unknown")),
+        ("plain", Hello(TLS12, &[21, 3, 3, 0, 2, 2, 42]), Said(FAILED, 1042, "ssl/tls alert bad certificate")),
+        ("plain", Hello(TLS12, &[23, 3, 3, 0, 2, 1, 1]), Said(FAILED, 0xf5, "unexpected record")),
+        ("plain", Openssl("-CAfile other.pem -verify_return_error"), Said(FAILED, 1048, "tlsv1 alert unknown ca")),
+        ("tls13", Openssl("-tls1_2"), Said(FAILED, 0x102, "unsupported protocol")),
+        ("tls12", Openssl("-tls1_3"), Said(FAILED, 0x102, "unsupported protocol")),
+        ("tls12", Openssl("-cipher ECDHE-ECDSA-AES128-GCM-SHA256"), Said(FAILED, 0xc1, "no shared cipher")),
+        ("strict", Openssl("-servername b.test"), Said(FAILED, 0xea, "callback failed")),
+        ("strict", Openssl("-noservername"), Said(FAILED, 0xea, "callback failed")),
+        ("verify", Openssl("-tls1_3"), Said(FAILED, 0xc7, "peer did not return a certificate")),
+        ("verify", Openssl("-tls1_2"), Said(FAILED, 0xc7, "peer did not return a certificate")),
+        ("verify", Openssl("-cert c.pem -key c.pem"), Said("SSL_CRT_FAIL", 0x86, "certificate verify failed")),
+        ("proxy", Bytes(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"), none("PRX_NOT_HDR")),
+        ("proxy", Bytes(b"PROXY TCP4 192.0.2.1 192.0.2.2 11 22\r\nGET / HTTP/1.1\r\n\r\n"), http()),
         ("slow", Bytes(&[22, 3, 1, 2, 0, 1]), none("SSL_TIMEOUT")),
     ]
 }
@@ -223,7 +138,8 @@ const SSL2_HELLO: &[u8] =
     b"\x80\x2e\x01\x00\x02\x00\x15\x00\x00\x00\x10\x01\x00\x80\x01\x00\x80\x01\x00\x80\x01\x00\x80\
       \x01\x00\x80\x01\x00\x80\x01\x00\x80xxxxxxxxxxxxxxxx";
 
-const BINDS: [(&str, &str); 6] = [
+const BINDS: [(&str, &str); 7] = [
+    ("proxy", "accept-proxy"),
     ("plain", ""),
     ("slow", ""),
     ("tls13", "ssl-min-ver TLSv1.3"),
@@ -239,6 +155,7 @@ fn text_of(name: &str) -> &'static str {
     match name {
         "SSL_EMPTY" => "Connection closed during SSL handshake",
         "SSL_TIMEOUT" => "Timeout during SSL handshake",
+        "PRX_NOT_HDR" => "Received something which does not look like a PROXY protocol header",
         "SSL_CRT_FAIL" => "SSL client certificate not trusted",
         _ => "SSL handshake failure",
     }
@@ -310,7 +227,10 @@ defaults
             let (_, port) = own.next().expect("one");
             make(&attempt, *port, proxy.directory());
             let line = sink.line_with("/b: ");
-            let (_, told) = line.trim_end().split_once("/b: ").expect("it has that");
+            let (before, told) = line.trim_end().split_once("/b: ").expect("it has that");
+            let is_told = before.contains("192.0.2.1:11 [");
+            let is_known = matches!(attempt, Attempt::Bytes(bytes) if bytes.starts_with(b"PROXY"));
+            assert_eq!(is_told, is_known, "{context}: {before}");
             let expected = match (name, number) {
                 ("SSL_HANDSHAKE", 1..) => format!("{} ({error})", text_of(name)),
                 _ => text_of(name).to_owned(),
@@ -319,7 +239,7 @@ defaults
             let (_, port) = own.next().expect("another");
             make(&attempt, *port, proxy.directory());
             let line = sink.line_with("|");
-            let at = line.find("SSL_").expect("a name");
+            let at = line.find(&format!("{name}|")).expect(&context);
             let number = if number == 0 { 0 } else { 0x0a00_0000 + number };
             let expected = format!("{name}|{}|{number}|{error}", text_of(name));
             assert_eq!(line[at..].trim_end(), expected, "{context}");

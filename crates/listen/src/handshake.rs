@@ -155,6 +155,11 @@ impl<'a> Handshakes<'a> {
         self.steps.is_empty() && self.expected_header.is_none()
     }
 
+    fn is_sealed(&self) -> bool {
+        let mut steps = self.steps.iter();
+        steps.any(|one| matches!(one.step, HandshakeStep::Tls(_)))
+    }
+
     /// Performs them one after the other. A connection that is refused is closed.
     ///
     /// # Errors
@@ -178,7 +183,12 @@ impl<'a> Handshakes<'a> {
                 Ok(done) => done,
                 Err(_) => Err(handshake.step.timeout_error(begun.get()).into()),
             };
-            connection = done.map_err(|refusal| HandshakeRefusal { proxied, ..refusal })?;
+            connection = done.map_err(|refusal| HandshakeRefusal {
+                proxied,
+                // As in HAProxy, the session is there before its handshake begins.
+                tls: refusal.tls.or_else(|| self.is_sealed().then(Box::default)),
+                ..refusal
+            })?;
         }
         Ok(connection)
     }

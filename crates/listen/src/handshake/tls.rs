@@ -137,22 +137,31 @@ pub(crate) async fn accept(
             })
         }
         Err(failure) => Err(HandshakeRefusal {
-            error: match &failure {
-                HandshakeFailure::Closed(_) => HandshakeError::Tls,
-                HandshakeFailure::Left => HandshakeError::TlsClosed,
-                HandshakeFailure::Tls(Error::AlertReceived(AlertDescription::CloseNotify))
-                    if offer.version_max > TLS_1_2 =>
-                {
-                    HandshakeError::TlsClosed
-                }
-                HandshakeFailure::Tls(error) => {
-                    session.error = Some(OpensslError::of_handshake(error, offer.version_max));
-                    refusal_of(session.verdict())
-                }
-            },
+            error: note_failure(&failure, &offer, &mut session),
             tls: Some(Box::new(session)),
             proxied: None,
         }),
+    }
+}
+
+/// Why a handshake failed; what OpenSSL says of it is noted.
+fn note_failure(
+    failure: &HandshakeFailure,
+    offer: &HelloOffer,
+    session: &mut ClientTls,
+) -> HandshakeError {
+    match failure {
+        HandshakeFailure::Closed(_) => HandshakeError::Tls,
+        HandshakeFailure::Left => HandshakeError::TlsClosed,
+        HandshakeFailure::Tls(Error::AlertReceived(AlertDescription::CloseNotify))
+            if offer.version_max > TLS_1_2 =>
+        {
+            HandshakeError::TlsClosed
+        }
+        HandshakeFailure::Tls(error) => {
+            session.error = Some(OpensslError::of_handshake(error, offer.version_max));
+            refusal_of(session.verdict())
+        }
     }
 }
 
