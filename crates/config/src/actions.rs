@@ -23,11 +23,10 @@ fn all() -> Vec<Keyword> {
             // The rows of a program live as long as it does, and so may their names.
             let word: &'static str =
                 Box::leak(format!("{} {}", place.words(), row.word).into_boxed_str());
-            let good: &'static str = row.good.first().copied().unwrap_or_default();
             all.push(Keyword {
                 word,
                 sections: Sections::RULES,
-                state: state(place, row.word, good),
+                state: state(place, row.word, row.good),
                 args: row.args,
                 help: row.help,
                 good: "",
@@ -41,12 +40,19 @@ fn all() -> Vec<Keyword> {
     all
 }
 
-/// Whether the action is implemented.
-fn state(place: RuleSet, word: &str, good: &str) -> KeywordState {
+/// Whether the action is implemented: an example of it that may stand there is carried out.
+fn state(place: RuleSet, word: &str, examples: &[&str]) -> KeywordState {
     if !place.is_implemented() {
         return KeywordState::Unimplemented(feature_of(place.words()));
     }
-    let words: Vec<&str> = good.split(' ').collect();
+    match examples.iter().any(|good| is_carried_out(place, good)) {
+        true => KeywordState::Honoured,
+        false => KeywordState::Unimplemented(feature_of(word)),
+    }
+}
+
+fn is_carried_out(place: RuleSet, example: &str) -> bool {
+    let words: Vec<&str> = example.split(' ').collect();
     let acls = ballast_expr::AclSet::new();
     let mut files = |_: &str| Ok(Vec::new());
     let capability = Capability {
@@ -54,8 +60,6 @@ fn state(place: RuleSet, word: &str, good: &str) -> KeywordState {
         backend: true,
     };
     let mut env = ParseEnv::new(&acls, &mut files, capability, "frontend 'f'");
-    match parse_rule(place, &words, &mut env) {
-        Ok(rule) if rule.action.is_implemented() => KeywordState::Honoured,
-        _ => KeywordState::Unimplemented(feature_of(word)),
-    }
+    env.experimental = true;
+    parse_rule(place, &words, &mut env).is_ok_and(|rule| rule.action.is_implemented())
 }

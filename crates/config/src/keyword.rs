@@ -55,6 +55,8 @@ places! {
     CRT_LOAD = 24, "crt-store load line";
     STATS_SOCKET = 25, "stats socket line";
     RULES = 26, "rules";
+    SAMPLES = 27, "samples";
+    CONVERTERS = 28, "converters";
 }
 
 impl Sections {

@@ -27,6 +27,7 @@ mod machine;
 mod post;
 mod proxy;
 mod render;
+mod samples;
 mod section;
 mod server;
 mod stand_ins;
@@ -53,7 +54,8 @@ pub use upgrade::{LineRewrite, UpgradeOutcome, upgrade};
 #[cfg(test)]
 mod tests;
 
-/// All rows: sections first, then the words of bind and server lines, then the actions of rules.
+/// All rows: sections first, then the words of bind and server lines, then the actions of rules,
+/// then samples and converters.
 #[must_use]
 pub fn keywords() -> Vec<Keyword> {
     let mut all = global::keywords();
@@ -62,5 +64,6 @@ pub fn keywords() -> Vec<Keyword> {
     all.extend(bind::keywords());
     all.extend(server::keywords());
     all.extend_from_slice(actions::keywords());
+    all.extend_from_slice(samples::keywords());
     all
 }

@@ -205,6 +205,8 @@ fn no_word_of_tls_is_dormant() {
     let mut found: Vec<&str> = keywords()
         .iter()
         .filter(|row| parts.iter().any(|part| row.word.contains(part)))
+        // A sample or converter that is not there has a reason of its own.
+        .filter(|row| !row.sections.has(Sections::SAMPLES | Sections::CONVERTERS))
         .filter(|row| row.state != KeywordState::Honoured)
         .map(|row| row.word)
         .collect();

@@ -48,7 +48,7 @@ impl World {
             files: &mut |_: &str| Ok(Vec::new()),
             acls: &acls,
         };
-        sets.link(&mut linker).unwrap();
+        sets.link(&mut linker).expect("the tables are there");
         let rules = sets.of(RuleSet::TcpContent);
         let more = Needs::REQUEST_BYTES;
         proceed(rules, Cursor::default(), more, self, &mut Workspace::new())
@@ -73,7 +73,7 @@ fn rule(line: &str, acls: &AclSet) -> Rule {
     };
     let mut files = |_: &str| Ok(Vec::new());
     let mut env = ParseEnv::new(acls, &mut files, capability, "frontend f");
-    parse_rule(RuleSet::TcpContent, &words, &mut env).unwrap()
+    parse_rule(RuleSet::TcpContent, &words, &mut env).expect("the rule is accepted")
 }
 
 impl ProcessFacts for World {

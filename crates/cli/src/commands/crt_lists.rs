@@ -316,28 +316,9 @@ fn del(call: &mut CommandCall<'_>) -> CommandAnswer {
         .filter(|(_, certificate, _)| certificate == name)
         .map(|(number, ..)| number)
         .collect();
-    let all: Vec<String> = numbers.iter().map(usize::to_string).collect();
-    let all = all.join(", ");
-    let number = match (number, &numbers[..]) {
-        (_, []) => {
-            return failed(format!(
-                "didn't find certificate '{name}' in crt-list '{list}'!"
-            ));
-        }
-        (None, [only]) => *only,
-        (None, _) => {
-            return failed(format!(
-                "found the certificate '{name}' in several entries, please specify a line number \
-                 preceded by colons ({all})!"
-            ));
-        }
-        (Some(number), _) if numbers.contains(&number) => number,
-        (Some(_), _) => {
-            return failed(format!(
-                "found a certificate '{name}' but the line number is incorrect, please specify a \
-                 correct line number preceded by colons ({all})!"
-            ));
-        }
+    let number = match entry_number((list, name), number, &numbers) {
+        Ok(number) => number,
+        Err(why) => return failed(why),
     };
     let is_meant = |entry: &&BindEntry| {
         let row = entry.row.as_ref();
@@ -392,6 +373,32 @@ fn del(call: &mut CommandCall<'_>) -> CommandAnswer {
     });
     queue_persist(call);
     notice(format!("Entry '{name}' deleted in crtlist '{list}'!"))
+}
+
+/// Which entry of a certificate is meant: the one of this line, or the only one. `numbers` has the
+/// lines of all entries.
+fn entry_number(
+    (list, name): (&str, &str),
+    number: Option<usize>,
+    numbers: &[usize],
+) -> Result<usize, String> {
+    let all: Vec<String> = numbers.iter().map(usize::to_string).collect();
+    let all = all.join(", ");
+    match (number, numbers) {
+        (_, []) => Err(format!(
+            "didn't find certificate '{name}' in crt-list '{list}'!"
+        )),
+        (None, [only]) => Ok(*only),
+        (None, _) => Err(format!(
+            "found the certificate '{name}' in several entries, please specify a line number \
+             preceded by colons ({all})!"
+        )),
+        (Some(number), _) if numbers.contains(&number) => Ok(number),
+        (Some(_), _) => Err(format!(
+            "found a certificate '{name}' but the line number is incorrect, please specify a \
+             correct line number preceded by colons ({all})!"
+        )),
+    }
 }
 
 /// What `show ssl sni` shows.

@@ -491,38 +491,6 @@ fn rules_may_wait_for_data() {
 }
 
 #[test]
-fn who_asks_for_a_body_is_told_that_there_is_none_yet() {
-    let loaded = proxies(
-        " acl big req.body_size gt 5\n http-request deny if big\n \
-         http-request wait-for-body time 1s\n \
-         http-request deny if { req.body -m sub x }\n http-request set-header a %[req.body_len]\n \
-         http-request set-var(txn.a) req.body_param(x)\n http-response set-header a %[res.body]",
-        " http-response wait-for-body time 1s\n http-response deny if { res.body_len gt 5 }\n \
-         http-response set-var(txn.b) res.body_size\n balance hash req.body",
-    );
-    let words: Vec<_> = loaded
-        .unimplemented
-        .iter()
-        .map(|one| one.word.as_str())
-        .collect();
-    assert_eq!(
-        words,
-        [
-            "req.body_size",
-            "wait-for-body",
-            "req.body",
-            "req.body_len",
-            "req.body_param",
-            "res.body",
-            "wait-for-body",
-            "res.body_len",
-            "res.body_size",
-            "req.body",
-        ]
-    );
-}
-
-#[test]
 fn near_words_are_suggested() {
     let cases = [
         (

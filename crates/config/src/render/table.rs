@@ -65,23 +65,10 @@ pub fn keyword_markdown(keywords: &[Keyword]) -> String {
          - **noted**: it is accepted and changes nothing, for the reason given\n\
          - **later**: it is checked, and a configuration that holds it is not started yet\n\
          - **refused**: it is an error, with the reason and the replacement\n\n\
-         | state | keywords |\n|---|---|\n",
+",
     );
-    for word in ["honoured", "noted", "later", "refused"] {
-        let count = keywords
-            .iter()
-            .filter(|row| row.state.word() == word)
-            .count();
-        let _ = writeln!(out, "| {word} | {count} |");
-    }
-    let mut places: Vec<String> = Vec::new();
-    for row in keywords {
-        let place = place(row);
-        if !places.contains(&place) {
-            places.push(place);
-        }
-    }
-    for place_word in places {
+    out.push_str(&summary(keywords));
+    for place_word in places(keywords) {
         let _ = write!(
             out,
             "\n## {place_word}\n\n| keyword | state | what it does |\n|---|---|---|\n"
@@ -104,9 +91,42 @@ pub fn keyword_markdown(keywords: &[Keyword]) -> String {
     out
 }
 
+/// How many words of each place are in each state.
+fn summary(keywords: &[Keyword]) -> String {
+    let states = ["honoured", "noted", "later", "refused"];
+    let mut out =
+        String::from("| where | honoured | noted | later | refused |\n|---|---|---|---|---|\n");
+    let mut line = |name: &str, is_there: &dyn Fn(&Keyword) -> bool| {
+        let rows: Vec<_> = keywords.iter().filter(|row| is_there(row)).collect();
+        let _ = write!(out, "| {name} |");
+        for state in states {
+            let count = rows.iter().filter(|row| row.state.word() == state).count();
+            let _ = write!(out, " {count} |");
+        }
+        out.push('\n');
+    };
+    for name in places(keywords) {
+        line(&name, &|row| place(row) == name);
+    }
+    line("all", &|_| true);
+    out
+}
+
+/// The places, in the order of the rows.
+fn places(keywords: &[Keyword]) -> Vec<String> {
+    let mut places: Vec<String> = Vec::new();
+    for row in keywords {
+        let place = place(row);
+        if !places.contains(&place) {
+            places.push(place);
+        }
+    }
+    places
+}
+
 fn form(row: &Keyword) -> String {
-    if row.args.is_empty() {
-        row.word.to_owned()
+    if row.args.is_empty() || row.args.starts_with('(') {
+        format!("{}{}", row.word, row.args)
     } else {
         format!("{} {}", row.word, row.args)
     }

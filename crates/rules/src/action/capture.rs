@@ -26,6 +26,7 @@ pub(crate) const ROWS: &[ActionRow] = &[ActionRow::new(
 .examples(
     &[
         "capture src len 10",
+        "capture src id 0",
         "capture req.payload(0,4),hex len 8 if TRUE",
     ],
     &[

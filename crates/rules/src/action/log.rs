@@ -45,7 +45,7 @@ pub(crate) const ROWS: &[ActionRow] = &[
         |args| boxed(do_log(args)),
     )
     .examples(
-        &["do-log", "do-log profile p if TRUE"],
+        &["do-log", "do-log if TRUE"],
         &["do-log profile", "do-log now"],
     ),
 ];

@@ -17,7 +17,10 @@ pub(crate) const ROWS: &[ActionRow] = &[ActionRow::new(
     "rewrite the target into a canonical form",
     |args| boxed(parse(args)),
 )
-.examples(&[], &["normalize-uri path-merge-slashes", "normalize-uri"])];
+.examples(
+    &["normalize-uri path-merge-slashes"],
+    &["normalize-uri", "normalize-uri path-merge"],
+)];
 
 /// A normalizer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

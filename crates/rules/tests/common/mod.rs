@@ -281,6 +281,7 @@ pub fn parse(
     };
     let mut env = ParseEnv::new(&acls, &mut files, capability, title);
     env.experimental = true;
+    env.experimental = true;
     let cut = words(line);
     let cut: Vec<&str> = cut.iter().map(String::as_str).collect();
     let parsed = parse_rule(place, &cut, &mut env);
