@@ -137,19 +137,14 @@ fn router_files() -> Option<PathBuf> {
     found
 }
 
-/// Lines of the router's file that Ballast does not carry out yet, and which of its parts they take
-/// part in: name servers, and stick tables. They are left out, on both programs.
+/// Lines of the router's file that Ballast does not carry out yet: those of name servers. They are
+/// left out, on both programs.
 const NOT_SERVED: &[&str] = &[
     "resolvers ingress_dns",
     "parse-resolv-conf",
     "resolve_retries 1",
     "timeout retry 5s",
     "timeout resolve 10s",
-    "stick-table type ip size 100k expire 30s store conn_cur,conn_rate(3s),http_req_rate(10s)",
-    "tcp-request content track-sc2 src",
-    "tcp-request content reject if { src_conn_cur ge  10 }",
-    "tcp-request content reject if { src_conn_rate ge 50 }",
-    "tcp-request content reject if { src_http_req_rate ge 100 }",
 ];
 
 /// The router's configuration in a directory of its own.

@@ -104,7 +104,9 @@ pub fn table_answer(
             _ => show(table, filters, now_ms),
         },
         Ok(Selected::Key(key)) => one(action, table, (&key).into(), rest, now_ms),
-        Ok(Selected::Address(address)) => one(action, table, Place::Address(address), rest, now_ms),
+        Ok(Selected::Address(address)) => {
+            one(action, table, EntrySelector::Address(address), rest, now_ms)
+        }
     }
 }
 
@@ -125,14 +127,14 @@ enum OwnedKey {
 }
 
 /// One entry.
-enum Place<'k> {
+enum EntrySelector<'k> {
     Address(u64),
     Key(Key<'k>),
 }
 
-impl<'k> From<&'k OwnedKey> for Place<'k> {
+impl<'k> From<&'k OwnedKey> for EntrySelector<'k> {
     fn from(key: &'k OwnedKey) -> Self {
-        Place::Key(match key {
+        EntrySelector::Key(match key {
             OwnedKey::Ipv4(address) => Key::Ipv4(*address),
             OwnedKey::Ipv6(address) => Key::Ipv6(*address),
             OwnedKey::Integer(number) => Key::Integer(*number),
@@ -310,7 +312,7 @@ fn number(text: &str) -> Option<i64> {
 fn one(
     action: TableAction,
     table: &Arc<Table>,
-    place: Place<'_>,
+    place: EntrySelector<'_>,
     rest: &[String],
     now_ms: u32,
 ) -> CommandAnswer {
@@ -320,41 +322,43 @@ fn one(
             let mut text = head(table);
             let write = |entry: Entry<'_>| write_entry(&entry, &mut text);
             let found = match place {
-                Place::Address(address) => table.at_address(address, now_ms, write),
-                Place::Key(key) => table.lookup(key, now_ms, write),
+                EntrySelector::Address(address) => table.at_address(address, now_ms, write),
+                EntrySelector::Key(key) => table.lookup(key, now_ms, write),
             };
             match (found, place) {
                 (Some(()), _) => CommandAnswer::Report(text),
-                (None, Place::Address(_)) => no_pointer(),
-                (None, Place::Key(_)) => CommandAnswer::Done,
+                (None, EntrySelector::Address(_)) => no_pointer(),
+                (None, EntrySelector::Key(_)) => CommandAnswer::Done,
             }
         }
         TableAction::Clear => {
             let removal = match place {
-                Place::Address(address) => table.remove_at_address(address),
-                Place::Key(key) => table.remove(key, now_ms),
+                EntrySelector::Address(address) => table.remove_at_address(address),
+                EntrySelector::Key(key) => table.remove(key, now_ms),
             };
             match (removal, place) {
                 (Removal::InUse, _) => {
                     CommandAnswer::error("Entry currently in use, cannot remove")
                 }
-                (Removal::NotFound, Place::Address(_)) => no_pointer(),
+                (Removal::NotFound, EntrySelector::Address(_)) => no_pointer(),
                 _ => CommandAnswer::Done,
             }
         }
         TableAction::Set => {
             let entry = match place {
-                Place::Address(address) => table.track_at_address(address),
-                Place::Key(key) => table.track(key, now_ms),
+                EntrySelector::Address(address) => table.track_at_address(address),
+                EntrySelector::Key(key) => table.track(key, now_ms),
             };
             match (entry, place) {
                 (Some(entry), _) => match set(table, &entry, rest, now_ms) {
                     Ok(()) => CommandAnswer::Done,
                     Err(message) => CommandAnswer::error(message),
                 },
-                (None, Place::Address(_)) => no_pointer(),
-                (None, Place::Key(key)) if !table.accepts(key) => CommandAnswer::Done,
-                (None, Place::Key(_)) => CommandAnswer::error("Unable to allocate a new entry"),
+                (None, EntrySelector::Address(_)) => no_pointer(),
+                (None, EntrySelector::Key(key)) if !table.accepts(key) => CommandAnswer::Done,
+                (None, EntrySelector::Key(_)) => {
+                    CommandAnswer::error("Unable to allocate a new entry")
+                }
             }
         }
     }

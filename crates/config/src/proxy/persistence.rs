@@ -121,7 +121,7 @@ pub(super) const ROWS: &[R] = &[
         },
     )
     .examples("persist rdp-cookie", "persist nosuch")
-    .unimplemented("stick tables"),
+    .unimplemented(""),
     R::new(
         "force-persist",
         Sections::BACK_ONLY,

@@ -43,9 +43,9 @@ impl MqttField {
         use MqttMessage::{Connack, Connect};
         if text.starts_with(|c: char| c.is_ascii_digit()) {
             let number: u8 = text.parse().ok()?;
-            let places: &[Place] = match message {
-                Connect => &[Place::Connect, Place::Will],
-                Connack => &[Place::Connack],
+            let places: &[PropertyPlace] = match message {
+                Connect => &[PropertyPlace::Connect, PropertyPlace::Will],
+                Connack => &[PropertyPlace::Connack],
             };
             let known = places.iter().any(|place| kind_of(number, *place).is_some());
             return known.then_some(MqttField::Property(number));
@@ -95,7 +95,7 @@ const PROPERTIES: usize = 43;
 
 /// Where properties stand.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Place {
+enum PropertyPlace {
     Connect,
     Will,
     Connack,
@@ -122,9 +122,9 @@ enum PropertyKind {
 }
 
 /// The properties that HAProxy knows, where they may stand.
-fn kind_of(identifier: u8, place: Place) -> Option<PropertyKind> {
-    use Place::{Connack, Connect, Will};
+fn kind_of(identifier: u8, place: PropertyPlace) -> Option<PropertyKind> {
     use PropertyKind::{Flag, Long, Name, Pair, Positive, PositiveLong, Short, Text};
+    use PropertyPlace::{Connack, Connect, Will};
     Some(match (identifier, place) {
         (1, Will) => Flag,
         (2 | 24, Will) => Long,
@@ -219,7 +219,7 @@ impl<'m> MqttHead<'m> {
             return Err(MqttError::Invalid);
         }
         if self.version == 5 {
-            self.read_properties(reader, Place::Connect)?;
+            self.read_properties(reader, PropertyPlace::Connect)?;
             // Data for an authentication need its method.
             if self.properties[22].is_some() && self.properties[21].is_none() {
                 return Err(MqttError::Invalid);
@@ -228,7 +228,7 @@ impl<'m> MqttHead<'m> {
         self.client_identifier = reader.text()?;
         if self.flags & WILL != 0 {
             if self.version == 5 {
-                self.read_properties(reader, Place::Will)?;
+                self.read_properties(reader, PropertyPlace::Will)?;
             }
             self.will = Some((reader.text()?, reader.text()?));
         }
@@ -250,12 +250,16 @@ impl<'m> MqttHead<'m> {
         // Only version 5 has more.
         if !reader.rest.is_empty() {
             self.version = 5;
-            self.read_properties(reader, Place::Connack)?;
+            self.read_properties(reader, PropertyPlace::Connack)?;
         }
         Ok(())
     }
 
-    fn read_properties(&mut self, reader: &mut Reader<'m>, place: Place) -> Result<(), MqttError> {
+    fn read_properties(
+        &mut self,
+        reader: &mut Reader<'m>,
+        place: PropertyPlace,
+    ) -> Result<(), MqttError> {
         let length = reader.length()?;
         let mut inside = Reader {
             rest: reader.take(length)?,
@@ -299,9 +303,9 @@ impl<'m> MqttHead<'m> {
     fn property(&self, identifier: u8) -> Option<MqttValue<'m>> {
         let given = self.properties.get(usize::from(identifier))?;
         given.or_else(|| {
-            let places: &[Place] = match self.message {
-                MqttMessage::Connect => &[Place::Connect, Place::Will],
-                MqttMessage::Connack => &[Place::Connack],
+            let places: &[PropertyPlace] = match self.message {
+                MqttMessage::Connect => &[PropertyPlace::Connect, PropertyPlace::Will],
+                MqttMessage::Connack => &[PropertyPlace::Connack],
             };
             let kind = places.iter().find_map(|place| kind_of(identifier, *place));
             match kind? {
