@@ -1,6 +1,8 @@
 //! An entry while its shard is locked: what is read and changed.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::clock::age_ms;
 use crate::data::{DataKind, DataType, StoredType};
@@ -11,30 +13,58 @@ use crate::settings::SERVER_KEYS_MAX;
 
 /// The texts of `server_key`: entries have a number. Number 0 is no text.
 #[derive(Debug, Default)]
-pub(crate) struct Dictionary(Mutex<Vec<Arc<str>>>);
+pub(crate) struct Dictionary {
+    known: RwLock<KnownTexts>,
+    refused: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct KnownTexts {
+    texts: Vec<Arc<str>>,
+    numbers: HashMap<Arc<str>, u32>,
+}
 
 impl Dictionary {
+    /// The number of a text, a new one if it has none; 0 when the dictionary is full.
     fn number(&self, text: &str) -> u32 {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = all.iter().position(|one| &**one == text);
-        let place = known.unwrap_or_else(|| {
-            if all.len() < SERVER_KEYS_MAX {
-                all.push(text.into());
-                all.len() - 1
-            } else {
-                all.len()
-            }
-        });
-        if place == all.len() {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(number) = known.numbers.get(text) {
+            return *number;
+        }
+        let is_full = known.texts.len() >= SERVER_KEYS_MAX;
+        drop(known);
+        let number = if is_full { 0 } else { self.add(text) };
+        if number == 0 {
+            self.refused.fetch_add(1, Ordering::Relaxed);
+        }
+        number
+    }
+
+    fn add(&self, text: &str) -> u32 {
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        // Another worker may have added it meanwhile.
+        if let Some(number) = known.numbers.get(text) {
+            return *number;
+        }
+        if known.texts.len() >= SERVER_KEYS_MAX {
             return 0;
         }
-        u32::try_from(place + 1).unwrap_or(0)
+        let number = u32::try_from(known.texts.len() + 1).unwrap_or(0);
+        let text: Arc<str> = text.into();
+        known.texts.push(Arc::clone(&text));
+        known.numbers.insert(text, number);
+        number
     }
 
     fn text(&self, number: u32) -> Option<Arc<str>> {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         let place = usize::try_from(number.checked_sub(1)?).ok()?;
-        all.get(place).cloned()
+        known.texts.get(place).cloned()
+    }
+
+    /// Texts that found it full.
+    pub(crate) fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
     }
 }
 

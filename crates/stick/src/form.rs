@@ -4,10 +4,12 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 
+use crate::clock::{IDLE_MS_MAX, SWEEP_PERIOD_MS, age_ms};
 use crate::entry::{Dictionary, Entry, EntryContext};
 use crate::key::{PackedKey, hash};
 use crate::layout::{Layout, REFERENCES, TOUCHED};
-use crate::settings::TableSettings;
+use crate::rate;
+use crate::settings::{ServerKeyKind, TableSettings};
 use crate::shard::{Shard, SlotNumber};
 
 /// Tables up to this size have one shard, so that the oldest entry is the oldest of all.
@@ -16,6 +18,9 @@ const ONE_SHARD_SIZE_MAX: u32 = 1024;
 const MIDDLE_SIZE_MAX: u32 = 65_536;
 /// Entries that one creation evicts where a table has more than its size.
 const EVICTIONS_PER_CREATION: usize = 2;
+
+/// Slots of a shard that a sweep looks at in one turn.
+const SWEPT_PER_TURN: u32 = 256;
 
 /// What came of removing an entry.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -32,11 +37,12 @@ pub enum Removal {
 #[derive(Debug)]
 pub(crate) struct Common {
     pub(crate) name: String,
-    dictionary: Dictionary,
+    pub(crate) dictionary: Dictionary,
     size: AtomicU32,
     /// 0 where nothing expires.
     expire_ms: AtomicU32,
     nopurge: AtomicBool,
+    names_servers_by_address: AtomicBool,
     brates_factor: AtomicU32,
     pub(crate) used: AtomicU32,
     pub(crate) evicted: AtomicU64,
@@ -64,6 +70,7 @@ impl Common {
             size: AtomicU32::new(0),
             expire_ms: AtomicU32::new(0),
             nopurge: AtomicBool::new(false),
+            names_servers_by_address: AtomicBool::new(false),
             brates_factor: AtomicU32::new(1),
             used: AtomicU32::new(0),
             evicted: AtomicU64::new(0),
@@ -79,12 +86,22 @@ impl Common {
         let expire_ms = settings.expire_ms.unwrap_or(0);
         self.expire_ms.store(expire_ms, Ordering::Relaxed);
         self.nopurge.store(settings.nopurge, Ordering::Relaxed);
+        let by_address = settings.server_key == ServerKeyKind::Address;
+        self.names_servers_by_address
+            .store(by_address, Ordering::Relaxed);
         self.brates_factor
             .store(settings.brates_factor, Ordering::Relaxed);
     }
 
     pub(crate) fn expire_ms(&self) -> Option<u32> {
         Some(self.expire_ms.load(Ordering::Relaxed)).filter(|expire| *expire != 0)
+    }
+
+    pub(crate) fn server_key(&self) -> ServerKeyKind {
+        match self.names_servers_by_address.load(Ordering::Relaxed) {
+            true => ServerKeyKind::Address,
+            false => ServerKeyKind::Name,
+        }
     }
 
     fn is_over_size(&self) -> bool {
@@ -257,6 +274,35 @@ impl Form {
             self.common.evicted.fetch_add(1, Ordering::Relaxed);
         }
         is_over
+    }
+
+    /// Looks at some entries for times that are about to become older than the clock can tell. All
+    /// are looked at within a period of sweeps.
+    pub(crate) fn sweep(&self, shard: &mut Shard, now_ms: u32) {
+        let (begun_ms, next) = shard.swept;
+        let first = match next {
+            Some(slot) => slot,
+            None if age_ms(begun_ms, now_ms) >= SWEEP_PERIOD_MS => {
+                shard.swept = (now_ms, Some(0));
+                0
+            }
+            None => return,
+        };
+        let end = first.saturating_add(SWEPT_PER_TURN).min(shard.slots());
+        for slot in first..end {
+            if !shard.is_used(slot) {
+                continue;
+            }
+            let words = shard.slot_mut(slot);
+            if age_ms(words[TOUCHED], now_ms) > IDLE_MS_MAX {
+                words[TOUCHED] = now_ms.wrapping_sub(IDLE_MS_MAX);
+            }
+            let data = &mut words[self.layout.data_offset()..];
+            for &(offset, period_ms) in &self.layout.rates {
+                rate::forget_old(&mut data[offset..offset + 3], period_ms, now_ms);
+            }
+        }
+        shard.swept.1 = Some(end).filter(|end| *end < shard.slots());
     }
 
     pub(crate) fn expire(&self, shard: &mut Shard, slot: SlotNumber) {

@@ -1,6 +1,6 @@
 //! Where in the words of a slot the key and each data type are.
 
-use crate::data::{DataType, StoredType};
+use crate::data::{DataKind, DataType, StoredType};
 use crate::key::KeyType;
 use crate::settings::TableSettings;
 
@@ -29,6 +29,8 @@ pub(crate) struct Layout {
     /// By data type: index in `stored`, and offset in the data words.
     places: [(u32, u32); DataType::ALL.len()],
     pub(crate) data_words: usize,
+    /// The rates: offset in the data words, and period in milliseconds.
+    pub(crate) rates: Vec<(usize, u32)>,
 }
 
 /// Where one element of a data type is.
@@ -42,16 +44,22 @@ pub(crate) struct Place {
 impl Layout {
     pub(crate) fn new(settings: &TableSettings) -> Layout {
         let mut places = [(NOWHERE, 0); DataType::ALL.len()];
-        let mut offset = 0;
+        let (mut offset, mut rates) = (0, Vec::new());
         for (index, one) in (0..).zip(&settings.stored) {
             places[one.data_type as usize] = (index, offset as u32);
-            offset += one.data_type.words() * usize::from(one.elements);
+            for _ in 0..one.elements {
+                if one.data_type.kind() == DataKind::Rate {
+                    rates.push((offset, one.period_ms));
+                }
+                offset += one.data_type.words();
+            }
         }
         Layout {
             key: settings.key,
             stored: settings.stored.clone(),
             places,
             data_words: offset,
+            rates,
         }
     }
 

@@ -4,7 +4,7 @@
 //! much of the current one is still to come. Three words: start of the current period, its
 //! count, the count before.
 
-use crate::clock::age_ms;
+use crate::clock::{RATE_AGE_MS_MAX, age_ms};
 
 /// Counts `amount` events at `now_ms`.
 pub(crate) fn add(words: &mut [u32], period_ms: u32, now_ms: u32, amount: u32) {
@@ -47,6 +47,14 @@ pub(crate) fn set(words: &mut [u32], now_ms: u32, value: u32) {
     words[2] = 0;
 }
 
+/// Forgets events that are over, before their age wraps.
+pub(crate) fn forget_old(words: &mut [u32], period_ms: u32, now_ms: u32) {
+    let is_over = period_ms.saturating_mul(2).min(RATE_AGE_MS_MAX);
+    if age_ms(words[0], now_ms) >= is_over {
+        set(words, now_ms, 0);
+    }
+}
+
 fn weigh(count: u64, rest_ms: u64, period_ms: u64) -> u64 {
     count * rest_ms / period_ms
 }
@@ -66,6 +74,15 @@ mod tests {
         assert_eq!(read(&words, 1000, 6999), 4);
         assert_eq!(read(&words, 1000, 7500), 2);
         assert_eq!(read(&words, 1000, 8000), 0);
+    }
+
+    #[test]
+    fn what_is_38_days_old_is_not_of_now() {
+        let mut words = [0, 7, 7];
+        let now_ms = 38 * 86_400_000;
+        assert_eq!(read(&words, 1000, now_ms), 0);
+        add(&mut words, 1000, now_ms, 1);
+        assert_eq!(words, [now_ms, 1, 0]);
     }
 
     #[test]

@@ -22,8 +22,6 @@ const CHUNK_WORDS: usize = 4096;
 const CHUNK_SLOTS_MAX_LOG2: u32 = 7;
 /// Buckets of a segment, log2.
 const SEGMENT_LOG2: u32 = 10;
-/// Tracked entries that are taken out of the order of age in one search for the oldest.
-const ASIDE_PER_SEARCH: usize = 64;
 /// Entries that are passed to put one back at its place.
 const STEPS_BACK: usize = 16;
 
@@ -45,6 +43,8 @@ pub(crate) struct Shard {
     oldest: u32,
     newest: u32,
     len: usize,
+    /// When the last sweep began, and the slot that it comes to next; `None` when it is done.
+    pub(crate) swept: (u32, Option<SlotNumber>),
     /// The entries live in the table's next form.
     pub(crate) has_moved: bool,
 }
@@ -68,6 +68,7 @@ impl Shard {
             oldest: NONE,
             newest: NONE,
             len: 0,
+            swept: (0, None),
             has_moved: false,
         }
     }
@@ -197,9 +198,9 @@ impl Shard {
     }
 
     /// The oldest entry that is not tracked. Tracked ones on the way are put aside until their
-    /// trackers are gone, so that no later search meets them.
+    /// trackers are gone or they are touched, so that no later search meets them.
     pub(crate) fn oldest_unused(&mut self) -> Option<SlotNumber> {
-        for _ in 0..ASIDE_PER_SEARCH {
+        loop {
             let slot = self.oldest;
             if slot == NONE {
                 return None;
@@ -210,7 +211,6 @@ impl Shard {
             self.unlink_age(slot);
             self.set(slot, OLDER, ASIDE);
         }
-        None
     }
 
     /// Whether an entry is untracked and not touched for this long.

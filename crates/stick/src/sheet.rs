@@ -97,7 +97,7 @@ impl Table {
     pub fn read_sheet(&self, sheet: &[u8], now_ms: u32) -> Result<usize, SheetError> {
         let (_, mut reader) = Reader::begin(sheet)?;
         let (kind, len) = (reader.byte()?, reader.number()?);
-        if kind_of(self.settings().key).0 != kind {
+        if kind_of(self.key_type()).0 != kind {
             return Err(SheetError::OtherKeys);
         }
         let types = reader.types()?;

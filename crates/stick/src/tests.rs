@@ -464,3 +464,72 @@ proptest! {
         }
     }
 }
+
+const DAY_MS: u64 = 86_400_000;
+
+/// The clock of tables after so many milliseconds: it wraps.
+fn clock(since_start_ms: u64) -> u32 {
+    u32::try_from(since_start_ms & u64::from(u32::MAX)).unwrap()
+}
+
+#[test]
+fn an_old_rate_stays_old_when_the_clock_wraps() {
+    let mut settings = settings(3000);
+    settings.expire_ms = None;
+    let table = table(settings);
+    let began = 5 * DAY_MS;
+    let entries: Vec<_> = (0..1500)
+        .map(|key| table.track(Key::Integer(key), clock(began)).unwrap())
+        .collect();
+    for entry in &entries {
+        entry.update(clock(began), |entry| entry.add(DataType::ConnRate, 0, 10));
+    }
+    let rates = |now: u64| {
+        let read = |entry: Entry<'_>| entry.get(DataType::ConnRate, 0);
+        let rate = |one: &TrackedEntry| one.read(clock(now), read).flatten().unwrap();
+        entries.iter().map(rate).sum::<u64>()
+    };
+    assert_eq!(rates(began), 15_000);
+    assert_eq!(rates(began + 38 * DAY_MS), 0);
+    // The clock of a worker may be behind.
+    assert_eq!(rates(began - 50_000), 15_000);
+    // After 49.7 days it shows the same time again.
+    for hour in 1..24 * 60 {
+        let now = began + hour * DAY_MS / 24;
+        table.purge(clock(now), 16);
+        assert_eq!(rates(now), 0, "after {hour} hours");
+    }
+    assert_eq!(rates(began + (1 << 32)), 0);
+    // What idles that long is old, too.
+    let idle = entries[0].read(clock(began + 60 * DAY_MS), |entry| entry.idle_ms());
+    assert!(u64::from(idle.unwrap()) > 20 * DAY_MS);
+}
+
+#[test]
+fn a_full_table_evicts_behind_any_number_of_tracked_entries() {
+    let table = table(settings(300));
+    let tracked: Vec<_> = (0..299)
+        .map(|key| table.track(Key::Integer(key), key).unwrap())
+        .collect();
+    drop(table.track(Key::Integer(1000), 400));
+    assert!(table.track(Key::Integer(1001), 401).is_some());
+    assert_eq!((table.evicted(), table.refused()), (1, 0));
+    drop(tracked);
+}
+
+#[test]
+fn a_full_dictionary_refuses_server_keys_and_counts_them() {
+    let mut settings = TableSettings::new(KeyType::Integer, 10);
+    settings.store(StoredType::plain(DataType::ServerKey));
+    let table = table(settings);
+    let entry = table.track(Key::Integer(1), 0).unwrap();
+    let set = |text: &str| entry.update(0, |entry| entry.set_server_key(text)).unwrap();
+    for number in 0..SERVER_KEYS_MAX {
+        assert!(set(&format!("s{number}")));
+    }
+    assert!(!set("one more"));
+    assert_eq!(table.server_keys_refused(), 1);
+    assert!(set("s77"));
+    let text = entry.read(0, |entry| entry.server_key()).flatten();
+    assert_eq!(text.as_deref(), Some("s77"));
+}

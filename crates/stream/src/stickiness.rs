@@ -82,7 +82,7 @@ fn remember(context: &Context<'_>, table: &Table, key: Key<'_>, server: &Server)
     let Some(entry) = table.track(key, now_ms) else {
         return;
     };
-    let text = server_key(table.settings().server_key, server);
+    let text = server_key(table.server_key(), server);
     entry.update(now_ms, |entry| {
         entry.set(DataType::ServerId, 0, u64::from(server.model.id));
         entry.set_server_key(&text);
@@ -100,7 +100,7 @@ fn with_key(
     let Some(table) = context.table(&rule.table) else {
         return;
     };
-    let kind = kind_of_keys(table.settings().key);
+    let kind = kind_of_keys(table.key_type());
     let view = View::new(context, exchange);
     let view = match rule.action {
         StickAction::StoreResponse => view.of_response(),
@@ -128,7 +128,7 @@ fn sticks_to(
     let now_ms = context.local.process.now_ms();
     let entry = table.track_existing(key, now_ms)?;
     entry.touch(now_ms);
-    let kind = table.settings().server_key;
+    let kind = table.server_key();
     let found = entry.read(now_ms, |entry| server_of(backend, &entry, kind));
     entry.release(now_ms);
     found.flatten()

@@ -176,7 +176,7 @@ fn key(action: TableAction, table: &Table, text: &str) -> Result<OwnedKey, Strin
     }
     let invalid = || "Invalid key".to_owned();
     let address = || text.parse().map_err(|_| invalid());
-    Ok(match table.settings().key {
+    Ok(match table.key_type() {
         KeyType::Ipv4 | KeyType::Ipv6 => match address()? {
             std::net::IpAddr::V4(address) => OwnedKey::Ipv4(address),
             std::net::IpAddr::V6(address) => OwnedKey::Ipv6(address),

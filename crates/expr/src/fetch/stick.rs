@@ -195,7 +195,7 @@ pub(crate) fn of_counter<'f>(
 /// Whether the keys of another table are of the type of a tracked one.
 fn has_keys_of(cx: &Evaluation<'_, '_>, tracked: &TrackedEntry, other: &Table) -> bool {
     let own = cx.facts.table(tracked.table_name());
-    own.is_some_and(|own| own.settings().key == other.settings().key)
+    own.is_some_and(|own| own.key_type() == other.key_type())
 }
 
 /// Asks the entry of the key of `tracked` in another table. `bytes` is memory for the key.
@@ -221,7 +221,7 @@ fn ask_in(
 /// The key that a sticky counter tracks.
 pub(crate) fn key<'f>(cx: &mut Evaluation<'f, '_>, counter: i64) -> Option<Sample<'f>> {
     let tracked = tracked(cx, counter)?;
-    let keys = cx.facts.table(tracked.table_name())?.settings().key;
+    let keys = cx.facts.table(tracked.table_name())?.key_type();
     let now_ms = now_ms(cx)?;
     let mut bytes = cx.scratch.open();
     let sample = tracked.read(now_ms, |entry| {
@@ -263,7 +263,7 @@ pub(crate) fn ask_key<'f>(
 ) -> Option<EntryAnswer> {
     let table = table(cx, args, position)?;
     let (element, now_ms) = (question.element(args)?, now_ms(cx)?);
-    let Some(key) = key.cast(kind_of_keys(table.settings().key), cx.scratch) else {
+    let Some(key) = key.cast(kind_of_keys(table.key_type()), cx.scratch) else {
         return Some(EntryAnswer::Absent);
     };
     Some(question.ask_key(table, key_of(key.value(cx.scratch)), element, now_ms))

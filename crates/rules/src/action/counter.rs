@@ -221,7 +221,7 @@ impl Perform for Track {
             is_tracked = facts.tracked(self.number).is_some();
             kind = facts
                 .table(table)
-                .map(|table| kind_of_keys(table.settings().key));
+                .map(|table| kind_of_keys(table.key_type()));
         });
         let Some(kind) = kind.filter(|_| !is_tracked) else {
             return ActionOutcome::Next;

@@ -48,6 +48,12 @@ static METRICS: &[TableMetric] = &[
         counts: true,
         read: Table::refused,
     },
+    TableMetric {
+        name: "ballast_sticktable_server_keys_refused_total",
+        help: "Server keys that were not stored because the stick table knew too many others.",
+        counts: true,
+        read: Table::server_keys_refused,
+    },
 ];
 
 /// Writes all metrics, the last table of the file first, as HAProxy does.
@@ -72,7 +78,7 @@ pub(super) fn write(
         for table in tables.iter().rev() {
             let labels = [
                 ("name", Cow::Borrowed(table.name())),
-                ("type", Cow::Borrowed(table.settings().key.word())),
+                ("type", Cow::Borrowed(table.key_type().word())),
             ];
             writer.sample(&labels, Amount::Unsigned((metric.read)(table)), into);
         }
