@@ -7,8 +7,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use ballast_tests::fixture::Fixture;
 use ballast_tests::ports::is_listening;
-use ballast_tests::{Program, WAIT_MAX, eventually, free_port};
+use ballast_tests::{Client, Program, WAIT_MAX, eventually, free_port};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
@@ -164,4 +165,34 @@ fn tables_are_there_after_a_reload_of_each_kind() {
     assert!(ask(&socket, "reload").starts_with("Success=1\n"));
     assert_eq!(entries(&stats, "four"), four);
     assert!(entries(&stats, "gone").is_empty());
+}
+
+#[test]
+fn counters_that_a_reload_adds_are_released_by_exchanges_that_were_pooled() {
+    let lines = |counters: u32, number: u32| {
+        format!(
+            "global\n    tune.stick-counters {counters}\nfrontend www\n    bind 127.0.0.1:PORT\n    \
+             stick-table type string len 20 size 1k store conn_cnt,conn_cur,http_req_cnt\n    \
+             http-request track-sc{number} path\n    http-request return status 200\n"
+        )
+    };
+    let fixture = Fixture::start(&lines(3, 2));
+    let mut kept = fixture.client();
+    assert_eq!(kept.get("/few").status, 200);
+    for _ in 0..10 {
+        assert_eq!(Client::get_once(fixture.port, "/few").status, 200);
+    }
+    fixture.apply_well(&lines(5, 4));
+    assert_eq!(kept.get("/more").status, 200);
+    for _ in 0..10 {
+        assert_eq!(Client::get_once(fixture.port, "/more").status, 200);
+    }
+    let mut said = String::new();
+    let expected = "conn_cnt=11 conn_cur=0 http_req_cnt=11";
+    eventually("all requests are counted, and none is open", || {
+        said = fixture.api.ask("show table www");
+        let of_key = |key: &str| said.lines().find(|line| line.contains(key));
+        let is_expected = |key| of_key(key).is_some_and(|line| line.ends_with(expected));
+        is_expected("key=/few") && is_expected("key=/more")
+    });
 }

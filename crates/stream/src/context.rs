@@ -67,6 +67,8 @@ impl<'s> Context<'s> {
 
     /// Gives a new exchange the addresses of its session and the client timeout of its frontend.
     pub(crate) fn begin(&self, exchange: &mut Exchange) {
+        // A reload may have changed it since the last exchange.
+        exchange.tracked.fit(self.running.tune().stick_counters);
         exchange.settings.addresses = self.session.addresses;
         exchange.settings.client_timeout = self.frontend.model.timeouts.client;
     }

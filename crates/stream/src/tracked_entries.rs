@@ -31,23 +31,41 @@ impl TrackedEntries {
         self.0.get().is_none()
     }
 
-    /// Has counter `number` track an entry, unless it tracks one.
+    /// Prepares for as many counters as there are now, once nothing is tracked.
+    pub(crate) fn fit(&mut self, counter_count: u32) {
+        let counter_count = usize::try_from(counter_count).ok();
+        if let Some(slots) = self.0.get()
+            && Some(slots.slots.len()) != counter_count
+        {
+            self.release();
+            self.0.take();
+        }
+    }
+
+    /// Has counter `number` track an entry, which is returned, unless it tracks one or is beyond the
+    /// last: then the entry is given back.
     /// The process began at `epoch`, and has so many counters.
     pub(crate) fn set(
         &self,
         (epoch, counter_count): (Instant, u32),
         number: u32,
         entry: TrackedEntry,
-    ) {
+    ) -> Result<&TrackedEntry, TrackedEntry> {
         let slots = self.0.get_or_init(|| TrackedSlots {
             epoch,
             has_ended: Cell::new(false),
             slots: (0..counter_count).map(|_| OnceCell::new()).collect(),
         });
         let slot = usize::try_from(number).ok();
-        if let Some(slot) = slot.and_then(|slot| slots.slots.get(slot)) {
-            // A counter keeps the entry that it tracks first.
-            let _ = slot.set(entry);
+        let Some(slot) = slot.and_then(|slot| slots.slots.get(slot)) else {
+            return Err(entry);
+        };
+        // A counter keeps the entry that it tracks first.
+        let mut entry = Some(entry);
+        let kept = slot.get_or_init(|| entry.take().expect("this is called once"));
+        match entry {
+            None => Ok(kept),
+            Some(entry) => Err(entry),
         }
     }
 

@@ -22,6 +22,16 @@ pub(crate) fn track(
         .table(table)
         .and_then(|table| table.track(key, now_ms));
     let Some(entry) = entry else { return };
+    let entries = match of_connection {
+        true => &context.session.tracked,
+        false => &exchange.tracked,
+    };
+    let process = &context.local.process;
+    let counters = (process.started, context.running.tune().stick_counters);
+    let entry = match entries.set(counters, number, entry) {
+        Ok(entry) => entry,
+        Err(entry) => return entry.release(now_ms),
+    };
     // What is tracked once the request was counted counts it, too.
     let counts_request = !of_connection && exchange.is_counted_request;
     let status = exchange
@@ -39,13 +49,6 @@ pub(crate) fn track(
             event.count(entry);
         }
     });
-    let entries = match of_connection {
-        true => &context.session.tracked,
-        false => &exchange.tracked,
-    };
-    let process = &context.local.process;
-    let counters = (process.started, context.running.tune().stick_counters);
-    entries.set(counters, number, entry);
 }
 
 /// What a sticky counter tracks: for the exchange, or else for its connection.
