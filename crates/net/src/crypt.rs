@@ -71,11 +71,12 @@ pub fn password_matches(password: &[u8], hash: &str) -> bool {
     // SAFETY: the result is a text in `data`, which lives until the end of this function.
     let computed = unsafe { CStr::from_ptr(computed) }.to_bytes();
     // `*0` and `*1` say that it failed.
-    !computed.starts_with(b"*") && is_same(computed, hash.as_bytes())
+    !computed.starts_with(b"*") && equal_in_constant_time(computed, hash.as_bytes())
 }
 
-/// Compares to the end, so that the time it takes does not tell where they differ.
-fn is_same(one: &[u8], other: &[u8]) -> bool {
+/// Whether two secrets are the same. They are compared to the end, so that the time it takes does not
+/// tell where they differ.
+pub fn equal_in_constant_time(one: &[u8], other: &[u8]) -> bool {
     let differences = one
         .iter()
         .zip(other)
@@ -86,6 +87,16 @@ fn is_same(one: &[u8], other: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn secrets_are_compared_to_the_end() {
+        assert!(equal_in_constant_time(b"", b""));
+        assert!(equal_in_constant_time(b"secret", b"secret"));
+        for other in [&b""[..], b"secre", b"secrets", b"Secret", b"secreT"] {
+            assert!(!equal_in_constant_time(b"secret", other), "{other:?}");
+            assert!(!equal_in_constant_time(other, b"secret"), "{other:?}");
+        }
+    }
 
     #[test]
     fn passwords_are_those_that_were_hashed() {

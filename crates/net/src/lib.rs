@@ -40,7 +40,7 @@ pub use address::{Address, original_destination};
 pub use clock::{LocalTime, coarse_ms, local_time, monotonic_us};
 pub use connect::{ConnectOptions, ConnectProgress, LocalAddress, connect, connect_outcome};
 pub use cpu::{CpuSet, cpu_count, pin_thread};
-pub use crypt::{can_hash_passwords, password_matches};
+pub use crypt::{can_hash_passwords, equal_in_constant_time, password_matches};
 pub use datagram::Datagram;
 pub use error::{Error, ErrorClass};
 pub use file::{FileChange, change_files, read_file, replace_file, replace_files};

@@ -9,7 +9,7 @@
 use std::time::{Duration, Instant};
 
 use ballast_expr::Needs;
-use ballast_mux::{Duplex, PeekedHead, ReadError, WaitLimit};
+use ballast_mux::{Duplex, PeekedHead, Peer, ReadError, WaitLimit};
 use ballast_rules::{Cursor, RuleList, RuleSets, RunProgress, Verdict};
 
 use crate::context::Context;
@@ -17,6 +17,7 @@ use crate::ending::EndingPhase;
 use crate::exchange::Exchange;
 use crate::exit::{Exit, Flow, PeerFault};
 use crate::http::body::look_at_request;
+use crate::passwords::{self, HashWait};
 use crate::rulebook::{MessagePhase, apply_packet_options, resume};
 
 /// Runs the rules of one proxy over the first bytes of a TCP session. `needs` is what the proxy
@@ -38,8 +39,10 @@ pub(crate) async fn session(
     }
     let mut inspection = Inspection::of_request(rules);
     loop {
-        let still_to_come = still_to_come(exchange);
-        let until = match inspection.run(context, exchange, still_to_come).await {
+        let still_to_come = still_to_come(exchange) | (needs & Needs::PASSWORD);
+        let client_end = Some(client.peer);
+        let step = inspection.run(context, client_end, exchange, still_to_come);
+        let until = match step.await {
             InspectionStep::WaitUntil(until) => until,
             InspectionStep::Decided(Verdict::Continue | Verdict::Allow | Verdict::CloseServer) => {
                 apply_packet_options(exchange, client.peer);
@@ -91,11 +94,13 @@ pub(crate) async fn request(
     let asks_body = needs.intersects(Needs::REQUEST_BODY);
     let mut inspection = Inspection::of_request(rules);
     loop {
-        let mut still_to_come = Needs::INSPECTION_END;
+        let mut still_to_come = Needs::INSPECTION_END | (needs & Needs::PASSWORD);
         if asks_body && exchange.seen_request.may_grow() {
             still_to_come = still_to_come | Needs::REQUEST_BODY;
         }
-        let until = match inspection.run(context, exchange, still_to_come).await {
+        let client_end = Some(client.peer);
+        let step = inspection.run(context, client_end, exchange, still_to_come);
+        let until = match step.await {
             InspectionStep::Decided(verdict) => return Flow::Continue(verdict),
             InspectionStep::WaitUntil(until) => until,
         };
@@ -152,18 +157,22 @@ impl<'r> Inspection<'r> {
         }
     }
 
-    /// Runs the rules; `still_to_come` is what may arrive before the inspection is over.
+    /// Runs the rules; `still_to_come` is what may arrive before the inspection is over. Passwords are
+    /// waited for where the client is given, however short the inspection is: it is not for their hashes.
     pub(crate) async fn run(
         &mut self,
         context: &Context<'_>,
+        client: Option<Peer<'_>>,
         exchange: &mut Exchange,
         still_to_come: Needs,
     ) -> InspectionStep {
+        let mut awaited_passwords = still_to_come & Needs::PASSWORD;
+        let still_to_come = still_to_come.without(Needs::PASSWORD);
         loop {
             let delay = self.delay.filter(|_| !self.is_over);
             let may_still_arrive = match delay {
-                Some(_) => Needs::TIME | still_to_come,
-                None => Needs::TIME,
+                Some(_) => Needs::TIME | awaited_passwords | still_to_come,
+                None => Needs::TIME | awaited_passwords,
             };
             let wait = match resume(
                 context,
@@ -177,6 +186,15 @@ impl<'r> Inspection<'r> {
                 RunProgress::Wait(wait) => wait,
             };
             self.cursor = wait.cursor;
+            if wait.needs.intersects(awaited_passwords)
+                && let Some(client) = client
+            {
+                // The password of a client that left is wrong, and its rules are run to their end.
+                if passwords::compute(context, client, exchange).await == HashWait::Nothing {
+                    awaited_passwords = Needs::NONE;
+                }
+                continue;
+            }
             match (wait.at_most, delay) {
                 (Some(time), _) => ballast_worker::sleep(time).await,
                 (None, Some(delay)) => {

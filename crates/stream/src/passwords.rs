@@ -1,14 +1,19 @@
 //! Passwords that are compared with hashes. A hash may take a second of processor time: it is computed
 //! on threads of its own where the exchange can wait for it, so that no other exchange waits.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use ballast_expr::PasswordCheck;
+use ballast_mux::Peer;
 use ballast_worker::{ThreadPool, timeout};
+
+use crate::context::Context;
+use crate::exchange::Exchange;
+use crate::exit::{Exit, Flow, PeerFault};
 
 /// Threads that hash passwords: one for each processor but one, so that traffic keeps one.
 static THREADS: LazyLock<ThreadPool> = LazyLock::new(|| {
@@ -24,11 +29,12 @@ static THREADS: LazyLock<ThreadPool> = LazyLock::new(|| {
 /// Passwords that may wait for a thread; further exchanges wait for a place.
 const QUEUE_COUNT_MAX: usize = 1024;
 
-/// How long the result is waited for where no timeout says it.
+/// How long a result is waited for at most, and where no timeout says it.
 const HASH_WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// How many results an exchange keeps.
-const RESULT_COUNT_MAX: usize = 16;
+/// How many passwords are hashed for an exchange. Any further one is wrong: none is forgotten for it,
+/// because a condition is evaluated anew after each, and would ask for that one again.
+const RESULT_COUNT_MAX: usize = 32;
 
 /// The passwords that an exchange has compared with hashes: a rule asks again after it waited, and
 /// others ask the same.
@@ -36,6 +42,64 @@ const RESULT_COUNT_MAX: usize = 16;
 pub(crate) struct PasswordResults {
     asked: RefCell<Option<Comparison>>,
     known: RefCell<Vec<(Comparison, bool)>>,
+    /// What is asked is only noted: see [`settle`].
+    defers: Cell<bool>,
+}
+
+/// What came of a wait for a hash.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum HashWait {
+    /// Nothing was asked for.
+    Nothing,
+    /// The result is known.
+    Known,
+    /// The client left. Its password is wrong.
+    ClientLeft,
+}
+
+/// Computes what a rule waits for, unless the client leaves: who waits no longer has no place in the
+/// queue. As everywhere, a client that only closes its side may still read, unless `option abortonclose`
+/// says that it gives up.
+pub(crate) async fn compute(
+    context: &Context<'_>,
+    client: Peer<'_>,
+    exchange: &Exchange,
+) -> HashWait {
+    let backend = context.backend_of(exchange);
+    let backend = backend.map(|backend| &backend.model.common);
+    let gives_up = [Some(&context.frontend.model.common), backend]
+        .into_iter()
+        .flatten()
+        .any(|common| common.abort_on_close == Some(true));
+    let left = async {
+        if client.ended().await.is_ok() && !gives_up {
+            std::future::pending::<()>().await;
+        }
+    };
+    let patience = exchange.settings.client_timeout;
+    exchange.passwords.compute(patience, left).await
+}
+
+/// Computes beforehand what an evaluation that cannot wait will ask. `ask` evaluates it, and is repeated
+/// until all is known; it must change nothing. `Break` when the client leaves.
+pub(crate) async fn settle(
+    context: &Context<'_>,
+    client: Peer<'_>,
+    exchange: &Exchange,
+    ask: impl Fn(&Exchange),
+) -> Flow {
+    loop {
+        exchange.passwords.defers.set(true);
+        ask(exchange);
+        exchange.passwords.defers.set(false);
+        match compute(context, client, exchange).await {
+            HashWait::Nothing => return Flow::Continue(()),
+            HashWait::Known => {}
+            HashWait::ClientLeft => {
+                return Flow::Break(Exit::InspectionAborted(PeerFault::Closed));
+            }
+        }
+    }
 }
 
 /// A password, and the hash that it is compared with.
@@ -57,32 +121,37 @@ impl PasswordResults {
     pub(crate) fn clear(&mut self) {
         self.asked.get_mut().take();
         self.known.get_mut().clear();
+        self.defers.set(false);
     }
 
-    /// Computes what a rule waits for. Returns whether there is anything.
-    pub(crate) async fn compute(&self, patience: Option<Duration>) -> bool {
+    /// Computes what a rule waits for, unless `left` is ready first.
+    async fn compute(
+        &self,
+        patience: Option<Duration>,
+        left: impl Future<Output = ()>,
+    ) -> HashWait {
         let Some(asked) = self.asked.take() else {
-            return false;
+            return HashWait::Nothing;
         };
         let work = asked.clone();
         let hashing =
             THREADS.run(move || ballast_net::password_matches(&work.password, &work.hash));
         // A result that does not come in time is that of a wrong password: it lets nobody in.
-        let patience = patience.unwrap_or(HASH_WAIT_MAX);
-        let matches = matches!(timeout(patience, hashing).await, Ok(Ok(true)));
+        let patience = patience.map_or(HASH_WAIT_MAX, |time| time.min(HASH_WAIT_MAX));
+        let (matches, wait) = ballast_worker::select! {
+            biased;
+            () = left => (false, HashWait::ClientLeft),
+            result = timeout(patience, hashing) => (matches!(result, Ok(Ok(true))), HashWait::Known),
+        };
         self.keep(asked, matches);
-        true
+        wait
     }
 
     fn keep(&self, comparison: Comparison, matches: bool) {
-        let mut known = self.known.borrow_mut();
-        if known.len() >= RESULT_COUNT_MAX {
-            known.remove(0);
-        }
-        known.push((comparison, matches));
+        self.known.borrow_mut().push((comparison, matches));
     }
 
-    /// Compares a password with a hash: at once, or by [`Self::compute`] where the exchange may wait.
+    /// Compares a password with a hash: at once, or by [`compute`] where the exchange may wait.
     pub(crate) fn check(&self, hash: &Arc<str>, password: &[u8], may_wait: bool) -> PasswordCheck {
         let known = self.known.borrow();
         let found = known
@@ -90,6 +159,9 @@ impl PasswordResults {
             .find(|(comparison, _)| comparison.hash == *hash && *comparison.password == *password);
         if let Some((_, matches)) = found {
             return verdict(*matches);
+        }
+        if known.len() >= RESULT_COUNT_MAX {
+            return PasswordCheck::Wrong;
         }
         drop(known);
         let comparison = Comparison {
@@ -99,6 +171,10 @@ impl PasswordResults {
         if may_wait {
             self.asked.replace(Some(comparison));
             return PasswordCheck::Pending;
+        }
+        if self.defers.get() {
+            self.asked.borrow_mut().get_or_insert(comparison);
+            return PasswordCheck::Wrong;
         }
         let matches = ballast_net::password_matches(password, hash);
         self.keep(comparison, matches);
@@ -111,5 +187,80 @@ pub(crate) fn verdict(is_right: bool) -> PasswordCheck {
     match is_right {
         true => PasswordCheck::Right,
         false => PasswordCheck::Wrong,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+
+    use ballast_worker::block_on;
+
+    use super::*;
+
+    /// A hash of "secret"; `place` makes it another one.
+    fn hash(place: usize) -> Arc<str> {
+        format!("$1$abcdef{place:02}$cHJi5PXp/ki/ktXzqlk6I1").into()
+    }
+
+    #[test]
+    fn more_hashes_than_are_kept_come_to_an_end() {
+        let results = PasswordResults::default();
+        let mut computed = 0;
+        block_on(async {
+            // As a condition does that has many lists: all is asked again after each hash.
+            loop {
+                let mut checks = (0..RESULT_COUNT_MAX + 5)
+                    .map(|place| results.check(&hash(place), b"wrong", true));
+                if !checks.any(|check| matches!(check, PasswordCheck::Pending)) {
+                    break;
+                }
+                assert_eq!(results.compute(None, pending()).await, HashWait::Known);
+                computed += 1;
+                assert!(computed <= RESULT_COUNT_MAX, "the same again");
+            }
+        })
+        .unwrap();
+        assert_eq!(computed, RESULT_COUNT_MAX);
+        let beyond = results.check(&hash(RESULT_COUNT_MAX), b"secret", false);
+        assert!(matches!(beyond, PasswordCheck::Wrong));
+    }
+
+    #[test]
+    fn a_client_that_left_is_not_waited_for_and_not_let_in() {
+        let results = PasswordResults::default();
+        block_on(async {
+            let right: Arc<str> = "$1$abcdefgh$cHJi5PXp/ki/ktXzqlk6I1".into();
+            let asked = results.check(&right, b"secret", true);
+            assert!(matches!(asked, PasswordCheck::Pending));
+            assert_eq!(results.compute(None, ready(())).await, HashWait::ClientLeft);
+            let after = results.check(&right, b"secret", true);
+            assert!(matches!(after, PasswordCheck::Wrong));
+            assert_eq!(results.compute(None, pending()).await, HashWait::Nothing);
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn what_is_only_noted_is_known_afterwards() {
+        if !ballast_net::can_hash_passwords() {
+            eprintln!("SKIPPED: this machine has no libcrypt");
+            return;
+        }
+        let results = PasswordResults::default();
+        block_on(async {
+            let right: Arc<str> = "$1$abcdefgh$cHJi5PXp/ki/ktXzqlk6I1".into();
+            results.defers.set(true);
+            let noted = results.check(&right, b"secret", false);
+            assert!(matches!(noted, PasswordCheck::Wrong));
+            assert!(
+                results.known.borrow().is_empty(),
+                "nothing is computed here"
+            );
+            assert_eq!(results.compute(None, pending()).await, HashWait::Known);
+            let known = results.check(&right, b"secret", false);
+            assert!(matches!(known, PasswordCheck::Right));
+        })
+        .unwrap();
     }
 }

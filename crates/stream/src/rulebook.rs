@@ -17,9 +17,10 @@ use ballast_worker::timeout;
 use crate::context::Context;
 use crate::ending::EndingPhase;
 use crate::exchange::Exchange;
-use crate::exit::{Exit, Flow};
+use crate::exit::{Exit, Flow, PeerFault};
 use crate::http::body;
 use crate::journal;
+use crate::passwords::{self, HashWait};
 use crate::tracking;
 use crate::view::View;
 
@@ -94,15 +95,16 @@ pub(crate) async fn apply_in_time(
     exchange: &mut Exchange,
     stage: MessagePhase,
     rules: &RuleList,
+    client: Peer<'_>,
     (mut body, needs): (Option<AwaitedBody<'_, '_>>, Needs),
 ) -> Flow<Verdict> {
     let mut cursor = Cursor::default();
-    let mut passwords = needs & Needs::PASSWORD;
+    let mut awaited_passwords = needs & Needs::PASSWORD;
     loop {
         let pending = context.session.pending_handshake();
         let mut may_still_arrive = match pending {
-            Some(_) => Needs::TIME | Needs::HANDSHAKE | passwords,
-            None => Needs::TIME | passwords,
+            Some(_) => Needs::TIME | Needs::HANDSHAKE | awaited_passwords,
+            None => Needs::TIME | awaited_passwords,
         };
         if body.is_some() {
             may_still_arrive = may_still_arrive | Needs::AWAITED_BODY;
@@ -124,9 +126,12 @@ pub(crate) async fn apply_in_time(
                     continue;
                 }
                 if wait.needs.intersects(Needs::PASSWORD) {
-                    let patience = exchange.settings.client_timeout;
-                    if !exchange.passwords.compute(patience).await {
-                        passwords = Needs::NONE;
+                    match passwords::compute(context, client, exchange).await {
+                        HashWait::Known => {}
+                        HashWait::Nothing => awaited_passwords = Needs::NONE,
+                        HashWait::ClientLeft => {
+                            return Flow::Break(Exit::InspectionAborted(PeerFault::Closed));
+                        }
                     }
                     continue;
                 }

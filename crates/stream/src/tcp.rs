@@ -125,6 +125,9 @@ async fn choose(
         Flow::Break(exit) if exit.is_abort_before_server() => Some(exit),
         Flow::Break(exit) => return Flow::Break(exit),
     };
+    if aborted.is_none() {
+        route::settle_passwords(context, client, exchange).await?;
+    }
     match route::backend(context, exchange) {
         Some(place) => Flow::Continue(Destination::Backend { place, aborted }),
         None => Flow::Break(Exit::NoRoute),

@@ -238,7 +238,7 @@ async fn pass_gate(
         seen.extend_from_slice(&bytes[seen.len()..bytes.len().min(bytes_max)]);
         let is_full = seen.len() >= bytes_max;
         let still_to_come = Needs::RESPONSE_BYTES | Needs::INSPECTION_END;
-        let until = match inspection.run(context, exchange, still_to_come).await {
+        let until = match inspection.run(context, None, exchange, still_to_come).await {
             InspectionStep::WaitUntil(until) => until,
             InspectionStep::Decided(verdict) => {
                 exchange.peeked_response = Vec::new();

@@ -2,6 +2,7 @@
 
 use ballast_engine::UserPassword;
 use ballast_expr::{PasswordCheck, UserFacts};
+use ballast_net::equal_in_constant_time;
 
 use crate::passwords::verdict;
 use crate::view::View;
@@ -18,7 +19,9 @@ impl UserFacts for View<'_> {
         let known = users.user(list, user);
         match known.and_then(|user| user.password.as_ref()) {
             None => PasswordCheck::Wrong,
-            Some(UserPassword::Clear(text)) => verdict(is_same(text.as_bytes(), password)),
+            Some(UserPassword::Clear(text)) => {
+                verdict(equal_in_constant_time(text.as_bytes(), password))
+            }
             Some(UserPassword::Hashed(hash)) => {
                 self.password_results().check(hash, password, may_wait)
             }
@@ -29,13 +32,4 @@ impl UserFacts for View<'_> {
         let user = self.userlists().user(list, user)?;
         user.groups.get(place).map(String::as_str)
     }
-}
-
-/// Compares to the end, so that the time it takes does not tell where they differ.
-fn is_same(one: &[u8], other: &[u8]) -> bool {
-    let differences = one
-        .iter()
-        .zip(other)
-        .fold(0_u8, |found, (one, other)| found | (one ^ other));
-    one.len() == other.len() && std::hint::black_box(differences) == 0
 }

@@ -167,6 +167,9 @@ async fn carry(
     {
         return Flow::Break(exit);
     }
+    if inspected.is_continue() {
+        route::settle_passwords(context, client, exchange).await?;
+    }
     route::choose(context, exchange)?;
     let _backend_session = BackendSession::enter(context, exchange);
     inspected?;

@@ -117,7 +117,7 @@ impl<'r> ResponseGate<'r> {
         exchange: &mut Exchange,
         to_come: Needs,
     ) -> Option<Verdict> {
-        match self.inspection.run(context, exchange, to_come).await {
+        match self.inspection.run(context, None, exchange, to_come).await {
             InspectionStep::Decided(verdict) => {
                 self.until = None;
                 Some(verdict)

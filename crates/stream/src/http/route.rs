@@ -1,11 +1,14 @@
 //! Which backend: `use_backend` rules in order, then `default_backend`.
 
 use ballast_engine::RouteTarget;
+use ballast_expr::Needs;
+use ballast_mux::Duplex;
 
 use crate::context::Context;
 use crate::exchange::Exchange;
 use crate::exit::{Exit, Flow};
 use crate::local::EvaluationMemory;
+use crate::passwords;
 use crate::view::View;
 
 /// Chooses the backend of the exchange.
@@ -22,6 +25,24 @@ pub(crate) fn choose(context: &Context<'_>, exchange: &mut Exchange) -> Flow {
     let backend = &context.running.generation.backends[place];
     exchange.set_backend(place, backend, context.frontend.name());
     Flow::Continue(())
+}
+
+/// Computes beforehand the hashes of passwords that the rules of the frontend ask for.
+pub(crate) async fn settle_passwords(
+    context: &Context<'_>,
+    client: &Duplex<'_>,
+    exchange: &Exchange,
+) -> Flow {
+    let frontend = &context.frontend;
+    let needs = context.running.needs_of_frontend(frontend.place);
+    if frontend.routes.is_empty() || !needs.intersects(Needs::PASSWORD) {
+        return Flow::Continue(());
+    }
+    let ask = |exchange: &Exchange| {
+        backend(context, exchange);
+    };
+    // Boxed: most routes ask for no password, and should not reserve memory for it.
+    Box::pin(passwords::settle(context, client.peer, exchange, ask)).await
 }
 
 /// Ends an exchange whose backend is not for HTTP: that of a session that `switch-mode http` turned

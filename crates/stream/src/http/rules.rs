@@ -12,6 +12,7 @@ use crate::ending::EndingPhase;
 use crate::exchange::{Exchange, PreparedAnswer};
 use crate::exit::{Exit, Flow, PeerFault};
 use crate::inspect;
+use crate::passwords;
 use crate::rulebook::{
     AwaitedBody, MessagePhase, apply, apply_in_time, apply_packet_options, send_early_hints,
 };
@@ -40,7 +41,7 @@ pub(crate) async fn request(
             Box::pin(inspect::request(context, client, exchange, (rules, needs))).await?
         } else {
             let (stage, rules) = (MessagePhase::Request, &rules.tcp_content);
-            apply_in_time(context, exchange, stage, rules, (None, needs)).await?
+            apply_in_time(context, exchange, stage, rules, client.peer, (None, needs)).await?
         };
         if matches!(verdict, Verdict::Close | Verdict::Respond(_)) {
             // As in HAProxy's logs, what is refused before the other rules was not received.
@@ -63,8 +64,10 @@ pub(crate) async fn request(
     }
     if !rules.http_request.is_empty() {
         let (stage, rules) = (MessagePhase::Request, &rules.http_request);
+        let peer = client.peer;
         let awaited = Some(AwaitedBody::OfRequest(&mut *client, asks_body));
-        let verdict = apply_in_time(context, exchange, stage, rules, (awaited, needs)).await?;
+        let awaited = (awaited, needs);
+        let verdict = apply_in_time(context, exchange, stage, rules, peer, awaited).await?;
         send_early_hints(context, exchange, &mut client.sink).await?;
         if is_tarpit(&verdict) {
             Box::pin(tarpit(context, client, exchange)).await;
@@ -76,9 +79,24 @@ pub(crate) async fn request(
             EndingPhase::Request,
         )?;
     }
+    if let Some(page) = statistics::page_of(exchange, common)
+        && !(page.rules.is_empty() && page.admin.is_empty())
+    {
+        let ask = |exchange: &Exchange| drop(statistics::rights(context, exchange, page));
+        Box::pin(passwords::settle(context, client.peer, exchange, ask)).await?;
+    }
     let statistics = statistics::statistics(context, exchange, common)?;
     let last_rule = exchange.last_rule.clone();
-    let verdict = apply(context, exchange, MessagePhase::Request, &rules.redirects);
+    let verdict = if rules.redirects.is_empty() || !needs.intersects(Needs::PASSWORD) {
+        apply(context, exchange, MessagePhase::Request, &rules.redirects)
+    } else {
+        let (stage, rules) = (MessagePhase::Request, &rules.redirects);
+        let (peer, awaited) = (client.peer, (None, needs));
+        Box::pin(apply_in_time(
+            context, exchange, stage, rules, peer, awaited,
+        ))
+        .await?
+    };
     // HAProxy does not count `redirect` lines among rules.
     exchange.last_rule = last_rule;
     judge(
@@ -142,8 +160,8 @@ pub(crate) async fn response(
         if !common.rules.http_response.is_empty() {
             let (stage, rules) = (MessagePhase::Response, &common.rules.http_response);
             let awaited = Some(AwaitedBody::OfResponse(source.by_ref(), length, asks_body));
-            let verdict =
-                apply_in_time(context, exchange, stage, rules, (awaited, Needs::NONE)).await?;
+            let awaited = (awaited, Needs::NONE);
+            let verdict = apply_in_time(context, exchange, stage, rules, client, awaited).await?;
             judge((exchange, common), client, verdict, EndingPhase::Headers)?;
         }
     }

@@ -3,6 +3,7 @@
 use ballast_expr::Condition;
 use ballast_message::{Fields, Method, Version};
 use ballast_model::{ProxyCommon, StatsAccess, StatsPage};
+use ballast_net::equal_in_constant_time;
 
 use super::target::origin_form;
 use crate::context::Context;
@@ -27,15 +28,10 @@ pub(super) fn statistics(
     exchange: &mut Exchange,
     common: &ProxyCommon,
 ) -> Flow<Option<ServiceCall>> {
-    let Some(page) = &common.stats else {
+    let Some(page) = page_of(exchange, common) else {
         return Flow::Continue(None);
     };
-    let asks = matches!(exchange.method, Method::Get | Method::Head | Method::Post);
-    let target = origin_form(exchange.request.target());
-    if !asks || !target.starts_with(page.prefix().as_bytes()) {
-        return Flow::Continue(None);
-    }
-    let access = access(context, exchange, page);
+    let (access, may_admin) = rights(context, exchange, page);
     match access {
         PageAccess::Granted => {}
         PageAccess::Denied => return Flow::Break(Exit::StatisticsDenied),
@@ -45,8 +41,6 @@ pub(super) fn statistics(
             return Flow::Break(Exit::StatisticsChallenge);
         }
     }
-    let mut admin = page.admin.iter();
-    let may_admin = admin.any(|condition| holds(context, exchange, condition.as_ref()));
     let of_backend = exchange.backend.is_some();
     Flow::Continue(Some(ServiceCall::Statistics {
         of_backend,
@@ -54,7 +48,27 @@ pub(super) fn statistics(
     }))
 }
 
-enum PageAccess {
+/// The statistics page of the proxy, where the request is for it.
+pub(super) fn page_of<'p>(exchange: &Exchange, common: &'p ProxyCommon) -> Option<&'p StatsPage> {
+    let page = common.stats.as_deref()?;
+    let asks = matches!(exchange.method, Method::Get | Method::Head | Method::Post);
+    let target = origin_form(exchange.request.target());
+    (asks && target.starts_with(page.prefix().as_bytes())).then_some(page)
+}
+
+/// Whether the client may see the page, and whether it may change anything there.
+pub(super) fn rights(
+    context: &Context<'_>,
+    exchange: &Exchange,
+    page: &StatsPage,
+) -> (PageAccess, bool) {
+    let mut admin = page.admin.iter();
+    let may_admin = admin.any(|condition| holds(context, exchange, condition.as_ref()));
+    (access(context, exchange, page), may_admin)
+}
+
+/// What a client gets that asks for the page.
+pub(super) enum PageAccess {
     Denied,
     Granted,
     /// The client must send a user and a password, for this realm.
@@ -104,16 +118,8 @@ fn is_known(fields: &Fields, credentials: &[String]) -> bool {
     let token = token.trim_ascii();
     scheme.eq_ignore_ascii_case(b"basic")
         && credentials.iter().fold(false, |known, credential| {
-            known | is_same(base64(credential.as_bytes()).as_bytes(), token)
+            known | equal_in_constant_time(base64(credential.as_bytes()).as_bytes(), token)
         })
-}
-
-fn is_same(one: &[u8], other: &[u8]) -> bool {
-    let differences = one
-        .iter()
-        .zip(other)
-        .fold(0_u8, |found, (one, other)| found | (one ^ other));
-    one.len() == other.len() && differences == 0
 }
 
 /// RFC 4648, section 4.
