@@ -51,6 +51,19 @@ pub(super) struct RegexWorkspace {
 const CACHES_MAX: usize = 64;
 
 impl RegexWorkspace {
+    /// How many expressions are compiled and kept.
+    #[cfg(test)]
+    pub(super) fn kept(&self) -> usize {
+        self.kept.load(Ordering::Relaxed)
+    }
+
+    /// An expression leaves the list: what it kept makes room for another.
+    pub(super) fn release(&self, regex: &ListedRegex) {
+        if regex.engine.get().is_some() {
+            self.kept.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
     fn take_cache(&self, regex: &BoundedBacktracker) -> backtrack::Cache {
         let kept = self.caches.try_lock().ok().and_then(|mut all| all.pop());
         match kept {
@@ -179,7 +192,16 @@ impl ListedRegex {
             shared.kept.fetch_sub(1, Ordering::Relaxed);
             return work(&engine);
         }
-        work(self.engine.get_or_init(|| engine))
+        let mut is_kept = false;
+        let engine = self.engine.get_or_init(|| {
+            is_kept = true;
+            engine
+        });
+        if !is_kept {
+            // Another thread compiled it at the same time, and counted it.
+            shared.kept.fetch_sub(1, Ordering::Relaxed);
+        }
+        work(engine)
     }
 
     fn single(&self) -> Option<Regex> {
@@ -205,4 +227,32 @@ fn small(source: &str, fold: bool) -> Option<BoundedBacktracker> {
             .ok()
     };
     build(source).or_else(|| build(&relaxed(source)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use super::*;
+
+    #[test]
+    fn an_expression_that_many_threads_compile_at_once_counts_once() {
+        const EXPRESSIONS: usize = 200;
+        let shared = RegexWorkspace::default();
+        let all: Vec<ListedRegex> = (0..EXPRESSIONS)
+            .map(|at| ListedRegex::new(&format!("^a{at}[0-9]+$").into(), false).unwrap())
+            .collect();
+        let start = Barrier::new(4);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for regex in &all {
+                        start.wait();
+                        assert!(!regex.is_match(b"b", true, &shared));
+                    }
+                });
+            }
+        });
+        assert_eq!(shared.kept(), EXPRESSIONS);
+    }
 }

@@ -80,8 +80,14 @@ impl Search {
 
     pub(super) fn remove(&mut self, id: u64) {
         self.cache.clear();
+        let Some((pattern, _)) = self.list.remove(&id) else {
+            return;
+        };
+        if let SearchPattern::Regex(regex) = &pattern {
+            self.shared.release(regex);
+        }
         // A segment may still name it.
-        if self.list.remove(&id).is_some() && self.covered_up_to().is_none_or(|last| id > last) {
+        if self.covered_up_to().is_none_or(|last| id > last) {
             self.uncovered -= 1;
         }
     }
@@ -344,4 +350,28 @@ fn has_portion(pattern: &[u8], subject: &[u8], is_delimiter: fn(u8) -> bool) -> 
         from = start + 1;
     }
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::map_value::MapValue;
+    use super::*;
+
+    #[test]
+    fn an_expression_that_is_removed_makes_room_for_another() {
+        let mut search = Search::default();
+        for id in 0..3 {
+            let regex = ListedRegex::new(&format!("^{id}+$").into(), false).unwrap();
+            let value = MapValue::None;
+            search.push(SearchPattern::Regex(regex), Item { id, value });
+        }
+        // The third is not tried.
+        let found = search.find(b"11", MatchMethod::Reg);
+        assert_eq!(found.map(|item| item.id), Some(1));
+        assert_eq!(search.shared.kept(), 2);
+        for (id, kept) in [(2, 2), (1, 1), (1, 1), (0, 0)] {
+            search.remove(id);
+            assert_eq!(search.shared.kept(), kept);
+        }
+    }
 }
