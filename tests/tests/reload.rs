@@ -433,3 +433,68 @@ fn a_state_file_holds_after_a_reload_as_after_a_start() {
         proxy.signal(Signal::TERM);
     }
 }
+
+/// Signed with the private half of `ISSUER_KEY`.
+const TOKEN: &str = "eyJhbGciOiJFUzI1NiIsInR5cCI6IkpXVCJ9.\
+    eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lIiwiaWF0IjoxNTE2MjM5MDIyfQ.\
+    1jEdy9ovROGA3kY-k0tnf-3vZA4ntIQSHEomR64iN5qSbbChx6fsx6mFkOH4O3vnN2Lk94ySxVCd34VZVLq9-w";
+
+const ISSUER_KEY: &str = "-----BEGIN PUBLIC KEY-----
+MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEBDCzValvy8N6LsOzp71Yqet9oN4x
+tF4O15am9OW9KoDiZI+iFJJXr217COWQduRLq5BupAdIXfwC2kwwUz/Oug==
+-----END PUBLIC KEY-----
+";
+
+const OTHER_KEY: &str = "-----BEGIN PUBLIC KEY-----
+MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEds69ueDQppxnjS1Vu2SQCvOn32rp
+QntRuH7FthedwQcX7NUL/mwDzFpzyug43NM7i3nwfZn0toInhszmUoqnNw==
+-----END PUBLIC KEY-----
+";
+
+#[test]
+fn a_key_that_was_replaced_verifies_tokens_after_a_reload() {
+    for program in Program::both() {
+        let [direct, by_variable] = [free_port(), free_port()];
+        let text = format!(
+            "defaults
+    mode http
+    timeout connect 5s
+    timeout client 20s
+    timeout server 20s
+frontend direct
+    bind 127.0.0.1:{direct}
+    http-request return status 200 content-type text/plain lf-string %[req.hdr(x-token),jwt_verify(ES256,token.pub)]
+frontend by_variable
+    bind 127.0.0.1:{by_variable}
+    http-request set-var(txn.key) str(token.pub)
+    http-request return status 200 content-type text/plain lf-string %[req.hdr(x-token),jwt_verify(ES256,txn.key)]
+"
+        );
+        let launch = Launch {
+            ports: &[direct, by_variable],
+            files: &[("token.pub", OTHER_KEY)],
+            words: &["-W", "-S", "unix@master.sock"],
+            ..Launch::default()
+        };
+        let proxy = Proxy::launch(&program, &text, &launch);
+        let answers = || {
+            [direct, by_variable].map(|port| {
+                let mut client = Client::connect(port);
+                client.send(format!(
+                    "GET / HTTP/1.1\r\nhost: a\r\nx-token: {TOKEN}\r\nconnection: close\r\n\r\n"
+                ));
+                client.response().text()
+            })
+        };
+        assert_eq!(answers(), ["0", "0"], "{}", program.name());
+        for (key, answer) in [(ISSUER_KEY, "1"), (OTHER_KEY, "0"), (ISSUER_KEY, "1")] {
+            fs::write(proxy.directory().join("token.pub"), key).expect("the key is written");
+            let said = reload(&proxy);
+            assert!(said.contains("Success=1"), "{}: {said}", program.name());
+            // HAProxy's process before may take a last connection.
+            eventually("the key in force is that of the file", || {
+                answers() == [answer; 2]
+            });
+        }
+    }
+}

@@ -15,7 +15,7 @@ use crate::mask::{mask4, mask6};
 use crate::message_digest::MessageDigest;
 use crate::pattern::Handle;
 use crate::protobuf::{self, ProtobufNumber};
-use crate::public_key::{JwtAlgorithm, PublicKeys};
+use crate::public_key::{JwtAlgorithm, LinkedKeys};
 use crate::regex::Regex;
 use crate::set_condition::SetCondition;
 use crate::slot::LinkSlot;
@@ -126,8 +126,8 @@ pub enum ArgValue {
     JwtKey {
         /// The variable, where it is one.
         variable: Option<VarName>,
-        /// The public keys of the configuration.
-        keys: LinkSlot<Arc<PublicKeys>>,
+        /// The public keys that it may mean.
+        keys: LinkedKeys,
     },
     /// A condition of `set-var`.
     SetCondition(SetCondition),
@@ -454,10 +454,14 @@ fn value_of(kind: ArgKind, text: &str) -> Result<ArgValue, Error> {
         ArgKind::SetCondition => {
             ArgValue::SetCondition(SetCondition::named(text).ok_or_else(refuse)?)
         }
-        ArgKind::JwtKeyOrVar => ArgValue::JwtKey {
-            variable: VarName::parse(text).ok(),
-            keys: LinkSlot::empty(),
-        },
+        ArgKind::JwtKeyOrVar => {
+            let variable = VarName::parse(text).ok();
+            let path = variable.is_none().then_some(text);
+            ArgValue::JwtKey {
+                keys: LinkedKeys::unlinked(path),
+                variable,
+            }
+        }
     })
 }
 

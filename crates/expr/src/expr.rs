@@ -1,7 +1,6 @@
 //! Sample expressions: a fetch and the converters applied to it (manual 7.3).
 
 use std::fmt;
-use std::sync::Arc;
 
 use crate::args::{self, Arg, ArgValue};
 use crate::conv::internal::when_needs_acl;
@@ -375,7 +374,7 @@ fn link_key(step: &mut ConverterStep, store: &Store, files: &mut dyn Files) {
     if variable.is_none() && !has_secret {
         store.public_keys().load(&key.text, files);
     }
-    keys.fill(Arc::clone(store.public_keys()));
+    keys.link(store.public_keys());
 }
 
 impl fmt::Display for Expr {

@@ -14,6 +14,7 @@ use aws_lc_rs::signature::{
 use crate::base64::unbase64;
 use crate::files::Files;
 use crate::message_digest::MessageDigest;
+use crate::slot::LinkSlot;
 
 /// How a web token is signed (RFC 7518 section 3.1).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -129,6 +130,12 @@ impl PublicKey {
     }
 }
 
+impl PartialEq for PublicKey {
+    fn eq(&self, other: &PublicKey) -> bool {
+        self.der == other.der
+    }
+}
+
 impl fmt::Debug for PublicKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "public key of {} bytes", self.der.len())
@@ -137,7 +144,7 @@ impl fmt::Debug for PublicKey {
 
 /// The public keys that the configuration names, by path: a variable may name one of them.
 #[derive(Debug, Default)]
-pub struct PublicKeys {
+pub(crate) struct PublicKeys {
     by_path: RwLock<HashMap<String, Arc<PublicKey>>>,
 }
 
@@ -158,5 +165,61 @@ impl PublicKeys {
         let path = std::str::from_utf8(path).ok()?;
         let keys = self.by_path.read().unwrap_or_else(PoisonError::into_inner);
         keys.get(path).cloned()
+    }
+}
+
+impl PartialEq for PublicKeys {
+    fn eq(&self, other: &PublicKeys) -> bool {
+        if std::ptr::eq(self, other) {
+            return true;
+        }
+        // One lock at a time: nobody can wait for two.
+        let keys = |all: &PublicKeys| {
+            let keys = all.by_path.read().unwrap_or_else(PoisonError::into_inner);
+            keys.clone()
+        };
+        keys(self) == keys(other)
+    }
+}
+
+/// The public keys that an argument may mean: the one of its path, or any that a variable names. Two
+/// are equal when the keys are, so that an expression whose key file was replaced is another one.
+/// As with other links, one that is not joined yet is equal to any for the same path.
+#[derive(Clone, Debug)]
+pub struct LinkedKeys {
+    path: Option<Box<str>>,
+    all: LinkSlot<Arc<PublicKeys>>,
+}
+
+impl LinkedKeys {
+    /// The key at `path`, or any where that is not known yet.
+    pub(crate) fn unlinked(path: Option<&str>) -> LinkedKeys {
+        LinkedKeys {
+            path: path.map(Into::into),
+            all: LinkSlot::empty(),
+        }
+    }
+
+    /// Joins it to the keys of the configuration.
+    pub(crate) fn link(&mut self, all: &Arc<PublicKeys>) {
+        self.all.fill(Arc::clone(all));
+    }
+
+    /// The keys of the configuration, once it is joined to them.
+    pub(crate) fn linked(&self) -> Option<&PublicKeys> {
+        self.all.filled().map(|keys| &**keys)
+    }
+}
+
+impl PartialEq for LinkedKeys {
+    fn eq(&self, other: &LinkedKeys) -> bool {
+        self.path == other.path
+            && match (self.linked(), other.linked(), &self.path) {
+                (Some(one), Some(other), Some(path)) => {
+                    one.key(path.as_bytes()) == other.key(path.as_bytes())
+                }
+                (Some(one), Some(other), None) => one == other,
+                (None, ..) | (_, None, _) => true,
+            }
     }
 }

@@ -87,7 +87,7 @@ fn jwt_verify<'f>(
     let answer = match algorithm {
         None => UNKNOWN_ALGORITHM,
         Some(algorithm) => {
-            let keys = keys.filled().map(|keys| &**keys);
+            let keys = keys.linked();
             let mut signature = cx.scratch.open();
             let (token, key) = (cx.scratch.bytes(token), cx.scratch.bytes(key));
             let answer = verify(algorithm, token, key, keys, &mut signature);
