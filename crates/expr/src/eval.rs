@@ -2,6 +2,7 @@
 
 use crate::acl::{Acl, Condition, Criterion, Polarity, Term, TermTarget};
 use crate::condition_result::ConditionResult;
+use crate::effects::Effects;
 use crate::evaluation::Evaluation;
 use crate::expr::Expr;
 use crate::facts::Facts;
@@ -202,6 +203,10 @@ impl LinkedAcl for Acl {
 
     fn needs(&self) -> Needs {
         Acl::needs(self)
+    }
+
+    fn effects(&self) -> Effects {
+        Acl::effects(self)
     }
 
     fn unimplemented(&self) -> Vec<&'static str> {

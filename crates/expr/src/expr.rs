@@ -6,6 +6,7 @@ use crate::args::{self, Arg, ArgValue};
 use crate::conv::internal::when_needs_acl;
 use crate::conv::text::control_mask;
 use crate::conv::{self, Converter, mqtt};
+use crate::effects::Effects;
 use crate::error::{Error, nearest};
 use crate::fetch::{self, Fetch};
 use crate::files::Files;
@@ -228,6 +229,13 @@ impl Expr {
         let convs = self.converters.iter();
         let own = convs.fold(self.fetch.needs, |sum, step| sum | step.converter.needs);
         self.acls().fold(own, |sum, acl| sum | acl.needs())
+    }
+
+    /// What evaluating it does beside giving a value, once it is linked.
+    pub fn effects(&self) -> Effects {
+        let steps = self.converters.iter();
+        let own = steps.fold(self.fetch.effects, |sum, step| sum | step.converter.effects);
+        self.acls().fold(own, |sum, acl| sum | acl.effects())
     }
 
     /// The text of `str(<text>)` without converters; `None` for anything that may depend on the

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use crate::condition_result::ConditionResult;
+use crate::effects::Effects;
 use crate::facts::Facts;
 use crate::files::Files;
 use crate::needs::Needs;
@@ -22,6 +23,9 @@ pub trait LinkedAcl: Send + Sync {
 
     /// What its criteria need.
     fn needs(&self) -> Needs;
+
+    /// What evaluating its criteria does.
+    fn effects(&self) -> Effects;
 
     /// Words in it that are parsed and not evaluated yet.
     fn unimplemented(&self) -> Vec<&'static str>;

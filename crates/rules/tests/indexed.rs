@@ -17,11 +17,13 @@ use common::{BOTH, Fake, no_files, words};
 use proptest::prelude::*;
 
 /// ACLs that lines may name.
-const ACLS: [&str; 4] = [
+const ACLS: [&str; 6] = [
     "several hdr(host) -i b.example c.EXAMPLE",
     "several hdr(host) -m beg d",
     "mixed hdr(host) a.example",
     "mixed path_beg /b",
+    "counting src,table_inc_gpc0(t) gt 0",
+    "setting path,set-var(txn.v) -m found",
 ];
 
 /// Terms of conditions; those over the header and the path come often enough for an index.
@@ -218,16 +220,12 @@ proptest! {
     }
 }
 
-/// The conditions that are evaluated for a request, of `count` over the host and some others.
-fn evaluated(count: usize, host: &str) -> Vec<usize> {
+/// The conditions that are evaluated for a request with this host.
+fn evaluated(texts: &[String], host: &str) -> Vec<usize> {
     let acls = acls();
-    let conditions: Vec<Condition> = (0..count)
-        .map(|at| {
-            let text = match at % 3 {
-                0 => format!("if {{ hdr(host) -i Host{at}.example }}"),
-                1 => format!("if {{ path_beg / }} {{ hdr(host) host{at}.example other{at} }}"),
-                _ => format!("unless !{{ hdr(host) -m end t{at}.example }} or !TRUE"),
-            };
+    let conditions: Vec<Condition> = texts
+        .iter()
+        .map(|text| {
             let words: Vec<&str> = text.split(' ').collect();
             let mut condition = Condition::parse(&words, &acls).unwrap();
             let mut files = no_files;
@@ -242,25 +240,91 @@ fn evaluated(count: usize, host: &str) -> Vec<usize> {
             condition
         })
         .collect();
-    let index = ConditionIndex::new(conditions.iter().map(Some)).unwrap();
+    let index = ConditionIndex::new(conditions.iter().map(Some));
+    let index = index.as_deref();
     let fake = Fake::asking("GET", "/", &[("host", host)]);
     let (mut candidates, mut scratch) = (Candidates::default(), Scratch::new());
-    candidates.begin(Some(&index), 0);
+    candidates.begin(index, 0);
     let mut all = Vec::new();
-    while let Some(at) = candidates.next(Some(&index), count, &mut scratch, |question| {
-        question(&fake)
-    }) {
+    while let Some(at) =
+        candidates.next(index, texts.len(), &mut scratch, |question| question(&fake))
+    {
         all.push(at);
     }
     all
 }
 
+/// Conditions over the host and some others.
+fn over_hosts(count: usize) -> Vec<String> {
+    let conditions = (0..count).map(|at| match at % 3 {
+        0 => format!("if {{ hdr(host) -i Host{at}.example }}"),
+        1 => format!("if {{ path_beg / }} {{ hdr(host) host{at}.example other{at} }}"),
+        _ => format!("unless !{{ hdr(host) -m end t{at}.example }} or !TRUE"),
+    });
+    conditions.collect()
+}
+
 #[test]
 fn a_thousand_rules_cost_what_a_few_do() {
-    assert_eq!(evaluated(1000, "host900.example"), [900]);
-    assert_eq!(evaluated(1000, "OTHER901"), [901]);
-    assert_eq!(evaluated(1000, "host2.example"), [2]);
-    assert_eq!(evaluated(1000, "elsewhere"), [0; 0]);
+    let thousand = over_hosts(1000);
+    assert_eq!(evaluated(&thousand, "host900.example"), [900]);
+    assert_eq!(evaluated(&thousand, "OTHER901"), [901]);
+    assert_eq!(evaluated(&thousand, "host2.example"), [2]);
+    assert_eq!(evaluated(&thousand, "elsewhere"), [0; 0]);
+}
+
+/// Expressions that count in a table.
+const COUNTING: [&str; 17] = [
+    "src,table_inc_gpc0(t)",
+    "src,table_inc_gpc1(t)",
+    "src,table_inc_gpc(0,t)",
+    "src,table_clr_gpc0(t)",
+    "src,table_clr_gpc1(t)",
+    "src,table_clr_gpc(0,t)",
+    "src_inc_gpc0(t)",
+    "src_inc_gpc(0,t)",
+    "src_clr_gpc1(t)",
+    "src_updt_conn_cnt(t)",
+    "sc_inc_gpc0(0)",
+    "sc_clr_gpc(0,0)",
+    "sc0_inc_gpc0",
+    "sc1_clr_gpc1",
+    "sc2_inc_gpc0",
+    "acl(counting)",
+    "hdr(host),when(acl,counting)",
+];
+
+/// Expressions that change what others see.
+const CHANGING: [&str; 7] = [
+    "hdr(host),set-var(txn.v)",
+    "hdr(host),unset-var(txn.v)",
+    "hdr(host),capture-req(0)",
+    "hdr(host),capture-res(0)",
+    "hdr(host),aes_gcm_enc(128,txn.nonce,Zm9vb2Zvb29mb29wZm9vbw==,txn.tag)",
+    "acl(setting)",
+    "hdr(host),when(acl,setting)",
+];
+
+#[test]
+fn a_condition_that_counts_is_evaluated_for_every_request() {
+    for counting in COUNTING {
+        let mut conditions = over_hosts(20);
+        let counted = format!("if {{ {counting} -m found }} {{ hdr(host) -i a }}");
+        conditions.insert(7, counted);
+        let hosts = evaluated(&conditions, "elsewhere");
+        assert_eq!(hosts, [7], "{counting}");
+    }
+}
+
+#[test]
+fn conditions_that_change_what_others_see_have_no_index() {
+    for changing in CHANGING {
+        let mut conditions = over_hosts(20);
+        let changed = format!("if {{ {changing} -m found }} {{ hdr(host) -i a }}");
+        conditions.insert(7, changed);
+        let all: Vec<usize> = (0..21).collect();
+        assert_eq!(evaluated(&conditions, "elsewhere"), all, "{changing}");
+    }
 }
 
 #[test]

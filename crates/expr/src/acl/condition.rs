@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::{Acl, AclSet, Criterion, Linker, PREDEFINED, predefined};
+use crate::effects::Effects;
 use crate::error::{Error, nearest};
 use crate::expr::Reference;
 use crate::needs::Needs;
@@ -135,6 +136,17 @@ impl Condition {
                 TermTarget::Named(name, slot) => {
                     let acl = slot.filled().or_else(|| named(name, acls));
                     sum | acl.map_or(Needs::NONE, |acl| acl.needs())
+                }
+            })
+    }
+
+    /// What evaluating it does, once it is linked.
+    pub(crate) fn effects(&self) -> Effects {
+        self.terms()
+            .fold(Effects::NONE, |sum, term| match &term.target {
+                TermTarget::Inline(criterion) => sum | criterion.expr.effects(),
+                TermTarget::Named(_, slot) => {
+                    sum | slot.filled().map_or(Effects::NONE, |acl| acl.effects())
                 }
             })
     }

@@ -17,6 +17,7 @@ pub use words::{ACL_WORDS, AclWord};
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::effects::Effects;
 use crate::error::Error;
 use crate::expr::Reference;
 use crate::files::Files;
@@ -48,6 +49,14 @@ impl Acl {
     pub fn needs(&self) -> Needs {
         let criteria = self.criteria.iter();
         criteria.fold(Needs::NONE, |sum, criterion| sum | criterion.expr.needs())
+    }
+
+    /// What evaluating its criteria does.
+    pub fn effects(&self) -> Effects {
+        let criteria = self.criteria.iter();
+        criteria.fold(Effects::NONE, |sum, criterion| {
+            sum | criterion.expr.effects()
+        })
     }
 
     /// Words parsed but not evaluated yet.

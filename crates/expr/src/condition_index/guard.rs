@@ -35,7 +35,7 @@ impl Guard<'_> {
 /// The guards of a condition, one a sample.
 pub(super) fn guards(condition: &Condition) -> Vec<Guard<'_>> {
     // A term that is skipped must not be missed for what it does.
-    if condition.rows.iter().flatten().any(stable::has_effects) {
+    if !condition.effects().is_none() {
         return Vec::new();
     }
     match condition.polarity {

@@ -60,8 +60,8 @@ impl ConditionIndex {
         if conditions.len() < GROUP_CONDITIONS_MIN {
             return None;
         }
-        // A condition that sets a variable changes what those behind it see.
-        if conditions.clone().flatten().any(stable::sets_variables) {
+        // A condition that sets a variable or captures changes what those behind it see.
+        if conditions.clone().flatten().any(stable::changes_samples) {
             return None;
         }
         let guards: Vec<Vec<Guard<'_>>> = conditions

@@ -1,6 +1,7 @@
 //! Which samples an index may ask once instead of many times.
 
-use crate::acl::{Condition, Criterion, Term, TermTarget};
+use crate::acl::Condition;
+use crate::effects::Effects;
 use crate::expr::Expr;
 
 /// Fetches whose sample is the same until a rule changes something, in alphabetical order.
@@ -38,41 +39,8 @@ pub(super) fn is_stable(expr: &Expr) -> bool {
             .all(|word| CONVERTERS.contains(&word) || word == "map" || word.starts_with("map_"))
 }
 
-/// Whether evaluating a term does more than to give an answer, or may do so.
-pub(super) fn has_effects(term: &Term) -> bool {
-    criteria(term).any(|criterion| {
-        let expr = &criterion.expr;
-        let fetch = expr.fetch.word;
-        let counts = ["_inc_", "_clr_", "_add_", "_updt_"];
-        let mut converters = expr.converters.iter().map(|step| step.converter.word);
-        counts.iter().any(|part| fetch.contains(part))
-            || fetch == "acl"
-            || fetch.starts_with("lua.")
-            || converters.any(|word| {
-                word == "set-var"
-                    || word == "unset-var"
-                    || word == "debug"
-                    || word.starts_with("capture-")
-                    || word.starts_with("lua.")
-            })
-    })
-}
-
-/// Whether evaluating a condition may set a variable.
-pub(super) fn sets_variables(condition: &Condition) -> bool {
-    let criteria = condition.rows.iter().flatten().flat_map(criteria);
-    criteria.into_iter().any(|criterion| {
-        let expr = &criterion.expr;
-        let mut converters = expr.converters.iter().map(|step| step.converter.word);
-        expr.fetch.word == "acl" || converters.any(|word| word == "set-var" || word == "unset-var")
-    })
-}
-
-fn criteria(term: &Term) -> impl Iterator<Item = &Criterion> {
-    let (inline, named) = match &term.target {
-        TermTarget::Inline(criterion) => (Some(&**criterion), None),
-        TermTarget::Named(_, slot) => (None, slot.filled()),
-    };
-    let named = named.into_iter().flat_map(|acl| &acl.criteria);
-    inline.into_iter().chain(named)
+/// Whether evaluating a condition changes samples that are stable otherwise.
+pub(super) fn changes_samples(condition: &Condition) -> bool {
+    let changes = Effects::VARIABLES.and(Effects::CAPTURES);
+    condition.effects().intersects(changes)
 }

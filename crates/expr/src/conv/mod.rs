@@ -27,6 +27,7 @@ use std::sync::OnceLock;
 
 use crate::args::{Arg, ArgKind, ArgSpec, ArgValue};
 pub(crate) use crate::args::{NONE, args};
+use crate::effects::Effects;
 use crate::evaluation::Evaluation;
 use crate::needs::Needs;
 use crate::scratch::SampleText;
@@ -49,6 +50,8 @@ pub struct Converter {
     pub out: SampleKind,
     /// What must be there beside its input.
     pub needs: Needs,
+    /// What evaluating it does beside giving a value.
+    pub effects: Effects,
     /// What it does, in a few words; empty where it is not evaluated yet.
     pub help: &'static str,
     /// The converter as it is accepted, and as it is refused; empty for a word that takes no
@@ -66,6 +69,11 @@ impl Converter {
     /// The same row with needs.
     const fn needs(self, needs: Needs) -> Converter {
         Converter { needs, ..self }
+    }
+
+    /// The same row with effects.
+    const fn effects(self, effects: Effects) -> Converter {
+        Converter { effects, ..self }
     }
 
     /// The same row with the converter as it is accepted, and as it is refused.
@@ -100,6 +108,7 @@ const fn row(word: &'static str, args: ArgSpec, takes: SampleKind, out: SampleKi
         takes,
         out,
         needs: Needs::NONE,
+        effects: Effects::NONE,
         help: "",
         examples: ("", ""),
         handler: None,
@@ -166,7 +175,8 @@ static LUA: Converter = row(
     args(0, &[ArgKind::Text; 12]),
     SampleKind::Str,
     SampleKind::Str,
-);
+)
+.effects(Effects::ANY);
 
 /// The converter of this name.
 pub fn converter(word: &str) -> Option<&'static Converter> {

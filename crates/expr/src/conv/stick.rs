@@ -24,6 +24,7 @@ macro_rules! plain {
     ($word:literal, $help:literal, $question:expr) => {
         row($word, args(1, &[Table]), SampleKind::Any, SampleKind::Int)
             .needs(TABLE)
+            .effects($question.effects())
             .examples(concat!($word, "(be)"), concat!($word, "(be,1)"))
             .implemented($help, |cx, args, input| {
                 of_key(cx, args, 0, input, $question)
@@ -41,6 +42,7 @@ macro_rules! nth {
             SampleKind::Int,
         )
         .needs(TABLE)
+        .effects($question.effects())
         .examples(concat!($word, "(0,be)"), concat!($word, "(0)"))
         .implemented($help, |cx, args, input| {
             of_key(cx, args, 1, input, $question)

@@ -30,6 +30,7 @@ pub use tls::{cipher_name, version_name};
 
 pub(crate) use crate::args::{ACL_NAMES, NONE, args};
 use crate::args::{Arg, ArgKind, ArgSpec};
+use crate::effects::Effects;
 use crate::evaluation::Evaluation;
 use crate::facts::ExchangeNumbers;
 use crate::needs::Needs;
@@ -52,6 +53,8 @@ pub struct Fetch {
     pub phases: Phases,
     /// What must be there for it to have a value.
     pub needs: Needs,
+    /// What evaluating it does beside giving a value.
+    pub effects: Effects,
     /// What it is, in a few words; empty where it is not evaluated yet.
     pub help: &'static str,
     /// An expression that is accepted, and one that is refused; empty for a word that takes no
@@ -71,6 +74,11 @@ impl Fetch {
     /// The same row with other needs than its places tell.
     const fn needs(self, needs: Needs) -> Fetch {
         Fetch { needs, ..self }
+    }
+
+    /// The same row with effects.
+    const fn effects(self, effects: Effects) -> Fetch {
+        Fetch { effects, ..self }
     }
 
     /// The same row with an expression that is accepted, and one that is refused.
@@ -111,6 +119,7 @@ const fn row(word: &'static str, args: ArgSpec, out: SampleKind, phases: Phases)
         out,
         phases,
         needs: Needs::of(phases),
+        effects: Effects::NONE,
         help: "",
         examples: ("", ""),
         refusal: "",
@@ -165,7 +174,8 @@ static LUA: Fetch = row(
     args(0, &[ArgKind::Text; 12]),
     SampleKind::Str,
     Phases::ALWAYS,
-);
+)
+.effects(Effects::ANY);
 
 /// The fetch of this name.
 pub fn fetch(word: &str) -> Option<&'static Fetch> {

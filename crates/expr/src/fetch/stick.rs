@@ -3,6 +3,7 @@
 use ballast_stick::{DataType, Entry, EntryMut, Key, Table, TrackedEntry};
 
 use crate::args::{Arg, int_arg, table_arg};
+use crate::effects::Effects;
 use crate::evaluation::Evaluation;
 use crate::fetch::number;
 use crate::table_key::{key_of, kind_of_keys, sample_of};
@@ -74,6 +75,15 @@ impl RowQuestion {
                 | RowQuestion::IncrementNth(..)
                 | RowQuestion::CountConnection
         )
+    }
+
+    /// What asking does.
+    pub(crate) const fn effects(self) -> Effects {
+        if self.changes() {
+            Effects::COUNTERS
+        } else {
+            Effects::NONE
+        }
     }
 
     /// Asks an entry that is only read.

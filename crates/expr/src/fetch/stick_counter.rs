@@ -34,6 +34,7 @@ macro_rules! plain {
             $phases,
         )
         .needs(TABLE)
+        .effects($question.effects())
         .examples(concat!($word, "(0,be)"), concat!($word, "(x)"))
         .implemented($help, |cx, args| {
             of_counter(cx, args, (int_arg(args, 0)?, 1), $question)
@@ -51,6 +52,7 @@ macro_rules! nth {
             $phases,
         )
         .needs(TABLE)
+        .effects($question.effects())
         .examples(concat!($word, "(0,0,be)"), concat!($word, "(0)"))
         .implemented($help, |cx, args| {
             of_counter(cx, args, (int_arg(args, 1)?, 2), $question)

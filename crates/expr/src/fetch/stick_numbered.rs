@@ -23,6 +23,7 @@ macro_rules! plain {
     ($word:literal, $help:literal, $phases:expr, $counter:literal, $question:expr) => {
         row($word, args(0, &[Table]), SampleKind::Int, $phases)
             .needs(TABLE)
+            .effects($question.effects())
             .examples(concat!($word, "(be)"), concat!($word, "(be,1)"))
             .implemented($help, |cx, args| {
                 of_counter(cx, args, ($counter, 0), $question)
@@ -35,6 +36,7 @@ macro_rules! nth {
     ($word:literal, $help:literal, $phases:expr, $counter:literal, $question:expr) => {
         row($word, args(1, &[Int, Table]), SampleKind::Int, $phases)
             .needs(TABLE)
+            .effects($question.effects())
             .examples(concat!($word, "(0,be)"), $word)
             .implemented($help, |cx, args| {
                 of_counter(cx, args, ($counter, 1), $question)

@@ -26,6 +26,7 @@ macro_rules! plain {
     ($word:literal, $help:literal, $question:expr) => {
         row($word, args(1, &[Table]), SampleKind::Int, CONNECTION)
             .needs(TABLE)
+            .effects($question.effects())
             .examples(concat!($word, "(be)"), concat!($word, "(be,1)"))
             .implemented($help, |cx, args| of_source(cx, args, 0, $question))
     };
@@ -36,6 +37,7 @@ macro_rules! nth {
     ($word:literal, $help:literal, $question:expr) => {
         row($word, args(2, &[Int, Table]), SampleKind::Int, CONNECTION)
             .needs(TABLE)
+            .effects($question.effects())
             .examples(concat!($word, "(0,be)"), concat!($word, "(0)"))
             .implemented($help, |cx, args| of_source(cx, args, 1, $question))
     };

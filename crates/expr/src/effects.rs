@@ -1,0 +1,46 @@
+//! What evaluating an expression does beside giving a value.
+//!
+//! Each row of a catalogue states its effects, as it states its needs. They are folded into
+//! expressions, ACLs and conditions: who leaves out an evaluation, or does one early, asks whether
+//! that would be noticed.
+
+use std::ops::BitOr;
+
+/// A set of effects.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+pub struct Effects(u8);
+
+impl Effects {
+    /// Nothing but a value.
+    pub const NONE: Effects = Effects(0);
+    /// Counters of stick tables are changed (`src_inc_gpc0`).
+    pub const COUNTERS: Effects = Effects(1);
+    /// Variables are set or taken away (`set-var`).
+    pub const VARIABLES: Effects = Effects(1 << 1);
+    /// Captures are made (`capture-req`).
+    pub const CAPTURES: Effects = Effects(1 << 2);
+    /// What a script does is not known.
+    pub const ANY: Effects = Effects(u8::MAX);
+
+    /// Both sets; `|` for constants.
+    pub const fn and(self, other: Effects) -> Effects {
+        Effects(self.0 | other.0)
+    }
+
+    /// Whether the sets share an effect.
+    pub const fn intersects(self, other: Effects) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// Whether nothing is done.
+    pub const fn is_none(self) -> bool {
+        self.0 == 0
+    }
+}
+
+impl BitOr for Effects {
+    type Output = Effects;
+    fn bitor(self, other: Effects) -> Effects {
+        self.and(other)
+    }
+}
