@@ -340,8 +340,13 @@ fn leading_v4(bytes: &[u8]) -> Option<Ipv4Addr> {
     Some(Ipv4Addr::from(octets))
 }
 
-/// An address written in full.
+/// An address written in full. As in HAProxy, numbers of an IPv4 address may begin with zeros, and
+/// are decimal all the same: a rule about `127.0.0.1` cannot be passed by `127.0.0.01`.
 pub(crate) fn parse_addr(bytes: &[u8]) -> Option<IpAddr> {
+    let is_v4 = |byte: &u8| byte.is_ascii_digit() || *byte == b'.';
+    if bytes.iter().all(is_v4) {
+        return leading_v4(bytes).map(IpAddr::V4);
+    }
     std::str::from_utf8(bytes).ok()?.parse().ok()
 }
 

@@ -283,9 +283,11 @@ fn check_target_form(request: &Request, lenient: bool) -> Result<(), H1Error> {
     let connect = request.method() == Method::Connect;
     let valid = match request.form() {
         TargetForm::Asterisk => request.method() == Method::Options,
-        _ if lenient => true,
         TargetForm::Origin => !connect,
-        TargetForm::Absolute => !connect && request.target_authority().is_some_and(is_authority),
+        TargetForm::Absolute => {
+            !connect && (lenient || request.target_authority().is_some_and(is_authority))
+        }
+        TargetForm::Authority if lenient => connect,
         TargetForm::Authority => {
             let authority = request.target_authority().and_then(parse_authority);
             let full = authority.is_some_and(|(host, port)| {

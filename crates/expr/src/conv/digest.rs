@@ -169,8 +169,7 @@ fn xxh3<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], input: Sample<'f>) -> 
     let seed = int_arg(args, 0).unwrap_or(0) as u64;
     let bytes = cx.scratch.bytes(text_of(input)?);
     let sum = xxhash_rust::xxh3::xxh3_64_with_seed(bytes, seed);
-    // HAProxy hides the sign of this one.
-    Some(Sample::Int((sum & (u64::MAX >> 1)) as i64))
+    Some(Sample::Int(sum as i64))
 }
 
 /// A number without a constant is written as it is, without its sign.
