@@ -42,6 +42,9 @@ pub struct Backend {
     /// Set once a later generation balances in place of this one.
     pub(crate) superseded: AtomicBool,
     pub(crate) by_name: HashMap<String, usize>,
+    pub(crate) by_id: HashMap<u32, usize>,
+    /// Empty without `stick` rules: nothing else looks servers up by their addresses.
+    pub(crate) by_address: ArcSwap<HashMap<String, usize>>,
     pub(crate) by_cookie: ArcSwap<HashMap<Vec<u8>, usize>>,
     pub(crate) balancer_access: BalancerAccess,
 }
@@ -98,6 +101,17 @@ impl Backend {
     /// The server of that name, as its place.
     pub fn server_named(&self, name: &str) -> Option<usize> {
         self.by_name.get(name).copied()
+    }
+
+    /// The first server with this `id`, as its place.
+    pub fn server_with_id(&self, id: u32) -> Option<usize> {
+        self.by_id.get(&id).copied()
+    }
+
+    /// The first server whose current address is written so, as its place. Only a backend with `stick`
+    /// rules knows.
+    pub fn server_with_address(&self, address: &str) -> Option<usize> {
+        self.by_address.load().get(address).copied()
     }
 
     /// Whether a later generation has replaced this backend. [`BackendState::current`] is the

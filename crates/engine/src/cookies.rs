@@ -28,7 +28,8 @@ impl Backend {
         self.renew_cookies();
     }
 
-    /// Recomputes the cookies after a server's address changed.
+    /// Recomputes what follows from addresses after one changed: the server's place in hashes, cookies,
+    /// and who is found by address.
     pub fn address_changed(&self, server: usize) {
         let Some(known) = self.servers.get(server) else {
             return;
@@ -36,6 +37,21 @@ impl Backend {
         let key = hash_key(known);
         self.update_balancer(server, |balancer, index| balancer.set_hash_key(index, key));
         self.renew_cookies();
+        self.renew_addresses();
+    }
+
+    /// Notes the addresses of all servers.
+    pub(crate) fn renew_addresses(&self) {
+        if self.model.stick_rules.is_empty() {
+            return;
+        }
+        let mut by_address = HashMap::new();
+        for (place, server) in self.servers.iter().enumerate() {
+            if let Some(address) = &server.state.current_address().address {
+                by_address.entry(address.to_string()).or_insert(place);
+            }
+        }
+        self.by_address.store(Arc::new(by_address));
     }
 
     /// Recomputes all cookies.

@@ -267,6 +267,10 @@ fn compile_backend(
         .enumerate()
         .map(|(place, server)| (server.name().to_owned(), place))
         .collect();
+    let mut by_id = HashMap::new();
+    for (place, server) in servers.iter().enumerate() {
+        by_id.entry(server.model.id).or_insert(place);
+    }
     let use_servers = backend
         .use_servers
         .iter()
@@ -309,6 +313,8 @@ fn compile_backend(
         servers,
         use_servers,
         by_name,
+        by_id,
+        by_address: ArcSwap::default(),
         by_cookie: ArcSwap::default(),
     }
 }

@@ -206,6 +206,7 @@ impl Backend {
             .write()
             .unwrap_or_else(PoisonError::into_inner) = balancer;
         self.renew_cookies();
+        self.renew_addresses();
         self.state.set_current(self);
     }
 
@@ -238,6 +239,7 @@ impl Backend {
             .write()
             .unwrap_or_else(PoisonError::into_inner) = balancer;
         self.renew_cookies();
+        self.renew_addresses();
         self.state.set_current(self);
         former.superseded.store(true, Ordering::Release);
         drop(old);

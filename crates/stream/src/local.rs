@@ -84,7 +84,8 @@ impl Running {
         known.copied().unwrap_or(Needs::NONE)
     }
 
-    /// The same of a backend's `tcp-request content`, `use-server` and `balance`.
+    /// The same of a backend's `tcp-request content`, `use-server`, `balance`, `stick` and
+    /// `force-persist`.
     pub fn needs_of_backend(&self, place: usize) -> Needs {
         let known = self.needs_of_proxies[1].get(place);
         known.copied().unwrap_or(Needs::NONE)
@@ -197,7 +198,12 @@ fn needs_of_proxies(config: &model::Config) -> [Vec<Needs>; 2] {
             model::Balance::Hash(expr) => expr.needs(),
             _ => Needs::NONE,
         };
-        rules.fold(of_rules(&backend.common) | key, |all, one| all | one) & ASKED
+        let persistence = backend.persistence_rules.iter();
+        let persistence = persistence.map(|rule| rule.condition.needs(&acls));
+        let sticks = backend.stick_rules.iter();
+        let sticks = sticks.map(|rule| rule.key.needs() | of_condition(&rule.condition));
+        let all = rules.chain(persistence).chain(sticks);
+        all.fold(of_rules(&backend.common) | key, |all, one| all | one) & ASKED
     });
     [frontends.collect(), backends.collect()]
 }

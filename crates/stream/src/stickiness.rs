@@ -138,15 +138,11 @@ fn sticks_to(
 fn server_of(backend: &Backend, entry: &Entry<'_>, kind: ServerKeyKind) -> Option<usize> {
     let by_key = entry.server_key().and_then(|text| match kind {
         ServerKeyKind::Name => backend.server_named(&text),
-        ServerKeyKind::Address => {
-            let mut servers = backend.servers.iter();
-            servers.position(|server| *server_key(kind, server) == *text)
-        }
+        ServerKeyKind::Address => backend.server_with_address(&text),
     });
     by_key.or_else(|| {
         let id = entry.get(DataType::ServerId, 0).filter(|id| *id > 0)?;
-        let mut servers = backend.servers.iter();
-        servers.position(|server| u64::from(server.model.id) == id)
+        backend.server_with_id(u32::try_from(id).ok()?)
     })
 }
 

@@ -157,7 +157,13 @@ async fn connect_and_carry(
     let mut plan = reach::ReachPlan::new(context, client, exchange, &kept_connection);
     let (slot, ready) =
         reach::server(context, client, exchange, &mut kept_connection, &mut plan).await?;
-    stickiness::store(context, exchange);
+    let backend = context.backend_of(exchange);
+    let rules = backend.map(|backend| &backend.model.common.rules);
+    let gate = rules.filter(|rules| !rules.tcp_response.is_empty());
+    // The gate waits for the bytes that keys of the response are of.
+    if gate.is_none() {
+        stickiness::store(context, exchange);
+    }
     exchange.forget_first_bytes();
     let mut lease = ready.lease;
     let mut server = lease.duplex();
@@ -197,9 +203,6 @@ async fn connect_and_carry(
         },
     );
     let ends = (client, &mut server);
-    let backend = context.backend_of(exchange);
-    let rules = backend.map(|backend| &backend.model.common.rules);
-    let gate = rules.filter(|rules| !rules.tcp_response.is_empty());
     let ending = tunnel::carry(context, exchange, (ends, gate), counts, slot.server()).await;
     (exchange.tally.bytes_in, exchange.tally.bytes_out) = (up.get(), down.get());
     tunnel::count_end(context, exchange, ending);

@@ -18,6 +18,7 @@ use crate::exchange::Exchange;
 use crate::exit::{Count, PeerFault};
 use crate::inspect::{self, Inspection, InspectionStep};
 use crate::rulebook::apply_packet_options;
+use crate::stickiness;
 
 /// One end of a tunnel.
 #[derive(Debug)]
@@ -221,7 +222,7 @@ fn shorten_wait(end: &TunnelEnd<'_>, deadline: &Deadline) {
 }
 
 /// Holds back the server's bytes until the `tcp-response content` rules let them through. Those that
-/// are refused are counted.
+/// are refused are counted. `stick` rules are applied once they have decided, while the bytes are known.
 async fn pass_gate(
     context: &Context<'_>,
     exchange: &mut Exchange,
@@ -241,10 +242,14 @@ async fn pass_gate(
         let until = match inspection.run(context, None, exchange, still_to_come).await {
             InspectionStep::WaitUntil(until) => until,
             InspectionStep::Decided(verdict) => {
+                use Verdict::{Allow, Continue, SwitchToHttp};
+                if matches!(verdict, Continue | Allow | SwitchToHttp) {
+                    stickiness::store(context, exchange);
+                }
                 exchange.peeked_response = Vec::new();
                 apply_packet_options(exchange, to.peer);
                 let failure = match verdict {
-                    Verdict::Continue | Verdict::Allow | Verdict::SwitchToHttp => return Ok(()),
+                    Continue | Allow | SwitchToHttp => return Ok(()),
                     Verdict::CloseServer => TunnelFailure::Closed,
                     Verdict::Forget(hops) => {
                         to.peer.forget(hops);
