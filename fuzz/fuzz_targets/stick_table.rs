@@ -58,11 +58,11 @@ fuzz_target!(|input: &[u8]| {
         assert!(table.used() <= SIZE);
     }
     let mut sheet = Vec::new();
-    assert_eq!(table.write_sheet(now_ms, &mut sheet), 0);
+    assert_eq!(table.write_sheet(now_ms, &mut sheet, || true), 0);
     let again = Table::new("t", settings(key), 2);
     let read = again.read_sheet(&sheet, now_ms).expect("it was written so");
     assert!(read <= SIZE as usize);
     let mut second = Vec::new();
-    again.write_sheet(now_ms, &mut second);
+    again.write_sheet(now_ms, &mut second, || true);
     assert_eq!(second.len(), sheet.len());
 });

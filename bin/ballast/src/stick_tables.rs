@@ -13,7 +13,7 @@ use crate::console;
 /// So many tables are handed over at most: each takes a descriptor.
 const TABLE_COUNT_MAX: usize = 256;
 
-/// Writing begins with no table after this time: the master waits for a snapshot, not for ever.
+/// Writing ends after this time: the master waits for a snapshot, not for ever.
 const TIME_MAX: Duration = Duration::from_secs(1);
 
 /// Writes the tables that have entries, each for `send`.
@@ -21,23 +21,29 @@ pub(crate) fn write(generation: &Generation, now_ms: u32, mut send: impl FnMut(&
     let began = Instant::now();
     let used = generation.tables.all().iter().filter(|one| one.used() > 0);
     for (place, table) in used.enumerate() {
-        if place == TABLE_COUNT_MAX || began.elapsed() > TIME_MAX {
+        let has_time = || began.elapsed() <= TIME_MAX;
+        if place == TABLE_COUNT_MAX || !has_time() {
             console::warn(&format!(
                 "table '{}' and those after it are not handed over: there was no time.",
                 table.name()
             ));
             return;
         }
-        write_one(table, now_ms, &mut send);
+        write_one(table, now_ms, has_time, &mut send);
     }
 }
 
-fn write_one(table: &Table, now_ms: u32, send: &mut impl FnMut(&MemoryFile)) {
+fn write_one(
+    table: &Table,
+    now_ms: u32,
+    has_time: impl FnMut() -> bool,
+    send: &mut impl FnMut(&MemoryFile),
+) {
     let mut sheet = Vec::new();
-    let left_out = table.write_sheet(now_ms, &mut sheet);
+    let left_out = table.write_sheet(now_ms, &mut sheet, has_time);
     if left_out > 0 {
         console::warn(&format!(
-            "{left_out} entries of table '{}' are not handed over: it is too large.",
+            "{left_out} entries of table '{}' are not handed over: it is too large, or there was no time.",
             table.name()
         ));
     }

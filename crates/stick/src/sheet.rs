@@ -55,8 +55,14 @@ pub fn sheet_name(sheet: &[u8]) -> Result<&str, SheetError> {
 
 impl Table {
     /// Writes all entries. The table may change meanwhile: each entry is as it is when it is written.
-    /// Returns how many were left out because the sheet would become too long.
-    pub fn write_sheet(&self, now_ms: u32, into: &mut Vec<u8>) -> usize {
+    /// `has_time` is asked again and again: the rest is left out when it says no.
+    /// Returns how many were left out for that, or because the sheet would become too long.
+    pub fn write_sheet(
+        &self,
+        now_ms: u32,
+        into: &mut Vec<u8>,
+        mut has_time: impl FnMut() -> bool,
+    ) -> usize {
         let settings = self.settings();
         into.extend_from_slice(MAGIC);
         into.push(VERSION);
@@ -76,14 +82,21 @@ impl Table {
             into.extend_from_slice(&one.elements.to_le_bytes());
             into.extend_from_slice(&one.period_ms.to_le_bytes());
         }
-        let (mut cursor, mut scratch, mut left_out) = (ScanCursor::default(), Vec::new(), 0);
+        let (mut cursor, mut scratch) = (ScanCursor::default(), Vec::new());
+        let (mut written, mut left_out) = (0, 0);
         while self.scan(&mut cursor, SLOTS_PER_LOCK, now_ms, |entry| {
             if into.len() < SHEET_BYTES_MAX {
                 write_entry(&entry, &types, now_ms, &mut scratch, into);
+                written += 1;
             } else {
                 left_out += 1;
             }
-        }) {}
+        }) {
+            if !has_time() {
+                left_out = (self.used() as usize).saturating_sub(written);
+                break;
+            }
+        }
         into.push(0);
         left_out
     }

@@ -269,8 +269,18 @@ fn a_sheet_brings_a_table_to_another_process() {
         });
     }
     let mut sheet = Vec::new();
-    assert_eq!(from.write_sheet(3000, &mut sheet), 0);
+    assert_eq!(from.write_sheet(3000, &mut sheet, || true), 0);
     assert_eq!(sheet_name(&sheet), Ok("t"));
+    // What there is no time for is left out.
+    let (mut part, mut turns) = (Vec::new(), 0);
+    let left_out = from.write_sheet(3000, &mut part, || {
+        turns += 1;
+        turns < 2
+    });
+    let whole = table(stored.clone());
+    let added = whole.read_sheet(&part, 3000).unwrap();
+    assert!(added > 0 && left_out > 0);
+    assert_eq!(added + left_out, 2000);
     // The next process has another clock, stores other types, and has less room.
     stored.size = 1500;
     stored.store(StoredType::plain(DataType::Gpc0));
@@ -311,7 +321,7 @@ fn a_sheet_holds_texts_and_arrays() {
     let entry = from.track(Key::Bytes(b"a b"), 5000).unwrap();
     entry.update(5000, |entry| entry.set(DataType::Gpt, 1, 9));
     let mut sheet = Vec::new();
-    from.write_sheet(5100, &mut sheet);
+    from.write_sheet(5100, &mut sheet, || true);
     let to = table(stored);
     assert_eq!(to.read_sheet(&sheet, 40), Ok(1));
     let read = |entry: Entry<'_>| (entry.get(DataType::Gpt, 1), entry.idle_ms());
