@@ -353,26 +353,29 @@ fn a_key_that_was_set_is_there_until_the_file_is_read_again() {
 #[test]
 fn what_was_answered_a_moment_ago_survives() {
     let mut site = Site::start(Succession::WorkerKilled);
-    let mut took = Vec::new();
+    let (mut of_commands, mut of_keys) = (Vec::new(), Vec::new());
     for round in 0..8 {
         let command = format!("set maxconn frontend f {}", 100 + round);
         let said = site.ask(&command);
         assert_eq!(said.trim(), "");
         let answered = Instant::now();
         eventually("the master knows", || site.master_holds(&command));
-        took.push(answered.elapsed());
+        of_commands.push(answered.elapsed());
         // 48 bytes.
         let key = ["P", "Q", "R", "S", "T", "U", "V", "W"][round].repeat(64);
         let said = site.ask(&format!("set ssl tls-key keys {key}"));
         assert_eq!(said.trim(), "TLS ticket key updated!");
         let answered = Instant::now();
         eventually("the master has the key", || site.master_holds(&key));
-        took.push(answered.elapsed());
+        of_keys.push(answered.elapsed());
     }
-    took.sort();
-    let median = took[took.len() / 2];
-    // With the reports of each second it is half a second.
-    assert!(median < Duration::from_millis(250), "{took:?}");
+    // With the reports of each second only, each change but the first would wait for the next report: it
+    // is made right after one. One that came sooner shows that it was told by itself, however slow the
+    // machine is with the others.
+    for took in [&of_commands[1..], &of_keys[1..]] {
+        let soonest = took.iter().min().expect("there are some");
+        assert!(*soonest < Duration::from_millis(500), "{took:?}");
+    }
     let command = "set maxconn frontend f 77";
     site.ask(command);
     eventually("the master knows", || site.master_holds(command));

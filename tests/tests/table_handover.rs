@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -108,6 +109,76 @@ const TABLES: &str = "backend four\n    stick-table type ip size 100k expire 1h 
                       store gpc0,bytes_in_cnt,http_req_rate(10m),server_key\n\
                       backend text\n    stick-table type string len 40 size 1k store gpt(2)\n\
                       backend gone\n    stick-table type integer size 10 store gpc0\n";
+
+/// A table of servers, one of who is connected, and what fills them. The server is a frontend.
+fn tracking(origin: u16) -> String {
+    format!(
+        "    tcp-request connection track-sc0 src table live\n    \
+         http-request wait-for-body time 60s if METH_POST\n    default_backend sticky\n\
+         backend sticky\n    stick-table type ip size 1k expire 1h store server_key\n    \
+         stick on src\n    server first 127.0.0.1:{origin}\n\
+         backend live\n    stick-table type ip size 1k expire 1h store conn_cnt,conn_cur,http_req_cnt\n\
+         frontend origin\n    bind 127.0.0.1:{origin}\n    http-request return status 200\n"
+    )
+}
+
+/// The name of a server goes along. A connection that is open during the reload stays with the process
+/// that has it: the next one counts it as one that was, and is no one's who holds the entry.
+#[test]
+fn servers_go_along_and_open_connections_stay() {
+    let directory = TempDir::new().expect("a directory");
+    let (port, origin) = (free_port(), free_port());
+    let at = directory.path();
+    let (stats, socket) = (at.join("stats.sock"), at.join("master.sock"));
+    let tables = tracking(origin);
+    write(at, port, 2, &tables);
+    let _master = start(at, port);
+    let mut held = TcpStream::connect(("127.0.0.1", port)).expect("a connection");
+    held.set_read_timeout(Some(WAIT_MAX)).expect("a timeout");
+    let answered = |held: &mut TcpStream| {
+        let (mut answer, mut byte) = (Vec::new(), [0]);
+        while !answer.ends_with(b"\r\n\r\n") {
+            held.read_exact(&mut byte).expect("an answer");
+            answer.extend(byte);
+        }
+        assert!(answer.starts_with(b"HTTP/1.1 200"), "{answer:?}");
+    };
+    let request = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+    held.write_all(request).expect("the request is sent");
+    answered(&mut held);
+    // `start` has looked whether the port listens, without a connection: this is the only one.
+    let live = |held: u32, requests: u32| {
+        format!(
+            "key=127.0.0.1 use={held} shard=0 conn_cnt=1 conn_cur={held} http_req_cnt={requests}"
+        )
+    };
+    assert_eq!(entries(&stats, "live"), [live(1, 1)]);
+    let sticky = entries(&stats, "sticky");
+    assert_eq!(sticky.len(), 1);
+    assert!(sticky[0].ends_with("server_key=first"), "{sticky:?}");
+
+    // An idle connection would be closed: this one waits for its body.
+    let request = b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\n";
+    held.write_all(request).expect("the request is sent");
+    eventually("the request is there", || {
+        entries(&stats, "live") == [live(1, 2)]
+    });
+    let worker = worker_of(&socket);
+    write(at, port, 1, &tables);
+    let answer = ask(&socket, "reload");
+    assert!(answer.starts_with("Success=1\n"), "{answer}");
+    assert_ne!(worker_of(&socket), worker, "{answer}");
+    // The old process may take a caller yet.
+    eventually("the next process answers", || {
+        entries(&stats, "live") == [live(0, 2)]
+    });
+    assert_eq!(entries(&stats, "sticky"), sticky);
+    // The old process has it still. That it ends there changes nothing here.
+    held.write_all(b"x").expect("the body is sent");
+    answered(&mut held);
+    drop(held);
+    assert_eq!(entries(&stats, "live"), [live(0, 2)]);
+}
 
 /// What a reload that needs another process keeps, and one that does not.
 #[test]

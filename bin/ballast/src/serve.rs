@@ -20,7 +20,7 @@ use ballast_upstream::{pool, probe};
 use ballast_worker::{
     BufferLimits, Interval, Mailbox, PanicHook, Signals, TaskPool, WorkerOptions, Workers,
 };
-use ballast_worker::{now, set_local, spawn_service, yield_now};
+use ballast_worker::{TaskHandle, now, set_local, spawn_service, yield_now};
 
 use crate::args::Options;
 use crate::host::ServingProcess;
@@ -361,15 +361,20 @@ impl WorkerSetup {
         // They live as long as the worker: dropping them ends the probes.
         let probes: Probes = probe::start(&self.health_controller, self.worker, self.worker_count);
         set_local(Rc::new(RefCell::new(probes)));
-        if self.worker == 0 {
-            spawn_service(clean_tables(Arc::clone(&self.instance)));
-        }
         let mut losses = (self.worker == 0).then(|| LossReporter::new(self.logs));
         let secrets = (self.worker == 0 && !self.instance.has_master()).then(Arc::default);
         let secrets: Option<Arc<OwnSecrets>> = secrets;
         spawn_service(async move {
             let mut timer = Interval::every(Duration::from_secs(1));
+            let mut cleaning = None;
             loop {
+                // It runs only where there are tables: it wakes the worker often.
+                let is_cleaned = cleaning
+                    .as_ref()
+                    .is_some_and(|task: &TaskHandle<()>| !task.is_finished());
+                if self.worker == 0 && !is_cleaned && has_tables(&self.instance) {
+                    cleaning = Some(spawn_service(clean_tables(Arc::clone(&self.instance))));
+                }
                 if let Some(secrets) = &secrets {
                     secrets.update(&self.instance.generation().config.global.tls.shared_store);
                 }
@@ -387,10 +392,15 @@ impl WorkerSetup {
 /// takes up memory.
 const TABLE_CLEANING_PERIOD: Duration = Duration::from_millis(250);
 
-/// Removes expired entries of stick tables, a bounded number in each turn of this task.
+fn has_tables(instance: &instance::Instance) -> bool {
+    !instance.generation().tables.all().is_empty()
+}
+
+/// Removes expired entries of stick tables, a bounded number in each turn of this task. It ends when
+/// there is no table any more.
 async fn clean_tables(instance: Arc<instance::Instance>) {
     let mut timer = Interval::every(TABLE_CLEANING_PERIOD);
-    loop {
+    while has_tables(&instance) {
         timer.tick().await;
         let tables = Arc::clone(&instance.generation().tables);
         while tables.purge(instance.registry.process().now_ms()) {
