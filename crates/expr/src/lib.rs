@@ -75,7 +75,7 @@ pub use pattern::{
     WrittenEntries, merge, parse_payload,
 };
 pub use phase::{Phase, Phases};
-pub use place::Place;
+pub use place::{FileName, Place};
 pub use regex::{Groups, Regex};
 pub use scratch::Scratch;
 pub use set_condition::SetCondition;

@@ -52,7 +52,7 @@ impl Rule {
 
     /// Sets the line of the rule, which is shown for the lists it uses.
     pub fn set_place(&mut self, place: &Place) {
-        self.place.fill(place.clone());
+        self.place.fill(*place);
         if let Some(condition) = &mut self.condition {
             condition.set_place(place);
         }

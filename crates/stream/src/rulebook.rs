@@ -353,11 +353,11 @@ impl Transaction for ExchangeTransaction<'_> {
     }
 
     fn rule_ended(&mut self, place: &Place) {
-        self.exchange.last_rule = Some(place.clone());
+        self.exchange.last_rule = Some(*place);
     }
 
     fn rule_waits(&mut self, place: Option<&Place>) {
-        self.exchange.waiting_rule = place.cloned();
+        self.exchange.waiting_rule = place.copied();
     }
 
     fn track(&mut self, number: u32, table: &str, key: Key<'_>) {

@@ -205,7 +205,7 @@ impl Criterion {
 
     /// Says on which line it stands, for those who look at its patterns.
     pub fn set_place(&mut self, place: &Place) {
-        self.place.fill(place.clone());
+        self.place.fill(*place);
     }
 
     /// Joins it to its patterns; `acl` is the name it stands under, empty between braces.

@@ -19,7 +19,7 @@ use super::state::DiscardedEntries;
 use super::{MapKind, MatchMethod};
 use crate::error::Error;
 use crate::files::Files;
-use crate::place::Place;
+use crate::place::{FileName, Place};
 use crate::public_key::PublicKeys;
 
 /// A list as a configuration has it.
@@ -95,7 +95,7 @@ struct Inner {
     base: Option<String>,
     place: Place,
     /// Files of places, in the order they came.
-    files: Vec<Arc<str>>,
+    files: Vec<FileName>,
     turns: HashMap<String, u32>,
     /// Lists that rules change, by name, whether something reads them or not.
     named: HashMap<String, NamedList>,
@@ -201,15 +201,14 @@ impl Store {
     pub fn set_place(&self, place: &Place) {
         let mut inner = self.lock();
         if !inner.files.contains(&place.file) {
-            let file = Arc::clone(&place.file);
-            inner.files.push(file);
+            inner.files.push(place.file);
         }
-        inner.place = place.clone();
+        inner.place = *place;
     }
 
     /// An error of what is linked, on the line that was said last.
     pub(crate) fn placed(&self, error: Error) -> Error {
-        let place = self.lock().place.clone();
+        let place = self.lock().place;
         Error {
             place: (place.line > 0).then_some(place),
             ..error
@@ -400,7 +399,7 @@ impl Store {
         let patterns = words.patterns.iter().map(|word| Arc::from(&**word));
         let loaded = Loaded::Words(patterns.collect());
         let at = inner.take_over_or_make(identity, String::new(), false, loaded)?;
-        let place = inner.place.clone();
+        let place = inner.place;
         let known = &mut inner.lists[at];
         known.fixed = id;
         known.listed.is_acl = true;
@@ -436,7 +435,7 @@ impl Store {
                     .map_err(|error| in_file(name, error))?
             }
         };
-        let place = inner.place.clone();
+        let place = inner.place;
         if let Some(named) = inner.named.get(name) {
             let list = &inner.lists[at].listed.list;
             named.0.get_or_init(|| Arc::clone(list));

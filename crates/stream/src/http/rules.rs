@@ -86,7 +86,7 @@ pub(crate) async fn request(
         Box::pin(passwords::settle(context, client.peer, exchange, ask)).await?;
     }
     let statistics = statistics::statistics(context, exchange, common)?;
-    let last_rule = exchange.last_rule.clone();
+    let last_rule = exchange.last_rule;
     let verdict = if rules.redirects.is_empty() || !needs.intersects(Needs::PASSWORD) {
         apply(context, exchange, MessagePhase::Request, &rules.redirects)
     } else {
