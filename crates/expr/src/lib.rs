@@ -29,6 +29,8 @@ mod mask;
 mod message_digest;
 mod needs;
 mod pattern;
+mod pcre;
+mod pcre_class;
 mod phase;
 mod place;
 mod protobuf;

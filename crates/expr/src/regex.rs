@@ -5,12 +5,13 @@
 //! does not match.
 
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::error::Error;
+use crate::pcre::Pcre;
 
-/// Steps a backtracking pattern may take on one subject.
-const BACKTRACK_STEPS_MAX: usize = 100_000;
+/// Times a backtracking pattern may turn back on one subject: PCRE2's match limit.
+const BACKTRACK_STEPS_MAX: usize = 10_000_000;
 /// Bytes one compiled pattern may take.
 const COMPILED_BYTES_MAX: usize = 16 << 20;
 /// Sub-expressions whose positions are reported (PCRE's `\0` to `\9`).
@@ -25,12 +26,16 @@ pub struct Regex {
 }
 
 enum RegexEngine {
-    /// With memory for the positions of one match, so that a match allocates nothing.
-    Linear(
-        regex::bytes::Regex,
-        Mutex<Option<regex::bytes::CaptureLocations>>,
-    ),
-    Backtracking(fancy_regex::Regex),
+    Linear(Box<Linear>),
+    Backtracking(Box<fancy_regex::Regex>),
+}
+
+struct Linear {
+    regex: regex::bytes::Regex,
+    /// Memory for the positions of one match, so that a match allocates nothing.
+    spare: Mutex<Option<regex::bytes::CaptureLocations>>,
+    /// For subjects that end in a newline, where `$` has two places to match; made for the first.
+    before_newline: Option<OnceLock<Option<fancy_regex::Regex>>>,
 }
 
 /// Positions of the groups of one match: where the whole and each of the first nine groups
@@ -43,23 +48,20 @@ impl Regex {
     /// # Errors
     /// When the pattern is not valid in either engine.
     pub fn new(source: &str, fold: bool) -> Result<Regex, Error> {
-        let engine = match linear(source, fold) {
-            Ok(linear) => {
-                let positions = linear.capture_locations();
-                RegexEngine::Linear(linear, Mutex::new(Some(positions)))
-            }
-            Err(first) => match backtracking(source, fold) {
-                Ok(backtracking) => RegexEngine::Backtracking(backtracking),
-                Err(_) => {
-                    return Err(Error::new(
-                        format!(
-                            "regex '{source}' is invalid: {}",
-                            last_line(&first.to_string())
-                        ),
-                        0..source.len(),
-                    ));
-                }
-            },
+        let pcre = Pcre::read(source, fold)?;
+        let invalid = |cause: String| {
+            let message = format!("regex '{source}' is invalid: {}", last_line(&cause));
+            Error::new(message, 0..source.len())
+        };
+        let engine = if pcre.backtracks() {
+            RegexEngine::Backtracking(Box::new(backtracking(&pcre, fold).map_err(invalid)?))
+        } else {
+            let regex = linear(&pcre.without_newline(), fold).map_err(invalid)?;
+            RegexEngine::Linear(Box::new(Linear {
+                spare: Mutex::new(Some(regex.capture_locations())),
+                before_newline: pcre.has_end().then(OnceLock::new),
+                regex,
+            }))
         };
         Ok(Regex {
             source: source.into(),
@@ -80,195 +82,97 @@ impl Regex {
 
     /// Whether the pattern is found in `subject`.
     pub fn is_match(&self, subject: &[u8]) -> bool {
-        match &*self.engine {
-            RegexEngine::Linear(regex, _) => regex.is_match(subject),
-            RegexEngine::Backtracking(regex) => std::str::from_utf8(subject)
-                .is_ok_and(|subject| regex.is_match(subject).unwrap_or(false)),
+        match self.backtracking_for(subject) {
+            Some(regex) => regex.is_match(subject).unwrap_or(false),
+            None => match &*self.engine {
+                RegexEngine::Linear(linear) => linear.regex.is_match(subject),
+                RegexEngine::Backtracking(regex) => regex.is_match(subject).unwrap_or(false),
+            },
         }
     }
 
     /// The first match from byte `at` on, with its groups.
     pub fn groups(&self, subject: &[u8], at: usize) -> Option<Groups> {
-        let mut groups = [None; GROUPS_MAX];
+        if let Some(regex) = self.backtracking_for(subject) {
+            return backtracked_groups(regex, subject, at);
+        }
         match &*self.engine {
-            RegexEngine::Linear(regex, spare) => {
-                if regex.captures_len() == 1 {
-                    let found = regex.find_at(subject, at)?;
-                    groups[0] = Some((found.start(), found.end()));
-                    return Some(groups);
-                }
-                // Another worker may be using the memory: then this match brings its own.
-                let taken = spare.try_lock().ok().and_then(|mut spare| spare.take());
-                let mut positions = taken.unwrap_or_else(|| regex.capture_locations());
-                let found = regex
-                    .captures_read_at(&mut positions, subject, at)
-                    .is_some();
-                for (number, slot) in groups.iter_mut().enumerate() {
-                    *slot = positions.get(number);
-                }
-                if let Ok(mut spare) = spare.try_lock() {
-                    *spare = Some(positions);
-                }
-                if !found {
-                    return None;
-                }
-            }
-            RegexEngine::Backtracking(regex) => {
-                let subject = std::str::from_utf8(subject).ok()?;
-                if !subject.is_char_boundary(at) {
-                    return None;
-                }
-                let captures = regex.captures_from_pos(subject, at).ok()??;
-                for (slot, group) in groups.iter_mut().zip(captures.iter()) {
-                    *slot = group.map(|group| (group.start(), group.end()));
-                }
-            }
+            RegexEngine::Linear(linear) => linear.groups(subject, at),
+            RegexEngine::Backtracking(regex) => backtracked_groups(regex, subject, at),
         }
-        Some(groups)
+    }
+
+    /// The backtracking engine, where `subject` ends in a newline that `$` may match before.
+    fn backtracking_for(&self, subject: &[u8]) -> Option<&fancy_regex::Regex> {
+        if subject.last() != Some(&b'\n') {
+            return None;
+        }
+        let RegexEngine::Linear(linear) = &*self.engine else {
+            return None;
+        };
+        let made = linear.before_newline.as_ref()?.get_or_init(|| {
+            let pcre = Pcre::read(&self.source, self.fold).ok()?;
+            backtracking(&pcre, self.fold).ok()
+        });
+        made.as_ref()
     }
 }
 
-fn linear(source: &str, fold: bool) -> Result<regex::bytes::Regex, regex::Error> {
-    let build = |source: &str| {
-        regex::bytes::RegexBuilder::new(source)
-            .case_insensitive(fold)
-            .unicode(false)
-            .size_limit(COMPILED_BYTES_MAX)
-            .build()
-    };
-    build(source).or_else(|error| match relaxed(source) {
-        Some(relaxed) => build(&relaxed).map_err(|_| error),
-        None => Err(error),
-    })
-}
-
-fn backtracking(source: &str, fold: bool) -> Result<fancy_regex::Regex, fancy_regex::Error> {
-    let build = |source: &str| {
-        fancy_regex::RegexBuilder::new(source)
-            .case_insensitive(fold)
-            .backtrack_limit(BACKTRACK_STEPS_MAX)
-            .delegate_size_limit(COMPILED_BYTES_MAX)
-            .build()
-    };
-    build(source).or_else(|error| match relaxed(source) {
-        Some(relaxed) => build(&relaxed).map_err(|_| error),
-        None => Err(error),
-    })
-}
-
-/// Rewrites what PCRE takes and our engines refuse: needless escapes (`\_`, `\/`, `\e`), a
-/// literal `{`, a literal `[` inside a class.
-pub(crate) fn relaxed(source: &str) -> Option<String> {
-    let chars: Vec<char> = source.chars().collect();
-    let mut out = String::with_capacity(source.len() + 8);
-    let mut class_at: Option<usize> = None;
-    let mut i = 0;
-    while let Some(&c) = chars.get(i) {
-        let next = chars.get(i + 1).copied();
-        match (c, next) {
-            ('\\', Some('Q')) => {
-                // Everything up to the end mark stands for itself.
-                let rest = &chars[i + 2..];
-                let end = rest.windows(2).position(|w| w == ['\\', 'E']);
-                let literal: String = rest[..end.unwrap_or(rest.len())].iter().collect();
-                out.push_str(&regex::escape(&literal));
-                i += 1 + literal.chars().count() + if end.is_some() { 2 } else { 0 };
-            }
-            ('\\', Some(escaped)) => {
-                relax_escape(&mut out, escaped);
-                i += 1;
-            }
-            ('[', _) if class_at.is_some() => {
-                match (next, chars[i..].windows(2).position(|w| w == [':', ']'])) {
-                    (Some(':'), Some(end)) => {
-                        out.extend(&chars[i..i + end + 2]);
-                        i += end + 1;
-                    }
-                    _ => out.push_str("\\["),
-                }
-            }
-            ('[', _) => {
-                class_at = Some(i);
-                out.push('[');
-                if next == Some('^') {
-                    out.push('^');
-                    i += 1;
-                }
-                if chars.get(i + 1) == Some(&']') {
-                    out.push_str("\\]");
-                    i += 1;
-                }
-            }
-            (']', _) if class_at.is_some() => {
-                class_at = None;
-                out.push(']');
-            }
-            ('&' | '~' | '-', Some(twin)) if class_at.is_some() && twin == c => {
-                out.push('\\');
-                out.push(c);
-            }
-            (']', _) => out.push_str("\\]"),
-            // Up to a number of times.
-            ('{', Some(',')) if class_at.is_none() && counts_up_to(&chars[i + 1..]) => {
-                out.push_str("{0");
-            }
-            ('{', _) if class_at.is_none() && !counts(&chars[i + 1..]) => out.push_str("\\{"),
-            ('}', _) if class_at.is_none() && !ends_in_open_count(&out) => out.push_str("\\}"),
-            _ => out.push(c),
-        }
-        i += 1;
+fn backtracked_groups(regex: &fancy_regex::Regex, subject: &[u8], at: usize) -> Option<Groups> {
+    let mut groups = Groups::default();
+    let captures = regex.captures_from_pos(subject, at).ok()??;
+    for (slot, group) in groups.iter_mut().zip(captures.iter()) {
+        *slot = group.map(|group| (group.start(), group.end()));
     }
-    (out != source).then_some(out)
+    Some(groups)
 }
 
-fn relax_escape(out: &mut String, escaped: char) {
-    match escaped {
-        'e' => out.push_str("\\x1b"),
-        'h' => out.push_str("[ \\t]"),
-        'R' => out.push_str("(?:\\r\\n|\\n|\\r)"),
-        'Z' => out.push_str("\\z"),
-        c if c.is_ascii_alphanumeric() => {
-            out.push('\\');
-            out.push(c);
+impl Linear {
+    fn groups(&self, subject: &[u8], at: usize) -> Option<Groups> {
+        let mut groups = Groups::default();
+        if self.regex.captures_len() == 1 {
+            let found = self.regex.find_at(subject, at)?;
+            groups[0] = Some((found.start(), found.end()));
+            return Some(groups);
         }
-        c if c.is_ascii_punctuation() && !matches!(c, '_' | '<' | '>') => {
-            out.push('\\');
-            out.push(c);
+        // Another worker may be using the memory: then this match brings its own.
+        let taken = self
+            .spare
+            .try_lock()
+            .ok()
+            .and_then(|mut spare| spare.take());
+        let mut positions = taken.unwrap_or_else(|| self.regex.capture_locations());
+        let found = self
+            .regex
+            .captures_read_at(&mut positions, subject, at)
+            .is_some();
+        for (number, slot) in groups.iter_mut().enumerate() {
+            *slot = positions.get(number);
         }
-        c => out.push(c),
+        if let Ok(mut spare) = self.spare.try_lock() {
+            *spare = Some(positions);
+        }
+        found.then_some(groups)
     }
 }
 
-/// Whether what follows a `{` is a repetition count.
-fn counts(rest: &[char]) -> bool {
-    let Some(end) = rest.iter().position(|c| *c == '}') else {
-        return false;
-    };
-    let inside = &rest[..end];
-    inside.first().is_some_and(char::is_ascii_digit)
-        && inside.iter().all(|c| c.is_ascii_digit() || *c == ',')
-        && inside.iter().filter(|c| **c == ',').count() <= 1
+fn linear(text: &str, fold: bool) -> Result<regex::bytes::Regex, String> {
+    regex::bytes::RegexBuilder::new(text)
+        .case_insensitive(fold)
+        .unicode(false)
+        .size_limit(COMPILED_BYTES_MAX)
+        .build()
+        .map_err(|error| error.to_string())
 }
 
-/// Whether what follows a `{` is a comma and a number, which PCRE2 reads as `{0,number}`.
-fn counts_up_to(rest: &[char]) -> bool {
-    let digits = rest.iter().skip(1).take_while(|c| c.is_ascii_digit());
-    let count = digits.count();
-    count > 0 && rest.get(count + 1) == Some(&'}')
-}
-
-/// Whether the text written so far ends in an open repetition count.
-fn ends_in_open_count(out: &str) -> bool {
-    match out.rfind('{') {
-        Some(0) => false,
-        Some(at) => {
-            !out[..at].ends_with('\\')
-                && out[at + 1..]
-                    .chars()
-                    .all(|c| c.is_ascii_alphanumeric() || matches!(c, ',' | '_'))
-        }
-        None => false,
-    }
+fn backtracking(pcre: &Pcre, fold: bool) -> Result<fancy_regex::Regex, String> {
+    fancy_regex::RegexBuilder::new(&pcre.exact())
+        .case_insensitive(fold)
+        .bytes_mode(fancy_regex::BytesMode::Ascii)
+        .backtrack_limit(BACKTRACK_STEPS_MAX)
+        .delegate_size_limit(COMPILED_BYTES_MAX)
+        .build()
+        .map_err(|error| error.to_string())
 }
 
 /// Engine messages span lines; the last holds the cause.
@@ -297,3 +201,7 @@ impl fmt::Debug for Regex {
         )
     }
 }
+
+#[cfg(test)]
+#[path = "regex_tests.rs"]
+mod tests;

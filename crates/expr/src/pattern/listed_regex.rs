@@ -9,7 +9,8 @@ use regex_automata::nfa::thompson::backtrack::{self, BoundedBacktracker};
 use regex_automata::util::syntax;
 
 use crate::error::Error;
-use crate::regex::{Groups, Regex, relaxed};
+use crate::pcre::Pcre;
+use crate::regex::{Groups, Regex};
 use crate::required_text::{self, TextChoice};
 
 /// Compiled expressions that one list keeps, at most. One beyond them is compiled each time it is
@@ -31,7 +32,9 @@ pub(crate) struct ListedRegex {
 #[derive(Debug)]
 enum ListedEngine {
     /// Compiled for memory: one state machine without tables, whose notes are shared by a list.
-    Small(Box<BoundedBacktracker>),
+    /// The flag: a subject that ends in a newline needs the engine for single ones, as the
+    /// expression may match before that newline.
+    Small(Box<BoundedBacktracker>, bool),
     /// Compiled for speed, or in need of an engine of its own.
     Single(Regex),
     /// It was valid when it was read, and is no more: it matches nothing.
@@ -100,9 +103,10 @@ impl ListedRegex {
     /// # Errors
     /// When the pattern is not valid in any engine.
     pub(super) fn new(source: &Arc<str>, fold: bool) -> Result<ListedRegex, Error> {
-        let is_plain = required_text::parse(source, fold).is_some();
+        let pcre = Pcre::read(source, fold)?;
+        let is_plain = !pcre.backtracks() && required_text::parse(&pcre.wide(), fold).is_some();
         // Only what is repeated can grow beyond what an engine takes.
-        if !is_plain || (source.contains('{') && small(source, fold).is_none()) {
+        if !is_plain || (source.contains('{') && small(&pcre, fold).is_none()) {
             Regex::new(source, fold)?;
         }
         Ok(ListedRegex {
@@ -114,14 +118,16 @@ impl ListedRegex {
 
     /// The texts of which one must be there, for each choice of them.
     pub(super) fn choices(&self) -> Vec<TextChoice> {
-        let hir = required_text::parse(&self.source, self.fold)
-            .or_else(|| required_text::parse(&relaxed(&self.source)?, self.fold));
+        let pcre = Pcre::read(&self.source, self.fold).ok();
+        let linear = pcre.filter(|pcre| !pcre.backtracks());
+        let hir = linear.and_then(|pcre| required_text::parse(&pcre.wide(), self.fold));
         hir.map_or_else(Vec::new, |hir| required_text::choices(&hir))
     }
 
-    /// The expression as written.
-    pub(super) fn source(&self) -> &str {
-        &self.source
+    /// An expression for a linear engine that matches whatever this one does, and maybe more.
+    pub(super) fn wide(&self) -> Option<String> {
+        let pcre = Pcre::read(&self.source, self.fold).ok()?;
+        (!pcre.backtracks()).then(|| pcre.wide())
     }
 
     /// Whether the case is ignored.
@@ -132,13 +138,13 @@ impl ListedRegex {
     /// Whether it is found in `subject`. `many`: it is one of many in its list.
     pub(super) fn is_match(&self, subject: &[u8], many: bool, shared: &RegexWorkspace) -> bool {
         self.with_engine(many, shared, |engine| match engine {
-            ListedEngine::Small(regex) if subject.len() <= regex.max_haystack_len() => {
+            ListedEngine::Small(regex, has_end) if is_small(regex, *has_end, subject) => {
                 let mut cache = shared.take_cache(regex);
                 let found = regex.try_is_match(&mut cache, subject);
                 shared.give_cache(cache);
                 found.unwrap_or(false)
             }
-            ListedEngine::Small(_) => self.single().is_some_and(|regex| regex.is_match(subject)),
+            ListedEngine::Small(..) => self.single().is_some_and(|regex| regex.is_match(subject)),
             ListedEngine::Single(regex) => regex.is_match(subject),
             ListedEngine::Invalid => false,
         })
@@ -152,7 +158,7 @@ impl ListedRegex {
         shared: &RegexWorkspace,
     ) -> Option<Groups> {
         self.with_engine(many, shared, |engine| match engine {
-            ListedEngine::Small(regex) if subject.len() <= regex.max_haystack_len() => {
+            ListedEngine::Small(regex, has_end) if is_small(regex, *has_end, subject) => {
                 let mut groups = Groups::default();
                 let mut ends = [None; 20];
                 let mut cache = shared.take_cache(regex);
@@ -166,7 +172,7 @@ impl ListedRegex {
                 }
                 Some(groups)
             }
-            ListedEngine::Small(_) => self.single()?.groups(subject, 0),
+            ListedEngine::Small(..) => self.single()?.groups(subject, 0),
             ListedEngine::Single(regex) => regex.groups(subject, 0),
             ListedEngine::Invalid => None,
         })
@@ -181,9 +187,12 @@ impl ListedRegex {
         if let Some(engine) = self.engine.get() {
             return work(engine);
         }
-        let small = many.then(|| small(&self.source, self.fold)).flatten();
+        let pcre = many
+            .then(|| Pcre::read(&self.source, self.fold).ok())
+            .flatten();
+        let small = pcre.and_then(|pcre| Some((small(&pcre, self.fold)?, pcre.has_end())));
         let engine = match small {
-            Some(regex) => ListedEngine::Small(Box::new(regex)),
+            Some((regex, has_end)) => ListedEngine::Small(Box::new(regex), has_end),
             None => self
                 .single()
                 .map_or(ListedEngine::Invalid, ListedEngine::Single),
@@ -222,24 +231,29 @@ impl ListedRegex {
     }
 }
 
+/// Whether the small state machine can search `subject`.
+fn is_small(regex: &BoundedBacktracker, has_end: bool, subject: &[u8]) -> bool {
+    subject.len() <= regex.max_haystack_len() && !(has_end && subject.last() == Some(&b'\n'))
+}
+
 /// The expression as a small state machine, if it is one.
-fn small(source: &str, fold: bool) -> Option<BoundedBacktracker> {
-    let build = |source: &str| {
-        let syntax = syntax::Config::new()
-            .unicode(false)
-            .utf8(false)
-            .case_insensitive(fold);
-        let limits = thompson::Config::new()
-            .utf8(false)
-            .nfa_size_limit(Some(SMALL_BYTES_MAX));
-        BoundedBacktracker::builder()
-            .syntax(syntax)
-            .thompson(limits)
-            .configure(backtrack::Config::new().visited_capacity(VISITED_BYTES_MAX))
-            .build(source)
-            .ok()
-    };
-    build(source).or_else(|| build(&relaxed(source)?))
+fn small(pcre: &Pcre, fold: bool) -> Option<BoundedBacktracker> {
+    if pcre.backtracks() {
+        return None;
+    }
+    let syntax = syntax::Config::new()
+        .unicode(false)
+        .utf8(false)
+        .case_insensitive(fold);
+    let limits = thompson::Config::new()
+        .utf8(false)
+        .nfa_size_limit(Some(SMALL_BYTES_MAX));
+    BoundedBacktracker::builder()
+        .syntax(syntax)
+        .thompson(limits)
+        .configure(backtrack::Config::new().visited_capacity(VISITED_BYTES_MAX))
+        .build(&pcre.without_newline())
+        .ok()
 }
 
 #[cfg(test)]

@@ -175,7 +175,7 @@ impl Search {
             match &self.list.get(id)?.0 {
                 SearchPattern::Regex(regex) => {
                     fold |= regex.ignores_case();
-                    sources.push(regex.source());
+                    sources.push(regex.wide()?);
                 }
                 SearchPattern::Bytes(_) => return None,
             }

@@ -1,0 +1,567 @@
+//! Reads an expression as PCRE2 does without UTF, and writes the same for our engines.
+//!
+//! What is written uses only what both engines read alike: classes are sets of bytes, literals are
+//! bytes, and the flags `m`, `s`, `x` and `U` are worked into the text. What has no equivalent is
+//! refused by name.
+
+use std::fmt::Write;
+
+use crate::error::Error;
+use crate::pcre_class::{ByteSet, class, named};
+
+/// Stands in the written text for the end of the subject, or before a newline that ends it.
+const END: char = '\u{1}';
+/// Groups within groups, at most.
+const DEPTH_MAX: usize = 128;
+
+/// An expression that was read.
+#[derive(Debug)]
+pub(crate) struct Pcre {
+    text: String,
+    has_end: bool,
+    backtracks: bool,
+}
+
+impl Pcre {
+    /// Reads `source`; `fold` ignores the case.
+    ///
+    /// # Errors
+    /// When the expression is not valid, or has no equivalent here.
+    pub(crate) fn read(source: &str, fold: bool) -> Result<Pcre, Error> {
+        let read = |groups| {
+            let mut reader = Reader::new(source, fold, groups);
+            reader.run().map(|()| reader).map_err(|cause| {
+                let message = format!("regex '{source}' is invalid: {cause}");
+                Error::new(message, 0..source.len())
+            })
+        };
+        // Whether `\10` is a group or an octal number depends on how many groups there are.
+        let mut reader = read(usize::MAX)?;
+        if reader.has_references {
+            reader = read(reader.groups)?;
+        }
+        Ok(Pcre {
+            has_end: reader.out.contains(END),
+            text: reader.out,
+            backtracks: reader.backtracks,
+        })
+    }
+
+    /// Whether a newline that ends the subject may be left over by the match.
+    pub(crate) const fn has_end(&self) -> bool {
+        self.has_end
+    }
+
+    /// Whether only a backtracking engine has what it takes.
+    pub(crate) const fn backtracks(&self) -> bool {
+        self.backtracks
+    }
+
+    /// The text for subjects that do not end in a newline.
+    pub(crate) fn without_newline(&self) -> String {
+        self.text.replace(END, "\\z")
+    }
+
+    /// The text for any subject and a backtracking engine.
+    pub(crate) fn exact(&self) -> String {
+        self.text.replace(END, "(?=\\x0A?\\z)")
+    }
+
+    /// A text for a linear engine that matches whatever the expression does, and maybe more.
+    pub(crate) fn wide(&self) -> String {
+        self.text.replace(END, "(?m:$)")
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Flags {
+    fold: bool,
+    lines: bool,
+    dot_all: bool,
+    blanks: bool,
+    lazy: bool,
+}
+
+struct Reader<'s> {
+    bytes: &'s [u8],
+    at: usize,
+    out: String,
+    flags: Flags,
+    /// Flags to return to at the end of each open group.
+    open: Vec<Flags>,
+    groups: usize,
+    groups_known: usize,
+    has_references: bool,
+    backtracks: bool,
+    /// Whether what was written last can be repeated.
+    repeatable: bool,
+}
+
+type Read<T = ()> = Result<T, String>;
+
+impl<'s> Reader<'s> {
+    fn new(source: &'s str, fold: bool, groups_known: usize) -> Reader<'s> {
+        Reader {
+            bytes: source.as_bytes(),
+            at: 0,
+            out: String::with_capacity(source.len() + 16),
+            flags: Flags {
+                fold,
+                lines: false,
+                dot_all: false,
+                blanks: false,
+                lazy: false,
+            },
+            open: Vec::new(),
+            groups: 0,
+            groups_known,
+            has_references: false,
+            backtracks: false,
+            repeatable: false,
+        }
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    fn take(&mut self, text: &str) -> bool {
+        let is_next = self.bytes[self.at..].starts_with(text.as_bytes());
+        if is_next {
+            self.at += text.len();
+        }
+        is_next
+    }
+
+    fn run(&mut self) -> Read {
+        while let Some(byte) = self.peek() {
+            self.at += 1;
+            match byte {
+                b'\\' => self.escape()?,
+                b'[' => {
+                    let (negated, set) = class(self.bytes, &mut self.at, self.flags.fold)?;
+                    self.set(&set, negated);
+                }
+                b'(' => self.group()?,
+                b')' => {
+                    self.flags = self.open.pop().ok_or("unmatched closing parenthesis")?;
+                    self.item(")");
+                }
+                b'|' => {
+                    self.out.push('|');
+                    self.repeatable = false;
+                }
+                b'.' => self.item(if self.flags.dot_all {
+                    "(?s:.)"
+                } else {
+                    "[^\\x0A]"
+                }),
+                b'^' => self.item(if self.flags.lines {
+                    "(?m:^)"
+                } else {
+                    "(?:\\A)"
+                }),
+                b'$' if self.flags.lines => self.item("(?m:$)"),
+                b'$' => self.end(),
+                b'*' | b'+' | b'?' => self.repeat(&char::from(byte).to_string())?,
+                b'{' => match self.count() {
+                    Some(count) => self.repeat(&count)?,
+                    None => self.literal(b'{'),
+                },
+                b' ' | b'\t' | b'\n' | b'\x0b' | b'\x0c' | b'\r' if self.flags.blanks => {}
+                b'#' if self.flags.blanks => {
+                    let rest = &self.bytes[self.at..];
+                    self.at += memchr::memchr(b'\n', rest).map_or(rest.len(), |end| end + 1);
+                }
+                byte => self.literal(byte),
+            }
+        }
+        if self.open.is_empty() {
+            Ok(())
+        } else {
+            Err("missing closing parenthesis".to_owned())
+        }
+    }
+
+    fn item(&mut self, text: &str) {
+        self.out.push_str(text);
+        self.repeatable = true;
+    }
+
+    fn literal(&mut self, byte: u8) {
+        push_byte(&mut self.out, byte);
+        self.repeatable = true;
+    }
+
+    fn end(&mut self) {
+        self.item("(?:\u{1})");
+    }
+
+    fn set(&mut self, set: &ByteSet, negated: bool) {
+        set.write(negated, &mut self.out);
+        self.repeatable = true;
+    }
+
+    /// A count after its brace, if it is one.
+    fn count(&mut self) -> Option<String> {
+        let rest = &self.bytes[self.at..];
+        let end = memchr::memchr(b'}', rest)?;
+        let inside = std::str::from_utf8(&rest[..end]).ok()?;
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        let trimmed = |text: &'s str| text.trim_matches([' ', '\t']);
+        let inside = trimmed(inside);
+        let parts = inside.split_once(',');
+        let count = match parts.map(|(least, most)| (trimmed(least), trimmed(most))) {
+            None if is_number(inside) => format!("{{{inside}}}"),
+            Some((least, "")) if is_number(least) => format!("{{{least},}}"),
+            Some(("", most)) if is_number(most) => format!("{{0,{most}}}"),
+            Some((least, most)) if is_number(least) && is_number(most) => {
+                format!("{{{least},{most}}}")
+            }
+            _ => return None,
+        };
+        self.at += end + 1;
+        Some(count)
+    }
+
+    fn repeat(&mut self, times: &str) -> Read {
+        if !self.repeatable {
+            return Err("quantifier does not follow a repeatable item".to_owned());
+        }
+        self.out.push_str(times);
+        if self.take("+") {
+            self.backtracks = true;
+            self.out.push('+');
+        } else if self.take("?") != self.flags.lazy {
+            self.out.push('?');
+        }
+        self.repeatable = false;
+        Ok(())
+    }
+
+    fn group(&mut self) -> Read {
+        if self.open.len() >= DEPTH_MAX {
+            return Err("parentheses are too deeply nested".to_owned());
+        }
+        let before = self.flags;
+        self.repeatable = false;
+        if self.peek() == Some(b'*') {
+            return Err("verbs such as (*UTF) are not supported".to_owned());
+        }
+        if !self.take("?") {
+            self.groups += 1;
+            self.out.push('(');
+            self.open.push(before);
+            return Ok(());
+        }
+        if self.take("#") {
+            let rest = &self.bytes[self.at..];
+            let end = memchr::memchr(b')', rest).ok_or("missing ) after (?# comment")?;
+            self.at += end + 1;
+            self.repeatable = true;
+            return Ok(());
+        }
+        for look in ["=", "!", "<=", "<!", ">"] {
+            if self.take(look) {
+                self.backtracks = true;
+                let _ = write!(self.out, "(?{look}");
+                self.open.push(before);
+                return Ok(());
+            }
+        }
+        for (begin, end) in [("P<", b'>'), ("<", b'>'), ("'", b'\'')] {
+            if self.take(begin) {
+                let name = self.name(end)?;
+                self.groups += 1;
+                let _ = write!(self.out, "(?P<{name}>");
+                self.open.push(before);
+                return Ok(());
+            }
+        }
+        if self.take("P=") {
+            let name = self.name(b')')?;
+            return self.named_reference(&name);
+        }
+        if self.take("(") {
+            let number = self.name(b')')?;
+            if !number.bytes().all(|byte| byte.is_ascii_digit()) {
+                return Err("conditions other than (?(1) are not supported".to_owned());
+            }
+            self.backtracks = true;
+            let _ = write!(self.out, "(?({number})");
+            self.open.push(before);
+            return Ok(());
+        }
+        self.option_group(before)
+    }
+
+    /// Flags, as `(?i)` or `(?i:`, and what is refused.
+    fn option_group(&mut self, before: Flags) -> Read {
+        let refused = match self.bytes[self.at..] {
+            [b'|', ..] => "(?| groups",
+            [b'R' | b'&' | b'0'..=b'9', ..] | [b'P', b'>', ..] | [b'+' | b'-', b'0'..=b'9', ..] => {
+                "recursion"
+            }
+            [b'C', ..] => "callouts",
+            _ => "",
+        };
+        if !refused.is_empty() {
+            return Err(
+                format!("{refused} are not supported").replace("recursion are", "recursion is")
+            );
+        }
+        let mut on = true;
+        while let Some(byte) = self.peek() {
+            self.at += 1;
+            match byte {
+                b'-' if on => on = false,
+                b'i' => self.flags.fold = on,
+                b'm' => self.flags.lines = on,
+                b's' => self.flags.dot_all = on,
+                b'x' => self.flags.blanks = on,
+                b'U' => self.flags.lazy = on,
+                b')' | b':' => {
+                    let sign = match (self.flags.fold, before.fold) {
+                        (true, false) => "i",
+                        (false, true) => "-i",
+                        _ => "",
+                    };
+                    if byte == b':' {
+                        let _ = write!(self.out, "(?{sign}:");
+                        self.open.push(before);
+                    } else if !sign.is_empty() {
+                        let _ = write!(self.out, "(?{sign})");
+                    }
+                    return Ok(());
+                }
+                _ => break,
+            }
+        }
+        Err("unrecognized character after (?".to_owned())
+    }
+
+    fn name(&mut self, end: u8) -> Read<String> {
+        let rest = &self.bytes[self.at..];
+        let length = memchr::memchr(end, rest).ok_or("a name has no end")?;
+        let name = &rest[..length];
+        self.at += length + 1;
+        let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+        if name.is_empty() || !name.iter().all(is_word) {
+            return Err("a name has other than letters and digits".to_owned());
+        }
+        Ok(String::from_utf8_lossy(name).into_owned())
+    }
+
+    fn named_reference(&mut self, name: &str) -> Read {
+        self.backtracks = true;
+        self.item(&format!("\\k<{name}>"));
+        Ok(())
+    }
+
+    fn reference(&mut self, group: usize) -> Read {
+        self.has_references = true;
+        if group == 0 || group > self.groups_known {
+            return Err(format!("reference to non-existent group {group}"));
+        }
+        self.backtracks = true;
+        // The group keeps a digit that follows apart.
+        self.item(&format!("(?:\\{group})"));
+        Ok(())
+    }
+
+    /// What follows a backslash outside of classes.
+    fn escape(&mut self) -> Read {
+        let Some(byte) = self.peek() else {
+            return Err("\\ at end of pattern".to_owned());
+        };
+        self.at += 1;
+        match byte {
+            b'b' => self.item("(?:\\b)"),
+            b'B' => self.item("(?:\\B)"),
+            b'A' => self.item("(?:\\A)"),
+            b'z' => self.item("(?:\\z)"),
+            b'Z' => self.end(),
+            b'G' | b'K' => {
+                self.backtracks = true;
+                let _ = write!(self.out, "\\{}", char::from(byte));
+                self.repeatable = false;
+            }
+            b'R' => {
+                self.backtracks = true;
+                self.item("(?>\\x0D\\x0A|[\\x0A-\\x0D\\x85])");
+            }
+            b'N' if self.peek() != Some(b'{') => self.item("[^\\x0A]"),
+            b'C' => self.item("(?s:.)"),
+            b'Q' => {
+                let rest = &self.bytes[self.at..];
+                let end = memchr::memmem::find(rest, b"\\E");
+                for byte in &rest[..end.unwrap_or(rest.len())] {
+                    self.literal(*byte);
+                }
+                self.at += end.map_or(rest.len(), |end| end + 2);
+            }
+            b'E' => {}
+            b'1'..=b'9' => self.digits()?,
+            b'k' => {
+                let end = match self.peek() {
+                    Some(b'<') => b'>',
+                    Some(b'{') => b'}',
+                    Some(b'\'') => b'\'',
+                    _ => return Err("\\k is not followed by a name".to_owned()),
+                };
+                self.at += 1;
+                let name = self.name(end)?;
+                self.named_reference(&name)?;
+            }
+            b'g' => self.g_reference()?,
+            _ => {
+                self.at -= 1;
+                match named(byte) {
+                    Some((set, negated)) => {
+                        self.at += 1;
+                        self.set(&set, negated);
+                    }
+                    None => {
+                        let literal = escaped_byte(self.bytes, &mut self.at)?;
+                        self.literal(literal);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A group's number, or a byte in octal digits.
+    fn digits(&mut self) -> Read {
+        self.at -= 1;
+        let rest = &self.bytes[self.at..];
+        let length = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let number = decimal(&rest[..length]);
+        self.has_references = true;
+        if number < 10 || number <= self.groups_known.min(self.groups) {
+            self.at += length;
+            return self.reference(number);
+        }
+        if rest[0] >= b'8' {
+            self.at += 1;
+            self.literal(rest[0]);
+            return Ok(());
+        }
+        let byte = octal(self.bytes, &mut self.at, 3)?;
+        self.literal(byte);
+        Ok(())
+    }
+
+    fn g_reference(&mut self) -> Read {
+        let braced = self.take("{");
+        let back = self.take("-");
+        let rest = &self.bytes[self.at..];
+        let length = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        if length == 0 {
+            if braced && !back {
+                let name = self.name(b'}')?;
+                return self.named_reference(&name);
+            }
+            return Err("recursion (\\g<) is not supported".to_owned());
+        }
+        let number = decimal(&rest[..length]);
+        self.at += length;
+        if braced && !self.take("}") {
+            return Err("\\g{ has no end".to_owned());
+        }
+        let group = if back {
+            (self.groups + 1).saturating_sub(number)
+        } else {
+            number
+        };
+        self.reference(group)
+    }
+}
+
+fn decimal(digits: &[u8]) -> usize {
+    digits.iter().fold(0_usize, |number, digit| {
+        number
+            .saturating_mul(10)
+            .saturating_add(usize::from(digit - b'0'))
+    })
+}
+
+/// Up to `most` octal digits at `at`.
+pub(crate) fn octal(bytes: &[u8], at: &mut usize, most: usize) -> Read<u8> {
+    let rest = bytes.get(*at..).unwrap_or_default();
+    let is_octal = |byte: &&u8| matches!(byte, b'0'..=b'7');
+    let length = rest.iter().take(most).take_while(is_octal).count();
+    let value = rest[..length].iter().fold(0_u32, |value, digit| {
+        (value * 8 + u32::from(digit - b'0')).min(0x1000)
+    });
+    *at += length;
+    u8::try_from(value).map_err(|_| "octal value is greater than \\377".to_owned())
+}
+
+/// The byte that an escape without its backslash stands for, inside of a class or not.
+pub(crate) fn escaped_byte(bytes: &[u8], at: &mut usize) -> Read<u8> {
+    let Some(&byte) = bytes.get(*at) else {
+        return Err("\\ at end of pattern".to_owned());
+    };
+    *at += 1;
+    Ok(match byte {
+        b'a' => 0x07,
+        b'e' => 0x1b,
+        b'f' => 0x0c,
+        b'n' => b'\n',
+        b'r' => b'\r',
+        b't' => b'\t',
+        b'0' => octal(bytes, at, 2)?,
+        b'o' => braced(bytes, at, 8)?,
+        b'x' if bytes.get(*at) == Some(&b'{') => braced(bytes, at, 16)?,
+        b'x' => {
+            let hex = |at: usize| {
+                bytes
+                    .get(at)
+                    .and_then(|byte| char::from(*byte).to_digit(16))
+            };
+            let mut value = 0;
+            for _ in 0..2 {
+                let Some(digit) = hex(*at) else { break };
+                value = value * 16 + digit;
+                *at += 1;
+            }
+            u8::try_from(value).expect("two hexadecimal digits are a byte")
+        }
+        b'c' => {
+            let control = bytes.get(*at).filter(|byte| matches!(byte, b' '..=b'~'));
+            *at += 1;
+            control
+                .ok_or("\\c is not followed by a printable character")?
+                .to_ascii_uppercase()
+                ^ 0x40
+        }
+        byte if byte.is_ascii_alphanumeric() => {
+            return Err(format!("\\{} is not supported", char::from(byte)));
+        }
+        byte => byte,
+    })
+}
+
+/// A number in braces.
+fn braced(bytes: &[u8], at: &mut usize, base: u32) -> Read<u8> {
+    let rest = bytes.get(*at..).unwrap_or_default();
+    let number = rest
+        .strip_prefix(b"{")
+        .and_then(|inside| Some(&inside[..memchr::memchr(b'}', inside)?]))
+        .ok_or("digits in braces are missing")?;
+    *at += number.len() + 2;
+    std::str::from_utf8(number)
+        .ok()
+        .and_then(|number| u8::try_from(u32::from_str_radix(number.trim(), base).ok()?).ok())
+        .ok_or_else(|| "a number in braces is not that of a byte".to_owned())
+}
+
+/// Writes one byte as both engines read it as itself.
+pub(crate) fn push_byte(out: &mut String, byte: u8) {
+    if byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'_') {
+        out.push(char::from(byte));
+    } else {
+        let _ = write!(out, "\\x{byte:02X}");
+    }
+}

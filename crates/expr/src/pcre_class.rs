@@ -1,0 +1,220 @@
+//! Classes of PCRE2 expressions, as sets of bytes.
+
+use crate::pcre::{escaped_byte, octal, push_byte};
+
+/// A set of bytes.
+#[derive(Clone)]
+pub(crate) struct ByteSet([bool; 256]);
+
+impl ByteSet {
+    fn of(is_in: impl Fn(u8) -> bool) -> ByteSet {
+        let mut set = ByteSet([false; 256]);
+        for byte in 0..=u8::MAX {
+            set.0[usize::from(byte)] = is_in(byte);
+        }
+        set
+    }
+
+    fn add(&mut self, other: &ByteSet, negated: bool) {
+        for (slot, is_in) in self.0.iter_mut().zip(other.0) {
+            *slot |= is_in != negated;
+        }
+    }
+
+    fn add_range(&mut self, first: u8, last: u8) {
+        self.0[usize::from(first)..=usize::from(last)].fill(true);
+    }
+
+    /// Writes the set as a class.
+    pub(crate) fn write(&self, negated: bool, out: &mut String) {
+        // Not every engine takes a class of nothing.
+        if self.0.iter().all(|is_in| *is_in == negated) {
+            out.push_str("[^\\x00-\\xFF]");
+            return;
+        }
+        if self.0.iter().all(|is_in| *is_in != negated) {
+            out.push_str("[\\x00-\\xFF]");
+            return;
+        }
+        out.push_str(if negated { "[^" } else { "[" });
+        let mut next = 0_usize;
+        while let Some(first) = (next..256).find(|at| self.0[*at]) {
+            let end = (first..256).find(|at| !self.0[*at]).unwrap_or(256);
+            next = end;
+            let byte = |at: usize| u8::try_from(at).expect("below 256");
+            push_byte(out, byte(first));
+            if end - first > 1 {
+                out.push('-');
+                push_byte(out, byte(end - 1));
+            }
+        }
+        out.push(']');
+    }
+}
+
+/// The set that an escape such as `\d` stands for, and whether it is negated.
+pub(crate) fn named(letter: u8) -> Option<(ByteSet, bool)> {
+    let set = match letter.to_ascii_lowercase() {
+        b'd' => ByteSet::of(|byte| byte.is_ascii_digit()),
+        b's' => ByteSet::of(|byte| matches!(byte, b' ' | 0x09..=0x0d)),
+        b'w' => ByteSet::of(|byte| byte.is_ascii_alphanumeric() || byte == b'_'),
+        b'h' => ByteSet::of(|byte| matches!(byte, b' ' | b'\t' | 0xa0)),
+        b'v' => ByteSet::of(|byte| matches!(byte, 0x0a..=0x0d | 0x85)),
+        _ => return None,
+    };
+    Some((set, letter.is_ascii_uppercase()))
+}
+
+/// Reads a class after its bracket: the set, and whether the class is what is not in it.
+///
+/// # Errors
+/// When the class has no end, or has what is not known.
+pub(crate) fn class(bytes: &[u8], at: &mut usize, fold: bool) -> Result<(bool, ByteSet), String> {
+    let mut set = ByteSet([false; 256]);
+    let negated = bytes.get(*at) == Some(&b'^');
+    *at += usize::from(negated);
+    let begin = *at;
+    let mut quoted = false;
+    // The byte that a hyphen could make a range of.
+    let mut last: Option<u8> = None;
+    let mut is_range = false;
+    loop {
+        let Some(&byte) = bytes.get(*at) else {
+            return Err("missing terminating ] for character class".to_owned());
+        };
+        let member = match byte {
+            b'\\' if bytes[*at..].starts_with(b"\\E") => {
+                quoted = false;
+                *at += 2;
+                continue;
+            }
+            b'\\' if !quoted && bytes[*at..].starts_with(b"\\Q") => {
+                quoted = true;
+                *at += 2;
+                continue;
+            }
+            b']' if !quoted && *at != begin => {
+                *at += 1;
+                break;
+            }
+            b'-' if !quoted && last.is_some() && !is_range => {
+                is_range = true;
+                *at += 1;
+                continue;
+            }
+            _ if quoted => {
+                *at += 1;
+                Member::Byte(byte)
+            }
+            _ => member(bytes, at, fold)?,
+        };
+        match (member, last) {
+            (Member::Byte(byte), Some(first)) if is_range => {
+                if byte < first {
+                    return Err("range out of order in character class".to_owned());
+                }
+                set.add_range(first, byte);
+                last = None;
+            }
+            (Member::Byte(byte), _) => {
+                set.add_range(byte, byte);
+                last = Some(byte);
+            }
+            (Member::Set(more, negated), _) => {
+                set.add(&more, negated);
+                if is_range {
+                    set.add_range(b'-', b'-');
+                }
+                last = None;
+            }
+        }
+        is_range = false;
+    }
+    if is_range {
+        set.add_range(b'-', b'-');
+    }
+    Ok((negated, set))
+}
+
+enum Member {
+    Byte(u8),
+    Set(Box<ByteSet>, bool),
+}
+
+fn member(bytes: &[u8], at: &mut usize, fold: bool) -> Result<Member, String> {
+    let rest = &bytes[*at..];
+    match rest {
+        [b'[', b':', inside @ ..] => {
+            if let Some((name, negated, length)) = posix_name(inside) {
+                *at += length + 2;
+                return posix(name, fold)
+                    .map(|set| Member::Set(Box::new(set), negated))
+                    .ok_or_else(|| "unknown POSIX class name".to_owned());
+            }
+        }
+        [b'[', mark @ (b'.' | b'='), inside @ ..] => {
+            let ends = memchr::memmem::find(inside, &[*mark, b']']);
+            if ends.is_some_and(|end| !inside[..end].contains(&b']')) {
+                return Err("POSIX collating elements are not supported".to_owned());
+            }
+        }
+        [b'\\', escaped, ..] => {
+            *at += 1;
+            if let Some((set, negated)) = named(*escaped) {
+                *at += 1;
+                return Ok(Member::Set(Box::new(set), negated));
+            }
+            return match escaped {
+                b'b' => {
+                    *at += 1;
+                    Ok(Member::Byte(0x08))
+                }
+                b'1'..=b'7' => octal(bytes, at, 3).map(Member::Byte),
+                b'8' | b'9' => {
+                    *at += 1;
+                    Ok(Member::Byte(*escaped))
+                }
+                _ => escaped_byte(bytes, at).map(Member::Byte),
+            };
+        }
+        _ => {}
+    }
+    *at += 1;
+    rest.first()
+        .map(|byte| Member::Byte(*byte))
+        .ok_or_else(|| "missing terminating ] for character class".to_owned())
+}
+
+/// A name up to `:]`, whether it is negated, and how long that is.
+fn posix_name(inside: &[u8]) -> Option<(&[u8], bool, usize)> {
+    let negated = inside.first() == Some(&b'^');
+    let name = &inside[usize::from(negated)..];
+    let length = name
+        .iter()
+        .take_while(|byte| byte.is_ascii_lowercase())
+        .count();
+    name[length..]
+        .starts_with(b":]")
+        .then(|| (&name[..length], negated, usize::from(negated) + length + 2))
+}
+
+fn posix(name: &[u8], fold: bool) -> Option<ByteSet> {
+    Some(match name {
+        b"alnum" => ByteSet::of(|byte| byte.is_ascii_alphanumeric()),
+        b"alpha" => ByteSet::of(|byte| byte.is_ascii_alphabetic()),
+        b"lower" | b"upper" if fold => ByteSet::of(|byte| byte.is_ascii_alphabetic()),
+        b"lower" => ByteSet::of(|byte| byte.is_ascii_lowercase()),
+        b"upper" => ByteSet::of(|byte| byte.is_ascii_uppercase()),
+        b"ascii" => ByteSet::of(|byte| byte.is_ascii()),
+        b"blank" => ByteSet::of(|byte| matches!(byte, b' ' | b'\t')),
+        b"cntrl" => ByteSet::of(|byte| byte.is_ascii_control()),
+        b"digit" => ByteSet::of(|byte| byte.is_ascii_digit()),
+        b"graph" => ByteSet::of(|byte| byte.is_ascii_graphic()),
+        b"print" => ByteSet::of(|byte| matches!(byte, b' '..=b'~')),
+        b"punct" => ByteSet::of(|byte| byte.is_ascii_punctuation()),
+        b"space" => ByteSet::of(|byte| matches!(byte, b' ' | 0x09..=0x0d)),
+        b"word" => ByteSet::of(|byte| byte.is_ascii_alphanumeric() || byte == b'_'),
+        b"xdigit" => ByteSet::of(|byte| byte.is_ascii_hexdigit()),
+        _ => return None,
+    })
+}

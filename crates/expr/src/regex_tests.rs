@@ -1,0 +1,107 @@
+//! Expressions as PCRE2 reads them, byte by byte. Expected values are HAProxy 3.2's.
+
+use super::*;
+
+fn found(source: &str, subject: impl AsRef<[u8]>) -> bool {
+    Regex::new(source, false)
+        .unwrap()
+        .is_match(subject.as_ref())
+}
+
+fn whole(source: &str, subject: impl AsRef<[u8]>) -> Option<(usize, usize)> {
+    let regex = Regex::new(source, false).unwrap();
+    regex.groups(subject.as_ref(), 0)?[0]
+}
+
+#[test]
+fn subjects_need_not_be_text() {
+    assert!(found("^(?!Mozilla)", b"curl\xff"));
+    assert!(!found("^(?!Mozilla)", b"Mozilla\xff"));
+    assert!(found("(?<=\\xff)x", b"\xe9\xffx"));
+    assert!(found("(?=a)[^b]\\xff", b"a\xff"));
+    assert!(found("(.)\\1", b"\xff\xff"));
+    assert!(!found("(.)\\1", b"\xff\xfe"));
+    // A count is for the last byte of a character.
+    assert!(found("(?=é)é+$", "éé"));
+    assert!(!found("^(?=é)é+$", "éé"));
+    assert_eq!(whole("(?<=\\xe9)b", b"\xe9b"), Some((1, 2)));
+}
+
+#[test]
+fn dollar_matches_before_the_last_newline() {
+    assert!(found("\\.php$", "/index.php\n"));
+    assert!(found("\\.php\\Z", "/index.php\n"));
+    assert!(!found("\\.php\\z", "/index.php\n"));
+    assert!(!found("\\.php$", "/index.php\n\n"));
+    assert!(!found("\\.php$", "/index.php\nx"));
+    assert!(found("(?!x)\\.php$", "/index.php\n"));
+    assert!(found("a$\\n", "a\n"));
+    assert!(!found("a$\\z", "a\n"));
+    assert_eq!(whole("b$", "ab\n"), Some((1, 2)));
+    assert_eq!(whole("b$", "ab"), Some((1, 2)));
+    assert!(found("(?m)a$", "a\nb"));
+}
+
+#[test]
+fn escapes_are_those_of_pcre() {
+    for (source, subject) in [
+        ("\\<script\\>", "<script>"),
+        ("a[[]b", "a[b"),
+        ("^[a&&b]+$", "a&b"),
+        ("^[+--b]+$", "-,b"),
+        ("^[a~~b]+$", "~a"),
+        ("^[]a]+$", "]a"),
+        ("^[^]a]+$", "bc"),
+        ("^\\v$", "\r"),
+        ("^\\h\\H$", "\tx"),
+        ("^\\R$", "\r\n"),
+        ("^\\N\\V$", "xy"),
+        ("\\b{start}", "a{start}"),
+        ("(?x) a [ ] b # c", "a b"),
+        ("^\\012$", "\n"),
+        ("^\\101[\\101]\\o{101}$", "AAA"),
+        ("^\\x4z\\cA$", "\u{4}z\u{1}"),
+        ("^a{,2}$", "aa"),
+        ("^a{x}{$", "a{x}{"),
+        ("^a{ 1, 2 }$", "aa"),
+        ("^\\Qa.b\\E+$", "a.bbb"),
+        ("^\\_\\/\\-\\e$", "_/-\x1b"),
+        ("^[[:alpha:]_-]+$", "a_-"),
+        ("^[\\w.-]+$", "a.-"),
+        ("^(?i:A)a$", "aa"),
+        ("^(?i)[^b]$", "a"),
+        ("^(a)(?(1)b|c)$", "ab"),
+        ("(?<n>a)\\k<n>", "aa"),
+    ] {
+        assert!(found(source, subject), "{source} {subject:?}");
+    }
+    for (source, subject) in [
+        ("^\\<script", "script"),
+        ("^a++ab", "aaab"),
+        ("^(?U)a+$", "b"),
+        ("^\\v$", "x"),
+        ("(?x)a b", "a b"),
+        ("^(?i)[^b]$", "B"),
+        ("^\\R\\n", "\r\n"),
+        ("^\\h$", "h"),
+    ] {
+        assert!(!found(source, subject), "{source} {subject:?}");
+    }
+    assert_eq!(whole("(?U)a+", "aaa"), Some((0, 1)));
+}
+
+#[test]
+fn what_has_no_equivalent_is_refused() {
+    for source in [
+        "(?R)", "(a)(?1)", "(?|a|b)", "\\X", "\\pL", "a**", "*a", "(a", "a)", "[a", "\\", "a\\i",
+        "(?&n)", "(*UTF)a", "(a)\\2", "[b-a]", "\\777",
+    ] {
+        assert!(Regex::new(source, false).is_err(), "{source}");
+    }
+}
+
+#[test]
+fn long_subjects_do_not_exhaust_the_steps() {
+    let subject = format!("{}><a evil", "<a".repeat(1000));
+    assert!(found("<a(?:(?!>).)*evil", subject));
+}
