@@ -449,7 +449,7 @@ impl Store {
         }
         known.listed.is_acl |= by_acl;
         known.listed.is_map |= as_map;
-        if known.listed.uses.last() != Some(&(as_map, place.clone())) {
+        if known.listed.uses.last() != Some(&(as_map, place)) {
             known.listed.uses.push((as_map, place));
         }
         known.handle(shape).map_err(|error| in_file(name, error))
