@@ -191,7 +191,7 @@ fn checking_says_what_is_wrong_and_starts_nothing() {
         "frontend fe\n    mode http\n    bind 127.0.0.1:1\n",
     );
     stage.file("none.cfg", "global\n    maxconn 10\n");
-    let later = "frontend fe\n    mode http\n    bind 127.0.0.1:1\n    http-request auth\n";
+    let later = "frontend fe\n    mode http\n    bind 127.0.0.1:1\n    compression algo gzip\n";
     stage.file("later.cfg", later);
     let cases = [
         ("-c -f a.cfg", 0, ""),
@@ -231,12 +231,20 @@ fn checking_says_what_is_wrong_and_starts_nothing() {
         ("keywords --nosuch", 2, "'--nosuch'"),
         ("upgrade", 2, "'upgrade' needs a file"),
         ("plan -s absent.sock", 2, "cannot ask absent.sock"),
-        ("-c -f later.cfg", 1, "[later.cfg:4] : 'auth' is understood"),
-        ("check later.cfg", 1, "[later.cfg:4] : 'auth' is understood"),
+        (
+            "-c -f later.cfg",
+            1,
+            "[later.cfg:4] : 'compression algo' is understood",
+        ),
+        (
+            "check later.cfg",
+            1,
+            "[later.cfg:4] : 'compression algo' is understood",
+        ),
         (
             "check --stub later.cfg",
             1,
-            "[later.cfg:4] : 'auth' is understood",
+            "[later.cfg:4] : 'compression algo' is understood",
         ),
         ("-v", 0, "Ballast version"),
         ("keywords", 0, "timeout client"),

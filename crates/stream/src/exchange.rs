@@ -21,7 +21,7 @@ use ballast_worker::SocketReference;
 
 use crate::chain::Chain;
 use crate::ending::Ending;
-use crate::passwords::PasswordResults;
+use crate::password_results::PasswordResults;
 use crate::persistence::{ClientCookie, ServerCookie};
 use crate::seen_body::SeenBody;
 use crate::stick_keys::StickKeys;

@@ -15,6 +15,7 @@ mod live;
 mod local;
 mod logged_bytes;
 mod pages;
+mod password_results;
 mod passwords;
 mod persistence;
 mod rulebook;

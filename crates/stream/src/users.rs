@@ -4,7 +4,7 @@ use ballast_engine::UserPassword;
 use ballast_expr::{PasswordCheck, UserFacts};
 use ballast_net::equal_in_constant_time;
 
-use crate::passwords::verdict;
+use crate::password_results::verdict;
 use crate::view::View;
 
 impl UserFacts for View<'_> {

@@ -21,7 +21,7 @@ use crate::context::Context;
 use crate::ending::{EndingCause, EndingPhase};
 use crate::exchange::Exchange;
 use crate::local::{WorkerLocal, time_of};
-use crate::passwords::PasswordResults;
+use crate::password_results::PasswordResults;
 use crate::session::Session;
 use crate::tracking;
 use crate::variables::Variables;

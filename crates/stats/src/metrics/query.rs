@@ -184,8 +184,8 @@ mod tests {
     #[test]
     fn scopes_are_read_one_after_the_other() {
         let scopes = |query: &str| MetricsQuery::read(query.as_bytes()).map(|query| query.scopes);
-        assert_eq!(scopes("/m").unwrap().len(), 5);
-        assert_eq!(scopes("/m?no-maint").unwrap().len(), 5);
+        assert_eq!(scopes("/m").unwrap().len(), 6);
+        assert_eq!(scopes("/m?no-maint").unwrap().len(), 6);
         assert_eq!(scopes("/m?scope=server").unwrap(), [Scope::Server]);
         assert_eq!(scopes("/m?scope=*&scope=").unwrap(), []);
         assert_eq!(scopes("/m?scope=&scope=global").unwrap(), [Scope::Process]);
