@@ -31,6 +31,7 @@ mod needs;
 mod pattern;
 mod pcre;
 mod pcre_class;
+mod pcre_escape;
 mod phase;
 mod place;
 mod protobuf;

@@ -1,6 +1,6 @@
 //! Classes of PCRE2 expressions, as sets of bytes.
 
-use crate::pcre::{escaped_byte, octal, push_byte};
+use crate::pcre_escape::{escaped_byte, octal, push_byte};
 
 /// A set of bytes.
 #[derive(Clone)]
