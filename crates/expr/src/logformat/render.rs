@@ -302,7 +302,10 @@ impl ItemWriter<'_> {
         if self.encoding != Encoding::Plain {
             return self.encoded_sample(sample, scratch);
         }
-        let is_binary = self.keeps_binary && matches!(sample, Sample::Bin(_));
+        // Cast to a text, it would end at a NUL.
+        if let (true, Sample::Bin(bytes)) = (self.keeps_binary, &sample) {
+            return self.out.extend_from_slice(scratch.bytes(*bytes));
+        }
         let Some(sample) = sample.cast(SampleKind::Str, scratch) else {
             return self.write_absent();
         };
@@ -310,7 +313,6 @@ impl ItemWriter<'_> {
             return self.write_absent();
         };
         match self.usage {
-            _ if is_binary => self.out.extend_from_slice(bytes),
             Usage::Http | Usage::UniqueId => self.encoded(bytes, b'%', is_refused_in_http),
             Usage::Log => self.text(until_nul(bytes)),
             Usage::Text => self.text(bytes),
