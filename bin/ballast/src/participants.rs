@@ -1,5 +1,5 @@
-//! The participants of this process: log targets, probes, listening sockets, workers. Each prepares
-//! what is new, and commits it once all have prepared.
+//! The participants of this process: log targets, probes, listening sockets, workers, OCSP responses.
+//! Each prepares what is new, and commits it once all have prepared.
 
 use std::cell::RefCell;
 use std::os::fd::OwnedFd;
@@ -20,8 +20,9 @@ use ballast_worker::{Mailbox, MailboxRefusal, local, sleep, spawn_service};
 use crate::instance::Instance;
 use crate::{console, logs, ocsp};
 
-/// All participants, in the order in which they commit. Workers come last: their generation uses what
-/// the others hold.
+/// All participants, in the order in which they commit. Workers come after log targets, probes and
+/// sockets, which their generation uses. OCSP responses come last: they change nothing at the commit, and
+/// look at the bind lines when it is over.
 pub(crate) fn all(instance: &Arc<Instance>, no_reuseport: bool) -> Vec<Box<dyn Participant>> {
     vec![
         Box::new(ProxyLogs(Arc::clone(instance))),

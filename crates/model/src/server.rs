@@ -59,8 +59,6 @@ pub struct Server {
     pub send_proxy: Option<ProxyProtocol>,
     /// `source`, with its `interface` and `usesrc`.
     pub source: Option<SourceAddress>,
-    /// `interface` of the server line's `source`.
-    pub interface: Option<String>,
     /// `namespace`.
     pub namespace: Option<String>,
     /// `tfo`.
@@ -116,7 +114,6 @@ impl Server {
             init_state: InitState::default(),
             send_proxy: None,
             source: None,
-            interface: None,
             namespace: None,
             fast_open: false,
             user_timeout: None,

@@ -1,9 +1,9 @@
 //! Objects that change at run time, and their settings that commands override.
 //!
 //! A kind of object is a row ([`ObjectKind`]), and so is each setting ([`Setting`]). Code that
-//! serves all kinds walks the rows. Code about one kind names it: servers, backends and lists in
-//! `commit.rs` and `write_back.rs`, servers and backends also where a file is read again
-//! (`reading.rs`, `file_state.rs`, `operator_changes.rs`, `section_change.rs`).
+//! serves all kinds walks the rows. Code about one kind names it: servers in `commit.rs`,
+//! `write_back.rs`, `reading.rs`, `file_state.rs` and `operator_changes.rs`, backends in `commit.rs` and
+//! `section_change.rs`, lists in `write_back.rs`, the process in `work.rs` and `write_back.rs`.
 
 use std::sync::atomic::AtomicBool;
 

@@ -33,7 +33,8 @@ pub struct Running {
     /// By frontend: whether a log format or a rule asks for the addresses of the server's
     /// connection.
     asks_server_addresses: Vec<bool>,
-    /// By frontend, and by backend: what it asks of the first bytes of a session, and of bodies.
+    /// By frontend, and by backend: what it asks of the first bytes of a session, of the end of its
+    /// inspection, of bodies and of passwords.
     needs_of_proxies: [Vec<Needs>; 2],
     /// The bounds of messages from clients, per leniency of the proxy.
     codec_limits: Limits,
@@ -160,7 +161,8 @@ fn asks_server_addresses(config: &model::Config) -> Vec<bool> {
     frontends.collect()
 }
 
-/// What frontends and backends ask of the first bytes of a session, and of bodies.
+/// What frontends and backends ask of the first bytes of a session, of the end of its inspection, of
+/// bodies and of passwords.
 fn needs_of_proxies(config: &model::Config) -> [Vec<Needs>; 2] {
     const ASKED: Needs = Needs::FIRST_BYTES
         .and(Needs::INSPECTION_END)

@@ -114,7 +114,7 @@ pub(crate) async fn apply_in_time(
             RunProgress::Wait(wait) => {
                 cursor = wait.cursor;
                 if let Some(AwaitedBody::OfRequest(client, _)) = &mut body {
-                    // A client that cannot be written to is met again when it is answered.
+                    // A write error is ignored here: sending the answer meets it again.
                     let _ = send_early_hints(context, exchange, &mut client.sink).await;
                 }
                 if wait.needs.intersects(Needs::AWAITED_BODY)

@@ -227,7 +227,6 @@ pub(crate) fn options(
         fast_open: line.fast_open,
         interface: written
             .and_then(|written| written.interface.as_ref())
-            .or(line.interface.as_ref())
             .map(boxed),
         keepalive: keepalive.enabled.then_some(KeepAlive {
             idle: keepalive.idle,

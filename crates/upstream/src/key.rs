@@ -312,7 +312,6 @@ fn connects_alike(one: &model::Server, other: &model::Server) -> bool {
     let model::Server {
         congestion,
         fast_open,
-        interface,
         namespace,
         send_proxy,
         source,
@@ -354,7 +353,6 @@ fn connects_alike(one: &model::Server, other: &model::Server) -> bool {
     } = one;
     *congestion == other.congestion
         && *fast_open == other.fast_open
-        && *interface == other.interface
         && *namespace == other.namespace
         && *send_proxy == other.send_proxy
         && *source == other.source

@@ -9,11 +9,10 @@ use ballast_worker::sync::oneshot;
 /// The request of an exchange for a slot.
 #[derive(Clone, Copy, Debug)]
 pub struct SlotRequest<'a> {
-    /// The place of the server that it must go to first: that of a cookie, of a rule or of the last
+    /// The index of the server that is tried first: that of a cookie, of a rule or of the last
     /// exchange. `None` for any server.
     pub server: Option<usize>,
-    /// No other server will do (`force-persist`, `use-server` without redispatch): the exchange
-    /// waits even in a full queue.
+    /// No other server will do (`force-persist`): the exchange waits even in a full queue.
     pub server_is_required: bool,
     /// The input of the balancing algorithm, for any server.
     pub pick: PickRequest<'a>,

@@ -171,7 +171,6 @@ impl HealthController {
             && old.source == new.source
             && old.send_proxy == new.send_proxy
             && old.namespace == new.namespace
-            && old.interface == new.interface
             && old.tls == new.tls;
         if !same_connection {
             self.clear_pools(server);
