@@ -10,8 +10,8 @@
 //! ...), the load of servers is read through [`ServerLoad`], and randomness is an argument
 //! ([`PickRequest::random`]).
 //!
-//! Persistence, queues and connection limits are implemented above; this crate only skips full
-//! servers where the algorithm says so.
+//! Persistence and connection limits are implemented above; this crate only skips full servers where
+//! the algorithm says so, and orders those who wait for a slot ([`WaitingExchanges`]).
 
 mod balancer;
 mod cookie;
@@ -24,6 +24,7 @@ mod pick;
 mod queue;
 mod ring;
 mod settings;
+mod waiting;
 mod weighted_round_robin;
 
 pub use balancer::Balancer;
@@ -33,6 +34,7 @@ pub use key::{UriKey, domain_only, post_param, uri_key, url_param};
 pub use pick::{Choice, NoLoad, PickRequest, ServerLoad};
 pub use ring::HashKey;
 pub use settings::{Algorithm, BalancerSettings, NewServer, WEIGHT_SCALE, WEIGHT_USER_MAX};
+pub use waiting::{QueuePriority, QueueTicket, ServedExchange, WaitingExchanges};
 
 #[cfg(test)]
 mod tests;

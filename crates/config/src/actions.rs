@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use ballast_rules::{Capability, ParseEnv, RuleSet, parse_rule, rows};
+use ballast_rules::{ActionRow, Capability, ParseEnv, RuleSet, parse_rule, rows};
 
 use crate::feature::feature_of;
 use crate::keyword::{Keyword, KeywordState, Prefixes, Sections};
@@ -26,7 +26,7 @@ fn all() -> Vec<Keyword> {
             all.push(Keyword {
                 word,
                 sections: Sections::RULES,
-                state: state(place, row.word, row.good),
+                state: state(place, row),
                 args: row.args,
                 help: row.help,
                 good: "",
@@ -41,13 +41,19 @@ fn all() -> Vec<Keyword> {
 }
 
 /// Whether the action is implemented: an example of it that may stand there is carried out.
-fn state(place: RuleSet, word: &str, examples: &[&str]) -> KeywordState {
+fn state(place: RuleSet, row: &ActionRow) -> KeywordState {
+    if let Some(reason) = row.refusal() {
+        return KeywordState::Refused {
+            reason,
+            instead: "",
+        };
+    }
     if !place.is_implemented() {
         return KeywordState::Unimplemented(feature_of(place.words()));
     }
-    match examples.iter().any(|good| is_carried_out(place, good)) {
+    match row.good.iter().any(|good| is_carried_out(place, good)) {
         true => KeywordState::Honoured,
-        false => KeywordState::Unimplemented(feature_of(word)),
+        false => KeywordState::Unimplemented(feature_of(row.word)),
     }
 }
 

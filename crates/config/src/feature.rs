@@ -1,17 +1,22 @@
 //! The features that samples, converters, actions and rule sets belong to which are not implemented yet.
 
+use crate::keyword::NEWER;
+
 /// Each feature with its words; `*` stands for any end of a word. Only words that are not implemented
 /// are looked up: `src_*` means the counters, and not `src_port`.
 const FEATURES: &[(&str, &[&str])] = &[
     (
-        "the words of versions after 3.2",
+        NEWER,
         &[
+            "add-headers-bin",
             "aes_cbc_*",
+            "del-headers-bin",
             "eth.*",
             "ip.*",
             "jwt_decrypt_*",
             "jwt_verify_cert",
             "reverse_dom",
+            "set-headers-bin",
             "tcp.*",
         ],
     ),
@@ -22,10 +27,8 @@ const FEATURES: &[(&str, &[&str])] = &[
     ("log profiles", &["do-log*"]),
     ("Lua", &["lua.*", "use-service"]),
     ("QUIC", &["quic-initial*"]),
-    ("reverse HTTP", &["attach-srv"]),
     ("SPOE", &["send-spoe-group", "spoe.*"]),
     ("the cache", &["cache-*", "res.cache_*"]),
-    ("the NetScaler protocol", &["expect-netscaler-cip"]),
     ("the rest of TLS", &["ssl_*"]),
 ];
 

@@ -164,6 +164,9 @@ impl KeywordState {
     }
 }
 
+/// The feature of words that came after HAProxy 3.2 and are not carried out.
+pub(crate) const NEWER: &str = "the words of versions after 3.2";
+
 /// Which of the prefixes `no` and `default` a keyword accepts.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Prefixes {
@@ -200,6 +203,20 @@ pub struct Keyword {
     pub http: bool,
     /// Whether it needs `expose-experimental-directives`.
     pub experimental: bool,
+}
+
+impl Keyword {
+    /// Whether HAProxy 3.2 does not have it: later versions do.
+    #[must_use]
+    pub fn is_newer(&self) -> bool {
+        match self.state {
+            KeywordState::Honoured => false,
+            KeywordState::Ignored(reason) | KeywordState::Refused { reason, .. } => {
+                reason.contains("versions after 3.2") || reason == ballast_expr::LATER_THAN_3_2
+            }
+            KeywordState::Unimplemented(feature) => feature == NEWER,
+        }
+    }
 }
 
 /// Applies a keyword to the draft.

@@ -87,6 +87,7 @@ fn word_of(kind: ArgKind) -> &'static str {
         ArgKind::Address => "<address>",
         ArgKind::Base64OrVar => "<base64 or variable>",
         ArgKind::Backend => "<backend>",
+        ArgKind::DistccToken => "<token>",
         ArgKind::DnFormat => "<format>",
         ArgKind::File => "<file>",
         ArgKind::FixTag => "<tag>",

@@ -43,6 +43,44 @@ fn warned(text: &str) -> String {
 }
 
 #[test]
+fn a_netscaler_has_a_number_and_an_rdp_cookie_a_name() {
+    let listen = |words: &str| {
+        format!(
+            "listen l\n mode tcp\n timeout client 1s\n timeout connect 1s\n timeout server 1s\n \
+             bind 192.0.2.1:1 {words}\n server s 192.0.2.2:1\n"
+        )
+    };
+    let loaded = good(&listen(
+        "accept-netscaler-cip 4294967295\n persist rdp-cookie",
+    ));
+    let bind = &loaded.config.frontends[0].binds[0];
+    let magic = bind.netscaler_cip_magic.map(u32::from);
+    assert_eq!(magic, Some(u32::MAX));
+    let backend = &loaded.config.backends[0];
+    assert_eq!(backend.rdp_cookie_name.as_deref(), Some("msts"));
+    let loaded = good(&listen("\n persist rdp-cookie(Other)"));
+    let backend = &loaded.config.backends[0];
+    assert_eq!(backend.rdp_cookie_name.as_deref(), Some("Other"));
+    for (line, message) in [
+        ("accept-netscaler-cip 0", "between 1 and 4294967295"),
+        ("accept-netscaler-cip x", "expects a magic number"),
+        ("\n persist rdp-cookie()", "requires an rdp cookie name"),
+        ("\n persist rdp-cookie(a", "requires an rdp cookie name"),
+        ("\n persist sticky", "unknown persist method 'sticky'"),
+        ("\n bind rhttp@be/s", "belongs to reverse HTTP"),
+        ("nbconn 5", "belongs to reverse HTTP"),
+        ("\n server t rhttp@", "belongs to reverse HTTP"),
+        (
+            "\n tcp-request session attach-srv be/s",
+            "belongs to reverse HTTP",
+        ),
+    ] {
+        let said = alert(&listen(line));
+        assert!(said.contains(message), "{line}: {said}");
+    }
+}
+
+#[test]
 fn port_ranges_and_lists_become_binds() {
     let loaded = good(
         "frontend f\n bind 127.0.0.1:80-82,[::1]:90 name a id 7 accept-proxy maxconn 5\n bind /run/x.sock mode 600 uid 3\n bind abns@y\n bind fd@4\n",

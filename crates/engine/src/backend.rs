@@ -3,9 +3,12 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::time::Instant;
 
 use arc_swap::ArcSwap;
-use ballast_balance::{Balancer, Choice, PickRequest, ServerLoad};
+use ballast_balance::{
+    Balancer, Choice, PickRequest, QueuePriority, QueueTicket, ServerLoad, WaitingExchanges,
+};
 use ballast_expr::{Condition, ConditionIndex, LogFormat};
 use ballast_model as model;
 
@@ -15,7 +18,7 @@ use crate::timings::{Histogram, Timings};
 use crate::tls_connections::HandshakeCounters;
 use crate::{
     BalancingState, ConnectSettings, DynamicCookies, Gauge, LastInvalidMessage, Rate, Server,
-    WaitingExchanges, limits,
+    SlotOffer, limits,
 };
 
 /// A backend of one generation.
@@ -357,8 +360,10 @@ pub struct BackendState {
     pub last_session_ms: AtomicU64,
     /// How often it lost its last server (`chkdown` of the BACKEND row).
     pub times_down: AtomicU32,
-    /// The exchanges that wait, in the order they came.
-    pub waiting: Mutex<WaitingExchanges>,
+    /// The exchanges that wait, by priority and in the order they came.
+    pub waiting: Mutex<WaitingExchanges<SlotOffer>>,
+    /// When the clock of [`Self::waiting`] began.
+    began: Instant,
     /// The last response that was not valid.
     pub invalid_response: LastInvalidMessage,
     pub(crate) dynamic_cookies: Mutex<DynamicCookies>,
@@ -405,6 +410,7 @@ impl BackendState {
             last_session_ms: AtomicU64::new(0),
             times_down: AtomicU32::new(0),
             waiting: Mutex::default(),
+            began: Instant::now(),
             invalid_response: LastInvalidMessage::default(),
             dynamic_cookies: Mutex::default(),
             availability: Mutex::default(),
@@ -423,6 +429,19 @@ impl BackendState {
 
     pub(crate) fn set_current(&self, backend: &Arc<Backend>) {
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(backend);
+    }
+
+    /// Has an exchange wait for a slot at a server, or at any.
+    pub fn wait_for_slot(
+        &self,
+        server: Option<&str>,
+        priority: QueuePriority,
+        offer: SlotOffer,
+    ) -> QueueTicket {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        // Under the lock: of two that come at once, the later one has the later moment.
+        let now_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        waiting.join(server, priority, now_ms, offer)
     }
 
     /// Whether rules may route to it. A backend that was added by command is skipped until it is

@@ -51,6 +51,7 @@ impl ConnectSettings {
             hash_type: _,
             hash_balance_factor: _,
             cookie: _,
+            rdp_cookie_name: _,
             dynamic_cookie_key: _,
             timeouts: _,
             retry_count_max: _,

@@ -31,6 +31,7 @@ mod retired;
 mod server;
 mod server_tls;
 pub mod sessions;
+mod slot_offer;
 mod slots;
 mod tables;
 mod take_over;
@@ -39,7 +40,6 @@ mod tls_connections;
 mod tls_counters;
 mod users;
 mod variables;
-mod waiting;
 
 pub use backend::{Backend, BackendAvailability, BackendState, UseServer, UseServerTarget};
 pub use balancing::hash_type;
@@ -60,13 +60,13 @@ pub use registry::Registry;
 pub use retired::RetiredGenerations;
 pub use server::{Server, ServerAddress, ServerState};
 pub use server_tls::{ServerTls, Sni};
+pub use slot_offer::SlotOffer;
 pub use tables::{PURGED_MAX, Tables};
 pub use take_over::{ChangedServer, GenerationChanges};
 pub use tls_connections::{ServerTlsCounters, TlsConnectionCount};
 pub use tls_counters::TlsCounters;
 pub use users::{User, UserPassword, Userlists};
 pub use variables::{ProcessVariables, SetVariableError, VariablesNow};
-pub use waiting::{QueueTicket, SlotOffer, WaitingExchanges};
 
 #[cfg(test)]
 mod tests;

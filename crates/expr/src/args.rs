@@ -32,6 +32,8 @@ pub enum ArgKind {
     Base64OrVar,
     /// The name of a backend; none means the current one.
     Backend,
+    /// A token of distcc: four bytes.
+    DistccToken,
     /// How a distinguished name is written: `rfc2253`, or nothing.
     DnFormat,
     /// The name of a map file.
@@ -355,6 +357,7 @@ fn kind_text(kind: ArgKind) -> &'static str {
         ArgKind::Address => "address",
         ArgKind::Backend => "backend",
         ArgKind::Base64OrVar => "bytes in base 64 or variable",
+        ArgKind::DistccToken => "token of 4 characters",
         ArgKind::DnFormat => "format of distinguished names",
         ArgKind::File => "file",
         ArgKind::FixTag => "FIX tag",
@@ -395,6 +398,8 @@ fn value_of(kind: ArgKind, text: &str) -> Result<ArgValue, Error> {
             Err(_) => ArgValue::Var(VarName::parse(text)?),
         },
         ArgKind::Text => ArgValue::Text,
+        ArgKind::DistccToken if text.len() != 4 => return Err(refuse()),
+        ArgKind::DistccToken => ArgValue::Text,
         ArgKind::DnFormat if !matches!(text, "" | "rfc2253") => return Err(refuse()),
         ArgKind::DnFormat => ArgValue::Text,
         ArgKind::Address => ArgValue::Ip(text.parse().map_err(|_| refuse())?),

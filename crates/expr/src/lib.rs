@@ -36,6 +36,7 @@ mod phase;
 mod place;
 mod protobuf;
 mod public_key;
+mod rdp;
 mod regex;
 mod required_text;
 mod scratch;
@@ -63,7 +64,7 @@ pub use facts::{
     HelloFacts, ListenerFacts, NamePart, PasswordCheck, PeerVerification, ProcessFacts,
     ServerFacts, Side, StreamFacts, TcpFacts, Time, TlsError, TlsSessionFacts, UserFacts,
 };
-pub use fetch::{Fetch, cipher_name, fetch, fetches, version_name};
+pub use fetch::{Fetch, LATER_THAN_3_2, cipher_name, fetch, fetches, version_name};
 pub use files::Files;
 pub use links::{LinkedAcl, Links};
 pub use logformat::{
@@ -79,6 +80,7 @@ pub use pattern::{
 };
 pub use phase::{Phase, Phases};
 pub use place::{FileName, Place};
+pub use rdp::rdp_cookie;
 pub use regex::{Groups, Regex};
 pub use scratch::Scratch;
 pub use set_condition::SetCondition;

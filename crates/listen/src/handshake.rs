@@ -1,18 +1,20 @@
 //! The handshakes of a connection before its first exchange.
 //!
-//! The handshakes of a bind are a list of [`HandshakeStep`]s in their order on the wire: the PROXY
-//! header, then TLS. Each step gets the connection as
-//! the one before left it, including bytes that were read too far, and has its own deadline. The
+//! The handshakes of a bind are a list of [`HandshakeStep`]s in their order on the wire: the header
+//! of a NetScaler, the PROXY header, then TLS. Each step gets the connection as the one before left
+//! it, including bytes that were read too far, and has its own deadline. The
 //! caller of [`Handshakes::run`] evaluates `tcp-request connection` rules before the first step,
 //! and `tcp-request session` rules after the last (configuration manual, "tcp-request connection").
 
 mod count;
+mod netscaler;
 mod proxy;
 mod refusal;
 mod tls;
 mod tls_session;
 
 use std::cell::Cell;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use ballast_model::{Bind, FrontendTimeouts};
@@ -39,6 +41,9 @@ pub(crate) struct Handshake {
 /// A kind of handshake.
 #[derive(Clone, Debug)]
 enum HandshakeStep {
+    /// Read a header of the NetScaler Client IP insertion protocol with this magic number
+    /// (`accept-netscaler-cip`).
+    NetscalerCip(u32),
     /// Read a PROXY header (`accept-proxy`).
     ProxyHeader,
     /// TLS (`ssl`), with one of these certificates.
@@ -48,6 +53,10 @@ enum HandshakeStep {
 /// The handshakes that a bind requires.
 pub(crate) fn of_bind(bind: &Bind, timeouts: &FrontendTimeouts) -> Box<[Handshake]> {
     let wait = timeouts.client.unwrap_or(HANDSHAKE_WAIT_MAX);
+    let netscaler = bind.netscaler_cip_magic.map(|magic| Handshake {
+        step: HandshakeStep::NetscalerCip(magic.get()),
+        wait,
+    });
     let proxy = bind.accept_proxy.then_some(Handshake {
         step: HandshakeStep::ProxyHeader,
         wait,
@@ -56,7 +65,7 @@ pub(crate) fn of_bind(bind: &Bind, timeouts: &FrontendTimeouts) -> Box<[Handshak
         step: HandshakeStep::Tls(tls.context.clone()),
         wait: timeouts.client_handshake.unwrap_or(wait),
     });
-    proxy.into_iter().chain(tls).collect()
+    netscaler.into_iter().chain(proxy).chain(tls).collect()
 }
 
 /// The handshakes of a connection.
@@ -68,8 +77,24 @@ pub struct Handshakes<'a> {
     counters: Option<HandshakeCounters<'a>>,
     /// Where slow keys sign.
     key_threads: Option<&'a KeyThreads>,
-    /// A PROXY header that a rule expects, and how long it may take.
-    expected_header: Option<Duration>,
+    /// What rules expect beside that, and how long each header may take.
+    expected: ExpectedHeaders,
+    expected_wait: Duration,
+}
+
+/// The headers that rules expect at the beginning of a connection.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct ExpectedHeaders {
+    /// `expect-netscaler-cip`.
+    pub netscaler_cip: bool,
+    /// `expect-proxy`.
+    pub proxy: bool,
+}
+
+impl ExpectedHeaders {
+    fn is_empty(self) -> bool {
+        self == Self::default()
+    }
 }
 
 /// What the configuration of the process says about handshakes.
@@ -92,6 +117,8 @@ pub struct HandshakeRefusal {
     pub tls: Option<Box<ClientTls>>,
     /// The PROXY header that came before.
     pub proxied: Option<ClientProxyHeader>,
+    /// The addresses that a NetScaler told before: source and destination.
+    pub inserted: Option<(SocketAddr, SocketAddr)>,
 }
 
 impl From<HandshakeError> for HandshakeRefusal {
@@ -101,6 +128,7 @@ impl From<HandshakeError> for HandshakeRefusal {
             error,
             tls,
             proxied: None,
+            inserted: None,
         }
     }
 }
@@ -114,6 +142,8 @@ pub struct Established {
     pub read_ahead: Vec<u8>,
     /// The PROXY header, if there was one.
     pub proxied: Option<ClientProxyHeader>,
+    /// The addresses that a NetScaler told, if one did: source and destination.
+    pub inserted: Option<(SocketAddr, SocketAddr)>,
     /// The TLS session, if there is one.
     pub tls: Option<Box<ClientTls>>,
 }
@@ -125,18 +155,21 @@ impl<'a> Handshakes<'a> {
             limits,
             counters: None,
             key_threads: None,
-            expected_header: None,
+            expected: ExpectedHeaders::default(),
+            expected_wait: HANDSHAKE_WAIT_MAX,
         }
     }
 
-    /// Reads a PROXY header first, unless the bind does so anyway (`tcp-request connection
-    /// expect-proxy layer4`).
+    /// Reads the headers that `tcp-request connection` rules expect, unless the bind does so anyway
+    /// (`expect-netscaler-cip layer4`, `expect-proxy layer4`).
     #[must_use]
-    pub fn expect_proxy_header(mut self, timeouts: &FrontendTimeouts) -> Self {
-        let has_one = |step: &Handshake| matches!(step.step, HandshakeStep::ProxyHeader);
-        if !self.steps.iter().any(has_one) {
-            self.expected_header = Some(timeouts.client.unwrap_or(HANDSHAKE_WAIT_MAX));
-        }
+    pub fn expect(mut self, headers: ExpectedHeaders, timeouts: &FrontendTimeouts) -> Self {
+        let has = |kind: StepKind| self.steps.iter().any(|own| own.step.kind() == kind);
+        self.expected = ExpectedHeaders {
+            netscaler_cip: headers.netscaler_cip && !has(StepKind::NetscalerCip),
+            proxy: headers.proxy && !has(StepKind::ProxyHeader),
+        };
+        self.expected_wait = timeouts.client.unwrap_or(HANDSHAKE_WAIT_MAX);
         self
     }
 
@@ -152,7 +185,7 @@ impl<'a> Handshakes<'a> {
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.steps.is_empty() && self.expected_header.is_none()
+        self.steps.is_empty() && self.expected.is_empty()
     }
 
     fn is_sealed(&self) -> bool {
@@ -169,28 +202,55 @@ impl<'a> Handshakes<'a> {
             transport,
             read_ahead: Vec::new(),
             proxied: None,
+            inserted: None,
             tls: None,
         };
-        let expected = self.expected_header.map(|wait| Handshake {
-            step: HandshakeStep::ProxyHeader,
-            wait,
-        });
-        for handshake in expected.iter().chain(self.steps) {
-            let begun = Cell::new(false);
-            let proxied = connection.proxied.clone();
-            let done = self.run_step(&handshake.step, connection, &begun);
-            let done = match timeout(handshake.wait, done).await {
-                Ok(done) => done,
-                Err(_) => Err(handshake.step.timeout_error(begun.get()).into()),
-            };
-            connection = done.map_err(|refusal| HandshakeRefusal {
-                proxied,
-                // As in HAProxy, the session is there before its handshake begins.
-                tls: refusal.tls.or_else(|| self.is_sealed().then(Box::default)),
-                ..refusal
-            })?;
+        let expected = self.expected_steps();
+        let all = || expected.iter().flatten().chain(self.steps);
+        for kind in StepKind::IN_ORDER {
+            for handshake in all().filter(|handshake| handshake.step.kind() == kind) {
+                connection = self.run_handshake(handshake, connection).await?;
+            }
         }
         Ok(connection)
+    }
+
+    /// What rules expect, as steps.
+    fn expected_steps(&self) -> [Option<Handshake>; 2] {
+        let step = |step: HandshakeStep| Handshake {
+            step,
+            wait: self.expected_wait,
+        };
+        let netscaler = self.expected.netscaler_cip;
+        [
+            // As in HAProxy: where the bind tells no number, it is 0.
+            netscaler.then(|| step(HandshakeStep::NetscalerCip(0))),
+            self.expected
+                .proxy
+                .then(|| step(HandshakeStep::ProxyHeader)),
+        ]
+    }
+
+    /// Performs one within its time.
+    async fn run_handshake(
+        self,
+        handshake: &Handshake,
+        connection: Established,
+    ) -> Result<Established, HandshakeRefusal> {
+        let begun = Cell::new(false);
+        let (proxied, inserted) = (connection.proxied.clone(), connection.inserted);
+        let done = self.run_step(&handshake.step, connection, &begun);
+        let done = match timeout(handshake.wait, done).await {
+            Ok(done) => done,
+            Err(_) => Err(handshake.step.timeout_error(begun.get()).into()),
+        };
+        done.map_err(|refusal| HandshakeRefusal {
+            proxied,
+            inserted,
+            // As in HAProxy, the session is there before its handshake begins.
+            tls: refusal.tls.or_else(|| self.is_sealed().then(Box::default)),
+            ..refusal
+        })
     }
 
     /// `begun` is set when the first byte of the handshake was received.
@@ -201,6 +261,10 @@ impl<'a> Handshakes<'a> {
         begun: &Cell<bool>,
     ) -> Result<Established, HandshakeRefusal> {
         match step {
+            HandshakeStep::NetscalerCip(magic) => {
+                let bytes_max = self.limits.header_bytes_max;
+                Ok(netscaler::read_header(connection, *magic, bytes_max, begun).await?)
+            }
             HandshakeStep::ProxyHeader => {
                 Ok(proxy::read_header(connection, self.limits.header_bytes_max, begun).await?)
             }
@@ -215,11 +279,33 @@ impl<'a> Handshakes<'a> {
     }
 }
 
+/// The kinds of handshakes.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum StepKind {
+    NetscalerCip,
+    ProxyHeader,
+    Tls,
+}
+
+impl StepKind {
+    /// As they follow each other on the wire.
+    const IN_ORDER: [Self; 3] = [Self::NetscalerCip, Self::ProxyHeader, Self::Tls];
+}
+
 impl HandshakeStep {
+    fn kind(&self) -> StepKind {
+        match self {
+            Self::NetscalerCip(_) => StepKind::NetscalerCip,
+            Self::ProxyHeader => StepKind::ProxyHeader,
+            Self::Tls(_) => StepKind::Tls,
+        }
+    }
+
     /// The reason for refusing a connection that timed out; `begun` says whether anything was
     /// received.
     fn timeout_error(&self, begun: bool) -> HandshakeError {
         match self {
+            Self::NetscalerCip(_) => HandshakeError::CipTimedOut(begun),
             Self::ProxyHeader => HandshakeError::TimedOut(begun),
             Self::Tls(_) => HandshakeError::TlsTimedOut,
         }
@@ -273,6 +359,85 @@ mod tests {
             assert_eq!(established.read_ahead, b"GET /");
             let (source, _) = established.proxied.unwrap().endpoints.unwrap();
             assert_eq!(source, "192.0.2.3:3".parse().unwrap());
+        })
+        .unwrap();
+    }
+
+    /// A header of the legacy form for 192.0.2.9:9.
+    fn netscaler_header(magic: u32) -> Vec<u8> {
+        let ipv4 = [
+            0x45, 0, 0, 40, 0, 0, 0, 0, 64, 6, 0, 0, 192, 0, 2, 9, 192, 0, 2, 8,
+        ];
+        let mut tcp = [0; 20];
+        (tcp[1], tcp[3]) = (9, 80);
+        [&magic.to_be_bytes()[..], &40_u32.to_be_bytes(), &ipv4, &tcp].concat()
+    }
+
+    #[test]
+    fn a_netscalers_header_comes_before_that_of_a_proxy() {
+        block_on(async {
+            for rule_expects in [false, true] {
+                let (transport, mut peer) = pair();
+                let magic = if rule_expects { 0 } else { 7 };
+                peer.write_all(&netscaler_header(magic)).unwrap();
+                peer.write_all(b"PROXY UNKNOWN\r\nGET /").unwrap();
+                let netscaler = Handshake {
+                    step: HandshakeStep::NetscalerCip(7),
+                    wait: Duration::from_secs(5),
+                };
+                let steps = [header(5000), netscaler];
+                let steps = if rule_expects {
+                    &steps[..1]
+                } else {
+                    &steps[..]
+                };
+                let expected = ExpectedHeaders {
+                    netscaler_cip: true,
+                    proxy: true,
+                };
+                let established = Handshakes::new(steps, LIMITS)
+                    .expect(expected, &FrontendTimeouts::default())
+                    .run(transport)
+                    .await
+                    .unwrap();
+                assert_eq!(established.read_ahead, b"GET /");
+                assert!(established.proxied.is_some());
+                let (source, _) = established.inserted.unwrap();
+                assert_eq!(source, "192.0.2.9:9".parse().unwrap());
+            }
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn a_netscalers_header_may_be_wrong_late_or_cut() {
+        block_on(async {
+            let whole = netscaler_header(7);
+            for (bytes, closes, error) in [
+                (&whole[..30], false, HandshakeError::CipTimedOut(true)),
+                (&b""[..], false, HandshakeError::CipTimedOut(false)),
+                (&whole[..30], true, HandshakeError::CipTruncated),
+                (&b""[..], true, HandshakeError::CipClosed),
+                (&[0, 0, 1][..], false, HandshakeError::CipMagic),
+                (
+                    &[0, 0, 0, 7, 0, 0, 0, 0, 0x20, 0, 0, 0][..],
+                    false,
+                    HandshakeError::CipProtocol,
+                ),
+            ] {
+                let (transport, mut peer) = pair();
+                peer.write_all(bytes).unwrap();
+                if closes {
+                    drop(peer);
+                }
+                let netscaler = Handshake {
+                    step: HandshakeStep::NetscalerCip(7),
+                    wait: Duration::from_millis(10),
+                };
+                let steps = [netscaler];
+                let refused = Handshakes::new(&steps, LIMITS).run(transport).await;
+                assert_eq!(refused.unwrap_err().error, error);
+            }
         })
         .unwrap();
     }

@@ -45,8 +45,8 @@ pub use commit::{RemovedBind, SocketCommit};
 pub use effect::SocketEffect;
 pub use event::SocketEvent;
 pub use handshake::{
-    ClientProxyHeader, ClientTls, Established, HandshakeError, HandshakeRefusal, Handshakes,
-    ProxyHeaderValues, RefusedConnection,
+    ClientProxyHeader, ClientTls, Established, ExpectedHeaders, HandshakeError, HandshakeRefusal,
+    Handshakes, ProxyHeaderValues, RefusedConnection,
 };
 pub use listeners::{Listeners, WorkerListeners};
 pub use listening::ListeningAddress;

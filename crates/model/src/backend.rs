@@ -22,6 +22,8 @@ pub struct Backend {
     pub hash_balance_factor: u32,
     /// `cookie`.
     pub cookie: Option<CookiePersistence>,
+    /// `persist rdp-cookie`: the name of the RDP client's cookie that names a server.
+    pub rdp_cookie_name: Option<String>,
     /// `dynamic-cookie-key`.
     pub dynamic_cookie_key: Option<String>,
     /// `timeout connect` and its siblings.

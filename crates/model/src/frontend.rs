@@ -1,5 +1,6 @@
 //! Frontends: where clients connect, and how their requests are routed.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -95,6 +96,9 @@ pub struct Bind {
     pub id: u32,
     /// Where the bind line stands.
     pub origin: crate::Origin,
+    /// `accept-netscaler-cip`: the connection begins with a header of the NetScaler Client IP
+    /// insertion protocol that has this magic number.
+    pub netscaler_cip_magic: Option<NonZeroU32>,
     /// `accept-proxy`: the connection begins with a PROXY protocol header.
     pub accept_proxy: bool,
     /// `maxconn` of this bind alone.
@@ -137,6 +141,7 @@ impl Bind {
             name: None,
             id: 1,
             origin: crate::Origin::default(),
+            netscaler_cip_magic: None,
             accept_proxy: false,
             connection_count_max: None,
             backlog: None,

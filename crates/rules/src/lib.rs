@@ -26,7 +26,7 @@ mod transaction;
 mod units;
 mod verdict;
 
-pub use action::{Action, row, rows};
+pub use action::{Action, NO_REVERSE_HTTP, row, rows};
 pub use parse::parse_rule;
 pub use parse_env::ParseEnv;
 pub use reference::Reference;

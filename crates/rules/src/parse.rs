@@ -84,6 +84,9 @@ fn parse_action(row: &'static ActionRow, args: &mut Args<'_, '_, '_>) -> Result<
             check(args)?;
             args.finish_unimplemented()
         }
+        ArgsParser::Refused(reason) => {
+            return Err(args.error_before(format!("'{}' {reason}", row.word)));
+        }
     };
     Ok(Action::new(row, action, args.requirements()))
 }

@@ -21,8 +21,6 @@ pub enum Reference {
     Resolvers(String),
     /// A response capture of the frontend, by number.
     ResponseCapture(usize),
-    /// `backend/server`.
-    Server(String),
     /// A group of a SPOE engine.
     SpoeGroup {
         /// The engine.

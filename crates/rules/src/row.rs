@@ -24,6 +24,8 @@ pub(crate) enum ArgsParser {
     Implemented(for<'w, 'e, 'v, 'a> fn(&'a mut Args<'w, 'e, 'v>) -> ParsedAction),
     /// The action is checked but not implemented: only reads its arguments.
     Unimplemented(for<'w, 'e, 'v, 'a> fn(&'a mut Args<'w, 'e, 'v>) -> Result<(), Error>),
+    /// The action is an error, for this reason.
+    Refused(&'static str),
 }
 
 /// Everything about one action.
@@ -79,6 +81,25 @@ impl ActionRow {
             help,
             ArgsParser::Unimplemented(check),
         )
+    }
+
+    /// An action that is refused for good, for this reason.
+    pub(crate) const fn refused(
+        word: &'static str,
+        rule_sets: RuleSetFlags,
+        args: &'static str,
+        help: &'static str,
+        reason: &'static str,
+    ) -> ActionRow {
+        ActionRow::with(word, rule_sets, args, help, ArgsParser::Refused(reason))
+    }
+
+    /// Why it is refused for good, if it is.
+    pub const fn refusal(&self) -> Option<&'static str> {
+        match self.parse {
+            ArgsParser::Refused(reason) => Some(reason),
+            ArgsParser::Implemented(_) | ArgsParser::Unimplemented(_) => None,
+        }
     }
 
     const fn with(

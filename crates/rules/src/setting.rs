@@ -28,6 +28,10 @@ pub enum ExchangeSetting {
     RetryCountMax(u32),
     /// `disable-l7-retry`: `retry-on` does not apply once the request was sent.
     NoRetryAfterSend,
+    /// `set-priority-class`: a number of any size.
+    PriorityClass(i64),
+    /// `set-priority-offset`: milliseconds, of any size.
+    PriorityOffset(i64),
     /// `expect-proxy layer4`, `expect-netscaler-cip layer4`: the header that the connection begins
     /// with.
     Expect(ExpectedHeader),
@@ -51,6 +55,8 @@ pub enum SettableTimeout {
 /// What a client's connection begins with, before TLS.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ExpectedHeader {
+    /// A header of the NetScaler Client IP insertion protocol.
+    NetscalerCip,
     /// A header of the PROXY protocol.
     Proxy,
 }

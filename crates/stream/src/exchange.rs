@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use ballast_balance::QueuePriority;
 use ballast_engine::counters::BackendCounters;
 use ballast_engine::{Backend, Server};
 use ballast_message::{
@@ -12,9 +13,10 @@ use ballast_message::{
 };
 
 use ballast_expr::{Place, Side};
+use ballast_listen::ExpectedHeaders;
 use ballast_mux::PeekedHead;
 use ballast_net::PacketOptions;
-use ballast_rules::{ExpectedHeader, LogLevel};
+use ballast_rules::LogLevel;
 use ballast_upstream::ClientAddresses;
 use ballast_upstream::probe::Observation;
 use ballast_worker::SocketReference;
@@ -315,8 +317,10 @@ pub(crate) struct Settings {
     pub(crate) server_packets: PacketOptions,
     /// `disable-l7-retry`.
     pub(crate) never_resends: bool,
-    /// `expect-proxy`.
-    pub(crate) expected_header: Option<ExpectedHeader>,
+    /// `set-priority-class`, `set-priority-offset`.
+    pub(crate) priority: QueuePriority,
+    /// `expect-netscaler-cip`, `expect-proxy`.
+    pub(crate) expected_headers: ExpectedHeaders,
     /// `set-log-level`.
     pub(crate) log_level: Option<LogLevel>,
 }

@@ -39,9 +39,9 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::Poll;
 
-use ballast_listen::Arrival;
+use ballast_listen::{Arrival, ExpectedHeaders};
 use ballast_mux::ClientConnection;
-use ballast_rules::{ExpectedHeader, RuleList, Verdict};
+use ballast_rules::{RuleList, Verdict};
 use ballast_transport::Transport;
 use ballast_upstream::ClientAddresses;
 use ballast_worker::cutting_off;
@@ -74,25 +74,20 @@ pub fn serve(local: Rc<WorkerLocal>, arrival: Arrival) -> impl Future<Output = (
         };
         let mut current = CurrentExchange::new(running.head_limits, session.accepted);
         // In blocks, here and below: what they hold would else be a part of this future to its end.
-        let expected_header;
+        let expected_headers;
         let (running, frontend) = {
             let context = Context::new(&local, &session, running, frontend);
             let Some(settings) = accepts_connection(&context, &mut current, &transport) else {
                 return;
             };
             let configuration = context.into_configuration();
-            expected_header = session.adopt(settings);
+            expected_headers = session.adopt(settings);
             configuration
         };
         let mut client = {
             let mut read_ahead = Vec::new();
             let handshakes = session.admission.handshakes();
-            let handshakes = match expected_header {
-                Some(ExpectedHeader::Proxy) => {
-                    handshakes.expect_proxy_header(&frontend.model.timeouts)
-                }
-                None => handshakes,
-            };
+            let handshakes = handshakes.expect(expected_headers, &frontend.model.timeouts);
             if !handshakes.is_empty() {
                 // Boxed: most connections have no handshake, and should not reserve memory for its
                 // future.
@@ -190,7 +185,7 @@ fn accepts_connection(
     let rules = &context.frontend.model.common.rules.tcp_connection;
     let unchanged = ConnectionSettings {
         addresses: context.session.addresses,
-        expected_header: None,
+        expected_headers: ExpectedHeaders::default(),
     };
     if rules.is_empty() {
         return Some(unchanged);
@@ -202,7 +197,7 @@ fn accepts_connection(
         Verdict::Continue | Verdict::Allow | Verdict::CloseServer | Verdict::SwitchToHttp => {
             Some(ConnectionSettings {
                 addresses: settings.addresses,
-                expected_header: settings.expected_header,
+                expected_headers: settings.expected_headers,
             })
         }
         Verdict::Forget(hops) => {

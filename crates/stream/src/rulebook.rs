@@ -7,8 +7,8 @@ use ballast_expr::{Facts, Needs, Place, Side, Value, VarName, VarScope};
 use ballast_message::{BodyLength, Request, Response, Version};
 use ballast_mux::{Duplex, Peer, Sink, Source, WaitLimit};
 use ballast_rules::{
-    Cursor, EntryChange, ExchangeSetting, LogLevel, RuleList, RunProgress, SettableTimeout,
-    Transaction, Verdict, Workspace, proceed, run,
+    Cursor, EntryChange, ExchangeSetting, ExpectedHeader, LogLevel, RuleList, RunProgress,
+    SettableTimeout, Transaction, Verdict, Workspace, proceed, run,
 };
 use ballast_stick::Key;
 use ballast_transport::PendingHandshake;
@@ -331,7 +331,18 @@ impl Transaction for ExchangeTransaction<'_> {
             },
             ExchangeSetting::RetryCountMax(count) => of_backend.retry_count_max = Some(count),
             ExchangeSetting::NoRetryAfterSend => settings.never_resends = true,
-            ExchangeSetting::Expect(header) => settings.expected_header = Some(header),
+            ExchangeSetting::PriorityClass(class) => {
+                settings.priority = settings.priority.with_class(class);
+            }
+            ExchangeSetting::PriorityOffset(ms) => {
+                settings.priority = settings.priority.with_offset_ms(ms);
+            }
+            ExchangeSetting::Expect(ExpectedHeader::NetscalerCip) => {
+                settings.expected_headers.netscaler_cip = true;
+            }
+            ExchangeSetting::Expect(ExpectedHeader::Proxy) => {
+                settings.expected_headers.proxy = true;
+            }
         }
     }
 

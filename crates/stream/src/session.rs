@@ -6,11 +6,10 @@ use std::time::{Duration, Instant, SystemTime};
 
 use ballast_expr::TlsSessionFacts;
 use ballast_listen::{
-    Admission, Arrival, ClientProxyHeader, Established, HandshakeError, HandshakeRefusal,
-    ProxyHeaderValues,
+    Admission, Arrival, ClientProxyHeader, Established, ExpectedHeaders, HandshakeError,
+    HandshakeRefusal, ProxyHeaderValues,
 };
 use ballast_model::ProxyProtocol;
-use ballast_rules::ExpectedHeader;
 use ballast_transport::{PendingHandshake, Transport};
 use ballast_upstream::{ClientAddresses, ClientTlsValues};
 use ballast_worker::SocketReference;
@@ -23,8 +22,8 @@ use crate::variables::Variables;
 /// belongs to one exchange is in its [`Context`](crate::context::Context).
 #[derive(Debug)]
 pub(crate) struct Session {
-    /// The client's source and destination: those of the PROXY header if one came, else those of
-    /// the connection itself.
+    /// The client's source and destination: those of the PROXY header or of a NetScaler's if one
+    /// came, else those of the connection itself.
     pub(crate) addresses: ClientAddresses,
     /// The peer's address of the connection itself.
     pub(crate) connection_source: Option<SocketAddr>,
@@ -59,8 +58,8 @@ pub(crate) struct Session {
 pub(crate) struct ConnectionSettings {
     /// The addresses of the connection.
     pub(crate) addresses: ClientAddresses,
-    /// `expect-proxy`.
-    pub(crate) expected_header: Option<ExpectedHeader>,
+    /// `expect-netscaler-cip`, `expect-proxy`.
+    pub(crate) expected_headers: ExpectedHeaders,
 }
 
 impl Session {
@@ -89,15 +88,15 @@ impl Session {
     }
 
     /// Takes over what `tcp-request connection` rules have set: the addresses are those of the
-    /// connection from now on. Returns the header that the connection must begin with.
-    pub(crate) fn adopt(&mut self, settings: ConnectionSettings) -> Option<ExpectedHeader> {
+    /// connection from now on. Returns the headers that the connection must begin with.
+    pub(crate) fn adopt(&mut self, settings: ConnectionSettings) -> ExpectedHeaders {
         let ClientAddresses {
             source,
             destination,
         } = settings.addresses;
         self.addresses = settings.addresses;
         (self.connection_source, self.connection_destination) = (source, destination);
-        settings.expected_header
+        settings.expected_headers
     }
 
     /// Takes over the results of the handshakes. Returns the transport to use from now on, and the
@@ -107,10 +106,12 @@ impl Session {
             transport,
             read_ahead,
             proxied,
+            inserted,
             tls,
         } = connection;
         let pending = transport.pending_handshake();
         self.tls = tls.map(|tls| ClientSession::new(tls, pending));
+        self.take_addresses(inserted);
         self.take_proxy_header(proxied);
         self.handshake = ballast_worker::now().saturating_duration_since(self.accepted);
         (transport, read_ahead)
@@ -122,20 +123,27 @@ impl Session {
             error,
             tls,
             proxied,
+            inserted,
         } = refusal;
         self.refusal = Some(error);
         self.tls = tls.map(|tls| ClientSession::new(tls, None));
+        self.take_addresses(inserted);
         self.take_proxy_header(proxied);
+    }
+
+    /// Takes the client's source and destination from what another proxy tells.
+    fn take_addresses(&mut self, told: Option<(SocketAddr, SocketAddr)>) {
+        if let Some((source, destination)) = told {
+            self.addresses.source = Some(source);
+            self.addresses.destination = Some(destination);
+        }
     }
 
     fn take_proxy_header(&mut self, header: Option<ClientProxyHeader>) {
         let Some(header) = header else {
             return;
         };
-        if let Some((source, destination)) = header.endpoints {
-            self.addresses.source = Some(source);
-            self.addresses.destination = Some(destination);
-        }
+        self.take_addresses(header.endpoints);
         self.has_proxy_header = true;
         self.proxy_values = header.values;
     }

@@ -492,6 +492,14 @@ impl ExchangeFacts for View<'_> {
         self.exchange.waiting_rule.as_ref()
     }
 
+    fn priority_class(&self) -> i64 {
+        self.exchange.settings.priority.class().into()
+    }
+
+    fn priority_offset_ms(&self) -> i64 {
+        self.exchange.settings.priority.offset_ms().into()
+    }
+
     fn has_failed(&self) -> bool {
         let exchange = self.exchange;
         let is_error = self.context.frontend.is_http() && exchange.tally.status >= 500;

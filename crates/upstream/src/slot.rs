@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, PoisonError};
 
-use ballast_balance::{Choice, PickRequest};
-use ballast_engine::{Backend, QueueTicket, Server};
+use ballast_balance::{Choice, PickRequest, QueuePriority, QueueTicket};
+use ballast_engine::{Backend, Server};
 use ballast_worker::sync::oneshot;
 
 /// The request of an exchange for a slot.
@@ -14,6 +14,8 @@ pub struct SlotRequest<'a> {
     pub server: Option<usize>,
     /// No other server will do (`force-persist`): the exchange waits even in a full queue.
     pub server_is_required: bool,
+    /// Its place among those who wait (`set-priority-class`, `set-priority-offset`).
+    pub priority: QueuePriority,
     /// The input of the balancing algorithm, for any server.
     pub pick: PickRequest<'a>,
 }
@@ -48,12 +50,13 @@ impl SlotServer {
     }
 }
 
-/// The positions in the queues where an exchange waited, for the log.
+/// How many were served from the queues where an exchange waited, until it was or gave up, itself
+/// included; for the log.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct QueuePositions {
-    /// The position in the server's queue, from 1 (`%sq`); 0 when the exchange did not wait there.
+    /// From the servers' queues (`%sq`); 0 when the exchange did not wait there.
     pub server: u32,
-    /// The position in the backend's queue, from 1 (`%bq`); 0 when the exchange did not wait there.
+    /// From the backend's queue (`%bq`); 0 when the exchange did not wait there.
     pub backend: u32,
 }
 
@@ -76,8 +79,7 @@ impl Slot {
                 SlotAttempt::Slot(slot) => return Ok(slot),
                 SlotAttempt::Wait(place) => place,
             };
-            let may_change_server = request.server.is_some() && !request.server_is_required;
-            if let Some(slot) = wait(now, place, may_change_server, positions).await {
+            if let Some(slot) = wait(now, place, &request, positions).await {
                 return Ok(slot);
             }
             if let Some(current) = now.state.current().filter(|_| now.is_superseded()) {
@@ -227,7 +229,7 @@ pub(crate) fn offer_free_slots(backend: &Arc<Backend>, place: usize) -> u32 {
         {
             return count;
         }
-        let offer = {
+        let next = {
             let mut waiting = backend
                 .state
                 .waiting
@@ -235,7 +237,7 @@ pub(crate) fn offer_free_slots(backend: &Arc<Backend>, place: usize) -> u32 {
                 .unwrap_or_else(PoisonError::into_inner);
             waiting.next_for(server.name(), takes_any)
         };
-        if offer.is_some_and(|offer| offer(server)) {
+        if next.is_some_and(|next| (next.offer)(server, next.position)) {
             count += 1;
         } else {
             server.state.sessions.leave();
@@ -279,23 +281,24 @@ fn no_exchange_waits(backend: &Backend, server: &Server, takes_any: bool) -> boo
 }
 
 /// Waits in a queue until a slot is offered: that of the server at `place`, or that for any server.
-/// `None` when the queue was emptied, or when the server is down and `may_change_server`.
+/// `None` when the queue was emptied, or when the server is down and another one will do.
 async fn wait(
     backend: &Arc<Backend>,
     place: Option<usize>,
-    may_change_server: bool,
+    request: &SlotRequest<'_>,
     positions: &mut QueuePositions,
 ) -> Option<Slot> {
+    let may_change_server = request.server.is_some() && !request.server_is_required;
     let server = place.and_then(|place| backend.servers.get(place));
-    let (sender, receiver) = oneshot::channel::<Slot>();
+    let (sender, receiver) = oneshot::channel::<(Slot, u32)>();
     let waited_in = Arc::clone(backend);
-    let offer = move |server: &Arc<Server>| {
+    let offer = move |server: &Arc<Server>, position: u32| {
         let Some(place) = waited_in.server_named(server.name()) else {
             return false;
         };
-        match sender.send(Slot::counted(&waited_in, place)) {
+        match sender.send((Slot::counted(&waited_in, place), position)) {
             Ok(()) => true,
-            Err(mut unclaimed) => {
+            Err((mut unclaimed, _)) => {
                 // It does not wait any more: the slot goes to the next one, not through `drop`.
                 if let Some(SlotServer { backend, place }) = unclaimed.held_at.take() {
                     backend.state.served.leave();
@@ -307,26 +310,20 @@ async fn wait(
     };
     let name = server.map(|server| server.name());
     let gauge = server.map_or(&backend.state.queue, |server| &server.state.queue);
-    // The position includes itself: HAProxy logs 1 for the first in the queue.
-    let position = gauge.enter();
-    match server {
-        Some(_) => positions.server = position,
-        None => positions.backend = position,
-    }
-    backend.state.waiters.enter();
-    let ticket = {
-        let mut waiting = backend
-            .state
-            .waiting
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        waiting.join(name, Box::new(offer))
+    let position = match server {
+        Some(_) => &mut positions.server,
+        None => &mut positions.backend,
     };
-    let _queued = QueueEntry {
+    gauge.enter();
+    backend.state.waiters.enter();
+    let state = &backend.state;
+    let ticket = state.wait_for_slot(name, request.priority, Box::new(offer));
+    let mut queued = QueueEntry {
         backend,
         gauge,
         name,
         ticket,
+        position,
     };
     // A slot may have been released, or the server may have gone, since it was checked.
     if may_change_server && server.is_some_and(|server| !server.state.is_usable())
@@ -340,7 +337,9 @@ async fn wait(
             .map(|place| offer_free_slots(backend, place))
             .sum(),
     };
-    receiver.await.ok()
+    let (slot, position) = receiver.await.ok()?;
+    queued.count(position);
+    Some(slot)
 }
 
 /// A position in a queue; dropping it leaves the queue.
@@ -349,6 +348,14 @@ struct QueueEntry<'a> {
     gauge: &'a ballast_engine::Gauge,
     name: Option<&'a str>,
     ticket: QueueTicket,
+    /// Where the position is counted.
+    position: &'a mut u32,
+}
+
+impl QueueEntry<'_> {
+    fn count(&mut self, served: u32) {
+        *self.position = self.position.saturating_add(served);
+    }
 }
 
 impl Drop for QueueEntry<'_> {
@@ -359,8 +366,9 @@ impl Drop for QueueEntry<'_> {
             .waiting
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        waiting.leave(self.name, self.ticket);
+        let passed = waiting.leave(self.name, self.ticket);
         drop(waiting);
+        self.count(passed.unwrap_or(0));
         self.gauge.leave();
         self.backend.state.waiters.leave();
     }

@@ -1,4 +1,4 @@
-//! Small wire formats: PROXY protocol, syslog, state files; a file each.
+//! Small wire formats: PROXY protocol, NetScaler Client IP insertion, syslog, state files; a file each.
 //!
 //! Each codec is pure: bytes in, values out, or the reverse. None reads a clock, keeps a connection
 //! or allocates more than it appends to the caller's buffer, and every length from outside is
@@ -9,6 +9,7 @@ pub mod check;
 mod crc32c;
 pub mod getsocks;
 pub mod handoff;
+pub mod netscaler_cip;
 pub mod proxy;
 pub mod proxy_encode;
 pub mod proxy_header;

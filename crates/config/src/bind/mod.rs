@@ -8,6 +8,7 @@ pub(crate) mod words;
 use std::sync::LazyLock;
 
 use ballast_model::{Address, Bind, StatsSocket};
+use ballast_rules::NO_REVERSE_HTTP;
 use ballast_syntax::Diagnostic;
 
 use crate::address::{self, AddressForm, AddressPort, TransportPrefix};
@@ -147,7 +148,8 @@ fn addresses(
                 context.unimplemented("quic4@", "QUIC", word.span_of(range.clone()))
             }
             TransportPrefix::Reverse => {
-                context.unimplemented("rhttp@", "reverse HTTP", word.span_of(range.clone()));
+                let message = format!("'{keyword}' : '{text}' {NO_REVERSE_HTTP}");
+                return Err(args.wrong_at(range, message));
             }
             TransportPrefix::Multipath => {
                 context.unimplemented("mptcp@", "multipath TCP", word.span_of(range.clone()));

@@ -1,5 +1,6 @@
 //! Words of bind lines, except for TLS.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use ballast_model::{CliLevel, SeverityOutput};
@@ -21,9 +22,12 @@ const THREAD_COUNT_MAX: u16 = 4096;
 
 /// The rows.
 pub(super) const ROWS: &[R] = &[
-    R::new("accept-netscaler-cip", Sections::BIND, "<magic number>", "expects NetScaler's client address header", check::count)
-        .examples("accept-netscaler-cip 1234", "accept-netscaler-cip x")
-        .unimplemented("the NetScaler protocol"),
+    R::new("accept-netscaler-cip", Sections::BIND, "<magic number>", "expects NetScaler's client address header", |draft, args, _| {
+        let number = args.number("a magic number", 1..=i64::from(u32::MAX))?;
+        draft.bind.netscaler_cip_magic = u32::try_from(number).ok().and_then(NonZeroU32::new);
+        Ok(())
+    })
+    .examples("accept-netscaler-cip 1234", "accept-netscaler-cip x"),
     R::new("accept-proxy", BIND_AND_STATS_SOCKET, "", "expects a PROXY protocol header", |draft, _, _| {
         draft.bind.accept_proxy = true;
         Ok(())
@@ -120,8 +124,7 @@ pub(super) const ROWS: &[R] = &[
     })
     .examples("namespace blue", "namespace"),
     R::new("nbconn", Sections::BIND, "<nbconn>", "connections a reverse bind keeps open", check::count)
-        .examples("nbconn 2", "nbconn x")
-        .unimplemented("reverse HTTP"),
+        .refused(ballast_rules::NO_REVERSE_HTTP, ""),
     R::new("nice", Sections::BIND, "<nice>", "priority of the connections' tasks", |_, args, _| {
         args.number("a number", -1024..=1024).map(|_| ())
     })

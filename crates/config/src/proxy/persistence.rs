@@ -102,26 +102,28 @@ pub(super) const ROWS: &[R] = &[
         Sections::BACK,
         "rdp-cookie[(<name>)]",
         "keep sessions of a remote desktop on their server",
-        |_, args, _| {
+        |draft, args, _| {
             let word = args.text("a persist method")?;
-            match word.split_once('(') {
-                None if word == "rdp-cookie" => {}
-                Some(("rdp-cookie", rest)) => {
-                    if rest.len() < 2 || !rest.ends_with(')') {
+            let name = match word.split_once('(') {
+                None if word == "rdp-cookie" => "msts",
+                Some(("rdp-cookie", rest)) => match rest.strip_suffix(')') {
+                    Some(name) if !name.is_empty() => name,
+                    _ => {
                         let message = "persist 'rdp-cookie(name)' requires an rdp cookie name";
                         return Err(args.wrong(message));
                     }
-                }
+                },
                 _ => {
                     let message = format!("unknown persist method '{word}'");
                     return Err(suggestion(args.wrong(message), word, ["rdp-cookie"]));
                 }
-            }
-            args.end()
+            };
+            args.end()?;
+            draft.back.rdp_cookie_name = Some(name.to_owned());
+            Ok(())
         },
     )
-    .examples("persist rdp-cookie", "persist nosuch")
-    .unimplemented(""),
+    .examples("persist rdp-cookie(msts)", "persist nosuch"),
     R::new(
         "force-persist",
         Sections::BACK_ONLY,

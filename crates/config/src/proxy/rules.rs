@@ -261,15 +261,6 @@ fn refer(
                 key,
                 user: TableUser::Track(rule),
             }),
-            Reference::Server(path) => {
-                let (backend, server) = match path.split_once('/') {
-                    Some((backend, server)) => (Some(backend.to_owned()), server),
-                    None => (None, path.as_str()),
-                };
-                let server = server.to_owned();
-                let reference = ballast_expr::Reference::Server { backend, server };
-                expressions::record_references(draft, vec![reference], span);
-            }
             Reference::RequestCapture(slot) => {
                 draft.section_state.captures.push((true, slot, span))
             }

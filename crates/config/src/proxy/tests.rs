@@ -461,13 +461,13 @@ fn a_switch_of_accepting_has_three_positions() {
 
 #[test]
 fn what_is_not_served_is_named() {
-    let loaded = proxies(" compression algo gzip", " persist rdp-cookie");
+    let loaded = proxies(" compression algo gzip", " be-unpublished");
     let words: Vec<_> = loaded
         .unimplemented
         .iter()
         .map(|one| one.word.as_str())
         .collect();
-    assert_eq!(words, ["compression algo", "persist"]);
+    assert_eq!(words, ["compression algo", "be-unpublished"]);
 }
 
 /// Wherever the delay is written.

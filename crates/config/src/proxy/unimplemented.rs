@@ -11,7 +11,7 @@ use crate::args::Args;
 use crate::check;
 use crate::context::{Context, suggestion};
 use crate::draft::ProxyDraft;
-use crate::keyword::{Row, Sections};
+use crate::keyword::{NEWER, Row, Sections};
 
 /// A row of this file's table.
 type R = Row<ProxyDraft>;
@@ -222,7 +222,7 @@ pub(super) const ROWS: &[R] = &[
         check::some,
     )
     .examples("crt a.pem", "crt")
-    .unimplemented("the words of versions after 3.2"),
+    .unimplemented(NEWER),
 ];
 
 const fn compression(word: &'static str, good: &'static str) -> R {

@@ -43,6 +43,7 @@ pub fn keyword_json(keywords: &[Keyword]) -> String {
                 KeywordState::Unimplemented(feature) => Some(feature),
             },
             "instead": instead,
+            "newer": row.is_newer(),
             "args": row.args,
             "help": row.help,
             "good": row.good,
@@ -65,6 +66,8 @@ pub fn keyword_markdown(keywords: &[Keyword]) -> String {
          - **noted**: it is accepted and changes nothing, for the reason given\n\
          - **later**: it is checked, and a configuration that holds it is not started yet\n\
          - **refused**: it is an error, with the reason and the replacement\n\n\
+         The last column counts the words that HAProxy 3.2 does not have and later versions \
+         do; they are counted in the others too.\n\n\
 ",
     );
     out.push_str(&summary(keywords));
@@ -94,8 +97,9 @@ pub fn keyword_markdown(keywords: &[Keyword]) -> String {
 /// How many words of each place are in each state.
 fn summary(keywords: &[Keyword]) -> String {
     let states = ["honoured", "noted", "later", "refused"];
-    let mut out =
-        String::from("| where | honoured | noted | later | refused |\n|---|---|---|---|---|\n");
+    let mut out = String::from(
+        "| where | honoured | noted | later | refused | newer than 3.2 |\n|---|---|---|---|---|---|\n",
+    );
     let mut line = |name: &str, is_there: &dyn Fn(&Keyword) -> bool| {
         let rows: Vec<_> = keywords.iter().filter(|row| is_there(row)).collect();
         let _ = write!(out, "| {name} |");
@@ -103,6 +107,8 @@ fn summary(keywords: &[Keyword]) -> String {
             let count = rows.iter().filter(|row| row.state.word() == state).count();
             let _ = write!(out, " {count} |");
         }
+        let newer = rows.iter().filter(|row| row.is_newer()).count();
+        let _ = write!(out, " {newer} |");
         out.push('\n');
     };
     for name in places(keywords) {

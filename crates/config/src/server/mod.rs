@@ -11,6 +11,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::LazyLock;
 
 use ballast_model::{Address, PortSpec};
+use ballast_rules::NO_REVERSE_HTTP;
 use ballast_syntax::Diagnostic;
 
 use crate::address::{self, AddressForm, AddressPort, TransportPrefix};
@@ -181,7 +182,11 @@ fn address(
         .map_err(|error| args.wrong(format!("'server' : {error}")))?;
     match parsed.transport {
         TransportPrefix::Quic => context.unimplemented("quic4@", "QUIC", word.span()),
-        TransportPrefix::Reverse => context.unimplemented("rhttp@", "reverse HTTP", word.span()),
+        TransportPrefix::Reverse => {
+            let text = word.text();
+            let message = format!("'server' : '{text}' {NO_REVERSE_HTTP}");
+            return Err(args.wrong(message));
+        }
         TransportPrefix::Multipath => context.unimplemented("mptcp@", "multipath TCP", word.span()),
         TransportPrefix::Datagram => context.unimplemented("udp@", "log backends", word.span()),
         TransportPrefix::Stream | TransportPrefix::Usual => {}

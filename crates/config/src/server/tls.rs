@@ -9,7 +9,7 @@ use ballast_syntax::Diagnostic;
 use crate::args::Args;
 use crate::context::Context;
 use crate::draft::ServerDraft;
-use crate::keyword::{Row, Sections};
+use crate::keyword::{NEWER, Row, Sections};
 use crate::tls::{Protocol, authorities, protocols};
 use crate::tls_words as tls;
 
@@ -223,7 +223,6 @@ pub(super) const ROWS: &[R] = &[
 ];
 
 const ALPN: &str = "the comma-delimited ALPN protocol suite";
-const NEWER: &str = "the words of versions after 3.2";
 
 /// An expression that is evaluated when a connection to the server is chosen.
 fn expression(args: &mut Args<'_>, context: &mut Context<'_>) -> Result<Expr, Diagnostic> {

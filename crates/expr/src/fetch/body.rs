@@ -1,6 +1,6 @@
-//! Bodies of either message, manual 7.3.6, and what distcc sends, manual 7.3.5.
+//! Bodies of either message, manual 7.3.6.
 
-use crate::args::ArgKind::{Int, Text};
+use crate::args::ArgKind::Text;
 use crate::args::{Arg, text_arg};
 use crate::evaluation::Evaluation;
 use crate::facts::Side;
@@ -10,15 +10,12 @@ use crate::needs::Needs;
 use crate::phase::Phases;
 use crate::value::{Sample, SampleKind};
 
-const BUFFER: Phases = Phases::BUFFER;
 const REQUEST: Phases = Phases::REQUEST;
 const RESPONSE: Phases = Phases::RESPONSE;
 
 /// The rows of this family, in alphabetical order.
 #[rustfmt::skip] // What belongs together stands on one line.
 pub(super) const ROWS: &[Fetch] = &[
-    row("distcc_body", args(1, &[Text, Int]), SampleKind::Bin, BUFFER).needs(Needs::REQUEST_BYTES),
-    row("distcc_param", args(1, &[Text, Int]), SampleKind::Int, BUFFER).needs(Needs::REQUEST_BYTES),
     row("req.body", NONE, SampleKind::Bin, REQUEST).needs(Needs::REQUEST_BODY)
         .implemented("what was received of the request's body", |cx, _| body(cx, Side::Client)),
     row("req.body_len", NONE, SampleKind::Int, REQUEST).needs(Needs::REQUEST_BODY)

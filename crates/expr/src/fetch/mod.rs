@@ -7,6 +7,7 @@ mod constant;
 mod cookie;
 mod date;
 mod developer;
+mod distcc;
 mod exchange;
 mod header;
 mod hello;
@@ -26,7 +27,7 @@ mod uri;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-pub use tls::{cipher_name, version_name};
+pub use tls::{LATER_THAN_3_2, cipher_name, version_name};
 
 pub(crate) use crate::args::{ACL_NAMES, NONE, args};
 use crate::args::{Arg, ArgKind, ArgSpec};
@@ -153,6 +154,7 @@ const FAMILIES: &[&[Fetch]] = &[
     proxy::ROWS,
     connection::ROWS,
     payload::ROWS,
+    distcc::ROWS,
     hello::ROWS,
     stick_counter::ROWS,
     stick_numbered::ROWS,

@@ -7,6 +7,7 @@ use crate::facts::Side;
 use crate::fetch::{Fetch, NONE, args, number, row};
 use crate::needs::Needs;
 use crate::phase::Phases;
+use crate::rdp::find_cookie;
 use crate::value::{Sample, SampleKind, parse_int};
 
 const BUFFER: Phases = Phases::BUFFER;
@@ -16,12 +17,12 @@ const RESPONSE: Phases = Phases::RESPONSE;
 /// The rows of this family, in alphabetical order.
 #[rustfmt::skip] // What belongs together stands on one line.
 pub(super) const ROWS: &[Fetch] = &[
-    row("payload", args(2, &[Int, Int]), SampleKind::Bin, BUFFER).needs(Needs::REQUEST_BYTES)
+    row("payload", args(2, &[Int, Int]), SampleKind::Bin, BUFFER).needs(OF_EITHER)
         .examples("payload(0,4)", "payload(0)")
-        .implemented("bytes of the request: offset, length (0 for all)", |cx, args| cut(cx, args, Side::Client)),
-    row("payload_lv", args(2, &[Int, Int, Text]), SampleKind::Bin, BUFFER).needs(Needs::REQUEST_BYTES)
+        .implemented("bytes of the message at hand: offset, length (0 for all)", |cx, args| { let side = at_hand(cx); cut(cx, args, side) }),
+    row("payload_lv", args(2, &[Int, Int, Text]), SampleKind::Bin, BUFFER).needs(OF_EITHER)
         .examples("payload_lv(3,2)", "payload_lv(x,2)")
-        .implemented("bytes of the request whose length stands before them", |cx, args| cut_lv(cx, args, Side::Client)),
+        .implemented("bytes of the message at hand whose length stands before them", |cx, args| { let side = at_hand(cx); cut_lv(cx, args, side) }),
     row("rdp_cookie", args(0, &[Text]), SampleKind::Str, REQUEST).needs(Needs::REQUEST_BYTES)
         .examples("rdp_cookie(mstshash)", "rdp_cookie(a,b)")
         .implemented("a cookie of the RDP client", rdp_cookie),
@@ -53,6 +54,20 @@ pub(super) const ROWS: &[Fetch] = &[
         .examples("res.payload_lv(3,2)", "res.payload_lv(x,2)")
         .implemented("bytes of the response whose length stands before them", |cx, args| cut_lv(cx, args, Side::Server)),
 ];
+
+/// What a sample of the message at hand needs.
+pub(super) const OF_EITHER: Needs = Needs::REQUEST_BYTES.and(Needs::RESPONSE_BYTES);
+
+/// Who sent the message at hand: the server, once its first bytes are there and those of the client
+/// have gone on.
+pub(super) fn at_hand(cx: &Evaluation<'_, '_>) -> Side {
+    let is_empty = |side| cx.facts.data(side).is_none_or(<[u8]>::is_empty);
+    if is_empty(Side::Client) && !is_empty(Side::Server) {
+        Side::Server
+    } else {
+        Side::Client
+    }
+}
 
 /// What more of the bytes of a side is.
 const fn bytes_of(side: Side) -> Needs {
@@ -117,38 +132,12 @@ fn cut_lv<'f>(cx: &mut Evaluation<'f, '_>, args: &[Arg], sent_by: Side) -> Optio
     data.get(start..end).map(Sample::bin)
 }
 
-/// `Cookie: name=value` in the connection request of an RDP client.
+/// The cookie of an RDP client.
 ///
 /// # Errors
 /// There is none; true where bytes are missing.
 fn rdp<'f>(cx: &Evaluation<'f, '_>, name: &str) -> Result<&'f [u8], bool> {
-    /// The heads of TPKT and X.224.
-    const HEAD_BYTES: usize = 11;
-    const LABEL: &[u8] = b"Cookie:";
-    let data = cx.facts.data(Side::Client).ok_or(false)?;
-    let line = data.get(HEAD_BYTES..).ok_or(true)?;
-    if line.len() <= LABEL.len() {
-        return Err(true);
-    }
-    let (label, rest) = line.split_at(LABEL.len());
-    if !label.eq_ignore_ascii_case(LABEL) {
-        return Err(false);
-    }
-    let start = rest.iter().position(|byte| *byte != b' ').ok_or(true)?;
-    let cookie = &rest[start..];
-    if !name.is_empty() {
-        let next = *cookie.get(name.len()).ok_or(true)?;
-        let found = &cookie[..name.len()];
-        if next != b'=' || !found.eq_ignore_ascii_case(name.as_bytes()) {
-            return Err(false);
-        }
-    }
-    let end = memchr::memchr(b'\r', cookie).ok_or(true)?;
-    if *cookie.get(end + 1).ok_or(true)? != b'\n' {
-        return Err(false);
-    }
-    let equals = memchr::memchr(b'=', &cookie[..end]).ok_or(false)?;
-    Ok(&cookie[equals + 1..end])
+    find_cookie(cx.facts.data(Side::Client).ok_or(false)?, name)
 }
 
 fn rdp_cookie<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {

@@ -19,7 +19,7 @@ pub(super) const NO_UNIQUE_ID: &str =
 /// Why the secret is not given.
 pub(super) const NO_EARLY_EXPORTER: &str = "rustls does not derive it";
 /// Why a word of later versions is not served.
-pub(super) const LATER_THAN_3_2: &str = "HAProxy 3.2 does not have it";
+pub const LATER_THAN_3_2: &str = "HAProxy 3.2 does not have it";
 
 /// The bits of an error's number that are its reason's.
 const REASON: u32 = 0x7f_ffff;

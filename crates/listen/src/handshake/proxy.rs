@@ -51,6 +51,7 @@ pub(crate) async fn read_header(
     let Established {
         transport,
         read_ahead: mut bytes,
+        inserted,
         ..
     } = connection;
     begun.set(!bytes.is_empty());
@@ -69,6 +70,7 @@ pub(crate) async fn read_header(
                     transport,
                     read_ahead: bytes,
                     proxied: Some(header),
+                    inserted,
                     tls: None,
                 });
             }

@@ -10,6 +10,16 @@ use ballast_tls::openssl_error::OpensslError;
 /// Why a connection was closed during a handshake. Its `Display` is HAProxy's text.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum HandshakeError {
+    /// The client closed before the first byte of a NetScaler's header.
+    CipClosed,
+    /// A NetScaler's header was not complete in time; true when a part of it was received.
+    CipTimedOut(bool),
+    /// A NetScaler's header that ends early, or whose lengths do not hold what it announces.
+    CipTruncated,
+    /// A NetScaler's header with another magic number.
+    CipMagic,
+    /// A NetScaler's header for a protocol that is not supported.
+    CipProtocol,
     /// The client closed before the first byte of the header.
     Closed,
     /// The client closed within the header.
@@ -40,7 +50,12 @@ impl HandshakeError {
     pub fn is_silent(self) -> bool {
         matches!(
             self,
-            Self::Closed | Self::TimedOut(false) | Self::TlsClosed | Self::TlsTimedOut
+            Self::CipClosed
+                | Self::CipTimedOut(false)
+                | Self::Closed
+                | Self::TimedOut(false)
+                | Self::TlsClosed
+                | Self::TlsTimedOut
         )
     }
 
@@ -65,6 +80,11 @@ impl HandshakeError {
             Self::NotProxy => 15,
             Self::Invalid => 16,
             Self::Unhandled => 17,
+            Self::CipClosed => 18,
+            Self::CipTimedOut(_) => 20,
+            Self::CipTruncated => 21,
+            Self::CipMagic => 22,
+            Self::CipProtocol => 23,
             Self::TlsClosed => 24,
             Self::TlsTimedOut => 26,
             Self::TlsUntrustedAuthority => 30,
@@ -82,6 +102,11 @@ impl HandshakeError {
             Self::NotProxy => "PRX_NOT_HDR",
             Self::Invalid => "PRX_BAD_HDR",
             Self::Unhandled => "PRX_BAD_PROTO",
+            Self::CipClosed => "CIP_EMPTY",
+            Self::CipTimedOut(_) => "CIP_TIMEOUT",
+            Self::CipTruncated => "CIP_TRUNCATED",
+            Self::CipMagic => "CIP_BAD_MAGIC",
+            Self::CipProtocol => "CIP_BAD_PROTO",
             Self::TlsClosed => "SSL_EMPTY",
             Self::TlsTimedOut => "SSL_TIMEOUT",
             Self::TlsUntrusted => "SSL_CRT_FAIL",
@@ -99,6 +124,11 @@ impl HandshakeError {
             Self::NotProxy => "Received something which does not look like a PROXY protocol header",
             Self::Unhandled => "Received an unhandled protocol in the PROXY protocol header",
             Self::Invalid => "Received an invalid PROXY protocol header",
+            Self::CipClosed => "Connection closed while waiting for NetScaler Client IP header",
+            Self::CipTimedOut(_) => "Timeout while waiting for a NetScaler Client IP header",
+            Self::CipTruncated => "Truncated NetScaler Client IP header received",
+            Self::CipMagic => "Received an invalid NetScaler Client IP magic number",
+            Self::CipProtocol => "Received an unhandled protocol in the NetScaler Client IP header",
             Self::TlsClosed => "Connection closed during SSL handshake",
             Self::TlsTimedOut => "Timeout during SSL handshake",
             Self::TlsUntrustedAuthority => "SSL client CA chain cannot be verified",

@@ -57,6 +57,7 @@ pub(crate) async fn accept(
         transport,
         read_ahead: mut bytes,
         proxied,
+        inserted,
         ..
     } = connection;
     let limits = handshakes.limits;
@@ -133,6 +134,7 @@ pub(crate) async fn accept(
                 transport,
                 read_ahead: Vec::new(),
                 proxied,
+                inserted,
                 tls: Some(Box::new(session)),
             })
         }
@@ -140,6 +142,7 @@ pub(crate) async fn accept(
             error: note_failure(&failure, &offer, &mut session),
             tls: Some(Box::new(session)),
             proxied: None,
+            inserted: None,
         }),
     }
 }
@@ -286,5 +289,6 @@ fn refusal(session: ClientTls, error: OpensslError) -> HandshakeRefusal {
             ..session
         })),
         proxied: None,
+        inserted: None,
     }
 }

@@ -5,7 +5,6 @@ use ballast_expr::Error;
 
 use crate::args::Args;
 use crate::perform::{Perform, boxed};
-use crate::reference::Reference;
 use crate::row::ActionRow;
 use crate::ruleset::{RuleSet, RuleSetFlags};
 use crate::setting::{ExchangeSetting, ExpectedHeader};
@@ -27,14 +26,20 @@ pub(crate) const ROWS: &[ActionRow] = &[
         &["expect-proxy layer4"],
         &["expect-proxy", "expect-proxy layer5"],
     ),
-    ActionRow::unimplemented(
+    ActionRow::new(
         "expect-netscaler-cip",
         RuleSetFlags::of(&[RuleSet::TcpConnection]),
         "layer4",
         "read a NetScaler header first",
-        |args| layer4(args, "expect-netscaler-cip"),
+        |args| {
+            layer4(args, "expect-netscaler-cip")?;
+            boxed(Ok(Expect(ExpectedHeader::NetscalerCip)))
+        },
     )
-    .examples(&["expect-netscaler-cip layer4"], &["expect-netscaler-cip"]),
+    .examples(
+        &["expect-netscaler-cip layer4"],
+        &["expect-netscaler-cip", "expect-netscaler-cip layer5"],
+    ),
     ActionRow::new(
         "switch-mode",
         RuleSetFlags::of(&[RuleSet::TcpContent]),
@@ -52,17 +57,14 @@ pub(crate) const ROWS: &[ActionRow] = &[
             "switch-mode http proto h2",
         ],
     ),
-    ActionRow::unimplemented(
+    ActionRow::refused(
         "attach-srv",
         RuleSetFlags::of(&[RuleSet::TcpSession]),
         "<server> [ name <expr> ]",
         "lend the connection to a server",
-        attach_server,
+        NO_REVERSE_HTTP,
     )
-    .examples(
-        &["attach-srv be/s1"],
-        &["attach-srv", "attach-srv s1", "attach-srv be/s1 name"],
-    ),
+    .examples(&[], &["attach-srv be/s1"]),
     ActionRow::new(
         "close",
         RuleSetFlags::of(&[RuleSet::TcpResponse]),
@@ -90,7 +92,10 @@ pub(crate) const ROWS: &[ActionRow] = &[
     .examples(&["send-retry unless FALSE"], &["send-retry now"]),
 ];
 
-/// `expect-proxy`.
+/// Why connections are not lent to servers, and servers not asked to connect.
+pub const NO_REVERSE_HTTP: &str = "belongs to reverse HTTP, which HAProxy 3.2 calls experimental and which is not built in: connections go from here to servers, never the other way";
+
+/// `expect-netscaler-cip`, `expect-proxy`.
 #[derive(Clone, Debug, PartialEq)]
 struct Expect(ExpectedHeader);
 
@@ -151,16 +156,4 @@ fn switch_mode(args: &mut Args<'_, '_, '_>) -> Result<SwitchToHttp, Error> {
         }
     }
     Ok(SwitchToHttp)
-}
-
-fn attach_server(args: &mut Args<'_, '_, '_>) -> Result<(), Error> {
-    let server = args.text("expects a server name (backend/server)")?;
-    if !server.contains('/') {
-        return Err(args.error_before(format!("'{server}' is not of the form 'backend/server'")));
-    }
-    args.refer_to(Reference::Server(server.to_owned()));
-    if args.take("name") {
-        args.expr()?;
-    }
-    Ok(())
 }

@@ -14,6 +14,7 @@ mod log;
 mod map;
 mod normalize;
 mod packet;
+mod priority;
 mod redirect;
 mod replace;
 mod reply;
@@ -22,6 +23,8 @@ mod status;
 mod uri;
 mod variable;
 mod waiting;
+
+pub use connection::NO_REVERSE_HTTP;
 
 use ballast_expr::{Error, Linker, Needs};
 
@@ -46,6 +49,7 @@ const FAMILIES: &[&[ActionRow]] = &[
     map::ROWS,
     normalize::ROWS,
     packet::ROWS,
+    priority::ROWS,
     waiting::ROWS,
     redirect::ROWS,
     replace::ROWS,

@@ -1,5 +1,5 @@
 //! Actions about waiting and retrying: `set-timeout`, `pause`, `wait-for-*`, `set-retries`,
-//! `disable-l7-retry`, `set-priority-*`.
+//! `disable-l7-retry`.
 
 use std::time::Duration;
 
@@ -90,22 +90,6 @@ pub(crate) const ROWS: &[ActionRow] = &[
         &["set-retries 3", "set-retries var(txn.n)"],
         &["set-retries", "set-retries 101", "set-retries -1"],
     ),
-    ActionRow::unimplemented(
-        "set-priority-class",
-        RuleSetFlags::of(&[RuleSet::TcpContent, RuleSet::HttpRequest]),
-        "<expr>",
-        "set the class in the queue",
-        |args| args.expr().map(drop),
-    )
-    .examples(&["set-priority-class int(5)"], &["set-priority-class"]),
-    ActionRow::unimplemented(
-        "set-priority-offset",
-        RuleSetFlags::of(&[RuleSet::TcpContent, RuleSet::HttpRequest]),
-        "<expr>",
-        "set the place in the queue, in milliseconds",
-        |args| args.expr().map(drop),
-    )
-    .examples(&["set-priority-offset int(5)"], &["set-priority-offset"]),
 ];
 
 /// `wait-for-handshake`.

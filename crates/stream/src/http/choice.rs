@@ -1,10 +1,12 @@
 //! Which server a request belongs to: by its cookie, by a rule, or by a hash.
 
+use std::net::SocketAddr;
+
 use ballast_balance::{HashType, domain_only, uri_key, url_param};
-use ballast_engine::{Backend, UseServerTarget, hash_type};
-use ballast_expr::Value;
+use ballast_engine::{Backend, Server, UseServerTarget, hash_type};
+use ballast_expr::{Value, rdp_cookie};
 use ballast_message::Method;
-use ballast_model::{Balance, CookiePersistence, PersistenceAction};
+use ballast_model::{Address, Balance, CookiePersistence, PersistenceAction};
 
 use crate::context::Context;
 use crate::exchange::Exchange;
@@ -141,7 +143,32 @@ pub(super) fn by_rule(
     })
 }
 
-/// The hash for the balancing; `None` when the request has no such key.
+/// The server that the cookie of an RDP client names, as its terminal server wrote it: address and
+/// port, each as a number whose lowest byte comes first (`persist rdp-cookie`). `data` is what was
+/// received of the client.
+pub(super) fn by_rdp_cookie(backend: &Backend, data: &[u8]) -> Option<usize> {
+    let name = backend.model.rdp_cookie_name.as_ref()?;
+    // In HTTP mode there is no such message.
+    if backend.is_http() {
+        return None;
+    }
+    let cookie = std::str::from_utf8(rdp_cookie(data, name)?).ok()?;
+    let mut parts = cookie.split('.');
+    let address: u32 = parts.next()?.parse().ok()?;
+    let port: u16 = parts.next()?.parse().ok()?;
+    parts.next()?;
+    let named = SocketAddr::from((address.to_le_bytes(), port.swap_bytes()));
+    let is_named = |server: &Server| {
+        let current = server.state.current_address();
+        current.address == Some(Address::Inet(named))
+    };
+    let place = backend.servers.iter().position(|server| is_named(server))?;
+    let may_be = backend.servers[place].state.is_usable() || backend.model.options.persist;
+    may_be.then_some(place)
+}
+
+/// The hash for the balancing; `None` when the request has no such key. `body` is what was received
+/// of the body or, in TCP mode, of the client.
 pub(super) fn key(
     context: &Context<'_>,
     backend: &Backend,
@@ -177,6 +204,9 @@ pub(super) fn key(
             let value = request.fields().values(name.as_bytes()).next()?;
             let value = if *domain { domain_only(value) } else { value };
             Some(hashing.of_bytes(value))
+        }
+        Balance::RdpCookie(name) if !backend.is_http() => {
+            rdp_cookie(body, name).map(|value| hashing.of_bytes(value))
         }
         Balance::Hash(expr) => {
             let view = View::new(context, exchange);

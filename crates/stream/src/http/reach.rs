@@ -147,7 +147,11 @@ impl ReachPlan {
             exchange.client_cookie = ClientCookie::Unused;
         }
         let stick_server = stickiness::match_request(context, backend, exchange, forced);
-        plan.server = rule_server.or(cookie_server).or(stick_server);
+        let rdp_server = choice::by_rdp_cookie(backend, client.source.bytes());
+        plan.server = rule_server
+            .or(cookie_server)
+            .or(rdp_server)
+            .or(stick_server);
         plan.is_forced = forced && plan.server.is_some();
         let is_private = kept.as_ref().is_some_and(|kept| kept.is_private());
         let prefers_last = is_private || backend.model.options.prefer_last_server;
@@ -488,6 +492,7 @@ async fn slot(
     let request = SlotRequest {
         server: plan.server,
         server_is_required: plan.is_forced,
+        priority: exchange.settings.priority,
         pick: PickRequest {
             avoid: avoid.as_slice(),
             hash: plan.hash,

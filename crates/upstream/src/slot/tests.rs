@@ -38,6 +38,7 @@ fn request(server: Option<usize>) -> SlotRequest<'static> {
     SlotRequest {
         server,
         server_is_required: false,
+        priority: QueuePriority::default(),
         pick: PickRequest {
             avoid: &[],
             hash: None,
@@ -99,6 +100,58 @@ fn places_go_to_those_who_wait_in_the_order_they_came() {
         assert!(is_empty(&backend));
         assert_eq!(backend.servers[0].state.sessions.now(), 0);
         assert_eq!(backend.state.served.now(), 0);
+    })
+    .unwrap();
+}
+
+/// What came last and matters most is served first, and its position tells that nobody was before it.
+#[test]
+fn places_go_by_class_and_by_moved_moment() {
+    block_on(async {
+        let backend = backend(&[1], |_| {});
+        let first = slot_of(pick(&backend, request(None))).await;
+        let of = |class: i64, offset_ms: i64, server| {
+            let priority = QueuePriority::default();
+            let request = SlotRequest {
+                priority: priority.with_class(class).with_offset_ms(offset_ms),
+                ..request(server)
+            };
+            let backend = Arc::clone(&backend);
+            spawn_local(async move {
+                let mut positions = QueuePositions::default();
+                let slot = Slot::take(&backend, &request, &mut positions).await;
+                (slot, positions.backend, positions.server)
+            })
+        };
+        let mut queued = Vec::new();
+        for (class, offset_ms, server) in [
+            (1, -500_000, None),
+            (0, 100_000, None),
+            (0, 0, Some(0)),
+            (0, -100_000, None),
+            (-1, 500_000, Some(0)),
+        ] {
+            queued.push(of(class, offset_ms, server));
+            settle().await;
+        }
+        drop(first);
+        for (place, positions) in [
+            (4, (0, 1)),
+            (3, (1, 0)),
+            (2, (0, 2)),
+            (1, (2, 0)),
+            (0, (3, 0)),
+        ] {
+            let (slot, in_backend, at_server) = timeout(PATIENCE, queued.remove(place).join())
+                .await
+                .unwrap()
+                .unwrap();
+            assert_eq!((in_backend, at_server), positions);
+            settle().await;
+            assert!(queued.iter().all(|task| !task.is_finished()));
+            drop(slot.unwrap());
+        }
+        assert!(is_empty(&backend));
     })
     .unwrap();
 }
