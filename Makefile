@@ -37,6 +37,7 @@ bench: release ## side by side with HAProxy 3.2 and nginx: CPU per request and r
 	  openssl=openssl python3=python3 /usr/lib/nginx/modules/ngx_stream_module.so=libnginx-mod-stream
 	bench/run
 	bench/rules
+	bench/tables
 	bench/idle
 	bench/idle --tls
 
