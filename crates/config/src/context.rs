@@ -105,6 +105,8 @@ pub(crate) struct Declarations {
     pub(crate) tables: BTreeMap<String, (String, Span)>,
     /// The settings of the stick tables, in file order.
     pub(crate) stick_tables: Vec<StickTable>,
+    /// The tables whose lines say `write-to`, and where.
+    pub(crate) write_tos: Vec<(String, Span)>,
     /// Tables in which stick rules store servers: by name, or of a proxy.
     pub(crate) sticky_tables: Vec<String>,
     /// References to sections: kind, name, the keyword, the place.

@@ -24,8 +24,10 @@ pub enum KeyType {
 }
 
 impl KeyType {
-    /// The length of strings and blocks where none is given, in bytes.
+    /// The length of blocks where none is given, in bytes.
     pub const LEN_DEFAULT: u32 = 32;
+    /// The length of strings where none is given, in bytes: HAProxy counts the NUL at their end.
+    pub const STRING_LEN_DEFAULT: u32 = 31;
 
     /// The word that `show table` prints.
     pub const fn word(self) -> &'static str {

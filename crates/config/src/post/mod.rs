@@ -9,6 +9,7 @@ mod servers;
 mod states;
 mod tls;
 mod tracks;
+mod write_to;
 
 use ballast_model::{Check, Global};
 use ballast_syntax::{Diagnostic, Severity, Span};
@@ -26,6 +27,7 @@ pub(crate) fn check(drafts: &mut Drafts, context: &mut Context<'_>) {
     }
     ids::assign(drafts, context);
     names::check(drafts, context);
+    write_to::check(context);
     states::set_file_names(drafts, context);
     for draft in &mut drafts.proxies {
         modes::check(draft, context);

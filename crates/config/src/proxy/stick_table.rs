@@ -8,7 +8,6 @@ use ballast_syntax::{
     Diagnostic, SectionKind, Span, TimeUnit, ValueError, ValueErrorKind, parse_size, parse_time,
 };
 
-use super::expressions;
 use crate::args::Args;
 use crate::context::{Context, suggestion};
 use crate::draft::ProxyDraft;
@@ -44,11 +43,7 @@ fn stick_table(
 ) -> Result<(), Diagnostic> {
     let name = draft.name.clone();
     declare(&name, &draft.title(), args.span(), context)?;
-    let mut named = Vec::new();
-    let settings = settings("stick-table", true, args, context, &mut named)?;
-    for (reference, span) in named {
-        expressions::record_references(draft, vec![reference], span);
-    }
+    let settings = settings("stick-table", &name, args, context)?;
     let tables = &mut context.declarations.stick_tables;
     tables.push(StickTable { name, settings });
     Ok(())
@@ -75,17 +70,15 @@ pub(crate) fn declare(
     Ok(())
 }
 
-/// Tables that a line names, and where.
-type NamedTables = Vec<(ballast_expr::Reference, Span)>;
-
-/// The settings after `stick-table`, or after `table` and its name. `word` begins the messages.
+/// The settings after `stick-table`, or after `table` and its name. `word` begins the messages;
+/// `name` is that of the table.
 pub(crate) fn settings(
     word: &'static str,
-    has_peers: bool,
+    name: &str,
     args: &mut Args<'_>,
     context: &mut Context<'_>,
-    named: &mut NamedTables,
 ) -> Result<TableSettings, Diagnostic> {
+    let has_peers = word == "stick-table";
     let (mut key, mut size) = (None, 0);
     let mut all = TableSettings::new(KeyType::Ipv4, 0);
     while let Some(option) = args.next() {
@@ -102,10 +95,12 @@ pub(crate) fn settings(
             }
             "srvkey" => all.server_key = server_key(&line, args)?,
             "write-to" => {
-                let name = line.text(args)?.to_owned();
-                let reference = ballast_expr::Reference::Table(name.clone());
-                named.push((reference, args.wrong("").span.unwrap_or(args.span())));
-                all.write_to = Some(name);
+                let target = args.next().filter(|target| !target.is_empty());
+                let target = target
+                    .ok_or_else(|| args.wrong(format!("{word} : write-to requires table name.")))?;
+                all.write_to = Some(target.to_owned());
+                let span = args.wrong("").span.unwrap_or(args.span());
+                context.declarations.write_tos.push((name.to_owned(), span));
             }
             "brates-factor" => all.brates_factor = line.factor(args)?,
             "store" => {
@@ -191,16 +186,15 @@ impl Line<'_> {
     }
 
     fn factor(&self, args: &mut Args<'_>) -> Result<u32, Diagnostic> {
-        let factor = self.text(args)?.parse().ok();
-        factor
-            .filter(|factor| (1..=FACTOR_MAX).contains(factor))
-            .ok_or_else(|| {
-                args.wrong(format!(
-                    "{}: argument 'brates-factor' must be greater than 0 and lower or equal than \
-                     {FACTOR_MAX}.",
-                    self.word
-                ))
-            })
+        let factor = self.size(args)?;
+        if (1..=FACTOR_MAX).contains(&factor) {
+            return Ok(factor);
+        }
+        Err(args.wrong(format!(
+            "{}: argument 'brates-factor' must be greater than 0 and lower or equal than \
+             {FACTOR_MAX}.",
+            self.word
+        )))
     }
 
     fn unknown(&self, other: &str, has_peers: bool, args: &Args<'_>) -> Diagnostic {
@@ -223,7 +217,7 @@ impl Line<'_> {
 }
 
 fn server_key(line: &Line<'_>, args: &mut Args<'_>) -> Result<ServerKeyKind, Diagnostic> {
-    match line.text(args)? {
+    match args.next().unwrap_or_default() {
         "name" => Ok(ServerKeyKind::Name),
         "addr" => Ok(ServerKeyKind::Address),
         other => {
@@ -234,7 +228,7 @@ fn server_key(line: &Line<'_>, args: &mut Args<'_>) -> Result<ServerKeyKind, Dia
 }
 
 fn key_type(line: &Line<'_>, args: &mut Args<'_>) -> Result<KeyType, Diagnostic> {
-    let word = line.text(args)?;
+    let word = args.next().unwrap_or_default();
     let key = match word {
         "ip" | "ipv4" => return Ok(KeyType::Ipv4),
         "ipv6" => return Ok(KeyType::Ipv6),
@@ -246,7 +240,10 @@ fn key_type(line: &Line<'_>, args: &mut Args<'_>) -> Result<KeyType, Diagnostic>
             return Err(suggestion(args.wrong(message), other, known));
         }
     };
-    let mut len = KeyType::LEN_DEFAULT;
+    let mut len = match word {
+        "string" => KeyType::STRING_LEN_DEFAULT,
+        _ => KeyType::LEN_DEFAULT,
+    };
     if args.take("len") {
         let given = args.next().and_then(|text| text.parse().ok());
         len = given
@@ -315,28 +312,32 @@ fn stored_type(
     };
     let failure = |what: &str| args.wrong(format!("{}: {what} store option '{name}'.", line.word));
     let mut one = StoredType::plain(data_type);
-    let mut words = argument.map(|text| text.splitn(2, ','));
-    let mut next = || {
-        let word = words.as_mut().and_then(Iterator::next);
-        word.filter(|word| !word.is_empty())
-    };
+    let is_rate = data_type.kind() == DataKind::Rate;
+    let mut rest = argument;
     if data_type.is_array() {
-        let count = next().ok_or_else(|| failure("missing argument to"))?;
-        let count = count.parse().ok();
-        one.elements = count
+        let text = rest.ok_or_else(|| failure("missing argument to"))?;
+        let (count, period) = match text.split_once(',') {
+            Some((count, period)) => (count, Some(period)),
+            None => (text, None),
+        };
+        // What follows the digits is not read.
+        let end = count.find(|letter: char| !letter.is_ascii_digit());
+        one.elements = count[..end.unwrap_or(count.len())]
+            .parse()
+            .ok()
             .filter(|count| (1..=DataType::ELEMENTS_MAX).contains(count))
             .ok_or_else(|| failure("array size is out of allowed range (1-100) for"))?;
+        rest = period;
     }
-    if data_type.kind() == DataKind::Rate {
-        let period = next().ok_or_else(|| failure("missing argument to"))?;
+    if is_rate {
+        let text = rest.ok_or_else(|| failure("missing argument to"))?;
+        let period = text.split(',').next().unwrap_or_default();
         one.period_ms = parse_time(period, TimeUnit::Millisecond)
             .map_err(|_| failure("error when processing"))?;
+    } else if rest.is_some() {
+        return Err(failure("unexpected argument to"));
     }
-    match next() {
-        None if argument.is_none() || one != StoredType::plain(data_type) => Ok(one),
-        None if data_type.is_array() || data_type.kind() == DataKind::Rate => Ok(one),
-        _ => Err(failure("unexpected argument to")),
-    }
+    Ok(one)
 }
 
 /// An array and the counters that are its first elements exclude each other.

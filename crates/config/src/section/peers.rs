@@ -158,8 +158,7 @@ fn table(
     let name = format!("{}/{name}", draft.name);
     let title = format!("peers '{}'", draft.name);
     declare_table(&name, &title, args.span(), context)?;
-    let mut named = Vec::new();
-    let settings = table_settings("table", false, args, context, &mut named)?;
+    let settings = table_settings("table", &name, args, context)?;
     let tables = &mut context.declarations.stick_tables;
     tables.push(StickTable { name, settings });
     Ok(())
