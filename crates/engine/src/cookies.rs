@@ -47,8 +47,9 @@ impl Backend {
         }
         let mut by_address = HashMap::new();
         for (place, server) in self.servers.iter().enumerate() {
-            if let Some(address) = &server.state.current_address().address {
-                by_address.entry(address.to_string()).or_insert(place);
+            let current = server.state.current_address();
+            if current.address.is_some() {
+                by_address.entry(current.text().to_owned()).or_insert(place);
             }
         }
         self.by_address.store(Arc::new(by_address));

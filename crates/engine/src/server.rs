@@ -111,6 +111,26 @@ pub struct ServerAddress {
     pub address: Option<model::Address>,
     /// How the port is derived from the client's, when a command set it (`set server addr`).
     pub port: Option<model::PortSpec>,
+    /// The address as text.
+    text: String,
+}
+
+impl ServerAddress {
+    fn new(address: Option<model::Address>, port: Option<model::PortSpec>) -> Self {
+        let text = address
+            .as_ref()
+            .map_or_else(String::new, ToString::to_string);
+        Self {
+            address,
+            port,
+            text,
+        }
+    }
+
+    /// The address as text, by which stick tables know it (`srvkey addr`); empty where there is none.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
 }
 
 impl HandshakeCounters for ServerState {
@@ -165,7 +185,9 @@ impl ServerState {
         address: Option<model::Address>,
         port: Option<model::PortSpec>,
     ) {
-        let before = self.address.swap(Arc::new(ServerAddress { address, port }));
+        let before = self
+            .address
+            .swap(Arc::new(ServerAddress::new(address, port)));
         if before.address.is_some() {
             self.address_epoch.fetch_add(1, Ordering::Release);
         }

@@ -19,7 +19,8 @@ pub const PURGED_MAX: usize = 16;
 pub struct Tables {
     declared: Vec<Arc<model::StickTable>>,
     all: Vec<Arc<Table>>,
-    by_name: HashMap<String, usize>,
+    /// Rules name them for each request; names are not chosen by clients.
+    by_name: HashMap<String, usize, foldhash::fast::RandomState>,
 }
 
 impl Tables {

@@ -83,6 +83,11 @@ impl Table {
         self.common.expired.load(Ordering::Relaxed)
     }
 
+    /// How many entries commands removed, modulo 2^32.
+    pub fn removals(&self) -> u32 {
+        self.common.removals.load(Ordering::Relaxed)
+    }
+
     /// Whether a key is of the table's type, or can be converted.
     pub fn accepts(&self, key: Key<'_>) -> bool {
         self.form.load().layout.key.pack(key).is_some()
@@ -103,6 +108,29 @@ impl Table {
             let slot = form.find_or_insert(index, shard, key, hash, now_ms)?;
             shard.touch(slot, now_ms);
             shard.reference(slot).then_some(slot)
+        })
+    }
+
+    /// As [`Table::track`], and changes the entry under the same lock.
+    #[inline]
+    pub fn track_and_update(
+        &self,
+        key: Key<'_>,
+        now_ms: u32,
+        change: impl Fn(&mut EntryMut<'_>),
+    ) -> Option<TrackedEntry> {
+        let form = self.form.load_full();
+        with_shard(form, key, |form, index, shard, key, hash| {
+            let slot = form.find_or_insert(index, shard, key, hash, now_ms)?;
+            shard.touch(slot, now_ms);
+            if !shard.reference(slot) {
+                return None;
+            }
+            change(&mut EntryMut {
+                context: form.context(index, slot, now_ms),
+                words: shard.slot_mut(slot),
+            });
+            Some(slot)
         })
     }
 
@@ -209,7 +237,7 @@ impl Table {
 }
 
 /// Finds the shard of a key, in the form where it is, and tracks the slot that `find` gives.
-fn with_shard(
+pub(crate) fn with_shard(
     mut form: Arc<Form>,
     key: Key<'_>,
     find: impl Fn(&Form, usize, &mut Shard, &PackedKey<'_>, u64) -> Option<SlotNumber>,

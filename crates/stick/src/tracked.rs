@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, MutexGuard};
 
+use crate::data::DataType;
 use crate::entry::{Entry, EntryMut};
 use crate::form::{Common, Form, Removal};
 use crate::layout::{REFERENCES, TOUCHED};
@@ -27,6 +28,15 @@ impl TrackedEntry {
     /// The name of its table.
     pub fn table_name(&self) -> &str {
         &self.form.common.name
+    }
+
+    /// Whether its table may store one of these types. It is cheaper than an update that changes
+    /// nothing.
+    #[inline]
+    pub fn may_store(&self, types: &[DataType]) -> bool {
+        let mut types = types.iter();
+        let is_stored = |one: &DataType| self.form.layout.place(*one, 0).is_some();
+        types.any(is_stored) || self.form.next.get().is_some()
     }
 
     pub(crate) fn is_of(&self, common: &Arc<Common>) -> bool {
@@ -87,6 +97,20 @@ impl TrackedEntry {
         self.forget();
     }
 
+    /// Changes the entry as [`Self::update`] does, and releases it under the same lock.
+    #[inline]
+    pub fn update_and_release(self, now_ms: u32, change: impl FnOnce(&mut EntryMut<'_>)) {
+        self.with(|form, shard, index, slot| {
+            shard.touch(slot, now_ms);
+            change(&mut EntryMut {
+                context: form.context(index, slot, now_ms),
+                words: shard.slot_mut(slot),
+            });
+            shard.unreference(slot);
+        });
+        self.forget();
+    }
+
     /// Releases the entry and removes it, unless another tracks it, too.
     pub(crate) fn remove(self) -> Removal {
         let removal = self.with(|form, shard, _, slot| {
@@ -94,7 +118,7 @@ impl TrackedEntry {
             if shard.slot(slot)[REFERENCES] > 0 {
                 return Removal::InUse;
             }
-            form.take_out(shard, slot);
+            form.remove(shard, slot);
             Removal::Removed
         });
         self.forget();

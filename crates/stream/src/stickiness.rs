@@ -1,8 +1,6 @@
 //! `stick` rules: the server that a table remembers for a key of the request, and what it is to
 //! remember of this one (configuration manual, section 4.2, "stick match" and its siblings).
 
-use std::borrow::Cow;
-
 use ballast_engine::{Backend, Server};
 use ballast_expr::{Needs, eval_as, key_of, kind_of_keys};
 use ballast_model::{StickAction, StickRule};
@@ -10,6 +8,7 @@ use ballast_stick::{DataType, Entry, Key, ServerKeyKind, Table};
 
 use crate::context::Context;
 use crate::exchange::Exchange;
+use crate::tracking::now_ms;
 use crate::view::View;
 
 /// Applies the rules about the request: notes what is to be remembered, and returns the place of the
@@ -78,14 +77,16 @@ pub(crate) fn store(context: &Context<'_>, exchange: &mut Exchange) {
 
 /// Remembers a server under a key.
 fn remember(context: &Context<'_>, table: &Table, key: Key<'_>, server: &Server) {
-    let now_ms = context.local.process.now_ms();
+    let now_ms = now_ms(context);
     let Some(entry) = table.track(key, now_ms) else {
         return;
     };
-    let text = server_key(table.server_key(), server);
     entry.update(now_ms, |entry| {
         entry.set(DataType::ServerId, 0, u64::from(server.model.id));
-        entry.set_server_key(&text);
+        match table.server_key() {
+            ServerKeyKind::Name => entry.set_server_key(server.name()),
+            ServerKeyKind::Address => entry.set_server_key(server.state.current_address().text()),
+        }
     });
     entry.release(now_ms);
 }
@@ -125,7 +126,7 @@ fn sticks_to(
     table: &Table,
     key: Key<'_>,
 ) -> Option<usize> {
-    let now_ms = context.local.process.now_ms();
+    let now_ms = now_ms(context);
     let entry = table.track_existing(key, now_ms)?;
     entry.touch(now_ms);
     let kind = table.server_key();
@@ -144,19 +145,4 @@ fn server_of(backend: &Backend, entry: &Entry<'_>, kind: ServerKeyKind) -> Optio
         let id = entry.get(DataType::ServerId, 0).filter(|id| *id > 0)?;
         backend.server_with_id(u32::try_from(id).ok()?)
     })
-}
-
-/// How a server is named in `server_key`.
-fn server_key(kind: ServerKeyKind, server: &Server) -> Cow<'_, str> {
-    match kind {
-        ServerKeyKind::Name => Cow::Borrowed(server.name()),
-        ServerKeyKind::Address => {
-            let address = &server.state.current_address().address;
-            Cow::Owned(
-                address
-                    .as_ref()
-                    .map_or_else(String::new, ToString::to_string),
-            )
-        }
-    }
 }

@@ -42,30 +42,26 @@ impl TrackedEntries {
         }
     }
 
-    /// Has counter `number` track an entry, which is returned, unless it tracks one or is beyond the
-    /// last: then the entry is given back.
-    /// The process began at `epoch`, and has so many counters.
+    /// Has counter `number` track the entry that `track` gives, unless it tracks one or is beyond the
+    /// last. The process began at `epoch`, and has so many counters.
     pub(crate) fn set(
         &self,
         (epoch, counter_count): (Instant, u32),
         number: u32,
-        entry: TrackedEntry,
-    ) -> Result<&TrackedEntry, TrackedEntry> {
+        track: impl FnOnce() -> Option<TrackedEntry>,
+    ) {
         let slots = self.0.get_or_init(|| TrackedSlots {
             epoch,
             has_ended: Cell::new(false),
             slots: (0..counter_count).map(|_| OnceCell::new()).collect(),
         });
         let slot = usize::try_from(number).ok();
-        let Some(slot) = slot.and_then(|slot| slots.slots.get(slot)) else {
-            return Err(entry);
-        };
+        let slot = slot.and_then(|slot| slots.slots.get(slot));
         // A counter keeps the entry that it tracks first.
-        let mut entry = Some(entry);
-        let kept = slot.get_or_init(|| entry.take().expect("this is called once"));
-        match entry {
-            None => Ok(kept),
-            Some(entry) => Err(entry),
+        if let Some(slot) = slot.filter(|slot| slot.get().is_none())
+            && let Some(entry) = track()
+        {
+            slot.get_or_init(|| entry);
         }
     }
 
@@ -85,16 +81,21 @@ impl TrackedEntries {
 
     /// Releases all entries, and keeps the memory.
     pub(crate) fn release(&mut self) {
-        self.end();
         let Some(slots) = self.0.get_mut() else {
             return;
         };
-        let mut now_ms = None;
+        let (mut now_ms, has_ended) = (None, slots.has_ended.replace(false));
         for entry in slots.slots.iter_mut().filter_map(OnceCell::take) {
             let epoch = slots.epoch;
-            entry.release(*now_ms.get_or_insert_with(|| milliseconds_since(epoch)));
+            let now_ms = *now_ms.get_or_insert_with(|| milliseconds_since(epoch));
+            if has_ended {
+                entry.release(now_ms);
+            } else {
+                entry.update_and_release(now_ms, |entry| {
+                    entry.subtract(DataType::ConnCur, 0, 1);
+                });
+            }
         }
-        slots.has_ended.set(false);
     }
 }
 

@@ -17,38 +17,42 @@ pub(crate) fn track(
     if tracked(context, exchange, number).is_some() {
         return;
     }
-    let now_ms = context.local.process.now_ms();
-    let entry = context
-        .table(table)
-        .and_then(|table| table.track(key, now_ms));
-    let Some(entry) = entry else { return };
+    let Some(table) = context.table(table) else {
+        return;
+    };
     let entries = match of_connection {
         true => &context.session.tracked,
         false => &exchange.tracked,
     };
     let process = &context.local.process;
     let counters = (process.started, context.running.tune().stick_counters);
-    let entry = match entries.set(counters, number, entry) {
-        Ok(entry) => entry,
-        Err(entry) => return entry.release(now_ms),
-    };
     // What is tracked once the request was counted counts it, too.
     let counts_request = !of_connection && exchange.is_counted_request;
     let status = exchange
         .has_response
         .then(|| exchange.response.status())
         .filter(|_| counts_request);
-    entry.update(now_ms, |entry| {
+    let event = status.and_then(|status| TrackedEvent::of_status(context, status));
+    let begin = |entry: &mut EntryMut<'_>| {
         entry.add(DataType::ConnCnt, 0, 1);
         entry.add(DataType::ConnRate, 0, 1);
         entry.add(DataType::ConnCur, 0, 1);
         if counts_request {
             TrackedEvent::Request.count(entry);
         }
-        if let Some(event) = status.and_then(|status| TrackedEvent::of_status(context, status)) {
+        if let Some(event) = event {
             event.count(entry);
         }
+    };
+    entries.set(counters, number, || {
+        table.track_and_update(key, now_ms(context), begin)
     });
+}
+
+/// The time of tables now.
+pub(crate) fn now_ms(context: &Context<'_>) -> u32 {
+    let now = ballast_worker::approximate_now();
+    context.local.process.ms_at(Some(now))
 }
 
 /// What a sticky counter tracks: for the exchange, or else for its connection.
@@ -66,7 +70,7 @@ pub(crate) fn change(context: &Context<'_>, exchange: &Exchange, number: u32, ch
     let Some(entry) = tracked(context, exchange, number) else {
         return;
     };
-    entry.update(context.local.process.now_ms(), |entry| match change {
+    entry.update(now_ms(context), |entry| match change {
         EntryChange::Set {
             data,
             element,
@@ -118,22 +122,29 @@ impl TrackedEvent {
         counts.failures.contains(status).then_some(Self::Failure)
     }
 
+    /// The number and the rate that count it.
+    fn types(self) -> [DataType; 2] {
+        match self {
+            Self::Session => [DataType::SessCnt, DataType::SessRate],
+            Self::Request => [DataType::HttpReqCnt, DataType::HttpReqRate],
+            Self::Error => [DataType::HttpErrCnt, DataType::HttpErrRate],
+            Self::Failure => [DataType::HttpFailCnt, DataType::HttpFailRate],
+        }
+    }
+
     /// Counts it in an entry.
     fn count(self, entry: &mut EntryMut<'_>) {
-        let (count, rate) = match self {
-            Self::Session => (DataType::SessCnt, DataType::SessRate),
-            Self::Request => (DataType::HttpReqCnt, DataType::HttpReqRate),
-            Self::Error => (DataType::HttpErrCnt, DataType::HttpErrRate),
-            Self::Failure => (DataType::HttpFailCnt, DataType::HttpFailRate),
-        };
-        entry.add(count, 0, 1);
-        entry.add(rate, 0, 1);
+        for one in self.types() {
+            entry.add(one, 0, 1);
+        }
     }
 }
 
 /// Counts an event in all entries that the exchange and its connection track.
 pub(crate) fn count(context: &Context<'_>, exchange: &Exchange, event: TrackedEvent) {
-    update(context, exchange, |entry| event.count(entry));
+    update(context, exchange, &event.types(), |entry| {
+        event.count(entry)
+    });
 }
 
 /// Counts the request of an exchange, once: counters that begin to track after it count it when they
@@ -144,13 +155,21 @@ pub(crate) fn count_request(context: &Context<'_>, exchange: &mut Exchange) {
     }
 }
 
+/// What counts bytes.
+const BYTES: &[DataType] = &[
+    DataType::BytesInCnt,
+    DataType::BytesInRate,
+    DataType::BytesOutCnt,
+    DataType::BytesOutRate,
+];
+
 /// Counts the bytes of an exchange that has ended.
 pub(crate) fn count_bytes(context: &Context<'_>, exchange: &Exchange) {
     let (bytes_in, bytes_out) = (exchange.tally.bytes_in, exchange.tally.bytes_out);
     if bytes_in == 0 && bytes_out == 0 {
         return;
     }
-    update(context, exchange, |entry| {
+    update(context, exchange, BYTES, |entry| {
         if bytes_in > 0 {
             entry.add(DataType::BytesInCnt, 0, bytes_in);
             entry.add(DataType::BytesInRate, 0, bytes_in);
@@ -162,17 +181,23 @@ pub(crate) fn count_bytes(context: &Context<'_>, exchange: &Exchange) {
     });
 }
 
-/// Changes every entry that the exchange and its connection track. A request that tracks nothing pays
-/// two comparisons.
-fn update(context: &Context<'_>, exchange: &Exchange, change: impl Fn(&mut EntryMut<'_>)) {
+/// Changes every entry that the exchange and its connection track and that stores one of these types.
+/// A request that tracks nothing pays two comparisons.
+fn update(
+    context: &Context<'_>,
+    exchange: &Exchange,
+    types: &[DataType],
+    change: impl Fn(&mut EntryMut<'_>),
+) {
     let (of_exchange, of_connection) = (&exchange.tracked, &context.session.tracked);
     if of_exchange.is_unused() && of_connection.is_unused() {
         return;
     }
     let mut now_ms = None;
     for number in 0..context.running.tune().stick_counters {
-        if let Some(entry) = tracked(context, exchange, number) {
-            let now_ms = *now_ms.get_or_insert_with(|| context.local.process.now_ms());
+        let entry = tracked(context, exchange, number);
+        if let Some(entry) = entry.filter(|entry| entry.may_store(types)) {
+            let now_ms = *now_ms.get_or_insert_with(|| self::now_ms(context));
             entry.update(now_ms, |entry| change(entry));
         }
     }

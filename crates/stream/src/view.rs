@@ -639,7 +639,8 @@ impl ProcessFacts for WorkerLocal {
     }
 
     fn rate_clock_ms(&self) -> Option<u32> {
-        Some(self.process.now_ms())
+        let now = ballast_worker::approximate_now();
+        Some(self.process.ms_at(Some(now)))
     }
 
     fn connections(&self) -> i64 {
