@@ -14,7 +14,7 @@ use ballast_tests::{Client, Program, WAIT_MAX, eventually, free_port};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-/// A master, ended with the test.
+/// A master, or a process without one, ended with the test.
 struct Master(Child);
 
 impl Drop for Master {
@@ -54,7 +54,7 @@ fn worker_of(master_socket: &Path) -> i32 {
 
 fn write(directory: &Path, port: u16, threads: u32, tables: &str) {
     let text = format!(
-        "global\n    nbthread {threads}\n    stats socket {} level admin\n\
+        "global\n    nbthread {threads}\n    stats socket {} level admin expose-fd listeners\n\
          defaults\n    mode http\n    timeout connect 5s\n    timeout client 20s\n    \
          timeout server 20s\n\
          frontend www\n    bind 127.0.0.1:{port}\n{tables}",
@@ -64,8 +64,12 @@ fn write(directory: &Path, port: u16, threads: u32, tables: &str) {
 }
 
 fn start(directory: &Path, port: u16) -> Master {
+    start_program(Program::ballast().path(), directory, port)
+}
+
+fn start_program(program: &Path, directory: &Path, port: u16) -> Master {
     let socket = directory.join("master.sock");
-    let child = Command::new(Program::ballast().path())
+    let child = Command::new(program)
         .args([
             "-W",
             "-S",
@@ -83,6 +87,50 @@ fn start(directory: &Path, port: u16) -> Master {
         is_listening(port) && worker_of(&socket) > 0
     });
     master
+}
+
+/// Starts a process without a master, and waits until it answers at a command socket. A process that
+/// it replaces may answer there, too, until it ends.
+fn start_alone(directory: &Path, port: u16, words: &[&str]) -> Master {
+    start_alone_at(directory, &directory.join("stats.sock"), port, words)
+}
+
+fn start_alone_at(directory: &Path, stats: &Path, port: u16, words: &[&str]) -> Master {
+    let child = Command::new(Program::ballast().path())
+        .args(["-db", "-f", "haproxy.cfg"])
+        .args(words)
+        .current_dir(directory)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("the program starts");
+    let process = Master(child);
+    eventually("the process serves", || {
+        is_listening(port) && serving(stats) == Some(process.0.id())
+    });
+    process
+}
+
+/// The number of the process that answers.
+fn serving(stats: &Path) -> Option<u32> {
+    let told = ask(stats, "show info");
+    let pid = told.lines().find_map(|line| line.strip_prefix("Pid: "));
+    pid.and_then(|pid| pid.parse().ok())
+}
+
+impl Master {
+    fn pid(&self) -> String {
+        self.0.id().to_string()
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = i32::try_from(self.0.id()).ok().and_then(Pid::from_raw);
+        kill_process(pid.expect("a process number"), signal).expect("it lives");
+    }
+
+    fn has_ended(&mut self) -> bool {
+        !matches!(self.0.try_wait(), Ok(None))
+    }
 }
 
 /// The lines of a table without pointers and times, sorted.
@@ -266,4 +314,215 @@ fn counters_that_a_reload_adds_are_released_by_exchanges_that_were_pooled() {
         let is_expected = |key| of_key(key).is_some_and(|line| line.ends_with(expected));
         is_expected("key=/few") && is_expected("key=/more")
     });
+}
+
+/// Puts so many entries into the table `four`, over a few connections.
+fn fill(stats: &Path, entries: u32) {
+    let set = |key: u32| {
+        let [_, high, middle, low] = key.to_be_bytes();
+        format!("set table four key 10.{high}.{middle}.{low} data.gpc0 {key} data.http_req_rate 7")
+    };
+    let keys: Vec<u32> = (0..entries).collect();
+    for keys in keys.chunks(100) {
+        let commands: Vec<String> = keys.iter().map(|key| set(*key)).collect();
+        let said = ask(stats, &commands.join("; "));
+        assert!(said.bytes().all(|byte| byte == b'\n'), "{said}");
+    }
+}
+
+/// What a process without a master has in its tables goes to the one that replaces it, larger tables
+/// in several pieces.
+#[test]
+fn a_process_that_replaces_another_has_its_tables() {
+    let (directory, port) = (TempDir::new().expect("a directory"), free_port());
+    let at = directory.path();
+    let stats = at.join("stats.sock");
+    write(at, port, 2, TABLES);
+    let mut former = start_alone(at, port, &[]);
+    fill(&stats, 8_000);
+    ask(&stats, "set table text key a\\ b data.gpt[1] 9");
+    let (four, text) = (entries(&stats, "four"), entries(&stats, "text"));
+    assert_eq!((four.len(), text.len()), (8_000, 1));
+    for with_socket in [false, true, false] {
+        let pid = former.pid();
+        let socket = stats.display().to_string();
+        let words: &[&str] = match with_socket {
+            true => &["-x", &socket, "-sf", &pid],
+            false => &["-sf", &pid],
+        };
+        let next = start_alone(at, port, words);
+        eventually("the former process ends", || former.has_ended());
+        assert_eq!(entries(&stats, "four"), four, "{words:?}");
+        assert_eq!(entries(&stats, "text"), text, "{words:?}");
+        former = next;
+    }
+    // A table that is smaller now keeps what was touched last, one that has other keys nothing.
+    ask(&stats, "set table four key 192.0.2.1 data.gpc0 1");
+    let smaller = TABLES.replace("size 100k", "size 500");
+    write(
+        at,
+        port,
+        2,
+        &smaller.replace("type string len 40", "type ipv6"),
+    );
+    let pid = former.pid();
+    let _next = start_alone(at, port, &["-sf", &pid]);
+    eventually("the former process ends", || former.has_ended());
+    let kept = entries(&stats, "four");
+    assert_eq!(kept.len(), 500);
+    assert!(
+        kept.iter().any(|line| line.starts_with("key=192.0.2.1 ")),
+        "{kept:?}"
+    );
+    assert!(
+        kept.iter()
+            .all(|line| four.contains(line) || line.starts_with("key=192.0.2.1 "))
+    );
+    assert!(entries(&stats, "text").is_empty());
+}
+
+/// A connection that is open stays with the process that has it: its end releases the entry there, and
+/// is not counted here.
+#[test]
+fn open_connections_stay_with_a_process_that_is_replaced() {
+    let directory = TempDir::new().expect("a directory");
+    let (port, origin) = (free_port(), free_port());
+    let at = directory.path();
+    let stats = at.join("stats.sock");
+    write(at, port, 2, &tracking(origin));
+    let mut former = start_alone(at, port, &[]);
+    let live = |held: u32, connections: u32, requests: u32| {
+        let line = format!(
+            "key=127.0.0.1 use={held} shard=0 conn_cnt={connections} conn_cur={held} \
+             http_req_cnt={requests}"
+        );
+        [line]
+    };
+    let unfinished = b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\n";
+    let mut held = Client::connect(port);
+    held.send(unfinished);
+    eventually("the request is there", || {
+        entries(&stats, "live") == live(1, 1, 1)
+    });
+    let next = start_alone(at, port, &["-sf", &former.pid()]);
+    // The former process may take a caller yet.
+    eventually("the entry is released here", || {
+        entries(&stats, "live") == live(0, 1, 1)
+    });
+    eventually("the former process listens no more", || {
+        (0..20).all(|_| serving(&stats) == Some(next.0.id()))
+    });
+    // The next process counts its own.
+    let mut own = Client::connect(port);
+    own.send(unfinished);
+    eventually("the request is there", || {
+        entries(&stats, "live") == live(1, 2, 2)
+    });
+    held.send(b"x");
+    assert_eq!(held.response().status, 200);
+    drop(held);
+    eventually("the former process ends", || former.has_ended());
+    assert_eq!(entries(&stats, "live"), live(1, 2, 2));
+    own.send(b"x");
+    assert_eq!(own.response().status, 200);
+    drop(own);
+    eventually("no connection is open", || {
+        entries(&stats, "live") == live(0, 2, 2)
+    });
+    drop(next);
+}
+
+/// What the former process counts after the other one serves, and before it stops listening, comes,
+/// too. What was touched here since is left alone.
+#[test]
+fn what_changes_until_the_former_process_stops_comes_too() {
+    let (directory, port) = (TempDir::new().expect("a directory"), free_port());
+    let at = directory.path();
+    let stats = at.join("stats.sock");
+    write(at, port, 2, TABLES);
+    let mut former = start_alone(at, port, &[]);
+    // This caller stays with the former process.
+    let mut caller = UnixStream::connect(&stats).expect("a caller");
+    caller.set_read_timeout(Some(WAIT_MAX)).expect("a timeout");
+    let mut told = |command: &str| {
+        writeln!(caller, "{command}").expect("the command is sent");
+        let (mut answer, mut byte) = (Vec::new(), [0]);
+        while !answer.ends_with(b"> ") {
+            caller.read_exact(&mut byte).expect("an answer");
+            answer.extend(byte);
+        }
+        String::from_utf8_lossy(&answer).into_owned()
+    };
+    told("prompt");
+    told("set table four key 192.0.2.1 data.gpc0 1");
+    told("set table four key 192.0.2.2 data.gpc0 1");
+    // The next process has a socket of its own: both listen on one that they share.
+    let text = fs::read_to_string(at.join("haproxy.cfg")).expect("the configuration");
+    fs::write(
+        at.join("haproxy.cfg"),
+        text.replace("stats.sock", "next.sock"),
+    )
+    .expect("a file");
+    let (former_stats, stats) = (stats, at.join("next.sock"));
+    let words = ["-x", &former_stats.display().to_string()];
+    let _next = start_alone_at(at, &stats, port, &words);
+    assert_eq!(entries(&stats, "four").len(), 2);
+    told("set table four key 192.0.2.1 data.gpc0 2");
+    told("set table four key 192.0.2.2 data.gpc0 2");
+    told("set table four key 192.0.2.3 data.gpc0 2");
+    ask(&stats, "set table four key 192.0.2.2 data.gpc0 3");
+    former.signal(Signal::USR1);
+    let counts = || -> Vec<String> {
+        let lines = entries(&stats, "four").into_iter();
+        let counts = lines.map(|line| line.split(' ').nth(3).unwrap_or_default().to_owned());
+        counts.collect()
+    };
+    eventually("all is there", || {
+        counts() == ["gpc0=2", "gpc0=3", "gpc0=2"]
+    });
+    eventually("the former process ends", || former.has_ended());
+}
+
+#[test]
+fn a_file_that_is_read_again_without_a_master_keeps_tables() {
+    let (directory, port) = (TempDir::new().expect("a directory"), free_port());
+    let at = directory.path();
+    let stats = at.join("stats.sock");
+    write(at, port, 2, TABLES);
+    let process = start_alone(at, port, &[]);
+    fill(&stats, 200);
+    let four = entries(&stats, "four");
+    write(at, port, 2, &TABLES.replace("size 100k", "size 200k"));
+    process.signal(Signal::USR2);
+    eventually("the table is larger", || {
+        ask(&stats, "show table four").contains("size:204800, used:200")
+    });
+    assert_eq!(entries(&stats, "four"), four);
+    assert_eq!(serving(&stats), Some(process.0.id()));
+}
+
+#[test]
+fn a_new_program_under_a_master_has_the_tables() {
+    let (directory, port) = (TempDir::new().expect("a directory"), free_port());
+    let at = directory.path();
+    let (stats, socket) = (at.join("stats.sock"), at.join("master.sock"));
+    let program = at.join("ballast");
+    let replace = || {
+        fs::copy(Program::ballast().path(), at.join("new")).expect("a copy");
+        fs::rename(at.join("new"), &program).expect("in its place");
+    };
+    replace();
+    write(at, port, 2, TABLES);
+    let _master = start_program(&program, at, port);
+    fill(&stats, 200);
+    let four = entries(&stats, "four");
+    let worker = worker_of(&socket);
+    replace();
+    let answer = ask(&socket, "reload");
+    assert!(answer.starts_with("Success=1\n"), "{answer}");
+    eventually("another worker serves", || {
+        let now = worker_of(&socket);
+        now > 0 && now != worker
+    });
+    assert_eq!(entries(&stats, "four"), four);
 }

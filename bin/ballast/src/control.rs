@@ -1,6 +1,7 @@
 //! Commands that change the process.
 
 use std::future::Future;
+use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -91,6 +92,11 @@ impl Control for Instance {
             .iter()
             .flat_map(Listeners::sockets_to_pass)
             .collect()
+    }
+
+    fn table_line(&self) -> Option<OwnedFd> {
+        let has_tables = !self.generation().tables.all().is_empty();
+        has_tables.then(|| self.table_donor.line()).flatten()
     }
 
     fn patterns(&self) -> Arc<Store> {

@@ -20,6 +20,7 @@ use crate::console;
 use crate::logs::{LogTargets, OpenTargets};
 use crate::ocsp_state::OcspResponses;
 use crate::report_order::ChangeSignal;
+use crate::table_donor::TableDonor;
 
 /// The time between two measurements of the load.
 const LOAD_PERIOD: Duration = Duration::from_millis(500);
@@ -41,6 +42,8 @@ pub(crate) struct Instance {
     change_signal: OnceLock<Arc<ChangeSignal>>,
     /// What is kept fresh of the certificates' OCSP responses.
     pub(crate) ocsp: OcspResponses,
+    /// Gives stick tables to the next process.
+    pub(crate) table_donor: TableDonor,
     load: Mutex<LoadSample>,
     has_master: bool,
 }
@@ -73,6 +76,7 @@ impl Instance {
             controller: OnceLock::new(),
             change_signal: OnceLock::new(),
             ocsp: OcspResponses::default(),
+            table_donor: TableDonor::default(),
             load: Mutex::new(LoadSample {
                 at: Instant::now(),
                 busy: Duration::ZERO,

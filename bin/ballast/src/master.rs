@@ -22,7 +22,7 @@ mod ends;
 mod reload;
 mod supervisor;
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use ballast_cli::{CliBind, CliLimits};
@@ -64,9 +64,6 @@ const START_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// How long a worker has to write a snapshot for the next one.
 const SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// Stick tables that are held for the next worker: each takes a descriptor.
-const TABLE_COUNT_MAX: usize = 256;
 
 /// How long answers have to reach the callers, before this process executes another program.
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(100);
@@ -158,7 +155,7 @@ impl MasterStart {
             sockets: inherited.sockets,
             snapshot: inherited.snapshot,
             secrets: inherited.secrets,
-            tables: Vec::new(),
+            table_line: None,
             cli_binds: inherited.cli_binds.clone(),
             phase: MasterPhase::Idle,
             reload_callers: Vec::new(),
@@ -251,8 +248,8 @@ struct MasterProcess<'o> {
     snapshot: Option<MemoryFile>,
     /// The certificates and keys of the worker. They are not read here.
     secrets: Option<MemoryFile>,
-    /// The stick tables of the worker, while a reload waits for them. They are not read here.
-    tables: Vec<MemoryFile>,
+    /// The line over which the worker gives its stick tables to the next one.
+    table_line: Option<OwnedFd>,
     cli_binds: Vec<CliBind>,
     phase: MasterPhase,
     /// The callers that wait for the reload under way.
@@ -476,17 +473,17 @@ impl MasterProcess<'_> {
         let snapshot = self.snapshot.iter().filter(|_| kind == WorkerKind::Serve);
         let fds: Vec<_> = snapshot.map(AsFd::as_fd).collect();
         let secrets = self.secrets.iter().filter(|_| kind == WorkerKind::Serve);
-        // They are given once: a worker that starts later would get what is out of date.
-        let tables = match kind {
-            WorkerKind::Serve => std::mem::take(&mut self.tables),
-            WorkerKind::PrivilegedHelper => Vec::new(),
+        // It is given once: two workers cannot ask over one line.
+        let table_line = match kind {
+            WorkerKind::Serve => self.table_line.take(),
+            WorkerKind::PrivilegedHelper => None,
         };
         let given = child.channel.send_sockets(&self.sockets).and_then(|()| {
             for file in secrets {
                 child.channel.send(&Message::Secrets, &[file.as_fd()])?;
             }
-            for file in &tables {
-                child.channel.send(&Message::StickTable, &[file.as_fd()])?;
+            if let Some(line) = &table_line {
+                child.channel.send(&Message::TableLine, &[line.as_fd()])?;
             }
             child.channel.send(&Message::Start { first }, &fds)
         });
@@ -569,13 +566,11 @@ impl MasterProcess<'_> {
                     self.start_worker(StartReason::Reload);
                 }
             }
-            Message::StickTable
+            Message::TableLine
                 if role == Role::Current
-                    && matches!(self.phase, MasterPhase::AwaitingSnapshot { .. })
-                    && self.tables.len() < TABLE_COUNT_MAX =>
+                    && matches!(self.phase, MasterPhase::AwaitingSnapshot { .. }) =>
             {
-                let file = received.fds.into_iter().next();
-                self.tables.extend(file.map(MemoryFile::from_fd));
+                self.table_line = received.fds.into_iter().next();
             }
             Message::Secrets => {
                 let file = received.fds.into_iter().next().map(MemoryFile::from_fd);

@@ -4,7 +4,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ballast_handover::{Channel, MemoryFile, Message};
+use ballast_handover::{Channel, MemoryFile, Message, TableLine, fetch_table_line, table_line_of};
 use ballast_listen::{OpenError, OpenSettings, OpenSockets};
 use ballast_model::{Config, Global};
 use ballast_net::{PassedSocket, Signal};
@@ -133,6 +133,16 @@ impl ListenerSources {
             socket: options.listeners_from.clone(),
             former: OldProcesses::of(options),
         }
+    }
+
+    /// A line to ask one of them for its stick tables.
+    fn table_line(&self) -> Option<TableLine> {
+        let at_socket = self.socket.as_ref();
+        let at_socket = at_socket.and_then(|path| fetch_table_line(path.as_ref()));
+        at_socket.or_else(|| {
+            let pids = self.former.pids_with_descendants().into_iter();
+            pids.filter_map(table_line_of).next()
+        })
     }
 
     /// Offers their sockets to the listeners, which use them instead of new ones.
@@ -329,6 +339,8 @@ fn prepare(
     // Close the sockets of the other process that this configuration does not use.
     let _ = ballast_net::withdraw_sockets();
     let identity = ProcessIdentity::of(&config.global)?;
+    let has_tables = !config.tables.is_empty();
+    let table_line = has_tables.then(|| from.table_line()).flatten();
     Ok(StartState {
         options: options.clone(),
         target,
@@ -337,6 +349,7 @@ fn prepare(
         opened,
         cli_binds,
         identity,
+        table_line,
         memory_megabytes: options.memory_megabytes_max.unwrap_or(0),
     })
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use ballast_cli::{CliBind, CliLimits};
 use ballast_engine::{Generation, Process, Registry};
-use ballast_handover::MemoryFile;
+use ballast_handover::TableLine;
 use ballast_listen::{ArrivalHandler, Listeners, OpenSockets, WorkerListeners};
 use ballast_log::Logs;
 use ballast_net::{CpuSet, Signal};
@@ -23,6 +23,7 @@ use ballast_worker::{
 use ballast_worker::{TaskHandle, now, set_local, spawn_service, yield_now};
 
 use crate::args::Options;
+use crate::former_tables::FormerTables;
 use crate::host::ServingProcess;
 use crate::identity::ProcessIdentity;
 use crate::limits::ProcessLimits;
@@ -33,7 +34,7 @@ use crate::secrets::OwnSecrets;
 use crate::stop::{ProcessExit, Shutdown};
 use crate::version::{RELEASE_DATE, VERSION};
 use crate::worker::{self, MasterLink, Reporter};
-use crate::{console, instance, ocsp, participants, services, stick_tables};
+use crate::{console, instance, ocsp, participants, services, table_donor};
 
 /// The parts of a process that are prepared with full rights and before any thread.
 #[derive(Debug)]
@@ -45,6 +46,8 @@ pub(crate) struct StartState {
     pub(crate) opened: OpenSockets,
     pub(crate) cli_binds: Vec<CliBind>,
     pub(crate) identity: ProcessIdentity,
+    /// The line over which a process that this one replaces gives its stick tables.
+    pub(crate) table_line: Option<TableLine>,
     pub(crate) memory_megabytes: u32,
 }
 
@@ -62,7 +65,7 @@ const SIGNALS: [Signal; 8] = [
 
 /// Serves until the end. Returns the exit code. `master_link` is the link to the master, if any.
 pub(crate) fn run(
-    start_state: StartState,
+    mut start_state: StartState,
     mut notifier: ReadyNotifier,
     background: bool,
     mut master_link: Option<MasterLink>,
@@ -86,16 +89,17 @@ pub(crate) fn run(
     let snapshot = master_link
         .as_mut()
         .and_then(|master_link| master_link.snapshot.take());
-    let tables = master_link
-        .as_mut()
-        .map(|master_link| std::mem::take(&mut master_link.tables));
+    let table_line = master_link.as_mut().and_then(|link| link.tables.take());
+    let table_line = table_line.or(start_state.table_line.take());
     let (instance, start, record) = compile(
         start_state,
         started_at,
-        (snapshot.as_deref(), &tables.unwrap_or_default()),
+        snapshot.as_deref(),
         master_link.is_some(),
     );
     let instance = Arc::new(instance);
+    instance.table_donor.set_instance(&instance);
+    let former_tables = table_line.and_then(|line| FormerTables::copy(line, &instance));
     instance.set_logs(LogTargets {
         logs: logs.clone(),
         open: ArcSwap::from_pointee(open_logs),
@@ -132,21 +136,16 @@ pub(crate) fn run(
     }
     ocsp::begin(&instance);
     let reporter = open_cli(&instance, workers, start, master_link)?;
-    for mailbox in workers.mailboxes() {
-        let worker_listeners = instance
-            .listeners()
-            .as_ref()
-            .map(|listeners| listeners.of_worker(mailbox.index()));
-        if let Some(worker_listeners) = worker_listeners {
-            run_on(mailbox, move || WorkerListeners::start(worker_listeners))?
-                .map_err(|error| fail(&error))?;
-        }
-    }
+    let former_tables = former_tables.and_then(|tables| tables.follow(&instance));
+    start_listeners(&instance, workers)?;
     reconciler.restore_overrides();
     if let Some(null) = null
         && ballast_net::redirect_standard_to(null).is_err()
     {
         console::warn("[haproxy.main()] the terminal cannot be left.");
+    }
+    if let Some(former_tables) = former_tables {
+        former_tables.follow_to_the_end(&instance);
     }
     if let Some(reporter) = &reporter {
         reporter.ready();
@@ -167,6 +166,21 @@ pub(crate) fn run(
     })
 }
 
+/// Accepts connections from now on.
+fn start_listeners(instance: &instance::Instance, workers: &Workers) -> Result<(), u8> {
+    for mailbox in workers.mailboxes() {
+        let worker_listeners = instance
+            .listeners()
+            .as_ref()
+            .map(|listeners| listeners.of_worker(mailbox.index()));
+        if let Some(worker_listeners) = worker_listeners {
+            run_on(mailbox, move || WorkerListeners::start(worker_listeners))?
+                .map_err(|error| fail(&error))?;
+        }
+    }
+    Ok(())
+}
+
 /// The parts of the start state that are used after the generation is compiled.
 struct CompiledStart {
     cli_binds: Vec<CliBind>,
@@ -178,7 +192,7 @@ struct CompiledStart {
 fn compile(
     start_state: StartState,
     started_at: Instant,
-    (snapshot, tables): (Option<&[u8]>, &[MemoryFile]),
+    snapshot: Option<&[u8]>,
     has_master: bool,
 ) -> (instance::Instance, CompiledStart, StartRecord) {
     let StartState {
@@ -225,7 +239,6 @@ fn compile(
     if let Some(snapshot) = snapshot {
         worker::restore(&generation, &process, snapshot);
     }
-    stick_tables::read(&generation, &process, tables);
     let listeners = Listeners::new(&generation, &process, opened, thread_count);
     let instance = instance::Instance::new(
         generation,
@@ -366,7 +379,7 @@ impl WorkerSetup {
         let secrets: Option<Arc<OwnSecrets>> = secrets;
         spawn_service(async move {
             let mut timer = Interval::every(Duration::from_secs(1));
-            let mut cleaning = None;
+            let (mut cleaning, mut offers_tables) = (None, false);
             loop {
                 // It runs only where there are tables: it wakes the worker often.
                 let is_cleaned = cleaning
@@ -374,6 +387,9 @@ impl WorkerSetup {
                     .is_some_and(|task: &TaskHandle<()>| !task.is_finished());
                 if self.worker == 0 && !is_cleaned && has_tables(&self.instance) {
                     cleaning = Some(spawn_service(clean_tables(Arc::clone(&self.instance))));
+                    if !std::mem::replace(&mut offers_tables, true) {
+                        table_donor::offer(&self.instance);
+                    }
                 }
                 if let Some(secrets) = &secrets {
                     secrets.update(&self.instance.generation().config.global.tls.shared_store);

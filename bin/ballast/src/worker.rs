@@ -14,7 +14,9 @@ use std::time::{Duration, Instant};
 
 use ballast_cli::{CliLimits, Control};
 use ballast_engine::Generation;
-use ballast_handover::{self as handover, Channel, MemoryFile, Message, MessageWithFds, Outcome};
+use ballast_handover::{
+    self as handover, Channel, MemoryFile, Message, MessageWithFds, Outcome, TableLine,
+};
 use ballast_log::Level;
 use ballast_model::CliLevel;
 use ballast_net::{self as net, PassedSocket, Signal, SocketPool};
@@ -24,7 +26,7 @@ use ballast_worker::{Error, Stream, spawn_service};
 
 use crate::instance::Instance;
 use crate::report_order::{ChangeSignal, ReportOrder};
-use crate::{console, secrets, stick_tables};
+use crate::{console, secrets};
 
 /// The variable that tells a process that it is a worker: `descriptor:process number of its
 /// master:kind`.
@@ -57,8 +59,8 @@ pub(crate) struct MasterLink {
     pub(crate) snapshot: Option<Vec<u8>>,
     /// Its certificates and keys.
     pub(crate) secrets: Option<MemoryFile>,
-    /// Its stick tables.
-    pub(crate) tables: Vec<MemoryFile>,
+    /// The line over which it gives its stick tables.
+    pub(crate) tables: Option<TableLine>,
     /// Whether there was no former worker.
     pub(crate) is_first_worker: bool,
 }
@@ -329,7 +331,7 @@ impl ReporterState {
                 Ok(ReportOrder::Handover) => {
                     self.send_changed_sockets(&mut sent);
                     self.send_changed_secrets();
-                    self.send_tables();
+                    self.send_table_line();
                     // One snapshot for both: counts between two would be handed over twice.
                     let snapshot = self.instance.snapshot();
                     self.send_snapshot(&snapshot, true);
@@ -374,13 +376,15 @@ impl ReporterState {
         }
     }
 
-    /// Sends the stick tables for the next worker.
-    fn send_tables(&self) {
-        let generation = self.instance.generation();
-        let now_ms = self.instance.registry.process().now_ms();
-        stick_tables::write(&generation, now_ms, |file| {
-            self.send(&Message::StickTable, Some(file));
-        });
+    /// Sends a line over which the next worker asks for the stick tables.
+    fn send_table_line(&self) {
+        if let Some(line) = self.instance.table_line() {
+            let fds = [line.as_fd()];
+            let sent = self.send_with_retry(|| self.channel.send(&Message::TableLine, &fds));
+            if let Err(error) = sent {
+                console::warn(&format!("stick tables cannot be handed over: {error}."));
+            }
+        }
     }
 
     fn send_snapshot(&self, snapshot: &[u8], is_handover: bool) {

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::future::Future;
+use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -43,6 +44,12 @@ pub trait Control: StatsHost {
     /// The sockets that clients are accepted from, for a process that takes over (`_getsocks`).
     fn listening_sockets(&self) -> Vec<PassedSocket> {
         Vec::new()
+    }
+
+    /// A line over which a process that takes over asks for the stick tables (`_gettables`); `None`
+    /// where there are none.
+    fn table_line(&self) -> Option<OwnedFd> {
+        None
     }
 
     /// Submits a change request. The outcome comes once the change is in force on every worker.

@@ -12,7 +12,7 @@
 
 use std::cell::Cell;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use std::time::Instant;
 
@@ -38,6 +38,9 @@ const READ_BYTES: usize = 4096;
 
 /// A long answer is written in parts of about this many bytes.
 const WRITE_BYTES: usize = 16_384;
+
+/// A command has at most so many words, as in HAProxy.
+const WORD_COUNT_MAX: usize = 64;
 
 /// So many pieces that add little to an answer are asked for before other tasks have their turn.
 const SILENT_PIECES_MAX: usize = 16;
@@ -135,13 +138,14 @@ impl Conversation {
     async fn line(&mut self, line: CommandLine) -> io::Result<()> {
         let mut commands = line.commands.into_iter();
         while let Some(input) = commands.next() {
-            if input
-                .words
-                .first()
-                .is_some_and(|word| word == sockets::REQUEST)
+            if let Some(word) = input.words.first()
                 && let ProcessRole::Worker(control) = self.shared.role.clone()
             {
-                return self.give_sockets(&*control).await;
+                match word.as_str() {
+                    sockets::REQUEST => return self.give_sockets(&*control).await,
+                    sockets::TABLES_REQUEST => return self.give_table_line(&*control).await,
+                    _ => {}
+                }
             }
             let text = input.text.clone();
             let changes = self.changes(&input);
@@ -248,6 +252,17 @@ impl Conversation {
         Ok(())
     }
 
+    /// `_gettables`, as [`Self::give_sockets`].
+    async fn give_table_line(&mut self, control: &dyn Control) -> io::Result<()> {
+        self.session.quits = true;
+        if self.session.exposes
+            && let Some(line) = control.table_line()
+        {
+            sockets::send_table_line(&self.stream, line.as_fd()).await?;
+        }
+        Ok(())
+    }
+
     fn perform(&mut self, mut input: CommandInput) -> CommandOutcome {
         let count = &self.entry.caller.command_count;
         count.set(count.get() + 1);
@@ -264,6 +279,11 @@ impl Conversation {
         }
         if input.words.is_empty() {
             return CommandOutcome::Answer(CommandAnswer::Done);
+        }
+        if input.words.len() > WORD_COUNT_MAX {
+            return CommandOutcome::Answer(CommandAnswer::error(format!(
+                "Too many arguments. Commands must have at most {WORD_COUNT_MAX} arguments."
+            )));
         }
         let Some(row) = find(self.commands(), &input.words) else {
             let help = help::unknown(self.commands(), &self.session, &input.words);

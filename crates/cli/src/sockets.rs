@@ -1,11 +1,12 @@
-//! `_getsocks`: sends the listening sockets of this process to one that starts.
+//! `_getsocks`: sends the listening sockets of this process to one that starts; and `_gettables`, which
+//! sends it a line for the stick tables.
 //!
-//! The answer is not text, so this is no row of the catalogue: the session sends the sockets and
+//! The answers are not text, so these are no rows of the catalogue: the session sends descriptors and
 //! ends. As with HAProxy, a caller of any level gets them on a `stats socket` with
 //! `expose-fd listeners`; on other sockets the connection is closed.
 
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use ballast_net::{PassedSocket, send_with_fds};
@@ -20,6 +21,9 @@ const RETRY_PERIOD: Duration = Duration::from_millis(1);
 
 /// The command.
 pub(crate) const REQUEST: &str = "_getsocks";
+
+/// The command for stick tables.
+pub(crate) const TABLES_REQUEST: &str = "_gettables";
 
 /// Sends the sockets.
 ///
@@ -45,9 +49,22 @@ async fn send(stream: &Stream, group: &[PassedSocket]) -> io::Result<()> {
             .map_err(io::Error::other)?;
     }
     let fds: Vec<_> = group.iter().map(|socket| socket.fd.as_fd()).collect();
+    send_with(stream, &records, &fds).await
+}
+
+/// Sends a line for stick tables.
+///
+/// # Errors
+/// The other process has closed the connection or is too slow.
+pub(crate) async fn send_table_line(stream: &Stream, line: BorrowedFd<'_>) -> io::Result<()> {
+    send_with(stream, b"t", &[line]).await
+}
+
+/// Sends bytes with descriptors.
+async fn send_with(stream: &Stream, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<()> {
     let sending = async {
         loop {
-            match send_with_fds(stream, &records, &fds) {
+            match send_with_fds(stream, bytes, fds) {
                 // The previous message was acknowledged, so there will be room soon.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     sleep(RETRY_PERIOD).await
@@ -58,7 +75,7 @@ async fn send(stream: &Stream, group: &[PassedSocket]) -> io::Result<()> {
     };
     let sent = within(sending).await?;
     // The descriptors went with the first byte.
-    within(stream.write_all(&records[sent..])).await
+    within(stream.write_all(&bytes[sent..])).await
 }
 
 async fn acknowledged(stream: &Stream) -> io::Result<()> {

@@ -85,6 +85,6 @@ pub use regex::{Groups, Regex};
 pub use scratch::Scratch;
 pub use set_condition::SetCondition;
 pub use slot::LinkSlot;
-pub use table_key::{key_of, kind_of_keys};
+pub use table_key::{address_key, key_of, kind_of_keys};
 pub use value::{SampleKind, Value};
 pub use vars::{VarName, VarScope};

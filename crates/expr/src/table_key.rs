@@ -32,6 +32,19 @@ pub const fn key_of(value: Value<'_>) -> Key<'_> {
     }
 }
 
+/// The address that a text begins with, as a key of a table; `None` where it is none, or an IPv6
+/// address that a table of IPv4 addresses has no key for.
+pub fn address_key(text: &str, keys: KeyType) -> Option<Key<'static>> {
+    let mut scratch = Scratch::new();
+    let written = Sample::Str(scratch.keep(text.as_bytes()));
+    let address = written.cast(SampleKind::Addr, &mut scratch)?;
+    match address.cast(kind_of_keys(keys), &mut scratch)? {
+        Sample::Ipv4(address) => Some(Key::Ipv4(address)),
+        Sample::Ipv6(address) => Some(Key::Ipv6(address)),
+        _ => None,
+    }
+}
+
 /// The sample that a key is; its bytes are copied into the scratch.
 pub(crate) fn sample_of(key: Key<'_>, keys: KeyType, scratch: &mut Scratch) -> Sample<'static> {
     match key {

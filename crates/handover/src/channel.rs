@@ -14,6 +14,8 @@ use ballast_net::{
 use ballast_wire::getsocks::{self, SocketRecord};
 use ballast_wire::handoff::{MESSAGE_BYTES_MAX, Message};
 
+use crate::table_line::TableLine;
+
 /// Sockets in one message at most: their records fit whatever their names.
 const SOCKETS_PER_MESSAGE_MAX: usize = 100;
 
@@ -194,8 +196,8 @@ pub struct WorkerStart {
     pub snapshot: Option<MemoryFile>,
     /// Its secrets.
     pub secrets: Option<MemoryFile>,
-    /// Its stick tables.
-    pub tables: Vec<MemoryFile>,
+    /// The line over which it gives its stick tables.
+    pub tables: Option<TableLine>,
     /// Whether this is the first worker.
     pub first: bool,
 }
@@ -207,7 +209,7 @@ impl Channel {
     /// The master is gone, or sent a message that does not belong here.
     pub fn receive_start(&self) -> io::Result<WorkerStart> {
         let mut sockets = SocketPool::new();
-        let (mut secrets, mut tables) = (None, Vec::new());
+        let (mut secrets, mut tables) = (None, None);
         loop {
             let Some(received) = self.receive()? else {
                 return Err(io::ErrorKind::UnexpectedEof.into());
@@ -223,8 +225,8 @@ impl Channel {
                 Message::Secrets => {
                     secrets = received.fds.into_iter().next().map(MemoryFile::from_fd);
                 }
-                Message::StickTable => {
-                    tables.extend(received.fds.into_iter().next().map(MemoryFile::from_fd));
+                Message::TableLine => {
+                    tables = received.fds.into_iter().next().map(TableLine::from_fd);
                 }
                 Message::Start { first } => {
                     return Ok(WorkerStart {

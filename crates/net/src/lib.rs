@@ -74,7 +74,7 @@ pub use process::{
     redirect_standard_to, remove_pid_file, set_dumpable, set_process_name, thread_count,
     write_pid_file,
 };
-pub use sealed::{is_sealed, read_memory_file, sealed_file, sealed_file_of};
+pub use sealed::{foreign_fd, is_sealed, read_memory_file, sealed_file, sealed_file_of};
 pub use signal::{Signal, SignalSource, ignore_broken_pipe};
 pub use socket::{listen_again, stop_listening};
 pub use splice::{Pipe, PipePool};

@@ -77,6 +77,17 @@ pub fn sealed_file_of(pid: i32, name: &str) -> Result<Option<OwnedFd>, Error> {
     Ok(found.next_back())
 }
 
+/// A copy of a descriptor that another process has open, by its number there.
+///
+/// # Errors
+/// See [`sealed_file_of`]; `EBADF` if it has no such descriptor.
+pub fn foreign_fd(pid: i32, number: i32) -> Result<OwnedFd, Error> {
+    let process = pidfd_open(one_process(pid)?, PidfdFlags::empty())
+        .map_err(|error| Error::new("pidfd_open", pid, error))?;
+    pidfd_getfd(&process, number, PidfdGetfdFlags::empty())
+        .map_err(|error| Error::new("pidfd_getfd", pid, error))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

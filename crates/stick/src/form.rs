@@ -48,6 +48,8 @@ pub(crate) struct Common {
     pub(crate) evicted: AtomicU64,
     pub(crate) refused: AtomicU64,
     pub(crate) expired: AtomicU64,
+    /// Entries that commands removed.
+    pub(crate) removals: AtomicU32,
 }
 
 /// Entries with one layout. A change of what is stored makes another form, which entries move
@@ -76,6 +78,7 @@ impl Common {
             evicted: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             expired: AtomicU64::new(0),
+            removals: AtomicU32::new(0),
         };
         common.set(settings);
         common
@@ -102,6 +105,10 @@ impl Common {
             true => ServerKeyKind::Address,
             false => ServerKeyKind::Name,
         }
+    }
+
+    pub(crate) fn size(&self) -> u32 {
+        self.size.load(Ordering::Relaxed)
     }
 
     fn is_over_size(&self) -> bool {
@@ -223,6 +230,27 @@ impl Form {
             return None;
         }
         Some(shard.insert(key, hash, now_ms))
+    }
+
+    /// The entry of a key; it is created even where the table is full.
+    pub(crate) fn find_or_load(
+        &self,
+        shard: &mut Shard,
+        key: &PackedKey<'_>,
+        hash: u64,
+        now_ms: u32,
+    ) -> SlotNumber {
+        if let Some(slot) = self.find_live(shard, key, hash, now_ms) {
+            return slot;
+        }
+        self.common.used.fetch_add(1, Ordering::Relaxed);
+        shard.insert(key, hash, now_ms)
+    }
+
+    /// Removes an entry as a command asks.
+    pub(crate) fn remove(&self, shard: &mut Shard, slot: SlotNumber) {
+        self.take_out(shard, slot);
+        self.common.removals.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Evicts the oldest entry, of this shard if it has one, and takes its place.

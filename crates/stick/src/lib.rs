@@ -9,6 +9,7 @@
 //! - [`TrackedEntry::update`] changes data, several under one lock; [`TrackedEntry::read`] and
 //!   [`Table::lookup`] read. What a table does not store is `None`.
 //! - [`Table::scan`] visits entries piece by piece, so that a million of them block nobody.
+//! - [`Table::write_sheet`] writes entries for another process, [`Table::read_sheet`] reads them.
 //! - [`Table::change`] gives the table other settings in place and keeps what both store.
 //!
 //! A full table evicts its oldest entry that is not tracked, or refuses the new one (`nopurge`).
@@ -20,6 +21,7 @@ mod entry;
 mod form;
 mod key;
 mod layout;
+mod load;
 mod rate;
 mod scan;
 mod settings;
@@ -34,7 +36,7 @@ pub use form::Removal;
 pub use key::{Key, KeyType};
 pub use scan::ScanCursor;
 pub use settings::{SERVER_KEYS_MAX, ServerKeyKind, TableSettings};
-pub use sheet::{SHEET_BYTES_MAX, SheetError, sheet_name};
+pub use sheet::{SHEET_BYTES, SheetError, SheetProgress, SheetUse, sheet_name};
 pub use table::Table;
 pub use tracked::TrackedEntry;
 

@@ -74,7 +74,7 @@ impl Table {
                 && shard.slot(slot)[REFERENCES] == 0
                 && is_unwanted(&form.entry(&shard, cursor.shard, slot, now_ms))
             {
-                form.take_out(&mut shard, slot);
+                form.remove(&mut shard, slot);
             }
         }
         true
@@ -118,7 +118,7 @@ impl Table {
         if shard.slot(slot)[REFERENCES] > 0 {
             return Removal::InUse;
         }
-        form.take_out(&mut shard, slot);
+        form.remove(&mut shard, slot);
         Removal::Removed
     }
 

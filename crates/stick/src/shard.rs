@@ -235,6 +235,30 @@ impl Shard {
         first
     }
 
+    /// Restores the order of age of entries that were inserted in another order.
+    pub(crate) fn sort_by_age(&mut self, now_ms: u32) {
+        let mut all = Vec::with_capacity(self.len);
+        let mut slot = self.oldest;
+        while slot != NONE {
+            all.push((age_ms(self.get(slot, TOUCHED), now_ms), slot));
+            slot = self.get(slot, NEWER);
+        }
+        all.sort_by_key(|(age, _)| std::cmp::Reverse(*age));
+        (self.oldest, self.newest) = (NONE, NONE);
+        for (_, slot) in all {
+            self.push_newest(slot);
+        }
+    }
+
+    /// The ages of the entries that are in the order of age.
+    pub(crate) fn for_each_age(&self, now_ms: u32, mut visit: impl FnMut(u32)) {
+        let mut slot = self.oldest;
+        while slot != NONE {
+            visit(age_ms(self.get(slot, TOUCHED), now_ms));
+            slot = self.get(slot, NEWER);
+        }
+    }
+
     /// Gives everything back to the system.
     pub(crate) fn clear(&mut self) {
         self.chunks = Vec::new();

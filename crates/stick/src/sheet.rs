@@ -1,8 +1,9 @@
 //! Tables as sheets: what one process writes of a table for the next one to read.
 //!
-//! A sheet names its data types by their words, so that the two processes may store different ones
-//! and be of different versions. Times are ages: the processes have different clocks. What an entry
-//! counts of open connections (`conn_cur`) is left out: they stay with the process that has them.
+//! A sheet has some entries of a table, so that none has to hold all of them. It names its data types
+//! by their words, so that the two processes may store different ones and be of different versions.
+//! Times are ages: the processes have different clocks. What an entry counts of open connections
+//! (`conn_cur`) is left out: they stay with the process that has them.
 //!
 //! Format, with numbers as little-endian: magic, version; the name (length, bytes); the kind of keys
 //! and their length; the number of types, each with its word, its elements and its period; then for
@@ -15,10 +16,14 @@ use crate::key::{Key, KeyType};
 use crate::scan::ScanCursor;
 use crate::table::Table;
 
-/// A sheet does not grow beyond this, in bytes; entries after that are left out.
-pub const SHEET_BYTES_MAX: usize = 256 << 20;
-/// Slots that are written under one lock.
+/// A sheet ends soon after this many bytes; the next one has what follows.
+pub const SHEET_BYTES: usize = 256 << 10;
+/// A sheet takes about this time from one process to the other.
+const AT_ONCE_MS: u32 = 50;
+/// Slots that are written under one lock, at most.
 const SLOTS_PER_LOCK: usize = 128;
+/// Bytes that are written under one lock, about.
+const BYTES_PER_LOCK: usize = 32 << 10;
 const MAGIC: &[u8; 4] = b"BLST";
 const VERSION: u8 = 1;
 
@@ -53,17 +58,59 @@ pub fn sheet_name(sheet: &[u8]) -> Result<&str, SheetError> {
     Reader::begin(sheet).map(|(name, _)| name)
 }
 
+/// How far the writing of a table's sheets is.
+#[derive(Debug, Default)]
+pub struct SheetProgress {
+    cursor: ScanCursor,
+    changed_within_ms: Option<u32>,
+}
+
+impl SheetProgress {
+    /// Only entries that were touched within this time are written.
+    pub fn of_changes(changed_within_ms: u32) -> SheetProgress {
+        SheetProgress {
+            cursor: ScanCursor::default(),
+            changed_within_ms: Some(changed_within_ms),
+        }
+    }
+}
+
+/// What a sheet is read for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum SheetUse {
+    /// To fill a table that nobody uses yet. The table may grow beyond its size meanwhile, by a quarter
+    /// and one sheet: [`Table::finish_loading`] must follow the last sheet.
+    Load,
+    /// To add to a table. A full table does as its settings say.
+    Merge,
+    /// To add to a table that has been in use for this time, in milliseconds. Of two entries that were
+    /// touched at about the same time since, the table's stays.
+    MergeInUse(u32),
+}
+
+impl SheetUse {
+    /// Whether an entry that was touched so long ago stays, where that of the sheet is of this age.
+    fn keeps(self, idle_ms: u32, age_ms: u32) -> bool {
+        match self {
+            SheetUse::MergeInUse(used_ms) if idle_ms <= used_ms => {
+                idle_ms <= age_ms.saturating_add(AT_ONCE_MS)
+            }
+            _ => idle_ms < age_ms,
+        }
+    }
+}
+
 impl Table {
-    /// Writes all entries. The table may change meanwhile: each entry is as it is when it is written.
-    /// `has_time` is asked again and again: the rest is left out when it says no.
-    /// Returns how many were left out for that, or because the sheet would become too long.
+    /// Writes the next sheet: the table may change meanwhile, and each entry is as it is when it is
+    /// written. `into` stays empty where nothing is left. Returns whether there may be more.
     pub fn write_sheet(
         &self,
+        progress: &mut SheetProgress,
         now_ms: u32,
         into: &mut Vec<u8>,
-        mut has_time: impl FnMut() -> bool,
-    ) -> usize {
+    ) -> bool {
         let settings = self.settings();
+        let start = into.len();
         into.extend_from_slice(MAGIC);
         into.push(VERSION);
         text(self.name(), into);
@@ -82,32 +129,42 @@ impl Table {
             into.extend_from_slice(&one.elements.to_le_bytes());
             into.extend_from_slice(&one.period_ms.to_le_bytes());
         }
-        let (mut cursor, mut scratch) = (ScanCursor::default(), Vec::new());
-        let (mut written, mut left_out) = (0, 0);
-        while self.scan(&mut cursor, SLOTS_PER_LOCK, now_ms, |entry| {
-            if into.len() < SHEET_BYTES_MAX {
-                write_entry(&entry, &types, now_ms, &mut scratch, into);
-                written += 1;
-            } else {
-                left_out += 1;
+        let elements: usize = types.iter().map(|one| usize::from(one.elements)).sum();
+        let entry_bytes = settings.key.len_bytes() + 12 * (elements + 1);
+        let slots = (BYTES_PER_LOCK / entry_bytes).clamp(1, SLOTS_PER_LOCK);
+        let (mut scratch, mut written) = (Vec::new(), 0_usize);
+        let changed_within_ms = progress.changed_within_ms.unwrap_or(u32::MAX);
+        let is_more = loop {
+            let is_more = self.scan(&mut progress.cursor, slots, now_ms, |entry| {
+                if entry.idle_ms() <= changed_within_ms {
+                    write_entry(&entry, &types, now_ms, &mut scratch, into);
+                    written += 1;
+                }
+            });
+            if !is_more || into.len() - start >= SHEET_BYTES {
+                break is_more;
             }
-        }) {
-            if !has_time() {
-                left_out = (self.used() as usize).saturating_sub(written);
-                break;
-            }
+        };
+        match written {
+            0 => into.truncate(start),
+            _ => into.push(0),
         }
-        into.push(0);
-        left_out
+        is_more
     }
 
-    /// Adds the entries of a sheet that this table does not have, the newest if not all have room.
-    /// Returns how many were added. Data types of other periods or elements are read as far as both
+    /// Reads the entries of a sheet. One that this table has, too, is replaced if it was touched here
+    /// before it was there; what an entry here counts of open connections stays.
+    /// Returns how many were read. Data types of other periods or elements are read as far as both
     /// store them.
     ///
     /// # Errors
     /// [`SheetError`].
-    pub fn read_sheet(&self, sheet: &[u8], now_ms: u32) -> Result<usize, SheetError> {
+    pub fn read_sheet(
+        &self,
+        sheet: &[u8],
+        now_ms: u32,
+        sheet_use: SheetUse,
+    ) -> Result<usize, SheetError> {
         let (_, mut reader) = Reader::begin(sheet)?;
         let (kind, len) = (reader.byte()?, reader.number()?);
         if kind_of(self.key_type()).0 != kind {
@@ -136,43 +193,55 @@ impl Table {
             }
         }
         places.sort_unstable_by_key(|(age, _)| std::cmp::Reverse(*age));
-        let size = self.settings().size as usize;
-        let first = places.len().saturating_sub(size);
-        let mut added = 0;
-        for (_, place) in &places[first..] {
-            reader.at = *place;
-            added += usize::from(self.read_entry(&mut reader, kind, len, &types, now_ms));
+        let mut read = 0;
+        for (_, place) in places {
+            reader.at = place;
+            let head = SheetHead {
+                kind,
+                len,
+                types: &types,
+            };
+            read += usize::from(self.read_entry(&mut reader, head, now_ms, sheet_use));
         }
-        end.map(|()| added)
+        if sheet_use == SheetUse::Load && self.is_far_over_size() {
+            self.finish_loading(now_ms);
+        }
+        end.map(|()| read)
     }
 
     fn read_entry(
         &self,
         reader: &mut Reader<'_>,
-        kind: u8,
-        len: u32,
-        types: &[StoredType],
+        head: SheetHead<'_>,
         now_ms: u32,
+        sheet_use: SheetUse,
     ) -> bool {
         let start = reader.at;
+        let SheetHead { kind, len, types } = head;
         let Ok((key, age)) = reader.entry(kind, len, types, |key, age| (key, age)) else {
             return false;
         };
-        let is_known = self.lookup(key, now_ms, |_| ()).is_some();
-        let is_over = self
-            .settings()
-            .expire_ms
-            .is_some_and(|expire| age >= expire);
-        if is_known || is_over {
+        let expire_ms = self.settings().expire_ms;
+        let is_over = expire_ms.is_some_and(|expire| age >= expire);
+        let idle_here = self.lookup(key, now_ms, |entry| entry.idle_ms());
+        if is_over || idle_here.is_some_and(|idle| sheet_use.keeps(idle, age)) {
             return false;
         }
-        let Some(entry) = self.track(key, now_ms.wrapping_sub(age)) else {
+        let Some(entry) = self.track_as_of(key, now_ms.wrapping_sub(age), now_ms, sheet_use) else {
             return false;
         };
         reader.at = start;
         let filled = entry.update_untouched(now_ms, |entry| reader.fill(types, entry, now_ms));
         filled.is_some_and(|filled| filled.is_ok())
     }
+}
+
+/// What a sheet says of its entries.
+#[derive(Clone, Copy)]
+struct SheetHead<'s> {
+    kind: u8,
+    len: u32,
+    types: &'s [StoredType],
 }
 
 fn count(count: usize) -> u16 {

@@ -254,12 +254,33 @@ fn workers_share_a_table() {
     assert_eq!(entries, table.used() as usize - expired(&table, 20_000));
 }
 
-#[test]
-fn a_sheet_brings_a_table_to_another_process() {
-    let mut stored = settings(3000);
-    stored.store(StoredType::plain(DataType::ServerKey));
-    let from = table(stored.clone());
-    for key in 0..2000_u32 {
+/// All sheets of a table.
+fn sheets(table: &Table, mut progress: SheetProgress, now_ms: u32) -> Vec<Vec<u8>> {
+    let mut all = Vec::new();
+    loop {
+        let mut sheet = Vec::new();
+        let is_more = table.write_sheet(&mut progress, now_ms, &mut sheet);
+        if !sheet.is_empty() {
+            assert!(sheet.len() < SHEET_BYTES * 2);
+            all.push(sheet);
+        }
+        if !is_more {
+            return all;
+        }
+    }
+}
+
+fn bring(from: &[Vec<u8>], to: &Table, now_ms: u32, sheet_use: SheetUse) -> usize {
+    let read = from
+        .iter()
+        .map(|sheet| to.read_sheet(sheet, now_ms, sheet_use).unwrap());
+    read.sum()
+}
+
+/// A table of so many entries, which were touched one after the other from 1000 on.
+fn filled(stored: TableSettings, entries: u32) -> Arc<Table> {
+    let from = table(stored);
+    for key in 0..entries {
         let entry = from.track(Key::Integer(key), 1000 + key).unwrap();
         entry.update(1000 + key, |entry| {
             entry.add(DataType::BytesInCnt, 0, u64::from(key) << 33);
@@ -268,25 +289,28 @@ fn a_sheet_brings_a_table_to_another_process() {
             entry.set_server_key("s1");
         });
     }
-    let mut sheet = Vec::new();
-    assert_eq!(from.write_sheet(3000, &mut sheet, || true), 0);
-    assert_eq!(sheet_name(&sheet), Ok("t"));
-    // What there is no time for is left out.
-    let (mut part, mut turns) = (Vec::new(), 0);
-    let left_out = from.write_sheet(3000, &mut part, || {
-        turns += 1;
-        turns < 2
-    });
-    let whole = table(stored.clone());
-    let added = whole.read_sheet(&part, 3000).unwrap();
-    assert!(added > 0 && left_out > 0);
-    assert_eq!(added + left_out, 2000);
+    from
+}
+
+fn with_server_key(size: u32) -> TableSettings {
+    let mut stored = settings(size);
+    stored.store(StoredType::plain(DataType::ServerKey));
+    stored
+}
+
+#[test]
+fn sheets_bring_a_table_to_another_process() {
+    let mut stored = with_server_key(3000);
+    let from = filled(stored.clone(), 2000);
+    let all = sheets(&from, SheetProgress::default(), 3000);
+    assert!(all.iter().all(|sheet| sheet_name(sheet) == Ok("t")));
     // The next process has another clock, stores other types, and has less room.
     stored.size = 1500;
     stored.store(StoredType::plain(DataType::Gpc0));
     let to = table(stored);
     let now = u32::MAX - 100;
-    assert_eq!(to.read_sheet(&sheet, now), Ok(1500));
+    assert_eq!(bring(&all, &to, now, SheetUse::Load), 2000);
+    to.finish_loading(now);
     assert_eq!(to.used(), 1500);
     let read = |key| {
         to.lookup(Key::Integer(key), now, |entry| {
@@ -302,12 +326,91 @@ fn a_sheet_brings_a_table_to_another_process() {
     assert_eq!(read(499), None, "the oldest had no room");
     let expected = (Some(1999 << 33), Some(0), Some(8), Some("s1".into()), 1);
     assert_eq!(read(1999), Some(expected));
-    assert_eq!(to.read_sheet(&sheet, now), Ok(0), "they are there");
-    for end in 0..sheet.len().min(400) {
-        assert!(to.read_sheet(&sheet[..end], now).is_err());
+    // The order of age is restored: the oldest of each shard goes first.
+    for key in 5000..5100 {
+        drop(to.track(Key::Integer(key), now));
     }
+    assert_eq!(to.used(), 1500);
+    assert!(read(1999).is_some() && read(1500).is_some());
     let other = table(TableSettings::new(KeyType::Ipv4, 10));
-    assert_eq!(other.read_sheet(&sheet, now), Err(SheetError::OtherKeys));
+    let refused = other.read_sheet(&all[0], now, SheetUse::Load);
+    assert_eq!(refused, Err(SheetError::OtherKeys));
+    for end in 0..all[0].len().min(400) {
+        let cut = &all[0][..end];
+        assert!(to.read_sheet(cut, now, SheetUse::Merge).is_err());
+    }
+}
+
+#[test]
+fn a_table_that_is_loaded_stays_near_its_size() {
+    let mut stored = with_server_key(60_000);
+    stored.expire_ms = None;
+    let from = filled(stored.clone(), 60_000);
+    let all = sheets(&from, SheetProgress::default(), 61_000);
+    assert!(all.len() > 4, "{} sheets", all.len());
+    stored.size = 2000;
+    let to = table(stored);
+    for sheet in &all {
+        to.read_sheet(sheet, 61_000, SheetUse::Load).unwrap();
+        assert!(to.used() < 9000, "{}", to.used());
+    }
+    to.finish_loading(61_000);
+    assert_eq!(to.used(), 2000);
+    let kept = keys(&to, 61_000);
+    assert_eq!(kept, (58_000..60_000).collect::<Vec<_>>());
+}
+
+#[test]
+fn changes_follow_a_copy_and_the_newer_entry_stays() {
+    let from = filled(settings(3000), 1000);
+    let to = table(settings(3000));
+    let all = sheets(&from, SheetProgress::default(), 2000);
+    bring(&all, &to, 2000, SheetUse::Load);
+    to.finish_loading(2000);
+    // Three are touched there afterwards, and one of them here later than that.
+    for (key, now) in [(7, 5000), (8, 5000), (2500, 5000)] {
+        let entry = from.track(Key::Integer(key), now).unwrap();
+        entry.update(now, |entry| entry.add(DataType::BytesInCnt, 0, 1));
+    }
+    let here = to.track(Key::Integer(8), 5500).unwrap();
+    here.update(5500, |entry| {
+        entry.set(DataType::BytesInCnt, 0, 99);
+        entry.add(DataType::ConnCur, 0, 1);
+    });
+    let open = to.track(Key::Integer(7), 4000).unwrap();
+    open.update(4000, |entry| entry.add(DataType::ConnCur, 0, 1));
+    let changes = sheets(&from, SheetProgress::of_changes(1500), 6000);
+    assert_eq!(bring(&changes, &to, 6000, SheetUse::Merge), 2);
+    let read = |key| {
+        to.lookup(Key::Integer(key), 6000, |entry| {
+            let bytes = entry.get(DataType::BytesInCnt, 0);
+            (bytes, entry.get(DataType::ConnCur, 0), entry.idle_ms())
+        })
+    };
+    assert_eq!(read(7), Some((Some((7 << 33) + 1), Some(1), 1000)));
+    assert_eq!(read(8), Some((Some(99), Some(1), 500)));
+    assert_eq!(read(2500), Some((Some(1), Some(0), 1000)));
+    assert_eq!(to.used(), 1001);
+    assert!(sheets(&from, SheetProgress::of_changes(500), 6000).is_empty());
+    // A table that is in use keeps what was touched at the same time, but not what was touched before.
+    from.track(Key::Integer(8), 5520).unwrap();
+    let changes = sheets(&from, SheetProgress::of_changes(2000), 6000);
+    assert_eq!(bring(&changes, &to, 6000, SheetUse::MergeInUse(600)), 2);
+    assert_eq!(read(8), Some((Some(99), Some(1), 500)));
+    assert_eq!(read(7).map(|read| read.2), Some(1000));
+}
+
+#[test]
+fn what_commands_remove_is_counted() {
+    let table = filled(settings(100), 10);
+    assert_eq!(table.removals(), 0);
+    table.remove(Key::Integer(1), 1100);
+    table.remove(Key::Integer(1), 1100);
+    let mut cursor = ScanCursor::default();
+    while table.remove_where(&mut cursor, 16, 1100, |entry| {
+        entry.get(DataType::BytesInCnt, 0) > Some(7 << 33)
+    }) {}
+    assert_eq!((table.removals(), table.used()), (3, 7));
 }
 
 #[test]
@@ -320,10 +423,9 @@ fn a_sheet_holds_texts_and_arrays() {
     let from = table(stored.clone());
     let entry = from.track(Key::Bytes(b"a b"), 5000).unwrap();
     entry.update(5000, |entry| entry.set(DataType::Gpt, 1, 9));
-    let mut sheet = Vec::new();
-    from.write_sheet(5100, &mut sheet, || true);
+    let all = sheets(&from, SheetProgress::default(), 5100);
     let to = table(stored);
-    assert_eq!(to.read_sheet(&sheet, 40), Ok(1));
+    assert_eq!(bring(&all, &to, 40, SheetUse::Merge), 1);
     let read = |entry: Entry<'_>| (entry.get(DataType::Gpt, 1), entry.idle_ms());
     assert_eq!(
         to.lookup(Key::Bytes(b"a b"), 40, read),

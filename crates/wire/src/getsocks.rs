@@ -20,6 +20,10 @@ use std::fmt;
 /// The receiver's request.
 pub const REQUEST: &[u8] = b"_getsocks\n";
 
+/// What a process says to a command socket that wants a line for stick tables. It is answered with a byte, and
+/// the line as a descriptor beside it. HAProxy does not know it.
+pub const TABLES_REQUEST: &[u8] = b"_gettables\n";
+
 /// The maximum number of sockets in one message.
 pub const SOCKETS_PER_MESSAGE_MAX: usize = 252;
 

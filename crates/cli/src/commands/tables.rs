@@ -2,9 +2,11 @@
 //!
 //! Source: management manual, section 9.3; the messages, as seen of HAProxy 3.2.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
+use ballast_expr::address_key;
 use ballast_stick::{
     DataKind, DataType, Entry, Key, KeyType, Removal, ScanCursor, Table, TrackedEntry,
 };
@@ -51,7 +53,7 @@ pub enum TableAction {
 /// Conditions of one command.
 const FILTER_COUNT_MAX: usize = 4;
 /// Slots that are looked at under one lock.
-const SLOTS_PER_PIECE: usize = 128;
+const SLOTS_PER_PIECE: usize = 32;
 /// Words before the first condition: `show table NAME`.
 const WORDS_BEFORE: usize = 3;
 
@@ -86,7 +88,10 @@ pub fn table_answer(
         "" if action == TableAction::Set => return CommandAnswer::Done,
         "" => Ok(Selected::Entries(Vec::new())),
         "key" => key(action, table, arg(1)).map(Selected::Key),
-        "ptr" => pointer(arg(1)).map(Selected::Address),
+        "ptr" => match pointer(arg(1)) {
+            Ok(address) => Ok(Selected::Address(address)),
+            Err(message) => Err(message.to_owned()),
+        },
         word if word.starts_with("data.") => match action {
             TableAction::Set => Err(
                 "content-based lookup is only supported with the \"show\" and \"clear\" actions"
@@ -120,8 +125,8 @@ enum Selected {
 
 /// A key that was written.
 enum OwnedKey {
-    Ipv4(std::net::Ipv4Addr),
-    Ipv6(std::net::Ipv6Addr),
+    Ipv4(Ipv4Addr),
+    Ipv6(Ipv6Addr),
     Integer(u32),
     Text(Vec<u8>),
 }
@@ -174,12 +179,11 @@ fn key(action: TableAction, table: &Table, text: &str) -> Result<OwnedKey, Strin
     if text.is_empty() {
         return Err("Key value expected".to_owned());
     }
-    let invalid = || "Invalid key".to_owned();
-    let address = || text.parse().map_err(|_| invalid());
     Ok(match table.key_type() {
-        KeyType::Ipv4 | KeyType::Ipv6 => match address()? {
-            std::net::IpAddr::V4(address) => OwnedKey::Ipv4(address),
-            std::net::IpAddr::V6(address) => OwnedKey::Ipv6(address),
+        kind @ (KeyType::Ipv4 | KeyType::Ipv6) => match address_key(text, kind) {
+            Some(Key::Ipv4(address)) => OwnedKey::Ipv4(address),
+            Some(Key::Ipv6(address)) => OwnedKey::Ipv6(address),
+            _ => return Err("Invalid key".to_owned()),
         },
         KeyType::Integer => OwnedKey::Integer(integer(text)),
         KeyType::String { .. } => OwnedKey::Text(text.as_bytes().to_vec()),
@@ -198,7 +202,7 @@ fn key(action: TableAction, table: &Table, text: &str) -> Result<OwnedKey, Strin
 fn integer(text: &str) -> u32 {
     let (is_negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
-        None => (false, text),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
     };
     let digits = digits.bytes().take_while(u8::is_ascii_digit);
     let number = digits.fold(0_u64, |sum, digit| {
@@ -213,10 +217,10 @@ fn integer(text: &str) -> u32 {
     }
 }
 
-fn pointer(text: &str) -> Result<u64, String> {
+fn pointer(text: &str) -> Result<u64, &'static str> {
     let digits = text.strip_prefix("0x");
-    let address = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok());
-    address.ok_or_else(|| "Pointer expected (0xffff notation)".to_owned())
+    let digits = digits.ok_or("Pointer expected (0xffff notation)")?;
+    u64::from_str_radix(digits, 16).map_err(|_| "Malformed ptr.")
 }
 
 /// A condition on a data type.
@@ -285,14 +289,18 @@ fn operator(word: &str) -> Option<fn(&i64, &i64) -> bool> {
     })
 }
 
-/// `data.TYPE` or `data.TYPE[element]`.
+/// `data.TYPE`, or `data.TYPE[element]` of an array.
 fn data_type(word: &str) -> Option<(DataType, u16)> {
     let word = word.strip_prefix("data.")?;
-    let (name, element) = match word.strip_suffix(']').and_then(|word| word.split_once('[')) {
-        Some((name, element)) => (name, element.parse().ok()?),
-        None => (word, 0),
-    };
-    Some((DataType::by_word(name)?, element))
+    match word.strip_suffix(']').and_then(|word| word.split_once('[')) {
+        Some((name, element)) => {
+            let data_type = DataType::by_word(name).filter(|one| one.is_array())?;
+            // HAProxy reads a number of any size, of which the low 32 bits count.
+            let element = low(element.parse::<i64>().ok()?.cast_unsigned());
+            Some((data_type, u16::try_from(element).unwrap_or(u16::MAX)))
+        }
+        None => Some((DataType::by_word(word)?, 0)),
+    }
 }
 
 fn is_stored(table: &Table, data_type: DataType) -> bool {
@@ -467,7 +475,7 @@ fn write_entry(entry: &Entry<'_>, into: &mut String) {
     let mut scratch = Vec::new();
     let _ = match entry.key(&mut scratch) {
         Key::Ipv4(address) => write!(into, "{address}"),
-        Key::Ipv6(address) => write!(into, "{address}"),
+        Key::Ipv6(address) => write!(into, "{}", Ipv6Text(address)),
         Key::Integer(number) => write!(into, "{number}"),
         Key::Bytes(bytes) => {
             if entry.has_text_key() {
@@ -517,6 +525,20 @@ fn write_data(
         DataType::ServerId => write!(into, "={}", signed(data_type, value)),
         _ => write!(into, "={value}"),
     };
+}
+
+/// An address as `inet_ntop(3)` writes it, which shows IPv4 ones within zeros as such.
+struct Ipv6Text(Ipv6Addr);
+
+impl fmt::Display for Ipv6Text {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = self.0.segments();
+        let is_within_zeros = words[..6].iter().all(|word| *word == 0) && words[6] != 0;
+        match self.0.to_ipv4().filter(|_| is_within_zeros) {
+            Some(address) => write!(out, "::{address}"),
+            None => write!(out, "{}", self.0),
+        }
+    }
 }
 
 /// A byte of a text, so that a line can be divided at blanks and equal signs.

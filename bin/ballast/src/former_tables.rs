@@ -1,0 +1,164 @@
+//! The stick tables of the former process, which this one takes over while both run.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ballast_engine::{Generation, Process};
+use ballast_handover::{TableLine, TableRequest};
+use ballast_stats::StatsHost;
+use ballast_stick::{ScanCursor, SheetUse, sheet_name};
+
+use crate::console;
+use crate::instance::Instance;
+use crate::table_donor::STOP_WAIT_MAX;
+
+/// How long the copy of all entries may take. The former process serves meanwhile.
+const COPY_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How long what changed during the copy may take.
+const CHANGES_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Slots that are emptied under one lock.
+const SLOTS_PER_LOCK: usize = 1024;
+
+/// The tables of the former process.
+#[derive(Debug)]
+pub(crate) struct FormerTables {
+    line: TableLine,
+    /// What the last answer was true of.
+    token: u64,
+    /// When this process began to serve.
+    followed_ms: u32,
+}
+
+impl FormerTables {
+    /// Fills the tables of this process, which serves nobody yet, over a line to the former one.
+    /// `None` if not all came.
+    pub(crate) fn copy(line: TableLine, instance: &Instance) -> Option<Self> {
+        let mut tables = Self {
+            line,
+            token: 0,
+            followed_ms: 0,
+        };
+        let until = Instant::now() + COPY_TIMEOUT;
+        let is_whole = tables.request(TableRequest::All, until, instance, SheetUse::Load);
+        for table in instance.generation().tables.all() {
+            table.finish_loading(instance.registry.process().now_ms());
+        }
+        is_whole.then_some(tables)
+    }
+
+    /// Takes what changed since, just before this process serves.
+    pub(crate) fn follow(mut self, instance: &Instance) -> Option<Self> {
+        let until = Instant::now() + CHANGES_TIMEOUT;
+        let request = TableRequest::Changes(self.token);
+        let is_whole = self.request(request, until, instance, SheetUse::Merge);
+        self.followed_ms = instance.registry.process().now_ms();
+        is_whole.then_some(self)
+    }
+
+    /// Takes what changes until the former process accepts no connections any more, while this one
+    /// serves.
+    pub(crate) fn follow_to_the_end(self, instance: &Arc<Instance>) {
+        // It is sent before the former process is told to stop.
+        if self
+            .line
+            .ask(TableRequest::LastChanges(self.token))
+            .is_err()
+        {
+            return;
+        }
+        let instance = Arc::clone(instance);
+        let thread = std::thread::Builder::new().name("ballast-tables".into());
+        // Without a thread the last changes are lost.
+        let _ = thread.spawn(move || {
+            let generation = instance.generation();
+            let process = instance.registry.process();
+            let until = Instant::now() + STOP_WAIT_MAX + CHANGES_TIMEOUT;
+            // What cannot be read was named before.
+            let mut refused = HashSet::new();
+            refused.extend(
+                generation
+                    .tables
+                    .all()
+                    .iter()
+                    .map(|table| table.name().to_owned()),
+            );
+            let each = |sheet: &[u8]| {
+                let served_ms = process.now_ms().wrapping_sub(self.followed_ms);
+                let sheet_use = SheetUse::MergeInUse(served_ms);
+                read(&generation, process, sheet, sheet_use, &mut refused);
+            };
+            // It may have ended at once.
+            let _ = self.line.receive(until, |_| (), each);
+        });
+    }
+
+    /// Asks, and reads the answer. False when it did not come whole.
+    fn request(
+        &mut self,
+        request: TableRequest,
+        until: Instant,
+        instance: &Instance,
+        sheet_use: SheetUse,
+    ) -> bool {
+        let (generation, process) = (&instance.generation(), instance.registry.process());
+        let asked = self.line.ask(request);
+        let token = asked.and_then(|()| {
+            let begin = |is_all| {
+                // Commands removed entries there after the copy.
+                if is_all && request != TableRequest::All {
+                    clear(generation, process);
+                }
+            };
+            let mut refused = HashSet::new();
+            let each = |sheet: &[u8]| read(generation, process, sheet, sheet_use, &mut refused);
+            self.line.receive(until, begin, each)
+        });
+        match token {
+            Ok(token) => {
+                self.token = token;
+                true
+            }
+            Err(error) => {
+                console::warn(&format!(
+                    "the stick tables of the former process are known in part: {error}."
+                ));
+                false
+            }
+        }
+    }
+}
+
+fn clear(generation: &Generation, process: &Process) {
+    for table in generation.tables.all() {
+        let mut cursor = ScanCursor::default();
+        while table.remove_where(&mut cursor, SLOTS_PER_LOCK, process.now_ms(), |_| true) {}
+    }
+}
+
+/// Reads a sheet. A table that cannot be read is named once, and is among the `refused` then.
+fn read(
+    generation: &Generation,
+    process: &Process,
+    sheet: &[u8],
+    sheet_use: SheetUse,
+    refused: &mut HashSet<String>,
+) {
+    let Ok(name) = sheet_name(sheet) else {
+        if refused.insert(String::new()) {
+            console::warn("a stick table of the former process cannot be read.");
+        }
+        return;
+    };
+    // One that is not configured any more goes.
+    let Some(table) = generation.tables.named(name) else {
+        return;
+    };
+    if let Err(error) = table.read_sheet(sheet, process.now_ms(), sheet_use)
+        && refused.insert(name.to_owned())
+    {
+        console::warn(&format!("table '{name}' of the former process: {error}."));
+    }
+}

@@ -1,0 +1,232 @@
+//! Stick tables of this process on their way to the next one, which asks for them over a line while
+//! both run. Each line has a thread: tables are read a few entries at a time, beside the traffic.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use ballast_handover::{Message, TableLine, TableOffer, TableRequest};
+use ballast_net as net;
+use ballast_stats::StatsHost;
+use ballast_stick::{SheetProgress, Table};
+use ballast_worker::{Stream, spawn_service};
+
+use crate::console;
+use crate::instance::Instance;
+
+/// So many processes are answered at once.
+const LINES_MAX: usize = 8;
+
+/// Workers' clocks may be behind the time that is noted as that of a copy.
+const CLOCK_SLACK_MS: u32 = 1000;
+
+/// How long a process waits for this one to stop.
+pub(crate) const STOP_WAIT_MAX: Duration = Duration::from_secs(10);
+
+/// How long the end of this process waits for what changed last to be read.
+const LAST_CHANGES_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The processes that ask this one for its tables.
+#[derive(Debug, Default)]
+pub(crate) struct TableDonor {
+    instance: OnceLock<Weak<Instance>>,
+    state: Mutex<DonorState>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct DonorState {
+    lines: usize,
+    /// No connection is accepted any more.
+    has_stopped: bool,
+}
+
+impl TableDonor {
+    /// Sets the process whose tables these are, once.
+    pub(crate) fn set_instance(&self, instance: &Arc<Instance>) {
+        // A second call changes nothing.
+        let _ = self.instance.set(Arc::downgrade(instance));
+    }
+
+    /// A line for another process, which is answered from now on; `None` when there are too many, and
+    /// where the system refuses.
+    pub(crate) fn line(&self) -> Option<OwnedFd> {
+        let (here, there) = TableLine::pair().ok()?;
+        self.serve(here).then(|| there.into_fd())
+    }
+
+    /// Answers what comes over a line. False when there are too many.
+    fn serve(&self, line: TableLine) -> bool {
+        let Some(instance) = self.instance.get().and_then(Weak::upgrade) else {
+            return false;
+        };
+        {
+            let mut state = self.state();
+            if state.lines >= LINES_MAX {
+                return false;
+            }
+            state.lines += 1;
+        }
+        let thread = std::thread::Builder::new().name("ballast-tables".into());
+        let started = thread.spawn(move || {
+            // The other process may end at any time; it says so itself when it misses something.
+            let _ = answer_all(&instance, &line);
+            drop(line);
+            instance.table_donor.end_line();
+        });
+        if started.is_err() {
+            self.end_line();
+        }
+        started.is_ok()
+    }
+
+    /// Notes that no connection is accepted any more: who waits for the last changes gets them.
+    pub(crate) fn stopped(&self) {
+        self.state().has_stopped = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits until the last changes are read, but not for ever.
+    pub(crate) fn finish(&self) {
+        self.wait(LAST_CHANGES_TIMEOUT, |state| state.lines == 0);
+    }
+
+    fn end_line(&self) {
+        self.state().lines -= 1;
+        self.changed.notify_all();
+    }
+
+    fn state(&self) -> MutexGuard<'_, DonorState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait(&self, at_most: Duration, holds: impl Fn(&DonorState) -> bool) {
+        let until = Instant::now() + at_most;
+        let mut state = self.state();
+        while !holds(&state) {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            let waited = self.changed.wait_timeout(state, left);
+            (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// Answers until the other process closes the line.
+fn answer_all(instance: &Instance, line: &TableLine) -> io::Result<()> {
+    while let Some(request) = line.next_request()? {
+        if matches!(request, TableRequest::LastChanges(_)) {
+            let donor = &instance.table_donor;
+            donor.wait(STOP_WAIT_MAX, |state| state.has_stopped);
+        }
+        answer(instance, line, request)?;
+    }
+    Ok(())
+}
+
+fn answer(instance: &Instance, line: &TableLine, request: TableRequest) -> io::Result<()> {
+    let generation = instance.generation();
+    let process = instance.registry.process();
+    let tables = generation.tables.all();
+    let now = AnswerToken {
+        ms: process.now_ms(),
+        removals: removals(tables),
+    };
+    let changed_within_ms = match request {
+        TableRequest::All => None,
+        TableRequest::Changes(token) => {
+            let since = AnswerToken::read(token);
+            // What was removed cannot be told of: everything is told again.
+            (since.removals == now.removals).then(|| now.ms.wrapping_sub(since.ms))
+        }
+        TableRequest::LastChanges(token) => Some(now.ms.wrapping_sub(AnswerToken::read(token).ms)),
+    };
+    line.begin_answer(changed_within_ms.is_none())?;
+    let mut sheet = Vec::new();
+    for table in tables {
+        let mut progress = match changed_within_ms {
+            None => SheetProgress::default(),
+            Some(ms) => SheetProgress::of_changes(ms.saturating_add(CLOCK_SLACK_MS)),
+        };
+        loop {
+            sheet.clear();
+            let is_more = table.write_sheet(&mut progress, process.now_ms(), &mut sheet);
+            if !sheet.is_empty() {
+                line.send_sheet(&sheet)?;
+            }
+            if !is_more {
+                break;
+            }
+        }
+    }
+    line.end_answer(now.write())
+}
+
+/// How many entries commands removed, modulo 2^32.
+fn removals(tables: &[Arc<Table>]) -> u32 {
+    let each = tables.iter().map(|table| table.removals());
+    each.fold(0, u32::wrapping_add)
+}
+
+/// What an answer was true of.
+#[derive(Clone, Copy)]
+struct AnswerToken {
+    /// When it began.
+    ms: u32,
+    /// What commands had removed then.
+    removals: u32,
+}
+
+impl AnswerToken {
+    fn write(self) -> u64 {
+        u64::from(self.ms) << 32 | u64::from(self.removals)
+    }
+
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the two halves of the number"
+    )]
+    fn read(token: u64) -> Self {
+        Self {
+            ms: (token >> 32) as u32,
+            removals: token as u32,
+        }
+    }
+}
+
+/// Answers processes that find this one by its number, from now on. To be called on a worker.
+pub(crate) fn offer(instance: &Arc<Instance>) {
+    if let Err(error) = try_offer(instance) {
+        console::warn(&format!(
+            "stick tables cannot be handed over to a process that starts with -sf: {error}."
+        ));
+    }
+}
+
+fn try_offer(instance: &Arc<Instance>) -> io::Result<()> {
+    let offer = TableOffer::open()?;
+    let readable_end = offer.served().as_fd().try_clone_to_owned()?;
+    net::set_non_blocking(&readable_end)?;
+    let stream = Stream::from_fd(readable_end).map_err(io::Error::other)?;
+    let instance = Arc::clone(instance);
+    spawn_service(async move {
+        while stream.readable().await.is_ok() {
+            match offer.served().receive() {
+                Ok(Some(received)) if received.message == Message::TableLine => {
+                    for fd in received.fds {
+                        instance.table_donor.serve(TableLine::from_fd(fd));
+                    }
+                }
+                Ok(Some(_)) => {}
+                Ok(None) => return,
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => {}
+                // No message is left: this clears the readiness of the executor.
+                Err(_) => drop(stream.try_peek(&mut [0])),
+            }
+        }
+    });
+    Ok(())
+}

@@ -1,0 +1,265 @@
+//! The line over which a process that starts asks the one before it for its stick tables.
+//!
+//! The process that starts asks three times: for everything, while it prepares; for what changed
+//! meanwhile, before it serves; and, once the other one accepts no connections any more, for what
+//! changed until then. The other one serves all the while.
+//!
+//! An answer is a row of sheets (`ballast_stick`), which this room does not read. Neither side has more than one in
+//! memory. A request is its kind and a token of eight bytes. An answer begins with a byte that says
+//! whether it has all entries or changes; each sheet stands behind its length, of four bytes; a length
+//! of 0 and a token end it. Numbers are little-endian.
+//!
+//! A process finds the line of another one by its process number ([`crate::table_line_of`]), at its
+//! command socket ([`crate::fetch_table_line`]), or is given one by its master
+//! ([`crate::Message::TableLine`]).
+
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+/// A sheet has at most so many bytes.
+const SHEET_BYTES_MAX: u32 = 64 << 20;
+
+/// How long the side that answers waits for the other one to read.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum TableRequest {
+    /// All entries.
+    All,
+    /// What changed since the answer with this token.
+    Changes(u64),
+    /// The same, when the process accepts no connections any more.
+    LastChanges(u64),
+}
+
+/// One end of a line.
+#[derive(Debug)]
+pub struct TableLine(UnixStream);
+
+impl TableLine {
+    /// Both ends of a new line.
+    ///
+    /// # Errors
+    /// The system's refusal.
+    pub fn pair() -> io::Result<(Self, Self)> {
+        let (here, there) = UnixStream::pair()?;
+        Ok((Self(here), Self(there)))
+    }
+
+    /// The end behind a descriptor.
+    pub fn from_fd(fd: OwnedFd) -> Self {
+        Self(fd.into())
+    }
+
+    /// The descriptor, to be given on.
+    pub fn into_fd(self) -> OwnedFd {
+        self.0.into()
+    }
+
+    /// Asks.
+    ///
+    /// # Errors
+    /// The other side is gone.
+    pub fn ask(&self, request: TableRequest) -> io::Result<()> {
+        let (kind, token) = match request {
+            TableRequest::All => (0, 0),
+            TableRequest::Changes(token) => (1, token),
+            TableRequest::LastChanges(token) => (2, token),
+        };
+        let mut bytes = vec![kind];
+        bytes.extend_from_slice(&token.to_le_bytes());
+        self.0.set_write_timeout(Some(WRITE_TIMEOUT))?;
+        (&self.0).write_all(&bytes)
+    }
+
+    /// Receives the answer. `begin` is told whether it has all entries, `read` each sheet. Returns the
+    /// token to ask for later changes with.
+    ///
+    /// # Errors
+    /// The other side is gone, too slow, or says what makes no sense; sheets before are read.
+    pub fn receive(
+        &self,
+        until: Instant,
+        begin: impl FnOnce(bool),
+        mut read: impl FnMut(&[u8]),
+    ) -> io::Result<u64> {
+        let is_all = match self.array::<1>(until)? {
+            [0] => true,
+            [1] => false,
+            _ => return Err(io::ErrorKind::InvalidData.into()),
+        };
+        begin(is_all);
+        let mut sheet = Vec::new();
+        loop {
+            let length = self.array(until).map(u32::from_le_bytes)?;
+            if length == 0 {
+                return self.array(until).map(u64::from_le_bytes);
+            }
+            if length > SHEET_BYTES_MAX {
+                return Err(io::ErrorKind::InvalidData.into());
+            }
+            sheet.resize(length as usize, 0);
+            self.fill(&mut sheet, until)?;
+            read(&sheet);
+        }
+    }
+
+    /// Waits for a request; `None` when the other side is gone.
+    ///
+    /// # Errors
+    /// The system's refusal; what is no request.
+    pub fn next_request(&self) -> io::Result<Option<TableRequest>> {
+        let mut bytes = [0; 9];
+        self.0.set_read_timeout(None)?;
+        match (&self.0).read_exact(&mut bytes) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+            Err(error) => return Err(error),
+        }
+        let [kind, token @ ..] = bytes;
+        let token = u64::from_le_bytes(token);
+        match kind {
+            0 => Ok(Some(TableRequest::All)),
+            1 => Ok(Some(TableRequest::Changes(token))),
+            2 => Ok(Some(TableRequest::LastChanges(token))),
+            _ => Err(io::ErrorKind::InvalidData.into()),
+        }
+    }
+
+    /// Begins an answer.
+    ///
+    /// # Errors
+    /// The other side is gone or too slow.
+    pub fn begin_answer(&self, is_all: bool) -> io::Result<()> {
+        self.0.set_write_timeout(Some(WRITE_TIMEOUT))?;
+        (&self.0).write_all(&[u8::from(!is_all)])
+    }
+
+    /// Sends a sheet, which is not empty.
+    ///
+    /// # Errors
+    /// The other side is gone or too slow; the sheet is too long.
+    pub fn send_sheet(&self, sheet: &[u8]) -> io::Result<()> {
+        let length = u32::try_from(sheet.len()).unwrap_or(u32::MAX);
+        if length > SHEET_BYTES_MAX {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        (&self.0).write_all(&length.to_le_bytes())?;
+        (&self.0).write_all(sheet)
+    }
+
+    /// Ends an answer.
+    ///
+    /// # Errors
+    /// As [`Self::begin_answer`].
+    pub fn end_answer(&self, token: u64) -> io::Result<()> {
+        (&self.0).write_all(&[0; 4])?;
+        (&self.0).write_all(&token.to_le_bytes())
+    }
+
+    fn array<const N: usize>(&self, until: Instant) -> io::Result<[u8; N]> {
+        let mut bytes = [0; N];
+        self.fill(&mut bytes, until)?;
+        Ok(bytes)
+    }
+
+    fn fill(&self, bytes: &mut [u8], until: Instant) -> io::Result<()> {
+        let mut had = 0;
+        while had < bytes.len() {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            self.0.set_read_timeout(Some(left))?;
+            match (&self.0).read(&mut bytes[had..]) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(count) => had += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return Err(io::ErrorKind::TimedOut.into());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl AsFd for TableLine {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn soon() -> Instant {
+        Instant::now() + Duration::from_secs(20)
+    }
+
+    #[test]
+    fn an_answer_comes_sheet_by_sheet() {
+        let (asks, answers) = TableLine::pair().unwrap();
+        let answering = std::thread::spawn(move || {
+            let mut seen = Vec::new();
+            while let Some(request) = answers.next_request().unwrap() {
+                seen.push(request);
+                answers.begin_answer(request == TableRequest::All).unwrap();
+                for byte in 1..4 {
+                    answers.send_sheet(&[byte; 300_000]).unwrap();
+                }
+                answers.end_answer(77).unwrap();
+            }
+            seen
+        });
+        for request in [
+            TableRequest::All,
+            TableRequest::Changes(5),
+            TableRequest::LastChanges(u64::MAX),
+        ] {
+            asks.ask(request).unwrap();
+            let (mut is_all, mut sheets) = (None, Vec::new());
+            let token = asks.receive(
+                soon(),
+                |all| is_all = Some(all),
+                |sheet| sheets.push((sheet.len(), sheet[299_999])),
+            );
+            assert_eq!(token.unwrap(), 77);
+            assert_eq!(is_all, Some(request == TableRequest::All));
+            assert_eq!(sheets, [(300_000, 1), (300_000, 2), (300_000, 3)]);
+        }
+        drop(asks);
+        let seen = answering.join().unwrap();
+        assert_eq!(
+            seen[1..],
+            [
+                TableRequest::Changes(5),
+                TableRequest::LastChanges(u64::MAX)
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_cut_off_slow_or_nonsense_is_an_error() {
+        let (asks, answers) = TableLine::pair().unwrap();
+        answers.begin_answer(true).unwrap();
+        answers.send_sheet(b"one").unwrap();
+        let mut sheets = 0;
+        let soon = Instant::now() + Duration::from_millis(20);
+        let slow = asks.receive(soon, |_| (), |_| sheets += 1);
+        assert_eq!(slow.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        assert_eq!(sheets, 1);
+        (&answers.0).write_all(&[0, 255, 255, 255, 255]).unwrap();
+        let nonsense = asks.receive(self::soon(), |_| (), |_| ());
+        assert_eq!(nonsense.unwrap_err().kind(), io::ErrorKind::InvalidData);
+        (&asks.0).write_all(&[9; 9]).unwrap();
+        assert!(answers.next_request().is_err());
+        drop(answers);
+        assert!(asks.receive(self::soon(), |_| (), |_| ()).is_err());
+    }
+}
