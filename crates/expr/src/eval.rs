@@ -81,16 +81,16 @@ impl Expr {
         &'f self,
         cx: &mut Evaluation<'f, '_>,
     ) -> Option<Sample<'f>> {
-        let fetched = (self.fetch.handler?)(cx, &self.args);
-        if WAITS && fetched.is_none() {
+        // The sample stays where the handlers write it: a copy of it costs as much as many a fetch.
+        let mut sample = (self.fetch.handler?)(cx, &self.args);
+        if WAITS && sample.is_none() {
             cx.may_change(self.fetch.needs);
         }
-        let mut sample = fetched?;
         for step in &self.converters {
-            let input = sample.cast(step.converter.takes, cx.scratch)?;
-            sample = (step.converter.handler?)(cx, &step.args, input)?;
+            let input = sample.as_ref()?.cast(step.converter.takes, cx.scratch)?;
+            sample = (step.converter.handler?)(cx, &step.args, input);
         }
-        Some(sample)
+        sample
     }
 }
 
@@ -117,7 +117,8 @@ impl Criterion {
         let held = loop {
             cx.walk.more = false;
             // A value that a converter refuses ends the walk, one that matches nothing does not.
-            let Some(sample) = self.expr.sample_walking::<WAITS>(&mut cx) else {
+            let sample = self.expr.sample_walking::<WAITS>(&mut cx);
+            let Some(sample) = &sample else {
                 break false;
             };
             let matched = self.matches(sample, cx.scratch);
@@ -137,38 +138,47 @@ impl Criterion {
         }
     }
 
-    fn matches(&self, sample: Sample<'_>, scratch: &mut Scratch) -> bool {
+    fn matches(&self, sample: &Sample<'_>, scratch: &mut Scratch) -> bool {
         if self.method == MatchMethod::Found {
             return true;
         }
-        let Some(sample) = sample.cast(self.method.takes(), scratch) else {
-            return false;
+        let takes = self.method.takes();
+        let cast;
+        let sample = if sample.is_kind(takes) {
+            sample
+        } else {
+            cast = sample.cast(takes, scratch);
+            let Some(sample) = &cast else {
+                return false;
+            };
+            sample
         };
         if self.method == MatchMethod::Bool {
-            return matches!(sample, Sample::Int(number) if number != 0);
+            return matches!(sample, Sample::Int(number) if *number != 0);
         }
         let Some(matchers) = self.matchers.filled() else {
             return false;
         };
         let mut spare = scratch.open();
+        let value = sample.value(scratch);
         let found = matchers
             .iter()
-            .any(|handle| matches_one(handle, sample.value(scratch), &mut spare));
+            .any(|handle| matches_one(handle, &value, &mut spare));
         scratch.discard(spare);
         found
     }
 }
 
-fn matches_one(handle: &Handle, value: Value<'_>, spare: &mut Vec<u8>) -> bool {
+fn matches_one(handle: &Handle, value: &Value<'_>, spare: &mut Vec<u8>) -> bool {
     let index = handle.load();
     match value {
-        Value::Int(number) => index.find_int(number).is_some(),
-        Value::Ipv4(address) => index.find_ip(address.into()).is_some(),
-        Value::Ipv6(address) => index.find_ip(address.into()).is_some(),
+        Value::Int(number) => index.find_int(*number).is_some(),
+        Value::Ipv4(address) => index.find_ip((*address).into()).is_some(),
+        Value::Ipv6(address) => index.find_ip((*address).into()).is_some(),
         Value::Str(bytes) | Value::Bin(bytes) | Value::Meth(bytes) => {
             index.find_bytes(bytes, spare).is_some()
         }
-        Value::Bool(flag) => index.find_int(i64::from(flag)).is_some(),
+        Value::Bool(flag) => index.find_int(i64::from(*flag)).is_some(),
     }
 }
 

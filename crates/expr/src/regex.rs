@@ -102,6 +102,17 @@ impl Regex {
         }
     }
 
+    /// Where in `subject` the expression matches first: from, and up to.
+    pub(crate) fn find(&self, subject: &[u8]) -> Option<(usize, usize)> {
+        match (&*self.engine, self.backtracking_for(subject)) {
+            (RegexEngine::Linear(linear), None) => {
+                let found = linear.regex.find(subject)?;
+                Some((found.start(), found.end()))
+            }
+            _ => self.groups(subject, 0)?[0],
+        }
+    }
+
     /// The backtracking engine, where `subject` ends in a newline that `$` may match before.
     fn backtracking_for(&self, subject: &[u8]) -> Option<&fancy_regex::Regex> {
         if subject.last() != Some(&b'\n') {

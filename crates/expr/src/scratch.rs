@@ -80,6 +80,31 @@ impl Scratch {
         }
     }
 
+    /// A copy of a text, which `change` may rewrite in place.
+    pub(crate) fn copy(
+        &mut self,
+        text: SampleText<'_>,
+        change: impl FnOnce(&mut [u8]),
+    ) -> SampleText<'static> {
+        let start = self.data.len();
+        let room = SCRATCH_BYTES_MAX.saturating_sub(start);
+        match text {
+            SampleText::Held(bytes) => {
+                self.data.extend_from_slice(&bytes[..bytes.len().min(room)]);
+            }
+            SampleText::Kept { start, end } => {
+                let (start, end) = (start as usize, end as usize);
+                let end = end.min(start + room).min(self.data.len());
+                self.data.extend_from_within(start.min(end)..end);
+            }
+        }
+        change(&mut self.data[start..]);
+        SampleText::Kept {
+            start: start as u32,
+            end: self.data.len() as u32,
+        }
+    }
+
     /// A spare buffer to write output into while the scratch is being read.
     pub(crate) fn open(&mut self) -> Vec<u8> {
         self.spare.pop().unwrap_or_default()

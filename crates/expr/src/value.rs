@@ -73,7 +73,11 @@ impl fmt::Display for SampleKind {
 }
 
 /// A sample as seen by the caller of `eval`: bytes borrow the request or the scratch.
+///
+/// `repr(C, u8)` puts every content at one aligned place, so that a copy moves whole words: beside
+/// addresses, which may stand anywhere, it would be cut where no store ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[repr(C, u8)]
 pub enum Value<'a> {
     /// Boolean.
     Bool(bool),
@@ -110,7 +114,7 @@ impl Value<'_> {
         match self {
             Value::Bool(flag) => out.push(b'0' + u8::from(*flag)),
             Value::Int(number) => push_int(out, *number),
-            Value::Ipv4(address) => push_display(out, address),
+            Value::Ipv4(address) => push_v4(out, *address),
             Value::Ipv6(address) => push_v6(out, address),
             Value::Str(bytes) | Value::Bin(bytes) | Value::Meth(bytes) => {
                 out.extend_from_slice(bytes);
@@ -143,8 +147,10 @@ impl Value<'_> {
     }
 }
 
-/// A sample while it is worked on: its bytes are held elsewhere or kept in the scratch.
+/// A sample while it is worked on: its bytes are held elsewhere or kept in the scratch. For its `repr`
+/// see [`Value`].
 #[derive(Clone, Copy, Debug)]
+#[repr(C, u8)]
 pub(crate) enum Sample<'f> {
     Bool(bool),
     Int(i64),
@@ -202,17 +208,33 @@ impl<'f> Sample<'f> {
         }
     }
 
+    /// Whether the sample has the type `kind`, or any will do, so that a cast changes nothing.
+    #[inline]
+    pub(crate) fn is_kind(&self, kind: SampleKind) -> bool {
+        match kind {
+            SampleKind::Any | SampleKind::Same => true,
+            SampleKind::Bool => matches!(self, Sample::Bool(_)),
+            SampleKind::Int => matches!(self, Sample::Int(_)),
+            SampleKind::Addr => matches!(self, Sample::Ipv4(_) | Sample::Ipv6(_)),
+            SampleKind::Ipv4 => matches!(self, Sample::Ipv4(_)),
+            SampleKind::Ipv6 => matches!(self, Sample::Ipv6(_)),
+            SampleKind::Str => matches!(self, Sample::Str(_)),
+            SampleKind::Bin => matches!(self, Sample::Bin(_)),
+            SampleKind::Meth => matches!(self, Sample::Meth(_)),
+        }
+    }
+
     /// HAProxy's implicit cast to `to`; `None` when the contents do not allow it.
-    pub(crate) fn cast(self, to: SampleKind, scratch: &mut Scratch) -> Option<Sample<'f>> {
-        let done = match (self, to) {
-            (_, SampleKind::Any | SampleKind::Same) => self,
-            (Sample::Bool(_), SampleKind::Bool)
-            | (Sample::Int(_), SampleKind::Int)
-            | (Sample::Ipv4(_), SampleKind::Ipv4 | SampleKind::Addr)
-            | (Sample::Ipv6(_), SampleKind::Ipv6 | SampleKind::Addr)
-            | (Sample::Str(_), SampleKind::Str)
-            | (Sample::Bin(_), SampleKind::Bin)
-            | (Sample::Meth(_), SampleKind::Meth) => self,
+    #[inline]
+    pub(crate) fn cast(&self, to: SampleKind, scratch: &mut Scratch) -> Option<Sample<'f>> {
+        if self.is_kind(to) {
+            return Some(*self);
+        }
+        self.cast_to_another(to, scratch)
+    }
+
+    fn cast_to_another(&self, to: SampleKind, scratch: &mut Scratch) -> Option<Sample<'f>> {
+        let done = match (*self, to) {
             (Sample::Bool(flag), SampleKind::Int) => Sample::Int(i64::from(flag)),
             (Sample::Bool(flag), SampleKind::Bin) => {
                 Sample::Bin(scratch.keep(&i64::from(flag).to_be_bytes()))
@@ -350,6 +372,15 @@ pub(crate) fn parse_addr(bytes: &[u8]) -> Option<IpAddr> {
     std::str::from_utf8(bytes).ok()?.parse().ok()
 }
 
+pub(crate) fn push_v4(out: &mut Vec<u8>, address: Ipv4Addr) {
+    for (position, octet) in address.octets().into_iter().enumerate() {
+        if position > 0 {
+            out.push(b'.');
+        }
+        out.extend_from_slice(itoa::Buffer::new().format(octet).as_bytes());
+    }
+}
+
 pub(crate) fn push_int(out: &mut Vec<u8>, number: i64) {
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
@@ -360,9 +391,9 @@ pub(crate) fn push_v6(out: &mut Vec<u8>, address: &Ipv6Addr) {
     let within_zeros = octets[..12].iter().all(|byte| *byte == 0);
     if within_zeros && (octets[12] != 0 || octets[13] != 0) {
         out.extend_from_slice(b"::");
-        push_display(
+        push_v4(
             out,
-            &Ipv4Addr::new(octets[12], octets[13], octets[14], octets[15]),
+            Ipv4Addr::new(octets[12], octets[13], octets[14], octets[15]),
         );
     } else {
         push_display(out, address);

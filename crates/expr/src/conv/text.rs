@@ -68,18 +68,12 @@ pub(super) const ROWS: &[Converter] = &[
 ];
 
 fn lower<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
-    let text = rewritten(cx, text_of(input)?, |bytes, out| {
-        out.extend(bytes.iter().map(u8::to_ascii_lowercase));
-        Some(())
-    })?;
+    let text = cx.scratch.copy(text_of(input)?, <[u8]>::make_ascii_lowercase);
     Some(Sample::Str(text))
 }
 
 fn upper<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
-    let text = rewritten(cx, text_of(input)?, |bytes, out| {
-        out.extend(bytes.iter().map(u8::to_ascii_uppercase));
-        Some(())
-    })?;
+    let text = cx.scratch.copy(text_of(input)?, <[u8]>::make_ascii_uppercase);
     Some(Sample::Str(text))
 }
 
@@ -287,7 +281,19 @@ fn regsub<'f>(
     };
     let template = text_arg(args, 1).as_bytes();
     let global = text_arg(args, 2).contains('g');
+    // Nearly all templates are plain text, and the groups are dear.
+    let has_groups = memchr::memchr(b'\\', template).is_some();
     let text = rewritten(cx, text_of(input)?, |bytes, out| {
+        if !has_groups && !global {
+            let Some((start, end)) = regex.find(bytes) else {
+                out.extend_from_slice(bytes);
+                return Some(());
+            };
+            for part in [&bytes[..start], template, &bytes[end..]] {
+                out.extend_from_slice(part);
+            }
+            return Some(());
+        }
         let mut at = 0;
         while let Some(groups) = regex.groups(bytes, at) {
             let Some((start, end)) = groups[0] else { break };

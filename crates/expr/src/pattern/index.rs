@@ -321,7 +321,7 @@ impl Index {
             subject
         };
         let item = match &self.look {
-            IndexLookup::Exact(keys) => keys.get(subject)?.first(),
+            IndexLookup::Exact(keys) => find_exact(keys, subject)?.first(),
             IndexLookup::AffixIndex(affix) => affix.find(subject, method == MatchMethod::End, fold),
             IndexLookup::Search(search) => search.find(subject, method),
             IndexLookup::Ranges { .. } if method == MatchMethod::Len => {
@@ -394,8 +394,40 @@ fn found(item: &Item) -> IndexMatch<'_> {
     }
 }
 
+fn find_exact<'k>(
+    keys: &'k EntriesByKey<Arc<[u8]>>,
+    subject: &[u8],
+) -> Option<&'k KeyEntries> {
+    if keys.len() > COMPARED_MAX {
+        return keys.get(subject);
+    }
+    let mut all = keys.iter();
+    all.find(|(key, _)| key[..] == *subject)
+        .map(|(_, entries)| entries)
+}
+
+/// So many keys are compared one by one, which costs less than to hash.
+const COMPARED_MAX: usize = 4;
+
 impl AffixIndex {
+    /// As [`Self::find`], for a few keys.
+    fn find_among_few(&self, subject: &[u8], at_end: bool, first: bool) -> Option<&Item> {
+        let hits = self.keys.iter().filter(|(key, _)| match at_end {
+            true => subject.ends_with(key),
+            false => subject.starts_with(key),
+        });
+        if at_end || first {
+            let items = hits.filter_map(|(_, entries)| entries.first());
+            return items.min_by_key(|item| item.id);
+        }
+        let longest = hits.max_by_key(|(key, _)| key.len());
+        longest.and_then(|(_, entries)| entries.first())
+    }
+
     fn find(&self, subject: &[u8], at_end: bool, first: bool) -> Option<&Item> {
+        if self.keys.len() <= COMPARED_MAX {
+            return self.find_among_few(subject, at_end, first);
+        }
         let lengths = self.lengths.range(..=subject.len()).rev();
         let mut hits = lengths.filter_map(|(length, _)| {
             let part = if at_end {
