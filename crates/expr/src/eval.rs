@@ -77,11 +77,23 @@ impl Expr {
         self.sample_walking::<false>(&mut Evaluation::new(facts, scratch, Needs::NONE))
     }
 
+    #[inline]
     pub(crate) fn sample_walking<'f, const WAITS: bool>(
         &'f self,
         cx: &mut Evaluation<'f, '_>,
     ) -> Option<Sample<'f>> {
-        // The sample stays where the handlers write it: a copy of it costs as much as many a fetch.
+        // The handler writes the sample where the caller wants it: a copy costs as much as many a fetch.
+        if !WAITS && self.converters.is_empty() {
+            return (self.fetch.handler?)(cx, &self.args);
+        }
+        self.converted_sample::<WAITS>(cx)
+    }
+
+    #[inline(never)]
+    fn converted_sample<'f, const WAITS: bool>(
+        &'f self,
+        cx: &mut Evaluation<'f, '_>,
+    ) -> Option<Sample<'f>> {
         let mut sample = (self.fetch.handler?)(cx, &self.args);
         if WAITS && sample.is_none() {
             cx.may_change(self.fetch.needs);
@@ -114,6 +126,7 @@ impl Criterion {
         let mark = scratch.mark();
         let mut cx = Evaluation::new(facts, scratch, may_still_arrive);
         cx.walk.all = true;
+        cx.walk.first_decides = self.method == MatchMethod::Found;
         let held = loop {
             cx.walk.more = false;
             // A value that a converter refuses ends the walk, one that matches nothing does not.
@@ -142,30 +155,41 @@ impl Criterion {
         if self.method == MatchMethod::Found {
             return true;
         }
+        let mut spare = scratch.open();
+        let found = self.matches_value(sample, scratch, &mut spare);
+        scratch.discard(spare);
+        found
+    }
+
+    fn matches_value(
+        &self,
+        sample: &Sample<'_>,
+        scratch: &mut Scratch,
+        spare: &mut Vec<u8>,
+    ) -> bool {
         let takes = self.method.takes();
         let cast;
-        let sample = if sample.is_kind(takes) {
-            sample
-        } else {
-            cast = sample.cast(takes, scratch);
-            let Some(sample) = &cast else {
-                return false;
-            };
-            sample
+        let value = match sample {
+            // A method is compared as text, which it is.
+            Sample::Meth(text) if takes == SampleKind::Str => Value::Str(scratch.bytes(*text)),
+            _ if sample.is_kind(takes) => sample.value(scratch),
+            _ => {
+                cast = sample.cast(takes, scratch);
+                let Some(sample) = &cast else {
+                    return false;
+                };
+                sample.value(scratch)
+            }
         };
         if self.method == MatchMethod::Bool {
-            return matches!(sample, Sample::Int(number) if *number != 0);
+            return matches!(value, Value::Int(number) if number != 0);
         }
         let Some(matchers) = self.matchers.filled() else {
             return false;
         };
-        let mut spare = scratch.open();
-        let value = sample.value(scratch);
-        let found = matchers
+        matchers
             .iter()
-            .any(|handle| matches_one(handle, &value, &mut spare));
-        scratch.discard(spare);
-        found
+            .any(|handle| matches_one(handle, &value, spare))
     }
 }
 

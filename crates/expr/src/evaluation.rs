@@ -52,4 +52,6 @@ pub(crate) struct Walk {
     pub(crate) given: usize,
     /// The fetch may have another value.
     pub(crate) more: bool,
+    /// The first value decides, so that nobody asks for another.
+    pub(crate) first_decides: bool,
 }

@@ -4,6 +4,11 @@
 //! cargo test --release -p ballast-rules --test cost -- --ignored --nocapture
 //! ```
 
+#![allow(
+    unreachable_pub,
+    reason = "`common` is shared with other files of tests"
+)]
+
 mod common;
 
 use ballast_expr::{Facts, Value, VarName};

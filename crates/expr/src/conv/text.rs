@@ -68,12 +68,16 @@ pub(super) const ROWS: &[Converter] = &[
 ];
 
 fn lower<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
-    let text = cx.scratch.copy(text_of(input)?, <[u8]>::make_ascii_lowercase);
+    let text = cx
+        .scratch
+        .copy(text_of(input)?, <[u8]>::make_ascii_lowercase);
     Some(Sample::Str(text))
 }
 
 fn upper<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
-    let text = cx.scratch.copy(text_of(input)?, <[u8]>::make_ascii_uppercase);
+    let text = cx
+        .scratch
+        .copy(text_of(input)?, <[u8]>::make_ascii_uppercase);
     Some(Sample::Str(text))
 }
 

@@ -138,7 +138,7 @@ where
         0 if cx.walk.all => {
             let mut rest = values().skip(cx.walk.given);
             let value = rest.next()?;
-            cx.walk.more = rest.next().is_some();
+            cx.walk.more = !cx.walk.first_decides && rest.next().is_some();
             Some(value)
         }
         0 | -1 => values().last(),

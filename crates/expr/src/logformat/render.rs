@@ -306,11 +306,9 @@ impl ItemWriter<'_> {
         if let (true, Sample::Bin(bytes)) = (self.keeps_binary, &sample) {
             return self.out.extend_from_slice(scratch.bytes(*bytes));
         }
-        if matches!(
-            sample,
-            Sample::Bool(_) | Sample::Int(_) | Sample::Ipv4(_) | Sample::Ipv6(_)
-        ) {
-            // Nothing in their texts is escaped anywhere.
+        // Nothing in the texts of numbers and addresses is escaped anywhere.
+        let is_text = matches!(sample, Sample::Str(_) | Sample::Bin(_) | Sample::Meth(_));
+        if !is_text && !self.flags.quote {
             return sample.value(scratch).append_to(self.out);
         }
         let Some(sample) = sample.cast(SampleKind::Str, scratch) else {

@@ -394,10 +394,7 @@ fn found(item: &Item) -> IndexMatch<'_> {
     }
 }
 
-fn find_exact<'k>(
-    keys: &'k EntriesByKey<Arc<[u8]>>,
-    subject: &[u8],
-) -> Option<&'k KeyEntries> {
+fn find_exact<'k>(keys: &'k EntriesByKey<Arc<[u8]>>, subject: &[u8]) -> Option<&'k KeyEntries> {
     if keys.len() > COMPARED_MAX {
         return keys.get(subject);
     }
