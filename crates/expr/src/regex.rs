@@ -7,6 +7,8 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock};
 
+use regex_syntax::hir::{HirKind, Look};
+
 use crate::error::Error;
 use crate::pcre::Pcre;
 
@@ -32,6 +34,8 @@ enum RegexEngine {
 
 struct Linear {
     regex: regex::bytes::Regex,
+    /// The expression is `^` and this text, which is compared without the engine.
+    prefix: Option<Box<[u8]>>,
     /// Memory for the positions of one match, so that a match allocates nothing.
     spare: Mutex<Option<regex::bytes::CaptureLocations>>,
     /// For subjects that end in a newline, where `$` has two places to match; made for the first.
@@ -56,8 +60,10 @@ impl Regex {
         let engine = if pcre.backtracks() {
             RegexEngine::Backtracking(Box::new(backtracking(&pcre, fold).map_err(invalid)?))
         } else {
-            let regex = linear(&pcre.without_newline(), fold).map_err(invalid)?;
+            let text = pcre.without_newline();
+            let regex = linear(&text, fold).map_err(invalid)?;
             RegexEngine::Linear(Box::new(Linear {
+                prefix: anchored_literal(&text, fold),
                 spare: Mutex::new(Some(regex.capture_locations())),
                 before_newline: pcre.has_end().then(OnceLock::new),
                 regex,
@@ -85,7 +91,7 @@ impl Regex {
         match self.backtracking_for(subject) {
             Some(regex) => regex.is_match(subject).unwrap_or(false),
             None => match &*self.engine {
-                RegexEngine::Linear(linear) => linear.regex.is_match(subject),
+                RegexEngine::Linear(linear) => linear.is_match(subject),
                 RegexEngine::Backtracking(regex) => regex.is_match(subject).unwrap_or(false),
             },
         }
@@ -105,10 +111,7 @@ impl Regex {
     /// Where in `subject` the expression matches first: from, and up to.
     pub(crate) fn find(&self, subject: &[u8]) -> Option<(usize, usize)> {
         match (&*self.engine, self.backtracking_for(subject)) {
-            (RegexEngine::Linear(linear), None) => {
-                let found = linear.regex.find(subject)?;
-                Some((found.start(), found.end()))
-            }
+            (RegexEngine::Linear(linear), None) => linear.find(subject),
             _ => self.groups(subject, 0)?[0],
         }
     }
@@ -139,6 +142,21 @@ fn backtracked_groups(regex: &fancy_regex::Regex, subject: &[u8], at: usize) -> 
 }
 
 impl Linear {
+    fn is_match(&self, subject: &[u8]) -> bool {
+        match &self.prefix {
+            Some(prefix) => subject.starts_with(prefix),
+            None => self.regex.is_match(subject),
+        }
+    }
+
+    fn find(&self, subject: &[u8]) -> Option<(usize, usize)> {
+        if let Some(prefix) = &self.prefix {
+            return subject.starts_with(prefix).then_some((0, prefix.len()));
+        }
+        let found = self.regex.find(subject)?;
+        Some((found.start(), found.end()))
+    }
+
     fn groups(&self, subject: &[u8], at: usize) -> Option<Groups> {
         let mut groups = Groups::default();
         if self.regex.captures_len() == 1 {
@@ -164,6 +182,26 @@ impl Linear {
             *spare = Some(positions);
         }
         found.then_some(groups)
+    }
+}
+
+/// The text of an expression that is `^` and a plain text.
+fn anchored_literal(text: &str, fold: bool) -> Option<Box<[u8]>> {
+    let mut parser = regex_syntax::ParserBuilder::new()
+        .case_insensitive(fold)
+        .unicode(false)
+        .utf8(false)
+        .build();
+    let parsed = parser.parse(text).ok()?;
+    let HirKind::Concat(parts) = parsed.kind() else {
+        return None;
+    };
+    match parts.as_slice() {
+        [start, literal] => match (start.kind(), literal.kind()) {
+            (HirKind::Look(Look::Start), HirKind::Literal(text)) => Some(text.0.clone()),
+            _ => None,
+        },
+        _ => None,
     }
 }
 

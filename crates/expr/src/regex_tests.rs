@@ -105,3 +105,48 @@ fn long_subjects_do_not_exhaust_the_steps() {
     let subject = format!("{}><a evil", "<a".repeat(1000));
     assert!(found("<a(?:(?!>).)*evil", subject));
 }
+
+#[test]
+fn a_text_at_the_beginning_is_found_as_by_the_engine() {
+    for source in [
+        "^/a",
+        "^/a\\.b",
+        "^\\Q/a.b\\E",
+        "^(/a)",
+        "^[/]a",
+        "^/a$",
+        "/a",
+        "^",
+        "(?i)^/A",
+        "^\\xff",
+    ] {
+        let Ok(regex) = Regex::new(source, false) else {
+            continue;
+        };
+        for subject in [
+            &b"/a"[..],
+            b"/a.b",
+            b"x/a",
+            b"",
+            b"/ab",
+            b"/A",
+            b"\xff",
+            b"/a\n",
+            b"\n/a",
+        ] {
+            let groups = regex.groups(subject, 0);
+            let whole = groups.and_then(|groups| groups[0]);
+            assert_eq!(regex.find(subject), whole, "{source} in {subject:?}");
+            assert_eq!(
+                regex.is_match(subject),
+                whole.is_some(),
+                "{source} in {subject:?}"
+            );
+        }
+    }
+    assert_eq!(
+        anchored_literal("^/some", false).as_deref(),
+        Some(&b"/some"[..])
+    );
+    assert_eq!(anchored_literal("^/some", true), None);
+}
