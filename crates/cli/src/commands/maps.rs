@@ -164,14 +164,18 @@ fn entry_selector(word: &str) -> EntrySelector<'_> {
 /// Notes that a command changed a list.
 fn note(call: &CommandCall<'_>, kind: ListKind, listed: &ListedPatterns, command: &str) {
     if let Some(control) = control(call) {
-        let name = match listed.list.name() {
-            "" => ObjectName::Named(format!("#{}", listed.id)),
-            name => ObjectName::named(name),
-        };
-        let key = OverrideKey::new(kind.object, name, &ENTRIES);
-        let command = format!("{command} {key}");
-        control.note_override(key, OverrideValue::of_text(""), command);
+        note_with(&*control, kind, listed, command);
     }
+}
+
+fn note_with(control: &dyn Control, kind: ListKind, listed: &ListedPatterns, command: &str) {
+    let name = match listed.list.name() {
+        "" => ObjectName::Named(format!("#{}", listed.id)),
+        name => ObjectName::named(name),
+    };
+    let key = OverrideKey::new(kind.object, name, &ENTRIES);
+    let command = format!("{command} {key}");
+    control.note_override(key, OverrideValue::of_text(""), command);
 }
 
 /// Frees the removed entries of a list. If they are many, another thread does it.
@@ -293,18 +297,14 @@ fn add_map(call: &mut CommandCall<'_>) -> CommandAnswer {
         let added = listed.list.add(version, [(call.arg(at + 1), value)]);
         return added_one(call, MAP, &listed, added);
     };
-    let Ok(text) = String::from_utf8(payload) else {
-        return CommandAnswer::error("The payload is no text.");
-    };
-    let entries = match parse_payload(&text) {
-        Ok(entries) => entries.into_iter(),
-        Err(key) => return CommandAnswer::error(format!("Missing value for key '{key}'.")),
-    };
     let is_map = listed.list.is_map();
-    let entries = entries.map(|(key, value)| (key.into(), is_map.then(|| value.into())));
-    let entries: Vec<OwnedEntry> = entries.collect();
-    note(call, MAP, &listed, "add");
-    add_all(MAP, listed.list, version, entries)
+    add_payload(call, MAP, (listed, version), payload, move |text| {
+        let entries = parse_payload(text);
+        let entries = entries.map_err(|key| format!("Missing value for key '{key}'."))?;
+        let entries = entries.into_iter();
+        let owned = entries.map(|(key, value)| (key.into(), is_map.then(|| value.into())));
+        Ok(owned.collect())
+    })
 }
 
 pub(super) fn add_acl(call: &mut CommandCall<'_>) -> CommandAnswer {
@@ -327,16 +327,13 @@ pub(super) fn add_acl(call: &mut CommandCall<'_>) -> CommandAnswer {
         let added = listed.list.add(version, [(call.arg(at + 1), None)]);
         return added_one(call, ACL, &listed, added);
     };
-    let Ok(text) = String::from_utf8(payload) else {
-        return CommandAnswer::error("The payload is no text.");
-    };
-    let lines = text
-        .lines()
-        .map(|line| line.trim_start_matches([' ', '\t']));
-    let lines = lines.filter(|line| !line.is_empty());
-    let entries: Vec<OwnedEntry> = lines.map(|line| (line.into(), None)).collect();
-    note(call, ACL, &listed, "add");
-    add_all(ACL, listed.list, version, entries)
+    add_payload(call, ACL, (listed, version), payload, |text| {
+        let lines = text
+            .lines()
+            .map(|line| line.trim_start_matches([' ', '\t']));
+        let lines = lines.filter(|line| !line.is_empty());
+        Ok(lines.map(|line| (line.into(), None)).collect())
+    })
 }
 
 fn added_one(
@@ -363,31 +360,70 @@ fn borrowed(entries: &[OwnedEntry]) -> impl Iterator<Item = (&str, Option<&str>)
         .map(|(key, value)| (&**key, value.as_deref()))
 }
 
+/// A payload up to this size is cut into entries by the worker itself.
+const PAYLOAD_BYTES_PER_TURN: usize = 16 << 10;
+
+/// Adds the entries of a payload, which `read` cuts it into. A large payload is cut on another thread.
+fn add_payload(
+    call: &CommandCall<'_>,
+    kind: ListKind,
+    (listed, version): (ListedPatterns, Option<u32>),
+    payload: Vec<u8>,
+    read: impl FnOnce(&str) -> Result<Vec<OwnedEntry>, String> + Send + 'static,
+) -> CommandAnswer {
+    let control = control(call);
+    CommandAnswer::pending(async move {
+        let is_large = payload.len() > PAYLOAD_BYTES_PER_TURN;
+        let cut = move || match std::str::from_utf8(&payload) {
+            Ok(text) => read(text),
+            Err(_) => Err("The payload is no text.".to_owned()),
+        };
+        let entries = if is_large {
+            let failed = |_| Err("The payload cannot be read.".to_owned());
+            run_blocking(cut).await.unwrap_or_else(failed)
+        } else {
+            cut()
+        };
+        match entries {
+            Err(message) => CommandAnswer::error(message),
+            Ok(entries) => {
+                if let Some(control) = control {
+                    note_with(&*control, kind, &listed, "add");
+                }
+                add_all(kind, listed.list, version, entries).await
+            }
+        }
+    })
+}
+
 /// Adds many entries, a few at a time so that other tasks of the worker do not wait. If one of the
 /// entries is not valid, none is added.
-fn add_all(
+async fn add_all(
     kind: ListKind,
     list: Arc<PatternRef>,
     version: Option<u32>,
     entries: Vec<OwnedEntry>,
 ) -> CommandAnswer {
-    CommandAnswer::pending(async move {
-        // The version is fixed first, so that a commit in between does not split the entries.
-        let version = Some(version.unwrap_or_else(|| list.versions().0));
-        for some in entries.chunks(ENTRIES_PER_TURN) {
-            if let Err(error) = list.check(version, borrowed(some)) {
-                return kind.refused(error);
-            }
-            yield_now().await;
+    // The version is fixed first, so that a commit in between does not split the entries.
+    let version = Some(version.unwrap_or_else(|| list.versions().0));
+    for some in entries.chunks(ENTRIES_PER_TURN) {
+        if let Err(error) = list.check(version, borrowed(some)) {
+            return kind.refused(error);
         }
-        for some in entries.chunks(ENTRIES_PER_TURN) {
-            if let Err(error) = list.add(version, borrowed(some)) {
-                return kind.refused(error);
-            }
-            yield_now().await;
+        yield_now().await;
+    }
+    let mut left = entries.into_iter();
+    loop {
+        // What was added is freed at once, not all of it at the end.
+        let some: Vec<OwnedEntry> = left.by_ref().take(ENTRIES_PER_TURN).collect();
+        if some.is_empty() {
+            return CommandAnswer::Done;
         }
-        CommandAnswer::Done
-    })
+        if let Err(error) = list.add(version, borrowed(&some)) {
+            return kind.refused(error);
+        }
+        yield_now().await;
+    }
 }
 
 fn set(call: &mut CommandCall<'_>) -> CommandAnswer {

@@ -3,10 +3,10 @@
 //! A list may hold a key twice; the first wins, and when it goes the next takes its place. Nearly
 //! every key stands once, so one entry costs no memory of its own.
 
-use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Arc;
 
+use super::key_map::KeyMap;
 use super::map_value::MapValue;
 
 /// An entry as an index holds it.
@@ -64,16 +64,13 @@ impl KeyEntries {
 }
 
 /// Entries by their keys.
-pub(super) type EntriesByKey<K> = HashMap<K, KeyEntries, foldhash::fast::RandomState>;
+pub(super) type EntriesByKey<K> = KeyMap<K, KeyEntries>;
 
 /// Adds an entry under its key.
 pub(super) fn push<K: Eq + Hash>(keys: &mut EntriesByKey<K>, key: K, item: Item) {
-    use std::collections::hash_map::Entry::{Occupied, Vacant};
-    match keys.entry(key) {
-        Occupied(mut known) => known.get_mut().push(item),
-        Vacant(free) => {
-            free.insert(KeyEntries::One(item));
-        }
+    match keys.get_mut(&key) {
+        Some(known) => known.push(item),
+        None => keys.insert_new(key, KeyEntries::One(item)),
     }
 }
 

@@ -8,6 +8,7 @@ mod error;
 mod handle;
 mod index;
 mod key_entries;
+mod key_map;
 mod list;
 mod listed_regex;
 mod loaded;

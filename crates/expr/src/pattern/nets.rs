@@ -1,7 +1,6 @@
 //! Networks by their masks: the longest prefix wins, and then the first that came.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
 use std::hash::Hash;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -47,7 +46,7 @@ impl<B: Copy + Eq + Hash + Ord + std::ops::BitAnd<Output = B>> NetworkFamily<B> 
         {
             Ok(at) => at,
             Err(at) => {
-                self.prefixes.insert(at, (mask, HashMap::default()));
+                self.prefixes.insert(at, (mask, EntriesByKey::default()));
                 at
             }
         };

@@ -1,6 +1,6 @@
 //! The entries of a list in all their versions, and how a change reaches who reads them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Weak};
 
@@ -9,6 +9,7 @@ use super::error::PatternError;
 use super::handle::Handle;
 use super::index::{Index, IndexShape, ParsedEntry};
 use super::key_entries::{EntryPair, Ids};
+use super::key_map::KeyMap;
 use super::loaded::Loaded;
 use super::map_value::MapValue;
 use crate::error::Error;
@@ -35,7 +36,7 @@ pub(super) struct State {
 #[derive(Default)]
 pub(super) struct Table {
     pub(super) entries: BTreeMap<u64, Entry>,
-    pub(super) by_key: HashMap<Arc<str>, Ids, foldhash::fast::RandomState>,
+    pub(super) by_key: KeyMap<Arc<str>, Ids>,
 }
 
 /// A compiled form and what it will hold when a prepared version is committed.
@@ -265,9 +266,13 @@ impl State {
 
 impl Table {
     pub(super) fn insert(&mut self, entry: Entry) {
-        let ids = self.by_key.entry(Arc::clone(&entry.key));
-        ids.and_modify(|ids| ids.push(entry.id))
-            .or_insert(Ids::One(entry.id));
+        match self.by_key.get_mut(&*entry.key) {
+            Some(ids) => ids.push(entry.id),
+            None => {
+                let key = Arc::clone(&entry.key);
+                self.by_key.insert_new(key, Ids::One(entry.id));
+            }
+        }
         self.entries.insert(entry.id, entry);
     }
 

@@ -1,0 +1,199 @@
+//! A hash map that grows in small steps: adding one key to a large one moves few of the others.
+//!
+//! A usual hash map moves all its entries when it is full. With 100,000 of them a worker would serve
+//! nobody for that long. Here the entries of a large map are spread over many parts, and each part
+//! grows by itself.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::hash::{BuildHasher, Hash};
+
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
+
+/// Entries of a map that is in one part.
+const ENTRIES_IN_ONE_PART: usize = 1024;
+
+/// Parts of a map that is larger.
+const PARTS: usize = 1024;
+
+/// Values by their keys.
+pub(super) struct KeyMap<K, V> {
+    hasher: RandomState,
+    /// One, or [`PARTS`].
+    parts: Vec<HashTable<(K, V)>>,
+    len: usize,
+}
+
+impl<K, V> Default for KeyMap<K, V> {
+    fn default() -> Self {
+        KeyMap {
+            hasher: RandomState::default(),
+            parts: vec![HashTable::new()],
+            len: 0,
+        }
+    }
+}
+
+impl<K: fmt::Debug, V> fmt::Debug for KeyMap<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.keys()).finish()
+    }
+}
+
+impl<K, V> KeyMap<K, V> {
+    /// How many keys there are.
+    pub(super) const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is none.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// All keys, in no order.
+    pub(super) fn keys(&self) -> impl Iterator<Item = &K> {
+        self.parts.iter().flatten().map(|(key, _)| key)
+    }
+
+    /// The part of a hash. Its own table is ordered by the lowest bits, and marks places by the highest.
+    const fn part_of(&self, hash: u64) -> usize {
+        if self.parts.len() == 1 {
+            0
+        } else {
+            (hash >> 32) as usize % PARTS
+        }
+    }
+}
+
+impl<K: Eq + Hash, V> KeyMap<K, V> {
+    /// The value of a key.
+    pub(super) fn get<Q>(&self, key: &Q) -> Option<&V>
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ?Sized,
+    {
+        let hash = self.hasher.hash_one(key);
+        let part = &self.parts[self.part_of(hash)];
+        let found = part.find(hash, |(known, _)| known.borrow() == key);
+        found.map(|(_, value)| value)
+    }
+
+    /// The value of a key, to change it.
+    pub(super) fn get_mut<Q>(&mut self, key: &Q) -> Option<&mut V>
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ?Sized,
+    {
+        let hash = self.hasher.hash_one(key);
+        let at = self.part_of(hash);
+        let found = self.parts[at].find_mut(hash, |(known, _)| known.borrow() == key);
+        found.map(|(_, value)| value)
+    }
+
+    /// Whether there is such a key.
+    pub(super) fn contains_key<Q>(&self, key: &Q) -> bool
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ?Sized,
+    {
+        self.get(key).is_some()
+    }
+
+    /// Adds a key that is not there.
+    pub(super) fn insert_new(&mut self, key: K, value: V) {
+        if self.len == ENTRIES_IN_ONE_PART && self.parts.len() == 1 {
+            self.divide();
+        }
+        let hash = self.hasher.hash_one(&key);
+        let at = self.part_of(hash);
+        let hasher = &self.hasher;
+        self.parts[at].insert_unique(hash, (key, value), |(known, _)| hasher.hash_one(known));
+        self.len += 1;
+    }
+
+    /// Takes a key out.
+    pub(super) fn remove<Q>(&mut self, key: &Q) -> Option<V>
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ?Sized,
+    {
+        let hash = self.hasher.hash_one(key);
+        let at = self.part_of(hash);
+        let found = self.parts[at].find_entry(hash, |(known, _)| known.borrow() == key);
+        let ((_, value), _) = found.ok()?.remove();
+        self.len -= 1;
+        Some(value)
+    }
+
+    /// Spreads the entries of the only part over many.
+    fn divide(&mut self) {
+        let parts = std::iter::repeat_with(HashTable::new).take(PARTS).collect();
+        let hasher = &self.hasher;
+        let former = std::mem::replace(&mut self.parts, parts);
+        for (key, value) in former.into_iter().flatten() {
+            let hash = hasher.hash_one(&key);
+            let at = (hash >> 32) as usize % PARTS;
+            self.parts[at].insert_unique(hash, (key, value), |(known, _)| hasher.hash_one(known));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(20))]
+
+        #[test]
+        fn it_holds_what_a_usual_map_holds(
+            changes in proptest::collection::vec((0_u32..3000, any::<bool>()), 0..6000),
+        ) {
+            let mut ours = KeyMap::default();
+            let mut usual = HashMap::new();
+            for (at, (key, adds)) in changes.into_iter().enumerate() {
+                if !adds {
+                    prop_assert_eq!(ours.remove(&key), usual.remove(&key));
+                } else if let Some(value) = ours.get_mut(&key) {
+                    *value = at;
+                    usual.insert(key, at);
+                } else {
+                    ours.insert_new(key, at);
+                    usual.insert(key, at);
+                }
+                prop_assert_eq!(ours.len(), usual.len());
+            }
+            prop_assert_eq!(ours.keys().count(), usual.len());
+            for (key, value) in &usual {
+                prop_assert_eq!(ours.get(key), Some(value));
+            }
+        }
+    }
+
+    #[test]
+    fn adding_a_key_moves_few_of_the_others() {
+        let mut map = KeyMap::default();
+        let mut most = 0;
+        for key in 0..200_000_u64 {
+            let at = map.part_of(map.hasher.hash_one(key));
+            let before = (map.parts.len(), map.parts[at].capacity());
+            map.insert_new(key, ());
+            let moved = match before.0 == map.parts.len() {
+                true if map.parts[at].capacity() == before.1 => 0,
+                true => map.parts[at].len(),
+                false => map.len(),
+            };
+            most = most.max(moved);
+        }
+        assert!(
+            (1..=2 * ENTRIES_IN_ONE_PART).contains(&most),
+            "{most} were moved at once"
+        );
+    }
+}
