@@ -54,6 +54,8 @@ impl Generation {
     pub fn take_over(&self, previous: Option<&Self>, registry: &Registry) -> GenerationChanges {
         let mut changes = GenerationChanges::default();
         let process_max = registry.process().configured_connection_max();
+        let limits = &self.config.global.tune.variables;
+        registry.process().variables.limit(limits);
         let former = previous.map(|previous| &previous.config.global.variables);
         registry.process().apply_variable_lines(
             &self.config.global.variables,

@@ -6,13 +6,15 @@
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
 use ballast_expr::Value;
+use ballast_model::VariableLimits;
 
-/// Bytes that all variables of the process may take together, names included
-/// (`tune.vars.proc-max-size`, unlimited in HAProxy): beyond it none is set.
+/// Bytes that all variables of the process may take together, names included, whatever the
+/// configuration says: beyond it none is set.
 pub(crate) const BYTES_MAX: usize = 1 << 20;
 
 type VariableMap = BTreeMap<Arc<str>, Arc<StoredVariable>>;
@@ -23,6 +25,8 @@ pub struct ProcessVariables {
     names: ArcSwap<VariableMap>,
     /// Held while a variable is set, so that concurrent writers lose nothing.
     setting: Mutex<()>,
+    /// `tune.vars.proc-max-size` or `tune.vars.global-max-size`, whichever is less; 0 is none.
+    bytes_max: AtomicUsize,
 }
 
 /// A snapshot of all variables of the process.
@@ -94,10 +98,36 @@ impl VariablesNow {
     }
 }
 
+/// Bytes of variables as limits count them: names are left out.
+fn counted(names: &VariableMap) -> usize {
+    let texts = names.values().map(|kept| match &**kept {
+        StoredVariable::Str(bytes) | StoredVariable::Bin(bytes) | StoredVariable::Meth(bytes) => {
+            bytes.len()
+        }
+        _ => 0,
+    });
+    texts
+        .map(|text| text + VariableLimits::VARIABLE_BYTES)
+        .sum()
+}
+
 impl ProcessVariables {
     /// All of them as they are now.
     pub fn now(&self) -> VariablesNow {
         VariablesNow(self.names.load_full())
+    }
+
+    /// Bytes that all take, as limits count them.
+    pub fn counted_bytes(&self) -> usize {
+        counted(&self.names.load())
+    }
+
+    /// Sets the limits of the configuration. What is there stays.
+    pub fn limit(&self, limits: &VariableLimits) {
+        let limits = [limits.process, limits.global];
+        let least = limits.into_iter().flatten().min();
+        self.bytes_max
+            .store(least.unwrap_or(0) as usize, Ordering::Relaxed);
     }
 
     /// Sets `proc.<name>`, or removes it.
@@ -119,7 +149,8 @@ impl ProcessVariables {
             .iter()
             .map(|(name, kept)| name.len() + kept.byte_count())
             .sum();
-        if taken > BYTES_MAX {
+        let limit = self.bytes_max.load(Ordering::Relaxed);
+        if taken > BYTES_MAX || (limit > 0 && counted(&names) > limit) {
             return Err(SetVariableError::TooLarge);
         }
         self.names.store(Arc::new(names));

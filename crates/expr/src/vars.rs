@@ -10,6 +10,14 @@ use crate::error::{Error, nearest};
 pub enum VarScope {
     /// `check.`: one health check.
     Check,
+    /// `preq.`: as `req.`, of the stream that an exchange works for.
+    ParentReq,
+    /// `pres.`: as `res.`, of that stream.
+    ParentRes,
+    /// `psess.`: as `sess.`, of that stream.
+    ParentSess,
+    /// `ptxn.`: as `txn.`, of that stream.
+    ParentTxn,
     /// `proc.`: the process.
     Proc,
     /// `req.`: request processing.
@@ -23,8 +31,12 @@ pub enum VarScope {
 }
 
 impl VarScope {
-    const ALL: [VarScope; 6] = [
+    const ALL: [VarScope; 10] = [
         VarScope::Check,
+        VarScope::ParentReq,
+        VarScope::ParentRes,
+        VarScope::ParentSess,
+        VarScope::ParentTxn,
         VarScope::Proc,
         VarScope::Req,
         VarScope::Res,
@@ -36,6 +48,10 @@ impl VarScope {
     pub const fn text(self) -> &'static str {
         match self {
             VarScope::Check => "check",
+            VarScope::ParentReq => "preq",
+            VarScope::ParentRes => "pres",
+            VarScope::ParentSess => "psess",
+            VarScope::ParentTxn => "ptxn",
             VarScope::Proc => "proc",
             VarScope::Req => "req",
             VarScope::Res => "res",
@@ -73,8 +89,8 @@ impl VarName {
                 .map(|scope| format!("{scope}.{name}"));
             return Err(Error::new(
                 format!(
-                    "invalid variable name '{text}': a scope among 'proc', 'sess', 'txn', 'req', \
-                     'res' and 'check' must come first, then a dot"
+                    "invalid variable name '{text}': a scope among 'proc', '(p)sess', \
+                     '(p)txn', '(p)req', '(p)res' and 'check' must come first, then a dot"
                 ),
                 whole,
             )

@@ -210,6 +210,33 @@ pub enum VariableSource {
     Format(LogFormat),
 }
 
+/// `tune.vars.*-max-size`: bytes that variables may take; `None` is no limit beside that of the
+/// program. A wider scope includes the narrower ones.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct VariableLimits {
+    /// `tune.vars.global-max-size`: all variables.
+    pub global: Option<u32>,
+    /// `tune.vars.proc-max-size`: variables of the process.
+    pub process: Option<u32>,
+    /// `tune.vars.sess-max-size`: those of a session and of its exchanges.
+    pub session: Option<u32>,
+    /// `tune.vars.txn-max-size`: those of an exchange.
+    pub transaction: Option<u32>,
+    /// `tune.vars.reqres-max-size`: those of a request, and those of a response.
+    pub message: Option<u32>,
+}
+
+impl VariableLimits {
+    /// Bytes that each variable takes beside its text, as HAProxy 3.2 counts them.
+    pub const VARIABLE_BYTES: usize = 80;
+
+    /// Whether any limit is set.
+    #[must_use]
+    pub fn is_any(&self) -> bool {
+        *self != Self::default()
+    }
+}
+
 /// `tune.*`, with the documented defaults.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Tune {
@@ -226,6 +253,8 @@ pub struct Tune {
     pub cookie_bytes: u32,
     /// `tune.stick-counters`: how many entries a connection and each of its requests may track.
     pub stick_counters: u32,
+    /// `tune.vars.*-max-size`.
+    pub variables: VariableLimits,
     /// `tune.maxaccept`: connections accepted per wake-up; `None` leaves it to the listener.
     pub accept_count_max: Option<i32>,
     /// `tune.rcvbuf.client`, in bytes.
@@ -247,6 +276,7 @@ impl Default for Tune {
             log_uri_bytes: 1023,
             cookie_bytes: 63,
             stick_counters: 3,
+            variables: VariableLimits::default(),
             accept_count_max: None,
             receive_buffer_client: None,
             receive_buffer_server: None,

@@ -46,7 +46,8 @@ pub use frontend::{
     RouteTarget, UnixOwner,
 };
 pub use global::{
-    CliLevel, CpuMap, Global, ProcessVariable, SeverityOutput, StatsSocket, Tune, VariableSource,
+    CliLevel, CpuMap, Global, ProcessVariable, SeverityOutput, StatsSocket, Tune, VariableLimits,
+    VariableSource,
 };
 pub use log::{Facility, Level, LogEndpoint, LogFormatName, LogLines, LogSample, LogTarget};
 pub use server::{

@@ -22,6 +22,7 @@ use crate::http::body;
 use crate::journal;
 use crate::passwords::{self, HashWait};
 use crate::tracking;
+use crate::variables::VariableBounds;
 use crate::view::View;
 
 /// Which messages the rules may see and change.
@@ -263,16 +264,25 @@ impl Transaction for ExchangeTransaction<'_> {
     }
 
     fn set_var(&mut self, name: &VarName, value: Option<Value<'_>>) {
+        let limits = &self.context.running.tune().variables;
+        let process = &self.context.local.process.variables;
+        let session = &self.context.session.variables;
         match name.scope {
-            VarScope::Sess => self.context.session.variables.borrow_mut().set(name, value),
+            VarScope::Sess => {
+                let beside = || self.exchange.variables.counted_bytes();
+                let bounds = VariableBounds::new(limits, beside, || process.counted_bytes());
+                session.borrow_mut().set(name, value, bounds);
+            }
             VarScope::Txn | VarScope::Req | VarScope::Res => {
-                self.exchange.variables.set(name, value)
+                let beside = || session.borrow().counted_bytes();
+                let bounds = VariableBounds::new(limits, beside, || process.counted_bytes());
+                self.exchange.variables.set(name, value, bounds);
             }
             VarScope::Proc => {
                 // A variable that does not fit is not set, as in the other scopes.
-                let _ = self.context.local.process.variables.set(&name.name, value);
+                let _ = process.set(&name.name, value);
             }
-            VarScope::Check => {}
+            _ => {}
         }
     }
 

@@ -1,7 +1,9 @@
 //! Variables that rules set (`set-var`): a few per scope, whose memory is reused.
 
-use ballast_expr::{Value, VarName, VarScope};
 use std::net::{Ipv4Addr, Ipv6Addr};
+
+use ballast_expr::{Value, VarName, VarScope};
+use ballast_model::VariableLimits;
 
 use crate::chain::Chain;
 
@@ -54,17 +56,26 @@ impl VariableSlot {
         })
     }
 
-    /// Takes a value of at most so many bytes; a longer one leaves it unset.
-    fn fill(&mut self, value: Option<Value<'_>>, bytes_max: usize) {
+    /// Bytes as limits count them: none when it is unset.
+    fn counted_bytes(&self) -> usize {
+        match self.content {
+            VariableContent::Unset => 0,
+            _ => VariableLimits::VARIABLE_BYTES + self.bytes.len(),
+        }
+    }
+
+    /// Takes a value whose text has at most so many bytes; a longer one leaves it unset, and so does
+    /// any where there is no room at all.
+    fn fill(&mut self, value: Option<Value<'_>>, room: Option<usize>) {
         self.bytes.clear();
         let mut keep = |bytes: &[u8], content| {
-            if bytes.len() > bytes_max {
+            if room.is_none_or(|room| bytes.len() > room) {
                 return VariableContent::Unset;
             }
             self.bytes.extend_from_slice(bytes);
             content
         };
-        self.content = match value {
+        self.content = match value.filter(|_| room.is_some()) {
             None => VariableContent::Unset,
             Some(Value::Bool(flag)) => VariableContent::Bool(flag),
             Some(Value::Int(number)) => VariableContent::Int(number),
@@ -77,9 +88,39 @@ impl VariableSlot {
     }
 }
 
-/// Bytes that the variables of one session or exchange may take together, names included
-/// (`tune.vars.*-max-size`, unlimited in HAProxy): beyond it a variable is not set.
+/// Bytes that the variables of one session or exchange may take together, names included, whatever
+/// the configuration says: beyond it a variable is not set.
 const BYTES_MAX: usize = 1 << 20;
+
+/// What bounds the variables of a session or an exchange, beside what they take themselves.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct VariableBounds<'c> {
+    /// `tune.vars.*-max-size`, where any is set.
+    limits: Option<&'c VariableLimits>,
+    /// What the session's variables take, for those of an exchange; and the other way round.
+    beside: usize,
+    /// What the variables of the process take.
+    process: usize,
+}
+
+impl<'c> VariableBounds<'c> {
+    /// The bounds under the configuration's limits: `beside` tells what the others of the session
+    /// take, and `process` what those of the process do. Neither is asked without limits.
+    pub(crate) fn new(
+        limits: &'c VariableLimits,
+        beside: impl FnOnce() -> usize,
+        process: impl FnOnce() -> usize,
+    ) -> Self {
+        if !limits.is_any() {
+            return Self::default();
+        }
+        Self {
+            limits: Some(limits),
+            beside: beside(),
+            process: process(),
+        }
+    }
+}
 
 impl Variables {
     /// The value of a variable.
@@ -92,10 +133,14 @@ impl Variables {
 
     /// Sets a variable while others are read, or unsets it: without a value, or where the value would
     /// pass the bound.
-    pub(crate) fn assign(&self, name: &VarName, value: Option<Value<'_>>) {
+    pub(crate) fn assign(
+        &self,
+        name: &VarName,
+        value: Option<Value<'_>>,
+        bounds: VariableBounds<'_>,
+    ) {
         let mut slot = VariableSlot::new(name);
-        let taken = self.bytes_taken();
-        slot.fill(value, BYTES_MAX.saturating_sub(taken));
+        slot.fill(value, self.room(name, bounds));
         // Beyond the bound of the chain a variable keeps its value, as one that does not fit.
         let _ = self.assigned.push(slot);
     }
@@ -110,17 +155,63 @@ impl Variables {
         }
     }
 
-    /// The bytes that all variables take, names included.
-    fn bytes_taken(&self) -> usize {
+    /// Bytes that all variables take, as limits count them.
+    pub(crate) fn counted_bytes(&self) -> usize {
         let all = self.slots.iter().chain(self.assigned.iter());
-        all.map(|slot| slot.bytes.len() + slot.name.name.len())
-            .sum()
+        all.map(VariableSlot::counted_bytes).sum()
     }
 
-    /// Sets a variable, or unsets it: without a value, or where the value would pass the bound.
-    pub(crate) fn set(&mut self, name: &VarName, value: Option<Value<'_>>) {
+    /// How long the text of a variable may be; `None` where it cannot be set at all. What it holds now
+    /// makes room.
+    fn room(&self, name: &VarName, bounds: VariableBounds<'_>) -> Option<usize> {
+        let others = || {
+            let all = self.slots.iter().chain(self.assigned.iter());
+            all.filter(|slot| slot.name != *name)
+        };
+        let taken: usize = others()
+            .map(|slot| slot.bytes.len() + slot.name.name.len())
+            .sum();
+        let mut room = BYTES_MAX.saturating_sub(taken);
+        let Some(limits) = bounds.limits else {
+            return Some(room);
+        };
+        let (mut message, mut all) = (0, 0);
+        for slot in others() {
+            let bytes = slot.counted_bytes();
+            all += bytes;
+            message += if slot.name.scope == name.scope {
+                bytes
+            } else {
+                0
+            };
+        }
+        let of_message = matches!(name.scope, VarScope::Req | VarScope::Res);
+        let of_exchange = of_message || name.scope == VarScope::Txn;
+        let session = all + bounds.beside;
+        let steps = [
+            (limits.message.filter(|_| of_message), message),
+            (limits.transaction.filter(|_| of_exchange), all),
+            (limits.session, session),
+            (limits.process, session + bounds.process),
+            (limits.global, session + bounds.process),
+        ];
+        for (limit, taken) in steps {
+            if let Some(limit) = limit {
+                let left = (limit as usize).checked_sub(taken + VariableLimits::VARIABLE_BYTES)?;
+                room = room.min(left);
+            }
+        }
+        Some(room)
+    }
+
+    /// Sets a variable, or unsets it: without a value, or where the value would pass a bound.
+    pub(crate) fn set(
+        &mut self,
+        name: &VarName,
+        value: Option<Value<'_>>,
+        bounds: VariableBounds<'_>,
+    ) {
         self.settle();
-        let taken = self.bytes_taken();
         let at = match self.slots.iter().position(|slot| slot.name == *name) {
             Some(at) => at,
             None => {
@@ -131,7 +222,8 @@ impl Variables {
                 self.slots.len() - 1
             }
         };
-        self.slots[at].fill(value, BYTES_MAX.saturating_sub(taken));
+        let room = self.room(name, bounds);
+        self.slots[at].fill(value, room);
     }
 
     /// Forgets every value of a scope and keeps the memory.
@@ -166,16 +258,56 @@ impl Variables {
 mod tests {
     use super::*;
 
+    const FREE: VariableBounds<'_> = VariableBounds {
+        limits: None,
+        beside: 0,
+        process: 0,
+    };
+
+    #[test]
+    fn limits_of_narrow_scopes_are_within_those_of_wide_ones() {
+        let limits = VariableLimits {
+            session: Some(300),
+            transaction: Some(200),
+            message: Some(100),
+            ..VariableLimits::default()
+        };
+        let [req, txn, sess] =
+            ["req.a", "txn.a", "sess.a"].map(|name| VarName::parse(name).unwrap());
+        let is_set = |name: &VarName, length: usize, beside: usize| {
+            let mut variables = Variables::default();
+            let bounds = VariableBounds::new(&limits, || beside, || 0);
+            variables.set(name, Some(Value::Str(&vec![b'x'; length])), bounds);
+            variables.value(name).is_some()
+        };
+        assert!(is_set(&req, 20, 0) && !is_set(&req, 21, 0));
+        assert!(is_set(&txn, 120, 0) && !is_set(&txn, 121, 0));
+        assert!(is_set(&sess, 220, 0) && !is_set(&sess, 221, 0));
+        // What others of the session take is not there for these.
+        assert!(is_set(&txn, 120, 100) && !is_set(&txn, 120, 101));
+        assert!(
+            !is_set(&req, 0, 221),
+            "there is no room for a variable without a text"
+        );
+        // What a variable holds makes room for its next value.
+        let mut variables = Variables::default();
+        let bounds = VariableBounds::new(&limits, || 0, || 0);
+        for text in [[b'x'; 120], [b'y'; 120]] {
+            variables.set(&txn, Some(Value::Str(&text)), bounds);
+            assert_eq!(variables.value(&txn), Some(Value::Str(&text)));
+        }
+    }
+
     #[test]
     fn a_variable_is_set_changed_and_forgotten() {
         let name = VarName::parse("txn.a").unwrap();
         let mut variables = Variables::default();
         assert_eq!(variables.value(&name), None);
-        variables.set(&name, Some(Value::Str(b"x")));
+        variables.set(&name, Some(Value::Str(b"x")), FREE);
         assert_eq!(variables.value(&name), Some(Value::Str(b"x")));
-        variables.set(&name, Some(Value::Int(3)));
+        variables.set(&name, Some(Value::Int(3)), FREE);
         assert_eq!(variables.value(&name), Some(Value::Int(3)));
-        variables.set(&name, None);
+        variables.set(&name, None, FREE);
         assert_eq!(variables.value(&name), None);
     }
 
@@ -183,7 +315,7 @@ mod tests {
     fn what_passes_the_bound_is_not_kept() {
         let name = VarName::parse("sess.big").unwrap();
         let mut variables = Variables::default();
-        variables.set(&name, Some(Value::Bin(&vec![0; BYTES_MAX + 1])));
+        variables.set(&name, Some(Value::Bin(&vec![0; BYTES_MAX + 1])), FREE);
         assert_eq!(variables.value(&name), None);
     }
 
@@ -194,8 +326,8 @@ mod tests {
             VarName::parse("txn.a").unwrap(),
         );
         let mut variables = Variables::default();
-        variables.set(&req, Some(Value::Bool(true)));
-        variables.set(&txn, Some(Value::Bool(true)));
+        variables.set(&req, Some(Value::Bool(true)), FREE);
+        variables.set(&txn, Some(Value::Bool(true)), FREE);
         variables.forget(VarScope::Req);
         assert_eq!(
             (variables.value(&req), variables.value(&txn)),

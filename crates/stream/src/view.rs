@@ -24,7 +24,7 @@ use crate::local::{WorkerLocal, time_of};
 use crate::password_results::PasswordResults;
 use crate::session::Session;
 use crate::tracking;
-use crate::variables::Variables;
+use crate::variables::{VariableBounds, Variables};
 
 /// An exchange as expressions see it.
 pub(crate) struct View<'a> {
@@ -276,22 +276,38 @@ impl Facts for View<'_> {
                     .get_or_init(|| self.context.local.process.variables.now())
                     .value(&name.name)
             }),
-            VarScope::Check => None,
+            // Those of checks are elsewhere, and no exchange has a parent.
+            _ => None,
         }
     }
 
     fn assign(&self, name: &VarName, value: Option<Value<'_>>) {
+        let limits = &self.context.running.tune().variables;
+        let process = &self.context.local.process.variables;
+        let bounds = |beside: &Variables| {
+            VariableBounds::new(
+                limits,
+                || beside.counted_bytes(),
+                || process.counted_bytes(),
+            )
+        };
         match name.scope {
-            VarScope::Sess => self.variables.assign(name, value),
+            VarScope::Sess => {
+                let bounds = bounds(&self.exchange.variables);
+                self.variables.assign(name, value, bounds);
+            }
             VarScope::Txn | VarScope::Req | VarScope::Res => {
-                self.exchange.variables.assign(name, value);
+                let bounds = bounds(&self.variables);
+                self.exchange.variables.assign(name, value, bounds);
             }
             VarScope::Proc => {
                 // A variable that does not fit is not set, as in the other scopes.
-                let _ = self.context.local.process.variables.set(&name.name, value);
-                self.process_assigned.assign(name, value);
+                if process.set(&name.name, value).is_ok() {
+                    let unbounded = VariableBounds::default();
+                    self.process_assigned.assign(name, value, unbounded);
+                }
             }
-            VarScope::Check => {}
+            _ => {}
         }
     }
 

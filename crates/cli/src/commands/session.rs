@@ -140,6 +140,9 @@ fn output(call: &mut CommandCall<'_>) -> CommandAnswer {
 
 fn lower(call: &mut CommandCall<'_>, level: CliLevel) -> CommandAnswer {
     call.session.level = level;
+    // As in HAProxy: who gives up rights gives up the modes, too.
+    call.session.is_experimental = false;
+    call.session.is_expert = false;
     CommandAnswer::Done
 }
 

@@ -30,6 +30,7 @@ const FAMILIES: &[&[Row<Global>]] = &[
     tune::H2_ROWS,
     tune::QUIC_ROWS,
     tune::LUA_ROWS,
+    tune::VARIABLE_LIMIT_ROWS,
     tune::VARS_ROWS,
     tune::COPY_ROWS,
     tune::SCHEDULER_ROWS,

@@ -3,7 +3,7 @@
 //!
 //! Source: HAProxy configuration manual, section 3.
 
-use ballast_expr::{Phase, Reference, VarName};
+use ballast_expr::{Phase, Reference, VarName, VarScope};
 use ballast_model::{Global, ProcessVariable, VariableSource};
 use ballast_syntax::Diagnostic;
 
@@ -286,8 +286,12 @@ fn refuse_files(args: &Args<'_>, references: &[Reference]) -> Result<(), Diagnos
 /// A variable of the whole process.
 fn variable(args: &mut Args<'_>) -> Result<VarName, Diagnostic> {
     let name = args.text("a variable and what it is set to")?;
-    if name.starts_with("proc.") {
-        return VarName::parse(name).map_err(|error| args.wrong(error.to_string()));
+    let parsed = VarName::parse(name).map_err(|error| {
+        let what = format!("error in the variable of '{}'", args.keyword());
+        args.expr_error(args.position() - 1, &error, &what)
+    })?;
+    if parsed.scope == VarScope::Proc {
+        return Ok(parsed);
     }
     Err(args.wrong(format!(
         "'{}' : variable '{name}' does not begin with 'proc.'",

@@ -21,7 +21,7 @@ const QUIC: &str = "acts on QUIC only";
 const LUA: &str = "acts on Lua only";
 const COPY: &str = "data are forwarded without extra copies where it pays";
 const SCHEDULER: &str = "tasks are scheduled by the runtime of each worker";
-const VARS: &str = "memory of variables is bounded by the exchange";
+const VARS: &str = "memory of a probe's variables is bounded by its steps";
 const DATAGRAMS: &str = "no proxy carries datagrams";
 const MEMORY: &str = "buffers are held by exchanges that move data only";
 
@@ -300,13 +300,31 @@ pub(super) const LUA_ROWS: &[R] = noted! { LUA;
     "tune.lua.task-timeout", "<timeout>", "longest run of a task", time, "4s";
 };
 
+/// Rows of limits of variables: word, help, the field.
+macro_rules! variable_limits {
+    ($($word:literal, $help:literal, $field:ident;)*) => {
+        &[$(R::new($word, Sections::GLOBAL, "<size>", $help, |global, args, _| {
+            let size = args.size("a size", u64::from(u32::MAX))?;
+            args.end()?;
+            let size = u32::try_from(size).expect("the bound fits 32 bits");
+            global.tune.variables.$field = Some(size).filter(|size| *size != 0);
+            Ok(())
+        })
+        .examples(concat!($word, " 1k"), concat!($word, " a b c"))),*]
+    };
+}
+
+/// Limits of the memory of variables.
+pub(super) const VARIABLE_LIMIT_ROWS: &[R] = variable_limits! {
+    "tune.vars.global-max-size", "memory of all variables", global;
+    "tune.vars.proc-max-size", "memory of the process's variables", process;
+    "tune.vars.reqres-max-size", "memory of a request's or response's variables", message;
+    "tune.vars.sess-max-size", "memory of a session's variables, those of its exchanges included", session;
+    "tune.vars.txn-max-size", "memory of an exchange's variables", transaction;
+};
+
 pub(super) const VARS_ROWS: &[R] = noted! { VARS;
     "tune.vars.check-max-size", "<size>", "memory of a probe's variables", amount, "1k";
-    "tune.vars.global-max-size", "<size>", "memory of all variables", amount, "1m";
-    "tune.vars.proc-max-size", "<size>", "memory of the process's variables", amount, "1m";
-    "tune.vars.reqres-max-size", "<size>", "memory of a request's or response's variables", amount, "1k";
-    "tune.vars.sess-max-size", "<size>", "memory of a session's variables", amount, "1k";
-    "tune.vars.txn-max-size", "<size>", "memory of a transaction's variables", amount, "1k";
 };
 
 pub(super) const COPY_ROWS: &[R] = noted! { COPY;
