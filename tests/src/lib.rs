@@ -17,6 +17,7 @@ pub mod proxy;
 pub mod runtime_api;
 pub mod sealed_client;
 pub mod sink;
+pub mod verdicts;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -30,6 +31,7 @@ pub use proxy::{Launch, Program, Proxy};
 pub use runtime_api::{RuntimeApi, StatRow};
 pub use sealed_client::{RecordClient, SealedClient};
 pub use sink::LogSink;
+pub use verdicts::{Verdict, Verdicts};
 
 /// The time limit of every single wait in a test, long enough for a busy machine with two cores.
 pub const WAIT_MAX: Duration = Duration::from_secs(10);

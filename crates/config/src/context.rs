@@ -520,17 +520,25 @@ impl Context<'_> {
 /// The names that scripts provide: fetches, converters, actions and services.
 pub(crate) const LUA: &str = "lua.";
 
-/// Adds "did you mean" and the edit to a diagnostic at a wrong word.
+/// So many words are listed where another was meant.
+const LISTED_MAX: usize = 40;
+
+/// Adds the words that are allowed, "did you mean" and the edit to a diagnostic at a wrong word.
 #[must_use]
 pub(crate) fn suggestion<'a>(
     diagnostic: Diagnostic,
     word: &str,
     candidates: impl IntoIterator<Item = &'a str>,
 ) -> Diagnostic {
-    let Some(hint) = nearest(word, candidates) else {
+    let known: Vec<&str> = candidates.into_iter().collect();
+    let mut diagnostic = diagnostic;
+    let is_told = known.iter().all(|one| diagnostic.message.contains(one));
+    if diagnostic.help.is_none() && known.len() <= LISTED_MAX && !is_told {
+        diagnostic.help = Some(format!("one of: {}", known.join(", ")));
+    }
+    let Some(hint) = nearest(word, known) else {
         return diagnostic;
     };
-    let mut diagnostic = diagnostic;
     diagnostic.message = format!("{}; did you mean '{hint}' maybe ?", diagnostic.message);
     match diagnostic.span {
         Some(span) => diagnostic.replace(span, hint),

@@ -213,6 +213,9 @@ fn link(draft: &mut ProxyDraft, context: &mut Context<'_>) {
     if let Some(span) = span {
         store.set_place(&context.pattern_place(span));
     }
+    if has_unknown_acls(draft, context) {
+        return;
+    }
     let mut errors = Vec::new();
     let mut acls = std::mem::take(&mut draft.acls);
     if let Err(failed) = acls.link(&store, &mut files) {
@@ -237,6 +240,22 @@ fn link(draft: &mut ProxyDraft, context: &mut Context<'_>) {
             None => diagnostic,
         });
     }
+}
+
+/// Reports ACLs that formats name and nothing declares: formats are made when the section is read.
+fn has_unknown_acls(draft: &ProxyDraft, context: &mut Context<'_>) -> bool {
+    let mut found = false;
+    for (reference, span) in &draft.section_state.references {
+        let Err(error) = draft.acls.check_names(std::slice::from_ref(reference)) else {
+            continue;
+        };
+        found = true;
+        let message = format!("{} : {}", draft.title(), error.message);
+        let mut diagnostic = Diagnostic::alert("unknown-acl", message).at(*span);
+        diagnostic.help = error.hint.map(|hint| format!("did you mean '{hint}'?"));
+        context.report(diagnostic);
+    }
+    found
 }
 
 /// Names that scripts provide are valid only if a script is loaded.

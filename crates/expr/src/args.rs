@@ -390,17 +390,25 @@ fn value_of(kind: ArgKind, text: &str) -> Result<ArgValue, Error> {
             0..text.len(),
         )
     };
+    let unknown = |known: &[&str]| {
+        Error::unknown(kind_text(kind), text, 0..text.len(), known.iter().copied())
+    };
     Ok(match kind {
         ArgKind::Acl => ArgValue::Acl(LinkSlot::empty()),
         ArgKind::Int => ArgValue::Int(text.parse().map_err(|_| refuse())?),
         ArgKind::IntOrVar => match text.parse() {
             Ok(number) => ArgValue::Int(number),
-            Err(_) => ArgValue::Var(VarName::parse(text)?),
+            Err(_) => ArgValue::Var(VarName::parse(text).map_err(|error| Error {
+                message: format!("'{text}' is no integer, and no variable: {}", error.message),
+                ..error
+            })?),
         },
         ArgKind::Text => ArgValue::Text,
         ArgKind::DistccToken if text.len() != 4 => return Err(refuse()),
         ArgKind::DistccToken => ArgValue::Text,
-        ArgKind::DnFormat if !matches!(text, "" | "rfc2253") => return Err(refuse()),
+        ArgKind::DnFormat if !matches!(text, "" | "rfc2253") => {
+            return Err(unknown(&["rfc2253"]));
+        }
         ArgKind::DnFormat => ArgValue::Text,
         ArgKind::Address => ArgValue::Ip(text.parse().map_err(|_| refuse())?),
         ArgKind::Ipv4 => ArgValue::Ip(IpAddr::V4(text.parse::<Ipv4Addr>().map_err(|_| refuse())?)),
@@ -430,17 +438,26 @@ fn value_of(kind: ArgKind, text: &str) -> Result<ArgValue, Error> {
             },
         },
         ArgKind::ProxyValueType => {
-            ArgValue::Int(i64::from(proxy_value_type(text).ok_or_else(refuse)?))
+            let number = proxy_value_type(text);
+            let names = PROXY_VALUE_TYPES.map(|(name, _)| name);
+            ArgValue::Int(i64::from(number.ok_or_else(|| unknown(&names))?))
         }
         ArgKind::ProtobufField => {
             ArgValue::ProtobufPath(protobuf::parse_path(text).ok_or_else(refuse)?)
         }
         ArgKind::ProtobufType => {
-            ArgValue::ProtobufNumber(ProtobufNumber::named(text).ok_or_else(refuse)?)
+            let number = ProtobufNumber::named(text);
+            ArgValue::ProtobufNumber(number.ok_or_else(|| unknown(&ProtobufNumber::WORDS))?)
         }
-        ArgKind::FixTag => ArgValue::Int(fix_message::tag_number(text).ok_or_else(refuse)?),
+        ArgKind::FixTag => {
+            let number = fix_message::tag_number(text);
+            let names = fix_message::TAG_NAMES.map(|(name, _)| name);
+            ArgValue::Int(number.ok_or_else(|| unknown(&names))?)
+        }
         ArgKind::MessageDigest => {
-            ArgValue::MessageDigest(MessageDigest::named(text).ok_or_else(refuse)?)
+            let digest = MessageDigest::named(text);
+            let names: Vec<&str> = MessageDigest::words().collect();
+            ArgValue::MessageDigest(digest.ok_or_else(|| unknown(&names))?)
         }
         ArgKind::Base64OrVar => match VarName::parse(text) {
             Ok(name) => ArgValue::Var(name),
@@ -453,11 +470,13 @@ fn value_of(kind: ArgKind, text: &str) -> Result<ArgValue, Error> {
         ArgKind::JwtAlgorithmOrVar => match VarName::parse(text) {
             Ok(name) => ArgValue::Var(name),
             Err(_) => {
-                ArgValue::JwtAlgorithm(JwtAlgorithm::named(text.as_bytes()).ok_or_else(refuse)?)
+                let algorithm = JwtAlgorithm::named(text.as_bytes());
+                ArgValue::JwtAlgorithm(algorithm.ok_or_else(|| unknown(&JwtAlgorithm::WORDS))?)
             }
         },
         ArgKind::SetCondition => {
-            ArgValue::SetCondition(SetCondition::named(text).ok_or_else(refuse)?)
+            let words = SetCondition::WORDS.map(|(word, _)| word);
+            ArgValue::SetCondition(SetCondition::named(text).ok_or_else(|| unknown(&words))?)
         }
         ArgKind::JwtKeyOrVar => {
             let variable = VarName::parse(text).ok();
@@ -470,24 +489,26 @@ fn value_of(kind: ArgKind, text: &str) -> Result<ArgValue, Error> {
     })
 }
 
+/// Types of values in PROXY headers that have a name.
+const PROXY_VALUE_TYPES: [(&str, u8); 12] = [
+    ("ALPN", 0x01),
+    ("AUTHORITY", 0x02),
+    ("CRC32C", 0x03),
+    ("NOOP", 0x04),
+    ("UNIQUE_ID", 0x05),
+    ("SSL", 0x20),
+    ("SSL_VERSION", 0x21),
+    ("SSL_CN", 0x22),
+    ("SSL_CIPHER", 0x23),
+    ("SSL_SIG_ALG", 0x24),
+    ("SSL_KEY_ALG", 0x25),
+    ("NETNS", 0x30),
+];
+
 /// The number of a type of values in PROXY headers, which is written as in C, or by its name (manual
 /// 7.3.3, "fc_pp_tlv").
 fn proxy_value_type(text: &str) -> Option<u8> {
-    let names = [
-        ("ALPN", 0x01),
-        ("AUTHORITY", 0x02),
-        ("CRC32C", 0x03),
-        ("NOOP", 0x04),
-        ("UNIQUE_ID", 0x05),
-        ("SSL", 0x20),
-        ("SSL_VERSION", 0x21),
-        ("SSL_CN", 0x22),
-        ("SSL_CIPHER", 0x23),
-        ("SSL_SIG_ALG", 0x24),
-        ("SSL_KEY_ALG", 0x25),
-        ("NETNS", 0x30),
-    ];
-    let named = names
+    let named = PROXY_VALUE_TYPES
         .iter()
         .find(|(name, _)| name.eq_ignore_ascii_case(text));
     if let Some((_, number)) = named {

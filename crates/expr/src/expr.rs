@@ -3,20 +3,19 @@
 use std::fmt;
 
 use crate::args::{self, Arg, ArgValue};
+use crate::argument_check::{check_converter, check_fetch, ignore_case};
+use crate::cast_help::missing_cast;
 use crate::conv::internal::when_needs_acl;
-use crate::conv::text::control_mask;
-use crate::conv::{self, Converter, mqtt};
+use crate::conv::{self, Converter};
 use crate::effects::Effects;
-use crate::error::{Error, nearest};
+use crate::error::Error;
 use crate::fetch::{self, Fetch};
 use crate::files::Files;
-use crate::hex::unhex;
 use crate::links::{LinkedAcl, Links};
 use crate::needs::Needs;
 use crate::pattern::{MapKind, MatchMethod, Store};
 use crate::phase::{Phase, Phases};
 use crate::public_key::JwtAlgorithm;
-use crate::regex::Regex;
 use crate::value::SampleKind;
 use crate::vars::VarName;
 
@@ -134,10 +133,8 @@ impl Expr {
             ));
         }
         let Some(row) = fetch::fetch(word) else {
-            let hint = nearest(word, fetch::fetches().map(|row| row.word));
-            return Err(
-                Error::new(format!("unknown fetch method '{word}'"), at..end).with_hint(hint),
-            );
+            let known = fetch::fetches().map(|row| row.word);
+            return Err(Error::unknown("fetch method", word, at..end, known));
         };
         Expr::parse_from(row, text, at, end)
     }
@@ -180,16 +177,16 @@ impl Expr {
                 return Err(Error::new("missing converter name after the comma", range));
             }
             let Some(row) = conv::converter(word) else {
-                let hint = nearest(word, conv::converters().map(|row| row.word));
-                return Err(
-                    Error::new(format!("unknown converter '{word}'"), at..end).with_hint(hint)
-                );
+                let known = conv::converters().map(|row| row.word);
+                return Err(Error::unknown("converter", word, at..end, known));
             };
             if !self.kind.casts_to(row.takes) {
                 return Err(Error::new(
                     format!(
-                        "converter '{word}' cannot be applied: it takes {} and the sample is {}",
-                        row.takes, self.kind
+                        "converter '{word}' cannot be applied: it takes {} and the sample is {}{}",
+                        row.takes,
+                        self.kind,
+                        missing_cast(self.kind, row.takes)
                     ),
                     at..end,
                 ));
@@ -485,164 +482,6 @@ pub(crate) fn fetch_name_end(text: &str, at: usize) -> usize {
         .position(|(i, byte)| !(is_name_byte(*byte) || (i > 0 && *byte == b'+')))
         .unwrap_or(rest.len());
     at + stop
-}
-
-/// Checks that the types alone do not make.
-fn check_fetch(row: &Fetch, args: &[Arg]) -> Result<(), Error> {
-    let int = |position: usize| match args.get(position).map(|arg| &arg.value) {
-        Some(ArgValue::Int(number)) => Some(*number),
-        _ => None,
-    };
-    let text = |position: usize| args.get(position).map_or("", |arg| arg.text.as_str());
-    match row.word {
-        "hdr" | "req.hdr" | "req.fhdr" | "res.hdr" | "res.fhdr" | "shdr" | "hdr_ip" | "hdr_val"
-        | "req.hdr_ip" | "req.hdr_val" | "res.hdr_ip" | "res.hdr_val" | "shdr_ip" | "shdr_val"
-            if int(1).is_some_and(|number| number < -10) =>
-        {
-            Err(refuse("header occurrence must be >= -10"))
-        }
-        "date" if !is_time_unit(text(1)) => Err(refuse(TIME_UNIT)),
-        "accept_date" | "request_date" if !is_time_unit(text(0)) => Err(refuse(TIME_UNIT)),
-        "bc_rtt" | "bc_rttvar" | "fc_rtt" | "fc_rttvar"
-            if args.first().is_some_and(|unit| {
-                !unit.is_absent() && !matches!(unit.text.as_str(), "us" | "ms")
-            }) =>
-        {
-            let message = format!("expects 'us' or 'ms', got '{}'", text(0));
-            Err(refuse(&message))
-        }
-        "uuid" if !matches!(int(0), None | Some(4 | 7)) => {
-            Err(refuse("unsupported UUID version: use 4 or 7"))
-        }
-        "payload" | "req.payload" | "res.payload" => match (int(0), int(1)) {
-            (Some(offset), _) if offset < 0 => Err(refuse("negative offset")),
-            (_, Some(length)) if length < 0 => Err(refuse("negative length")),
-            _ => Ok(()),
-        },
-        "bool"
-            if !["true", "false", "0", "1"]
-                .iter()
-                .any(|known| text(0).eq_ignore_ascii_case(known)) =>
-        {
-            Err(refuse("expects 'true', 'false', '0' or '1'"))
-        }
-        "bin" if unhex(text(0)).is_none() => {
-            Err(refuse("an even number of hexadecimal digits must be given"))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// The `i` among the flags of `regsub` belongs to its expression.
-fn ignore_case(args: &mut [Arg]) -> Result<(), Error> {
-    let [regex, _, flags] = args else {
-        return Ok(());
-    };
-    if flags.text.contains('i') {
-        regex.value = ArgValue::Regex(Regex::new(&regex.text, true)?);
-    }
-    Ok(())
-}
-
-fn check_converter(row: &Converter, args: &[Arg]) -> Result<(), Error> {
-    let int = |position: usize| match args.get(position).map(|arg| &arg.value) {
-        Some(ArgValue::Int(number)) => Some(*number),
-        _ => None,
-    };
-    let text = |position: usize| args.get(position).map_or("", |arg| arg.text.as_str());
-    match row.word {
-        "field" | "word" if int(0) == Some(0) => Err(refuse("index must not be 0")),
-        "field" | "word" if text(1).is_empty() => Err(refuse("a delimiter must be given")),
-        "add_item" if text(1).is_empty() && text(2).is_empty() => {
-            Err(refuse("a variable or a suffix must be given"))
-        }
-        "be2dec" | "le2dec" if !matches!(int(1), Some(1..=8)) => {
-            Err(refuse("the size must be 1 to 8 bytes"))
-        }
-        "be2hex" if !text(0).is_empty() && int(1).is_none() => {
-            Err(refuse("a separator needs a size"))
-        }
-        "be2hex" if int(1).is_some_and(|size| size <= 0) => {
-            Err(refuse("the size must be at least 1 byte"))
-        }
-        "has_ctl" if control_mask(text(0)).is_none() => Err(refuse(
-            "invalid mask: a number of 33 bits, 'any' or 'http' is expected",
-        )),
-        "param" if text(1).len() > 1 => Err(refuse("the delimiter must be one character")),
-        "http_date" if !is_time_unit(text(1)) => Err(refuse(TIME_UNIT)),
-        "bytes" => [0, 1]
-            .into_iter()
-            .try_for_each(|position| match text(position) {
-                "" => Ok(()),
-                "0" if position == 1 => Err(refuse("the length must not be 0")),
-                text if text.parse::<u32>().is_ok() => Ok(()),
-                text => VarName::parse(text).map(|_| ()),
-            }),
-        "json"
-            if !matches!(
-                text(0),
-                "" | "ascii" | "utf8" | "utf8s" | "utf8p" | "utf8ps"
-            ) =>
-        {
-            Err(refuse(
-                "unexpected input code type: use 'ascii', 'utf8', 'utf8s', 'utf8p' or 'utf8ps'",
-            ))
-        }
-        "aes_gcm_dec" | "aes_gcm_enc" if !matches!(int(0), Some(128 | 192 | 256)) => {
-            Err(refuse("unsupported number of bits: use 128, 192 or 256"))
-        }
-        "aes_gcm_dec" | "aes_gcm_enc" => cipher_lengths(args),
-        "mqtt_field_value" if !mqtt::is_known(text(0), text(1)) => {
-            Err(refuse("unknown MQTT message or field"))
-        }
-        "when" => match when_needs_acl(text(0)) {
-            None => Err(refuse("unknown condition")),
-            Some(true) if text(1).is_empty() => Err(refuse("the name of an ACL must be given")),
-            Some(_) => Ok(()),
-        },
-        "json_query" if text(0).is_empty() => Err(refuse("the path must not be empty")),
-        "json_query" | "jwt_header_query" | "jwt_payload_query"
-            if !matches!(text(1), "" | "int") =>
-        {
-            Err(refuse("unknown type of output: only 'int' is known"))
-        }
-        "regsub" if !text(2).chars().all(|c| matches!(c, 'g' | 'i')) => {
-            Err(refuse("invalid flag: only 'g' and 'i' are known"))
-        }
-        "url_enc" if !matches!(text(0), "" | "query") => Err(refuse("unexpected encoding type")),
-        "sha2" if !matches!(int(0), None | Some(224 | 256 | 384 | 512)) => Err(refuse(
-            "unsupported number of bits: use 224, 256, 384 or 512",
-        )),
-        _ => Ok(()),
-    }
-}
-
-/// The key and the nonce of AES-GCM where they stand in the configuration. HAProxy takes a key that is
-/// too short, and nonces of any length.
-fn cipher_lengths(args: &[Arg]) -> Result<(), Error> {
-    /// The length that AES-GCM is specified for first, and that this converter has.
-    const NONCE_BYTES: usize = 12;
-    let bits = match args.first().map(|arg| &arg.value) {
-        Some(ArgValue::Int(bits)) => usize::try_from(*bits).unwrap_or(0),
-        _ => 0,
-    };
-    let length = |position: usize| match args.get(position).map(|arg| &arg.value) {
-        Some(ArgValue::Bytes(bytes)) => Some(bytes.len()),
-        _ => None,
-    };
-    if length(1).is_some_and(|length| length != NONCE_BYTES) {
-        return Err(refuse("the nonce must have 12 bytes"));
-    }
-    if length(2).is_some_and(|length| length < bits / 8) {
-        return Err(refuse("the key is too short"));
-    }
-    Ok(())
-}
-
-const TIME_UNIT: &str = "unknown time unit: use 's', 'ms' or 'us'";
-
-fn is_time_unit(text: &str) -> bool {
-    matches!(text, "" | "s" | "ms" | "us")
 }
 
 fn refuse(message: &str) -> Error {

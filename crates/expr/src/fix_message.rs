@@ -12,17 +12,19 @@ const SEPARATOR: u8 = 0x01;
 /// The shortest message: `8=FIX.x.x|9=z|35=y|10=abc|`.
 const MESSAGE_BYTES_MIN: usize = 26;
 
+/// Tags that have a name.
+pub(crate) const TAG_NAMES: [(&str, i64); 6] = [
+    ("BeginString", BEGIN_STRING),
+    ("BodyLength", BODY_LENGTH),
+    ("CheckSum", CHECK_SUM),
+    ("MsgType", MSG_TYPE),
+    ("SenderCompID", 49),
+    ("TargetCompID", 56),
+];
+
 /// The number of a tag, which some have a name for.
 pub(crate) fn tag_number(text: &str) -> Option<i64> {
-    let names = [
-        ("BeginString", BEGIN_STRING),
-        ("BodyLength", BODY_LENGTH),
-        ("CheckSum", CHECK_SUM),
-        ("MsgType", MSG_TYPE),
-        ("SenderCompID", 49),
-        ("TargetCompID", 56),
-    ];
-    let named = names
+    let named = TAG_NAMES
         .iter()
         .find(|(name, _)| name.eq_ignore_ascii_case(text));
     match named {

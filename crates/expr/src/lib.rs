@@ -8,8 +8,10 @@
 
 mod acl;
 mod args;
+mod argument_check;
 mod base64;
 mod calendar;
+mod cast_help;
 mod condition_index;
 mod condition_result;
 mod conv;
@@ -51,6 +53,7 @@ pub use acl::{
     PatternSource, Polarity, Term, TermTarget, predefined,
 };
 pub use args::{Arg, ArgKind, ArgSpec, ArgValue};
+pub use cast_help::missing_cast;
 pub use condition_index::{Candidates, ConditionIndex};
 pub use condition_result::ConditionResult;
 pub use conv::{Converter, converter, converters};

@@ -159,6 +159,13 @@ impl MessageDigest {
         Some(row.0)
     }
 
+    /// The names of those that are computed.
+    pub(crate) fn words() -> impl Iterator<Item = &'static str> {
+        let computed = |(digest, _): &&(MessageDigest, &[&str])| *digest != Self::Unavailable;
+        let rows = NAMES.iter().filter(computed);
+        rows.filter_map(|(_, names)| names.first().copied())
+    }
+
     /// Appends the digest of `bytes`.
     pub(crate) fn digest(self, bytes: &[u8], out: &mut Vec<u8>) -> Option<()> {
         fn hash<D: Digest>(bytes: &[u8], out: &mut Vec<u8>) -> Option<()> {

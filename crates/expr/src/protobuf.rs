@@ -20,6 +20,12 @@ pub enum ProtobufNumber {
 }
 
 impl ProtobufNumber {
+    /// The names of the types.
+    pub(crate) const WORDS: [&str; 14] = [
+        "bool", "double", "enum", "fixed32", "fixed64", "float", "int32", "int64", "sfixed32",
+        "sfixed64", "sint32", "sint64", "uint32", "uint64",
+    ];
+
     /// The reading of a type's name.
     pub(crate) fn named(name: &str) -> Option<ProtobufNumber> {
         Some(match name {

@@ -55,6 +55,12 @@ pub enum SignatureKind {
 const SIGNATURE_KINDS: usize = 9;
 
 impl JwtAlgorithm {
+    /// The names of the algorithms.
+    pub(crate) const WORDS: [&str; 13] = [
+        "HS256", "HS384", "HS512", "ES256", "ES384", "ES512", "PS256", "PS384", "PS512", "RS256",
+        "RS384", "RS512", "none",
+    ];
+
     /// The algorithm of this name; names have case.
     pub(crate) fn named(name: &[u8]) -> Option<JwtAlgorithm> {
         use JwtAlgorithm::{Key, Secret};

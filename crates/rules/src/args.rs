@@ -191,9 +191,14 @@ impl<'w, 'e, 'v> Args<'w, 'e, 'v> {
     }
 
     /// The same for a format that the action may discard: nothing is recorded.
-    pub(crate) fn parse_format(&self, text: &str, usage: Usage) -> Result<LogFormat, Error> {
+    pub(crate) fn parse_format(&mut self, text: &str, usage: Usage) -> Result<LogFormat, Error> {
         let at = self.at.saturating_sub(1);
         let format = LogFormat::parse(text, usage).map_err(|error| error.in_word(at))?;
+        if usage == Usage::Http {
+            let raw = format.raw_samples().map(|word| (word, at));
+            self.env.raw_samples.extend(raw);
+        }
+        self.check_acls(&format.references(), at)?;
         let late = format
             .exprs()
             .find(|expr| !expr.phases().intersects(self.phases));
@@ -224,6 +229,7 @@ impl<'w, 'e, 'v> Args<'w, 'e, 'v> {
         })?;
         self.at += used;
         self.check(&expr, at)?;
+        self.check_acls(&expr.references(), at)?;
         self.record_expr(&expr);
         Ok(expr)
     }
@@ -232,8 +238,18 @@ impl<'w, 'e, 'v> Args<'w, 'e, 'v> {
     pub(crate) fn expr_of(&mut self, text: &str) -> Result<Expr, Error> {
         let at = self.at.saturating_sub(1);
         let expr = Expr::parse(text).map_err(|error| error.in_word(at))?;
+        self.check_acls(&expr.references(), at)?;
         self.record_expr(&expr);
         Ok(expr)
+    }
+
+    /// Checks that the ACLs that word `at` names are declared.
+    fn check_acls(&self, references: &[ballast_expr::Reference], at: usize) -> Result<(), Error> {
+        let declared = self.env.acls.check_names(references);
+        declared.map_err(|error| Error {
+            range: 0..self.words.get(at).map_or(0, |word| word.len()),
+            ..error.in_word(at)
+        })
     }
 
     /// Checks that `expr`, which begins at word `at`, may be evaluated here.
@@ -304,6 +320,16 @@ impl<'w, 'e, 'v> Args<'w, 'e, 'v> {
     /// An error at the word read last.
     pub(crate) fn error_before(&self, message: impl Into<String>) -> Error {
         self.error_at(self.at.saturating_sub(1), message)
+    }
+
+    /// An error at the word read last, which is none of `known`; `what` is the kind of word.
+    pub(crate) fn unknown<'k>(
+        &self,
+        what: &str,
+        known: impl IntoIterator<Item = &'k str>,
+    ) -> Error {
+        let word = self.last();
+        Error::unknown(what, word, 0..word.len(), known).in_word(self.at.saturating_sub(1))
     }
 
     fn error_at(&self, at: usize, message: impl Into<String>) -> Error {

@@ -23,6 +23,9 @@ pub struct ParseEnv<'a> {
     /// Lengths of the request captures that rules added, in order: to be appended to the frontend's
     /// own, of which there were [`ParseEnv::request_captures`] at first.
     pub new_captures: Vec<u32>,
+    /// Samples of raw bytes in formats of HTTP, and the words they stand in: they have no value in an
+    /// HTTP proxy.
+    pub raw_samples: Vec<(&'static str, usize)>,
     /// Warnings; in the same form as errors.
     pub warnings: Vec<Error>,
 }
@@ -44,6 +47,7 @@ impl<'a> ParseEnv<'a> {
             stick_counters: 3,
             request_captures: 0,
             new_captures: Vec::new(),
+            raw_samples: Vec::new(),
             warnings: Vec::new(),
         }
     }

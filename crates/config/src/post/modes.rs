@@ -57,6 +57,10 @@ fn raw_bytes(draft: &ProxyDraft, context: &mut Context<'_>) {
         );
         context.warn("needs-tcp", message, *span);
     }
+    for (word, span) in &draft.section_state.raw_samples {
+        let message = format!("L6 sample fetch <{word}> ignored in HTTP mode.");
+        context.warn("needs-tcp", message, *span);
+    }
 }
 
 /// What is ignored outside HTTP need not be implemented.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use ballast_expr::{Reference, kind_of_keys};
+use ballast_expr::{Reference, kind_of_keys, missing_cast};
 use ballast_model::{Mode, RouteTarget, UseServerTarget};
 use ballast_syntax::{Diagnostic, SectionKind, Severity, Span};
 
@@ -168,7 +168,19 @@ fn check_references(
                     let message = format!(
                         "unable to find server '{path}' referenced in an expression of {title}."
                     );
-                    super::report(context, Severity::Alert, "unknown-server", message, span);
+                    let servers = drafts.proxies.iter().filter(|one| {
+                        one.is_back() && backend.as_ref().is_none_or(|name| one.name == *name)
+                    });
+                    let names = servers.flat_map(|one| &one.servers);
+                    let names = names.map(|one| one.server.name.as_str());
+                    // Of a backend that is unknown itself, that is what was meant.
+                    let hint = match backend {
+                        Some(name) if index.backend(name).is_none() => {
+                            context.hint(name, back_names(drafts))
+                        }
+                        _ => context.hint(server, names),
+                    };
+                    report_unknown_name(context, "unknown-server", message, span, hint);
                 }
             }
             Reference::Table(name) => {
@@ -216,13 +228,20 @@ fn check_tables(draft: &ProxyDraft, context: &mut Context<'_>) {
         if used.key.casts_to(kind_of_keys(table.settings.key)) {
             continue;
         }
+        let wanted = kind_of_keys(table.settings.key);
+        let types = format!(
+            "the key is {} and the table's are {wanted}{}",
+            used.key,
+            missing_cast(used.key, wanted)
+        );
         let message = match &used.user {
             TableUser::Track(rule) => format!(
                 "Proxy '{proxy}': stick-table '{name}' uses a type incompatible with the '{rule}' \
-                 rule."
+                 rule: {types}."
             ),
             TableUser::Stick => format!(
-                "Proxy '{proxy}': type of fetch not usable with type of stick-table '{name}'."
+                "Proxy '{proxy}': type of fetch not usable with type of stick-table '{name}': \
+                 {types}."
             ),
         };
         super::report(context, Severity::Alert, "wrong-key-type", message, span);

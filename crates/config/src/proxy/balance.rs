@@ -3,7 +3,7 @@
 //! Source: HAProxy configuration manual, section 4.2, "balance", "hash-type",
 //! "hash-balance-factor".
 
-use ballast_expr::Phase;
+use ballast_expr::{Needs, Phase};
 use ballast_model::{Balance, HashFunction, HashType, UriKey};
 use ballast_syntax::Diagnostic;
 
@@ -108,7 +108,14 @@ fn balance(
         "rdp-cookie" => Balance::RdpCookie("mstshash".to_owned()),
         "hash" => {
             let what = "a sample expression";
+            let span = args.peek_word().map_or(args.span(), |word| word.span());
             let expr = expressions::expr(draft, args, context, what, &[Phase::SelectServer])?;
+            if expr.fetch.needs.intersects(Needs::RAW_BYTES) {
+                draft
+                    .section_state
+                    .raw_samples
+                    .push((expr.fetch.word, span));
+            }
             Balance::Hash(expr)
         }
         "log-hash" => {

@@ -52,12 +52,24 @@ pub(super) fn condition(
         for text in condition.never_matches() {
             context.warn("never-matches", text, span);
         }
-        record_raw_bytes(draft, condition, span);
+        if !RAW_BYTES_UNTOLD.contains(&args.keyword()) {
+            record_raw_bytes(draft, condition, span);
+        }
         let named = condition.references();
         record_references(draft, named, span);
     }
     Ok(parsed)
 }
+
+/// Lines whose conditions may ask for raw bytes in an HTTP proxy without a warning, as in HAProxy.
+const RAW_BYTES_UNTOLD: &[&str] = &[
+    "force-persist",
+    "ignore-persist",
+    "monitor fail",
+    "stats admin",
+    "stats http-request",
+    "stick store-response",
+];
 
 /// Takes a required condition.
 pub(super) fn required_condition(
@@ -150,6 +162,10 @@ pub(super) fn expr(
     }
     context.check_expr(&expr, span);
     let named = expr.references();
+    draft.acls.check_names(&named).map_err(|error| {
+        let what = format!("error in the expression of '{}'", args.keyword());
+        args.expr_error(at, &error, &what)
+    })?;
     record_references(draft, named, span);
     Ok(expr)
 }

@@ -139,8 +139,10 @@ pub(super) const ROWS: &[R] = &[
         "<format>",
         "what the unique id of a request is made of",
         |draft, args, context| {
-            let phases = [Phase::FrontendRequest, Phase::Log];
-            let (format, _) = format(draft, args, context, Usage::UniqueId, &phases)?;
+            let phases = [Phase::FrontendRequest];
+            let (format, span) = format(draft, args, context, Usage::UniqueId, &phases)?;
+            let raw = format.raw_samples().map(|word| (word, span));
+            draft.section_state.raw_samples.extend(raw);
             draft.common.unique_id_format = Some(format);
             Ok(())
         },

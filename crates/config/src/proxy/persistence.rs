@@ -151,7 +151,8 @@ fn persistence_rule(
     context: &mut Context<'_>,
     action: PersistenceAction,
 ) -> Result<(), Diagnostic> {
-    let phases = [Phase::SelectServer];
+    // What HAProxy checks, although the rules run when the server is chosen.
+    let phases = [Phase::BackendContent];
     let condition = expressions::required_condition(draft, args, context, &phases)?;
     let rule = PersistenceRule { action, condition };
     draft.back.persistence_rules.push(rule);

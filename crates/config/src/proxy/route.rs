@@ -80,8 +80,8 @@ pub(super) const ROWS: &[R] = &[
         "{ if | unless } <condition>",
         "when 'monitor-uri' answers 503",
         |draft, args, context| {
-            let phases = [Phase::FrontendRequest];
-            let condition = expressions::required_condition(draft, args, context, &phases)?;
+            // HAProxy tells nobody of samples that have no value here.
+            let condition = expressions::required_condition(draft, args, context, &[])?;
             draft.front.monitor.fail.push(condition);
             expressions::warn_of_rule_order(draft, args, context, "monitor fail");
             Ok(())
@@ -190,9 +190,11 @@ fn use_server(
         .peek_word()
         .map_or(args.keyword_span(), |word| word.span());
     let make: TargetMaker<UseServerTarget> = (UseServerTarget::Static, UseServerTarget::Dynamic);
-    let phase = Phase::SelectServer;
+    // The name may be made of what `use_backend` may be made of.
+    let phase = Phase::UseBackend;
     let target = target(draft, args, context, "a server name", phase, make)?;
-    let condition = expressions::required_condition(draft, args, context, &[phase])?;
+    let phases = [Phase::SelectServer];
+    let condition = expressions::required_condition(draft, args, context, &phases)?;
     draft.back.use_servers.push(UseServer {
         target,
         condition: Some(condition),

@@ -189,7 +189,7 @@ fn rule(
     env.request_captures = draft.front.request_captures.len();
     env.stick_counters = context.stick_counters;
     let parsed = parse_rule(place, &texts, &mut env);
-    let (warnings, captures) = (env.warnings, env.new_captures);
+    let (warnings, captures, raw) = (env.warnings, env.new_captures, env.raw_samples);
     for text in stand_ins {
         context.used_stand_in(text);
     }
@@ -206,6 +206,11 @@ fn rule(
         value_bytes_max: length,
     });
     draft.front.request_captures.extend(slots);
+    for (word, at) in raw {
+        let at = args.line().words.get(base + at);
+        let place = at.map_or(span, |word| word.span());
+        draft.section_state.raw_samples.push((word, place));
+    }
     for word in rule.unimplemented(&draft.acls) {
         context.unimplemented(word, feature_of(word), span);
     }
@@ -213,7 +218,10 @@ fn rule(
         context.unimplemented(place.words(), feature_of(place.words()), span);
     }
     refer(draft, context, rule.references(), span);
-    if let Some(condition) = &rule.condition {
+    // Nobody is told of a redirection that asks for raw bytes.
+    if let Some(condition) = &rule.condition
+        && place != RuleSet::Redirect
+    {
         expressions::record_raw_bytes(draft, condition, span);
     }
     warn_unreachable(draft, args, context, place, &rule);

@@ -20,6 +20,8 @@ pub(crate) struct ProxySectionState {
     pub captures: Vec<(bool, usize, Span)>,
     /// Where conditions need the raw bytes.
     pub raw_bytes: Vec<Span>,
+    /// Samples of raw bytes in formats of HTTP.
+    pub raw_samples: Vec<(&'static str, Span)>,
     /// `server-state-file-name`, as written; the name of the backend when `None`.
     pub state_file: Option<String>,
     /// Where rules use tables.
@@ -58,6 +60,7 @@ impl ProxySectionState {
         self.references.clear();
         self.captures.clear();
         self.raw_bytes.clear();
+        self.raw_samples.clear();
         self.final_rules.clear();
         self.ordered.clear();
         self.table_uses.clear();

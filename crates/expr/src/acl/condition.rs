@@ -301,6 +301,11 @@ fn parse_rows(words: &[&str], acls: &AclSet) -> Result<Vec<Vec<Term>>, Error> {
                     word: error.word + at + 1,
                     ..error
                 })?;
+                acls.check_names(&criterion.expr.references())
+                    .map_err(|error| Error {
+                        range: 0..inner.first().map_or(0, |word| word.len()),
+                        ..error.in_word(at + 1)
+                    })?;
                 row.push(Term {
                     negated,
                     target: TermTarget::Inline(Box::new(criterion)),
@@ -335,17 +340,31 @@ fn is_or(word: &str) -> bool {
     word == "||" || word.eq_ignore_ascii_case("or")
 }
 
+/// The error of a name that no ACL has.
+pub(crate) fn no_such_acl(name: &str, range: std::ops::Range<usize>, acls: &AclSet) -> Error {
+    let own: Vec<&str> = acls.iter().map(|acl| acl.name.as_str()).collect();
+    let predefined = PREDEFINED.iter().map(|(name, _)| *name);
+    let hint = nearest(name, own.iter().copied().chain(predefined));
+    let message = if crate::fetch::fetch(name).is_some() || name.contains('(') {
+        format!("no such ACL : '{name}' (an anonymous ACL stands between braces: {{ {name} }})")
+    } else {
+        let declared = match own.len() {
+            0 => ", and none is declared before".to_owned(),
+            1..=DECLARED_LISTED_MAX => format!(", declared before: {}", own.join(", ")),
+            _ => String::new(),
+        };
+        format!("no such ACL : '{name}'{declared}")
+    };
+    Error::new(message, range).with_hint(hint)
+}
+
+/// So many ACLs are named where another was meant.
+const DECLARED_LISTED_MAX: usize = 8;
+
 fn parse_name(word: &str, name: &str, at: usize, acls: &AclSet) -> Result<TermTarget, Error> {
     if named(name, acls).is_none() {
-        let known = acls.iter().map(|acl| acl.name.as_str());
-        let hint = nearest(name, known.chain(PREDEFINED.iter().map(|(name, _)| *name)));
-        let message = if crate::fetch::fetch(name).is_some() || name.contains('(') {
-            format!("no such ACL : '{name}' (an anonymous ACL stands between braces: {{ {name} }})")
-        } else {
-            format!("no such ACL : '{name}'")
-        };
         let range = word.len() - name.len()..word.len();
-        return Err(Error::new(message, range).in_word(at).with_hint(hint));
+        return Err(no_such_acl(name, range, acls).in_word(at));
     }
     Ok(TermTarget::Named(name.to_owned(), LinkSlot::empty()))
 }

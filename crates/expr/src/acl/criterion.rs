@@ -4,7 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::words::{ACL_WORDS, AclWord};
-use crate::error::{Error, nearest};
+use crate::cast_help::missing_cast;
+use crate::error::Error;
 use crate::expr::{Expr, Reference, fetch_name_end};
 use crate::fetch::{fetch, fetches};
 use crate::links::Links;
@@ -128,8 +129,10 @@ impl Criterion {
             None => {
                 return Err(Error::new(
                     format!(
-                        "'{first}' gives {} and has no default matching method: say one with '-m'",
-                        expr.kind
+                        "'{first}' gives {} and has no default matching method: say one with '-m' \
+                         ({})",
+                        expr.kind,
+                        fitting_methods(expr.kind)
                     ),
                     0..first.len(),
                 ));
@@ -277,11 +280,7 @@ fn parse_sample(text: &str) -> Result<(Expr, Option<MatchMethod>), Error> {
             .iter()
             .map(|row| row.word)
             .chain(fetches().map(|row| row.word));
-        return Err(Error::new(
-            format!("unknown fetch method '{word}' in ACL expression '{text}'"),
-            0..end,
-        )
-        .with_hint(nearest(word, known)));
+        return Err(Error::unknown("fetch method", word, 0..end, known));
     };
     let (expr, end) = Expr::parse_from(row, text, 0, end)?;
     if end < text.len() {
@@ -333,12 +332,8 @@ fn parse_flags(
                     return Err(Error::new("'-m' must come before '-f'", whole).in_word(at));
                 }
                 flags.method = Some(MatchMethod::parse(name).ok_or_else(|| {
-                    Error::new(format!("unknown matching method '{name}'"), 0..name.len())
-                        .in_word(at + 1)
-                        .with_hint(nearest(
-                            name,
-                            MatchMethod::ALL.iter().map(|method| method.text()),
-                        ))
+                    let known = MatchMethod::ALL.iter().map(|method| method.text());
+                    Error::unknown("matching method", name, 0..name.len(), known).in_word(at + 1)
                 })?);
                 at += 1;
             }
@@ -351,16 +346,25 @@ fn parse_flags(
             }
             "--" => return Ok(at + 1),
             _ => {
-                return Err(Error::new(
-                    format!("'{word}' is not a known flag (put '--' before a pattern like it)"),
-                    whole,
-                )
-                .in_word(at));
+                let error = Error::unknown("flag", word, whole, FLAGS);
+                let message = format!("{} (put '--' before a pattern like it)", error.message);
+                return Err(Error { message, ..error }.in_word(at));
             }
         }
         at += 1;
     }
     Ok(at)
+}
+
+/// The flags of a criterion.
+const FLAGS: [&str; 7] = ["-i", "-f", "-m", "-n", "-M", "-u", "--"];
+
+/// The matching methods that a sample of this type can be compared by, as they are written.
+fn fitting_methods(kind: SampleKind) -> String {
+    let fits = |method: &&MatchMethod| kind == SampleKind::Any || kind.casts_to(method.takes());
+    let fitting = MatchMethod::ALL.iter().filter(fits);
+    let words: Vec<&str> = fitting.map(|method| method.text()).collect();
+    words.join(", ")
 }
 
 /// Whether the sample can be compared that way: the matrix of manual 7.1.
@@ -370,9 +374,13 @@ fn check_method(expr: &Expr, method: MatchMethod, word: &str) -> Result<(), Erro
     }
     Err(Error::new(
         format!(
-            "matching method '{}' cannot be used with '{word}', which gives {}",
+            "matching method '{}' cannot be used with '{word}': it compares {} and the sample is \
+             {}{} (it can be compared by {})",
             method.text(),
-            expr.kind
+            method.takes(),
+            expr.kind,
+            missing_cast(expr.kind, method.takes()),
+            fitting_methods(expr.kind)
         ),
         0..word.len(),
     ))

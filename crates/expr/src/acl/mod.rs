@@ -124,6 +124,11 @@ impl AclSet {
             }
             .within(words)
         })?;
+        self.check_names(&criterion.expr.references())
+            .map_err(|error| Error {
+                range: 0..words.get(1).map_or(0, |word| word.len()),
+                ..error.in_word(1)
+            })?;
         self.add(name, criterion);
         Ok(())
     }
@@ -159,6 +164,29 @@ impl AclSet {
     /// All ACLs in the order of their first line.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Acl>> {
         self.acls.iter()
+    }
+
+    /// Checks that there is an ACL of that name, predefined ones included.
+    ///
+    /// # Errors
+    /// When there is none, with the name that is most like it.
+    pub fn check_name(&self, name: &str) -> Result<(), Error> {
+        match condition::named(name, self) {
+            Some(_) => Ok(()),
+            None => Err(condition::no_such_acl(name, 0..name.len(), self)),
+        }
+    }
+
+    /// Checks the ACLs among what an expression names. Where the expression is a word of a rule they
+    /// must be declared before it.
+    ///
+    /// # Errors
+    /// For the first that is not declared, with the whole of the first word as its place.
+    pub fn check_names(&self, references: &[Reference]) -> Result<(), Error> {
+        references.iter().try_for_each(|reference| match reference {
+            Reference::Acl(name) => self.check_name(name),
+            _ => Ok(()),
+        })
     }
 
     /// How many ACLs there are.

@@ -58,7 +58,7 @@ fn server_called<'f>(facts: &'f dyn Facts, name: &str) -> Option<&'f dyn ServerF
 
 /// A condition of `when`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum WhenCondition {
+pub(crate) enum WhenCondition {
     Acl,
     Error,
     Forwarded,
@@ -68,23 +68,26 @@ enum WhenCondition {
     ToApplet,
 }
 
+/// The words of the conditions of `when`, and what they mean.
+pub(crate) const WHEN_CONDITIONS: [(&str, WhenCondition); 7] = [
+    ("acl", WhenCondition::Acl),
+    ("error", WhenCondition::Error),
+    ("forwarded", WhenCondition::Forwarded),
+    ("normal", WhenCondition::Normal),
+    ("processed", WhenCondition::Processed),
+    ("stopping", WhenCondition::Stopping),
+    ("toapplet", WhenCondition::ToApplet),
+];
+
 /// The condition that `word` names, and whether it is turned round.
 fn when_condition(word: &str) -> Option<(WhenCondition, bool)> {
     let (name, negated) = match word.strip_prefix('!') {
         Some(name) => (name, true),
         None => (word, false),
     };
-    let condition = match name {
-        "acl" => WhenCondition::Acl,
-        "error" => WhenCondition::Error,
-        "forwarded" => WhenCondition::Forwarded,
-        "normal" => WhenCondition::Normal,
-        "processed" => WhenCondition::Processed,
-        "stopping" => WhenCondition::Stopping,
-        "toapplet" => WhenCondition::ToApplet,
-        _ => return None,
-    };
-    Some((condition, negated))
+    let mut known = WHEN_CONDITIONS.iter();
+    let (_, condition) = known.find(|(known, _)| *known == name)?;
+    Some((*condition, negated))
 }
 
 /// Whether `word` is a condition of `when`, and needs the name of an ACL behind it.

@@ -4,6 +4,7 @@ use crate::args::ArgKind::Text;
 use crate::args::{Arg, text_arg};
 use crate::conv::mqtt_message::{MqttError, MqttField, MqttHead, MqttMessage, MqttValue};
 use crate::conv::{Converter, NONE, args, rewritten, row, text_of};
+use crate::error::Error;
 use crate::evaluation::Evaluation;
 use crate::value::{Sample, SampleKind, push_int};
 
@@ -18,8 +19,24 @@ pub(super) const ROWS: &[Converter] = &[
 ];
 
 /// Whether there is such a field in such a message.
-pub(crate) fn is_known(message: &str, field: &str) -> bool {
-    MqttMessage::named(message).is_some_and(|message| MqttField::named(message, field).is_some())
+///
+/// # Errors
+/// Naming the word that is unknown.
+pub(crate) fn check(message: &str, field: &str) -> Result<(), Error> {
+    let Some(known) = MqttMessage::named(message) else {
+        let words = ["connect", "connack"];
+        return Err(Error::unknown("MQTT message", message, 0..0, words));
+    };
+    if MqttField::named(known, field).is_some() {
+        return Ok(());
+    }
+    let what = format!("field or number of a property of the MQTT message '{message}'");
+    Err(Error::unknown(
+        &what,
+        field,
+        0..0,
+        MqttField::words_of(known),
+    ))
 }
 
 fn is_valid<'f>(

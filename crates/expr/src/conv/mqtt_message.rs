@@ -50,29 +50,58 @@ impl MqttField {
             let known = places.iter().any(|place| kind_of(number, *place).is_some());
             return known.then_some(MqttField::Property(number));
         }
-        let names = [
-            ("flags", None, MqttField::Flags),
-            ("protocol_version", None, MqttField::ProtocolVersion),
-            ("protocol_name", Some(Connect), MqttField::ProtocolName),
-            (
-                "client_identifier",
-                Some(Connect),
-                MqttField::ClientIdentifier,
-            ),
-            ("will_topic", Some(Connect), MqttField::WillTopic),
-            ("will_payload", Some(Connect), MqttField::WillPayload),
-            ("username", Some(Connect), MqttField::UserName),
-            ("password", Some(Connect), MqttField::Password),
-            ("keepalive", Some(Connect), MqttField::KeepAlive),
-            ("reason_code", Some(Connack), MqttField::ReasonCode),
-        ];
-        let mut names = names.iter();
+        let mut names = FIELDS.iter();
         let found = names.find(|(name, of, _)| {
             name.eq_ignore_ascii_case(text) && of.is_none_or(|of| of == message)
         })?;
         Some(found.2)
     }
+
+    /// The names of the fields of a message.
+    pub(super) fn words_of(message: MqttMessage) -> impl Iterator<Item = &'static str> {
+        let of_it = move |of: &Option<MqttMessage>| of.is_none_or(|of| of == message);
+        let fields = FIELDS.iter().filter(move |(_, of, _)| of_it(of));
+        fields.map(|(name, _, _)| *name)
+    }
 }
+
+/// The names of fields, and the message that alone has them.
+const FIELDS: [(&str, Option<MqttMessage>, MqttField); 10] = [
+    ("flags", None, MqttField::Flags),
+    ("protocol_version", None, MqttField::ProtocolVersion),
+    (
+        "protocol_name",
+        Some(MqttMessage::Connect),
+        MqttField::ProtocolName,
+    ),
+    (
+        "client_identifier",
+        Some(MqttMessage::Connect),
+        MqttField::ClientIdentifier,
+    ),
+    (
+        "will_topic",
+        Some(MqttMessage::Connect),
+        MqttField::WillTopic,
+    ),
+    (
+        "will_payload",
+        Some(MqttMessage::Connect),
+        MqttField::WillPayload,
+    ),
+    ("username", Some(MqttMessage::Connect), MqttField::UserName),
+    ("password", Some(MqttMessage::Connect), MqttField::Password),
+    (
+        "keepalive",
+        Some(MqttMessage::Connect),
+        MqttField::KeepAlive,
+    ),
+    (
+        "reason_code",
+        Some(MqttMessage::Connack),
+        MqttField::ReasonCode,
+    ),
+];
 
 /// A value of a message.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -88,11 +88,11 @@ pub(super) const ROWS: &[Fetch] = &[
         .implemented("milliseconds in queues", |cx, _| record_number(cx, |record| record.queue_ms)),
     row("req.timer.tq", NONE, SampleKind::Int, REQUEST)
         .implemented("milliseconds of handshakes, idling and receiving the head", |cx, _| record_number(cx, ExchangeNumbers::tq_ms)),
-    row("req.ver", NONE, SampleKind::Str, TRANSACTION)
+    row("req.ver", NONE, SampleKind::Str, REQUEST)
         .implemented("the version of the request: 1.1", request_version),
     row("req_proto_http", NONE, SampleKind::Bool, TRANSACTION)
         .implemented("whether a request of HTTP was read", is_http),
-    row("req_ver", NONE, SampleKind::Str, TRANSACTION)
+    row("req_ver", NONE, SampleKind::Str, REQUEST)
         .implemented("the version of the request: 1.1", request_version),
     row("res.bytes_in", NONE, SampleKind::Int, ROUTED)
         .implemented("bytes from the server", bytes_out),
@@ -105,9 +105,9 @@ pub(super) const ROWS: &[Fetch] = &[
         .implemented("milliseconds that transferring the data took", |cx, _| record_number(cx, |record| record.data_ms)),
     row("res.timer.hdr", NONE, SampleKind::Int, RESPONSE)
         .implemented("milliseconds until the head of the response came", |cx, _| record_number(cx, |record| record.response_ms)),
-    row("res.ver", NONE, SampleKind::Str, SERVER_SIDE)
+    row("res.ver", NONE, SampleKind::Str, RESPONSE)
         .implemented("the version of the response: 1.1", response_version),
-    row("resp_ver", NONE, SampleKind::Str, SERVER_SIDE)
+    row("resp_ver", NONE, SampleKind::Str, RESPONSE)
         .implemented("the version of the response: 1.1", response_version),
     row("server_status", NONE, SampleKind::Int, SERVER_SIDE)
         .implemented("the status of the server's response, as it came", server_status),

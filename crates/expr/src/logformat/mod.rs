@@ -11,7 +11,7 @@ pub use alias::{ALIASES, Alias, AliasId, alias};
 use std::fmt;
 
 use crate::acl::Linker;
-use crate::error::{Error, nearest};
+use crate::error::Error;
 use crate::expr::{Expr, Reference};
 use crate::needs::Needs;
 use crate::phase::{Phase, Phases};
@@ -189,6 +189,12 @@ impl LogFormat {
         self.exprs().flat_map(Expr::unimplemented).collect()
     }
 
+    /// The samples that are raw bytes, which an HTTP proxy does not keep.
+    pub fn raw_samples(&self) -> impl Iterator<Item = &'static str> {
+        let raw = |expr: &&Expr| expr.fetch.needs.intersects(Needs::RAW_BYTES);
+        self.exprs().filter(raw).map(|expr| expr.fetch.word)
+    }
+
     /// What the expressions name elsewhere.
     pub fn references(&self) -> Vec<Reference> {
         self.exprs().flat_map(Expr::references).collect()
@@ -295,10 +301,8 @@ impl Parser<'_> {
                     let (label, kind) = inside.split_once(':').unwrap_or((inside, ""));
                     cast = ItemType::parse(kind);
                     if cast.is_none() && !kind.is_empty() {
-                        return Err(Error::new(
-                            format!("unknown type '{kind}': use 'str', 'sint' or 'bool'"),
-                            at + 1 + label.len() + 1..end,
-                        ));
+                        let range = at + 1 + label.len() + 1..end;
+                        return Err(Error::unknown("type", kind, range, ["str", "sint", "bool"]));
                     }
                     check_name(label).map_err(|error| Error {
                         range: at + 1 + error.range.start..at + 1 + error.range.end,
@@ -368,15 +372,10 @@ impl Parser<'_> {
                 cast,
             }),
             None => {
-                let hint = nearest(word, ALIASES.iter().map(|row| row.word));
-                return Err(Error::new(
-                    format!(
-                        "no such format alias '{word}' (to emit the '%' character verbatim, \
-                         use '%%')"
-                    ),
-                    start..end,
-                )
-                .with_hint(hint));
+                let known = ALIASES.iter().map(|row| row.word);
+                let error = Error::unknown("format alias", word, start..end, known);
+                let message = format!("{} (a percent sign itself is '%%')", error.message);
+                return Err(Error { message, ..error });
             }
         }
         Ok(end)
@@ -423,10 +422,8 @@ fn set_flags(flags: &mut Flags, text: &str, at: usize) -> Result<(), Error> {
             "utf8" => flags.utf8 = on,
             "cbor" => flags.cbor = on,
             _ => {
-                return Err(Error::new(
-                    format!("unknown flag '{name}': use Q, X, E, bin, json, utf8 or cbor"),
-                    range,
-                ));
+                let known = ["Q", "X", "E", "bin", "json", "utf8", "cbor"];
+                return Err(Error::unknown("flag", name, range, known));
             }
         }
     }

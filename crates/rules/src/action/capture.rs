@@ -81,9 +81,7 @@ fn parse(args: &mut Args<'_, '_, '_>) -> Result<Capture, Error> {
             });
             slot
         }
-        other => {
-            return Err(args.error_before(format!("expects 'len' or 'id', found '{other}'")));
-        }
+        _ => return Err(args.unknown("word", ["len", "id"])),
     };
     Ok(Capture { expr, slot, side })
 }

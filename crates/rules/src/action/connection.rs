@@ -143,16 +143,14 @@ fn switch_mode(args: &mut Args<'_, '_, '_>) -> Result<SwitchToHttp, Error> {
     }
     let mode = args.text("'tcp-request switch-mode' expects a mode as argument")?;
     if mode != "http" {
-        return Err(args.error_before(format!("expects a valid mode (got '{mode}')")));
+        return Err(args.unknown("mode", ["http"]));
     }
     if args.take("proto") {
         let proto = args.text("'proto' expects a protocol as argument")?;
         match proto {
             "h1" => {}
             "h2" => return Err(args.error_before("'proto h2' is not implemented: use 'h1'")),
-            _ => {
-                return Err(args.error_before(format!("'{proto}' is not a protocol: use 'h1'")));
-            }
+            _ => return Err(args.unknown("protocol", ["h1"])),
         }
     }
     Ok(SwitchToHttp)

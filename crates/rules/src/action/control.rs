@@ -87,9 +87,7 @@ fn strict_mode(args: &mut Args<'_, '_, '_>) -> Result<StrictMode, Error> {
     match args.text("expects exactly 1 arguments")? {
         "on" => Ok(StrictMode(true)),
         "off" => Ok(StrictMode(false)),
-        other => Err(args.error_before(format!(
-            "Unexpected value '{other}'. Only 'on' and 'off' are supported"
-        ))),
+        _ => Err(args.unknown("value", ["on", "off"])),
     }
 }
 

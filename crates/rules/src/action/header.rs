@@ -192,10 +192,9 @@ fn remove(args: &mut Args<'_, '_, '_>) -> Result<HeaderEdit, Error> {
                     Regex::new(name, false).map_err(|error| error.in_word(name_at))?,
                 )
             }
-            other => {
-                return Err(
-                    args.error_before(format!("-m with unsupported matching method '{other}'"))
-                );
+            _ => {
+                let known = ["str", "beg", "end", "sub", "reg"];
+                return Err(args.unknown("matching method", known));
             }
         };
     }
@@ -215,9 +214,7 @@ fn block(args: &mut Args<'_, '_, '_>, matches: bool) -> Result<(), Error> {
         } else if matches && args.take("-m") {
             let method = args.text("-m flag expects exactly 1 argument")?;
             if !matches!(method, "str" | "beg" | "end" | "sub") {
-                return Err(
-                    args.error_before(format!("-m with unsupported matching method '{method}'"))
-                );
+                return Err(args.unknown("matching method", ["str", "beg", "end", "sub"]));
             }
         } else {
             break;

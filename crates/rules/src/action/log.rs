@@ -93,10 +93,7 @@ fn level(args: &mut Args<'_, '_, '_>) -> Result<LogLevel, Error> {
     let number = SEVERITIES.iter().position(|known| *known == word);
     match number.and_then(|number| u8::try_from(number).ok()) {
         Some(number) => Ok(LogLevel::Severity(number)),
-        None => {
-            let hint = ballast_expr::nearest(word, SEVERITIES.into_iter().chain(["silent"]));
-            Err(args.error_before(USAGE).with_hint(hint))
-        }
+        None => Err(args.unknown("log level", SEVERITIES.into_iter().chain(["silent"]))),
     }
 }
 

@@ -96,11 +96,14 @@ fn keyed(
     } else {
         "expects exactly 1 arguments"
     };
+    let told = args.env.raw_samples.len();
     let key = args.format(Usage::Http, missing)?;
     let value = match edit {
         MapEdit::SetMap => Some(args.format(Usage::Http, missing)?),
         MapEdit::AddAcl | MapEdit::Del => None,
     };
+    // HAProxy does not warn of raw bytes in keys and values.
+    args.env.raw_samples.truncate(told);
     Ok(ListEdit {
         edit,
         name: name.to_owned(),

@@ -77,9 +77,7 @@ fn parse(args: &mut Args<'_, '_, '_>) -> Result<Normalizer, Error> {
                 "percent-to-uppercase",
                 "query-sort-by-name",
             ];
-            let hint = ballast_expr::nearest(word, KNOWN);
-            let message = format!("unknown normalizer '{word}'");
-            return Err(args.error_before(message).with_hint(hint));
+            return Err(args.unknown("normalizer", KNOWN));
         }
     })
 }

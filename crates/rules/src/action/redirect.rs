@@ -104,11 +104,7 @@ fn parse(args: &mut Args<'_, '_, '_>) -> Result<Redirect, Error> {
                     "ignore-empty",
                     "append-slash",
                 ];
-                let hint = ballast_expr::nearest(word, known);
-                let known: Vec<String> = known.iter().map(|word| format!("'{word}'")).collect();
-                return Err(args
-                    .error_before(format!("expects {} (was '{word}')", known.join(", ")))
-                    .with_hint(hint));
+                return Err(args.unknown("word of a redirection", known));
             }
         }
     }

@@ -108,12 +108,7 @@ fn use_service(args: &mut Args<'_, '_, '_>) -> ParsedAction {
             .error_before("Prometheus exporter service only available on 'http-request' rulesets")),
         "prometheus-exporter" => boxed(Ok(Service::Metrics)),
         _ if name.starts_with("lua.") => Ok(args.finish_unimplemented()),
-        _ => {
-            let hint = ballast_expr::nearest(name, ["prometheus-exporter"]);
-            Err(args
-                .error_before(format!("'{name}' unknown service name"))
-                .with_hint(hint))
-        }
+        _ => Err(args.unknown("service", ["prometheus-exporter"])),
     }
 }
 

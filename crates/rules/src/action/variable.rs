@@ -134,15 +134,13 @@ fn target(args: &mut Args<'_, '_, '_>) -> Result<(VarName, Vec<SetCondition>), E
         match SetCondition::named(word) {
             Some(when) => conditions.push(when),
             None => {
-                let hint = ballast_expr::nearest(
+                let known = SetCondition::WORDS.iter().map(|(known, _)| *known);
+                return Err(Error::unknown(
+                    "condition",
                     word,
-                    SetCondition::WORDS.iter().map(|(known, _)| *known),
-                );
-                return Err(Error::new(
-                    format!("unknown condition \"{word}\""),
                     *at..at + word.len(),
-                )
-                .with_hint(hint));
+                    known,
+                ));
             }
         }
     }

@@ -170,13 +170,7 @@ fn set_timeout(args: &mut Args<'_, '_, '_>) -> ParsedAction {
     ];
     let word = args.text(EXPECTS_TWO)?;
     let Some((_, which)) = KNOWN.into_iter().find(|(known, _)| *known == word) else {
-        let hint = ballast_expr::nearest(word, KNOWN.map(|(known, _)| known));
-        return Err(args
-            .error_before(format!(
-                "'set-timeout' rule supports 'server'/'tunnel'/'client'/'connect'/'queue' (got \
-                 '{word}')"
-            ))
-            .with_hint(hint));
+        return Err(args.unknown("timeout", KNOWN.map(|(known, _)| known)));
     };
     let capability = args.env.capability;
     let lacking = match which {
