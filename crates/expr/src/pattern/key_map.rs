@@ -14,6 +14,9 @@ use hashbrown::HashTable;
 /// Entries of a map that is in one part.
 const ENTRIES_IN_ONE_PART: usize = 1024;
 
+/// A map that is left with so few is in one part again, so that walking it is cheap.
+const ENTRIES_OF_FEW: usize = 16;
+
 /// Parts of a map that is larger.
 const PARTS: usize = 1024;
 
@@ -52,9 +55,14 @@ impl<K, V> KeyMap<K, V> {
         self.len == 0
     }
 
+    /// All keys and their values, in no order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
+        self.parts.iter().flatten().map(|(key, value)| (key, value))
+    }
+
     /// All keys, in no order.
     pub(super) fn keys(&self) -> impl Iterator<Item = &K> {
-        self.parts.iter().flatten().map(|(key, _)| key)
+        self.iter().map(|(key, _)| key)
     }
 
     /// The part of a hash. Its own table is ordered by the lowest bits, and marks places by the highest.
@@ -104,7 +112,7 @@ impl<K: Eq + Hash, V> KeyMap<K, V> {
     /// Adds a key that is not there.
     pub(super) fn insert_new(&mut self, key: K, value: V) {
         if self.len == ENTRIES_IN_ONE_PART && self.parts.len() == 1 {
-            self.divide();
+            self.divide_into(PARTS);
         }
         let hash = self.hasher.hash_one(&key);
         let at = self.part_of(hash);
@@ -124,17 +132,20 @@ impl<K: Eq + Hash, V> KeyMap<K, V> {
         let found = self.parts[at].find_entry(hash, |(known, _)| known.borrow() == key);
         let ((_, value), _) = found.ok()?.remove();
         self.len -= 1;
+        if self.len == ENTRIES_OF_FEW && self.parts.len() > 1 {
+            self.divide_into(1);
+        }
         Some(value)
     }
 
-    /// Spreads the entries of the only part over many.
-    fn divide(&mut self) {
-        let parts = std::iter::repeat_with(HashTable::new).take(PARTS).collect();
+    /// Spreads the entries over so many parts.
+    fn divide_into(&mut self, count: usize) {
+        let parts = std::iter::repeat_with(HashTable::new).take(count).collect();
         let hasher = &self.hasher;
         let former = std::mem::replace(&mut self.parts, parts);
         for (key, value) in former.into_iter().flatten() {
             let hash = hasher.hash_one(&key);
-            let at = (hash >> 32) as usize % PARTS;
+            let at = (hash >> 32) as usize % count;
             self.parts[at].insert_unique(hash, (key, value), |(known, _)| hasher.hash_one(known));
         }
     }
