@@ -43,7 +43,7 @@ pub(crate) struct Instance {
     /// What is kept fresh of the certificates' OCSP responses.
     pub(crate) ocsp: OcspResponses,
     /// Gives stick tables to the next process.
-    pub(crate) table_donor: TableDonor,
+    pub(crate) table_donor: Arc<TableDonor>,
     load: Mutex<LoadSample>,
     has_master: bool,
 }
@@ -76,7 +76,7 @@ impl Instance {
             controller: OnceLock::new(),
             change_signal: OnceLock::new(),
             ocsp: OcspResponses::default(),
-            table_donor: TableDonor::default(),
+            table_donor: Arc::default(),
             load: Mutex::new(LoadSample {
                 at: Instant::now(),
                 busy: Duration::ZERO,

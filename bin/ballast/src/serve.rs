@@ -98,7 +98,8 @@ pub(crate) fn run(
         master_link.is_some(),
     );
     let instance = Arc::new(instance);
-    instance.table_donor.set_instance(&instance);
+    let host: Arc<dyn StatsHost> = instance.clone();
+    instance.table_donor.set_host(Arc::downgrade(&host));
     let former_tables = table_line.and_then(|line| FormerTables::copy(line, &instance));
     instance.set_logs(LogTargets {
         logs: logs.clone(),
@@ -388,7 +389,7 @@ impl WorkerSetup {
                 if self.worker == 0 && !is_cleaned && has_tables(&self.instance) {
                     cleaning = Some(spawn_service(clean_tables(Arc::clone(&self.instance))));
                     if !std::mem::replace(&mut offers_tables, true) {
-                        table_donor::offer(&self.instance);
+                        table_donor::offer(&self.instance.table_donor);
                     }
                 }
                 if let Some(secrets) = &secrets {

@@ -13,7 +13,6 @@ use ballast_stick::{SheetProgress, Table};
 use ballast_worker::{Stream, spawn_service};
 
 use crate::console;
-use crate::instance::Instance;
 
 /// So many processes are answered at once.
 const LINES_MAX: usize = 8;
@@ -30,7 +29,7 @@ const LAST_CHANGES_TIMEOUT: Duration = Duration::from_secs(1);
 /// The processes that ask this one for its tables.
 #[derive(Debug, Default)]
 pub(crate) struct TableDonor {
-    instance: OnceLock<Weak<Instance>>,
+    host: OnceLock<Weak<dyn StatsHost>>,
     state: Mutex<DonorState>,
     changed: Condvar,
 }
@@ -44,21 +43,21 @@ struct DonorState {
 
 impl TableDonor {
     /// Sets the process whose tables these are, once.
-    pub(crate) fn set_instance(&self, instance: &Arc<Instance>) {
+    pub(crate) fn set_host(&self, host: Weak<dyn StatsHost>) {
         // A second call changes nothing.
-        let _ = self.instance.set(Arc::downgrade(instance));
+        let _ = self.host.set(host);
     }
 
     /// A line for another process, which is answered from now on; `None` when there are too many, and
     /// where the system refuses.
-    pub(crate) fn line(&self) -> Option<OwnedFd> {
+    pub(crate) fn line(self: &Arc<Self>) -> Option<OwnedFd> {
         let (here, there) = TableLine::pair().ok()?;
         self.serve(here).then(|| there.into_fd())
     }
 
     /// Answers what comes over a line. False when there are too many.
-    fn serve(&self, line: TableLine) -> bool {
-        let Some(instance) = self.instance.get().and_then(Weak::upgrade) else {
+    fn serve(self: &Arc<Self>, line: TableLine) -> bool {
+        let Some(host) = self.host.get().and_then(Weak::upgrade) else {
             return false;
         };
         {
@@ -69,11 +68,12 @@ impl TableDonor {
             state.lines += 1;
         }
         let thread = std::thread::Builder::new().name("ballast-tables".into());
+        let donor = Arc::clone(self);
         let started = thread.spawn(move || {
             // The other process may end at any time; it says so itself when it misses something.
-            let _ = answer_all(&instance, &line);
+            let _ = answer_all(&*host, &donor, &line);
             drop(line);
-            instance.table_donor.end_line();
+            donor.end_line();
         });
         if started.is_err() {
             self.end_line();
@@ -116,20 +116,19 @@ impl TableDonor {
 }
 
 /// Answers until the other process closes the line.
-fn answer_all(instance: &Instance, line: &TableLine) -> io::Result<()> {
+fn answer_all(host: &dyn StatsHost, donor: &TableDonor, line: &TableLine) -> io::Result<()> {
     while let Some(request) = line.next_request()? {
         if matches!(request, TableRequest::LastChanges(_)) {
-            let donor = &instance.table_donor;
             donor.wait(STOP_WAIT_MAX, |state| state.has_stopped);
         }
-        answer(instance, line, request)?;
+        answer(host, line, request)?;
     }
     Ok(())
 }
 
-fn answer(instance: &Instance, line: &TableLine, request: TableRequest) -> io::Result<()> {
-    let generation = instance.generation();
-    let process = instance.registry.process();
+fn answer(host: &dyn StatsHost, line: &TableLine, request: TableRequest) -> io::Result<()> {
+    let generation = host.generation();
+    let process = host.registry().process();
     let tables = generation.tables.all();
     let now = AnswerToken {
         ms: process.now_ms(),
@@ -198,26 +197,26 @@ impl AnswerToken {
 }
 
 /// Answers processes that find this one by its number, from now on. To be called on a worker.
-pub(crate) fn offer(instance: &Arc<Instance>) {
-    if let Err(error) = try_offer(instance) {
+pub(crate) fn offer(donor: &Arc<TableDonor>) {
+    if let Err(error) = try_offer(donor) {
         console::warn(&format!(
             "stick tables cannot be handed over to a process that starts with -sf: {error}."
         ));
     }
 }
 
-fn try_offer(instance: &Arc<Instance>) -> io::Result<()> {
+fn try_offer(donor: &Arc<TableDonor>) -> io::Result<()> {
     let offer = TableOffer::open()?;
     let readable_end = offer.served().as_fd().try_clone_to_owned()?;
     net::set_non_blocking(&readable_end)?;
     let stream = Stream::from_fd(readable_end).map_err(io::Error::other)?;
-    let instance = Arc::clone(instance);
+    let donor = Arc::clone(donor);
     spawn_service(async move {
         while stream.readable().await.is_ok() {
             match offer.served().receive() {
                 Ok(Some(received)) if received.message == Message::TableLine => {
                     for fd in received.fds {
-                        instance.table_donor.serve(TableLine::from_fd(fd));
+                        donor.serve(TableLine::from_fd(fd));
                     }
                 }
                 Ok(Some(_)) => {}
