@@ -14,6 +14,7 @@ pub fn commands_of_worker() -> CommandFamilies {
         commands::statistics::COMMANDS,
         commands::sessions::COMMANDS,
         commands::runtime::COMMANDS,
+        commands::events::COMMANDS,
         commands::servers::COMMANDS,
         commands::maps::COMMANDS,
         commands::acls::COMMANDS,

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use ballast_expr::ConditionIndex;
-use ballast_model::{Config, ErrorPage, Global, ProxyCommon, StickTable};
+use ballast_model::{Config, ErrorPage, Global, LogProfile, LogTarget, ProxyCommon, StickTable};
 use ballast_stick::{DataType, StoredType};
-use ballast_syntax::{Diagnostic, SectionKind};
+use ballast_syntax::{Diagnostic, SectionKind, Span};
 
 use crate::context::Context;
 use crate::draft::{ErrorGroupUse, LogLine, ProxyDraft};
@@ -19,21 +19,43 @@ pub(crate) struct Drafts {
     pub(crate) config: Config,
     /// Frontends, backends and listens, in order.
     pub(crate) proxies: Vec<ProxyDraft>,
+    /// `log-profile` sections.
+    pub(crate) log_profiles: Vec<Arc<LogProfile>>,
 }
 
 /// The model of all drafts.
 pub(crate) fn build(drafts: Drafts, context: &mut Context<'_>) -> Config {
     let Drafts {
-        global,
+        mut global,
         mut config,
         proxies,
+        log_profiles,
     } = drafts;
+    let profiles = LogProfiles(log_profiles);
+    profiles.complete(&mut global.log_targets);
     config.global = Arc::new(global);
     config.tables = tables(context);
     for draft in proxies {
-        proxy(draft, &mut config, context);
+        proxy(draft, (&mut config, &profiles), context);
     }
     config
+}
+
+/// The `log-profile` sections.
+struct LogProfiles(Vec<Arc<LogProfile>>);
+
+impl LogProfiles {
+    fn of_name(&self, name: &str) -> Option<Arc<LogProfile>> {
+        self.0.iter().find(|known| known.name == name).cloned()
+    }
+
+    /// Gives the targets that name a profile what it says. One that there is not says nothing.
+    fn complete(&self, targets: &mut [LogTarget]) {
+        for target in targets {
+            let name = target.profile.as_ref().map(|profile| &profile.name);
+            target.profile = name.and_then(|name| self.of_name(name));
+        }
+    }
 }
 
 /// The stick tables. Those in which rules store servers do so.
@@ -50,18 +72,31 @@ fn tables(context: &mut Context<'_>) -> Vec<Arc<StickTable>> {
     tables.into_iter().map(Arc::new).collect()
 }
 
-fn proxy(draft: ProxyDraft, config: &mut Config, context: &mut Context<'_>) {
+fn proxy(
+    draft: ProxyDraft,
+    (config, profiles): (&mut Config, &LogProfiles),
+    context: &mut Context<'_>,
+) {
     let (is_front, is_back) = (draft.is_front(), draft.is_back());
     let mut common = draft.common;
     let mut rules = draft.inherited_rules;
     rules.append(std::mem::take(&mut common.rules));
     rules.make_indexes();
     common.rules = rules;
-    common
-        .rules
-        .link_pages(|group, status| page_bytes(group, status, context));
+    let mut missing = Vec::new();
+    common.rules.link_pages(|group, status| {
+        let page = page_bytes(group, status, context);
+        let is_missing = page.is_none() && !missing.contains(&(group.to_owned(), status));
+        if is_missing && context.declarations.error_groups.contains_key(group) {
+            missing.push((group.to_owned(), status));
+        }
+        page
+    });
+    warn_of_missing_pages(&common.name, &missing, draft.span, context);
+    common.rules.link_profiles(|name| profiles.of_name(name));
     let has_format = is_front && draft.front.log.format.is_some();
     logs(&mut common, draft.logs, has_format, &config.global, context);
+    profiles.complete(&mut common.log_targets);
     for used in &draft.error_groups {
         pages(&mut common, used, context);
     }
@@ -149,6 +184,24 @@ fn pages(common: &mut ProxyCommon, used: &ErrorGroupUse, context: &mut Context<'
             common.name, used.group
         );
         context.warn("missing-page", message, used.span);
+    }
+}
+
+/// Warns of rules that take a page from a group that has none for their status.
+fn warn_of_missing_pages(
+    proxy: &str,
+    missing: &[(String, u16)],
+    span: Option<Span>,
+    context: &mut Context<'_>,
+) {
+    for (group, status) in missing {
+        let message = format!(
+            "Proxy '{proxy}': status '{status}' referenced by an http reply not declared in \
+             http-errors section '{group}'."
+        );
+        let mut warning = Diagnostic::warning("missing-page", message);
+        warning.span = span;
+        context.report(warning);
     }
 }
 

@@ -24,7 +24,6 @@ const FEATURES: &[(&str, &[&str])] = &[
     ("compression", &["res.comp", "res.comp_algo"]),
     ("DNS resolvers", &["do-resolve"]),
     ("FastCGI", &["fcgi.*"]),
-    ("log profiles", &["do-log*"]),
     ("Lua", &["lua.*", "use-service"]),
     ("QUIC", &["quic-initial*"]),
     ("SPOE", &["send-spoe-group", "spoe.*"]),

@@ -2,7 +2,11 @@
 //!
 //! Source: HAProxy configuration manual, sections 3.1 and 4.2, "log".
 
-use ballast_model::{Address, Facility, Level, LogEndpoint, LogFormatName, LogSample, LogTarget};
+use std::sync::Arc;
+
+use ballast_model::{
+    Address, Facility, Level, LogEndpoint, LogFormatName, LogProfile, LogSample, LogTarget,
+};
 use ballast_syntax::{Diagnostic, SectionKind};
 
 use crate::address::{self, AddressForm, TransportPrefix};
@@ -41,7 +45,8 @@ const FORMATS: &[(&str, LogFormatName)] = &[
 /// Port of syslog over UDP (RFC 5426).
 const SYSLOG_PORT: u16 = 514;
 
-/// Parses everything after `log`, except for `log global`.
+/// Parses everything after `log`, except for `log global`. A profile has nothing but its name until
+/// all sections are read.
 ///
 /// # Errors
 /// When a word is wrong.
@@ -55,26 +60,27 @@ pub(crate) fn target(
         line_bytes_max: 1024,
         format: LogFormatName::default(),
         sample: None,
+        profile: None,
         facility: Facility(0),
         level_max: Level::Debug,
         level_min: None,
     };
-    loop {
-        if args.take("len") {
-            let length = args.number("a length between 80 and 65535", 80..=65_535)?;
-            target.line_bytes_max = u32::try_from(length).expect("the range was checked");
-        } else if args.take("format") {
-            target.format = args.choice(FORMATS)?;
-        } else if args.take("sample") {
-            target.sample = Some(sample(args)?);
-        } else if args.take("profile") {
-            let word = args.word("the name of a log profile")?;
-            let declarations = &mut context.declarations;
-            declarations.add_reference(SectionKind::LogProfile, word.text(), "log", word.span());
-            context.unimplemented("profile", "log profiles", word.span());
-        } else {
-            break;
-        }
+    // The words stand in this order.
+    if args.take("len") {
+        let length = args.number("a length between 80 and 65535", 80..=65_535)?;
+        target.line_bytes_max = u32::try_from(length).expect("the range was checked");
+    }
+    if args.take("format") {
+        target.format = args.choice(FORMATS)?;
+    }
+    if args.take("sample") {
+        target.sample = Some(sample(args)?);
+    }
+    if args.take("profile") {
+        let word = args.word("the name of a log profile")?;
+        let declarations = &mut context.declarations;
+        declarations.add_reference(SectionKind::LogProfile, word.text(), "log", word.span());
+        target.profile = Some(Arc::new(LogProfile::named(word.text())));
     }
     let facilities: Vec<(&str, u8)> = FACILITIES.iter().copied().zip(0..).collect();
     target.facility = match args.peek() {

@@ -3,8 +3,8 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use ballast_expr::{Linker, Store};
-use ballast_model::Config;
+use ballast_expr::{AclSet, Files, Linker, Store};
+use ballast_model::{Config, LogProfile};
 use ballast_syntax::{
     Diagnostic, Document, Env, Parser, Section, SectionKind, SectionPlace, Severity, SourceMap,
     Span, TextEdit,
@@ -189,7 +189,51 @@ fn proxy_section(section: &Section, draft: &mut ProxyDraft, context: &mut Contex
 
 /// Links the section's expressions to pattern files and ACLs.
 fn link(draft: &mut ProxyDraft, context: &mut Context<'_>) {
-    let span = draft.span;
+    if has_unknown_acls(draft, context) {
+        return;
+    }
+    let (title, name, span) = (draft.title(), draft.name.clone(), draft.span);
+    let mut acls = std::mem::take(&mut draft.acls);
+    with_files(context, (&title, &name, span), |store, files| {
+        let mut errors = Vec::new();
+        if let Err(failed) = acls.link(store, files) {
+            errors.extend(failed);
+        }
+        let mut linker = Linker {
+            store,
+            files,
+            acls: &acls,
+        };
+        errors.extend(proxy::link(draft, &mut linker));
+        errors
+    });
+    draft.acls = acls;
+}
+
+/// Links the formats of a `log-profile` section to the lists and maps that they name.
+pub(crate) fn link_log_profile(profile: &mut LogProfile, span: Span, context: &mut Context<'_>) {
+    let title = format!("log-profile '{}'", profile.name);
+    let acls = AclSet::new();
+    with_files(context, (&title, "", Some(span)), |store, files| {
+        let mut linker = Linker {
+            store,
+            files,
+            acls: &acls,
+        };
+        let formats = profile.formats_mut();
+        formats
+            .filter_map(|format| format.link(&mut linker).err())
+            .collect()
+    });
+}
+
+/// Has `link` read the files that expressions of a section name, and reports what it returns. The
+/// section is given by its title, the name of its own table and its place.
+fn with_files(
+    context: &mut Context<'_>,
+    (title, table, span): (&str, &str, Option<Span>),
+    link: impl FnOnce(&Store, &mut dyn Files) -> Vec<ballast_expr::Error>,
+) {
     let machine = context.machine;
     let mut stand_ins = Vec::new();
     let base = context.declarations.base.clone();
@@ -208,31 +252,17 @@ fn link(draft: &mut ProxyDraft, context: &mut Context<'_>) {
         },
     };
     let store = Arc::clone(&context.store);
-    store.enter(&draft.title(), base.as_deref());
-    store.set_own_table(&draft.name);
+    store.enter(title, base.as_deref());
+    store.set_own_table(table);
     if let Some(span) = span {
         store.set_place(&context.pattern_place(span));
     }
-    if has_unknown_acls(draft, context) {
-        return;
-    }
-    let mut errors = Vec::new();
-    let mut acls = std::mem::take(&mut draft.acls);
-    if let Err(failed) = acls.link(&store, &mut files) {
-        errors.extend(failed);
-    }
-    let mut linker = Linker {
-        store: &store,
-        files: &mut files,
-        acls: &acls,
-    };
-    errors.extend(proxy::link(draft, &mut linker));
-    draft.acls = acls;
+    let errors = link(&store, &mut files);
     for text in stand_ins {
         context.used_stand_in(text);
     }
     for error in errors {
-        let message = format!("{} : {}", draft.title(), error.message);
+        let message = format!("{title} : {}", error.message);
         let diagnostic = Diagnostic::alert("unlinked-expression", message);
         let line = error.place.and_then(|place| context.line_of(&place));
         context.report(match line.or(span) {

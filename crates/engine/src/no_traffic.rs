@@ -125,6 +125,10 @@ impl ProcessFacts for NoTrafficFacts<'_> {
         i64::try_from(self.process.started.elapsed().as_secs()).unwrap_or(i64::MAX)
     }
 
+    fn add_event(&self, sink: &str, text: &[u8]) {
+        self.process.add_event(sink, text);
+    }
+
     fn connections(&self) -> i64 {
         i64::from(self.process.connections.now())
     }

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Instant, SystemTime};
 
 use crate::counters::{PerWorker, ProcessCounters};
-use crate::{Gauge, OverrideCell, ProcessVariables, Rate, RateLimits, TlsCounters};
+use crate::{EventBuffer, Gauge, OverrideCell, ProcessVariables, Rate, RateLimits, TlsCounters};
 
 /// The process: its limits, its counters, and whether it is stopping.
 #[derive(Debug)]
@@ -28,6 +28,8 @@ pub struct Process {
     pub rates: RateLimits,
     /// Variables of the scope `proc`.
     pub variables: ProcessVariables,
+    /// What `debug` converters were given.
+    pub events: EventBuffer,
     configured_connection_max: AtomicU32,
     connection_limit_override: OverrideCell,
     stopping: AtomicBool,
@@ -58,12 +60,21 @@ impl Process {
             started_at: SystemTime::now(),
             rates: RateLimits::default(),
             variables: ProcessVariables::default(),
+            events: EventBuffer::default(),
             configured_connection_max: AtomicU32::new(connection_count_max),
             connection_limit_override: OverrideCell::default(),
             stopping: AtomicBool::new(false),
             next_unique: AtomicU32::new(0),
             invalid_messages: AtomicU64::new(0),
             sent: Mutex::default(),
+        }
+    }
+
+    /// Sends a line to a sink of events: to the buffer. Standard output and error are no sinks of
+    /// events here: a worker would have to wait for them.
+    pub fn add_event(&self, sink: &str, text: &[u8]) {
+        if sink == "buf0" {
+            self.events.add(text);
         }
     }
 

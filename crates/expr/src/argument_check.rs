@@ -118,6 +118,9 @@ pub(crate) fn check_converter(row: &Converter, args: &[Arg]) -> Result<(), Error
             cipher_lengths(args)
         }
         "mqtt_field_value" => mqtt::check(text(0), text(1)),
+        "debug" if !matches!(text(1), "" | "buf0" | "stdout" | "stderr") => Err(refuse(
+            "this sink doesn't exist: 'buf0', 'stdout' and 'stderr' do",
+        )),
         "when" => match when_needs_acl(text(0)) {
             None => {
                 let word = text(0).strip_prefix('!').unwrap_or(text(0));

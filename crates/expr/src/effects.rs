@@ -19,6 +19,8 @@ impl Effects {
     pub const VARIABLES: Effects = Effects(1 << 1);
     /// Captures are made (`capture-req`).
     pub const CAPTURES: Effects = Effects(1 << 2);
+    /// A line is sent to a sink of events (`debug`).
+    pub const EVENTS: Effects = Effects(1 << 3);
     /// What a script does is not known.
     pub const ANY: Effects = Effects(u8::MAX);
 

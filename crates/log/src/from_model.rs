@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use ballast_model as model;
 
@@ -58,6 +59,7 @@ impl TryFrom<&model::LogTarget> for TargetSpec {
                 ranges: sample.ranges.clone(),
                 size: sample.size,
             }),
+            profile: target.profile.as_ref().map(Arc::clone),
             facility: Facility::new(number).ok_or(LogTargetError::Facility(number))?,
             level_max: Level::ALL[target.level_max as usize],
             level_min: target
@@ -96,6 +98,7 @@ mod tests {
             line_bytes_max: 2000,
             format: model::LogFormatName::Rfc5424,
             sample: None,
+            profile: None,
             facility: model::Facility(16),
             level_max: model::Level::Notice,
             level_min: Some(model::Level::Err),

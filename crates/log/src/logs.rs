@@ -104,7 +104,12 @@ impl Logs {
                 let (sink, sampled) = &opened[&key(spec)];
                 let (format, facility) = (spec.format, spec.facility);
                 let hostname = set.hostname.as_deref();
-                let origin = Origin::new(format, facility, hostname, &set.tag, process_id);
+                let of_profile = spec
+                    .profile
+                    .as_ref()
+                    .and_then(|profile| profile.tag.as_ref());
+                let tag = of_profile.unwrap_or(&set.tag);
+                let origin = Origin::new(format, facility, hostname, tag, process_id);
                 OpenTarget::new(
                     Arc::clone(spec),
                     Arc::clone(sink),
@@ -113,7 +118,7 @@ impl Logs {
                 )
             };
             let targets = set.targets.iter().map(target).collect();
-            Arc::new(LogSet::new(targets, message_bytes_max))
+            Arc::new(LogSet::new(targets, &set.tag, message_bytes_max))
         };
         Ok(sets.iter().map(set).collect())
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use ballast_model::LogProfile;
 use ballast_wire::syslog::{Level, Origin};
 
 use crate::sink::{LogSink, SinkCounters};
@@ -15,17 +16,53 @@ use crate::spec::TargetSpec;
 pub struct LogSet {
     pub(crate) targets: Vec<OpenTarget>,
     pub(crate) message_bytes_max: usize,
+    pub(crate) tag: String,
     level_max: Option<Level>,
+    has_profiles: bool,
 }
 
 impl LogSet {
-    pub(crate) fn new(targets: Vec<OpenTarget>, message_bytes_max: usize) -> Self {
+    pub(crate) fn new(targets: Vec<OpenTarget>, tag: &str, message_bytes_max: usize) -> Self {
         let level_max = targets.iter().map(|target| target.spec.level_max).max();
+        let has_profiles = targets.iter().any(|target| target.spec.profile.is_some());
         Self {
             targets,
             message_bytes_max,
+            tag: tag.to_owned(),
             level_max,
+            has_profiles,
         }
+    }
+
+    /// The tag of lines for targets whose profile has none.
+    pub fn tag(&self) -> &str {
+        &self.tag
+    }
+
+    /// Counts a line that is not sent to these targets among those that are sampled (`sample`).
+    pub fn pass_over(&self, targets: Targets, level: Level) {
+        for target in self.chosen(targets) {
+            target.admits(level);
+        }
+    }
+
+    pub(crate) fn chosen(&self, targets: Targets) -> &[OpenTarget] {
+        match targets {
+            Targets::All => &self.targets,
+            Targets::One(place) => self.targets.get(place..=place).unwrap_or_default(),
+        }
+    }
+
+    /// Whether a target has a profile: then not all get the same line.
+    pub fn has_profiles(&self) -> bool {
+        self.has_profiles
+    }
+
+    /// The profile of each target, in the order of the configuration.
+    pub fn profiles(&self) -> impl Iterator<Item = Option<&LogProfile>> {
+        self.targets
+            .iter()
+            .map(|target| target.spec.profile.as_deref())
     }
 
     /// Whether any target accepts a line of that level: if not, the message need not be composed.
@@ -44,6 +81,15 @@ impl LogSet {
     pub fn counters(&self) -> impl Iterator<Item = SinkCounters> + '_ {
         self.targets.iter().map(|target| target.sink.counters())
     }
+}
+
+/// Which targets of a set a line is for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Targets {
+    /// All.
+    All,
+    /// One, by its place in the configuration.
+    One(usize),
 }
 
 #[derive(Debug)]

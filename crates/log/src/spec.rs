@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use ballast_model::LogProfile;
 use ballast_wire::syslog::{Facility, Format, LINE_BYTES_DEFAULT, Level};
 
 use crate::limits::LINE_BYTES_RANGE;
@@ -25,7 +26,7 @@ pub struct LogSetSpec {
 }
 
 /// One `log` line (configuration manual, section 4.2, "log").
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct TargetSpec {
     /// The endpoint.
     pub endpoint: Endpoint,
@@ -35,6 +36,8 @@ pub struct TargetSpec {
     pub line_bytes_max: u32,
     /// Which lines of how many are sent; `None` for all.
     pub sample: Option<LineSampling>,
+    /// How the lines of exchanges are built for this target, where it differs from the others.
+    pub profile: Option<Arc<LogProfile>>,
     /// The facility.
     pub facility: Facility,
     /// Lines less severe than this are not sent.
@@ -51,6 +54,7 @@ impl TargetSpec {
             format: Format::default(),
             line_bytes_max: LINE_BYTES_DEFAULT,
             sample: None,
+            profile: None,
             facility,
             level_max: Level::Debug,
             level_min: Level::Emerg,

@@ -8,7 +8,7 @@ use ballast_net::local_time;
 use ballast_wire::syslog::{DateTime, Level, LineText, TimestampText};
 
 use crate::queue::{LineQueue, PushResult};
-use crate::set::LogSet;
+use crate::set::{LogSet, Targets};
 use crate::thread::Wakeup;
 
 /// Writes the lines of one worker. Made by [`crate::Logs::worker`]; each thread
@@ -37,15 +37,11 @@ impl WorkerLog {
     /// Never waits and never fails: a line that does not fit is counted. Makes no system call,
     /// except for the first line after a pause, which wakes the log thread.
     pub fn emit(&mut self, set: &LogSet, level: Level, message: &[u8]) {
-        let text = LineText {
-            structured_data: b"",
-            message,
-        };
-        self.emit_structured(set, level, text);
+        self.emit_to(set, Targets::All, level, LineText::of(message));
     }
 
-    /// As [`WorkerLog::emit`], with structured data for RFC 5424 targets.
-    pub fn emit_structured(&mut self, set: &LogSet, level: Level, text: LineText<'_>) {
+    /// As [`WorkerLog::emit`], to some targets only, and with what else a line may have.
+    pub fn emit_to(&mut self, set: &LogSet, to: Targets, level: Level, text: LineText<'_>) {
         if !set.wants(level) {
             return;
         }
@@ -57,7 +53,7 @@ impl WorkerLog {
         };
         let mut ring = false;
         let mut batch = self.queue.lock();
-        for target in &set.targets {
+        for target in set.chosen(to) {
             let Some(level) = target.admits(level) else {
                 continue;
             };

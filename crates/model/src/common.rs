@@ -181,6 +181,11 @@ impl ErrorPages {
         }
     }
 
+    /// Removes the page of a status.
+    pub fn remove(&mut self, status: u16) {
+        self.pages.retain(|(known, _)| *known != status);
+    }
+
     /// The page of a status, when the configuration set one.
     pub fn page(&self, status: u16) -> Option<&ErrorPage> {
         self.pages

@@ -32,6 +32,7 @@ pub use backend::{
     HashType, HttpReuse, PersistenceAction, PersistenceRule, Redispatch, RetryOn, ServerStates,
     StickAction, StickRule, UriKey, UseServer, UseServerTarget,
 };
+pub use ballast_rules::{LogOrigin, LogProfile, LogStep, LogSteps, ProfileStep, StepLine};
 pub use change::{Change, ChangeError};
 pub use check::{
     Check, CheckConnect, CheckExpect, CheckPayload, CheckRule, CheckSend, ExpectOutcome,

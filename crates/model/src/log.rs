@@ -1,6 +1,9 @@
 //! Log targets, and what is logged.
 
+use std::sync::Arc;
+
 use ballast_expr::LogFormat;
+use ballast_rules::{LogProfile, LogSteps};
 
 use crate::Address;
 
@@ -15,6 +18,8 @@ pub struct LogTarget {
     pub format: LogFormatName,
     /// `sample`: which lines of how many are sent.
     pub sample: Option<LogSample>,
+    /// `profile`: how the lines of exchanges are built, where it differs from what the proxy says.
+    pub profile: Option<Arc<LogProfile>>,
     /// The syslog facility.
     pub facility: Facility,
     /// Lines less severe than this are not sent.
@@ -106,4 +111,6 @@ pub struct LogLines {
     pub as_soon_as_possible: bool,
     /// `option log-separate-errors`: failures are logged at level `err`.
     pub separate_errors: bool,
+    /// `log-steps`: the steps at which a line is written; one line for an exchange when `None`.
+    pub steps: Option<LogSteps>,
 }

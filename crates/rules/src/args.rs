@@ -82,11 +82,6 @@ impl<'w, 'e, 'v> Args<'w, 'e, 'v> {
         Box::new(self.unimplemented.take().unwrap_or_default())
     }
 
-    /// Marks a part of the action as not implemented, by its word.
-    pub(crate) fn lacks(&mut self, word: &'static str) {
-        self.requirements.unimplemented.push(word);
-    }
-
     /// Sets the word that messages name when the action is not implemented.
     pub(crate) fn named(&mut self, word: &'static str) {
         self.word = word;

@@ -10,6 +10,7 @@
 
 mod action;
 mod args;
+mod log_profile;
 mod parse;
 mod parse_env;
 mod perform;
@@ -27,6 +28,7 @@ mod units;
 mod verdict;
 
 pub use action::{Action, NO_REVERSE_HTTP, row, rows};
+pub use log_profile::{LogOrigin, LogProfile, LogStep, LogSteps, ProfileStep, StepLine};
 pub use parse::parse_rule;
 pub use parse_env::ParseEnv;
 pub use reference::Reference;

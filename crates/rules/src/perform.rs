@@ -4,8 +4,9 @@ use std::any::Any;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use ballast_expr::{Error, Expr, Linker, LogFormat};
+use ballast_expr::{Error, Expr, Linker, LogFormat, Needs};
 
+use crate::log_profile::Profiles;
 use crate::stage::{ActionOutcome, Stage};
 use crate::verdict::{LocalResponse, Verdict};
 
@@ -24,6 +25,11 @@ pub(crate) trait Perform: Clone + Debug + PartialEq + Send + Sync + 'static {
 
     /// Sets the pages that `errorfiles` arguments name.
     fn link_pages(&mut self, _pages: &mut Pages<'_>) {}
+
+    /// Sets the log profile that it names, and returns what that needs.
+    fn link_profile(&mut self, _profiles: &mut Profiles<'_>) -> Needs {
+        Needs::NONE
+    }
 }
 
 /// The same with the type erased, as rules store it.
@@ -31,6 +37,7 @@ pub(crate) trait AnyAction: Debug + Send + Sync {
     fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome;
     fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error>;
     fn link_pages(&mut self, pages: &mut Pages<'_>);
+    fn link_profile(&mut self, profiles: &mut Profiles<'_>) -> Needs;
     fn boxed_clone(&self) -> Box<dyn AnyAction>;
     fn equals(&self, other: &dyn AnyAction) -> bool;
     fn as_any(&self) -> &dyn Any;
@@ -47,6 +54,10 @@ impl<T: Perform> AnyAction for T {
 
     fn link_pages(&mut self, pages: &mut Pages<'_>) {
         Perform::link_pages(self, pages);
+    }
+
+    fn link_profile(&mut self, profiles: &mut Profiles<'_>) -> Needs {
+        Perform::link_profile(self, profiles)
     }
 
     fn boxed_clone(&self) -> Box<dyn AnyAction> {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use ballast_expr::{AclSet, Error, Linker, Needs};
 
+use crate::log_profile::LogProfile;
 use crate::rule::Rule;
 use crate::rule_list::RuleList;
 use crate::ruleset::RuleSet;
@@ -159,6 +160,17 @@ impl RuleSets {
             .flat_map(RuleList::iter_mut_keeping_conditions)
         {
             rule.action.link_pages(&mut page);
+        }
+    }
+
+    /// Sets the log profiles that `do-log` rules name. `profile` returns the profile of a name; where
+    /// there is none, lines are built as without one.
+    pub fn link_profiles(&mut self, mut profile: impl FnMut(&str) -> Option<Arc<LogProfile>>) {
+        for rule in self
+            .lists_mut()
+            .flat_map(RuleList::iter_mut_keeping_conditions)
+        {
+            rule.action.link_profile(&mut profile);
         }
     }
 }

@@ -4,6 +4,7 @@ use ballast_expr::{Candidates, Facts, Place, Scratch, Value, VarName};
 use ballast_message::{Request, Response};
 use ballast_stick::{DataType, Key};
 
+use crate::log_profile::{LogProfile, LogStep};
 use crate::setting::ExchangeSetting;
 
 /// An exchange (or a connection, before there is one) that rules read and change.
@@ -50,8 +51,9 @@ pub trait Transaction {
     /// Sets the level of the exchange's log line.
     fn set_log_level(&mut self, level: LogLevel);
 
-    /// Writes a line to the access log now (`do-log`); `origin` is why, as `%OG` tells.
-    fn write_log(&mut self, _origin: &'static str) {}
+    /// Writes a line to the access log now (`do-log`), with a profile in place of those of the log
+    /// targets if one is given.
+    fn write_log(&mut self, _step: LogStep, _profile: Option<&LogProfile>) {}
 
     /// Notes the line of the rule that ended its rule set (`last_rule_line`).
     fn rule_ended(&mut self, _place: &Place) {}

@@ -1,15 +1,17 @@
 //! The access log: one line per exchange, when and as the frontend wants it.
 
 use ballast_engine::timings::ExchangeTimes;
-use ballast_expr::LogFormat;
 use ballast_listen::{HandshakeError, RefusedConnection};
-use ballast_log::{Level, LineText, LogSet};
-use ballast_rules::LogLevel;
+use ballast_log::Level;
+use ballast_rules::{LogLevel, LogOrigin, LogProfile, LogStep};
 
 use crate::context::Context;
 use crate::ending::{EndingCause, EndingPhase};
 use crate::exchange::Exchange;
 use crate::exit::Exit;
+use crate::http::prepare;
+use crate::log_line::LogLine;
+use crate::log_plan::LogPlan;
 use crate::tracking;
 use crate::view::View;
 
@@ -36,8 +38,15 @@ pub(crate) fn exchange_ended(context: &Context<'_>, exchange: &mut Exchange) {
 
 /// Writes the line of an exchange that has ended.
 fn log(context: &Context<'_>, exchange: &mut Exchange) {
-    if exchange.logged {
-        return;
+    let plan = context.running.log_plan(context.frontend.place);
+    if !has_failed_early(context, exchange) {
+        let is_wanted = match plan.is_single {
+            true => !exchange.logged && !plan.is_default_line,
+            false => !exchange.logged && plan.steps.has(LogStep::Close),
+        };
+        if !is_wanted {
+            return;
+        }
     }
     let options = &context.frontend.model.log;
     let silent =
@@ -45,10 +54,15 @@ fn log(context: &Context<'_>, exchange: &mut Exchange) {
     if options.skip_null && silent {
         return;
     }
-    if options.skip_normal && is_normal(context, exchange) {
+    if options.skip_normal && is_normal(context, exchange, LogStep::Close) {
         return;
     }
-    write(context, exchange, false);
+    write(context, exchange, LogStep::Close, plan);
+}
+
+/// Whether the session has failed before there was a request. HAProxy has no transaction then.
+fn has_failed_early(context: &Context<'_>, exchange: &Exchange) -> bool {
+    context.frontend.is_http() && !exchange.has_request
 }
 
 /// Counts the status that the client got, once per exchange. Where a rule replaced the server's
@@ -93,11 +107,58 @@ fn note_times(context: &Context<'_>, exchange: &Exchange) {
     backend.state.durations.of(worker).note(took.total);
 }
 
-/// Writes the line early, as soon as the response is known (`option logasap`).
-pub(crate) fn response_known(context: &Context<'_>, exchange: &mut Exchange) {
-    if context.frontend.model.log.as_soon_as_possible && !exchange.logged {
-        write(context, exchange, true);
+/// Writes the line of a step, where the frontend wants one: because of `log-steps`, or because all
+/// that its line shows is known.
+pub(crate) fn step(context: &Context<'_>, exchange: &mut Exchange, step: LogStep) {
+    let plan = context.running.log_plan(context.frontend.place);
+    if plan.steps.has(step) {
+        write_step(context, exchange, step, plan);
     }
+}
+
+fn write_step(context: &Context<'_>, exchange: &mut Exchange, step: LogStep, plan: LogPlan) {
+    if plan.is_single && exchange.logged {
+        return;
+    }
+    if plan.is_default_line {
+        exchange.logged = true;
+        return write_default_line(context, exchange);
+    }
+    if context.frontend.model.log.skip_normal && is_normal(context, exchange, step) {
+        return;
+    }
+    if step != LogStep::Accept {
+        return write(context, exchange, step, plan);
+    }
+    if !plan.is_single {
+        prepare::unique_id(context, exchange);
+    }
+    // The connection is all that is known: HAProxy has not looked at the request yet.
+    let line = std::mem::take(&mut exchange.request_line);
+    let kept = (exchange.has_request, exchange.tally.status);
+    (exchange.has_request, exchange.tally.status) = (false, 0);
+    write(context, exchange, step, plan);
+    (exchange.has_request, exchange.tally.status) = kept;
+    exchange.request_line = line;
+}
+
+/// The short line of frontends without a format. Profiles do not change it.
+fn write_default_line(context: &Context<'_>, exchange: &Exchange) {
+    let Some(Some(set)) = context.running.frontend_logs.get(context.frontend.place) else {
+        return;
+    };
+    let Some(format) = context.running.default_format(context.frontend.is_http()) else {
+        return;
+    };
+    if !set.wants(Level::Info) {
+        return;
+    }
+    let view = View::for_log(context, exchange, None);
+    context.local.with_memory(|memory| {
+        format.render(&view, &mut memory.scratch, &mut memory.text);
+        let mut log = context.local.log.borrow_mut();
+        log.emit(set, Level::Info, &memory.text);
+    });
 }
 
 fn received_nothing(exchange: &Exchange) -> bool {
@@ -105,130 +166,105 @@ fn received_nothing(exchange: &Exchange) -> bool {
 }
 
 /// Whether nothing went wrong (configuration manual, "option dontlog-normal"): no error, timeout,
-/// retry, redispatch, nor a 5xx status.
-fn is_normal(context: &Context<'_>, exchange: &Exchange) -> bool {
-    let failed = if context.frontend.is_http() {
-        exchange.tally.status < 0 || exchange.tally.status >= 500
-    } else {
-        false
-    };
+/// retry, redispatch, nor a 5xx status. The end without a status is an error; before it there may be
+/// none yet.
+fn is_normal(context: &Context<'_>, exchange: &Exchange, step: LogStep) -> bool {
+    let status = exchange.tally.status;
+    let lacks_status = status < 0 && step == LogStep::Close;
+    let failed = context.frontend.is_http() && (lacks_status || status >= 500);
     exchange.ending.is_normal() && !failed && exchange.tally.retries == 0
 }
 
-fn write(context: &Context<'_>, exchange: &mut Exchange, asap: bool) {
-    exchange.logged = true;
+/// Writes a line about an exchange, at a step of it.
+fn write(context: &Context<'_>, exchange: &mut Exchange, step: LogStep, plan: LogPlan) {
+    exchange.logged |= plan.is_single;
     let Some(Some(set)) = context.running.frontend_logs.get(context.frontend.place) else {
         return;
     };
     let options = &context.frontend.model.log;
-    let error = !is_normal(context, exchange);
-    let level = match exchange.settings.log_level {
-        Some(LogLevel::Silent) => return,
-        Some(LogLevel::Severity(number)) => {
-            Level::ALL[usize::from(number).min(Level::ALL.len() - 1)]
-        }
-        None if options.separate_errors && error => Level::Err,
-        None => Level::Info,
+    let error = !is_normal(context, exchange, step);
+    let usual = match options.separate_errors && error {
+        true => Level::Err,
+        false => Level::Info,
     };
-    if !set.wants(level) {
+    let Some(level) = level(exchange, usual).filter(|level| set.wants(*level)) else {
         return;
-    }
+    };
     exchange.tally.log_counter = context.frontend.state.next_log_number();
-    let is_http = context.frontend.is_http();
-    // HAProxy has no transaction, only a session, before there is a request.
-    let has_failed_early = is_http && !exchange.has_request;
-    let format = match &options.error_format {
-        Some(format) if has_failed_early => Some(format),
-        _ => usual_format(context),
+    let has_failed = step == LogStep::Close && has_failed_early(context, exchange);
+    let own = options.format.as_ref();
+    let (origin, format) = match has_failed {
+        true => (
+            LogOrigin::SessionError,
+            options.error_format.as_ref().or(own),
+        ),
+        false => (LogOrigin::Step(step), own),
     };
-    let origin = match (has_failed_early, asap) {
-        (true, _) => "sess_error",
-        (false, true) if is_http => "txn_response",
-        (false, true) => "txn_connect",
-        (false, false) => "txn_close",
+    let view = View::for_log(context, exchange, Some(origin));
+    let line = LogLine {
+        set,
+        level,
+        origin,
+        format,
+        structured_data: options.structured_data.as_ref(),
+        profile: None,
     };
-    let view = View::for_log(context, exchange, asap, origin);
-    send(context, (set, level), format, &view);
+    line.write(context, &view);
 }
 
-/// The format of the frontend's lines.
-fn usual_format<'a>(context: &'a Context<'_>) -> Option<&'a LogFormat> {
-    let own = context.frontend.model.log.format.as_ref();
-    own.or_else(|| context.running.default_format(context.frontend.is_http()))
+/// The level that a rule has set, or else the usual one; `None` where nothing is to be logged.
+fn level(exchange: &Exchange, usual: Level) -> Option<Level> {
+    match exchange.settings.log_level {
+        Some(LogLevel::Silent) => None,
+        Some(LogLevel::Severity(number)) => {
+            Some(Level::ALL[usize::from(number).min(Level::ALL.len() - 1)])
+        }
+        None => Some(usual),
+    }
 }
 
 /// Writes a line because a rule asks for it (`do-log`), beside the line of the exchange and without
 /// a number of its own.
-pub(crate) fn rule_asks(context: &Context<'_>, exchange: &mut Exchange, origin: &'static str) {
+pub(crate) fn rule_asks(
+    context: &Context<'_>,
+    exchange: &mut Exchange,
+    (step, profile): (LogStep, Option<&LogProfile>),
+) {
     let Some(Some(set)) = context.running.frontend_logs.get(context.frontend.place) else {
         return;
     };
-    let level = match exchange.settings.log_level {
-        Some(LogLevel::Silent) => return,
-        Some(LogLevel::Severity(number)) => {
-            Level::ALL[usize::from(number).min(Level::ALL.len() - 1)]
-        }
-        None => Level::Info,
-    };
-    if !set.wants(level) {
-        return;
-    }
+    let level = level(exchange, Level::Info).filter(|level| set.wants(*level));
+    let Some(level) = level else { return };
     exchange.tally.log_counter = context.frontend.state.log_number();
     // Before there is a transaction, lines show what they would show of a session that fails.
     let kept = (exchange.tally.status, exchange.ending);
-    if matches!(origin, "tcp-req-conn" | "tcp-req-sess") {
+    if matches!(step, LogStep::TcpConnection | LogStep::TcpSession) {
         exchange.tally.status = 0;
         exchange
             .ending
             .note(EndingCause::Proxy, EndingPhase::Request);
     }
     // HAProxy keeps the request line for logs only after the content rules of TCP.
-    let hidden_line = match origin {
-        "tcp-req-cont" => Some(std::mem::take(&mut exchange.request_line)),
+    let hidden_line = match step {
+        LogStep::TcpContent => Some(std::mem::take(&mut exchange.request_line)),
         _ => None,
     };
-    let view = View::for_log(context, exchange, false, origin);
-    send(context, (set, level), usual_format(context), &view);
+    let origin = LogOrigin::Step(step);
+    let view = View::for_log(context, exchange, Some(origin));
+    let line = LogLine {
+        set,
+        level,
+        origin,
+        format: context.frontend.model.log.format.as_ref(),
+        structured_data: context.frontend.model.log.structured_data.as_ref(),
+        profile,
+    };
+    line.write(context, &view);
     drop(view);
     if let Some(line) = hidden_line {
         exchange.request_line = line;
     }
     (exchange.tally.status, exchange.ending) = kept;
-}
-
-fn send(
-    context: &Context<'_>,
-    (set, level): (&LogSet, Level),
-    format: Option<&LogFormat>,
-    view: &View<'_>,
-) {
-    let options = &context.frontend.model.log;
-    context.local.with_memory(|memory| {
-        let Some(format) = format else { return };
-        format.render(view, &mut memory.scratch, &mut memory.text);
-        memory.text.truncate(set.message_bytes_max());
-        let mut log = context.local.log.borrow_mut();
-        match structured(options.structured_data.as_ref(), view, &mut memory.scratch) {
-            Some(data) => {
-                let text = LineText {
-                    structured_data: &data,
-                    message: &memory.text,
-                };
-                log.emit_structured(set, level, text);
-            }
-            None => log.emit(set, level, &memory.text),
-        }
-    });
-}
-
-fn structured(
-    format: Option<&LogFormat>,
-    view: &View<'_>,
-    scratch: &mut ballast_expr::Scratch,
-) -> Option<Vec<u8>> {
-    let mut data = Vec::new();
-    format?.render(view, scratch, &mut data);
-    Some(data)
 }
 
 /// Logs that `option checkcache` blocks a response, as an alert to the log targets of the
@@ -249,26 +285,28 @@ pub(crate) fn cacheable_cookie(context: &Context<'_>, exchange: &Exchange) -> Ex
 /// log format nor, with `option dontlognull`, for a client that sent nothing.
 pub(crate) fn connection_refused(context: &Context<'_>, refusal: HandshakeError) {
     let options = &context.frontend.model.log;
-    let has_format = options.format.is_some() || options.error_format.is_some();
-    if !has_format || (options.skip_null && refusal.is_silent()) {
+    let is_wanted =
+        options.format.is_some() || options.error_format.is_some() || options.steps.is_some();
+    if !is_wanted || (options.skip_null && refusal.is_silent()) {
         return;
     }
+    let Some(Some(set)) = context.running.frontend_logs.get(context.frontend.place) else {
+        return;
+    };
     let level = if options.separate_errors {
         Level::Err
     } else {
         Level::Info
     };
-    let Some(format) = &options.error_format else {
-        let line = RefusedConnection {
-            source: context.session.addresses.source,
-            accepted_at: context.session.accepted_at,
-            frontend: context.frontend.name(),
-            bind: &context.session.admission.listening().bind,
-            refusal,
-            tls_error: context.session.tls.as_ref().and_then(|tls| tls.failure()),
-        };
-        return emit(context, level, line.to_string().as_bytes());
-    };
+    let fixed = options.error_format.is_none().then(|| RefusedConnection {
+        source: context.session.addresses.source,
+        accepted_at: context.session.accepted_at,
+        frontend: context.frontend.name(),
+        bind: &context.session.admission.listening().bind,
+        refusal,
+        tls_error: context.session.tls.as_ref().and_then(|tls| tls.failure()),
+    });
+    let fixed = fixed.map(|line| line.to_string());
     let mut exchange = Exchange::new(context.running.head_limits);
     context.begin(&mut exchange);
     exchange.times.ended = Some(ballast_worker::now());
@@ -277,11 +315,17 @@ pub(crate) fn connection_refused(context: &Context<'_>, refusal: HandshakeError)
         .ending
         .note(EndingCause::Proxy, EndingPhase::Request);
     exchange.tally.log_counter = context.frontend.state.next_log_number();
-    let view = View::for_log(context, &exchange, false, "sess_error");
-    context.local.with_memory(|memory| {
-        format.render(&view, &mut memory.scratch, &mut memory.text);
-        emit(context, level, &memory.text);
-    });
+    let origin = LogOrigin::SessionKilled;
+    let view = View::for_log(context, &exchange, Some(origin));
+    let line = LogLine {
+        set,
+        level,
+        origin,
+        format: options.error_format.as_ref(),
+        structured_data: options.structured_data.as_ref(),
+        profile: None,
+    };
+    line.write_or(context, &view, fixed.as_deref());
 }
 
 /// Sends a line to the log targets of the frontend.

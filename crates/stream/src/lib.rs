@@ -13,6 +13,8 @@ mod inspect;
 mod journal;
 mod live;
 mod local;
+mod log_line;
+mod log_plan;
 mod logged_bytes;
 mod pages;
 mod password_results;

@@ -17,6 +17,7 @@ use ballast_mux::Limits;
 use ballast_rules::{RuleSet, Workspace};
 
 use crate::exchange::Exchange;
+use crate::log_plan::LogPlan;
 use crate::services::Services;
 
 /// A generation as a worker runs it, with the log targets of its proxies opened.
@@ -33,6 +34,8 @@ pub struct Running {
     /// By frontend: whether a log format or a rule asks for the addresses of the server's
     /// connection.
     asks_server_addresses: Vec<bool>,
+    /// By frontend: at which steps lines are written.
+    log_plans: Vec<LogPlan>,
     /// By frontend, and by backend: what it asks of the first bytes of a session, of the end of its
     /// inspection, of bodies and of passwords.
     needs_of_proxies: [Vec<Needs>; 2],
@@ -56,6 +59,7 @@ impl Running {
                 head_bytes_max: tune.buffer_bytes,
             },
             asks_server_addresses: asks_server_addresses(&generation.config),
+            log_plans: log_plans(&generation.config),
             needs_of_proxies: needs_of_proxies(&generation.config),
             default_formats: [DEFAULT_TCP_LOG_FORMAT, DEFAULT_HTTP_LOG_FORMAT]
                 .map(|text| LogFormat::parse(text, Usage::Log).ok()),
@@ -113,6 +117,11 @@ impl Running {
         self.asks_server_addresses.get(frontend) == Some(&true)
     }
 
+    /// At which steps a frontend writes lines.
+    pub(crate) fn log_plan(&self, frontend: usize) -> LogPlan {
+        self.log_plans.get(frontend).copied().unwrap_or_default()
+    }
+
     /// The default log format, of HTTP or of TCP.
     pub(crate) fn default_format(&self, http: bool) -> Option<&LogFormat> {
         self.default_formats[usize::from(http)].as_ref()
@@ -154,11 +163,19 @@ fn asks_server_addresses(config: &model::Config) -> Vec<bool> {
         let log = &frontend.log;
         let formats = [&log.format, &log.error_format, &log.structured_data];
         let mut formats = formats.into_iter().flatten();
+        let targets = frontend.common.log_targets.iter();
+        let mut profiles = targets.filter_map(|target| target.profile.as_ref());
         in_a_backend
             || formats.any(|format| format.needs().intersects(ADDRESSES))
+            || profiles.any(|profile| profile.needs().intersects(ADDRESSES))
             || in_rules(&frontend.common)
     });
     frontends.collect()
+}
+
+fn log_plans(config: &model::Config) -> Vec<LogPlan> {
+    let frontends = config.frontends.iter();
+    frontends.map(|frontend| LogPlan::of(frontend)).collect()
 }
 
 /// What frontends and backends ask of the first bytes of a session, of the end of its inspection, of
@@ -251,6 +268,8 @@ pub struct EvaluationMemory {
     pub scratch: Scratch,
     /// For what is being written.
     pub text: Vec<u8>,
+    /// For structured data of log lines.
+    pub(crate) structured: Vec<u8>,
     /// For conditions of which few have to be evaluated.
     pub candidates: Candidates,
 }

@@ -7,8 +7,8 @@ use ballast_expr::{Facts, Needs, Place, Side, Value, VarName, VarScope};
 use ballast_message::{BodyLength, Request, Response, Version};
 use ballast_mux::{Duplex, Peer, Sink, Source, WaitLimit};
 use ballast_rules::{
-    Cursor, EntryChange, ExchangeSetting, ExpectedHeader, LogLevel, RuleList, RunProgress,
-    SettableTimeout, Transaction, Verdict, Workspace, proceed, run,
+    Cursor, EntryChange, ExchangeSetting, ExpectedHeader, LogLevel, LogProfile, LogStep, RuleList,
+    RunProgress, SettableTimeout, Transaction, Verdict, Workspace, proceed, run,
 };
 use ballast_stick::Key;
 use ballast_transport::PendingHandshake;
@@ -369,8 +369,8 @@ impl Transaction for ExchangeTransaction<'_> {
         self.exchange.settings.log_level = Some(level);
     }
 
-    fn write_log(&mut self, origin: &'static str) {
-        journal::rule_asks(self.context, self.exchange, origin);
+    fn write_log(&mut self, step: LogStep, profile: Option<&LogProfile>) {
+        journal::rule_asks(self.context, self.exchange, (step, profile));
     }
 
     fn rule_ended(&mut self, place: &Place) {

@@ -4,6 +4,7 @@ use std::cell::Cell;
 
 use ballast_engine::counters::BackendCounters;
 use ballast_mux::{ClientConnection, Duplex};
+use ballast_rules::LogStep;
 
 use crate::context::Context;
 use crate::ending::{Ending, EndingCause};
@@ -37,6 +38,7 @@ pub(crate) async fn serve(
     if let Some(row) = &context.row {
         row.begin_exchange(&context.running, exchange);
     }
+    journal::step(context, exchange, LogStep::Accept);
     client.duplex().source.pass_through();
     let chosen = choose(context, &mut client.duplex(), exchange).await;
     let upgrade = match chosen {
@@ -168,7 +170,7 @@ async fn connect_and_carry(
     let mut lease = ready.lease;
     let mut server = lease.duplex();
     exchange.times.answered = exchange.times.connected;
-    journal::response_known(context, exchange);
+    journal::step(context, exchange, LogStep::Connect);
     let (up, down) = (Cell::new(0_u64), Cell::new(0_u64));
     let worker = context.local.worker;
     let counted = (exchange.backend.clone(), exchange.server.clone());

@@ -14,6 +14,7 @@ use ballast_expr::{
 use ballast_message::{Request, Response};
 use ballast_model::{BackendTimeouts, CookieMode};
 use ballast_mux::PeekedHead;
+use ballast_rules::{LogOrigin, LogStep};
 use ballast_stick::{Table, TrackedEntry};
 use ballast_worker::SocketReference;
 
@@ -38,8 +39,8 @@ pub(crate) struct View<'a> {
     /// Computed when it is asked for: rules seldom do (`http-request set-header x-start %Ts`).
     record: OnceCell<ExchangeNumbers>,
     side: Side,
-    /// Why a log line is written.
-    log_origin: &'static str,
+    /// Why a log line is written; `None` for rules.
+    log_origin: Option<LogOrigin>,
 }
 
 impl<'a> View<'a> {
@@ -53,7 +54,7 @@ impl<'a> View<'a> {
             exchange,
             record: OnceCell::new(),
             side: Side::Client,
-            log_origin: "unspec",
+            log_origin: None,
         }
     }
 
@@ -75,13 +76,12 @@ impl<'a> View<'a> {
         }
     }
 
-    /// For log lines; `asap` when the exchange is not over yet. `log_origin` is why the line is
-    /// written (manual 8.2.6, `%OG`).
+    /// For log lines, and what is made of formats with the numbers of log lines (`None`).
+    /// `log_origin` is why the line is written (manual 8.2.6, `%OG`).
     pub(crate) fn for_log(
         context: &'a Context<'a>,
         exchange: &'a Exchange,
-        asap: bool,
-        log_origin: &'static str,
+        log_origin: Option<LogOrigin>,
     ) -> Self {
         Self {
             context,
@@ -89,7 +89,7 @@ impl<'a> View<'a> {
             process_variables: OnceCell::new(),
             process_assigned: Variables::default(),
             exchange,
-            record: OnceCell::from(exchange_numbers(context, exchange, asap)),
+            record: OnceCell::from(exchange_numbers(context, exchange, log_origin)),
             side: Side::Client,
             log_origin,
         }
@@ -104,8 +104,68 @@ fn session_variables(session: &Session) -> Ref<'_, Variables> {
     session.variables.borrow()
 }
 
-/// The numbers of a log line (configuration manual, section 8.4 for the times).
-fn exchange_numbers(context: &Context<'_>, exchange: &Exchange, asap: bool) -> ExchangeNumbers {
+/// The numbers of a log line (configuration manual, section 8.4 for the times), at its step.
+fn exchange_numbers(
+    context: &Context<'_>,
+    exchange: &Exchange,
+    origin: Option<LogOrigin>,
+) -> ExchangeNumbers {
+    let mut numbers = final_numbers(context, exchange);
+    let Some(origin) = origin else {
+        return numbers;
+    };
+    numbers.asap = context
+        .running
+        .log_plan(context.frontend.place)
+        .marks_unfinished;
+    let is_http = context.frontend.is_http();
+    match origin {
+        LogOrigin::Step(LogStep::Close) | LogOrigin::SessionKilled => {}
+        LogOrigin::SessionError => numbers.idle_ms = 0,
+        LogOrigin::Step(step) => {
+            // HAProxy adds up what the client has sent at the end.
+            numbers.bytes_in = 0;
+            if !matches!(step, LogStep::Connect | LogStep::Response) {
+                numbers.bytes_out = 0;
+            }
+            if matches!(step, LogStep::Accept | LogStep::Request) {
+                let times = &exchange.times;
+                let begun = times.begun.or(times.received);
+                let idle = begun.map(|begun| begun.saturating_duration_since(times.idle_from));
+                numbers.idle_ms = idle.filter(|_| is_http).map_or(-1, milliseconds);
+                forget_later_times(&mut numbers);
+            }
+        }
+    }
+    numbers
+}
+
+/// Before there is a server, no time but those of the connection is known. Totals count from the
+/// accept, and are behind it.
+fn forget_later_times(numbers: &mut ExchangeNumbers) {
+    numbers.request_ms = -1;
+    numbers.queue_ms = -1;
+    numbers.connect_ms = -1;
+    numbers.response_ms = -1;
+    numbers.data_ms = -1;
+    numbers.user_ms = -numbers.idle_ms.max(0);
+    numbers.active_ms = numbers.user_ms - numbers.handshake_ms;
+    numbers.total_ms = 0;
+}
+
+/// Whether a line tells of a session alone: it has no captures, not even empty ones.
+fn is_before_request(origin: LogOrigin) -> bool {
+    match origin {
+        LogOrigin::SessionError | LogOrigin::SessionKilled => true,
+        LogOrigin::Step(step) => matches!(
+            step,
+            LogStep::Accept | LogStep::TcpConnection | LogStep::TcpSession
+        ),
+    }
+}
+
+/// The numbers as they are now.
+fn final_numbers(context: &Context<'_>, exchange: &Exchange) -> ExchangeNumbers {
     let times = &exchange.times;
     let tally = &exchange.tally;
     let ended = times.ended.unwrap_or_else(ballast_worker::now);
@@ -176,7 +236,7 @@ fn exchange_numbers(context: &Context<'_>, exchange: &Exchange, asap: bool) -> E
         ],
         retries: tally.retries,
         redispatched: tally.redispatched,
-        asap,
+        asap: false,
         process_connections: count(Some(&context.local.process.connections)),
         frontend_connections: count(Some(&context.frontend.state.sessions)),
         backend_connections: count(exchange.backend.as_ref().map(|b| &b.state.sessions)),
@@ -436,6 +496,9 @@ impl Facts for View<'_> {
     fn captures(&self, sent_by: Side) -> CaptureFacts<'_> {
         let captures = &self.exchange.captures;
         let model = &self.context.frontend.model;
+        if self.log_origin.is_some_and(is_before_request) {
+            return CaptureFacts::default();
+        }
         match sent_by {
             Side::Client => CaptureFacts {
                 slot_count: model.request_captures.len(),
@@ -451,7 +514,7 @@ impl Facts for View<'_> {
     }
 
     fn numbers(&self) -> Option<&ExchangeNumbers> {
-        let compute = || exchange_numbers(self.context, self.exchange, false);
+        let compute = || final_numbers(self.context, self.exchange);
         Some(self.record.get_or_init(compute))
     }
 }
@@ -479,7 +542,7 @@ impl ExchangeFacts for View<'_> {
     }
 
     fn log_origin(&self) -> &str {
-        self.log_origin
+        self.log_origin.map_or("unspec", LogOrigin::text)
     }
 
     fn server_status(&self) -> u16 {
@@ -657,6 +720,10 @@ impl ProcessFacts for WorkerLocal {
     fn rate_clock_ms(&self) -> Option<u32> {
         let now = ballast_worker::approximate_now();
         Some(self.process.ms_at(Some(now)))
+    }
+
+    fn add_event(&self, sink: &str, text: &[u8]) {
+        self.process.add_event(sink, text);
     }
 
     fn connections(&self) -> i64 {

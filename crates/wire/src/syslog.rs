@@ -231,7 +231,12 @@ impl TimestampText {
 pub struct Origin {
     format: Format,
     facility: Facility,
-    text: Vec<u8>,
+    /// What stands before the tag.
+    before: Vec<u8>,
+    /// `None` for formats without one.
+    tag: Option<Vec<u8>>,
+    /// What stands after the tag.
+    after: Vec<u8>,
 }
 
 impl Origin {
@@ -244,23 +249,24 @@ impl Origin {
         tag: &str,
         process_id: u32,
     ) -> Self {
-        let text = match format {
-            Format::Local => format!(" {tag}[{process_id}]: "),
-            Format::Rfc3164 => {
-                let hostname = hostname.unwrap_or("localhost");
-                format!(" {hostname} {tag}[{process_id}]: ")
-            }
-            Format::Rfc5424 => {
-                let hostname = hostname.unwrap_or("-");
-                format!(" {hostname} {tag} {process_id} - ")
-            }
-            Format::Iso | Format::Timed => " ".to_owned(),
+        let before = match format {
+            Format::Local | Format::Iso | Format::Timed => " ".to_owned(),
+            Format::Rfc3164 => format!(" {} ", hostname.unwrap_or("localhost")),
+            Format::Rfc5424 => format!(" {} ", hostname.unwrap_or("-")),
             Format::Priority | Format::Raw | Format::Short => String::new(),
         };
+        let after = match format {
+            Format::Local | Format::Rfc3164 => format!("[{process_id}]: "),
+            Format::Rfc5424 => format!(" {process_id} - "),
+            _ => String::new(),
+        };
+        let has_tag = matches!(format, Format::Local | Format::Rfc3164 | Format::Rfc5424);
         Self {
             format,
             facility,
-            text: text.into_bytes(),
+            before: before.into_bytes(),
+            tag: has_tag.then(|| tag.as_bytes().to_vec()),
+            after: after.into_bytes(),
         }
     }
 
@@ -269,13 +275,15 @@ impl Origin {
         self.format
     }
 
-    /// Appends the header of a line: everything before structured data and message.
+    /// Appends the header of a line: everything before structured data and message. `tag` replaces
+    /// the tag, if there is one.
     pub fn write_header(
         &self,
         out: &mut Vec<u8>,
         level: Level,
         stamp: &TimestampText,
         microsecond: u32,
+        tag: Option<&str>,
     ) {
         self.write_priority(out, level);
         match self.format {
@@ -283,7 +291,11 @@ impl Origin {
             Format::Iso | Format::Rfc5424 | Format::Timed => stamp.write_iso(out, microsecond),
             Format::Priority | Format::Raw | Format::Short => {}
         }
-        out.extend_from_slice(&self.text);
+        out.extend_from_slice(&self.before);
+        if let Some(own) = &self.tag {
+            out.extend_from_slice(tag.map_or(own, str::as_bytes));
+        }
+        out.extend_from_slice(&self.after);
     }
 
     fn write_priority(&self, out: &mut Vec<u8>, level: Level) {
@@ -315,7 +327,7 @@ impl Origin {
         line_bytes_max: usize,
     ) {
         let start = out.len();
-        self.write_header(out, level, stamp, microsecond);
+        self.write_header(out, level, stamp, microsecond, text.tag);
         let mut fits = true;
         if self.format == Format::Rfc5424 {
             let data = match text.structured_data {
@@ -340,10 +352,23 @@ impl Origin {
 /// The content of a line.
 #[derive(Clone, Copy, Debug)]
 pub struct LineText<'a> {
+    /// Replaces the tag of the header.
+    pub tag: Option<&'a str>,
     /// `log-format-sd`, or empty.
     pub structured_data: &'a [u8],
     /// The message, without newline.
     pub message: &'a [u8],
+}
+
+impl<'a> LineText<'a> {
+    /// A message alone.
+    pub fn of(message: &'a [u8]) -> Self {
+        Self {
+            tag: None,
+            structured_data: b"",
+            message,
+        }
+    }
 }
 
 /// Appends `message` with its length before it, for syslog over a stream (octet counting, RFC 6587,
@@ -402,6 +427,7 @@ mod tests {
         let origin = Origin::new(format, facility, hostname, "haproxy", 11798);
         let mut out = b"before".to_vec();
         let text = LineText {
+            tag: None,
             structured_data: data,
             message,
         };
@@ -437,6 +463,15 @@ mod tests {
             "2026-11-04T09:34:47.004958-03:27 hello /abc\n"
         );
         assert_eq!(plain(Format::Raw), "hello /abc\n");
+        let origin = Origin::new(Format::Local, Facility(3), None, "haproxy", 7);
+        let text = LineText {
+            tag: Some("other"),
+            ..LineText::of(b"hello")
+        };
+        let mut out = Vec::new();
+        let stamp = TimestampText::new(&DateTime::default());
+        origin.write_line(&mut out, Level::Info, &stamp, 0, text, 1024);
+        assert!(out.ends_with(b" other[7]: hello\n"), "{out:?}");
         assert_eq!(
             line(Format::Rfc5424, Some("vm"), b"[a@1 b=49]", b"hello", 1024),
             "<158>1 2026-11-04T09:34:47.004958-03:27 vm haproxy 11798 - [a@1 b=49] hello\n"

@@ -126,6 +126,7 @@ fn compare(case: &Case) -> bool {
         let facility = "local3".parse().unwrap();
         let origin = Origin::new(format, facility, case.hostname, case.tag, oracle.0.id());
         let text = LineText {
+            tag: None,
             structured_data: case.structured_data.as_bytes(),
             message: MESSAGE.as_bytes(),
         };

@@ -8,6 +8,7 @@ pub(crate) mod changes;
 pub(crate) mod counters;
 pub(crate) mod crt_lists;
 pub(crate) mod developer;
+pub(crate) mod events;
 pub(crate) mod frontends;
 mod in_force;
 pub(crate) mod invalid;

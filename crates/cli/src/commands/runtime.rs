@@ -1,4 +1,4 @@
-//! Commands that show the running process: workers, descriptors, sinks, memory. Commands about
+//! Commands that show the running process: workers, descriptors, memory. Commands about
 //! parts that are not implemented answer as an HAProxy without such objects.
 //!
 //! Source: management manual, section 9.3.
@@ -54,12 +54,6 @@ pub(crate) static COMMANDS: &[Command] = &[
         descriptors,
     )
     .for_level(CliLevel::Operator),
-    Command::new(
-        &["show", "events"],
-        "show events [<sink>] [-w] [-n] [-0]",
-        "list the sinks of events",
-        events,
-    ),
     Command::new(
         &["debug", "counters"],
         "debug counters [?|all|bug|cnt|chk|glt]*",
@@ -270,19 +264,6 @@ fn descriptors(call: &mut CommandCall<'_>) -> CommandAnswer {
         }
     }
     CommandAnswer::Report(text)
-}
-
-fn events(call: &mut CommandCall<'_>) -> CommandAnswer {
-    match call.arg(0) {
-        "" => CommandAnswer::Report(
-            "Supported events sinks are listed below. Add -w(wait), -n(new). Any key to stop\n    \
-             stdout     : type=fd, 0 dropped, standard output (fd#1)\n    \
-             stderr     : type=fd, 0 dropped, standard output (fd#2)\n"
-                .into(),
-        ),
-        "stdout" | "stderr" => CommandAnswer::error("This sink does not support dumping."),
-        _ => CommandAnswer::error("No such event sink"),
-    }
 }
 
 fn profiling(call: &mut CommandCall<'_>) -> CommandAnswer {

@@ -24,7 +24,7 @@ pub(super) const ROWS: &[R] = &[
         args.end()
     })
     .examples("fd-hard-limit 50000", "fd-hard-limit x"),
-    R::new("log", Sections::GLOBAL, "<target> [len <length>] [format <format>] [sample <ranges>:<size>] <facility> [<level> [<minlevel>]]", "where events are logged", |global, args, context| {
+    R::new("log", Sections::GLOBAL, "<target> [len <length>] [format <format>] [sample <ranges>:<size>] [profile <name>] <facility> [<level> [<minlevel>]]", "where events are logged", |global, args, context| {
         if args.prefix == Prefix::No {
             global.log_targets.clear();
             return args.end();

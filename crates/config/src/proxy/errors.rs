@@ -102,10 +102,15 @@ const fn errorloc(
 
 /// Replaces a response; the one from an earlier `errorfiles` line no longer applies.
 fn set(draft: &mut ProxyDraft, status: u16, page: ErrorPage) {
+    except(draft, status);
+    draft.common.error_pages.set(status, page);
+}
+
+/// The groups of earlier lines do not count for a status any more.
+fn except(draft: &mut ProxyDraft, status: u16) {
     for used in &mut draft.error_groups {
         used.except.push(status);
     }
-    draft.common.error_pages.set(status, page);
 }
 
 /// `<status> <file>`.
@@ -241,6 +246,8 @@ struct HttpErrorLine {
 enum Payload {
     #[default]
     None,
+    /// `default-errorfiles`.
+    Default,
     Page(String, Vec<u8>),
     Group(String, Span),
     Body(String, Vec<u8>),
@@ -289,6 +296,10 @@ fn http_error(
         .all(|(_, format)| format.as_literal().is_some());
     match answer.payload {
         Payload::None => {}
+        Payload::Default => {
+            draft.common.error_pages.remove(status);
+            except(draft, status);
+        }
         Payload::Page(file, bytes) => set(draft, status, ErrorPage::Raw { file, bytes }),
         Payload::Group(group, span) => {
             context
@@ -340,7 +351,7 @@ fn http_error_word(
             let what = "<ctype> after 'content-type'";
             answer.content_type = Some(args.text(what)?.to_owned());
         }
-        "default-errorfiles" => answer.payload = Payload::None,
+        "default-errorfiles" => answer.payload = Payload::Default,
         "errorfile" => {
             let path = args.word("<file> after 'errorfile'")?;
             let bytes = read_page(path.text(), path.span(), "http-error", context)?;

@@ -6,6 +6,7 @@ use ballast_expr::{
     CLF_HTTP_LOG_FORMAT, CLF_TCP_LOG_FORMAT, HTTP_LOG_FORMAT, HTTPS_LOG_FORMAT, LogFormat, Phase,
     TCP_LOG_FORMAT, Usage,
 };
+use ballast_model::{LogStep, LogSteps};
 use ballast_syntax::{Diagnostic, Span};
 
 use super::expressions;
@@ -127,12 +128,11 @@ pub(super) const ROWS: &[R] = &[
     R::new(
         "log-steps",
         Sections::FRONT,
-        "{ any | <step>,... }",
+        "[ all | <step>,... ]",
         "at which steps of an exchange a line is logged",
         log_steps,
     )
-    .examples("log-steps accept,close", "log-steps nosuch")
-    .unimplemented("log profiles"),
+    .examples("log-steps accept,close", "log-steps nosuch"),
     R::new(
         "unique-id-format",
         Sections::PROXIES,
@@ -261,23 +261,37 @@ fn format(
     Ok((format, span))
 }
 
-const STEPS: &[&str] = &[
-    "any", "accept", "request", "connect", "response", "close", "error",
-];
-
+/// The steps at which a line is written: all of them where none is named. The lines of a section
+/// and of its defaults add up.
 fn log_steps(
-    _: &mut ProxyDraft,
+    draft: &mut ProxyDraft,
     args: &mut Args<'_>,
-    _: &mut Context<'_>,
+    context: &mut Context<'_>,
 ) -> Result<(), Diagnostic> {
-    let text = args.text("'any' or a list of steps")?;
-    for step in text.split(',') {
-        if !STEPS.contains(&step) {
-            let message = format!("'log-steps' : unknown step '{step}'");
-            return Err(suggestion(args.wrong(message), step, STEPS.iter().copied()));
+    draft.front.log.steps = match args.next() {
+        None | Some("all") => Some(LogSteps::ALL),
+        Some(text) => {
+            let mut steps = draft.front.log.steps.unwrap_or_default();
+            for word in text.strip_suffix(',').unwrap_or(text).split(',') {
+                let Some(step) = LogStep::of_word(word) else {
+                    let known = || LogStep::ALL.into_iter().map(LogStep::word);
+                    let message = format!(
+                        "invalid log step name ({word}). Expected values are: {}",
+                        known().collect::<Vec<_>>().join(", ")
+                    );
+                    return Err(suggestion(
+                        args.wrong(message),
+                        word,
+                        known().chain(["all"]),
+                    ));
+                };
+                steps.insert(step);
+            }
+            Some(steps)
         }
-    }
-    args.end()
+    };
+    expressions::ignore_rest(args, context);
+    Ok(())
 }
 
 /// Checks of the section's log lines after the whole section is read.

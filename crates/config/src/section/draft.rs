@@ -1,12 +1,16 @@
 //! The draft of the sections other than proxies and `global`.
 
+use std::sync::Arc;
+
 use ballast_model::{
-    CertificateLoad, CertificateStore, Config, ErrorPages, FileBases, ListedUser, Userlist,
+    CertificateLoad, CertificateStore, Config, ErrorPages, FileBases, ListedUser, LogProfile,
+    Userlist,
 };
 use ballast_syntax::{Diagnostic, SectionKind, Span};
 
 use crate::build::Drafts;
 use crate::context::Context;
+use crate::lower;
 
 /// A section being read.
 #[derive(Debug)]
@@ -31,6 +35,8 @@ pub(crate) struct PlainSectionDraft {
     pub(crate) bases: FileBases,
     /// `load` lines of a `crt-store` section.
     pub(crate) loads: Vec<CertificateLoad>,
+    /// What a `log-profile` section says.
+    pub(crate) log_profile: LogProfile,
 }
 
 impl PlainSectionDraft {
@@ -47,16 +53,21 @@ impl PlainSectionDraft {
             seen_keywords: Vec::new(),
             bases: FileBases::default(),
             loads: Vec::new(),
+            log_profile: LogProfile::named(name),
         }
     }
 
     /// Passes on what other sections or the model need.
-    pub(crate) fn finish(self, span: Span, context: &mut Context<'_>, drafts: &mut Drafts) {
+    pub(crate) fn finish(mut self, span: Span, context: &mut Context<'_>, drafts: &mut Drafts) {
         match self.kind {
             SectionKind::CrtStore => self.certificate_store(drafts),
             SectionKind::HttpErrors => {
                 let groups = &mut context.declarations.error_groups;
                 groups.insert(self.name, self.pages);
+            }
+            SectionKind::LogProfile => {
+                lower::link_log_profile(&mut self.log_profile, span, context);
+                drafts.log_profiles.push(Arc::new(self.log_profile));
             }
             SectionKind::Userlist => self.userlist(context, &mut drafts.config),
             SectionKind::FcgiApp if !self.seen_keywords.contains(&"docroot") => {

@@ -1,8 +1,6 @@
-//! Sections about logs: `ring`, `log-forward`, `log-profile`, `traces`.
+//! Sections about logs: `ring`, `log-forward`, `traces`.
 //!
-//! Source: HAProxy configuration manual, sections 3.9, 3.10 and 8.3.
-
-use ballast_expr::Usage;
+//! Source: HAProxy configuration manual, sections 3.9 and 3.10.
 
 use super::PlainSectionDraft;
 use crate::check;
@@ -201,45 +199,6 @@ pub(super) const LOG_FORWARD: &[R] = &[
     )
     .examples("timeout client 5s", "timeout client x")
     .unimplemented(LOG_FORWARDING),
-];
-
-/// `log-profile`.
-pub(super) const LOG_PROFILE: &[R] = &[
-    R::new(
-        "log-tag",
-        Sections::LOG_PROFILE,
-        "<string>",
-        "name of the program",
-        check::one,
-    )
-    .examples("log-tag lb", "log-tag")
-    .ignored(USED_BY_LOG_TARGETS),
-    R::new(
-        "on",
-        Sections::LOG_PROFILE,
-        "<step> [drop] [format <fmt>] [sd <sd_fmt>]",
-        "the line of a step",
-        |_, args, context| {
-            args.text("a step")?;
-            while let Some(word) = args.next() {
-                match word {
-                    "drop" => {}
-                    "format" | "sd" => {
-                        let format = args.format("a format", Usage::Log)?;
-                        context.check_format(&format, args.span());
-                    }
-                    _ => {
-                        return Err(args.wrong(format!(
-                            "'on' only supports 'drop', 'format' and 'sd' (got '{word}')"
-                        )));
-                    }
-                }
-            }
-            Ok(())
-        },
-    )
-    .examples("on close format \"%ci\"", "on close colour")
-    .ignored(USED_BY_LOG_TARGETS),
 ];
 
 /// `traces`.

@@ -10,6 +10,7 @@ mod draft;
 mod fcgi_app;
 pub(crate) mod header;
 mod http_errors;
+mod log_profile;
 mod logs;
 mod net;
 mod peers;
@@ -37,7 +38,7 @@ const SECTIONS: &[(SectionKind, &[Row<PlainSectionDraft>])] = &[
     (SectionKind::Healthcheck, net::HEALTHCHECK),
     (SectionKind::HttpErrors, http_errors::ROWS),
     (SectionKind::LogForward, logs::LOG_FORWARD),
-    (SectionKind::LogProfile, logs::LOG_PROFILE),
+    (SectionKind::LogProfile, log_profile::ROWS),
     (SectionKind::Mailers, net::MAILERS),
     (SectionKind::NamespaceList, net::NAMESPACE_LIST),
     (SectionKind::Peers, peers::ROWS),

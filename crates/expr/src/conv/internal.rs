@@ -4,17 +4,19 @@ use crate::args::ArgKind::{Acl, Text};
 use crate::args::{Arg, ArgValue, text_arg};
 use crate::condition_result::ConditionResult;
 use crate::conv::{Converter, NONE, args, row, text_of};
+use crate::effects::Effects;
 use crate::evaluation::Evaluation;
 use crate::facts::{Facts, ServerFacts};
 use crate::fetch::proxy::backend_or_current;
-use crate::value::{Sample, SampleKind};
+use crate::value::{Sample, SampleKind, Value};
 
 /// The rows of this family, in alphabetical order.
 #[rustfmt::skip] // What belongs together stands on one line.
 pub(super) const ROWS: &[Converter] = &[
     row("debug", args(0, &[Text, Text]), SampleKind::Any, SampleKind::Same)
-        .examples("debug(name)", "debug(a,b,c)")
-        .implemented("hands the sample on", |_, _, input| Some(input)),
+        .effects(Effects::EVENTS)
+        .examples("debug(name)", "debug(a,nosuch)")
+        .implemented("hands the sample on, and shows it in `show events buf0`; stdout and stderr take nothing", debug),
     row("fe_exists", NONE, SampleKind::Str, SampleKind::Bool)
         .implemented(
             "whether there is a frontend of this name",
@@ -39,6 +41,31 @@ pub(super) const ROWS: &[Converter] = &[
         .examples("when(!normal)", "when(broken)")
         .implemented("hands the sample on if a condition holds, else there is no value", when),
 ];
+
+/// Where `debug` sends what it is given, unless it is told.
+const DEBUG_SINK: &str = "buf0";
+
+/// Sends a line about the sample to a sink of events. It is a tool for developers, and allocates.
+fn debug<'f>(
+    cx: &mut Evaluation<'f, '_>,
+    args: &'f [Arg],
+    input: Sample<'f>,
+) -> Option<Sample<'f>> {
+    let prefix = text_arg(args, 0);
+    let sink = args.get(1).map_or(DEBUG_SINK, |sink| sink.text.as_str());
+    let value = input.value(cx.scratch);
+    let mut line = format!("[debug] {prefix}: type={} <", value.kind().text()).into_bytes();
+    match value {
+        Value::Bool(flag) => line.push(if flag { b'1' } else { b'0' }),
+        Value::Int(number) => line.extend_from_slice(number.to_string().as_bytes()),
+        Value::Ipv4(address) => line.extend_from_slice(address.to_string().as_bytes()),
+        Value::Ipv6(address) => line.extend_from_slice(address.to_string().as_bytes()),
+        Value::Str(bytes) | Value::Bin(bytes) | Value::Meth(bytes) => line.extend_from_slice(bytes),
+    }
+    line.push(b'>');
+    cx.facts.process().add_event(sink, &line);
+    Some(input)
+}
 
 /// What the sample names.
 fn named<'f, T>(

@@ -50,6 +50,9 @@ pub trait ProcessFacts {
         None
     }
 
+    /// Sends a line to a sink of events (`debug`). A sink that there is not takes nothing.
+    fn add_event(&self, _sink: &str, _text: &[u8]) {}
+
     /// Connections of the process (`act_conn`).
     fn connections(&self) -> i64 {
         0

@@ -189,19 +189,19 @@ fn capture<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], sent_by: Side) -> O
     cx.facts.captures(sent_by).slot(slot).map(Sample::str)
 }
 
+/// The method, from the request line as it was received: rules may have changed the request since.
 fn captured_method<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
-    if let Some(request) = cx.facts.request() {
-        return Some(Sample::str(request.method_token()));
+    if let Some(line) = cx.facts.exchange().request_line() {
+        return Some(Sample::str(&line[..memchr::memchr(b' ', line)?]));
     }
-    let line = cx.facts.exchange().request_line()?;
-    Some(Sample::str(&line[..memchr::memchr(b' ', line)?]))
+    let request = cx.facts.request()?;
+    Some(Sample::str(request.method_token()))
 }
 
 fn captured_uri<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
-    let uri = match cx.facts.request() {
-        Some(request) => request.target(),
-        None => {
-            let line = cx.facts.exchange().request_line()?;
+    let uri = match cx.facts.exchange().request_line() {
+        None => cx.facts.request()?.target(),
+        Some(line) => {
             let rest = &line[memchr::memchr(b' ', line)? + 1..];
             &rest[..memchr::memchr(b' ', rest).unwrap_or(rest.len())]
         }
@@ -218,10 +218,10 @@ fn captured_uri<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<
 }
 
 fn captured_version<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
-    if let Some(request) = cx.facts.request() {
+    let Some(line) = cx.facts.exchange().request_line() else {
+        let request = cx.facts.request()?;
         return Some(Sample::str(request.version().as_str().as_bytes()));
-    }
-    let line = cx.facts.exchange().request_line()?;
+    };
     let space = memchr::memrchr(b' ', line)?;
     Some(Sample::str(&line[space + 1..]))
 }

@@ -90,6 +90,16 @@ impl Alias {
     const fn needs(self, needs: Needs) -> Alias {
         Alias { needs, ..self }
     }
+
+    /// Whether HAProxy waits for the end of the exchange before it writes a line that has it: times,
+    /// bytes and numbers of connections, but not `%tsc`.
+    pub fn tells_of_the_end(&self) -> bool {
+        const WORDS: [&str; 22] = [
+            "B", "ID", "TR", "Ta", "Tc", "Td", "Th", "Ti", "Tq", "Tr", "Tt", "Tu", "Tw", "U", "ac",
+            "bc", "bq", "fc", "rc", "sc", "sq", "ts",
+        ];
+        WORDS.contains(&self.word)
+    }
 }
 
 impl PartialEq for Alias {

@@ -93,6 +93,16 @@ impl ItemType {
     }
 }
 
+/// The samples of a log line that are known at the end of the exchange only.
+const SAMPLES_OF_THE_END: [&str; 6] = [
+    "bytes_in",
+    "bytes_out",
+    "fc.timer.total",
+    "res.timer.data",
+    "txn.timer.total",
+    "txn.timer.user",
+];
+
 /// One piece of a format.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item {
@@ -213,6 +223,14 @@ impl LogFormat {
             Item::Sample { expr, .. } => sum | expr.needs(),
             Item::Literal(_) | Item::Blank => sum,
         })
+    }
+
+    /// Whether it tells of the end of the exchange: a line that does is not written before.
+    pub fn tells_of_the_end(&self) -> bool {
+        self.aliases().any(|alias| alias.tells_of_the_end())
+            || self
+                .exprs()
+                .any(|expr| SAMPLES_OF_THE_END.contains(&expr.fetch.word))
     }
 
     /// Whether every expression may be evaluated at `phase`.

@@ -1,8 +1,11 @@
 //! `set-log-level`, `do-log`: the log line of the exchange.
 
-use ballast_expr::Error;
+use std::sync::Arc;
+
+use ballast_expr::{Error, Needs};
 
 use crate::args::Args;
+use crate::log_profile::{LogProfile, LogStep, Profiles};
 use crate::perform::{Perform, boxed};
 use crate::reference::Reference;
 use crate::row::ActionRow;
@@ -45,37 +48,56 @@ pub(crate) const ROWS: &[ActionRow] = &[
         |args| boxed(do_log(args)),
     )
     .examples(
-        &["do-log", "do-log if TRUE"],
+        &["do-log", "do-log if TRUE", "do-log profile short"],
         &["do-log profile", "do-log now"],
     ),
 ];
 
-/// `do-log`: the rule set that asks for the line, as `%OG` names it.
+/// `do-log`.
 #[derive(Clone, Debug, PartialEq)]
-struct DoLog(&'static str);
+struct DoLog {
+    step: LogStep,
+    profile: Option<NamedProfile>,
+}
+
+/// `profile` of a `do-log`: the name, and what the section of that name says once it is known.
+#[derive(Clone, Debug, PartialEq)]
+struct NamedProfile {
+    name: String,
+    profile: Option<Arc<LogProfile>>,
+}
 
 fn do_log(args: &mut Args<'_, '_, '_>) -> Result<DoLog, Error> {
+    let mut profile = None;
     if args.take("profile") {
         let name = args.text("'profile' expects a log-profile name")?;
         args.refer_to(Reference::LogProfile(name.to_owned()));
-        args.lacks("do-log profile");
+        profile = Some(NamedProfile {
+            name: name.to_owned(),
+            profile: None,
+        });
     }
-    Ok(DoLog(match args.place {
-        RuleSet::QuicInitial => "quic-init",
-        RuleSet::TcpConnection => "tcp-req-conn",
-        RuleSet::TcpSession => "tcp-req-sess",
-        RuleSet::TcpContent => "tcp-req-cont",
-        RuleSet::TcpResponse => "tcp-res-cont",
-        RuleSet::HttpRequest | RuleSet::Redirect => "http-req",
-        RuleSet::HttpResponse => "http-res",
-        RuleSet::HttpAfterResponse => "http-after-res",
-    }))
+    Ok(DoLog {
+        step: LogStep::of_rule(args.place),
+        profile,
+    })
 }
 
 impl Perform for DoLog {
     fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
-        stage.transaction.write_log(self.0);
+        let named = self.profile.as_ref();
+        let profile = named.and_then(|named| named.profile.as_deref());
+        stage.transaction.write_log(self.step, profile);
         ActionOutcome::Next
+    }
+
+    fn link_profile(&mut self, profiles: &mut Profiles<'_>) -> Needs {
+        let Some(named) = &mut self.profile else {
+            return Needs::NONE;
+        };
+        named.profile = profiles(&named.name);
+        let profile = named.profile.as_ref();
+        profile.map_or(Needs::NONE, |profile| profile.needs())
     }
 }
 

@@ -29,6 +29,7 @@ pub use connection::NO_REVERSE_HTTP;
 use ballast_expr::{Error, Linker, Needs};
 
 use crate::args::{ActionRequirements, Args};
+use crate::log_profile::Profiles;
 use crate::perform::{AnyAction, Pages, UnimplementedAction};
 use crate::reference::Reference;
 use crate::row::{ActionRow, WordForm};
@@ -132,6 +133,12 @@ impl Action {
 
     pub(crate) fn link_pages(&mut self, pages: &mut Pages<'_>) {
         self.action.link_pages(pages);
+    }
+
+    /// Sets the log profile that it names. What the lines of the profile show must be there.
+    pub(crate) fn link_profile(&mut self, profiles: &mut Profiles<'_>) {
+        let needs = self.action.link_profile(profiles) & Needs::SERVER_ADDRESSES;
+        self.notes.needs = self.notes.needs | needs;
     }
 
     pub(crate) fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {

@@ -115,6 +115,7 @@ pub(super) fn by_rule(
             scratch,
             text,
             candidates,
+            ..
         } = memory;
         candidates.begin(index, 0);
         while let Some(at) =

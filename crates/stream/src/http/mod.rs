@@ -21,7 +21,7 @@ mod forwarded;
 mod invalid;
 pub(crate) mod leaving;
 mod monitor;
-mod prepare;
+pub(crate) mod prepare;
 pub(crate) mod reach;
 mod receive;
 pub(crate) mod relay;
@@ -35,6 +35,7 @@ mod statistics;
 mod target;
 
 use ballast_mux::{ClientConnection, Duplex, WaitLimit};
+use ballast_rules::LogStep;
 use ballast_worker::{Stopping, WorkUnit, stopping, take_turns};
 
 pub(crate) use cut_off::cut_off;
@@ -43,6 +44,7 @@ pub(crate) use finish::finish;
 use crate::context::Context;
 use crate::exchange::{CurrentExchange, Exchange};
 use crate::exit::{Exit, Flow};
+use crate::journal;
 use crate::tracking;
 
 /// What becomes of the client's connection after an exchange.
@@ -153,8 +155,12 @@ async fn carry(
     }
     let front = &context.frontend.model.common;
     let mut inspected = Flow::Continue(());
+    let is_upgraded = context.upgraded_for.get().is_some();
+    if is_upgraded && !exchange.first {
+        journal::step(context, exchange, LogStep::Request);
+    }
     // The rules of a TCP frontend were evaluated before its session was upgraded.
-    if context.upgraded_for.get().is_none() {
+    if !is_upgraded {
         let needs = context.running.needs_of_frontend(context.frontend.place);
         inspected = rules::request(context, client, exchange, (front, needs)).await;
     } else {
@@ -172,6 +178,9 @@ async fn carry(
     }
     route::choose(context, exchange)?;
     let _backend_session = BackendSession::enter(context, exchange);
+    if is_upgraded && exchange.first {
+        journal::step(context, exchange, LogStep::Request);
+    }
     inspected?;
     route::check_mode(context, exchange)?;
     receive::unless_cut_short(exchange)?;
@@ -185,6 +194,7 @@ async fn carry(
     prepare::request(context, exchange)?;
     loop {
         let (slot, server) = reach::server(context, client, exchange, kept, &mut plan).await?;
+        journal::step(context, exchange, LogStep::Connect);
         match relay::exchange(context, client, exchange, server, &slot, &plan).await {
             relay::RelayEnd::Done { fate, lease } => {
                 reach::put_back(exchange, &slot, lease, kept);

@@ -25,7 +25,8 @@ pub(crate) fn request(context: &Context<'_>, exchange: &mut Exchange) -> Flow {
 fn change(context: &Context<'_>, exchange: &mut Exchange) -> Result<(), NoRoom> {
     // A rule may have added a `Connection` field.
     exchange.closes_server = take_connection_end(exchange.request.fields_mut())?.close;
-    unique_id(context, exchange)?;
+    unique_id(context, exchange);
+    add_unique_id(context, exchange)?;
     let Some(backend) = context.backend_of(exchange) else {
         return Ok(());
     };
@@ -113,21 +114,28 @@ fn write_into(text: &mut [u8; 64], address: IpAddr) -> usize {
     64 - room.len()
 }
 
-/// `unique-id-format` and `unique-id-header`.
-fn unique_id(context: &Context<'_>, exchange: &mut Exchange) -> Result<(), NoRoom> {
-    let common = &context.frontend.model.common;
-    let Some(format) = &common.unique_id_format else {
-        return Ok(());
+/// `unique-id-format`: makes the unique id, if there is none yet.
+pub(crate) fn unique_id(context: &Context<'_>, exchange: &mut Exchange) {
+    let Some(format) = &context.frontend.model.common.unique_id_format else {
+        return;
     };
     if exchange.unique_id.is_empty() {
         let mut id = std::mem::take(&mut exchange.unique_id);
         {
-            let view = View::for_log(context, exchange, false, "unspec");
+            let view = View::for_log(context, exchange, None);
             context.local.with_memory(|memory| {
                 format.render(&view, &mut memory.scratch, &mut id);
             });
         }
         exchange.unique_id = id;
+    }
+}
+
+/// `unique-id-header`.
+fn add_unique_id(context: &Context<'_>, exchange: &mut Exchange) -> Result<(), NoRoom> {
+    let common = &context.frontend.model.common;
+    if common.unique_id_format.is_none() {
+        return Ok(());
     }
     if let Some(name) = &common.unique_id_header {
         let name = name.to_ascii_lowercase();

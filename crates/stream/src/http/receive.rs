@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use ballast_message::Version;
 use ballast_mux::{ClientConnection, Duplex, ReadError, WaitLimit};
+use ballast_rules::LogStep;
 use ballast_worker::{Stopping, approximate_now, select};
 
 use super::{body, capture, invalid};
@@ -14,6 +15,7 @@ use crate::context::Context;
 use crate::ending::EndingPhase;
 use crate::exchange::{CurrentExchange, Exchange, PreparedAnswer};
 use crate::exit::{Exit, Flow};
+use crate::journal;
 use crate::logged_bytes;
 
 /// Why no request was received.
@@ -97,6 +99,9 @@ pub(crate) async fn request(
     exchange.keep_client =
         received.persistent && !context.local.process.stopping() && !context.is_leaving();
     exchange.tally.request_number = context.local.process.next_request_number();
+    if context.upgraded_for.get().is_none() || !exchange.first {
+        journal::step(context, exchange, LogStep::Accept);
+    }
     note_line(context, exchange);
     capture::request(context, exchange);
     Ok(())

@@ -117,7 +117,7 @@ fn exchange_facts<'e>(
     if let Some(proxy) = &server.model.send_proxy
         && !proxy.tlvs.is_empty()
     {
-        let view = View::for_log(context, exchange, false, "unspec");
+        let view = View::for_log(context, exchange, None);
         facts.tlvs = proxy
             .tlvs
             .iter()

@@ -10,6 +10,7 @@ use ballast_mux::{
     AfterBody, AnnouncedBody, Announcement, Malformed, Peer, ReadError, RelayError, ResponseHead,
     Sink, Source, WaitLimit, WriteError, relay, take_connection_end,
 };
+use ballast_rules::LogStep;
 use ballast_upstream::probe::Observation;
 
 use super::reach::{ReachPlan, RetryReason};
@@ -132,7 +133,13 @@ pub(crate) async fn respond(
         }
         Err(BeginError::NoRoom) => return ResponseOutcome::Exit(Exit::ResponseRewrite),
     };
-    journal::response_known(context, exchange);
+    // Rules may have set another status.
+    exchange.tally.status = i32::from(exchange.response.status());
+    // What has arrived of the body counts in the line.
+    let waiting = download.source.waiting_bytes();
+    exchange.tally.bytes_out += waiting;
+    journal::step(context, exchange, LogStep::Response);
+    exchange.tally.bytes_out -= waiting;
     let Some(announced) = announced else {
         let sent = download.sink.flush(&client_wait(context, exchange)).await;
         return match sent {

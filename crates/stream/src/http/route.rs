@@ -76,6 +76,7 @@ pub(crate) fn backend(context: &Context<'_>, exchange: &Exchange) -> Option<usiz
             scratch,
             text,
             candidates,
+            ..
         } = memory;
         candidates.begin(index, 0);
         while let Some(at) =

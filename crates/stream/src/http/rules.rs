@@ -4,7 +4,7 @@ use ballast_expr::Needs;
 use ballast_message::BodyLength;
 use ballast_model::ProxyCommon;
 use ballast_mux::{Duplex, Peer, Source};
-use ballast_rules::{LocalResponse, ResponseCause, ResponseContent, RuleList, Verdict};
+use ballast_rules::{LocalResponse, LogStep, ResponseCause, ResponseContent, RuleList, Verdict};
 
 use super::{body, receive, statistics};
 use crate::context::Context;
@@ -12,6 +12,7 @@ use crate::ending::EndingPhase;
 use crate::exchange::{Exchange, PreparedAnswer};
 use crate::exit::{Exit, Flow, PeerFault};
 use crate::inspect;
+use crate::journal;
 use crate::passwords;
 use crate::rulebook::{
     AwaitedBody, MessagePhase, apply, apply_in_time, apply_packet_options, send_early_hints,
@@ -56,6 +57,9 @@ pub(crate) async fn request(
     }
     // As in HAProxy, a request that these rules refuse is none.
     tracking::count_request(context, exchange);
+    if exchange.backend.is_none() {
+        journal::step(context, exchange, LogStep::Request);
+    }
     if common.buffer_request {
         receive::buffer_body(context, client, exchange).await?;
         if asks_body {
@@ -178,6 +182,8 @@ pub(crate) fn after_response(context: &Context<'_>, exchange: &mut Exchange) {
             let had_response = std::mem::replace(&mut exchange.has_response, true);
             let _: Verdict = apply(context, exchange, MessagePhase::Response, rules);
             exchange.has_response = had_response;
+            // They may set another status.
+            exchange.tally.status = i32::from(exchange.response.status());
         }
     };
     for rules in backend.into_iter().chain([frontend]) {
