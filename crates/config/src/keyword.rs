@@ -167,6 +167,15 @@ impl KeywordState {
 /// The feature of words that came after HAProxy 3.2 and are not carried out.
 pub(crate) const NEWER: &str = "the words of versions after 3.2";
 
+/// Samples and converters that came after HAProxy 3.2 and are carried out all the same.
+const NEWER_AND_HONOURED: [&str; 5] = [
+    "fe_exists",
+    "req.bytes_in",
+    "res.bytes_in",
+    "reverse",
+    "tgroup",
+];
+
 /// Which of the prefixes `no` and `default` a keyword accepts.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Prefixes {
@@ -210,7 +219,10 @@ impl Keyword {
     #[must_use]
     pub fn is_newer(&self) -> bool {
         match self.state {
-            KeywordState::Honoured => false,
+            KeywordState::Honoured => {
+                self.sections.has(Sections::SAMPLES | Sections::CONVERTERS)
+                    && NEWER_AND_HONOURED.contains(&self.word)
+            }
             KeywordState::Ignored(reason) | KeywordState::Refused { reason, .. } => {
                 reason.contains("versions after 3.2") || reason == ballast_expr::LATER_THAN_3_2
             }

@@ -186,8 +186,13 @@ pub(crate) fn after_response(context: &Context<'_>, exchange: &mut Exchange) {
             exchange.tally.status = i32::from(exchange.response.status());
         }
     };
+    let status = exchange.response.status();
     for rules in backend.into_iter().chain([frontend]) {
         run(exchange, &rules.http_after_response);
+    }
+    // The client is given what `set-status` says; logs and counters tell the same.
+    if exchange.response.status() != status && exchange.tally.status == i32::from(status) {
+        exchange.tally.status = i32::from(exchange.response.status());
     }
 }
 
