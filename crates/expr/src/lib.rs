@@ -34,6 +34,7 @@ mod pattern;
 mod pcre;
 mod pcre_class;
 mod pcre_escape;
+mod pcre_property;
 mod phase;
 mod place;
 mod protobuf;

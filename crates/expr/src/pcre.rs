@@ -9,6 +9,7 @@ use std::fmt::Write;
 use crate::error::Error;
 use crate::pcre_class::{ByteSet, class, named};
 use crate::pcre_escape::{escaped_byte, octal, push_byte};
+use crate::pcre_property;
 
 /// Stands in the written text for the end of the subject, or before a newline that ends it.
 const END: char = '\u{1}';
@@ -29,8 +30,21 @@ impl Pcre {
     /// # Errors
     /// When the expression is not valid, or has no equivalent here.
     pub(crate) fn read(source: &str, fold: bool) -> Result<Pcre, Error> {
+        Pcre::read_with(source, fold, true)
+    }
+
+    /// Checks `source` as the pattern of an ACL, in which only groups with a name can be referred to.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub(crate) fn check_pattern(source: &str, fold: bool) -> Result<(), Error> {
+        Pcre::read_with(source, fold, false).map(drop)
+    }
+
+    fn read_with(source: &str, fold: bool, captures: bool) -> Result<Pcre, Error> {
         let read = |groups| {
             let mut reader = Reader::new(source, fold, groups);
+            reader.flags.captures = captures;
             reader.run().map(|()| reader).map_err(|cause| {
                 let message = format!("regex '{source}' is invalid: {cause}");
                 Error::new(message, 0..source.len())
@@ -81,6 +95,8 @@ struct Flags {
     dot_all: bool,
     blanks: bool,
     lazy: bool,
+    /// Plain parentheses have a number.
+    captures: bool,
 }
 
 struct Reader<'s> {
@@ -98,7 +114,31 @@ struct Reader<'s> {
     repeatable: bool,
 }
 
+impl Flags {
+    /// As an expression begins.
+    const NONE: Flags = Flags {
+        fold: false,
+        lines: false,
+        dot_all: false,
+        blanks: false,
+        lazy: false,
+        captures: true,
+    };
+}
+
 type Read<T = ()> = Result<T, String>;
+
+/// What PCRE2 has and we have not, and what to write instead.
+fn unsupported(construct: &str, instead: &str) -> String {
+    format!("{construct} is not supported: {instead}")
+}
+
+fn recursion() -> String {
+    unsupported(
+        "recursion, as in (?R), (?1) or \\g<1>,",
+        "write out as many levels as there may be",
+    )
+}
 
 impl<'s> Reader<'s> {
     fn new(source: &'s str, fold: bool, groups_known: usize) -> Reader<'s> {
@@ -108,10 +148,7 @@ impl<'s> Reader<'s> {
             out: String::with_capacity(source.len() + 16),
             flags: Flags {
                 fold,
-                lines: false,
-                dot_all: false,
-                blanks: false,
-                lazy: false,
+                ..Flags::NONE
             },
             open: Vec::new(),
             groups: 0,
@@ -246,12 +283,13 @@ impl<'s> Reader<'s> {
         }
         let before = self.flags;
         self.repeatable = false;
-        if self.peek() == Some(b'*') {
-            return Err("verbs such as (*UTF) are not supported".to_owned());
+        if self.take("*") {
+            return self.verb();
         }
         if !self.take("?") {
-            self.groups += 1;
-            self.out.push('(');
+            self.groups += usize::from(self.flags.captures);
+            self.out
+                .push_str(if self.flags.captures { "(" } else { "(?:" });
             self.open.push(before);
             return Ok(());
         }
@@ -284,41 +322,89 @@ impl<'s> Reader<'s> {
             return self.named_reference(&name);
         }
         if self.take("(") {
-            let number = self.name(b')')?;
-            if !number.bytes().all(|byte| byte.is_ascii_digit()) {
-                return Err("conditions other than (?(1) are not supported".to_owned());
-            }
-            self.backtracks = true;
-            let _ = write!(self.out, "(?({number})");
-            self.open.push(before);
-            return Ok(());
+            return self.condition(before);
         }
         self.option_group(before)
     }
 
+    /// What follows `(?(`: the number of a group, and branches.
+    fn condition(&mut self, before: Flags) -> Read {
+        if !self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
+            return Err(unsupported(
+                "a condition other than the number of a group, as in (?(1)a|b),",
+                "write two branches that look ahead: (?=x)a|(?!x)b",
+            ));
+        }
+        let number = self.name(b')')?;
+        let group = number.parse().unwrap_or(usize::MAX);
+        self.has_references = true;
+        if group == 0 || group > self.groups_known {
+            return Err(format!("reference to non-existent group {number}"));
+        }
+        self.backtracks = true;
+        let _ = write!(self.out, "(?({group})");
+        self.open.push(before);
+        Ok(())
+    }
+
+    /// What follows `(*`: only the verb that fails has an equivalent.
+    fn verb(&mut self) -> Read {
+        if self.take("FAIL)") || self.take("F)") {
+            self.backtracks = true;
+            self.item("(?!)");
+            return Ok(());
+        }
+        let rest = &self.bytes[self.at..];
+        let end = memchr::memchr2(b')', b':', rest).unwrap_or(rest.len());
+        let verb = format!("(*{})", String::from_utf8_lossy(&rest[..end]));
+        Err(unsupported(
+            &verb,
+            "leave it out, or write it as a group: (?=...), (?!...), (?>...)",
+        ))
+    }
+
     /// Flags, as `(?i)` or `(?i:`, and what is refused.
     fn option_group(&mut self, before: Flags) -> Read {
-        let refused = match self.bytes[self.at..] {
-            [b'|', ..] => "(?| groups",
-            [b'R' | b'&' | b'0'..=b'9', ..] | [b'P', b'>', ..] | [b'+' | b'-', b'0'..=b'9', ..] => {
-                "recursion"
+        match self.bytes[self.at..] {
+            [b'|', ..] => {
+                return Err(unsupported(
+                    "(?|, a group whose branches share numbers,",
+                    "give each branch groups of its own",
+                ));
             }
-            [b'C', ..] => "callouts",
-            _ => "",
-        };
-        if !refused.is_empty() {
-            return Err(
-                format!("{refused} are not supported").replace("recursion are", "recursion is")
-            );
+            [b'R' | b'&' | b'0'..=b'9', ..] | [b'P', b'>', ..] | [b'+' | b'-', b'0'..=b'9', ..] => {
+                return Err(recursion());
+            }
+            [b'C', ..] => return Err(unsupported("a callout, (?C),", "leave it out")),
+            [b'J', ..] => {
+                return Err(unsupported(
+                    "(?J), names that stand twice,",
+                    "give each group a name of its own",
+                ));
+            }
+            _ => {}
         }
         let mut on = true;
+        if self.take("^") {
+            self.flags = Flags {
+                lazy: self.flags.lazy,
+                ..Flags::NONE
+            };
+        }
         while let Some(byte) = self.peek() {
             self.at += 1;
             match byte {
                 b'-' if on => on = false,
                 b'i' => self.flags.fold = on,
                 b'm' => self.flags.lines = on,
+                b'n' => self.flags.captures = !on,
                 b's' => self.flags.dot_all = on,
+                b'x' if self.peek() == Some(b'x') => {
+                    return Err(unsupported(
+                        "(?xx), blanks within classes,",
+                        "write (?x), and classes without blanks",
+                    ));
+                }
                 b'x' => self.flags.blanks = on,
                 b'U' => self.flags.lazy = on,
                 b')' | b':' => {
@@ -390,6 +476,16 @@ impl<'s> Reader<'s> {
             b'R' => {
                 self.backtracks = true;
                 self.item("(?>\\x0D\\x0A|[\\x0A-\\x0D\\x85])");
+            }
+            // One character: those that would join it are not below 256.
+            b'X' => {
+                self.backtracks = true;
+                self.item("(?>\\x0D\\x0A|(?s:.))");
+            }
+            b'p' | b'P' => {
+                let (set, negated) =
+                    pcre_property::read(self.bytes, &mut self.at, self.flags.fold)?;
+                self.set(&set, negated != (byte == b'P'));
             }
             b'N' if self.peek() != Some(b'{') => self.item("[^\\x0A]"),
             b'C' => self.item("(?s:.)"),
@@ -463,7 +559,7 @@ impl<'s> Reader<'s> {
                 let name = self.name(b'}')?;
                 return self.named_reference(&name);
             }
-            return Err("recursion (\\g<) is not supported".to_owned());
+            return Err(recursion());
         }
         let number = decimal(&rest[..length]);
         self.at += length;

@@ -1,13 +1,15 @@
 //! Classes of PCRE2 expressions, as sets of bytes.
 
 use crate::pcre_escape::{escaped_byte, octal, push_byte};
+use crate::pcre_property;
 
 /// A set of bytes.
 #[derive(Clone)]
 pub(crate) struct ByteSet([bool; 256]);
 
 impl ByteSet {
-    fn of(is_in: impl Fn(u8) -> bool) -> ByteSet {
+    /// The bytes of which `is_in` is true.
+    pub(crate) fn of(is_in: impl Fn(u8) -> bool) -> ByteSet {
         let mut set = ByteSet([false; 256]);
         for byte in 0..=u8::MAX {
             set.0[usize::from(byte)] = is_in(byte);
@@ -163,6 +165,11 @@ fn member(bytes: &[u8], at: &mut usize, fold: bool) -> Result<Member, String> {
             if let Some((set, negated)) = named(*escaped) {
                 *at += 1;
                 return Ok(Member::Set(Box::new(set), negated));
+            }
+            if let b'p' | b'P' = escaped {
+                *at += 1;
+                let (set, negated) = pcre_property::read(bytes, at, fold)?;
+                return Ok(Member::Set(Box::new(set), negated != (*escaped == b'P')));
             }
             return match escaped {
                 b'b' => {

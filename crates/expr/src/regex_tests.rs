@@ -93,11 +93,83 @@ fn escapes_are_those_of_pcre() {
 #[test]
 fn what_has_no_equivalent_is_refused() {
     for source in [
-        "(?R)", "(a)(?1)", "(?|a|b)", "\\X", "\\pL", "a**", "*a", "(a", "a)", "[a", "\\", "a\\i",
-        "(?&n)", "(*UTF)a", "(a)\\2", "[b-a]", "\\777",
+        "a**",
+        "*a",
+        "(a",
+        "a)",
+        "[a",
+        "\\",
+        "a\\i",
+        "(a)\\2",
+        "[b-a]",
+        "\\777",
+        "a(?(1)b|c)",
+        "\\p",
+        "\\p{",
+        "(?n)(a)\\1",
     ] {
         assert!(Regex::new(source, false).is_err(), "{source}");
     }
+    // What PCRE2 takes is refused with what to write instead.
+    for (source, named) in [
+        ("(?R)", "recursion"),
+        ("(a)(?1)", "recursion"),
+        ("(a)(?-1)", "recursion"),
+        ("(?<n>a)(?&n)", "recursion"),
+        ("(?<n>a)\\g<n>", "recursion"),
+        ("(?|a|b)", "(?|"),
+        ("(*UTF)a", "(*UTF)"),
+        ("a(*MARK:m)b", "(*MARK)"),
+        ("a(?C1)", "(?C)"),
+        ("(?J)a", "(?J)"),
+        ("(?xx)a", "(?xx)"),
+        ("(?(?=a)b|c)", "a condition"),
+        ("(?(DEFINE)a)", "a condition"),
+        ("\\p{Greek}", "\\p{Greek}"),
+        ("[\\P{Han}]", "\\p{Han}"),
+    ] {
+        let message = Regex::new(source, false).unwrap_err().message;
+        assert!(message.contains(named), "{source}: {message}");
+        assert!(
+            message.contains("is not supported: "),
+            "{source}: {message}"
+        );
+    }
+}
+
+#[test]
+fn properties_are_those_of_bytes() {
+    let matching: [(&str, &[u8]); 7] = [
+        ("^\\p{Lu}\\pL\\P{L}$", b"Ab1"),
+        ("^[\\p{Nd}\\p{^Lu}]{2}$", b"1a"),
+        ("^\\p{Ll}\\p{Lu}\\p{Sm}\\p{Zs}$", b"\xe9\xc9\xd7\xa0"),
+        ("^\\p{L&}\\p{Any}\\p{Xwd}\\p{Xsp}$", b"a\xff_\x85"),
+        ("^\\X\\X$", b"\r\nx"),
+        ("^(?:a(*FAIL)|ab)$", b"ab"),
+        ("^(?<n>a)(?n:(b))(c)\\2$", b"abcc"),
+    ];
+    for (source, subject) in matching {
+        assert!(found(source, subject), "{source} {subject:?}");
+    }
+    let others: [(&str, &[u8]); 4] = [
+        ("\\p{Lu}", b"a\xe9"),
+        ("\\p{Mn}", b"a"),
+        ("^\\X$", b"ab"),
+        ("(*F)", b"a"),
+    ];
+    for (source, subject) in others {
+        assert!(!found(source, subject), "{source} {subject:?}");
+    }
+    assert!(Regex::new("^\\p{Lu}$", true).unwrap().is_match(b"\xe9"));
+}
+
+#[test]
+fn patterns_refer_to_named_groups_only() {
+    let check = |source| Pcre::check_pattern(source, false);
+    assert!(check("(?<n>a)\\1").is_ok());
+    assert!(check("(a)(?<n>b)\\1").is_ok());
+    assert!(check("(a)\\1").is_err());
+    assert!(check("(a)(?(1)b)").is_err());
 }
 
 #[test]

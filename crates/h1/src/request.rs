@@ -338,6 +338,9 @@ fn check_body_allowed(
     Ok(body)
 }
 
+/// The length of a `Sec-WebSocket-Key`.
+const WEBSOCKET_KEY_BYTES: usize = 24;
+
 fn check_websocket(request: &Request, has_body: bool) -> Result<(), H1Error> {
     let fields = request.fields();
     let websocket = fields
@@ -346,10 +349,11 @@ fn check_websocket(request: &Request, has_body: bool) -> Result<(), H1Error> {
     if websocket && has_body {
         return Err(H1Error::WebSocketWithBody);
     }
+    // 16 bytes in base 64 (RFC 6455, section 4.1).
     if websocket
         && fields
             .first(b"sec-websocket-key")
-            .is_none_or(<[u8]>::is_empty)
+            .is_none_or(|key| key.len() != WEBSOCKET_KEY_BYTES)
     {
         return Err(H1Error::WebSocketKeyMissing);
     }

@@ -122,6 +122,12 @@ impl<'s> Context<'s> {
         self.frontend.is_http() || self.is_upgraded.get()
     }
 
+    /// Whether `tcp-request content` was evaluated for an exchange already: it is the first of a session
+    /// that a rule turned into HTTP (`switch-mode http`). Backends have rules of their own.
+    pub(crate) fn was_inspected(&self, exchange: &Exchange) -> bool {
+        exchange.first && exchange.backend_place.is_none() && self.is_upgraded.get()
+    }
+
     /// Whether an operator killed the session.
     pub(crate) fn is_killed(&self) -> bool {
         self.row.as_ref().is_some_and(|row| row.is_killed())

@@ -1,6 +1,7 @@
 //! One exchange: the state of a request and its response.
 
 use std::cell::{Cell, RefCell};
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,7 +15,7 @@ use ballast_message::{
 
 use ballast_expr::{Place, Side};
 use ballast_listen::ExpectedHeaders;
-use ballast_mux::PeekedHead;
+use ballast_mux::{PeekedHead, ReadError};
 use ballast_net::PacketOptions;
 use ballast_rules::LogLevel;
 use ballast_upstream::ClientAddresses;
@@ -193,6 +194,8 @@ pub(crate) struct Exchange {
     pub server_tls: ServerSession,
     /// Whether the connection to the server carried an exchange before.
     pub reused: bool,
+    /// Whether the server has reset its connection.
+    pub(crate) server_was_reset: bool,
     /// How it ended.
     pub ending: Ending,
     /// How the client's persistence cookie was judged.
@@ -483,6 +486,11 @@ impl Captures {
     }
 }
 
+/// Whether a peer has reset its connection.
+pub(crate) fn is_reset(error: &ReadError) -> bool {
+    matches!(error, ReadError::Broken(error) if error.kind() == ErrorKind::ConnectionReset)
+}
+
 impl Exchange {
     /// An exchange about to begin.
     pub(crate) fn new(limits: HeadLimits) -> Self {
@@ -513,6 +521,7 @@ impl Exchange {
             server_destination: None,
             server_name: None,
             reused: false,
+            server_was_reset: false,
             ending: Ending::default(),
             client_cookie: ClientCookie::None,
             server_cookie: ServerCookie::None,
@@ -573,6 +582,7 @@ impl Exchange {
             server_socket,
             server_tls,
             reused,
+            server_was_reset,
             ending,
             client_cookie,
             server_cookie,
@@ -610,7 +620,7 @@ impl Exchange {
         seen_request.clear();
         seen_response.clear();
         (*keep_client, *first, *reused) = (false, false, false);
-        *closes_server = false;
+        (*closes_server, *server_was_reset) = (false, false);
         request_line.clear();
         unique_id.clear();
         captures.clear();
@@ -667,6 +677,11 @@ impl Exchange {
         let set = self.settings.backend;
         self.settings.server_timeout = set.server_timeout.or(backend.model.timeouts.server);
         self.settings.tunnel_timeout = set.tunnel_timeout.or(backend.model.timeouts.tunnel);
+    }
+
+    /// Notes that the server's connection broke, where the server has reset it.
+    pub(crate) fn note_server_failure(&mut self, error: &ReadError) {
+        self.server_was_reset |= is_reset(error);
     }
 
     /// The worker's counters of the backend, once it is chosen.

@@ -34,6 +34,8 @@ pub(crate) enum Exit {
     Answered(u16, EndingPhase),
     /// A rule refuses; the status of its page, if there is one.
     Denied(Option<u16>, EndingPhase),
+    /// The client left the tarpit, and cannot be answered.
+    TarpitAbandoned,
     /// `silent-drop`: the client is forgotten.
     Forgotten,
     /// `tcp-request content` refuses a TCP session.
@@ -313,6 +315,7 @@ impl Exit {
                 };
                 outcome(status, C::Proxy, phase, counts)
             }
+            Self::TarpitAbandoned => silent(C::Proxy, P::Tarpit, &[N::DeniedRequests]),
             Self::Forgotten => silent(C::Proxy, P::Request, &[N::DeniedRequests]),
             Self::SessionDenied | Self::SessionForgotten => {
                 silent(C::Proxy, P::Request, &[N::DeniedSessions])
@@ -331,7 +334,7 @@ impl Exit {
             Self::StatisticsDenied => page(403, C::Proxy, P::Request, &[N::DeniedRequests]),
             Self::StatisticsChallenge => page(401, C::Local, P::Request, &[N::Intercepted]),
             Self::NoRoute => page(503, C::Server, P::Connect, &[]),
-            Self::NoBackend => page(500, C::Internal, P::Connect, &[]),
+            Self::NoBackend | Self::ServerRedirectFull => page(500, C::Internal, P::Connect, &[]),
             Self::NoSlot(refusal) => {
                 let phase = match refusal {
                     NoSlot::NoServer => P::Connect,
@@ -357,7 +360,6 @@ impl Exit {
                 silent(C::Server, phase, &[N::FailedResponses, N::ServerAborts])
             }
             Self::ServerRedirect => page(302, C::Local, P::Connect, &[]),
-            Self::ServerRedirectFull => page(500, C::Internal, P::Connect, &[]),
             Self::Upload(fault, phase) => {
                 let status = match fault {
                     PeerFault::Malformed(status) => status,
@@ -410,6 +412,7 @@ impl Exit {
             }
             Self::Request(PeerFault::Closed | PeerFault::Malformed(_), _)
             | Self::Denied(Some(_), EndingPhase::Request | EndingPhase::Tarpit)
+            | Self::TarpitAbandoned
             | Self::StatisticsDenied
             | Self::StatisticsChallenge => Some(TrackedEvent::Error),
             Self::UploadStuck

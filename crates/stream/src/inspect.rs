@@ -91,10 +91,12 @@ pub(crate) async fn request(
     exchange: &mut Exchange,
     (rules, needs): (&RuleSets, Needs),
 ) -> Flow<Verdict> {
-    let asks_body = needs.intersects(Needs::REQUEST_BODY);
+    let asks_body = needs.intersects(Needs::REQUEST_BODY | Needs::REQUEST_BYTES);
     let mut inspection = Inspection::of_request(rules);
     loop {
-        let mut still_to_come = Needs::INSPECTION_END | (needs & Needs::PASSWORD);
+        // How much has been received may change to the end.
+        let mut still_to_come =
+            Needs::INSPECTION_END | Needs::REQUEST_BYTES | (needs & Needs::PASSWORD);
         if asks_body && exchange.seen_request.may_grow() {
             still_to_come = still_to_come | Needs::REQUEST_BODY;
         }
@@ -256,7 +258,10 @@ async fn receive(
     match client.source.receive(&wait).await {
         Ok(bytes) => Ok(bytes > 0),
         Err(ReadError::TimedOut) if ballast_worker::now() >= until => Ok(false),
-        Err(error) => Err(PeerFault::from(&error)),
+        Err(error) => {
+            context.session.note_read_failure(&error);
+            Err(PeerFault::from(&error))
+        }
     }
 }
 

@@ -78,7 +78,12 @@ const PAGES: [Page; 21] = [
         "The request entity exceeds the maximum allowed.",
         false,
     ),
-    page(414, "URI Too Long", "The requested URI is too long.", true),
+    page(
+        414,
+        "URI Too Long",
+        "The URI provided was too long for the server to process.",
+        false,
+    ),
     page(
         421,
         "Misdirected Request",
@@ -101,8 +106,8 @@ const PAGES: [Page; 21] = [
     page(
         431,
         "Request Header Fields Too Large",
-        "The request's header is too large.",
-        true,
+        "Request Header Fields Too Large.",
+        false,
     ),
     page(
         500,

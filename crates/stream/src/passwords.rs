@@ -5,28 +5,18 @@ use ballast_mux::Peer;
 use crate::context::Context;
 use crate::exchange::Exchange;
 use crate::exit::{Exit, Flow, PeerFault};
+use crate::http::leaving::client_gave_up;
 pub(crate) use crate::password_results::HashWait;
 
-/// Computes what a rule waits for, unless the client leaves: who waits no longer has no place in the
-/// queue. As everywhere, a client that only closes its side may still read, unless `option abortonclose`
-/// says that it gives up.
+/// Computes what a rule waits for, unless the client gives up: who waits no longer has no place in the
+/// queue.
 pub(crate) async fn compute(
     context: &Context<'_>,
     client: Peer<'_>,
     exchange: &Exchange,
 ) -> HashWait {
-    let backend = context.backend_of(exchange);
-    let backend = backend.map(|backend| &backend.model.common);
-    let gives_up = [Some(&context.frontend.model.common), backend]
-        .into_iter()
-        .flatten()
-        .any(|common| common.abort_on_close == Some(true));
-    let left = async {
-        if client.ended().await.is_ok() && !gives_up {
-            std::future::pending::<()>().await;
-        }
-    };
     let patience = exchange.settings.client_timeout;
+    let left = client_gave_up(context, client, exchange);
     exchange.passwords.compute(patience, left).await
 }
 

@@ -19,7 +19,9 @@ use crate::ending::EndingPhase;
 use crate::exchange::Exchange;
 use crate::exit::{Exit, Flow, PeerFault};
 use crate::http::body;
+use crate::http::leaving::{ClientDeparture, client_gave_up, request_given_up};
 use crate::journal;
+use crate::logged_bytes;
 use crate::passwords::{self, HashWait};
 use crate::tracking;
 use crate::variables::VariableBounds;
@@ -101,11 +103,12 @@ pub(crate) async fn apply_in_time(
 ) -> Flow<Verdict> {
     let mut cursor = Cursor::default();
     let mut awaited_passwords = needs & Needs::PASSWORD;
+    let mut awaited_time = Needs::TIME;
     loop {
         let pending = context.session.pending_handshake();
         let mut may_still_arrive = match pending {
-            Some(_) => Needs::TIME | Needs::HANDSHAKE | awaited_passwords,
-            None => Needs::TIME | awaited_passwords,
+            Some(_) => awaited_time | Needs::HANDSHAKE | awaited_passwords,
+            None => awaited_time | awaited_passwords,
         };
         if body.is_some() {
             may_still_arrive = may_still_arrive | Needs::AWAITED_BODY;
@@ -123,7 +126,12 @@ pub(crate) async fn apply_in_time(
                 {
                     let wanted = (wait.at_most, wait.body_bytes_min);
                     // Boxed: most rules wait for no body, and should not reserve memory for it.
-                    Box::pin(body.arrive(context, exchange, wanted)).await?;
+                    let arrived = Box::pin(body.arrive(context, exchange, wanted)).await;
+                    if arrived.is_break() {
+                        // As in HAProxy, this rule has ended the exchange.
+                        exchange.last_rule = exchange.waiting_rule;
+                    }
+                    arrived?;
                     continue;
                 }
                 if wait.needs.intersects(Needs::PASSWORD) {
@@ -145,11 +153,55 @@ pub(crate) async fn apply_in_time(
                     continue;
                 }
                 // Only time passes here: a wait without a limit would never end, so the rule goes on.
-                if let Some(time) = wait.at_most {
-                    ballast_worker::sleep(time).await;
+                let Some(time) = wait.at_most else { continue };
+                // Boxed: few rules pause, and the others should not reserve memory for it.
+                let passed = match &mut body {
+                    Some(AwaitedBody::OfRequest(client, _)) => {
+                        Box::pin(pause_request(context, client, exchange, time)).await?
+                    }
+                    _ => {
+                        let given_up = client_gave_up(context, client, exchange);
+                        Box::pin(let_pass(time, given_up)).await.is_none()
+                    }
+                };
+                if !passed {
+                    // The rules are run to their end all the same.
+                    awaited_time = Needs::NONE;
                 }
             }
         }
+    }
+}
+
+/// Lets time pass before the next rule of a request; false when the client gives up meanwhile. `Break`
+/// where it resets its connection.
+async fn pause_request(
+    context: &Context<'_>,
+    client: &mut Duplex<'_>,
+    exchange: &mut Exchange,
+    time: Duration,
+) -> Flow<bool> {
+    let left = let_pass(time, request_given_up(context, client, exchange)).await;
+    // As in HAProxy's logs, the pause is a part of the time that the request took.
+    exchange.times.received = Some(ballast_worker::now());
+    match left {
+        None => Flow::Continue(true),
+        Some(ClientDeparture::Closed) => Flow::Continue(false),
+        Some(ClientDeparture::CutShort) => {
+            exchange.is_cut_short = true;
+            exchange.seen_request.end();
+            Flow::Continue(false)
+        }
+        Some(ClientDeparture::Reset) => Flow::Break(Exit::InspectionAborted(PeerFault::Closed)),
+    }
+}
+
+/// Lets time pass, or gives what ends it before.
+async fn let_pass<T>(time: Duration, end: impl Future<Output = T>) -> Option<T> {
+    ballast_worker::select! {
+        biased;
+        end = end => Some(end),
+        () = ballast_worker::sleep(time) => None,
     }
 }
 
@@ -222,6 +274,7 @@ pub(crate) async fn send_early_hints(
         return Flow::Continue(());
     }
     for hint in exchange.early_hints.take() {
+        exchange.tally.bytes_out += logged_bytes::of_response(&hint);
         sink.bodiless_response(&hint);
     }
     let wait = WaitLimit::each(&context.downward, exchange.settings.client_timeout);
@@ -242,7 +295,8 @@ impl Transaction for ExchangeTransaction<'_> {
     fn with_facts(&self, question: &mut dyn FnMut(&dyn Facts)) {
         let view = View::new(self.context, self.exchange);
         match self.stage {
-            MessagePhase::Connection | MessagePhase::Request => question(&view),
+            MessagePhase::Connection => question(&view.of_connection()),
+            MessagePhase::Request => question(&view),
             MessagePhase::Response => question(&view.of_response()),
         }
     }

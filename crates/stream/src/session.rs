@@ -1,6 +1,7 @@
 //! A client's connection: what all exchanges on it share.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -10,6 +11,7 @@ use ballast_listen::{
     HandshakeRefusal, ProxyHeaderValues,
 };
 use ballast_model::ProxyProtocol;
+use ballast_mux::ReadError;
 use ballast_transport::{PendingHandshake, Transport};
 use ballast_upstream::{ClientAddresses, ClientTlsValues};
 use ballast_worker::SocketReference;
@@ -47,6 +49,8 @@ pub(crate) struct Session {
     pub(crate) tls: Option<Box<ClientSession>>,
     /// Why a handshake refused the connection.
     pub(crate) refusal: Option<HandshakeError>,
+    /// Whether the client has reset the connection.
+    pub(crate) was_reset: Cell<bool>,
     /// Variables of the scope `sess`.
     pub(crate) variables: RefCell<Variables>,
     /// What sticky counters track for the connection.
@@ -81,6 +85,7 @@ impl Session {
             socket: arrival.transport.socket_reference(),
             tls: None,
             refusal: None,
+            was_reset: Cell::new(false),
             variables: RefCell::default(),
             tracked: TrackedEntries::default(),
         };
@@ -115,6 +120,20 @@ impl Session {
         self.take_proxy_header(proxied);
         self.handshake = ballast_worker::now().saturating_duration_since(self.accepted);
         (transport, read_ahead)
+    }
+
+    /// As [`Self::note_failure`].
+    pub(crate) fn note_read_failure(&self, error: &ReadError) {
+        if let ReadError::Broken(error) = error {
+            self.note_failure(error);
+        }
+    }
+
+    /// Notes that the connection broke, where the client has reset it.
+    pub(crate) fn note_failure(&self, error: &io::Error) {
+        if error.kind() == io::ErrorKind::ConnectionReset {
+            self.was_reset.set(true);
+        }
     }
 
     /// Notes why a handshake refused the connection, and what is known of it by then.

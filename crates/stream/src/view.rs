@@ -22,6 +22,7 @@ use crate::context::Context;
 use crate::ending::{EndingCause, EndingPhase};
 use crate::exchange::Exchange;
 use crate::local::{WorkerLocal, time_of};
+use crate::logged_bytes;
 use crate::password_results::PasswordResults;
 use crate::session::Session;
 use crate::tracking;
@@ -41,6 +42,8 @@ pub(crate) struct View<'a> {
     side: Side,
     /// Why a log line is written; `None` for rules.
     log_origin: Option<LogOrigin>,
+    /// There is no exchange yet: rules look at the connection.
+    is_before_exchange: bool,
 }
 
 impl<'a> View<'a> {
@@ -55,6 +58,7 @@ impl<'a> View<'a> {
             record: OnceCell::new(),
             side: Side::Client,
             log_origin: None,
+            is_before_exchange: false,
         }
     }
 
@@ -76,6 +80,14 @@ impl<'a> View<'a> {
         }
     }
 
+    /// For rules about a connection: nothing is known of an exchange.
+    pub(crate) fn of_connection(self) -> Self {
+        Self {
+            is_before_exchange: true,
+            ..self
+        }
+    }
+
     /// For log lines, and what is made of formats with the numbers of log lines (`None`).
     /// `log_origin` is why the line is written (manual 8.2.6, `%OG`).
     pub(crate) fn for_log(
@@ -91,6 +103,7 @@ impl<'a> View<'a> {
             exchange,
             record: OnceCell::from(exchange_numbers(context, exchange, log_origin)),
             side: Side::Client,
+            is_before_exchange: false,
             log_origin,
         }
     }
@@ -376,6 +389,13 @@ impl Facts for View<'_> {
     }
 
     fn request(&self) -> Option<&Request> {
+        match self.side {
+            Side::Client => self.kept_request(),
+            Side::Server => None,
+        }
+    }
+
+    fn kept_request(&self) -> Option<&Request> {
         let exchange = self.exchange;
         let has_one = match exchange.peeked_head {
             None => exchange.has_request,
@@ -394,7 +414,7 @@ impl Facts for View<'_> {
     }
 
     fn data(&self, sent_by: Side) -> Option<&[u8]> {
-        let is_tcp = !self.context.frontend.is_http();
+        let is_tcp = !self.context.carries_http() && !self.is_before_exchange;
         let bytes = match sent_by {
             Side::Client => &self.exchange.peeked,
             Side::Server => &self.exchange.peeked_response,
@@ -402,13 +422,24 @@ impl Facts for View<'_> {
         is_tcp.then_some(bytes.as_slice())
     }
 
+    fn waiting_bytes(&self, sent_by: Side) -> Option<u64> {
+        if let Some(bytes) = self.data(sent_by) {
+            return Some(bytes.len() as u64);
+        }
+        let exchange = self.exchange;
+        let body = self.body(sent_by).map_or(0, |body| body.bytes.len() as u64);
+        let head = match sent_by {
+            Side::Client => self.request().map(logged_bytes::of_request),
+            Side::Server => self.response().map(logged_bytes::of_response),
+        };
+        exchange.has_request.then(|| head.unwrap_or(0) + body)
+    }
+
     fn body(&self, sent_by: Side) -> Option<BodyFacts<'_>> {
         let exchange = self.exchange;
         match sent_by {
             // It is sent to the server before there is a response.
-            Side::Client if exchange.has_request && !exchange.has_response => {
-                Some(exchange.seen_request.facts())
-            }
+            Side::Client if self.request().is_some() => Some(exchange.seen_request.facts()),
             Side::Server if exchange.has_response => Some(exchange.seen_response.facts()),
             _ => None,
         }
@@ -428,11 +459,15 @@ impl Facts for View<'_> {
     fn connection(&self, to: Side) -> Option<&dyn ConnectionFacts> {
         match to {
             Side::Client => Some(self.context.session),
+            Side::Server if self.is_before_exchange => None,
             Side::Server => Some(self.exchange),
         }
     }
 
     fn stream(&self, to: Side) -> Option<StreamFacts> {
+        if self.is_before_exchange {
+            return None;
+        }
         let Exchange { tally, times, .. } = self.exchange;
         let before = match to {
             Side::Client => tally.number_at_client,
@@ -514,6 +549,9 @@ impl Facts for View<'_> {
     }
 
     fn numbers(&self) -> Option<&ExchangeNumbers> {
+        if self.is_before_exchange {
+            return None;
+        }
         let compute = || final_numbers(self.context, self.exchange);
         Some(self.record.get_or_init(compute))
     }
@@ -652,12 +690,15 @@ impl ConnectionFacts for Session {
     }
 
     fn error(&self) -> ConnectionError {
-        self.refusal
-            .map_or_else(ConnectionError::default, |refusal| ConnectionError {
+        match self.refusal {
+            Some(refusal) => ConnectionError {
                 number: refusal.code(),
                 name: refusal.name(),
                 text: refusal.text(),
-            })
+            },
+            None if self.was_reset.get() => ConnectionError::RESET,
+            None => ConnectionError::default(),
+        }
     }
 }
 
@@ -684,6 +725,13 @@ impl ConnectionFacts for Exchange {
 
     fn tcp(&self) -> Option<TcpFacts> {
         tcp_facts(&self.server_socket)
+    }
+
+    fn error(&self) -> ConnectionError {
+        match self.server_was_reset {
+            true => ConnectionError::RESET,
+            false => ConnectionError::default(),
+        }
     }
 }
 

@@ -124,12 +124,16 @@ fn strcmp<'f>(
     let value = named_var(cx, args, 0)?;
     let mut other = cx.scratch.open();
     value.append_to(&mut other);
+    // A text ends at a NUL.
+    if let Some(end) = memchr::memchr(0, &other) {
+        other.truncate(end);
+    }
     let left = cx.scratch.bytes(text_of(input)?);
     let difference = left
         .iter()
         .zip(&other)
         .find(|(a, b)| a != b)
-        .map_or(left.len() as i64 - other.len() as i64, |(a, b)| {
+        .map_or(left.len().cmp(&other.len()) as i64, |(a, b)| {
             i64::from(*a) - i64::from(*b)
         });
     cx.scratch.discard(other);

@@ -3,7 +3,7 @@
 use crate::args::ArgKind::{Int, Text};
 use crate::args::{Arg, int_arg, text_arg};
 use crate::base64::{enbase64, unbase64};
-use crate::conv::{Converter, NONE, args, rewritten, row, text_of};
+use crate::conv::{Converter, NONE, args, rewritten, rewritten_whole, row, text_of};
 use crate::evaluation::Evaluation;
 use crate::value::{Sample, SampleKind};
 
@@ -38,7 +38,7 @@ pub(super) const ROWS: &[Converter] = &[
         .examples("json(utf8)", "json(utf8,x)")
         .implemented(
             "a text as it stands in JSON",
-            |cx, args, input| encoded(cx, input, |bytes, out| json_text(bytes, out, text_arg(args, 0))),
+            |cx, args, input| encoded_whole(cx, input, |bytes, out| json_text(bytes, out, text_arg(args, 0))),
         ),
     row("le2dec", args(1, &[Text, Int, Int]), SampleKind::Bin, SampleKind::Str)
         .examples("le2dec(:,2)", "le2dec(:,x)")
@@ -61,7 +61,7 @@ pub(super) const ROWS: &[Converter] = &[
         ),
     row("url_enc", args(1, &[Text]), SampleKind::Str, SampleKind::Str)
         .examples("url_enc(query)", "url_enc(a,b)")
-        .implemented("percent encoding of what is not plain in a URL", |cx, _, input| encoded(cx, input, url_enc)),
+        .implemented("percent encoding of what is not plain in a URL", |cx, _, input| encoded_whole(cx, input, url_enc)),
 ];
 
 const UPPER: &[u8; 16] = b"0123456789ABCDEF";
@@ -79,6 +79,15 @@ fn encoded<'f>(
     encode: impl FnOnce(&[u8], &mut Vec<u8>) -> Option<()>,
 ) -> Option<Sample<'f>> {
     rewritten(cx, text_of(input)?, encode).map(Sample::Str)
+}
+
+/// The same for what has no meaning in part.
+fn encoded_whole<'f>(
+    cx: &mut Evaluation<'f, '_>,
+    input: Sample<'f>,
+    encode: impl FnOnce(&[u8], &mut Vec<u8>) -> Option<()>,
+) -> Option<Sample<'f>> {
+    rewritten_whole(cx, text_of(input)?, encode).map(Sample::Str)
 }
 
 /// Writes bytes made from text.

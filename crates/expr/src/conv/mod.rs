@@ -123,7 +123,7 @@ fn text_of<'f>(sample: Sample<'f>) -> Option<SampleText<'f>> {
     }
 }
 
-/// Writes a new text made from the bytes of `input`.
+/// Writes a new text made from the bytes of `input`, cut to what a buffer holds, as in HAProxy.
 fn rewritten<'f>(
     cx: &mut Evaluation<'f, '_>,
     input: SampleText<'f>,
@@ -131,8 +131,22 @@ fn rewritten<'f>(
 ) -> Option<SampleText<'f>> {
     let mut out = cx.scratch.open();
     let done = write(cx.scratch.bytes(input), &mut out);
+    out.truncate(cx.facts.data_bytes_max());
     let text = cx.scratch.close(out);
     done.map(|()| text)
+}
+
+/// The same for a text of which a part has no meaning: there is none that a buffer does not hold.
+fn rewritten_whole<'f>(
+    cx: &mut Evaluation<'f, '_>,
+    input: SampleText<'f>,
+    write: impl FnOnce(&[u8], &mut Vec<u8>) -> Option<()>,
+) -> Option<SampleText<'f>> {
+    let bytes_max = cx.facts.data_bytes_max();
+    rewritten(cx, input, |bytes, out| {
+        write(bytes, out)?;
+        (out.len() <= bytes_max).then_some(())
+    })
 }
 
 /// The variable whose name is the text of the argument.

@@ -203,14 +203,24 @@ impl<'m> MqttHead<'m> {
         if rest.is_empty() {
             return Err(MqttError::Unfinished);
         }
+        // The flags are reserved but for PUBLISH (MQTT 5.0, section 2.1.3).
+        let has_its_flags = match kind >> 4 {
+            0 => false,
+            3 => true,
+            6 | 8 | 10 => kind & 0x0f == 2,
+            _ => kind & 0x0f == 0,
+        };
+        if !has_its_flags {
+            return Err(MqttError::Invalid);
+        }
+        let mut reader = Reader { rest };
+        let length = reader.length()?;
+        let body = reader.rest.get(..length).ok_or(MqttError::Unfinished)?;
         let message = match kind {
             0x10 => MqttMessage::Connect,
             0x20 => MqttMessage::Connack,
             _ => return Err(MqttError::Invalid),
         };
-        let mut reader = Reader { rest };
-        let length = reader.length()?;
-        let body = reader.rest.get(..length).ok_or(MqttError::Unfinished)?;
         let mut head = MqttHead {
             message,
             version: 4,

@@ -209,7 +209,11 @@ fn pieces(
     for _ in 0..more {
         match next_start(end) {
             Some(next) => end = end_of(next),
-            None => break,
+            None => {
+                // All that there is: what separates stays.
+                end = length;
+                break;
+            }
         }
     }
     Some(if index > 0 {

@@ -127,6 +127,15 @@ pub struct ConnectionError {
     pub text: &'static str,
 }
 
+impl ConnectionError {
+    /// The peer has reset the connection.
+    pub const RESET: ConnectionError = ConnectionError {
+        number: 47,
+        name: "ERESET",
+        text: "ECONNRESET returned by OS",
+    };
+}
+
 impl Default for ConnectionError {
     /// Nothing.
     fn default() -> Self {

@@ -88,9 +88,15 @@ pub trait Facts {
         Side::Client
     }
 
-    /// The request's head, while it is known.
+    /// The request's head, while it may be read. As in HAProxy that ends with the response: the head was
+    /// sent to the server then.
     fn request(&self) -> Option<&Request> {
         None
+    }
+
+    /// The same for what is kept of the request to the end: its method and its line.
+    fn kept_request(&self) -> Option<&Request> {
+        self.request()
     }
 
     /// The response's head, while it is known.
@@ -101,6 +107,12 @@ pub trait Facts {
     /// The buffered bytes that this side has sent, in TCP mode.
     fn data(&self, _sent_by: Side) -> Option<&[u8]> {
         None
+    }
+
+    /// How many bytes this side has sent that are not forwarded yet: in TCP mode those of
+    /// [`Facts::data`], in HTTP mode the size of the message as logs count it.
+    fn waiting_bytes(&self, sent_by: Side) -> Option<u64> {
+        self.data(sent_by).map(|bytes| bytes.len() as u64)
     }
 
     /// What was received of the body that this side sends; `None` without an HTTP message.

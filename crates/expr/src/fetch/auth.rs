@@ -38,11 +38,11 @@ pub(super) const ROWS: &[Fetch] = &[
         .implemented("the user of basic credentials", |cx, _| basic(cx, false)),
 ];
 
-/// Scheme and what follows it.
+/// Scheme and what follows it, of the first credentials: HAProxy takes what follows a comma for others.
 fn credentials<'f>(cx: &Evaluation<'f, '_>, field: &'f [u8]) -> Option<(&'f [u8], &'f [u8])> {
-    let line = cx.facts.request()?.fields().first(field)?;
-    let space = memchr::memchr(b' ', line)?;
-    Some((&line[..space], ballast_message::trim_ows(&line[space..])))
+    let first = cx.facts.request()?.fields().values(field).next()?;
+    let space = memchr::memchr(b' ', first)?;
+    Some((&first[..space], ballast_message::trim_ows(&first[space..])))
 }
 
 /// The field that carries them: a proxy's clients have one of their own (RFC 9110, section
@@ -61,7 +61,12 @@ fn basic<'f>(cx: &mut Evaluation<'f, '_>, password: bool) -> Option<Sample<'f>> 
         return None;
     }
     let mut out = cx.scratch.open();
-    let found = unbase64(token, &mut out, false).and_then(|()| memchr::memchr(b':', &out));
+    let decoded = unbase64(token, &mut out, false);
+    // As everywhere in HAProxy, and in crypt(3), a text ends at a NUL.
+    if let Some(end) = memchr::memchr(0, &out) {
+        out.truncate(end);
+    }
+    let found = decoded.and_then(|()| memchr::memchr(b':', &out));
     if let Some(colon) = found {
         if password {
             out.drain(..=colon);
@@ -117,8 +122,12 @@ fn group<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>>
     }
 }
 
+/// Of basic credentials that cannot be read there is none.
 fn scheme<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
     let (scheme, _) = credentials(cx, field(cx))?;
+    if scheme.eq_ignore_ascii_case(b"basic") {
+        basic(cx, false)?;
+    }
     ["Basic", "Bearer"]
         .into_iter()
         .find(|known| scheme.eq_ignore_ascii_case(known.as_bytes()))

@@ -264,11 +264,11 @@ fn error_name<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f
 }
 
 fn error_word<'f>(error: ConnectionError) -> Option<Sample<'f>> {
-    (!error.name.is_empty()).then_some(Sample::str(error.name.as_bytes()))
+    Some(Sample::str(error.name.as_bytes()))
 }
 
 fn http_major<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
-    number(match cx.facts.request()?.version() {
+    number(match cx.facts.kept_request()?.version() {
         Version::Http09 | Version::Http10 | Version::Http11 => 1,
         Version::Http2 => 2,
         Version::Http3 => 3,

@@ -61,7 +61,7 @@ pub(super) const ROWS: &[Fetch] = &[
     row("http_first_req", NONE, SampleKind::Bool, TRANSACTION)
         .implemented(
             "whether the request is the first of its connection",
-            |cx, _| Some(Sample::Bool(cx.facts.exchange().is_first_request())),
+            |cx, _| cx.facts.stream(Side::Client).map(|_| Sample::Bool(cx.facts.exchange().is_first_request())),
         ),
     row("last_entity", NONE, SampleKind::Str, RUNNING)
         .implemented("file and line of the rule that ended its rule set last", |cx, _| line_of(cx, cx.facts.exchange().last_rule()?)),
@@ -70,11 +70,11 @@ pub(super) const ROWS: &[Fetch] = &[
     row("last_rule_line", NONE, SampleKind::Int, RUNNING)
         .implemented("the line of the rule that ended its rule set last", |cx, _| number(i64::from(cx.facts.exchange().last_rule()?.line))),
     row("method", NONE, SampleKind::Meth, TRANSACTION)
-        .implemented("the method of the request", |cx, _| Some(Sample::meth(cx.facts.request()?.method_token()))),
+        .implemented("the method of the request", |cx, _| Some(Sample::meth(cx.facts.kept_request()?.method_token()))),
     row("prio_class", NONE, SampleKind::Int, RUNNING)
-        .implemented("the class in the queue", |cx, _| number(cx.facts.exchange().priority_class())),
+        .implemented("the class in the queue", |cx, _| cx.facts.stream(Side::Client).and_then(|_| number(cx.facts.exchange().priority_class()))),
     row("prio_offset", NONE, SampleKind::Int, RUNNING)
-        .implemented("the time by which the place in the queue was moved, in milliseconds", |cx, _| number(cx.facts.exchange().priority_offset_ms())),
+        .implemented("the time by which the place in the queue was moved, in milliseconds", |cx, _| cx.facts.stream(Side::Client).and_then(|_| number(cx.facts.exchange().priority_offset_ms()))),
     row("req.bytes_in", NONE, SampleKind::Int, TRANSACTION)
         .implemented("bytes from the client", bytes_in),
     row("req.bytes_out", NONE, SampleKind::Int, TRANSACTION).refused(LATER_THAN_3_2),
@@ -149,7 +149,7 @@ fn line_of<'f>(cx: &mut Evaluation<'f, '_>, rule: &Place) -> Option<Sample<'f>> 
 
 /// 0 while the server has not answered, as in HAProxy.
 fn server_status<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
-    cx.facts.request()?;
+    cx.facts.kept_request()?;
     number(i64::from(cx.facts.exchange().server_status()))
 }
 

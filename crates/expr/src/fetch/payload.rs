@@ -77,10 +77,19 @@ const fn bytes_of(side: Side) -> Needs {
     }
 }
 
+/// The bytes of a side; in HTTP mode there are none, and none to wait for.
+fn bytes_as_they_came<'f>(cx: &mut Evaluation<'f, '_>, sent_by: Side) -> Option<&'f [u8]> {
+    let data = cx.facts.data(sent_by);
+    if data.is_none() {
+        cx.never_has(bytes_of(sent_by));
+    }
+    data
+}
+
 fn size<'f>(cx: &mut Evaluation<'f, '_>, sent_by: Side) -> Option<Sample<'f>> {
     cx.may_change(bytes_of(sent_by));
-    let bytes = cx.facts.data(sent_by)?;
-    number(i64::try_from(bytes.len()).unwrap_or(i64::MAX))
+    let bytes = cx.facts.waiting_bytes(sent_by)?;
+    number(i64::try_from(bytes).unwrap_or(i64::MAX))
 }
 
 /// `payload(offset,length)`; a length of 0 is all that is there.
@@ -91,10 +100,10 @@ fn cut<'f>(cx: &mut Evaluation<'f, '_>, args: &[Arg], sent_by: Side) -> Option<S
         cx.never_has(bytes_of(sent_by));
         return None;
     }
+    let data = bytes_as_they_came(cx, sent_by)?;
     if length == 0 {
         cx.may_change(bytes_of(sent_by));
     }
-    let data = cx.facts.data(sent_by)?;
     let rest = data.get(offset..)?;
     let bytes = if length == 0 {
         rest
@@ -107,7 +116,7 @@ fn cut<'f>(cx: &mut Evaluation<'f, '_>, args: &[Arg], sent_by: Side) -> Option<S
 /// `payload_lv(length offset, length size[, data offset])`: big-endian length, then the data,
 /// at an absolute offset or at one relative to the end of the length when signed.
 fn cut_lv<'f>(cx: &mut Evaluation<'f, '_>, args: &[Arg], sent_by: Side) -> Option<Sample<'f>> {
-    let data = cx.facts.data(sent_by)?;
+    let data = bytes_as_they_came(cx, sent_by)?;
     let length_at = usize::try_from(int_arg(args, 0)?).ok()?;
     let length_size = usize::try_from(int_arg(args, 1)?).ok()?;
     let length_end = length_at.checked_add(length_size)?;

@@ -3,7 +3,7 @@
 use crate::args::ArgKind::{Backend, Frontend, Server};
 use crate::args::{Arg, ArgValue, text_arg};
 use crate::evaluation::Evaluation;
-use crate::facts::{BackendFacts, Facts, FrontendFacts, ServerFacts};
+use crate::facts::{BackendFacts, Facts, FrontendFacts, ServerFacts, Side};
 use crate::fetch::tls::LATER_THAN_3_2;
 use crate::fetch::{Fetch, NONE, args, number, row};
 use crate::phase::Phases;
@@ -34,10 +34,10 @@ pub(super) const ROWS: &[Fetch] = &[
         ),
     row("be_connect_timeout", NONE, SampleKind::Int, BACKEND).refused(LATER_THAN_3_2),
     row("be_id", NONE, SampleKind::Int, BACKEND)
-        .implemented("the number of the backend", |cx, _| number(cx.facts.backend()?.id())),
+        .implemented("the number of the backend", backend_id),
     row("be_max_retries", NONE, SampleKind::Int, BACKEND).refused(LATER_THAN_3_2),
     row("be_name", NONE, SampleKind::Str, BACKEND)
-        .implemented("the name of the backend", |cx, _| name(cx.facts.backend()?.name())),
+        .implemented("the name of the backend", backend_name),
     row("be_queue_timeout", NONE, SampleKind::Int, BACKEND).refused(LATER_THAN_3_2),
     row("be_server_timeout", NONE, SampleKind::Int, BACKEND)
         .implemented("the server timeout of the backend, in milliseconds", |cx, _| number(cx.facts.backend()?.server_timeout_ms())),
@@ -178,4 +178,22 @@ fn server_arg<'f, 'a>(
     };
     let backend = backend_or_current(cx.facts, backend.as_deref().unwrap_or_default())?;
     Some((backend, server))
+}
+
+/// Of an exchange that has no backend yet, or none at all, it is that of its frontend.
+fn backend_id<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
+    if let Some(backend) = cx.facts.backend() {
+        return number(backend.id());
+    }
+    cx.facts.stream(Side::Client)?;
+    number(cx.facts.frontend()?.id())
+}
+
+/// As [`backend_id`].
+fn backend_name<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
+    if let Some(backend) = cx.facts.backend() {
+        return name(backend.name());
+    }
+    cx.facts.stream(Side::Client)?;
+    name(cx.facts.frontend()?.name())
 }

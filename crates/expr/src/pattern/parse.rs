@@ -8,6 +8,7 @@ use super::listed_regex::ListedRegex;
 use crate::error::Error;
 use crate::hex::unhex;
 use crate::mask::{mask4, mask6};
+use crate::pcre::Pcre;
 
 /// A pattern ready to be compared.
 #[derive(Clone, Debug)]
@@ -68,6 +69,9 @@ pub(super) fn parse(text: &Arc<str>, method: MatchMethod, fold: bool) -> Result<
 
 /// Whether `text` is a pattern for `method`.
 pub(crate) fn check(text: &str, method: MatchMethod, fold: bool) -> Result<(), Error> {
+    if method == MatchMethod::Reg {
+        Pcre::check_pattern(text, fold)?;
+    }
     parse(&Arc::from(text), method, fold).map(|_| ())
 }
 

@@ -10,8 +10,8 @@ use crate::installed;
 
 use ballast_expr::{
     AddressPair, BackendFacts, CaptureFacts, ConnectionFacts, ExchangeFacts, ExchangeNumbers,
-    Facts, FrontendFacts, ListenerFacts, ProcessFacts, ServerFacts, Side, Time, Value, VarName,
-    VarScope,
+    Facts, FrontendFacts, ListenerFacts, ProcessFacts, ServerFacts, Side, StreamFacts, Time, Value,
+    VarName, VarScope,
 };
 use ballast_message::{HeadLimits, Request, Version};
 
@@ -110,6 +110,9 @@ impl Facts for World {
     }
     fn connection(&self, to: Side) -> Option<&dyn ConnectionFacts> {
         (to == Side::Client).then_some(self)
+    }
+    fn stream(&self, _: Side) -> Option<StreamFacts> {
+        Some(StreamFacts::alone(0, Some(1)))
     }
     fn listener(&self) -> Option<&dyn ListenerFacts> {
         Some(self)

@@ -38,7 +38,7 @@ const FIELD_LINES: &[(&str, Oracle, Result<(), H1Error>)] = &[
     ("Host: b\r\n", 400, Err(E::Host(HostError::HostsDiffer))),
     ("Upgrade: websocket\r\n", 200, Ok(())),
     (
-        "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: a\r\nContent-Length: 2\r\n",
+        "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nContent-Length: 2\r\n",
         400,
         Err(E::WebSocketWithBody),
     ),
@@ -48,7 +48,7 @@ const FIELD_LINES: &[(&str, Oracle, Result<(), H1Error>)] = &[
         Err(E::WebSocketKeyMissing),
     ),
     (
-        "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: a\r\n",
+        "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n",
         200,
         Ok(()),
     ),

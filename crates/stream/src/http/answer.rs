@@ -18,7 +18,8 @@ pub(crate) async fn page(
     exchange: &mut Exchange,
     status: u16,
 ) -> ConnectionFate {
-    let closes = default_page(status).closes
+    let is_made = matches!(exchange.prepared_answer, Some(PreparedAnswer::InExchange));
+    let closes = (default_page(status).closes && !is_made)
         || !exchange.keep_client
         || !(client.source.is_done() || may_drain(exchange))
         || context.is_closing();
@@ -34,7 +35,11 @@ pub(crate) async fn page(
         set_challenge(exchange)?;
         Ok(composed)
     });
+    let composed_status = exchange.response.status();
     rules::after_response(context, exchange);
+    if exchange.response.status() != composed_status {
+        exchange.tally.status = i32::from(exchange.response.status());
+    }
     let counted = logged_bytes::of_response(&exchange.response) + body.len() as u64;
     if is_unsent {
         exchange.tally.bytes_out += counted;

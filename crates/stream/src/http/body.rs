@@ -37,6 +37,7 @@ pub(crate) async fn await_request(
     let Err(error) = received else {
         return Flow::Continue(());
     };
+    context.session.note_read_failure(&error);
     match &error {
         ReadError::Closed | ReadError::Broken(_) => {
             exchange.is_cut_short = true;

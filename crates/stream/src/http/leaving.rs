@@ -8,7 +8,7 @@ use std::pin::pin;
 use std::task::Poll;
 
 use ballast_engine::Backend;
-use ballast_mux::{Duplex, ReadError, WaitLimit};
+use ballast_mux::{Duplex, Peer, ReadError, WaitLimit};
 
 use crate::context::Context;
 use crate::ending::EndingPhase;
@@ -34,6 +34,47 @@ pub(crate) fn gives_up(context: &Context<'_>, backend: &Backend) -> bool {
         .any(|common| common.abort_on_close == Some(true))
 }
 
+/// Waits until a client gives up its exchange while rules wait: it resets its connection, or closes its
+/// side where `option abortonclose` says that this gives up, of the frontend or of a backend that is
+/// chosen already. As everywhere, a client that only closes its side may still read.
+pub(crate) async fn client_gave_up(context: &Context<'_>, client: Peer<'_>, exchange: &Exchange) {
+    match client.ended().await {
+        Ok(()) if !closing_gives_up(context, exchange) => pending().await,
+        Ok(()) => {}
+        Err(error) => context.session.note_failure(&error),
+    }
+}
+
+/// The same while rules of the request wait, which may not be whole: how the client left.
+pub(crate) async fn request_given_up(
+    context: &Context<'_>,
+    client: &mut Duplex<'_>,
+    exchange: &Exchange,
+) -> ClientDeparture {
+    let left = client_left(context, client, closing_gives_up(context, exchange)).await;
+    match left {
+        ClientDeparture::Reset | ClientDeparture::Closed if !is_whole(client) => {
+            ClientDeparture::CutShort
+        }
+        left => left,
+    }
+}
+
+/// Whether all of the request was received, as far as it is known.
+pub(crate) fn is_whole(client: &mut Duplex<'_>) -> bool {
+    client.source.check_ahead().unwrap_or(true)
+}
+
+/// Whether `option abortonclose` holds, of the frontend or of a backend that is chosen already.
+fn closing_gives_up(context: &Context<'_>, exchange: &Exchange) -> bool {
+    let backend = context.backend_of(exchange);
+    let backend = backend.map(|backend| &backend.model.common);
+    [Some(&context.frontend.model.common), backend]
+        .into_iter()
+        .flatten()
+        .any(|common| common.abort_on_close == Some(true))
+}
+
 /// Runs `work` until it completes or the client leaves.
 ///
 /// # Errors
@@ -44,7 +85,8 @@ pub(crate) async fn unless_client_leaves<T>(
     backend: &Backend,
     work: impl Future<Output = T>,
 ) -> Result<T, ClientDeparture> {
-    let (mut work, mut left) = (pin!(work), pin!(client_left(context, client, backend)));
+    let gives_up = gives_up(context, backend);
+    let (mut work, mut left) = (pin!(work), pin!(client_left(context, client, gives_up)));
     poll_fn(|cx| {
         // Checked before the work: if the client has left, the result of the work, such as a slot
         // at a full server, is for another exchange.
@@ -80,12 +122,13 @@ impl ClientDeparture {
 async fn client_left(
     context: &Context<'_>,
     client: &mut Duplex<'_>,
-    backend: &Backend,
+    gives_up: bool,
 ) -> ClientDeparture {
-    if client.peer.ended().await.is_err() {
+    if let Err(error) = client.peer.ended().await {
+        context.session.note_failure(&error);
         return ClientDeparture::Reset;
     }
-    if gives_up(context, backend) {
+    if gives_up {
         return ClientDeparture::Closed;
     }
     let wait = WaitLimit::until(&context.upward, None);

@@ -125,6 +125,8 @@ pub(crate) async fn respond(
         exchange.tally.bytes_out += download.source.waiting_bytes();
         return ResponseOutcome::Exit(exit);
     }
+    // Rules may have set another one, which is logged and counted (`set-status`).
+    exchange.tally.status = i32::from(exchange.response.status());
     let announced = match begin_response(context, exchange, &answer, retry.plan, &mut download.sink)
     {
         Ok(announced) => announced,
@@ -274,7 +276,8 @@ async fn head(
 
 /// Whether a 101 must be refused. The request asked for no other protocol: the client's next
 /// requests would bypass all rules. Or its `Connection` does not name `upgrade` (RFC 9110, section
-/// 7.8). Or the request's body is not sent yet: the rest of it would become data of the tunnel.
+/// 7.8), or it opens a WebSocket without an answer to the client's key (RFC 6455, section 4.1). Or the
+/// request's body is not sent yet: the rest of it would become data of the tunnel.
 fn is_unfit_upgrade(exchange: &Exchange, download: &Download<'_>, answer: &ResponseHead) -> bool {
     let asked = || {
         connection_options(exchange.request.fields()).upgrade
@@ -282,7 +285,17 @@ fn is_unfit_upgrade(exchange: &Exchange, download: &Download<'_>, answer: &Respo
     };
     answer.body == BodyLength::Tunnel
         && exchange.response.status() == 101
-        && (download.upload.is_under_way.get() || !answer.options.upgrade || !asked())
+        && (download.upload.is_under_way.get()
+            || !answer.options.upgrade
+            || lacks_websocket_answer(&exchange.response)
+            || !asked())
+}
+
+fn lacks_websocket_answer(response: &Response) -> bool {
+    let fields = response.fields();
+    let mut protocols = fields.values(b"upgrade");
+    protocols.any(|protocol| protocol.eq_ignore_ascii_case(b"websocket"))
+        && !fields.contains(b"sec-websocket-accept")
 }
 
 /// How a client left, where that gives up its request.
@@ -367,6 +380,7 @@ fn response_failed(
     progress: ResponseProgress,
 ) -> ResponseOutcome {
     let silent = progress == ResponseProgress::Nothing;
+    exchange.note_server_failure(error);
     let closed = matches!(error, ReadError::Closed | ReadError::Broken(_));
     if retry.reused && closed && silent && retry.plan.may_resend(exchange) {
         return ResponseOutcome::Retry(RetryReason::Stale);
@@ -461,6 +475,7 @@ fn begin_response(
         return Ok(None);
     }
     rules::after_response(context, exchange);
+    exchange.tally.status = i32::from(exchange.response.status());
     let announcement = Announcement {
         method: exchange.method,
         version: exchange.request.version(),
@@ -550,6 +565,7 @@ async fn body(
                 && keeps_server_connection(context, exchange))
         }
         Err(RelayError::From(error)) => {
+            exchange.note_server_failure(&error);
             Err(ResponseOutcome::Exit(Exit::ResponseCut((&error).into())))
         }
         Err(RelayError::To(error)) => {

@@ -6,6 +6,7 @@ use ballast_model::ProxyCommon;
 use ballast_mux::{Duplex, Peer, Source};
 use ballast_rules::{LocalResponse, LogStep, ResponseCause, ResponseContent, RuleList, Verdict};
 
+use super::leaving::is_whole;
 use super::{body, receive, statistics};
 use crate::context::Context;
 use crate::ending::EndingPhase;
@@ -29,14 +30,16 @@ pub(crate) async fn request(
     (common, needs): (&ProxyCommon, Needs),
 ) -> Flow {
     let rules = &common.rules;
-    let asks_body = needs.intersects(Needs::REQUEST_BODY);
+    let asks_body = needs.intersects(Needs::REQUEST_BODY | Needs::REQUEST_BYTES);
     if asks_body {
         body::look_at_request(client, exchange);
     }
     // Checked here: most proxies have no such rules, and should pay nothing for them.
-    if !rules.tcp_content.is_empty() {
-        let waits = rules.request_inspect_delay.is_some()
-            && needs.intersects(Needs::INSPECTION_END | Needs::REQUEST_BODY);
+    if !rules.tcp_content.is_empty() && !context.was_inspected(exchange) {
+        const AWAITED: Needs = Needs::INSPECTION_END
+            .and(Needs::REQUEST_BODY)
+            .and(Needs::REQUEST_BYTES);
+        let waits = rules.request_inspect_delay.is_some() && needs.intersects(AWAITED);
         let verdict = if waits {
             // Boxed: most rules wait for nothing, and should not reserve memory for its future.
             Box::pin(inspect::request(context, client, exchange, (rules, needs))).await?
@@ -73,15 +76,21 @@ pub(crate) async fn request(
         let awaited = (awaited, needs);
         let verdict = apply_in_time(context, exchange, stage, rules, peer, awaited).await?;
         send_early_hints(context, exchange, &mut client.sink).await?;
-        if is_tarpit(&verdict) {
-            Box::pin(tarpit(context, client, exchange)).await;
-        }
-        judge(
+        let waits = is_tarpit(&verdict);
+        let has_left = waits && !Box::pin(tarpit(context, client, exchange)).await;
+        let judged = judge(
             (exchange, common),
             client.peer,
             verdict,
             EndingPhase::Request,
-        )?;
+        );
+        match judged {
+            Flow::Break(Exit::Denied(Some(status), _)) if has_left => {
+                exchange.tally.status = i32::from(status);
+                return Flow::Break(Exit::TarpitAbandoned);
+            }
+            judged => judged?,
+        }
     }
     if let Some(page) = statistics::page_of(exchange, common)
         && !(page.rules.is_empty() && page.admin.is_empty())
@@ -121,8 +130,9 @@ fn is_tarpit(verdict: &Verdict) -> bool {
 
 /// Keeps the client waiting for `timeout tarpit`, or else `timeout connect`, of the proxy whose rules
 /// are run; shorter if the client leaves. No buffer is held meanwhile, unless the client has sent more
-/// than the head.
-async fn tarpit(context: &Context<'_>, client: &mut Duplex<'_>, exchange: &mut Exchange) {
+/// than the head. False where the client cannot be answered: it has reset its connection, or broken off
+/// its request.
+async fn tarpit(context: &Context<'_>, client: &mut Duplex<'_>, exchange: &mut Exchange) -> bool {
     client.source.release();
     client.sink.release();
     let time = match context.backend_of(exchange) {
@@ -132,14 +142,21 @@ async fn tarpit(context: &Context<'_>, client: &mut Duplex<'_>, exchange: &mut E
         }
         None => context.frontend.model.timeouts.tarpit,
     };
-    ballast_worker::select! {
+    let may_answer = ballast_worker::select! {
         biased;
-        // As in HAProxy, the answer is tried all the same.
-        _ = client.peer.ended() => {},
-        () = ballast_worker::sleep(time.unwrap_or_default()) => {},
-    }
+        left = client.peer.ended() => match left {
+            // As in HAProxy, the answer is tried all the same.
+            Ok(()) => is_whole(client),
+            Err(error) => {
+                context.session.note_failure(&error);
+                false
+            }
+        },
+        () = ballast_worker::sleep(time.unwrap_or_default()) => true,
+    };
     exchange.times.received = None;
     exchange.times.slot_taken = Some(ballast_worker::now());
+    may_answer
 }
 
 /// Runs `http-response`, of the backend and then of the frontend. The body that follows comes from
