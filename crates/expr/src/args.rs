@@ -403,13 +403,11 @@ fn value_of(kind: ArgKind, text: &str) -> Result<ArgValue, Error> {
                 ..error
             })?),
         },
-        ArgKind::Text => ArgValue::Text,
         ArgKind::DistccToken if text.len() != 4 => return Err(refuse()),
-        ArgKind::DistccToken => ArgValue::Text,
         ArgKind::DnFormat if !matches!(text, "" | "rfc2253") => {
             return Err(unknown(&["rfc2253"]));
         }
-        ArgKind::DnFormat => ArgValue::Text,
+        ArgKind::DistccToken | ArgKind::DnFormat | ArgKind::Text => ArgValue::Text,
         ArgKind::Address => ArgValue::Ip(text.parse().map_err(|_| refuse())?),
         ArgKind::Ipv4 => ArgValue::Ip(IpAddr::V4(text.parse::<Ipv4Addr>().map_err(|_| refuse())?)),
         ArgKind::Ipv6 => ArgValue::Ip(IpAddr::V6(text.parse::<Ipv6Addr>().map_err(|_| refuse())?)),
@@ -424,9 +422,8 @@ fn value_of(kind: ArgKind, text: &str) -> Result<ArgValue, Error> {
         ArgKind::Backend => ArgValue::Backend,
         ArgKind::Frontend => ArgValue::Frontend,
         ArgKind::Table => ArgValue::Table(LinkSlot::empty()),
-        ArgKind::Userlist if text.is_empty() => return Err(refuse()),
+        ArgKind::Server | ArgKind::Userlist if text.is_empty() => return Err(refuse()),
         ArgKind::Userlist => ArgValue::Userlist,
-        ArgKind::Server if text.is_empty() => return Err(refuse()),
         ArgKind::Server => match text.split_once('/') {
             Some((backend, server)) => ArgValue::Server {
                 backend: Some(backend.to_owned()),
