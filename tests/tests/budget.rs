@@ -450,3 +450,46 @@ backend app
         "{grown} allocations in {COUNTED} requests"
     );
 }
+
+/// Tracking, conditions on what is tracked, and a table of servers.
+#[test]
+fn no_allocation_for_stick_tables() {
+    let (origin, port) = (Origin::saying("hello"), free_port());
+    let configuration = format!(
+        "\
+global
+    nbthread 1
+defaults
+    mode http
+    timeout connect 5s
+    timeout client 20s
+    timeout server 20s
+frontend www
+    bind 127.0.0.1:{port}
+    http-request track-sc0 src table clients
+    http-request track-sc1 req.hdr(x-key) table keys
+    http-request sc-inc-gpc(1,1)
+    http-request deny if {{ sc_http_req_rate(0) gt 1000000 }} || {{ sc1_conn_cur gt 100 }}
+    http-request set-header X-Seen %[sc1_http_req_cnt]
+    default_backend app
+backend clients
+    stick-table type ip size 1m expire 1h store http_req_rate(10s),bytes_out_rate(1m),conn_cur
+backend keys
+    stick-table type string len 40 size 1m expire 1h store http_req_cnt,gpc(2),conn_cur
+backend app
+    stick-table type string size 1m expire 1h srvkey addr
+    stick on req.cook(SESSION)
+    server one 127.0.0.1:{}
+",
+        origin.port()
+    );
+    let grown = allocations_of_steady_state(
+        &configuration,
+        port,
+        "GET / HTTP/1.1\r\nHost: test\r\nX-Key: a-client\r\nCookie: SESSION=0123456789\r\n\r\n",
+    );
+    assert!(
+        grown < SECONDLY_MAX,
+        "{grown} allocations in {COUNTED} requests"
+    );
+}
