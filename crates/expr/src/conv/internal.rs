@@ -52,7 +52,10 @@ fn debug<'f>(
     input: Sample<'f>,
 ) -> Option<Sample<'f>> {
     let prefix = text_arg(args, 0);
-    let sink = args.get(1).map_or(DEBUG_SINK, |sink| sink.text.as_str());
+    let sink = match text_arg(args, 1) {
+        "" => DEBUG_SINK,
+        named => named,
+    };
     let value = input.value(cx.scratch);
     let mut line = format!("[debug] {prefix}: type={} <", value.kind().text()).into_bytes();
     match value {
