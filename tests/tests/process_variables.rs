@@ -172,5 +172,15 @@ fn a_large_map_is_replaced_while_it_is_read() {
             eprintln!("{name}: {asked} answers, the slowest took {slowest:?}");
             assert!(asked > 100, "{name}: {asked} answers");
         });
+        if program.is_ballast() {
+            // A payload of megabytes, which HAProxy does not take.
+            let lines = payload(0, ENTRIES, "once");
+            let said = api.ask(&format!("add map many.map <<\n{lines}"));
+            assert_eq!(said.trim(), "", "{name}");
+            let value = value_of(&mut Client::connect(port), ENTRIES - 1);
+            assert_eq!(value, "once", "{name}");
+            let said = api.ask(&format!("add map many.map <<\n{lines}/last\n"));
+            assert!(said.contains("Missing value for key '/last'"), "{said}");
+        }
     }
 }

@@ -390,9 +390,9 @@ fn value_of(kind: ArgKind, text: &str) -> Result<ArgValue, Error> {
             0..text.len(),
         )
     };
-    let unknown = |known: &[&str]| {
-        Error::unknown(kind_text(kind), text, 0..text.len(), known.iter().copied())
-    };
+    if let Some(value) = named_value(kind, text)? {
+        return Ok(value);
+    }
     Ok(match kind {
         ArgKind::Acl => ArgValue::Acl(LinkSlot::empty()),
         ArgKind::Int => ArgValue::Int(text.parse().map_err(|_| refuse())?),
@@ -404,10 +404,7 @@ fn value_of(kind: ArgKind, text: &str) -> Result<ArgValue, Error> {
             })?),
         },
         ArgKind::DistccToken if text.len() != 4 => return Err(refuse()),
-        ArgKind::DnFormat if !matches!(text, "" | "rfc2253") => {
-            return Err(unknown(&["rfc2253"]));
-        }
-        ArgKind::DistccToken | ArgKind::DnFormat | ArgKind::Text => ArgValue::Text,
+        ArgKind::DistccToken | ArgKind::Text => ArgValue::Text,
         ArgKind::Address => ArgValue::Ip(text.parse().map_err(|_| refuse())?),
         ArgKind::Ipv4 => ArgValue::Ip(IpAddr::V4(text.parse::<Ipv4Addr>().map_err(|_| refuse())?)),
         ArgKind::Ipv6 => ArgValue::Ip(IpAddr::V6(text.parse::<Ipv6Addr>().map_err(|_| refuse())?)),
@@ -434,13 +431,50 @@ fn value_of(kind: ArgKind, text: &str) -> Result<ArgValue, Error> {
                 server: text.to_owned(),
             },
         },
+        ArgKind::ProtobufField => {
+            ArgValue::ProtobufPath(protobuf::parse_path(text).ok_or_else(refuse)?)
+        }
+        ArgKind::Base64OrVar => match VarName::parse(text) {
+            Ok(name) => ArgValue::Var(name),
+            Err(_) => {
+                let mut bytes = Vec::new();
+                unbase64(text.as_bytes(), &mut bytes, false).ok_or_else(refuse)?;
+                ArgValue::Bytes(bytes.into())
+            }
+        },
+        // These were read as names.
+        ArgKind::DnFormat
+        | ArgKind::FixTag
+        | ArgKind::JwtAlgorithmOrVar
+        | ArgKind::MessageDigest
+        | ArgKind::ProtobufType
+        | ArgKind::ProxyValueType
+        | ArgKind::SetCondition => return Err(refuse()),
+        ArgKind::JwtKeyOrVar => {
+            let variable = VarName::parse(text).ok();
+            let path = variable.is_none().then_some(text);
+            ArgValue::JwtKey {
+                keys: LinkedKeys::unlinked(path),
+                variable,
+            }
+        }
+    })
+}
+
+/// The value of an argument that is one of some names; `None` for other types.
+fn named_value(kind: ArgKind, text: &str) -> Result<Option<ArgValue>, Error> {
+    let unknown = |known: &[&str]| {
+        Error::unknown(kind_text(kind), text, 0..text.len(), known.iter().copied())
+    };
+    Ok(Some(match kind {
+        ArgKind::DnFormat if !matches!(text, "" | "rfc2253") => {
+            return Err(unknown(&["rfc2253"]));
+        }
+        ArgKind::DnFormat => ArgValue::Text,
         ArgKind::ProxyValueType => {
             let number = proxy_value_type(text);
             let names = PROXY_VALUE_TYPES.map(|(name, _)| name);
             ArgValue::Int(i64::from(number.ok_or_else(|| unknown(&names))?))
-        }
-        ArgKind::ProtobufField => {
-            ArgValue::ProtobufPath(protobuf::parse_path(text).ok_or_else(refuse)?)
         }
         ArgKind::ProtobufType => {
             let number = ProtobufNumber::named(text);
@@ -456,14 +490,6 @@ fn value_of(kind: ArgKind, text: &str) -> Result<ArgValue, Error> {
             let names: Vec<&str> = MessageDigest::words().collect();
             ArgValue::MessageDigest(digest.ok_or_else(|| unknown(&names))?)
         }
-        ArgKind::Base64OrVar => match VarName::parse(text) {
-            Ok(name) => ArgValue::Var(name),
-            Err(_) => {
-                let mut bytes = Vec::new();
-                unbase64(text.as_bytes(), &mut bytes, false).ok_or_else(refuse)?;
-                ArgValue::Bytes(bytes.into())
-            }
-        },
         ArgKind::JwtAlgorithmOrVar => match VarName::parse(text) {
             Ok(name) => ArgValue::Var(name),
             Err(_) => {
@@ -475,15 +501,8 @@ fn value_of(kind: ArgKind, text: &str) -> Result<ArgValue, Error> {
             let words = SetCondition::WORDS.map(|(word, _)| word);
             ArgValue::SetCondition(SetCondition::named(text).ok_or_else(|| unknown(&words))?)
         }
-        ArgKind::JwtKeyOrVar => {
-            let variable = VarName::parse(text).ok();
-            let path = variable.is_none().then_some(text);
-            ArgValue::JwtKey {
-                keys: LinkedKeys::unlinked(path),
-                variable,
-            }
-        }
-    })
+        _ => return Ok(None),
+    }))
 }
 
 /// Types of values in PROXY headers that have a name.

@@ -375,7 +375,8 @@ impl Facts for View<'_> {
             }
             VarScope::Proc => {
                 // A variable that does not fit is not set, as in the other scopes.
-                if process.set(&name.name, value).is_ok() {
+                let is_set = process.set(&name.name, value).is_ok();
+                if is_set {
                     let unbounded = VariableBounds::default();
                     self.process_assigned.assign(name, value, unbounded);
                 }
