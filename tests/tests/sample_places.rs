@@ -203,7 +203,17 @@ const PLACES: &[(&str, &str, &str)] = &[
 ];
 
 /// Verdicts that differ on purpose: the end of a place's line, the sample, and why.
-const DEVIATIONS: &[(&str, &str, &str)] = &[];
+const DEVIATIONS: &[(&str, &str, &str)] = &[
+    (TCP_RESPONSE, "payload(1,1)", WORKS),
+    (TCP_RESPONSE, "payload_lv(1,1)", WORKS),
+    (STORE_RESPONSE, "payload(1,1)", WORKS),
+    (STORE_RESPONSE, "payload_lv(1,1)", WORKS),
+];
+
+const TCP_RESPONSE: &str = "tcp-response content accept if { $ -m found }";
+const STORE_RESPONSE: &str = "stick store-response src table t if { $ -m found }";
+const WORKS: &str =
+    "HAProxy's own matrix has the place, and the sample gives the response's bytes there";
 
 /// A sample: its words, and what it shares with those that are judged alike.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
