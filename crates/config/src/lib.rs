@@ -20,6 +20,7 @@ mod feature;
 mod fuzz;
 mod global;
 mod keyword;
+mod link;
 mod load;
 mod log_line;
 mod lower;

@@ -9,7 +9,6 @@ use crate::context::Context;
 use crate::ending::{EndingCause, EndingPhase};
 use crate::exchange::Exchange;
 use crate::exit::Exit;
-use crate::http::prepare;
 use crate::log_line::LogLine;
 use crate::log_plan::LogPlan;
 use crate::tracking;
@@ -116,6 +115,12 @@ pub(crate) fn step(context: &Context<'_>, exchange: &mut Exchange, step: LogStep
     }
 }
 
+/// Whether a line at the accept may show the unique id.
+pub(crate) fn accept_shows_id(context: &Context<'_>) -> bool {
+    let plan = context.running.log_plan(context.frontend.place);
+    !plan.is_single && plan.steps.has(LogStep::Accept)
+}
+
 fn write_step(context: &Context<'_>, exchange: &mut Exchange, step: LogStep, plan: LogPlan) {
     if plan.is_single && exchange.logged {
         return;
@@ -129,9 +134,6 @@ fn write_step(context: &Context<'_>, exchange: &mut Exchange, step: LogStep, pla
     }
     if step != LogStep::Accept {
         return write(context, exchange, step, plan);
-    }
-    if !plan.is_single {
-        prepare::unique_id(context, exchange);
     }
     // The connection is all that is known: HAProxy has not looked at the request yet.
     let line = std::mem::take(&mut exchange.request_line);

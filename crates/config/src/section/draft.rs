@@ -10,7 +10,7 @@ use ballast_syntax::{Diagnostic, SectionKind, Span};
 
 use crate::build::Drafts;
 use crate::context::Context;
-use crate::lower;
+use crate::link;
 
 /// A section being read.
 #[derive(Debug)]
@@ -66,7 +66,7 @@ impl PlainSectionDraft {
                 groups.insert(self.name, self.pages);
             }
             SectionKind::LogProfile => {
-                lower::link_log_profile(&mut self.log_profile, span, context);
+                link::link_log_profile(&mut self.log_profile, span, context);
                 drafts.log_profiles.push(Arc::new(self.log_profile));
             }
             SectionKind::Userlist => self.userlist(context, &mut drafts.config),
