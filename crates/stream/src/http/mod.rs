@@ -21,7 +21,7 @@ mod forwarded;
 mod invalid;
 pub(crate) mod leaving;
 mod monitor;
-pub(crate) mod prepare;
+mod prepare;
 pub(crate) mod reach;
 mod receive;
 pub(crate) mod relay;
@@ -33,6 +33,7 @@ pub(crate) mod rules;
 mod service;
 mod statistics;
 mod target;
+mod unique_id;
 
 use ballast_mux::{ClientConnection, Duplex, WaitLimit};
 use ballast_rules::LogStep;

@@ -8,11 +8,11 @@ use ballast_model::ForwardFor;
 use ballast_mux::{announce_request, take_connection_end};
 
 use super::forwarded;
+use super::unique_id;
 use crate::context::Context;
 use crate::exchange::Exchange;
 use crate::exit::{Exit, Flow};
 use crate::persistence;
-use crate::view::View;
 
 /// Applies the options that change a request on its way.
 pub(crate) fn request(context: &Context<'_>, exchange: &mut Exchange) -> Flow {
@@ -25,7 +25,7 @@ pub(crate) fn request(context: &Context<'_>, exchange: &mut Exchange) -> Flow {
 fn change(context: &Context<'_>, exchange: &mut Exchange) -> Result<(), NoRoom> {
     // A rule may have added a `Connection` field.
     exchange.closes_server = take_connection_end(exchange.request.fields_mut())?.close;
-    unique_id(context, exchange);
+    unique_id::make(context, exchange);
     add_unique_id(context, exchange)?;
     let Some(backend) = context.backend_of(exchange) else {
         return Ok(());
@@ -112,23 +112,6 @@ fn write_into(text: &mut [u8; 64], address: IpAddr) -> usize {
     // 64 bytes hold every address: the longest IPv6 text has 45.
     let _ = write!(room, "{}", address.to_canonical());
     64 - room.len()
-}
-
-/// `unique-id-format`: makes the unique id, if there is none yet.
-pub(crate) fn unique_id(context: &Context<'_>, exchange: &mut Exchange) {
-    let Some(format) = &context.frontend.model.common.unique_id_format else {
-        return;
-    };
-    if exchange.unique_id.is_empty() {
-        let mut id = std::mem::take(&mut exchange.unique_id);
-        {
-            let view = View::for_log(context, exchange, None);
-            context.local.with_memory(|memory| {
-                format.render(&view, &mut memory.scratch, &mut id);
-            });
-        }
-        exchange.unique_id = id;
-    }
 }
 
 /// `unique-id-header`.

@@ -10,7 +10,7 @@ use ballast_mux::{ClientConnection, Duplex, ReadError, WaitLimit};
 use ballast_rules::LogStep;
 use ballast_worker::{Stopping, approximate_now, select};
 
-use super::{body, capture, invalid, prepare};
+use super::{body, capture, invalid, unique_id};
 use crate::context::Context;
 use crate::ending::EndingPhase;
 use crate::exchange::{CurrentExchange, Exchange, PreparedAnswer};
@@ -101,7 +101,7 @@ pub(crate) async fn request(
     exchange.tally.request_number = context.local.process.next_request_number();
     if context.upgraded_for.get().is_none() || !exchange.first {
         if journal::accept_shows_id(context) {
-            prepare::unique_id(context, exchange);
+            unique_id::make(context, exchange);
         }
         journal::step(context, exchange, LogStep::Accept);
     }
