@@ -15,7 +15,7 @@ use crate::value::{Sample, SampleKind, Value};
 pub(super) const ROWS: &[Converter] = &[
     row("debug", args(0, &[Text, Text]), SampleKind::Any, SampleKind::Same)
         .effects(Effects::EVENTS)
-        .examples("debug(name)", "debug(a,nosuch)")
+        .examples("debug(name)", "debug(a,b,c)")
         .implemented("hands the sample on, and shows it in `show events buf0`; stdout and stderr take nothing", debug),
     row("fe_exists", NONE, SampleKind::Str, SampleKind::Bool)
         .implemented(
