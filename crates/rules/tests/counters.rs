@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use ballast_expr::{
-    AclSet, AddressPair, Facts, Linker, Needs, ProcessFacts, Store, Time, Value, VarName,
+    AclSet, AddressPair, Facts, Linker, Needs, ProcessFacts, Side, Store, Time, Value, VarName,
 };
 use ballast_message::Response;
 use ballast_rules::{
@@ -91,6 +91,10 @@ impl Facts for World {
     }
     fn process(&self) -> &dyn ProcessFacts {
         self
+    }
+    /// A connection in TCP mode whose client has not sent anything yet.
+    fn data(&self, sent_by: Side) -> Option<&[u8]> {
+        (sent_by == Side::Client).then_some(&[])
     }
     fn address_pair(&self) -> AddressPair<'_> {
         AddressPair {
