@@ -1,6 +1,7 @@
 //! Conditions: `if` and `unless` over ACLs (manual 7.2).
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::{Acl, AclSet, Criterion, Linker, PREDEFINED, predefined};
@@ -340,22 +341,37 @@ fn is_or(word: &str) -> bool {
     word == "||" || word.eq_ignore_ascii_case("or")
 }
 
-/// The error of a name that no ACL has.
-pub(crate) fn no_such_acl(name: &str, range: std::ops::Range<usize>, acls: &AclSet) -> Error {
-    let own: Vec<&str> = acls.iter().map(|acl| acl.name.as_str()).collect();
-    let predefined = PREDEFINED.iter().map(|(name, _)| *name);
-    let hint = nearest(name, own.iter().copied().chain(predefined));
+/// The error of a name in a condition that no ACL has.
+fn no_such_acl(name: &str, range: Range<usize>, acls: &AclSet) -> Error {
     let message = if crate::fetch::fetch(name).is_some() || name.contains('(') {
         format!("no such ACL : '{name}' (an anonymous ACL stands between braces: {{ {name} }})")
     } else {
-        let declared = match own.len() {
-            0 => ", and none is declared before".to_owned(),
-            1..=DECLARED_LISTED_MAX => format!(", declared before: {}", own.join(", ")),
-            _ => String::new(),
-        };
-        format!("no such ACL : '{name}'{declared}")
+        format!("no such ACL : '{name}'{}", declared_before(acls))
     };
-    Error::new(message, range).with_hint(hint)
+    Error::new(message, range).with_hint(nearest_acl(name, acls))
+}
+
+/// The error of a name in `acl()` that no ACL has, in HAProxy's words.
+pub(crate) fn acl_not_found(name: &str, acls: &AclSet) -> Error {
+    let message = format!("ACL '{name}' not found{}", declared_before(acls));
+    Error::new(message, 0..name.len()).with_hint(nearest_acl(name, acls))
+}
+
+/// The ACL whose name is most like this one.
+fn nearest_acl(name: &str, acls: &AclSet) -> Option<String> {
+    let own = acls.iter().map(|acl| acl.name.as_str());
+    let predefined = PREDEFINED.iter().map(|(name, _)| *name);
+    nearest(name, own.chain(predefined))
+}
+
+/// The end of an error about an unknown ACL: those that it could have been, unless there are many.
+fn declared_before(acls: &AclSet) -> String {
+    let own: Vec<&str> = acls.iter().map(|acl| acl.name.as_str()).collect();
+    match own.len() {
+        0 => ", and none is declared before".to_owned(),
+        1..=DECLARED_LISTED_MAX => format!(", declared before: {}", own.join(", ")),
+        _ => String::new(),
+    }
 }
 
 /// So many ACLs are named where another was meant.

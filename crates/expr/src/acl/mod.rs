@@ -173,7 +173,7 @@ impl AclSet {
     pub fn check_name(&self, name: &str) -> Result<(), Error> {
         match condition::named(name, self) {
             Some(_) => Ok(()),
-            None => Err(condition::no_such_acl(name, 0..name.len(), self)),
+            None => Err(condition::acl_not_found(name, self)),
         }
     }
 
