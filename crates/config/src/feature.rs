@@ -1,6 +1,7 @@
 //! The features that samples, converters, actions and rule sets belong to which are not implemented yet.
 
-use crate::keyword::NEWER;
+/// The feature of words that came after HAProxy 3.2 and are not carried out.
+pub(crate) const NEWER: &str = "the words of versions after 3.2";
 
 /// Each feature with its words; `*` stands for any end of a word. Only words that are not implemented
 /// are looked up: `src_*` means the counters, and not `src_port`.

@@ -11,6 +11,7 @@ use ballast_syntax::{Diagnostic, SectionKind};
 
 use crate::args::Args;
 use crate::context::{Context, planned_release};
+use crate::feature::NEWER;
 
 /// A set of places where a keyword may occur: sections, and lines that have words of their own.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -163,9 +164,6 @@ impl KeywordState {
         }
     }
 }
-
-/// The feature of words that came after HAProxy 3.2 and are not carried out.
-pub(crate) const NEWER: &str = "the words of versions after 3.2";
 
 /// Samples and converters that came after HAProxy 3.2 and are carried out all the same.
 const NEWER_AND_HONOURED: [&str; 5] = [

@@ -10,6 +10,7 @@ mod acl;
 mod args;
 mod argument_check;
 mod base64;
+mod byte_set;
 mod calendar;
 mod cast_help;
 mod condition_index;

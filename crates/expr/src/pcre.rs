@@ -6,8 +6,9 @@
 
 use std::fmt::Write;
 
+use crate::byte_set::ByteSet;
 use crate::error::Error;
-use crate::pcre_class::{ByteSet, class, named};
+use crate::pcre_class::{class, named};
 use crate::pcre_escape::{escaped_byte, octal, push_byte};
 use crate::pcre_property;
 

@@ -1,58 +1,8 @@
 //! Classes of PCRE2 expressions, as sets of bytes.
 
-use crate::pcre_escape::{escaped_byte, octal, push_byte};
+use crate::byte_set::ByteSet;
+use crate::pcre_escape::{escaped_byte, octal};
 use crate::pcre_property;
-
-/// A set of bytes.
-#[derive(Clone)]
-pub(crate) struct ByteSet([bool; 256]);
-
-impl ByteSet {
-    /// The bytes of which `is_in` is true.
-    pub(crate) fn of(is_in: impl Fn(u8) -> bool) -> ByteSet {
-        let mut set = ByteSet([false; 256]);
-        for byte in 0..=u8::MAX {
-            set.0[usize::from(byte)] = is_in(byte);
-        }
-        set
-    }
-
-    fn add(&mut self, other: &ByteSet, negated: bool) {
-        for (slot, is_in) in self.0.iter_mut().zip(other.0) {
-            *slot |= is_in != negated;
-        }
-    }
-
-    fn add_range(&mut self, first: u8, last: u8) {
-        self.0[usize::from(first)..=usize::from(last)].fill(true);
-    }
-
-    /// Writes the set as a class.
-    pub(crate) fn write(&self, negated: bool, out: &mut String) {
-        // Not every engine takes a class of nothing.
-        if self.0.iter().all(|is_in| *is_in == negated) {
-            out.push_str("[^\\x00-\\xFF]");
-            return;
-        }
-        if self.0.iter().all(|is_in| *is_in != negated) {
-            out.push_str("[\\x00-\\xFF]");
-            return;
-        }
-        out.push_str(if negated { "[^" } else { "[" });
-        let mut next = 0_usize;
-        while let Some(first) = (next..256).find(|at| self.0[*at]) {
-            let end = (first..256).find(|at| !self.0[*at]).unwrap_or(256);
-            next = end;
-            let byte = |at: usize| u8::try_from(at).expect("below 256");
-            push_byte(out, byte(first));
-            if end - first > 1 {
-                out.push('-');
-                push_byte(out, byte(end - 1));
-            }
-        }
-        out.push(']');
-    }
-}
 
 /// The set that an escape such as `\d` stands for, and whether it is negated.
 pub(crate) fn named(letter: u8) -> Option<(ByteSet, bool)> {
@@ -72,7 +22,7 @@ pub(crate) fn named(letter: u8) -> Option<(ByteSet, bool)> {
 /// # Errors
 /// When the class has no end, or has what is not known.
 pub(crate) fn class(bytes: &[u8], at: &mut usize, fold: bool) -> Result<(bool, ByteSet), String> {
-    let mut set = ByteSet([false; 256]);
+    let mut set = ByteSet::of(|_| false);
     let negated = bytes.get(*at) == Some(&b'^');
     *at += usize::from(negated);
     let begin = *at;

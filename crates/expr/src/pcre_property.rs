@@ -1,7 +1,7 @@
 //! Unicode properties of bytes, as PCRE2 knows them without UTF: a byte stands for the character of that
 //! number.
 
-use crate::pcre_class::ByteSet;
+use crate::byte_set::ByteSet;
 
 /// The general categories of the characters below 256: where each run of one begins.
 #[rustfmt::skip] // A table.

@@ -11,7 +11,8 @@ use crate::args::Args;
 use crate::check;
 use crate::context::{Context, suggestion};
 use crate::draft::ProxyDraft;
-use crate::keyword::{NEWER, Row, Sections};
+use crate::feature::NEWER;
+use crate::keyword::{Row, Sections};
 
 /// A row of this file's table.
 type R = Row<ProxyDraft>;

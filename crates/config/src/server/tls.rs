@@ -9,7 +9,8 @@ use ballast_syntax::Diagnostic;
 use crate::args::Args;
 use crate::context::Context;
 use crate::draft::ServerDraft;
-use crate::keyword::{NEWER, Row, Sections};
+use crate::feature::NEWER;
+use crate::keyword::{Row, Sections};
 use crate::tls::{Protocol, authorities, protocols};
 use crate::tls_words as tls;
 
