@@ -27,6 +27,8 @@ const CONVERTERS_MAX: usize = 256;
 pub struct Expr {
     /// The row of the fetch.
     pub fetch: &'static Fetch,
+    /// What follows the row's word in the name of what a script registers (`lua.`); `None` for others.
+    script_name: Option<Box<str>>,
     /// Its arguments, one per position of the row.
     pub args: Vec<Arg>,
     /// The converters in order.
@@ -40,6 +42,8 @@ pub struct Expr {
 pub struct ConverterStep {
     /// The row of the converter.
     pub converter: &'static Converter,
+    /// What follows the row's word in the name of what a script registers (`lua.`); `None` for others.
+    script_name: Option<Box<str>>,
     /// Its arguments, one per position of the row.
     pub args: Vec<Arg>,
 }
@@ -146,6 +150,7 @@ impl Expr {
         at: usize,
         end: usize,
     ) -> Result<(Expr, usize), Error> {
+        let script_name = script_name(row.word, &text[at..end]);
         let (args, end) = parse_args(row.word, row.args, text, at, end)?;
         check_fetch(row, &args).map_err(|error| Error {
             range: at..end,
@@ -153,6 +158,7 @@ impl Expr {
         })?;
         let mut expr = Expr {
             fetch: row,
+            script_name,
             args,
             converters: Vec::new(),
             kind: row.out,
@@ -207,6 +213,7 @@ impl Expr {
             }
             self.converters.push(ConverterStep {
                 converter: row,
+                script_name: script_name(row.word, word),
                 args,
             });
             if text.as_bytes().get(end) != Some(&b',') {
@@ -382,12 +389,20 @@ fn link_key(step: &mut ConverterStep, store: &Store, files: &mut dyn Files) {
     keys.link(store.public_keys());
 }
 
+/// What a name has beyond the word of a row that stands for many (`lua.`).
+fn script_name(word: &str, name: &str) -> Option<Box<str>> {
+    let rest = name.strip_prefix(word).filter(|_| word.ends_with('.'))?;
+    Some(rest.into())
+}
+
 impl fmt::Display for Expr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.fetch.word)?;
+        f.write_str(self.script_name.as_deref().unwrap_or_default())?;
         args::write(f, &self.args)?;
         for step in &self.converters {
             write!(f, ",{}", step.converter.word)?;
+            f.write_str(step.script_name.as_deref().unwrap_or_default())?;
             args::write(f, &step.args)?;
         }
         Ok(())
@@ -486,4 +501,23 @@ pub(crate) fn fetch_name_end(text: &str, at: usize) -> usize {
 
 fn refuse(message: &str) -> Error {
     Error::new(message, 0..0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_scripts_register_are_printed_whole() {
+        for text in [
+            "lua.of_mine(a),lua.other,lower",
+            "lua.x",
+            "str(a),lua.y(1,b)",
+        ] {
+            let expr = Expr::parse(text).expect("a script may register any name");
+            assert_eq!(expr.to_string(), text);
+            assert_eq!(Expr::parse(&expr.to_string()), Ok(expr));
+        }
+        assert_ne!(Expr::parse("lua.x"), Expr::parse("lua.y"));
+    }
 }
