@@ -68,7 +68,7 @@ pub use take_over::{ChangedServer, GenerationChanges};
 pub use tls_connections::{ServerTlsCounters, TlsConnectionCount};
 pub use tls_counters::TlsCounters;
 pub use users::{User, UserPassword, Userlists};
-pub use variables::{ProcessVariables, SetVariableError, VariablesNow};
+pub use variables::{ProcessVariables, SetVariableError, VariableShare, VariablesNow};
 
 #[cfg(test)]
 mod tests;

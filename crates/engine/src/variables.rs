@@ -4,6 +4,7 @@
 //! They are read far more often than set: a reader takes a snapshot of all of them for one
 //! reference count and no lock, and a writer replaces the whole map.
 
+use std::cell::{Cell, OnceCell};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,6 +28,58 @@ pub struct ProcessVariables {
     setting: Mutex<()>,
     /// `tune.vars.proc-max-size` or `tune.vars.global-max-size`, whichever is less; 0 is none.
     bytes_max: AtomicUsize,
+    /// What the variables of sessions and of their exchanges take, as limits count them.
+    of_sessions: Arc<AtomicUsize>,
+}
+
+/// What the variables of one session or exchange take of what all of the process may take together.
+/// It is given back when this is dropped.
+#[derive(Debug, Default)]
+pub struct VariableShare {
+    bytes: Cell<usize>,
+    /// The sum that it is part of, once it was.
+    sum: OnceCell<Arc<AtomicUsize>>,
+}
+
+impl VariableShare {
+    /// What it takes.
+    pub fn bytes(&self) -> usize {
+        self.bytes.get()
+    }
+
+    /// Whether it takes nothing.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.get() == 0
+    }
+
+    /// Becomes so many bytes of the sum that these variables keep. Nobody is refused here: who takes
+    /// more asks [`ProcessVariables::taken_bytes`] before.
+    pub fn become_part(&self, of: &ProcessVariables, bytes: usize) {
+        self.sum.get_or_init(|| Arc::clone(&of.of_sessions));
+        self.resize(bytes);
+    }
+
+    /// Becomes so many bytes, if it is a part of a sum.
+    pub fn resize(&self, bytes: usize) {
+        let Some(sum) = self.sum.get() else {
+            return;
+        };
+        let before = self.bytes.replace(bytes);
+        // The sum is at least what this share was: the difference cannot pass zero.
+        if bytes > before {
+            sum.fetch_add(bytes - before, Ordering::Relaxed);
+        } else {
+            sum.fetch_sub(before - bytes, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for VariableShare {
+    fn drop(&mut self) {
+        if !self.is_empty() {
+            self.resize(0);
+        }
+    }
 }
 
 /// A snapshot of all variables of the process.
@@ -117,9 +170,16 @@ impl ProcessVariables {
         VariablesNow(self.names.load_full())
     }
 
-    /// Bytes that all take, as limits count them.
-    pub fn counted_bytes(&self) -> usize {
-        counted(&self.names.load())
+    /// Bytes that they and those of all sessions take, as limits count them. Workers that set
+    /// variables at the same moment do not see each other's: one such each may pass the limit.
+    pub fn taken_bytes(&self) -> usize {
+        counted(&self.names.load()) + self.of_sessions.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that the variables of sessions and exchanges take, as limits count them: of those that
+    /// were set while a limit was.
+    pub fn session_bytes(&self) -> usize {
+        self.of_sessions.load(Ordering::Relaxed)
     }
 
     /// Sets the limits of the configuration. What is there stays.
@@ -137,6 +197,8 @@ impl ProcessVariables {
     pub fn set(&self, name: &Arc<str>, value: Option<Value<'_>>) -> Result<(), SetVariableError> {
         let _setting = self.setting.lock().unwrap_or_else(PoisonError::into_inner);
         let mut names = VariableMap::clone(&self.names.load());
+        let counted_before = counted(&names);
+        let is_given = value.is_some();
         match value {
             None => {
                 names.remove(name);
@@ -150,7 +212,11 @@ impl ProcessVariables {
             .map(|(name, kept)| name.len() + kept.byte_count())
             .sum();
         let limit = self.bytes_max.load(Ordering::Relaxed);
-        if taken > BYTES_MAX || (limit > 0 && counted(&names) > limit) {
+        let is_beyond_limit = || {
+            let counted = counted(&names);
+            counted > counted_before && counted + self.session_bytes() > limit
+        };
+        if is_given && (taken > BYTES_MAX || (limit > 0 && is_beyond_limit())) {
             return Err(SetVariableError::TooLarge);
         }
         self.names.store(Arc::new(names));

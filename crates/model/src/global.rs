@@ -216,7 +216,8 @@ pub enum VariableSource {
 pub struct VariableLimits {
     /// `tune.vars.global-max-size`: all variables.
     pub global: Option<u32>,
-    /// `tune.vars.proc-max-size`: variables of the process.
+    /// `tune.vars.proc-max-size`: variables of the process, which include all others, so that it is
+    /// the same as `global`.
     pub process: Option<u32>,
     /// `tune.vars.sess-max-size`: those of a session and of its exchanges.
     pub session: Option<u32>,

@@ -324,12 +324,12 @@ impl Transaction for ExchangeTransaction<'_> {
         match name.scope {
             VarScope::Sess => {
                 let beside = || self.exchange.variables.counted_bytes();
-                let bounds = VariableBounds::new(limits, beside, || process.counted_bytes());
+                let bounds = VariableBounds::new(limits, beside, process);
                 session.borrow_mut().set(name, value, bounds);
             }
             VarScope::Txn | VarScope::Req | VarScope::Res => {
                 let beside = || session.borrow().counted_bytes();
-                let bounds = VariableBounds::new(limits, beside, || process.counted_bytes());
+                let bounds = VariableBounds::new(limits, beside, process);
                 self.exchange.variables.set(name, value, bounds);
             }
             VarScope::Proc => {

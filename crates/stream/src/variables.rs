@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use ballast_engine::{ProcessVariables, VariableShare};
 use ballast_expr::{Value, VarName, VarScope};
 use ballast_model::VariableLimits;
 
@@ -13,6 +14,8 @@ pub(crate) struct Variables {
     slots: Vec<VariableSlot>,
     /// What expressions set while they were evaluated, and is not in the slots yet.
     assigned: Chain<VariableSlot>,
+    /// What it takes of the limit of the process; nothing without such a limit.
+    share: VariableShare,
 }
 
 #[derive(Debug)]
@@ -64,6 +67,11 @@ impl VariableSlot {
         }
     }
 
+    /// Bytes of its text; `None` when it is unset.
+    fn text_bytes(&self) -> Option<usize> {
+        (!matches!(self.content, VariableContent::Unset)).then_some(self.bytes.len())
+    }
+
     /// Takes a value whose text has at most so many bytes; a longer one leaves it unset, and so does
     /// any where there is no room at all.
     fn fill(&mut self, value: Option<Value<'_>>, room: Option<usize>) {
@@ -99,25 +107,26 @@ pub(crate) struct VariableBounds<'c> {
     limits: Option<&'c VariableLimits>,
     /// What the session's variables take, for those of an exchange; and the other way round.
     beside: usize,
-    /// What the variables of the process take.
-    process: usize,
+    /// All variables of the process, where a limit bounds what they take together.
+    process: Option<&'c ProcessVariables>,
 }
 
 impl<'c> VariableBounds<'c> {
     /// The bounds under the configuration's limits: `beside` tells what the others of the session
-    /// take, and `process` what those of the process do. Neither is asked without limits.
+    /// take, and is not asked without limits.
     pub(crate) fn new(
         limits: &'c VariableLimits,
         beside: impl FnOnce() -> usize,
-        process: impl FnOnce() -> usize,
+        process: &'c ProcessVariables,
     ) -> Self {
         if !limits.is_any() {
             return Self::default();
         }
+        let is_process_bounded = limits.process.is_some() || limits.global.is_some();
         Self {
             limits: Some(limits),
             beside: beside(),
-            process: process(),
+            process: is_process_bounded.then_some(process),
         }
     }
 }
@@ -125,10 +134,7 @@ impl<'c> VariableBounds<'c> {
 impl Variables {
     /// The value of a variable.
     pub(crate) fn value(&self, name: &VarName) -> Option<Value<'_>> {
-        let is_named = |slot: &&VariableSlot| slot.name == *name;
-        let assigned = self.assigned.iter().filter(is_named).last();
-        let slot = assigned.or_else(|| self.slots.iter().find(is_named))?;
-        slot.value()
+        self.slot(name)?.value()
     }
 
     /// Sets a variable while others are read, or unsets it: without a value, or where the value would
@@ -143,16 +149,37 @@ impl Variables {
         slot.fill(value, self.room(name, bounds));
         // Beyond the bound of the chain a variable keeps its value, as one that does not fit.
         let _ = self.assigned.push(slot);
+        self.count(bounds);
+    }
+
+    /// Keeps the sum of the process, where a limit bounds it, or did.
+    fn count(&self, bounds: VariableBounds<'_>) {
+        match bounds.process {
+            Some(process) => self.share.become_part(process, self.counted_bytes()),
+            None if self.share.is_empty() => {}
+            None => self.share.resize(0),
+        }
+    }
+
+    /// Counts again, if it is counted, after values were forgotten or replaced.
+    fn recount(&self) {
+        if !self.share.is_empty() {
+            self.share.resize(self.counted_bytes());
+        }
     }
 
     /// Moves what expressions set into the slots.
     pub(crate) fn settle(&mut self) {
+        if self.assigned.iter().next().is_none() {
+            return;
+        }
         while let Some(slot) = self.assigned.pop_first() {
             match self.slots.iter_mut().find(|known| known.name == slot.name) {
                 Some(known) => *known = slot,
                 None => self.slots.push(slot),
             }
         }
+        self.recount();
     }
 
     /// Bytes that all variables take, as limits count them.
@@ -188,20 +215,34 @@ impl Variables {
         let of_message = matches!(name.scope, VarScope::Req | VarScope::Res);
         let of_exchange = of_message || name.scope == VarScope::Txn;
         let session = all + bounds.beside;
+        // What it holds is a part of the sum, if it was set while a limit of the process was.
+        let held = self.share.bytes().saturating_sub(all);
+        let process = bounds.process.map_or(0, ProcessVariables::taken_bytes);
+        let process = process.saturating_sub(held);
         let steps = [
             (limits.message.filter(|_| of_message), message),
             (limits.transaction.filter(|_| of_exchange), all),
             (limits.session, session),
-            (limits.process, session + bounds.process),
-            (limits.global, session + bounds.process),
+            (limits.process, process),
+            (limits.global, process),
         ];
+        // A value that takes no more than the one before always fits: others may have passed a limit
+        // that was higher.
+        let text_now = self.slot(name).and_then(VariableSlot::text_bytes);
         for (limit, taken) in steps {
             if let Some(limit) = limit {
-                let left = (limit as usize).checked_sub(taken + VariableLimits::VARIABLE_BYTES)?;
-                room = room.min(left);
+                let left = (limit as usize).checked_sub(taken + VariableLimits::VARIABLE_BYTES);
+                room = room.min(left.max(text_now)?);
             }
         }
         Some(room)
+    }
+
+    /// Where the value of a variable is.
+    fn slot(&self, name: &VarName) -> Option<&VariableSlot> {
+        let is_named = |slot: &&VariableSlot| slot.name == *name;
+        let assigned = self.assigned.iter().filter(is_named).last();
+        assigned.or_else(|| self.slots.iter().find(is_named))
     }
 
     /// Sets a variable, or unsets it: without a value, or where the value would pass a bound.
@@ -224,6 +265,7 @@ impl Variables {
         };
         let room = self.room(name, bounds);
         self.slots[at].fill(value, room);
+        self.count(bounds);
     }
 
     /// Forgets every value of a scope and keeps the memory.
@@ -236,6 +278,7 @@ impl Variables {
         {
             slot.content = VariableContent::Unset;
         }
+        self.recount();
     }
 
     /// Forgets every value and keeps the memory.
@@ -245,6 +288,7 @@ impl Variables {
             slot.content = VariableContent::Unset;
             slot.bytes.clear();
         }
+        self.recount();
     }
 
     /// The bytes of memory that it holds, and the number of names.
@@ -261,7 +305,7 @@ mod tests {
     const FREE: VariableBounds<'_> = VariableBounds {
         limits: None,
         beside: 0,
-        process: 0,
+        process: None,
     };
 
     #[test]
@@ -272,11 +316,12 @@ mod tests {
             message: Some(100),
             ..VariableLimits::default()
         };
+        let process = ProcessVariables::default();
         let [req, txn, sess] =
             ["req.a", "txn.a", "sess.a"].map(|name| VarName::parse(name).unwrap());
         let is_set = |name: &VarName, length: usize, beside: usize| {
             let mut variables = Variables::default();
-            let bounds = VariableBounds::new(&limits, || beside, || 0);
+            let bounds = VariableBounds::new(&limits, || beside, &process);
             variables.set(name, Some(Value::Str(&vec![b'x'; length])), bounds);
             variables.value(name).is_some()
         };
@@ -291,11 +336,76 @@ mod tests {
         );
         // What a variable holds makes room for its next value.
         let mut variables = Variables::default();
-        let bounds = VariableBounds::new(&limits, || 0, || 0);
+        let bounds = VariableBounds::new(&limits, || 0, &process);
         for text in [[b'x'; 120], [b'y'; 120]] {
             variables.set(&txn, Some(Value::Str(&text)), bounds);
             assert_eq!(variables.value(&txn), Some(Value::Str(&text)));
         }
+    }
+
+    #[test]
+    fn a_limit_of_the_process_bounds_all_sessions_together() {
+        let limits = VariableLimits {
+            global: Some(250),
+            ..VariableLimits::default()
+        };
+        let process = ProcessVariables::default();
+        process.limit(&limits);
+        let bounds = || VariableBounds::new(&limits, || 0, &process);
+        let [sess, req, own] =
+            ["sess.a", "req.a", "proc.a"].map(|name| VarName::parse(name).unwrap());
+        let (long, short) = ([b'x'; 60], [b'y'; 20]);
+        let (mut first, mut second) = (Variables::default(), Variables::default());
+        first.set(&sess, Some(Value::Str(&long)), bounds());
+        assert_eq!(process.session_bytes(), 140);
+        second.set(&sess, Some(Value::Str(&long)), bounds());
+        assert_eq!((second.value(&sess), process.session_bytes()), (None, 140));
+        second.assign(&req, Some(Value::Str(&short)), bounds());
+        assert_eq!(process.session_bytes(), 240);
+        // Those of the process are a part of it, and what makes it smaller is never refused.
+        assert!(process.set(&own.name, Some(Value::Int(1))).is_err());
+        first.set(&sess, Some(Value::Str(&short)), bounds());
+        assert_eq!(process.session_bytes(), 200);
+        let less = VariableLimits {
+            global: Some(100),
+            ..limits
+        };
+        let bounds = VariableBounds::new(&less, || 0, &process);
+        first.set(&sess, Some(Value::Str(&short[..10])), bounds);
+        assert_eq!(first.value(&sess), Some(Value::Str(&short[..10])));
+        assert_eq!(process.session_bytes(), 190);
+        second.forget(VarScope::Req);
+        assert_eq!(process.session_bytes(), 90);
+        first.clear();
+        assert_eq!(process.session_bytes(), 0);
+    }
+
+    #[test]
+    fn what_sessions_took_is_given_back() {
+        let process = ProcessVariables::default();
+        let limits = VariableLimits {
+            process: Some(500),
+            ..VariableLimits::default()
+        };
+        let [sess, txn] = ["sess.a", "txn.a"].map(|name| VarName::parse(name).unwrap());
+        let mut variables = Variables::default();
+        // Without a limit of the process nothing is counted.
+        let limits_of_sessions = VariableLimits {
+            session: Some(500),
+            ..VariableLimits::default()
+        };
+        let bounds = VariableBounds::new(&limits_of_sessions, || 0, &process);
+        variables.set(&sess, Some(Value::Int(1)), bounds);
+        assert_eq!(process.session_bytes(), 0);
+        let bounds = VariableBounds::new(&limits, || 0, &process);
+        variables.assign(&txn, Some(Value::Int(1)), bounds);
+        variables.assign(&txn, Some(Value::Int(2)), bounds);
+        variables.settle();
+        assert_eq!(process.session_bytes(), 160);
+        variables.set(&txn, None, bounds);
+        assert_eq!(process.session_bytes(), 80);
+        drop(variables);
+        assert_eq!(process.session_bytes(), 0);
     }
 
     #[test]

@@ -357,13 +357,8 @@ impl Facts for View<'_> {
     fn assign(&self, name: &VarName, value: Option<Value<'_>>) {
         let limits = &self.context.running.tune().variables;
         let process = &self.context.local.process.variables;
-        let bounds = |beside: &Variables| {
-            VariableBounds::new(
-                limits,
-                || beside.counted_bytes(),
-                || process.counted_bytes(),
-            )
-        };
+        let bounds =
+            |beside: &Variables| VariableBounds::new(limits, || beside.counted_bytes(), process);
         match name.scope {
             VarScope::Sess => {
                 let bounds = bounds(&self.exchange.variables);
