@@ -5,8 +5,10 @@
 //! ```
 
 #![allow(
+    clippy::panic,
+    clippy::unwrap_used,
     unreachable_pub,
-    reason = "`common` is shared with other files of tests"
+    reason = "a test says what went wrong by failing, and `common` is shared with other files of tests"
 )]
 
 mod common;
