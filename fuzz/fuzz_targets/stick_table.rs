@@ -44,7 +44,7 @@ fuzz_target!(|input: &[u8]| {
     let table = Table::new("t", settings(key), 1);
     let _ = table.read_sheet(input, 0, SheetUse::Load);
     table.finish_loading(0);
-    let _ = table.read_sheet(input, 0, SheetUse::Merge);
+    let _ = table.read_sheet(input, 0, SheetUse::Merge(0));
     let mut now_ms = 0;
     for line in String::from_utf8_lossy(input).lines() {
         let mut words = line.split(' ').map(str::to_owned);

@@ -456,16 +456,21 @@ fn what_changes_until_the_former_process_stops_comes_too() {
     told("prompt");
     told("set table four key 192.0.2.1 data.gpc0 1");
     told("set table four key 192.0.2.2 data.gpc0 1");
-    // The next process has a socket of its own: both listen on one that they share.
+    // The next process has a socket and a port of its own: both listen on those that they share.
+    let next_port = free_port();
     let text = fs::read_to_string(at.join("haproxy.cfg")).expect("the configuration");
-    fs::write(
-        at.join("haproxy.cfg"),
-        text.replace("stats.sock", "next.sock"),
-    )
-    .expect("a file");
+    let text = text.replace("stats.sock", "next.sock").replace(
+        "frontend www\n",
+        &format!(
+            "frontend www\n    bind 127.0.0.1:{next_port}\n    http-request return status 200\n"
+        ),
+    );
+    fs::write(at.join("haproxy.cfg"), text).expect("a file");
     let (former_stats, stats) = (stats, at.join("next.sock"));
     let words = ["-x", &former_stats.display().to_string()];
     let _next = start_alone_at(at, &stats, port, &words);
+    // It serves, and has asked for what changes from now on.
+    assert_eq!(Client::get_once(next_port, "/").status, 200);
     assert_eq!(entries(&stats, "four").len(), 2);
     told("set table four key 192.0.2.1 data.gpc0 2");
     told("set table four key 192.0.2.2 data.gpc0 2");
@@ -481,6 +486,41 @@ fn what_changes_until_the_former_process_stops_comes_too() {
         counts() == ["gpc0=2", "gpc0=3", "gpc0=2"]
     });
     eventually("the former process ends", || former.has_ended());
+}
+
+/// Of two processes that are replaced together, the one that accepts connections gives its tables.
+#[test]
+fn a_process_that_has_stopped_gives_no_tables() {
+    let (directory, port) = (TempDir::new().expect("a directory"), free_port());
+    let at = directory.path();
+    let stats = at.join("stats.sock");
+    write(at, port, 2, &tracking(free_port()));
+    let mut first = start_alone(at, port, &[]);
+    ask(&stats, "set table live key 192.0.2.1 data.conn_cnt 1");
+    // It stays for this connection.
+    let mut held = Client::connect(port);
+    held.send(b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\n");
+    eventually("the request is there", || {
+        entries(&stats, "live").len() == 2
+    });
+    let mut second = start_alone(at, port, &["-sf", &first.pid()]);
+    eventually("the first process listens no more", || {
+        (0..20).all(|_| serving(&stats) == Some(second.0.id()))
+    });
+    ask(&stats, "set table live key 192.0.2.1 data.conn_cnt 2");
+    let third = start_alone(at, port, &["-sf", &first.pid(), &second.pid()]);
+    eventually("the second process ends", || second.has_ended());
+    assert!(!first.has_ended());
+    let set = entries(&stats, "live");
+    let set = set.iter().find(|line| line.starts_with("key=192.0.2.1 "));
+    assert!(
+        set.is_some_and(|line| line.contains(" conn_cnt=2 ")),
+        "{set:?}"
+    );
+    held.send(b"x");
+    assert_eq!(held.response().status, 200);
+    eventually("the first process ends", || first.has_ended());
+    drop(third);
 }
 
 #[test]

@@ -41,34 +41,22 @@ impl FormerTables {
             token: 0,
             followed_ms: 0,
         };
-        let until = Instant::now() + COPY_TIMEOUT;
-        let is_whole = tables.request(TableRequest::All, until, instance, SheetUse::Load);
-        for table in instance.generation().tables.all() {
-            table.finish_loading(instance.registry.process().now_ms());
-        }
+        let is_whole = tables.request(TableRequest::All, instance);
         is_whole.then_some(tables)
     }
 
-    /// Takes what changed since, just before this process serves.
+    /// Takes what changed since, just before this process serves, and asks for what changes from then
+    /// on until the former process accepts no connections any more.
     pub(crate) fn follow(mut self, instance: &Instance) -> Option<Self> {
-        let until = Instant::now() + CHANGES_TIMEOUT;
-        let request = TableRequest::Changes(self.token);
-        let is_whole = self.request(request, until, instance, SheetUse::Merge);
+        let is_whole = self.request(TableRequest::Changes(self.token), instance);
         self.followed_ms = instance.registry.process().now_ms();
-        is_whole.then_some(self)
+        // It is sent before this process serves, and so before the former one is told to stop.
+        let is_asked = is_whole && self.line.ask(TableRequest::LastChanges(self.token)).is_ok();
+        is_asked.then_some(self)
     }
 
-    /// Takes what changes until the former process accepts no connections any more, while this one
-    /// serves.
+    /// Takes these last changes, while this process serves.
     pub(crate) fn follow_to_the_end(self, instance: &Arc<Instance>) {
-        // It is sent before the former process is told to stop.
-        if self
-            .line
-            .ask(TableRequest::LastChanges(self.token))
-            .is_err()
-        {
-            return;
-        }
         let instance = Arc::clone(instance);
         let thread = std::thread::Builder::new().name("ballast-tables".into());
         // Without a thread the last changes are lost.
@@ -85,37 +73,54 @@ impl FormerTables {
                     .iter()
                     .map(|table| table.name().to_owned()),
             );
-            let each = |sheet: &[u8]| {
-                let served_ms = process.now_ms().wrapping_sub(self.followed_ms);
-                let sheet_use = SheetUse::MergeInUse(served_ms);
-                read(&generation, process, sheet, sheet_use, &mut refused);
+            let each = |sheet: &[u8], under_way_ms: u32| {
+                let written_ms = process.now_ms().wrapping_sub(under_way_ms);
+                let served_ms = written_ms.wrapping_sub(self.followed_ms);
+                let sheet_use = SheetUse::Merge(served_ms);
+                read(&generation, sheet, written_ms, sheet_use, &mut refused);
             };
             // It may have ended at once.
-            let _ = self.line.receive(until, |_| (), each);
+            let _ = self.line.receive(until, |_| until, each);
         });
     }
 
-    /// Asks, and reads the answer. False when it did not come whole.
-    fn request(
-        &mut self,
-        request: TableRequest,
-        until: Instant,
-        instance: &Instance,
-        sheet_use: SheetUse,
-    ) -> bool {
+    /// Asks, and reads the answer into tables that nobody uses yet. False when it did not come whole.
+    fn request(&mut self, request: TableRequest, instance: &Instance) -> bool {
         let (generation, process) = (&instance.generation(), instance.registry.process());
+        let timeout = |is_all| {
+            if is_all {
+                COPY_TIMEOUT
+            } else {
+                CHANGES_TIMEOUT
+            }
+        };
+        let until = Instant::now() + timeout(request == TableRequest::All);
+        let mut filled = HashSet::new();
         let asked = self.line.ask(request);
         let token = asked.and_then(|()| {
             let begin = |is_all| {
-                // Commands removed entries there after the copy.
+                // Commands removed entries there after the copy: it is made once more.
                 if is_all && request != TableRequest::All {
                     clear(generation, process);
                 }
+                Instant::now() + timeout(is_all)
             };
             let mut refused = HashSet::new();
-            let each = |sheet: &[u8]| read(generation, process, sheet, sheet_use, &mut refused);
+            let each = |sheet: &[u8], under_way_ms: u32| {
+                let written_ms = process.now_ms().wrapping_sub(under_way_ms);
+                if let Some(name) =
+                    read(generation, sheet, written_ms, SheetUse::Load, &mut refused)
+                    && !filled.contains(name)
+                {
+                    filled.insert(name.to_owned());
+                }
+            };
             self.line.receive(until, begin, each)
         });
+        let tables = generation.tables.all().iter();
+        for table in tables.filter(|table| filled.contains(table.name())) {
+            table.finish_loading(process.now_ms());
+        }
         match token {
             Ok(token) => {
                 self.token = token;
@@ -138,27 +143,28 @@ fn clear(generation: &Generation, process: &Process) {
     }
 }
 
-/// Reads a sheet. A table that cannot be read is named once, and is among the `refused` then.
-fn read(
+/// Reads a sheet that was written at `written_ms`, by the clock of this process. Returns the name of
+/// the table that it is of, where that is configured. A table that cannot be read is named once, and
+/// is among the `refused` then.
+fn read<'s>(
     generation: &Generation,
-    process: &Process,
-    sheet: &[u8],
+    sheet: &'s [u8],
+    written_ms: u32,
     sheet_use: SheetUse,
     refused: &mut HashSet<String>,
-) {
+) -> Option<&'s str> {
     let Ok(name) = sheet_name(sheet) else {
         if refused.insert(String::new()) {
             console::warn("a stick table of the former process cannot be read.");
         }
-        return;
+        return None;
     };
     // One that is not configured any more goes.
-    let Some(table) = generation.tables.named(name) else {
-        return;
-    };
-    if let Err(error) = table.read_sheet(sheet, process.now_ms(), sheet_use)
+    let table = generation.tables.named(name)?;
+    if let Err(error) = table.read_sheet(sheet, written_ms, sheet_use)
         && refused.insert(name.to_owned())
     {
         console::warn(&format!("table '{name}' of the former process: {error}."));
     }
+    Some(name)
 }

@@ -20,6 +20,7 @@ use crate::console;
 use crate::logs::{LogTargets, OpenTargets};
 use crate::ocsp_state::OcspResponses;
 use crate::report_order::ChangeSignal;
+use crate::secrets::OwnSecrets;
 use crate::table_donor::TableDonor;
 
 /// The time between two measurements of the load.
@@ -44,6 +45,8 @@ pub(crate) struct Instance {
     pub(crate) ocsp: OcspResponses,
     /// Gives stick tables to the next process.
     pub(crate) table_donor: Arc<TableDonor>,
+    /// Gives certificates and keys to the next process, where no master does.
+    pub(crate) own_secrets: Arc<OwnSecrets>,
     load: Mutex<LoadSample>,
     has_master: bool,
 }
@@ -77,6 +80,7 @@ impl Instance {
             change_signal: OnceLock::new(),
             ocsp: OcspResponses::default(),
             table_donor: Arc::default(),
+            own_secrets: Arc::default(),
             load: Mutex::new(LoadSample {
                 at: Instant::now(),
                 busy: Duration::ZERO,
@@ -92,6 +96,13 @@ impl Instance {
             .startup_log
             .lock()
             .unwrap_or_else(PoisonError::into_inner) = log;
+    }
+
+    /// Notes that this process accepts no connections any more: whoever starts now asks the one that
+    /// follows it.
+    pub(crate) fn stop_handover(&self) {
+        self.table_donor.stopped();
+        self.own_secrets.stopped();
     }
 
     /// Whether a master holds copies of the listening sockets.

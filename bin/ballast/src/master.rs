@@ -577,7 +577,9 @@ impl MasterProcess<'_> {
                 let mut workers = self.worker_set.workers();
                 match workers.by_pid(pid).filter(|_| role == Role::Starting) {
                     Some(child) => child.secrets = file,
-                    None if role == Role::Current => self.secrets = file,
+                    None if role == Role::Current && self.end_signal.is_none() => {
+                        self.secrets = file;
+                    }
                     None => {}
                 }
             }

@@ -135,7 +135,13 @@ impl ListenerSources {
         }
     }
 
-    /// A line to ask one of them for its stick tables.
+    /// Whether there is such a process.
+    fn are_there(&self) -> bool {
+        self.socket.is_some() || !self.former.pids_with_descendants().is_empty()
+    }
+
+    /// A line to ask one of them for its stick tables: the first that offers them, which one that
+    /// accepts no connections any more does not.
     fn table_line(&self) -> Option<TableLine> {
         let at_socket = self.socket.as_ref();
         let at_socket = at_socket.and_then(|path| fetch_table_line(path.as_ref()));
@@ -341,6 +347,11 @@ fn prepare(
     let identity = ProcessIdentity::of(&config.global)?;
     let has_tables = !config.tables.is_empty();
     let table_line = has_tables.then(|| from.table_line()).flatten();
+    if has_tables && table_line.is_none() && from.are_there() {
+        console::warn(
+            "The former process hands over no stick tables: those of this one begin empty.",
+        );
+    }
     Ok(StartState {
         options: options.clone(),
         target,

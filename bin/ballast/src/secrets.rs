@@ -6,7 +6,7 @@
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ballast_handover::{MemoryFile, read_pairs, write_pairs};
 use ballast_tls::handed_over;
@@ -65,7 +65,14 @@ pub(crate) fn of_former(former: &OldProcesses) -> SharedStore {
 pub(crate) struct OwnSecrets {
     /// The version that the file has, or gets now.
     version: AtomicU64,
-    file: Mutex<Option<MemoryFile>>,
+    state: Mutex<OwnSecretsState>,
+}
+
+#[derive(Debug, Default)]
+struct OwnSecretsState {
+    file: Option<MemoryFile>,
+    /// No connection is accepted any more.
+    has_stopped: bool,
 }
 
 impl OwnSecrets {
@@ -85,13 +92,46 @@ impl OwnSecrets {
         }
     }
 
+    /// Notes that no connection is accepted any more: commands change the process that follows, and
+    /// whoever replaces both must not find the file of this one.
+    pub(crate) fn stopped(&self) {
+        let mut state = self.state();
+        state.has_stopped = true;
+        state.file = None;
+    }
+
+    fn state(&self) -> MutexGuard<'_, OwnSecretsState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn write(&self, context: &SharedStore) {
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state();
+        if state.has_stopped {
+            return;
+        }
         match write(context) {
-            Ok(written) => *file = Some(written),
+            Ok(written) => state.file = Some(written),
             Err(error) => console::warn(&format!(
                 "a process that takes over gets no keys of this one: {error}."
             )),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_has_stopped_offers_no_keys() {
+        let (own, context) = (OwnSecrets::default(), SharedStore::default());
+        let found = || MemoryFile::secrets_of(ballast_net::process_id()).is_some();
+        own.write(&context);
+        assert!(found());
+        own.stopped();
+        assert!(!found());
+        // A thread that began before it stopped changes nothing.
+        own.write(&context);
+        assert!(!found());
     }
 }

@@ -30,7 +30,6 @@ use crate::limits::ProcessLimits;
 use crate::logs::{self, LogTargets, LossReporter};
 use crate::machine::hostname;
 use crate::ready::ReadyNotifier;
-use crate::secrets::OwnSecrets;
 use crate::stop::{ProcessExit, Shutdown};
 use crate::version::{RELEASE_DATE, VERSION};
 use crate::worker::{self, MasterLink, Reporter};
@@ -376,8 +375,7 @@ impl WorkerSetup {
         let probes: Probes = probe::start(&self.health_controller, self.worker, self.worker_count);
         set_local(Rc::new(RefCell::new(probes)));
         let mut losses = (self.worker == 0).then(|| LossReporter::new(self.logs));
-        let secrets = (self.worker == 0 && !self.instance.has_master()).then(Arc::default);
-        let secrets: Option<Arc<OwnSecrets>> = secrets;
+        let hands_over_secrets = self.worker == 0 && !self.instance.has_master();
         spawn_service(async move {
             let mut timer = Interval::every(Duration::from_secs(1));
             let (mut cleaning, mut offers_tables) = (None, false);
@@ -392,7 +390,8 @@ impl WorkerSetup {
                         table_donor::offer(&self.instance.table_donor);
                     }
                 }
-                if let Some(secrets) = &secrets {
+                if hands_over_secrets {
+                    let secrets = &self.instance.own_secrets;
                     secrets.update(&self.instance.generation().config.global.tls.shared_store);
                 }
                 timer.tick().await;

@@ -63,7 +63,7 @@ impl Shutdown<'_> {
     fn stop_now(&self, signal: Signal) -> ProcessExit {
         self.instance.listeners().take();
         self.workers.stop(StopOrder::now());
-        self.instance.table_donor.stopped();
+        self.instance.stop_handover();
         self.logs.shutdown(LOG_TIMEOUT);
         self.instance.table_donor.finish();
         ProcessExit::Signal(signal)
@@ -83,7 +83,7 @@ impl Shutdown<'_> {
         }
         self.instance.listeners().take();
         self.workers.stop(StopOrder::when_done());
-        self.instance.table_donor.stopped();
+        self.instance.stop_handover();
         self.report_stopped_proxies();
         let hard_stop_at = global.hard_stop_after.map(|after| Instant::now() + after);
         let mut gives_up_at: Option<Instant> = None;

@@ -23,8 +23,11 @@ const CLOCK_SLACK_MS: u32 = 1000;
 /// How long a process waits for this one to stop.
 pub(crate) const STOP_WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// How long the end of this process waits for what changed last to be read.
-const LAST_CHANGES_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long the end of this process waits for a process that asked for nothing yet.
+const LINE_END_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// How much longer it waits for one that reads what changed last.
+const LAST_CHANGES_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The processes that ask this one for its tables.
 #[derive(Debug, Default)]
@@ -36,7 +39,11 @@ pub(crate) struct TableDonor {
 
 #[derive(Debug, Default)]
 struct DonorState {
+    /// What processes find this one by, until it stops.
+    offer: Option<TableOffer>,
     lines: usize,
+    /// Of these, lines of processes that wait for the last changes, or read them.
+    following: usize,
     /// No connection is accepted any more.
     has_stopped: bool,
 }
@@ -48,21 +55,29 @@ impl TableDonor {
         let _ = self.host.set(host);
     }
 
-    /// A line for another process, which is answered from now on; `None` when there are too many, and
-    /// where the system refuses.
+    /// A line for another process, which is answered from now on; `None` when there are too many, when
+    /// this process accepts no connections any more, and where the system refuses.
     pub(crate) fn line(self: &Arc<Self>) -> Option<OwnedFd> {
         let (here, there) = TableLine::pair().ok()?;
         self.serve(here).then(|| there.into_fd())
     }
 
-    /// Answers what comes over a line. False when there are too many.
+    /// Answers what comes over a line. False when there are too many, or this process has stopped: the
+    /// one that follows it has the tables.
     fn serve(self: &Arc<Self>, line: TableLine) -> bool {
         let Some(host) = self.host.get().and_then(Weak::upgrade) else {
             return false;
         };
         {
             let mut state = self.state();
+            if state.has_stopped {
+                return false;
+            }
             if state.lines >= LINES_MAX {
+                drop(state);
+                console::warn(&format!(
+                    "stick tables are not handed over: {LINES_MAX} processes read them already."
+                ));
                 return false;
             }
             state.lines += 1;
@@ -81,15 +96,30 @@ impl TableDonor {
         started.is_ok()
     }
 
-    /// Notes that no connection is accepted any more: who waits for the last changes gets them.
+    /// Notes that no connection is accepted any more: who waits for the last changes gets them, and
+    /// nobody else asks this process.
     pub(crate) fn stopped(&self) {
-        self.state().has_stopped = true;
+        let mut state = self.state();
+        state.has_stopped = true;
+        let offer = state.offer.take();
+        drop(state);
+        drop(offer);
         self.changed.notify_all();
     }
 
     /// Waits until the last changes are read, but not for ever.
     pub(crate) fn finish(&self) {
-        self.wait(LAST_CHANGES_TIMEOUT, |state| state.lines == 0);
+        self.wait(LINE_END_TIMEOUT, |state| state.lines == 0);
+        self.wait(LAST_CHANGES_TIMEOUT, |state| state.following == 0);
+    }
+
+    /// Has processes find this one by the offer. False when it has stopped.
+    fn hold(&self, offer: TableOffer) -> bool {
+        let mut state = self.state();
+        if !state.has_stopped {
+            state.offer = Some(offer);
+        }
+        !state.has_stopped
     }
 
     fn end_line(&self) {
@@ -119,11 +149,32 @@ impl TableDonor {
 fn answer_all(host: &dyn StatsHost, donor: &TableDonor, line: &TableLine) -> io::Result<()> {
     while let Some(request) = line.next_request()? {
         if matches!(request, TableRequest::LastChanges(_)) {
+            let _following = Following::begin(donor);
             donor.wait(STOP_WAIT_MAX, |state| state.has_stopped);
+            answer(host, line, request)?;
+            // The other process closes the line when it has read all.
+            return line.next_request().map(drop);
         }
         answer(host, line, request)?;
     }
     Ok(())
+}
+
+/// A line that counts among those of processes that wait for the last changes, or read them.
+struct Following<'d>(&'d TableDonor);
+
+impl<'d> Following<'d> {
+    fn begin(donor: &'d TableDonor) -> Self {
+        donor.state().following += 1;
+        Self(donor)
+    }
+}
+
+impl Drop for Following<'_> {
+    fn drop(&mut self) {
+        self.0.state().following -= 1;
+        self.0.changed.notify_all();
+    }
 }
 
 fn answer(host: &dyn StatsHost, line: &TableLine, request: TableRequest) -> io::Result<()> {
@@ -134,27 +185,28 @@ fn answer(host: &dyn StatsHost, line: &TableLine, request: TableRequest) -> io::
         ms: process.now_ms(),
         removals: removals(tables),
     };
-    let changed_within_ms = match request {
+    let since_ms = match request {
         TableRequest::All => None,
         TableRequest::Changes(token) => {
             let since = AnswerToken::read(token);
             // What was removed cannot be told of: everything is told again.
-            (since.removals == now.removals).then(|| now.ms.wrapping_sub(since.ms))
+            (since.removals == now.removals).then_some(since.ms)
         }
-        TableRequest::LastChanges(token) => Some(now.ms.wrapping_sub(AnswerToken::read(token).ms)),
+        TableRequest::LastChanges(token) => Some(AnswerToken::read(token).ms),
     };
-    line.begin_answer(changed_within_ms.is_none())?;
+    line.begin_answer(since_ms.is_none())?;
     let mut sheet = Vec::new();
     for table in tables {
-        let mut progress = match changed_within_ms {
+        let mut progress = match since_ms {
             None => SheetProgress::default(),
-            Some(ms) => SheetProgress::of_changes(ms.saturating_add(CLOCK_SLACK_MS)),
+            Some(ms) => SheetProgress::of_changes(ms.wrapping_sub(CLOCK_SLACK_MS)),
         };
         loop {
             sheet.clear();
+            let written_us = net::monotonic_us();
             let is_more = table.write_sheet(&mut progress, process.now_ms(), &mut sheet);
             if !sheet.is_empty() {
-                line.send_sheet(&sheet)?;
+                line.send_sheet(&sheet, written_us)?;
             }
             if !is_more {
                 break;
@@ -210,10 +262,14 @@ fn try_offer(donor: &Arc<TableDonor>) -> io::Result<()> {
     let readable_end = offer.served().as_fd().try_clone_to_owned()?;
     net::set_non_blocking(&readable_end)?;
     let stream = Stream::from_fd(readable_end).map_err(io::Error::other)?;
+    let served = offer.served().clone();
+    if !donor.hold(offer) {
+        return Ok(());
+    }
     let donor = Arc::clone(donor);
     spawn_service(async move {
         while stream.readable().await.is_ok() {
-            match offer.served().receive() {
+            match served.receive() {
                 Ok(Some(received)) if received.message == Message::TableLine => {
                     for fd in received.fds {
                         donor.serve(TableLine::from_fd(fd));

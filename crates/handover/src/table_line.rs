@@ -6,8 +6,9 @@
 //!
 //! An answer is a row of sheets (`ballast_stick`), which this room does not read. Neither side has more than one in
 //! memory. A request is its kind and a token of eight bytes. An answer begins with a byte that says
-//! whether it has all entries or changes; each sheet stands behind its length, of four bytes; a length
-//! of 0 and a token end it. Numbers are little-endian.
+//! whether it has all entries or changes; each sheet stands behind its length, of four bytes, and when
+//! it was written, by the machine's monotonic clock in microseconds, of eight; a length of 0 and a
+//! token end it. Numbers are little-endian.
 //!
 //! A process finds the line of another one by its process number ([`crate::table_line_of`]), at its
 //! command socket ([`crate::fetch_table_line`]), or is given one by its master
@@ -18,11 +19,19 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
+use ballast_net::monotonic_us;
+
 /// A sheet has at most so many bytes.
 const SHEET_BYTES_MAX: u32 = 64 << 20;
 
 /// How long the side that answers waits for the other one to read.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long the side that answers waits for the next request: the other one prepares meanwhile.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// A sheet that seems to have been under way for longer comes from another time namespace.
+const UNDER_WAY_MAX_MS: u32 = 60_000;
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -75,23 +84,24 @@ impl TableLine {
         (&self.0).write_all(&bytes)
     }
 
-    /// Receives the answer. `begin` is told whether it has all entries, `read` each sheet. Returns the
-    /// token to ask for later changes with.
+    /// Receives the answer, which must begin before `until`. `begin` is told whether it has all entries,
+    /// and says when it must have ended. `read` is told each sheet, and how many milliseconds ago it was
+    /// written. Returns the token to ask for later changes with.
     ///
     /// # Errors
     /// The other side is gone, too slow, or says what makes no sense; sheets before are read.
     pub fn receive(
         &self,
         until: Instant,
-        begin: impl FnOnce(bool),
-        mut read: impl FnMut(&[u8]),
+        begin: impl FnOnce(bool) -> Instant,
+        mut read: impl FnMut(&[u8], u32),
     ) -> io::Result<u64> {
         let is_all = match self.array::<1>(until)? {
             [0] => true,
             [1] => false,
             _ => return Err(io::ErrorKind::InvalidData.into()),
         };
-        begin(is_all);
+        let until = begin(is_all);
         let mut sheet = Vec::new();
         loop {
             let length = self.array(until).map(u32::from_le_bytes)?;
@@ -101,19 +111,27 @@ impl TableLine {
             if length > SHEET_BYTES_MAX {
                 return Err(io::ErrorKind::InvalidData.into());
             }
+            let written_us = self.array(until).map(u64::from_le_bytes)?;
             sheet.resize(length as usize, 0);
             self.fill(&mut sheet, until)?;
-            read(&sheet);
+            let under_way_ms = monotonic_us().saturating_sub(written_us) / 1000;
+            let under_way_ms = u32::try_from(under_way_ms).unwrap_or(u32::MAX);
+            read(
+                &sheet,
+                Some(under_way_ms)
+                    .filter(|ms| *ms <= UNDER_WAY_MAX_MS)
+                    .unwrap_or(0),
+            );
         }
     }
 
-    /// Waits for a request; `None` when the other side is gone.
+    /// Waits for a request, for two minutes at most; `None` when the other side is gone.
     ///
     /// # Errors
-    /// The system's refusal; what is no request.
+    /// The system's refusal; what is no request; no request within that time.
     pub fn next_request(&self) -> io::Result<Option<TableRequest>> {
         let mut bytes = [0; 9];
-        self.0.set_read_timeout(None)?;
+        self.0.set_read_timeout(Some(REQUEST_TIMEOUT))?;
         match (&self.0).read_exact(&mut bytes) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
@@ -138,16 +156,18 @@ impl TableLine {
         (&self.0).write_all(&[u8::from(!is_all)])
     }
 
-    /// Sends a sheet, which is not empty.
+    /// Sends a sheet, which is not empty, and was written at this time ([`monotonic_us`]).
     ///
     /// # Errors
     /// The other side is gone or too slow; the sheet is too long.
-    pub fn send_sheet(&self, sheet: &[u8]) -> io::Result<()> {
+    pub fn send_sheet(&self, sheet: &[u8], written_us: u64) -> io::Result<()> {
         let length = u32::try_from(sheet.len()).unwrap_or(u32::MAX);
         if length > SHEET_BYTES_MAX {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
-        (&self.0).write_all(&length.to_le_bytes())?;
+        let mut head = length.to_le_bytes().to_vec();
+        head.extend_from_slice(&written_us.to_le_bytes());
+        (&self.0).write_all(&head)?;
         (&self.0).write_all(sheet)
     }
 
@@ -211,7 +231,8 @@ mod tests {
                 seen.push(request);
                 answers.begin_answer(request == TableRequest::All).unwrap();
                 for byte in 1..4 {
-                    answers.send_sheet(&[byte; 300_000]).unwrap();
+                    let written_us = monotonic_us() - u64::from(byte) * 10_000_000;
+                    answers.send_sheet(&[byte; 300_000], written_us).unwrap();
                 }
                 answers.end_answer(77).unwrap();
             }
@@ -226,12 +247,15 @@ mod tests {
             let (mut is_all, mut sheets) = (None, Vec::new());
             let token = asks.receive(
                 soon(),
-                |all| is_all = Some(all),
-                |sheet| sheets.push((sheet.len(), sheet[299_999])),
+                |all| {
+                    is_all = Some(all);
+                    soon()
+                },
+                |sheet, ms| sheets.push((sheet.len(), sheet[299_999], ms / 10_000)),
             );
             assert_eq!(token.unwrap(), 77);
             assert_eq!(is_all, Some(request == TableRequest::All));
-            assert_eq!(sheets, [(300_000, 1), (300_000, 2), (300_000, 3)]);
+            assert_eq!(sheets, [(300_000, 1, 1), (300_000, 2, 2), (300_000, 3, 3)]);
         }
         drop(asks);
         let seen = answering.join().unwrap();
@@ -248,18 +272,34 @@ mod tests {
     fn what_is_cut_off_slow_or_nonsense_is_an_error() {
         let (asks, answers) = TableLine::pair().unwrap();
         answers.begin_answer(true).unwrap();
-        answers.send_sheet(b"one").unwrap();
+        answers.send_sheet(b"one", u64::MAX).unwrap();
         let mut sheets = 0;
-        let soon = Instant::now() + Duration::from_millis(20);
-        let slow = asks.receive(soon, |_| (), |_| sheets += 1);
+        let begin = |_| Instant::now() + Duration::from_millis(20);
+        let slow = asks.receive(soon(), begin, |_, ms| sheets += 1 + ms);
         assert_eq!(slow.unwrap_err().kind(), io::ErrorKind::TimedOut);
         assert_eq!(sheets, 1);
         (&answers.0).write_all(&[0, 255, 255, 255, 255]).unwrap();
-        let nonsense = asks.receive(self::soon(), |_| (), |_| ());
+        let nonsense = asks.receive(soon(), |_| soon(), |_, _| ());
         assert_eq!(nonsense.unwrap_err().kind(), io::ErrorKind::InvalidData);
         (&asks.0).write_all(&[9; 9]).unwrap();
         assert!(answers.next_request().is_err());
         drop(answers);
-        assert!(asks.receive(self::soon(), |_| (), |_| ()).is_err());
+        assert!(asks.receive(soon(), |_| soon(), |_, _| ()).is_err());
+    }
+
+    #[test]
+    fn what_an_answer_has_says_when_it_must_end() {
+        let (asks, answers) = TableLine::pair().unwrap();
+        answers.begin_answer(true).unwrap();
+        answers.send_sheet(b"one", 0).unwrap();
+        answers.end_answer(5).unwrap();
+        let until = Instant::now() + Duration::from_secs(1);
+        let begin = |is_all: bool| {
+            assert!(is_all);
+            // The time of changes passes.
+            std::thread::sleep(until.saturating_duration_since(Instant::now()));
+            soon()
+        };
+        assert_eq!(asks.receive(until, begin, |_, _| ()).unwrap(), 5);
     }
 }

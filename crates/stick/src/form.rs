@@ -111,6 +111,11 @@ impl Common {
         self.size.load(Ordering::Relaxed)
     }
 
+    /// Whether one entry more needs the place of another one.
+    pub(crate) fn is_full(&self) -> bool {
+        self.used.load(Ordering::Relaxed) >= self.size.load(Ordering::Relaxed)
+    }
+
     fn is_over_size(&self) -> bool {
         self.used.load(Ordering::Relaxed) > self.size.load(Ordering::Relaxed)
     }

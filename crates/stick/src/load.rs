@@ -3,12 +3,13 @@
 use std::sync::atomic::Ordering;
 
 use crate::clock::age_ms;
+use crate::entry::EntryMut;
 use crate::form::Form;
 use crate::key::Key;
 use crate::layout::TOUCHED;
+use crate::shard::Shard;
 use crate::sheet::SheetUse;
-use crate::table::{Table, with_shard};
-use crate::tracked::TrackedEntry;
+use crate::table::Table;
 
 /// A table that is filled has at most so many entries more than a quarter above its size, about.
 const OVER_SIZE_SLACK: u32 = 4096;
@@ -39,25 +40,60 @@ impl Table {
         drop_older(&form, now_ms, age, &mut left);
     }
 
-    /// Tracks the entry of a key, which is created where there is none, and was touched at
-    /// `touched_ms`.
-    pub(crate) fn track_as_of(
+    /// Puts an entry in that was of this age at `written_ms`, or replaces the one of its key, unless
+    /// that stays. `fill` gives it its data. Returns whether it was put in.
+    ///
+    /// All is done under one lock. An entry that is put into a table in use is the newest in the
+    /// order of age, which it nearly is: such entries were touched seconds ago.
+    pub(crate) fn put_as_of(
         &self,
         key: Key<'_>,
-        touched_ms: u32,
-        now_ms: u32,
+        (age, written_ms): (u32, u32),
         sheet_use: SheetUse,
-    ) -> Option<TrackedEntry> {
-        with_shard(self.form(), key, |form, index, shard, key, hash| {
-            let slot = match sheet_use {
-                SheetUse::Load => form.find_or_load(shard, key, hash, now_ms),
-                SheetUse::Merge | SheetUse::MergeInUse(_) => {
-                    form.find_or_insert(index, shard, key, hash, now_ms)?
+        fill: impl FnOnce(&mut EntryMut<'_>),
+    ) -> bool {
+        let mut form = self.form();
+        loop {
+            let Some(packed) = form.layout.key.pack(key) else {
+                return false;
+            };
+            let hash = form.hash(&packed);
+            let index = form.shard_of(hash);
+            let mut shard = form.lock(index);
+            if shard.has_moved {
+                drop(shard);
+                form = form.next_form();
+                continue;
+            }
+            let idle = |shard: &Shard, slot| age_ms(shard.slot(slot)[TOUCHED], written_ms);
+            let here = form.find_live(&mut shard, &packed, hash, written_ms);
+            let slot = match (here, sheet_use) {
+                (Some(slot), _) if sheet_use.keeps(idle(&shard, slot), age) => return false,
+                (Some(slot), _) => Some(slot),
+                (None, SheetUse::Load) => {
+                    Some(form.find_or_load(&mut shard, &packed, hash, written_ms))
+                }
+                (None, SheetUse::Merge(_)) => {
+                    // The oldest entry would go for one that is older still.
+                    if form.common.is_full()
+                        && let Some(oldest) = shard.oldest_unused()
+                        && idle(&shard, oldest) <= age
+                    {
+                        return false;
+                    }
+                    form.find_or_insert(index, &mut shard, &packed, hash, written_ms)
                 }
             };
-            shard.touch(slot, touched_ms);
-            shard.reference(slot).then_some(slot)
-        })
+            let Some(slot) = slot else {
+                return false;
+            };
+            shard.touch(slot, written_ms.wrapping_sub(age));
+            fill(&mut EntryMut {
+                context: form.context(index, slot, written_ms),
+                words: shard.slot_mut(slot),
+            });
+            return true;
+        }
     }
 
     /// Whether the table has grown as far beyond its size as it may while it is filled.

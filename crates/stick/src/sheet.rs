@@ -62,15 +62,15 @@ pub fn sheet_name(sheet: &[u8]) -> Result<&str, SheetError> {
 #[derive(Debug, Default)]
 pub struct SheetProgress {
     cursor: ScanCursor,
-    changed_within_ms: Option<u32>,
+    since_ms: Option<u32>,
 }
 
 impl SheetProgress {
-    /// Only entries that were touched within this time are written.
-    pub fn of_changes(changed_within_ms: u32) -> SheetProgress {
+    /// Only entries that were touched since this moment are written, however long the writing takes.
+    pub fn of_changes(since_ms: u32) -> SheetProgress {
         SheetProgress {
             cursor: ScanCursor::default(),
-            changed_within_ms: Some(changed_within_ms),
+            since_ms: Some(since_ms),
         }
     }
 }
@@ -78,21 +78,20 @@ impl SheetProgress {
 /// What a sheet is read for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum SheetUse {
-    /// To fill a table that nobody uses yet. The table may grow beyond its size meanwhile, by a quarter
-    /// and one sheet: [`Table::finish_loading`] must follow the last sheet.
+    /// To fill a table that nobody uses yet, or to add to one. The table may grow beyond its size
+    /// meanwhile, by a quarter and one sheet: [`Table::finish_loading`] must follow the last sheet.
     Load,
-    /// To add to a table. A full table does as its settings say.
-    Merge,
     /// To add to a table that has been in use for this time, in milliseconds. Of two entries that were
-    /// touched at about the same time since, the table's stays.
-    MergeInUse(u32),
+    /// touched at about the same time since, the table's stays. A full table gives up its oldest entry
+    /// for one that was touched later only.
+    Merge(u32),
 }
 
 impl SheetUse {
     /// Whether an entry that was touched so long ago stays, where that of the sheet is of this age.
-    fn keeps(self, idle_ms: u32, age_ms: u32) -> bool {
+    pub(crate) fn keeps(self, idle_ms: u32, age_ms: u32) -> bool {
         match self {
-            SheetUse::MergeInUse(used_ms) if idle_ms <= used_ms => {
+            SheetUse::Merge(used_ms) if idle_ms <= used_ms => {
                 idle_ms <= age_ms.saturating_add(AT_ONCE_MS)
             }
             _ => idle_ms < age_ms,
@@ -133,7 +132,9 @@ impl Table {
         let entry_bytes = settings.key.len_bytes() + 12 * (elements + 1);
         let slots = (BYTES_PER_LOCK / entry_bytes).clamp(1, SLOTS_PER_LOCK);
         let (mut scratch, mut written) = (Vec::new(), 0_usize);
-        let changed_within_ms = progress.changed_within_ms.unwrap_or(u32::MAX);
+        let changed_within_ms = progress
+            .since_ms
+            .map_or(u32::MAX, |since| now_ms.wrapping_sub(since));
         let is_more = loop {
             let is_more = self.scan(&mut progress.cursor, slots, now_ms, |entry| {
                 if entry.idle_ms() <= changed_within_ms {
@@ -153,16 +154,19 @@ impl Table {
     }
 
     /// Reads the entries of a sheet. One that this table has, too, is replaced if it was touched here
-    /// before it was there; what an entry here counts of open connections stays.
-    /// Returns how many were read. Data types of other periods or elements are read as far as both
-    /// store them.
+    /// before it was there; what an entry here counts of open connections stays. `written_ms` is when
+    /// the sheet was written, by the clock of this process: its ages are from then.
+    ///
+    /// Each entry is compared and replaced under one lock, so that nothing that happens to it here
+    /// meanwhile is lost, and nobody sees a part of it. Returns how many were read. Data types of other
+    /// periods or elements are read as far as both store them.
     ///
     /// # Errors
     /// [`SheetError`].
     pub fn read_sheet(
         &self,
         sheet: &[u8],
-        now_ms: u32,
+        written_ms: u32,
         sheet_use: SheetUse,
     ) -> Result<usize, SheetError> {
         let (_, mut reader) = Reader::begin(sheet)?;
@@ -201,10 +205,10 @@ impl Table {
                 len,
                 types: &types,
             };
-            read += usize::from(self.read_entry(&mut reader, head, now_ms, sheet_use));
+            read += usize::from(self.read_entry(&mut reader, head, written_ms, sheet_use));
         }
         if sheet_use == SheetUse::Load && self.is_far_over_size() {
-            self.finish_loading(now_ms);
+            self.finish_loading(written_ms);
         }
         end.map(|()| read)
     }
@@ -213,7 +217,7 @@ impl Table {
         &self,
         reader: &mut Reader<'_>,
         head: SheetHead<'_>,
-        now_ms: u32,
+        written_ms: u32,
         sheet_use: SheetUse,
     ) -> bool {
         let start = reader.at;
@@ -222,17 +226,14 @@ impl Table {
             return false;
         };
         let expire_ms = self.settings().expire_ms;
-        let is_over = expire_ms.is_some_and(|expire| age >= expire);
-        let idle_here = self.lookup(key, now_ms, |entry| entry.idle_ms());
-        if is_over || idle_here.is_some_and(|idle| sheet_use.keeps(idle, age)) {
+        if expire_ms.is_some_and(|expire| age >= expire) {
             return false;
         }
-        let Some(entry) = self.track_as_of(key, now_ms.wrapping_sub(age), now_ms, sheet_use) else {
-            return false;
-        };
         reader.at = start;
-        let filled = entry.update_untouched(now_ms, |entry| reader.fill(types, entry, now_ms));
-        filled.is_some_and(|filled| filled.is_ok())
+        // What cannot be read of an entry was found before the first one was put in.
+        self.put_as_of(key, (age, written_ms), sheet_use, |entry| {
+            let _ = reader.fill(types, entry, written_ms);
+        })
     }
 }
 

@@ -237,7 +237,7 @@ impl Table {
 }
 
 /// Finds the shard of a key, in the form where it is, and tracks the slot that `find` gives.
-pub(crate) fn with_shard(
+fn with_shard(
     mut form: Arc<Form>,
     key: Key<'_>,
     find: impl Fn(&Form, usize, &mut Shard, &PackedKey<'_>, u64) -> Option<SlotNumber>,

@@ -337,7 +337,7 @@ fn sheets_bring_a_table_to_another_process() {
     assert_eq!(refused, Err(SheetError::OtherKeys));
     for end in 0..all[0].len().min(400) {
         let cut = &all[0][..end];
-        assert!(to.read_sheet(cut, now, SheetUse::Merge).is_err());
+        assert!(to.read_sheet(cut, now, SheetUse::Merge(0)).is_err());
     }
 }
 
@@ -379,8 +379,8 @@ fn changes_follow_a_copy_and_the_newer_entry_stays() {
     });
     let open = to.track(Key::Integer(7), 4000).unwrap();
     open.update(4000, |entry| entry.add(DataType::ConnCur, 0, 1));
-    let changes = sheets(&from, SheetProgress::of_changes(1500), 6000);
-    assert_eq!(bring(&changes, &to, 6000, SheetUse::Merge), 2);
+    let changes = sheets(&from, SheetProgress::of_changes(4500), 6000);
+    assert_eq!(bring(&changes, &to, 6000, SheetUse::Load), 2);
     let read = |key| {
         to.lookup(Key::Integer(key), 6000, |entry| {
             let bytes = entry.get(DataType::BytesInCnt, 0);
@@ -391,13 +391,80 @@ fn changes_follow_a_copy_and_the_newer_entry_stays() {
     assert_eq!(read(8), Some((Some(99), Some(1), 500)));
     assert_eq!(read(2500), Some((Some(1), Some(0), 1000)));
     assert_eq!(to.used(), 1001);
-    assert!(sheets(&from, SheetProgress::of_changes(500), 6000).is_empty());
+    assert!(sheets(&from, SheetProgress::of_changes(5500), 6000).is_empty());
     // A table that is in use keeps what was touched at the same time, but not what was touched before.
     from.track(Key::Integer(8), 5520).unwrap();
-    let changes = sheets(&from, SheetProgress::of_changes(2000), 6000);
-    assert_eq!(bring(&changes, &to, 6000, SheetUse::MergeInUse(600)), 2);
+    let changes = sheets(&from, SheetProgress::of_changes(4000), 6000);
+    assert_eq!(bring(&changes, &to, 6000, SheetUse::Merge(600)), 2);
     assert_eq!(read(8), Some((Some(99), Some(1), 500)));
     assert_eq!(read(7).map(|read| read.2), Some(1000));
+}
+
+#[test]
+fn changes_are_those_since_a_moment_however_long_the_writing_takes() {
+    let mut stored = with_server_key(60_000);
+    stored.expire_ms = None;
+    let from = filled(stored.clone(), 60_000);
+    let to = table(stored);
+    // All but the first ten were touched since. Each sheet takes a second.
+    let mut progress = SheetProgress::of_changes(1010);
+    let (mut sheet, mut now, mut read) = (Vec::new(), 61_000, 0);
+    loop {
+        sheet.clear();
+        let is_more = from.write_sheet(&mut progress, now, &mut sheet);
+        read += to.read_sheet(&sheet, now, SheetUse::Merge(0)).unwrap();
+        if !is_more {
+            break;
+        }
+        now += 1000;
+    }
+    assert!(now > 65_000, "{now}");
+    assert_eq!(read, 59_990);
+}
+
+#[test]
+fn a_full_table_keeps_what_was_touched_last() {
+    let from = filled(settings(3000), 3000);
+    for sheet_use in [SheetUse::Load, SheetUse::Merge(1)] {
+        let to = table(settings(500));
+        let all = sheets(&from, SheetProgress::default(), 4000);
+        bring(&all, &to, 4000, SheetUse::Load);
+        to.finish_loading(4000);
+        // One that only the next process has, and what it read already once more.
+        to.track(Key::Integer(9000), 4000).unwrap();
+        bring(&all, &to, 4000, sheet_use);
+        to.finish_loading(4010);
+        let mut expected: Vec<u32> = (2501..3000).collect();
+        expected.push(9000);
+        assert_eq!(keys(&to, 4010), expected, "{sheet_use:?}");
+    }
+}
+
+#[test]
+fn nobody_sees_a_part_of_an_entry_that_is_read() {
+    let (from, to) = (filled(settings(10), 1), table(settings(10)));
+    let pairs = [DataType::BytesInCnt, DataType::ConnRate];
+    let entry = from.track(Key::Integer(0), 1000).unwrap();
+    entry.update(1000, |entry| pairs.map(|one| entry.set(one, 0, 8)));
+    let all = sheets(&from, SheetProgress::default(), 1000);
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let seen = scope.spawn(|| {
+            let mut seen = Vec::new();
+            while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                let both = |entry: Entry<'_>| pairs.map(|one| entry.get(one, 0));
+                let read = to.lookup(Key::Integer(0), 1000, both);
+                seen.extend(read.filter(|read| *read != [Some(8), Some(8)]));
+            }
+            seen
+        });
+        for _ in 0..20_000 {
+            bring(&all, &to, 1000, SheetUse::Merge(0));
+            to.remove(Key::Integer(0), 1000);
+        }
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert_eq!(seen.join().unwrap(), Vec::<[Option<u64>; 2]>::new());
+    });
 }
 
 #[test]
@@ -425,7 +492,7 @@ fn a_sheet_holds_texts_and_arrays() {
     entry.update(5000, |entry| entry.set(DataType::Gpt, 1, 9));
     let all = sheets(&from, SheetProgress::default(), 5100);
     let to = table(stored);
-    assert_eq!(bring(&all, &to, 40, SheetUse::Merge), 1);
+    assert_eq!(bring(&all, &to, 40, SheetUse::Merge(0)), 1);
     let read = |entry: Entry<'_>| (entry.get(DataType::Gpt, 1), entry.idle_ms());
     assert_eq!(
         to.lookup(Key::Bytes(b"a b"), 40, read),

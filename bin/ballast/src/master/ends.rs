@@ -20,6 +20,8 @@ impl MasterProcess<'_> {
         self.end_signal = Some(signal);
         // Nothing would accept from the master's copies of the worker's sockets.
         self.sockets.clear();
+        // Whoever replaces this master and the one that follows it must not find the file of this one.
+        self.secrets = None;
         self.restart_at = None;
         let pids: Vec<i32> = {
             let workers = self.worker_set.workers();
