@@ -58,16 +58,16 @@ fuzz_target!(|data: &[u8]| {
         assert!(error.word <= words.len());
     }
     let _ = acls.declare(&words);
-    if acls.link(&store, &mut files).is_ok() {
-        if let Ok(mut condition) = Condition::parse(&words, &acls) {
-            let mut linker = Linker {
-                store: &store,
-                files: &mut files,
-                acls: &acls,
-            };
-            if condition.link(&mut linker).is_ok() {
-                condition.holds(&World(payload), &mut Scratch::new());
-            }
+    if acls.link(&store, &mut files).is_ok()
+        && let Ok(mut condition) = Condition::parse(&words, &acls)
+    {
+        let mut linker = Linker {
+            store: &store,
+            files: &mut files,
+            acls: &acls,
+        };
+        if condition.link(&mut linker).is_ok() {
+            condition.holds(&World(payload), &mut Scratch::new());
         }
     }
 });
