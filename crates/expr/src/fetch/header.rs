@@ -185,6 +185,15 @@ fn integer<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], of: Side) -> Option
 }
 
 fn address<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sample<'f>> {
+    // The first address decides, which need not be the first value.
+    let first_decides = std::mem::take(&mut cx.walk.first_decides);
+    let address = next_address(cx, args, of);
+    cx.walk.first_decides = first_decides;
+    cx.walk.more &= !first_decides;
+    address
+}
+
+fn next_address<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sample<'f>> {
     loop {
         cx.walk.more = false;
         let value = value_bytes(cx, args, of)?;
