@@ -32,6 +32,8 @@ pub enum ExchangeSetting {
     PriorityClass(i64),
     /// `set-priority-offset`: milliseconds, of any size.
     PriorityOffset(i64),
+    /// `set-status`: the status that the response tells now, which logs and counters tell, too.
+    ResponseStatus(u16),
     /// `expect-proxy layer4`, `expect-netscaler-cip layer4`: the header that the connection begins
     /// with.
     Expect(ExpectedHeader),

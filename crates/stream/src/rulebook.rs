@@ -401,6 +401,9 @@ impl Transaction for ExchangeTransaction<'_> {
             ExchangeSetting::PriorityOffset(ms) => {
                 settings.priority = settings.priority.with_offset_ms(ms);
             }
+            ExchangeSetting::ResponseStatus(status) => {
+                self.exchange.tally.status = i32::from(status);
+            }
             ExchangeSetting::Expect(ExpectedHeader::NetscalerCip) => {
                 settings.expected_headers.netscaler_cip = true;
             }

@@ -7,6 +7,7 @@ use crate::args::Args;
 use crate::perform::{Perform, boxed};
 use crate::row::ActionRow;
 use crate::ruleset::{RuleSet, RuleSetFlags};
+use crate::setting::ExchangeSetting;
 use crate::stage::{ActionOutcome, Stage};
 
 pub(crate) const ROWS: &[ActionRow] = &[ActionRow::new(
@@ -62,10 +63,14 @@ impl Perform for Status {
         let Some(response) = stage.transaction.response_mut() else {
             return ActionOutcome::Next;
         };
-        match &self.reason {
+        let set = match &self.reason {
             Some(reason) => response.set_status_and_reason(self.status, reason.as_bytes()),
             None => response.set_status(self.status),
+        };
+        if set.is_ok() {
+            let setting = ExchangeSetting::ResponseStatus(self.status);
+            stage.transaction.set(setting);
         }
-        .into()
+        set.into()
     }
 }

@@ -35,11 +35,7 @@ pub(crate) async fn page(
         set_challenge(exchange)?;
         Ok(composed)
     });
-    let composed_status = exchange.response.status();
     rules::after_response(context, exchange);
-    if exchange.response.status() != composed_status {
-        exchange.tally.status = i32::from(exchange.response.status());
-    }
     let counted = logged_bytes::of_response(&exchange.response) + body.len() as u64;
     if is_unsent {
         exchange.tally.bytes_out += counted;

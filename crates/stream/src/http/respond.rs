@@ -125,8 +125,6 @@ pub(crate) async fn respond(
         exchange.tally.bytes_out += download.source.waiting_bytes();
         return ResponseOutcome::Exit(exit);
     }
-    // Rules may have set another one, which is logged and counted (`set-status`).
-    exchange.tally.status = i32::from(exchange.response.status());
     let announced = match begin_response(context, exchange, &answer, retry.plan, &mut download.sink)
     {
         Ok(announced) => announced,
@@ -135,8 +133,6 @@ pub(crate) async fn respond(
         }
         Err(BeginError::NoRoom) => return ResponseOutcome::Exit(Exit::ResponseRewrite),
     };
-    // Rules may have set another status.
-    exchange.tally.status = i32::from(exchange.response.status());
     // What has arrived of the body counts in the line.
     let waiting = download.source.waiting_bytes();
     exchange.tally.bytes_out += waiting;
@@ -475,7 +471,6 @@ fn begin_response(
         return Ok(None);
     }
     rules::after_response(context, exchange);
-    exchange.tally.status = i32::from(exchange.response.status());
     let announcement = Announcement {
         method: exchange.method,
         version: exchange.request.version(),

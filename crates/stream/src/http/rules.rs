@@ -199,17 +199,10 @@ pub(crate) fn after_response(context: &Context<'_>, exchange: &mut Exchange) {
             let had_response = std::mem::replace(&mut exchange.has_response, true);
             let _: Verdict = apply(context, exchange, MessagePhase::Response, rules);
             exchange.has_response = had_response;
-            // They may set another status.
-            exchange.tally.status = i32::from(exchange.response.status());
         }
     };
-    let status = exchange.response.status();
     for rules in backend.into_iter().chain([frontend]) {
         run(exchange, &rules.http_after_response);
-    }
-    // The client is given what `set-status` says; logs and counters tell the same.
-    if exchange.response.status() != status && exchange.tally.status == i32::from(status) {
-        exchange.tally.status = i32::from(exchange.response.status());
     }
 }
 
