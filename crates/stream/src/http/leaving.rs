@@ -52,16 +52,19 @@ pub(crate) async fn request_given_up(
     exchange: &Exchange,
 ) -> ClientDeparture {
     let left = client_left(context, client, closing_gives_up(context, exchange)).await;
-    match left {
-        ClientDeparture::Reset | ClientDeparture::Closed if !is_whole(client) => {
-            ClientDeparture::CutShort
-        }
-        left => left,
+    let may_be_cut_short = matches!(left, ClientDeparture::Reset | ClientDeparture::Closed);
+    if may_be_cut_short && !is_whole(context, client).await {
+        return ClientDeparture::CutShort;
     }
+    left
 }
 
-/// Whether all of the request was received, as far as it is known.
-pub(crate) fn is_whole(client: &mut Duplex<'_>) -> bool {
+/// Whether all of the request of a client that has left arrived, as far as it is known. This does not
+/// wait: nothing more comes, and what came before the client left is read first.
+pub(crate) async fn is_whole(context: &Context<'_>, client: &mut Duplex<'_>) -> bool {
+    let wait = WaitLimit::until(&context.upward, None);
+    // Whether it succeeded is seen in what is there then.
+    let _: Result<(), ReadError> = client.source.gather(&wait, 0).await;
     client.source.check_ahead().unwrap_or(true)
 }
 

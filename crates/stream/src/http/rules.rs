@@ -146,7 +146,7 @@ async fn tarpit(context: &Context<'_>, client: &mut Duplex<'_>, exchange: &mut E
         biased;
         left = client.peer.ended() => match left {
             // As in HAProxy, the answer is tried all the same.
-            Ok(()) => is_whole(client),
+            Ok(()) => is_whole(context, client).await,
             Err(error) => {
                 context.session.note_failure(&error);
                 false
