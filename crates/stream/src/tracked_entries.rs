@@ -6,7 +6,8 @@ use std::time::Instant;
 use ballast_stick::{DataType, TrackedEntry};
 
 /// The entries that sticky counters track, by their number. They are released when this is dropped:
-/// their connections are over then, and their expiry begins.
+/// their connections are over then. Only the expiry of entries that count connections (`conn_cur`)
+/// begins anew by that.
 #[derive(Debug, Default)]
 pub(crate) struct TrackedEntries(OnceCell<TrackedSlots>);
 
@@ -71,7 +72,8 @@ impl TrackedEntries {
             return;
         };
         let mut now_ms = None;
-        for entry in slots.slots.iter().filter_map(OnceCell::get) {
+        let entries = slots.slots.iter().filter_map(OnceCell::get);
+        for entry in entries.filter(|entry| counts_connections(entry)) {
             let now_ms = *now_ms.get_or_insert_with(|| milliseconds_since(slots.epoch));
             entry.update(now_ms, |entry| {
                 entry.subtract(DataType::ConnCur, 0, 1);
@@ -88,7 +90,7 @@ impl TrackedEntries {
         for entry in slots.slots.iter_mut().filter_map(OnceCell::take) {
             let epoch = slots.epoch;
             let now_ms = *now_ms.get_or_insert_with(|| milliseconds_since(epoch));
-            if has_ended {
+            if has_ended || !counts_connections(&entry) {
                 entry.release(now_ms);
             } else {
                 entry.update_and_release(now_ms, |entry| {
@@ -103,6 +105,12 @@ impl Drop for TrackedEntries {
     fn drop(&mut self) {
         self.release();
     }
+}
+
+/// Whether the end of a connection changes the entry. One that it does not change is not touched: its
+/// expiry goes on.
+fn counts_connections(entry: &TrackedEntry) -> bool {
+    entry.may_store(&[DataType::ConnCur])
 }
 
 /// The time of tables now.
