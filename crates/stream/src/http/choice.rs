@@ -163,9 +163,10 @@ pub(super) fn by_rdp_cookie(backend: &Backend, data: &[u8]) -> Option<usize> {
         let current = server.state.current_address();
         current.address == Some(Address::Inet(named))
     };
-    let place = backend.servers.iter().position(|server| is_named(server))?;
-    let may_be = backend.servers[place].state.is_usable() || backend.model.options.persist;
-    may_be.then_some(place)
+    // Of servers of one address, one that is down is passed over unless persistence is forced.
+    let may_be = |server: &Server| server.state.is_usable() || backend.model.options.persist;
+    let mut servers = backend.servers.iter();
+    servers.position(|server| is_named(server) && may_be(server))
 }
 
 /// The hash for the balancing; `None` when the request has no such key. `body` is what was received
