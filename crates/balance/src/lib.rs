@@ -34,7 +34,7 @@ pub use key::{UriKey, domain_only, post_param, uri_key, url_param};
 pub use pick::{Choice, NoLoad, PickRequest, ServerLoad};
 pub use ring::HashKey;
 pub use settings::{Algorithm, BalancerSettings, NewServer, WEIGHT_SCALE, WEIGHT_USER_MAX};
-pub use waiting::{QueuePriority, QueueTicket, ServedExchange, WaitingExchanges};
+pub use waiting::{CalledExchange, QueuePriority, QueueTicket, WaitingExchanges};
 
 #[cfg(test)]
 mod tests;

@@ -82,9 +82,9 @@ struct QueuePlace {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct QueueTicket(QueuePlace);
 
-/// Who got a free slot.
+/// Who was called from a queue: for a free slot, or to choose again.
 #[derive(Debug, Eq, PartialEq)]
-pub struct ServedExchange<T> {
+pub struct CalledExchange<T> {
     /// What it left when it joined.
     pub offer: T,
     /// How many left its queue for a slot while it waited, itself included (`%sq`, `%bq`).
@@ -126,13 +126,26 @@ impl<T> ServerQueue<T> {
         self.waiting.first_key_value().map(|(place, _)| *place)
     }
 
-    fn pop(&mut self) -> Option<ServedExchange<T>> {
+    fn pop(&mut self) -> Option<CalledExchange<T>> {
         let (_, first) = self.waiting.pop_first()?;
+        let called = self.call(first);
         self.served = self.served.wrapping_add(1);
-        Some(ServedExchange {
-            offer: first.offer,
-            position: self.served.wrapping_sub(first.served_before),
-        })
+        Some(called)
+    }
+
+    fn call(&self, waited: WaitingExchange<T>) -> CalledExchange<T> {
+        let passed = self.served.wrapping_sub(waited.served_before);
+        CalledExchange {
+            offer: waited.offer,
+            position: passed.wrapping_add(1),
+        }
+    }
+
+    /// Empties it.
+    fn take(&mut self) -> impl Iterator<Item = (QueuePlace, CalledExchange<T>)> {
+        let waiting = std::mem::take(&mut self.waiting);
+        let called = |(place, one)| (place, self.call(one));
+        waiting.into_iter().map(called)
     }
 }
 
@@ -161,6 +174,21 @@ impl<T> WaitingExchanges<T> {
             turn: self.next_turn,
         };
         self.next_turn += 1;
+        self.insert(server, place, offer)
+    }
+
+    /// Joins a queue again, that of another server perhaps, with the place in the order that the
+    /// exchange had when it came. It must have left the queue that it was in.
+    pub fn join_again(
+        &mut self,
+        server: Option<&str>,
+        ticket: QueueTicket,
+        offer: T,
+    ) -> QueueTicket {
+        self.insert(server, ticket.0, offer)
+    }
+
+    fn insert(&mut self, server: Option<&str>, place: QueuePlace, offer: T) -> QueueTicket {
         let queue = match server {
             None => &mut self.any_server,
             Some(name) => self.by_server.entry(name.to_owned()).or_default(),
@@ -174,8 +202,8 @@ impl<T> WaitingExchanges<T> {
         QueueTicket(place)
     }
 
-    /// Leaves the queue. Returns how many left it for a slot meanwhile; `None` when the slot was
-    /// offered to this one already.
+    /// Leaves the queue. Returns how many left it for a slot meanwhile; `None` when this one does not
+    /// wait any more: a slot was offered to it, or its queue was emptied.
     pub fn leave(&mut self, server: Option<&str>, ticket: QueueTicket) -> Option<u32> {
         let queue = match server {
             None => &mut self.any_server,
@@ -189,7 +217,7 @@ impl<T> WaitingExchanges<T> {
 
     /// The first in the order among those that this server may take: its own queue and, with
     /// `takes_any`, the queue for any server.
-    pub fn next_for(&mut self, server: &str, takes_any: bool) -> Option<ServedExchange<T>> {
+    pub fn next_for(&mut self, server: &str, takes_any: bool) -> Option<CalledExchange<T>> {
         let own = self.by_server.get(server).and_then(ServerQueue::first);
         let any = self.any_server.first().filter(|_| takes_any);
         let own_first = match (own, any) {
@@ -215,21 +243,25 @@ impl<T> WaitingExchanges<T> {
     }
 
     /// Empties the queue of one server, or the queue for any, the first in the order first.
-    pub fn take_queue(&mut self, server: Option<&str>) -> Vec<T> {
-        let waiting = match server {
-            None => std::mem::take(&mut self.any_server.waiting),
-            Some(name) => self.by_server.remove(name).unwrap_or_default().waiting,
-        };
-        waiting.into_values().map(|one| one.offer).collect()
+    pub fn take_queue(&mut self, server: Option<&str>) -> Vec<CalledExchange<T>> {
+        let called = |(_, called)| called;
+        match server {
+            None => self.any_server.take().map(called).collect(),
+            Some(name) => {
+                let queue = self.by_server.remove(name);
+                let mut queue = queue.unwrap_or_default();
+                queue.take().map(called).collect()
+            }
+        }
     }
 
     /// Empties all queues, the first in the order first.
-    pub fn take_all(&mut self) -> Vec<T> {
-        let mut all = std::mem::take(&mut self.any_server.waiting);
-        for queue in std::mem::take(&mut self.by_server).into_values() {
-            all.extend(queue.waiting);
+    pub fn take_all(&mut self) -> Vec<CalledExchange<T>> {
+        let mut all: BTreeMap<_, _> = self.any_server.take().collect();
+        for mut queue in std::mem::take(&mut self.by_server).into_values() {
+            all.extend(queue.take());
         }
-        all.into_values().map(|one| one.offer).collect()
+        all.into_values().collect()
     }
 
     /// Whether any exchange waits that this server may take.

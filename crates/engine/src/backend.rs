@@ -431,14 +431,18 @@ impl BackendState {
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(backend);
     }
 
-    /// Has an exchange wait for a slot at a server, or at any.
+    /// Has an exchange wait for a slot at a server, or at any. With the ticket of its first wait it
+    /// keeps its place in the order.
     pub fn wait_for_slot(
         &self,
         server: Option<&str>,
-        priority: QueuePriority,
+        (priority, kept): (QueuePriority, Option<QueueTicket>),
         offer: SlotOffer,
     ) -> QueueTicket {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(ticket) = kept {
+            return waiting.join_again(server, ticket, offer);
+        }
         // Under the lock: of two that come at once, the later one has the later moment.
         let now_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
         waiting.join(server, priority, now_ms, offer)

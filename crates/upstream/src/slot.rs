@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, PoisonError};
 
-use ballast_balance::{Choice, PickRequest, QueuePriority, QueueTicket};
-use ballast_engine::{Backend, Server};
+use ballast_balance::{CalledExchange, Choice, PickRequest, QueuePriority, QueueTicket};
+use ballast_engine::{Backend, Server, SlotOffer};
 use ballast_worker::sync::oneshot;
 
 /// The request of an exchange for a slot.
@@ -58,6 +58,8 @@ pub struct QueuePositions {
     pub server: u32,
     /// From the backend's queue (`%bq`); 0 when the exchange did not wait there.
     pub backend: u32,
+    /// Whether the slot was given to an exchange in the backend's queue, not by the balancing.
+    pub gave_slot_in_backend: bool,
 }
 
 impl Slot {
@@ -73,13 +75,15 @@ impl Slot {
     ) -> Result<Self, NoSlot> {
         let mut request = *request;
         let mut successor: Option<Arc<Backend>> = None;
+        // Who has to choose again keeps the place in the order that it had when it came.
+        let mut ticket = None;
         loop {
             let now = successor.as_ref().unwrap_or(backend);
             let place = match Self::try_take(now, &request)? {
                 SlotAttempt::Slot(slot) => return Ok(slot),
                 SlotAttempt::Wait(place) => place,
             };
-            if let Some(slot) = wait(now, place, &request, positions).await {
+            if let Some(slot) = wait(now, place, &request, (&mut ticket, positions)).await {
                 return Ok(slot);
             }
             if let Some(current) = now.state.current().filter(|_| now.is_superseded()) {
@@ -237,7 +241,7 @@ pub(crate) fn offer_free_slots(backend: &Arc<Backend>, place: usize) -> u32 {
                 .unwrap_or_else(PoisonError::into_inner);
             waiting.next_for(server.name(), takes_any)
         };
-        if next.is_some_and(|next| (next.offer)(server, next.position)) {
+        if next.is_some_and(|next| (next.offer)(Some(server), next.position)) {
             count += 1;
         } else {
             server.state.sessions.leave();
@@ -248,27 +252,35 @@ pub(crate) fn offer_free_slots(backend: &Arc<Backend>, place: usize) -> u32 {
 
 /// Makes every exchange that waits in a backend choose again, because the backend was replaced.
 pub(crate) fn requeue_all(backend: &Backend) {
-    let offers = backend
+    let called = backend
         .state
         .waiting
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
         .take_all();
-    // Dropped after the lock is released, oldest first: dropping one wakes its exchange.
-    drop(offers);
+    have_choose_again(called);
 }
 
 /// Makes the exchanges that wait for this server, or those that wait for any, choose again; returns
 /// how many.
 pub(crate) fn requeue_waiting(backend: &Backend, server: Option<&Server>) -> u32 {
-    let offers = backend
+    let called = backend
         .state
         .waiting
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
         .take_queue(server.map(Server::name));
-    // Dropped after the lock is released: dropping one wakes its exchange.
-    u32::try_from(offers.len()).unwrap_or(u32::MAX)
+    let count = u32::try_from(called.len()).unwrap_or(u32::MAX);
+    have_choose_again(called);
+    count
+}
+
+/// To be called without the lock of the queues: it wakes the exchanges, the first of them first.
+fn have_choose_again(called: Vec<CalledExchange<SlotOffer>>) {
+    for one in called {
+        // Who does not wait any more has nothing to choose.
+        let _still_waits: bool = (one.offer)(None, one.position);
+    }
 }
 
 fn no_exchange_waits(backend: &Backend, server: &Server, takes_any: bool) -> bool {
@@ -281,26 +293,32 @@ fn no_exchange_waits(backend: &Backend, server: &Server, takes_any: bool) -> boo
 }
 
 /// Waits in a queue until a slot is offered: that of the server at `place`, or that for any server.
-/// `None` when the queue was emptied, or when the server is down and another one will do.
+/// `None` when the queue was emptied, or when the server is down and another one will do. `kept` is
+/// the ticket of the first wait, which the first wait puts there.
 async fn wait(
     backend: &Arc<Backend>,
     place: Option<usize>,
     request: &SlotRequest<'_>,
-    positions: &mut QueuePositions,
+    (kept, positions): (&mut Option<QueueTicket>, &mut QueuePositions),
 ) -> Option<Slot> {
     let may_change_server = request.server.is_some() && !request.server_is_required;
     let server = place.and_then(|place| backend.servers.get(place));
-    let (sender, receiver) = oneshot::channel::<(Slot, u32)>();
+    let (sender, receiver) = oneshot::channel::<(Option<Slot>, u32)>();
     let waited_in = Arc::clone(backend);
-    let offer = move |server: &Arc<Server>, position: u32| {
+    let offer = move |server: Option<&Arc<Server>>, position: u32| {
+        let Some(server) = server else {
+            return sender.send((None, position)).is_ok();
+        };
         let Some(place) = waited_in.server_named(server.name()) else {
             return false;
         };
-        match sender.send((Slot::counted(&waited_in, place), position)) {
+        let slot = Slot::counted(&waited_in, place);
+        match sender.send((Some(slot), position)) {
             Ok(()) => true,
-            Err((mut unclaimed, _)) => {
+            Err((unclaimed, _)) => {
                 // It does not wait any more: the slot goes to the next one, not through `drop`.
-                if let Some(SlotServer { backend, place }) = unclaimed.held_at.take() {
+                let held_at = unclaimed.and_then(|mut slot| slot.held_at.take());
+                if let Some(SlotServer { backend, place }) = held_at {
                     backend.state.served.leave();
                     backend.remove_request(place);
                 }
@@ -317,13 +335,15 @@ async fn wait(
     gauge.enter();
     backend.state.waiters.enter();
     let state = &backend.state;
-    let ticket = state.wait_for_slot(name, request.priority, Box::new(offer));
+    let ticket = state.wait_for_slot(name, (request.priority, *kept), Box::new(offer));
+    *kept = Some(ticket);
     let mut queued = QueueEntry {
         backend,
         gauge,
         name,
         ticket,
         position,
+        has_waited: false,
     };
     // A slot may have been released, or the server may have gone, since it was checked.
     if may_change_server && server.is_some_and(|server| !server.state.is_usable())
@@ -331,6 +351,7 @@ async fn wait(
     {
         return None;
     }
+    queued.has_waited = true;
     match place {
         Some(place) => offer_free_slots(backend, place),
         None => (0..backend.servers.len())
@@ -339,7 +360,8 @@ async fn wait(
     };
     let (slot, position) = receiver.await.ok()?;
     queued.count(position);
-    Some(slot)
+    positions.gave_slot_in_backend = slot.is_some() && server.is_none();
+    slot
 }
 
 /// A position in a queue; dropping it leaves the queue.
@@ -350,6 +372,8 @@ struct QueueEntry<'a> {
     ticket: QueueTicket,
     /// Where the position is counted.
     position: &'a mut u32,
+    /// Whether it was more than an attempt.
+    has_waited: bool,
 }
 
 impl QueueEntry<'_> {
@@ -368,7 +392,9 @@ impl Drop for QueueEntry<'_> {
             .unwrap_or_else(PoisonError::into_inner);
         let passed = waiting.leave(self.name, self.ticket);
         drop(waiting);
-        self.count(passed.unwrap_or(0));
+        // Who gives up counts itself, as who is served does.
+        let passed = passed.filter(|_| self.has_waited);
+        self.count(passed.map_or(0, |passed| passed.saturating_add(1)));
         self.gauge.leave();
         self.backend.state.waiters.leave();
     }

@@ -13,7 +13,7 @@ fn the_longest_wait_goes_first_over_both_queues() {
     let first = waiting.join(None, NONE, 5, 'a');
     let second = waiting.join(Some("a"), NONE, 5, 'b');
     let third = waiting.join(None, NONE, 6, 'c');
-    let served = |offer, position| Some(ServedExchange { offer, position });
+    let served = |offer, position| Some(CalledExchange { offer, position });
     assert_eq!(waiting.next_for("a", true), served('a', 1));
     assert_eq!(waiting.leave(None, first), None, "the first was called");
     assert_eq!(waiting.next_for("a", true), served('b', 1));
@@ -37,9 +37,25 @@ fn a_server_does_not_serve_anothers_queue() {
     assert!(waiting.is_empty());
     waiting.join(Some("a"), NONE, 0, 3);
     waiting.join(None, NONE, 0, 4);
-    assert_eq!(waiting.take_queue(Some("a")), [3]);
-    assert_eq!(waiting.take_queue(None), [4]);
+    let called = |offer, position| CalledExchange { offer, position };
+    assert_eq!(waiting.take_queue(Some("a")), [called(3, 1)]);
+    assert_eq!(waiting.take_queue(None), [called(4, 1)]);
     assert!(waiting.is_empty());
+}
+
+#[test]
+fn who_chooses_again_keeps_its_place_and_its_position_counts_who_went_before() {
+    let mut waiting = WaitingExchanges::default();
+    let called = |offer, position| CalledExchange { offer, position };
+    waiting.join(Some("a"), NONE, 0, "went before");
+    let ticket = waiting.join(Some("a"), NONE, 1, "chooses again");
+    waiting.join(None, NONE, 2, "came later");
+    assert_eq!(waiting.next_for("a", true), Some(called("went before", 1)));
+    assert_eq!(waiting.take_queue(Some("a")), [called("chooses again", 2)]);
+    assert_eq!(waiting.leave(Some("a"), ticket), None, "it was called");
+    assert_eq!(waiting.join_again(None, ticket, "chose again"), ticket);
+    assert_eq!(waiting.next_for("b", true), Some(called("chose again", 1)));
+    assert_eq!(waiting.next_for("b", true), Some(called("came later", 2)));
 }
 
 #[test]
@@ -155,7 +171,7 @@ proptest! {
                         let one = simulated.remove(place);
                         let queue = simulated.iter_mut().filter(|other| other.server == one.server);
                         queue.for_each(|other| other.passed += 1);
-                        ServedExchange {
+                        CalledExchange {
                             offer: one.number,
                             position: one.passed + 1,
                         }
@@ -169,6 +185,8 @@ proptest! {
         }
         simulated.sort_by_key(|one| (one.class, one.due_ms, one.number));
         let rest: Vec<usize> = simulated.iter().map(|one| one.number).collect();
-        prop_assert_eq!(waiting.take_all(), rest);
+        let taken = waiting.take_all().into_iter();
+        let taken: Vec<usize> = taken.map(|one| one.offer).collect();
+        prop_assert_eq!(taken, rest);
     }
 }

@@ -524,7 +524,7 @@ async fn slot(
     };
     exchange.tally.server_queue = queue_positions.server;
     exchange.tally.backend_queue = queue_positions.backend;
-    plan.came_from_queue = queue_positions.backend > 0;
+    plan.came_from_queue = queue_positions.gave_slot_in_backend;
     exchange.times.slot_taken = Some(ballast_worker::now());
     match outcome {
         Ok(Ok(Ok(slot))) => Flow::Continue(slot),

@@ -258,6 +258,45 @@ fn who_waits_for_a_server_that_goes_down_chooses_again() {
 }
 
 #[test]
+fn who_chooses_again_keeps_its_place() {
+    block_on(async {
+        let backend = backend(&[1, 1], |_| {});
+        let _first = slot_of(pick(&backend, request(Some(0)))).await;
+        let second = slot_of(pick(&backend, request(Some(1)))).await;
+        let chooses_again = pick(&backend, request(Some(0)));
+        settle().await;
+        let came_later = pick(&backend, request(None));
+        settle().await;
+        backend.set_usability(0, false, false);
+        assert_eq!(requeue_waiting(&backend, Some(&backend.servers[0])), 1);
+        settle().await;
+        assert_eq!(backend.state.queue.now(), 2);
+        drop(second);
+        let chose_again = slot_of(chooses_again).await;
+        settle().await;
+        assert!(!came_later.is_finished());
+        drop(chose_again);
+        drop(slot_of(came_later).await);
+        assert!(is_empty(&backend));
+    })
+    .unwrap();
+}
+
+#[test]
+fn who_gives_up_counts_itself_among_those_who_left_the_queue() {
+    block_on(async {
+        let backend = backend(&[1], |_| {});
+        let _first = slot_of(pick(&backend, request(None))).await;
+        let mut positions = QueuePositions::default();
+        let request = request(None);
+        let waits = Slot::take(&backend, &request, &mut positions);
+        timeout(Duration::from_millis(1), waits).await.unwrap_err();
+        assert_eq!((positions.backend, positions.server), (1, 0));
+    })
+    .unwrap();
+}
+
+#[test]
 fn without_a_usable_server_nobody_waits() {
     block_on(async {
         let backend = backend(&[1], |_| {});
