@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use ballast_model::{CliLevel, SeverityOutput};
 use ballast_worker::sync::Semaphore;
@@ -113,6 +114,10 @@ async fn accept_within_limit(
                 continue;
             };
             let shared = Rc::clone(shared);
+            if let ProcessRole::Worker(host) = &shared.role {
+                let callers = &host.registry().process().callers;
+                callers.fetch_add(1, Ordering::Relaxed);
+            }
             let mut session = CliSession::new(&shared, bind.level, bind.severity);
             session.exposes = bind.expose_listeners;
             session.caller = match ballast_net::unix_peer(&stream) {

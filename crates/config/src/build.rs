@@ -104,8 +104,11 @@ fn proxy(
         let mut front = draft.front;
         let routes = front.routes.iter().map(|route| route.condition.as_ref());
         front.route_index = ConditionIndex::new(routes).into();
-        let connect = draft.back.timeouts.connect;
-        front.timeouts.tarpit = front.timeouts.tarpit.or(connect);
+        // As in HAProxy, a frontend inherits no `timeout connect` to wait for instead.
+        if is_back {
+            let connect = draft.back.timeouts.connect;
+            front.timeouts.tarpit = front.timeouts.tarpit.or(connect);
+        }
         front.common = common.clone();
         front.binds = draft.binds.into_iter().map(|bind| bind.bind).collect();
         if draft.kind == SectionKind::Listen && front.default_backend.is_none() {
@@ -209,6 +212,6 @@ fn warn_of_missing_pages(
 fn page_bytes(group: &str, status: u16, context: &Context<'_>) -> Option<Arc<[u8]>> {
     match context.declarations.error_groups.get(group)?.page(status)? {
         ErrorPage::Raw { bytes, .. } => Some(bytes.as_slice().into()),
-        ErrorPage::Location { .. } => None,
+        ErrorPage::Location { .. } | ErrorPage::Reply(_) => None,
     }
 }

@@ -251,9 +251,9 @@ counters! {
 counters! {
     /// What the whole process counts (`show info`).
     ProcessCounters => ProcessSums {
-        /// Connections accepted (`CumConns`).
+        /// Connections of clients that were accepted (part of `CumConns`).
         connections,
-        /// Requests received (`CumReq`).
+        /// Requests whose head was received, and TCP sessions (part of `CumReq`).
         requests,
         /// Bytes sent by frontends that were removed (part of `TotalBytesOut`).
         bytes_out,

@@ -34,6 +34,8 @@ pub struct Process {
     connection_limit_override: OverrideCell,
     stopping: AtomicBool,
     next_unique: AtomicU32,
+    /// Callers of the command sockets: each is a connection and a request of `show info`.
+    pub callers: AtomicU64,
     invalid_messages: AtomicU64,
     sent: Mutex<SentBytes>,
 }
@@ -65,6 +67,7 @@ impl Process {
             connection_limit_override: OverrideCell::default(),
             stopping: AtomicBool::new(false),
             next_unique: AtomicU32::new(0),
+            callers: AtomicU64::new(0),
             invalid_messages: AtomicU64::new(0),
             sent: Mutex::default(),
         }

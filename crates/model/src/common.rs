@@ -218,6 +218,9 @@ pub enum ErrorPage {
         /// The `Location:` value.
         location: String,
     },
+    /// `http-error` with a log format: the page is made by the rule of this number among
+    /// [`RuleSets::error_replies`] of the proxy.
+    Reply(usize),
 }
 
 /// TCP keep-alive of one side (`option tcpka`, `clitcpka`, `srvtcpka` and their parameters).

@@ -35,6 +35,9 @@ pub struct RuleSets {
     pub http_response: RuleList,
     /// `http-after-response`.
     pub http_after_response: RuleList,
+    /// `http-error` lines with log formats: each is a `return` that makes one error page. They run one
+    /// at a time, when the proxy answers with that page, and never as a list.
+    pub error_replies: RuleList,
 }
 
 impl RuleSets {
@@ -91,6 +94,7 @@ impl RuleSets {
             &mut self.redirects,
             &mut self.http_response,
             &mut self.http_after_response,
+            &mut self.error_replies,
         ]
         .into_iter()
     }
@@ -105,6 +109,7 @@ impl RuleSets {
         for place in RuleSet::ALL {
             self.of_mut(place).append(more.of_mut(place));
         }
+        self.error_replies.append(&mut more.error_replies);
         self.request_inspect_delay = more.request_inspect_delay.or(self.request_inspect_delay);
         self.response_inspect_delay = more.response_inspect_delay.or(self.response_inspect_delay);
     }

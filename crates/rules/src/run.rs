@@ -144,6 +144,7 @@ pub fn proceed<'r>(
                 ActionOutcome::WaitForBody(bytes_min, at_most)
                     if Needs::AWAITED_BODY.intersects(stage.may_still_arrive) =>
                 {
+                    stage.transaction.rule_waits(rule.place.filled());
                     let wait = pending(&stage, Needs::AWAITED_BODY, at_most, (at, true, true));
                     return for_bytes(wait, bytes_min);
                 }

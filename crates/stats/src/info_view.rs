@@ -87,7 +87,10 @@ impl InfoView {
         };
         let now = process.now_ms();
         let rate = |rate: &Rate| (rate.per_second(now), rate.highest());
-        let sums = process.counters.sums();
+        let mut sums = process.counters.sums();
+        let callers = process.callers.load(Ordering::Relaxed);
+        sums.connections += callers;
+        sums.requests += callers;
         // Counted where bytes are sent, once; those of frontends that are gone are kept apart.
         let frontends = generation.frontends.iter();
         let bytes_out = sums.bytes_out

@@ -285,6 +285,14 @@ const fn silent(cause: EndingCause, phase: EndingPhase, counts: &'static [Count]
 }
 
 impl Exit {
+    /// Whether a body that rules waited for did not come in time.
+    pub(crate) fn is_body_timeout(&self) -> bool {
+        matches!(
+            self,
+            Self::Request(PeerFault::TimedOut, _) | Self::ResponseBodyTimeout
+        )
+    }
+
     /// The table's row for this exit. Status, cause and phase as HAProxy gives them (configuration
     /// manual, sections 1.3.1 and 8.5); counters as section 9.1 of the management guide names
     /// them.

@@ -192,7 +192,9 @@ fn needs_of_proxies(config: &model::Config) -> [Vec<Needs>; 2] {
     };
     let of_rules = |common: &model::ProxyCommon| {
         let rules = common.rules.iter();
-        let all = rules.fold(Needs::NONE, |sum, (_, rule)| sum | rule.needs(&acls));
+        let rules = rules.map(|(_, rule)| rule);
+        let rules = rules.chain(&common.rules.error_replies);
+        let all = rules.fold(Needs::NONE, |sum, rule| sum | rule.needs(&acls));
         common.rules.needs(RuleSet::TcpContent, &acls) | (all & (Needs::BODIES | Needs::PASSWORD))
     };
     let frontends = config.frontends.iter().map(|frontend| {
@@ -275,6 +277,13 @@ pub struct EvaluationMemory {
 }
 
 impl WorkerLocal {
+    /// Counts a request, or a TCP session, in the process. Gives its number (`%rt`).
+    pub(crate) fn next_request_number(&self) -> u32 {
+        let counters = self.process.counters.of(self.worker);
+        counters.requests.increment();
+        self.process.next_request_number()
+    }
+
     /// The state of one worker.
     pub fn new(
         worker: usize,

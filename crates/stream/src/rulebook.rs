@@ -8,7 +8,7 @@ use ballast_message::{BodyLength, Request, Response, Version};
 use ballast_mux::{Duplex, Peer, Sink, Source, WaitLimit};
 use ballast_rules::{
     Cursor, EntryChange, ExchangeSetting, ExpectedHeader, LogLevel, LogProfile, LogStep, RuleList,
-    RunProgress, SettableTimeout, Transaction, Verdict, Workspace, proceed, run,
+    RunProgress, RunRules, SettableTimeout, Transaction, Verdict, Workspace, proceed, run,
 };
 use ballast_stick::Key;
 use ballast_transport::PendingHandshake;
@@ -51,6 +51,16 @@ pub(crate) fn apply(
     if rules.is_empty() {
         return Verdict::Continue;
     }
+    run_once(context, exchange, stage, rules)
+}
+
+/// Runs rules over an exchange, without a wait.
+pub(crate) fn run_once<'r>(
+    context: &Context<'_>,
+    exchange: &mut Exchange,
+    stage: MessagePhase,
+    rules: impl Into<RunRules<'r>>,
+) -> Verdict {
     on_exchange(context, exchange, stage, |transaction, space| {
         run(rules, transaction, space)
     })
@@ -104,6 +114,7 @@ pub(crate) async fn apply_in_time(
     let mut cursor = Cursor::default();
     let mut awaited_passwords = needs & Needs::PASSWORD;
     let mut awaited_time = Needs::TIME;
+    let mut abandoned = None;
     loop {
         let pending = context.session.pending_handshake();
         let mut may_still_arrive = match pending {
@@ -114,7 +125,10 @@ pub(crate) async fn apply_in_time(
             may_still_arrive = may_still_arrive | Needs::AWAITED_BODY;
         }
         match resume(context, exchange, stage, rules, cursor, may_still_arrive) {
-            RunProgress::Done(verdict) => return Flow::Continue(verdict),
+            RunProgress::Done(verdict) => {
+                exchange.waiting_rule = abandoned.or(exchange.waiting_rule);
+                return Flow::Continue(verdict);
+            }
             RunProgress::Wait(wait) => {
                 cursor = wait.cursor;
                 if let Some(AwaitedBody::OfRequest(client, _)) = &mut body {
@@ -127,9 +141,14 @@ pub(crate) async fn apply_in_time(
                     let wanted = (wait.at_most, wait.body_bytes_min);
                     // Boxed: most rules wait for no body, and should not reserve memory for it.
                     let arrived = Box::pin(body.arrive(context, exchange, wanted)).await;
-                    if arrived.is_break() {
+                    if exchange.is_cut_short {
+                        abandoned = abandoned.or(exchange.waiting_rule);
+                    }
+                    if let Flow::Break(exit) = &arrived
+                        && exit.is_body_timeout()
+                    {
                         // As in HAProxy, this rule has ended the exchange.
-                        exchange.last_rule = exchange.waiting_rule;
+                        exchange.last_rule = exchange.waiting_rule.take();
                     }
                     arrived?;
                     continue;
@@ -165,7 +184,8 @@ pub(crate) async fn apply_in_time(
                     }
                 };
                 if !passed {
-                    // The rules are run to their end all the same.
+                    // The rules are run to their end all the same, and logs name the wait.
+                    abandoned = abandoned.or(exchange.waiting_rule);
                     awaited_time = Needs::NONE;
                 }
             }

@@ -34,7 +34,7 @@ pub(crate) async fn serve(
     let exchange = current.get();
     context.begin(exchange);
     exchange.times.received = Some(ballast_worker::now());
-    exchange.tally.request_number = context.local.process.next_request_number();
+    exchange.tally.request_number = context.local.next_request_number();
     if let Some(row) = &context.row {
         row.begin_exchange(&context.running, exchange);
     }

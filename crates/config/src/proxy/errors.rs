@@ -7,6 +7,7 @@ use ballast_expr::{LogFormat, Usage};
 use ballast_model::ErrorPage;
 use ballast_syntax::{Diagnostic, SectionKind, Span};
 
+use super::rules::error_reply;
 use crate::args::Args;
 use crate::context::{Context, suggestion};
 use crate::draft::{ErrorGroupUse, ProxyDraft};
@@ -251,7 +252,8 @@ enum Payload {
     Page(String, Vec<u8>),
     Group(String, Span),
     Body(String, Vec<u8>),
-    Format(&'static str),
+    /// `lf-string`, `lf-file`.
+    Format,
 }
 
 const HTTP_ERROR_WORDS: &[&str] = &[
@@ -272,6 +274,7 @@ fn http_error(
     args: &mut Args<'_>,
     context: &mut Context<'_>,
 ) -> Result<(), Diagnostic> {
+    let (texts, base) = (args.texts(), args.position());
     let mut answer = HttpErrorLine::default();
     while let Some(word) = args.next() {
         http_error_word(word, &mut answer, args, context)?;
@@ -282,7 +285,7 @@ fn http_error(
     };
     let has_body = match &answer.payload {
         Payload::Body(_, bytes) => !bytes.is_empty(),
-        Payload::Format(_) => true,
+        Payload::Format => true,
         _ => false,
     };
     if has_body && answer.content_type.is_none() {
@@ -317,15 +320,9 @@ fn http_error(
             let bytes = response(status, reason, content_type, &answer.headers, &body);
             set(draft, status, ErrorPage::Raw { file, bytes });
         }
-        Payload::Body(..) => {
-            context.unimplemented("http-error hdr", "log formats in error pages", args.span());
-        }
-        Payload::Format(word) => {
-            context.unimplemented(
-                &format!("http-error {word}"),
-                "log formats in error pages",
-                args.span(),
-            );
+        Payload::Body(..) | Payload::Format => {
+            let number = error_reply(draft, args, context, (&texts, base))?;
+            set(draft, status, ErrorPage::Reply(number));
         }
     }
     Ok(())
@@ -369,7 +366,7 @@ fn http_error_word(
         "lf-file" => {
             let path = args.word("<file> after 'lf-file'")?;
             context.read(path.text(), "http-error", path.span())?;
-            answer.payload = Payload::Format("lf-file");
+            answer.payload = Payload::Format;
         }
         "string" => {
             let text = args.next().unwrap_or_default();
@@ -378,7 +375,7 @@ fn http_error_word(
         }
         "lf-string" => {
             args.format("<fmt> after 'lf-string'", Usage::Text)?;
-            answer.payload = Payload::Format("lf-string");
+            answer.payload = Payload::Format;
         }
         "hdr" => {
             let name = args.text("<name> and <value> after 'hdr'")?.to_owned();

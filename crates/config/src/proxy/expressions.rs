@@ -47,6 +47,7 @@ pub(super) fn condition(
     let mut parsed = args.condition(&draft.acls)?;
     if let Some(condition) = &mut parsed {
         condition.set_place(&context.pattern_place(span));
+        draft.acls.note_use(condition);
         check_phases(draft, condition, phases, span, context);
         context.check_condition(condition, &draft.acls, span);
         for text in condition.never_matches() {

@@ -5,7 +5,7 @@
 
 use ballast_expr::Needs;
 use ballast_model::CaptureSlot;
-use ballast_rules::{Capability, ParseEnv, Reference, RuleSet, parse_rule};
+use ballast_rules::{Capability, ParseEnv, Reference, Rule, RuleSet, parse_rule};
 use ballast_syntax::{Diagnostic, SectionKind};
 
 use super::expressions;
@@ -163,9 +163,49 @@ fn rule(
     place: RuleSet,
 ) -> Result<(), Diagnostic> {
     named_defaults(draft, args)?;
-    let span = args.span();
     let base = args.position();
     let texts = args.texts();
+    let rule = parsed_rule(draft, args, context, (place, &texts, base))?;
+    args.rest();
+    let span = args.span();
+    // Nobody is told of a redirection that asks for raw bytes.
+    if let Some(condition) = &rule.condition
+        && place != RuleSet::Redirect
+    {
+        expressions::record_raw_bytes(draft, condition, span);
+    }
+    warn_unreachable(draft, args, context, place, &rule);
+    expressions::warn_of_rule_order(draft, args, context, place.words());
+    draft.common.rules.of_mut(place).push(rule);
+    Ok(())
+}
+
+/// The `return` that makes the page of an `http-error` line. `texts` are the words of the line, of which
+/// the first stands at `base`. Gives the rule's number among those of its kind.
+pub(super) fn error_reply(
+    draft: &mut ProxyDraft,
+    args: &mut Args<'_>,
+    context: &mut Context<'_>,
+    (texts, base): (&[&str], usize),
+) -> Result<usize, Diagnostic> {
+    let mut words = vec!["return"];
+    words.extend_from_slice(texts);
+    let base = base.saturating_sub(1);
+    let rule = parsed_rule(draft, args, context, (RuleSet::HttpRequest, &words, base))?;
+    let inherited = draft.inherited_rules.error_replies.len();
+    let own = &mut draft.common.rules.error_replies;
+    own.push(rule);
+    Ok(inherited + own.len() - 1)
+}
+
+/// The rule that `texts` say, of which the first stands at `base`, with what it refers to recorded.
+fn parsed_rule(
+    draft: &mut ProxyDraft,
+    args: &mut Args<'_>,
+    context: &mut Context<'_>,
+    (place, texts, base): (RuleSet, &[&str], usize),
+) -> Result<Rule, Diagnostic> {
+    let span = args.span();
     let is_defaults = draft.place() == Sections::DEFAULTS;
     let capability = Capability {
         frontend: draft.is_front() || is_defaults,
@@ -188,14 +228,13 @@ fn rule(
     env.experimental = context.declarations.experimental;
     env.request_captures = draft.front.request_captures.len();
     env.stick_counters = context.stick_counters;
-    let parsed = parse_rule(place, &texts, &mut env);
+    let parsed = parse_rule(place, texts, &mut env);
     let (warnings, captures, raw) = (env.warnings, env.new_captures, env.raw_samples);
     for text in stand_ins {
         context.used_stand_in(text);
     }
     let mut rule = parsed.map_err(|error| diagnostic(args, base, &error))?;
     rule.set_place(&context.pattern_place(span));
-    args.rest();
     for warning in warnings {
         let mut diagnostic = diagnostic(args, base, &warning);
         diagnostic.severity = ballast_syntax::Severity::Warning;
@@ -217,17 +256,11 @@ fn rule(
     if !place.is_implemented() {
         context.unimplemented(place.words(), feature_of(place.words()), span);
     }
-    refer(draft, context, rule.references(), span);
-    // Nobody is told of a redirection that asks for raw bytes.
-    if let Some(condition) = &rule.condition
-        && place != RuleSet::Redirect
-    {
-        expressions::record_raw_bytes(draft, condition, span);
+    if let Some(condition) = &rule.condition {
+        draft.acls.note_use(condition);
     }
-    warn_unreachable(draft, args, context, place, &rule);
-    expressions::warn_of_rule_order(draft, args, context, place.words());
-    draft.common.rules.of_mut(place).push(rule);
-    Ok(())
+    refer(draft, context, rule.references(), span);
+    Ok(rule)
 }
 
 /// The diagnostic for an error in a rule; its text names the rule already.
@@ -286,7 +319,7 @@ fn warn_unreachable(
     args: &Args<'_>,
     context: &mut Context<'_>,
     place: RuleSet,
-    rule: &ballast_rules::Rule,
+    rule: &Rule,
 ) {
     if !place.is_http() || place == RuleSet::Redirect {
         return;

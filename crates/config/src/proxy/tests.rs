@@ -341,6 +341,19 @@ fn http_error_makes_a_whole_response() {
 }
 
 #[test]
+fn http_error_with_a_format_is_made_by_a_rule_of_its_own() {
+    let loaded = load_with_stand_ins(
+        "defaults\n mode http\n http-error status 404 content-type a/b string x hdr a %[path]\n\
+         frontend f\n bind 127.0.0.1:80\n\
+         http-error status 503 content-type a/b lf-string %[path]\n",
+    );
+    let common = &loaded.config.frontends[0].common;
+    assert_eq!(common.error_pages.page(404), Some(&ErrorPage::Reply(0)));
+    assert_eq!(common.error_pages.page(503), Some(&ErrorPage::Reply(1)));
+    assert_eq!(common.rules.error_replies.len(), 2);
+}
+
+#[test]
 fn forwarding_headers() {
     let front = front(" option forwardfor except 10.0.0.0/8 header X-C if-none");
     let forward = front.common.forward_for.unwrap();

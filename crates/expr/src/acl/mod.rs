@@ -14,7 +14,7 @@ pub use linker::Linker;
 pub use predefined::{PREDEFINED, predefined};
 pub use words::{ACL_WORDS, AclWord};
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use crate::effects::Effects;
@@ -99,6 +99,8 @@ impl Links for Linker<'_> {
 pub struct AclSet {
     acls: Vec<Arc<Acl>>,
     by_name: HashMap<String, usize>,
+    /// Predefined ACLs that a condition has named before an ACL of that name was declared.
+    predefined_in_use: BTreeSet<&'static str>,
 }
 
 impl AclSet {
@@ -133,15 +135,33 @@ impl AclSet {
         Ok(())
     }
 
+    /// Notes the predefined ACLs that a condition names. As in HAProxy, an ACL that is declared under
+    /// such a name afterwards adds to it, and replaces it only where no condition came before.
+    pub fn note_use(&mut self, condition: &Condition) {
+        for name in condition.acl_names() {
+            let known = PREDEFINED.iter().find(|(known, _)| *known == name);
+            if let Some((known, _)) = known {
+                self.predefined_in_use.insert(known);
+            }
+        }
+    }
+
     /// Adds a criterion to the ACL of that name, which may be new.
     pub fn add(&mut self, name: &str, criterion: Criterion) {
         match self.by_name.get(name) {
             Some(at) => Arc::make_mut(&mut self.acls[*at]).criteria.push(criterion),
             None => {
+                let mut criteria = Vec::new();
+                if self.predefined_in_use.contains(name)
+                    && let Some(before) = predefined(name)
+                {
+                    criteria.clone_from(&before.criteria);
+                }
+                criteria.push(criterion);
                 self.by_name.insert(name.to_owned(), self.acls.len());
                 self.acls.push(Arc::new(Acl {
                     name: name.to_owned(),
-                    criteria: vec![criterion],
+                    criteria,
                 }));
             }
         }

@@ -132,3 +132,14 @@ fn every_acl_word_stands_for_a_fetch() {
         assert!(crate::fetch::fetch(row.fetch).is_some(), "{}", row.word);
     }
 }
+
+#[test]
+fn a_declared_acl_adds_to_the_predefined_one_that_was_named_before() {
+    let mut acls = AclSet::new();
+    let condition = Condition::parse(&["if", "METH_GET"], &acls).unwrap();
+    acls.note_use(&condition);
+    acls.declare(&["METH_GET", "path", "/x"]).unwrap();
+    acls.declare(&["METH_POST", "path", "/x"]).unwrap();
+    assert_eq!(acls.get("METH_GET").unwrap().criteria.len(), 2);
+    assert_eq!(acls.get("METH_POST").unwrap().criteria.len(), 1);
+}

@@ -1,8 +1,9 @@
 //! Answers of our own: error pages and the answers of rules.
 
 use ballast_message::{BodyLength, Method, NoRoom, Response, Version};
-use ballast_model::ErrorPage;
+use ballast_model::{ErrorPage, ProxyCommon};
 use ballast_mux::{Announcement, Duplex, WaitLimit, read_page};
+use ballast_rules::{ResponseContent, Verdict};
 
 use super::{ConnectionFate, rules};
 use crate::context::Context;
@@ -10,6 +11,7 @@ use crate::ending::EndingPhase;
 use crate::exchange::{Exchange, PreparedAnswer};
 use crate::logged_bytes;
 use crate::pages::default_page;
+use crate::rulebook::{self, MessagePhase};
 
 /// Sends the prepared answer, or else the error page of a status.
 pub(crate) async fn page(
@@ -113,10 +115,16 @@ fn compose(
         Some(PreparedAnswer::Unsent) | None => body.clear(),
     }
     let backend = exchange.backend.clone();
-    let configured = backend
-        .as_ref()
-        .and_then(|backend| backend.model.common.error_pages.page(status))
-        .or_else(|| context.frontend.model.common.error_pages.page(status));
+    let proxies = backend.iter().map(|backend| &backend.model.common);
+    let mut pages = proxies
+        .chain([&context.frontend.model.common])
+        .filter_map(|common| Some((common, common.error_pages.page(status)?)));
+    let configured = match pages.next() {
+        Some((common, ErrorPage::Reply(number))) => {
+            return reply(context, exchange, common, *number, body);
+        }
+        other => other.map(|(_, page)| page),
+    };
     let response = &mut exchange.response;
     match configured {
         Some(ErrorPage::Raw { bytes, .. }) if bytes.is_empty() => Ok(ComposedAnswer::Nothing),
@@ -124,7 +132,32 @@ fn compose(
         Some(ErrorPage::Location { status, location }) => {
             location_page(*status, location, response).map(to_response)
         }
-        None => built_in(status, response, body).map(to_response),
+        // Pages with log formats are made above.
+        Some(ErrorPage::Reply(_)) | None => built_in(status, response, body).map(to_response),
+    }
+}
+
+/// Makes the page of an `http-error` line that has log formats.
+fn reply(
+    context: &Context<'_>,
+    exchange: &mut Exchange,
+    common: &ProxyCommon,
+    number: usize,
+    body: &mut Vec<u8>,
+) -> Result<ComposedAnswer, NoRoom> {
+    let rule = common.rules.error_replies.get(number).ok_or(NoRoom)?;
+    let last_rule = exchange.last_rule;
+    std::mem::swap(&mut exchange.answer_body, body);
+    let rules = std::slice::from_ref(rule);
+    let verdict = rulebook::run_once(context, exchange, MessagePhase::Request, rules);
+    std::mem::swap(&mut exchange.answer_body, body);
+    // A page is no rule of the traffic.
+    exchange.last_rule = last_rule;
+    match verdict {
+        Verdict::Respond(answer) if answer.page == ResponseContent::Made => {
+            Ok(ComposedAnswer::Response)
+        }
+        _ => Err(NoRoom),
     }
 }
 

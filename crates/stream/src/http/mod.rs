@@ -223,15 +223,9 @@ async fn close(context: &Context<'_>, client: &mut ClientConnection, exchange: &
     client.close(&wait, &context.upward).await;
 }
 
-/// Counts a request in its frontend and in the process.
+/// Counts a request in its frontend.
 fn count_request(context: &Context<'_>, exchange: &Exchange) {
     context.count(|counters| counters.requests.increment());
-    let process = &context.local.process;
-    process
-        .counters
-        .of(context.local.worker)
-        .requests
-        .increment();
     let now = context.local.ms_at(exchange.times.received);
     context.frontend.state.request_rate.count(now, 1);
 }

@@ -98,7 +98,7 @@ pub(crate) async fn request(
     exchange.expects_continue = received.expect_continue;
     exchange.keep_client =
         received.persistent && !context.local.process.stopping() && !context.is_leaving();
-    exchange.tally.request_number = context.local.process.next_request_number();
+    exchange.tally.request_number = context.local.next_request_number();
     if context.upgraded_for.get().is_none() || !exchange.first {
         if journal::accept_shows_id(context) {
             unique_id::make(context, exchange);
