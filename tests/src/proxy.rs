@@ -65,6 +65,21 @@ impl Program {
         self.name == "ballast"
     }
 
+    /// Puts a copy of the binary at a place, at once: a program that runs from there keeps its own.
+    ///
+    /// Another process writes it. If this one did, a child that another thread starts meanwhile
+    /// would have the file open for writing, and who executes it then is told that it is busy.
+    ///
+    /// # Panics
+    ///
+    /// When it cannot be copied.
+    pub fn copy_to(&self, place: &Path) {
+        let new = place.with_extension("new");
+        let copied = Command::new("cp").arg(&self.path).arg(&new).status();
+        assert!(copied.is_ok_and(|status| status.success()), "a copy");
+        fs::rename(new, place).expect("in its place");
+    }
+
     /// The binary.
     #[must_use]
     pub fn path(&self) -> &Path {

@@ -527,10 +527,7 @@ fn a_new_program_takes_over_and_the_master_stays_the_same_process() {
     let at = directory.path();
     write(at, &configuration(port, at, ""));
     let program = at.join("ballast");
-    let renew = || {
-        fs::copy(Program::ballast().path(), at.join("new")).expect("a copy");
-        fs::rename(at.join("new"), &program).expect("in its place");
-    };
+    let renew = || Program::ballast().copy_to(&program);
     renew();
     let (mut running, socket) = master(&program, at, port);
     let stats = at.join("stats.sock");

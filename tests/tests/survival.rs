@@ -257,8 +257,7 @@ fn spawn(at: &Path, words: &[&str]) -> Child {
 
 /// Another file with the program, in the place of the one that runs.
 fn replace_program(at: &Path) {
-    fs::copy(Program::ballast().path(), at.join("new")).expect("a copy");
-    fs::rename(at.join("new"), at.join("ballast")).expect("in its place");
+    Program::ballast().copy_to(&at.join("ballast"));
 }
 
 fn signal(pid: i32, signal: Signal) {

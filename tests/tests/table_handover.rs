@@ -118,6 +118,29 @@ fn serving(stats: &Path) -> Option<u32> {
     pid.and_then(|pid| pid.parse().ok())
 }
 
+/// Waits until a process accepts nothing at a command socket any more: until then it may answer there
+/// instead of the one that follows it, with what it has itself.
+fn await_stop(pid: u32, stats: &Path) {
+    let path = stats.display().to_string();
+    eventually("the former process accepts no callers", || {
+        // Number, references, protocol, flags, type, state, inode, path.
+        let sockets = fs::read_to_string("/proc/net/unix").expect("the sockets of the system");
+        let sockets = sockets.lines().filter(|line| line.contains(&path));
+        let sockets = sockets.map(|line| line.split_ascii_whitespace().collect::<Vec<_>>());
+        let listening: Vec<_> = sockets
+            .filter(|words| words[3] == "00010000")
+            .map(|words| format!("socket:[{}]", words[6]))
+            .collect();
+        assert!(!listening.is_empty(), "one process listens at least");
+        let descriptors = fs::read_dir(format!("/proc/{pid}/fd"));
+        let mut descriptors = descriptors.into_iter().flatten().flatten();
+        !descriptors.any(|entry| {
+            fs::read_link(entry.path())
+                .is_ok_and(|link| listening.iter().any(|one| link.as_os_str() == one.as_str()))
+        })
+    });
+}
+
 impl Master {
     fn pid(&self) -> String {
         self.0.id().to_string()
@@ -216,10 +239,8 @@ fn servers_go_along_and_open_connections_stay() {
     let answer = ask(&socket, "reload");
     assert!(answer.starts_with("Success=1\n"), "{answer}");
     assert_ne!(worker_of(&socket), worker, "{answer}");
-    // The old process may take a caller yet.
-    eventually("the next process answers", || {
-        entries(&stats, "live") == [live(0, 2)]
-    });
+    await_stop(worker.unsigned_abs(), &stats);
+    assert_eq!(entries(&stats, "live"), [live(0, 2)]);
     assert_eq!(entries(&stats, "sticky"), sticky);
     // The old process has it still. That it ends there changes nothing here.
     held.write_all(b"x").expect("the body is sent");
@@ -255,6 +276,7 @@ fn tables_are_there_after_a_reload_of_each_kind() {
     assert!(answer.starts_with("Success=1\n"), "{answer}");
     let next = worker_of(&socket);
     assert_ne!(next, worker, "{answer}");
+    await_stop(worker.unsigned_abs(), &stats);
     assert_eq!(
         (entries(&stats, "four"), entries(&stats, "text")),
         (four.clone(), text)
@@ -405,13 +427,8 @@ fn open_connections_stay_with_a_process_that_is_replaced() {
         entries(&stats, "live") == live(1, 1, 1)
     });
     let next = start_alone(at, port, &["-sf", &former.pid()]);
-    // The former process may take a caller yet.
-    eventually("the entry is released here", || {
-        entries(&stats, "live") == live(0, 1, 1)
-    });
-    eventually("the former process listens no more", || {
-        (0..20).all(|_| serving(&stats) == Some(next.0.id()))
-    });
+    await_stop(former.0.id(), &stats);
+    assert_eq!(entries(&stats, "live"), live(0, 1, 1));
     // The next process counts its own.
     let mut own = Client::connect(port);
     own.send(unfinished);
@@ -504,9 +521,7 @@ fn a_process_that_has_stopped_gives_no_tables() {
         entries(&stats, "live").len() == 2
     });
     let mut second = start_alone(at, port, &["-sf", &first.pid()]);
-    eventually("the first process listens no more", || {
-        (0..20).all(|_| serving(&stats) == Some(second.0.id()))
-    });
+    await_stop(first.0.id(), &stats);
     ask(&stats, "set table live key 192.0.2.1 data.conn_cnt 2");
     let third = start_alone(at, port, &["-sf", &first.pid(), &second.pid()]);
     eventually("the second process ends", || second.has_ended());
@@ -547,10 +562,7 @@ fn a_new_program_under_a_master_has_the_tables() {
     let at = directory.path();
     let (stats, socket) = (at.join("stats.sock"), at.join("master.sock"));
     let program = at.join("ballast");
-    let replace = || {
-        fs::copy(Program::ballast().path(), at.join("new")).expect("a copy");
-        fs::rename(at.join("new"), &program).expect("in its place");
-    };
+    let replace = || Program::ballast().copy_to(&program);
     replace();
     write(at, port, 2, TABLES);
     let _master = start_program(&program, at, port);
@@ -564,5 +576,6 @@ fn a_new_program_under_a_master_has_the_tables() {
         let now = worker_of(&socket);
         now > 0 && now != worker
     });
+    await_stop(worker.unsigned_abs(), &stats);
     assert_eq!(entries(&stats, "four"), four);
 }
