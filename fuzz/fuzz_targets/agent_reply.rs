@@ -19,8 +19,11 @@ fuzz_target!(|input: &[u8]| {
     assert_ne!(agent::parse(input, true), AgentReplyParse::Incomplete);
     let _ = agent::parse(input, false);
     for expectation in EXPECTATIONS {
-        assert_ne!(expectation.judge(input, true), ReplyVerdict::Undecided);
-        if let ReplyVerdict::Pass { bytes, .. } = expectation.judge(input, false) {
+        assert_ne!(
+            expectation.parse_reply(input, true),
+            ReplyVerdict::Undecided
+        );
+        if let ReplyVerdict::Pass { bytes, .. } = expectation.parse_reply(input, false) {
             assert!(bytes <= input.len());
         }
     }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use ballast_fuzz::with_pem;
-use ballast_tls::files::Files;
+use ballast_tls::files::CertificateFileReader;
 use ballast_tls::store::{CertificateStore, ExtraFiles, StoreOptions, StoredCertificate};
 use libfuzzer_sys::fuzz_target;
 
@@ -16,13 +16,13 @@ const ENDINGS: [&str; 8] = [
 /// The files `d/a.pem` with each ending, and the list `l`, divided by zero bytes.
 struct Pieces<'a>(Vec<&'a [u8]>);
 
-impl Files for Pieces<'_> {
+impl CertificateFileReader for Pieces<'_> {
     fn read(&self, path: &str) -> Result<Option<Vec<u8>>, String> {
         let found = match path.strip_prefix("d/a.pem") {
             Some(ending) => ENDINGS.iter().position(|one| *one == ending),
             None => (path == "l").then_some(ENDINGS.len()),
         };
-        let content = found.and_then(|place| self.0.get(place));
+        let content = found.and_then(|index| self.0.get(index));
         Ok(content
             .filter(|content| !content.is_empty())
             .map(|content| content.to_vec()))

@@ -50,9 +50,9 @@ fuzz_target!(|input: &[u8]| {
         }
     }
 
-    let mut authorities = Authorities::named("ca.pem");
+    let mut authorities = Authorities::empty("ca.pem");
     if authorities.add(input).is_ok() {
-        let mut again = Authorities::named("ca.pem");
+        let mut again = Authorities::empty("ca.pem");
         assert!(again.add(authorities.pem().as_bytes()).is_ok());
         assert_eq!(again.pem(), authorities.pem());
     }

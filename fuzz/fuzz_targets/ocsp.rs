@@ -4,7 +4,7 @@
 
 use ballast_tls::certificate::CertificateParts;
 use ballast_tls::ocsp::{OcspError, OcspResponse};
-use ballast_tls::ocsp_request::judge_response;
+use ballast_tls::ocsp_request::verify_response;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
@@ -18,5 +18,5 @@ fuzz_target!(|input: &[u8]| {
     let alone = OcspResponse::read(input, leaf, None);
     assert!(alone.is_err_and(|error| error != OcspError::OtherCertificate));
     // Nobody has its key.
-    assert!(judge_response(input, leaf, Some(leaf), 1_800_000_000).is_err());
+    assert!(verify_response(input, leaf, Some(leaf), 1_800_000_000).is_err());
 });

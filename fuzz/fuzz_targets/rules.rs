@@ -1,11 +1,11 @@
-//! Any words as a rule of every place; what parses prints back, links and runs over a message
+//! Any words as a rule of every rule set; what parses prints back, links and runs over a message
 //! made of the same bytes.
 #![no_main]
 
 use ballast_expr::{AclSet, Facts, Linker, Store, Time, Value, VarName};
 use ballast_message::{HeadLimits, Request, Response, is_field_value_lenient, is_target_lenient};
 use ballast_rules::{
-    Capability, LogLevel, ParseEnv, RuleSet, RuleSets, Transaction, Workspace, parse_rule, run,
+    Capability, LogLevel, ParseEnv, RuleSetKind, RuleSets, Transaction, Workspace, parse_rule, run,
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -116,7 +116,7 @@ fuzz_target!(|data: &[u8]| {
     let acls = AclSet::new();
     for line in text.split('\n').take(12) {
         let words: Vec<&str> = line.split(' ').collect();
-        for place in RuleSet::ALL {
+        for rule_set in RuleSetKind::ALL {
             let mut files = |_: &str| Ok(payload.to_vec());
             let capability = Capability {
                 frontend: true,
@@ -124,8 +124,8 @@ fuzz_target!(|data: &[u8]| {
             };
             let mut env = ParseEnv::new(&acls, &mut files, capability, "frontend 'f'");
             env.experimental = true;
-            match parse_rule(place, &words, &mut env) {
-                Ok(rule) => sets.of_mut(place).push(rule),
+            match parse_rule(rule_set, &words, &mut env) {
+                Ok(rule) => sets.of_mut(rule_set).push(rule),
                 Err(error) => {
                     assert!(error.word < words.len().max(1));
                     assert!(error.range.end <= words[error.word].len());
@@ -145,9 +145,9 @@ fuzz_target!(|data: &[u8]| {
     let _ = sets.link(&mut linker);
     sets.make_indexes();
     let _ = sets.unimplemented(&acls);
-    for place in RuleSet::ALL {
+    for rule_set in RuleSetKind::ALL {
         let mut world = world(payload);
-        run(sets.of(place), &mut world, &mut Workspace::new());
+        run(sets.of(rule_set), &mut world, &mut Workspace::new());
         check(&world);
     }
 });

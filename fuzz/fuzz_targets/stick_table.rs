@@ -1,4 +1,4 @@
-//! Commands on a stick table, and its sheet: whatever is in them, nothing panics, the table keeps to
+//! Commands on a stick table, and its dump: whatever is in them, nothing panics, the table keeps to
 //! its size, and what is written of it reads as it was.
 #![no_main]
 
@@ -42,9 +42,9 @@ fuzz_target!(|input: &[u8]| {
     };
     let key = KEYS[usize::from(choice) % KEYS.len()];
     let table = Table::new("t", settings(key), 1);
-    let _ = table.read_sheet(input, 0, SheetUse::Load);
+    let _ = table.read_dump(input, 0, SheetUse::Load);
     table.finish_loading(0);
-    let _ = table.read_sheet(input, 0, SheetUse::Merge(0));
+    let _ = table.read_dump(input, 0, SheetUse::Merge(0));
     let mut now_ms = 0;
     for line in String::from_utf8_lossy(input).lines() {
         let mut words = line.split(' ').map(str::to_owned);
@@ -61,19 +61,19 @@ fuzz_target!(|input: &[u8]| {
         now_ms += 37;
         assert!(table.used() <= SIZE);
     }
-    let sheet = sheet(&table, now_ms);
+    let dump = dump(&table, now_ms);
     let again = Table::new("t", settings(key), 2);
-    if !sheet.is_empty() {
-        let read = again.read_sheet(&sheet, now_ms, SheetUse::Load);
+    if !dump.is_empty() {
+        let read = again.read_dump(&dump, now_ms, SheetUse::Load);
         assert!(read.expect("it was written so") <= SIZE as usize);
     }
     again.finish_loading(now_ms);
-    assert_eq!(self::sheet(&again, now_ms).len(), sheet.len());
+    assert_eq!(self::dump(&again, now_ms).len(), dump.len());
 });
 
-/// The one sheet of a small table.
-fn sheet(table: &Table, now_ms: u32) -> Vec<u8> {
-    let mut sheet = Vec::new();
-    assert!(!table.write_sheet(&mut SheetProgress::default(), now_ms, &mut sheet));
-    sheet
+/// The one dump of a small table.
+fn dump(table: &Table, now_ms: u32) -> Vec<u8> {
+    let mut dump = Vec::new();
+    assert!(!table.write_dump(&mut SheetProgress::default(), now_ms, &mut dump));
+    dump
 }

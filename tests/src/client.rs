@@ -273,11 +273,11 @@ impl Client {
     fn fill_until(&mut self, mark: &[u8]) -> io::Result<usize> {
         let mut from = 0;
         loop {
-            let place = self.received[from..]
+            let position = self.received[from..]
                 .windows(mark.len())
                 .position(|bytes| bytes == mark);
-            if let Some(place) = place {
-                return Ok(from + place + mark.len());
+            if let Some(position) = position {
+                return Ok(from + position + mark.len());
             }
             from = self.received.len().saturating_sub(mark.len() - 1);
             self.receive()?;

@@ -15,7 +15,7 @@ pub(crate) fn haproxy() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path)
         .chain(["/usr/sbin".into()])
-        .map(|place| place.join("haproxy"))
+        .map(|path| path.join("haproxy"))
         .find(|file| file.is_file());
     if found.is_none() {
         eprintln!("SKIPPED: haproxy is not installed, nothing was compared");

@@ -170,7 +170,7 @@ fn a_bad_file_changes_nothing_and_names_line_and_word() {
     let fixture = Fixture::start(&site("", &servers(&[&origin])));
     let bad = site(" maxcon 50", &servers(&[&origin]));
     fixture.write(&bad);
-    let place = 1 + configuration(&bad, fixture.port)
+    let line_number = 1 + configuration(&bad, fixture.port)
         .lines()
         .position(|line| line.contains("maxcon "))
         .expect("the line is there");
@@ -179,12 +179,12 @@ fn a_bad_file_changes_nothing_and_names_line_and_word() {
         ("apply file haproxy.cfg", "haproxy.cfg"),
     ] {
         let said = fixture.api.ask(command);
-        assert!(said.contains(&format!("[{name}:{place}]")), "{said}");
+        assert!(said.contains(&format!("[{name}:{line_number}]")), "{said}");
         assert!(said.contains("'maxcon'"), "{said}");
     }
     let said = fixture.apply(&bad);
     assert!(
-        said.contains(&format!(":{place}]")) && said.contains("'maxcon'"),
+        said.contains(&format!(":{line_number}]")) && said.contains("'maxcon'"),
         "{said}"
     );
     assert!(fixture.api.ask("reload").starts_with("Success=0"));
@@ -531,8 +531,8 @@ fn a_connection_that_left_from_elsewhere_is_used_no_more() {
         let row = rows.lines().find(|row| row.starts_with("app,s,"));
         let cells: Vec<&str> = row.expect("its row").split(',').collect();
         let titles = rows.lines().next().expect("the titles").split(',');
-        let place = titles.into_iter().position(|title| title == "connect");
-        cells[place.expect("a column")].to_owned()
+        let line_number = titles.into_iter().position(|title| title == "connect");
+        cells[line_number.expect("a column")].to_owned()
     };
     assert_eq!(
         (asked(), asked()),

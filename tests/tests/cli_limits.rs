@@ -54,10 +54,10 @@ impl Fixture {
         let mut socket = self.connect();
         // A refused client may be cut off before it has sent everything, or (by HAProxy) not be
         // read further.
-        let patience = Some(Duration::from_secs(1));
-        socket.set_write_timeout(patience).expect("above zero");
+        let time_limit = Some(Duration::from_secs(1));
+        socket.set_write_timeout(time_limit).expect("above zero");
         if socket.write_all(bytes).is_err() {
-            socket.set_read_timeout(patience).expect("above zero");
+            socket.set_read_timeout(time_limit).expect("above zero");
         }
         let _ = socket.shutdown(Shutdown::Write);
         rest(&mut socket)

@@ -73,7 +73,7 @@ fn what_a_script_leaves_running_ends_with_it_and_its_network_is_its_own() {
 #[test]
 fn a_script_is_not_told_to_ignore_signals_and_its_daemons_are_collected() {
     let alone = repository().join("tests/conformance/alone");
-    let place = std::env::temp_dir().join(format!("ballast-alone-{}", std::process::id()));
+    let path = std::env::temp_dir().join(format!("ballast-alone-{}", std::process::id()));
     // The second shell ends at once; the third waits for that and writes down its parent.
     let daemon = "while kill -0 $0; do sleep 0.01; done; grep PPid /proc/$$/status > $PLACE";
     let script = "grep SigIgn /proc/self/status; sh -c 'sh -c \"$DAEMON\" $$ & true'; \
@@ -83,12 +83,12 @@ fn a_script_is_not_told_to_ignore_signals_and_its_daemons_are_collected() {
         .arg(alone)
         .arg(script)
         .env("DAEMON", daemon)
-        .env("PLACE", &place)
+        .env("PLACE", &path)
         .output()
         .expect("it runs");
     let said = String::from_utf8_lossy(&run.stdout).into_owned();
-    let parent = fs::read_to_string(&place).expect("the daemon has written its parent");
-    fs::remove_file(&place).expect("it is ours");
+    let parent = fs::read_to_string(&path).expect("the daemon has written its parent");
+    fs::remove_file(&path).expect("it is ours");
     let (first, ignored) = said.split_once("\nSigIgn:").expect("two lines");
     assert_eq!(parent.trim(), format!("PPid:\t{first}"));
     let ignored = u64::from_str_radix(ignored.trim(), 16).expect("a mask");

@@ -208,9 +208,9 @@ fn counted(socket: &Path, proxy: &str, row: &str, column: &str) -> u64 {
     let table = ask(socket, "show stat");
     let mut lines = table.lines();
     let head = lines.next().unwrap_or_default().trim_start_matches("# ");
-    let place = head.split(',').position(|name| name == column);
+    let index = head.split(',').position(|name| name == column);
     let line = lines.find(|line| line.starts_with(&format!("{proxy},{row},")));
-    let number = line.and_then(|line| line.split(',').nth(place?));
+    let number = line.and_then(|line| line.split(',').nth(index?));
     number.and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 

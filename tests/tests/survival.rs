@@ -452,8 +452,8 @@ fn change_certificates(site: &Site) {
         ("Transaction created", set("memory.pem", &renewed.bundle())),
     ];
     let count = commands.len();
-    for (place, (expected, command)) in commands.into_iter().enumerate() {
-        let said = match place + 1 == count {
+    for (index, (expected, command)) in commands.into_iter().enumerate() {
+        let said = match index + 1 == count {
             true => site.change(&command),
             false => site.ask(&command),
         };

@@ -168,8 +168,8 @@ impl Site {
     /// What curl says of a request: its exit code, the status, the version of HTTP, and the first
     /// certificate that the server sent.
     fn ask(&self, bind: &str, words: &str) -> String {
-        let place = BINDS.iter().position(|(name, _)| *name == bind);
-        let port = self.ports[place.expect("a bind of that name")];
+        let index = BINDS.iter().position(|(name, _)| *name == bind);
+        let port = self.ports[index.expect("a bind of that name")];
         let mut rest = words.split(' ');
         let name = rest.next().unwrap_or_default();
         let output = Command::new("curl")
@@ -224,8 +224,8 @@ fn a_name_gets_the_certificate_and_the_terms_that_haproxy_gives() {
 /// A client of openssl's that keeps its session in a file: what it was answered, and whether the
 /// session was resumed.
 fn resume(site: &Site, bind: &str, version: &str, client: &str) -> Vec<(bool, bool)> {
-    let place = BINDS.iter().position(|(name, _)| *name == bind);
-    let port = site.ports[place.expect("a bind of that name")];
+    let index = BINDS.iter().position(|(name, _)| *name == bind);
+    let port = site.ports[index.expect("a bind of that name")];
     let at = site.directory.path();
     let run = |more: &[&str]| {
         let mut child = Command::new("openssl")

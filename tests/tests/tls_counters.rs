@@ -125,8 +125,8 @@ impl Site {
 
     fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(("127.0.0.1", self.sealed)).expect("it accepts");
-        let patience = Some(Duration::from_secs(1));
-        stream.set_read_timeout(patience).expect("a timeout");
+        let time_limit = Some(Duration::from_secs(1));
+        stream.set_read_timeout(time_limit).expect("a timeout");
         stream
     }
 

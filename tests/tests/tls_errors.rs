@@ -216,14 +216,14 @@ defaults
             ..Launch::default()
         };
         let proxy = Proxy::launch(&program, &text, &launch);
-        for (place, (bind, attempt, said)) in cases().into_iter().enumerate() {
+        for (index, (bind, attempt, said)) in cases().into_iter().enumerate() {
             let Said(name, number, reason) = said;
             let mut own = ports.iter().filter(|(name, _)| *name == bind);
             let error = match number {
                 0 => "-".to_owned(),
                 number => format!("error:{:08X}:SSL routines::{reason}", 0x0a00_0000 + number),
             };
-            let context = format!("{program:?}, {bind}, case {place}");
+            let context = format!("{program:?}, {bind}, case {index}");
             let (_, port) = own.next().expect("one");
             make(&attempt, *port, proxy.directory());
             let line = sink.line_with("/b: ");
@@ -293,7 +293,7 @@ fn files_are_judged_as_by_openssl() {
         (&other, false, None, Some("inconsistencies")),
         (&site.certificate, false, None, Some("s.pem.key")),
     ];
-    for (place, (certificate, has_answer, issuer, refused)) in cases.into_iter().enumerate() {
+    for (index, (certificate, has_answer, issuer, refused)) in cases.into_iter().enumerate() {
         for program in Program::both() {
             for ending in ["", ".ocsp", ".issuer"] {
                 let _ = fs::remove_file(at.join(format!("s.pem{ending}")));
@@ -322,7 +322,7 @@ frontend f
                 .output()
                 .expect("it runs");
             let said = String::from_utf8_lossy(&checked.stderr);
-            let context = format!("{program:?}, case {place}: {said}");
+            let context = format!("{program:?}, case {index}: {said}");
             assert_eq!(checked.status.success(), refused.is_none(), "{context}");
             assert!(said.contains(refused.unwrap_or_default()), "{context}");
         }

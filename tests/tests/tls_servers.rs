@@ -448,8 +448,8 @@ fn connections_over_tls_are_used_again_as_clear_ones_are() {
         for round in 0..50 {
             for backend in ["fixed", "named"] {
                 // All at once, so that connections of both names are needed at once.
-                for (place, client) in clients.iter_mut().enumerate() {
-                    let name = ["a.example", "b.example"][(place + round) % 2];
+                for (index, client) in clients.iter_mut().enumerate() {
+                    let name = ["a.example", "b.example"][(index + round) % 2];
                     let line = format!("GET /{backend}?delay=5 HTTP/1.1");
                     client.send(format!("{line}\r\nhost: {name}\r\n\r\n"));
                 }

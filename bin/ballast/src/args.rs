@@ -10,7 +10,7 @@ use ballast_reconcile::ReadOptions;
 
 /// The command of a command line.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum Command {
+pub(crate) enum ProgramCommand {
     /// Serve, or check and leave (`-c`).
     Run(Box<Options>),
     /// `-cc <condition>`: evaluate a condition and leave.
@@ -193,27 +193,30 @@ impl std::error::Error for UsageError {}
 ///
 /// # Errors
 /// [`UsageError`] when a word is unknown or lacks its value.
-pub(crate) fn parse(words: &[String]) -> Result<Command, UsageError> {
+pub(crate) fn parse(words: &[String]) -> Result<ProgramCommand, UsageError> {
     let rest = words.get(1..).unwrap_or_default();
     let asks = |word: &String| matches!(word.as_str(), "--help" | "-h");
     if let Some(own) = own_command(words)
         && rest.iter().any(asks)
     {
-        return Ok(Command::Help(Some(own)));
+        return Ok(ProgramCommand::Help(Some(own)));
     }
     match words.first().map(String::as_str) {
-        None | Some("-h") => Ok(Command::Usage),
+        None | Some("-h") => Ok(ProgramCommand::Usage),
         Some("check") => check(&words[1..]),
-        Some("keywords") => Ok(Command::Keywords(json_only("keywords", &words[1..])?)),
+        Some("keywords") => Ok(ProgramCommand::Keywords(json_only(
+            "keywords",
+            &words[1..],
+        )?)),
         Some("upgrade") => upgrade(&words[1..]),
         Some("plan") => plan(&words[1..]),
-        Some("help" | "--help") => Ok(Command::Help(own_command(rest))),
-        Some("--version") => Ok(Command::Version(false)),
+        Some("help" | "--help") => Ok(ProgramCommand::Help(own_command(rest))),
+        Some("--version") => Ok(ProgramCommand::Version(false)),
         Some(_) => options(words),
     }
 }
 
-fn check(words: &[String]) -> Result<Command, UsageError> {
+fn check(words: &[String]) -> Result<ProgramCommand, UsageError> {
     let mut options = CheckOptions::default();
     let mut words = words.iter();
     while let Some(word) = words.next() {
@@ -231,10 +234,10 @@ fn check(words: &[String]) -> Result<Command, UsageError> {
             "'check' needs a file: ballast check [--stub] FILE".into(),
         ));
     }
-    Ok(Command::Check(options))
+    Ok(ProgramCommand::Check(options))
 }
 
-fn upgrade(words: &[String]) -> Result<Command, UsageError> {
+fn upgrade(words: &[String]) -> Result<ProgramCommand, UsageError> {
     let mut options = UpgradeOptions::default();
     for word in words {
         match word.as_str() {
@@ -249,10 +252,10 @@ fn upgrade(words: &[String]) -> Result<Command, UsageError> {
             "'upgrade' needs a file: ballast upgrade [--write] FILE".into(),
         ));
     }
-    Ok(Command::Upgrade(options))
+    Ok(ProgramCommand::Upgrade(options))
 }
 
-fn plan(words: &[String]) -> Result<Command, UsageError> {
+fn plan(words: &[String]) -> Result<ProgramCommand, UsageError> {
     let mut options = PlanOptions::default();
     let mut words = words.iter();
     while let Some(word) = words.next() {
@@ -271,7 +274,7 @@ fn plan(words: &[String]) -> Result<Command, UsageError> {
             "'plan' needs the process's command socket: ballast plan -f FILE -s SOCKET".into(),
         ));
     }
-    Ok(Command::Plan(options))
+    Ok(ProgramCommand::Plan(options))
 }
 
 fn json_only(command: &str, words: &[String]) -> Result<bool, UsageError> {
@@ -296,7 +299,7 @@ fn unknown(command: &str, flag: &str) -> UsageError {
 
 /// Parses HAProxy's options. Letters are not combined (`-db` is one option), and values are separate
 /// words.
-fn options(words: &[String]) -> Result<Command, UsageError> {
+fn options(words: &[String]) -> Result<ProgramCommand, UsageError> {
     let mut options = Options::default();
     let mut words = words.iter().peekable();
     while let Some(word) = words.next() {
@@ -315,9 +318,9 @@ fn options(words: &[String]) -> Result<Command, UsageError> {
             "-" => {
                 options.files.extend(words.by_ref().cloned());
             }
-            "v" => return Ok(Command::Version(false)),
-            "vv" => return Ok(Command::Version(true)),
-            "cc" => return Ok(Command::Condition(value()?)),
+            "v" => return Ok(ProgramCommand::Version(false)),
+            "vv" => return Ok(ProgramCommand::Version(true)),
+            "cc" => return Ok(ProgramCommand::Condition(value()?)),
             "f" => options.files.push(value()?),
             "n" => options.connection_count_max = Some(number(flag, &value()?)?),
             "N" => options.proxy_connection_count_max = Some(number(flag, &value()?)?),
@@ -347,12 +350,12 @@ fn options(words: &[String]) -> Result<Command, UsageError> {
             "V" => options.verbose = true,
             "d" => (options.debug, options.foreground) = (true, true),
             "db" => options.foreground = true,
-            "h" => return Ok(Command::Usage),
+            "h" => return Ok(ProgramCommand::Usage),
             other if debug_flag(&mut options, other) => {}
             other => return Err(UsageError(format!("unknown option '-{other}'"))),
         }
     }
-    Ok(Command::Run(Box::new(options)))
+    Ok(ProgramCommand::Run(Box::new(options)))
 }
 
 /// An option without the letters that HAProxy ignores: of `-cq` it reads `c`, of `-vvx` it reads
@@ -403,7 +406,7 @@ mod tests {
 
     fn run(line: &str) -> Options {
         match parse(&words(line)).unwrap() {
-            Command::Run(options) => *options,
+            ProgramCommand::Run(options) => *options,
             other => panic!("{line}: {other:?}"),
         }
     }
@@ -438,31 +441,31 @@ mod tests {
         };
         assert_eq!(
             parse(&words("check --stub a.cfg")),
-            Ok(Command::Check(check))
+            Ok(ProgramCommand::Check(check))
         );
         assert_eq!(
             parse(&words("keywords --json")),
-            Ok(Command::Keywords(true))
+            Ok(ProgramCommand::Keywords(true))
         );
-        assert_eq!(parse(&[]), Ok(Command::Usage));
+        assert_eq!(parse(&[]), Ok(ProgramCommand::Usage));
         let plan = PlanOptions {
             socket: "/run/s".into(),
             files: words("a.cfg b.cfg"),
         };
         assert_eq!(
             parse(&words("plan -f a.cfg -s /run/s -f b.cfg")),
-            Ok(Command::Plan(plan))
+            Ok(ProgramCommand::Plan(plan))
         );
         assert!(parse(&words("plan a.cfg")).is_err());
         assert!(parse(&words("check")).is_err());
         assert!(parse(&words("chekc x")).is_err());
         for own in OWN_COMMANDS {
-            let help = Ok(Command::Help(Some(own)));
+            let help = Ok(ProgramCommand::Help(Some(own)));
             for line in ["help ", ""].map(|before| format!("{before}{} --help", own.word)) {
                 assert_eq!(parse(&words(&line)), help, "{line}");
             }
         }
-        assert_eq!(parse(&words("--help")), Ok(Command::Help(None)));
+        assert_eq!(parse(&words("--help")), Ok(ProgramCommand::Help(None)));
     }
 
     #[test]

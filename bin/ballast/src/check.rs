@@ -1,24 +1,24 @@
 //! Checks a configuration: prints its messages, and returns the exit code.
 
-use ballast_config::{Loaded, Machine, StandInMachine, TextOptions};
+use ballast_config::{LoadedConfig, Machine, StandInMachine, TextOptions};
 use ballast_edit::SectionEdit;
 use ballast_model::{Address, Config};
 use ballast_reconcile::{StartFiles, console_line, has_listener, read_states, unimplemented};
 use ballast_syntax::{Diagnostic, Severity};
+use ballast_tls::shared_store::SharedStore;
 use ballast_tls::store::TakeOver;
-use ballast_tls::store_context::SharedStore;
 
 use crate::args::{CheckOptions, Options};
 use crate::host::{machine, state_file};
 use crate::machine::LocalMachine;
-use crate::{console, read, tools};
+use crate::{config_files, console, tools};
 
 /// The exit code of a valid configuration without listeners.
 const NO_LISTENER: u8 = 2;
 
 /// `check`: prints all messages about files. Returns the exit code.
 pub(crate) fn check_files(options: &CheckOptions) -> u8 {
-    let files = match read::files_and_pipes(&options.files) {
+    let files = match config_files::read_with_pipes(&options.files) {
         Ok(files) => files,
         Err(error) => {
             console::alert(&error);
@@ -56,7 +56,7 @@ pub(crate) fn read_for_start(
         console::alert(text);
         1
     };
-    let files = read::files_and_pipes(&options.files).map_err(|error| fail(&error))?;
+    let files = config_files::read_with_pipes(&options.files).map_err(|error| fail(&error))?;
     if files.is_empty() {
         return Err(fail("config : no configuration file was found"));
     }
@@ -91,7 +91,7 @@ pub(crate) fn read_for_start(
 
 /// `-c`: completes the check of a configuration without alerts, and returns the exit code. The
 /// message that the file is valid is printed with `-V` only, as in HAProxy 3.2.
-pub(crate) fn finish(loaded: &Loaded, quiet: bool, verbose: bool) -> u8 {
+pub(crate) fn finish(loaded: &LoadedConfig, quiet: bool, verbose: bool) -> u8 {
     // A file that cannot be started is not valid.
     if report_unimplemented(loaded) || report_closed_fds(&loaded.config) {
         return 1;
@@ -133,14 +133,14 @@ fn report_closed_fds(config: &Config) -> bool {
 }
 
 /// Prints an alert for each word that is checked and not carried out yet; true when there are some.
-pub(crate) fn report_unimplemented(loaded: &Loaded) -> bool {
+pub(crate) fn report_unimplemented(loaded: &LoadedConfig) -> bool {
     for text in unimplemented(loaded) {
         console::alert(&text);
     }
     !loaded.unimplemented.is_empty()
 }
 
-fn load(files: Vec<(String, Vec<u8>)>, machine: &dyn Machine) -> Loaded {
+fn load(files: Vec<(String, Vec<u8>)>, machine: &dyn Machine) -> LoadedConfig {
     load_after(&SharedStore::default(), files, machine)
 }
 
@@ -148,7 +148,7 @@ fn load_after(
     former: &SharedStore,
     files: Vec<(String, Vec<u8>)>,
     machine: &dyn Machine,
-) -> Loaded {
+) -> LoadedConfig {
     let options = ballast_config::Options {
         former: former.former(TakeOver::Changes),
         ..ballast_config::Options::default()
@@ -156,7 +156,7 @@ fn load_after(
     ballast_config::load(files, machine, options)
 }
 
-fn print_diagnostics(loaded: &Loaded, json: bool, least: Severity) {
+fn print_diagnostics(loaded: &LoadedConfig, json: bool, least: Severity) {
     if json {
         tools::print_all(&ballast_config::json_lines(loaded));
         return;
@@ -168,7 +168,7 @@ fn print_diagnostics(loaded: &Loaded, json: bool, least: Severity) {
 
 /// The diagnostics of a configuration from the severity `least` on. With errors, words that are not
 /// carried out yet are among them, so that one check lists all that must be changed.
-fn messages(loaded: &Loaded, least: Severity) -> String {
+fn messages(loaded: &LoadedConfig, least: Severity) -> String {
     let pid = std::process::id();
     let options = TextOptions {
         pid,
@@ -185,14 +185,14 @@ fn messages(loaded: &Loaded, least: Severity) -> String {
     text
 }
 
-fn validity_lines(loaded: &Loaded, verbose: bool) -> impl Iterator<Item = &'static str> {
+fn validity_lines(loaded: &LoadedConfig, verbose: bool) -> impl Iterator<Item = &'static str> {
     let warned = loaded.has_warnings().then_some("Warnings were found.");
     let valid = verbose.then_some("Configuration file is valid");
     warned.into_iter().chain(valid)
 }
 
 /// `-dC`: the text as it was read, file by file.
-fn print_text(loaded: &Loaded) {
+fn print_text(loaded: &LoadedConfig) {
     for file in loaded.sources.files() {
         let text = String::from_utf8_lossy(loaded.sources.bytes(file));
         console::print_line!(

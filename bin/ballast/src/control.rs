@@ -20,7 +20,7 @@ use ballast_log::Level;
 use ballast_model::{Address, BindTls, CertificateListLine, Global, PortSpec, TlsOptions};
 use ballast_net::PassedSocket;
 use ballast_reconcile::{
-    CertificateTurn, ChangeRequest, ConfigHistory, OverrideKey, OverrideValue,
+    CertificateChangeLock, ChangeRequest, ConfigHistory, OverrideKey, OverrideValue,
 };
 use ballast_stats::StatsHost;
 use ballast_stream::{end_session, sessions, wake_connections};
@@ -130,9 +130,9 @@ impl Control for Instance {
         lines.last().ok_or_else(none)
     }
 
-    fn certificate_turn(&self) -> Option<CertificateTurn<'_>> {
+    fn certificate_change_lock(&self) -> Option<CertificateChangeLock<'_>> {
         let controller = self.controller()?;
-        Some(controller.certificate_turn())
+        Some(controller.certificate_change_lock())
     }
 
     fn bind_tls_settings(
@@ -146,7 +146,7 @@ impl Control for Instance {
     }
 
     fn ocsp_schedule(&self, look: &mut dyn FnMut(&UpdateSchedule)) {
-        self.ocsp.look(look);
+        self.ocsp.with_schedule(look);
     }
 
     fn update_ocsp(&self, certificates: Vec<Arc<StoredCertificate>>) -> bool {
@@ -191,15 +191,15 @@ impl Control for Instance {
     fn sessions(
         &self,
         worker: usize,
-        place: usize,
-        place_count: usize,
+        position: usize,
+        position_count: usize,
     ) -> Pin<Box<dyn Future<Output = SessionPage>>> {
         let found = self.mailboxes().get(worker).cloned();
         Box::pin(async move {
             let Some(mailbox) = found else {
                 return SessionPage::default();
             };
-            let listed = mailbox.call(move || sessions(worker, place, place_count));
+            let listed = mailbox.call(move || sessions(worker, position, position_count));
             let listed = timeout(SESSIONS_WAIT, listed).await;
             listed.ok().and_then(Result::ok).unwrap_or_default()
         })
@@ -267,8 +267,12 @@ impl Control for Instance {
                 let own = generation
                     .backend_named(name)
                     .filter(|_| frontend.model.common.listen);
-                let back = own.map_or(0, |place| {
-                    generation.backends[place].state.counters.sums().sessions
+                let back = own.map_or(0, |backend_index| {
+                    generation.backends[backend_index]
+                        .state
+                        .counters
+                        .sums()
+                        .sessions
                 });
                 format!("Proxy {name} stopped (cumulated conns: FE: {front}, BE: {back}).")
             });
@@ -327,7 +331,7 @@ impl Instance {
         if let Some(frontend) = frontends.find(|frontend| frontend.name() == name) {
             let line = line(frontend);
             console::warn(&line);
-            self.log_of_frontend(frontend.place, Level::Warning, &line);
+            self.log_of_frontend(frontend.index, Level::Warning, &line);
         }
     }
 }

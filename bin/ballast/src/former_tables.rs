@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use ballast_engine::{Generation, Process};
 use ballast_handover::{TableLine, TableRequest};
 use ballast_stats::StatsHost;
-use ballast_stick::{ScanCursor, SheetUse, sheet_name};
+use ballast_stick::{ScanCursor, SheetUse, dump_name};
 
 use crate::console;
 use crate::instance::Instance;
@@ -153,15 +153,15 @@ fn read<'s>(
     sheet_use: SheetUse,
     refused: &mut HashSet<String>,
 ) -> Option<&'s str> {
-    let Ok(name) = sheet_name(sheet) else {
+    let Ok(name) = dump_name(sheet) else {
         if refused.insert(String::new()) {
             console::warn("a stick table of the former process cannot be read.");
         }
         return None;
     };
     // One that is not configured any more goes.
-    let table = generation.tables.named(name)?;
-    if let Err(error) = table.read_sheet(sheet, written_ms, sheet_use)
+    let table = generation.tables.find(name)?;
+    if let Err(error) = table.read_dump(sheet, written_ms, sheet_use)
         && refused.insert(name.to_owned())
     {
         console::warn(&format!("table '{name}' of the former process: {error}."));

@@ -5,18 +5,18 @@ use std::sync::Arc;
 
 use ballast_cli::Control as _;
 use ballast_config::Machine;
-use ballast_edit::{Files, NO_FILE};
+use ballast_edit::{ConfigFiles, NO_FILE};
 use ballast_engine::{Generation, Registry, Server};
 use ballast_health::{Effect, Health};
 use ballast_net::{read_file, replace_files};
 use ballast_reconcile::{ConfigInput, ReconcilerHost, STATE_FILE_BYTES_MAX};
 use ballast_stats::StatsHost as _;
-use ballast_tls::written::CertificateFileChange;
+use ballast_tls::certificate_file_changes::CertificateFileChange;
 
 use crate::args::Options;
 use crate::instance::Instance;
 use crate::machine::{LocalMachine, recorded_content};
-use crate::{console, read};
+use crate::{config_files, console};
 
 /// The process that serves.
 #[derive(Debug)]
@@ -42,28 +42,28 @@ impl ReconcilerHost for ServingProcess {
         self.instance.facts.connection_count_hard_max
     }
 
-    fn files(&self, source: Option<ConfigInput>) -> Result<Files, String> {
+    fn files(&self, source: Option<ConfigInput>) -> Result<ConfigFiles, String> {
         match source {
             Some(ConfigInput::Text(text)) => Ok(vec![(NO_FILE.to_owned(), text)]),
-            Some(ConfigInput::File(name)) => read::files(&[name]),
-            None => read::files(&self.options.files),
+            Some(ConfigInput::File(name)) => config_files::read(&[name]),
+            None => config_files::read(&self.options.files),
         }
     }
 
-    fn machine(&self, files: &Files) -> Box<dyn Machine> {
-        Box::new(machine(&self.options, files).serving())
+    fn machine(&self, files: &ConfigFiles) -> Box<dyn Machine> {
+        Box::new(machine(&self.options, files).of_running_process())
     }
 
     fn state_file(&self, path: &str) -> Result<Vec<u8>, String> {
         state_file(path)
     }
 
-    fn write_files(&self, files: &Files) -> Result<(), String> {
+    fn write_files(&self, files: &ConfigFiles) -> Result<(), String> {
         replace_files(files).map_err(|error| error.to_string())
     }
 
     fn change_certificate_files(&self, changes: &[CertificateFileChange]) -> Result<(), String> {
-        ballast_cli::write_certificate_files(changes)
+        ballast_cli::change_certificate_files(changes)
     }
 
     fn change_health(
@@ -117,7 +117,7 @@ impl ReconcilerHost for ServingProcess {
 }
 
 /// The machine, as a configuration in these files asks about it.
-pub(crate) fn machine(options: &Options, files: &Files) -> LocalMachine {
+pub(crate) fn machine(options: &Options, files: &ConfigFiles) -> LocalMachine {
     let named = files.iter().map(|(name, _)| name);
     // Text of commands has no file.
     let names: Vec<String> = named.filter(|name| *name != NO_FILE).cloned().collect();

@@ -19,7 +19,7 @@ use ballast_worker::{Mailbox, Workers};
 use crate::console;
 use crate::logs::{LogTargets, OpenTargets};
 use crate::ocsp_state::OcspResponses;
-use crate::report_order::ChangeSignal;
+use crate::reporter_command::ChangeSignal;
 use crate::secrets::OwnSecrets;
 use crate::table_donor::TableDonor;
 
@@ -161,10 +161,10 @@ impl Instance {
             .unwrap_or_default()
     }
 
-    /// Writes a line to the log targets of a frontend, by its place.
-    pub(crate) fn log_of_frontend(&self, place: usize, level: Level, line: &str) {
+    /// Writes a line to the log targets of a frontend, by its index.
+    pub(crate) fn log_of_frontend(&self, frontend_index: usize, level: Level, line: &str) {
         if let Some(targets) = self.logs.get()
-            && let Some(Some(set)) = targets.open.load().frontends.get(place)
+            && let Some(Some(set)) = targets.open.load().frontends.get(frontend_index)
         {
             targets.logs.emit(set, level, line.as_bytes());
         }
@@ -232,17 +232,18 @@ impl StatsHost for Instance {
 
     fn listener(&self, frontend: &Frontend, bind: &Bind) -> ListenerNumbers {
         let listeners = self.listeners();
-        let found = listeners
-            .iter()
-            .flat_map(Listeners::binds)
-            .find(|(place, listening)| {
-                *place == frontend.place
-                    && listening.bind.id == bind.id
-                    && listening.bind.address == bind.address
-            });
+        let found =
+            listeners
+                .iter()
+                .flat_map(Listeners::binds)
+                .find(|(frontend_index, listening)| {
+                    *frontend_index == frontend.index
+                        && listening.bind.id == bind.id
+                        && listening.bind.address == bind.address
+                });
         match found {
             Some((_, listening)) => ListenerNumbers {
-                connections_now: listening.state.connections.now(),
+                connections_now: listening.state.connections.current(),
                 connections_highest: listening.state.connections.highest(),
                 sums: listening.state.sums(),
                 address: None,

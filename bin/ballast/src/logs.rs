@@ -22,7 +22,7 @@ const LOSS_PERIOD: Duration = Duration::from_secs(60);
 /// The log targets of all proxies, open.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OpenTargets {
-    /// Of each frontend, by place.
+    /// Of each frontend, by its index.
     pub(crate) frontends: Vec<Option<Arc<LogSet>>>,
     /// Of the backends that have any, by name.
     pub(crate) backends: BackendSets,

@@ -140,7 +140,7 @@ impl LocalMachine {
 
     /// For a process that runs: what a configuration names (lists, maps, pages) must not hold up
     /// its changes, so only regular files are read, of any size. At a start it may be a pipe.
-    pub(crate) fn serving(self) -> Self {
+    pub(crate) fn of_running_process(self) -> Self {
         Self {
             is_serving: true,
             ..self

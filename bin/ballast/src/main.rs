@@ -9,6 +9,7 @@
 
 mod args;
 mod check;
+mod config_files;
 mod console;
 mod control;
 mod former_tables;
@@ -25,10 +26,9 @@ mod old_processes;
 mod participants;
 mod plan;
 mod process;
-mod read;
 mod ready;
-mod renewal;
-mod report_order;
+mod reexec;
+mod reporter_command;
 mod run;
 mod secrets;
 mod serve;
@@ -42,7 +42,7 @@ mod worker_set;
 
 use std::process::ExitCode;
 
-use args::Command;
+use args::ProgramCommand;
 
 /// The exit code of a command line that was not understood.
 const USAGE: u8 = 2;
@@ -80,11 +80,11 @@ fn main() -> ExitCode {
     ExitCode::from(code)
 }
 
-fn dispatch(command: Command, name: version::ProgramName) -> u8 {
+fn dispatch(command: ProgramCommand, name: version::ProgramName) -> u8 {
     match command {
-        Command::Run(options) => run::run(&options),
-        Command::Condition(condition) => tools::condition(&condition),
-        Command::Version(long) => {
+        ProgramCommand::Run(options) => run::run(&options),
+        ProgramCommand::Condition(condition) => tools::condition(&condition),
+        ProgramCommand::Version(long) => {
             console::print_line!(
                 "{}",
                 if long {
@@ -95,18 +95,18 @@ fn dispatch(command: Command, name: version::ProgramName) -> u8 {
             );
             0
         }
-        Command::Usage => {
+        ProgramCommand::Usage => {
             console::print_line!("{}\n\n{}", version::first_line(name), version::usage(name));
             1
         }
-        Command::Help(own) => {
+        ProgramCommand::Help(own) => {
             let text = own.map_or_else(|| version::usage(name), |own| version::usage_of(name, own));
             console::print_line!("{}\n\n{text}", version::first_line(name));
             0
         }
-        Command::Check(options) => check::check_files(&options),
-        Command::Keywords(json) => tools::keywords(json),
-        Command::Upgrade(options) => tools::upgrade(&options),
-        Command::Plan(options) => plan::run(&options),
+        ProgramCommand::Check(options) => check::check_files(&options),
+        ProgramCommand::Keywords(json) => tools::keywords(json),
+        ProgramCommand::Upgrade(options) => tools::upgrade(&options),
+        ProgramCommand::Plan(options) => plan::run(&options),
     }
 }

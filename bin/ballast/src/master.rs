@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 use ballast_cli::{CliBind, CliLimits};
 use ballast_handover::{MemoryFile, Message, MessageWithFds, Outcome, sockets_of};
 use ballast_model::Global;
-use ballast_net::{self as net, Error, PassedSocket, Signal, monotonic_us};
+use ballast_net::{self as net, PassedSocket, Signal, SystemCallError, monotonic_us};
 use ballast_worker::sync::mpsc;
 use ballast_worker::{Signals, Stream, block_on, select, sleep_until, spawn_service};
 
@@ -36,7 +36,7 @@ use crate::args::Options;
 use crate::console;
 use crate::process::write_pid;
 use crate::ready::ReadyNotifier;
-use crate::renewal::Inheritance;
+use crate::reexec::Inheritance;
 use crate::worker::WorkerKind;
 use crate::worker_set::{
     ChildProcess, Program, RELOAD_REQUEST_COUNT_MAX, ReloadRequest, Role, WorkerSet, spawn_worker,
@@ -272,7 +272,11 @@ struct MasterProcess<'o> {
 
 impl MasterProcess<'_> {
     /// Passes signals on and watches the workers, until all have ended. Returns the exit code.
-    async fn run(mut self, children: Vec<ChildProcess>, why: StartReason) -> Result<u8, Error> {
+    async fn run(
+        mut self,
+        children: Vec<ChildProcess>,
+        why: StartReason,
+    ) -> Result<u8, SystemCallError> {
         for child in children {
             self.listen_to(&child)?;
             self.worker_set.workers().children.push(child);
@@ -297,7 +301,7 @@ impl MasterProcess<'_> {
         }
     }
 
-    fn signal(&mut self, signal: Signal) -> Result<(), Error> {
+    fn signal(&mut self, signal: Signal) -> Result<(), SystemCallError> {
         match signal {
             Signal::Child => self.handle_child_ends()?,
             Signal::Term | Signal::Int | Signal::Usr1 => self.end(signal),
@@ -312,7 +316,7 @@ impl MasterProcess<'_> {
         Ok(())
     }
 
-    fn handle_child_ends(&mut self) -> Result<(), Error> {
+    fn handle_child_ends(&mut self) -> Result<(), SystemCallError> {
         while let Some(end) = net::child_end(None, false)? {
             self.receive_pending(end.pid);
             self.child_ended(&end);
@@ -498,8 +502,8 @@ impl MasterProcess<'_> {
     }
 
     /// Forwards the messages of a child to `messages`.
-    fn listen_to(&self, child: &ChildProcess) -> Result<(), Error> {
-        let fail = |call| move |error| Error::new(call, "worker", error);
+    fn listen_to(&self, child: &ChildProcess) -> Result<(), SystemCallError> {
+        let fail = |call| move |error| SystemCallError::new(call, "worker", error);
         let readable_end = child.channel.as_fd().try_clone_to_owned();
         let readable_end = readable_end.map_err(fail("fcntl(F_DUPFD)"))?;
         net::set_non_blocking(&readable_end).map_err(fail("ioctl(FIONBIO)"))?;
@@ -513,7 +517,7 @@ impl MasterProcess<'_> {
             // A place in the queue is reserved before a message is received: a message between the
             // two would be acted on after the end of the process that sent it.
             while stream.readable().await.is_ok()
-                && let Ok(place) = message_sender.reserve().await
+                && let Ok(permit) = message_sender.reserve().await
             {
                 let received = match channel.receive() {
                     Ok(received) => received,
@@ -526,7 +530,7 @@ impl MasterProcess<'_> {
                     Err(_) => None,
                 };
                 let is_closed = received.is_none();
-                place.send(ChildMessage { pid, received });
+                permit.send(ChildMessage { pid, received });
                 if is_closed {
                     return;
                 }

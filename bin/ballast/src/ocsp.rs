@@ -15,7 +15,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use ballast_log::Level;
 use ballast_model::OcspUpdates;
 use ballast_stats::StatsHost;
-use ballast_tls::ocsp_request::{OcspRequest, issuer_of, judge_response};
+use ballast_tls::ocsp_request::{OcspRequest, issuer_of, verify_response};
 use ballast_tls::ocsp_schedule::{UpdateDelays, UpdateStatus};
 use ballast_tls::store::StoredCertificate;
 
@@ -39,11 +39,11 @@ pub(crate) fn begin(instance: &Arc<Instance>) {
         let process = process.upgrade();
         process.is_some_and(|instance| thread.spawn(move || run(&instance)).is_ok())
     }));
-    look_again(instance);
+    request_rescan(instance);
 }
 
 /// Looks at the certificates of the configuration in force again.
-pub(crate) fn look_again(instance: &Instance) {
+pub(crate) fn request_rescan(instance: &Instance) {
     let config = Arc::clone(&instance.generation().config);
     let updates = &config.global.tls.ocsp_updates;
     let has_some = !updates.disabled && served(instance).iter().any(|stored| stored.updates_ocsp());
@@ -197,7 +197,7 @@ fn insert(
         let mut state = config.global.tls.shared_store.lock();
         let current = stored.current();
         let issuer = issuer_of(&current);
-        let response = judge_response(&der, current.leaf(), issuer, now());
+        let response = verify_response(&der, current.leaf(), issuer, now());
         let response = response.map_err(UpdateStatus::Refused)?;
         until = response.next_update();
         let mut parts = current.parts();

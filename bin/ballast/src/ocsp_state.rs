@@ -89,7 +89,7 @@ impl OcspResponses {
     }
 
     /// Shows what is kept fresh, and when it is asked for next.
-    pub(crate) fn look(&self, look: &mut dyn FnMut(&UpdateSchedule)) {
+    pub(crate) fn with_schedule(&self, look: &mut dyn FnMut(&UpdateSchedule)) {
         look(&self.lock().schedule);
     }
 

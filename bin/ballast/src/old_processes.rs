@@ -62,7 +62,7 @@ impl OldProcesses {
         &self,
         finish_signal: Signal,
         terminate_signal: Signal,
-    ) -> Result<(), net::Error> {
+    ) -> Result<(), net::SystemCallError> {
         let mut signalled = Ok(());
         for (pids, signal) in [
             (&self.finish_pids, finish_signal),
@@ -169,7 +169,10 @@ impl OldProcesses {
 }
 
 /// Warns that an old process has not ended.
-fn warn_of_remaining(pid: i32, still_listening: Result<Option<&ForeignListener>, &net::Error>) {
+fn warn_of_remaining(
+    pid: i32,
+    still_listening: Result<Option<&ForeignListener>, &net::SystemCallError>,
+) {
     match still_listening {
         Ok(listener) => {
             let address = listener.and_then(|one| one.address().ok());
@@ -187,7 +190,10 @@ fn warn_of_remaining(pid: i32, still_listening: Result<Option<&ForeignListener>,
 }
 
 /// The network sockets of the processes whose addresses `successor` listens on too.
-fn find_shared_listeners(pids: &[i32], new_pid: i32) -> Result<Vec<ForeignListener>, net::Error> {
+fn find_shared_listeners(
+    pids: &[i32],
+    new_pid: i32,
+) -> Result<Vec<ForeignListener>, net::SystemCallError> {
     let mut new_addresses = Vec::new();
     for pid in net::process_tree(new_pid) {
         let listeners = net::listening_sockets_of(pid)?;
@@ -204,7 +210,7 @@ fn find_shared_listeners(pids: &[i32], new_pid: i32) -> Result<Vec<ForeignListen
     Ok(shared)
 }
 
-fn cannot_signal(error: &net::Error) -> String {
+fn cannot_signal(error: &net::SystemCallError) -> String {
     format!(
         "The former process cannot be told to finish ({error}): the old process keeps serving; this one exits."
     )

@@ -9,10 +9,14 @@ use std::time::Duration;
 
 use ballast_edit::Refusal;
 use ballast_engine::{CancellationReason, Server};
-use ballast_listen::{OpenError, OpenSettings, WorkerListeners};
+use ballast_listen::{ListenError, OpenSettings, WorkerListeners};
 use ballast_model::Config;
-use ballast_reconcile::{Effects, Participant, PreparedChange, Transition, console_line};
-use ballast_stream::{Running, WorkerLocal, end_leaving, wake_connections};
+use ballast_reconcile::{
+    CommitEffects, GenerationSwitch, Participant, PreparedChange, console_line,
+};
+use ballast_stream::{
+    RunningGeneration, WorkerLocal, kill_connections_of_removed_binds, wake_connections,
+};
 use ballast_syntax::Severity;
 use ballast_upstream::probe::Probes;
 use ballast_worker::{Mailbox, MailboxRefusal, local, sleep, spawn_service};
@@ -26,13 +30,13 @@ use crate::{console, logs, ocsp};
 pub(crate) fn all(instance: &Arc<Instance>, no_reuseport: bool) -> Vec<Box<dyn Participant>> {
     vec![
         Box::new(ProxyLogs(Arc::clone(instance))),
-        Box::new(ServerProbes(Arc::clone(instance))),
+        Box::new(HealthSwitch(Arc::clone(instance))),
         Box::new(ListeningSockets {
             instance: Arc::clone(instance),
             no_reuseport,
         }),
         Box::new(ServingWorkers(Arc::clone(instance))),
-        Box::new(CertificateStatuses(Arc::clone(instance))),
+        Box::new(OcspUpdater(Arc::clone(instance))),
     ]
 }
 
@@ -42,7 +46,7 @@ type PrepareResult = Result<Option<Box<dyn PreparedChange>>, Refusal>;
 struct ProxyLogs(Arc<Instance>);
 
 impl Participant for ProxyLogs {
-    fn prepare(&self, to: &Transition<'_>) -> PrepareResult {
+    fn prepare(&self, to: &GenerationSwitch<'_>) -> PrepareResult {
         let (Some(next), Some(targets)) = (to.next, self.0.logs()) else {
             return Ok(None);
         };
@@ -61,7 +65,7 @@ impl Participant for ProxyLogs {
 struct PreparedLogs(Arc<Instance>, Option<logs::OpenTargets>);
 
 impl PreparedChange for PreparedLogs {
-    fn commit(&mut self, _: &Transition<'_>, _: &mut Effects) {
+    fn commit(&mut self, _: &GenerationSwitch<'_>, _: &mut CommitEffects) {
         if let (Some(targets), Some(opened)) = (self.0.logs(), self.1.take()) {
             targets.server_events.retarget(opened.backends.clone());
             targets.open.store(Arc::new(opened));
@@ -69,17 +73,17 @@ impl PreparedChange for PreparedLogs {
     }
 }
 
-/// The probes and the health of servers.
-struct ServerProbes(Arc<Instance>);
+/// The health of servers. Probes are replaced on each worker, by [`ServingWorkers`].
+struct HealthSwitch(Arc<Instance>);
 
-impl Participant for ServerProbes {
-    fn prepare(&self, to: &Transition<'_>) -> PrepareResult {
+impl Participant for HealthSwitch {
+    fn prepare(&self, to: &GenerationSwitch<'_>) -> PrepareResult {
         Ok(to.next.map(|_| Box::new(Self(Arc::clone(&self.0))) as _))
     }
 }
 
-impl PreparedChange for ServerProbes {
-    fn commit(&mut self, to: &Transition<'_>, _: &mut Effects) {
+impl PreparedChange for HealthSwitch {
+    fn commit(&mut self, to: &GenerationSwitch<'_>, _: &mut CommitEffects) {
         if let (Some(health_controller), Some(next), Some(changes)) =
             (self.0.health_controller(), to.next, to.changes)
         {
@@ -89,11 +93,11 @@ impl PreparedChange for ServerProbes {
 }
 
 /// The OCSP responses that are kept fresh.
-struct CertificateStatuses(Arc<Instance>);
+struct OcspUpdater(Arc<Instance>);
 
-impl Participant for CertificateStatuses {
+impl Participant for OcspUpdater {
     /// Nothing is to be looked at where bind lines stay as they are: servers come and go often.
-    fn prepare(&self, to: &Transition<'_>) -> PrepareResult {
+    fn prepare(&self, to: &GenerationSwitch<'_>) -> PrepareResult {
         let next = to.next.filter(|next| {
             let (was, is) = (&to.now.config, &next.config);
             let mut pairs = was.frontends.iter().zip(&is.frontends);
@@ -105,11 +109,11 @@ impl Participant for CertificateStatuses {
     }
 }
 
-impl PreparedChange for CertificateStatuses {
-    fn commit(&mut self, _: &Transition<'_>, _: &mut Effects) {}
+impl PreparedChange for OcspUpdater {
+    fn commit(&mut self, _: &GenerationSwitch<'_>, _: &mut CommitEffects) {}
 
     fn finish(self: Box<Self>) {
-        ocsp::look_again(&self.0);
+        ocsp::request_rescan(&self.0);
     }
 }
 
@@ -120,7 +124,7 @@ struct ListeningSockets {
 }
 
 impl Participant for ListeningSockets {
-    fn prepare(&self, to: &Transition<'_>) -> PrepareResult {
+    fn prepare(&self, to: &GenerationSwitch<'_>) -> PrepareResult {
         let Some(next) = to.next else {
             return Ok(None);
         };
@@ -152,7 +156,7 @@ struct PreparedSockets {
 }
 
 impl PreparedChange for PreparedSockets {
-    fn commit(&mut self, _: &Transition<'_>, effects: &mut Effects) {
+    fn commit(&mut self, _: &GenerationSwitch<'_>, effects: &mut CommitEffects) {
         let mut listeners = self.instance.listeners();
         let (Some(listeners), Some(opened)) = (&mut *listeners, self.opened.take()) else {
             return;
@@ -184,13 +188,13 @@ impl PreparedChange for PreparedSockets {
                 console::warn(&format!("a socket cannot be accepted from: {error}."));
             }
         }
-        close(&self.instance, &self.closing);
+        wait_until_closed(&self.instance, &self.closing);
     }
 }
 
-/// Waits until the workers have accepted the connections in the queues of `sockets`, so that these
-/// are closed when the change is reported.
-fn close(instance: &Instance, sockets: &[Arc<OwnedFd>]) {
+/// Runs an empty job on each worker until the workers have accepted what is queued on `sockets` and
+/// dropped their references, so that these are closed when the change is reported.
+fn wait_until_closed(instance: &Instance, sockets: &[Arc<OwnedFd>]) {
     let is_ours_alone = |socket: &Arc<OwnedFd>| Arc::strong_count(socket) == 1;
     for _ in 0..CLOSE_ROUND_COUNT_MAX {
         if sockets.iter().all(is_ours_alone) {
@@ -212,13 +216,13 @@ fn close(instance: &Instance, sockets: &[Arc<OwnedFd>]) {
 struct ServingWorkers(Arc<Instance>);
 
 impl Participant for ServingWorkers {
-    fn prepare(&self, to: &Transition<'_>) -> PrepareResult {
+    fn prepare(&self, to: &GenerationSwitch<'_>) -> PrepareResult {
         Ok(to.next.map(|_| Box::new(Self(Arc::clone(&self.0))) as _))
     }
 }
 
 impl PreparedChange for ServingWorkers {
-    fn commit(&mut self, to: &Transition<'_>, effects: &mut Effects) {
+    fn commit(&mut self, to: &GenerationSwitch<'_>, effects: &mut CommitEffects) {
         let (Some(next), Some(changes)) = (to.next, to.changes) else {
             return;
         };
@@ -226,10 +230,10 @@ impl PreparedChange for ServingWorkers {
         let open_logs = self.0.open_logs();
         // Exchanges of what is removed may last as long as those of a process that ends.
         let limit = next.config.global.hard_stop_after;
-        let backends: Arc<[String]> = changes.names.as_slice().into();
+        let backends: Arc<[String]> = changes.backend_names.as_slice().into();
         // Most servers are removed without sessions: there is nothing to end.
         let left = changes.removed.iter();
-        let left = left.filter(|one| one.state.sessions.now() > 0);
+        let left = left.filter(|one| one.state.sessions.current() > 0);
         let removed: Arc<[Arc<Server>]> = left.cloned().collect();
         for mailbox in self.0.mailboxes() {
             let (backends, removed) = (Arc::clone(&backends), Arc::clone(&removed));
@@ -237,7 +241,10 @@ impl PreparedChange for ServingWorkers {
             on_worker(mailbox, move || {
                 if let Some(local) = local::<WorkerLocal>() {
                     let frontends = logs.frontends.clone();
-                    local.run(Rc::new(Running::new(Arc::clone(&generation), frontends)));
+                    local.put_in_force(Rc::new(RunningGeneration::new(
+                        Arc::clone(&generation),
+                        frontends,
+                    )));
                 }
                 if let Some(probes) = local::<RefCell<Probes>>() {
                     probes.borrow_mut().update(&backends);
@@ -247,7 +254,7 @@ impl PreparedChange for ServingWorkers {
                     wake_connections();
                 }
                 if let Some(limit) = limit.filter(|_| listeners_ended || !removed.is_empty()) {
-                    spawn_service(drain(limit, Arc::clone(&removed)));
+                    spawn_service(kill_removed_after(limit, Arc::clone(&removed)));
                 }
             });
         }
@@ -255,7 +262,7 @@ impl PreparedChange for ServingWorkers {
 }
 
 /// The refusal for sockets that cannot be opened, with the messages of a start.
-fn cannot_listen(errors: Vec<OpenError>) -> Refusal {
+fn cannot_listen(errors: Vec<ListenError>) -> Refusal {
     let lines = errors
         .iter()
         .map(|error| console_line(Severity::Alert, &error.to_string()));
@@ -277,16 +284,16 @@ fn on_worker<T: Send + 'static>(
     }
 }
 
-/// How often `close` asks the workers at most.
+/// How often `wait_until_closed` asks the workers at most.
 const CLOSE_ROUND_COUNT_MAX: usize = 100;
 
 /// The time between two attempts to send to a full mailbox.
 const MAILBOX_RETRY_PERIOD: Duration = Duration::from_millis(1);
 
-/// Ends the exchanges of removed frontends and servers after `limit`.
-async fn drain(limit: Duration, removed: Arc<[Arc<Server>]>) {
+/// Kills the exchanges of removed bind lines and servers after `limit`.
+async fn kill_removed_after(limit: Duration, removed: Arc<[Arc<Server>]>) {
     sleep(limit).await;
-    end_leaving(limit);
+    kill_connections_of_removed_binds(limit);
     for server in removed.iter() {
         server
             .state

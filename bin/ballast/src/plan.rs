@@ -10,7 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use crate::args::PlanOptions;
-use crate::{console, read};
+use crate::{config_files, console};
 
 /// How long the process may take to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
@@ -34,7 +34,7 @@ pub(crate) fn run(options: &PlanOptions) -> u8 {
         console::alert(text);
         EXIT_REFUSED
     };
-    let files = match read::files_and_pipes(&options.files) {
+    let files = match config_files::read_with_pipes(&options.files) {
         Ok(files) => files,
         Err(error) => return fail(&error),
     };
@@ -45,7 +45,7 @@ pub(crate) fn run(options: &PlanOptions) -> u8 {
             return fail(&format!("plan : cannot ask {socket}: {error}"));
         }
     };
-    let answer = with_file_places(answer.trim_end(), &files);
+    let answer = with_file_locations(answer.trim_end(), &files);
     let code = match answer.lines().last() {
         Some("Plan: nothing") => EXIT_NOTHING,
         Some("Plan: changes") => EXIT_CHANGES,
@@ -96,8 +96,8 @@ fn ask(socket: &str, command: &[u8]) -> std::io::Result<String> {
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
-/// Replaces the places in the payload by places in the files.
-fn with_file_places(answer: &str, files: &[(String, Vec<u8>)]) -> String {
+/// Replaces the lines of the payload by lines of the files.
+fn with_file_locations(answer: &str, files: &[(String, Vec<u8>)]) -> String {
     let mut text = String::with_capacity(answer.len());
     let mut rest = answer;
     while let Some((before, after)) = rest.split_once("<<:") {
@@ -106,9 +106,9 @@ fn with_file_places(answer: &str, files: &[(String, Vec<u8>)]) -> String {
         match after[..digits]
             .parse()
             .ok()
-            .and_then(|line| place(line, files))
+            .and_then(|line| file_and_line(line, files))
         {
-            Some(place) => text.push_str(&place),
+            Some(location) => text.push_str(&location),
             None => {
                 text.push_str("<<:");
                 text.push_str(&after[..digits]);
@@ -120,7 +120,7 @@ fn with_file_places(answer: &str, files: &[(String, Vec<u8>)]) -> String {
     text
 }
 
-fn place(line: usize, files: &[(String, Vec<u8>)]) -> Option<String> {
+fn file_and_line(line: usize, files: &[(String, Vec<u8>)]) -> Option<String> {
     let mut left = line;
     for (name, bytes) in files {
         let ends = bytes.iter().filter(|byte| **byte == b'\n').count();
@@ -145,7 +145,7 @@ mod tests {
         ];
         let answer = "parsing [<<:2] : x, declared at <<:3. [<<:9] <<:";
         assert_eq!(
-            with_file_places(answer, &files),
+            with_file_locations(answer, &files),
             "parsing [a.cfg:2] : x, declared at b.cfg:1. [<<:9] <<:"
         );
         assert_eq!(

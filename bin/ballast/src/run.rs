@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ballast_handover::{Channel, MemoryFile, Message, TableLine, fetch_table_line, table_line_of};
-use ballast_listen::{OpenError, OpenSettings, OpenSockets};
+use ballast_listen::{ListenError, OpenSettings, OpenSockets};
 use ballast_model::{Config, Global};
 use ballast_net::{PassedSocket, Signal};
 use ballast_reconcile::{MachineAnswers, OperatorChanges, StartFiles, StartHost, has_listener};
-use ballast_tls::store_context::SharedStore;
+use ballast_tls::shared_store::SharedStore;
 
 use crate::args::Options;
 use crate::host::{machine, state_file};
@@ -18,7 +18,7 @@ use crate::instance::open_cli_binds;
 use crate::limits::{ProcessLimits, ResourceNeeds, system_descriptors};
 use crate::old_processes::OldProcesses;
 use crate::ready::{ForkSide, ReadyNotifier};
-use crate::renewal::Inheritance;
+use crate::reexec::Inheritance;
 use crate::serve::{self, StartState};
 use crate::version::ProgramName;
 use crate::worker::{self, MasterLink, WorkerKind};
@@ -437,9 +437,9 @@ fn open_with_retry(
     config: &Config,
     settings: OpenSettings,
     former: &OldProcesses,
-) -> Result<OpenSockets, Vec<OpenError>> {
+) -> Result<OpenSockets, Vec<ListenError>> {
     let first = ballast_listen::open(config, settings);
-    let in_use = |errors: &Vec<OpenError>| {
+    let in_use = |errors: &Vec<ListenError>| {
         let mut errors = errors.iter();
         errors.any(|error| error.error.io().kind() == std::io::ErrorKind::AddrInUse)
     };

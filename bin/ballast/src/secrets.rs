@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ballast_handover::{MemoryFile, read_pairs, write_pairs};
 use ballast_tls::handed_over;
-use ballast_tls::store_context::{SharedStore, StoreState};
+use ballast_tls::shared_store::{SharedStore, StoreState};
 
 use crate::console;
 use crate::old_processes::OldProcesses;

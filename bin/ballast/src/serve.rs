@@ -14,7 +14,7 @@ use ballast_log::Logs;
 use ballast_net::{CpuSet, Signal};
 use ballast_reconcile::{Controller, Reconciler, StartRecord, StartTarget, restore_states};
 use ballast_stats::{ProcessInfo, StatsHost};
-use ballast_stream::{Running, WorkerLocal};
+use ballast_stream::{RunningGeneration, WorkerLocal};
 use ballast_upstream::probe::{EventLog, HealthController, Probes};
 use ballast_upstream::{pool, probe};
 use ballast_worker::{
@@ -337,7 +337,7 @@ fn open_cli(
         ballast_cli::serve(instance, start.cli_binds, limits)?;
         Ok(reporter)
     })?;
-    opened.map_err(|error: ballast_worker::Error| fail(&error))
+    opened.map_err(|error: ballast_worker::SystemCallError| fail(&error))
 }
 
 /// What a worker gets before it serves.
@@ -354,7 +354,7 @@ impl WorkerSetup {
     fn set_up(self) {
         let generation = self.instance.generation();
         let process = Arc::clone(self.instance.registry.process());
-        let running = Rc::new(Running::new(
+        let running = Rc::new(RunningGeneration::new(
             generation,
             self.instance.open_logs().frontends.clone(),
         ));
@@ -430,7 +430,7 @@ fn arrivals(local: &Rc<WorkerLocal>) -> ArrivalHandler {
     let task_pool =
         TaskPool::new(move |arrival| ballast_stream::serve(Rc::clone(&serving), arrival));
     ArrivalHandler {
-        serve: Box::new(move |arrival| task_pool.give(arrival)),
+        serve: Box::new(move |arrival| task_pool.submit(arrival)),
         event: Box::new(|event| console::warn(&event.to_string())),
     }
 }

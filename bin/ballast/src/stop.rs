@@ -131,11 +131,11 @@ impl Shutdown<'_> {
             "soft-stop running for too long, performing a hard-stop.",
         );
         let (generation, open_logs) = (self.instance.generation(), self.instance.open_logs());
-        for (place, frontend) in generation.frontends.iter().enumerate() {
-            let left = frontend.state.sessions.now();
+        for (frontend_index, frontend) in generation.frontends.iter().enumerate() {
+            let left = frontend.state.sessions.current();
             if left > 0 {
                 self.warn_and_log(
-                    open_logs.frontends[place].as_deref(),
+                    open_logs.frontends[frontend_index].as_deref(),
                     &format!(
                         "Proxy {} hard-stopped ({left} remaining conns will be closed).",
                         frontend.name()
@@ -150,17 +150,21 @@ impl Shutdown<'_> {
     /// Reports each proxy that has stopped. A `listen` section is one proxy.
     fn report_stopped_proxies(&self) {
         let (generation, open_logs) = (self.instance.generation(), self.instance.open_logs());
-        for (place, frontend) in generation.frontends.iter().enumerate() {
+        for (frontend_index, frontend) in generation.frontends.iter().enumerate() {
             let front = frontend.state.counters.sums().connections;
             let back = if frontend.model.common.listen {
                 let backend = generation.backend_named(frontend.name());
-                backend.map_or(0, |place| {
-                    generation.backends[place].state.counters.sums().sessions
+                backend.map_or(0, |backend_index| {
+                    generation.backends[backend_index]
+                        .state
+                        .counters
+                        .sums()
+                        .sessions
                 })
             } else {
                 0
             };
-            let set = open_logs.frontends[place].as_deref();
+            let set = open_logs.frontends[frontend_index].as_deref();
             self.report_stopped_proxy(&frontend.model.common, set, front, back);
         }
         for backend in &generation.backends {
@@ -221,8 +225,8 @@ impl Shutdown<'_> {
                         "SIGHUP: Server {}/{} is {up}. Conn: {} act, {} pend, {} tot.",
                         backend.name(),
                         server.name(),
-                        state.sessions.now(),
-                        state.queue.now(),
+                        state.sessions.current(),
+                        state.queue.current(),
                         state.counters.sums().sessions
                     ),
                 );

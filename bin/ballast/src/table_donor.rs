@@ -204,9 +204,9 @@ fn answer(host: &dyn StatsHost, line: &TableLine, request: TableRequest) -> io::
         loop {
             sheet.clear();
             let written_us = net::monotonic_us();
-            let is_more = table.write_sheet(&mut progress, process.now_ms(), &mut sheet);
+            let is_more = table.write_dump(&mut progress, process.now_ms(), &mut sheet);
             if !sheet.is_empty() {
-                line.send_sheet(&sheet, written_us)?;
+                line.send_dump(&sheet, written_us)?;
             }
             if !is_more {
                 break;

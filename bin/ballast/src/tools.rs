@@ -1,4 +1,4 @@
-//! Commands that start nothing: a condition, the table of words, the rewriting of old files.
+//! Commands that start nothing: a condition, the list of keywords, the rewriting of old files.
 
 use std::io::Write;
 
@@ -6,7 +6,7 @@ use ballast_syntax::{Diagnostic, evaluate_condition};
 
 use crate::args::UpgradeOptions;
 use crate::machine::LocalMachine;
-use crate::{console, read};
+use crate::{config_files, console};
 
 /// `-cc`: 0 when the condition holds, 1 when not, 2 when it cannot be read.
 pub(crate) fn condition(text: &str) -> u8 {
@@ -44,7 +44,7 @@ pub(crate) fn keywords(json: bool) -> u8 {
 /// `upgrade`: prints the changes, or writes them (`--write`). Returns 1 if a line cannot be
 /// rewritten, or a file cannot be read or written.
 pub(crate) fn upgrade(options: &UpgradeOptions) -> u8 {
-    let files = match read::files_and_pipes(&options.files) {
+    let files = match config_files::read_with_pipes(&options.files) {
         Ok(files) => files,
         Err(error) => {
             console::alert(&error);

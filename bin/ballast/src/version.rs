@@ -6,7 +6,7 @@
 
 use std::fmt::Write;
 
-use ballast_syntax::{FixedFacts, SslVersion, Version};
+use ballast_syntax::{FixedFacts, HaproxyVersion, SslVersion};
 
 use crate::args::{OWN_COMMANDS, OwnCommand};
 
@@ -109,7 +109,7 @@ const MISSING_FEATURES: &[&str] = &[
 pub(crate) fn facts() -> FixedFacts {
     let (major, minor, patch) = LANGUAGE;
     FixedFacts {
-        version: Version::release(major, minor, patch),
+        version: HaproxyVersion::release(major, minor, patch),
         features: FEATURES.iter().map(|&name| name.to_owned()).collect(),
         enabled: ["EPOLL", "GETADDRINFO", "REUSEPORT"]
             .map(str::to_owned)

@@ -22,10 +22,10 @@ use ballast_model::CliLevel;
 use ballast_net::{self as net, PassedSocket, Signal, SocketPool};
 use ballast_reconcile::{ChangeRequest, MachineAnswers, OperatorChanges, ProcessState};
 use ballast_stats::StatsHost;
-use ballast_worker::{Error, Stream, spawn_service};
+use ballast_worker::{Stream, SystemCallError, spawn_service};
 
 use crate::instance::Instance;
-use crate::report_order::{ChangeSignal, ReportOrder};
+use crate::reporter_command::{ChangeSignal, ReporterCommand};
 use crate::{console, secrets};
 
 /// The variable that tells a process that it is a worker: `descriptor:process number of its
@@ -33,7 +33,7 @@ use crate::{console, secrets};
 pub(crate) const WORKER_VARIABLE: &str = "BALLAST_WORKER_LINE";
 
 /// The variable of a master after `exec`: `descriptor:its process number`.
-pub(crate) const RENEWAL_VARIABLE: &str = "BALLAST_MASTER_SHEET";
+pub(crate) const REEXEC_VARIABLE: &str = "BALLAST_MASTER_SHEET";
 
 /// The time between two reports to the master while no command changes anything.
 const REPORT_PERIOD: Duration = Duration::from_secs(1);
@@ -158,8 +158,8 @@ impl MasterLink {
         instance: &Arc<Instance>,
         cli_binds: &[Arc<OwnedFd>],
         limits: CliLimits,
-    ) -> Result<Reporter, Error> {
-        let fail = |call| move |error| Error::new(call, "master", error);
+    ) -> Result<Reporter, SystemCallError> {
+        let fail = |call| move |error| SystemCallError::new(call, "master", error);
         let readable_end = self.channel.as_fd().try_clone_to_owned();
         let readable_end = readable_end.map_err(fail("fcntl(F_DUPFD)"))?;
         net::set_non_blocking(&readable_end).map_err(fail("ioctl(FIONBIO)"))?;
@@ -225,7 +225,7 @@ struct ReporterState {
     channel: Channel,
     /// The command sockets, while they are open.
     cli_binds: Vec<Weak<OwnedFd>>,
-    orders: SyncSender<ReportOrder>,
+    orders: SyncSender<ReporterCommand>,
     changes: Arc<ChangeSignal>,
     /// The snapshot that the next worker was given.
     handover_snapshot: Mutex<Option<Vec<u8>>>,
@@ -306,7 +306,7 @@ impl Instance {
 
 impl ReporterState {
     /// Reports until the process ends.
-    fn report(&self, orders: &mpsc::Receiver<ReportOrder>) {
+    fn report(&self, orders: &mpsc::Receiver<ReporterCommand>) {
         let mut timer = ReportTimer {
             ended: Instant::now(),
             took: Duration::ZERO,
@@ -315,12 +315,12 @@ impl ReporterState {
         loop {
             let order = orders.recv_timeout(timer.wait(self.changes.is_set()));
             let began = Instant::now();
-            if !matches!(order, Ok(ReportOrder::Changed)) {
+            if !matches!(order, Ok(ReporterCommand::Changed)) {
                 self.changes.clear();
             }
             match order {
-                Ok(ReportOrder::Changed) => continue,
-                Ok(ReportOrder::Reload(file)) => {
+                Ok(ReporterCommand::Changed) => continue,
+                Ok(ReporterCommand::Reload(file)) => {
                     let (outcome, text) = self.reload(file.as_ref());
                     // The master must not hold closed sockets open.
                     self.send_changed_sockets(&mut sent);
@@ -328,7 +328,7 @@ impl ReporterState {
                     self.send_new_snapshot();
                     self.send(&Message::Reloaded(outcome, text), None);
                 }
-                Ok(ReportOrder::Handover) => {
+                Ok(ReporterCommand::Handover) => {
                     self.send_changed_sockets(&mut sent);
                     self.send_changed_secrets();
                     self.send_table_line();
@@ -419,17 +419,17 @@ impl ReporterState {
 
     fn handle(self: &Arc<Self>, received: MessageWithFds, limits: CliLimits) {
         match received.message {
-            Message::Caller => {
+            Message::CliConnection => {
                 for caller in received.fds {
                     let instance: Arc<dyn Control> = self.instance.clone();
                     // Where a caller cannot be served, its socket is closed.
                     let _ = ballast_cli::serve_stream(caller, instance, CliLevel::Admin, limits);
                 }
             }
-            Message::Handover => self.queue_order(ReportOrder::Handover),
+            Message::Handover => self.queue_order(ReporterCommand::Handover),
             Message::Reload => {
                 let file = received.fds.into_iter().next();
-                self.queue_order(ReportOrder::Reload(file.map(MemoryFile::from_fd)));
+                self.queue_order(ReporterCommand::Reload(file.map(MemoryFile::from_fd)));
             }
             Message::Sockets { records, .. } => {
                 let mut helper_sockets = self
@@ -455,7 +455,7 @@ impl ReporterState {
         }
     }
 
-    fn queue_order(&self, order: ReportOrder) {
+    fn queue_order(&self, order: ReporterCommand) {
         // The queue is full: the master asks again.
         let _ = self.orders.try_send(order);
     }

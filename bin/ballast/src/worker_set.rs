@@ -29,7 +29,8 @@ pub(crate) enum Role {
     Current,
     /// It finishes its exchanges.
     Leaving,
-    /// It asks the machine, with rights that the serving worker has given up.
+    /// It reads files, resolves names and opens sockets, with rights that the serving worker has
+    /// given up.
     PrivilegedHelper,
 }
 
@@ -196,7 +197,9 @@ impl Master for WorkerSet {
         let (own, other) = UnixStream::pair().map_err(cannot)?;
         own.set_nonblocking(true).map_err(cannot)?;
         other.set_nonblocking(true).map_err(cannot)?;
-        let sent = child.channel.send(&Message::Caller, &[other.as_fd()]);
+        let sent = child
+            .channel
+            .send(&Message::CliConnection, &[other.as_fd()]);
         sent.map_err(cannot)?;
         Ok(own.into())
     }
@@ -222,7 +225,7 @@ impl Master for WorkerSet {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Program {
     pub(crate) path: PathBuf,
-    /// Device, inode, size and time of change of the file.
+    /// Device, inode, size and time of modification of the file.
     file_id: Option<(u64, u64, u64, i64, i64)>,
 }
 
@@ -277,11 +280,11 @@ pub(crate) fn spawn_worker(kind: WorkerKind) -> io::Result<(i32, Channel)> {
             worker::WORKER_VARIABLE,
             format!("{number}:{}:{}", std::process::id(), kind.word()),
         )
-        .env_remove(worker::RENEWAL_VARIABLE);
+        .env_remove(worker::REEXEC_VARIABLE);
     net::set_inheritable(&other, true)?;
     inherit::pass_on(true)?;
     let spawned = command.spawn();
-    // Other programs inherit none of them.
+    // Programs that are started later do not inherit the `fd@` sockets.
     inherit::pass_on(false)?;
     let child = spawned?;
     let pid = i32::try_from(child.id()).map_err(io::Error::other)?;
@@ -299,7 +302,7 @@ pub(crate) fn spawn_config_check(program: &Program) -> io::Result<i32> {
         .arg("-c")
         .args(words)
         .env_remove(worker::WORKER_VARIABLE)
-        .env_remove(worker::RENEWAL_VARIABLE)
+        .env_remove(worker::REEXEC_VARIABLE)
         .spawn()?;
     i32::try_from(child.id()).map_err(io::Error::other)
 }

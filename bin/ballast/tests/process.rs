@@ -444,8 +444,8 @@ fn a_daemon_in_a_chroot_lets_go_of_its_caller() {
         let pid = stage.pid();
         let null = Path::new("/dev/null");
         for number in 0..3 {
-            let place = format!("/proc/{pid}/fd/{number}");
-            assert_eq!(fs::read_link(place).unwrap(), null, "{line}");
+            let link = format!("/proc/{pid}/fd/{number}");
+            assert_eq!(fs::read_link(link).unwrap(), null, "{line}");
         }
         kill(pid, Signal::Term).unwrap();
         until("the daemon ends", || !process_exists(pid));

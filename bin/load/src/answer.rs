@@ -143,13 +143,13 @@ impl Response {
             )),
             _ => Err(Failure::new(
                 FailureClass::Truncated,
-                self.place("the peer closed"),
+                self.reason_with_position("the peer closed"),
             )),
         }
     }
 
     /// The error, and the position in the response.
-    pub(crate) fn place(&self, what: &str) -> String {
+    pub(crate) fn reason_with_position(&self, what: &str) -> String {
         match self.phase {
             Phase::Head => format!("{what} within the head of the answer"),
             Phase::Length(left) => format!(

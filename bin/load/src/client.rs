@@ -245,7 +245,7 @@ impl Client {
             }
         }
         let judged = outcome.and_then(|outcome| match outcome {
-            Outcome::Response(answer) => judge(&answer, &self.run.plan.expect),
+            Outcome::Response(answer) => check_answer(&answer, &self.run.plan.expect),
             Outcome::Handshake => Ok(()),
         });
         match judged {
@@ -353,7 +353,7 @@ fn origin_of(run: &Run, number: usize) -> &Origin {
 }
 
 /// Whether the response is as expected.
-fn judge(answer: &Response, expect: &Expect) -> Result<(), Failure> {
+fn check_answer(answer: &Response, expect: &Expect) -> Result<(), Failure> {
     let status = answer.status;
     if !expect.statuses.iter().any(|range| range.contains(&status)) {
         return Err(Failure::new(
@@ -380,7 +380,9 @@ mod tests {
     fn class(answer: &[u8], expect: &Expect) -> Option<FailureClass> {
         let mut read = Response::new(false);
         read.advance(answer, &expect.body_prefix).unwrap();
-        judge(&read, expect).err().map(|failure| failure.class)
+        check_answer(&read, expect)
+            .err()
+            .map(|failure| failure.class)
     }
 
     #[test]

@@ -290,7 +290,9 @@ impl Exchange<'_> {
             Some(error) => Err(self.broken(&error)),
             // Whoever is on the way can close a connection; only the server can say that it does.
             None if is_unclean && self.answer.is_until_close() => {
-                let reason = self.answer.place("a close without close_notify");
+                let reason = self
+                    .answer
+                    .reason_with_position("a close without close_notify");
                 Err(Failure::new(FailureClass::Truncated, reason))
             }
             None => self.answer.end(self.received),
@@ -304,7 +306,7 @@ impl Exchange<'_> {
         }
         let failure = Failure::of_connection(error, "");
         Failure {
-            reason: self.answer.place(&error.to_string()),
+            reason: self.answer.reason_with_position(&error.to_string()),
             ..failure
         }
     }
@@ -316,7 +318,7 @@ impl Exchange<'_> {
         } else if self.received == 0 {
             "not one byte of the answer came".to_owned()
         } else {
-            self.answer.place("silence")
+            self.answer.reason_with_position("silence")
         };
         Failure::new(FailureClass::Timeout, reason)
     }

@@ -26,14 +26,14 @@ impl Longest {
         if self.0.len() >= LONGEST_COUNT_MAX && took <= shortest {
             return;
         }
-        let place = self.0.partition_point(|one| one.took >= took);
+        let position = self.0.partition_point(|one| one.took >= took);
         self.0.truncate(LONGEST_COUNT_MAX - 1);
         let long = LongDuration {
             at,
             connection,
             took,
         };
-        self.0.insert(place.min(self.0.len()), long);
+        self.0.insert(position.min(self.0.len()), long);
     }
 
     /// Adds those of another thread.

@@ -109,11 +109,11 @@ impl Balancer {
     /// Static algorithms compute their map again (HAProxy refuses dynamic servers there).
     pub fn add(&mut self, index: u32, new_server: &NewServer) {
         self.remove(index);
-        let place = index as usize;
-        if self.servers.len() <= place {
-            self.servers.resize(place + 1, None);
+        let position = index as usize;
+        if self.servers.len() <= position {
+            self.servers.resize(position + 1, None);
         }
-        self.servers[place] = Some(BalancedServer::new(new_server));
+        self.servers[position] = Some(BalancedServer::new(new_server));
         self.order.push(index);
         self.update_divisor();
         self.apply_weight(index);
@@ -280,7 +280,7 @@ impl Balancer {
             return;
         };
         let servers = &self.servers;
-        let places = |backup: bool| -> Vec<(u32, u32)> {
+        let positions = |backup: bool| -> Vec<(u32, u32)> {
             let weight_in_use = self.order.iter().filter_map(|&index| {
                 let server = servers[index as usize].as_ref()?;
                 (server.weight_in_use > 0 && server.backup == backup)
@@ -290,8 +290,8 @@ impl Balancer {
         };
         match self.in_use {
             ServersInUse::None => map.compute(&[]),
-            ServersInUse::Active => map.compute(&places(false)),
-            ServersInUse::Backups => map.compute(&places(true)),
+            ServersInUse::Active => map.compute(&positions(false)),
+            ServersInUse::Backups => map.compute(&positions(true)),
             ServersInUse::OneBackup(index) => map.compute(&[(index, 1)]),
         }
     }
@@ -384,8 +384,8 @@ impl Balancer {
                 AlgorithmState::Map(map)
                     if !self.map_is_stale && self.in_use == ServersInUse::Active =>
                 {
-                    let places = if server.backup { 0 } else { wanted };
-                    assert_eq!(map.count_of(index), places as usize, "places as weight");
+                    let positions = if server.backup { 0 } else { wanted };
+                    assert_eq!(map.count_of(index), positions as usize, "places as weight");
                 }
                 _ => {}
             }
@@ -437,16 +437,16 @@ impl Balancer {
             .max(1);
         if divisor != self.divisor {
             self.divisor = divisor;
-            for place in 0..self.order.len() {
-                self.apply_weight(self.order[place]);
+            for position in 0..self.order.len() {
+                self.apply_weight(self.order[position]);
             }
         }
     }
 
     /// Puts the servers of the configuration into the state of the algorithm.
     fn build_algorithm_state(&mut self) {
-        for place in 0..self.order.len() {
-            let index = self.order[place];
+        for position in 0..self.order.len() {
+            let index = self.order[position];
             let Some(server) = self.server(index) else {
                 continue;
             };
@@ -552,7 +552,7 @@ impl Balancer {
 // === choosing on a ring ===
 
 impl Balancer {
-    /// The server whose point follows `hash` on the ring, without those to avoid and, with
+    /// The server whose point is nearest to `hash` on the ring, on either side, without those to avoid and, with
     /// `hash-balance-factor`, without those that have their share of the load.
     fn nearest(
         &self,

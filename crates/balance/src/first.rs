@@ -9,14 +9,14 @@ pub(crate) struct FirstFree {
 
 impl FirstFree {
     pub(crate) fn add(&mut self, id: u32, index: u32) {
-        if let Err(place) = self.by_id.binary_search(&(id, index)) {
-            self.by_id.insert(place, (id, index));
+        if let Err(position) = self.by_id.binary_search(&(id, index)) {
+            self.by_id.insert(position, (id, index));
         }
     }
 
     pub(crate) fn remove(&mut self, id: u32, index: u32) {
-        if let Ok(place) = self.by_id.binary_search(&(id, index)) {
-            self.by_id.remove(place);
+        if let Ok(position) = self.by_id.binary_search(&(id, index)) {
+            self.by_id.remove(position);
         }
     }
 

@@ -11,8 +11,9 @@
 //! ([`PickRequest::random`]).
 //!
 //! Persistence and connection limits are implemented above; this crate only skips full servers where
-//! the algorithm says so, and orders those who wait for a slot ([`WaitingExchanges`]).
+//! the algorithm says so, and orders those who wait for a slot ([`BackendQueues`]).
 
+mod backend_queues;
 mod balancer;
 mod cookie;
 mod first;
@@ -24,9 +25,9 @@ mod pick;
 mod queue;
 mod ring;
 mod settings;
-mod waiting;
 mod weighted_round_robin;
 
+pub use backend_queues::{BackendQueues, CalledExchange, QueuePriority, QueueTicket};
 pub use balancer::Balancer;
 pub use cookie::dynamic_cookie;
 pub use hash::{HashFunction, HashMethod, HashType, avalanche, hash_key, hash_number, hash_source};
@@ -34,7 +35,6 @@ pub use key::{UriKey, domain_only, post_param, uri_key, url_param};
 pub use pick::{Choice, NoLoad, PickRequest, ServerLoad};
 pub use ring::HashKey;
 pub use settings::{Algorithm, BalancerSettings, NewServer, WEIGHT_SCALE, WEIGHT_USER_MAX};
-pub use waiting::{CalledExchange, QueuePriority, QueueTicket, WaitingExchanges};
 
 #[cfg(test)]
 mod tests;

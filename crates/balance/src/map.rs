@@ -29,8 +29,8 @@ impl ServerMap {
 
     pub(crate) fn at_hash(&self, hash: u32) -> Option<u32> {
         // An empty map has no remainder to take.
-        let place = (hash as usize).checked_rem(self.entries.len())?;
-        self.entries.get(place).copied()
+        let position = (hash as usize).checked_rem(self.entries.len())?;
+        self.entries.get(position).copied()
     }
 
     /// The next entry in turn whose server is not full; a server to avoid when there is no other.
@@ -41,16 +41,16 @@ impl ServerMap {
         }
         let mut avoided = None;
         for step in 0..count {
-            let place = (self.cursor + step) % count;
-            let index = self.entries[place];
+            let position = (self.cursor + step) % count;
+            let index = self.entries[position];
             if is_full(index) {
                 continue;
             }
             if !avoid.contains(&index) {
-                self.cursor = place + 1;
+                self.cursor = position + 1;
                 return Some(index);
             }
-            avoided = Some((place + 1, index));
+            avoided = Some((position + 1, index));
         }
         let (cursor, index) = avoided?;
         self.cursor = cursor;
@@ -73,7 +73,8 @@ struct ServerCredit {
     credit: i64,
     /// The entry at which `credit` was computed.
     since: i64,
-    /// Whole turns that the credit is worth, according to the events so far.
+    /// 0 while the credit is negative, else one more than the whole turns it is worth, according to
+    /// the events so far.
     turns: u32,
     weight: i64,
 }
@@ -96,10 +97,10 @@ fn spread(servers: &[(u32, u32)]) -> Vec<usize> {
         events.push(Reverse((account.reaches(0), rank, 0)));
         accounts.push(account);
     }
-    let mut places = Vec::with_capacity(usize::try_from(total).unwrap_or(0));
-    for place in 0..total {
+    let mut positions = Vec::with_capacity(usize::try_from(total).unwrap_or(0));
+    for position in 0..total {
         while let Some(&Reverse((moment, rank, epoch))) = events.peek() {
-            if moment > place {
+            if moment > position {
                 break;
             }
             events.pop();
@@ -118,16 +119,16 @@ fn spread(servers: &[(u32, u32)]) -> Vec<usize> {
         }
         let (_, rank) = ready
             .pop_first()
-            .expect("the credits sum to one turn, so one server has a turn");
+            .expect("the credits sum to one turn, so one of them is positive");
         let account = &mut accounts[rank];
-        account.credit += (place - account.since) * account.weight - total;
-        account.since = place;
+        account.credit += (position - account.since) * account.weight - total;
+        account.since = position;
         account.turns = 0;
         account.epoch += 1;
         events.push(Reverse((account.reaches(0), rank, account.epoch)));
-        places.push(rank);
+        positions.push(rank);
     }
-    places
+    positions
 }
 
 impl ServerCredit {
@@ -168,10 +169,10 @@ mod tests {
         #[test]
         fn spreading_by_events_is_spreading_by_steps(weights in proptest::collection::vec(1_u32..40, 1..12)) {
             let servers: Vec<_> = (0..).zip(weights.iter().copied()).collect();
-            let places = spread(&servers);
-            prop_assert_eq!(&places, &spread_directly(&servers));
+            let positions = spread(&servers);
+            prop_assert_eq!(&positions, &spread_directly(&servers));
             for (rank, &(_, weight)) in servers.iter().enumerate() {
-                let share = places.iter().filter(|&&place| place == rank).count();
+                let share = positions.iter().filter(|&&position| position == rank).count();
                 prop_assert_eq!(share, weight as usize);
             }
         }

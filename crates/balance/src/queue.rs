@@ -21,15 +21,15 @@ pub(crate) struct QueuedServer {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ServerQueue {
     heap: Vec<QueuedServer>,
-    places: Vec<u32>,
+    positions: Vec<u32>,
 }
 
 impl ServerQueue {
     /// Reserves memory for indexes up to `index`, so that pushing never allocates.
     pub(crate) fn make_room(&mut self, index: u32) {
         let needed = index as usize + 1;
-        if self.places.len() < needed {
-            self.places.resize(needed, NOT_QUEUED);
+        if self.positions.len() < needed {
+            self.positions.resize(needed, NOT_QUEUED);
             self.heap.reserve(needed - self.heap.len());
         }
     }
@@ -43,14 +43,14 @@ impl ServerQueue {
     }
 
     pub(crate) fn entry(&self, index: u32) -> Option<QueuedServer> {
-        let place = *self.places.get(index as usize)?;
-        self.heap.get(place as usize).copied()
+        let position = *self.positions.get(index as usize)?;
+        self.heap.get(position as usize).copied()
     }
 
     pub(crate) fn contains(&self, index: u32) -> bool {
-        self.places
+        self.positions
             .get(index as usize)
-            .is_some_and(|&place| place != NOT_QUEUED)
+            .is_some_and(|&position| position != NOT_QUEUED)
     }
 
     /// Adds a server. It must not be in the queue, and [`ServerQueue::make_room`] must have been
@@ -67,37 +67,37 @@ impl ServerQueue {
 
     /// Removes a server from any position.
     pub(crate) fn remove(&mut self, index: u32) -> Option<QueuedServer> {
-        let place = *self.places.get(index as usize)?;
-        if place == NOT_QUEUED {
+        let position = *self.positions.get(index as usize)?;
+        if position == NOT_QUEUED {
             return None;
         }
-        let place = place as usize;
-        self.places[index as usize] = NOT_QUEUED;
-        let taken = self.heap.swap_remove(place);
-        if place < self.heap.len() {
-            let settled = self.rise(place);
+        let position = position as usize;
+        self.positions[index as usize] = NOT_QUEUED;
+        let taken = self.heap.swap_remove(position);
+        if position < self.heap.len() {
+            let settled = self.rise(position);
             self.sink(settled);
         }
         Some(taken)
     }
 
-    fn rise(&mut self, mut place: usize) -> usize {
-        while place > 0 {
-            let parent = (place - 1) / 2;
-            if self.heap[parent] <= self.heap[place] {
+    fn rise(&mut self, mut position: usize) -> usize {
+        while position > 0 {
+            let parent = (position - 1) / 2;
+            if self.heap[parent] <= self.heap[position] {
                 break;
             }
-            self.heap.swap(parent, place);
-            self.note(place);
-            place = parent;
+            self.heap.swap(parent, position);
+            self.note(position);
+            position = parent;
         }
-        self.note(place);
-        place
+        self.note(position);
+        position
     }
 
-    fn sink(&mut self, mut place: usize) {
+    fn sink(&mut self, mut position: usize) {
         loop {
-            let left = 2 * place + 1;
+            let left = 2 * position + 1;
             let Some(mut least) = self.heap.get(left).map(|_| left) else {
                 break;
             };
@@ -108,36 +108,36 @@ impl ServerQueue {
             {
                 least = left + 1;
             }
-            if self.heap[place] <= self.heap[least] {
+            if self.heap[position] <= self.heap[least] {
                 break;
             }
-            self.heap.swap(place, least);
-            self.note(place);
-            place = least;
+            self.heap.swap(position, least);
+            self.note(position);
+            position = least;
         }
-        self.note(place);
+        self.note(position);
     }
 
-    fn note(&mut self, place: usize) {
-        self.places[self.heap[place].index as usize] =
-            u32::try_from(place).expect("there are fewer servers than 2^32");
+    fn note(&mut self, position: usize) {
+        self.positions[self.heap[position].index as usize] =
+            u32::try_from(position).expect("there are fewer servers than 2^32");
     }
 
     /// Panics when the heap order or the stored positions are inconsistent (tests and simulation).
     pub(crate) fn check_invariants(&self) {
-        for (place, entry) in self.heap.iter().enumerate() {
+        for (position, entry) in self.heap.iter().enumerate() {
             assert_eq!(
-                self.places[entry.index as usize] as usize, place,
+                self.positions[entry.index as usize] as usize, position,
                 "place remembered"
             );
-            if place > 0 {
-                assert!(self.heap[(place - 1) / 2] <= *entry, "heap order");
+            if position > 0 {
+                assert!(self.heap[(position - 1) / 2] <= *entry, "heap order");
             }
         }
         let placed = self
-            .places
+            .positions
             .iter()
-            .filter(|&&place| place != NOT_QUEUED)
+            .filter(|&&position| position != NOT_QUEUED)
             .count();
         assert_eq!(
             placed,

@@ -116,7 +116,7 @@ impl Ring {
         }
     }
 
-    /// The server nearest to `hash`, or the next one along the ring that `refuses` accepts. When
+    /// The server nearest to `hash`, or the next one along the ring that is not refused. When
     /// all are refused, the one at which the search ended.
     pub(crate) fn at_hash(&self, hash: u32, refuses: impl Fn(u32) -> bool) -> Option<u32> {
         let count = self.points.len();
@@ -158,13 +158,13 @@ impl Ring {
         let equals = self.points[first..]
             .iter()
             .take_while(|point| point.at == last.at);
-        let mut place = first;
+        let mut position = first;
         for (offset, point) in equals.enumerate() {
             if point.index == last.index {
-                place = first + offset + 1;
+                position = first + offset + 1;
             }
         }
-        place
+        position
     }
 
     pub(crate) fn count_of(&self, index: u32) -> usize {

@@ -174,17 +174,17 @@ proptest! {
         let algorithm = Algorithm::Hash(HashMethod::Consistent);
         let mut balancer = Balancer::new(BalancerSettings { algorithm, ..BalancerSettings::default() }, &new_servers);
         let hashes: Vec<_> = (0_u32..2000).map(avalanche).collect();
-        let places = |balancer: &Balancer| -> Vec<Choice> {
+        let positions = |balancer: &Balancer| -> Vec<Choice> {
             hashes.iter().map(|&hash| balancer.pick_shared(&keyed(hash), &NoLoad)).collect()
         };
-        let before = places(&balancer);
+        let before = positions(&balancer);
         balancer.set_usable(gone, false);
-        for (old, new) in before.iter().zip(places(&balancer)) {
+        for (old, new) in before.iter().zip(positions(&balancer)) {
             prop_assert!(*old == new || *old == Choice::Server(gone));
             prop_assert!(new != Choice::Server(gone));
         }
         balancer.set_usable(gone, true);
-        prop_assert_eq!(places(&balancer), before);
+        prop_assert_eq!(positions(&balancer), before);
     }
 
     #[test]
@@ -240,13 +240,13 @@ fn a_consistent_change_moves_about_its_share() {
         },
         &new_servers,
     );
-    let place =
+    let position =
         |balancer: &Balancer, key: u32| balancer.pick_shared(&keyed(avalanche(key)), &NoLoad);
-    let before: Vec<_> = (0..10_000).map(|key| place(&balancer, key)).collect();
+    let before: Vec<_> = (0..10_000).map(|key| position(&balancer, key)).collect();
     balancer.add(10, &new_server(11, 10));
     let moved = (0..)
         .zip(&before)
-        .filter(|&(key, old)| place(&balancer, key) != *old)
+        .filter(|&(key, old)| position(&balancer, key) != *old)
         .count();
     assert!(
         (600..1300).contains(&moved),

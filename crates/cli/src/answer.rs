@@ -13,7 +13,7 @@ pub enum CommandAnswer {
     #[default]
     Done,
     /// A message, marked with its severity where the session wants it (`set severity-output`).
-    Message(Severity, String),
+    Message(AnswerSeverity, String),
     /// A report, never marked.
     Report(String),
     /// A report of any length, written piece by piece as the caller reads it.
@@ -49,12 +49,12 @@ impl fmt::Debug for CommandAnswer {
 impl CommandAnswer {
     /// An error: nothing was done.
     pub fn error(text: impl Into<String>) -> Self {
-        Self::Message(Severity::Error, text.into())
+        Self::Message(AnswerSeverity::Error, text.into())
     }
 
     /// A message that is no error.
     pub fn info(text: impl Into<String>) -> Self {
-        Self::Message(Severity::Info, text.into())
+        Self::Message(AnswerSeverity::Info, text.into())
     }
 
     /// Waits for an answer.
@@ -70,7 +70,7 @@ impl CommandAnswer {
 
 /// The severity of a message, with the numbers of syslog.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Severity {
+pub enum AnswerSeverity {
     /// The command failed.
     Error,
     /// The command is done, with a warning.
@@ -81,7 +81,7 @@ pub enum Severity {
     Info,
 }
 
-impl Severity {
+impl AnswerSeverity {
     /// The mark in front of a message (`severity-output`).
     pub fn mark(self, output: SeverityOutput) -> String {
         match output {

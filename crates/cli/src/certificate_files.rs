@@ -4,14 +4,14 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use ballast_net::{FileChange, change_files};
-use ballast_tls::written::CertificateFileChange;
+use ballast_tls::certificate_file_changes::CertificateFileChange;
 
 /// Carries out changes in their order, each in one step: a start after any of them finds what was
 /// there before, or what is there after. It blocks for as long as the disk takes.
 ///
 /// # Errors
 /// What failed, and what to do. No file was changed, unless a disk fails between two steps.
-pub fn write_certificate_files(changes: &[CertificateFileChange]) -> Result<(), String> {
+pub fn change_certificate_files(changes: &[CertificateFileChange]) -> Result<(), String> {
     let changes: Vec<FileChange<'_>> = changes
         .iter()
         .map(|change| FileChange {

@@ -49,8 +49,8 @@ pub struct CommandCall<'c> {
 
 impl CommandCall<'_> {
     /// An argument; empty when there is none.
-    pub fn arg(&self, place: usize) -> &str {
-        self.args.get(place).map_or("", String::as_str)
+    pub fn arg(&self, index: usize) -> &str {
+        self.args.get(index).map_or("", String::as_str)
     }
 }
 

@@ -17,7 +17,7 @@ use ballast_health::{Effect, Health};
 use ballast_model::{Address, BindTls, CertificateListLine, Global, PortSpec, TlsOptions};
 use ballast_net::PassedSocket;
 use ballast_reconcile::{
-    CertificateTurn, ChangeReport, ChangeRequest, ConfigHistory, OverrideKey, OverrideValue,
+    CertificateChangeLock, ChangeReport, ChangeRequest, ConfigHistory, OverrideKey, OverrideValue,
 };
 use ballast_stats::StatsHost;
 use ballast_tls::ocsp_schedule::UpdateSchedule;
@@ -103,7 +103,7 @@ pub trait Control: StatsHost {
 
     /// The turn of a command that changes certificates: while it is held, no other generation is put
     /// in force. `None`: nobody would.
-    fn certificate_turn(&self) -> Option<CertificateTurn<'_>> {
+    fn certificate_change_lock(&self) -> Option<CertificateChangeLock<'_>> {
         None
     }
 
@@ -143,7 +143,7 @@ pub trait Control: StatsHost {
         false
     }
 
-    /// Gives the server at a place of a backend another address: new exchanges go there, and no
+    /// Gives the server with an index in a backend another address: new exchanges go there, and no
     /// connection to the old one is used again.
     fn move_server(&self, backend: &Backend, server: usize, to: (Address, Option<PortSpec>)) {
         if let Some(known) = backend.servers.get(server) {
@@ -190,16 +190,16 @@ pub trait Control: StatsHost {
         if changed { Ok(()) } else { Err(ControlError) }
     }
 
-    /// The connections of clients in the list of a worker, in at most `place_count` places from
-    /// `place` on (0 for the first); and the next place, if there are more. Empty for a worker that
+    /// The connections of clients in the list of a worker, in at most `position_count` positions from
+    /// `position` on (0 for the first); and the next position, if there are more. Empty for a worker that
     /// does not answer in time.
     fn sessions(
         &self,
         worker: usize,
-        place: usize,
-        place_count: usize,
+        position: usize,
+        position_count: usize,
     ) -> Pin<Box<dyn Future<Output = SessionPage>>> {
-        let _ = (worker, place, place_count);
+        let _ = (worker, position, position_count);
         Box::pin(std::future::ready(SessionPage::default()))
     }
 

@@ -20,7 +20,7 @@ use ballast_model::SeverityOutput;
 use ballast_stats::escape_json;
 use ballast_worker::{Stream, WorkUnit, select, sleep, stopping, take_turns, timeout, yield_now};
 
-use crate::answer::{CommandAnswer, Severity};
+use crate::answer::{AnswerSeverity, CommandAnswer};
 use crate::catalogue::{commands_of, find};
 use crate::change_record::{ChangeRecord, ChangeScope};
 use crate::command::{CommandCall, CommandFamilies};
@@ -228,7 +228,7 @@ impl Conversation {
             return;
         };
         let refused = match answer {
-            CommandAnswer::Message(Severity::Error, text) => Some(text.as_str()),
+            CommandAnswer::Message(AnswerSeverity::Error, text) => Some(text.as_str()),
             CommandAnswer::Report(text) => text.strip_prefix("Success=0\n--\n"),
             _ => None,
         };
@@ -414,11 +414,15 @@ impl Conversation {
         is_unknown: bool,
     ) -> io::Result<()> {
         let (severity, field, text) = match answer {
-            _ if is_unknown => (Severity::Error, "message", "Unknown command.".to_owned()),
+            _ if is_unknown => (
+                AnswerSeverity::Error,
+                "message",
+                "Unknown command.".to_owned(),
+            ),
             CommandAnswer::Message(severity, text) => (severity, "message", text),
-            CommandAnswer::Report(text) => (Severity::Info, "report", text),
+            CommandAnswer::Report(text) => (AnswerSeverity::Info, "report", text),
             CommandAnswer::Pieces(mut next) => {
-                let mut text = json::begin(true, Severity::Info, command, "report");
+                let mut text = json::begin(true, AnswerSeverity::Info, command, "report");
                 let mut piece = String::new();
                 let mut silent_count = 0;
                 while next(&mut piece) {
@@ -439,7 +443,7 @@ impl Conversation {
                 return self.write(&text).await;
             }
             CommandAnswer::Batches(mut batches) => {
-                let mut text = json::begin(true, Severity::Info, command, "report");
+                let mut text = json::begin(true, AnswerSeverity::Info, command, "report");
                 while let Some(batch) = batches.next().await {
                     escape_json(&batch, &mut text);
                     self.write(&text).await?;
@@ -449,10 +453,10 @@ impl Conversation {
                 return self.write(&text).await;
             }
             CommandAnswer::Done | CommandAnswer::Pending(_) => {
-                (Severity::Info, "message", String::new())
+                (AnswerSeverity::Info, "message", String::new())
             }
         };
-        let mut line = json::begin(severity != Severity::Error, severity, command, field);
+        let mut line = json::begin(severity != AnswerSeverity::Error, severity, command, field);
         escape_json(&text, &mut line);
         line.push_str(json::END);
         self.write(&line).await

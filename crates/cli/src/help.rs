@@ -96,9 +96,9 @@ fn matching(
 
 fn begins(row: &Command, words: &[String]) -> bool {
     let last = words.len().saturating_sub(1);
-    words.iter().enumerate().all(|(place, given)| {
-        row.words.get(place).is_some_and(|of_row| {
-            given == of_row || (place == last && of_row.starts_with(given.as_str()))
+    words.iter().enumerate().all(|(index, given)| {
+        row.words.get(index).is_some_and(|of_row| {
+            given == of_row || (index == last && of_row.starts_with(given.as_str()))
         })
     })
 }
@@ -118,10 +118,10 @@ fn nearest(rows: &[&'static Command], words: &[String]) -> Vec<&'static Command>
 /// The rows whose words are most similar to the given ones, if there are many.
 fn closest(mut rows: Vec<&'static Command>, words: &[String]) -> Vec<&'static Command> {
     let apart = |row: &&'static Command| -> usize {
-        let given = |place| words.get(place).map_or("", String::as_str);
+        let given = |index| words.get(index).map_or("", String::as_str);
         let pairs = row.words.iter().enumerate();
         pairs
-            .map(|(place, of_row)| edit_distance(of_row, given(place)))
+            .map(|(index, of_row)| edit_distance(of_row, given(index)))
             .sum()
     };
     if rows.len() > NEAR_COUNT_MAX {
@@ -135,8 +135,8 @@ fn closest(mut rows: Vec<&'static Command>, words: &[String]) -> Vec<&'static Co
 /// The number of wrong letters in all words of a row; `None` when one of them is a different word.
 fn distance(row: &Command, words: &[String]) -> Option<usize> {
     let mut sum = 0;
-    for (place, of_row) in row.words.iter().enumerate() {
-        let wrong = bounded_edit_distance(of_row, words.get(place)?);
+    for (index, of_row) in row.words.iter().enumerate() {
+        let wrong = bounded_edit_distance(of_row, words.get(index)?);
         if wrong > DISTANCE_MAX || wrong >= of_row.len() {
             return None;
         }

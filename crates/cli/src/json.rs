@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 
 use ballast_stats::escape_json;
 
-use crate::answer::Severity;
+use crate::answer::AnswerSeverity;
 
 /// An answer up to its text: what follows is escaped, then [`END`].
-pub(crate) fn begin(is_done: bool, severity: Severity, command: &str, field: &str) -> String {
+pub(crate) fn begin(is_done: bool, severity: AnswerSeverity, command: &str, field: &str) -> String {
     let status = if is_done { "ok" } else { "error" };
     let mut text = format!(
         "{{\"status\":\"{status}\",\"severity\":\"{}\",\"command\":\"",
@@ -28,7 +28,7 @@ mod tests {
 
     #[test]
     fn texts_cannot_end_their_string() {
-        let mut text = begin(false, Severity::Error, "a \"b\"", "message");
+        let mut text = begin(false, AnswerSeverity::Error, "a \"b\"", "message");
         escape_json("x\"\\\n\u{1}é", &mut text);
         text.push_str(END);
         assert_eq!(

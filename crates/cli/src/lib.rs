@@ -27,9 +27,9 @@ mod session;
 mod shared;
 mod sockets;
 
-pub use answer::{CommandAnswer, ReportBatches, ReportPieces, Severity};
+pub use answer::{AnswerSeverity, CommandAnswer, ReportBatches, ReportPieces};
 pub use catalogue::{commands_of_master, commands_of_worker};
-pub use certificate_files::write_certificate_files;
+pub use certificate_files::change_certificate_files;
 pub use change_record::{ChangeRecord, ChangeScope};
 pub use command::{Command, CommandCall, CommandFamilies};
 pub use commands::tables::{TableAction, table_answer};

@@ -8,7 +8,9 @@ use std::sync::atomic::Ordering;
 
 use ballast_model::{CliLevel, SeverityOutput};
 use ballast_worker::sync::Semaphore;
-use ballast_worker::{AcceptError, Acceptor, Error, Stream, select, spawn_local, spawn_service};
+use ballast_worker::{
+    AcceptError, Acceptor, Stream, SystemCallError, select, spawn_local, spawn_service,
+};
 use ballast_worker::{is_stopping, stopping};
 
 use crate::control::Control;
@@ -23,7 +25,11 @@ use crate::shared::{CliBind, CliShared, Master, ProcessRole};
 ///
 /// # Errors
 /// A socket cannot be watched.
-pub fn serve(host: Arc<dyn Control>, binds: Vec<CliBind>, limits: CliLimits) -> Result<(), Error> {
+pub fn serve(
+    host: Arc<dyn Control>,
+    binds: Vec<CliBind>,
+    limits: CliLimits,
+) -> Result<(), SystemCallError> {
     open(ProcessRole::Worker(host), binds, limits)
 }
 
@@ -35,7 +41,7 @@ pub fn serve_master(
     master: Arc<dyn Master>,
     binds: Vec<CliBind>,
     limits: CliLimits,
-) -> Result<(), Error> {
+) -> Result<(), SystemCallError> {
     open(ProcessRole::Master(master), binds, limits)
 }
 
@@ -48,7 +54,7 @@ pub fn serve_stream(
     host: Arc<dyn Control>,
     level: CliLevel,
     limits: CliLimits,
-) -> Result<(), Error> {
+) -> Result<(), SystemCallError> {
     let stream = Stream::from_fd(socket)?;
     let shared = Rc::new(CliShared {
         role: ProcessRole::Worker(host),
@@ -66,7 +72,7 @@ pub fn serve_stream(
     Ok(())
 }
 
-fn open(role: ProcessRole, binds: Vec<CliBind>, limits: CliLimits) -> Result<(), Error> {
+fn open(role: ProcessRole, binds: Vec<CliBind>, limits: CliLimits) -> Result<(), SystemCallError> {
     let labels = binds.iter().map(|bind| (bind.label.clone(), bind.level));
     let sockets = binds.iter().map(|bind| Arc::downgrade(&bind.socket));
     let shared = Rc::new(CliShared {
@@ -78,13 +84,13 @@ fn open(role: ProcessRole, binds: Vec<CliBind>, limits: CliLimits) -> Result<(),
         caller_count: Cell::default(),
         callers: RefCell::default(),
     });
-    let places = Arc::new(Semaphore::new(limits.connection_count_max));
+    let permits = Arc::new(Semaphore::new(limits.connection_count_max));
     for (number, bind) in (1..).zip(binds) {
         let acceptor = Acceptor::new(Arc::clone(&bind.socket))?;
-        let (shared, places) = (Rc::clone(&shared), Arc::clone(&places));
+        let (shared, permits) = (Rc::clone(&shared), Arc::clone(&permits));
         spawn_service(async move {
             select! {
-                () = accept_within_limit(&acceptor, (&bind, number), &shared, &places) => {}
+                () = accept_within_limit(&acceptor, (&bind, number), &shared, &permits) => {}
                 _ = stopping() => {}
             }
         });
@@ -92,12 +98,12 @@ fn open(role: ProcessRole, binds: Vec<CliBind>, limits: CliLimits) -> Result<(),
     Ok(())
 }
 
-/// One caller at a time is accepted and waits here for a place; the others wait in the kernel.
+/// One caller at a time is accepted and waits here for a permit; the others wait in the kernel.
 async fn accept_within_limit(
     acceptor: &Acceptor,
     (bind, number): (&CliBind, u32),
     shared: &Rc<CliShared>,
-    places: &Arc<Semaphore>,
+    permits: &Arc<Semaphore>,
 ) {
     let mut accepted = Vec::with_capacity(1);
     while !is_stopping() {
@@ -107,7 +113,7 @@ async fn accept_within_limit(
             Err(AcceptError::Broken(_)) => return,
         }
         for caller in accepted.drain(..) {
-            let Ok(place) = Arc::clone(places).acquire_owned().await else {
+            let Ok(permit) = Arc::clone(permits).acquire_owned().await else {
                 return;
             };
             let Ok((stream, peer)) = caller.into_stream() else {
@@ -127,7 +133,7 @@ async fn accept_within_limit(
             let listed = shared.list(Some(&peer), number);
             spawn_local(async move {
                 conversation::run(stream, shared, session, listed).await;
-                drop(place);
+                drop(permit);
             });
         }
     }

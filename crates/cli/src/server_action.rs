@@ -17,10 +17,10 @@ pub fn act_on_server(
     let Some(known) = generation.backend(backend) else {
         return false;
     };
-    let Some(place) = known.server_named(server) else {
+    let Some(server_index) = known.server_named(server) else {
         return false;
     };
-    let found = &known.servers[place];
+    let found = &known.servers[server_index];
     let (is_checked, has_agent, tracks) = {
         let health = found.state.health();
         let settings = health.settings();

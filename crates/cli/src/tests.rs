@@ -80,15 +80,15 @@ impl StatsHost for Fixture {
 
 impl crate::Control for Fixture {
     fn change_health(&self, backend: &str, server: &str, change: crate::HealthChange<'_>) -> bool {
-        let Some(place) = self.generation.backend_named(backend) else {
+        let Some(backend_index) = self.generation.backend_named(backend) else {
             return false;
         };
-        let backend = &self.generation.backends[place];
-        let Some(place) = backend.server_named(server) else {
+        let backend = &self.generation.backends[backend_index];
+        let Some(server_index) = backend.server_named(server) else {
             return false;
         };
-        let _ = change(&mut backend.servers[place].state.health(), 0);
-        backend.apply_health(place);
+        let _ = change(&mut backend.servers[server_index].state.health(), 0);
+        backend.apply_health(server_index);
         true
     }
 
@@ -120,7 +120,7 @@ fn limits() -> CliLimits {
 /// Opens a Runtime API; `start` is run on the thread that serves it.
 fn open(
     name: &str,
-    start: impl FnOnce(Vec<CliBind>) -> Result<(), ballast_worker::Error> + Send + 'static,
+    start: impl FnOnce(Vec<CliBind>) -> Result<(), ballast_worker::SystemCallError> + Send + 'static,
 ) -> TestServer {
     let file = format!("ballast-cli-{}-{name}.sock", std::process::id());
     let path = std::env::temp_dir().join(file);
@@ -170,27 +170,27 @@ impl TestServer {
 
 #[test]
 fn one_shot_answers_and_closes() {
-    let place = worker("oneshot", limits(), 1);
-    assert_eq!(place.ask("show version\n"), "9.9\n\n");
+    let server = worker("oneshot", limits(), 1);
+    assert_eq!(server.ask("show version\n"), "9.9\n\n");
     assert_eq!(
-        place.ask("show version; show cli level\n"),
+        server.ask("show version; show cli level\n"),
         "9.9\n\nadmin\n\n"
     );
-    assert_eq!(place.ask("show version; quit; show version\n"), "9.9\n\n");
+    assert_eq!(server.ask("show version; quit; show version\n"), "9.9\n\n");
     assert_eq!(
-        place.ask("show version"),
+        server.ask("show version"),
         "",
         "a line that does not end is none"
     );
     // One line, as in HAProxy 3.2: what follows it is not carried out.
-    assert_eq!(place.ask("show version\nset weight be/s1 3\n"), "9.9\n\n");
-    assert_eq!(place.ask("\n"), "\n");
+    assert_eq!(server.ask("show version\nset weight be/s1 3\n"), "9.9\n\n");
+    assert_eq!(server.ask("\n"), "\n");
     assert_eq!(
-        place.ask("show version;;show version\r\n"),
+        server.ask("show version;;show version\r\n"),
         "9.9\n\n\n9.9\n\n\n"
     );
     // Without the end of the caller's side, too.
-    let mut stream = place.connect();
+    let mut stream = server.connect();
     stream.write_all(b"get weight be/s1\n").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
@@ -199,27 +199,27 @@ fn one_shot_answers_and_closes() {
 
 #[test]
 fn the_prompt_stays_open_and_goes_again() {
-    let place = worker("prompt", limits(), 1);
-    assert_eq!(place.ask("prompt\n"), "\n> ");
+    let server = worker("prompt", limits(), 1);
+    assert_eq!(server.ask("prompt\n"), "\n> ");
     assert_eq!(
-        place.ask("prompt\nshow version\nprompt; show version\nshow version\n"),
+        server.ask("prompt\nshow version\nprompt; show version\nshow version\n"),
         "\n> 9.9\n\n> \n9.9\n\n"
     );
     assert_eq!(
-        place.ask("prompt; show version; show version\n"),
+        server.ask("prompt; show version; show version\n"),
         "\n9.9\n\n9.9\n\n> ",
         "the prompt follows the line"
     );
     assert_eq!(
-        place.ask("prompt i\nshow version\nshow version\n"),
+        server.ask("prompt i\nshow version\nshow version\n"),
         "\n9.9\n\n9.9\n\n"
     );
     assert_eq!(
-        place.ask("prompt p\necho a <<\nx\n\nquit\nshow version\n"),
+        server.ask("prompt p\necho a <<\nx\n\nquit\nshow version\n"),
         "\n> a\n\n> ",
         "nobody is asked for what came already"
     );
-    let mut stream = place.connect();
+    let mut stream = server.connect();
     let mut answers = String::new();
     for (said, asked) in [("prompt\n", "\n> "), ("echo a <<\n", "+ "), ("x\n", "+ ")] {
         stream.write_all(said.as_bytes()).unwrap();
@@ -230,56 +230,56 @@ fn the_prompt_stays_open_and_goes_again() {
     stream.write_all(b"\nquit\n").unwrap();
     stream.read_to_string(&mut answers).unwrap();
     assert_eq!(answers, "a\n\n> ");
-    assert!(place.ask("prompt timed\n").ends_with("]> "));
-    assert!(place.ask("prompt x\n").starts_with("Usage: prompt"));
+    assert!(server.ask("prompt timed\n").ends_with("]> "));
+    assert!(server.ask("prompt x\n").starts_with("Usage: prompt"));
 }
 
 #[test]
 fn levels_are_kept() {
-    let place = worker("levels", limits(), 1);
-    assert_eq!(place.ask("user; show cli level\n"), "\nuser\n\n");
-    assert_eq!(place.ask("user; operator\n"), "\nPermission denied\n\n");
-    assert_eq!(place.ask("user; show env\n"), "\nPermission denied\n\n");
+    let server = worker("levels", limits(), 1);
+    assert_eq!(server.ask("user; show cli level\n"), "\nuser\n\n");
+    assert_eq!(server.ask("user; operator\n"), "\nPermission denied\n\n");
+    assert_eq!(server.ask("user; show env\n"), "\nPermission denied\n\n");
     assert_eq!(
-        place.ask("operator; show env HOMEX_\n"),
+        server.ask("operator; show env HOMEX_\n"),
         "\nVariable not found\n\n"
     );
 }
 
 #[test]
 fn severity_marks_messages_and_not_reports() {
-    let place = worker("severity", limits(), 1);
-    let number = place.ask(
+    let server = worker("severity", limits(), 1);
+    let number = server.ask(
         "set severity-output number; show version; get weight be/x; get weight be/s1; \
          set timeout cli x; set timeout cli 3; foo\n",
     );
     let head = "\n[6]: 9.9\n\n[3]: No such server.\n\n10 (initial 10)\n\n\
                 [3]: Invalid timeout value.\n\n\n[6]: Unknown command: 'foo', but maybe";
     assert!(number.starts_with(head), "{number}");
-    let string = place.ask("set severity-output string; get weight no/x\n");
+    let string = server.ask("set severity-output string; get weight no/x\n");
     assert_eq!(string, "\n[err]: No such backend.\n\n");
 }
 
 #[test]
 fn help_lists_what_is_near() {
-    let place = worker("help", limits(), 1);
-    let all = place.ask("help\n");
+    let server = worker("help", limits(), 1);
+    let all = server.ask("help\n");
     assert!(all.starts_with("The following commands are valid at this level:\n  abort ssl "));
     assert!(all.contains("\n  add acl "));
     let line = "  show env [var]                          : list the environment";
     assert!(all.contains(line), "{all}");
-    let near = place.ask("show statx\n");
+    let near = server.ask("show statx\n");
     let head = "Unknown command: 'show', but maybe one of the following ones is a better \
                 match:\n  show stat [";
     assert!(near.starts_with(head), "{near}");
     assert_eq!(near.matches("  show ").count(), 1, "{near}");
     let families = crate::commands_of_worker().iter().copied().flatten();
     let shows = families.filter(|row| row.words[0] == "show").count();
-    assert_eq!(place.ask("show\n").matches("\n  show ").count(), shows);
+    assert_eq!(server.ask("show\n").matches("\n  show ").count(), shows);
     assert!(near.ends_with("quit                                    : close the connection\n\n"));
-    assert!(place.ask("shwo info\n").contains("  show info ["));
+    assert!(server.ask("shwo info\n").contains("  show info ["));
     assert!(
-        place
+        server
             .ask("a\u{7}b\n")
             .starts_with("Unknown command: 'a\\u{7}b'")
     );
@@ -287,61 +287,61 @@ fn help_lists_what_is_near() {
 
 #[test]
 fn statistics_come_whole_however_long() {
-    let place = worker("long", limits(), 3000);
-    let csv = place.ask("show stat\n");
+    let server = worker("long", limits(), 3000);
+    let csv = server.ask("show stat\n");
     assert_eq!(
         csv.lines().filter(|line| line.starts_with("be,")).count(),
         3001
     );
     assert!(csv.ends_with(",\n\n"));
-    let state = place.ask("show servers state be\n");
+    let state = server.ask("show servers state be\n");
     assert!(state.starts_with("1\n# be_id be_name srv_id "));
     assert!(state.contains("\n2 be 3000 s3000 127.0.0.1 2 0 10 10 "));
     assert_eq!(
-        place.ask("show servers state x\n"),
+        server.ask("show servers state x\n"),
         "Can't find backend.\n\n"
     );
-    assert_eq!(place.ask("show stat nope 1 1\n"), "No such proxy.\n\n");
+    assert_eq!(server.ask("show stat nope 1 1\n"), "No such proxy.\n\n");
     assert_eq!(
-        place.ask("show stat domain dns\n"),
+        server.ask("show stat domain dns\n"),
         "Invalid statistics domain.\n\n"
     );
-    let one = place.ask("show stat be 4 7 typed\n");
+    let one = server.ask("show stat be 4 7 typed\n");
     assert!(one.starts_with("S.2.7.0.pxname.1:KNS:str:be\nS.2.7.1.svname.1:KNS:str:s7\n"));
     assert!(
-        place
+        server
             .ask("show info\n")
             .starts_with("Name: HAProxy\nVersion: 9.9\n")
     );
     assert!(
-        place
+        server
             .ask("show info json\n")
             .starts_with("[{\"field\":{\"pos\":0,")
     );
     assert!(
-        place
+        server
             .ask("show activity\n")
             .starts_with("thread_id: 1 (1..1)\ndate_now: ")
     );
     assert!(
-        place
+        server
             .ask("show errors\n")
             .starts_with("Total events captured on [")
     );
     let sockets = "# socket lvl processes\nunix@/x.sock admin all\n\n";
-    assert_eq!(place.ask("show cli sockets\n"), sockets);
+    assert_eq!(server.ask("show cli sockets\n"), sockets);
 }
 
 #[test]
 fn what_is_too_long_is_answered_and_closes() {
-    let place = worker("toolong", limits(), 1);
+    let server = worker("toolong", limits(), 1);
     let long = format!("show env {}\n", "x".repeat(20_000));
     assert!(
-        place
+        server
             .ask(&long)
             .starts_with("The command line is too big for the buffer size.")
     );
-    let mut stream = place.connect();
+    let mut stream = server.connect();
     stream
         .write_all(b"prompt i\n\xff\xfe\nshow version\nquit\n")
         .unwrap();
@@ -356,21 +356,21 @@ fn who_is_silent_or_does_not_read_leaves() {
         idle: Duration::from_millis(100),
         ..limits()
     };
-    let place = worker("silent", short, 3000);
+    let server = worker("silent", short, 3000);
     let begun = Instant::now();
-    let mut silent = place.connect();
+    let mut silent = server.connect();
     let mut answer = String::new();
     silent.write_all(b"prompt\n").unwrap();
     silent.read_to_string(&mut answer).unwrap();
     assert_eq!(answer, "\n> ");
     assert!(begun.elapsed() >= Duration::from_millis(100));
     // The answer is longer than the kernel keeps; nobody reads it until the server gives up.
-    let mut deaf = place.connect();
+    let mut deaf = server.connect();
     deaf.write_all(b"show stat; show stat; show version\n")
         .unwrap();
     let patient = Instant::now() + Duration::from_secs(10);
     loop {
-        let mut other = place.connect();
+        let mut other = server.connect();
         other.write_all(b"show activity\n").unwrap();
         answer.clear();
         other.read_to_string(&mut answer).unwrap();
@@ -393,8 +393,8 @@ fn callers_beyond_the_limit_wait_for_a_place() {
         idle: Duration::from_millis(300),
         ..limits()
     };
-    let place = worker("many", two, 1);
-    let mut holders: Vec<UnixStream> = (0..2).map(|_| place.connect()).collect();
+    let server = worker("many", two, 1);
+    let mut holders: Vec<UnixStream> = (0..2).map(|_| server.connect()).collect();
     for holder in &mut holders {
         holder.write_all(b"prompt\n").unwrap();
         let mut seen = [0; 3];
@@ -402,7 +402,7 @@ fn callers_beyond_the_limit_wait_for_a_place() {
     }
     let mut waiting: Vec<UnixStream> = (0..50)
         .map(|_| {
-            let mut stream = place.connect();
+            let mut stream = server.connect();
             stream.write_all(b"show version\n").unwrap();
             stream
         })
@@ -457,49 +457,49 @@ fn the_master_answers_for_itself_and_passes_on() {
     let family = Family {
         worker: worker("child", limits(), 1),
     };
-    let place = open("master", move |binds| {
+    let server = open("master", move |binds| {
         serve_master(Arc::new(family), binds, limits())
     });
     assert_eq!(
-        place.ask("show version\nshow cli level\n"),
+        server.ask("show version\nshow cli level\n"),
         "9.9\n\nadmin\n\n"
     );
-    let proc = place.ask("show proc\n");
+    let proc = server.ask("show proc\n");
     let expected = "#<PID>          <type>          <reloads>       <uptime>        <version>      \n\
                     10              master          0 [failed: 0]   0d00h01m02s     9.9            \n\
                     # workers\n\
                     11              worker          0               0d00h01m02s     9.9            \n\n";
     assert_eq!(proc, expected);
-    let debug = place.ask("show proc debug\n");
+    let debug = server.ask("show proc debug\n");
     let head = debug.lines().next().unwrap_or_default();
     assert!(head.ends_with("<version>      \t\t <ipc_fd[0]>     <ipc_fd[1]>    "));
     assert_eq!(
-        place.ask("show proc x\n"),
+        server.ask("show proc x\n"),
         "'show proc' only supports 'debug' as argument\n\n"
     );
-    assert_eq!(place.ask("@1 show backend\n"), "# name\nbe\n\n");
-    assert_eq!(place.ask("@!11 echo a <<E\nx\nE\n"), "a\n\n");
+    assert_eq!(server.ask("@1 show backend\n"), "# name\nbe\n\n");
+    assert_eq!(server.ask("@!11 echo a <<E\nx\nE\n"), "a\n\n");
     assert_eq!(
-        place.ask("@1 echo a\\;b; @master show cli level\n"),
+        server.ask("@1 echo a\\;b; @master show cli level\n"),
         "a;b\n\nadmin\n\n"
     );
     assert_eq!(
-        place.ask("@7 show backend\n"),
+        server.ask("@7 show backend\n"),
         "Can't find the target PID matching the prefix '@7'\n"
     );
     assert_eq!(
-        place.ask("prompt\n@1\nshow cli level\n@\nshow cli level\n"),
+        server.ask("prompt\n@1\nshow cli level\n@\nshow cli level\n"),
         "master> 11> admin\n\n11> master> admin\n\nmaster> "
     );
     // The caller's rights and modes go with its command.
     assert_eq!(
-        place.ask("experimental-mode on; @1 set var proc.m int(1); @1 get var proc.m\n"),
+        server.ask("experimental-mode on; @1 set var proc.m int(1); @1 get var proc.m\n"),
         "\nproc.m: type=sint value=<1>\n\n"
     );
-    assert_eq!(place.ask("user; @1 show cli level\n"), "user\n\n");
-    assert!(place.ask("user; reload\n").contains("Permission denied"));
+    assert_eq!(server.ask("user; @1 show cli level\n"), "user\n\n");
+    assert!(server.ask("user; reload\n").contains("Permission denied"));
     assert!(
-        place
+        server
             .ask("show info\n")
             .starts_with("Unknown command: 'show', but maybe")
     );
@@ -542,10 +542,10 @@ impl Master for Blocking {
 
 #[test]
 fn the_master_listens_to_both_ends_of_a_session_it_passes_on() {
-    let place = open("relay", move |binds| {
+    let server = open("relay", move |binds| {
         serve_master(Arc::new(Blocking), binds, limits())
     });
-    let mut stream = place.connect();
+    let mut stream = server.connect();
     // The worker says much and hears nothing until that is read; the caller says much, too, and
     // reads while it does.
     stream.write_all(b"@@1\n").unwrap();
@@ -563,9 +563,9 @@ fn the_master_listens_to_both_ends_of_a_session_it_passes_on() {
 
 #[test]
 fn callers_have_numbers_of_their_own() {
-    let place = worker("numbers", limits(), 1);
+    let server = worker("numbers", limits(), 1);
     let ids = || {
-        let said = place.ask("show sess\n");
+        let said = server.ask("show sess\n");
         let ids = said.lines().filter_map(|line| line.split_once(':'));
         ids.map(|(id, _)| id.to_owned()).collect::<Vec<_>>()
     };
@@ -578,7 +578,7 @@ fn callers_have_numbers_of_their_own() {
 
 struct Oracle {
     child: std::process::Child,
-    place: TestServer,
+    server: TestServer,
     file: PathBuf,
 }
 
@@ -609,11 +609,11 @@ fn oracle() -> Option<Oracle> {
         .unwrap();
     let oracle = Oracle {
         child,
-        place: TestServer { path },
+        server: TestServer { path },
         file,
     };
     let until = Instant::now() + Duration::from_secs(10);
-    while UnixStream::connect(&oracle.place.path).is_err() {
+    while UnixStream::connect(&oracle.server.path).is_err() {
         assert!(Instant::now() < until, "HAProxy did not start");
         std::thread::sleep(Duration::from_millis(10));
     }
@@ -701,7 +701,7 @@ fn answers_are_those_of_haproxy() {
     ] {
         // `name` came later.
         let is = ours.ask(command).replace(" | name", "");
-        let wanted = oracle.place.ask(command);
+        let wanted = oracle.server.ask(command);
         // HAProxy 2.6 leaves out the empty line after a few messages.
         let lines = |text: &str| {
             let lines = text.lines().filter(|line| !line.is_empty());
@@ -713,8 +713,8 @@ fn answers_are_those_of_haproxy() {
         }
     }
     assert!(differing.is_empty(), "{}", differing.join("\n"));
-    let state = |place: &TestServer| -> Vec<String> {
-        let answer = place.ask("show servers state be\n");
+    let state = |server: &TestServer| -> Vec<String> {
+        let answer = server.ask("show servers state be\n");
         // All but the seconds since the last change, and the name of the last columns.
         let words = answer.split_whitespace().map(str::to_owned).enumerate();
         words
@@ -722,5 +722,5 @@ fn answers_are_those_of_haproxy() {
             .map(|(_, word)| word)
             .collect()
     };
-    assert_eq!(state(&ours), state(&oracle.place));
+    assert_eq!(state(&ours), state(&oracle.server));
 }

@@ -2,12 +2,12 @@
 
 use std::sync::LazyLock;
 
-use ballast_rules::{ActionRow, Capability, ParseEnv, RuleSet, parse_rule, rows};
+use ballast_rules::{ActionRow, Capability, ParseEnv, RuleSetKind, action_rows, parse_rule};
 
 use crate::feature::feature_of;
 use crate::keyword::{Keyword, KeywordState, Prefixes, Sections};
 
-/// One keyword for each action in each place that accepts it.
+/// One keyword for each action in each rule set that accepts it.
 pub(crate) fn keywords() -> &'static [Keyword] {
     static KEYWORDS: LazyLock<Vec<Keyword>> = LazyLock::new(all);
     &KEYWORDS
@@ -15,24 +15,24 @@ pub(crate) fn keywords() -> &'static [Keyword] {
 
 fn all() -> Vec<Keyword> {
     let mut all = Vec::new();
-    for row in rows() {
-        for place in row.places.iter() {
-            if place == RuleSet::Redirect {
+    for row in action_rows() {
+        for rule_set in row.rule_sets.iter() {
+            if rule_set == RuleSetKind::Redirect {
                 continue; // It has no word of its own there.
             }
             // The rows of a program live as long as it does, and so may their names.
             let word: &'static str =
-                Box::leak(format!("{} {}", place.words(), row.word).into_boxed_str());
+                Box::leak(format!("{} {}", rule_set.words(), row.word).into_boxed_str());
             all.push(Keyword {
                 word,
                 sections: Sections::RULES,
-                state: state(place, row),
+                state: state(rule_set, row),
                 args: row.args,
                 help: row.help,
                 good: "",
                 bad: "",
                 prefixes: Prefixes::None,
-                http: place.is_http(),
+                http: rule_set.is_http(),
                 experimental: false,
             });
         }
@@ -41,23 +41,23 @@ fn all() -> Vec<Keyword> {
 }
 
 /// Whether the action is implemented: an example of it that may stand there is carried out.
-fn state(place: RuleSet, row: &ActionRow) -> KeywordState {
+fn state(rule_set: RuleSetKind, row: &ActionRow) -> KeywordState {
     if let Some(reason) = row.refusal() {
         return KeywordState::Refused {
             reason,
             instead: "",
         };
     }
-    if !place.is_implemented() {
-        return KeywordState::Unimplemented(feature_of(place.words()));
+    if !rule_set.is_implemented() {
+        return KeywordState::Unimplemented(feature_of(rule_set.words()));
     }
-    match row.good.iter().any(|good| is_carried_out(place, good)) {
+    match row.good.iter().any(|good| is_carried_out(rule_set, good)) {
         true => KeywordState::Honoured,
         false => KeywordState::Unimplemented(feature_of(row.word)),
     }
 }
 
-fn is_carried_out(place: RuleSet, example: &str) -> bool {
+fn is_carried_out(rule_set: RuleSetKind, example: &str) -> bool {
     let words: Vec<&str> = example.split(' ').collect();
     let acls = ballast_expr::AclSet::new();
     let mut files = |_: &str| Ok(Vec::new());
@@ -67,5 +67,5 @@ fn is_carried_out(place: RuleSet, example: &str) -> bool {
     };
     let mut env = ParseEnv::new(&acls, &mut files, capability, "frontend 'f'");
     env.experimental = true;
-    parse_rule(place, &words, &mut env).is_ok_and(|rule| rule.action.is_implemented())
+    parse_rule(rule_set, &words, &mut env).is_ok_and(|rule| rule.action.is_implemented())
 }

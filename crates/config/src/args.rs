@@ -173,7 +173,7 @@ impl<'a> Args<'a> {
 
     /// An alert about a missing word.
     #[must_use]
-    pub(crate) fn missing(&self, what: &str) -> Diagnostic {
+    pub(crate) fn missing_argument(&self, what: &str) -> Diagnostic {
         let message = format!("'{}' expects {what}", self.keyword);
         Diagnostic::alert("missing-argument", message).at(self.keyword_span)
     }
@@ -195,7 +195,7 @@ impl<'a> Args<'a> {
     pub(crate) fn word(&mut self, what: &str) -> Result<&'a Word, Diagnostic> {
         match self.next_word() {
             Some(word) if !word.bytes().is_empty() => Ok(word),
-            _ => Err(self.missing(what)),
+            _ => Err(self.missing_argument(what)),
         }
     }
 
@@ -329,7 +329,7 @@ impl<'a> Args<'a> {
             quoted.join(", ")
         };
         let Some(text) = self.next() else {
-            return Err(self.missing(&format!("one of {}", names())));
+            return Err(self.missing_argument(&format!("one of {}", names())));
         };
         match choices.iter().find(|(name, _)| *name == text) {
             Some((_, value)) => Ok(*value),
@@ -403,7 +403,7 @@ impl<'a> Args<'a> {
     /// When there is none, or it is invalid.
     pub(crate) fn expr(&mut self, what: &str) -> Result<Expr, Diagnostic> {
         if self.is_empty() {
-            return Err(self.missing(what));
+            return Err(self.missing_argument(what));
         }
         let base = self.at;
         let texts = self.texts();
@@ -425,7 +425,7 @@ impl<'a> Args<'a> {
     pub(crate) fn expr_error(
         &self,
         base: usize,
-        error: &ballast_expr::Error,
+        error: &ballast_expr::ExpressionError,
         what: &str,
     ) -> Diagnostic {
         let word = self.line.words.get(base + error.word);

@@ -263,7 +263,7 @@ pub(crate) fn namespace(
     let word = args.word("a namespace")?;
     let name = word.text();
     if !context.machine.exists(&format!("/var/run/netns/{name}")) {
-        context.missing(&format!("namespace '{name}'"), || {
+        context.stand_in_or(&format!("namespace '{name}'"), || {
             let message = format!("Cannot open namespace '{name}'.");
             Diagnostic::alert("missing-namespace", message).at(word.span())
         })?;

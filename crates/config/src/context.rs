@@ -9,7 +9,7 @@ use std::sync::Arc;
 use ballast_expr::{Condition, Expr, LogFormat, Store, nearest};
 use ballast_model::{Address, ErrorPages, FileBases, NameFamily, StickTable};
 use ballast_syntax::{DIAGNOSTIC_COUNT_MAX, Diagnostic, SectionKind, Severity, SourceMap, Span};
-use ballast_tls::store_context::FormerStore;
+use ballast_tls::shared_store::FormerStore;
 
 use crate::feature::feature_of;
 use crate::machine::Machine;
@@ -368,7 +368,7 @@ impl Context<'_> {
         match self.machine.read(&self.path(path)) {
             Ok(bytes) => Ok(bytes),
             Err(error) => {
-                self.missing(&format!("file '{path}'"), || {
+                self.stand_in_or(&format!("file '{path}'"), || {
                     let message = format!("'{keyword}' : cannot read file '{path}': {error}");
                     Diagnostic::alert("missing-file", message).at(span)
                 })?;
@@ -398,7 +398,7 @@ impl Context<'_> {
         if self.machine.exists(&self.path(path)) {
             return Ok(());
         }
-        self.missing(&format!("file '{path}'"), || {
+        self.stand_in_or(&format!("file '{path}'"), || {
             let message = format!("'{keyword}' : cannot find '{path}'");
             Diagnostic::alert("missing-file", message).at(span)
         })
@@ -416,7 +416,7 @@ impl Context<'_> {
         if self.machine.exists(path) {
             return Ok(());
         }
-        self.missing(&format!("file '{path}'"), error)
+        self.stand_in_or(&format!("file '{path}'"), error)
     }
 
     /// The addresses of a name; the stand-ins are 192.0.2.1 and 2001:db8::1.
@@ -467,7 +467,7 @@ impl Context<'_> {
     ///
     /// # Errors
     /// With `error` if it does not.
-    pub(crate) fn missing(
+    pub(crate) fn stand_in_or(
         &mut self,
         what: &str,
         error: impl FnOnce() -> Diagnostic,
@@ -481,32 +481,32 @@ impl Context<'_> {
         }
     }
 
-    /// A place in messages: `file:line`.
+    /// A position in messages: `file:line`.
     #[must_use]
-    pub(crate) fn place(&self, span: Span) -> String {
+    pub(crate) fn file_and_line(&self, span: Span) -> String {
         let at = self.sources.locate(span);
         format!("{}:{}", at.file, at.line)
     }
 
-    /// The place in the form of pattern lists.
+    /// The line, as pattern lists note it.
     #[must_use]
-    pub(crate) fn pattern_place(&self, span: Span) -> ballast_expr::Place {
+    pub(crate) fn config_line(&self, span: Span) -> ballast_expr::ConfigLine {
         let at = self.sources.locate(span);
-        ballast_expr::Place {
+        ballast_expr::ConfigLine {
             file: at.file.into(),
             line: at.line,
         }
     }
 
-    /// The line of a place in the form of pattern lists.
+    /// The span of a line that a pattern list noted.
     #[must_use]
-    pub(crate) fn line_of(&self, place: &ballast_expr::Place) -> Option<Span> {
+    pub(crate) fn line_of(&self, config_line: &ballast_expr::ConfigLine) -> Option<Span> {
         let mut files = self.sources.files();
-        let file = files.find(|file| self.sources.name(*file) == &*place.file)?;
-        self.sources.line_span(file, place.line)
+        let file = files.find(|file| self.sources.name(*file) == &*config_line.file)?;
+        self.sources.line_span(file, config_line.line)
     }
 
-    /// The place in the form of the model.
+    /// The position, as the model notes it.
     #[must_use]
     pub(crate) fn origin(&self, span: Span) -> ballast_model::Origin {
         let at = self.sources.locate(span);

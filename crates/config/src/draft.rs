@@ -236,7 +236,7 @@ impl ProxyDraft {
 
     /// The kind of section of its lines.
     #[must_use]
-    pub(crate) fn place(&self) -> Sections {
+    pub(crate) fn section(&self) -> Sections {
         Sections::of(self.kind)
     }
 

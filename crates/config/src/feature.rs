@@ -64,7 +64,7 @@ mod tests {
         let mut env = ParseEnv::new(&acls, &mut files, capability, "frontend 'f'");
         env.experimental = true;
         let mut sets = RuleSets::default();
-        for row in ballast_rules::rows() {
+        for row in ballast_rules::action_rows() {
             // An option of an action may not be implemented though the action is.
             for line in row
                 .good
@@ -72,7 +72,7 @@ mod tests {
                 .chain(&["do-log profile p", "use-service lua.x"])
             {
                 let words: Vec<&str> = line.split(' ').collect();
-                for set in row.places.iter() {
+                for set in row.rule_sets.iter() {
                     if let Ok(rule) = parse_rule(set, &words, &mut env) {
                         sets.of_mut(set).push(rule);
                     }

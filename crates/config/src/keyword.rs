@@ -13,22 +13,22 @@ use crate::args::Args;
 use crate::context::{Context, planned_release};
 use crate::feature::NEWER;
 
-/// A set of places where a keyword may occur: sections, and lines that have words of their own.
+/// A set of sections where a keyword may occur: sections, and lines that have words of their own.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Sections(pub u32);
 
-macro_rules! places {
+macro_rules! section_words {
     ($($name:ident = $bit:expr, $word:expr;)*) => {
         impl Sections {
             $(#[doc = concat!("`", $word, "`.")] pub const $name: Sections = Sections(1 << $bit);)*
 
-            /// Every single place with its word.
+            /// Every single section with its word.
             pub const PLACES: &'static [(Sections, &'static str)] = &[$((Sections::$name, $word)),*];
         }
     };
 }
 
-places! {
+section_words! {
     GLOBAL = 0, "global";
     DEFAULTS = 1, "defaults";
     FRONTEND = 2, "frontend";
@@ -74,26 +74,26 @@ impl Sections {
     /// `frontend`, `listen`, `backend`: every proxy but `defaults`.
     pub const NAMED: Sections = Sections(0b11100);
 
-    /// Whether the sets have a place in common.
+    /// Whether the sets have a section in common.
     #[must_use]
-    pub const fn has(self, place: Sections) -> bool {
-        self.0 & place.0 != 0
+    pub const fn has(self, section: Sections) -> bool {
+        self.0 & section.0 != 0
     }
 
-    /// The place of a section.
+    /// The set of one section.
     #[must_use]
     pub fn of(kind: SectionKind) -> Sections {
         Sections::PLACES
             .iter()
             .find(|(_, word)| *word == kind.word())
-            .map_or(Sections(0), |(place, _)| *place)
+            .map_or(Sections(0), |(section, _)| *section)
     }
 
-    /// The words of the places.
+    /// The words of the sections.
     pub fn words(self) -> impl Iterator<Item = &'static str> {
         Sections::PLACES
             .iter()
-            .filter(move |(place, _)| self.has(*place))
+            .filter(move |(section, _)| self.has(*section))
             .map(|(_, word)| *word)
     }
 }

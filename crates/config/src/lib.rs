@@ -5,7 +5,7 @@
 //! language is a row ([`Keyword`]): honoured, noted, refused, or only checked; the tables in the
 //! documentation are printed from the rows.
 //!
-//! A configuration can be run when [`Loaded::has_alerts`] is false and [`Loaded::unimplemented`] is
+//! A configuration can be run when [`LoadedConfig::has_alerts`] is false and [`LoadedConfig::unimplemented`] is
 //! empty.
 
 mod actions;
@@ -42,7 +42,7 @@ pub use context::Unimplemented;
 pub use fuzz::fuzz_one;
 pub use keyword::{Keyword, KeywordState, Prefixes, Sections};
 pub use load::{Options, load, load_after, parse_document};
-pub use lower::Loaded;
+pub use lower::LoadedConfig;
 pub use machine::{EmptyMachine, Machine, StandInMachine};
 pub use render::{
     TextOptions, closing_lines, diagnostic_text, diagnostics_text, json_lines, keyword_json,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ballast_expr::{AclSet, Files, Linker, Store};
+use ballast_expr::{AclSet, Linker, PatternFileReader, Store};
 use ballast_model::LogProfile;
 use ballast_syntax::{Diagnostic, Span};
 
@@ -30,7 +30,7 @@ pub(crate) fn link_log_profile(profile: &mut LogProfile, span: Span, context: &m
 pub(crate) fn with_files(
     context: &mut Context<'_>,
     (title, table, span): (&str, &str, Option<Span>),
-    link: impl FnOnce(&Store, &mut dyn Files) -> Vec<ballast_expr::Error>,
+    link: impl FnOnce(&Store, &mut dyn PatternFileReader) -> Vec<ballast_expr::ExpressionError>,
 ) {
     let machine = context.machine;
     let mut stand_ins = Vec::new();
@@ -53,7 +53,7 @@ pub(crate) fn with_files(
     store.enter(title, base.as_deref());
     store.set_own_table(table);
     if let Some(span) = span {
-        store.set_place(&context.pattern_place(span));
+        store.set_config_line(&context.config_line(span));
     }
     let errors = link(&store, &mut files);
     for text in stand_ins {
@@ -62,7 +62,9 @@ pub(crate) fn with_files(
     for error in errors {
         let message = format!("{title} : {}", error.message);
         let diagnostic = Diagnostic::alert("unlinked-expression", message);
-        let line = error.place.and_then(|place| context.line_of(&place));
+        let line = error
+            .config_line
+            .and_then(|config_line| context.line_of(&config_line));
         context.report(match line.or(span) {
             Some(span) => diagnostic.at(span),
             None => diagnostic,

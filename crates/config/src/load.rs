@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use ballast_expr::Store;
 use ballast_syntax::Document;
-use ballast_tls::store_context::FormerStore;
+use ballast_tls::shared_store::FormerStore;
 
-use crate::lower::{Loaded, load_with, parse_files};
+use crate::lower::{LoadedConfig, load_with, parse_files};
 use crate::machine::Machine;
 use crate::stand_ins;
 
@@ -21,22 +21,26 @@ pub struct Options {
 }
 
 /// Reads a configuration from named files, in sequence. It never fails: errors are in
-/// [`Loaded::diagnostics`].
+/// [`LoadedConfig::diagnostics`].
 #[must_use]
-pub fn load(files: Vec<(String, Vec<u8>)>, machine: &dyn Machine, options: Options) -> Loaded {
+pub fn load(
+    files: Vec<(String, Vec<u8>)>,
+    machine: &dyn Machine,
+    options: Options,
+) -> LoadedConfig {
     load_into(Arc::new(Store::new()), files, machine, options)
 }
 
 /// As [`load`], for a configuration that is to replace the one whose lists and maps are in
 /// `patterns`: lists that both have are shared, and keep the changes made by the Runtime API.
-/// Nothing changes before [`Store::commit`] of [`Loaded::store`].
+/// Nothing changes before [`Store::commit`] of [`LoadedConfig::store`].
 #[must_use]
 pub fn load_after(
     patterns: &Arc<Store>,
     files: Vec<(String, Vec<u8>)>,
     machine: &dyn Machine,
     options: Options,
-) -> Loaded {
+) -> LoadedConfig {
     let store = Store::reusing_lists_of(Arc::clone(patterns));
     load_into(Arc::new(store), files, machine, options)
 }
@@ -46,7 +50,7 @@ fn load_into(
     files: Vec<(String, Vec<u8>)>,
     machine: &dyn Machine,
     options: Options,
-) -> Loaded {
+) -> LoadedConfig {
     let environment = stand_ins::environment(&files, machine);
     load_with((store, options.former), files, machine, environment)
 }

@@ -95,7 +95,9 @@ pub(crate) fn target(
             }
         }
         None => {
-            return Err(args.missing("<address> [len <length>] <facility> [<level> [<minlevel>]]"));
+            return Err(
+                args.missing_argument("<address> [len <length>] <facility> [<level> [<minlevel>]]")
+            );
         }
     };
     if !args.is_empty() {

@@ -9,7 +9,7 @@ use ballast_syntax::{
     Diagnostic, Document, Env, Parser, Section, SectionKind, SectionPlace, Severity, SourceMap,
     Span, TextEdit,
 };
-use ballast_tls::store_context::FormerStore;
+use ballast_tls::shared_store::FormerStore;
 
 use crate::build::{self, Drafts};
 use crate::context::{Context, Declarations, Diagnostics, HINT_NAMES_MAX, LUA, Unimplemented};
@@ -23,7 +23,7 @@ const STICK_COUNTERS: u32 = 3;
 
 /// A configuration that was read, usable or not.
 #[derive(Debug)]
-pub struct Loaded {
+pub struct LoadedConfig {
     /// The model; when there are alerts, as much as could be understood.
     pub config: Config,
     /// Pattern lists and maps, shared by the expressions of the model.
@@ -43,7 +43,7 @@ pub struct Loaded {
     pub environment: Env,
 }
 
-impl Loaded {
+impl LoadedConfig {
     /// Whether there was an alert: the configuration is refused.
     #[must_use]
     pub fn has_alerts(&self) -> bool {
@@ -74,7 +74,7 @@ pub(crate) fn load_with(
     files: Vec<(String, Vec<u8>)>,
     machine: &dyn Machine,
     (environment, stand_ins): (Env, Vec<String>),
-) -> Loaded {
+) -> LoadedConfig {
     let mut document = parse_files(files, machine, environment);
     let diagnostics = std::mem::take(&mut document.diagnostics);
     let mut context = Context {
@@ -100,14 +100,14 @@ pub(crate) fn load_with(
     let mut diagnostics = diagnostics.finish();
     check_lua(&mut unimplemented, &mut diagnostics);
     suggest_upgrades(&document, &mut diagnostics);
-    let place = |span: Option<Span>| span.map(|span| (span.file, span.start));
+    let position = |span: Option<Span>| span.map(|span| (span.file, span.start));
     // Messages about the whole have no place, and come last.
-    diagnostics.sort_by_key(|diagnostic| (diagnostic.span.is_none(), place(diagnostic.span)));
+    diagnostics.sort_by_key(|diagnostic| (diagnostic.span.is_none(), position(diagnostic.span)));
     diagnostics.dedup();
-    unimplemented.sort_by_key(|word| place(word.span));
+    unimplemented.sort_by_key(|word| position(word.span));
     unimplemented.dedup();
-    let sections = document.places();
-    Loaded {
+    let sections = document.sections_of_proxies();
+    LoadedConfig {
         config,
         store,
         diagnostics,

@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use ballast_expr::Store;
 use ballast_syntax::{Env, Severity};
-use ballast_tls::store_context::FormerStore;
+use ballast_tls::shared_store::FormerStore;
 
-use crate::lower::{Loaded, load_with};
+use crate::lower::{LoadedConfig, load_with};
 use crate::machine::Machine;
 
 /// The candidates, in this order.
@@ -115,7 +115,7 @@ struct CandidateErrors {
 }
 
 impl CandidateErrors {
-    fn of(loaded: &Loaded, variable: &Variable, value: &str) -> Self {
+    fn of(loaded: &LoadedConfig, variable: &Variable, value: &str) -> Self {
         let mut errors = Self::default();
         for diagnostic in &loaded.diagnostics {
             let Some(span) = diagnostic.span else {

@@ -74,7 +74,7 @@ impl<C: 'static> Table<C> {
     pub(crate) fn find(
         &self,
         line: &SourceLine,
-        place: Sections,
+        section: Sections,
     ) -> Result<RowMatch<C>, Diagnostic> {
         let (prefix, first) = match (line.text(0), line.words.len()) {
             ("no", 2..) => (Prefix::No, 1),
@@ -90,7 +90,7 @@ impl<C: 'static> Table<C> {
                 Some((row, 0, count, Prefix::None))
             });
         let Some((row, first, args, prefix)) = found else {
-            return Err(self.unknown(line, first, place));
+            return Err(self.unknown(line, first, section));
         };
         let allowed = match prefix {
             Prefix::None => true,
@@ -113,9 +113,9 @@ impl<C: 'static> Table<C> {
     }
 
     /// The alert about an unknown word.
-    fn unknown(&self, line: &SourceLine, first: usize, place: Sections) -> Diagnostic {
+    fn unknown(&self, line: &SourceLine, first: usize, section: Sections) -> Diagnostic {
         let head = line.text(first);
-        let here = |row: &&&'static Row<C>| row.keyword.sections.has(place);
+        let here = |row: &&&'static Row<C>| row.keyword.sections.has(section);
         let family: Vec<_> = self
             .rows
             .iter()
@@ -123,11 +123,12 @@ impl<C: 'static> Table<C> {
             .filter_map(|row| row.keyword.word.strip_prefix(head)?.strip_prefix(' '))
             .map(|rest| rest.split(' ').next().unwrap_or(rest))
             .collect();
-        let (Some(word), Some(place_word)) = (line.words.get(first), place.words().next()) else {
+        let (Some(word), Some(section_word)) = (line.words.get(first), section.words().next())
+        else {
             return Diagnostic::alert("unknown-keyword", "empty line").at(line.words_span());
         };
         if family.is_empty() {
-            let message = format!("unknown keyword '{head}' in '{place_word}' section");
+            let message = format!("unknown keyword '{head}' in '{section_word}' section");
             let words = self
                 .rows
                 .iter()
@@ -165,14 +166,14 @@ impl<C: 'static> Table<C> {
         &self,
         target: &mut C,
         line: &SourceLine,
-        place: Sections,
+        section: Sections,
         context: &mut Context<'_>,
     ) -> Result<(), Diagnostic> {
-        let found = self.find(line, place)?;
-        if !found.row.keyword.sections.has(place) {
+        let found = self.find(line, section)?;
+        if !found.row.keyword.sections.has(section) {
             let word = found.row.keyword.word;
-            let place = place.words().next().unwrap_or_default();
-            let message = format!("'{word}' is not allowed in '{place}' section");
+            let section = section.words().next().unwrap_or_default();
+            let message = format!("'{word}' is not allowed in '{section}' section");
             let span = line.words[found.first].span();
             return Err(Diagnostic::alert("misplaced-keyword", message)
                 .at(span)

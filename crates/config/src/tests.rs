@@ -3,16 +3,16 @@
 use ballast_syntax::Severity;
 
 use crate::keyword::{Keyword, KeywordState, Sections};
-use crate::{EmptyMachine, Loaded, Options, StandInMachine, load};
+use crate::{EmptyMachine, LoadedConfig, Options, StandInMachine, load};
 
 /// Loads a text on a machine where everything missing has a stand-in.
-pub(crate) fn load_with_stand_ins(text: &str) -> Loaded {
+pub(crate) fn load_with_stand_ins(text: &str) -> LoadedConfig {
     let files = vec![("t.cfg".to_owned(), text.as_bytes().to_vec())];
     load(files, &StandInMachine(EmptyMachine), Options::default())
 }
 
 /// The messages of a severity.
-pub(crate) fn messages(loaded: &Loaded, severity: Severity) -> Vec<String> {
+pub(crate) fn messages(loaded: &LoadedConfig, severity: Severity) -> Vec<String> {
     loaded
         .diagnostics
         .iter()
@@ -47,7 +47,7 @@ fn companions(word: &str) -> &'static str {
 fn around(keyword: &Keyword, line: &str) -> (String, u32) {
     let mode = " mode http\n";
     let timeouts = " timeout client 1s\n timeout server 1s\n timeout connect 1s\n";
-    let has = |place| keyword.sections.has(place);
+    let has = |section| keyword.sections.has(section);
     if has(Sections::BIND) {
         (
             format!("frontend f\n mode http\n{timeouts} bind :80 {line}\n"),
@@ -96,7 +96,7 @@ fn around(keyword: &Keyword, line: &str) -> (String, u32) {
     }
 }
 
-fn said_at(loaded: &Loaded, number: u32) -> Vec<String> {
+fn said_at(loaded: &LoadedConfig, number: u32) -> Vec<String> {
     loaded
         .diagnostics
         .iter()

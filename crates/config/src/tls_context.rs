@@ -6,17 +6,17 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ballast_model::{
-    Authorities, BindTls, CertificateList, CertificateListLine, CertificateSource, Config,
+    AuthoritySource, BindTls, CertificateList, CertificateListLine, CertificateSource, Config,
     FileBases, Global, GlobalTls, Origin, ServerTls, TlsFile, TlsOptions, VerifyErrors,
 };
 use ballast_syntax::{Diagnostic, Severity};
-use ballast_tls::authorities::{Authorities as TrustContent, AuthorityError, Trust};
+use ballast_tls::authorities::{Authorities as TrustContent, AuthorityError, TrustedAuthorities};
 use ballast_tls::bind::{BindCertificates, BindEntry, ListRow};
 use ballast_tls::ciphers::translate_signatures;
 use ballast_tls::client_config::{ServerLineParts, ServerTrust};
 use ballast_tls::client_verifier::ClientVerifier;
 use ballast_tls::context::{BindContext, CompiledServer, ServerContext};
-use ballast_tls::files::Files;
+use ballast_tls::files::CertificateFileReader;
 use ballast_tls::ocsp::OcspError;
 use ballast_tls::options::VerifyMode;
 use ballast_tls::rustls::server::{
@@ -24,8 +24,8 @@ use ballast_tls::rustls::server::{
 };
 use ballast_tls::rustls::time_provider::DefaultTimeProvider;
 use ballast_tls::server_config::{BindParts, BindTlsSettings};
+use ballast_tls::shared_store::{FormerStore, KEYS_OF_PROCESS, SharedStore, StoreState};
 use ballast_tls::store::{CertificateStore, LoadError, LoadReason, StoredCertificate, TakeOver};
-use ballast_tls::store_context::{FormerStore, KEYS_OF_PROCESS, SharedStore, StoreState};
 use ballast_tls::store_transaction::{ListEdit, TrustFile, TrustKind, TrustState};
 use ballast_tls::tickets::TicketKeys;
 use ballast_tls::verify_error::IgnoredErrors;
@@ -79,7 +79,7 @@ pub(crate) fn compile(config: &mut Config, context: &mut Context<'_>) {
 /// The files of the machine, as the room of certificates asks for them.
 struct MachineFiles<'m>(&'m dyn Machine);
 
-impl Files for MachineFiles<'_> {
+impl CertificateFileReader for MachineFiles<'_> {
     fn read(&self, path: &str) -> Result<Option<Vec<u8>>, String> {
         if !self.0.exists(path) {
             return Ok(None);
@@ -110,12 +110,12 @@ impl Problem {
             context.used_stand_in(text);
             return;
         }
-        let place = ballast_expr::Place {
+        let config_line = ballast_expr::ConfigLine {
             file: self.origin.file.as_str().into(),
             line: self.origin.line,
         };
         let diagnostic = Diagnostic::new(self.severity, "tls", self.text);
-        context.report(match context.line_of(&place) {
+        context.report(match context.line_of(&config_line) {
             Some(span) => diagnostic.at(span),
             None => diagnostic,
         });
@@ -123,7 +123,7 @@ impl Problem {
 }
 
 struct Compiler<'f> {
-    files: &'f dyn Files,
+    files: &'f dyn CertificateFileReader,
     store: CertificateStore,
     /// Files of authorities by path.
     authorities: BTreeMap<String, TrustFile>,
@@ -149,7 +149,7 @@ struct Compiler<'f> {
 type TlsSettingsByOptions = Vec<(TlsOptions, Arc<BindTlsSettings>)>;
 
 impl<'f> Compiler<'f> {
-    fn new(files: &'f dyn Files, process: &Global, former: FormerStore) -> Self {
+    fn new(files: &'f dyn CertificateFileReader, process: &Global, former: FormerStore) -> Self {
         let (global, tune) = (&process.tls, &process.tune);
         Self {
             files,
@@ -259,7 +259,7 @@ impl<'f> Compiler<'f> {
         let Some(certificates) = self.loaded("crt", &file.origin, loaded) else {
             return;
         };
-        self.judge_stapling(&certificates, &file.origin);
+        self.check_stapling(&certificates, &file.origin);
         let Some(tls_settings) = self.tls_settings(tls, &tls.options, &file.origin, compiled)
         else {
             return;
@@ -288,7 +288,7 @@ impl<'f> Compiler<'f> {
             let Some(certificates) = self.loaded("crt-list", &list.origin, loaded) else {
                 continue;
             };
-            self.judge_stapling(&certificates, &list.origin);
+            self.check_stapling(&certificates, &list.origin);
             let options = line.options.inherit(&tls.options);
             let Some(tls_settings) = self.tls_settings(tls, &options, &list.origin, compiled)
             else {
@@ -308,7 +308,7 @@ impl<'f> Compiler<'f> {
 
     /// Reports what came with certificates and is not used: timestamps, and OCSP answers that are
     /// no good. As in HAProxy only an unknown issuer is an error.
-    fn judge_stapling(&mut self, certificates: &[Arc<StoredCertificate>], origin: &Origin) {
+    fn check_stapling(&mut self, certificates: &[Arc<StoredCertificate>], origin: &Origin) {
         for stored in certificates {
             let certificate = stored.current();
             if certificate.sctl.is_some() {
@@ -378,11 +378,11 @@ impl<'f> Compiler<'f> {
             },
             record_bytes_max: self.record_bytes_max,
         };
-        let tls_settings = self.judged(
+        let tls_settings = self.or_report(
             BindTlsSettings::new(&handshake_options(written), &parts),
             origin,
         )?;
-        for missing in tls_settings.missing() {
+        for missing in tls_settings.missing_words() {
             let text = format!(
                 "'{}' : '{}' is not built in: it is left out",
                 missing.option, missing.word
@@ -423,7 +423,7 @@ impl<'f> Compiler<'f> {
             None | Some(VerifyMode::None) => return Some(None),
             Some(mode) => mode,
         };
-        let trust = Trust {
+        let trust = TrustedAuthorities {
             authorities: self.authorities(options.ca_file.as_ref())?,
             verify_only: self.authorities(options.ca_verify_file.as_ref())?,
             revocation: self.revocation(options.crl_file.as_ref())?,
@@ -431,7 +431,7 @@ impl<'f> Compiler<'f> {
         let schemes = match &options.client_signature_algorithms {
             Some(list) => {
                 let translated = translate_signatures(list);
-                let translated = self.judged(translated, &Origin::default())?;
+                let translated = self.or_report(translated, &Origin::default())?;
                 Some(translated.found)
             }
             None => None,
@@ -487,15 +487,18 @@ impl<'f> Compiler<'f> {
                 file.path
             )
         });
-        self.judged(keys, &file.origin)
+        self.or_report(keys, &file.origin)
     }
 
     /// The authorities of `ca-file` and `ca-verify-file`; each file is read once.
-    fn authorities(&mut self, written: Option<&Authorities>) -> Option<Option<Arc<TrustContent>>> {
+    fn authorities(
+        &mut self,
+        written: Option<&AuthoritySource>,
+    ) -> Option<Option<Arc<TrustContent>>> {
         let file = match written {
             None => return Some(None),
-            Some(Authorities::File(file)) => file.clone(),
-            Some(Authorities::System(origin)) => TlsFile {
+            Some(AuthoritySource::File(file)) => file.clone(),
+            Some(AuthoritySource::System(origin)) => TlsFile {
                 path: system_authorities(self.files),
                 origin: origin.clone(),
             },
@@ -556,7 +559,7 @@ impl<'f> Compiler<'f> {
             return;
         };
         let compiled = CompiledServer::new(client_options(tls), parts);
-        if let Some(compiled) = self.judged(compiled, origin) {
+        if let Some(compiled) = self.or_report(compiled, origin) {
             tls.context = ServerContext::new(compiled);
         }
     }
@@ -564,7 +567,7 @@ impl<'f> Compiler<'f> {
     fn client_parts(&mut self, tls: &ServerTls) -> Option<ServerLineParts> {
         let trust = if tls.verify {
             ServerTrust::Required {
-                trust: Trust {
+                trust: TrustedAuthorities {
                     authorities: self.authorities(tls.ca_file.as_ref())?,
                     verify_only: None,
                     revocation: self.revocation(tls.crl_file.as_ref())?,
@@ -611,7 +614,7 @@ impl<'f> Compiler<'f> {
     }
 
     /// What was made, or a report of why not.
-    fn judged<T, E: ToString>(&mut self, made: Result<T, E>, origin: &Origin) -> Option<T> {
+    fn or_report<T, E: ToString>(&mut self, made: Result<T, E>, origin: &Origin) -> Option<T> {
         made.map_err(|error| self.report(Severity::Alert, origin, error.to_string()))
             .ok()
     }
@@ -646,7 +649,7 @@ const SYSTEM_AUTHORITIES: [&str; 4] = [
     "/etc/ssl/cert.pem",
 ];
 
-fn system_authorities(files: &dyn Files) -> String {
+fn system_authorities(files: &dyn CertificateFileReader) -> String {
     let found = SYSTEM_AUTHORITIES
         .iter()
         .find(|path| matches!(files.read(path), Ok(Some(_))));

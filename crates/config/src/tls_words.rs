@@ -1,6 +1,6 @@
 //! Functions that rows of TLS words share: files that must exist, notices about old versions.
 
-use ballast_model::{Authorities, FileBases, TlsFile};
+use ballast_model::{AuthoritySource, FileBases, TlsFile};
 use ballast_syntax::{Diagnostic, Severity, Span};
 
 use crate::args::Args;
@@ -124,13 +124,13 @@ pub(crate) fn report_old_version(floor: Option<Protocol>, span: Span, context: &
 /// # Errors
 /// When they are not.
 pub(crate) fn authorities_exist(
-    authorities: Option<&Authorities>,
+    authorities: Option<&AuthoritySource>,
     word: &str,
     span: Span,
     context: &mut Context<'_>,
 ) -> Result<(), Diagnostic> {
     match authorities {
-        Some(Authorities::File(file)) => file_exists(Some(file), word, span, context),
+        Some(AuthoritySource::File(file)) => file_exists(Some(file), word, span, context),
         _ => Ok(()),
     }
 }

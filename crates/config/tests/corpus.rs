@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ballast_config::{EmptyMachine, Loaded, Options, StandInMachine, load};
+use ballast_config::{EmptyMachine, LoadedConfig, Options, StandInMachine, load};
 use ballast_syntax::Severity;
 
 /// The directory of the files, beside the checkout.
@@ -41,7 +41,7 @@ fn rows(corpus: &Path) -> Vec<Row> {
     rows.collect()
 }
 
-fn judge(path: &Path) -> Loaded {
+fn judge(path: &Path) -> LoadedConfig {
     let bytes = fs::read(path).expect("the index names files that are there");
     let name = path
         .file_name()
@@ -55,7 +55,7 @@ fn judge(path: &Path) -> Loaded {
     )
 }
 
-fn said(loaded: &Loaded, least: Severity) -> Vec<String> {
+fn said(loaded: &LoadedConfig, least: Severity) -> Vec<String> {
     loaded
         .diagnostics
         .iter()

@@ -2,27 +2,27 @@
 
 use std::time::Duration;
 
-use ballast_config::{EmptyMachine, Loaded, Options, StandInMachine, load};
+use ballast_config::{EmptyMachine, LoadedConfig, Options, StandInMachine, load};
 use ballast_model::{
     Address, CliLevel, ErrorPage, InitAddr, Level, LogEndpoint, OnMarkedDown, Password, PortSpec,
     ServerStates, TransparentSource,
 };
 use ballast_syntax::Severity;
 
-fn read(text: &str) -> Loaded {
+fn read(text: &str) -> LoadedConfig {
     let files = vec![("t.cfg".to_owned(), text.as_bytes().to_vec())];
     load(files, &StandInMachine(EmptyMachine), Options::default())
 }
 
 /// Loads a text that must have no alerts; warnings are allowed.
-fn good(text: &str) -> Loaded {
+fn good(text: &str) -> LoadedConfig {
     let loaded = read(text);
     let alerts = said(&loaded, Severity::Alert);
     assert!(alerts.is_empty(), "{alerts:#?}");
     loaded
 }
 
-fn said(loaded: &Loaded, severity: Severity) -> Vec<String> {
+fn said(loaded: &LoadedConfig, severity: Severity) -> Vec<String> {
     let all = loaded.diagnostics.iter();
     all.filter(|one| one.severity == severity)
         .map(|one| one.message.clone())
@@ -144,8 +144,8 @@ fn agents_ask_where_checks_do_unless_told_otherwise() {
                 server b 127.0.0.1:1 agent-check agent-addr 127.0.0.3 agent-port 7 port 9 addr 127.0.0.2\n";
     let loaded = good(text);
     let servers = &loaded.config.backends[0].servers;
-    let shown = |place: usize| {
-        let checks = &servers[place].checks;
+    let shown = |index: usize| {
+        let checks = &servers[index].checks;
         let address = checks.agent_address.as_ref().map(ToString::to_string);
         (address, checks.agent_port)
     };
@@ -161,9 +161,9 @@ fn agents_ask_where_checks_do_unless_told_otherwise() {
 fn what_number_was_written_is_known() {
     let loaded = good("backend b\n id 7\n server a /s id 5\n server c /s\nbackend d\n");
     let backends = &loaded.config.backends;
-    assert!(backends[0].common.id_is_given.0 && !backends[1].common.id_is_given.0);
+    assert!(backends[0].common.id_is_explicit.0 && !backends[1].common.id_is_explicit.0);
     let servers = &backends[0].servers;
-    assert!(servers[0].id_is_given.0 && !servers[1].id_is_given.0);
+    assert!(servers[0].id_is_explicit.0 && !servers[1].id_is_explicit.0);
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn servers_begin_with_default_server() {
     assert_eq!((servers[0].checks.rise, servers[0].weight), (5, 9));
     assert!(servers[0].checks.enabled && !servers[1].checks.enabled);
     assert_eq!(servers[1].weight, 3);
-    assert_eq!(servers[1].port, PortSpec::Offset(10));
+    assert_eq!(servers[1].port_mapping, PortSpec::Offset(10));
     assert_eq!(servers[1].on_marked_down, OnMarkedDown::ShutdownSessions);
     assert_eq!(servers[1].init_addr, [InitAddr::None, InitAddr::Libc]);
     assert_eq!(servers[1].source.as_ref().unwrap().port_last, Some(200));
@@ -466,7 +466,7 @@ fn every_error_is_told_at_once() {
         ),
     ];
     let loaded = load(files, &EmptyMachine, Options::default());
-    let places: Vec<_> = loaded
+    let indexes: Vec<_> = loaded
         .diagnostics
         .iter()
         .filter(|one| one.severity == Severity::Alert)
@@ -475,7 +475,7 @@ fn every_error_is_told_at_once() {
             format!("{}:{}", at.file, at.line)
         })
         .collect();
-    assert_eq!(places, ["a.cfg:2", "a.cfg:3", "b.cfg:2", "b.cfg:3"]);
+    assert_eq!(indexes, ["a.cfg:2", "a.cfg:3", "b.cfg:2", "b.cfg:3"]);
 }
 
 /// A diagnostic about a removed directive contains the exact replacement line.

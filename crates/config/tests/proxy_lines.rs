@@ -59,8 +59,8 @@ const GOOD_PAGE: &[u8] = b"HTTP/1.0 503 Service Unavailable\r\nCache-Control: no
     Content-Length: 3\r\nContent-Type: text/plain\r\n\r\nabc";
 
 /// The configuration around a line.
-fn around(place: &str, line: &str, directory: &Path) -> String {
-    let (section, mode) = place.split_at(1);
+fn around(section: &str, line: &str, directory: &Path) -> String {
+    let (section, mode) = section.split_at(1);
     let mode = if mode == "h" { "http" } else { "tcp" };
     let good = directory.join("good.http");
     let bad = directory.join("bad.http");
@@ -161,8 +161,8 @@ fn judge_all<'t>(program: &Path, entries: &[&'t str], directory: &Path) -> Vec<V
     let threads = std::thread::available_parallelism().map_or(2, usize::from);
     let share = entries.len().div_ceil(threads).max(1);
     let judge = |number: usize, entry: &'t str| {
-        let (place, line) = entry.split_once(' ').expect("a place and a line");
-        let text = around(place, line, directory);
+        let (section, line) = entry.split_once(' ').expect("a place and a line");
+        let text = around(section, line, directory);
         let file: PathBuf = directory.join(format!("{number}.cfg"));
         // One worker thread: starting many costs more than reading the file.
         let text = format!("global\n    nbthread 1\n{text}");
@@ -236,8 +236,8 @@ fn each_refusal_has_a_place() {
     let directory = directory();
     let mut without = Vec::new();
     for entry in LINES.lines().filter(|line| !line.is_empty()) {
-        let (place, line) = entry.split_once(' ').expect("a place and a line");
-        let text = around(place, line, directory.path());
+        let (section, line) = entry.split_once(' ').expect("a place and a line");
+        let text = around(section, line, directory.path());
         let files = vec![("t.cfg".to_owned(), text.into_bytes())];
         let loaded = load(files, &TestMachine, Options::default());
         let placeless = loaded
@@ -256,7 +256,7 @@ fn each_refusal_has_a_place() {
 fn damaged_lines_are_survived() {
     let directory = directory();
     for entry in LINES.lines().filter(|line| !line.is_empty()) {
-        let (place, line) = entry.split_once(' ').expect("a place and a line");
+        let (section, line) = entry.split_once(' ').expect("a place and a line");
         let words: Vec<&str> = line.split(' ').collect();
         for at in 0..words.len() {
             let cut = words[..at].join(" ");
@@ -269,7 +269,7 @@ fn damaged_lines_are_survived() {
                 format!("{cut} {}", words[at + 1..].join(" ")),
             ];
             for line in damaged {
-                let text = around(place, &line, directory.path());
+                let text = around(section, &line, directory.path());
                 let files = vec![("t.cfg".to_owned(), text.into_bytes())];
                 let loaded = load(files, &TestMachine, Options::default());
                 for span in loaded.diagnostics.iter().filter_map(|said| said.span) {

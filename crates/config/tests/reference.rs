@@ -21,7 +21,7 @@ fn reference(name: &str) -> Option<String> {
 }
 
 /// Whether a word, or a family that begins with it, has a row for a place.
-fn has(rows: &[Keyword], place: Sections, word: &str) -> bool {
+fn has(rows: &[Keyword], section: Sections, word: &str) -> bool {
     rows.iter().any(|row| {
         let is_it = row.word == word
             || word
@@ -31,15 +31,15 @@ fn has(rows: &[Keyword], place: Sections, word: &str) -> bool {
                 .word
                 .strip_prefix(word)
                 .is_some_and(|rest| rest.starts_with(' '));
-        is_it && row.sections.has(place)
+        is_it && row.sections.has(section)
     })
 }
 
-fn place(section: &str) -> Sections {
+fn sections_of(section: &str) -> Sections {
     Sections::PLACES
         .iter()
         .find(|(_, word)| *word == section)
-        .map(|(place, _)| *place)
+        .map(|(section, _)| *section)
         .expect("the table knows no other section")
 }
 
@@ -95,7 +95,7 @@ fn every_registered_keyword_has_a_row() {
         } else if section == "listen" {
             has(&rows, Sections::PROXIES, entry)
         } else {
-            has(&rows, place(&section), entry)
+            has(&rows, sections_of(&section), entry)
         };
         if !is_known {
             missing.push(format!("{section}: {entry}"));
@@ -107,7 +107,7 @@ fn every_registered_keyword_has_a_row() {
 
 fn has_action(word: &str) -> bool {
     let word = word.trim_end_matches('*');
-    ballast_rules::rows().any(|row| row.word == word || row.word.starts_with(word))
+    ballast_rules::action_rows().any(|row| row.word == word || row.word.starts_with(word))
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn every_documented_keyword_has_a_row() {
         if let Some(head) = line.strip_prefix("### ") {
             part = head.split(' ').next().unwrap_or("");
         }
-        let place = match part {
+        let section = match part {
             "A.1" => Sections::GLOBAL,
             "A.2" => Sections::PROXIES,
             "A.3" => Sections::BIND,
@@ -131,7 +131,7 @@ fn every_documented_keyword_has_a_row() {
         };
         // Every second part is between backquotes.
         for word in line.split('`').skip(1).step_by(2) {
-            if !has(&rows, place, word) && word != "u" && word != "p" && word != "L" {
+            if !has(&rows, section, word) && word != "u" && word != "p" && word != "L" {
                 missing.insert(format!("{part}: {word}"));
             }
         }

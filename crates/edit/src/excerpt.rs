@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 
 use ballast_model::{Config, Mode, ProxyCommon};
 
-use crate::{Files, NO_FILE, SectionEdit, SectionMap};
+use crate::{ConfigFiles, NO_FILE, SectionEdit, SectionMap};
 
 /// What may stand in a name.
 fn is_name_byte(byte: u8) -> bool {
@@ -59,7 +59,7 @@ pub fn files_with_new_section(
     section_edits: &[SectionEdit],
     title: &str,
     current: &Config,
-) -> Option<Files> {
+) -> Option<ConfigFiles> {
     let sections: HashMap<&str, &str> = texts.sections(section_edits).collect();
     if sections.values().any(|text| text.is_empty()) {
         // A section without text (not UTF-8) may name anything.

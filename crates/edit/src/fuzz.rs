@@ -6,8 +6,8 @@ use ballast_config::EmptyMachine;
 use ballast_syntax::parse_str;
 
 use crate::{
-    EditCommand, FileText, NO_FILE, Place, SectionEdit, SectionMap, SectionName, SectionOperation,
-    SectionWord, excerpt,
+    EditCommand, FileText, InsertPosition, NO_FILE, SectionEdit, SectionMap, SectionName,
+    SectionOperation, SectionWord, excerpt,
 };
 
 /// Edits `data` as a file of a configuration: each section in every way, each line of the file.
@@ -18,7 +18,7 @@ use crate::{
 pub fn fuzz_one(data: &[u8]) {
     let files = vec![("fuzz.cfg".to_owned(), data.to_vec())];
     let map = SectionMap::read(Arc::new(files.clone()), &EmptyMachine);
-    let plain = map.with_edits(&[], Place::Beside);
+    let plain = map.with_edits(&[], InsertPosition::Beside);
     assert_eq!(plain.files, files, "without edits nothing changes");
     let titles: Vec<String> = map
         .sections(&[])
@@ -70,12 +70,12 @@ fn edit_section(map: &SectionMap, section: &SectionName) {
         let Ok((section_edits, title)) = map.edited(&[], command, &EmptyMachine) else {
             continue;
         };
-        for place in [Place::Beside, Place::Last] {
-            let edited = map.with_edits(&section_edits, place);
+        for insert_position in [InsertPosition::Beside, InsertPosition::Last] {
+            let edited = map.with_edits(&section_edits, insert_position);
             assert_eq!(edited.kept, section_edits, "nobody else wrote the section");
             let text = section_edits.iter().find(|one| one.title == title);
             let text = text.and_then(|one| one.text.as_deref());
-            let stands = edited.place(&title);
+            let stands = edited.position_of(&title);
             let stands = stands.map(|(file, range)| &edited.files[file].1[range]);
             assert_eq!(stands, text.map(str::as_bytes), "the section stands whole");
         }
@@ -87,7 +87,7 @@ fn edit_section(map: &SectionMap, section: &SectionName) {
         at_unix_s: 0,
         command: String::new(),
     };
-    let edited = map.with_edits(&[new], Place::Beside);
+    let edited = map.with_edits(&[new], InsertPosition::Beside);
     assert!(edited.files.iter().any(|(name, _)| name == NO_FILE));
 }
 

@@ -26,11 +26,11 @@ pub use request::{
     EditCommand, Refusal, SECTION_EDIT_BYTES_MAX, SECTION_EDIT_COUNT_MAX, SectionEdit, SectionName,
     SectionOperation, SectionWord,
 };
-pub use sections::{EditedFiles, Place, SectionMap};
+pub use sections::{EditedFiles, InsertPosition, SectionMap};
 pub use words::{quoted_line, words_of};
 
 /// Files by name, with what they hold.
-pub type Files = Vec<(String, Vec<u8>)>;
+pub type ConfigFiles = Vec<(String, Vec<u8>)>;
 
 /// The name in diagnostics of text that is in no file.
 pub const NO_FILE: &str = "<<";

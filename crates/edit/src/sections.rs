@@ -17,11 +17,11 @@ use crate::request::{
     SectionWord,
 };
 use crate::section_text::{SectionText, is_one_section, with_lines};
-use crate::{Files, NO_FILE, quoted_line};
+use crate::{ConfigFiles, NO_FILE, quoted_line};
 
 /// Where sections go that no file has.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Place {
+pub enum InsertPosition {
     /// Into a file of their own, after the others.
     Beside,
     /// To the end of the last file.
@@ -32,28 +32,28 @@ pub enum Place {
 #[derive(Debug)]
 pub struct EditedFiles {
     /// The files.
-    pub files: Files,
+    pub files: ConfigFiles,
     /// The edits that stay.
     pub kept: Vec<SectionEdit>,
     /// The titles of edits where the files have another section by now: the files win.
     pub overruled: Vec<String>,
-    /// The places of the edits that have a text: title, file and bytes.
-    places: Vec<(String, usize, Range<usize>)>,
+    /// The positions of the edits that have a text: title, file and bytes.
+    positions: Vec<(String, usize, Range<usize>)>,
 }
 
 impl EditedFiles {
-    fn of(files: Files) -> Self {
+    fn of(files: ConfigFiles) -> Self {
         Self {
             files,
             kept: Vec::new(),
             overruled: Vec::new(),
-            places: Vec::new(),
+            positions: Vec::new(),
         }
     }
 
-    /// The place of a section by command: the number of its file, and its bytes there.
-    pub fn place(&self, title: &str) -> Option<(usize, Range<usize>)> {
-        let found = self.places.iter().find(|(known, ..)| known == title);
+    /// The position of a section by command: the number of its file, and its bytes there.
+    pub fn position_of(&self, title: &str) -> Option<(usize, Range<usize>)> {
+        let found = self.positions.iter().find(|(known, ..)| known == title);
         found.map(|(_, file, range)| (*file, range.clone()))
     }
 }
@@ -62,37 +62,41 @@ impl EditedFiles {
 #[derive(Clone, Debug)]
 pub struct SectionMap {
     /// The files.
-    pub files: Arc<Files>,
-    places: Arc<HashMap<String, SectionPlace>>,
+    pub files: Arc<ConfigFiles>,
+    positions: Arc<HashMap<String, SectionPlace>>,
 }
 
 impl SectionMap {
     /// Files and the sections that were found when they were read.
-    pub fn of(files: Arc<Files>, sections: Vec<SectionPlace>) -> Self {
-        let mut places = HashMap::with_capacity(sections.len());
-        for place in sections {
-            places.entry(place.title.clone()).or_insert(place);
+    pub fn of(files: Arc<ConfigFiles>, sections: Vec<SectionPlace>) -> Self {
+        let mut positions = HashMap::with_capacity(sections.len());
+        for section in sections {
+            positions.entry(section.title.clone()).or_insert(section);
         }
         Self {
             files,
-            places: Arc::new(places),
+            positions: Arc::new(positions),
         }
     }
 
     /// Reads files to find their sections.
-    pub fn read(files: Arc<Files>, machine: &dyn Machine) -> Self {
-        let document = ballast_config::parse_document(Files::clone(&files), machine);
-        Self::of(files, document.places())
+    pub fn read(files: Arc<ConfigFiles>, machine: &dyn Machine) -> Self {
+        let document = ballast_config::parse_document(ConfigFiles::clone(&files), machine);
+        Self::of(files, document.sections_of_proxies())
     }
 
     /// Puts sections by command into the files. Where these have another section than the one that
     /// was edited, they win.
-    pub fn with_edits(&self, section_edits: &[SectionEdit], place: Place) -> EditedFiles {
-        let mut with_edits = EditedFiles::of(Files::clone(&self.files));
+    pub fn with_edits(
+        &self,
+        section_edits: &[SectionEdit],
+        insert_position: InsertPosition,
+    ) -> EditedFiles {
+        let mut with_edits = EditedFiles::of(ConfigFiles::clone(&self.files));
         let mut edits: Vec<(&SectionPlace, &SectionEdit)> = Vec::new();
         let mut beside: Vec<&SectionEdit> = Vec::new();
         for one in section_edits {
-            let section = self.places.get(&one.title);
+            let section = self.positions.get(&one.title);
             let base = section.map(|section| section.mark);
             if base != one.base {
                 // Where the files have the same section now, the edit ends.
@@ -109,25 +113,26 @@ impl SectionMap {
         }
         edits.sort_by_key(|(section, _)| (section.file, section.bytes.start));
         with_edits.replace(&edits);
-        with_edits.add(&beside, place);
+        with_edits.add(&beside, insert_position);
         with_edits
     }
 
     /// The mark of the section of this title.
     pub fn mark(&self, title: &str) -> Option<u64> {
-        Some(self.places.get(title)?.mark)
+        Some(self.positions.get(title)?.mark)
     }
 
     /// The marks of the sections that have servers, by title.
     pub fn marks_of_backends(&self) -> Vec<(String, u64)> {
-        let places = self.places.values();
-        let own = places.filter(|place| !place.title.starts_with("frontend "));
-        own.map(|place| (place.title.clone(), place.mark)).collect()
+        let positions = self.positions.values();
+        let own = positions.filter(|section| !section.title.starts_with("frontend "));
+        own.map(|section| (section.title.clone(), section.mark))
+            .collect()
     }
 
     /// Whether the files have a section of this title.
     pub fn has(&self, title: &str) -> bool {
-        self.places.contains_key(title)
+        self.positions.contains_key(title)
     }
 
     /// The sections of proxies that are in force, by title.
@@ -137,12 +142,12 @@ impl SectionMap {
     ) -> impl Iterator<Item = (&'t str, &'t str)> {
         let overridden: HashSet<&str> =
             section_edits.iter().map(|one| one.title.as_str()).collect();
-        let written = self.places.values().filter_map(move |place| {
-            let is_own = !overridden.contains(place.title.as_str());
-            let bytes = self.files.get(place.file)?.1.get(place.bytes.clone())?;
+        let written = self.positions.values().filter_map(move |section| {
+            let is_own = !overridden.contains(section.title.as_str());
+            let bytes = self.files.get(section.file)?.1.get(section.bytes.clone())?;
             // A reading of the whole file reports bytes that are no text.
             let text = std::str::from_utf8(bytes).unwrap_or_default();
-            is_own.then_some((place.title.as_str(), text))
+            is_own.then_some((section.title.as_str(), text))
         });
         let overridden = section_edits.iter();
         let overridden =
@@ -151,17 +156,17 @@ impl SectionMap {
     }
 
     /// The files, with something else in the place of each section of a proxy.
-    pub fn files_with(&self, shown: impl Fn(&str) -> String) -> Files {
-        let mut places: Vec<&SectionPlace> = self.places.values().collect();
-        places.sort_by_key(|place| (place.file, place.bytes.start));
-        let mut files = Files::with_capacity(self.files.len());
+    pub fn files_with(&self, shown: impl Fn(&str) -> String) -> ConfigFiles {
+        let mut positions: Vec<&SectionPlace> = self.positions.values().collect();
+        positions.sort_by_key(|section| (section.file, section.bytes.start));
+        let mut files = ConfigFiles::with_capacity(self.files.len());
         for (file, (name, bytes)) in self.files.iter().enumerate() {
             let mut text = Vec::new();
             let mut at = 0;
-            for place in places.iter().filter(|place| place.file == file) {
-                text.extend_from_slice(&bytes[at..place.bytes.start]);
-                text.extend_from_slice(shown(&place.title).as_bytes());
-                at = place.bytes.end;
+            for section in positions.iter().filter(|section| section.file == file) {
+                text.extend_from_slice(&bytes[at..section.bytes.start]);
+                text.extend_from_slice(shown(&section.title).as_bytes());
+                at = section.bytes.end;
             }
             text.extend_from_slice(&bytes[at..]);
             files.push((name.clone(), text));
@@ -181,10 +186,10 @@ impl SectionMap {
         if let Some(one) = section_edits.iter().find(|one| one.title == title) {
             return Ok(one.text.as_deref());
         }
-        let place = self.places.get(title);
-        let bytes = place.and_then(|place| {
-            let (_, bytes) = self.files.get(place.file)?;
-            bytes.get(place.bytes.clone())
+        let section = self.positions.get(title);
+        let bytes = section.and_then(|section| {
+            let (_, bytes) = self.files.get(section.file)?;
+            bytes.get(section.bytes.clone())
         });
         let text = bytes.map(std::str::from_utf8).transpose();
         text.map_err(|_| {
@@ -262,14 +267,14 @@ impl SectionMap {
         }
         let base = self.mark(&title);
         let mut section_edits = section_edits.to_vec();
-        let place = section_edits.iter().position(|one| one.title == title);
+        let index = section_edits.iter().position(|one| one.title == title);
         let is_as_written = match &text {
             Some(text) => base.is_some() && mark_of_text(text) == base,
             None => base.is_none(),
         };
         if is_as_written {
-            if let Some(place) = place {
-                section_edits.remove(place);
+            if let Some(index) = index {
+                section_edits.remove(index);
             }
             return Ok((section_edits, title));
         }
@@ -280,8 +285,8 @@ impl SectionMap {
             at_unix_s: command.at_unix_s,
             command: command.command.to_owned(),
         };
-        match place {
-            Some(place) => section_edits[place] = one,
+        match index {
+            Some(index) => section_edits[index] = one,
             None if section_edits.len() >= SECTION_EDIT_COUNT_MAX => {
                 return Err(Refusal(
                     "Too many sections were set by command: 'persist now' writes them to the files."
@@ -313,7 +318,7 @@ impl EditedFiles {
                 let start = text.len();
                 if let Some(new) = &one.text {
                     text.extend_from_slice(new.as_bytes());
-                    self.places
+                    self.positions
                         .push((one.title.clone(), file, start..text.len()));
                 }
                 at = extent.end;
@@ -324,11 +329,11 @@ impl EditedFiles {
     }
 
     /// Puts sections after all others.
-    fn add(&mut self, new: &[&SectionEdit], place: Place) {
+    fn add(&mut self, new: &[&SectionEdit], insert_position: InsertPosition) {
         if new.iter().all(|one| one.text.is_none()) {
             return;
         }
-        if place == Place::Beside || self.files.is_empty() {
+        if insert_position == InsertPosition::Beside || self.files.is_empty() {
             self.files.push((NO_FILE.to_owned(), Vec::new()));
         }
         let file = self.files.len() - 1;
@@ -347,7 +352,7 @@ impl EditedFiles {
             let Some(text) = &one.text else { continue };
             let start = bytes.len();
             bytes.extend_from_slice(text.as_bytes());
-            self.places
+            self.positions
                 .push((one.title.clone(), file, start..bytes.len()));
         }
     }
@@ -355,7 +360,7 @@ impl EditedFiles {
 
 fn mark_of_text(text: &str) -> Option<u64> {
     let document = parse_str("", text);
-    Some(document.places().first()?.mark)
+    Some(document.sections_of_proxies().first()?.mark)
 }
 
 #[cfg(test)]
@@ -377,13 +382,13 @@ listen both
 
     /// A file, and what commands made of it.
     struct ConfigSource {
-        files: Files,
+        files: ConfigFiles,
         section_edits: Vec<SectionEdit>,
     }
 
-    fn with_edits(files: &Files, section_edits: &[SectionEdit]) -> EditedFiles {
+    fn with_edits(files: &ConfigFiles, section_edits: &[SectionEdit]) -> EditedFiles {
         SectionMap::read(Arc::new(files.clone()), &EmptyMachine)
-            .with_edits(section_edits, Place::Beside)
+            .with_edits(section_edits, InsertPosition::Beside)
     }
 
     fn written(text: &str) -> ConfigSource {
@@ -428,12 +433,12 @@ listen both
                 &EmptyMachine,
             )
             .unwrap();
-        let now = texts.with_edits(&section_edits, Place::Last);
+        let now = texts.with_edits(&section_edits, InsertPosition::Last);
         assert_eq!(now.kept, section_edits);
         let own = section_edits.iter().find(|one| one.title == title);
         let own = own.and_then(|one| one.text.as_deref());
-        let place = now.place(&title);
-        let stands = place.map(|(file, range)| &now.files[file].1[range]);
+        let position = now.position_of(&title);
+        let stands = position.map(|(file, range)| &now.files[file].1[range]);
         assert_eq!(stands, own.map(str::as_bytes));
         before.section_edits = section_edits;
         String::from_utf8(now.files[0].1.clone()).unwrap()

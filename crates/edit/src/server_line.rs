@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use ballast_config::{Loaded, Machine, TextOptions};
+use ballast_config::{LoadedConfig, Machine, TextOptions};
 use ballast_model::{Backend, Config, Mode, Origin, Server};
 use ballast_syntax::Severity;
 
@@ -64,12 +64,12 @@ pub fn server(
     if !words.iter().any(|word| word == "id") {
         server.id = free_id(known);
     } else if let Some(other) = known.servers.iter().find(|one| one.id == server.id) {
-        let place = match other.origin.file.as_str() {
+        let location = match other.origin.file.as_str() {
             "" => "(null)",
             file => file,
         };
         return Err(Refusal(format!(
-            "'id' : custom id {} already used at {place}:{} ('server {}').",
+            "'id' : custom id {} already used at {location}:{} ('server {}').",
             server.id, other.origin.line, other.name
         )));
     }
@@ -123,7 +123,7 @@ fn load(
     text: Vec<u8>,
     machine: &dyn Machine,
     (pid, options): (u32, ballast_config::Options),
-) -> (Loaded, String) {
+) -> (LoadedConfig, String) {
     let files = vec![(NO_FILE.to_owned(), text)];
     let loaded = ballast_config::load(files, machine, options);
     let said = ballast_config::diagnostics_text(

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use arc_swap::ArcSwap;
 use ballast_balance::{
-    Balancer, Choice, PickRequest, QueuePriority, QueueTicket, ServerLoad, WaitingExchanges,
+    BackendQueues, Balancer, Choice, PickRequest, QueuePriority, QueueTicket, ServerLoad,
 };
 use ballast_expr::{Condition, ConditionIndex, LogFormat};
 use ballast_model as model;
@@ -76,7 +76,7 @@ pub struct UseServer {
 /// Which server a `use-server` rule names.
 #[derive(Debug)]
 pub enum UseServerTarget {
-    /// A server, as its place in the backend.
+    /// A server, as its index in the backend.
     Server(usize),
     /// A name computed for each request.
     Dynamic(LogFormat),
@@ -85,7 +85,7 @@ pub enum UseServerTarget {
 impl Backend {
     /// The index of the conditions of its `use-server` rules.
     pub fn use_server_index(&self) -> Option<&ConditionIndex> {
-        // A rule for a server that is not there was left out: then places are others.
+        // A rule for a server that is not there was left out: then indexes are others.
         let is_whole = self.use_servers.len() == self.model.use_servers.len();
         let index = self.model.use_server_index.filled().filter(|_| is_whole);
         index.map(|index| &**index)
@@ -101,17 +101,17 @@ impl Backend {
         self.model.common.mode == model::Mode::Http
     }
 
-    /// The server of that name, as its place.
+    /// The server of that name, as its index.
     pub fn server_named(&self, name: &str) -> Option<usize> {
         self.by_name.get(name).copied()
     }
 
-    /// The first server with this `id`, as its place.
+    /// The first server with this `id`, as its index.
     pub fn server_with_id(&self, id: u32) -> Option<usize> {
         self.by_id.get(&id).copied()
     }
 
-    /// The first server whose current address is written so, as its place. Only a backend with `stick`
+    /// The first server whose current address is written so, as its index. Only a backend with `stick`
     /// rules knows.
     pub fn server_with_address(&self, address: &str) -> Option<usize> {
         self.by_address.load().get(address).copied()
@@ -126,7 +126,7 @@ impl Backend {
     /// Chooses a server.
     pub fn pick(&self, ask: &PickRequest<'_>) -> Choice {
         let mut avoid = [0; AVOIDED_COUNT_MAX];
-        let avoid = self.slots.of_places(ask.avoid, &mut avoid);
+        let avoid = self.slots.of_servers(ask.avoid, &mut avoid);
         let ask = PickRequest { avoid, ..*ask };
         if self.balancer_access == BalancerAccess::Shared {
             let balancer = self.balancer.read().unwrap_or_else(PoisonError::into_inner);
@@ -274,7 +274,7 @@ impl Backend {
         let max = server_entry.state.connection_count_max(&server_entry.model);
         limits::limit_within(
             (server_entry.model.connection_count_min, max),
-            self.state.sessions.now(),
+            self.state.sessions.current(),
             self.full_connections,
             server_entry.state.throttle_percent(),
         )
@@ -288,7 +288,7 @@ impl Backend {
             .write()
             .unwrap_or_else(PoisonError::into_inner);
         if !self.superseded.load(Ordering::Relaxed) {
-            if let Some(slot) = self.slots.of_place(server) {
+            if let Some(slot) = self.slots.of_server(server) {
                 what(&mut balancer, slot);
             }
             return;
@@ -298,28 +298,28 @@ impl Backend {
             return;
         };
         if let Some(current) = self.state.current()
-            && let Some(place) = current.server_named(server_entry.name())
-            && Arc::ptr_eq(&current.servers[place].state, &server_entry.state)
+            && let Some(server_index) = current.server_named(server_entry.name())
+            && Arc::ptr_eq(&current.servers[server_index].state, &server_entry.state)
         {
-            current.update_balancer(place, what);
+            current.update_balancer(server_index, what);
         }
     }
 
     fn server_at(&self, slot: u32) -> Option<&Arc<Server>> {
-        self.servers.get(self.slots.place(slot)?)
+        self.servers.get(self.slots.server_index(slot)?)
     }
 }
 
 impl ServerLoad for Backend {
     fn active(&self, index: u32) -> u32 {
         self.server_at(index)
-            .map_or(0, |server| server.state.sessions.now())
+            .map_or(0, |server| server.state.sessions.current())
     }
 
     fn maxconn(&self, index: u32) -> u32 {
         self.slots
-            .place(index)
-            .map_or(0, |place| self.server_limit(place))
+            .server_index(index)
+            .map_or(0, |server_index| self.server_limit(server_index))
     }
 
     fn maxqueue(&self, index: u32) -> u32 {
@@ -329,11 +329,11 @@ impl ServerLoad for Backend {
 
     fn queued(&self, index: u32) -> u32 {
         self.server_at(index)
-            .map_or(0, |server| server.state.queue.now())
+            .map_or(0, |server| server.state.queue.current())
     }
 
     fn total(&self) -> u32 {
-        self.state.served.now()
+        self.state.served.current()
     }
 }
 
@@ -352,8 +352,8 @@ pub struct BackendState {
     pub served: Gauge,
     /// Exchanges that wait for a slot at any server (`qcur`, `qmax`).
     pub queue: Gauge,
-    /// How many exchanges are in [`Self::waiting`]: a free slot locks it only when there are any.
-    pub waiters: Gauge,
+    /// How many exchanges are in [`Self::queues`]: a free slot locks it only when there are any.
+    pub queued_count: Gauge,
     /// Sessions per second (`rate`).
     pub session_rate: Rate,
     /// Milliseconds since the process began of the last session; 0 before the first.
@@ -361,8 +361,8 @@ pub struct BackendState {
     /// How often it lost its last server (`chkdown` of the BACKEND row).
     pub times_down: AtomicU32,
     /// The exchanges that wait, by priority and in the order they came.
-    pub waiting: Mutex<WaitingExchanges<SlotOffer>>,
-    /// When the clock of [`Self::waiting`] began.
+    pub queues: Mutex<BackendQueues<SlotOffer>>,
+    /// When the clock of [`Self::queues`] began.
     began: Instant,
     /// The last response that was not valid.
     pub invalid_response: LastInvalidMessage,
@@ -405,11 +405,11 @@ impl BackendState {
             sessions: Gauge::default(),
             served: Gauge::default(),
             queue: Gauge::default(),
-            waiters: Gauge::default(),
+            queued_count: Gauge::default(),
             session_rate: Rate::default(),
             last_session_ms: AtomicU64::new(0),
             times_down: AtomicU32::new(0),
-            waiting: Mutex::default(),
+            queues: Mutex::default(),
             began: Instant::now(),
             invalid_response: LastInvalidMessage::default(),
             dynamic_cookies: Mutex::default(),
@@ -439,13 +439,13 @@ impl BackendState {
         (priority, kept): (QueuePriority, Option<QueueTicket>),
         offer: SlotOffer,
     ) -> QueueTicket {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(ticket) = kept {
-            return waiting.join_again(server, ticket, offer);
+            return queues.join_again(server, ticket, offer);
         }
         // Under the lock: of two that come at once, the later one has the later moment.
         let now_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        waiting.join(server, priority, now_ms, offer)
+        queues.join(server, priority, now_ms, offer)
     }
 
     /// Whether rules may route to it. A backend that was added by command is skipped until it is

@@ -93,9 +93,9 @@ fn can_continue(backend: &model::Backend, former: &Backend) -> bool {
         .servers
         .iter()
         .all(|server| match former.server_named(&server.name) {
-            Some(place) => {
-                let follows = place >= was && !came;
-                was = place + 1;
+            Some(server_index) => {
+                let follows = server_index >= was && !came;
+                was = server_index + 1;
                 follows
             }
             None => {
@@ -108,8 +108,8 @@ fn can_continue(backend: &model::Backend, former: &Backend) -> bool {
 /// The slots of the servers that stay, and free ones for new servers.
 fn kept_slots(backend: &model::Backend, former: &Backend) -> Vec<u32> {
     let kept = |server: &Arc<model::Server>| {
-        let place = former.server_named(&server.name)?;
-        former.slots.of_place(place)
+        let server_index = former.server_named(&server.name)?;
+        former.slots.of_server(server_index)
     };
     let taken: HashSet<u32> = backend.servers.iter().filter_map(kept).collect();
     let mut free = (0..).filter(|slot| !taken.contains(slot));

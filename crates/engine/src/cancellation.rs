@@ -50,7 +50,7 @@ impl Cancellation {
         Cancelled {
             cancellation: self,
             seen: self.count.load(Ordering::Acquire),
-            place: None,
+            registration: None,
         }
     }
 
@@ -68,7 +68,7 @@ pub struct Cancelled<'a> {
     cancellation: &'a Cancellation,
     seen: u64,
     /// Its key in the list of wakers, and the waker that was registered.
-    place: Option<(usize, Waker)>,
+    registration: Option<(usize, Waker)>,
 }
 
 impl Cancelled<'_> {
@@ -86,7 +86,7 @@ impl Future for Cancelled<'_> {
         if this.is_ready() {
             return Poll::Ready(this.cancellation.listeners().why);
         }
-        if let Some((_, waker)) = &this.place
+        if let Some((_, waker)) = &this.registration
             && waker.will_wake(cx.waker())
         {
             return Poll::Pending;
@@ -98,21 +98,21 @@ impl Future for Cancelled<'_> {
             return Poll::Ready(listeners.why);
         }
         let waker = cx.waker().clone();
-        let key = match &this.place {
+        let key = match &this.registration {
             Some((key, _)) => {
                 listeners.wakers[*key] = waker.clone();
                 *key
             }
             None => listeners.wakers.insert(waker.clone()),
         };
-        this.place = Some((key, waker));
+        this.registration = Some((key, waker));
         Poll::Pending
     }
 }
 
 impl Drop for Cancelled<'_> {
     fn drop(&mut self) {
-        let Some((key, _)) = self.place.take() else {
+        let Some((key, _)) = self.registration.take() else {
             return;
         };
         let mut listeners = self.cancellation.listeners();

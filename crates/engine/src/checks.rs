@@ -22,7 +22,7 @@ pub struct CheckOverrides {
 
 impl CheckOverrides {
     /// The checks of a server's line with these overrides applied.
-    pub(crate) fn over<'c>(&self, written: &'c ServerChecks) -> Cow<'c, ServerChecks> {
+    pub(crate) fn applied_to<'c>(&self, written: &'c ServerChecks) -> Cow<'c, ServerChecks> {
         if *self == Self::default() {
             return Cow::Borrowed(written);
         }
@@ -60,11 +60,11 @@ mod tests {
             ..ServerChecks::default()
         };
         let mut entry = CheckOverrides::default();
-        assert!(matches!(entry.over(&written), Cow::Borrowed(_)));
+        assert!(matches!(entry.applied_to(&written), Cow::Borrowed(_)));
         entry.check_address = "127.0.0.2".parse().ok();
         entry.check_port = Some(0);
         entry.agent_send = Some(String::new());
-        let checks = entry.over(&written).into_owned();
+        let checks = entry.applied_to(&written).into_owned();
         assert_eq!(checks.address.unwrap().to_string(), "127.0.0.2:0");
         assert_eq!(
             (checks.port, checks.agent_port, checks.agent_send),

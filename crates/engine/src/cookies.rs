@@ -11,7 +11,7 @@ use ballast_model as model;
 use crate::{Backend, DynamicCookies, Server};
 
 impl Backend {
-    /// The server that the cookie value stands for, as its place.
+    /// The server that the cookie value stands for, as its index.
     pub fn server_of_cookie(&self, value: &[u8]) -> Option<usize> {
         self.by_cookie.load().get(value).copied()
     }
@@ -28,7 +28,7 @@ impl Backend {
         self.renew_cookies();
     }
 
-    /// Recomputes what follows from addresses after one changed: the server's place in hashes, cookies,
+    /// Recomputes what follows from addresses after one changed: the server's position in hashes, cookies,
     /// and who is found by address.
     pub fn address_changed(&self, server: usize) {
         let Some(known) = self.servers.get(server) else {
@@ -46,10 +46,12 @@ impl Backend {
             return;
         }
         let mut by_address = HashMap::new();
-        for (place, server) in self.servers.iter().enumerate() {
+        for (server_index, server) in self.servers.iter().enumerate() {
             let current = server.state.current_address();
             if current.address.is_some() {
-                by_address.entry(current.text().to_owned()).or_insert(place);
+                by_address
+                    .entry(current.text().to_owned())
+                    .or_insert(server_index);
             }
         }
         self.by_address.store(Arc::new(by_address));
@@ -73,7 +75,7 @@ impl Backend {
             .or(self.model.dynamic_cookie_key.as_ref());
         let key = key.filter(|_| on);
         let mut by_cookie = HashMap::new();
-        for (place, server) in self.servers.iter().enumerate() {
+        for (server_index, server) in self.servers.iter().enumerate() {
             let cookie = server.model.cookie.clone().or_else(|| {
                 let address = inet(server.state.current_address().address.as_ref()?)?;
                 Some(dynamic_cookie(key?.as_bytes(), address))
@@ -81,7 +83,7 @@ impl Backend {
             if let Some(cookie) = &cookie {
                 by_cookie
                     .entry(cookie.clone().into_bytes())
-                    .or_insert(place);
+                    .or_insert(server_index);
             }
             server.cookie.store(cookie.map(Arc::new));
         }

@@ -95,7 +95,7 @@ macro_rules! counters {
 
         impl $name {
             /// The counter of that name, where there is one.
-            pub fn named(&self, name: &str) -> Option<&Counter> {
+            pub fn find(&self, name: &str) -> Option<&Counter> {
                 match name {
                     $(stringify!($field) => Some(&self.$field),)*
                     _ => None,
@@ -320,17 +320,17 @@ mod tests {
     #[test]
     fn counters_are_found_by_the_names_they_are_handed_over_by() {
         let counters = PerWorker::<ProcessCounters>::new(1);
-        for (place, name) in ProcessSums::NAMES.iter().enumerate() {
-            counters.of(0).named(name).unwrap().set(place as u64 + 1);
+        for (index, name) in ProcessSums::NAMES.iter().enumerate() {
+            counters.of(0).find(name).unwrap().set(index as u64 + 1);
         }
         let values = counters.sums().values();
         assert!(
             values
                 .iter()
                 .enumerate()
-                .all(|(place, value)| *value == place as u64 + 1)
+                .all(|(index, value)| *value == index as u64 + 1)
         );
-        assert!(counters.of(0).named("later").is_none());
+        assert!(counters.of(0).find("later").is_none());
     }
 
     #[test]

@@ -35,7 +35,7 @@ impl FrontendFacts for Frontend {
     }
 
     fn connections(&self) -> i64 {
-        number(self.state.sessions.now())
+        number(self.state.sessions.current())
     }
 
     fn request_rate(&self, now_ms: u32) -> i64 {
@@ -65,8 +65,8 @@ impl BackendFacts for Backend {
     }
 
     fn server_named(&self, name: &str) -> Option<&dyn ServerFacts> {
-        let place = self.server_named(name)?;
-        Some(&*self.servers[place])
+        let server_index = self.server_named(name)?;
+        Some(&*self.servers[server_index])
     }
 
     fn effective_weight(&self, server: &str) -> Option<i64> {
@@ -75,7 +75,7 @@ impl BackendFacts for Backend {
     }
 
     fn connections(&self) -> i64 {
-        number(self.state.sessions.now())
+        number(self.state.sessions.current())
     }
 
     fn connections_free(&self) -> i64 {
@@ -87,8 +87,11 @@ impl BackendFacts for Backend {
     }
 
     fn queue(&self) -> i64 {
-        let servers = self.servers.iter().map(|server| server.state.queue.now());
-        number(self.state.queue.now()) + servers.map(i64::from).sum::<i64>()
+        let servers = self
+            .servers
+            .iter()
+            .map(|server| server.state.queue.current());
+        number(self.state.queue.current()) + servers.map(i64::from).sum::<i64>()
     }
 
     fn average_queue(&self) -> i64 {
@@ -125,9 +128,9 @@ fn free(backend: &Backend, queues: bool) -> i64 {
         if max == 0 || (queues && queue_max == 0) {
             return -1;
         }
-        sum += number(max.saturating_sub(server.state.sessions.now()));
+        sum += number(max.saturating_sub(server.state.sessions.current()));
         if queues {
-            sum += number(queue_max.saturating_sub(server.state.queue.now()));
+            sum += number(queue_max.saturating_sub(server.state.queue.current()));
         }
     }
     sum
@@ -147,18 +150,18 @@ impl ServerFacts for Server {
     }
 
     fn connections(&self) -> i64 {
-        number(self.state.sessions.now())
+        number(self.state.sessions.current())
     }
 
     fn connections_free(&self) -> i64 {
         match self.model.connection_count_max {
             0 => -1,
-            max => number(max.saturating_sub(self.state.sessions.now())),
+            max => number(max.saturating_sub(self.state.sessions.current())),
         }
     }
 
     fn queue(&self) -> i64 {
-        number(self.state.queue.now())
+        number(self.state.queue.current())
     }
 
     fn session_rate(&self, now_ms: u32) -> i64 {

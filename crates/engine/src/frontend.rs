@@ -19,9 +19,9 @@ pub struct Frontend {
     pub state: Arc<FrontendState>,
     /// `use_backend` rules, names resolved.
     pub routes: Vec<Route>,
-    /// Its place in the generation.
-    pub place: usize,
-    /// `default_backend`, as its place in the generation.
+    /// Its index in the generation.
+    pub index: usize,
+    /// `default_backend`, as its index in the generation.
     pub default_backend: Option<usize>,
     /// The case in which clients want field names (`option h1-case-adjust-bogus-client`).
     pub name_cases: Option<Arc<NameCases>>,
@@ -35,7 +35,7 @@ impl Frontend {
 
     /// The index of the conditions of its routes.
     pub fn route_index(&self) -> Option<&ConditionIndex> {
-        // A route to a backend that is not there was left out: then places are others.
+        // A route to a backend that is not there was left out: then indexes are others.
         let is_whole = self.routes.len() == self.model.routes.len();
         let index = self.model.route_index.filled().filter(|_| is_whole);
         index.map(|index| &**index)
@@ -59,7 +59,7 @@ pub struct Route {
 /// Where a route leads.
 #[derive(Debug)]
 pub enum RouteTarget {
-    /// A backend, as its place in the generation.
+    /// A backend, as its index in the generation.
     Backend(usize),
     /// A name computed for each request.
     Dynamic(LogFormat),

@@ -5,18 +5,18 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// A current number with its highest value. Any thread may move it.
 #[derive(Debug, Default)]
 pub struct Gauge {
-    now: AtomicU32,
+    current: AtomicU32,
     highest: AtomicU32,
 }
 
 impl Gauge {
     /// One more; returns how many there are with it.
     pub fn enter(&self) -> u32 {
-        let now = self.now.fetch_add(1, Ordering::AcqRel) + 1;
-        if now > self.highest.load(Ordering::Relaxed) {
-            self.highest.fetch_max(now, Ordering::Relaxed);
+        let current = self.current.fetch_add(1, Ordering::AcqRel) + 1;
+        if current > self.highest.load(Ordering::Relaxed) {
+            self.highest.fetch_max(current, Ordering::Relaxed);
         }
-        now
+        current
     }
 
     /// One more, unless there are `limit` already. `None` is no limit.
@@ -26,9 +26,9 @@ impl Gauge {
             return true;
         };
         let entered = self
-            .now
-            .try_update(Ordering::AcqRel, Ordering::Acquire, |now| {
-                (now < limit).then_some(now + 1)
+            .current
+            .try_update(Ordering::AcqRel, Ordering::Acquire, |current| {
+                (current < limit).then_some(current + 1)
             });
         match entered {
             Ok(before) => {
@@ -41,14 +41,14 @@ impl Gauge {
 
     /// One less; returns how many are left.
     pub fn leave(&self) -> u32 {
-        let before = self.now.fetch_sub(1, Ordering::AcqRel);
+        let before = self.current.fetch_sub(1, Ordering::AcqRel);
         debug_assert!(before > 0, "a gauge was left more often than entered");
         before.wrapping_sub(1)
     }
 
     /// How many there are.
-    pub fn now(&self) -> u32 {
-        self.now.load(Ordering::Acquire)
+    pub fn current(&self) -> u32 {
+        self.current.load(Ordering::Acquire)
     }
 
     /// The most there ever were.
@@ -58,7 +58,7 @@ impl Gauge {
 
     /// Starts the highest value again from now (`clear counters`).
     pub fn clear_highest(&self) {
-        self.highest.store(self.now(), Ordering::Relaxed);
+        self.highest.store(self.current(), Ordering::Relaxed);
     }
 }
 
@@ -71,7 +71,7 @@ mod tests {
         let gauge = Gauge::default();
         assert!(gauge.enter_below(Some(2)) && gauge.enter_below(Some(2)));
         assert!(!gauge.enter_below(Some(2)));
-        assert_eq!((gauge.leave(), gauge.now(), gauge.highest()), (1, 1, 2));
+        assert_eq!((gauge.leave(), gauge.current(), gauge.highest()), (1, 1, 2));
         assert!(gauge.enter_below(None));
         assert!(!gauge.enter_below(Some(0)));
     }

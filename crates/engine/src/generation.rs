@@ -56,10 +56,10 @@ impl Generation {
         previous: Option<&Self>,
     ) -> Self {
         let process_max = registry.process().configured_connection_max();
-        let same_places = previous.is_some_and(|previous| same_places(&previous.config, &config));
+        let same_indexes = previous.is_some_and(|previous| same_indexes(&previous.config, &config));
         let backend_by_name = match previous {
-            Some(previous) if same_places => Arc::clone(&previous.backend_by_name),
-            _ => Arc::new(places(&config)),
+            Some(previous) if same_indexes => Arc::clone(&previous.backend_by_name),
+            _ => Arc::new(indexes(&config)),
         };
         let fullconn_sums = limits::FullconnSums::of(&config, process_max);
         let common = match previous {
@@ -92,16 +92,16 @@ impl Generation {
             .frontends
             .iter()
             .enumerate()
-            .map(|(place, frontend)| {
-                let former = previous.and_then(|previous| previous.frontends.get(place));
+            .map(|(index, frontend)| {
+                let former = previous.and_then(|previous| previous.frontends.get(index));
                 match former {
                     Some(former)
-                        if same_common && same_places && Arc::ptr_eq(&former.model, frontend) =>
+                        if same_common && same_indexes && Arc::ptr_eq(&former.model, frontend) =>
                     {
                         Arc::clone(former)
                     }
                     _ => Arc::new(compile_frontend(
-                        place,
+                        index,
                         frontend,
                         registry,
                         &backend_by_name,
@@ -129,7 +129,7 @@ impl Generation {
         }
     }
 
-    /// The place of the backend of that name.
+    /// The index of the backend of that name.
     pub fn backend_named(&self, name: &str) -> Option<usize> {
         self.backend_by_name.get(name).copied()
     }
@@ -148,13 +148,13 @@ impl Generation {
 }
 
 /// The index of each backend by name.
-fn places(config: &model::Config) -> HashMap<String, usize> {
+fn indexes(config: &model::Config) -> HashMap<String, usize> {
     let names = config.backends.iter().map(|one| one.common.name.clone());
     names.zip(0..).collect()
 }
 
 /// Whether each backend has the index it had before.
-fn same_places(was: &model::Config, is: &model::Config) -> bool {
+fn same_indexes(was: &model::Config, is: &model::Config) -> bool {
     was.backends.len() == is.backends.len()
         && was
             .backends
@@ -202,7 +202,7 @@ impl GlobalSettings {
 }
 
 fn compile_frontend(
-    place: usize,
+    index: usize,
     frontend: &Arc<model::Frontend>,
     registry: &Registry,
     backends: &HashMap<String, usize>,
@@ -224,7 +224,7 @@ fn compile_frontend(
         })
         .collect();
     Frontend {
-        place,
+        index,
         name_cases: cases.cloned(),
         default_backend: frontend
             .default_backend
@@ -251,8 +251,8 @@ fn compile_backend(
         .iter()
         .map(|server| {
             let known = former.and_then(|former| {
-                let place = former.server_named(&server.name)?;
-                former.servers.get(place)
+                let index = former.server_named(&server.name)?;
+                former.servers.get(index)
             });
             match known {
                 Some(known) if same_cookies && Arc::ptr_eq(&known.model, server) => {
@@ -265,11 +265,11 @@ fn compile_backend(
     let by_name: HashMap<String, usize> = servers
         .iter()
         .enumerate()
-        .map(|(place, server)| (server.name().to_owned(), place))
+        .map(|(index, server)| (server.name().to_owned(), index))
         .collect();
     let mut by_id = HashMap::new();
-    for (place, server) in servers.iter().enumerate() {
-        by_id.entry(server.model.id).or_insert(place);
+    for (index, server) in servers.iter().enumerate() {
+        by_id.entry(server.model.id).or_insert(index);
     }
     let use_servers = backend
         .use_servers

@@ -79,7 +79,7 @@ pub fn health_settings(server: &model::Server) -> HealthSettings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ballast_health::{CheckStatus, Verdict};
+    use ballast_health::{CheckOutcome, CheckStatus};
 
     fn server() -> model::Server {
         let mut server = model::Server::new("s".into(), model::Address::Unix("/s".into()));
@@ -92,11 +92,11 @@ mod tests {
         let mut health = Health::new(health_settings(&server()), false, 0);
         let belief = BalancingState::of(&health);
         assert!(belief.usable && !belief.draining && belief.throttle_percent == 100);
-        health.check_done(1, Verdict::new(CheckStatus::L7Conditional, 0));
+        health.check_done(1, CheckOutcome::new(CheckStatus::L7Conditional, 0));
         let belief = BalancingState::of(&health);
         assert!(belief.usable && belief.draining);
         for _ in 0..3 {
-            health.check_done(2, Verdict::new(CheckStatus::L7Status, 0));
+            health.check_done(2, CheckOutcome::new(CheckStatus::L7Status, 0));
         }
         assert!(!BalancingState::of(&health).usable);
     }

@@ -130,7 +130,7 @@ impl ProcessFacts for NoTrafficFacts<'_> {
     }
 
     fn connections(&self) -> i64 {
-        i64::from(self.process.connections.now())
+        i64::from(self.process.connections.current())
     }
 }
 

@@ -42,7 +42,7 @@ pub fn keep(next: &mut Config, current: &Config) {
     let first = proxies(next).map(|(_, one)| one.id).min().unwrap_or(1);
     let mut numbers: HashMap<NumberedProxy, u32> = HashMap::new();
     let mut taken: HashSet<u32> = HashSet::new();
-    for (who, one) in proxies(next).filter(|(_, one)| one.id_is_given.0) {
+    for (who, one) in proxies(next).filter(|(_, one)| one.id_is_explicit.0) {
         taken.insert(one.id);
         numbers.insert(who, one.id);
     }
@@ -92,15 +92,15 @@ mod tests {
     /// Frontends numbered by their order; `name=number` gives one a number of its own.
     fn config(names: &[&str]) -> Config {
         let mut config = Config::default();
-        for (place, name) in names.iter().enumerate() {
+        for (index, name) in names.iter().enumerate() {
             let (name, given) = match name.split_once('=') {
                 Some((name, number)) => (name, Some(number.parse().unwrap())),
                 None => (*name, None),
             };
             let mut frontend = Frontend::default();
             frontend.common.name = name.into();
-            frontend.common.id = given.unwrap_or(place as u32 + 2);
-            frontend.common.id_is_given = IsExplicit(given.is_some());
+            frontend.common.id = given.unwrap_or(index as u32 + 2);
+            frontend.common.id_is_explicit = IsExplicit(given.is_some());
             config.frontends.push(Arc::new(frontend));
         }
         config

@@ -52,12 +52,15 @@ impl Server {
     /// The addresses of its checks and its agent, as written or overridden.
     pub fn checks(&self) -> Cow<'_, model::ServerChecks> {
         let entry = self.state.check_overrides();
-        entry.over(&self.model.checks)
+        entry.applied_to(&self.model.checks)
     }
 
     /// How its port is derived from the client's, as written or overridden.
     pub fn port(&self) -> model::PortSpec {
-        self.state.current_address().port.unwrap_or(self.model.port)
+        self.state
+            .current_address()
+            .port
+            .unwrap_or(self.model.port_mapping)
     }
 
     /// Whether the balancing may choose it.

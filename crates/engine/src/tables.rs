@@ -48,7 +48,7 @@ impl Tables {
     }
 
     /// The table of that name: of a proxy, or `section/name` of a `peers` section.
-    pub fn named(&self, name: &str) -> Option<&Arc<Table>> {
+    pub fn find(&self, name: &str) -> Option<&Arc<Table>> {
         self.all.get(*self.by_name.get(name)?)
     }
 
@@ -75,7 +75,7 @@ impl Tables {
             }
         }
         let former = previous.map_or(&[][..], |previous| &previous.all);
-        for table in former.iter().filter(|one| self.named(one.name()).is_none()) {
+        for table in former.iter().filter(|one| self.find(one.name()).is_none()) {
             registry.forget_table(table.name());
         }
     }

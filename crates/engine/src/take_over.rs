@@ -26,7 +26,7 @@ pub struct GenerationChanges {
     /// Servers that were removed.
     pub removed: Vec<Arc<Server>>,
     /// The names of backends that were added, removed or changed.
-    pub names: Vec<String>,
+    pub backend_names: Vec<String>,
 }
 
 /// A server whose line is new or changed.
@@ -68,8 +68,8 @@ impl Generation {
             .limit_connections(tls.connection_count_max);
         let tables = previous.map(|previous| &*previous.tables);
         self.tables.take_over(tables, registry);
-        for (place, frontend) in self.frontends.iter().enumerate() {
-            let stays = previous.and_then(|previous| previous.frontends.get(place));
+        for (frontend_index, frontend) in self.frontends.iter().enumerate() {
+            let stays = previous.and_then(|previous| previous.frontends.get(frontend_index));
             if stays.is_some_and(|former| Arc::ptr_eq(former, frontend)) {
                 continue;
             }
@@ -90,14 +90,14 @@ impl Generation {
             match former {
                 Some(former) if Arc::ptr_eq(former, backend) => {}
                 Some(former) => {
-                    changes.names.push(backend.name().to_owned());
+                    changes.backend_names.push(backend.name().to_owned());
                     backend.continue_balancing(former);
                     changes.backends.push(Arc::clone(backend));
                     compare_servers(former, backend, &mut changes);
                 }
                 None => {
                     backend.begin_balancing();
-                    changes.names.push(backend.name().to_owned());
+                    changes.backend_names.push(backend.name().to_owned());
                     changes
                         .servers
                         .extend(backend.servers.iter().map(|server| ChangedServer {
@@ -133,7 +133,7 @@ impl Generation {
         for backend in &previous.backends {
             if self.backend_named(backend.name()).is_none() {
                 registry.forget_backend(backend.name());
-                changes.names.push(backend.name().to_owned());
+                changes.backend_names.push(backend.name().to_owned());
                 changes.removed.extend(backend.servers.iter().cloned());
                 for server in &backend.servers {
                     registry.forget_server(backend.name(), server.name());
@@ -172,7 +172,7 @@ fn compare_servers(former: &Arc<Backend>, backend: &Arc<Backend>, changes: &mut 
     for server in &backend.servers {
         let former_server = former
             .server_named(server.name())
-            .map(|place| &former.servers[place]);
+            .map(|server_index| &former.servers[server_index]);
         if former_server
             .is_some_and(|former_server| Arc::ptr_eq(&former_server.model, &server.model))
         {
@@ -224,12 +224,12 @@ impl Backend {
             balancer
         } else {
             let mut balancer = Balancer::new(balancer_settings(&self.model), &self.new_servers());
-            for (place, server) in self.servers.iter().enumerate() {
+            for (server_index, server) in self.servers.iter().enumerate() {
                 if let Some(slot) = former
                     .server_named(server.name())
-                    .and_then(|former_place| former.slots.of_place(former_place))
+                    .and_then(|former_index| former.slots.of_server(former_index))
                 {
-                    let slot_now = self.slots.of_place(place).unwrap_or(FREE);
+                    let slot_now = self.slots.of_server(server_index).unwrap_or(FREE);
                     balancer.set_inflight(slot_now, old.inflight(slot));
                 }
             }
@@ -248,20 +248,20 @@ impl Backend {
     }
 
     fn bring_up_to_date(&self, balancer: &mut Balancer, former: &Self) {
-        for (place, server) in former.servers.iter().enumerate() {
+        for (server_index, server) in former.servers.iter().enumerate() {
             if self.server_named(server.name()).is_none()
-                && let Some(slot) = former.slots.of_place(place)
+                && let Some(slot) = former.slots.of_server(server_index)
             {
                 balancer.remove(slot);
             }
         }
-        for (place, server) in self.servers.iter().enumerate() {
-            let Some(slot) = self.slots.of_place(place) else {
+        for (server_index, server) in self.servers.iter().enumerate() {
+            let Some(slot) = self.slots.of_server(server_index) else {
                 continue;
             };
             let former_server = former
                 .server_named(server.name())
-                .map(|place| &former.servers[place]);
+                .map(|server_index| &former.servers[server_index]);
             let now = new_server(server);
             match former_server {
                 None => balancer.add(slot, &now),

@@ -67,14 +67,14 @@ fn pick(backend: &Arc<Backend>, key: u32) -> Option<(Arc<Backend>, Arc<Server>, 
         hash: backend.is_keyed().then_some(key),
         ..PickRequest::default()
     };
-    let Choice::Server(place) = backend.pick(&ask) else {
+    let Choice::Server(server_index) = backend.pick(&ask) else {
         return None;
     };
-    let place = place as usize;
-    let server = Arc::clone(&backend.servers[place]);
+    let server_index = server_index as usize;
+    let server = Arc::clone(&backend.servers[server_index]);
     server.state.sessions.enter();
-    backend.add_request(place);
-    Some((Arc::clone(backend), server, place))
+    backend.add_request(server_index);
+    Some((Arc::clone(backend), server, server_index))
 }
 
 fn run(balance: &Balance, steps: &[Step]) {
@@ -90,10 +90,10 @@ fn run(balance: &Balance, steps: &[Step]) {
                 under_way.extend(pick(&now.backends[0], begun.wrapping_mul(0x9E37_79B9)));
             }
             Step::End(which) if !under_way.is_empty() => {
-                let (backend, server, place): (Arc<Backend>, Arc<Server>, usize) =
+                let (backend, server, server_index): (Arc<Backend>, Arc<Server>, usize) =
                     under_way.swap_remove(which % under_way.len());
                 server.state.sessions.leave();
-                backend.remove_request(place);
+                backend.remove_request(server_index);
             }
             Step::End(_) => {}
             Step::Change(servers) => {
@@ -112,9 +112,9 @@ fn run(balance: &Balance, steps: &[Step]) {
         }
         check(&now);
     }
-    for (backend, server, place) in under_way.drain(..) {
+    for (backend, server, server_index) in under_way.drain(..) {
         server.state.sessions.leave();
-        backend.remove_request(place);
+        backend.remove_request(server_index);
     }
     check(&now);
 }
@@ -125,13 +125,13 @@ fn check(now: &Generation) {
     let backend = &now.backends[0];
     let balancer = backend.balancer.read().unwrap();
     balancer.check_invariants();
-    for (place, server) in backend.servers.iter().enumerate() {
-        let slot = backend.slots.of_place(place).unwrap();
-        assert_eq!(backend.slots.place(slot), Some(place));
+    for (server_index, server) in backend.servers.iter().enumerate() {
+        let slot = backend.slots.of_server(server_index).unwrap();
+        assert_eq!(backend.slots.server_index(slot), Some(server_index));
         if matches!(backend.model.balance, Balance::LeastConnections) {
             assert_eq!(
                 balancer.inflight(slot),
-                server.state.sessions.now(),
+                server.state.sessions.current(),
                 "{} is thought to be as busy as it is",
                 server.name()
             );
@@ -164,8 +164,8 @@ proptest! {
         let next = Generation::compile_next(follow(&was, &wanted), &registry, &was);
         next.take_over(Some(&was), &registry);
         // The weights of servers that stay are set by the probe controller.
-        for (place, server) in next.backends[0].servers.iter().enumerate() {
-            next.backends[0].set_server_weight(place, u32::from(server.model.weight), 100);
+        for (server_index, server) in next.backends[0].servers.iter().enumerate() {
+            next.backends[0].set_server_weight(server_index, u32::from(server.model.weight), 100);
         }
         let other = Registry::new(1, Arc::new(Process::new(1, 1000)));
         let fresh = Generation::compile(1, wanted, &other);

@@ -35,12 +35,12 @@ const fn bounds_ns() -> [u64; BOUND_COUNT] {
         1_938_975_120_585_633_118,
     ];
     let mut bounds = [0; BOUND_COUNT];
-    let mut place = 0;
-    while place < BOUND_COUNT {
-        let power = FIRST_POWER + (place / BUCKETS_PER_DOUBLING) as i32;
-        let ns = (ROOTS[place % BUCKETS_PER_DOUBLING] * 1_000_000_000) >> (60 - power) as u32;
-        bounds[place] = ns as u64;
-        place += 1;
+    let mut index = 0;
+    while index < BOUND_COUNT {
+        let power = FIRST_POWER + (index / BUCKETS_PER_DOUBLING) as i32;
+        let ns = (ROOTS[index % BUCKETS_PER_DOUBLING] * 1_000_000_000) >> (60 - power) as u32;
+        bounds[index] = ns as u64;
+        index += 1;
     }
     bounds
 }
@@ -154,8 +154,8 @@ impl Histogram {
     /// Records an exchange. Only the worker that owns the copy may call this.
     pub fn note(&self, took: Duration) {
         let ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
-        let place = BOUNDS_NS.partition_point(|bound| *bound < ns);
-        self.buckets[place].increment();
+        let index = BOUNDS_NS.partition_point(|bound| *bound < ns);
+        self.buckets[index].increment();
         self.sum_us
             .add(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
     }
@@ -168,7 +168,7 @@ pub struct HistogramSums {
     /// included.
     pub up_to_power: Vec<(i32, u64)>,
     /// How many there were in each bucket: the first holds what took at most 2^-14 seconds, the
-    /// one at place n what took more than 2^(-14 + (n-1)/4) seconds and at most
+    /// one at index n what took more than 2^(-14 + (n-1)/4) seconds and at most
     /// 2^(-14 + n/4), the last what took longer than all bounds.
     pub buckets: Vec<u64>,
     /// How many there were.
@@ -193,11 +193,11 @@ impl PerWorker<Histogram> {
     pub fn read(&self) -> HistogramSums {
         let mut sums = HistogramSums::default();
         let mut power = FIRST_POWER;
-        for place in 0..=BOUND_COUNT {
-            let here = self.iter().map(|copy| copy.buckets[place].value()).sum();
+        for index in 0..=BOUND_COUNT {
+            let here = self.iter().map(|copy| copy.buckets[index].value()).sum();
             sums.buckets.push(here);
             sums.count += here;
-            if place % BUCKETS_PER_DOUBLING == 0 && power <= LAST_POWER_EXPORTED {
+            if index % BUCKETS_PER_DOUBLING == 0 && power <= LAST_POWER_EXPORTED {
                 sums.up_to_power.push((power, sums.count));
                 power += 1;
             }
@@ -259,12 +259,12 @@ mod tests {
 
     #[test]
     fn bounds_are_powers_of_the_fourth_root_of_two() {
-        for (place, ns) in BOUNDS_NS.iter().enumerate() {
-            let power = f64::from(FIRST_POWER) + place as f64 / BUCKETS_PER_DOUBLING as f64;
+        for (index, ns) in BOUNDS_NS.iter().enumerate() {
+            let power = f64::from(FIRST_POWER) + index as f64 / BUCKETS_PER_DOUBLING as f64;
             let exact = power.exp2() * 1e9;
             assert!(
                 (*ns as f64 - exact).abs() <= exact * 1e-9 + 1.0,
-                "{place}: {ns}"
+                "{index}: {ns}"
             );
         }
         assert_eq!(BOUNDS_NS[14 * BUCKETS_PER_DOUBLING], 1_000_000_000);

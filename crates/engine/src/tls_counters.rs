@@ -25,7 +25,7 @@ pub struct TlsCounters {
 impl TlsCounters {
     /// Connections now, on both sides (`CurrSslConns`).
     pub fn connections(&self) -> u32 {
-        self.connections.now()
+        self.connections.current()
     }
 
     /// Connections since the process began (`CumSslConns`). `clear counters` leaves it.

@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use crate::base64::unbase64;
-use crate::error::Error;
+use crate::error::ExpressionError;
 use crate::fix_message;
 use crate::links::LinkedAcl;
 use crate::mask::{mask4, mask6};
@@ -92,7 +92,7 @@ pub struct ArgSpec {
 }
 
 /// A word without arguments.
-pub(crate) const NONE: ArgSpec = ArgSpec {
+pub(crate) const NO_ARGS: ArgSpec = ArgSpec {
     required: 0,
     kinds: &[],
 };
@@ -209,7 +209,7 @@ impl RawArg {
 
 /// Cuts `text`, which starts right after the opening parenthesis, into arguments; gives them
 /// and the offset of the closing parenthesis.
-pub(crate) fn cut(text: &str, at: usize) -> Result<(Vec<RawArg>, usize), Error> {
+pub(crate) fn cut(text: &str, at: usize) -> Result<(Vec<RawArg>, usize), ExpressionError> {
     let bytes = text.as_bytes();
     let mut raw = Vec::new();
     let mut word: Vec<u8> = Vec::new();
@@ -223,7 +223,7 @@ pub(crate) fn cut(text: &str, at: usize) -> Result<(Vec<RawArg>, usize), Error> 
             } else {
                 "missing ')'"
             };
-            return Err(Error::new(
+            return Err(ExpressionError::new(
                 format!("{what} in arguments"),
                 at.min(text.len())..text.len(),
             ));
@@ -278,7 +278,7 @@ pub(crate) fn resolve(
     spec: ArgSpec,
     mut raw: Vec<RawArg>,
     whole: std::ops::Range<usize>,
-) -> Result<Vec<Arg>, Error> {
+) -> Result<Vec<Arg>, ExpressionError> {
     if raw.len() > spec.kinds.len() {
         let extra = &raw[spec.kinds.len()];
         let message = match spec.kinds.len() {
@@ -288,7 +288,10 @@ pub(crate) fn resolve(
                 raw.len()
             ),
         };
-        return Err(Error::new(message, extra.start..extra.end.max(extra.start)));
+        return Err(ExpressionError::new(
+            message,
+            extra.start..extra.end.max(extra.start),
+        ));
     }
     if raw.is_empty() && spec.required > 0 && spec.kinds[0] == ArgKind::Text {
         // No text at all is an empty text.
@@ -301,7 +304,7 @@ pub(crate) fn resolve(
             spec.required,
             kind_text(spec.kinds[raw.len()]),
         );
-        return Err(Error::new(message, whole));
+        return Err(ExpressionError::new(message, whole));
     }
     let mut all = Vec::with_capacity(spec.kinds.len());
     for (position, kind) in spec.kinds.iter().enumerate() {
@@ -323,7 +326,7 @@ pub(crate) fn resolve(
                     all.push(Arg::absent());
                     continue;
                 }
-                let value = value_of(*kind, &one.text).map_err(|error| Error {
+                let value = value_of(*kind, &one.text).map_err(|error| ExpressionError {
                     message: format!(
                         "invalid argument {} of '{word}': {}",
                         position + 1,
@@ -383,9 +386,9 @@ fn kind_text(kind: ArgKind) -> &'static str {
     }
 }
 
-fn value_of(kind: ArgKind, text: &str) -> Result<ArgValue, Error> {
+fn value_of(kind: ArgKind, text: &str) -> Result<ArgValue, ExpressionError> {
     let refuse = || {
-        Error::new(
+        ExpressionError::new(
             format!("failed to parse '{text}' as type '{}'", kind_text(kind)),
             0..text.len(),
         )
@@ -398,7 +401,7 @@ fn value_of(kind: ArgKind, text: &str) -> Result<ArgValue, Error> {
         ArgKind::Int => ArgValue::Int(text.parse().map_err(|_| refuse())?),
         ArgKind::IntOrVar => match text.parse() {
             Ok(number) => ArgValue::Int(number),
-            Err(_) => ArgValue::Var(VarName::parse(text).map_err(|error| Error {
+            Err(_) => ArgValue::Var(VarName::parse(text).map_err(|error| ExpressionError {
                 message: format!("'{text}' is no integer, and no variable: {}", error.message),
                 ..error
             })?),
@@ -413,7 +416,7 @@ fn value_of(kind: ArgKind, text: &str) -> Result<ArgValue, Error> {
         ArgKind::Regex => ArgValue::Regex(Regex::new(text, false)?),
         ArgKind::Var => ArgValue::Var(VarName::parse(text)?),
         ArgKind::File if text.is_empty() => {
-            return Err(Error::new("a map needs the name of a file", 0..0));
+            return Err(ExpressionError::new("a map needs the name of a file", 0..0));
         }
         ArgKind::File => ArgValue::Map(LinkSlot::empty()),
         ArgKind::Backend => ArgValue::Backend,
@@ -462,9 +465,9 @@ fn value_of(kind: ArgKind, text: &str) -> Result<ArgValue, Error> {
 }
 
 /// The value of an argument that is one of some names; `None` for other types.
-fn named_value(kind: ArgKind, text: &str) -> Result<Option<ArgValue>, Error> {
+fn named_value(kind: ArgKind, text: &str) -> Result<Option<ArgValue>, ExpressionError> {
     let unknown = |known: &[&str]| {
-        Error::unknown(kind_text(kind), text, 0..text.len(), known.iter().copied())
+        ExpressionError::unknown(kind_text(kind), text, 0..text.len(), known.iter().copied())
     };
     Ok(Some(match kind {
         ArgKind::DnFormat if !matches!(text, "" | "rfc2253") => {
@@ -477,7 +480,7 @@ fn named_value(kind: ArgKind, text: &str) -> Result<Option<ArgValue>, Error> {
             ArgValue::Int(i64::from(number.ok_or_else(|| unknown(&names))?))
         }
         ArgKind::ProtobufType => {
-            let number = ProtobufNumber::named(text);
+            let number = ProtobufNumber::parse(text);
             ArgValue::ProtobufNumber(number.ok_or_else(|| unknown(&ProtobufNumber::WORDS))?)
         }
         ArgKind::FixTag => {
@@ -486,20 +489,20 @@ fn named_value(kind: ArgKind, text: &str) -> Result<Option<ArgValue>, Error> {
             ArgValue::Int(number.ok_or_else(|| unknown(&names))?)
         }
         ArgKind::MessageDigest => {
-            let digest = MessageDigest::named(text);
+            let digest = MessageDigest::parse(text);
             let names: Vec<&str> = MessageDigest::words().collect();
             ArgValue::MessageDigest(digest.ok_or_else(|| unknown(&names))?)
         }
         ArgKind::JwtAlgorithmOrVar => match VarName::parse(text) {
             Ok(name) => ArgValue::Var(name),
             Err(_) => {
-                let algorithm = JwtAlgorithm::named(text.as_bytes());
+                let algorithm = JwtAlgorithm::parse(text.as_bytes());
                 ArgValue::JwtAlgorithm(algorithm.ok_or_else(|| unknown(&JwtAlgorithm::WORDS))?)
             }
         },
         ArgKind::SetCondition => {
             let words = SetCondition::WORDS.map(|(word, _)| word);
-            ArgValue::SetCondition(SetCondition::named(text).ok_or_else(|| unknown(&words))?)
+            ArgValue::SetCondition(SetCondition::parse(text).ok_or_else(|| unknown(&words))?)
         }
         _ => return Ok(None),
     }))

@@ -5,7 +5,7 @@ use crate::conv::Converter;
 use crate::conv::internal::{WHEN_CONDITIONS, when_needs_acl};
 use crate::conv::mqtt;
 use crate::conv::text::control_mask;
-use crate::error::Error;
+use crate::error::ExpressionError;
 use crate::fetch::Fetch;
 use crate::hex::unhex;
 use crate::regex::Regex;
@@ -15,15 +15,20 @@ const TIME_UNITS: [&str; 3] = ["s", "ms", "us"];
 const JSON_ENCODINGS: [&str; 5] = ["ascii", "utf8", "utf8s", "utf8p", "utf8ps"];
 
 /// Refuses a word that is none of `known`; none at all is the default.
-fn one_of(what: &str, word: &str, known: &[&str]) -> Result<(), Error> {
+fn one_of(what: &str, word: &str, known: &[&str]) -> Result<(), ExpressionError> {
     if word.is_empty() || known.contains(&word) {
         return Ok(());
     }
-    Err(Error::unknown(what, word, 0..0, known.iter().copied()))
+    Err(ExpressionError::unknown(
+        what,
+        word,
+        0..0,
+        known.iter().copied(),
+    ))
 }
 
 /// Checks that the types alone do not make.
-pub(crate) fn check_fetch(row: &Fetch, args: &[Arg]) -> Result<(), Error> {
+pub(crate) fn check_fetch(row: &Fetch, args: &[Arg]) -> Result<(), ExpressionError> {
     let int = |position: usize| match args.get(position).map(|arg| &arg.value) {
         Some(ArgValue::Int(number)) => Some(*number),
         _ => None,
@@ -57,7 +62,7 @@ pub(crate) fn check_fetch(row: &Fetch, args: &[Arg]) -> Result<(), Error> {
             let known = ["true", "false", "0", "1"];
             match known.iter().any(|one| text(0).eq_ignore_ascii_case(one)) {
                 true => Ok(()),
-                false => Err(Error::unknown("boolean", text(0), 0..0, known)),
+                false => Err(ExpressionError::unknown("boolean", text(0), 0..0, known)),
             }
         }
         "bin" if unhex(text(0)).is_none() => {
@@ -68,7 +73,7 @@ pub(crate) fn check_fetch(row: &Fetch, args: &[Arg]) -> Result<(), Error> {
 }
 
 /// The `i` among the flags of `regsub` belongs to its expression.
-pub(crate) fn ignore_case(args: &mut [Arg]) -> Result<(), Error> {
+pub(crate) fn ignore_case(args: &mut [Arg]) -> Result<(), ExpressionError> {
     let [regex, _, flags] = args else {
         return Ok(());
     };
@@ -78,7 +83,7 @@ pub(crate) fn ignore_case(args: &mut [Arg]) -> Result<(), Error> {
     Ok(())
 }
 
-pub(crate) fn check_converter(row: &Converter, args: &[Arg]) -> Result<(), Error> {
+pub(crate) fn check_converter(row: &Converter, args: &[Arg]) -> Result<(), ExpressionError> {
     let int = |position: usize| match args.get(position).map(|arg| &arg.value) {
         Some(ArgValue::Int(number)) => Some(*number),
         _ => None,
@@ -124,7 +129,7 @@ pub(crate) fn check_converter(row: &Converter, args: &[Arg]) -> Result<(), Error
         "when" => match when_needs_acl(text(0)) {
             None => {
                 let word = text(0).strip_prefix('!').unwrap_or(text(0));
-                Err(Error::unknown(
+                Err(ExpressionError::unknown(
                     "condition",
                     word,
                     0..0,
@@ -140,7 +145,12 @@ pub(crate) fn check_converter(row: &Converter, args: &[Arg]) -> Result<(), Error
         }
         "regsub" => match text(2).chars().find(|flag| !matches!(flag, 'g' | 'i')) {
             None => Ok(()),
-            Some(flag) => Err(Error::unknown("flag", &flag.to_string(), 0..0, ["g", "i"])),
+            Some(flag) => Err(ExpressionError::unknown(
+                "flag",
+                &flag.to_string(),
+                0..0,
+                ["g", "i"],
+            )),
         },
         "url_enc" => one_of("encoding type", text(0), &["query"]),
         "sha2" if int(0).is_some() => {
@@ -152,7 +162,7 @@ pub(crate) fn check_converter(row: &Converter, args: &[Arg]) -> Result<(), Error
 
 /// The key and the nonce of AES-GCM where they stand in the configuration. HAProxy takes a key that is
 /// too short, and nonces of any length.
-fn cipher_lengths(args: &[Arg]) -> Result<(), Error> {
+fn cipher_lengths(args: &[Arg]) -> Result<(), ExpressionError> {
     /// The length that AES-GCM is specified for first, and that this converter has.
     const NONCE_BYTES: usize = 12;
     let bits = match args.first().map(|arg| &arg.value) {
@@ -172,6 +182,6 @@ fn cipher_lengths(args: &[Arg]) -> Result<(), Error> {
     Ok(())
 }
 
-fn refuse(message: &str) -> Error {
-    Error::new(message, 0..0)
+fn refuse(message: &str) -> ExpressionError {
+    ExpressionError::new(message, 0..0)
 }

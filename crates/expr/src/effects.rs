@@ -8,29 +8,29 @@ use std::ops::BitOr;
 
 /// A set of effects.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
-pub struct Effects(u8);
+pub struct SideEffects(u8);
 
-impl Effects {
+impl SideEffects {
     /// Nothing but a value.
-    pub const NONE: Effects = Effects(0);
+    pub const NONE: SideEffects = SideEffects(0);
     /// Counters of stick tables are changed (`src_inc_gpc0`).
-    pub const COUNTERS: Effects = Effects(1);
+    pub const COUNTERS: SideEffects = SideEffects(1);
     /// Variables are set or taken away (`set-var`).
-    pub const VARIABLES: Effects = Effects(1 << 1);
+    pub const VARIABLES: SideEffects = SideEffects(1 << 1);
     /// Captures are made (`capture-req`).
-    pub const CAPTURES: Effects = Effects(1 << 2);
+    pub const CAPTURES: SideEffects = SideEffects(1 << 2);
     /// A line is sent to a sink of events (`debug`).
-    pub const EVENTS: Effects = Effects(1 << 3);
+    pub const EVENTS: SideEffects = SideEffects(1 << 3);
     /// What a script does is not known.
-    pub const ANY: Effects = Effects(u8::MAX);
+    pub const ANY: SideEffects = SideEffects(u8::MAX);
 
     /// Both sets; `|` for constants.
-    pub const fn and(self, other: Effects) -> Effects {
-        Effects(self.0 | other.0)
+    pub const fn and(self, other: SideEffects) -> SideEffects {
+        SideEffects(self.0 | other.0)
     }
 
     /// Whether the sets share an effect.
-    pub const fn intersects(self, other: Effects) -> bool {
+    pub const fn intersects(self, other: SideEffects) -> bool {
         self.0 & other.0 != 0
     }
 
@@ -40,9 +40,9 @@ impl Effects {
     }
 }
 
-impl BitOr for Effects {
-    type Output = Effects;
-    fn bitor(self, other: Effects) -> Effects {
+impl BitOr for SideEffects {
+    type Output = SideEffects;
+    fn bitor(self, other: SideEffects) -> SideEffects {
         self.and(other)
     }
 }

@@ -4,11 +4,11 @@ use std::cmp::Reverse;
 use std::fmt;
 use std::ops::Range;
 
-use crate::place::Place;
+use crate::config_line::ConfigLine;
 
 /// A refusal of a word of an expression. The fault is the operator's; nothing was built.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Error {
+pub struct ExpressionError {
     /// The cause in one sentence, without location.
     pub message: String,
     /// Index of the offending word among the words handed in (0 when there was one).
@@ -18,18 +18,18 @@ pub struct Error {
     /// The nearest right word ("did you mean").
     pub hint: Option<String>,
     /// The line it stands on, where the words are not at hand any more (when linking).
-    pub place: Option<Place>,
+    pub config_line: Option<ConfigLine>,
 }
 
-impl Error {
+impl ExpressionError {
     /// An error over `range` of the first word.
-    pub fn new(message: impl Into<String>, range: Range<usize>) -> Error {
-        Error {
+    pub fn new(message: impl Into<String>, range: Range<usize>) -> ExpressionError {
+        ExpressionError {
             message: message.into(),
             word: 0,
             range,
             hint: None,
-            place: None,
+            config_line: None,
         }
     }
 
@@ -41,23 +41,23 @@ impl Error {
         word: &str,
         range: Range<usize>,
         known: impl IntoIterator<Item = &'a str>,
-    ) -> Error {
+    ) -> ExpressionError {
         let known: Vec<&str> = known.into_iter().collect();
         let hint = nearest(word, known.iter().copied());
         let allowed = allowed(&known, hint.is_some());
-        Error::new(format!("unknown {what} '{word}'{allowed}"), range).with_hint(hint)
+        ExpressionError::new(format!("unknown {what} '{word}'{allowed}"), range).with_hint(hint)
     }
 
     /// The same error with a suggestion.
     #[must_use]
-    pub fn with_hint(mut self, hint: Option<String>) -> Error {
+    pub fn with_hint(mut self, hint: Option<String>) -> ExpressionError {
         self.hint = hint;
         self
     }
 
     /// The same error in another word.
     #[must_use]
-    pub fn in_word(mut self, word: usize) -> Error {
+    pub fn in_word(mut self, word: usize) -> ExpressionError {
         self.word = word;
         self
     }
@@ -65,7 +65,7 @@ impl Error {
     /// The same error pointing at something there is: what is missing after the last word is
     /// shown at that word.
     #[must_use]
-    pub(crate) fn within(mut self, words: &[&str]) -> Error {
+    pub(crate) fn within(mut self, words: &[&str]) -> ExpressionError {
         let Some(last) = words.len().checked_sub(1) else {
             return self;
         };
@@ -80,13 +80,13 @@ impl Error {
 
     /// The same error moved `by` bytes to the right, for text cut out of a longer word.
     #[must_use]
-    pub fn shifted(mut self, by: usize) -> Error {
+    pub fn moved_right(mut self, by: usize) -> ExpressionError {
         self.range = self.range.start + by..self.range.end + by;
         self
     }
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for ExpressionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)?;
         match &self.hint {
@@ -96,7 +96,7 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for ExpressionError {}
 
 /// The candidate nearest to `word`, when one is near enough to be meant: of another case, a few
 /// letters apart, or one a beginning of the other.
@@ -229,18 +229,18 @@ mod tests {
 
     #[test]
     fn an_unknown_word_is_named_with_what_is_allowed() {
-        let error = Error::unknown("time unit", "sec", 0..3, ["s", "ms", "us"]);
+        let error = ExpressionError::unknown("time unit", "sec", 0..3, ["s", "ms", "us"]);
         assert_eq!(
             error.to_string(),
             "unknown time unit 'sec': use 's', 'ms' or 'us'"
         );
-        let error = Error::unknown("flag", "G", 0..1, ["g"]);
+        let error = ExpressionError::unknown("flag", "G", 0..1, ["g"]);
         assert_eq!(
             error.to_string(),
             "unknown flag 'G': use 'g' (did you mean 'g'?)"
         );
         let many: Vec<String> = (0..100).map(|number| format!("word{number}")).collect();
-        let error = Error::unknown("word", "zzz", 0..3, many.iter().map(String::as_str));
+        let error = ExpressionError::unknown("word", "zzz", 0..3, many.iter().map(String::as_str));
         assert_eq!(error.to_string(), "unknown word 'zzz'");
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::acl::{Acl, Condition, Criterion, Polarity, Term, TermTarget};
 use crate::condition_result::ConditionResult;
-use crate::effects::Effects;
+use crate::effects::SideEffects;
 use crate::evaluation::Evaluation;
 use crate::expr::Expr;
 use crate::facts::Facts;
@@ -96,7 +96,7 @@ impl Expr {
     ) -> Option<Sample<'f>> {
         let mut sample = (self.fetch.handler?)(cx, &self.args);
         if WAITS && sample.is_none() {
-            cx.may_change(self.fetch.needs);
+            cx.note_missing(self.fetch.needs);
         }
         for step in &self.converters {
             let input = sample.as_ref()?.cast(step.converter.takes, cx.scratch)?;
@@ -125,21 +125,21 @@ impl Criterion {
     ) -> ConditionResult {
         let mark = scratch.mark();
         let mut cx = Evaluation::new(facts, scratch, may_still_arrive);
-        cx.walk.all = true;
-        cx.walk.first_decides = self.method == MatchMethod::Found;
+        cx.iteration.wants_all = true;
+        cx.iteration.first_decides = self.method == MatchMethod::Found;
         let held = loop {
-            cx.walk.more = false;
+            cx.iteration.has_more = false;
             // A value that a converter refuses ends the walk, one that matches nothing does not.
             let sample = self.expr.sample_walking::<WAITS>(&mut cx);
             let Some(sample) = &sample else {
                 break false;
             };
             let matched = self.matches(sample, cx.scratch);
-            if matched || !cx.walk.more {
+            if matched || !cx.iteration.has_more {
                 break matched;
             }
             cx.scratch.rewind(mark);
-            cx.walk.given += 1;
+            cx.iteration.yielded_count += 1;
         };
         cx.scratch.rewind(mark);
         if held {
@@ -239,7 +239,7 @@ impl LinkedAcl for Acl {
         Acl::needs(self)
     }
 
-    fn effects(&self) -> Effects {
+    fn effects(&self) -> SideEffects {
         Acl::effects(self)
     }
 

@@ -7,10 +7,10 @@ use crate::argument_check::{check_converter, check_fetch, ignore_case};
 use crate::cast_help::missing_cast;
 use crate::conv::internal::when_needs_acl;
 use crate::conv::{self, Converter};
-use crate::effects::Effects;
-use crate::error::Error;
+use crate::effects::SideEffects;
+use crate::error::ExpressionError;
 use crate::fetch::{self, Fetch};
-use crate::files::Files;
+use crate::files::PatternFileReader;
 use crate::links::{LinkedAcl, Links};
 use crate::needs::Needs;
 use crate::pattern::{MapKind, MatchMethod, Store};
@@ -50,7 +50,7 @@ pub struct ConverterStep {
 
 /// Something an expression names that must exist elsewhere in the configuration.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Reference {
+pub enum ExpressionReference {
     /// An ACL of the same proxy.
     Acl(String),
     /// A backend, or the current one when empty.
@@ -81,7 +81,7 @@ impl Expr {
     ///
     /// # Errors
     /// With the byte range at fault in `text`.
-    pub fn parse(text: &str) -> Result<Expr, Error> {
+    pub fn parse(text: &str) -> Result<Expr, ExpressionError> {
         let (expr, end) = Expr::parse_prefix(text, 0)?;
         if end < text.len() {
             return Err(trailing(text, end));
@@ -95,10 +95,10 @@ impl Expr {
     ///
     /// # Errors
     /// With the word and the byte range at fault.
-    pub fn parse_words(words: &[&str]) -> Result<(Expr, usize), Error> {
+    pub fn parse_words(words: &[&str]) -> Result<(Expr, usize), ExpressionError> {
         let first = words
             .first()
-            .ok_or_else(|| Error::new("missing sample expression", 0..0))?;
+            .ok_or_else(|| ExpressionError::new("missing sample expression", 0..0))?;
         let (mut expr, end) = match first.strip_suffix(',') {
             Some(before) if words.len() > 1 => Expr::parse_prefix(before.trim_end_matches(','), 0)?,
             _ => Expr::parse_prefix(first, 0)?,
@@ -127,18 +127,23 @@ impl Expr {
     ///
     /// # Errors
     /// With the byte range at fault in `text`.
-    pub fn parse_prefix(text: &str, at: usize) -> Result<(Expr, usize), Error> {
+    pub fn parse_prefix(text: &str, at: usize) -> Result<(Expr, usize), ExpressionError> {
         let end = fetch_name_end(text, at);
         let word = &text[at..end];
         if word.is_empty() {
-            return Err(Error::new(
+            return Err(ExpressionError::new(
                 "missing fetch method",
                 at..text.len().min(at + 1),
             ));
         }
         let Some(row) = fetch::fetch(word) else {
             let known = fetch::fetches().map(|row| row.word);
-            return Err(Error::unknown("fetch method", word, at..end, known));
+            return Err(ExpressionError::unknown(
+                "fetch method",
+                word,
+                at..end,
+                known,
+            ));
         };
         Expr::parse_from(row, text, at, end)
     }
@@ -149,10 +154,10 @@ impl Expr {
         text: &str,
         at: usize,
         end: usize,
-    ) -> Result<(Expr, usize), Error> {
+    ) -> Result<(Expr, usize), ExpressionError> {
         let script_name = script_name(row.word, &text[at..end]);
         let (args, end) = parse_args(row.word, row.args, text, at, end)?;
-        check_fetch(row, &args).map_err(|error| Error {
+        check_fetch(row, &args).map_err(|error| ExpressionError {
             range: at..end,
             ..error
         })?;
@@ -171,7 +176,7 @@ impl Expr {
     }
 
     /// Parses converters separated by commas from `at` on; gives where they end.
-    fn parse_converters(&mut self, text: &str, mut at: usize) -> Result<usize, Error> {
+    fn parse_converters(&mut self, text: &str, mut at: usize) -> Result<usize, ExpressionError> {
         loop {
             while text.as_bytes().get(at) == Some(&b',') {
                 at += 1;
@@ -180,14 +185,17 @@ impl Expr {
             let word = &text[at..end];
             if word.is_empty() {
                 let range = at.saturating_sub(1)..at;
-                return Err(Error::new("missing converter name after the comma", range));
+                return Err(ExpressionError::new(
+                    "missing converter name after the comma",
+                    range,
+                ));
             }
             let Some(row) = conv::converter(word) else {
                 let known = conv::converters().map(|row| row.word);
-                return Err(Error::unknown("converter", word, at..end, known));
+                return Err(ExpressionError::unknown("converter", word, at..end, known));
             };
             if !self.kind.casts_to(row.takes) {
-                return Err(Error::new(
+                return Err(ExpressionError::new(
                     format!(
                         "converter '{word}' cannot be applied: it takes {} and the sample is {}{}",
                         row.takes,
@@ -198,13 +206,16 @@ impl Expr {
                 ));
             }
             if self.converters.len() >= CONVERTERS_MAX {
-                return Err(Error::new("too many converters in one expression", at..end));
+                return Err(ExpressionError::new(
+                    "too many converters in one expression",
+                    at..end,
+                ));
             }
             let (mut args, end) = parse_args(word, row.args, text, at, end)?;
             if word == "regsub" {
                 ignore_case(&mut args)?;
             }
-            check_converter(row, &args).map_err(|error| Error {
+            check_converter(row, &args).map_err(|error| ExpressionError {
                 range: at..end,
                 ..error
             })?;
@@ -236,7 +247,7 @@ impl Expr {
     }
 
     /// What evaluating it does beside giving a value, once it is linked.
-    pub fn effects(&self) -> Effects {
+    pub fn effects(&self) -> SideEffects {
         let steps = self.converters.iter();
         let own = steps.fold(self.fetch.effects, |sum, step| sum | step.converter.effects);
         self.acls().fold(own, |sum, acl| sum | acl.effects())
@@ -254,12 +265,12 @@ impl Expr {
     /// Whether the expression may be evaluated at `phase`.
     ///
     /// # Errors
-    /// A sentence that names the fetch and the place.
-    pub fn available(&self, phase: Phase) -> Result<(), Error> {
+    /// A sentence that names the fetch and the phase.
+    pub fn available(&self, phase: Phase) -> Result<(), ExpressionError> {
         if self.fetch.phases.has(phase) {
             return Ok(());
         }
-        Err(Error::new(
+        Err(ExpressionError::new(
             format!(
                 "fetch method '{}' is not available here ({}); it may be used in: {}",
                 self.fetch.word,
@@ -285,23 +296,23 @@ impl Expr {
     }
 
     /// What the expression names elsewhere in the configuration, in order.
-    pub fn references(&self) -> Vec<Reference> {
+    pub fn references(&self) -> Vec<ExpressionReference> {
         let mut all = Vec::new();
         self.each_arg(|arg| {
             let reference = match &arg.value {
-                ArgValue::Backend => Reference::Backend(arg.text.clone()),
-                ArgValue::Frontend => Reference::Frontend(arg.text.clone()),
-                ArgValue::Table(_) => Reference::Table(arg.text.clone()),
-                ArgValue::Userlist => Reference::Userlist(arg.text.clone()),
-                ArgValue::Map(_) => Reference::MapFile(arg.text.clone()),
-                ArgValue::Var(name) => Reference::Variable(name.clone()),
-                ArgValue::Server { backend, server } => Reference::Server {
+                ArgValue::Backend => ExpressionReference::Backend(arg.text.clone()),
+                ArgValue::Frontend => ExpressionReference::Frontend(arg.text.clone()),
+                ArgValue::Table(_) => ExpressionReference::Table(arg.text.clone()),
+                ArgValue::Userlist => ExpressionReference::Userlist(arg.text.clone()),
+                ArgValue::Map(_) => ExpressionReference::MapFile(arg.text.clone()),
+                ArgValue::Var(name) => ExpressionReference::Variable(name.clone()),
+                ArgValue::Server { backend, server } => ExpressionReference::Server {
                     backend: backend.clone(),
                     server: server.clone(),
                 },
-                ArgValue::Acl(_) => {
-                    Reference::Acl(arg.text.strip_prefix('!').unwrap_or(&arg.text).to_owned())
-                }
+                ArgValue::Acl(_) => ExpressionReference::Acl(
+                    arg.text.strip_prefix('!').unwrap_or(&arg.text).to_owned(),
+                ),
                 _ => return,
             };
             all.push(reference);
@@ -330,7 +341,7 @@ impl Expr {
     ///
     /// # Errors
     /// When an ACL does not exist, or a file cannot be read or holds what its map cannot take.
-    pub fn link(&mut self, links: &mut dyn Links) -> Result<(), Error> {
+    pub fn link(&mut self, links: &mut dyn Links) -> Result<(), ExpressionError> {
         let mut steps: Vec<&mut ConverterStep> = self.converters.iter_mut().collect();
         steps.retain(|step| step.converter.word != "when" || names_acl(&step.args));
         let of_steps = steps.into_iter().flat_map(|step| &mut step.args);
@@ -358,7 +369,7 @@ impl Expr {
                 continue;
             };
             let map = store.map(text, method, kind, files);
-            slot.fill(map.map_err(|error| store.placed(error))?);
+            slot.fill(map.map_err(|error| store.on_noted_line(error))?);
         }
         Ok(())
     }
@@ -372,7 +383,7 @@ fn names_acl(args: &[Arg]) -> bool {
 
 /// Joins `jwt_verify` to the public keys, and reads the one it names. A file that cannot be read is
 /// no error: the converter says that the key is unknown.
-fn link_key(step: &mut ConverterStep, store: &Store, files: &mut dyn Files) {
+fn link_key(step: &mut ConverterStep, store: &Store, files: &mut dyn PatternFileReader) {
     let [algorithm, key] = step.args.as_mut_slice() else {
         return;
     };
@@ -410,8 +421,8 @@ impl fmt::Display for Expr {
 }
 
 impl std::str::FromStr for Expr {
-    type Err = Error;
-    fn from_str(text: &str) -> Result<Expr, Error> {
+    type Err = ExpressionError;
+    fn from_str(text: &str) -> Result<Expr, ExpressionError> {
         Expr::parse(text)
     }
 }
@@ -452,7 +463,7 @@ fn parse_args(
     text: &str,
     at: usize,
     end: usize,
-) -> Result<(Vec<Arg>, usize), Error> {
+) -> Result<(Vec<Arg>, usize), ExpressionError> {
     let (raw, end) = match text.as_bytes().get(end) {
         Some(b'(') => {
             let (mut raw, close) = args::cut(text, end + 1)?;
@@ -467,9 +478,9 @@ fn parse_args(
     Ok((args::resolve(word, spec, raw, at..end)?, end))
 }
 
-fn trailing(text: &str, end: usize) -> Error {
+fn trailing(text: &str, end: usize) -> ExpressionError {
     let rest = &text[end..];
-    Error::new(
+    ExpressionError::new(
         format!("missing comma or unexpected '{rest}' after expression"),
         end..text.len(),
     )
@@ -499,8 +510,8 @@ pub(crate) fn fetch_name_end(text: &str, at: usize) -> usize {
     at + stop
 }
 
-fn refuse(message: &str) -> Error {
-    Error::new(message, 0..0)
+fn refuse(message: &str) -> ExpressionError {
+    ExpressionError::new(message, 0..0)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The files that expressions name.
 
 /// Reads the files that expressions name. Expressions themselves do no I/O.
-pub trait Files {
+pub trait PatternFileReader {
     /// The contents of the file at `path`.
     ///
     /// # Errors
@@ -9,7 +9,7 @@ pub trait Files {
     fn read(&mut self, path: &str) -> Result<Vec<u8>, String>;
 }
 
-impl<F: FnMut(&str) -> Result<Vec<u8>, String>> Files for F {
+impl<F: FnMut(&str) -> Result<Vec<u8>, String>> PatternFileReader for F {
     fn read(&mut self, path: &str) -> Result<Vec<u8>, String> {
         self(path)
     }

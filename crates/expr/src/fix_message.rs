@@ -83,7 +83,7 @@ fn is_version(version: &[u8]) -> bool {
 }
 
 /// Whether a message is valid; `None` while it is not whole.
-pub(crate) fn judge(message: &[u8]) -> Option<bool> {
+pub(crate) fn validity(message: &[u8]) -> Option<bool> {
     if message.len() < MESSAGE_BYTES_MIN {
         return None;
     }

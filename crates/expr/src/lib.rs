@@ -15,6 +15,7 @@ mod calendar;
 mod cast_help;
 mod condition_index;
 mod condition_result;
+mod config_line;
 mod conv;
 mod effects;
 mod error;
@@ -37,7 +38,6 @@ mod pcre_class;
 mod pcre_escape;
 mod pcre_property;
 mod phase;
-mod place;
 mod protobuf;
 mod public_key;
 mod rdp;
@@ -58,11 +58,12 @@ pub use args::{Arg, ArgKind, ArgSpec, ArgValue};
 pub use cast_help::missing_cast;
 pub use condition_index::{Candidates, ConditionIndex};
 pub use condition_result::ConditionResult;
+pub use config_line::{ConfigLine, FileName};
 pub use conv::{Converter, converter, converters};
-pub use effects::Effects;
-pub use error::{Error, nearest};
+pub use effects::SideEffects;
+pub use error::{ExpressionError, nearest};
 pub use eval::{eval, eval_as, eval_with};
-pub use expr::{ConverterStep, Expr, Reference};
+pub use expr::{ConverterStep, Expr, ExpressionReference};
 pub use facts::{
     AddressPair, BackendFacts, BodyFacts, CaptureFacts, CertificateFacts, CertificateOwner,
     ConnectionError, ConnectionFacts, ExchangeFacts, ExchangeNumbers, Facts, FrontendFacts,
@@ -70,7 +71,7 @@ pub use facts::{
     ServerFacts, Side, StreamFacts, TcpFacts, Time, TlsError, TlsSessionFacts, UserFacts,
 };
 pub use fetch::{Fetch, LATER_THAN_3_2, cipher_name, fetch, fetches, version_name};
-pub use files::Files;
+pub use files::PatternFileReader;
 pub use links::{LinkedAcl, Links};
 pub use logformat::{
     ALIASES, Alias, AliasId, CLF_HTTP_LOG_FORMAT, CLF_TCP_LOG_FORMAT, DEFAULT_HTTP_LOG_FORMAT,
@@ -79,12 +80,11 @@ pub use logformat::{
 };
 pub use needs::Needs;
 pub use pattern::{
-    DiscardedEntries, Entry, EntryPair, EntrySelector, Handle, ListChange, ListLookup, ListMatch,
-    ListedPatterns, MatchMethod, NamedList, PatternError, PatternRef, RuntimeEntries, Store,
-    WrittenEntries, merge, parse_payload,
+    DiscardedEntries, EntryPair, EntrySelector, Handle, ListChange, ListLookup, ListMatch,
+    ListedPatterns, MatchMethod, NamedList, PatternEntry, PatternError, PatternRef, RuntimeEntries,
+    Store, WrittenEntries, merge, parse_payload,
 };
 pub use phase::{Phase, Phases};
-pub use place::{FileName, Place};
 pub use rdp::rdp_cookie;
 pub use regex::{Groups, Regex};
 pub use scratch::Scratch;

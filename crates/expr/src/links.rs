@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use crate::condition_result::ConditionResult;
-use crate::effects::Effects;
+use crate::effects::SideEffects;
 use crate::facts::Facts;
-use crate::files::Files;
+use crate::files::PatternFileReader;
 use crate::needs::Needs;
 use crate::pattern::Store;
 use crate::scratch::Scratch;
@@ -25,7 +25,7 @@ pub trait LinkedAcl: Send + Sync {
     fn needs(&self) -> Needs;
 
     /// What evaluating its criteria does.
-    fn effects(&self) -> Effects;
+    fn effects(&self) -> SideEffects;
 
     /// Words in it that are parsed and not evaluated yet.
     fn unimplemented(&self) -> Vec<&'static str>;
@@ -37,5 +37,5 @@ pub trait Links {
     fn acl(&self, name: &str) -> Option<Arc<dyn LinkedAcl>>;
 
     /// Lists and maps, and where files that are not among them are read.
-    fn lists(&mut self) -> (&Store, &mut dyn Files);
+    fn lists(&mut self) -> (&Store, &mut dyn PatternFileReader);
 }

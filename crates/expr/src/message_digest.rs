@@ -153,7 +153,7 @@ macro_rules! with_type {
 
 impl MessageDigest {
     /// The digest that OpenSSL calls so.
-    pub(crate) fn named(name: &str) -> Option<MessageDigest> {
+    pub(crate) fn parse(name: &str) -> Option<MessageDigest> {
         let known = |names: &[&str]| names.iter().any(|one| one.eq_ignore_ascii_case(name));
         let row = NAMES.iter().find(|(_, names)| known(names))?;
         Some(row.0)

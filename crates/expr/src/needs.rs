@@ -83,7 +83,7 @@ impl Needs {
         .and(Needs::HANDSHAKE)
         .and(Needs::AWAITED_BODY);
 
-    /// What a sample needs that may be asked in these places, unless its row says otherwise.
+    /// What a sample needs that may be asked in these phases, unless its row says otherwise.
     pub const fn of(phases: Phases) -> Needs {
         if phases.has(Phase::Cli) {
             Needs::NONE

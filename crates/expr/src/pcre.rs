@@ -7,8 +7,8 @@
 use std::fmt::Write;
 
 use crate::byte_set::ByteSet;
-use crate::error::Error;
-use crate::pcre_class::{class, named};
+use crate::error::ExpressionError;
+use crate::pcre_class::{class, class_of_letter};
 use crate::pcre_escape::{escaped_byte, octal, push_byte};
 use crate::pcre_property;
 
@@ -30,7 +30,7 @@ impl Pcre {
     ///
     /// # Errors
     /// When the expression is not valid, or has no equivalent here.
-    pub(crate) fn read(source: &str, fold: bool) -> Result<Pcre, Error> {
+    pub(crate) fn read(source: &str, fold: bool) -> Result<Pcre, ExpressionError> {
         Pcre::read_with(source, fold, true)
     }
 
@@ -38,17 +38,17 @@ impl Pcre {
     ///
     /// # Errors
     /// As [`Self::read`].
-    pub(crate) fn check_pattern(source: &str, fold: bool) -> Result<(), Error> {
+    pub(crate) fn check_pattern(source: &str, fold: bool) -> Result<(), ExpressionError> {
         Pcre::read_with(source, fold, false).map(drop)
     }
 
-    fn read_with(source: &str, fold: bool, captures: bool) -> Result<Pcre, Error> {
+    fn read_with(source: &str, fold: bool, captures: bool) -> Result<Pcre, ExpressionError> {
         let read = |groups| {
             let mut reader = Reader::new(source, fold, groups);
             reader.flags.captures = captures;
             reader.run().map(|()| reader).map_err(|cause| {
                 let message = format!("regex '{source}' is invalid: {cause}");
-                Error::new(message, 0..source.len())
+                ExpressionError::new(message, 0..source.len())
             })
         };
         // Whether `\10` is a group or an octal number depends on how many groups there are.
@@ -514,7 +514,7 @@ impl<'s> Reader<'s> {
             b'g' => self.g_reference()?,
             _ => {
                 self.at -= 1;
-                match named(byte) {
+                match class_of_letter(byte) {
                     Some((set, negated)) => {
                         self.at += 1;
                         self.set(&set, negated);

@@ -5,7 +5,7 @@ use crate::pcre_escape::{escaped_byte, octal};
 use crate::pcre_property;
 
 /// The set that an escape such as `\d` stands for, and whether it is negated.
-pub(crate) fn named(letter: u8) -> Option<(ByteSet, bool)> {
+pub(crate) fn class_of_letter(letter: u8) -> Option<(ByteSet, bool)> {
     let set = match letter.to_ascii_lowercase() {
         b'd' => ByteSet::of(|byte| byte.is_ascii_digit()),
         b's' => ByteSet::of(|byte| matches!(byte, b' ' | 0x09..=0x0d)),
@@ -112,7 +112,7 @@ fn member(bytes: &[u8], at: &mut usize, fold: bool) -> Result<Member, String> {
         }
         [b'\\', escaped, ..] => {
             *at += 1;
-            if let Some((set, negated)) = named(*escaped) {
+            if let Some((set, negated)) = class_of_letter(*escaped) {
                 *at += 1;
                 return Ok(Member::Set(Box::new(set), negated));
             }

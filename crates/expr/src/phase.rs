@@ -1,22 +1,22 @@
 //! Where in the life of a connection an expression is evaluated, and where a sample may be asked.
 //!
-//! The 22 places are HAProxy's (`haproxy -dKsmp` prints them as its matrix's columns).
+//! The 22 phases are HAProxy's (`haproxy -dKsmp` prints them as its matrix's columns).
 
 use std::fmt;
 use std::ops::{BitAnd, BitOr};
 
 macro_rules! phases {
     ($($(#[$doc:meta])* $name:ident = $bit:expr, $text:expr;)*) => {
-        /// A place where rules are evaluated.
+        /// A phase: when, in the life of a connection, an expression is evaluated.
         #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
         #[repr(u8)]
         pub enum Phase { $($(#[$doc])* $name = $bit,)* }
 
         impl Phase {
-            /// Every place, in the order a connection meets them.
+            /// Every phase, in the order a connection meets them.
             pub const ALL: &'static [Phase] = &[$(Phase::$name),*];
 
-            /// The place in HAProxy's words, as its messages name it.
+            /// The phase in HAProxy's words, as its messages name it.
             pub const fn text(self) -> &'static str {
                 match self { $(Phase::$name => $text,)* }
             }
@@ -71,12 +71,12 @@ phases! {
     Cli = 21, "CLI parser";
 }
 
-/// A set of places.
+/// A set of phases.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub struct Phases(pub u32);
 
 impl Phases {
-    /// No place at all.
+    /// No phase at all.
     pub const NONE: Phases = Phases(0);
     /// Everywhere.
     pub const ALWAYS: Phases = Phases::span(0, 21);
@@ -105,12 +105,12 @@ impl Phases {
     /// While the response is in the buffer.
     pub const RESPONSE: Phases = Phases(Phases::span(11, 17).0 | 1 << 19);
 
-    /// The set of one place.
+    /// The set of one phase.
     pub const fn only(phase: Phase) -> Phases {
         Phases(1 << phase as u8)
     }
 
-    /// The places `first..=last` by number.
+    /// The phases `first..=last` by number.
     pub const fn span(first: u8, last: u8) -> Phases {
         Phases((1 << (last + 1)) - (1 << first))
     }
@@ -120,7 +120,7 @@ impl Phases {
         self.0 & (1 << phase as u8) != 0
     }
 
-    /// Whether the sets share a place.
+    /// Whether the sets share a phase.
     pub const fn intersects(self, other: Phases) -> bool {
         self.0 & other.0 != 0
     }

@@ -27,7 +27,7 @@ impl ProtobufNumber {
     ];
 
     /// The reading of a type's name.
-    pub(crate) fn named(name: &str) -> Option<ProtobufNumber> {
+    pub(crate) fn parse(name: &str) -> Option<ProtobufNumber> {
         Some(match name {
             "bool" | "enum" | "int32" | "int64" | "uint32" | "uint64" => ProtobufNumber::Varint,
             "sint32" | "sint64" => ProtobufNumber::Zigzag,

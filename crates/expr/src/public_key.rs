@@ -12,7 +12,7 @@ use aws_lc_rs::signature::{
 };
 
 use crate::base64::unbase64;
-use crate::files::Files;
+use crate::files::PatternFileReader;
 use crate::message_digest::MessageDigest;
 use crate::slot::LinkSlot;
 
@@ -62,7 +62,7 @@ impl JwtAlgorithm {
     ];
 
     /// The algorithm of this name; names have case.
-    pub(crate) fn named(name: &[u8]) -> Option<JwtAlgorithm> {
+    pub(crate) fn parse(name: &[u8]) -> Option<JwtAlgorithm> {
         use JwtAlgorithm::{Key, Secret};
         Some(match name {
             b"none" => JwtAlgorithm::None,
@@ -156,7 +156,7 @@ pub(crate) struct PublicKeys {
 
 impl PublicKeys {
     /// Reads the key at `path`, if one is there.
-    pub(crate) fn load(&self, path: &str, files: &mut dyn Files) {
+    pub(crate) fn load(&self, path: &str, files: &mut dyn PatternFileReader) {
         let read = files.read(path).ok();
         let key = read.and_then(|pem| PublicKey::parse(&pem));
         let mut keys = self.by_path.write().unwrap_or_else(PoisonError::into_inner);

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use regex_syntax::hir::{HirKind, Look};
 
-use crate::error::Error;
+use crate::error::ExpressionError;
 use crate::pcre::Pcre;
 
 /// Times a backtracking pattern may turn back on one subject: PCRE2's match limit.
@@ -51,11 +51,11 @@ impl Regex {
     ///
     /// # Errors
     /// When the pattern is not valid in either engine.
-    pub fn new(source: &str, fold: bool) -> Result<Regex, Error> {
+    pub fn new(source: &str, fold: bool) -> Result<Regex, ExpressionError> {
         let pcre = Pcre::read(source, fold)?;
         let invalid = |cause: String| {
             let message = format!("regex '{source}' is invalid: {}", last_line(&cause));
-            Error::new(message, 0..source.len())
+            ExpressionError::new(message, 0..source.len())
         };
         let engine = if pcre.backtracks() {
             RegexEngine::Backtracking(Box::new(backtracking(&pcre, fold).map_err(invalid)?))

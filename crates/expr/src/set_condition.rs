@@ -38,7 +38,7 @@ impl SetCondition {
     ];
 
     /// The condition of this name.
-    pub fn named(word: &str) -> Option<SetCondition> {
+    pub fn parse(word: &str) -> Option<SetCondition> {
         let found = SetCondition::WORDS.iter().find(|(known, _)| *known == word);
         found.map(|(_, condition)| *condition)
     }

@@ -1,8 +1,8 @@
-//! A place that linking fills.
+//! A cell that linking fills.
 
 use std::fmt;
 
-/// A place filled when linking; it takes no part in comparisons, so that two parsed expressions
+/// A cell filled when linking; it takes no part in comparisons, so that two parsed expressions
 /// are equal whether linked or not.
 #[derive(Clone)]
 pub struct LinkSlot<T>(Option<T>);

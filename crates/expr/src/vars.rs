@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::error::{Error, nearest};
+use crate::error::{ExpressionError, nearest};
 
 /// How long a variable lives.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -75,10 +75,13 @@ impl VarName {
     ///
     /// # Errors
     /// When the scope is unknown or the name holds other bytes than letters, digits, `.` and `_`.
-    pub fn parse(text: &str) -> Result<VarName, Error> {
+    pub fn parse(text: &str) -> Result<VarName, ExpressionError> {
         let whole = 0..text.len();
         if text.is_empty() {
-            return Err(Error::new("cannot parse empty variable name", whole));
+            return Err(ExpressionError::new(
+                "cannot parse empty variable name",
+                whole,
+            ));
         }
         let (prefix, name) = text.split_once('.').unwrap_or((text, ""));
         let Some(scope) = VarScope::ALL
@@ -87,7 +90,7 @@ impl VarName {
         else {
             let hint = nearest(prefix, VarScope::ALL.iter().map(|scope| scope.text()))
                 .map(|scope| format!("{scope}.{name}"));
-            return Err(Error::new(
+            return Err(ExpressionError::new(
                 format!(
                     "invalid variable name '{text}': a scope among 'proc', '(p)sess', \
                      '(p)txn', '(p)req', '(p)res' and 'check' must come first, then a dot"
@@ -97,7 +100,7 @@ impl VarName {
             .with_hint(hint));
         };
         if name.is_empty() || !text.contains('.') {
-            return Err(Error::new(
+            return Err(ExpressionError::new(
                 format!("invalid variable name '{text}': nothing after the scope"),
                 whole,
             ));
@@ -106,7 +109,7 @@ impl VarName {
         if let Some(bad) = bad {
             let at = prefix.len() + 1 + bad;
             let wide = name[bad..].chars().next().map_or(1, char::len_utf8);
-            return Err(Error::new(
+            return Err(ExpressionError::new(
                 format!("invalid character in variable name '{text}'"),
                 at..at + wide,
             ));

@@ -159,8 +159,8 @@ proptest! {
     ) {
         let mut bytes = clients().swap_remove(of).1;
         for (at, byte) in changes {
-            if let Some(place) = bytes.get_mut(at) {
-                *place = byte;
+            if let Some(target) = bytes.get_mut(at) {
+                *target = byte;
             }
         }
         for (expr, word) in exprs().iter().zip(WORDS) {

@@ -118,7 +118,7 @@ fn parse(
         scan.version,
         scan.folded,
     );
-    judge(request, scan, limits, head_bytes)
+    validate(request, scan, limits, head_bytes)
         .map(HeadParse::Complete)
         .map_err(|error| fault(error, head_bytes))
 }
@@ -226,7 +226,7 @@ fn check_beginning(buf: &[u8], start: usize) -> Result<(), H1Fault> {
 }
 
 /// Checks the head as a whole and normalises it.
-fn judge(
+fn validate(
     request: &mut Request,
     scan: &HeadScan,
     limits: &H1Limits,

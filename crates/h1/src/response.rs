@@ -95,7 +95,7 @@ fn parse(
         scan.version,
         scan.folded,
     );
-    judge(response, scan, method, head_bytes)
+    validate(response, scan, method, head_bytes)
         .map(HeadParse::Complete)
         .map_err(|error| fault(error, head_bytes))
 }
@@ -170,7 +170,7 @@ fn check_beginning(buf: &[u8], start: usize) -> Result<(), H1Fault> {
     }
 }
 
-fn judge(
+fn validate(
     response: &mut Response,
     scan: &HeadScan,
     method: Method,

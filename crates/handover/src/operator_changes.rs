@@ -55,16 +55,16 @@ fn pieces(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-fn number(place: usize) -> u64 {
-    u64::try_from(place).unwrap_or(u64::MAX)
+fn number(index: usize) -> u64 {
+    u64::try_from(index).unwrap_or(u64::MAX)
 }
 
 fn write_section_edits(changes: &ConfigChanges, writer: &mut Writer) {
     for one in changes.section_edits.iter() {
         let text = one.text.as_deref().unwrap_or_default();
-        for (place, piece) in pieces(text).enumerate() {
+        for (index, piece) in pieces(text).enumerate() {
             let numbers = [
-                number(place),
+                number(index),
                 one.at_unix_s,
                 u64::from(one.text.is_some()),
                 u64::from(one.base.is_some()),
@@ -101,8 +101,8 @@ pub(crate) fn write_overrides(overrides: &[(OverrideKey, Override)], writer: &mu
     writer.table(OVERRIDES, 3, &["piece", "at"]);
     for (key, entry) in overrides {
         let (key, value) = (key.to_string(), entry.value.to_string());
-        for (place, piece) in pieces(&value).enumerate() {
-            let numbers = [number(place), entry.at_unix_s];
+        for (index, piece) in pieces(&value).enumerate() {
+            let numbers = [number(index), entry.at_unix_s];
             writer.row(&[&key, piece, &entry.command], &numbers);
         }
     }

@@ -140,7 +140,7 @@ pub fn counted_since(before: &[u8], after: &[u8]) -> Result<Vec<u8>, HandoffErro
             .iter()
             .enumerate()
             // `clear counters` may have come between.
-            .map(|(place, now)| now.saturating_sub(had.get(place).copied().unwrap_or(0)))
+            .map(|(index, now)| now.saturating_sub(had.get(index).copied().unwrap_or(0)))
             .collect();
         if new.iter().all(|&number| number == 0) {
             return;
@@ -206,8 +206,8 @@ mod tests {
             collect(&self.state(), &OperatorChanges::default())
         }
 
-        fn server(&self, place: usize) -> &Server {
-            &self.generation.backends[0].servers[place]
+        fn server(&self, index: usize) -> &Server {
+            &self.generation.backends[0].servers[index]
         }
 
         fn count(&self, amount: u64) {
@@ -256,8 +256,8 @@ mod tests {
     #[test]
     fn a_weight_address_or_limit_that_the_file_changed_is_the_files() {
         let old = Fixture::new(&[("one", 80, 10), ("two", 81, 10)]);
-        for place in [0, 1] {
-            let server = old.server(place);
+        for index in [0, 1] {
+            let server = old.server(index);
             server.state.limit_connections(Some(9));
             let moved = Address::Inet(([127, 0, 0, 9], 90).into());
             server.state.set_address(Some(moved));
@@ -270,7 +270,7 @@ mod tests {
         }
         let next = Fixture::new(&[("one", 80, 10), ("two", 8081, 20)]);
         restore(&next.state(), &old.collect()).unwrap();
-        let address = |place: usize| next.server(place).state.current_address().address.clone();
+        let address = |index: usize| next.server(index).state.current_address().address.clone();
         assert_eq!(address(0).unwrap().to_string(), "127.0.0.9:90");
         assert_ne!(
             address(1).map(|to| to.to_string()).as_deref(),

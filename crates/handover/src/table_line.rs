@@ -4,9 +4,9 @@
 //! meanwhile, before it serves; and, once the other one accepts no connections any more, for what
 //! changed until then. The other one serves all the while.
 //!
-//! An answer is a row of sheets (`ballast_stick`), which this room does not read. Neither side has more than one in
+//! An answer is a row of dumps (`ballast_stick`), which this room does not read. Neither side has more than one in
 //! memory. A request is its kind and a token of eight bytes. An answer begins with a byte that says
-//! whether it has all entries or changes; each sheet stands behind its length, of four bytes, and when
+//! whether it has all entries or changes; each dump stands behind its length, of four bytes, and when
 //! it was written, by the machine's monotonic clock in microseconds, of eight; a length of 0 and a
 //! token end it. Numbers are little-endian.
 //!
@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use ballast_net::monotonic_us;
 
-/// A sheet has at most so many bytes.
+/// A dump has at most so many bytes.
 const SHEET_BYTES_MAX: u32 = 64 << 20;
 
 /// How long the side that answers waits for the other one to read.
@@ -30,7 +30,7 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long the side that answers waits for the next request: the other one prepares meanwhile.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// A sheet that seems to have been under way for longer comes from another time namespace.
+/// A dump that seems to have been under way for longer comes from another time namespace.
 const UNDER_WAY_MAX_MS: u32 = 60_000;
 
 /// What is asked for.
@@ -85,11 +85,11 @@ impl TableLine {
     }
 
     /// Receives the answer, which must begin before `until`. `begin` is told whether it has all entries,
-    /// and says when it must have ended. `read` is told each sheet, and how many milliseconds ago it was
+    /// and says when it must have ended. `read` is told each dump, and how many milliseconds ago it was
     /// written. Returns the token to ask for later changes with.
     ///
     /// # Errors
-    /// The other side is gone, too slow, or says what makes no sense; sheets before are read.
+    /// The other side is gone, too slow, or says what makes no sense; dumps before are read.
     pub fn receive(
         &self,
         until: Instant,
@@ -102,7 +102,7 @@ impl TableLine {
             _ => return Err(io::ErrorKind::InvalidData.into()),
         };
         let until = begin(is_all);
-        let mut sheet = Vec::new();
+        let mut dump = Vec::new();
         loop {
             let length = self.array(until).map(u32::from_le_bytes)?;
             if length == 0 {
@@ -112,12 +112,12 @@ impl TableLine {
                 return Err(io::ErrorKind::InvalidData.into());
             }
             let written_us = self.array(until).map(u64::from_le_bytes)?;
-            sheet.resize(length as usize, 0);
-            self.fill(&mut sheet, until)?;
+            dump.resize(length as usize, 0);
+            self.fill(&mut dump, until)?;
             let under_way_ms = monotonic_us().saturating_sub(written_us) / 1000;
             let under_way_ms = u32::try_from(under_way_ms).unwrap_or(u32::MAX);
             read(
-                &sheet,
+                &dump,
                 Some(under_way_ms)
                     .filter(|ms| *ms <= UNDER_WAY_MAX_MS)
                     .unwrap_or(0),
@@ -156,19 +156,19 @@ impl TableLine {
         (&self.0).write_all(&[u8::from(!is_all)])
     }
 
-    /// Sends a sheet, which is not empty, and was written at this time ([`monotonic_us`]).
+    /// Sends a dump, which is not empty, and was written at this time ([`monotonic_us`]).
     ///
     /// # Errors
-    /// The other side is gone or too slow; the sheet is too long.
-    pub fn send_sheet(&self, sheet: &[u8], written_us: u64) -> io::Result<()> {
-        let length = u32::try_from(sheet.len()).unwrap_or(u32::MAX);
+    /// The other side is gone or too slow; the dump is too long.
+    pub fn send_dump(&self, dump: &[u8], written_us: u64) -> io::Result<()> {
+        let length = u32::try_from(dump.len()).unwrap_or(u32::MAX);
         if length > SHEET_BYTES_MAX {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
         let mut head = length.to_le_bytes().to_vec();
         head.extend_from_slice(&written_us.to_le_bytes());
         (&self.0).write_all(&head)?;
-        (&self.0).write_all(sheet)
+        (&self.0).write_all(dump)
     }
 
     /// Ends an answer.
@@ -232,7 +232,7 @@ mod tests {
                 answers.begin_answer(request == TableRequest::All).unwrap();
                 for byte in 1..4 {
                     let written_us = monotonic_us() - u64::from(byte) * 10_000_000;
-                    answers.send_sheet(&[byte; 300_000], written_us).unwrap();
+                    answers.send_dump(&[byte; 300_000], written_us).unwrap();
                 }
                 answers.end_answer(77).unwrap();
             }
@@ -244,18 +244,18 @@ mod tests {
             TableRequest::LastChanges(u64::MAX),
         ] {
             asks.ask(request).unwrap();
-            let (mut is_all, mut sheets) = (None, Vec::new());
+            let (mut is_all, mut dumps) = (None, Vec::new());
             let token = asks.receive(
                 soon(),
                 |all| {
                     is_all = Some(all);
                     soon()
                 },
-                |sheet, ms| sheets.push((sheet.len(), sheet[299_999], ms / 10_000)),
+                |dump, ms| dumps.push((dump.len(), dump[299_999], ms / 10_000)),
             );
             assert_eq!(token.unwrap(), 77);
             assert_eq!(is_all, Some(request == TableRequest::All));
-            assert_eq!(sheets, [(300_000, 1, 1), (300_000, 2, 2), (300_000, 3, 3)]);
+            assert_eq!(dumps, [(300_000, 1, 1), (300_000, 2, 2), (300_000, 3, 3)]);
         }
         drop(asks);
         let seen = answering.join().unwrap();
@@ -272,12 +272,12 @@ mod tests {
     fn what_is_cut_off_slow_or_nonsense_is_an_error() {
         let (asks, answers) = TableLine::pair().unwrap();
         answers.begin_answer(true).unwrap();
-        answers.send_sheet(b"one", u64::MAX).unwrap();
-        let mut sheets = 0;
+        answers.send_dump(b"one", u64::MAX).unwrap();
+        let mut dumps = 0;
         let begin = |_| Instant::now() + Duration::from_millis(20);
-        let slow = asks.receive(soon(), begin, |_, ms| sheets += 1 + ms);
+        let slow = asks.receive(soon(), begin, |_, ms| dumps += 1 + ms);
         assert_eq!(slow.unwrap_err().kind(), io::ErrorKind::TimedOut);
-        assert_eq!(sheets, 1);
+        assert_eq!(dumps, 1);
         (&answers.0).write_all(&[0, 255, 255, 255, 255]).unwrap();
         let nonsense = asks.receive(soon(), |_| soon(), |_, _| ());
         assert_eq!(nonsense.unwrap_err().kind(), io::ErrorKind::InvalidData);
@@ -291,7 +291,7 @@ mod tests {
     fn what_an_answer_has_says_when_it_must_end() {
         let (asks, answers) = TableLine::pair().unwrap();
         answers.begin_answer(true).unwrap();
-        answers.send_sheet(b"one", 0).unwrap();
+        answers.send_dump(b"one", 0).unwrap();
         answers.end_answer(5).unwrap();
         let until = Instant::now() + Duration::from_secs(1);
         let begin = |is_all: bool| {

@@ -1,17 +1,17 @@
 //! A health check or an agent check: its counter, and its last result.
 
 use crate::settings::{CheckSettings, InitState};
-use crate::status::{CheckStatus, Verdict};
+use crate::status::{CheckOutcome, CheckStatus};
 
 /// A health check or an agent check.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Check {
+pub struct CheckState {
     /// Enabled by command; without meaning when it is not configured.
     pub enabled: bool,
     /// 0 to `rise + fall - 1`; up from `rise` on.
     pub health: u32,
     /// The last result.
-    pub last: Verdict,
+    pub last: CheckOutcome,
     /// The counter was set by an operator, and no check has confirmed or replaced that since.
     pub forced: bool,
     /// A check is running (`* ` in the statistics).
@@ -20,11 +20,11 @@ pub struct Check {
     pub settings: CheckSettings,
 }
 
-impl Check {
+impl CheckState {
     /// A check that counts as up; one failure ends that.
     pub(crate) fn new(settings: CheckSettings) -> Self {
         let settings = settings.with_limits_from_1();
-        let last = Verdict {
+        let last = CheckOutcome {
             code: None,
             duration_ms: None,
             info: String::new(),

@@ -20,11 +20,11 @@ mod status;
 
 pub use admin::Admin;
 pub use agent::{AgentAdmin, AgentAnswer, AgentState, parse_agent};
-pub use check::Check;
+pub use check::CheckState;
 pub use machine::{BalancerUpdate, Effect, ForcedState, Health, HealthCounters};
 pub use operational::Operational;
 pub use report::{
-    BackendCounts, CheckReport, LineSeverity, StateChange, Transition, TransitionCause,
+    BackendCounts, CheckReport, HealthTransition, LineSeverity, StateChange, TransitionCause,
     no_server_line,
 };
 pub use settings::{
@@ -32,7 +32,7 @@ pub use settings::{
     spread_interval_ms,
 };
 pub use snapshot::Snapshot;
-pub use status::{CheckResult, CheckStatus, Verdict};
+pub use status::{CheckOutcome, CheckResult, CheckStatus};
 
 #[cfg(test)]
 mod tests;

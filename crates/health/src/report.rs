@@ -2,9 +2,9 @@
 
 use std::fmt::{self, Write as _};
 
-use crate::check::Check;
+use crate::check::CheckState;
 use crate::operational::Operational;
-use crate::status::{CheckResult, CheckStatus, Verdict};
+use crate::status::{CheckOutcome, CheckResult, CheckStatus};
 
 /// Syslog severity of a line, by HAProxy's names.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -21,7 +21,7 @@ pub enum LineSeverity {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum TransitionCause {
     /// A check or agent found something, or traffic did.
-    Check(Verdict),
+    Check(CheckOutcome),
     /// `set server ... health|agent`.
     Cli,
     /// None (a slow start ended).
@@ -68,7 +68,7 @@ pub enum StateChange {
 
 /// A change to log and to pass on to the servers that track this one.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Transition {
+pub struct HealthTransition {
     /// Why.
     pub cause: TransitionCause,
     /// What.
@@ -98,7 +98,7 @@ pub struct BackendCounts {
     pub sessions: u32,
 }
 
-impl Transition {
+impl HealthTransition {
     /// Severity of the line.
     #[must_use]
     pub const fn level(&self) -> LineSeverity {
@@ -229,13 +229,18 @@ pub struct CheckReport {
     /// Rise limit.
     pub rise: u32,
     /// The result.
-    pub verdict: Verdict,
+    pub verdict: CheckOutcome,
     /// Whether the server's weight is zero.
     pub weightless: bool,
 }
 
 impl CheckReport {
-    pub(crate) fn new(agent: bool, check: &Check, verdict: &Verdict, weightless: bool) -> Self {
+    pub(crate) fn new(
+        agent: bool,
+        check: &CheckState,
+        verdict: &CheckOutcome,
+        weightless: bool,
+    ) -> Self {
         let (fall, rise) = (check.settings.fall, check.settings.rise);
         let verdict = verdict.clone();
         Self {
@@ -293,7 +298,7 @@ impl fmt::Display for ViaTracked<'_> {
 }
 
 enum ReasonText<'a> {
-    Check(&'a Verdict),
+    Check(&'a CheckOutcome),
     Cli,
     None,
 }

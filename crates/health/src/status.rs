@@ -22,7 +22,7 @@ pub enum CheckResult {
 
 /// Outcome of a finished check, as a probe reports it.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Verdict {
+pub struct CheckOutcome {
     /// Layer 7 code, when there is one (HTTP status).
     pub code: Option<u16>,
     /// Duration; `None` when there was no probe.
@@ -134,7 +134,7 @@ impl CheckStatus {
     }
 }
 
-impl Verdict {
+impl CheckOutcome {
     /// A verdict with only a status and a duration.
     #[must_use]
     pub const fn new(status: CheckStatus, duration_ms: u64) -> Self {

@@ -18,12 +18,12 @@ const CHECKED: HealthSettings = HealthSettings {
     weight: 10,
 };
 
-fn passed() -> Verdict {
-    Verdict::new(CheckStatus::L4Ok, 0)
+fn passed() -> CheckOutcome {
+    CheckOutcome::new(CheckStatus::L4Ok, 0)
 }
 
-fn refused() -> Verdict {
-    Verdict::new(CheckStatus::L4Connection, 0).with_info("Connection refused")
+fn refused() -> CheckOutcome {
+    CheckOutcome::new(CheckStatus::L4Connection, 0).with_info("Connection refused")
 }
 
 fn changes(effects: &[Effect]) -> Vec<StateChange> {
@@ -176,7 +176,7 @@ fn intervals_follow_the_state() {
 
 #[test]
 fn a_404_drains_only_who_is_up() {
-    let maybe = || Verdict::new(CheckStatus::L7Conditional, 0).with_code(404);
+    let maybe = || CheckOutcome::new(CheckStatus::L7Conditional, 0).with_code(404);
     let mut server = Health::new(CHECKED, false, 0);
     server.check_done(1, passed());
     assert_eq!(
@@ -209,11 +209,23 @@ fn traffic_speaks_as_configured() {
         if healthy {
             server.check_done(1, passed());
         }
-        assert!(server.observed(2, Observation::WrongStatus).is_empty());
-        assert!(server.observed(2, Observation::Response).is_empty());
-        assert!(server.observed(2, Observation::WrongStatus).is_empty());
-        assert!(server.observed(2, Observation::ReadTimeout).is_empty());
-        let effects = server.observed(2, Observation::from_status(500));
+        assert!(
+            server
+                .note_observation(2, Observation::WrongStatus)
+                .is_empty()
+        );
+        assert!(server.note_observation(2, Observation::Response).is_empty());
+        assert!(
+            server
+                .note_observation(2, Observation::WrongStatus)
+                .is_empty()
+        );
+        assert!(
+            server
+                .note_observation(2, Observation::ReadTimeout)
+                .is_empty()
+        );
+        let effects = server.note_observation(2, Observation::from_status(500));
         assert!(effects.contains(&Effect::Fastinter));
         (
             server.status_text(&server, None),
@@ -412,11 +424,11 @@ fn report() -> impl Strategy<Value = Report> {
 fn hold(server: &mut Health, now: u64, report: &Report) -> Vec<Effect> {
     match report {
         Report::Agent(line) => server.agent_done(now, &parse_agent(line.as_bytes()), 1),
-        Report::Check(status) => server.check_done(now, Verdict::new(*status, 1)),
+        Report::Check(status) => server.check_done(now, CheckOutcome::new(*status, 1)),
         Report::Drain => server.set_drain(now),
         Report::Force(forced) => server.force_health(now, *forced),
         Report::Maint => server.set_maint(now),
-        Report::Observed(observed) => server.observed(now, *observed),
+        Report::Observed(observed) => server.note_observation(now, *observed),
         Report::Ready => server.set_ready(now),
         Report::Resolved(resolved) => server.set_resolved(now, *resolved),
         Report::Tick => server.tick(now),
@@ -493,7 +505,7 @@ fn another_line_keeps_what_is_believed() {
         ..HealthSettings::default()
     };
     let mut health = Health::new(settings, false, 0);
-    health.check_done(1, Verdict::new(CheckStatus::L4Connection, 0));
+    health.check_done(1, CheckOutcome::new(CheckStatus::L4Connection, 0));
     assert_eq!(health.operational(), Operational::Stopped);
     let mut other = settings;
     other.check = Some(CheckSettings {

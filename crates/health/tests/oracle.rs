@@ -19,8 +19,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use ballast_health::{
-    BackendCounts, CheckSettings, CheckStatus, Effect, ForcedState, Health, HealthSettings,
-    LineSeverity, Verdict, no_server_line, parse_agent,
+    BackendCounts, CheckOutcome, CheckSettings, CheckStatus, Effect, ForcedState, Health,
+    HealthSettings, LineSeverity, no_server_line, parse_agent,
 };
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -158,7 +158,7 @@ impl Oracle {
             .find(|line| line.contains(&format!(" {backend} ")))
             .unwrap();
         let words: Vec<_> = row.split(' ').collect();
-        let number = |place: usize| words[place].parse().unwrap();
+        let number = |index: usize| words[index].parse().unwrap();
         (
             cell("status"),
             words[12].to_owned(),
@@ -190,11 +190,11 @@ fn http(status: u16) -> String {
     format!("HTTP/1.1 {status} X\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 }
 
-fn verdict(status: u16) -> Verdict {
+fn verdict(status: u16) -> CheckOutcome {
     match status {
-        200 => Verdict::new(CheckStatus::L7Ok, 0).with_code(200),
-        404 => Verdict::new(CheckStatus::L7Conditional, 0).with_code(404),
-        _ => Verdict::new(CheckStatus::L7Status, 0)
+        200 => CheckOutcome::new(CheckStatus::L7Ok, 0).with_code(200),
+        404 => CheckOutcome::new(CheckStatus::L7Conditional, 0).with_code(404),
+        _ => CheckOutcome::new(CheckStatus::L7Status, 0)
             .with_code(status)
             .with_info("X"),
     }

@@ -168,7 +168,7 @@ impl AcceptingSocket {
         }
     }
 
-    /// Counts a connection and sends it to its worker. If another worker has taken the last place
+    /// Counts a connection and sends it to its worker. If another worker has counted the last one
     /// since the limits were checked, the connection waits here, accepted but not served.
     async fn admit(&self, accepted: AcceptedSocket) {
         let here = worker_index().unwrap_or(0);

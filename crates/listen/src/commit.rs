@@ -100,9 +100,9 @@ impl Listeners {
                 sockets: Vec::new(),
             })
             .collect();
-        for (worker, place) in start {
+        for (worker, worker_socket) in start {
             if let Some(own) = workers.get_mut(worker) {
-                own.sockets.push(place);
+                own.sockets.push(worker_socket);
             }
         }
         let ended = closed.iter().map(|listener| RemovedBind {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use ballast_net::Error;
+use ballast_net::SystemCallError;
 
 /// An event of a listening socket. One of each kind is reported per ten seconds.
 #[derive(Debug)]
@@ -13,14 +13,14 @@ pub enum SocketEvent<'e> {
         /// The frontend.
         frontend: &'e str,
         /// What the system said.
-        error: &'e Error,
+        error: &'e SystemCallError,
     },
     /// The socket cannot be used any more: nothing is accepted from it.
     Broken {
         /// The frontend.
         frontend: &'e str,
         /// What the system said.
-        error: &'e Error,
+        error: &'e SystemCallError,
     },
 }
 

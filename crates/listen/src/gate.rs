@@ -6,7 +6,7 @@
 //! again, so it goes on listening, and its clients wait.
 
 use ballast_engine::GateState;
-use ballast_net::{Error, listen_again};
+use ballast_net::{SystemCallError, listen_again};
 
 use crate::listeners::{AssignedSocket, Listeners, OpenFrontend, OpenListener};
 use crate::socket_pause::{end_listening, is_unix, lock_listen_state, stop};
@@ -28,7 +28,7 @@ impl Listeners {
     ///
     /// # Errors
     /// A socket whose address is in use by now: the frontend stays paused.
-    pub fn resume(&self, frontend: &str) -> Result<bool, Error> {
+    pub fn resume(&self, frontend: &str) -> Result<bool, SystemCallError> {
         let Some(front) = self.front(frontend) else {
             return Ok(false);
         };
@@ -56,7 +56,7 @@ impl Listeners {
         let Some(front) = self
             .by_name
             .get(frontend)
-            .and_then(|&place| self.fronts.get_mut(place))
+            .and_then(|&index| self.fronts.get_mut(index))
         else {
             return false;
         };
@@ -92,7 +92,10 @@ impl OpenFrontend {
 }
 
 /// Has a TCP socket listen again; a unix socket never stopped.
-fn resume_socket(open_listener: &OpenListener, accepting: &AssignedSocket) -> Result<(), Error> {
+fn resume_socket(
+    open_listener: &OpenListener,
+    accepting: &AssignedSocket,
+) -> Result<(), SystemCallError> {
     if is_unix(&accepting.socket) {
         return Ok(());
     }
@@ -105,5 +108,5 @@ fn resume_socket(open_listener: &OpenListener, accepting: &AssignedSocket) -> Re
         .configured_connection_max();
     let backlog = crate::open::backlog(&settings.frontend.model, bind, process_max);
     listen_again(&accepting.socket, backlog)
-        .map_err(|error| Error::new("listen", &bind.address, error))
+        .map_err(|error| SystemCallError::new("listen", &bind.address, error))
 }

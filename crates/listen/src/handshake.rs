@@ -135,7 +135,7 @@ impl From<HandshakeError> for HandshakeRefusal {
 
 /// A connection after its handshakes.
 #[derive(Debug)]
-pub struct Established {
+pub struct EstablishedConnection {
     /// Its transport from now on.
     pub transport: Transport,
     /// Bytes received after the last handshake: the first of what follows.
@@ -188,7 +188,7 @@ impl<'a> Handshakes<'a> {
         self.steps.is_empty() && self.expected.is_empty()
     }
 
-    fn is_sealed(&self) -> bool {
+    fn is_over_tls(&self) -> bool {
         let mut steps = self.steps.iter();
         steps.any(|one| matches!(one.step, HandshakeStep::Tls(_)))
     }
@@ -197,8 +197,11 @@ impl<'a> Handshakes<'a> {
     ///
     /// # Errors
     /// Why the connection was refused.
-    pub async fn run(self, transport: Transport) -> Result<Established, HandshakeRefusal> {
-        let mut connection = Established {
+    pub async fn run(
+        self,
+        transport: Transport,
+    ) -> Result<EstablishedConnection, HandshakeRefusal> {
+        let mut connection = EstablishedConnection {
             transport,
             read_ahead: Vec::new(),
             proxied: None,
@@ -235,8 +238,8 @@ impl<'a> Handshakes<'a> {
     async fn run_handshake(
         self,
         handshake: &Handshake,
-        connection: Established,
-    ) -> Result<Established, HandshakeRefusal> {
+        connection: EstablishedConnection,
+    ) -> Result<EstablishedConnection, HandshakeRefusal> {
         let begun = Cell::new(false);
         let (proxied, inserted) = (connection.proxied.clone(), connection.inserted);
         let done = self.run_step(&handshake.step, connection, &begun);
@@ -248,7 +251,9 @@ impl<'a> Handshakes<'a> {
             proxied,
             inserted,
             // As in HAProxy, the session is there before its handshake begins.
-            tls: refusal.tls.or_else(|| self.is_sealed().then(Box::default)),
+            tls: refusal
+                .tls
+                .or_else(|| self.is_over_tls().then(Box::default)),
             ..refusal
         })
     }
@@ -257,9 +262,9 @@ impl<'a> Handshakes<'a> {
     async fn run_step(
         self,
         step: &HandshakeStep,
-        connection: Established,
+        connection: EstablishedConnection,
         begun: &Cell<bool>,
-    ) -> Result<Established, HandshakeRefusal> {
+    ) -> Result<EstablishedConnection, HandshakeRefusal> {
         match step {
             HandshakeStep::NetscalerCip(magic) => {
                 let bytes_max = self.limits.header_bytes_max;
@@ -306,7 +311,7 @@ impl HandshakeStep {
     fn timeout_error(&self, begun: bool) -> HandshakeError {
         match self {
             Self::NetscalerCip(_) => HandshakeError::CipTimedOut(begun),
-            Self::ProxyHeader => HandshakeError::TimedOut(begun),
+            Self::ProxyHeader => HandshakeError::TimedOut { is_partial: begun },
             Self::Tls(_) => HandshakeError::TlsTimedOut,
         }
     }
@@ -449,10 +454,16 @@ mod tests {
             peer.write_all(b"PROXY UNKNOWN\r\nPROXY").unwrap();
             let steps = [header(60_000), header(10)];
             let refused = Handshakes::new(&steps, LIMITS).run(transport).await;
-            assert_eq!(refused.unwrap_err().error, HandshakeError::TimedOut(true));
+            assert_eq!(
+                refused.unwrap_err().error,
+                HandshakeError::TimedOut { is_partial: true }
+            );
             let (transport, _peer) = pair();
             let refused = Handshakes::new(&steps[1..], LIMITS).run(transport).await;
-            assert_eq!(refused.unwrap_err().error, HandshakeError::TimedOut(false));
+            assert_eq!(
+                refused.unwrap_err().error,
+                HandshakeError::TimedOut { is_partial: false }
+            );
         })
         .unwrap();
     }

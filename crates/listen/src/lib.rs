@@ -45,13 +45,13 @@ pub use commit::{RemovedBind, SocketCommit};
 pub use effect::SocketEffect;
 pub use event::SocketEvent;
 pub use handshake::{
-    ClientProxyHeader, ClientTls, Established, ExpectedHeaders, HandshakeError, HandshakeRefusal,
-    Handshakes, ProxyHeaderValues, RefusedConnection,
+    ClientProxyHeader, ClientTls, EstablishedConnection, ExpectedHeaders, HandshakeError,
+    HandshakeRefusal, Handshakes, ProxyHeaderValues, RefusedConnection,
 };
 pub use listeners::{Listeners, WorkerListeners};
 pub use listening::ListeningAddress;
 pub use open::{
-    ListenSocket, OpenError, OpenSettings, OpenSockets, RefusedOption, open, open_bind,
+    ListenError, ListenSocket, OpenSettings, OpenSockets, RefusedOption, open, open_bind,
 };
 pub use prepare::PreparedSockets;
 

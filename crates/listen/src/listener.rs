@@ -229,20 +229,20 @@ impl Listener {
             room = room.min(left);
             if left == 0 { Err(shut) } else { Ok(()) }
         };
-        let connections = process.connections.now();
+        let connections = process.connections.current();
         look(
             connections,
             process.connection_count_max(),
             LimitReached::Process,
         )?;
         look(
-            state.sessions.now(),
+            state.sessions.current(),
             state.connection_count_max(),
             LimitReached::Frontend,
         )?;
         if let Some(max) = settings.listening.bind.connection_count_max {
             look(
-                settings.listening.state.connections.now(),
+                settings.listening.state.connections.current(),
                 max,
                 LimitReached::Bind,
             )?;
@@ -356,7 +356,7 @@ impl Listener {
         let process = &self.shared.process;
         let now = process.now_ms();
         process.counters.of(worker).connections.increment();
-        if process.connections.now() >= process.connection_count_max() {
+        if process.connections.current() >= process.connection_count_max() {
             process.counters.of(worker).accept_pauses.increment();
         }
         process.connection_rate.count(now, 1);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use ballast_engine::{Frontend, Generation, ListenerState, Process};
 use ballast_model::Bind;
-use ballast_net::{Address, Error, PassedSocket, Tuning};
+use ballast_net::{Address, PassedSocket, SystemCallError, Tuning};
 use ballast_worker::{Acceptor, local, spawn_local};
 
 use crate::accept::AcceptingSocket;
@@ -181,7 +181,7 @@ impl Listeners {
     pub fn binds(&self) -> impl Iterator<Item = (usize, Arc<ListeningAddress>)> {
         self.assigned().map(|(open_listener, _)| {
             let settings = open_listener.listener.settings();
-            (settings.frontend.place, Arc::clone(&settings.listening))
+            (settings.frontend.index, Arc::clone(&settings.listening))
         })
     }
 
@@ -277,13 +277,13 @@ impl WorkerListeners {
     /// # Errors
     /// The first socket that cannot be watched, or a missing arrival queue. All other sockets are
     /// accepted from nevertheless.
-    pub fn start(self) -> Result<(), Error> {
+    pub fn start(self) -> Result<(), SystemCallError> {
         if self.sockets.is_empty() {
             return Ok(());
         }
         let Some(arrivals) = local::<ArrivalHandler>() else {
             let nobody = std::io::Error::other("nobody receives connections here");
-            return Err(Error::new("accept4", "worker", nobody));
+            return Err(SystemCallError::new("accept4", "worker", nobody));
         };
         let mut outcome = Ok(());
         for WorkerSocket {
@@ -323,7 +323,7 @@ pub(crate) fn next_worker(turn: &mut usize, settings: &ListenerSettings) -> usiz
 pub(crate) fn by_name(fronts: &[Arc<OpenFrontend>]) -> HashMap<String, usize> {
     let names = fronts.iter().enumerate();
     names
-        .map(|(place, front)| (front.frontend.name().to_owned(), place))
+        .map(|(index, front)| (front.frontend.name().to_owned(), index))
         .collect()
 }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use ballast_model as model;
 use ballast_net::{
-    self as net, Address, Error, KeepAlive, ListenOptions, Namespace, Tuning, UnixPermissions,
-    UnpublishedSocket,
+    self as net, Address, KeepAlive, ListenOptions, Namespace, SystemCallError, Tuning,
+    UnixPermissions, UnpublishedSocket,
 };
 
 use crate::socket_defaults::SocketDefaults;
@@ -50,13 +50,13 @@ pub struct OpenSockets {
 
 /// A bind that cannot be listened on. Its `Display` is HAProxy's alert, without the level.
 #[derive(Debug)]
-pub struct OpenError {
+pub struct ListenError {
     /// The frontend (or `GLOBAL`) it belongs to.
     pub frontend: String,
     /// The bind.
     pub bind: Box<model::Bind>,
     /// The system's error.
-    pub error: Error,
+    pub error: SystemCallError,
 }
 
 /// An option of a bind that the system refused. Its `Display` is HAProxy's warning, without the
@@ -68,20 +68,23 @@ pub struct RefusedOption {
     /// The bind.
     pub bind: Box<model::Bind>,
     /// The system's error.
-    pub error: Error,
+    pub error: SystemCallError,
 }
 
 /// Opens the sockets of all binds of all enabled frontends.
 ///
 /// # Errors
 /// Every bind that cannot be listened on; all other sockets are closed again.
-pub fn open(config: &model::Config, settings: OpenSettings) -> Result<OpenSockets, Vec<OpenError>> {
+pub fn open(
+    config: &model::Config,
+    settings: OpenSettings,
+) -> Result<OpenSockets, Vec<ListenError>> {
     let mut opened = OpenSockets {
         defaults: SocketDefaults::of(config, settings.connection_count_max),
         ..OpenSockets::default()
     };
     let mut errors = Vec::new();
-    for (place, frontend) in config.frontends.iter().enumerate() {
+    for (frontend_index, frontend) in config.frontends.iter().enumerate() {
         if frontend.common.disabled {
             continue;
         }
@@ -91,10 +94,10 @@ pub fn open(config: &model::Config, settings: OpenSettings) -> Result<OpenSocket
                 let bound = options(config, bind, settings, &tuning)
                     .and_then(|options| net::listen(&address(&bind.address), &options));
                 match bound {
-                    Ok(bound) => opened.add(place, frontend, bind, bound, tuning),
+                    Ok(bound) => opened.add(frontend_index, frontend, bind, bound, tuning),
                     Err(error) => {
                         let frontend = frontend.common.name.clone();
-                        errors.push(OpenError {
+                        errors.push(ListenError {
                             frontend,
                             bind: Box::new(bind.clone()),
                             error,
@@ -116,7 +119,7 @@ pub fn open(config: &model::Config, settings: OpenSettings) -> Result<OpenSocket
 ///
 /// # Errors
 /// The system's error.
-pub fn open_bind(bind: &model::Bind) -> Result<Arc<OwnedFd>, OpenError> {
+pub fn open_bind(bind: &model::Bind) -> Result<Arc<OwnedFd>, ListenError> {
     let open = || {
         let mut options = ListenOptions {
             unix: permissions(&bind.unix_owner)?,
@@ -131,7 +134,7 @@ pub fn open_bind(bind: &model::Bind) -> Result<Arc<OwnedFd>, OpenError> {
     };
     match open() {
         Ok(bound) => Ok(Arc::new(bound.fd)),
-        Err(error) => Err(OpenError {
+        Err(error) => Err(ListenError {
             frontend: "GLOBAL".into(),
             bind: Box::new(bind.clone()),
             error,
@@ -142,7 +145,7 @@ pub fn open_bind(bind: &model::Bind) -> Result<Arc<OwnedFd>, OpenError> {
 impl OpenSockets {
     fn add(
         &mut self,
-        place: usize,
+        frontend_index: usize,
         frontend: &model::Frontend,
         bind: &model::Bind,
         bound: net::ListeningSocket,
@@ -156,7 +159,7 @@ impl OpenSockets {
             }
         }
         self.sockets.push(ListenSocket {
-            frontend: place,
+            frontend: frontend_index,
             bind: bind.clone(),
             address: bound.address,
             fd: Arc::new(bound.fd),
@@ -180,7 +183,7 @@ pub(crate) fn open_beside(
     frontend: &model::Frontend,
     bind: &model::Bind,
     settings: OpenSettings,
-) -> Result<(net::ListeningSocket, Option<UnpublishedSocket>), Error> {
+) -> Result<(net::ListeningSocket, Option<UnpublishedSocket>), SystemCallError> {
     let tuning = tuning(config, frontend, bind, settings);
     let options = options(config, bind, settings, &tuning)?;
     net::listen_unpublished(&address(&bind.address), &options)
@@ -198,9 +201,9 @@ pub(crate) fn tuning(
     let keepalive = &frontend.keepalive;
     Tuning {
         backlog,
-        congestion: bind.congestion.as_deref().map(Box::from),
+        congestion: bind.congestion_algorithm.as_deref().map(Box::from),
         defer_accept: bind.defer_accept,
-        fast_open_pending_max: bind.fast_open.then_some(backlog),
+        fast_open_pending_max: bind.tcp_fast_open.then_some(backlog),
         keepalive: keepalive.enabled.then_some(KeepAlive {
             count: keepalive.probe_count,
             idle: keepalive.idle,
@@ -213,7 +216,7 @@ pub(crate) fn tuning(
             .options
             .smart_accept
             .unwrap_or(frontend.common.mode == model::Mode::Http),
-        user_timeout: bind.user_timeout,
+        user_timeout: bind.tcp_user_timeout,
     }
 }
 
@@ -223,7 +226,7 @@ fn options(
     bind: &model::Bind,
     settings: OpenSettings,
     tuning: &Tuning,
-) -> Result<ListenOptions, Error> {
+) -> Result<ListenOptions, SystemCallError> {
     let namespace = match &bind.namespace {
         Some(name) => Some(Arc::new(Namespace::open(name)?)),
         None => None,
@@ -259,14 +262,14 @@ pub(crate) fn backlog(frontend: &model::Frontend, bind: &model::Bind, process_ma
         .max(1)
 }
 
-fn permissions(owner: &model::UnixOwner) -> Result<UnixPermissions, Error> {
-    let uid = |name: &String| -> Result<u32, Error> {
+fn permissions(owner: &model::UnixOwner) -> Result<UnixPermissions, SystemCallError> {
+    let uid = |name: &String| -> Result<u32, SystemCallError> {
         let found = net::user_by_name(name)?.map(|user| user.uid);
         found
             .or_else(|| name.parse().ok())
             .ok_or_else(|| unknown("user", name))
     };
-    let gid = |name: &String| -> Result<u32, Error> {
+    let gid = |name: &String| -> Result<u32, SystemCallError> {
         let found = net::group_by_name(name)?.map(|group| group.gid);
         found
             .or_else(|| name.parse().ok())
@@ -279,8 +282,8 @@ fn permissions(owner: &model::UnixOwner) -> Result<UnixPermissions, Error> {
     })
 }
 
-fn unknown(call: &'static str, name: &str) -> Error {
-    Error::new(
+fn unknown(call: &'static str, name: &str) -> SystemCallError {
+    SystemCallError::new(
         call,
         name,
         std::io::Error::other("there is none of that name"),
@@ -306,7 +309,7 @@ fn address(address: &model::Address) -> Address {
     }
 }
 
-impl fmt::Display for OpenError {
+impl fmt::Display for ListenError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_place(out, &self.bind, &self.frontend)?;
         let said = system_error_text(&self.error);
@@ -334,10 +337,10 @@ impl fmt::Display for OpenError {
     }
 }
 
-impl std::error::Error for OpenError {}
+impl std::error::Error for ListenError {}
 
 impl RefusedOption {
-    pub(crate) fn new(frontend: &str, bind: &model::Bind, error: Error) -> Self {
+    pub(crate) fn new(frontend: &str, bind: &model::Bind, error: SystemCallError) -> Self {
         Self {
             frontend: frontend.to_owned(),
             bind: Box::new(bind.clone()),
@@ -374,7 +377,7 @@ fn write_place(out: &mut fmt::Formatter<'_>, bind: &model::Bind, frontend: &str)
 }
 
 /// The system's error text, without the number that Rust adds.
-fn system_error_text(error: &Error) -> String {
+fn system_error_text(error: &SystemCallError) -> String {
     let text = error.io().to_string();
     match text.split_once(" (os error") {
         Some((words, _)) => words.to_owned(),

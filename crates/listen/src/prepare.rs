@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use ballast_engine::{Frontend, GateState, Generation};
 use ballast_model::{Bind, Config};
-use ballast_net::{Address, Error, Tuning, UnpublishedSocket};
+use ballast_net::{Address, SystemCallError, Tuning, UnpublishedSocket};
 
 use crate::effect::SocketEffect;
 use crate::identity::SocketIdentity;
@@ -20,7 +20,7 @@ use crate::listeners::{
     AssignedSocket, Listeners, OpenFrontend, OpenListener, WorkerSocket, by_name, next_worker,
 };
 use crate::listening::ListeningAddress;
-use crate::open::{OpenError, OpenSettings, RefusedOption, open_beside, shards, tuning};
+use crate::open::{ListenError, OpenSettings, RefusedOption, open_beside, shards, tuning};
 use crate::socket_defaults::SocketDefaults;
 use crate::socket_state::{SocketOrder, SocketState};
 
@@ -78,7 +78,7 @@ struct SocketUse {
 
 /// A frontend of the new configuration that is new or changed.
 struct ChangedFrontend {
-    place: usize,
+    index: usize,
     frontend: Arc<Frontend>,
     former: Option<usize>,
     wanted_binds: Vec<WantedBind>,
@@ -98,7 +98,7 @@ struct Preparation<'l> {
     formers: Vec<OldFrontend<'l>>,
     /// Sockets that are left over, by their properties; computed when first needed.
     spare: Option<HashMap<SocketIdentity, Vec<(usize, usize)>>>,
-    errors: Vec<OpenError>,
+    errors: Vec<ListenError>,
     out: PreparedSockets,
 }
 
@@ -114,7 +114,7 @@ impl Listeners {
         &self,
         generation: &Generation,
         settings: OpenSettings,
-    ) -> Result<PreparedSockets, Vec<OpenError>> {
+    ) -> Result<PreparedSockets, Vec<ListenError>> {
         let config = &generation.config;
         let defaults = SocketDefaults::of(config, settings.connection_count_max);
         let mut preparation = Preparation::new(self, Arc::clone(config), defaults, settings);
@@ -131,13 +131,13 @@ impl Listeners {
         }
         preparation.end_the_rest();
         let mut out = preparation.out;
-        let same_places = out.fronts.len() == self.fronts.len()
+        let same_indexes = out.fronts.len() == self.fronts.len()
             && out
                 .fronts
                 .iter()
                 .enumerate()
-                .all(|(place, front)| self.by_name.get(front.frontend.name()) == Some(&place));
-        out.by_name = (!same_places).then(|| by_name(&out.fronts));
+                .all(|(index, front)| self.by_name.get(front.frontend.name()) == Some(&index));
+        out.by_name = (!same_indexes).then(|| by_name(&out.fronts));
         Ok(out)
     }
 }
@@ -192,7 +192,7 @@ impl<'l> Preparation<'l> {
         let mut changed = Vec::new();
         let mut met = 0;
         self.out.fronts.reserve(generation.frontends.len());
-        for (place, frontend) in generation.frontends.iter().enumerate() {
+        for (index, frontend) in generation.frontends.iter().enumerate() {
             let old = self.listeners.front(frontend.name());
             met += usize::from(old.is_some());
             if let Some(old) = old
@@ -211,7 +211,7 @@ impl<'l> Preparation<'l> {
                 open_listeners: Vec::new(),
             }));
             changed.push(ChangedFrontend {
-                place,
+                index,
                 frontend: Arc::clone(frontend),
                 former,
                 wanted_binds: wanted_binds(frontend),
@@ -251,11 +251,11 @@ impl<'l> Preparation<'l> {
         }
         let open_listeners = &former.front.open_listeners;
         let mut by_identity: HashMap<&SocketIdentity, Vec<usize>> = HashMap::new();
-        for (place, open_listener) in open_listeners.iter().enumerate() {
+        for (index, open_listener) in open_listeners.iter().enumerate() {
             by_identity
                 .entry(&open_listener.identity)
                 .or_default()
-                .push(place);
+                .push(index);
         }
         for same_number in [true, false] {
             for wanted_bind in changed
@@ -263,17 +263,17 @@ impl<'l> Preparation<'l> {
                 .iter_mut()
                 .filter(|wanted_bind| wanted_bind.keeps.is_none())
             {
-                let found = by_identity.get(&wanted_bind.identity).and_then(|places| {
-                    places.iter().copied().find(|&place| {
-                        let settings = open_listeners[place].listener.settings();
+                let found = by_identity.get(&wanted_bind.identity).and_then(|indexes| {
+                    indexes.iter().copied().find(|&index| {
+                        let settings = open_listeners[index].listener.settings();
                         let same = settings.listening.bind.id == wanted_bind.bind.id;
-                        !former.used[place].listener && (same || !same_number)
+                        !former.used[index].listener && (same || !same_number)
                     })
                 });
-                if let Some(place) = found {
-                    former.used[place].listener = true;
-                    former.used[place].kept = open_listeners[place].sockets.len();
-                    wanted_bind.keeps = Some(place);
+                if let Some(index) = found {
+                    former.used[index].listener = true;
+                    former.used[index].kept = open_listeners[index].sockets.len();
+                    wanted_bind.keeps = Some(index);
                 }
             }
         }
@@ -306,7 +306,7 @@ impl<'l> Preparation<'l> {
             let added = match self.find_sockets(config, frontend, wanted_bind, missing, &tuning) {
                 Ok(added) => added,
                 Err(error) => {
-                    self.errors.push(OpenError {
+                    self.errors.push(ListenError {
                         frontend: frontend.name().to_owned(),
                         bind: Box::new(wanted_bind.bind.clone()),
                         error,
@@ -323,12 +323,12 @@ impl<'l> Preparation<'l> {
                 self.listener(&changed, wanted_bind, &frontend_capacity, &address);
             for accepting in sockets.iter_mut().skip(kept_count) {
                 accepting.worker = next_worker(&mut self.out.turn, &settings);
-                let place = WorkerSocket {
+                let worker_socket = WorkerSocket {
                     socket: Arc::clone(&accepting.socket),
                     listener: Arc::clone(&listener),
                     socket_state: Arc::clone(&accepting.socket_state),
                 };
-                self.out.start.push((accepting.worker, place));
+                self.out.start.push((accepting.worker, worker_socket));
             }
             open_listeners.push(OpenListener {
                 listener,
@@ -337,7 +337,7 @@ impl<'l> Preparation<'l> {
                 sockets,
             });
         }
-        self.out.fronts[changed.place] = Arc::new(OpenFrontend {
+        self.out.fronts[changed.index] = Arc::new(OpenFrontend {
             frontend: changed.frontend,
             frontend_capacity,
             open_listeners,
@@ -430,15 +430,14 @@ impl<'l> Preparation<'l> {
         wanted_bind: &WantedBind,
         count: usize,
         tuning: &Tuning,
-    ) -> Result<Vec<AssignedSocket>, Error> {
+    ) -> Result<Vec<AssignedSocket>, SystemCallError> {
         let mut found = Vec::with_capacity(count);
         for _ in 0..count {
             let (socket, address) = match self.take_unused_socket(&wanted_bind.identity) {
                 Some((open_listener, accepting)) => {
-                    let copy = accepting
-                        .socket
-                        .try_clone()
-                        .map_err(|e| Error::new("fcntl(F_DUPFD)", &accepting.address, e))?;
+                    let copy = accepting.socket.try_clone().map_err(|e| {
+                        SystemCallError::new("fcntl(F_DUPFD)", &accepting.address, e)
+                    })?;
                     self.out.effects.push(SocketEffect::Moved {
                         address: wanted_bind.bind.address.to_string(),
                         from: open_listener.listener.name.to_string(),
@@ -474,7 +473,7 @@ impl<'l> Preparation<'l> {
         config: &Config,
         frontend: &Frontend,
         bind: &Bind,
-    ) -> Result<(Arc<OwnedFd>, Address), Error> {
+    ) -> Result<(Arc<OwnedFd>, Address), SystemCallError> {
         let model = &frontend.model;
         let (bound, unpublished) = open_beside(config, model, bind, self.settings)?;
         let refusals = bound.refused;
@@ -529,16 +528,16 @@ impl<'l> Preparation<'l> {
                 if front.frontend.state.gate.state() != GateState::Open {
                     continue;
                 }
-                for (place, open_listener) in front.open_listeners.iter().enumerate() {
+                for (index, open_listener) in front.open_listeners.iter().enumerate() {
                     let identity = open_listener.identity.clone();
-                    spare.entry(identity).or_default().push((former, place));
+                    spare.entry(identity).or_default().push((former, index));
                 }
             }
             spare
         });
-        for &(former, place) in spare.get(identity)? {
+        for &(former, index) in spare.get(identity)? {
             let OldFrontend { front, used } = &mut formers[former];
-            let (open_listener, used) = (&front.open_listeners[place], &mut used[place]);
+            let (open_listener, used) = (&front.open_listeners[index], &mut used[index]);
             if let Some(accepting) = open_listener.sockets.get(used.kept + used.moved) {
                 used.moved += 1;
                 return Some((open_listener, accepting));
@@ -553,8 +552,8 @@ impl<'l> Preparation<'l> {
             let mut has_new_order = false;
             for (open_listener, used) in former.front.open_listeners.iter().zip(&former.used) {
                 let staying = used.kept + used.moved;
-                for (place, accepting) in open_listener.sockets.iter().enumerate().skip(used.kept) {
-                    let order = if place < staying {
+                for (index, accepting) in open_listener.sockets.iter().enumerate().skip(used.kept) {
+                    let order = if index < staying {
                         SocketOrder::Close
                     } else {
                         SocketOrder::Drain
@@ -573,7 +572,7 @@ impl<'l> Preparation<'l> {
                     self.out.effects.push(SocketEffect::Closed {
                         frontend: open_listener.listener.name.to_string(),
                         address: settings.listening.bind.address.to_string(),
-                        connections: settings.listening.state.connections.now(),
+                        connections: settings.listening.state.connections.current(),
                     });
                 }
             }

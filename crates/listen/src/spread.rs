@@ -44,15 +44,15 @@ impl ConnectionsPerWorker {
 
     /// Counts a connection on a worker that was not chosen here.
     pub(crate) fn enter(&self, worker: usize) {
-        if let Some(place) = self.0.get(worker) {
-            place.0.fetch_add(1, Ordering::Relaxed);
+        if let Some(count) = self.0.get(worker) {
+            count.0.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// Uncounts a connection of that worker.
     pub(crate) fn leave(&self, worker: usize) {
-        if let Some(place) = self.0.get(worker) {
-            place.0.fetch_sub(1, Ordering::Relaxed);
+        if let Some(count) = self.0.get(worker) {
+            count.0.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
@@ -65,7 +65,7 @@ impl ConnectionsPerWorker {
     pub(crate) fn connection_count(&self, worker: usize) -> u32 {
         self.0
             .get(worker)
-            .map_or(u32::MAX, |place| place.0.load(Ordering::Relaxed))
+            .map_or(u32::MAX, |count| count.0.load(Ordering::Relaxed))
     }
 }
 

@@ -12,7 +12,8 @@ use ballast_model as model;
 use ballast_worker::{StopOrder, WorkerOptions, Workers, select, spawn_local};
 
 use crate::{
-    Admission, ArrivalHandler, Established, Listeners, OpenSettings, RefusedConnection, open,
+    Admission, ArrivalHandler, EstablishedConnection, Listeners, OpenSettings, RefusedConnection,
+    open,
 };
 
 mod change;
@@ -85,8 +86,8 @@ impl Fixture {
         }
     }
 
-    fn connect(&self, place: usize) -> TcpStream {
-        let stream = TcpStream::connect(self.addresses[place]).unwrap();
+    fn connect(&self, index: usize) -> TcpStream {
+        let stream = TcpStream::connect(self.addresses[index]).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream
     }
@@ -104,7 +105,7 @@ impl Fixture {
     /// Waits until no connection is counted any more.
     fn empty(&self) {
         let until = Instant::now() + PATIENCE;
-        while self.process.connections.now() > 0 {
+        while self.process.connections.current() > 0 {
             assert!(Instant::now() < until, "somebody is counted for ever");
             std::thread::sleep(Duration::from_millis(2));
         }
@@ -112,7 +113,7 @@ impl Fixture {
             self.generation
                 .frontends
                 .iter()
-                .all(|frontend| frontend.state.sessions.now() == 0)
+                .all(|frontend| frontend.state.sessions.current() == 0)
         );
     }
 }
@@ -143,7 +144,7 @@ fn arrival_handler(
                     read_ahead: Vec::new(),
                 };
                 let handshakes = arrival.admission.handshakes();
-                let Established {
+                let EstablishedConnection {
                     transport,
                     read_ahead,
                     proxied,
@@ -223,7 +224,7 @@ fn connections_are_spread_evenly_and_counted() {
         connection_count.iter().all(|count| (3..=5).contains(count)),
         "{connection_count:?}"
     );
-    assert_eq!(fixture.process.connections.now(), 12);
+    assert_eq!(fixture.process.connections.current(), 12);
     let state = &fixture.generation.frontends[0].state;
     let sums = state.counters.sums();
     assert_eq!((sums.connections, state.sessions.highest()), (12, 12));
@@ -257,7 +258,7 @@ fn who_exceeds_a_limit_waits_until_one_leaves() {
     drop(fourth);
     assert_eq!(fixture.next().source, fifth.local_addr().ok());
     let state = &fixture.generation.frontends[0].state;
-    assert_eq!((state.sessions.now(), state.sessions.highest()), (2, 2));
+    assert_eq!((state.sessions.current(), state.sessions.highest()), (2, 2));
     drop((third, fifth, _second));
     fixture.empty();
 }

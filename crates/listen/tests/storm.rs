@@ -239,12 +239,12 @@ fn a_hundred_changes_refuse_and_reset_nobody() {
         }
     });
     assert!(site.change(base()));
-    wait_until("nobody is counted", || process.connections.now() == 0);
+    wait_until("nobody is counted", || process.connections.current() == 0);
     for frontend in &site.generation.frontends {
-        assert_eq!(frontend.state.sessions.now(), 0, "{}", frontend.name());
+        assert_eq!(frontend.state.sessions.current(), 0, "{}", frontend.name());
     }
     let mut gauges = site.listeners.binds();
-    assert!(gauges.all(|(_, bind)| bind.state.connections.now() == 0));
+    assert!(gauges.all(|(_, bind)| bind.state.connections.current() == 0));
     let served = served.into_inner();
     assert_eq!(process.counters.sums().connections, served);
     wait_until("nothing leaks", || open_descriptors() == before);

@@ -28,7 +28,7 @@ mod worker;
 
 pub use ballast_wire::syslog::{Facility, Format, Level, LineText};
 pub use from_model::LogTargetError;
-pub use logs::{Logs, OpenError};
+pub use logs::{LogOpenError, Logs};
 pub use set::{LogSet, Targets};
 pub use sink::SinkCounters;
 pub use spec::{Endpoint, LineSampling, LogSetSpec, TargetSpec};

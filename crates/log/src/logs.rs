@@ -37,20 +37,20 @@ struct LogsShared {
 
 /// A target that cannot be opened.
 #[derive(Debug)]
-pub struct OpenError {
+pub struct LogOpenError {
     /// The target.
     pub endpoint: Endpoint,
     /// The error.
     pub source: io::Error,
 }
 
-impl fmt::Display for OpenError {
+impl fmt::Display for LogOpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "cannot log to '{}': {}", self.endpoint, self.source)
     }
 }
 
-impl std::error::Error for OpenError {
+impl std::error::Error for LogOpenError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         Some(&self.source)
     }
@@ -88,14 +88,14 @@ impl Logs {
     ///
     /// # Errors
     /// The first target that cannot be opened.
-    pub fn open(&self, sets: &[LogSetSpec]) -> Result<Vec<Arc<LogSet>>, OpenError> {
+    pub fn open(&self, sets: &[LogSetSpec]) -> Result<Vec<Arc<LogSet>>, LogOpenError> {
         let specs = || sets.iter().flat_map(|set| &set.targets);
         let line_bytes_max = specs().map(|spec| spec.line_bytes_max()).max();
         let message_bytes_max = line_bytes_max.unwrap_or_default().saturating_sub(1);
         let mut opened = HashMap::new();
         for spec in specs() {
-            if let std::collections::hash_map::Entry::Vacant(place) = opened.entry(key(spec)) {
-                place.insert((self.sink(&spec.endpoint)?, Arc::new(AtomicU64::new(0))));
+            if let std::collections::hash_map::Entry::Vacant(vacant) = opened.entry(key(spec)) {
+                vacant.insert((self.sink(&spec.endpoint)?, Arc::new(AtomicU64::new(0))));
             }
         }
         let process_id = std::process::id();
@@ -123,7 +123,7 @@ impl Logs {
         Ok(sets.iter().map(set).collect())
     }
 
-    fn sink(&self, endpoint: &Endpoint) -> Result<Arc<LogSink>, OpenError> {
+    fn sink(&self, endpoint: &Endpoint) -> Result<Arc<LogSink>, LogOpenError> {
         let endpoint = endpoint.clone().with_default_port();
         let mut sinks = lock(&self.shared.sinks);
         if let Some(sink) = sinks.get(&endpoint).and_then(Weak::upgrade) {
@@ -136,7 +136,7 @@ impl Logs {
                 sinks.insert(endpoint, Arc::downgrade(&sink));
                 Ok(sink)
             }
-            Err(source) => Err(OpenError { endpoint, source }),
+            Err(source) => Err(LogOpenError { endpoint, source }),
         }
     }
 
@@ -166,17 +166,17 @@ impl Logs {
         self.shared.dropped.load(Ordering::Relaxed)
     }
 
-    /// Waits until all lines written before this call are sent, for at most `patience`; true if
+    /// Waits until all lines written before this call are sent, for at most `time_limit`; true if
     /// they are. Blocks the thread: not for workers.
-    pub fn flush(&self, patience: Duration) -> bool {
-        self.shared.wakeup.flush(patience)
+    pub fn flush(&self, time_limit: Duration) -> bool {
+        self.shared.wakeup.flush(time_limit)
     }
 
-    /// Sends all waiting lines, for at most `patience`, and ends the thread; lines that could not
+    /// Sends all waiting lines, for at most `time_limit`, and ends the thread; lines that could not
     /// be sent are counted as dropped. True if all were sent. Lines written later are lost.
-    pub fn shutdown(&self, patience: Duration) -> bool {
-        let until = std::time::Instant::now() + patience;
-        let sent = self.shared.wakeup.flush(patience);
+    pub fn shutdown(&self, time_limit: Duration) -> bool {
+        let until = std::time::Instant::now() + time_limit;
+        let sent = self.shared.wakeup.flush(time_limit);
         self.shared.wakeup.stop();
         let left = until.saturating_duration_since(std::time::Instant::now());
         self.shared.wakeup.stopped_within(left.max(LAST_ROUND)) && sent

@@ -49,7 +49,7 @@ impl LogSet {
     pub(crate) fn chosen(&self, targets: Targets) -> &[OpenTarget] {
         match targets {
             Targets::All => &self.targets,
-            Targets::One(place) => self.targets.get(place..=place).unwrap_or_default(),
+            Targets::One(index) => self.targets.get(index..=index).unwrap_or_default(),
         }
     }
 

@@ -56,8 +56,8 @@ impl Wakeup {
     }
 
     /// Requests that all lines queued before this call are sent; true if they were within
-    /// `patience`.
-    pub(crate) fn flush(&self, patience: Duration) -> bool {
+    /// `time_limit`.
+    pub(crate) fn flush(&self, time_limit: Duration) -> bool {
         let mut orders = self.lock();
         if orders.stopped {
             return true;
@@ -69,7 +69,7 @@ impl Wakeup {
         let waiting = |orders: &mut ThreadRequests| orders.flushed < wanted && !orders.stopped;
         let (orders, _) = self
             .from_thread
-            .wait_timeout_while(orders, patience, waiting)
+            .wait_timeout_while(orders, time_limit, waiting)
             .unwrap_or_else(PoisonError::into_inner);
         orders.flushed >= wanted
     }
@@ -82,11 +82,11 @@ impl Wakeup {
         self.to_thread.notify_one();
     }
 
-    /// Waits for the end of the thread; true if it came within `patience`.
-    pub(crate) fn stopped_within(&self, patience: Duration) -> bool {
+    /// Waits for the end of the thread; true if it came within `time_limit`.
+    pub(crate) fn stopped_within(&self, time_limit: Duration) -> bool {
         let (orders, _) = self
             .from_thread
-            .wait_timeout_while(self.lock(), patience, |orders| !orders.stopped)
+            .wait_timeout_while(self.lock(), time_limit, |orders| !orders.stopped)
             .unwrap_or_else(PoisonError::into_inner);
         orders.stopped
     }

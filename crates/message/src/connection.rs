@@ -78,11 +78,11 @@ pub fn remove_connection_options(
             || (gone.keep_alive && option.eq_ignore_ascii_case(b"keep-alive"))
             || (gone.upgrade && option.eq_ignore_ascii_case(b"upgrade"))
     };
-    let mut places = fields.positions(b"connection");
-    let (Some(first), second) = (places.next(), places.next()) else {
+    let mut positions = fields.positions(b"connection");
+    let (Some(first), second) = (positions.next(), positions.next()) else {
         return Ok(());
     };
-    drop(places);
+    drop(positions);
     let whole = |fields: &Fields, at: usize| {
         let value = fields.field(at).map_or(&b""[..], |field| field.value);
         is_gone(value) || comma_values(value).all(is_gone)

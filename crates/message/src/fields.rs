@@ -330,15 +330,15 @@ impl Fields {
 
     /// Removes all fields of this name and returns how many there were.
     pub fn remove(&mut self, name: &[u8]) -> usize {
-        let mut places = self.positions(name);
-        match (places.next(), places.next()) {
+        let mut positions = self.positions(name);
+        match (positions.next(), positions.next()) {
             (None, _) => 0,
             (Some(only), None) => {
-                drop(places);
+                drop(positions);
                 usize::from(self.remove_at(only))
             }
             _ => {
-                drop(places);
+                drop(positions);
                 self.remove_matching(|field| field.name.eq_ignore_ascii_case(name))
             }
         }

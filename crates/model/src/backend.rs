@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ballast_expr::{Condition, ConditionIndex, Expr, LinkSlot, LogFormat};
 
-use crate::{Check, Forwarded, Keepalive, ProxyCommon, Server};
+use crate::{CheckMethod, ForwardedHeader, Keepalive, ProxyCommon, Server};
 
 /// A `backend`, or the back half of a `listen`.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -39,7 +39,7 @@ pub struct Backend {
     /// `http-reuse`.
     pub http_reuse: HttpReuse,
     /// Health checks of the servers.
-    pub check: Check,
+    pub check: CheckMethod,
     /// `use-server` rules, in order.
     pub use_servers: Vec<UseServer>,
     /// The index of their conditions, made when they are linked.
@@ -51,7 +51,7 @@ pub struct Backend {
     /// `http-send-name-header`: the field that carries the server's name.
     pub name_header: Option<String>,
     /// `option forwarded`.
-    pub forwarded: Option<Forwarded>,
+    pub forwarded: Option<ForwardedHeader>,
     /// TCP keep-alive towards servers.
     pub keepalive: Keepalive,
     /// `source` of the section, for servers that set none.

@@ -347,27 +347,27 @@ fn add<T: HasName>(list: &mut Vec<Arc<T>>, one: &Arc<T>) -> Result<(), ChangeErr
 }
 
 fn remove<T: HasName>(list: &mut Vec<Arc<T>>, name: &str) -> Result<(), ChangeError> {
-    let place = list
+    let index = list
         .iter()
         .position(|one| one.name() == name)
         .ok_or_else(|| ChangeError::Unknown(T::KIND, name.to_owned()))?;
-    list.remove(place);
+    list.remove(index);
     Ok(())
 }
 
 fn order<T: HasName>(list: &mut [Arc<T>], names: &[String]) -> Result<(), ChangeError> {
-    let places: HashMap<&str, usize> = names
+    let indexes: HashMap<&str, usize> = names
         .iter()
         .enumerate()
-        .map(|(place, name)| (name.as_str(), place))
+        .map(|(index, name)| (name.as_str(), index))
         .collect();
-    let complete = places.len() == list.len()
+    let complete = indexes.len() == list.len()
         && names.len() == list.len()
-        && list.iter().all(|one| places.contains_key(one.name()));
+        && list.iter().all(|one| indexes.contains_key(one.name()));
     if !complete {
         return Err(ChangeError::Order(T::KIND));
     }
-    list.sort_by_key(|one| places.get(one.name()).copied());
+    list.sort_by_key(|one| indexes.get(one.name()).copied());
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use crate::{Address, CheckTls};
 
 /// What a check does after connecting.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub enum Check {
+pub enum CheckMethod {
     /// A connection that opens is enough.
     #[default]
     Connect,

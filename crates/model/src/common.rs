@@ -44,7 +44,7 @@ pub struct ProxyCommon {
     /// (a `listen` shares one between its halves).
     pub id: u32,
     /// Whether `id` gave the number; a counted number may change for the same section.
-    pub id_is_given: IsExplicit,
+    pub id_is_explicit: IsExplicit,
     /// `guid`: a name that stays when the section is renamed.
     pub guid: Option<String>,
     /// Section name.
@@ -142,7 +142,7 @@ pub struct ForwardFor {
 
 /// `option forwarded` (RFC 7239).
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Forwarded {
+pub struct ForwardedHeader {
     /// `proto`: the `proto=` parameter is sent.
     pub proto: bool,
     /// `host` and `host-expr`.
@@ -157,7 +157,7 @@ pub struct Forwarded {
     pub for_port: Option<ForwardedNode>,
 }
 
-/// The source of a parameter of `Forwarded:`.
+/// The source of a parameter of `ForwardedHeader:`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ForwardedNode {
     /// The connection's own value.

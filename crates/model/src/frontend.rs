@@ -112,7 +112,7 @@ pub struct Bind {
     /// `v6only`: an IPv6 wildcard does not accept IPv4. `Some(false)` is `v4v6`.
     pub v6_only: Option<bool>,
     /// `tfo`.
-    pub fast_open: bool,
+    pub tcp_fast_open: bool,
     /// `defer-accept`.
     pub defer_accept: bool,
     /// `transparent`.
@@ -120,9 +120,9 @@ pub struct Bind {
     /// `mss`.
     pub mss: Option<u16>,
     /// `tcp-ut`.
-    pub user_timeout: Option<Duration>,
+    pub tcp_user_timeout: Option<Duration>,
     /// `cc`.
-    pub congestion: Option<String>,
+    pub congestion_algorithm: Option<String>,
     /// `user`, `group`, `uid`, `gid`, `mode` of a unix socket.
     pub unix_owner: UnixOwner,
     /// `shards`, as a count; 1 by default.
@@ -148,12 +148,12 @@ impl Bind {
             interface: None,
             namespace: None,
             v6_only: None,
-            fast_open: false,
+            tcp_fast_open: false,
             defer_accept: false,
             transparent: false,
             mss: None,
-            user_timeout: None,
-            congestion: None,
+            tcp_user_timeout: None,
+            congestion_algorithm: None,
             unix_owner: UnixOwner::default(),
             shard_count: 1,
             threads: None,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ballast_expr::{Expr, LogFormat, VarName};
 
-use crate::{Bind, GlobalTls, LogTarget, StatusCounts};
+use crate::{Bind, CountedStatuses, GlobalTls, LogTarget};
 
 /// The `global` section(s), merged.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -16,7 +16,7 @@ pub struct Global {
     /// `pidfile`.
     pub pidfile: Option<String>,
     /// `http-err-codes` and `http-fail-codes`.
-    pub status_counts: StatusCounts,
+    pub status_counts: CountedStatuses,
     /// `chroot`.
     pub chroot: Option<String>,
     /// `user` or `uid`, as written.

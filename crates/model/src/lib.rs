@@ -35,11 +35,11 @@ pub use backend::{
 pub use ballast_rules::{LogOrigin, LogProfile, LogStep, LogSteps, ProfileStep, StepLine};
 pub use change::{Change, ChangeError};
 pub use check::{
-    Check, CheckConnect, CheckExpect, CheckPayload, CheckRule, CheckSend, ExpectOutcome,
+    CheckConnect, CheckExpect, CheckMethod, CheckPayload, CheckRule, CheckSend, ExpectOutcome,
     ExpectSubject, HttpCheckSend, ProtocolCheck,
 };
 pub use common::{
-    ConnectionMode, ErrorPage, ErrorPages, ForwardFor, Forwarded, ForwardedNode, IsExplicit,
+    ConnectionMode, ErrorPage, ErrorPages, ForwardFor, ForwardedHeader, ForwardedNode, IsExplicit,
     Keepalive, Mode, Origin, ProxyCommon,
 };
 pub use frontend::{
@@ -56,12 +56,13 @@ pub use server::{
     Server, ServerChecks, SourceAddress, TransparentSource,
 };
 pub use stats::{STATS_REALM, STATS_URI, StatsAccess, StatsPage, StatsRule};
-pub use status_set::{StatusCounts, StatusSet};
+pub use status_set::{CountedStatuses, StatusSet};
 pub use table::{StickTable, TableSettings};
 pub use tls::{
-    Authorities, BindTls, CertificateList, CertificateListLine, CertificateLoad, CertificateParts,
-    CertificateSource, CertificateStore, CheckTls, ExtraFiles, FileBases, GlobalTls, KeyThreads,
-    NameFilter, OcspUpdates, ServerTls, TlsFile, TlsOptions, VerifyErrors,
+    AuthoritySource, BindTls, CertificateList, CertificateListLine, CertificateLoad,
+    CertificatePartFiles, CertificateSource, CertificateStoreSection, CheckTls, ExtraFiles,
+    FileBases, GlobalTls, KeyThreads, NameFilter, OcspUpdates, ServerTls, TlsFile, TlsOptions,
+    VerifyErrors,
 };
 pub use userlist::{ListedUser, Password, Userlist};
 

@@ -122,6 +122,11 @@ const WORDS: &[(&str, &str)] = &[
     ("full_connections", "fullconn"),
     ("retry_count_max", "retries"),
     ("slow_start", "slowstart"),
+    ("idle_purge_delay", "pool-purge-delay"),
+    ("congestion_algorithm", "cc"),
+    ("tcp_fast_open", "tfo"),
+    ("tcp_user_timeout", "tcp-ut"),
+    ("port_mapping", "port"),
     ("binds", "bind"),
     ("routes", "use_backend"),
     ("log_targets", "log"),
@@ -139,7 +144,7 @@ fn differences<T: Debug>(old: &T, new: &T) -> Vec<String> {
     let (old, new) = (fields(&old), fields(&new));
     new.iter()
         // Whether a number was given or counted is not a keyword; the number is.
-        .filter(|(name, value)| **name != "id_is_given" && old.get(*name) != Some(value))
+        .filter(|(name, value)| **name != "id_is_explicit" && old.get(*name) != Some(value))
         .map(|(name, value)| {
             let word = WORDS.iter().find(|(field, _)| field == name);
             let word = word.map_or_else(|| name.replace('_', "-"), |(_, word)| (*word).to_owned());
@@ -151,7 +156,7 @@ fn differences<T: Debug>(old: &T, new: &T) -> Vec<String> {
         .collect()
 }
 
-/// The debug output without the places in the file: a line that only moved is unchanged. The common
+/// The debug output without the positions in the file: a line that only moved is unchanged. The common
 /// fields of frontends and backends are included.
 fn printed(one: &impl Debug) -> String {
     let all = format!("{one:#?}");

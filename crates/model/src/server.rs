@@ -15,7 +15,7 @@ pub struct Server {
     /// `id` (HAProxy's "puid"), unique in its backend; consistent hashing depends on it.
     pub id: u32,
     /// Whether `id` gave the number.
-    pub id_is_given: IsExplicit,
+    pub id_is_explicit: IsExplicit,
     /// `guid`.
     pub guid: Option<String>,
     /// Where the line is.
@@ -26,7 +26,7 @@ pub struct Server {
     /// The host name that `address` was resolved from.
     pub host_name: Option<String>,
     /// Whether the port depends on the client's destination port.
-    pub port: PortSpec,
+    pub port_mapping: PortSpec,
     /// `weight`, 0 to 256; 1 by default.
     pub weight: u16,
     /// `backup`.
@@ -62,17 +62,17 @@ pub struct Server {
     /// `namespace`.
     pub namespace: Option<String>,
     /// `tfo`.
-    pub fast_open: bool,
+    pub tcp_fast_open: bool,
     /// `tcp-ut`.
-    pub user_timeout: Option<Duration>,
+    pub tcp_user_timeout: Option<Duration>,
     /// `cc`.
-    pub congestion: Option<String>,
+    pub congestion_algorithm: Option<String>,
     /// `redir`: GET and HEAD requests are redirected to this prefix.
     pub redirect_prefix: Option<String>,
     /// `pool-max-conn`: how many idle connections are kept; `None` is no limit, 0 none.
     pub idle_count_max: Option<u32>,
     /// `pool-purge-delay`; 5 s by default.
-    pub idle_purge: Duration,
+    pub idle_purge_delay: Duration,
     /// `max-reuse`: exchanges one connection may carry; `None` is no limit.
     pub reuse_count_max: Option<u32>,
     /// `hash-key`.
@@ -92,12 +92,12 @@ impl Server {
         Self {
             name,
             id: 0,
-            id_is_given: IsExplicit::default(),
+            id_is_explicit: IsExplicit::default(),
             guid: None,
             origin: Origin::default(),
             address,
             host_name: None,
-            port: PortSpec::default(),
+            port_mapping: PortSpec::default(),
             weight: 1,
             backup: false,
             disabled: false,
@@ -115,12 +115,12 @@ impl Server {
             send_proxy: None,
             source: None,
             namespace: None,
-            fast_open: false,
-            user_timeout: None,
-            congestion: None,
+            tcp_fast_open: false,
+            tcp_user_timeout: None,
+            congestion_algorithm: None,
             redirect_prefix: None,
             idle_count_max: None,
-            idle_purge: Duration::from_secs(5),
+            idle_purge_delay: Duration::from_secs(5),
             reuse_count_max: None,
             hash_key: HashKey::default(),
             non_stick: false,
@@ -150,7 +150,7 @@ pub struct ServerChecks {
     /// `fall`; 3 by default.
     pub fall: u32,
     /// `check-send-proxy`.
-    pub send_proxy: bool,
+    pub sends_proxy_header: bool,
     /// `observe`.
     pub observe: Option<Observe>,
     /// `error-limit`; 10 by default.
@@ -180,7 +180,7 @@ impl Default for ServerChecks {
             down_interval: None,
             rise: 2,
             fall: 3,
-            send_proxy: false,
+            sends_proxy_header: false,
             observe: None,
             error_limit: 10,
             on_error: OnError::default(),
@@ -316,7 +316,7 @@ pub enum TransparentSource {
     Header(Expr),
 }
 
-/// `hash-key`: what determines a server's place on the consistent-hash ring.
+/// `hash-key`: what determines a server's position on the consistent-hash ring.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum HashKey {
     /// `id`, the default.

@@ -11,7 +11,7 @@ impl StatusSet {
     pub const RANGE: RangeInclusive<u16> = 100..=599;
 
     /// The codes of clients' errors, by default: 400 to 499.
-    pub fn errors() -> Self {
+    pub fn default_errors() -> Self {
         let mut set = Self::none();
         set.set(400..=499, true);
         set
@@ -19,7 +19,7 @@ impl StatusSet {
 
     /// The codes of servers' failures, by default: 500 to 599 but for 501 and 505, which what the
     /// client asked for is to blame for.
-    pub fn failures() -> Self {
+    pub fn default_failures() -> Self {
         let mut set = Self::none();
         set.set(500..=599, true);
         set.set(501..=501, false);
@@ -35,7 +35,7 @@ impl StatusSet {
     /// Adds or removes codes; those that a set may not have are ignored.
     pub fn set(&mut self, codes: RangeInclusive<u16>, is_in: bool) {
         for code in codes.filter(|code| Self::RANGE.contains(code)) {
-            let (word, bit) = place(code);
+            let (word, bit) = word_and_bit(code);
             match is_in {
                 true => self.0[word] |= bit,
                 false => self.0[word] &= !bit,
@@ -46,32 +46,32 @@ impl StatusSet {
     /// Whether a code is in the set.
     pub fn contains(&self, code: u16) -> bool {
         Self::RANGE.contains(&code) && {
-            let (word, bit) = place(code);
+            let (word, bit) = word_and_bit(code);
             self.0[word] & bit != 0
         }
     }
 }
 
 /// The word and the bit of a code in the range.
-fn place(code: u16) -> (usize, u64) {
+fn word_and_bit(code: u16) -> (usize, u64) {
     let index = usize::from(code - StatusSet::RANGE.start());
     (index / 64, 1 << (index % 64))
 }
 
 /// What the statuses of responses count as in stick tables.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct StatusCounts {
+pub struct CountedStatuses {
     /// `http-err-codes`: errors of the client.
     pub errors: StatusSet,
     /// `http-fail-codes`: failures of the server.
     pub failures: StatusSet,
 }
 
-impl Default for StatusCounts {
+impl Default for CountedStatuses {
     fn default() -> Self {
         Self {
-            errors: StatusSet::errors(),
-            failures: StatusSet::failures(),
+            errors: StatusSet::default_errors(),
+            failures: StatusSet::default_failures(),
         }
     }
 }
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn codes_are_added_and_removed() {
-        let mut set = StatusSet::failures();
+        let mut set = StatusSet::default_failures();
         let has = |set: &StatusSet, codes: &[u16]| codes.iter().all(|code| set.contains(*code));
         assert!(has(&set, &[500, 502, 504, 506, 599]));
         assert!(!set.contains(501) && !set.contains(505) && !set.contains(499));

@@ -13,7 +13,7 @@ use std::time::Duration;
 use ballast_expr::Expr;
 use ballast_tls::context::{BindContext, ServerContext};
 use ballast_tls::options::{TlsVersion, VerifyMode};
-use ballast_tls::store_context::SharedStore;
+use ballast_tls::shared_store::SharedStore;
 
 use crate::Origin;
 
@@ -29,7 +29,7 @@ pub struct TlsFile {
 
 /// `ca-file` and `ca-verify-file`: authorities to verify a peer with.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Authorities {
+pub enum AuthoritySource {
     /// `@system-ca`: those that the system trusts; the place of the word.
     System(Origin),
     /// A PEM file, or a directory of files that end in `.pem`, `.crt`, `.cer` or `.crl`.
@@ -63,9 +63,9 @@ pub struct TlsOptions {
     /// `verify`; [`VerifyMode::None`] when `None`.
     pub verify: Option<VerifyMode>,
     /// `ca-file`: authorities that clients' certificates must come from, announced to clients.
-    pub ca_file: Option<Authorities>,
+    pub ca_file: Option<AuthoritySource>,
     /// `ca-verify-file`: more of them, which are not announced.
-    pub ca_verify_file: Option<Authorities>,
+    pub ca_verify_file: Option<AuthoritySource>,
     /// `crl-file`: revoked certificates.
     pub crl_file: Option<TlsFile>,
     /// `no-ca-names`: the authorities are not announced.
@@ -172,7 +172,7 @@ pub struct CertificateListLine {
     /// The certificate, with the place of the line.
     pub certificate: TlsFile,
     /// `key`, `ocsp`, `issuer`, `sctl` and `ocsp-update` of the line.
-    pub parts: CertificateParts,
+    pub parts: CertificatePartFiles,
     /// The options of the line alone.
     pub options: TlsOptions,
     /// The names it is chosen for; those of the certificate when empty.
@@ -211,8 +211,8 @@ impl TlsOptions {
         let flag = |is_set: bool, word: &str| is_set.then(|| word.to_owned());
         let valued = |word: &str, value: Option<&str>| value.map(|value| format!("{word} {value}"));
         let authorities = self.ca_file.as_ref().map(|file| match file {
-            Authorities::System(_) => "@system-ca",
-            Authorities::File(file) => &file.path,
+            AuthoritySource::System(_) => "@system-ca",
+            AuthoritySource::File(file) => &file.path,
         });
         let revoked = self.crl_file.as_ref().map(|file| file.path.as_str());
         let client_algorithms = self.client_signature_algorithms.as_deref();
@@ -248,7 +248,7 @@ pub struct NameFilter {
 /// Files of a certificate that are named beside it. A file that is not named is looked for beside
 /// the certificate, as [`ExtraFiles`] says, unless the certificate is an entry of a `crt-store`.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct CertificateParts {
+pub struct CertificatePartFiles {
     /// `key`.
     pub key: Option<TlsFile>,
     /// `ocsp`: an answer in DER.
@@ -263,7 +263,7 @@ pub struct CertificateParts {
 
 /// A `crt-store` section.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct CertificateStore {
+pub struct CertificateStoreSection {
     /// Its name; empty for the store without a name.
     pub name: String,
     /// Its `load` lines.
@@ -279,7 +279,7 @@ pub struct CertificateLoad {
     /// `crt`: the certificate, after `crt-base`.
     pub certificate: TlsFile,
     /// The other files, after `key-base` and `crt-base`.
-    pub parts: CertificateParts,
+    pub parts: CertificatePartFiles,
     /// `domains`: names that a generated certificate is asked for.
     pub domains: Vec<String>,
 }
@@ -319,7 +319,7 @@ pub struct ServerTls {
     /// `verify`: the server's certificate is verified; as `ssl-server-verify` says by default.
     pub verify: bool,
     /// `ca-file`: the authorities it must come from.
-    pub ca_file: Option<Authorities>,
+    pub ca_file: Option<AuthoritySource>,
     /// `crl-file`: revoked certificates.
     pub crl_file: Option<TlsFile>,
     /// `crt`: the certificate shown to the server, with its key.
@@ -433,7 +433,7 @@ pub struct GlobalTls {
     /// `ocsp-update.*`.
     pub ocsp_updates: OcspUpdates,
     /// `crt-store` sections; sections of one name are one store.
-    pub certificate_stores: Vec<CertificateStore>,
+    pub certificate_stores: Vec<CertificateStoreSection>,
     /// The certificates of all these lines, and what commands have done to them.
     pub shared_store: SharedStore,
 }

@@ -111,12 +111,12 @@ impl Source<'_> {
     ///
     /// # Errors
     /// [`ReadError`]; [`ReadError::Closed`] when its sender ended before it was whole.
-    pub fn gather(
+    pub fn receive_body(
         &mut self,
         wait: &WaitLimit<'_>,
         bytes_min: u64,
     ) -> impl Future<Output = Result<(), ReadError>> {
-        self.inbound.gather(self.transport, wait, bytes_min)
+        self.inbound.receive_body(self.transport, wait, bytes_min)
     }
 
     /// Appends to `body` what was received of the body since the last call, decoded and without
@@ -435,10 +435,10 @@ impl Peer<'_> {
     }
 
     /// Makes the close of the connection one that the peer is not told of
-    /// ([`Transport::forget_on_close`]).
-    pub fn forget(&self, hops: Option<u8>) {
+    /// ([`Transport::drop_silently_on_close`]).
+    pub fn drop_silently(&self, hops: Option<u8>) {
         // If this fails, an orderly close follows.
-        let _ = self.transport.forget_on_close(hops);
+        let _ = self.transport.drop_silently_on_close(hops);
     }
 
     /// Makes the close of the connection a reset: what the peer got is not whole.

@@ -314,7 +314,7 @@ impl Inbound {
     ///
     /// # Errors
     /// [`ReadError`]; [`ReadError::Closed`] when its sender ended before it was whole.
-    pub(crate) async fn gather(
+    pub(crate) async fn receive_body(
         &mut self,
         transport: &Transport,
         wait: &WaitLimit<'_>,

@@ -12,7 +12,7 @@ use std::task::Poll;
 use ballast_h1 as h1;
 use ballast_message::{BodyLength, Fields, NameCases, Request, Response};
 use ballast_transport::Transport;
-use ballast_worker::gather;
+use ballast_worker::send_buffers;
 
 use crate::{WaitLimit, WriteError};
 
@@ -64,7 +64,7 @@ impl Outbound {
     /// Releases the memory if nothing is left to write.
     pub(crate) fn release(&mut self) {
         if !self.has_pending() {
-            gather::give(std::mem::take(&mut self.pending));
+            send_buffers::give_back(std::mem::take(&mut self.pending));
             self.sent = 0;
         }
     }
@@ -78,7 +78,7 @@ impl Outbound {
     /// The gathered bytes, to append a head to.
     pub(crate) fn head(&mut self) -> &mut Vec<u8> {
         if self.pending.capacity() == 0 {
-            self.pending = gather::take();
+            self.pending = send_buffers::take();
         }
         &mut self.pending
     }
@@ -346,6 +346,6 @@ async fn send_unsent(transport: &Transport, wait: &WaitLimit<'_>) -> Result<(), 
 
 impl Drop for Outbound {
     fn drop(&mut self) {
-        gather::give(std::mem::take(&mut self.pending));
+        send_buffers::give_back(std::mem::take(&mut self.pending));
     }
 }

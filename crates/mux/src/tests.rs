@@ -77,11 +77,11 @@ fn a_body_is_looked_at_while_it_arrives_and_then_carried() {
             client.request(&wait, &mut request).await.unwrap();
             let mut source = client.duplex().source;
             let mut body = b"of a former request".to_vec();
-            source.gather(&wait, 4).await.unwrap();
+            source.receive_body(&wait, 4).await.unwrap();
             assert!(!source.copy_ahead(&mut body));
             assert_eq!(body, b"abcd");
             client_end.say("e\r\n0\r\n\r\n");
-            source.gather(&wait, 0).await.unwrap();
+            source.receive_body(&wait, 0).await.unwrap();
             assert!(source.copy_ahead(&mut body), "it is whole");
             assert_eq!((body.as_slice(), source.waiting_bytes()), (b"abcde".as_slice(), 5));
             assert!(source.copy_ahead(&mut body));

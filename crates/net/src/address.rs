@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use rustix::net::addr::SocketAddrArg;
 use rustix::net::{AddressFamily, SocketAddrAny, SocketAddrUnix};
 
-use crate::Error;
+use crate::SystemCallError;
 
 /// Length of an abstract name that fills the kernel's whole structure.
 const ABSTRACT_NAME_BYTES_MAX: usize = 107;
@@ -69,8 +69,8 @@ impl Address {
         }
     }
 
-    pub(crate) fn to_os(&self) -> Result<SocketAddrAny, Error> {
-        let fail = |e: rustix::io::Errno| Error::new("address", self, e);
+    pub(crate) fn to_os(&self) -> Result<SocketAddrAny, SystemCallError> {
+        let fail = |e: rustix::io::Errno| SystemCallError::new("address", self, e);
         match self {
             Self::Abstract { name, padded } => {
                 if name.len() > ABSTRACT_NAME_BYTES_MAX {

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use rustix::net::sockopt;
 
 use crate::socket::stream_socket;
-use crate::{Address, Error, ErrorClass, KeepAlive, Namespace, PacketOptions, option};
+use crate::{Address, ErrorClass, KeepAlive, Namespace, PacketOptions, SystemCallError, option};
 
 /// The source of a connection (`source`).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -66,12 +66,12 @@ pub enum ConnectProgress {
 /// Creates a socket and starts connecting it. TCP_NODELAY is always set.
 ///
 /// # Errors
-/// The call that failed, with the address; its [`Error::kind`] tells local shortages from a refusal
+/// The call that failed, with the address; its [`SystemCallError::kind`] tells local shortages from a refusal
 /// by the server.
 pub fn connect(
     target: &Address,
     options: &ConnectOptions,
-) -> Result<(OwnedFd, ConnectProgress), Error> {
+) -> Result<(OwnedFd, ConnectProgress), SystemCallError> {
     let range = options
         .source
         .and_then(|source| Some((source, source.port_last?)));
@@ -96,7 +96,7 @@ fn from_range(
     options: &ConnectOptions,
     source: LocalAddress,
     last: u16,
-) -> Result<(OwnedFd, ConnectProgress), Error> {
+) -> Result<(OwnedFd, ConnectProgress), SystemCallError> {
     let first = source.address.port();
     let count = u32::from(last - first) + 1;
     let mut failure = None;
@@ -114,7 +114,7 @@ fn from_range(
 }
 
 /// Whether another port may work: this one is bound, or already connected to the target.
-fn is_port_taken(error: &Error) -> bool {
+fn is_port_taken(error: &SystemCallError) -> bool {
     matches!(
         (error.call(), error.kind()),
         ("bind" | "connect", ErrorClass::AddressInUse)
@@ -126,7 +126,7 @@ fn connect_from(
     target: &Address,
     options: &ConnectOptions,
     source: Option<&LocalAddress>,
-) -> Result<(OwnedFd, ConnectProgress), Error> {
+) -> Result<(OwnedFd, ConnectProgress), SystemCallError> {
     let os_target = target.to_os()?;
     let family = target.family();
     let fd = Namespace::run(options.namespace.as_deref(), || {
@@ -146,7 +146,7 @@ fn connect_from(
         Err(Errno::INPROGRESS | Errno::ALREADY | Errno::INTR) => {
             Ok((fd, ConnectProgress::Underway))
         }
-        Err(e) => Err(Error::new("connect", target, e)),
+        Err(e) => Err(SystemCallError::new("connect", target, e)),
     }
 }
 
@@ -159,8 +159,8 @@ fn is_on_this_machine(target: &Address) -> bool {
 ///
 /// # Errors
 /// The error of the server or the network.
-pub fn connect_outcome(fd: impl AsFd, target: &Address) -> Result<(), Error> {
-    option::socket_error(fd).map_err(|e| Error::new("connect", target, e))
+pub fn connect_outcome(fd: impl AsFd, target: &Address) -> Result<(), SystemCallError> {
+    option::socket_error(fd).map_err(|e| SystemCallError::new("connect", target, e))
 }
 
 fn prepare(
@@ -168,8 +168,9 @@ fn prepare(
     ip: &SocketAddr,
     options: &ConnectOptions,
     source: Option<&LocalAddress>,
-) -> Result<(), Error> {
-    let check = |name, answer: io::Result<()>| answer.map_err(|e| Error::new(name, ip, e));
+) -> Result<(), SystemCallError> {
+    let check =
+        |name, answer: io::Result<()>| answer.map_err(|e| SystemCallError::new(name, ip, e));
     check("setsockopt(TCP_NODELAY)", option::set_no_delay(fd, true))?;
     if let Some(interface) = &options.interface {
         check(
@@ -209,11 +210,11 @@ fn prepare(
     Ok(())
 }
 
-fn bind_source(fd: BorrowedFd<'_>, source: &LocalAddress) -> Result<(), Error> {
+fn bind_source(fd: BorrowedFd<'_>, source: &LocalAddress) -> Result<(), SystemCallError> {
     let address = &source.address;
     if source.transparent {
         option::set_transparent(fd, address.is_ipv6())
-            .map_err(|e| Error::new("setsockopt(IP_TRANSPARENT)", address, e))?;
+            .map_err(|e| SystemCallError::new("setsockopt(IP_TRANSPARENT)", address, e))?;
     }
     if address.port() == 0 {
         // The kernel then chooses the port when it knows the destination: one source address can
@@ -221,9 +222,9 @@ fn bind_source(fd: BorrowedFd<'_>, source: &LocalAddress) -> Result<(), Error> {
         let _ = option::set_bind_no_port(fd);
     } else {
         sockopt::set_socket_reuseaddr(fd, true)
-            .map_err(|e| Error::new("setsockopt(SO_REUSEADDR)", address, e))?;
+            .map_err(|e| SystemCallError::new("setsockopt(SO_REUSEADDR)", address, e))?;
     }
-    rustix::net::bind(fd, address).map_err(|e| Error::new("bind", address, e))
+    rustix::net::bind(fd, address).map_err(|e| SystemCallError::new("bind", address, e))
 }
 
 #[cfg(test)]

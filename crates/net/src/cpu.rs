@@ -2,7 +2,7 @@
 
 use rustix::thread::{CpuSet as OsSet, sched_getaffinity, sched_setaffinity};
 
-use crate::Error;
+use crate::SystemCallError;
 
 /// A set of processors, by number from 0 (`cpu-map`).
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -46,13 +46,13 @@ pub fn cpu_count() -> usize {
 ///
 /// # Errors
 /// `EINVAL` if none of them exists or may be used.
-pub fn pin_thread(cpus: &CpuSet) -> Result<(), Error> {
+pub fn pin_thread(cpus: &CpuSet) -> Result<(), SystemCallError> {
     let mut set = OsSet::new();
     for &cpu in &cpus.0 {
         set.set(cpu);
     }
     sched_setaffinity(None, &set)
-        .map_err(|e| Error::new("sched_setaffinity", format_args!("{:?}", cpus.0), e))
+        .map_err(|e| SystemCallError::new("sched_setaffinity", format_args!("{:?}", cpus.0), e))
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use rustix::net::{
     MMsgHdr, SendAncillaryBuffer, SendFlags, SocketAddrAny, SocketFlags, SocketType,
 };
 
-use crate::{Address, Error};
+use crate::{Address, SystemCallError};
 
 /// The maximum number of messages per system call.
 const BATCH_MESSAGES_MAX: usize = 32;
@@ -34,13 +34,13 @@ pub struct Datagram {
 impl Datagram {
     /// A socket that sends to `target` (UDP, or a unix path or abstract name), optionally from a
     /// given address.
-    pub fn new(target: Address, source: Option<SocketAddr>) -> Result<Self, Error> {
+    pub fn new(target: Address, source: Option<SocketAddr>) -> Result<Self, SystemCallError> {
         let os_target = target.to_os()?;
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let fd = rustix::net::socket_with(target.family(), SocketType::DGRAM, flags, None)
-            .map_err(|e| Error::new("socket", &target, e))?;
+            .map_err(|e| SystemCallError::new("socket", &target, e))?;
         if let Some(source) = source {
-            rustix::net::bind(&fd, &source).map_err(|e| Error::new("bind", source, e))?;
+            rustix::net::bind(&fd, &source).map_err(|e| SystemCallError::new("bind", source, e))?;
         }
         let lasting = match target {
             Address::Unix(_) => connected(&target, &os_target),

@@ -5,10 +5,10 @@ use std::io;
 
 /// A failed system call: which call, on which object, the system's error.
 ///
-/// Displays as `bind 127.0.0.1:80: Permission denied (os error 13)`; [`Error::advice`] says what an
+/// Displays as `bind 127.0.0.1:80: Permission denied (os error 13)`; [`SystemCallError::advice`] says what an
 /// operator may do.
 #[derive(Debug)]
-pub struct Error {
+pub struct SystemCallError {
     call: &'static str,
     object: Box<str>,
     source: io::Error,
@@ -38,11 +38,11 @@ pub enum ErrorClass {
     /// The kernel does not know this address family or option
     /// (`EAFNOSUPPORT`, `ENOPROTOOPT`, `EOPNOTSUPP`).
     Unsupported,
-    /// Anything else; see [`Error::os_code`].
+    /// Anything else; see [`SystemCallError::os_code`].
     Other,
 }
 
-impl Error {
+impl SystemCallError {
     /// An error of `call` on `object`.
     pub fn new(
         call: &'static str,
@@ -142,7 +142,7 @@ impl ErrorClass {
     }
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for SystemCallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.object.is_empty() {
             write!(f, "{}: {}", self.call, self.source)
@@ -152,7 +152,7 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {
+impl std::error::Error for SystemCallError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         Some(&self.source)
     }
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn an_error_says_call_object_and_answer() {
-        let error = Error::new(
+        let error = SystemCallError::new(
             "bind",
             "127.0.0.1:80",
             io::Error::from_raw_os_error(libc::EACCES),

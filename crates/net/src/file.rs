@@ -11,7 +11,7 @@ use std::os::unix::fs::{
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::Error;
+use crate::SystemCallError;
 
 /// How many names are tried for the temporary file.
 const NAMES_MAX: usize = 16;
@@ -26,7 +26,7 @@ const NAMES_MAX: usize = 16;
 /// # Errors
 /// The system's error. The file is unchanged, and no temporary file is left; but when only syncing
 /// the directory failed, the new contents may be there already.
-pub fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+pub fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), SystemCallError> {
     replace_files(&[(path, bytes)])
 }
 
@@ -43,7 +43,9 @@ pub fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
 /// rename, all files are unchanged. When a rename fails, the files before it are replaced and those
 /// from it on are not; when only syncing a directory failed, all are replaced and may not survive a
 /// loss of power.
-pub fn replace_files<P: AsRef<Path>, B: AsRef<[u8]>>(files: &[(P, B)]) -> Result<(), Error> {
+pub fn replace_files<P: AsRef<Path>, B: AsRef<[u8]>>(
+    files: &[(P, B)],
+) -> Result<(), SystemCallError> {
     let changes: Vec<FileChange<'_>> = files
         .iter()
         .map(|(path, bytes)| FileChange {
@@ -70,7 +72,7 @@ pub struct FileChange<'f> {
 ///
 /// # Errors
 /// As [`replace_files`].
-pub fn change_files(changes: &[FileChange<'_>]) -> Result<(), Error> {
+pub fn change_files(changes: &[FileChange<'_>]) -> Result<(), SystemCallError> {
     // Temporary files that are not renamed are removed when dropped.
     let mut steps = Vec::with_capacity(changes.len());
     for change in changes {
@@ -109,7 +111,7 @@ enum ChangeStep {
 }
 
 impl ChangeStep {
-    fn prepare(change: &FileChange<'_>) -> Result<Self, Error> {
+    fn prepare(change: &FileChange<'_>) -> Result<Self, SystemCallError> {
         let path = change.path;
         let Some(content) = change.content else {
             return Ok(Self::Remove {
@@ -120,7 +122,7 @@ impl ChangeStep {
         TemporaryFile::write(path, content, change.is_secret).map(Self::Replace)
     }
 
-    fn carry_out(&mut self) -> Result<(), Error> {
+    fn carry_out(&mut self) -> Result<(), SystemCallError> {
         match self {
             Self::Replace(file) => file.rename(),
             Self::Remove { path, .. } => match std::fs::remove_file(&*path) {
@@ -151,8 +153,8 @@ fn directory_of(path: &Path) -> io::Result<(PathBuf, File)> {
     Ok((directory, opened))
 }
 
-fn fault(path: &Path, call: &'static str, error: io::Error) -> Error {
-    Error::new(call, path.display(), error)
+fn fault(path: &Path, call: &'static str, error: io::Error) -> SystemCallError {
+    SystemCallError::new(call, path.display(), error)
 }
 
 /// New contents on the disk, in a temporary file beside the one they are for.
@@ -168,7 +170,7 @@ struct TemporaryFile {
 }
 
 impl TemporaryFile {
-    fn write(path: &Path, bytes: &[u8], is_secret: bool) -> Result<Self, Error> {
+    fn write(path: &Path, bytes: &[u8], is_secret: bool) -> Result<Self, SystemCallError> {
         let fault = |call, error| fault(path, call, error);
         let target = match std::fs::canonicalize(path) {
             Ok(target) => target,
@@ -213,7 +215,7 @@ impl TemporaryFile {
     }
 
     /// Renames the temporary file.
-    fn rename(&mut self) -> Result<(), Error> {
+    fn rename(&mut self) -> Result<(), SystemCallError> {
         if let Some(name) = &self.name {
             std::fs::rename(name, &self.target)
                 .map_err(|error| fault(&self.path, "rename", error))?;

@@ -11,14 +11,14 @@ use rustix::net::sockopt;
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open, test_kill_process};
 
 use crate::process::one_process;
-use crate::{Address, Error, SocketPool};
+use crate::{Address, SocketPool, SystemCallError};
 
 /// Whether this process may send signals to that process.
 ///
 /// # Errors
 /// `ESRCH` if there is no such process, `EPERM` if this process may not.
-pub fn may_signal(pid: i32) -> Result<(), Error> {
-    test_kill_process(one_process(pid)?).map_err(|e| Error::new("kill", pid, e))
+pub fn may_signal(pid: i32) -> Result<(), SystemCallError> {
+    test_kill_process(one_process(pid)?).map_err(|e| SystemCallError::new("kill", pid, e))
 }
 
 /// The process number and user of the peer of a unix socket, at the time it connected or made the
@@ -83,7 +83,7 @@ fn living_parent(pid: i32) -> Option<i32> {
 pub struct ForeignListener {
     fd: OwnedFd,
     /// The descriptor in the other process.
-    place: PathBuf,
+    path: PathBuf,
     /// The link target of that descriptor, which identifies the socket.
     link: PathBuf,
 }
@@ -99,7 +99,7 @@ impl ForeignListener {
 
     /// Whether the other process still has it open.
     pub fn is_held(&self) -> bool {
-        fs::read_link(&self.place).is_ok_and(|link| link == self.link)
+        fs::read_link(&self.path).is_ok_and(|link| link == self.link)
     }
 
     /// Whether both are the same socket, shared by two processes.
@@ -113,19 +113,19 @@ impl ForeignListener {
 /// # Errors
 /// `ESRCH` if there is no such process; `EPERM` or `EACCES` if this process may not inspect it;
 /// root with `CAP_SYS_PTRACE` may.
-pub fn listening_sockets_of(pid: i32) -> Result<Vec<ForeignListener>, Error> {
+pub fn listening_sockets_of(pid: i32) -> Result<Vec<ForeignListener>, SystemCallError> {
     let process = pidfd_open(one_process(pid)?, PidfdFlags::empty())
-        .map_err(|e| Error::new("pidfd_open", pid, e))?;
+        .map_err(|e| SystemCallError::new("pidfd_open", pid, e))?;
     let directory = format!("/proc/{pid}/fd");
-    let refused = |e: io::Error| Error::new("open", &directory, e);
+    let refused = |e: io::Error| SystemCallError::new("open", &directory, e);
     let mut found = Vec::new();
     for entry in fs::read_dir(&directory).map_err(refused)?.flatten() {
-        let place = entry.path();
+        let path = entry.path();
         let number = entry
             .file_name()
             .to_str()
             .and_then(|name| name.parse().ok());
-        let link = match fs::read_link(&place) {
+        let link = match fs::read_link(&path) {
             Ok(link) => link,
             Err(e) if e.kind() == io::ErrorKind::PermissionDenied => return Err(refused(e)),
             // Closed in the meantime.
@@ -139,10 +139,10 @@ pub fn listening_sockets_of(pid: i32) -> Result<Vec<ForeignListener>, Error> {
             Ok(fd) => fd,
             // Closed in the meantime.
             Err(Errno::BADF) => continue,
-            Err(e) => return Err(Error::new("pidfd_getfd", pid, e)),
+            Err(e) => return Err(SystemCallError::new("pidfd_getfd", pid, e)),
         };
         if sockopt::socket_acceptconn(&fd).unwrap_or(false) && is_of_our_network(fd.as_fd()) {
-            found.push(ForeignListener { fd, place, link });
+            found.push(ForeignListener { fd, path, link });
         }
     }
     Ok(found)
@@ -153,7 +153,7 @@ pub fn listening_sockets_of(pid: i32) -> Result<Vec<ForeignListener>, Error> {
 ///
 /// # Errors
 /// See [`listening_sockets_of`].
-pub fn sockets_of(pids: &[i32]) -> Result<SocketPool, Error> {
+pub fn sockets_of(pids: &[i32]) -> Result<SocketPool, SystemCallError> {
     let mut found: Vec<ForeignListener> = Vec::new();
     for &pid in pids {
         for listener in listening_sockets_of(pid)? {
@@ -256,7 +256,7 @@ mod tests {
         let found = listening_sockets_of(own_pid()).unwrap();
         // This process inspects itself here, and may find the copies that it makes.
         let own = [listener.as_raw_fd(), second.as_raw_fd()].map(|fd| fd.to_string());
-        let mine = |one: &&ForeignListener| own.iter().any(|fd| one.place.ends_with(fd));
+        let mine = |one: &&ForeignListener| own.iter().any(|fd| one.path.ends_with(fd));
         let mine: Vec<_> = found.iter().filter(mine).collect();
         assert!(
             mine.iter()

@@ -3,14 +3,14 @@
 use std::ffi::{CStr, CString};
 use std::io;
 
-use crate::Error;
+use crate::SystemCallError;
 
 /// Maximum size of a passwd or group record, in bytes.
 const RECORD_BYTES_MAX: usize = 1 << 20;
 
 /// A user of this machine.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct User {
+pub struct SystemUser {
     /// Login name.
     pub name: String,
     /// Its number (uid).
@@ -21,7 +21,7 @@ pub struct User {
 
 /// A group of this machine.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Group {
+pub struct SystemGroup {
     /// Its name.
     pub name: String,
     /// Its number.
@@ -30,7 +30,7 @@ pub struct Group {
 
 /// Looks up a user by name (`user`); `None` if there is none.
 #[expect(unsafe_code, reason = "getpwnam_r fills a structure and a buffer")]
-pub fn user_by_name(name: &str) -> Result<Option<User>, Error> {
+pub fn user_by_name(name: &str) -> Result<Option<SystemUser>, SystemCallError> {
     let c_name = c_string("getpwnam", name)?;
     with_growing_buffer("getpwnam", name, |buffer| {
         // SAFETY: passwd holds integers and pointers that may be null.
@@ -47,7 +47,7 @@ pub fn user_by_name(name: &str) -> Result<Option<User>, Error> {
                 &raw mut found,
             )
         };
-        let user = (answer == 0 && !found.is_null()).then(|| User {
+        let user = (answer == 0 && !found.is_null()).then(|| SystemUser {
             // SAFETY: on success pw_name is a C string inside `buffer`.
             name: unsafe { owned(record.pw_name) },
             uid: record.pw_uid,
@@ -59,7 +59,7 @@ pub fn user_by_name(name: &str) -> Result<Option<User>, Error> {
 
 /// Looks up a group by name (`group`); `None` if there is none.
 #[expect(unsafe_code, reason = "getgrnam_r fills a structure and a buffer")]
-pub fn group_by_name(name: &str) -> Result<Option<Group>, Error> {
+pub fn group_by_name(name: &str) -> Result<Option<SystemGroup>, SystemCallError> {
     let c_name = c_string("getgrnam", name)?;
     with_growing_buffer("getgrnam", name, |buffer| {
         // SAFETY: group holds integers and pointers that may be null.
@@ -75,7 +75,7 @@ pub fn group_by_name(name: &str) -> Result<Option<Group>, Error> {
                 &raw mut found,
             )
         };
-        let group = (answer == 0 && !found.is_null()).then(|| Group {
+        let group = (answer == 0 && !found.is_null()).then(|| SystemGroup {
             // SAFETY: on success gr_name is a C string inside `buffer`.
             name: unsafe { owned(record.gr_name) },
             gid: record.gr_gid,
@@ -101,12 +101,16 @@ pub fn become_user(
     uid: Option<u32>,
     gid: Option<u32>,
     user_name: Option<&str>,
-) -> Result<(), Error> {
+) -> Result<(), SystemCallError> {
     let check = |call, object: &dyn std::fmt::Display, answer: libc::c_int| {
         if answer == 0 {
             Ok(())
         } else {
-            Err(Error::new(call, object, io::Error::last_os_error()))
+            Err(SystemCallError::new(
+                call,
+                object,
+                io::Error::last_os_error(),
+            ))
         }
     };
     if let Some(gid) = gid {
@@ -135,8 +139,9 @@ pub fn become_user(
     Ok(())
 }
 
-fn c_string(call: &'static str, name: &str) -> Result<CString, Error> {
-    CString::new(name).map_err(|_| Error::new(call, name.escape_debug(), rustix::io::Errno::INVAL))
+fn c_string(call: &'static str, name: &str) -> Result<CString, SystemCallError> {
+    CString::new(name)
+        .map_err(|_| SystemCallError::new(call, name.escape_debug(), rustix::io::Errno::INVAL))
 }
 
 /// Calls `ask` with increasing buffer sizes until the record fits.
@@ -144,7 +149,7 @@ fn with_growing_buffer<T>(
     call: &'static str,
     name: &str,
     mut ask: impl FnMut(&mut [u8]) -> (libc::c_int, Option<T>),
-) -> Result<Option<T>, Error> {
+) -> Result<Option<T>, SystemCallError> {
     let mut buffer = vec![0_u8; 1024];
     loop {
         match ask(&mut buffer) {
@@ -153,7 +158,13 @@ fn with_growing_buffer<T>(
                 buffer.resize(buffer.len() * 4, 0);
             }
             (libc::EINTR, _) => {}
-            (code, _) => return Err(Error::new(call, name, io::Error::from_raw_os_error(code))),
+            (code, _) => {
+                return Err(SystemCallError::new(
+                    call,
+                    name,
+                    io::Error::from_raw_os_error(code),
+                ));
+            }
         }
     }
 }

@@ -10,7 +10,7 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
-use crate::Error;
+use crate::SystemCallError;
 
 static INHERITED: Mutex<BTreeMap<RawFd, OwnedFd>> = Mutex::new(BTreeMap::new());
 
@@ -39,7 +39,7 @@ pub fn collect() {
 ///
 /// # Errors
 /// `EBADF` if it was not inherited or is taken already.
-pub fn take(number: RawFd) -> Result<OwnedFd, Error> {
+pub fn take(number: RawFd) -> Result<OwnedFd, SystemCallError> {
     list().remove(&number).ok_or_else(|| not_inherited(number))
 }
 
@@ -47,7 +47,7 @@ pub fn take(number: RawFd) -> Result<OwnedFd, Error> {
 ///
 /// # Errors
 /// `EBADF` if it was not inherited or is taken already.
-pub fn duplicate(number: RawFd) -> Result<OwnedFd, Error> {
+pub fn duplicate(number: RawFd) -> Result<OwnedFd, SystemCallError> {
     let copy = match number {
         0 => rustix::io::fcntl_dupfd_cloexec(io::stdin(), 3),
         1 => rustix::io::fcntl_dupfd_cloexec(io::stdout(), 3),
@@ -57,7 +57,7 @@ pub fn duplicate(number: RawFd) -> Result<OwnedFd, Error> {
             None => return Err(not_inherited(number)),
         },
     };
-    copy.map_err(|e| Error::new("fcntl(F_DUPFD)", format_args!("fd@{number}"), e))
+    copy.map_err(|e| SystemCallError::new("fcntl(F_DUPFD)", format_args!("fd@{number}"), e))
 }
 
 /// Sets whether the descriptors on the list stay open in the programs that this process starts
@@ -87,9 +87,9 @@ fn list() -> MutexGuard<'static, BTreeMap<RawFd, OwnedFd>> {
     INHERITED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn not_inherited(number: RawFd) -> Error {
+fn not_inherited(number: RawFd) -> SystemCallError {
     let source = io::Error::from_raw_os_error(libc::EBADF);
-    Error::new("inherit", format_args!("fd@{number}"), source)
+    SystemCallError::new("inherit", format_args!("fd@{number}"), source)
 }
 
 /// The open numbers from 3 up, without the one that reads the directory.

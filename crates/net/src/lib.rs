@@ -1,7 +1,7 @@
 //! Sockets, options, descriptors, processes: the only crate with unsafe code.
 //!
 //! Everything here is a thin, safe wrapper of the kernel: one function per operation, with an
-//! [`Error`] that names the call, its object and the system's error. No policy, no waiting, no
+//! [`SystemCallError`] that names the call, its object and the system's error. No policy, no waiting, no
 //! executor: the caller decides when to try again. All sockets made here are non-blocking and
 //! close-on-exec.
 //!
@@ -42,13 +42,13 @@ pub use connect::{ConnectOptions, ConnectProgress, LocalAddress, connect, connec
 pub use cpu::{CpuSet, cpu_count, pin_thread};
 pub use crypt::{can_hash_passwords, equal_in_constant_time, password_matches};
 pub use datagram::Datagram;
-pub use error::{Error, ErrorClass};
+pub use error::{ErrorClass, SystemCallError};
 pub use file::{FileChange, change_files, read_file, replace_file, replace_files};
 pub use foreign::{
     ForeignListener, listening_sockets_of, may_signal, process_lives, process_tree, sockets_of,
     unix_peer,
 };
-pub use identity::{Group, User, become_user, group_by_name, is_root, user_by_name};
+pub use identity::{SystemGroup, SystemUser, become_user, group_by_name, is_root, user_by_name};
 pub use io::{
     accept, peek, receive, receive_vectored, send, send_more, send_vectored, shutdown_both,
     shutdown_read, shutdown_write,
@@ -60,7 +60,7 @@ pub use memory::give_back_large_memory;
 pub use namespace::Namespace;
 pub use notify::notify_supervisor;
 pub use option::{
-    KeepAlive, PacketOptions, TcpInfo, forget_on_close, set_congestion, set_keepalive,
+    KeepAlive, PacketOptions, TcpInfo, drop_silently_on_close, set_congestion, set_keepalive,
     set_linger_zero, set_mark, set_no_delay, set_non_blocking, set_quick_ack, set_receive_buffer,
     set_send_buffer, set_tos, set_user_timeout, socket_error, tcp_info,
 };

@@ -2,7 +2,7 @@
 
 use rustix::process::{self, Rlimit};
 
-use crate::Error;
+use crate::SystemCallError;
 
 /// A resource that the system limits per process.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -36,7 +36,7 @@ pub fn limit(resource: Resource) -> ResourceLimit {
 }
 
 /// Sets both limits. Raising the hard one needs CAP_SYS_RESOURCE.
-pub fn set_limit(resource: Resource, wanted: ResourceLimit) -> Result<(), Error> {
+pub fn set_limit(resource: Resource, wanted: ResourceLimit) -> Result<(), SystemCallError> {
     process::setrlimit(
         resource.to_os(),
         Rlimit {
@@ -44,7 +44,7 @@ pub fn set_limit(resource: Resource, wanted: ResourceLimit) -> Result<(), Error>
             maximum: wanted.hard,
         },
     )
-    .map_err(|e| Error::new("setrlimit", format_args!("{resource:?} {wanted:?}"), e))
+    .map_err(|e| SystemCallError::new("setrlimit", format_args!("{resource:?} {wanted:?}"), e))
 }
 
 /// Makes at least `wanted` descriptors available, raising the hard limit if that is necessary and
@@ -52,7 +52,7 @@ pub fn set_limit(resource: Resource, wanted: ResourceLimit) -> Result<(), Error>
 ///
 /// # Errors
 /// The system's error; the best possible value (the hard limit) is set nevertheless.
-pub fn raise_open_files(wanted: u64) -> Result<u64, Error> {
+pub fn raise_open_files(wanted: u64) -> Result<u64, SystemCallError> {
     let now = limit(Resource::OpenFiles);
     match now.soft {
         None => return Ok(u64::MAX),
@@ -81,7 +81,7 @@ pub fn raise_open_files(wanted: u64) -> Result<u64, Error> {
 }
 
 /// Allows core files up to the hard limit (`set-dumpable`).
-pub fn raise_core_limit() -> Result<(), Error> {
+pub fn raise_core_limit() -> Result<(), SystemCallError> {
     let unlimited = ResourceLimit {
         soft: None,
         hard: None,

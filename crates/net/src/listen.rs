@@ -8,7 +8,9 @@ use rustix::net::{SocketType, sockopt};
 
 use crate::socket::{listen_again, stream_socket};
 use crate::unix::{self, UnpublishedSocket};
-use crate::{Address, Error, ListenOptions, Namespace, Tuning, inherit, option, passing, retune};
+use crate::{
+    Address, ListenOptions, Namespace, SystemCallError, Tuning, inherit, option, passing, retune,
+};
 
 /// A listening socket.
 #[derive(Debug)]
@@ -19,7 +21,7 @@ pub struct ListeningSocket {
     pub address: Address,
     /// Options that the system refused and the socket works without; HAProxy warns about these and
     /// continues.
-    pub refused: Vec<Error>,
+    pub refused: Vec<SystemCallError>,
 }
 
 /// Listens on `address`. The descriptor of an [`Address::Inherited`] is duplicated after its type
@@ -28,7 +30,10 @@ pub struct ListeningSocket {
 /// # Errors
 /// The call that failed, with the address. Tuning options that the system refuses are no errors,
 /// see [`ListeningSocket::refused`].
-pub fn listen(address: &Address, options: &ListenOptions) -> Result<ListeningSocket, Error> {
+pub fn listen(
+    address: &Address,
+    options: &ListenOptions,
+) -> Result<ListeningSocket, SystemCallError> {
     let (bound, unpublished) = listen_unpublished(address, options)?;
     if let Some(unpublished) = unpublished {
         unpublished.publish()?;
@@ -44,7 +49,7 @@ pub fn listen(address: &Address, options: &ListenOptions) -> Result<ListeningSoc
 pub fn listen_unpublished(
     address: &Address,
     options: &ListenOptions,
-) -> Result<(ListeningSocket, Option<UnpublishedSocket>), Error> {
+) -> Result<(ListeningSocket, Option<UnpublishedSocket>), SystemCallError> {
     if let Address::Inherited(number) = address {
         return Ok((adopt(*number, options)?, None));
     }
@@ -77,7 +82,7 @@ pub fn listen_unpublished(
     let address = match address {
         // The kernel keeps the temporary name.
         Address::Unix(_) => address.clone(),
-        _ => Address::local_of(&fd).map_err(|e| Error::new("getsockname", address, e))?,
+        _ => Address::local_of(&fd).map_err(|e| SystemCallError::new("getsockname", address, e))?,
     };
     let bound = ListeningSocket {
         fd,
@@ -87,9 +92,9 @@ pub fn listen_unpublished(
     Ok((bound, unpublished))
 }
 
-fn adopt(number: i32, options: &ListenOptions) -> Result<ListeningSocket, Error> {
+fn adopt(number: i32, options: &ListenOptions) -> Result<ListeningSocket, SystemCallError> {
     let name = Address::Inherited(number);
-    let fail = |call, e: io::Error| Error::new(call, &name, e);
+    let fail = |call, e: io::Error| SystemCallError::new(call, &name, e);
     let fd = inherit::duplicate(number)?;
     let kind = sockopt::socket_type(&fd).map_err(|e| fail("getsockopt(SO_TYPE)", e.into()))?;
     if kind != SocketType::STREAM {
@@ -124,8 +129,8 @@ fn listen_on(
     fd: OwnedFd,
     address: &Address,
     options: &ListenOptions,
-) -> Result<ListeningSocket, Error> {
-    let fail = |call, e: io::Error| Error::new(call, address, e);
+) -> Result<ListeningSocket, SystemCallError> {
+    let fail = |call, e: io::Error| SystemCallError::new(call, address, e);
     rustix::io::ioctl_fionbio(&fd, true).map_err(|e| fail("ioctl(FIONBIO)", e.into()))?;
     // Called also when it listens already: this sets the length of its queue.
     listen_again(&fd, options.backlog).map_err(|e| fail("listen", e))?;
@@ -140,30 +145,30 @@ fn listen_on(
     })
 }
 
-fn bind(fd: BorrowedFd<'_>, address: &Address) -> Result<(), Error> {
-    rustix::net::bind(fd, &address.to_os()?).map_err(|e| Error::new("bind", address, e))
+fn bind(fd: BorrowedFd<'_>, address: &Address) -> Result<(), SystemCallError> {
+    rustix::net::bind(fd, &address.to_os()?).map_err(|e| SystemCallError::new("bind", address, e))
 }
 
 fn start_listening(
     fd: BorrowedFd<'_>,
     address: &Address,
     options: &ListenOptions,
-) -> Result<(), Error> {
+) -> Result<(), SystemCallError> {
     let backlog = i32::try_from(options.backlog.max(1)).unwrap_or(i32::MAX);
-    rustix::net::listen(fd, backlog).map_err(|e| Error::new("listen", address, e))
+    rustix::net::listen(fd, backlog).map_err(|e| SystemCallError::new("listen", address, e))
 }
 
 fn prepare_ip(
     fd: BorrowedFd<'_>,
     ip: &SocketAddr,
     options: &ListenOptions,
-    refused: &mut Vec<Error>,
-) -> Result<(), Error> {
+    refused: &mut Vec<SystemCallError>,
+) -> Result<(), SystemCallError> {
     sockopt::set_socket_reuseaddr(fd, true)
-        .map_err(|e| Error::new("setsockopt(SO_REUSEADDR)", ip, e))?;
+        .map_err(|e| SystemCallError::new("setsockopt(SO_REUSEADDR)", ip, e))?;
     let mut soft = |name, answer: io::Result<()>| {
         if let Err(e) = answer {
-            refused.push(Error::new(name, ip, e));
+            refused.push(SystemCallError::new(name, ip, e));
         }
     };
     if options.reuse_port {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use crate::Error;
+use crate::SystemCallError;
 
 /// A named network namespace, held open so that it works after chroot.
 #[derive(Debug)]
@@ -17,12 +17,17 @@ pub struct Namespace {
 
 impl Namespace {
     /// Opens a namespace by its `ip netns` name.
-    pub fn open(name: &str) -> Result<Self, Error> {
+    pub fn open(name: &str) -> Result<Self, SystemCallError> {
         let path = Path::new("/var/run/netns").join(name);
         if name.contains('/') || name.starts_with('.') {
-            return Err(Error::new("namespace", name, rustix::io::Errno::INVAL));
+            return Err(SystemCallError::new(
+                "namespace",
+                name,
+                rustix::io::Errno::INVAL,
+            ));
         }
-        let file = File::open(&path).map_err(|e| Error::new("open", path.display(), e))?;
+        let file =
+            File::open(&path).map_err(|e| SystemCallError::new("open", path.display(), e))?;
         Ok(Self {
             name: name.into(),
             file,
@@ -40,8 +45,8 @@ impl Namespace {
     /// in the wrong namespace, whatever fails.
     pub(crate) fn run<T: Send>(
         namespace: Option<&Self>,
-        make: impl FnOnce() -> Result<T, Error> + Send,
-    ) -> Result<T, Error> {
+        make: impl FnOnce() -> Result<T, SystemCallError> + Send,
+    ) -> Result<T, SystemCallError> {
         let Some(namespace) = namespace else {
             return make();
         };
@@ -51,12 +56,12 @@ impl Namespace {
                 .spawn_scoped(scope, || {
                     let network = Some(LinkNameSpaceType::Network);
                     move_into_link_name_space(namespace.file.as_fd(), network)
-                        .map_err(|e| Error::new("setns", &namespace.name, e))?;
+                        .map_err(|e| SystemCallError::new("setns", &namespace.name, e))?;
                     make()
                 })
-                .map_err(|e| Error::new("clone", &namespace.name, e))?;
+                .map_err(|e| SystemCallError::new("clone", &namespace.name, e))?;
             handle.join().unwrap_or_else(|_| {
-                Err(Error::new(
+                Err(SystemCallError::new(
                     "setns",
                     &namespace.name,
                     rustix::io::Errno::CANCELED,

@@ -4,18 +4,18 @@ use std::io::IoSlice;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use crate::{Address, Datagram, Error};
+use crate::{Address, Datagram, SystemCallError};
 
 /// Sends `state` (such as `READY=1\nSTATUS=Ready.`) to the socket named by NOTIFY_SOCKET, a path or
 /// `@` and an abstract name. `Ok(false)` if there is no supervisor.
-pub fn notify_supervisor(state: &str) -> Result<bool, Error> {
+pub fn notify_supervisor(state: &str) -> Result<bool, SystemCallError> {
     let Some(socket) = std::env::var_os("NOTIFY_SOCKET") else {
         return Ok(false);
     };
     send_state(socket.as_bytes(), state)
 }
 
-fn send_state(socket: &[u8], state: &str) -> Result<bool, Error> {
+fn send_state(socket: &[u8], state: &str) -> Result<bool, SystemCallError> {
     let address = match socket.split_first() {
         None => return Ok(false),
         Some((b'@', name)) => Address::Abstract {
@@ -27,7 +27,7 @@ fn send_state(socket: &[u8], state: &str) -> Result<bool, Error> {
     let datagram = Datagram::new(address, None)?;
     datagram
         .send(&[IoSlice::new(state.as_bytes())])
-        .map_err(|e| Error::new("sendmsg", datagram.target(), e))?;
+        .map_err(|e| SystemCallError::new("sendmsg", datagram.target(), e))?;
     Ok(true)
 }
 

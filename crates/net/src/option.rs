@@ -109,7 +109,7 @@ impl PacketOptions {
 ///
 /// # Errors
 /// The close can be made neither silent nor a reset.
-pub fn forget_on_close(fd: impl AsFd, hops: Option<u8>) -> io::Result<()> {
+pub fn drop_silently_on_close(fd: impl AsFd, hops: Option<u8>) -> io::Result<()> {
     let fd = fd.as_fd();
     if hops.is_none() && set_int(fd, libc::SOL_TCP, libc::TCP_REPAIR, 1).is_ok() {
         // The reset on close would be sent in spite of it.

@@ -172,7 +172,7 @@ impl SocketPool {
     /// Takes out a socket that fits. A path must still lead to it: clients would never find a
     /// socket whose file was removed or replaced.
     pub(crate) fn take(&mut self, wanted: &SocketQuery<'_>) -> Option<OwnedFd> {
-        let place = self.0.iter().position(|pooled| {
+        let index = self.0.iter().position(|pooled| {
             let is_v6 = matches!(pooled.address, Address::Ip(ip) if ip.is_ipv6());
             pooled.address == *wanted.address
                 && pooled.interface == wanted.interface
@@ -180,12 +180,12 @@ impl SocketPool {
                 && (!is_v6 || wanted.v6_only.is_none_or(|only| only == pooled.v6_only))
         })?;
         if let Address::Unix(path) = wanted.address
-            && !self.0[place].is_vouched
+            && !self.0[index].is_vouched
             && !unix::is_socket(path)
         {
             return None;
         }
-        Some(self.0.remove(place).fd)
+        Some(self.0.remove(index).fd)
     }
 
     /// How many sockets are left.

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use rustix::process::{self, DumpableBehavior, Pid, WaitOptions};
 
-use crate::{Error, Signal};
+use crate::{Signal, SystemCallError};
 
 /// The two results of a [`fork`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -36,9 +36,9 @@ pub struct ChildEnd {
 /// `EDEADLK` if the process has more than one thread: the copy would have locks held by threads
 /// that it does not have.
 #[expect(unsafe_code, reason = "fork")]
-pub fn fork() -> Result<ForkResult, Error> {
+pub fn fork() -> Result<ForkResult, SystemCallError> {
     if thread_count() != 1 {
-        return Err(Error::new(
+        return Err(SystemCallError::new(
             "fork",
             "threads are running",
             rustix::io::Errno::DEADLK,
@@ -49,7 +49,7 @@ pub fn fork() -> Result<ForkResult, Error> {
     match unsafe { libc::fork() } {
         0 => Ok(ForkResult::Child),
         pid if pid > 0 => Ok(ForkResult::Parent(pid)),
-        _ => Err(Error::new("fork", "", io::Error::last_os_error())),
+        _ => Err(SystemCallError::new("fork", "", io::Error::last_os_error())),
     }
 }
 
@@ -68,10 +68,10 @@ pub fn set_process_name(name: &str) {
 }
 
 /// Detaches from the terminal and session that started us (`daemon`).
-pub fn detach_session() -> Result<(), Error> {
+pub fn detach_session() -> Result<(), SystemCallError> {
     process::setsid()
         .map(|_| ())
-        .map_err(|e| Error::new("setsid", "", e))
+        .map_err(|e| SystemCallError::new("setsid", "", e))
 }
 
 /// The replacement for standard input, output and error in the background. To be opened while it is
@@ -79,12 +79,12 @@ pub fn detach_session() -> Result<(), Error> {
 ///
 /// # Errors
 /// The system's refusal.
-pub fn null_device() -> Result<OwnedFd, Error> {
+pub fn null_device() -> Result<OwnedFd, SystemCallError> {
     let opened = fs::OpenOptions::new()
         .read(true)
         .write(true)
         .open("/dev/null");
-    let file = opened.map_err(|e| Error::new("open", "/dev/null", e))?;
+    let file = opened.map_err(|e| SystemCallError::new("open", "/dev/null", e))?;
     Ok(file.into())
 }
 
@@ -93,39 +93,39 @@ pub fn null_device() -> Result<OwnedFd, Error> {
 ///
 /// # Errors
 /// The system's refusal.
-pub fn redirect_standard_to(null: impl AsFd) -> Result<(), Error> {
-    let fail = |e| Error::new("dup2", "/dev/null", e);
+pub fn redirect_standard_to(null: impl AsFd) -> Result<(), SystemCallError> {
+    let fail = |e| SystemCallError::new("dup2", "/dev/null", e);
     rustix::stdio::dup2_stdin(null.as_fd()).map_err(fail)?;
     rustix::stdio::dup2_stdout(null.as_fd()).map_err(fail)?;
     rustix::stdio::dup2_stderr(null.as_fd()).map_err(fail)
 }
 
 /// Makes `path` the root directory, and the working directory (`chroot`).
-pub fn change_root(path: &Path) -> Result<(), Error> {
-    process::chroot(path).map_err(|e| Error::new("chroot", path.display(), e))?;
+pub fn change_root(path: &Path) -> Result<(), SystemCallError> {
+    process::chroot(path).map_err(|e| SystemCallError::new("chroot", path.display(), e))?;
     change_working_directory(Path::new("/"))
 }
 
 /// Changes the working directory (`-C`).
-pub fn change_working_directory(path: &Path) -> Result<(), Error> {
-    process::chdir(path).map_err(|e| Error::new("chdir", path.display(), e))
+pub fn change_working_directory(path: &Path) -> Result<(), SystemCallError> {
+    process::chdir(path).map_err(|e| SystemCallError::new("chdir", path.display(), e))
 }
 
 /// Allows (or forbids) core files and tracers after privileges were dropped (`set-dumpable`).
-pub fn set_dumpable(on: bool) -> Result<(), Error> {
+pub fn set_dumpable(on: bool) -> Result<(), SystemCallError> {
     let behavior = if on {
         DumpableBehavior::Dumpable
     } else {
         DumpableBehavior::NotDumpable
     };
     process::set_dumpable_behavior(behavior)
-        .map_err(|e| Error::new("prctl(PR_SET_DUMPABLE)", "", e))
+        .map_err(|e| SystemCallError::new("prctl(PR_SET_DUMPABLE)", "", e))
 }
 
 /// Writes process numbers, one per line (`pidfile`, `-p`).
-pub fn write_pid_file(path: &Path, pids: &[i32]) -> Result<(), Error> {
+pub fn write_pid_file(path: &Path, pids: &[i32]) -> Result<(), SystemCallError> {
     let text: String = pids.iter().map(|pid| format!("{pid}\n")).collect();
-    fs::write(path, text).map_err(|e| Error::new("open", path.display(), e))
+    fs::write(path, text).map_err(|e| SystemCallError::new("open", path.display(), e))
 }
 
 /// Removes a pid file; it is no error if there is none.
@@ -147,20 +147,21 @@ pub fn parent_process_id() -> Option<i32> {
 ///
 /// # Errors
 /// `ESRCH` if there is none.
-pub fn kill(pid: i32, signal: Signal) -> Result<(), Error> {
+pub fn kill(pid: i32, signal: Signal) -> Result<(), SystemCallError> {
     let target = one_process(pid)?;
     let os = process::Signal::from_named_raw(signal.number())
         .expect("every Signal is one of the system's named ones");
-    process::kill_process(target, os).map_err(|e| Error::new("kill", pid, e))
+    process::kill_process(target, os).map_err(|e| SystemCallError::new("kill", pid, e))
 }
 
 /// Kills a process that does not react to signals (SIGKILL).
 ///
 /// # Errors
 /// `ESRCH` if there is none.
-pub fn kill_outright(pid: i32) -> Result<(), Error> {
+pub fn kill_outright(pid: i32) -> Result<(), SystemCallError> {
     let target = one_process(pid)?;
-    process::kill_process(target, process::Signal::KILL).map_err(|e| Error::new("kill", pid, e))
+    process::kill_process(target, process::Signal::KILL)
+        .map_err(|e| SystemCallError::new("kill", pid, e))
 }
 
 /// Ends this process by `signal`, as if it were not handled: the parent sees a death by this signal
@@ -182,7 +183,7 @@ pub fn end_by(signal: Signal) -> ! {
 }
 
 /// Sends this process a signal.
-pub fn raise(signal: Signal) -> Result<(), Error> {
+pub fn raise(signal: Signal) -> Result<(), SystemCallError> {
     kill(process_id(), signal)
 }
 
@@ -200,7 +201,7 @@ pub fn process_exists(pid: i32) -> bool {
 /// `pid`) there is no child.
 ///
 /// With `wait`, blocks until one ends.
-pub fn child_end(pid: Option<i32>, wait: bool) -> Result<Option<ChildEnd>, Error> {
+pub fn child_end(pid: Option<i32>, wait: bool) -> Result<Option<ChildEnd>, SystemCallError> {
     let flags = if wait {
         WaitOptions::empty()
     } else {
@@ -220,19 +221,19 @@ pub fn child_end(pid: Option<i32>, wait: bool) -> Result<Option<ChildEnd>, Error
             Ok(None) => Ok(None),
             Err(rustix::io::Errno::INTR) => continue,
             Err(rustix::io::Errno::CHILD) if pid.is_none() => Ok(None),
-            Err(e) => Err(Error::new("waitpid", pid.unwrap_or(-1), e)),
+            Err(e) => Err(SystemCallError::new("waitpid", pid.unwrap_or(-1), e)),
         };
     }
 }
 
 /// For the kernel 0 and negative numbers mean groups of processes: they are refused.
-pub(crate) fn one_process(pid: i32) -> Result<Pid, Error> {
+pub(crate) fn one_process(pid: i32) -> Result<Pid, SystemCallError> {
     if pid > 0
         && let Some(pid) = Pid::from_raw(pid)
     {
         return Ok(pid);
     }
-    Err(Error::new("kill", pid, rustix::io::Errno::INVAL))
+    Err(SystemCallError::new("kill", pid, rustix::io::Errno::INVAL))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, memfd_create};
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
-use crate::Error;
+use crate::SystemCallError;
 use crate::process::one_process;
 
 /// The content of the file never changes.
@@ -56,12 +56,12 @@ pub fn read_memory_file(fd: impl AsFd, bytes_max: u64) -> io::Result<Vec<u8>> {
 ///
 /// # Errors
 /// `ESRCH` if there is no such process; `EPERM` or `EACCES` if this process may not inspect it.
-pub fn sealed_file_of(pid: i32, name: &str) -> Result<Option<OwnedFd>, Error> {
+pub fn sealed_file_of(pid: i32, name: &str) -> Result<Option<OwnedFd>, SystemCallError> {
     let process = pidfd_open(one_process(pid)?, PidfdFlags::empty())
-        .map_err(|error| Error::new("pidfd_open", pid, error))?;
+        .map_err(|error| SystemCallError::new("pidfd_open", pid, error))?;
     let directory = format!("/proc/{pid}/fd");
     let entries = fs::read_dir(&directory);
-    let entries = entries.map_err(|error| Error::new("open", &directory, error))?;
+    let entries = entries.map_err(|error| SystemCallError::new("open", &directory, error))?;
     let link = format!("/memfd:{name} (deleted)");
     let mut numbers: Vec<i32> = Vec::new();
     for entry in entries.flatten() {
@@ -81,11 +81,11 @@ pub fn sealed_file_of(pid: i32, name: &str) -> Result<Option<OwnedFd>, Error> {
 ///
 /// # Errors
 /// See [`sealed_file_of`]; `EBADF` if it has no such descriptor.
-pub fn foreign_fd(pid: i32, number: i32) -> Result<OwnedFd, Error> {
+pub fn foreign_fd(pid: i32, number: i32) -> Result<OwnedFd, SystemCallError> {
     let process = pidfd_open(one_process(pid)?, PidfdFlags::empty())
-        .map_err(|error| Error::new("pidfd_open", pid, error))?;
+        .map_err(|error| SystemCallError::new("pidfd_open", pid, error))?;
     pidfd_getfd(&process, number, PidfdGetfdFlags::empty())
-        .map_err(|error| Error::new("pidfd_getfd", pid, error))
+        .map_err(|error| SystemCallError::new("pidfd_getfd", pid, error))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::Error;
+use crate::SystemCallError;
 
 /// The signals that this program handles.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -78,7 +78,7 @@ impl SignalSource {
     /// or a signal kills the process on a thread that does not block it. Programs started with
     /// `std::process::Command` begin with nothing blocked.
     #[expect(unsafe_code, reason = "signal sets are filled by libc")]
-    pub fn open(signals: &[Signal]) -> Result<Self, Error> {
+    pub fn open(signals: &[Signal]) -> Result<Self, SystemCallError> {
         // SAFETY: sigset_t is plain bits; zeroes are a value, and sigemptyset
         // makes it the proper empty one.
         let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
@@ -94,13 +94,17 @@ impl SignalSource {
             unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) };
         if answer != 0 {
             let source = io::Error::from_raw_os_error(answer);
-            return Err(Error::new("pthread_sigmask", "", source));
+            return Err(SystemCallError::new("pthread_sigmask", "", source));
         }
         // SAFETY: reads `set`; a new descriptor or -1 comes back.
         let fd =
             unsafe { libc::signalfd(-1, &raw const set, libc::SFD_NONBLOCK | libc::SFD_CLOEXEC) };
         if fd < 0 {
-            return Err(Error::new("signalfd", "", io::Error::last_os_error()));
+            return Err(SystemCallError::new(
+                "signalfd",
+                "",
+                io::Error::last_os_error(),
+            ));
         }
         // SAFETY: the descriptor is new and nobody else's.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };

@@ -5,13 +5,16 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
-use crate::{Address, Error};
+use crate::{Address, SystemCallError};
 
 /// Opens a stream socket, non-blocking and close-on-exec; `address` is only named in the error.
-pub(crate) fn stream_socket(family: AddressFamily, address: &Address) -> Result<OwnedFd, Error> {
+pub(crate) fn stream_socket(
+    family: AddressFamily,
+    address: &Address,
+) -> Result<OwnedFd, SystemCallError> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     rustix::net::socket_with(family, SocketType::STREAM, flags, None)
-        .map_err(|e| Error::new("socket", address, e))
+        .map_err(|e| SystemCallError::new("socket", address, e))
 }
 
 /// Stops a TCP socket from listening; it keeps its address. Does nothing for a socket that does not

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
 
-use crate::Error;
+use crate::SystemCallError;
 
 /// A kernel pipe between two sockets, and how many bytes it holds.
 #[derive(Debug)]
@@ -19,9 +19,9 @@ pub struct Pipe {
 impl Pipe {
     /// A new pipe. `size` asks for a capacity in bytes (`tune.pipesize`); the
     /// system may give less, which is no error.
-    pub fn new(size: Option<usize>) -> Result<Self, Error> {
+    pub fn new(size: Option<usize>) -> Result<Self, SystemCallError> {
         let flags = PipeFlags::CLOEXEC | PipeFlags::NONBLOCK;
-        let (read, write) = pipe_with(flags).map_err(|e| Error::new("pipe2", "", e))?;
+        let (read, write) = pipe_with(flags).map_err(|e| SystemCallError::new("pipe2", "", e))?;
         if let Some(size) = size {
             let _ = fcntl_setpipe_size(&write, size);
         }
@@ -33,7 +33,7 @@ impl Pipe {
     }
 
     /// Bytes in the pipe.
-    pub fn held(&self) -> usize {
+    pub fn held_bytes(&self) -> usize {
         self.held
     }
 
@@ -142,7 +142,7 @@ mod tests {
         );
         client.write_all(b"through the kernel").unwrap();
         assert_eq!(pipe.fill(&here, 4096).unwrap(), 18);
-        assert_eq!(pipe.held(), 18);
+        assert_eq!(pipe.held_bytes(), 18);
         assert_eq!(pipe.drain(&there, false).unwrap(), 18);
         assert_eq!(pipe.drain(&there, false).unwrap(), 0);
         let mut bytes = [0; 18];
@@ -164,6 +164,6 @@ mod tests {
         pipe.fill(&here, 4096).unwrap();
         pool.give_back(pipe);
         assert_eq!(pool.counts(), (0, 0));
-        assert_eq!(pool.take().unwrap().held(), 0);
+        assert_eq!(pool.take().unwrap().held_bytes(), 0);
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rustix::net::sockopt;
 
-use crate::{Address, Error, KeepAlive, ListenOptions, listen_again, option};
+use crate::{Address, KeepAlive, ListenOptions, SystemCallError, listen_again, option};
 
 /// The values of those options.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -65,76 +65,83 @@ pub fn retune(
     address: &Address,
     from: Option<&Tuning>,
     to: &Tuning,
-) -> Vec<Error> {
-    let fresh = Tuning {
+) -> Vec<SystemCallError> {
+    let untuned = Tuning {
         backlog: to.backlog,
         ..Tuning::default()
     };
-    let old = from.unwrap_or(&fresh);
+    let old = from.unwrap_or(&untuned);
     let mut refused = Vec::new();
-    let mut soft = |name, answer: io::Result<()>| {
+    let mut note_refusal = |name, answer: io::Result<()>| {
         if let Err(e) = answer {
-            refused.push(Error::new(name, address, e));
+            refused.push(SystemCallError::new(name, address, e));
         }
     };
     if old.backlog != to.backlog {
-        soft("listen", listen_again(fd, to.backlog));
+        note_refusal("listen", listen_again(fd, to.backlog));
     }
     if !matches!(address, Address::Ip(_)) {
         return refused;
     }
-    let tcp = |name, value| option::set_tcp_int(fd, name, value);
+    let set_tcp_option = |name, value| option::set_tcp_int(fd, name, value);
     if old.mss != to.mss {
-        let answer = tcp(libc::TCP_MAXSEG, to.mss.unwrap_or(0));
-        soft("setsockopt(TCP_MAXSEG)", answer);
+        let answer = set_tcp_option(libc::TCP_MAXSEG, to.mss.unwrap_or(0));
+        note_refusal("setsockopt(TCP_MAXSEG)", answer);
     }
     if old.user_timeout != to.user_timeout {
         let timeout = to.user_timeout.unwrap_or_default();
         let answer = option::set_user_timeout(fd, timeout);
-        soft("setsockopt(TCP_USER_TIMEOUT)", answer);
+        note_refusal("setsockopt(TCP_USER_TIMEOUT)", answer);
     }
     if old.defer_accept != to.defer_accept {
         // In seconds; the kernel rounds to whole retransmissions. One is the smallest value that
         // has an effect.
-        let answer = tcp(libc::TCP_DEFER_ACCEPT, u32::from(to.defer_accept));
-        soft("setsockopt(TCP_DEFER_ACCEPT)", answer);
+        let answer = set_tcp_option(libc::TCP_DEFER_ACCEPT, u32::from(to.defer_accept));
+        note_refusal("setsockopt(TCP_DEFER_ACCEPT)", answer);
     }
     if old.fast_open_pending_max != to.fast_open_pending_max {
         let pending = to.fast_open_pending_max.unwrap_or(0);
-        soft("setsockopt(TCP_FASTOPEN)", tcp(libc::TCP_FASTOPEN, pending));
+        note_refusal(
+            "setsockopt(TCP_FASTOPEN)",
+            set_tcp_option(libc::TCP_FASTOPEN, pending),
+        );
     }
     if old.keepalive != to.keepalive {
-        let answer = probe(fd, old.keepalive.as_ref(), to.keepalive.as_ref());
-        soft("setsockopt(SO_KEEPALIVE)", answer);
+        let answer = set_keepalive(fd, old.keepalive.as_ref(), to.keepalive.as_ref());
+        note_refusal("setsockopt(SO_KEEPALIVE)", answer);
     }
     if old.receive_buffer != to.receive_buffer {
         let answer = set_buffer_size(to.receive_buffer, |bytes| {
             option::set_receive_buffer(fd, bytes)
         });
-        soft("setsockopt(SO_RCVBUF)", answer);
+        note_refusal("setsockopt(SO_RCVBUF)", answer);
     }
     if old.send_buffer != to.send_buffer {
         let answer = set_buffer_size(to.send_buffer, |bytes| option::set_send_buffer(fd, bytes));
-        soft("setsockopt(SO_SNDBUF)", answer);
+        note_refusal("setsockopt(SO_SNDBUF)", answer);
     }
     if old.congestion != to.congestion {
-        soft(
+        note_refusal(
             "setsockopt(TCP_CONGESTION)",
             set_congestion_control(fd, to.congestion.as_deref()),
         );
     }
     if old.smart_accept != to.smart_accept {
         let answer = option::set_quick_ack(fd, !to.smart_accept);
-        soft("setsockopt(TCP_QUICKACK)", answer);
+        note_refusal("setsockopt(TCP_QUICKACK)", answer);
     }
     if from.is_none() {
         // Accepted connections inherit it: one call here saves one per connection.
-        soft("setsockopt(TCP_NODELAY)", option::set_no_delay(fd, true));
+        note_refusal("setsockopt(TCP_NODELAY)", option::set_no_delay(fd, true));
     }
     refused
 }
 
-fn probe(fd: BorrowedFd<'_>, old: Option<&KeepAlive>, new: Option<&KeepAlive>) -> io::Result<()> {
+fn set_keepalive(
+    fd: BorrowedFd<'_>,
+    old: Option<&KeepAlive>,
+    new: Option<&KeepAlive>,
+) -> io::Result<()> {
     let Some(new) = new else {
         return Ok(sockopt::set_socket_keepalive(fd, false)?);
     };

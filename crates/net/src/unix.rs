@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use crate::{Address, Error};
+use crate::{Address, SystemCallError};
 
 /// Owner and mode of a socket file (`user`, `group`, `mode` of `bind`, `unix-bind`). `None` leaves
 /// the system's default.
@@ -37,9 +37,9 @@ impl UnpublishedSocket {
     ///
     /// # Errors
     /// The system's error from the rename: the file at the path is unchanged.
-    pub fn publish(self) -> Result<(), Error> {
+    pub fn publish(self) -> Result<(), SystemCallError> {
         fs::rename(&self.temporary, &self.path)
-            .map_err(|e| Error::new("rename", self.path.display(), e))
+            .map_err(|e| SystemCallError::new("rename", self.path.display(), e))
         // The temporary path does not exist any more, so dropping has nothing to remove.
     }
 }
@@ -55,13 +55,14 @@ pub(crate) fn bind_beside(
     fd: BorrowedFd<'_>,
     path: &Path,
     permissions: &UnixPermissions,
-    listen: impl FnOnce() -> Result<(), Error>,
-) -> Result<UnpublishedSocket, Error> {
+    listen: impl FnOnce() -> Result<(), SystemCallError>,
+) -> Result<UnpublishedSocket, SystemCallError> {
     refuse_other_files(path)?;
     let temporary = temporary_name(path);
     let _ = fs::remove_file(&temporary);
     let address = Address::Unix(temporary.clone());
-    rustix::net::bind(fd, &address.to_os()?).map_err(|e| Error::new("bind", path.display(), e))?;
+    rustix::net::bind(fd, &address.to_os()?)
+        .map_err(|e| SystemCallError::new("bind", path.display(), e))?;
     let unpublished = UnpublishedSocket {
         temporary,
         path: path.to_owned(),
@@ -72,11 +73,11 @@ pub(crate) fn bind_beside(
 }
 
 /// A regular file at the path is somebody's data and not an old socket.
-fn refuse_other_files(path: &Path) -> Result<(), Error> {
+fn refuse_other_files(path: &Path) -> Result<(), SystemCallError> {
     match fs::symlink_metadata(path) {
         Ok(found) if !found.file_type().is_socket() && !found.file_type().is_symlink() => {
             let source = io::Error::from_raw_os_error(libc::ENOTSOCK);
-            Err(Error::new("bind", path.display(), source))
+            Err(SystemCallError::new("bind", path.display(), source))
         }
         _ => Ok(()),
     }
@@ -109,14 +110,14 @@ fn set_permissions(
     temporary: &Path,
     path: &Path,
     permissions: &UnixPermissions,
-) -> Result<(), Error> {
+) -> Result<(), SystemCallError> {
     if permissions.uid.is_some() || permissions.gid.is_some() {
         std::os::unix::fs::chown(temporary, permissions.uid, permissions.gid)
-            .map_err(|e| Error::new("chown", path.display(), e))?;
+            .map_err(|e| SystemCallError::new("chown", path.display(), e))?;
     }
     if let Some(mode) = permissions.mode {
         fs::set_permissions(temporary, fs::Permissions::from_mode(mode))
-            .map_err(|e| Error::new("chmod", path.display(), e))?;
+            .map_err(|e| SystemCallError::new("chmod", path.display(), e))?;
     }
     Ok(())
 }

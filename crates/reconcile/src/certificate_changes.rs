@@ -31,15 +31,15 @@ pub(crate) struct CertificateJournal(Mutex<JournalState>);
 struct JournalState {
     is_open: bool,
     last: u64,
-    /// The place of what each object got last: no list grows with the number of commands.
-    places: HashMap<String, u64>,
+    /// The index of what each object got last: no list grows with the number of commands.
+    indexes: HashMap<String, u64>,
     replays: BTreeMap<u64, CertificateReplay>,
 }
 
 impl CertificateJournal {
     /// The turn of a command, or of the change that is put in force: one at a time.
-    pub(crate) fn turn(&self) -> CertificateTurn<'_> {
-        CertificateTurn(self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    pub(crate) fn turn(&self) -> CertificateChangeLock<'_> {
+        CertificateChangeLock(self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Notes what commands do, until the guard is dropped.
@@ -60,15 +60,15 @@ impl Drop for OpenJournal<'_> {
 
 /// While it is held, no other configuration is put in force, and no other command changes
 /// certificates. It is held by threads that serve: never while anybody waits for a disk or a worker.
-pub struct CertificateTurn<'j>(MutexGuard<'j, JournalState>);
+pub struct CertificateChangeLock<'j>(MutexGuard<'j, JournalState>);
 
-impl fmt::Debug for CertificateTurn<'_> {
+impl fmt::Debug for CertificateChangeLock<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("CertificateTurn")
     }
 }
 
-impl CertificateTurn<'_> {
+impl CertificateChangeLock<'_> {
     /// Notes what was done to an object, in place of what was done to it before.
     pub fn record(&mut self, object: String, replay: CertificateReplay) {
         let state = &mut *self.0;
@@ -76,7 +76,7 @@ impl CertificateTurn<'_> {
             return;
         }
         state.last += 1;
-        if let Some(former) = state.places.insert(object, state.last) {
+        if let Some(former) = state.indexes.insert(object, state.last) {
             state.replays.remove(&former);
         }
         state.replays.insert(state.last, replay);

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use ballast_edit::{Files, Refusal};
+use ballast_edit::{ConfigFiles, Refusal};
 use ballast_model::{CertificateSource, Config};
-use ballast_tls::store_context::SharedStore;
+use ballast_tls::certificate_file_changes::{self, CertificateFileChange};
+use ballast_tls::shared_store::SharedStore;
 use ballast_tls::store_transaction::{ListEdit, TrustKind};
-use ballast_tls::written::{self, CertificateFileChange};
 
 use crate::reconciler::Reconciler;
 use crate::request::ChangeReport;
@@ -20,7 +20,7 @@ impl Reconciler {
     pub(crate) fn write_certificates(&self) -> Result<ChangeReport, Refusal> {
         let generation = self.host.generation();
         let context = &generation.config.global.tls.shared_store;
-        let _disk = context.disk();
+        let _disk = context.lock_files();
         let mut report = ChangeReport::default();
         self.write_changed_certificates(context, &mut report)?;
         for (kind, word) in [
@@ -43,7 +43,7 @@ impl Reconciler {
         for stored in state.store.iter().filter(|stored| stored.is_changed()) {
             let certificate = stored.current();
             let name = stored.name();
-            match written::changes(name, &certificate, (&stored.origin(), None)) {
+            match certificate_file_changes::changes(name, &certificate, (&stored.origin(), None)) {
                 Ok((changes, origin)) => {
                     self.change_files(&changes, report)?;
                     stored.note_origin(origin);
@@ -131,7 +131,7 @@ impl Reconciler {
                     .for_each(|edit| note_unwritten(edit, report));
                 continue;
             }
-            let machine = self.host.machine(&Files::new());
+            let machine = self.host.machine(&ConfigFiles::new());
             let text = machine.read(list).and_then(|text| {
                 let text = String::from_utf8(text);
                 text.map_err(|_| "it is no text".to_owned())

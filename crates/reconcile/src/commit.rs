@@ -8,7 +8,7 @@ use ballast_edit::Refusal;
 use ballast_engine::counters::BackendSums;
 use ballast_engine::{Frontend, Generation};
 
-use crate::certificate_changes::{CertificateTurn, NextGeneration};
+use crate::certificate_changes::{CertificateChangeLock, NextGeneration};
 use crate::file_state::{reopen, reopens, shut_again};
 use crate::history::PastConfig;
 use crate::kinds::backend::{PUBLISHED, is_published, published};
@@ -17,7 +17,7 @@ use crate::now_unix_s;
 use crate::object::ObjectName;
 use crate::override_value::OverrideValue;
 use crate::overrides::{Override, OverrideKey};
-use crate::participant::{Effects, PreparedChange, Transition};
+use crate::participant::{CommitEffects, GenerationSwitch, PreparedChange};
 use crate::reconciler::Reconciler;
 use crate::request::ChangeReport;
 use crate::target::{ChangeMode, ChangeTarget};
@@ -36,7 +36,7 @@ impl Reconciler {
         }
         let reopens = reopens(&now, &target);
         let patterns = target.source.as_ref().map(|one| Arc::clone(&one.patterns));
-        let mut to = Transition {
+        let mut to = GenerationSwitch {
             now: &now,
             next: None,
             patterns: patterns.as_ref(),
@@ -45,7 +45,7 @@ impl Reconciler {
         if target.changes.is_empty() && !reopens {
             let prepared = self.prepare(&to)?;
             self.record_source(&mut target);
-            let turn = self.controller.certificate_turn();
+            let turn = self.controller.certificate_change_lock();
             carry_over_certificates(&turn, &target, (&now, &now));
             drop(turn);
             commit(prepared, &to);
@@ -78,7 +78,7 @@ impl Reconciler {
         self.limit_connections(&generation);
         self.publish(&generation, &target);
         self.record_source(&mut target);
-        let turn = self.controller.certificate_turn();
+        let turn = self.controller.certificate_change_lock();
         carry_over_certificates(&turn, &target, (&now, &generation));
         let former = self.host.put_in_force(Arc::clone(&generation));
         drop(turn);
@@ -102,7 +102,7 @@ impl Reconciler {
     }
 
     /// Has all participants prepare. When one refuses, what the others opened is closed.
-    fn prepare(&self, to: &Transition<'_>) -> Result<Vec<Box<dyn PreparedChange>>, Refusal> {
+    fn prepare(&self, to: &GenerationSwitch<'_>) -> Result<Vec<Box<dyn PreparedChange>>, Refusal> {
         let prepared = self.participants.iter().map(|one| one.prepare(to));
         let prepared: Result<Vec<_>, _> = prepared.collect();
         Ok(prepared?.into_iter().flatten().collect())
@@ -210,8 +210,8 @@ impl Reconciler {
     ) {
         let at = |generation: &Generation, name: &str| {
             let backend = Arc::clone(generation.backend(backend)?);
-            let place = backend.server_named(name)?;
-            Some((backend, place))
+            let server_index = backend.server_named(name)?;
+            Some((backend, server_index))
         };
         let (Some((before, old)), Some((after, new))) = (at(now, old_name), at(next, new_name))
         else {
@@ -221,7 +221,7 @@ impl Reconciler {
         let sums = old.state.counters.sums();
         let counters = known.state.counters.of(0);
         for (name, amount) in BackendSums::NAMES.iter().zip(sums.values()) {
-            if let Some(counter) = counters.named(name) {
+            if let Some(counter) = counters.find(name) {
                 counter.add(amount);
             }
         }
@@ -334,7 +334,7 @@ impl Reconciler {
 /// Has the next configuration hold the certificates and keys that were read, and what commands did
 /// since.
 fn carry_over_certificates(
-    turn: &CertificateTurn<'_>,
+    turn: &CertificateChangeLock<'_>,
     target: &ChangeTarget,
     (now, next): (&Generation, &Arc<Generation>),
 ) {
@@ -351,8 +351,8 @@ fn carry_over_certificates(
 }
 
 /// Has all participants commit, and then finish.
-fn commit(mut prepared: Vec<Box<dyn PreparedChange>>, to: &Transition<'_>) {
-    let mut effects = Effects::default();
+fn commit(mut prepared: Vec<Box<dyn PreparedChange>>, to: &GenerationSwitch<'_>) {
+    let mut effects = CommitEffects::default();
     for one in &mut prepared {
         one.commit(to, &mut effects);
     }

@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, TrySendError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ballast_edit::{Files, Refusal, SectionMap};
+use ballast_edit::{ConfigFiles, Refusal, SectionMap};
 use ballast_engine::RetiredGenerations;
 use ballast_expr::Store;
 use ballast_model::change::diff;
 use ballast_model::{Change, Config};
 
-use crate::certificate_changes::{CertificateJournal, CertificateTurn};
+use crate::certificate_changes::{CertificateChangeLock, CertificateJournal};
 use crate::handover::ConfigChanges;
 use crate::history::ConfigHistory;
 use crate::machine_answers::MachineAnswers;
@@ -57,7 +57,7 @@ pub struct Controller {
     /// The files that were last read, and where their sections stand.
     sections: Mutex<SectionMap>,
     /// What the files of the start held when they were last read or written.
-    disk: Mutex<Arc<Files>>,
+    disk: Mutex<Arc<ConfigFiles>>,
     /// What the machine answered then.
     machine_answers: Mutex<Arc<MachineAnswers>>,
     lists: Mutex<ListOverrideCache>,
@@ -174,7 +174,7 @@ impl Controller {
 
     /// The turn of a command that changes certificates. The generation in force is looked at, and
     /// changed, while it is held.
-    pub fn certificate_turn(&self) -> CertificateTurn<'_> {
+    pub fn certificate_change_lock(&self) -> CertificateChangeLock<'_> {
         self.certificate_journal.turn()
     }
 
@@ -211,11 +211,11 @@ impl Controller {
     }
 
     /// What the files of the start held when they were last read or written.
-    pub(crate) fn disk(&self) -> Arc<Files> {
+    pub(crate) fn disk(&self) -> Arc<ConfigFiles> {
         Arc::clone(&lock(&self.disk))
     }
 
-    pub(crate) fn set_disk(&self, files: Arc<Files>) {
+    pub(crate) fn set_disk(&self, files: Arc<ConfigFiles>) {
         *lock(&self.disk) = files;
     }
 

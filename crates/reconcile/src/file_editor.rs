@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ballast_edit::{FileText, Files};
+use ballast_edit::{ConfigFiles, FileText};
 use ballast_model::{Config, Origin, Server};
 
 /// The outcome of writing an override to a file, or why no file can have it.
@@ -31,7 +31,7 @@ pub struct FileEditor {
 
 impl FileEditor {
     /// Begins with files that say `target`.
-    pub(crate) fn new(files: &Files, target: Config) -> Self {
+    pub(crate) fn new(files: &ConfigFiles, target: Config) -> Self {
         let texts = files
             .iter()
             .map(|(name, bytes)| (name.clone(), FileText::of(name, bytes)));
@@ -42,7 +42,7 @@ impl FileEditor {
     }
 
     /// The files with all edits made.
-    pub(crate) fn edited(&self, files: &Files) -> Files {
+    pub(crate) fn edited(&self, files: &ConfigFiles) -> ConfigFiles {
         let edited = files.iter().map(|(name, bytes)| {
             let text = self.texts.get(name);
             (

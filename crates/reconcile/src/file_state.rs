@@ -48,10 +48,11 @@ impl Reconciler {
             return;
         };
         self.reset_limits(generation);
-        let saved: HashSet<(usize, usize)> = states.iter().map(|one| one.place()).collect();
+        let saved: HashSet<(usize, usize)> =
+            states.iter().map(|one| one.server_position()).collect();
         for (at, backend) in generation.backends.iter().enumerate() {
-            for (place, server) in backend.servers.iter().enumerate() {
-                let is_saved = saved.contains(&(at, place));
+            for (server_index, server) in backend.servers.iter().enumerate() {
+                let is_saved = saved.contains(&(at, server_index));
                 self.reset_server(generation, (backend, server), &target.overruled, is_saved);
             }
         }
@@ -136,7 +137,7 @@ impl Reconciler {
             return;
         }
         for state in states {
-            let (backend, server) = state.place();
+            let (backend, server) = state.server_position();
             let backend = &generation.backends[backend];
             let server = &backend.servers[server];
             let was_usable = server.state.is_usable();

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use ballast_config::Machine;
-use ballast_edit::Files;
+use ballast_edit::ConfigFiles;
 use ballast_engine::{Generation, Registry, Server};
 use ballast_health::{Effect, Health};
-use ballast_tls::written::CertificateFileChange;
+use ballast_tls::certificate_file_changes::CertificateFileChange;
 
 use crate::request::ConfigInput;
 
@@ -30,10 +30,10 @@ pub trait ReconcilerHost: Send + Sync {
     ///
     /// # Errors
     /// The file that cannot be read, as HAProxy says it.
-    fn files(&self, source: Option<ConfigInput>) -> Result<Files, String>;
+    fn files(&self, source: Option<ConfigInput>) -> Result<ConfigFiles, String>;
 
     /// The machine, as a configuration in these files asks about it.
-    fn machine(&self, files: &Files) -> Box<dyn Machine>;
+    fn machine(&self, files: &ConfigFiles) -> Box<dyn Machine>;
 
     /// The content of a state file.
     ///
@@ -45,7 +45,7 @@ pub trait ReconcilerHost: Send + Sync {
     ///
     /// # Errors
     /// The error of the system. Some of the files may have been replaced.
-    fn write_files(&self, files: &Files) -> Result<(), String>;
+    fn write_files(&self, files: &ConfigFiles) -> Result<(), String>;
 
     /// Changes files with certificates and keys, each in one step and in their order.
     ///

@@ -49,7 +49,7 @@ mod target;
 mod work;
 mod write_back;
 
-pub use certificate_changes::{CertificateReplay, CertificateTurn, NextGeneration};
+pub use certificate_changes::{CertificateChangeLock, CertificateReplay, NextGeneration};
 pub use console::{console_line, reload_message};
 pub use controller::{Controller, RequestQueue};
 pub use file_editor::{FileEditor, ServerWords, WriteEffect, WriteResult};
@@ -61,7 +61,7 @@ pub use object::{NameForm, ObjectKind, ObjectName, Setting, SettingScope, WriteB
 pub use operator_changes::OperatorChanges;
 pub use override_value::{OverrideValue, ValueType};
 pub use overrides::{Override, OverrideKey};
-pub use participant::{Effects, Participant, PreparedChange, Transition};
+pub use participant::{CommitEffects, GenerationSwitch, Participant, PreparedChange};
 pub use read::{ReadOptions, has_listener, unimplemented};
 pub use reconciler::Reconciler;
 pub use request::{ChangeReport, ChangeRequest, ConfigInput, Persist};

@@ -6,18 +6,21 @@ use ballast_edit::Refusal;
 use ballast_expr::{ListChange, Store};
 
 use crate::controller::Controller;
-use crate::participant::{Effects, Participant, PreparedChange, Transition};
+use crate::participant::{CommitEffects, GenerationSwitch, Participant, PreparedChange};
 
 /// The participant that holds the lists and maps in force.
 pub(crate) struct Lists(pub(crate) Arc<Controller>);
 
 impl Participant for Lists {
-    fn prepare(&self, to: &Transition<'_>) -> Result<Option<Box<dyn PreparedChange>>, Refusal> {
+    fn prepare(
+        &self,
+        to: &GenerationSwitch<'_>,
+    ) -> Result<Option<Box<dyn PreparedChange>>, Refusal> {
         let store = to.patterns.cloned();
         Ok(store.map(|store| Box::new(PreparedLists(Arc::clone(&self.0), store)) as _))
     }
 
-    fn plan(&self, to: &Transition<'_>) -> Vec<String> {
+    fn plan(&self, to: &GenerationSwitch<'_>) -> Vec<String> {
         let changes = to.patterns.iter().flat_map(|store| store.changes());
         changes.map(|list| line(&list)).collect()
     }
@@ -26,7 +29,7 @@ impl Participant for Lists {
 struct PreparedLists(Arc<Controller>, Arc<Store>);
 
 impl PreparedChange for PreparedLists {
-    fn commit(&mut self, _: &Transition<'_>, _: &mut Effects) {
+    fn commit(&mut self, _: &GenerationSwitch<'_>, _: &mut CommitEffects) {
         let _ = self.1.commit();
         self.0.set_patterns(&self.1);
     }

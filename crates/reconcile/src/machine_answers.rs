@@ -11,7 +11,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ballast_tls::store_context::SharedStore;
+use ballast_tls::shared_store::SharedStore;
 use ballast_wire::handoff::{HandoffError, read_pairs, write_pairs};
 
 /// Questions to the machine and their answers.
@@ -131,7 +131,7 @@ fn use_for_all(machine_answers: Option<Arc<MachineAnswers>>) -> Option<Arc<Machi
 mod tests {
     use std::collections::BTreeMap;
 
-    use ballast_tls::store_context::StoreState;
+    use ballast_tls::shared_store::StoreState;
     use ballast_tls::tickets::TicketKeys;
 
     use super::*;

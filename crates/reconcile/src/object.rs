@@ -68,10 +68,10 @@ impl NameForm {
     pub(crate) fn read(self, text: &str) -> Option<(ObjectName, &str)> {
         Some(match self {
             Self::None => (ObjectName::None, text),
-            Self::Rest => (ObjectName::named(text), ""),
+            Self::Rest => (ObjectName::of(text), ""),
             Self::Word => {
                 let (name, setting) = text.split_once(' ')?;
-                (ObjectName::named(name), setting)
+                (ObjectName::of(name), setting)
             }
             Self::Server => {
                 let (name, setting) = text.split_once(' ')?;
@@ -95,7 +95,7 @@ pub enum ObjectName {
 
 impl ObjectName {
     /// A name.
-    pub fn named(name: &str) -> Self {
+    pub fn of(name: &str) -> Self {
         Self::Named(name.to_owned())
     }
 

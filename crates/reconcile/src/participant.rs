@@ -9,7 +9,7 @@ use ballast_expr::Store;
 
 /// A change from one generation to the next.
 #[derive(Clone, Copy, Debug)]
-pub struct Transition<'t> {
+pub struct GenerationSwitch<'t> {
     /// The generation in force.
     pub now: &'t Generation,
     /// The generation to be put in force; `None` where the configuration is the same. The lists and
@@ -23,7 +23,7 @@ pub struct Transition<'t> {
 
 /// Effects of a commit on the participants that commit later.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Effects {
+pub struct CommitEffects {
     /// A `bind` line is gone: idle connections of its clients are closed.
     pub listeners_ended: bool,
 }
@@ -35,10 +35,13 @@ pub trait Participant: Send + Sync {
     ///
     /// # Errors
     /// Why the change cannot be made: nothing is changed then.
-    fn prepare(&self, to: &Transition<'_>) -> Result<Option<Box<dyn PreparedChange>>, Refusal>;
+    fn prepare(
+        &self,
+        to: &GenerationSwitch<'_>,
+    ) -> Result<Option<Box<dyn PreparedChange>>, Refusal>;
 
     /// The lines of a plan for changes that the configuration does not show.
-    fn plan(&self, to: &Transition<'_>) -> Vec<String> {
+    fn plan(&self, to: &GenerationSwitch<'_>) -> Vec<String> {
         let _ = to;
         Vec::new()
     }
@@ -47,7 +50,7 @@ pub trait Participant: Send + Sync {
 /// Things that a participant opened for a change.
 pub trait PreparedChange {
     /// Puts them in use. Cannot fail.
-    fn commit(&mut self, to: &Transition<'_>, effects: &mut Effects);
+    fn commit(&mut self, to: &GenerationSwitch<'_>, effects: &mut CommitEffects);
 
     /// Closes what is no longer in use, once all participants have committed.
     fn finish(self: Box<Self>) {}

@@ -5,7 +5,7 @@ use ballast_model::plan::PlanLine;
 
 use crate::kinds;
 use crate::overrides::OverrideKey;
-use crate::participant::Transition;
+use crate::participant::GenerationSwitch;
 use crate::reconciler::Reconciler;
 use crate::request::ChangeReport;
 use crate::target::ChangeTarget;
@@ -42,7 +42,7 @@ impl Reconciler {
             .map(with_connections)
             .collect();
         lines.extend(self.dropped_overrides(target));
-        let to = Transition {
+        let to = GenerationSwitch {
             now: &now,
             next: None,
             patterns: target.source.as_ref().map(|source| &source.patterns),

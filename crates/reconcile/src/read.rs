@@ -3,12 +3,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use ballast_config::{Loaded, Machine, TextOptions};
-use ballast_edit::{Files, Refusal};
+use ballast_config::{LoadedConfig, Machine, TextOptions};
+use ballast_edit::{ConfigFiles, Refusal};
 use ballast_expr::Store;
 use ballast_model::Config;
 use ballast_syntax::{Diagnostic, Severity};
-use ballast_tls::store_context::FormerStore;
+use ballast_tls::shared_store::FormerStore;
 
 use crate::console::console_line;
 
@@ -45,7 +45,7 @@ impl ReadOptions {
     }
 
     /// Makes warnings of names that do not resolve, where the options say so.
-    pub fn downgrade_unresolved_names(&self, loaded: &mut Loaded) {
+    pub fn downgrade_unresolved_names(&self, loaded: &mut LoadedConfig) {
         if !self.ignore_resolution_failures {
             return;
         }
@@ -85,9 +85,9 @@ impl WarningScope {
 fn load(
     options: &ReadOptions,
     ((patterns, former), machine): ((&Arc<Store>, FormerStore), &dyn Machine),
-    files: Files,
+    files: ConfigFiles,
     warnings: &WarningScope,
-) -> (Loaded, String) {
+) -> (LoadedConfig, String) {
     let config_options = ballast_config::Options {
         former,
         ..ballast_config::Options::default()
@@ -128,14 +128,14 @@ pub fn has_listener(config: &Config) -> bool {
 }
 
 /// A message for each word that is checked and not carried out yet.
-pub fn unimplemented(loaded: &Loaded) -> impl Iterator<Item = String> {
+pub fn unimplemented(loaded: &LoadedConfig) -> impl Iterator<Item = String> {
     loaded.unimplemented.iter().map(|word| {
-        let place = word.span.map_or_else(String::new, |span| {
+        let location = word.span.map_or_else(String::new, |span| {
             let at = loaded.sources.locate(span);
             format!("parsing [{}:{}] : ", at.file, at.line)
         });
         format!(
-            "config : {place}{}. A start with it is refused.",
+            "config : {location}{}. A start with it is refused.",
             word.message()
         )
     })
@@ -145,9 +145,9 @@ pub fn unimplemented(loaded: &Loaded) -> impl Iterator<Item = String> {
 pub(crate) fn read(
     options: &ReadOptions,
     reader: ((&Arc<Store>, FormerStore), &dyn Machine),
-    files: Files,
+    files: ConfigFiles,
     warnings: &WarningScope,
-) -> Result<(Loaded, String), Refusal> {
+) -> Result<(LoadedConfig, String), Refusal> {
     let (loaded, messages) = load(options, reader, files, warnings);
     if loaded.has_alerts() || !loaded.unimplemented.is_empty() {
         return Err(Refusal(messages));

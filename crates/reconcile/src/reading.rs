@@ -5,15 +5,15 @@
 
 use std::sync::Arc;
 
-use ballast_config::Loaded;
-use ballast_edit::{Files, Place, Refusal, SectionMap, server_line};
+use ballast_config::LoadedConfig;
+use ballast_edit::{ConfigFiles, InsertPosition, Refusal, SectionMap, server_line};
 use ballast_engine::numbers;
 use ballast_expr::{RuntimeEntries, Store};
 use ballast_model::change::{apply, diff};
 use ballast_model::{Change, Config};
 use ballast_syntax::{SectionPlace, Severity};
+use ballast_tls::shared_store::{FormerStore, SharedStore};
 use ballast_tls::store::TakeOver;
-use ballast_tls::store_context::{FormerStore, SharedStore};
 
 use crate::console::console_line;
 use crate::history::ConfigSource;
@@ -50,7 +50,7 @@ impl Reconciler {
     /// Reads files, and applies the options of the command line.
     pub(crate) fn read_config(
         &self,
-        files: Files,
+        files: ConfigFiles,
         warnings: &WarningScope,
         take_over: TakeOver,
     ) -> Result<FileConfig, Refusal> {
@@ -62,7 +62,7 @@ impl Reconciler {
             files,
             warnings,
         )?;
-        let Loaded {
+        let LoadedConfig {
             mut config,
             store,
             sections,
@@ -109,7 +109,7 @@ impl Reconciler {
         words: &[String],
     ) -> Result<ChangeTarget, Refusal> {
         let now = self.host.generation();
-        let machine = self.host.machine(&Files::new());
+        let machine = self.host.machine(&ConfigFiles::new());
         let machine = (&*machine, std::process::id());
         let (line, notes) = server_line::server(&now.config, backend, server, words, machine)?;
         let key = server::override_key(backend, server, &server::ADDED);
@@ -136,7 +136,7 @@ impl Reconciler {
         let written = past.written;
         let machine = self.host.machine(&written.files);
         let sections = SectionMap::read(Arc::clone(&written.files), &*machine);
-        let with_edits = sections.with_edits(&written.section_edits, Place::Beside);
+        let with_edits = sections.with_edits(&written.section_edits, InsertPosition::Beside);
         let read = self.read_config(with_edits.files, &WarningScope::All, TakeOver::All)?;
         // The servers that operators had added and removed at that time.
         let by_command = diff(&written.with_edits, &past.config);
@@ -172,7 +172,7 @@ impl Reconciler {
     /// The target of files.
     pub(crate) fn files_target(
         &self,
-        files: Files,
+        files: ConfigFiles,
         origin: FileOrigin,
         policy: OverridePolicy,
         cause: &str,
@@ -270,7 +270,7 @@ impl Reconciler {
     ) -> Result<ChangeTarget, Refusal> {
         // Objects of the files that did not change are kept once, however often files are read.
         let file_config = Arc::new(share_equal(&before.file, file.config));
-        let with_edits = sections.with_edits(&before.section_edits, Place::Beside);
+        let with_edits = sections.with_edits(&before.section_edits, InsertPosition::Beside);
         let (config, (patterns, certificates), mut notes) = if with_edits.kept.is_empty() {
             let read = (file.store, file.certificates);
             (Arc::clone(&file_config), read, file.notes)

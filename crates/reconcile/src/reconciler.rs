@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ballast_edit::{Files, Refusal, SectionMap};
+use ballast_edit::{ConfigFiles, Refusal, SectionMap};
 use ballast_engine::Generation;
 use ballast_model::Config;
 use ballast_syntax::Severity;
@@ -79,12 +79,12 @@ impl Reconciler {
     }
 
     /// The files of the start, or a source in their place.
-    pub(crate) fn files_of(&self, source: Option<ConfigInput>) -> Result<Files, Refusal> {
+    pub(crate) fn files_of(&self, source: Option<ConfigInput>) -> Result<ConfigFiles, Refusal> {
         let files = self.host.files(source);
         files.map_err(|error| Refusal(console_line(Severity::Alert, &error)))
     }
 
-    /// The places of the sections in a text.
+    /// The positions of the sections in a text.
     pub(crate) fn sections(&self, written: &ConfigSource) -> SectionMap {
         let known = self.controller.last_sections();
         if Arc::ptr_eq(&known.files, &written.files) {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use ballast_edit::{
-    EditCommand, Place, Refusal, SECTION_EDIT_BYTES_MAX, SectionEdit, SectionName,
+    EditCommand, InsertPosition, Refusal, SECTION_EDIT_BYTES_MAX, SectionEdit, SectionName,
     SectionOperation, SectionWord, excerpt,
 };
 use ballast_engine::numbers;
@@ -139,8 +139,8 @@ impl Reconciler {
             numbers::keep(&mut config, &self.host.generation().config);
             return Ok(FileConfig { config, ..read });
         }
-        let with_edits = sections.with_edits(section_edits, Place::Beside);
-        let warnings = WarningScope::Part(with_edits.place(title));
+        let with_edits = sections.with_edits(section_edits, InsertPosition::Beside);
+        let warnings = WarningScope::Part(with_edits.position_of(title));
         let read = self.read_config(with_edits.files, &warnings, TakeOver::All)?;
         Ok(FileConfig {
             config: share_equal(&before.with_edits, read.config),

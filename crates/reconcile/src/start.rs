@@ -7,8 +7,8 @@
 
 use std::sync::Arc;
 
-use ballast_config::Loaded;
-use ballast_edit::{Files, Place, SectionEdit, SectionMap};
+use ballast_config::LoadedConfig;
+use ballast_edit::{ConfigFiles, InsertPosition, SectionEdit, SectionMap};
 use ballast_engine::numbers;
 use ballast_expr::Store;
 use ballast_model::Config;
@@ -25,8 +25,8 @@ use crate::state_files::{SavedState, configure_states, forget_state_files, read_
 #[derive(Debug)]
 pub struct StartFiles {
     /// The configuration.
-    pub loaded: Loaded,
-    /// The files, and the places of their sections.
+    pub loaded: LoadedConfig,
+    /// The files, and the positions of their sections.
     pub sections: SectionMap,
     section_edits: Vec<SectionEdit>,
     /// The configuration of the files without these sections, where there are some.
@@ -37,14 +37,14 @@ impl StartFiles {
     /// Reads files by `load`, with sections by command in them. Sections that do not go with the
     /// files are left out, with a warning: better without them than no start.
     pub fn read(
-        files: Files,
+        files: ConfigFiles,
         section_edits: &[SectionEdit],
-        load: &dyn Fn(Files) -> Loaded,
+        load: &dyn Fn(ConfigFiles) -> LoadedConfig,
         warn: &dyn Fn(&str),
     ) -> Self {
         let mut loaded = load(files.clone());
         let sections = SectionMap::of(Arc::new(files), std::mem::take(&mut loaded.sections));
-        let with_edits = sections.with_edits(section_edits, Place::Beside);
+        let with_edits = sections.with_edits(section_edits, InsertPosition::Beside);
         for title in &with_edits.overruled {
             warn(&format!(
                 "The file overrules what was set by command: {title}"
@@ -134,7 +134,7 @@ pub struct StartRecord {
     pub written: ConfigSource,
     /// Lists and maps.
     pub store: Arc<Store>,
-    /// The places of the sections in the files.
+    /// The positions of the sections in the files.
     pub sections: SectionMap,
     /// The answers of the machine while the files were read.
     pub machine_answers: Arc<MachineAnswers>,

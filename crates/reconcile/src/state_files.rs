@@ -85,7 +85,7 @@ impl StateFile {
     }
 }
 
-/// The saved state of a server, by the places of its backend and itself.
+/// The saved state of a server, by the indexes of its backend and itself.
 #[derive(Clone, Copy, Debug)]
 pub struct SavedState {
     backend: usize,
@@ -102,7 +102,7 @@ pub fn read_states(config: &Config, content: &ReadContent<'_>) -> (Vec<SavedStat
             .map_err(|error| warnings.push(error_of_process(path, &error)))
             .ok()
     });
-    for (place, backend) in config.backends.iter().enumerate() {
+    for (backend_index, backend) in config.backends.iter().enumerate() {
         let name = &backend.common.name;
         if backend.common.disabled {
             continue;
@@ -129,7 +129,7 @@ pub fn read_states(config: &Config, content: &ReadContent<'_>) -> (Vec<SavedStat
                         mismatch = Some(saved.backend_id);
                     }
                     states.push(SavedState {
-                        backend: place,
+                        backend: backend_index,
                         server,
                         saved: *saved,
                     });
@@ -186,7 +186,7 @@ pub(crate) fn configure_states(config: &mut Config, states: &[SavedState]) {
 }
 
 fn configure_server(server: &mut Server, saved: &ServerStateValues) {
-    if let (Some(port), PortSpec::Fixed) = (saved.port, server.port) {
+    if let (Some(port), PortSpec::Fixed) = (saved.port, server.port_mapping) {
         server.address = server.address.with_port(port);
     }
     let checks = &mut server.checks;
@@ -233,8 +233,8 @@ pub fn restore_states(
 }
 
 impl SavedState {
-    /// The places of backend and server in the generation it was read for.
-    pub(crate) fn place(&self) -> (usize, usize) {
+    /// The indexes of backend and server in the generation it was read for.
+    pub(crate) fn server_position(&self) -> (usize, usize) {
         (self.backend, self.server)
     }
 

@@ -6,7 +6,7 @@ use ballast_edit::SectionMap;
 use ballast_expr::Store;
 use ballast_model::change::diff;
 use ballast_model::{Change, Config};
-use ballast_tls::store_context::SharedStore;
+use ballast_tls::shared_store::SharedStore;
 
 use crate::history::ConfigSource;
 use crate::machine_answers::MachineAnswers;
@@ -37,7 +37,7 @@ pub(crate) struct NewSource {
     pub(crate) patterns: Arc<Store>,
     /// The certificates and keys that were read with it.
     pub(crate) certificates: SharedStore,
-    /// The places of the sections, where other files were read.
+    /// The positions of the sections, where other files were read.
     pub(crate) sections: Option<SectionMap>,
     /// The answers of the machine, where it was asked again.
     pub(crate) machine_answers: Option<Arc<MachineAnswers>>,

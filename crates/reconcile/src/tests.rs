@@ -5,16 +5,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use ballast_config::{EmptyMachine, Machine};
-use ballast_edit::{Files, Refusal, SectionMap};
+use ballast_edit::{ConfigFiles, Refusal, SectionMap};
 use ballast_engine::{Generation, Process, Registry, Server};
 use ballast_health::{Effect, Health};
-use ballast_tls::written::CertificateFileChange;
+use ballast_tls::certificate_file_changes::CertificateFileChange;
 
 use crate::kinds::{frontend, server};
 use crate::{
-    ChangeReport, ChangeRequest, ConfigInput, ConfigSource, Controller, Effects, MachineAnswers,
-    ObjectKind, ObjectName, OverrideKey, OverrideValue, Participant, Persist, PreparedChange,
-    ReadOptions, Reconciler, ReconcilerHost, Setting, StartRecord, Transition,
+    ChangeReport, ChangeRequest, CommitEffects, ConfigInput, ConfigSource, Controller,
+    GenerationSwitch, MachineAnswers, ObjectKind, ObjectName, OverrideKey, OverrideValue,
+    Participant, Persist, PreparedChange, ReadOptions, Reconciler, ReconcilerHost, Setting,
+    StartRecord,
 };
 
 mod merge;
@@ -40,7 +41,7 @@ fn record(calls: &Calls, what: &str) {
 struct ToyHost {
     generation: Mutex<Arc<Generation>>,
     registry: Registry,
-    files: Mutex<Files>,
+    files: Mutex<ConfigFiles>,
     calls: Calls,
 }
 
@@ -62,14 +63,14 @@ impl ReconcilerHost for ToyHost {
         100
     }
 
-    fn files(&self, source: Option<ConfigInput>) -> Result<Files, String> {
+    fn files(&self, source: Option<ConfigInput>) -> Result<ConfigFiles, String> {
         match source {
             Some(ConfigInput::Text(text)) => Ok(vec![("<<".to_owned(), text)]),
             _ => Ok(self.files.lock().unwrap().clone()),
         }
     }
 
-    fn machine(&self, _: &Files) -> Box<dyn Machine> {
+    fn machine(&self, _: &ConfigFiles) -> Box<dyn Machine> {
         Box::new(EmptyMachine)
     }
 
@@ -77,7 +78,7 @@ impl ReconcilerHost for ToyHost {
         Err("there are none".to_owned())
     }
 
-    fn write_files(&self, files: &Files) -> Result<(), String> {
+    fn write_files(&self, files: &ConfigFiles) -> Result<(), String> {
         for known in self.files.lock().unwrap().iter_mut() {
             if let Some(new) = files.iter().find(|new| new.0 == known.0) {
                 known.clone_from(new);
@@ -100,10 +101,10 @@ impl ReconcilerHost for ToyHost {
         let Some(backend) = generation.backend(backend) else {
             return false;
         };
-        let Some(place) = backend.server_named(server) else {
+        let Some(server_index) = backend.server_named(server) else {
             return false;
         };
-        let _ = change(&mut backend.servers[place].state.health(), 0);
+        let _ = change(&mut backend.servers[server_index].state.health(), 0);
         true
     }
 
@@ -157,7 +158,10 @@ struct Certificates {
 }
 
 impl Participant for Certificates {
-    fn prepare(&self, to: &Transition<'_>) -> Result<Option<Box<dyn PreparedChange>>, Refusal> {
+    fn prepare(
+        &self,
+        to: &GenerationSwitch<'_>,
+    ) -> Result<Option<Box<dyn PreparedChange>>, Refusal> {
         if self.refuses.load(Ordering::Relaxed) {
             return Err(Refusal(format!("{} cannot be read", self.name)));
         }
@@ -167,7 +171,7 @@ impl Participant for Certificates {
         Ok(Some(Box::new(OpenCertificates { name, calls })))
     }
 
-    fn plan(&self, _: &Transition<'_>) -> Vec<String> {
+    fn plan(&self, _: &GenerationSwitch<'_>) -> Vec<String> {
         vec![format!("~ {}", self.name)]
     }
 }
@@ -178,7 +182,7 @@ struct OpenCertificates {
 }
 
 impl PreparedChange for OpenCertificates {
-    fn commit(&mut self, _: &Transition<'_>, effects: &mut Effects) {
+    fn commit(&mut self, _: &GenerationSwitch<'_>, effects: &mut CommitEffects) {
         effects.listeners_ended = true;
         record(&self.calls, &format!("{} commits", self.name));
     }
@@ -267,7 +271,7 @@ impl Toy {
 
     fn override_certificate(&self) {
         let controller = &self.reconciler.controller;
-        let key = OverrideKey::new(&CERTIFICATE, ObjectName::named("a.pem"), &CONTENT);
+        let key = OverrideKey::new(&CERTIFICATE, ObjectName::of("a.pem"), &CONTENT);
         let value = OverrideValue::of_text("new");
         controller.note_override(key, value, "set ssl cert a.pem".to_owned());
     }

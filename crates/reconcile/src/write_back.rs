@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use ballast_edit::{Files, Place, Refusal, SectionMap, quoted_line, words_of};
+use ballast_edit::{ConfigFiles, InsertPosition, Refusal, SectionMap, quoted_line, words_of};
 use ballast_model::change::diff;
 use ballast_model::{Config, Server};
 use ballast_tls::store::TakeOver;
@@ -130,10 +130,10 @@ impl WriteBackPlan {
             return;
         };
         let last = known.servers.iter().rev().map(|one| &one.origin);
-        let mut places = last
+        let mut indexes = last
             .chain([&known.common.origin])
             .filter(|origin| !origin.file.is_empty());
-        let Some(origin) = places.next() else {
+        let Some(origin) = indexes.next() else {
             return self.note(added, "its backend is in none of the files");
         };
         let mut words = words_of(line.value.text());
@@ -172,7 +172,7 @@ impl Reconciler {
     ///
     /// # Errors
     /// The files have changed, or cannot say it, or cannot be written.
-    pub(crate) fn write_files_back(&self) -> Result<(ChangeReport, Files), Refusal> {
+    pub(crate) fn write_files_back(&self) -> Result<(ChangeReport, ConfigFiles), Refusal> {
         let files = self.files_of(None)?;
         let (before, overrides) = {
             let history = self.controller.config_history();
@@ -188,7 +188,7 @@ impl Reconciler {
                 "The files have changed since they were read: reload first.".into(),
             ));
         }
-        let names = |files: &Files| {
+        let names = |files: &ConfigFiles| {
             let names = files.iter().map(|(name, _)| name.clone());
             names.collect::<Vec<_>>()
         };
@@ -203,12 +203,14 @@ impl Reconciler {
         let text = if *before.files == *disk {
             files.clone()
         } else {
-            Files::clone(&before.files)
+            ConfigFiles::clone(&before.files)
         };
         let _open = self.controller.machine_answers().open();
         let machine = self.host.machine(&files);
         let texts = SectionMap::read(Arc::new(text), &*machine);
-        let with_edits = texts.with_edits(&before.section_edits, Place::Last).files;
+        let with_edits = texts
+            .with_edits(&before.section_edits, InsertPosition::Last)
+            .files;
         let config = self.config_of(with_edits.clone())?;
         let mut plan = WriteBackPlan {
             editor: FileEditor::new(&with_edits, config),
@@ -227,7 +229,7 @@ impl Reconciler {
     }
 
     /// The configuration of files.
-    fn config_of(&self, files: Files) -> Result<Config, Refusal> {
+    fn config_of(&self, files: ConfigFiles) -> Result<Config, Refusal> {
         let machine = self.host.machine(&files);
         let (loaded, _) = read(
             &self.controller.options,
@@ -247,7 +249,11 @@ impl Reconciler {
     }
 
     /// Whether files say the same as before. Their comments may differ.
-    fn is_same_configuration(&self, files: &Files, before: &Files) -> Result<bool, Refusal> {
+    fn is_same_configuration(
+        &self,
+        files: &ConfigFiles,
+        before: &ConfigFiles,
+    ) -> Result<bool, Refusal> {
         let was = self.config_of(before.clone())?;
         let is = self.config_of(files.clone())?;
         Ok(diff(&was, &is).is_empty())
@@ -257,9 +263,9 @@ impl Reconciler {
     fn write_files(
         &self,
         mut plan: WriteBackPlan,
-        with_edits: &Files,
-        (files, overrides): (&Files, &[OverrideEntry]),
-    ) -> Result<(ChangeReport, Files), Refusal> {
+        with_edits: &ConfigFiles,
+        (files, overrides): (&ConfigFiles, &[OverrideEntry]),
+    ) -> Result<(ChangeReport, ConfigFiles), Refusal> {
         let mut report = ChangeReport {
             generation: self.host.generation().number,
             notes: std::mem::take(&mut plan.notes),
@@ -278,7 +284,7 @@ impl Reconciler {
             )));
         }
         let new = edited.iter().zip(files).filter(|(new, old)| new != old);
-        let mut files: Files = new.map(|(new, _)| new.clone()).collect();
+        let mut files: ConfigFiles = new.map(|(new, _)| new.clone()).collect();
         let mut lists = Vec::new();
         for listed in self.controller.patterns().all() {
             let Some(path) = listed.path.filter(|_| listed.list.is_changed()) else {

@@ -1,12 +1,12 @@
-//! Reads the words of a rule: a cursor that knows the rule's place and what is allowed there, and
+//! Reads the words of a rule: a cursor that knows the rule set and what is allowed there, and
 //! collects what the arguments need and name.
 
-use ballast_expr::{Error, Expr, LogFormat, Needs, Phases, Regex, Usage, VarName};
+use ballast_expr::{Expr, ExpressionError, LogFormat, Needs, Phases, Regex, Usage, VarName};
 
 use crate::parse_env::ParseEnv;
 use crate::perform::{AnyAction, UnimplementedAction};
-use crate::reference::Reference;
-use crate::ruleset::RuleSet;
+use crate::reference::RuleReference;
+use crate::rule_set_kind::RuleSetKind;
 
 /// What others must know about the arguments of an action; collected by [`Args`] while they are
 /// read.
@@ -18,15 +18,15 @@ pub(crate) struct ActionRequirements {
     /// converters.
     pub(crate) unimplemented: Vec<&'static str>,
     /// The names in it that refer to other parts of the configuration.
-    pub(crate) references: Vec<Reference>,
+    pub(crate) references: Vec<RuleReference>,
 }
 
 /// The words of one rule, being read.
 pub(crate) struct Args<'w, 'e, 'v> {
     words: &'w [&'w str],
     at: usize,
-    /// The place of the rule.
-    pub(crate) place: RuleSet,
+    /// The rule set.
+    pub(crate) rule_set: RuleSetKind,
     /// Where its expressions are evaluated.
     pub(crate) phases: Phases,
     /// The parser's environment.
@@ -41,17 +41,17 @@ pub(crate) struct Args<'w, 'e, 'v> {
 impl<'w, 'e, 'v> Args<'w, 'e, 'v> {
     pub(crate) fn new(
         words: &'w [&'w str],
-        place: RuleSet,
+        rule_set: RuleSetKind,
         env: &'v mut ParseEnv<'e>,
     ) -> Args<'w, 'e, 'v> {
-        let phases = place.phases(env.capability);
+        let phases = rule_set.phases(env.capability);
         // The action's own word comes first, except for `redirect`, where it is the word of the
         // line.
-        let at = usize::from(place != RuleSet::Redirect);
+        let at = usize::from(rule_set != RuleSetKind::Redirect);
         Args {
             words,
             at,
-            place,
+            rule_set,
             phases,
             env,
             word: "",
@@ -83,19 +83,22 @@ impl<'w, 'e, 'v> Args<'w, 'e, 'v> {
     }
 
     /// Sets the word that messages name when the action is not implemented.
-    pub(crate) fn named(&mut self, word: &'static str) {
+    pub(crate) fn set_word(&mut self, word: &'static str) {
         self.word = word;
     }
 
     /// Records a reference to another part of the configuration.
-    pub(crate) fn refer_to(&mut self, reference: Reference) {
+    pub(crate) fn refer_to(&mut self, reference: RuleReference) {
         self.requirements.references.push(reference);
     }
 
     fn record_expr(&mut self, expr: &Expr) {
         self.requirements.needs = self.requirements.needs | expr.needs();
         self.requirements.unimplemented.extend(expr.unimplemented());
-        let named = expr.references().into_iter().map(Reference::FromExpression);
+        let named = expr
+            .references()
+            .into_iter()
+            .map(RuleReference::FromExpression);
         self.requirements.references.extend(named);
         if let Some(action) = &mut self.unimplemented {
             action.exprs.push(expr.clone());
@@ -111,7 +114,7 @@ impl<'w, 'e, 'v> Args<'w, 'e, 'v> {
         let named = format
             .references()
             .into_iter()
-            .map(Reference::FromExpression);
+            .map(RuleReference::FromExpression);
         self.requirements.references.extend(named);
         if let Some(action) = &mut self.unimplemented {
             action.formats.push(format.clone());
@@ -162,7 +165,7 @@ impl<'w, 'e, 'v> Args<'w, 'e, 'v> {
     }
 
     /// The next word; it must exist and not be empty.
-    pub(crate) fn text(&mut self, missing: &str) -> Result<&'w str, Error> {
+    pub(crate) fn text(&mut self, missing: &str) -> Result<&'w str, ExpressionError> {
         match self.peek() {
             Some(word) if !word.is_empty() => {
                 self.at += 1;
@@ -173,20 +176,32 @@ impl<'w, 'e, 'v> Args<'w, 'e, 'v> {
     }
 
     /// The next word as a format.
-    pub(crate) fn format(&mut self, usage: Usage, missing: &str) -> Result<LogFormat, Error> {
+    pub(crate) fn format(
+        &mut self,
+        usage: Usage,
+        missing: &str,
+    ) -> Result<LogFormat, ExpressionError> {
         let text = self.text(missing)?;
         self.format_of(text, usage)
     }
 
     /// Parses `text`, which was read last, as a format whose samples must be available here.
-    pub(crate) fn format_of(&mut self, text: &str, usage: Usage) -> Result<LogFormat, Error> {
+    pub(crate) fn format_of(
+        &mut self,
+        text: &str,
+        usage: Usage,
+    ) -> Result<LogFormat, ExpressionError> {
         let format = self.parse_format(text, usage)?;
         self.record_format(&format);
         Ok(format)
     }
 
     /// The same for a format that the action may discard: nothing is recorded.
-    pub(crate) fn parse_format(&mut self, text: &str, usage: Usage) -> Result<LogFormat, Error> {
+    pub(crate) fn parse_format(
+        &mut self,
+        text: &str,
+        usage: Usage,
+    ) -> Result<LogFormat, ExpressionError> {
         let at = self.at.saturating_sub(1);
         let format = LogFormat::parse(text, usage).map_err(|error| error.in_word(at))?;
         if usage == Usage::Http {
@@ -199,7 +214,7 @@ impl<'w, 'e, 'v> Args<'w, 'e, 'v> {
             .find(|expr| !expr.phases().intersects(self.phases));
         match late {
             None => Ok(format),
-            Some(expr) => Err(Error::new(
+            Some(expr) => Err(ExpressionError::new(
                 format!(
                     "sample fetch <{expr}> may not be reliably used here because it is not \
                      available in '{}'; it may be used in: {}",
@@ -213,12 +228,12 @@ impl<'w, 'e, 'v> Args<'w, 'e, 'v> {
     }
 
     /// The next words as an expression; converters may be separate words.
-    pub(crate) fn expr(&mut self) -> Result<Expr, Error> {
+    pub(crate) fn expr(&mut self) -> Result<Expr, ExpressionError> {
         let at = self.at;
         if self.peek().is_none_or(str::is_empty) {
             return Err(self.error("missing fetch method"));
         }
-        let (expr, used) = Expr::parse_words(self.rest()).map_err(|error| Error {
+        let (expr, used) = Expr::parse_words(self.rest()).map_err(|error| ExpressionError {
             word: error.word + at,
             ..error
         })?;
@@ -230,7 +245,7 @@ impl<'w, 'e, 'v> Args<'w, 'e, 'v> {
     }
 
     /// Parses `text`, which was read last, as an expression.
-    pub(crate) fn expr_of(&mut self, text: &str) -> Result<Expr, Error> {
+    pub(crate) fn expr_of(&mut self, text: &str) -> Result<Expr, ExpressionError> {
         let at = self.at.saturating_sub(1);
         let expr = Expr::parse(text).map_err(|error| error.in_word(at))?;
         self.check_acls(&expr.references(), at)?;
@@ -239,21 +254,25 @@ impl<'w, 'e, 'v> Args<'w, 'e, 'v> {
     }
 
     /// Checks that the ACLs that word `at` names are declared.
-    fn check_acls(&self, references: &[ballast_expr::Reference], at: usize) -> Result<(), Error> {
+    fn check_acls(
+        &self,
+        references: &[ballast_expr::ExpressionReference],
+        at: usize,
+    ) -> Result<(), ExpressionError> {
         let declared = self.env.acls.check_names(references);
-        declared.map_err(|error| Error {
+        declared.map_err(|error| ExpressionError {
             range: 0..self.words.get(at).map_or(0, |word| word.len()),
             ..error.in_word(at)
         })
     }
 
     /// Checks that `expr`, which begins at word `at`, may be evaluated here.
-    fn check(&self, expr: &Expr, at: usize) -> Result<(), Error> {
+    fn check(&self, expr: &Expr, at: usize) -> Result<(), ExpressionError> {
         if expr.phases().intersects(self.phases) {
             return Ok(());
         }
         let range = 0..self.words.get(at).map_or(0, |word| word.len());
-        Err(Error::new(
+        Err(ExpressionError::new(
             format!(
                 "fetch method '{}' extracts information that is not available here ({}); it may \
                  be used in: {}",
@@ -267,14 +286,14 @@ impl<'w, 'e, 'v> Args<'w, 'e, 'v> {
     }
 
     /// The next word as a regular expression.
-    pub(crate) fn regex(&mut self, missing: &str) -> Result<Regex, Error> {
+    pub(crate) fn regex(&mut self, missing: &str) -> Result<Regex, ExpressionError> {
         let text = self.text(missing)?;
         let at = self.at - 1;
         Regex::new(text, false).map_err(|error| error.in_word(at))
     }
 
     /// The text between the parentheses of the action's word, and its offset.
-    pub(crate) fn parens(&self, expects: &str) -> Result<(&'w str, usize), Error> {
+    pub(crate) fn parens(&self, expects: &str) -> Result<(&'w str, usize), ExpressionError> {
         let head = self.head();
         let inside = head
             .find('(')
@@ -282,7 +301,7 @@ impl<'w, 'e, 'v> Args<'w, 'e, 'v> {
         inside
             .filter(|(inside, _)| !inside.is_empty())
             .ok_or_else(|| {
-                Error::new(
+                ExpressionError::new(
                     format!("invalid or incomplete action '{head}'. Expects '{expects}'"),
                     0..head.len(),
                 )
@@ -290,7 +309,10 @@ impl<'w, 'e, 'v> Args<'w, 'e, 'v> {
     }
 
     /// The arguments between the parentheses of the action's word, each with its offset.
-    pub(crate) fn paren_args(&self, expects: &str) -> Result<Vec<(&'w str, usize)>, Error> {
+    pub(crate) fn paren_args(
+        &self,
+        expects: &str,
+    ) -> Result<Vec<(&'w str, usize)>, ExpressionError> {
         let (inside, mut at) = self.parens(expects)?;
         Ok(inside
             .split(',')
@@ -303,17 +325,17 @@ impl<'w, 'e, 'v> Args<'w, 'e, 'v> {
     }
 
     /// A variable whose name begins at byte `at` of the action's word.
-    pub(crate) fn variable(&self, name: &str, at: usize) -> Result<VarName, Error> {
-        VarName::parse(name).map_err(|error| error.shifted(at))
+    pub(crate) fn variable(&self, name: &str, at: usize) -> Result<VarName, ExpressionError> {
+        VarName::parse(name).map_err(|error| error.moved_right(at))
     }
 
     /// An error at the next word, or at the last one when there is none.
-    pub(crate) fn error(&self, message: impl Into<String>) -> Error {
+    pub(crate) fn error(&self, message: impl Into<String>) -> ExpressionError {
         self.error_at(self.at, message)
     }
 
     /// An error at the word read last.
-    pub(crate) fn error_before(&self, message: impl Into<String>) -> Error {
+    pub(crate) fn error_before(&self, message: impl Into<String>) -> ExpressionError {
         self.error_at(self.at.saturating_sub(1), message)
     }
 
@@ -322,15 +344,16 @@ impl<'w, 'e, 'v> Args<'w, 'e, 'v> {
         &self,
         what: &str,
         known: impl IntoIterator<Item = &'k str>,
-    ) -> Error {
+    ) -> ExpressionError {
         let word = self.last();
-        Error::unknown(what, word, 0..word.len(), known).in_word(self.at.saturating_sub(1))
+        ExpressionError::unknown(what, word, 0..word.len(), known)
+            .in_word(self.at.saturating_sub(1))
     }
 
-    fn error_at(&self, at: usize, message: impl Into<String>) -> Error {
+    fn error_at(&self, at: usize, message: impl Into<String>) -> ExpressionError {
         let at = at.min(self.words.len().saturating_sub(1));
         let range = 0..self.words.get(at).map_or(0, |word| word.len());
-        Error::new(message, range).in_word(at)
+        ExpressionError::new(message, range).in_word(at)
     }
 
     /// A warning at the word read last.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ballast_expr::{LogFormat, Needs};
 
-use crate::ruleset::RuleSet;
+use crate::rule_set_kind::RuleSetKind;
 
 /// A step at which a line may be logged.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -85,16 +85,16 @@ impl LogStep {
     }
 
     /// The step of a `do-log` rule.
-    pub(crate) const fn of_rule(place: RuleSet) -> LogStep {
-        match place {
-            RuleSet::QuicInitial => LogStep::QuicInitial,
-            RuleSet::TcpConnection => LogStep::TcpConnection,
-            RuleSet::TcpSession => LogStep::TcpSession,
-            RuleSet::TcpContent => LogStep::TcpContent,
-            RuleSet::TcpResponse => LogStep::TcpResponse,
-            RuleSet::HttpRequest | RuleSet::Redirect => LogStep::HttpRequest,
-            RuleSet::HttpResponse => LogStep::HttpResponse,
-            RuleSet::HttpAfterResponse => LogStep::HttpAfterResponse,
+    pub(crate) const fn of_rule(rule_set: RuleSetKind) -> LogStep {
+        match rule_set {
+            RuleSetKind::QuicInitial => LogStep::QuicInitial,
+            RuleSetKind::TcpConnection => LogStep::TcpConnection,
+            RuleSetKind::TcpSession => LogStep::TcpSession,
+            RuleSetKind::TcpContent => LogStep::TcpContent,
+            RuleSetKind::TcpResponse => LogStep::TcpResponse,
+            RuleSetKind::HttpRequest | RuleSetKind::Redirect => LogStep::HttpRequest,
+            RuleSetKind::HttpResponse => LogStep::HttpResponse,
+            RuleSetKind::HttpAfterResponse => LogStep::HttpAfterResponse,
         }
     }
 }

@@ -1,24 +1,28 @@
 //! Parses the words of a line into a rule.
 
-use ballast_expr::{Condition, Error, LinkSlot, MisplacedAcl, Phase, nearest};
+use ballast_expr::{Condition, ExpressionError, LinkSlot, MisplacedAcl, Phase, nearest};
 
-use crate::action::{Action, row, rows_of};
+use crate::action::{Action, action_rows_of, row};
 use crate::args::Args;
 use crate::parse_env::ParseEnv;
 use crate::row::{ActionRow, ArgsParser};
 use crate::rule::Rule;
-use crate::ruleset::RuleSet;
+use crate::rule_set_kind::RuleSetKind;
 
-/// Parses the words that follow those of the place (`http-request`, `tcp-request content`,
+/// Parses the words that follow those of the rule set (`http-request`, `tcp-request content`,
 /// `redirect` ...): the action, its arguments, and the condition.
 ///
 /// # Errors
 /// With the word, counted from the action's, and the byte range that is wrong; when all words are
 /// missing, at word 0.
-pub fn parse_rule(place: RuleSet, words: &[&str], env: &mut ParseEnv<'_>) -> Result<Rule, Error> {
-    let row = find(place, words, env)?;
+pub fn parse_rule(
+    rule_set: RuleSetKind,
+    words: &[&str],
+    env: &mut ParseEnv<'_>,
+) -> Result<Rule, ExpressionError> {
+    let row = find(rule_set, words, env)?;
     let captures_before = (env.request_captures, env.new_captures.len());
-    let parsed = parse_with(row, place, words, env);
+    let parsed = parse_with(row, rule_set, words, env);
     if parsed.is_err() {
         env.request_captures = captures_before.0;
         env.new_captures.truncate(captures_before.1);
@@ -28,22 +32,22 @@ pub fn parse_rule(place: RuleSet, words: &[&str], env: &mut ParseEnv<'_>) -> Res
 
 fn parse_with(
     row: &'static ActionRow,
-    place: RuleSet,
+    rule_set: RuleSetKind,
     words: &[&str],
     env: &mut ParseEnv<'_>,
-) -> Result<Rule, Error> {
+) -> Result<Rule, ExpressionError> {
     let title = env.title;
-    let mut args = Args::new(words, place, env);
+    let mut args = Args::new(words, rule_set, env);
     let action =
-        parse_action(row, &mut args).map_err(|error| in_rule(error, place, words, title))?;
+        parse_action(row, &mut args).map_err(|error| in_rule(error, rule_set, words, title))?;
     let (at, rest) = (args.at(), args.rest());
     let condition = match rest.first() {
         None => None,
         Some(&("if" | "unless")) => {
-            let condition = Condition::parse(rest, env.acls).map_err(|error| Error {
+            let condition = Condition::parse(rest, env.acls).map_err(|error| ExpressionError {
                 message: format!(
                     "error detected while parsing an '{}' condition : {}",
-                    name(place, words),
+                    name(rule_set, words),
                     error.message
                 ),
                 word: error.word + at,
@@ -51,17 +55,17 @@ fn parse_with(
             })?;
             let never = condition.never_matches();
             env.warnings
-                .extend(never.map(|text| Error::new(text, 0..rest[0].len()).in_word(at)));
-            warn_misplaced(&condition, place, at, rest, env);
+                .extend(never.map(|text| ExpressionError::new(text, 0..rest[0].len()).in_word(at)));
+            warn_misplaced(&condition, rule_set, at, rest, env);
             Some(condition)
         }
         Some(other) => {
             let hint = nearest(other, ["if", "unless"]).or_else(|| nearest(other, hints(row)));
             let message = format!(
                 "'{}' expects either 'if' or 'unless' followed by a condition but found '{other}'",
-                name(place, words),
+                name(rule_set, words),
             );
-            return Err(Error::new(message, 0..other.len())
+            return Err(ExpressionError::new(message, 0..other.len())
                 .in_word(at)
                 .with_hint(hint));
         }
@@ -70,12 +74,15 @@ fn parse_with(
         action,
         condition,
         words: words.iter().map(|word| (*word).to_owned()).collect(),
-        place: LinkSlot::empty(),
+        config_line: LinkSlot::empty(),
     })
 }
 
 /// Reads the action of `row`.
-fn parse_action(row: &'static ActionRow, args: &mut Args<'_, '_, '_>) -> Result<Action, Error> {
+fn parse_action(
+    row: &'static ActionRow,
+    args: &mut Args<'_, '_, '_>,
+) -> Result<Action, ExpressionError> {
     args.begin(row.word, row.needs);
     let action = match row.parse {
         ArgsParser::Implemented(parse) => parse(args)?,
@@ -98,24 +105,30 @@ fn hints(row: &ActionRow) -> impl Iterator<Item = &'static str> {
         .filter(|word| word.len() > 2)
 }
 
-/// The row of the action, which must be allowed in the place.
-fn find(place: RuleSet, words: &[&str], env: &ParseEnv<'_>) -> Result<&'static ActionRow, Error> {
-    if place == RuleSet::Redirect {
-        return row("redirect").ok_or_else(|| Error::new("no row for 'redirect'", 0..0));
+/// The row of the action, which must be allowed in the rule set.
+fn find(
+    rule_set: RuleSetKind,
+    words: &[&str],
+    env: &ParseEnv<'_>,
+) -> Result<&'static ActionRow, ExpressionError> {
+    if rule_set == RuleSetKind::Redirect {
+        return row("redirect").ok_or_else(|| ExpressionError::new("no row for 'redirect'", 0..0));
     }
     let word = words.first().copied().unwrap_or_default();
     let whole = 0..word.len();
     match row(word) {
-        Some(row) if row.places.has(place) => Ok(row),
-        Some(row) => Err(Error::new(
+        Some(row) if row.rule_sets.has(rule_set) => Ok(row),
+        Some(row) => Err(ExpressionError::new(
             format!(
-                "'{}' is not allowed in '{place}' rules in {}; it may be used in: {}",
-                row.word, env.title, row.places
+                "'{}' is not allowed in '{rule_set}' rules in {}; it may be used in: {}",
+                row.word, env.title, row.rule_sets
             ),
             whole,
         )),
         None => {
-            let all: Vec<String> = rows_of(place).map(ActionRow::shown_word).collect();
+            let all: Vec<String> = action_rows_of(rule_set)
+                .map(ActionRow::shown_word)
+                .collect();
             let got = if word.is_empty() {
                 "'' (missing argument)".to_owned()
             } else {
@@ -123,10 +136,10 @@ fn find(place: RuleSet, words: &[&str], env: &ParseEnv<'_>) -> Result<&'static A
             };
             let hint = nearest(
                 word.split('(').next().unwrap_or_default(),
-                rows_of(place).map(|row| row.word),
+                action_rows_of(rule_set).map(|row| row.word),
             );
-            Err(Error::new(
-                format!("'{place}' expects {}, but got {got}", all.join(", ")),
+            Err(ExpressionError::new(
+                format!("'{rule_set}' expects {}, but got {got}", all.join(", ")),
                 whole,
             )
             .with_hint(hint))
@@ -135,18 +148,23 @@ fn find(place: RuleSet, words: &[&str], env: &ParseEnv<'_>) -> Result<&'static A
 }
 
 /// `http-request deny`, or `redirect` alone.
-fn name(place: RuleSet, words: &[&str]) -> String {
+fn name(rule_set: RuleSetKind, words: &[&str]) -> String {
     match words.first() {
-        Some(word) if place != RuleSet::Redirect => format!("{place} {word}"),
-        _ => place.to_string(),
+        Some(word) if rule_set != RuleSetKind::Redirect => format!("{rule_set} {word}"),
+        _ => rule_set.to_string(),
     }
 }
 
-fn in_rule(error: Error, place: RuleSet, words: &[&str], title: &str) -> Error {
-    Error {
+fn in_rule(
+    error: ExpressionError,
+    rule_set: RuleSetKind,
+    words: &[&str],
+    title: &str,
+) -> ExpressionError {
+    ExpressionError {
         message: format!(
             "error detected in {title} while parsing '{}' rule : {}",
-            name(place, words),
+            name(rule_set, words),
             error.message
         ),
         ..error
@@ -154,9 +172,9 @@ fn in_rule(error: Error, place: RuleSet, words: &[&str], title: &str) -> Error {
 }
 
 /// Limits the word and the range to what exists.
-fn within(mut error: Error, words: &[&str]) -> Error {
+fn within(mut error: ExpressionError, words: &[&str]) -> ExpressionError {
     let Some(last) = words.len().checked_sub(1) else {
-        return Error {
+        return ExpressionError {
             word: 0,
             range: 0..0,
             ..error
@@ -171,19 +189,19 @@ fn within(mut error: Error, words: &[&str]) -> Error {
     error
 }
 
-/// Warns about ACLs that can never match in this place, as HAProxy does.
+/// Warns about ACLs that can never match in this rule set, as HAProxy does.
 fn warn_misplaced(
     condition: &Condition,
-    place: RuleSet,
+    rule_set: RuleSetKind,
     at: usize,
     words: &[&str],
     env: &mut ParseEnv<'_>,
 ) {
-    let phases = place.phases(env.capability);
+    let phases = rule_set.phases(env.capability);
     let mut found: Option<Vec<MisplacedAcl>> = None;
     for phase in Phase::ALL.iter().filter(|phase| phases.has(**phase)) {
         let here = condition.misplaced(*phase, env.acls);
-        // A `listen` evaluates its rules in two places: an ACL that works in one of them is fine.
+        // A `listen` evaluates its rules in two phases: an ACL that works in one of them is fine.
         found = Some(match found {
             None => here,
             Some(mut before) => {
@@ -218,6 +236,7 @@ fn warn_misplaced(
         };
         let word = at + named.unwrap_or(0);
         let range = 0..words.get(word - at).map_or(0, |word| word.len());
-        env.warnings.push(Error::new(message, range).in_word(word));
+        env.warnings
+            .push(ExpressionError::new(message, range).in_word(word));
     }
 }

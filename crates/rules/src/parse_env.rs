@@ -1,15 +1,15 @@
 //! The environment in which a rule is parsed.
 
-use ballast_expr::{AclSet, Error, Files};
+use ballast_expr::{AclSet, ExpressionError, PatternFileReader};
 
-use crate::ruleset::Capability;
+use crate::rule_set_kind::Capability;
 
 /// The environment in which a rule is parsed.
 pub struct ParseEnv<'a> {
     /// The ACLs declared so far in the section.
     pub acls: &'a AclSet,
     /// Reads the files that rules return as content.
-    pub files: &'a mut dyn Files,
+    pub files: &'a mut dyn PatternFileReader,
     /// The sides that the section faces.
     pub capability: Capability,
     /// The section's name in messages: `frontend 'web'`.
@@ -27,14 +27,14 @@ pub struct ParseEnv<'a> {
     /// HTTP proxy.
     pub raw_samples: Vec<(&'static str, usize)>,
     /// Warnings; in the same form as errors.
-    pub warnings: Vec<Error>,
+    pub warnings: Vec<ExpressionError>,
 }
 
 impl<'a> ParseEnv<'a> {
     /// An environment with all defaults.
     pub fn new(
         acls: &'a AclSet,
-        files: &'a mut dyn Files,
+        files: &'a mut dyn PatternFileReader,
         capability: Capability,
         title: &'a str,
     ) -> ParseEnv<'a> {

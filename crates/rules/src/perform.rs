@@ -4,10 +4,10 @@ use std::any::Any;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use ballast_expr::{Error, Expr, Linker, LogFormat, Needs};
+use ballast_expr::{Expr, ExpressionError, Linker, LogFormat, Needs};
 
 use crate::log_profile::Profiles;
-use crate::stage::{ActionOutcome, Stage};
+use crate::run_state::{ActionOutcome, RunState};
 use crate::verdict::{LocalResponse, Verdict};
 
 /// Returns the page of an `http-errors` section for a status.
@@ -16,10 +16,10 @@ pub(crate) type Pages<'a> = dyn FnMut(&str, u16) -> Option<Arc<[u8]>> + 'a;
 /// A parsed action. The file of its family implements this.
 pub(crate) trait Perform: Clone + Debug + PartialEq + Send + Sync + 'static {
     /// Performs it.
-    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome;
+    fn perform(&self, run_state: &mut RunState<'_>) -> ActionOutcome;
 
     /// Links its expressions to the lists and maps they name.
-    fn link(&mut self, _linker: &mut Linker<'_>) -> Result<(), Error> {
+    fn link(&mut self, _linker: &mut Linker<'_>) -> Result<(), ExpressionError> {
         Ok(())
     }
 
@@ -34,8 +34,8 @@ pub(crate) trait Perform: Clone + Debug + PartialEq + Send + Sync + 'static {
 
 /// The same with the type erased, as rules store it.
 pub(crate) trait AnyAction: Debug + Send + Sync {
-    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome;
-    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error>;
+    fn perform(&self, run_state: &mut RunState<'_>) -> ActionOutcome;
+    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), ExpressionError>;
     fn link_pages(&mut self, pages: &mut Pages<'_>);
     fn link_profile(&mut self, profiles: &mut Profiles<'_>) -> Needs;
     fn boxed_clone(&self) -> Box<dyn AnyAction>;
@@ -44,11 +44,11 @@ pub(crate) trait AnyAction: Debug + Send + Sync {
 }
 
 impl<T: Perform> AnyAction for T {
-    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
-        Perform::perform(self, stage)
+    fn perform(&self, run_state: &mut RunState<'_>) -> ActionOutcome {
+        Perform::perform(self, run_state)
     }
 
-    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
+    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), ExpressionError> {
         Perform::link(self, linker)
     }
 
@@ -74,10 +74,10 @@ impl<T: Perform> AnyAction for T {
 }
 
 /// The result of a row's parser.
-pub(crate) type ParsedAction = Result<Box<dyn AnyAction>, Error>;
+pub(crate) type ParsedAction = Result<Box<dyn AnyAction>, ExpressionError>;
 
 /// Converts an action of its family's type to [`ParsedAction`].
-pub(crate) fn boxed<T: Perform>(parsed: Result<T, Error>) -> ParsedAction {
+pub(crate) fn boxed<T: Perform>(parsed: Result<T, ExpressionError>) -> ParsedAction {
     Ok(Box::new(parsed?))
 }
 
@@ -91,11 +91,11 @@ pub(crate) struct UnimplementedAction {
 impl Perform for UnimplementedAction {
     /// A configuration with such a rule is not started. If it were run nevertheless, doing nothing
     /// could let through what the rule should have stopped.
-    fn perform(&self, _stage: &mut Stage<'_>) -> ActionOutcome {
+    fn perform(&self, _run_state: &mut RunState<'_>) -> ActionOutcome {
         ActionOutcome::Stop(Verdict::Respond(LocalResponse::fault()))
     }
 
-    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
+    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), ExpressionError> {
         self.exprs
             .iter_mut()
             .try_for_each(|expr| expr.link(linker))?;

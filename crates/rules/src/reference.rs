@@ -4,9 +4,9 @@ use ballast_expr::SampleKind;
 
 /// A reference in a rule.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Reference {
+pub enum RuleReference {
     /// From an expression, a format or a condition.
-    FromExpression(ballast_expr::Reference),
+    FromExpression(ballast_expr::ExpressionReference),
     /// A bandwidth limitation filter of the proxy.
     BandwidthLimit(String),
     /// A `cache` section.

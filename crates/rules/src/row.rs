@@ -1,10 +1,10 @@
 //! A row of the table of actions.
 
-use ballast_expr::{Error, Needs};
+use ballast_expr::{ExpressionError, Needs};
 
 use crate::args::Args;
 use crate::perform::ParsedAction;
-use crate::ruleset::RuleSetFlags;
+use crate::rule_set_kind::RuleSetFlags;
 
 /// How an action's word is written.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -23,7 +23,7 @@ pub(crate) enum ArgsParser {
     /// The action is implemented: returns the parsed action.
     Implemented(for<'w, 'e, 'v, 'a> fn(&'a mut Args<'w, 'e, 'v>) -> ParsedAction),
     /// The action is checked but not implemented: only reads its arguments.
-    Unimplemented(for<'w, 'e, 'v, 'a> fn(&'a mut Args<'w, 'e, 'v>) -> Result<(), Error>),
+    Unimplemented(for<'w, 'e, 'v, 'a> fn(&'a mut Args<'w, 'e, 'v>) -> Result<(), ExpressionError>),
     /// The action is an error, for this reason.
     Refused(&'static str),
 }
@@ -34,19 +34,19 @@ pub struct ActionRow {
     /// Its word.
     pub word: &'static str,
     pub(crate) form: WordForm,
-    /// The places that accept it.
-    pub places: RuleSetFlags,
+    /// The rule sets that accept it.
+    pub rule_sets: RuleSetFlags,
     /// Its arguments.
     pub args: &'static str,
     /// Whether no rule of its set is reached after it.
     pub is_final: bool,
-    /// Whether consecutive rules of it act together ([`Stage::group`](crate::stage::Stage::group)).
+    /// Whether consecutive rules of it act together ([`RunState::group`](crate::run_state::RunState::group)).
     pub(crate) is_grouped: bool,
-    /// What it needs, besides what its arguments need and its place provides.
+    /// What it needs, besides what its arguments need and its rule set provides.
     pub needs: Needs,
     /// Help: what it does, in a few words.
     pub help: &'static str,
-    /// Examples that are accepted in the first of the places.
+    /// Examples that are accepted in the first of the rule sets.
     pub good: &'static [&'static str],
     /// Examples that are refused there.
     pub bad: &'static [&'static str],
@@ -72,7 +72,7 @@ impl ActionRow {
         rule_sets: RuleSetFlags,
         args: &'static str,
         help: &'static str,
-        check: for<'w, 'e, 'v, 'a> fn(&'a mut Args<'w, 'e, 'v>) -> Result<(), Error>,
+        check: for<'w, 'e, 'v, 'a> fn(&'a mut Args<'w, 'e, 'v>) -> Result<(), ExpressionError>,
     ) -> ActionRow {
         ActionRow::with(
             word,
@@ -112,7 +112,7 @@ impl ActionRow {
         ActionRow {
             word,
             form: WordForm::Plain,
-            places: rule_sets,
+            rule_sets,
             args,
             is_final: false,
             is_grouped: false,
@@ -139,7 +139,7 @@ impl ActionRow {
         }
     }
 
-    pub(crate) const fn grouped(self) -> ActionRow {
+    pub(crate) const fn performed_as_group(self) -> ActionRow {
         ActionRow {
             is_grouped: true,
             ..self
@@ -166,7 +166,7 @@ impl ActionRow {
 
     pub(crate) const fn and_redirect(self) -> ActionRow {
         ActionRow {
-            places: self.places.and_redirect(),
+            rule_sets: self.rule_sets.and_redirect(),
             ..self
         }
     }

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use ballast_expr::{AclSet, Condition, Error, LinkSlot, Linker, Needs, Place};
+use ballast_expr::{AclSet, Condition, ConfigLine, ExpressionError, LinkSlot, Linker, Needs};
 
 use crate::action::Action;
-use crate::reference::Reference;
+use crate::reference::RuleReference;
 
 /// An action and its condition.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,7 +16,7 @@ pub struct Rule {
     pub condition: Option<Condition>,
     /// The words as written, action first.
     pub words: Vec<String>,
-    pub(crate) place: LinkSlot<Place>,
+    pub(crate) config_line: LinkSlot<ConfigLine>,
 }
 
 impl Rule {
@@ -37,24 +37,24 @@ impl Rule {
     }
 
     /// The references of the rule to other parts of the configuration.
-    pub fn references(&self) -> Vec<Reference> {
+    pub fn references(&self) -> Vec<RuleReference> {
         let mut all = self.action.references().to_vec();
         if let Some(condition) = &self.condition {
             all.extend(
                 condition
                     .references()
                     .into_iter()
-                    .map(Reference::FromExpression),
+                    .map(RuleReference::FromExpression),
             );
         }
         all
     }
 
     /// Sets the line of the rule, which is shown for the lists it uses.
-    pub fn set_place(&mut self, place: &Place) {
-        self.place.fill(*place);
+    pub fn set_config_line(&mut self, line: &ConfigLine) {
+        self.config_line.fill(*line);
         if let Some(condition) = &mut self.condition {
-            condition.set_place(place);
+            condition.set_config_line(line);
         }
     }
 
@@ -62,9 +62,9 @@ impl Rule {
     ///
     /// # Errors
     /// When an ACL does not exist or a file cannot be used.
-    pub fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
-        if let Some(place) = self.place.filled() {
-            linker.store.set_place(place);
+    pub fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), ExpressionError> {
+        if let Some(line) = self.config_line.filled() {
+            linker.store.set_config_line(line);
         }
         self.action.link(linker)?;
         match &mut self.condition {

@@ -1,4 +1,4 @@
-//! The rules of one place, and what finds among them those that may apply.
+//! The rules of one rule set, and what finds among them those that may apply.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use ballast_expr::{ConditionIndex, LinkSlot};
 
 use crate::rule::Rule;
 
-/// The rules of one place, in file order. [`crate::RuleSets::make_indexes`] gives long lists an
+/// The rules of one rule set, in file order. [`crate::RuleSets::make_indexes`] gives long lists an
 /// index of their conditions; whoever changes the list afterwards loses it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RuleList {
@@ -61,34 +61,34 @@ impl<'l> IntoIterator for &'l RuleList {
 
 /// Rules to be run, with their index if they have one.
 #[derive(Clone, Copy, Debug)]
-pub struct RunRules<'r> {
+pub struct IndexedRules<'r> {
     pub(crate) rules: &'r [Rule],
     pub(crate) index: Option<&'r ConditionIndex>,
 }
 
-impl<'r> From<&'r RuleList> for RunRules<'r> {
-    fn from(list: &'r RuleList) -> RunRules<'r> {
-        RunRules {
+impl<'r> From<&'r RuleList> for IndexedRules<'r> {
+    fn from(list: &'r RuleList) -> IndexedRules<'r> {
+        IndexedRules {
             rules: &list.rules,
             index: list.index.filled().map(|index| &**index),
         }
     }
 }
 
-impl<'r> From<&'r [Rule]> for RunRules<'r> {
-    fn from(rules: &'r [Rule]) -> RunRules<'r> {
-        RunRules { rules, index: None }
+impl<'r> From<&'r [Rule]> for IndexedRules<'r> {
+    fn from(rules: &'r [Rule]) -> IndexedRules<'r> {
+        IndexedRules { rules, index: None }
     }
 }
 
-impl<'r> From<&'r Vec<Rule>> for RunRules<'r> {
-    fn from(rules: &'r Vec<Rule>) -> RunRules<'r> {
-        RunRules::from(rules.as_slice())
+impl<'r> From<&'r Vec<Rule>> for IndexedRules<'r> {
+    fn from(rules: &'r Vec<Rule>) -> IndexedRules<'r> {
+        IndexedRules::from(rules.as_slice())
     }
 }
 
-impl<'r, const COUNT: usize> From<&'r [Rule; COUNT]> for RunRules<'r> {
-    fn from(rules: &'r [Rule; COUNT]) -> RunRules<'r> {
-        RunRules::from(rules.as_slice())
+impl<'r, const COUNT: usize> From<&'r [Rule; COUNT]> for IndexedRules<'r> {
+    fn from(rules: &'r [Rule; COUNT]) -> IndexedRules<'r> {
+        IndexedRules::from(rules.as_slice())
     }
 }

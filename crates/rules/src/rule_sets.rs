@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ballast_expr::{AclSet, Error, Linker, Needs};
+use ballast_expr::{AclSet, ExpressionError, Linker, Needs};
 
 use crate::log_profile::LogProfile;
 use crate::rule::Rule;
 use crate::rule_list::RuleList;
-use crate::ruleset::RuleSet;
+use crate::rule_set_kind::RuleSetKind;
 
 /// The rule sets of one proxy, each in file order.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -41,41 +41,41 @@ pub struct RuleSets {
 }
 
 impl RuleSets {
-    /// The rules of one place.
-    pub fn of(&self, place: RuleSet) -> &RuleList {
-        match place {
-            RuleSet::QuicInitial => &self.quic_initial,
-            RuleSet::TcpConnection => &self.tcp_connection,
-            RuleSet::TcpSession => &self.tcp_session,
-            RuleSet::TcpContent => &self.tcp_content,
-            RuleSet::TcpResponse => &self.tcp_response,
-            RuleSet::HttpRequest => &self.http_request,
-            RuleSet::HttpResponse => &self.http_response,
-            RuleSet::HttpAfterResponse => &self.http_after_response,
-            RuleSet::Redirect => &self.redirects,
+    /// The rules of one rule set.
+    pub fn of(&self, rule_set: RuleSetKind) -> &RuleList {
+        match rule_set {
+            RuleSetKind::QuicInitial => &self.quic_initial,
+            RuleSetKind::TcpConnection => &self.tcp_connection,
+            RuleSetKind::TcpSession => &self.tcp_session,
+            RuleSetKind::TcpContent => &self.tcp_content,
+            RuleSetKind::TcpResponse => &self.tcp_response,
+            RuleSetKind::HttpRequest => &self.http_request,
+            RuleSetKind::HttpResponse => &self.http_response,
+            RuleSetKind::HttpAfterResponse => &self.http_after_response,
+            RuleSetKind::Redirect => &self.redirects,
         }
     }
 
-    /// The rules of one place, mutable.
-    pub fn of_mut(&mut self, place: RuleSet) -> &mut RuleList {
-        match place {
-            RuleSet::QuicInitial => &mut self.quic_initial,
-            RuleSet::TcpConnection => &mut self.tcp_connection,
-            RuleSet::TcpSession => &mut self.tcp_session,
-            RuleSet::TcpContent => &mut self.tcp_content,
-            RuleSet::TcpResponse => &mut self.tcp_response,
-            RuleSet::HttpRequest => &mut self.http_request,
-            RuleSet::HttpResponse => &mut self.http_response,
-            RuleSet::HttpAfterResponse => &mut self.http_after_response,
-            RuleSet::Redirect => &mut self.redirects,
+    /// The rules of one rule set, mutable.
+    pub fn of_mut(&mut self, rule_set: RuleSetKind) -> &mut RuleList {
+        match rule_set {
+            RuleSetKind::QuicInitial => &mut self.quic_initial,
+            RuleSetKind::TcpConnection => &mut self.tcp_connection,
+            RuleSetKind::TcpSession => &mut self.tcp_session,
+            RuleSetKind::TcpContent => &mut self.tcp_content,
+            RuleSetKind::TcpResponse => &mut self.tcp_response,
+            RuleSetKind::HttpRequest => &mut self.http_request,
+            RuleSetKind::HttpResponse => &mut self.http_response,
+            RuleSetKind::HttpAfterResponse => &mut self.http_after_response,
+            RuleSetKind::Redirect => &mut self.redirects,
         }
     }
 
-    /// Every rule with its place.
-    pub fn iter(&self) -> impl Iterator<Item = (RuleSet, &Rule)> {
-        RuleSet::ALL
+    /// Every rule with its rule set.
+    pub fn iter(&self) -> impl Iterator<Item = (RuleSetKind, &Rule)> {
+        RuleSetKind::ALL
             .into_iter()
-            .flat_map(|place| self.of(place).iter().map(move |rule| (place, rule)))
+            .flat_map(|rule_set| self.of(rule_set).iter().map(move |rule| (rule_set, rule)))
     }
 
     /// Every rule, mutable.
@@ -101,13 +101,15 @@ impl RuleSets {
 
     /// Whether there is no rule at all.
     pub fn is_empty(&self) -> bool {
-        RuleSet::ALL.iter().all(|place| self.of(*place).is_empty())
+        RuleSetKind::ALL
+            .iter()
+            .all(|rule_set| self.of(*rule_set).is_empty())
     }
 
     /// Appends the rules of `more`; its delays replace these where it has some.
     pub fn append(&mut self, mut more: RuleSets) {
-        for place in RuleSet::ALL {
-            self.of_mut(place).append(more.of_mut(place));
+        for rule_set in RuleSetKind::ALL {
+            self.of_mut(rule_set).append(more.of_mut(rule_set));
         }
         self.error_replies.append(&mut more.error_replies);
         self.request_inspect_delay = more.request_inspect_delay.or(self.request_inspect_delay);
@@ -118,20 +120,20 @@ impl RuleSets {
     /// converters. A configuration that contains one is not started.
     pub fn unimplemented(&self, acls: &AclSet) -> Vec<&'static str> {
         let mut all = Vec::new();
-        for place in RuleSet::ALL {
-            let rules = self.of(place);
-            if !rules.is_empty() && !place.is_implemented() {
-                all.push(place.words());
+        for rule_set in RuleSetKind::ALL {
+            let rules = self.of(rule_set);
+            if !rules.is_empty() && !rule_set.is_implemented() {
+                all.push(rule_set.words());
             }
             all.extend(rules.iter().flat_map(|rule| rule.unimplemented(acls)));
         }
         all
     }
 
-    /// What the rules of one place need. `acls` holds the ACLs of the proxy; after linking it may
+    /// What the rules of one rule set need. `acls` holds the ACLs of the proxy; after linking it may
     /// be empty.
-    pub fn needs(&self, place: RuleSet, acls: &AclSet) -> Needs {
-        let rules = self.of(place).iter();
+    pub fn needs(&self, rule_set: RuleSetKind, acls: &AclSet) -> Needs {
+        let rules = self.of(rule_set).iter();
         rules.fold(Needs::NONE, |sum, rule| sum | rule.needs(acls))
     }
 
@@ -139,8 +141,8 @@ impl RuleSets {
     ///
     /// # Errors
     /// One for each rule that could not be linked.
-    pub fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Vec<Error>> {
-        let errors: Vec<Error> = self
+    pub fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Vec<ExpressionError>> {
+        let errors: Vec<ExpressionError> = self
             .iter_mut()
             .filter_map(|rule| rule.link(linker).err())
             .collect();

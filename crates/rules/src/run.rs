@@ -1,12 +1,12 @@
-//! Runs the rules of one place over one transaction.
+//! Runs the rules of one rule set over one transaction.
 
 use std::time::Duration;
 
 use ballast_expr::{ConditionResult, Facts, Needs};
 
 use crate::rule::Rule;
-use crate::rule_list::RunRules;
-use crate::stage::{ActionOutcome, Stage};
+use crate::rule_list::IndexedRules;
+use crate::run_state::{ActionOutcome, RunState};
 use crate::transaction::{Transaction, Workspace};
 use crate::verdict::{LocalResponse, Verdict};
 
@@ -57,11 +57,11 @@ impl Cursor {
 
 /// Runs `rules` in order until one decides. Nothing more will come, so no rule waits.
 pub fn run<'r>(
-    rules: impl Into<RunRules<'r>>,
+    rules: impl Into<IndexedRules<'r>>,
     transaction: &mut dyn Transaction,
     workspace: &mut Workspace,
 ) -> Verdict {
-    match proceed(
+    match run_from(
         rules,
         Cursor::default(),
         Needs::NONE,
@@ -76,15 +76,15 @@ pub fn run<'r>(
 
 /// Runs `rules` in order from a position on, until one decides, or must wait for something that may
 /// still arrive. A rule is reached only when all rules before it are decided.
-pub fn proceed<'r>(
-    rules: impl Into<RunRules<'r>>,
+pub fn run_from<'r>(
+    rules: impl Into<IndexedRules<'r>>,
     from: Cursor,
     may_still_arrive: Needs,
     transaction: &mut dyn Transaction,
     workspace: &mut Workspace,
 ) -> RunProgress {
-    let mut rules: RunRules<'_> = rules.into();
-    let mut stage = Stage {
+    let mut rules: IndexedRules<'_> = rules.into();
+    let mut run_state = RunState {
         transaction,
         workspace,
         strict: !from.lenient,
@@ -96,78 +96,85 @@ pub fn proceed<'r>(
     // The index knows no answer but yes and no.
     rules.index = rules
         .index
-        .filter(|index| !index.needs().intersects(stage.may_arrive_for_samples));
+        .filter(|index| !index.needs().intersects(run_state.may_arrive_for_samples));
     let mut held = from.held;
     if held {
-        stage.transaction.rule_waits(None);
+        run_state.transaction.rule_waits(None);
     }
     // A rule that waited is gone on with, whatever its condition would be now.
     let mut waited_for = held.then_some(from.rule);
     let from_rule = from.rule + usize::from(held);
-    stage.workspace.candidates.begin(rules.index, from_rule);
-    while let Some(at) = waited_for.take().or_else(|| next_rule(&mut stage, rules)) {
+    run_state.workspace.candidates.begin(rules.index, from_rule);
+    while let Some(at) = waited_for
+        .take()
+        .or_else(|| next_rule(&mut run_state, rules))
+    {
         let Some(rule) = rules.rules.get(at) else {
             break;
         };
         if !std::mem::take(&mut held) {
-            match stage.applies(rule.condition.as_ref()) {
+            match run_state.applies(rule.condition.as_ref()) {
                 ConditionResult::Yes => {}
                 ConditionResult::No => continue,
                 ConditionResult::NotYet(needs) => {
-                    return pending(&stage, needs, None, (at, false, false));
+                    return pending(&run_state, needs, None, (at, false, false));
                 }
             }
         }
         if rule.action.row().is_grouped {
-            stage.group = group(rules.rules, at);
+            run_state.group = group(rules.rules, at);
         }
         loop {
-            match rule.action.perform(&mut stage) {
+            match rule.action.perform(&mut run_state) {
                 ActionOutcome::Next => break,
                 ActionOutcome::NotYet(needs) => {
-                    stage.transaction.rule_waits(rule.place.filled());
-                    return pending(&stage, needs, None, (at, true, false));
+                    run_state.transaction.rule_waits(rule.config_line.filled());
+                    return pending(&run_state, needs, None, (at, true, false));
                 }
-                ActionOutcome::Stop(verdict) => return ended(&mut stage, rule, verdict),
+                ActionOutcome::Stop(verdict) => return ended(&mut run_state, rule, verdict),
                 ActionOutcome::Failed => {
-                    stage.transaction.rewrite_failed();
-                    if stage.strict {
+                    run_state.transaction.rewrite_failed();
+                    if run_state.strict {
                         let verdict = Verdict::Respond(LocalResponse::fault());
-                        return ended(&mut stage, rule, verdict);
+                        return ended(&mut run_state, rule, verdict);
                     }
                     break;
                 }
-                ActionOutcome::Wait(needs, at_most) if needs.intersects(stage.may_still_arrive) => {
-                    stage.transaction.rule_waits(rule.place.filled());
-                    return pending(&stage, needs, at_most, (at, true, true));
+                ActionOutcome::Wait(needs, at_most)
+                    if needs.intersects(run_state.may_still_arrive) =>
+                {
+                    run_state.transaction.rule_waits(rule.config_line.filled());
+                    return pending(&run_state, needs, at_most, (at, true, true));
                 }
                 ActionOutcome::WaitForBody(bytes_min, at_most)
-                    if Needs::AWAITED_BODY.intersects(stage.may_still_arrive) =>
+                    if Needs::AWAITED_BODY.intersects(run_state.may_still_arrive) =>
                 {
-                    stage.transaction.rule_waits(rule.place.filled());
-                    let wait = pending(&stage, Needs::AWAITED_BODY, at_most, (at, true, true));
+                    run_state.transaction.rule_waits(rule.config_line.filled());
+                    let wait = pending(&run_state, Needs::AWAITED_BODY, at_most, (at, true, true));
                     return for_bytes(wait, bytes_min);
                 }
-                ActionOutcome::Wait(..) | ActionOutcome::WaitForBody(..) if stage.waited => break,
-                ActionOutcome::Wait(..) | ActionOutcome::WaitForBody(..) => stage.waited = true,
+                ActionOutcome::Wait(..) | ActionOutcome::WaitForBody(..) if run_state.waited => {
+                    break;
+                }
+                ActionOutcome::Wait(..) | ActionOutcome::WaitForBody(..) => run_state.waited = true,
             }
         }
-        stage.waited = false;
+        run_state.waited = false;
         // The action may have changed what was looked up.
-        stage.workspace.candidates.forget(rules.index, at + 1);
+        run_state.workspace.candidates.forget(rules.index, at + 1);
     }
     RunProgress::Done(Verdict::Continue)
 }
 
 /// The answer of a run that a rule ended.
-fn ended(stage: &mut Stage<'_>, rule: &Rule, verdict: Verdict) -> RunProgress {
-    if let Some(place) = rule.place.filled() {
-        stage.transaction.rule_ended(place);
+fn ended(run_state: &mut RunState<'_>, rule: &Rule, verdict: Verdict) -> RunProgress {
+    if let Some(line) = rule.config_line.filled() {
+        run_state.transaction.rule_ended(line);
     }
     RunProgress::Done(verdict)
 }
 
-/// The place of the first rule of the group that the one at `at` belongs to: consecutive rules of one
+/// The index of the first rule of the group that the one at `at` belongs to: consecutive rules of one
 /// action. A condition begins a group.
 fn group(rules: &[Rule], at: usize) -> usize {
     let word = rules[at].action.row().word;
@@ -178,19 +185,19 @@ fn group(rules: &[Rule], at: usize) -> usize {
 }
 
 /// The next rule that has to be looked at.
-fn next_rule(stage: &mut Stage<'_>, rules: RunRules<'_>) -> Option<usize> {
+fn next_rule(run_state: &mut RunState<'_>, rules: IndexedRules<'_>) -> Option<usize> {
     let Workspace {
         scratch,
         candidates,
         ..
-    } = &mut *stage.workspace;
-    let ask = |question: &mut dyn FnMut(&dyn Facts)| stage.transaction.with_facts(question);
+    } = &mut *run_state.workspace;
+    let ask = |question: &mut dyn FnMut(&dyn Facts)| run_state.transaction.with_facts(question);
     candidates.next(rules.index, rules.rules.len(), scratch, ask)
 }
 
 /// The answer of a run that waits.
 fn pending(
-    stage: &Stage<'_>,
+    run_state: &RunState<'_>,
     needs: Needs,
     at_most: Option<Duration>,
     (rule, held, waited): (usize, bool, bool),
@@ -203,7 +210,7 @@ fn pending(
             rule,
             held,
             waited,
-            lenient: !stage.strict,
+            lenient: !run_state.strict,
         },
     })
 }
@@ -226,7 +233,7 @@ mod tests {
     use crate::args::ActionRequirements;
     use crate::perform::{Perform, boxed};
     use crate::row::ActionRow;
-    use crate::ruleset::{RuleSet, RuleSetFlags};
+    use crate::rule_set_kind::{RuleSetFlags, RuleSetKind};
     use crate::transaction::LogLevel;
     use ballast_expr::{Facts, LinkSlot, Value, VarName};
     use ballast_message::Response;
@@ -237,18 +244,18 @@ mod tests {
 
     static WAIT_ONCE: ActionRow = ActionRow::new(
         "wait",
-        RuleSetFlags::of(&RuleSet::ALL),
+        RuleSetFlags::of(&RuleSetKind::ALL),
         "",
         "wait a little",
         |_| boxed(Ok(WaitOnce)),
     );
 
     impl Perform for WaitOnce {
-        fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
-            if stage.waited {
+        fn perform(&self, run_state: &mut RunState<'_>) -> ActionOutcome {
+            if run_state.waited {
                 return ActionOutcome::Next;
             }
-            stage.transaction.set_log_level(LogLevel::Silent);
+            run_state.transaction.set_log_level(LogLevel::Silent);
             ActionOutcome::Wait(Needs::TIME, Some(Duration::from_millis(5)))
         }
     }
@@ -282,7 +289,7 @@ mod tests {
             ),
             condition: None,
             words: Vec::new(),
-            place: LinkSlot::empty(),
+            config_line: LinkSlot::empty(),
         };
         vec![wait.clone(), wait]
     }
@@ -293,7 +300,7 @@ mod tests {
         let mut counted = Counted::default();
         let mut cursor = Cursor::default();
         for count in 1..=2 {
-            let progress = proceed(&rules, cursor, Needs::TIME, &mut counted, &mut workspace);
+            let progress = run_from(&rules, cursor, Needs::TIME, &mut counted, &mut workspace);
             let RunProgress::Wait(pending) = progress else {
                 unreachable!("the action waits");
             };
@@ -302,7 +309,7 @@ mod tests {
             assert_eq!(counted.waits, count);
             cursor = pending.cursor;
         }
-        let done = proceed(&rules, cursor, Needs::TIME, &mut counted, &mut workspace);
+        let done = run_from(&rules, cursor, Needs::TIME, &mut counted, &mut workspace);
         assert_eq!(done, RunProgress::Done(Verdict::Continue));
     }
 
@@ -311,8 +318,8 @@ mod tests {
     struct WaitForSome;
 
     impl Perform for WaitForSome {
-        fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
-            match stage.waited {
+        fn perform(&self, run_state: &mut RunState<'_>) -> ActionOutcome {
+            match run_state.waited {
                 true => ActionOutcome::Next,
                 false => ActionOutcome::WaitForBody(5, None),
             }
@@ -327,7 +334,7 @@ mod tests {
         rules[0].action = Action::new(&WAIT_ONCE, Box::new(WaitForSome), requirements);
         let (mut workspace, mut counted) = (Workspace::new(), Counted::default());
         let mut go_on = |cursor, may_still_arrive| {
-            proceed(
+            run_from(
                 &rules,
                 cursor,
                 may_still_arrive,

@@ -27,7 +27,7 @@ pub enum ExchangeSetting {
     /// `set-retries`: how often a connection is tried again.
     RetryCountMax(u32),
     /// `disable-l7-retry`: `retry-on` does not apply once the request was sent.
-    NoRetryAfterSend,
+    DisableL7Retry,
     /// `set-priority-class`: a number of any size.
     PriorityClass(i64),
     /// `set-priority-offset`: milliseconds, of any size.

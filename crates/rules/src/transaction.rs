@@ -1,6 +1,6 @@
 //! The interface between the rules and the traffic.
 
-use ballast_expr::{Candidates, Facts, Place, Scratch, Value, VarName};
+use ballast_expr::{Candidates, ConfigLine, Facts, Scratch, Value, VarName};
 use ballast_message::{Request, Response};
 use ballast_stick::{DataType, Key};
 
@@ -41,7 +41,7 @@ pub trait Transaction {
     /// The same for response captures.
     fn capture_response(&mut self, slot: usize, value: &[u8]);
 
-    /// Sets something for this exchange alone. What the place has none of is ignored.
+    /// Sets something for this exchange alone. What the rule set has none of is ignored.
     fn set(&mut self, _setting: ExchangeSetting) {}
 
     /// Adds a field to the 103 response that is sent before any other. `group` numbers the rules that
@@ -56,10 +56,10 @@ pub trait Transaction {
     fn write_log(&mut self, _step: LogStep, _profile: Option<&LogProfile>) {}
 
     /// Notes the line of the rule that ended its rule set (`last_rule_line`).
-    fn rule_ended(&mut self, _place: &Place) {}
+    fn rule_ended(&mut self, _line: &ConfigLine) {}
 
     /// Notes the line of the rule that waits (`waiting_entity`); `None` when it goes on.
-    fn rule_waits(&mut self, _place: Option<&Place>) {}
+    fn rule_waits(&mut self, _line: Option<&ConfigLine>) {}
 
     /// Counts a rewrite that failed (`failed rewrites`).
     fn rewrite_failed(&mut self);
@@ -81,7 +81,7 @@ pub enum EntryChange {
     Add {
         /// The counter: `Gpc0`, `Gpc1`, or an array.
         data: DataType,
-        /// The place in the array.
+        /// The index in the array.
         element: u16,
         /// What is added.
         amount: u32,
@@ -90,7 +90,7 @@ pub enum EntryChange {
     Set {
         /// The tag: `Gpt0` or an array.
         data: DataType,
-        /// The place in the array.
+        /// The index in the array.
         element: u16,
         /// The value.
         value: u32,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ballast_expr::Error;
+use ballast_expr::ExpressionError;
 
 /// The maximum of a timer in milliseconds: HAProxy's have 31 bits.
 pub(crate) const DELAY_MS_MAX: u64 = (1 << 31) - 1;
@@ -11,7 +11,7 @@ pub(crate) const DELAY_MS_MAX: u64 = (1 << 31) - 1;
 ///
 /// # Errors
 /// With the byte range at fault.
-pub fn parse_delay(text: &str) -> Result<Duration, Error> {
+pub fn parse_delay(text: &str) -> Result<Duration, ExpressionError> {
     let (number, unit, at) = split(text)?;
     let micros: u64 = match unit {
         "us" => 1,
@@ -29,7 +29,7 @@ pub fn parse_delay(text: &str) -> Result<Duration, Error> {
         // A time above zero but below the resolution becomes one step.
         Some(micros @ 1..1_000) => Ok(Duration::from_millis(micros.div_ceil(1_000))),
         Some(micros) => Ok(Duration::from_micros(micros)),
-        None => Err(Error::new(
+        None => Err(ExpressionError::new(
             format!("timer overflow in '{text}' (maximum value is 2147483647 ms or ~24.8 days)"),
             0..text.len(),
         )),
@@ -37,7 +37,7 @@ pub fn parse_delay(text: &str) -> Result<Duration, Error> {
 }
 
 /// A size: a number and `k`, `m` or `g`.
-pub(crate) fn parse_size(text: &str) -> Result<u64, Error> {
+pub(crate) fn parse_size(text: &str) -> Result<u64, ExpressionError> {
     let (number, unit, at) = split(text)?;
     let shift = match unit {
         "" => 0,
@@ -48,7 +48,7 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, Error> {
     };
     number
         .checked_mul(1 << shift)
-        .ok_or_else(|| Error::new(format!("size '{text}' is too large"), 0..text.len()))
+        .ok_or_else(|| ExpressionError::new(format!("size '{text}' is too large"), 0..text.len()))
 }
 
 /// A number as C's `strtoul` reads it: decimal, hexadecimal after `0x`, octal after `0`, negative for
@@ -76,7 +76,7 @@ pub(crate) fn parse_mark(text: &str) -> Option<u32> {
 }
 
 /// The number, its unit, and where the unit begins.
-fn split(text: &str) -> Result<(u64, &str, usize), Error> {
+fn split(text: &str) -> Result<(u64, &str, usize), ExpressionError> {
     let at = text
         .find(|c: char| !c.is_ascii_digit())
         .unwrap_or(text.len());
@@ -85,14 +85,16 @@ fn split(text: &str) -> Result<(u64, &str, usize), Error> {
     }
     let number = text[..at]
         .parse()
-        .map_err(|_| Error::new(format!("number too large in '{text}'"), 0..at))?;
+        .map_err(|_| ExpressionError::new(format!("number too large in '{text}'"), 0..at))?;
     Ok((number, &text[at..], at))
 }
 
-fn unexpected(text: &str, at: usize) -> Error {
+fn unexpected(text: &str, at: usize) -> ExpressionError {
     match text[at..].chars().next() {
-        Some(c) => Error::new(format!("unexpected character '{c}'"), at..at + c.len_utf8()),
-        None => Error::new("a number is missing", 0..0),
+        Some(c) => {
+            ExpressionError::new(format!("unexpected character '{c}'"), at..at + c.len_utf8())
+        }
+        None => ExpressionError::new("a number is missing", 0..0),
     }
 }
 

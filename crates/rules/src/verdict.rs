@@ -7,15 +7,15 @@ use std::sync::Arc;
 pub enum Verdict {
     /// The end of the rules was reached: continue.
     Continue,
-    /// `allow`, `accept`: the remaining rules of this place are skipped; continue.
+    /// `allow`, `accept`: the remaining rules of this rule set are skipped; continue.
     Allow,
     /// The client gets a response made here.
     Respond(LocalResponse),
     /// `reject`: the connection is closed without a response.
     Close,
-    /// `silent-drop`: the connection is forgotten without telling the client. With a number, a reset
+    /// `silent-drop`: the connection is dropped without telling the client. With a number, a reset
     /// is sent with that many hops to live.
-    Forget(Option<u8>),
+    SilentDrop(Option<u8>),
     /// `close`: the connection to the server is closed, and the client gets what came from it.
     CloseServer,
     /// `switch-mode http`: what the client of a TCP session sends are requests.

@@ -19,7 +19,7 @@ use std::fmt::Write as _;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ballast_rules::RuleSet;
+use ballast_rules::RuleSetKind;
 use common::{BACK, FRONT, parse};
 
 /// `f` or `b` for the section, then the line.
@@ -55,11 +55,11 @@ const LATER: &[&str] = &[
     "set-timeout client",
 ];
 
-/// The place of a line, and what follows its words.
-fn place(line: &str) -> Option<(RuleSet, &str)> {
-    RuleSet::ALL.into_iter().find_map(|place| {
-        let rest = line.strip_prefix(place.words())?;
-        (rest.is_empty() || rest.starts_with(' ')).then(|| (place, rest.trim_start()))
+/// The rule set of a line, and what follows its words.
+fn rule_set(line: &str) -> Option<(RuleSetKind, &str)> {
+    RuleSetKind::ALL.into_iter().find_map(|rule_set| {
+        let rest = line.strip_prefix(rule_set.words())?;
+        (rest.is_empty() || rest.starts_with(' ')).then(|| (rule_set, rest.trim_start()))
     })
 }
 
@@ -74,9 +74,9 @@ fn lines() -> impl Iterator<Item = (bool, &'static str)> {
 fn refused() -> Option<BTreeSet<usize>> {
     let all: Vec<_> = lines().enumerate().collect();
     let (together, alone): (Vec<_>, Vec<_>) = all.into_iter().partition(|(_, (front, line))| {
-        let (place, rest) = place(line).unwrap();
+        let (rule_set, rest) = rule_set(line).unwrap();
         !is_set_apart(line)
-            && parse(place, rest, if *front { FRONT } else { BACK })
+            && parse(rule_set, rest, if *front { FRONT } else { BACK })
                 .0
                 .is_ok()
     });
@@ -161,19 +161,19 @@ fn haproxy_and_we_accept_the_same_lines() {
     let mut wrong = String::new();
     let mut compared = 0;
     for (number, (front, line)) in lines().enumerate() {
-        let (place, rest) = place(line).unwrap();
+        let (rule_set, rest) = rule_set(line).unwrap();
         if is_set_apart(line) {
             continue;
         }
         compared += 1;
         let theirs = !refused.contains(&number);
-        // Which section accepts which place is not decided in this crate.
-        let misplaced = match place {
-            RuleSet::TcpConnection | RuleSet::TcpSession => !front,
-            RuleSet::TcpResponse => front,
+        // Which section accepts which rule set is not decided in this crate.
+        let misplaced = match rule_set {
+            RuleSetKind::TcpConnection | RuleSetKind::TcpSession => !front,
+            RuleSetKind::TcpResponse => front,
             _ => false,
         };
-        let ours = parse(place, rest, if front { FRONT } else { BACK }).0;
+        let ours = parse(rule_set, rest, if front { FRONT } else { BACK }).0;
         if ours.is_ok() != theirs && !misplaced {
             let said = ours
                 .err()

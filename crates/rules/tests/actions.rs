@@ -14,12 +14,12 @@ use std::time::Duration;
 
 use ballast_message::HeadLimits;
 use ballast_rules::{
-    ExchangeSetting, LocalResponse, LogLevel, ResponseCause, ResponseContent, RuleSet,
+    ExchangeSetting, LocalResponse, LogLevel, ResponseCause, ResponseContent, RuleSetKind,
     SettableTimeout, Verdict, Workspace, run,
 };
 use common::{Fake, Owned, act, head_text, rules};
 
-use RuleSet::{HttpAfterResponse, HttpRequest, HttpResponse, Redirect, TcpConnection};
+use RuleSetKind::{HttpAfterResponse, HttpRequest, HttpResponse, Redirect, TcpConnection};
 
 /// The request after these rules.
 fn after(lines: &[&str], fake: &mut Fake) -> String {
@@ -155,7 +155,7 @@ fn a_failed_rewrite_is_500_unless_strict_mode_is_off() {
 
 #[test]
 fn rules_stop_where_they_should() {
-    let seen = |place, lines: &[&str]| act(place, lines, &mut get("/stop"));
+    let seen = |rule_set, lines: &[&str]| act(rule_set, lines, &mut get("/stop"));
     assert_eq!(
         seen(HttpRequest, &["allow if { path /stop }", "deny"]),
         Verdict::Allow
@@ -177,11 +177,11 @@ fn rules_stop_where_they_should() {
     ));
     assert_eq!(
         seen(TcpConnection, &["silent-drop", "reject"]),
-        Verdict::Forget(None)
+        Verdict::SilentDrop(None)
     );
     assert_eq!(
         seen(HttpRequest, &["silent-drop rst-ttl 3"]),
-        Verdict::Forget(Some(3))
+        Verdict::SilentDrop(Some(3))
     );
 }
 
@@ -288,9 +288,9 @@ fn pages_of_sections_are_linked() {
 
 #[test]
 fn redirects_go_where_they_say() {
-    let to = |place, target: &str, line: &str| {
+    let to = |rule_set, target: &str, line: &str| {
         let mut fake = get(target);
-        match act(place, &[line], &mut fake) {
+        match act(rule_set, &[line], &mut fake) {
             Verdict::Respond(answer) => assert_eq!(answer.cause, ResponseCause::Redirect),
             Verdict::Continue => return "none".to_owned(),
             other => panic!("{other:?}"),
@@ -433,7 +433,7 @@ fn settings_are_made_for_the_exchange() {
         ExchangeSetting::ServerMark(7),
         ExchangeSetting::Timeout(SettableTimeout::Server, Duration::from_secs(5)),
         ExchangeSetting::RetryCountMax(3),
-        ExchangeSetting::NoRetryAfterSend,
+        ExchangeSetting::DisableL7Retry,
     ];
     assert_eq!(settings(&rules), expected);
 }

@@ -9,13 +9,15 @@
 
 mod common;
 
-use ballast_rules::{RuleSet, Workspace, rows, run};
+use ballast_rules::{RuleSetKind, Workspace, action_rows, run};
 use common::{BOTH, Fake, parse, words};
 use proptest::prelude::*;
 
 /// A rule of the table with changed words, or no rule at all.
 fn line() -> impl Strategy<Value = String> {
-    let good: Vec<&'static str> = rows().flat_map(|row| row.good.iter().copied()).collect();
+    let good: Vec<&'static str> = action_rows()
+        .flat_map(|row| row.good.iter().copied())
+        .collect();
     let bits = prop_oneof![
         "[(),'\\\\ %\\[\\]{}+!|.:/0-9a-z-]{0,6}",
         "\\PC{0,3}",
@@ -34,12 +36,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_line_is_parsed_or_refused(line in line(), place in 0_usize..9) {
-        let place = RuleSet::ALL[place];
+    fn any_line_is_parsed_or_refused(line in line(), rule_set in 0_usize..9) {
+        let rule_set = RuleSetKind::ALL[rule_set];
         let cut = words(&line);
-        match parse(place, &line, BOTH).0 {
+        match parse(rule_set, &line, BOTH).0 {
             Ok(rule) => {
-                let again = parse(place, &rule.to_string(), BOTH).0.unwrap();
+                let again = parse(rule_set, &rule.to_string(), BOTH).0.unwrap();
                 prop_assert_eq!(&rule, &again);
                 let mut fake = Fake::asking("GET", "/p?q", &[("host", "h"), ("x-a", "1, 2")])
                     .answered(200, &[("server", "s")]);

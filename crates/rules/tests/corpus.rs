@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use ballast_expr::AclSet;
-use ballast_rules::{ParseEnv, RuleSet, parse_rule};
+use ballast_rules::{ParseEnv, RuleSetKind, parse_rule};
 use common::{BACK, BOTH, FRONT, words};
 
 /// Files are not available: each reads as one line.
@@ -26,13 +26,13 @@ fn stand_in(_: &str) -> Result<Vec<u8>, String> {
     Ok(b"text\n".to_vec())
 }
 
-/// The place that a line begins with, and the rest.
-fn place<'w, 'a>(words: &'w [&'a str]) -> Option<(RuleSet, &'w [&'a str])> {
-    RuleSet::ALL.into_iter().find_map(|place| {
-        let names: Vec<&str> = place.words().split(' ').collect();
+/// The rule set that a line begins with, and the rest.
+fn rule_set<'w, 'a>(words: &'w [&'a str]) -> Option<(RuleSetKind, &'w [&'a str])> {
+    RuleSetKind::ALL.into_iter().find_map(|rule_set| {
+        let names: Vec<&str> = rule_set.words().split(' ').collect();
         words
             .starts_with(&names)
-            .then(|| (place, &words[names.len()..]))
+            .then(|| (rule_set, &words[names.len()..]))
     })
 }
 
@@ -73,14 +73,14 @@ fn rules_of_real_configurations_parse() {
                     continue;
                 }
                 _ => {
-                    let Some((place, rest)) = place(&cut) else {
+                    let Some((rule_set, rest)) = rule_set(&cut) else {
                         continue;
                     };
                     count += 1;
                     let mut files = stand_in;
                     let mut env = ParseEnv::new(&acls, &mut files, capability, "proxy 'p'");
                     env.experimental = true;
-                    match parse_rule(place, rest, &mut env) {
+                    match parse_rule(rule_set, rest, &mut env) {
                         Ok(rule) if rule.action.is_implemented() => served += 1,
                         Ok(rule) => {
                             let word = rule.action.unimplemented().first().copied();

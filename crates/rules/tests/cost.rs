@@ -15,7 +15,7 @@ mod common;
 
 use ballast_expr::{Facts, Value, VarName};
 use ballast_message::{Request, Response};
-use ballast_rules::{LogLevel, RuleSet, Transaction, Workspace, run};
+use ballast_rules::{LogLevel, RuleSetKind, Transaction, Workspace, run};
 use common::{Fake, rules};
 
 /// Rules of one kind in the list.
@@ -76,7 +76,7 @@ fn processor_ns() -> u64 {
 #[ignore = "it measures: the numbers are those of the machine"]
 fn what_a_rule_costs() {
     for line in LINES {
-        let list = rules(RuleSet::HttpRequest, &vec![line; COPIES as usize]);
+        let list = rules(RuleSetKind::HttpRequest, &vec![line; COPIES as usize]);
         let headers = [("Host", "www.example.com"), ("X-Ip", "192.0.2.1")];
         let mut exchange = Exchange {
             fake: Fake::asking("GET", "/some/path?a=1", &headers),

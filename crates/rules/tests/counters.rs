@@ -8,8 +8,8 @@ use ballast_expr::{
 };
 use ballast_message::Response;
 use ballast_rules::{
-    Capability, Cursor, EntryChange, LogLevel, ParseEnv, Rule, RuleSet, RuleSets, RunProgress,
-    Transaction, Verdict, Workspace, parse_rule, proceed,
+    Capability, Cursor, EntryChange, LogLevel, ParseEnv, Rule, RuleSetKind, RuleSets, RunProgress,
+    Transaction, Verdict, Workspace, parse_rule, run_from,
 };
 use ballast_stick::{DataType, Key, KeyType, StoredType, Table, TableSettings, TrackedEntry};
 
@@ -39,7 +39,7 @@ impl World {
         let acls = AclSet::new();
         let mut sets = RuleSets::default();
         for line in lines {
-            sets.of_mut(RuleSet::TcpContent).push(rule(line, &acls));
+            sets.of_mut(RuleSetKind::TcpContent).push(rule(line, &acls));
         }
         let store = Store::new();
         store.set_own_table("f");
@@ -49,9 +49,9 @@ impl World {
             acls: &acls,
         };
         sets.link(&mut linker).expect("the tables are there");
-        let rules = sets.of(RuleSet::TcpContent);
+        let rules = sets.of(RuleSetKind::TcpContent);
         let more = Needs::REQUEST_BYTES;
-        proceed(rules, Cursor::default(), more, self, &mut Workspace::new())
+        run_from(rules, Cursor::default(), more, self, &mut Workspace::new())
     }
 
     /// The key that a counter tracks.
@@ -73,7 +73,7 @@ fn rule(line: &str, acls: &AclSet) -> Rule {
     };
     let mut files = |_: &str| Ok(Vec::new());
     let mut env = ParseEnv::new(acls, &mut files, capability, "frontend f");
-    parse_rule(RuleSet::TcpContent, &words, &mut env).expect("the rule is accepted")
+    parse_rule(RuleSetKind::TcpContent, &words, &mut env).expect("the rule is accepted")
 }
 
 impl ProcessFacts for World {

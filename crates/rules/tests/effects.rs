@@ -21,7 +21,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use ballast_rules::{LocalResponse, ResponseContent, RuleSet, Verdict};
+use ballast_rules::{LocalResponse, ResponseContent, RuleSetKind, Verdict};
 use common::{Fake, act, head_text, lossy};
 
 /// Target and rules. Left out, because we differ on purpose: values with surrounding space (removed
@@ -340,18 +340,18 @@ fn haproxy(dir: &std::path::Path) -> Option<(Haproxy, SocketAddr)> {
          5s\nbackend o\n    server s 127.0.0.1:{back}\nfrontend f\n    bind 127.0.0.1:{front}\n    \
          default_backend o\n"
     );
-    for (place, cases) in [("http-request", REQUESTS), ("http-response", RESPONSES)] {
+    for (rule_set, cases) in [("http-request", REQUESTS), ("http-response", RESPONSES)] {
         for (number, (_, rules)) in cases.iter().enumerate() {
             for rule in *rules {
-                let side = if place == "http-request" {
+                let side = if rule_set == "http-request" {
                     "req"
                 } else {
                     "res"
                 };
-                let letter = &place[5..8];
+                let letter = &rule_set[5..8];
                 writeln!(
                     text,
-                    "    {place} {rule} if {{ {side}.hdr(x-case) {letter}{number} }}"
+                    "    {rule_set} {rule} if {{ {side}.hdr(x-case) {letter}{number} }}"
                 )
                 .unwrap();
             }
@@ -418,9 +418,9 @@ fn request(target: &str, case: &str) -> Fake {
 
 /// The result of our rules for a case: the head that is forwarded, or the body of a response made
 /// by a rule.
-fn ours(place: RuleSet, fake: &mut Fake, rules: &[&str]) -> (String, Option<String>) {
-    match act(place, rules, fake) {
-        Verdict::Continue | Verdict::Allow if place == RuleSet::HttpRequest => {
+fn ours(rule_set: RuleSetKind, fake: &mut Fake, rules: &[&str]) -> (String, Option<String>) {
+    match act(rule_set, rules, fake) {
+        Verdict::Continue | Verdict::Allow if rule_set == RuleSetKind::HttpRequest => {
             (fake.request_text(), None)
         }
         Verdict::Continue | Verdict::Allow => (fake.response_text(), None),
@@ -430,7 +430,7 @@ fn ours(place: RuleSet, fake: &mut Fake, rules: &[&str]) -> (String, Option<Stri
         }) => (head_text(&fake.answer), Some(lossy(&fake.body))),
         Verdict::Respond(answer) => (format!("page {}\n", answer.status), None),
         Verdict::Close => ("close".to_owned(), None),
-        Verdict::Forget(hops) => (format!("forget {hops:?}"), None),
+        Verdict::SilentDrop(hops) => (format!("forget {hops:?}"), None),
         Verdict::CloseServer => ("close server".to_owned(), None),
         Verdict::SwitchToHttp => ("switch to HTTP".to_owned(), None),
     }
@@ -451,7 +451,8 @@ fn requests_and_answers_are_those_of_haproxy() {
         }
         let case = format!("req{number}");
         let (head, body) = ask(address, target, &case);
-        let (our_head, our_body) = ours(RuleSet::HttpRequest, &mut request(target, &case), rules);
+        let (our_head, our_body) =
+            ours(RuleSetKind::HttpRequest, &mut request(target, &case), rules);
         let forwarded = head.contains("\nserver: origin\n");
         let (theirs, ours) = if let Some(status) = our_head.strip_prefix("page ") {
             (head[..3].to_owned(), status.trim_end().to_owned())
@@ -476,7 +477,7 @@ fn requests_and_answers_are_those_of_haproxy() {
         let length = length.to_string();
         answer.push(("content-length", &length));
         let mut fake = request(target, &case).answered(200, &answer);
-        let (our_head, our_body) = ours(RuleSet::HttpResponse, &mut fake, rules);
+        let (our_head, our_body) = ours(RuleSetKind::HttpResponse, &mut fake, rules);
         let theirs = match &our_body {
             Some(_) => format!("{head}\n{body}"),
             None => head,

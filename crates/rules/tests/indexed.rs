@@ -11,7 +11,8 @@ mod common;
 
 use ballast_expr::{AclSet, Candidates, Condition, ConditionIndex, Linker, Needs, Scratch, Store};
 use ballast_rules::{
-    Cursor, ParseEnv, RuleSet, RuleSets, RunRules, Verdict, Workspace, parse_rule, proceed, run,
+    Cursor, IndexedRules, ParseEnv, RuleSetKind, RuleSets, Verdict, Workspace, parse_rule, run,
+    run_from,
 };
 use common::{BOTH, Fake, no_files, words};
 use proptest::prelude::*;
@@ -121,7 +122,7 @@ fn sets(lines: &[String], store: &Store) -> RuleSets {
         let cut = words(line);
         let cut: Vec<&str> = cut.iter().map(String::as_str).collect();
         let mut env = ParseEnv::new(&acls, &mut files, BOTH, "frontend 'f'");
-        let rule = parse_rule(RuleSet::HttpRequest, &cut, &mut env);
+        let rule = parse_rule(RuleSetKind::HttpRequest, &cut, &mut env);
         sets.http_request
             .push(rule.unwrap_or_else(|error| panic!("{line}: {error}")));
     }
@@ -334,10 +335,10 @@ fn a_list_of_rules_has_an_index() {
         .collect();
     let store = Store::new();
     let sets = sets(&lines, &store);
-    let rules = RunRules::from(&sets.http_request);
+    let rules = IndexedRules::from(&sets.http_request);
     assert!(format!("{rules:?}").contains("ConditionIndex(1 samples, 0 others)"));
     let mut fake = Fake::asking("GET", "/", &[("host", "h3")]);
-    let progress = proceed(
+    let progress = run_from(
         rules,
         Cursor::default(),
         Needs::TIME,

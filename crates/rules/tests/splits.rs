@@ -10,7 +10,7 @@
 mod common;
 
 use ballast_expr::Needs;
-use ballast_rules::{Cursor, Rule, RuleSet, RunProgress, Verdict, Workspace, proceed};
+use ballast_rules::{Cursor, Rule, RuleSetKind, RunProgress, Verdict, Workspace, run_from};
 use common::{Fake, rules};
 use proptest::prelude::*;
 
@@ -56,7 +56,7 @@ fn verdict(rules: &[Rule], bytes: &[u8], lengths: &[usize]) -> (Verdict, Option<
     let all = arrivals.chain([(bytes.len(), COMING), (bytes.len(), Needs::NONE)]);
     for (length, coming) in all {
         fake.data = Some(bytes[..length.min(bytes.len())].to_vec());
-        match proceed(rules, cursor, coming, &mut fake, &mut space) {
+        match run_from(rules, cursor, coming, &mut fake, &mut space) {
             RunProgress::Done(verdict) => return (verdict, fake.request_captures.remove(&0)),
             RunProgress::Wait(wait) => cursor = wait.cursor.after_arrival(),
         }
@@ -84,7 +84,7 @@ proptest! {
             .map(|(action, condition)| format!("{} {}", ACTIONS[*action], CONDITIONS[*condition]))
             .collect();
         let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-        let rules = rules(RuleSet::TcpContent, &lines);
+        let rules = rules(RuleSetKind::TcpContent, &lines);
         let mut bytes = HELLO.to_vec();
         for (at, byte) in changes {
             bytes[at] = byte;

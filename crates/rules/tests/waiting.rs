@@ -10,13 +10,13 @@
 mod common;
 
 use ballast_expr::{AclSet, Needs};
-use ballast_rules::{Cursor, Rule, RuleSet, RunProgress, Verdict, Workspace, proceed, run};
+use ballast_rules::{Cursor, Rule, RuleSetKind, RunProgress, Verdict, Workspace, run, run_from};
 use common::{BOTH, Fake, Owned, parse, rules};
 
-use RuleSet::TcpContent;
+use RuleSetKind::TcpContent;
 
 fn far(rules: &[Rule], from: Cursor, more: Needs, fake: &mut Fake) -> RunProgress {
-    proceed(rules, from, more, fake, &mut Workspace::new())
+    run_from(rules, from, more, fake, &mut Workspace::new())
 }
 
 /// The needs and the cursor of a run that waits.
@@ -163,8 +163,8 @@ fn where_nothing_more_comes_nothing_waits() {
 #[test]
 fn rules_tell_what_they_need() {
     let acls = AclSet::new();
-    let needs = |place: RuleSet, line: &str| {
-        let rule = parse(place, line, BOTH).0;
+    let needs = |rule_set: RuleSetKind, line: &str| {
+        let rule = parse(rule_set, line, BOTH).0;
         rule.unwrap_or_else(|error| panic!("{line}: {error}"))
             .needs(&acls)
     };
@@ -174,12 +174,12 @@ fn rules_tell_what_they_need() {
         Needs::INSPECTION_END
     );
     assert_eq!(
-        needs(RuleSet::HttpRequest, "track-sc0 src if { path / }"),
+        needs(RuleSetKind::HttpRequest, "track-sc0 src if { path / }"),
         Needs::TABLE | Needs::CONNECTION | Needs::REQUEST_HEAD
     );
     assert_eq!(
-        needs(RuleSet::HttpResponse, "set-header x %[bc_src]"),
+        needs(RuleSetKind::HttpResponse, "set-header x %[bc_src]"),
         Needs::SERVER_ADDRESSES
     );
-    assert_eq!(needs(RuleSet::HttpRequest, "pause 10ms"), Needs::TIME);
+    assert_eq!(needs(RuleSetKind::HttpRequest, "pause 10ms"), Needs::TIME);
 }

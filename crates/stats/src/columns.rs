@@ -10,7 +10,7 @@ use crate::columns_of_protocols::PROTOCOLS;
 use crate::metric::Metric;
 use crate::row::{BackendRow, FrontendRow, ServerRow};
 use crate::server_health::ProbeResult;
-use crate::value::Value;
+use crate::value::MetricValue;
 use crate::value::{CGS, CLP, CNS, KGP, KGS, KNS, MAP, MAVG, MCP, MDP, MGP, MMP, MOP, MRP, SGP};
 
 /// All columns, in order.
@@ -32,10 +32,10 @@ pub(crate) fn columns_fixed() -> usize {
 macro_rules! counted {
     ($name:literal $help:literal $(F $f:ident)? $(L $l:ident)? $(S $s:ident)? $(B $b:ident)?) => {
         Metric::new($name, $help, MCP)
-            $(.frontend(|row| Value::U64(row.sums.$f)))?
-            $(.listener(|row| Value::U64(row.numbers.sums.$l)))?
-            $(.server(|row| Value::U64(row.sums.$s)))?
-            $(.backend(|row| Value::U64(row.sums.$b)))?
+            $(.frontend(|row| MetricValue::U64(row.sums.$f)))?
+            $(.listener(|row| MetricValue::U64(row.numbers.sums.$l)))?
+            $(.server(|row| MetricValue::U64(row.sums.$s)))?
+            $(.backend(|row| MetricValue::U64(row.sums.$b)))?
     };
 }
 
@@ -53,8 +53,8 @@ macro_rules! counted_http {
 macro_rules! never {
     ($name:literal $help:literal) => {
         Metric::new($name, $help, MCP)
-            .frontend(|_| Value::U64(0))
-            .backend(|_| Value::U64(0))
+            .frontend(|_| MetricValue::U64(0))
+            .backend(|_| MetricValue::U64(0))
     };
     (http $name:literal $help:literal) => {
         Metric::new($name, $help, MCP)
@@ -65,44 +65,46 @@ macro_rules! never {
 
 static FIXED: &[Metric] = &[
     Metric::new("pxname", "Name of the proxy", KNS)
-        .frontend(|row| Value::text(row.frontend.name()))
-        .listener(|row| Value::text(row.frontend.name()))
-        .server(|row| Value::text(row.backend.name()))
-        .backend(|row| Value::text(row.backend.name())),
+        .frontend(|row| MetricValue::text(row.frontend.name()))
+        .listener(|row| MetricValue::text(row.frontend.name()))
+        .server(|row| MetricValue::text(row.backend.name()))
+        .backend(|row| MetricValue::text(row.backend.name())),
     Metric::new(
         "svname",
         "Name of the server or listener, FRONTEND or BACKEND",
         KNS,
     )
-    .frontend(|_| Value::text("FRONTEND"))
-    .listener(|row| Value::text(&row.name))
-    .server(|row| Value::text(row.server.name()))
-    .backend(|_| Value::text("BACKEND")),
+    .frontend(|_| MetricValue::text("FRONTEND"))
+    .listener(|row| MetricValue::text(&row.name))
+    .server(|row| MetricValue::text(row.server.name()))
+    .backend(|_| MetricValue::text("BACKEND")),
     Metric::new("qcur", "Requests that wait in the queue", MGP)
-        .server(|row| Value::U32(row.server.state.queue.now()))
-        .backend(|row| Value::U32(row.backend.state.queue.now())),
+        .server(|row| MetricValue::U32(row.server.state.queue.current()))
+        .backend(|row| MetricValue::U32(row.backend.state.queue.current())),
     Metric::new("qmax", "The most requests that ever waited at once", MMP)
-        .server(|row| Value::U32(row.server.state.queue.highest()))
-        .backend(|row| Value::U32(row.backend.state.queue.highest())),
+        .server(|row| MetricValue::U32(row.server.state.queue.highest()))
+        .backend(|row| MetricValue::U32(row.backend.state.queue.highest())),
     Metric::new("scur", "Sessions now", MGP)
-        .frontend(|row| Value::U32(row.frontend.state.sessions.now()))
-        .listener(|row| Value::U32(row.numbers.connections_now))
-        .server(|row| Value::U32(row.server.state.sessions.now()))
-        .backend(|row| Value::U32(row.backend.state.sessions.now())),
+        .frontend(|row| MetricValue::U32(row.frontend.state.sessions.current()))
+        .listener(|row| MetricValue::U32(row.numbers.connections_now))
+        .server(|row| MetricValue::U32(row.server.state.sessions.current()))
+        .backend(|row| MetricValue::U32(row.backend.state.sessions.current())),
     Metric::new("smax", "The most sessions there ever were at once", MMP)
-        .frontend(|row| Value::U32(row.frontend.state.sessions.highest()))
-        .listener(|row| Value::U32(row.numbers.connections_highest))
-        .server(|row| Value::U32(row.server.state.sessions.highest()))
-        .backend(|row| Value::U32(row.backend.state.sessions.highest())),
+        .frontend(|row| MetricValue::U32(row.frontend.state.sessions.highest()))
+        .listener(|row| MetricValue::U32(row.numbers.connections_highest))
+        .server(|row| MetricValue::U32(row.server.state.sessions.highest()))
+        .backend(|row| MetricValue::U32(row.backend.state.sessions.highest())),
     Metric::new(
         "slim",
         "Limit of sessions: maxconn, or fullconn of a backend",
         CLP,
     )
-    .frontend(|row| Value::U32(row.frontend.state.connection_count_max()))
-    .listener(|row| Value::U32(row.bind().connection_count_max.unwrap_or(0)))
-    .server(|row| Value::unless_zero(row.server.state.connection_count_max(&row.server.model)))
-    .backend(|row| Value::U32(row.backend.full_connections)),
+    .frontend(|row| MetricValue::U32(row.frontend.state.connection_count_max()))
+    .listener(|row| MetricValue::U32(row.bind().connection_count_max.unwrap_or(0)))
+    .server(|row| {
+        MetricValue::unless_zero(row.server.state.connection_count_max(&row.server.model))
+    })
+    .backend(|row| MetricValue::U32(row.backend.full_connections)),
     counted!("stot" "Sessions in all" F sessions L sessions S sessions B sessions),
     counted!("bin" "Bytes of requests" F bytes_in L bytes_in S bytes_in B bytes_in),
     counted!("bout" "Bytes of responses" F bytes_out L bytes_out S bytes_out B bytes_out),
@@ -122,56 +124,56 @@ static FIXED: &[Metric] = &[
         "What it does now: OPEN, UP, DOWN, MAINT and others",
         SGP,
     )
-    .frontend(|row| Value::text(row.status()))
-    .listener(|row| Value::text(row.status()))
-    .server(|row| Value::text(&row.health.status))
-    .backend(|row| Value::Str(row.status())),
+    .frontend(|row| MetricValue::text(row.status()))
+    .listener(|row| MetricValue::text(row.status()))
+    .server(|row| MetricValue::text(&row.health.status))
+    .backend(|row| MetricValue::Str(row.status())),
     Metric::new(
         "weight",
         "Weight as it counts now, in total on a backend",
         MAVG,
     )
-    .server(|row| Value::U32(row.effective_weight()))
-    .backend(|row| Value::U32(row.weight)),
+    .server(|row| MetricValue::U32(row.effective_weight()))
+    .backend(|row| MetricValue::U32(row.weight)),
     Metric::new("act", "Active servers, or whether this is one", SGP)
         .on_backends(MGP)
-        .server(|row| Value::U32(u32::from(!row.server.model.backup)))
-        .backend(|row| Value::U32(row.active)),
+        .server(|row| MetricValue::U32(u32::from(!row.server.model.backup)))
+        .backend(|row| MetricValue::U32(row.active)),
     Metric::new("bck", "Backup servers, or whether this is one", SGP)
         .on_backends(MGP)
-        .server(|row| Value::U32(u32::from(row.server.model.backup)))
-        .backend(|row| Value::U32(row.backup)),
+        .server(|row| MetricValue::U32(u32::from(row.server.model.backup)))
+        .backend(|row| MetricValue::U32(row.backup)),
     Metric::new("chkfail", "Checks that failed while the server was up", MCP)
-        .server(|row| checked(row, Value::U64(row.health.failed_checks))),
+        .server(|row| checked(row, MetricValue::U64(row.health.failed_checks))),
     Metric::new("chkdown", "Times it went down", MCP)
-        .server(|row| checked(row, Value::U64(row.health.down_count)))
-        .backend(|row| Value::U64(u64::from(times_down(row)))),
+        .server(|row| checked(row, MetricValue::U64(row.health.down_count)))
+        .backend(|row| MetricValue::U64(u64::from(times_down(row)))),
     Metric::new("lastchg", "Seconds since it last went up or down", MAP)
-        .server(|row| Value::U32(seconds(row.health.since_change_s)))
-        .backend(|row| Value::U32(seconds(row.since_change_s()))),
+        .server(|row| MetricValue::U32(seconds(row.health.since_change_s)))
+        .backend(|row| MetricValue::U32(seconds(row.since_change_s()))),
     Metric::new("downtime", "Seconds it was down in all", MCP)
-        .server(|row| checked(row, Value::U32(seconds(row.health.down_s))))
+        .server(|row| checked(row, MetricValue::U32(seconds(row.health.down_s))))
         .backend(|row| match row.backend.servers.is_empty() {
-            true => Value::Empty,
-            false => Value::U32(seconds(row.down_s())),
+            true => MetricValue::Empty,
+            false => MetricValue::U32(seconds(row.down_s())),
         }),
     Metric::new("qlimit", "Limit of the queue: maxqueue", CGS)
-        .server(|row| Value::unless_zero(row.server.model.queue_count_max)),
+        .server(|row| MetricValue::unless_zero(row.server.model.queue_count_max)),
     Metric::new("pid", "Number of the process, always 1", KGP)
-        .frontend(|_| Value::U32(1))
-        .listener(|_| Value::U32(1))
-        .server(|_| Value::U32(1))
-        .backend(|_| Value::U32(1)),
+        .frontend(|_| MetricValue::U32(1))
+        .listener(|_| MetricValue::U32(1))
+        .server(|_| MetricValue::U32(1))
+        .backend(|_| MetricValue::U32(1)),
     Metric::new("iid", "Number of the proxy", KGS)
-        .frontend(|row| Value::U32(row.frontend.model.common.id))
-        .listener(|row| Value::U32(row.frontend.model.common.id))
-        .server(|row| Value::U32(row.backend.model.common.id))
-        .backend(|row| Value::U32(row.backend.model.common.id)),
+        .frontend(|row| MetricValue::U32(row.frontend.model.common.id))
+        .listener(|row| MetricValue::U32(row.frontend.model.common.id))
+        .server(|row| MetricValue::U32(row.backend.model.common.id))
+        .backend(|row| MetricValue::U32(row.backend.model.common.id)),
     Metric::new("sid", "Number of the server or listener in its proxy", KGS)
-        .frontend(|_| Value::U32(0))
-        .listener(|row| Value::U32(row.bind().id))
-        .server(|row| Value::U32(row.server.model.id))
-        .backend(|_| Value::U32(0)),
+        .frontend(|_| MetricValue::U32(0))
+        .listener(|row| MetricValue::U32(row.bind().id))
+        .server(|row| MetricValue::U32(row.server.model.id))
+        .backend(|_| MetricValue::U32(0)),
     Metric::new(
         "throttle",
         "Percent of its weight that slow start leaves it",
@@ -180,28 +182,30 @@ static FIXED: &[Metric] = &[
     .server(throttle),
     counted!("lbtot" "Times the balancing chose it" S chosen B chosen),
     Metric::new("tracked", "The server whose state it follows", CNS)
-        .server(|row| Value::computed_text(row.tracked())),
+        .server(|row| MetricValue::computed_text(row.tracked())),
     Metric::new(
         "type",
         "Kind of row: 0 frontend, 1 backend, 2 server, 3 listener",
         CGS,
     )
-    .frontend(|_| Value::U32(0))
-    .listener(|_| Value::U32(3))
-    .server(|_| Value::U32(2))
-    .backend(|_| Value::U32(1)),
+    .frontend(|_| MetricValue::U32(0))
+    .listener(|_| MetricValue::U32(3))
+    .server(|_| MetricValue::U32(2))
+    .backend(|_| MetricValue::U32(1)),
     Metric::new("rate", "Sessions in the last second", MRP)
         .frontend(|row| {
-            Value::U32(
+            MetricValue::U32(
                 row.frontend
                     .state
                     .session_rate
                     .per_second(row.moment.rate_ms),
             )
         })
-        .server(|row| Value::U32(row.server.state.session_rate.per_second(row.moment.rate_ms)))
+        .server(|row| {
+            MetricValue::U32(row.server.state.session_rate.per_second(row.moment.rate_ms))
+        })
         .backend(|row| {
-            Value::U32(
+            MetricValue::U32(
                 row.backend
                     .state
                     .session_rate
@@ -209,16 +213,16 @@ static FIXED: &[Metric] = &[
             )
         }),
     Metric::new("rate_lim", "Limit of sessions per second", CLP)
-        .frontend(|row| Value::U32(row.frontend.model.session_rate_max.unwrap_or(0))),
+        .frontend(|row| MetricValue::U32(row.frontend.model.session_rate_max.unwrap_or(0))),
     Metric::new(
         "rate_max",
         "The most sessions there ever were in a second",
         MMP,
     )
     .on_backends(MGP)
-    .frontend(|row| Value::U32(row.frontend.state.session_rate.highest()))
-    .server(|row| Value::U32(row.server.state.session_rate.highest()))
-    .backend(|row| Value::U32(row.backend.state.session_rate.highest())),
+    .frontend(|row| MetricValue::U32(row.frontend.state.session_rate.highest()))
+    .server(|row| MetricValue::U32(row.server.state.session_rate.highest()))
+    .backend(|row| MetricValue::U32(row.backend.state.session_rate.highest())),
     Metric::new("check_status", "What the last health check found", MOP)
         .server(|row| found(row.health.check.as_ref())),
     Metric::new("check_code", "Layer 7 code of the last health check", MOP)
@@ -243,7 +247,7 @@ static FIXED: &[Metric] = &[
     )
     .server(observed),
     Metric::new("req_rate", "Requests in the last second", MRP).frontend(|row| {
-        Value::U32(
+        MetricValue::U32(
             row.frontend
                 .state
                 .request_rate
@@ -255,9 +259,9 @@ static FIXED: &[Metric] = &[
         "The most requests there ever were in a second",
         MMP,
     )
-    .frontend(|row| Value::U32(row.frontend.state.request_rate.highest())),
+    .frontend(|row| MetricValue::U32(row.frontend.state.request_rate.highest())),
     Metric::new("req_tot", "Requests in all", MCP)
-        .frontend(|row| Value::U64(row.sums.requests))
+        .frontend(|row| MetricValue::U64(row.sums.requests))
         .server(|row| http_back(&row.backend, row.sums.requests))
         .backend(|row| http_back(&row.backend, row.sums.requests)),
     counted!("cli_abrt" "Transfers that the client gave up" S client_aborts B client_aborts),
@@ -271,8 +275,8 @@ static FIXED: &[Metric] = &[
         "Seconds since the last session, -1 before the first",
         MAP,
     )
-    .server(|row| Value::S32(row.last_session()))
-    .backend(|row| Value::S32(row.last_session())),
+    .server(|row| MetricValue::S32(row.last_session()))
+    .backend(|row| MetricValue::S32(row.last_session())),
     Metric::new(
         "last_chk",
         "What the last health check read, or what went wrong",
@@ -290,29 +294,29 @@ static FIXED: &[Metric] = &[
         "Mean milliseconds in the queue, of the last 1024 requests",
         MAVG,
     )
-    .server(|row| Value::U32(row.timings.means_ms[0]))
-    .backend(|row| Value::U32(row.timings.means_ms[0])),
+    .server(|row| MetricValue::U32(row.timings.means_ms[0]))
+    .backend(|row| MetricValue::U32(row.timings.means_ms[0])),
     Metric::new(
         "ctime",
         "Mean milliseconds to connect, of the last 1024 requests",
         MAVG,
     )
-    .server(|row| Value::U32(row.timings.means_ms[1]))
-    .backend(|row| Value::U32(row.timings.means_ms[1])),
+    .server(|row| MetricValue::U32(row.timings.means_ms[1]))
+    .backend(|row| MetricValue::U32(row.timings.means_ms[1])),
     Metric::new(
         "rtime",
         "Mean milliseconds to the response, of the last 1024 requests",
         MAVG,
     )
-    .server(|row| Value::U32(row.timings.means_ms[2]))
-    .backend(|row| Value::U32(row.timings.means_ms[2])),
+    .server(|row| MetricValue::U32(row.timings.means_ms[2]))
+    .backend(|row| MetricValue::U32(row.timings.means_ms[2])),
     Metric::new(
         "ttime",
         "Mean milliseconds in all, of the last 1024 requests",
         MAVG,
     )
-    .server(|row| Value::U32(row.timings.means_ms[3]))
-    .backend(|row| Value::U32(row.timings.means_ms[3])),
+    .server(|row| MetricValue::U32(row.timings.means_ms[3]))
+    .backend(|row| MetricValue::U32(row.timings.means_ms[3])),
     Metric::new("agent_status", "What the last agent check found", MOP)
         .server(|row| found(row.health.agent.as_ref())),
     Metric::new("agent_code", "Code of the last agent check", MOP)
@@ -325,8 +329,8 @@ static FIXED: &[Metric] = &[
     .server(|row| {
         // Unlike that of a check it is there from the beginning.
         let agent = row.health.agent.as_ref();
-        agent.map_or(Value::Empty, |agent| {
-            Value::U64(agent.duration_ms.unwrap_or(0))
+        agent.map_or(MetricValue::Empty, |agent| {
+            MetricValue::U64(agent.duration_ms.unwrap_or(0))
         })
     }),
     Metric::new("check_desc", "check_status in words", MOP)
@@ -370,8 +374,8 @@ static FIXED: &[Metric] = &[
     )
     .server(|row| of_probe(row.health.agent.as_ref(), |probe| probe.health)),
     Metric::new("addr", "Address and port, or unix", CGS)
-        .listener(|row| Value::computed_text(row.address()))
-        .server(|row| Value::computed_text(row.address())),
+        .listener(|row| MetricValue::computed_text(row.address()))
+        .server(|row| MetricValue::computed_text(row.address())),
     Metric::new(
         "cookie",
         "Cookie value of a server, cookie name of a backend",
@@ -380,18 +384,18 @@ static FIXED: &[Metric] = &[
     .server(|row| {
         let cookie = row.server.cookie();
         let cookie = cookie.as_deref().cloned();
-        cookie.map_or(Value::Empty, Value::computed_text)
+        cookie.map_or(MetricValue::Empty, MetricValue::computed_text)
     })
     .backend(|row| cookie_name(&row.backend)),
     Metric::new("mode", "tcp or http", CGS)
-        .frontend(|row| Value::text(row.frontend.model.common.mode.word()))
-        .listener(|row| Value::text(row.frontend.model.common.mode.word()))
-        .server(|row| Value::text(row.backend.model.common.mode.word()))
-        .backend(|row| Value::text(row.backend.model.common.mode.word())),
+        .frontend(|row| MetricValue::text(row.frontend.model.common.mode.word()))
+        .listener(|row| MetricValue::text(row.frontend.model.common.mode.word()))
+        .server(|row| MetricValue::text(row.backend.model.common.mode.word()))
+        .backend(|row| MetricValue::text(row.backend.model.common.mode.word())),
     Metric::new("algo", "Balancing algorithm", CGS)
-        .backend(|row| Value::text(row.backend.model.balance.word())),
+        .backend(|row| MetricValue::text(row.backend.model.balance.word())),
     Metric::new("conn_rate", "Connections in the last second", MRP).frontend(|row| {
-        Value::U32(
+        MetricValue::U32(
             row.frontend
                 .state
                 .connection_rate
@@ -403,7 +407,7 @@ static FIXED: &[Metric] = &[
         "The most connections there ever were in a second",
         MMP,
     )
-    .frontend(|row| Value::U32(row.frontend.state.connection_rate.highest())),
+    .frontend(|row| MetricValue::U32(row.frontend.state.connection_rate.highest())),
     counted!("conn_tot" "Connections in all" F connections L connections),
     counted_http!("intercepted" "Requests answered without a server" F intercepted),
     counted!("dcon" "Connections denied by rules" F denied_connections L denied_connections),
@@ -415,25 +419,25 @@ static FIXED: &[Metric] = &[
     never!(http "cache_lookups" "Look-ups in the cache"),
     never!(http "cache_hits" "Responses from the cache"),
     Metric::new("srv_icur", "Idle connections that may be used again", MGP)
-        .server(|row| Value::U32(row.server.state.idle.now())),
+        .server(|row| MetricValue::U32(row.server.state.idle.current())),
     Metric::new("src_ilim", "Limit of idle connections", CLP).server(|row| {
         row.server
             .model
             .idle_count_max
-            .map_or(Value::Empty, Value::U32)
+            .map_or(MetricValue::Empty, MetricValue::U32)
     }),
     Metric::new("qtime_max", "The most milliseconds ever in the queue", MMP)
-        .server(|row| Value::U32(row.timings.highest_ms[0]))
-        .backend(|row| Value::U32(row.timings.highest_ms[0])),
+        .server(|row| MetricValue::U32(row.timings.highest_ms[0]))
+        .backend(|row| MetricValue::U32(row.timings.highest_ms[0])),
     Metric::new("ctime_max", "The most milliseconds ever to connect", MMP)
-        .server(|row| Value::U32(row.timings.highest_ms[1]))
-        .backend(|row| Value::U32(row.timings.highest_ms[1])),
+        .server(|row| MetricValue::U32(row.timings.highest_ms[1]))
+        .backend(|row| MetricValue::U32(row.timings.highest_ms[1])),
     Metric::new("rtime_max", "The most milliseconds ever to a response", MMP)
-        .server(|row| Value::U32(row.timings.highest_ms[2]))
-        .backend(|row| Value::U32(row.timings.highest_ms[2])),
+        .server(|row| MetricValue::U32(row.timings.highest_ms[2]))
+        .backend(|row| MetricValue::U32(row.timings.highest_ms[2])),
     Metric::new("ttime_max", "The most milliseconds ever in all", MMP)
-        .server(|row| Value::U32(row.timings.highest_ms[3]))
-        .backend(|row| Value::U32(row.timings.highest_ms[3])),
+        .server(|row| MetricValue::U32(row.timings.highest_ms[3]))
+        .backend(|row| MetricValue::U32(row.timings.highest_ms[3])),
     counted!("eint" "Errors of our own"
         F internal_errors L internal_errors S internal_errors B internal_errors),
     Metric::new(
@@ -441,65 +445,67 @@ static FIXED: &[Metric] = &[
         "Idle connections not known to be safe",
         MGP,
     )
-    .server(|row| Value::U32(row.server.state.idle.now())),
+    .server(|row| MetricValue::U32(row.server.state.idle.current())),
     Metric::new("safe_conn_cur", "Idle connections known to be safe", MGP)
-        .server(|_| Value::U32(0)),
-    Metric::new("used_conn_cur", "Connections in use", MGP).server(|row| Value::U32(used(row))),
+        .server(|_| MetricValue::U32(0)),
+    Metric::new("used_conn_cur", "Connections in use", MGP)
+        .server(|row| MetricValue::U32(used(row))),
     Metric::new(
         "need_conn_est",
         "Connections that will be needed, as far as known",
         MGP,
     )
-    .server(|row| Value::U32(needed(row))),
+    .server(|row| MetricValue::U32(needed(row))),
     Metric::new(
         "uweight",
         "Weight without slow start, in total on a backend",
         MAVG,
     )
-    .server(|row| Value::U32(row.server.state.weight()))
-    .backend(|row| Value::U32(row.weight_user)),
+    .server(|row| MetricValue::U32(row.server.state.weight()))
+    .backend(|row| MetricValue::U32(row.weight_user)),
     Metric::new(
         "agg_server_status",
         "Servers by state (of the metrics page)",
         MGP,
     )
-    .backend(|_| Value::U32(0)),
+    .backend(|_| MetricValue::U32(0)),
     Metric::new(
         "agg_server_check_status",
         "As agg_server_status, by its old name",
         MGP,
     )
-    .backend(|_| Value::U32(0)),
+    .backend(|_| MetricValue::U32(0)),
     Metric::new(
         "agg_check_status",
         "Checks by outcome (of the metrics page)",
         MGP,
     )
-    .backend(|_| Value::U32(0)),
+    .backend(|_| MetricValue::U32(0)),
     Metric::new("srid", "Times its name was given to another server", MCP)
-        .server(|_| Value::U32(0)),
+        .server(|_| MetricValue::U32(0)),
     Metric::new("sess_other", "Sessions that carry no HTTP", MCP).frontend(|row| {
-        Value::U64(if row.frontend.is_http() {
+        MetricValue::U64(if row.frontend.is_http() {
             0
         } else {
             row.sums.sessions
         })
     }),
     Metric::new("h1sess", "Sessions over HTTP/1", MCP).frontend(|row| {
-        Value::U64(if row.frontend.is_http() {
+        MetricValue::U64(if row.frontend.is_http() {
             row.sums.sessions
         } else {
             0
         })
     }),
-    Metric::new("h2sess", "Sessions over HTTP/2", MCP).frontend(|_| Value::U64(0)),
-    Metric::new("h3sess", "Sessions over HTTP/3", MCP).frontend(|_| Value::U64(0)),
-    Metric::new("req_other", "Requests of no known version", MCP).frontend(|_| Value::U64(0)),
-    Metric::new("h1req", "Requests over HTTP/1", MCP).frontend(|row| Value::U64(row.sums.requests)),
-    Metric::new("h2req", "Requests over HTTP/2", MCP).frontend(|_| Value::U64(0)),
-    Metric::new("h3req", "Requests over HTTP/3", MCP).frontend(|_| Value::U64(0)),
+    Metric::new("h2sess", "Sessions over HTTP/2", MCP).frontend(|_| MetricValue::U64(0)),
+    Metric::new("h3sess", "Sessions over HTTP/3", MCP).frontend(|_| MetricValue::U64(0)),
+    Metric::new("req_other", "Requests of no known version", MCP).frontend(|_| MetricValue::U64(0)),
+    Metric::new("h1req", "Requests over HTTP/1", MCP)
+        .frontend(|row| MetricValue::U64(row.sums.requests)),
+    Metric::new("h2req", "Requests over HTTP/2", MCP).frontend(|_| MetricValue::U64(0)),
+    Metric::new("h3req", "Requests over HTTP/3", MCP).frontend(|_| MetricValue::U64(0)),
     Metric::new("proto", "Protocol it listens for", SGP)
-        .listener(|row| Value::text(protocol(&row.bind().address))),
+        .listener(|row| MetricValue::text(protocol(&row.bind().address))),
 ];
 
 /// What HAProxy has counted since 3.3: not in `show stat`, whose columns are those of 3.2, but in
@@ -515,77 +521,82 @@ static BEYOND: &[Metric] = &[
         F bytes_out L bytes_out S bytes_out B bytes_out),
 ];
 
-fn http_front(row: &FrontendRow, read: fn(&FrontendSums) -> u64) -> Value<'static> {
+fn http_front(row: &FrontendRow, read: fn(&FrontendSums) -> u64) -> MetricValue<'static> {
     http(row.frontend.model.common.mode, read(&row.sums))
 }
 
-fn http_back(backend: &Backend, counted: u64) -> Value<'static> {
+fn http_back(backend: &Backend, counted: u64) -> MetricValue<'static> {
     http(backend.model.common.mode, counted)
 }
 
-fn http(mode: model::Mode, counted: u64) -> Value<'static> {
+fn http(mode: model::Mode, counted: u64) -> MetricValue<'static> {
     match mode {
-        model::Mode::Http => Value::U64(counted),
-        _ => Value::Empty,
+        model::Mode::Http => MetricValue::U64(counted),
+        _ => MetricValue::Empty,
     }
 }
 
 /// Says something only of servers that are checked.
-fn checked<'v>(row: &ServerRow, value: Value<'v>) -> Value<'v> {
+fn checked<'v>(row: &ServerRow, value: MetricValue<'v>) -> MetricValue<'v> {
     if row.health.is_checked {
         value
     } else {
-        Value::Empty
+        MetricValue::Empty
     }
 }
 
-fn observed(row: &ServerRow) -> Value<'static> {
+fn observed(row: &ServerRow) -> MetricValue<'static> {
     match row.server.model.checks.observe {
-        Some(_) => Value::U64(row.health.failed_observations),
-        None => Value::Empty,
+        Some(_) => MetricValue::U64(row.health.failed_observations),
+        None => MetricValue::Empty,
     }
 }
 
-fn throttle(row: &ServerRow) -> Value<'static> {
+fn throttle(row: &ServerRow) -> MetricValue<'static> {
     match row.server.state.throttle_percent() {
-        percent @ 0..100 if !row.health.is_down => Value::U32(percent),
-        _ => Value::Empty,
+        percent @ 0..100 if !row.health.is_down => MetricValue::U32(percent),
+        _ => MetricValue::Empty,
     }
 }
 
-fn found(probe: Option<&ProbeResult>) -> Value<'_> {
-    probe.map_or(Value::Empty, |probe| match probe.running {
-        true if !probe.word.is_empty() => Value::computed_text(format!("* {}", probe.word)),
-        _ => Value::text(probe.word),
+fn found(probe: Option<&ProbeResult>) -> MetricValue<'_> {
+    probe.map_or(MetricValue::Empty, |probe| match probe.running {
+        true if !probe.word.is_empty() => MetricValue::computed_text(format!("* {}", probe.word)),
+        _ => MetricValue::text(probe.word),
     })
 }
 
-fn description(probe: Option<&ProbeResult>) -> Value<'_> {
-    probe.map_or(Value::Empty, |probe| Value::text(probe.description))
+fn description(probe: Option<&ProbeResult>) -> MetricValue<'_> {
+    probe.map_or(MetricValue::Empty, |probe| {
+        MetricValue::text(probe.description)
+    })
 }
 
 /// An empty text where a check read nothing.
-fn info(probe: Option<&ProbeResult>) -> Value<'_> {
-    probe.map_or(Value::Empty, |probe| Value::text(&probe.info))
+fn info(probe: Option<&ProbeResult>) -> MetricValue<'_> {
+    probe.map_or(MetricValue::Empty, |probe| MetricValue::text(&probe.info))
 }
 
-fn code(probe: Option<&ProbeResult>) -> Value<'_> {
+fn code(probe: Option<&ProbeResult>) -> MetricValue<'_> {
     let code = probe.and_then(|probe| probe.code);
-    code.map_or(Value::Empty, |code| Value::U32(u32::from(code)))
+    code.map_or(MetricValue::Empty, |code| MetricValue::U32(u32::from(code)))
 }
 
-fn duration(probe: Option<&ProbeResult>) -> Value<'_> {
+fn duration(probe: Option<&ProbeResult>) -> MetricValue<'_> {
     let duration = probe.and_then(|probe| probe.duration_ms);
-    duration.map_or(Value::Empty, Value::U64)
+    duration.map_or(MetricValue::Empty, MetricValue::U64)
 }
 
-fn of_probe(probe: Option<&ProbeResult>, read: fn(&ProbeResult) -> u32) -> Value<'_> {
-    probe.map_or(Value::Empty, |probe| Value::U32(read(probe)))
+fn of_probe(probe: Option<&ProbeResult>, read: fn(&ProbeResult) -> u32) -> MetricValue<'_> {
+    probe.map_or(MetricValue::Empty, |probe| MetricValue::U32(read(probe)))
 }
 
 fn used(row: &ServerRow) -> u32 {
     let state = &row.server.state;
-    state.connections.now().saturating_sub(state.idle.now())
+    state
+        .connections
+        .current()
+        .saturating_sub(state.idle.current())
 }
 
 /// The connections in use, and one at least for a server that was ever connected to, if only by a
@@ -595,9 +606,9 @@ fn needed(row: &ServerRow) -> u32 {
     used(row).max(u32::from(once))
 }
 
-fn cookie_name(backend: &Backend) -> Value<'_> {
+fn cookie_name(backend: &Backend) -> MetricValue<'_> {
     let cookie = backend.model.cookie.as_ref();
-    cookie.map_or(Value::Empty, |cookie| Value::text(&cookie.name))
+    cookie.map_or(MetricValue::Empty, |cookie| MetricValue::text(&cookie.name))
 }
 
 fn times_down(row: &BackendRow) -> u32 {

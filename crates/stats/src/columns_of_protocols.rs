@@ -7,7 +7,7 @@ use ballast_model::Mode;
 
 use crate::metric::Metric;
 use crate::row::{BackendRow, FrontendRow};
-use crate::value::{MCP, MGP, Tags, Value};
+use crate::value::{MCP, MGP, MetricValue, Tags};
 
 /// A column that frontends and backends have.
 macro_rules! proxy {
@@ -15,7 +15,7 @@ macro_rules! proxy {
         proxy!($name $help MCP)
     };
     ($name:literal $help:literal $tags:ident) => {
-        none($name, $help, $tags).backend(|_| Value::U64(0))
+        none($name, $help, $tags).backend(|_| MetricValue::U64(0))
     };
 }
 
@@ -23,9 +23,9 @@ macro_rules! proxy {
 macro_rules! everywhere {
     ($name:literal $help:literal) => {
         none($name, $help, MCP)
-            .listener(|_| Value::U64(0))
-            .server(|_| Value::U64(0))
-            .backend(|_| Value::U64(0))
+            .listener(|_| MetricValue::U64(0))
+            .server(|_| MetricValue::U64(0))
+            .backend(|_| MetricValue::U64(0))
     };
 }
 
@@ -33,10 +33,10 @@ macro_rules! everywhere {
 macro_rules! handshakes {
     ($name:literal $help:literal $counter:ident) => {
         Metric::new($name, $help, MCP)
-            .frontend(|row| Value::U64(row.sums.$counter))
-            .listener(|row| Value::U64(row.numbers.sums.$counter))
-            .server(|row| Value::U64(row.sums.$counter))
-            .backend(|row| Value::U64(row.sums.$counter))
+            .frontend(|row| MetricValue::U64(row.sums.$counter))
+            .listener(|row| MetricValue::U64(row.numbers.sums.$counter))
+            .server(|row| MetricValue::U64(row.sums.$counter))
+            .backend(|row| MetricValue::U64(row.sums.$counter))
     };
 }
 
@@ -137,11 +137,11 @@ pub(crate) static PROTOCOLS: &[Metric] = &[
     proxy!("h2_total_connections" "HTTP/2 connections in all"),
     proxy!("h2_backend_total_streams" "HTTP/2 streams to servers in all"),
     Metric::new("h1_open_connections", "HTTP/1 connections now", MGP)
-        .frontend(|row| front(row, |row| u64::from(row.frontend.state.sessions.now())))
+        .frontend(|row| front(row, |row| u64::from(row.frontend.state.sessions.current())))
         .backend(|row| back(row, BackendRow::connections)),
     Metric::new("h1_open_streams", "HTTP/1 exchanges now", MGP)
-        .frontend(|row| front(row, |row| u64::from(row.frontend.state.sessions.now())))
-        .backend(|row| back(row, |row| u64::from(row.backend.state.served.now()))),
+        .frontend(|row| front(row, |row| u64::from(row.frontend.state.sessions.current())))
+        .backend(|row| back(row, |row| u64::from(row.backend.state.served.current()))),
     Metric::new("h1_total_connections", "HTTP/1 connections in all", MCP)
         .frontend(|row| front(row, |row| row.sums.sessions))
         .backend(|row| back(row, |row| row.sums.connects)),
@@ -159,19 +159,19 @@ pub(crate) static PROTOCOLS: &[Metric] = &[
 ];
 
 const fn none(name: &'static str, help: &'static str, tags: Tags) -> Metric {
-    Metric::new(name, help, tags).frontend(|_| Value::U64(0))
+    Metric::new(name, help, tags).frontend(|_| MetricValue::U64(0))
 }
 
-fn front(row: &FrontendRow, read: fn(&FrontendRow) -> u64) -> Value<'static> {
+fn front(row: &FrontendRow, read: fn(&FrontendRow) -> u64) -> MetricValue<'static> {
     match row.frontend.model.common.mode {
-        Mode::Http => Value::U64(read(row)),
-        _ => Value::U64(0),
+        Mode::Http => MetricValue::U64(read(row)),
+        _ => MetricValue::U64(0),
     }
 }
 
-fn back(row: &BackendRow, read: fn(&BackendRow) -> u64) -> Value<'static> {
+fn back(row: &BackendRow, read: fn(&BackendRow) -> u64) -> MetricValue<'static> {
     match row.backend.model.common.mode {
-        Mode::Http => Value::U64(read(row)),
-        _ => Value::U64(0),
+        Mode::Http => MetricValue::U64(read(row)),
+        _ => MetricValue::U64(0),
     }
 }

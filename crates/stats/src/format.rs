@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use crate::columns::{columns, columns_fixed};
 use crate::metric::Metric;
 use crate::row::Row;
-use crate::rows::Rows;
-use crate::value::Value;
+use crate::rows::StatisticsRows;
+use crate::value::MetricValue;
 
 /// Whole numbers beyond this are no exact numbers in JSON readers, and are written as text.
 const JSON_EXACT_MAX: u64 = (1 << 53) - 1;
@@ -17,15 +17,18 @@ pub enum StatForm {
     /// CSV for `show stat`, lines for `show info`.
     #[default]
     Text,
-    /// One line per value with its type. True adds what it means.
-    Typed(bool),
+    /// One line per value with its type.
+    Typed {
+        /// Whether each value comes with what it means.
+        has_descriptions: bool,
+    },
     /// JSON.
     Json,
 }
 
 /// An answer to `show stat`, row by row.
 pub struct Stat {
-    rows: Rows,
+    rows: StatisticsRows,
     form: StatForm,
     begun: bool,
     ended: bool,
@@ -33,7 +36,7 @@ pub struct Stat {
 
 impl Stat {
     /// The answer with these rows in this form.
-    pub fn new(rows: Rows, form: StatForm) -> Self {
+    pub fn new(rows: StatisticsRows, form: StatForm) -> Self {
         Self {
             rows,
             form,
@@ -51,7 +54,7 @@ impl Stat {
         if first {
             match self.form {
                 StatForm::Text => csv_header(into),
-                StatForm::Typed(_) => {}
+                StatForm::Typed { .. } => {}
                 StatForm::Json => into.push('['),
             }
         }
@@ -64,7 +67,9 @@ impl Stat {
         };
         match self.form {
             StatForm::Text => csv_row(&row, into),
-            StatForm::Typed(help) => typed_row(&row, help, into),
+            StatForm::Typed {
+                has_descriptions: help,
+            } => typed_row(&row, help, into),
             StatForm::Json => {
                 if !first {
                     into.push(',');
@@ -79,8 +84,8 @@ impl Stat {
 /// The first line of the CSV.
 pub fn csv_header(into: &mut String) {
     into.push_str("# ");
-    for (place, metric) in columns().enumerate() {
-        if place == columns_fixed() {
+    for (index, metric) in columns().enumerate() {
+        if index == columns_fixed() {
             into.push_str("-,");
         }
         into.push_str(metric.name);
@@ -90,12 +95,12 @@ pub fn csv_header(into: &mut String) {
 }
 
 fn csv_row(row: &Row, into: &mut String) {
-    for (place, metric) in columns().enumerate() {
-        if place == columns_fixed() {
+    for (index, metric) in columns().enumerate() {
+        if index == columns_fixed() {
             into.push_str("-,");
         }
         match metric.read(row) {
-            Value::Str(text) => csv_text(&text, into),
+            MetricValue::Str(text) => csv_text(&text, into),
             value => number(&value, into),
         }
         into.push(',');
@@ -122,8 +127,8 @@ fn csv_text(text: &str, into: &mut String) {
 fn typed_row(row: &Row, help: bool, into: &mut String) {
     let (letter, _) = row.type_words();
     let (proxy, id) = row.numbers();
-    for (place, metric, value) in present(row) {
-        let _ = write!(into, "{letter}.{proxy}.{id}.{place}.{}.1:", metric.name);
+    for (index, metric, value) in present(row) {
+        let _ = write!(into, "{letter}.{proxy}.{id}.{index}.{}.1:", metric.name);
         typed_value(metric.tags_on(row), &value, into);
         if help {
             let _ = write!(into, ":\"{}\"", metric.help);
@@ -133,7 +138,7 @@ fn typed_row(row: &Row, help: bool, into: &mut String) {
 }
 
 /// The letters, the type and the value, as typed output has them.
-pub(crate) fn typed_value(tags: crate::Tags, value: &Value<'_>, into: &mut String) {
+pub(crate) fn typed_value(tags: crate::Tags, value: &MetricValue<'_>, into: &mut String) {
     let kind = value.type_name().unwrap_or_default();
     let (origin, nature, scope) = (
         tags.origin.letter(),
@@ -148,7 +153,7 @@ fn json_row(row: &Row, into: &mut String) {
     let (_, kind) = row.type_words();
     let (proxy, id) = row.numbers();
     into.push('[');
-    for (nth, (place, metric, value)) in present(row).enumerate() {
+    for (nth, (index, metric, value)) in present(row).enumerate() {
         if nth > 0 {
             into.push(',');
         }
@@ -156,23 +161,23 @@ fn json_row(row: &Row, into: &mut String) {
             into,
             "{{\"objType\":\"{kind}\",\"proxyId\":{proxy},\"id\":{id},"
         );
-        json_field(place, metric.name, metric.tags_on(row), &value, into);
+        json_field(index, metric.name, metric.tags_on(row), &value, into);
     }
     into.push(']');
 }
 
 /// A value's field, tags and value, and the end of its object.
 pub(crate) fn json_field(
-    place: usize,
+    index: usize,
     name: &str,
     tags: crate::Tags,
-    value: &Value<'_>,
+    value: &MetricValue<'_>,
     into: &mut String,
 ) {
     let kind = value.type_name().unwrap_or_default();
     let _ = write!(
         into,
-        "\"field\":{{\"pos\":{place},\"name\":\"{name}\"}},\"processNum\":1,\"tags\":{{\
+        "\"field\":{{\"pos\":{index},\"name\":\"{name}\"}},\"processNum\":1,\"tags\":{{\
          \"origin\":\"{}\",\"nature\":\"{}\",\"scope\":\"{}\"}},\"value\":{{\"type\":\"{kind}\",\
          \"value\":",
         tags.origin.word(),
@@ -180,8 +185,8 @@ pub(crate) fn json_field(
         tags.scope.word(),
     );
     match value {
-        Value::Str(text) => json_text(text, into),
-        Value::U64(large) if *large > JSON_EXACT_MAX => {
+        MetricValue::Str(text) => json_text(text, into),
+        MetricValue::U64(large) if *large > JSON_EXACT_MAX => {
             let _ = write!(into, "\"{large}\"");
         }
         value => number(value, into),
@@ -214,9 +219,9 @@ pub fn escape_json(text: &str, into: &mut String) {
 }
 
 /// A value as it is, a line end within it made a space: one value is one line.
-pub(crate) fn plain(value: &Value<'_>, into: &mut String) {
+pub(crate) fn plain(value: &MetricValue<'_>, into: &mut String) {
     match value {
-        Value::Str(text) => {
+        MetricValue::Str(text) => {
             for letter in text.chars() {
                 into.push(if matches!(letter, '\n' | '\r') {
                     ' '
@@ -229,20 +234,20 @@ pub(crate) fn plain(value: &Value<'_>, into: &mut String) {
     }
 }
 
-fn number(value: &Value<'_>, into: &mut String) {
+fn number(value: &MetricValue<'_>, into: &mut String) {
     let mut digits = itoa::Buffer::new();
     match value {
-        Value::Empty | Value::Str(_) => {}
-        Value::S32(n) => into.push_str(digits.format(*n)),
-        Value::U32(n) => into.push_str(digits.format(*n)),
-        Value::U64(n) => into.push_str(digits.format(*n)),
+        MetricValue::Empty | MetricValue::Str(_) => {}
+        MetricValue::S32(n) => into.push_str(digits.format(*n)),
+        MetricValue::U32(n) => into.push_str(digits.format(*n)),
+        MetricValue::U64(n) => into.push_str(digits.format(*n)),
     }
 }
 
-/// The values a row has, with their places.
-fn present(row: &Row) -> impl Iterator<Item = (usize, &'static Metric, Value<'_>)> {
+/// The values a row has, with their indexes.
+fn present(row: &Row) -> impl Iterator<Item = (usize, &'static Metric, MetricValue<'_>)> {
     columns()
         .enumerate()
-        .map(|(place, metric)| (place, metric, metric.read(row)))
-        .filter(|(_, _, value)| *value != Value::Empty)
+        .map(|(index, metric)| (index, metric, metric.read(row)))
+        .filter(|(_, _, value)| *value != MetricValue::Empty)
 }

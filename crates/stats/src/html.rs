@@ -9,11 +9,11 @@ use crate::host::ServerAction;
 use crate::html_rows::{Proxy, column_heads, row};
 use crate::markup::escaped;
 use crate::page_view::PageView;
-use crate::rows::Rows;
+use crate::rows::StatisticsRows;
 
 /// A page under way.
 pub(crate) struct Html {
-    rows: Rows,
+    rows: StatisticsRows,
     view: PageView,
     stage: PagePart,
 }
@@ -25,7 +25,7 @@ enum PagePart {
 }
 
 impl Html {
-    pub(crate) fn new(rows: Rows, view: PageView) -> Self {
+    pub(crate) fn new(rows: StatisticsRows, view: PageView) -> Self {
         Self {
             rows,
             view,

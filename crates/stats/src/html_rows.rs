@@ -12,7 +12,7 @@ use crate::markup::escaped;
 use crate::metric::Metric;
 use crate::page_view::PageView;
 use crate::row::Row;
-use crate::value::Value;
+use crate::value::MetricValue;
 
 /// Every column by its name.
 static BY_NAME: LazyLock<HashMap<&'static str, &'static Metric>> =
@@ -146,8 +146,8 @@ impl RowWriter<'_> {
     fn number(&self, column: &str) -> u64 {
         let value = BY_NAME.get(column).map(|metric| metric.read(self.row));
         match value {
-            Some(Value::U32(number)) => u64::from(number),
-            Some(Value::U64(number)) => number,
+            Some(MetricValue::U32(number)) => u64::from(number),
+            Some(MetricValue::U64(number)) => number,
             _ => 0,
         }
     }

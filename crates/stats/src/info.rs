@@ -6,7 +6,7 @@ use crate::format::{StatForm, json_field, plain, typed_value};
 use crate::host::StatsHost;
 use crate::info_table::info_metrics;
 use crate::info_view::{InfoView, ProcessLoad};
-use crate::value::Value;
+use crate::value::MetricValue;
 
 /// The answer to `show info`; `help` adds what each line means.
 pub fn info(host: &dyn StatsHost, load: ProcessLoad, form: StatForm, help: bool) -> String {
@@ -14,26 +14,26 @@ pub fn info(host: &dyn StatsHost, load: ProcessLoad, form: StatForm, help: bool)
     let values = info_metrics()
         .iter()
         .enumerate()
-        .map(|(place, metric)| (place, metric, (metric.read)(&view)))
-        .filter(|(_, _, value)| *value != Value::Empty);
+        .map(|(index, metric)| (index, metric, (metric.read)(&view)))
+        .filter(|(_, _, value)| *value != MetricValue::Empty);
     let mut text = String::with_capacity(8192);
     if form == StatForm::Json {
         text.push('[');
     }
-    for (nth, (place, metric, value)) in values.enumerate() {
+    for (nth, (index, metric, value)) in values.enumerate() {
         match form {
             StatForm::Text => {
                 text.push_str(metric.name);
                 text.push_str(": ");
                 plain(&value, &mut text);
             }
-            StatForm::Typed(_) => {
-                let _ = write!(text, "{place}.{}.1:", metric.name);
+            StatForm::Typed { .. } => {
+                let _ = write!(text, "{index}.{}.1:", metric.name);
                 typed_value(metric.tags, &value, &mut text);
             }
             StatForm::Json => {
                 text.push_str(if nth > 0 { ",{" } else { "{" });
-                json_field(place, metric.name, metric.tags, &value, &mut text);
+                json_field(index, metric.name, metric.tags, &value, &mut text);
                 continue;
             }
         }

@@ -5,7 +5,9 @@
 
 use crate::info_view::InfoView;
 use crate::metric::InfoMetric;
-use crate::value::{CGS, CLP, COS, KGP, MAVG, MCP, MDP, MGP, MMP, MRP, POS, SGP, Tags, Value};
+use crate::value::{
+    CGS, CLP, COS, KGP, MAVG, MCP, MDP, MGP, MMP, MRP, MetricValue, POS, SGP, Tags,
+};
 
 /// The lines, in order. Places without a value are counted and not shown.
 pub fn info_metrics() -> &'static [InfoMetric] {
@@ -14,31 +16,31 @@ pub fn info_metrics() -> &'static [InfoMetric] {
 
 static LINES: &[InfoMetric] = &[
     line("Name", "Name of the product", POS, |view| {
-        Value::text(&view.process_info.name)
+        MetricValue::text(&view.process_info.name)
     }),
     line("Version", "Version of the product", POS, |view| {
-        Value::text(&view.process_info.version)
+        MetricValue::text(&view.process_info.version)
     }),
     line("Release_date", "Date of the version", POS, |view| {
-        Value::text(&view.process_info.release_date)
+        MetricValue::text(&view.process_info.release_date)
     }),
     line("Nbthread", "Workers", CGS, |view| {
-        Value::U32(view.process_info.thread_count)
+        MetricValue::U32(view.process_info.thread_count)
     }),
     line("Nbproc", "Worker processes, always 1", CGS, |_| {
-        Value::U32(1)
+        MetricValue::U32(1)
     }),
     line(
         "Process_num",
         "Number of the process, always 1",
         KGP,
-        |_| Value::U32(1),
+        |_| MetricValue::U32(1),
     ),
     line("Pid", "Process id", SGP, |view| {
-        Value::U32(view.process_info.process_id)
+        MetricValue::U32(view.process_info.process_id)
     }),
     line("Uptime", "Age of the process", MDP, |view| {
-        Value::computed_text(uptime(view.uptime_s))
+        MetricValue::computed_text(uptime(view.uptime_s))
     }),
     line(
         "Uptime_sec",
@@ -72,16 +74,16 @@ static LINES: &[InfoMetric] = &[
         clamped_u32(view.process_info.socket_count_max)
     }),
     line("Maxconn", "Limit of connections", CLP, |view| {
-        Value::U32(view.connection_count_max)
+        MetricValue::U32(view.connection_count_max)
     }),
     line(
         "Hard_maxconn",
         "Limit of connections that no command may pass",
         CLP,
-        |view| Value::U32(view.process_info.connection_count_hard_max),
+        |view| MetricValue::U32(view.process_info.connection_count_hard_max),
     ),
     line("CurrConns", "Connections now", MGP, |view| {
-        Value::U32(view.connections)
+        MetricValue::U32(view.connections)
     }),
     line("CumConns", "Connections in all", MCP, |view| {
         clamped_u32(view.sums.connections)
@@ -93,10 +95,10 @@ static LINES: &[InfoMetric] = &[
         "MaxSslConns",
         "Limit of TLS connections (maxsslconn)",
         MMP,
-        |view| Value::U32(view.tls.connection_count_max),
+        |view| MetricValue::U32(view.tls.connection_count_max),
     ),
     line("CurrSslConns", "TLS connections now", MGP, |view| {
-        Value::U32(view.tls.connections)
+        MetricValue::U32(view.tls.connections)
     }),
     line("CumSslConns", "TLS connections in all", MCP, |view| {
         clamped_u32(view.tls.connection_total)
@@ -105,82 +107,82 @@ static LINES: &[InfoMetric] = &[
     line("PipesUsed", "Pipes in use", MGP, zero),
     line("PipesFree", "Pipes waiting for use", MGP, zero),
     line("ConnRate", "Connections in the last second", MRP, |view| {
-        Value::U32(view.connection_rate.0)
+        MetricValue::U32(view.connection_rate.0)
     }),
     line(
         "ConnRateLimit",
         "Limit of connections per second (maxconnrate)",
         CLP,
-        |view| Value::U32(view.connection_rate_limit),
+        |view| MetricValue::U32(view.connection_rate_limit),
     ),
     line(
         "MaxConnRate",
         "The most connections ever in a second",
         MMP,
-        |view| Value::U32(view.connection_rate.1),
+        |view| MetricValue::U32(view.connection_rate.1),
     ),
     line("SessRate", "Sessions in the last second", MRP, |view| {
-        Value::U32(view.session_rate.0)
+        MetricValue::U32(view.session_rate.0)
     }),
     line(
         "SessRateLimit",
         "Limit of sessions per second (maxsessrate)",
         CLP,
-        |view| Value::U32(view.session_rate_limit),
+        |view| MetricValue::U32(view.session_rate_limit),
     ),
     line(
         "MaxSessRate",
         "The most sessions ever in a second",
         MRP,
-        |view| Value::U32(view.session_rate.1),
+        |view| MetricValue::U32(view.session_rate.1),
     ),
     line(
         "SslRate",
         "TLS connections accepted in the last second",
         MRP,
-        |view| Value::U32(view.tls.session_rate.0),
+        |view| MetricValue::U32(view.tls.session_rate.0),
     ),
     line(
         "SslRateLimit",
         "Limit of TLS connections per second (maxsslrate)",
         CLP,
-        |view| Value::U32(view.tls.session_rate_limit),
+        |view| MetricValue::U32(view.tls.session_rate_limit),
     ),
     line(
         "MaxSslRate",
         "The most TLS connections ever in a second",
         MMP,
-        |view| Value::U32(view.tls.session_rate.1),
+        |view| MetricValue::U32(view.tls.session_rate.1),
     ),
     line(
         "SslFrontendKeyRate",
         "Full TLS handshakes with clients per second",
         MGP,
-        |view| Value::U32(view.tls.client_key_rate.0),
+        |view| MetricValue::U32(view.tls.client_key_rate.0),
     ),
     line(
         "SslFrontendMaxKeyRate",
         "The most full TLS handshakes with clients ever",
         MMP,
-        |view| Value::U32(view.tls.client_key_rate.1),
+        |view| MetricValue::U32(view.tls.client_key_rate.1),
     ),
     line(
         "SslFrontendSessionReuse_pct",
         "Percent of TLS sessions resumed",
         MGP,
-        |view| Value::U32(view.tls.reuse_percent),
+        |view| MetricValue::U32(view.tls.reuse_percent),
     ),
     line(
         "SslBackendKeyRate",
         "Full TLS handshakes with servers per second",
         MRP,
-        |view| Value::U32(view.tls.server_key_rate.0),
+        |view| MetricValue::U32(view.tls.server_key_rate.0),
     ),
     line(
         "SslBackendMaxKeyRate",
         "The most full TLS handshakes with servers ever",
         MMP,
-        |view| Value::U32(view.tls.server_key_rate.1),
+        |view| MetricValue::U32(view.tls.server_key_rate.1),
     ),
     line("SslCacheLookups", "Look-ups of TLS sessions", MCP, zero),
     line(
@@ -208,26 +210,26 @@ static LINES: &[InfoMetric] = &[
         zero,
     ),
     line("ZlibMemUsage", "Memory of zlib: not used", MGP, |_| {
-        Value::Empty
+        MetricValue::Empty
     }),
     line(
         "MaxZlibMemUsage",
         "Limit of the memory of zlib: not used",
         CLP,
-        |_| Value::Empty,
+        |_| MetricValue::Empty,
     ),
     line("Tasks", "Tasks of all workers", MGP, |view| {
-        Value::U32(view.load.tasks)
+        MetricValue::U32(view.load.tasks)
     }),
     line("Run_queue", "Tasks waiting to run", MGP, zero),
     line(
         "Idle_pct",
         "Percent of the time that workers sleep",
         MAVG,
-        |view| Value::U32(view.idle_percent),
+        |view| MetricValue::U32(view.idle_percent),
     ),
     line("node", "Name of the machine (node)", COS, |view| {
-        Value::text(&view.process_info.node)
+        MetricValue::text(&view.process_info.node)
     }),
     line(
         "description",
@@ -235,19 +237,19 @@ static LINES: &[InfoMetric] = &[
         COS,
         |view| {
             if view.process_info.description.is_empty() {
-                return Value::Empty;
+                return MetricValue::Empty;
             }
-            Value::text(&view.process_info.description)
+            MetricValue::text(&view.process_info.description)
         },
     ),
     line("Stopping", "1 when nothing more is accepted", MGP, |view| {
-        Value::U32(u32::from(view.stopping))
+        MetricValue::U32(u32::from(view.stopping))
     }),
     line(
         "Jobs",
         "What keeps the process alive: connections and listeners",
         MGP,
-        |view| Value::U32(view.connections + view.listeners + view.load.cli_sessions),
+        |view| MetricValue::U32(view.connections + view.listeners + view.load.cli_sessions),
     ),
     line(
         "Unstoppable Jobs",
@@ -256,7 +258,7 @@ static LINES: &[InfoMetric] = &[
         zero,
     ),
     line("Listeners", "Sockets that listen", MGP, |view| {
-        Value::U32(view.listeners)
+        MetricValue::U32(view.listeners)
     }),
     line("ActivePeers", "Peers that should be connected", MGP, zero),
     line("ConnectedPeers", "Peers that are connected", MGP, zero),
@@ -270,7 +272,7 @@ static LINES: &[InfoMetric] = &[
         "BusyPolling",
         "1 when workers never sleep (busy-polling)",
         MGP,
-        |view| Value::U32(u32::from(view.busy_polling)),
+        |view| MetricValue::U32(u32::from(view.busy_polling)),
     ),
     line(
         "FailedResolutions",
@@ -279,16 +281,16 @@ static LINES: &[InfoMetric] = &[
         zero,
     ),
     line("TotalBytesOut", "Bytes sent in all", MGP, |view| {
-        Value::U64(view.bytes_out)
+        MetricValue::U64(view.bytes_out)
     }),
     line(
         "TotalSplicedBytesOut",
         "Of these, those that the kernel moved alone",
         MGP,
-        |_| Value::U64(0),
+        |_| MetricValue::U64(0),
     ),
     line("BytesOutRate", "Bytes sent per second", MRP, |view| {
-        Value::U64(view.bytes_out_rate)
+        MetricValue::U64(view.bytes_out_rate)
     }),
     line(
         "DebugCommandsIssued",
@@ -299,9 +301,9 @@ static LINES: &[InfoMetric] = &[
     line("CumRecvLogs", "Log messages received in all", MCP, zero),
     line("Build info", "How it was built", POS, |view| {
         if view.process_info.build_info.is_empty() {
-            return Value::text(&view.process_info.version);
+            return MetricValue::text(&view.process_info.version);
         }
-        Value::text(&view.process_info.build_info)
+        MetricValue::text(&view.process_info.build_info)
     }),
     line(
         "Memmax_bytes",
@@ -319,13 +321,13 @@ static LINES: &[InfoMetric] = &[
         "PoolAlloc_bytes",
         "Memory of pools, in bytes: there are none",
         MGP,
-        |_| Value::U64(0),
+        |_| MetricValue::U64(0),
     ),
     line(
         "PoolUsed_bytes",
         "Memory of pools in use: there are none",
         MGP,
-        |_| Value::U64(0),
+        |_| MetricValue::U64(0),
     ),
     line(
         "Start_time_sec",
@@ -337,10 +339,10 @@ static LINES: &[InfoMetric] = &[
         "Tainted",
         "Marks of what was done to the process: there are none",
         SGP,
-        |_| Value::text("0"),
+        |_| MetricValue::text("0"),
     ),
     line("TotalWarnings", "Warnings told at the start", MCP, |view| {
-        Value::U32(view.process_info.warning_count)
+        MetricValue::U32(view.process_info.warning_count)
     }),
     line(
         "MaxconnReached",
@@ -349,7 +351,7 @@ static LINES: &[InfoMetric] = &[
         |view| clamped_u32(view.sums.accept_pauses),
     ),
     line("BootTime_ms", "Milliseconds the start took", MDP, |view| {
-        Value::U32(view.process_info.boot_ms)
+        MetricValue::U32(view.process_info.boot_ms)
     }),
     line(
         "Niced_tasks",
@@ -358,10 +360,10 @@ static LINES: &[InfoMetric] = &[
         zero,
     ),
     line("CurrStreams", "Exchanges now", MGP, |view| {
-        Value::U64(view.connections.into())
+        MetricValue::U64(view.connections.into())
     }),
     line("CumStreams", "Exchanges in all", MGP, |view| {
-        Value::U64(view.sums.requests)
+        MetricValue::U64(view.sums.requests)
     }),
     line(
         "BlockedTrafficWarnings",
@@ -375,7 +377,7 @@ const fn line(
     name: &'static str,
     help: &'static str,
     tags: Tags,
-    read: fn(&InfoView) -> Value<'_>,
+    read: fn(&InfoView) -> MetricValue<'_>,
 ) -> InfoMetric {
     InfoMetric {
         name,
@@ -385,17 +387,17 @@ const fn line(
     }
 }
 
-fn zero(_: &InfoView) -> Value<'_> {
-    Value::U32(0)
+fn zero(_: &InfoView) -> MetricValue<'_> {
+    MetricValue::U32(0)
 }
 
 /// A number that HAProxy keeps in 32 bits: it wraps there.
-fn clamped_u32(number: u64) -> Value<'static> {
+fn clamped_u32(number: u64) -> MetricValue<'static> {
     #[expect(
         clippy::cast_possible_truncation,
         reason = "HAProxy's counters wrap at 32 bits"
     )]
-    Value::U32(number as u32)
+    MetricValue::U32(number as u32)
 }
 
 fn uptime(seconds: u64) -> String {

@@ -110,7 +110,7 @@ impl InfoView {
                 .rates
                 .sessions
                 .or(global.session_rate_max.unwrap_or(0)),
-            connections: process.connections.now(),
+            connections: process.connections.current(),
             connection_count_max: process.connection_count_max(),
             connection_rate: rate(&process.connection_rate),
             session_rate: rate(&process.session_rate),

@@ -42,10 +42,10 @@ pub use info_view::ProcessLoad;
 pub use metric::{InfoMetric, Metric};
 pub use metrics::metrics;
 pub use row::{BackendRow, FrontendRow, ListenerRow, Row, ServerRow};
-pub use rows::Rows;
+pub use rows::StatisticsRows;
 pub use schema::SCHEMA;
 pub use server_health::{ProbeResult, ServerHealth};
-pub use value::{Nature, Origin, Scope, Tags, Value};
+pub use value::{MetricValue, Nature, Origin, Scope, Tags};
 pub use web::{BodyPieces, PageRequest, WebAnswer, page};
 
 #[cfg(test)]

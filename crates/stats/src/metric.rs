@@ -2,7 +2,7 @@
 
 use crate::info_view::InfoView;
 use crate::row::{BackendRow, FrontendRow, ListenerRow, Row, ServerRow};
-use crate::value::{Tags, Value};
+use crate::value::{MetricValue, Tags};
 
 /// A metric of proxies, listeners and servers: one column of `show stat`.
 #[derive(Clone, Copy, Debug)]
@@ -15,10 +15,10 @@ pub struct Metric {
     pub tags: Tags,
     /// The same, on BACKEND rows.
     pub backend_tags: Tags,
-    frontend: Option<fn(&FrontendRow) -> Value<'_>>,
-    listener: Option<fn(&ListenerRow) -> Value<'_>>,
-    server: Option<fn(&ServerRow) -> Value<'_>>,
-    backend: Option<fn(&BackendRow) -> Value<'_>>,
+    frontend: Option<fn(&FrontendRow) -> MetricValue<'_>>,
+    listener: Option<fn(&ListenerRow) -> MetricValue<'_>>,
+    server: Option<fn(&ServerRow) -> MetricValue<'_>>,
+    backend: Option<fn(&BackendRow) -> MetricValue<'_>>,
 }
 
 impl Metric {
@@ -43,33 +43,33 @@ impl Metric {
     }
 
     /// How a FRONTEND row reads it.
-    pub(crate) const fn frontend(mut self, read: fn(&FrontendRow) -> Value<'_>) -> Self {
+    pub(crate) const fn frontend(mut self, read: fn(&FrontendRow) -> MetricValue<'_>) -> Self {
         self.frontend = Some(read);
         self
     }
 
     /// How a listener's row reads it.
-    pub(crate) const fn listener(mut self, read: fn(&ListenerRow) -> Value<'_>) -> Self {
+    pub(crate) const fn listener(mut self, read: fn(&ListenerRow) -> MetricValue<'_>) -> Self {
         self.listener = Some(read);
         self
     }
 
     /// How a server's row reads it.
-    pub(crate) const fn server(mut self, read: fn(&ServerRow) -> Value<'_>) -> Self {
+    pub(crate) const fn server(mut self, read: fn(&ServerRow) -> MetricValue<'_>) -> Self {
         self.server = Some(read);
         self
     }
 
     /// How a BACKEND row reads it.
-    pub(crate) const fn backend(mut self, read: fn(&BackendRow) -> Value<'_>) -> Self {
+    pub(crate) const fn backend(mut self, read: fn(&BackendRow) -> MetricValue<'_>) -> Self {
         self.backend = Some(read);
         self
     }
 
     /// Its value on a row.
-    pub fn read<'r>(&self, row: &'r Row) -> Value<'r> {
-        fn with<'r, R>(read: Option<fn(&R) -> Value<'_>>, row: &'r R) -> Value<'r> {
-            read.map_or(Value::Empty, |read| read(row))
+    pub fn read<'r>(&self, row: &'r Row) -> MetricValue<'r> {
+        fn with<'r, R>(read: Option<fn(&R) -> MetricValue<'_>>, row: &'r R) -> MetricValue<'r> {
+            read.map_or(MetricValue::Empty, |read| read(row))
         }
         match row {
             Row::Frontend(row) => with(self.frontend, row),
@@ -107,5 +107,5 @@ pub struct InfoMetric {
     pub help: &'static str,
     /// What kind of value it is.
     pub tags: Tags,
-    pub(crate) read: fn(&InfoView) -> Value<'_>,
+    pub(crate) read: fn(&InfoView) -> MetricValue<'_>,
 }

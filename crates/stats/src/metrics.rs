@@ -23,9 +23,9 @@ use crate::info_view::{InfoView, ProcessLoad};
 use crate::metric::Metric;
 use crate::metrics_table::{MetricColumn, PROCESS, ValueFormat};
 use crate::row::Row;
-use crate::rows::Rows;
+use crate::rows::StatisticsRows;
 use crate::server_health::{ProbeResult, ServerHealth};
-use crate::value::Value;
+use crate::value::MetricValue;
 use crate::web::WebAnswer;
 
 use query::{MetricsQuery, Scope};
@@ -130,7 +130,7 @@ struct Export {
     steps: std::vec::IntoIter<Step>,
     host: Arc<dyn StatsHost>,
     query: MetricsQuery,
-    under_way: Option<(Step, Rows)>,
+    under_way: Option<(Step, StatisticsRows)>,
     writer: Writer,
 }
 
@@ -157,7 +157,7 @@ impl Export {
             no_maint: self.query.no_maint,
             ..Filter::default()
         };
-        let rows = Rows::new(Arc::clone(&self.host), filter);
+        let rows = StatisticsRows::new(Arc::clone(&self.host), filter);
         self.under_way = Some((step, rows));
         true
     }
@@ -229,7 +229,7 @@ fn process(host: &dyn StatsHost, query: &MetricsQuery, writer: &mut Writer, into
             continue;
         };
         let value = (metric.read)(&view);
-        if value == Value::Empty && *name == "description" {
+        if value == MetricValue::Empty && *name == "description" {
             continue;
         }
         writer.family(&full, metric.help, FamilyKind::of(*counts), into);
@@ -238,7 +238,7 @@ fn process(host: &dyn StatsHost, query: &MetricsQuery, writer: &mut Writer, into
             labels.push(("desc", Cow::Borrowed(&view.process_info.description)));
         }
         match value {
-            Value::Str(text) => {
+            MetricValue::Str(text) => {
                 match *name {
                     "node" => labels.push(("node", text)),
                     // `desc-labels` has it there already.
@@ -274,7 +274,7 @@ fn write_samples(step: Step, row: &Row, describes: bool, writer: &mut Writer, in
         }
         Step::Extra(_, column) => {
             let value = column.read(row);
-            if value != Value::Empty {
+            if value != MetricValue::Empty {
                 labels.push(("mod", module_of(column.name).into()));
                 writer.sample(&labels, amount(&value), into);
             }
@@ -313,10 +313,10 @@ fn labels(row: &Row) -> Vec<Label<'_>> {
     labels
 }
 
-fn column<'r>(name: &str, row: &'r Row) -> Value<'r> {
+fn column<'r>(name: &str, row: &'r Row) -> MetricValue<'r> {
     BY_NAME
         .get(name)
-        .map_or(Value::Empty, |metric| metric.read(row))
+        .map_or(MetricValue::Empty, |metric| metric.read(row))
 }
 
 /// The sample or samples of a metric for a row.
@@ -338,7 +338,7 @@ fn one(
     }
     match metric.format {
         ValueFormat::Http if common(row).mode != Mode::Http => {}
-        ValueFormat::KnownMilliseconds if value == Value::Empty => {}
+        ValueFormat::KnownMilliseconds if value == MetricValue::Empty => {}
         ValueFormat::Number | ValueFormat::Http => writer.sample(&labels, amount(&value), into),
         ValueFormat::CheckCode | ValueFormat::AgentCode => {
             if probe(metric.format, row).is_some() {
@@ -351,8 +351,8 @@ fn one(
         }
         ValueFormat::Milliseconds | ValueFormat::KnownMilliseconds => {
             let ms = match value {
-                Value::U32(ms) => u64::from(ms),
-                Value::U64(ms) => ms,
+                MetricValue::U32(ms) => u64::from(ms),
+                MetricValue::U64(ms) => ms,
                 _ => 0,
             };
             writer.sample(&labels, Amount::Milliseconds(ms), into);
@@ -360,7 +360,7 @@ fn one(
         ValueFormat::Responses => {
             let (class, column_name) = RESPONSES[turn.min(RESPONSES.len() - 1)];
             let value = column(column_name, row);
-            if value != Value::Empty {
+            if value != MetricValue::Empty {
                 labels.push(("code", class.into()));
                 writer.sample(&labels, amount(&value), into);
             }
@@ -431,8 +431,8 @@ fn servers(row: &Row, is: impl Fn(&ServerHealth) -> bool) -> u32 {
     }
 }
 
-fn status(row: &Row, value: &Value<'_>) -> &'static str {
-    let Value::Str(text) = value else {
+fn status(row: &Row, value: &MetricValue<'_>) -> &'static str {
+    let MetricValue::Str(text) = value else {
         return "";
     };
     match row {
@@ -455,12 +455,12 @@ fn server_state(text: &str) -> &'static str {
     found.copied().unwrap_or("UP")
 }
 
-fn amount(value: &Value<'_>) -> Amount {
+fn amount(value: &MetricValue<'_>) -> Amount {
     match value {
-        Value::Empty | Value::Str(_) => Amount::Unknown,
-        Value::S32(number) => Amount::Signed(*number),
-        Value::U32(number) => Amount::Unsigned(u64::from(*number)),
-        Value::U64(number) => Amount::Unsigned(*number),
+        MetricValue::Empty | MetricValue::Str(_) => Amount::Unknown,
+        MetricValue::S32(number) => Amount::Signed(*number),
+        MetricValue::U32(number) => Amount::Unsigned(u64::from(*number)),
+        MetricValue::U64(number) => Amount::Unsigned(*number),
     }
 }
 

@@ -39,7 +39,7 @@ impl PageView {
             may_admin,
             process_info: host.process_info().clone(),
             uptime: process.started.elapsed(),
-            connections: process.connections.now(),
+            connections: process.connections.current(),
             connection_count_max: process.connection_count_max(),
             connection_rate: process.connection_rate.per_second(process.now_ms()),
             idle_percent: host.idle_percent().min(100),

@@ -70,7 +70,7 @@ impl ReadingTime {
             rate_ms: process.now_ms(),
             uptime_ms: process.age_ms(),
             stopping: process.stopping(),
-            full: process.connections.now() >= process.connection_count_max(),
+            full: process.connections.current() >= process.connection_count_max(),
         }
     }
 
@@ -120,27 +120,27 @@ pub struct ListenerRow {
     pub frontend: Arc<Frontend>,
     /// What is counted on it.
     pub numbers: ListenerNumbers,
-    pub(crate) place: usize,
+    pub(crate) bind_index: usize,
     pub(crate) name: String,
     pub(crate) moment: ReadingTime,
 }
 
 impl ListenerRow {
-    /// The row of a frontend's bind, by its place.
+    /// The row of a frontend's bind, by its index.
     pub(crate) fn new(
         frontend: Arc<Frontend>,
-        place: usize,
+        bind_index: usize,
         numbers: ListenerNumbers,
         moment: ReadingTime,
     ) -> Self {
-        let name = frontend.model.binds[place]
+        let name = frontend.model.binds[bind_index]
             .name
             .clone()
-            .unwrap_or_else(|| format!("sock-{}", place + 1));
+            .unwrap_or_else(|| format!("sock-{}", bind_index + 1));
         Self {
             frontend,
             numbers,
-            place,
+            bind_index,
             name,
             moment,
         }
@@ -148,7 +148,7 @@ impl ListenerRow {
 
     /// The bind.
     pub fn bind(&self) -> &model::Bind {
-        &self.frontend.model.binds[self.place]
+        &self.frontend.model.binds[self.bind_index]
     }
 
     /// `status`.
@@ -162,7 +162,7 @@ impl ListenerRow {
             "FULL"
         } else if gate_state == GateState::Paused
             || self.moment.full
-            || state.sessions.now() >= state.connection_count_max()
+            || state.sessions.current() >= state.connection_count_max()
         {
             "WAITING"
         } else {
@@ -370,7 +370,7 @@ impl BackendRow {
         self.backend
             .servers
             .iter()
-            .map(|server| u64::from(server.state.connections.now()))
+            .map(|server| u64::from(server.state.connections.current()))
             .sum()
     }
 }

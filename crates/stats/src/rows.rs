@@ -11,7 +11,7 @@ use crate::row::{BackendRow, FrontendRow, ListenerRow, ReadingTime, Row, ServerR
 
 /// Rows of one generation, made one at a time. It holds the generation, so an answer that takes
 /// long is about one configuration from its first line to its last.
-pub struct Rows {
+pub struct StatisticsRows {
     host: Arc<dyn StatsHost>,
     generation: Arc<Generation>,
     filter: Filter,
@@ -32,7 +32,7 @@ enum NextRow {
     Server(usize),
 }
 
-impl Rows {
+impl StatisticsRows {
     /// The rows that a filter lets through, as they are from now on.
     pub fn new(host: Arc<dyn StatsHost>, filter: Filter) -> Self {
         let generation = host.generation();
@@ -75,34 +75,34 @@ impl Rows {
         Some(wanted.then(|| Row::Frontend(FrontendRow::new(frontend, self.moment))))
     }
 
-    fn next_bind(&mut self, place: usize) -> Option<Row> {
+    fn next_bind(&mut self, index: usize) -> Option<Row> {
         let frontend = &self.generation.frontends[self.frontends];
         let shown = frontend.model.options.socket_stats && self.filter.wants_type(8);
-        let Some(bind) = frontend.model.binds.get(place).filter(|_| shown) else {
+        let Some(bind) = frontend.model.binds.get(index).filter(|_| shown) else {
             self.frontends += 1;
             self.next_row = NextRow::Next;
             return None;
         };
-        self.next_row = NextRow::Bind(place + 1);
+        self.next_row = NextRow::Bind(index + 1);
         if !self.filter.wants_id(bind.id) {
             return None;
         }
         let numbers = self.host.listener(frontend, bind);
         Some(Row::Listener(ListenerRow::new(
             Arc::clone(frontend),
-            place,
+            index,
             numbers,
             self.moment,
         )))
     }
 
-    fn next_server(&mut self, place: usize) -> Option<Row> {
+    fn next_server(&mut self, index: usize) -> Option<Row> {
         let backend = &self.generation.backends[self.backends];
         let common = &backend.model.common;
         let shown = !common.disabled && self.filter.wants_proxy(common.id, &common.name);
         let servers = shown && self.filter.wants_type(4);
-        if let Some(server) = backend.servers.get(place).filter(|_| servers) {
-            self.next_row = NextRow::Server(place + 1);
+        if let Some(server) = backend.servers.get(index).filter(|_| servers) {
+            self.next_row = NextRow::Server(index + 1);
             if !self.filter.wants_id(server.model.id) {
                 return None;
             }
@@ -131,15 +131,15 @@ impl Rows {
     }
 }
 
-impl Iterator for Rows {
+impl Iterator for StatisticsRows {
     type Item = Row;
 
     fn next(&mut self) -> Option<Row> {
         loop {
             let row = match self.next_row {
                 NextRow::Next => self.next_proxy()?,
-                NextRow::Bind(place) => self.next_bind(place),
-                NextRow::Server(place) => self.next_server(place),
+                NextRow::Bind(index) => self.next_bind(index),
+                NextRow::Server(index) => self.next_server(index),
             };
             if row.is_some() {
                 return row;

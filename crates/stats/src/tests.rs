@@ -12,11 +12,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::sample::{self, TestProcess};
-use crate::{Filter, ProcessLoad, Rows, Stat, StatForm, columns, info};
+use crate::{Filter, ProcessLoad, Stat, StatForm, StatisticsRows, columns, info};
 
 fn stat(sample: &Arc<TestProcess>, filter: Filter, form: StatForm) -> String {
     let host: Arc<dyn crate::StatsHost> = Arc::clone(sample) as _;
-    let mut stat = Stat::new(Rows::new(host, filter), form);
+    let mut stat = Stat::new(StatisticsRows::new(host, filter), form);
     let mut text = String::new();
     while stat.write_next(&mut text) {}
     text
@@ -200,7 +200,13 @@ fn values_that_csv_and_json_could_misread_are_dressed() {
     let filter = Filter::default().with_numbers(Some(4), "4", "1");
     assert!(stat(&sample, filter.clone(), StatForm::Text).contains(",\"a,\"\"b\"\"\n\","));
     assert!(stat(&sample, filter.clone(), StatForm::Json).contains(r#""value":"a,\"b\"\n"}"#));
-    let typed = stat(&sample, filter.clone(), StatForm::Typed(false));
+    let typed = stat(
+        &sample,
+        filter.clone(),
+        StatForm::Typed {
+            has_descriptions: false,
+        },
+    );
     assert!(
         typed.contains("cookie.1:CNS:str:a,\"b\" \n"),
         "one value is one line"
@@ -231,7 +237,14 @@ fn info_has_its_lines_in_every_form() {
         assert!(text.contains(line), "{line} in {text}");
     }
     assert!(!text.contains("description"), "there is none");
-    let typed = info(&*sample, load, StatForm::Typed(false), true);
+    let typed = info(
+        &*sample,
+        load,
+        StatForm::Typed {
+            has_descriptions: false,
+        },
+        true,
+    );
     assert!(
         typed.contains("\n47.Tasks.1:MGP:u32:3:\"Tasks of all workers\"\n"),
         "{typed}"
@@ -357,12 +370,20 @@ fn a_fresh_process_shows_what_haproxy_shows() {
     }
     compare_kinds(
         &oracle.ask("show stat typed"),
-        &stat(&sample, Filter::default(), StatForm::Typed(false)),
+        &stat(
+            &sample,
+            Filter::default(),
+            StatForm::Typed {
+                has_descriptions: false,
+            },
+        ),
     );
     let info_typed = info(
         &*sample,
         ProcessLoad::default(),
-        StatForm::Typed(false),
+        StatForm::Typed {
+            has_descriptions: false,
+        },
         false,
     );
     compare_kinds(&oracle.ask("show info typed"), &info_typed);

@@ -6,8 +6,8 @@ pub(crate) fn decoded(value: &[u8]) -> String {
     let mut rest = value;
     while let Some((&first, after)) = rest.split_first() {
         rest = after;
-        let digit = |place: usize| {
-            let letter = after.get(place).copied().map(char::from);
+        let digit = |index: usize| {
+            let letter = after.get(index).copied().map(char::from);
             letter.and_then(|letter| letter.to_digit(16))
         };
         match (first, digit(0), digit(1)) {

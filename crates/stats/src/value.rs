@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 /// A value of a metric.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value<'a> {
+pub enum MetricValue<'a> {
     /// The metric says nothing here: an empty column, no line.
     Empty,
     /// Signed, 32 bits.
@@ -19,7 +19,7 @@ pub enum Value<'a> {
     U64(u64),
 }
 
-impl<'a> Value<'a> {
+impl<'a> MetricValue<'a> {
     /// A text that is there already.
     pub const fn text(text: &'a str) -> Self {
         Self::Str(Cow::Borrowed(text))

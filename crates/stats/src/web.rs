@@ -10,7 +10,7 @@ use crate::host::{ServerAction, StatsHost};
 use crate::html::Html;
 use crate::page_query::{PageFormat, PageQuery};
 use crate::page_view::PageView;
-use crate::rows::Rows;
+use crate::rows::StatisticsRows;
 use crate::schema::SCHEMA;
 use crate::urlencoded::{decoded, url_encoded};
 
@@ -78,14 +78,19 @@ pub fn page(host: Arc<dyn StatsHost>, request: &PageRequest<'_>) -> WebAnswer {
         name_part: query.scope.clone(),
         ..Filter::default()
     };
-    let rows = Rows::new(Arc::clone(&host), filter);
+    let rows = StatisticsRows::new(Arc::clone(&host), filter);
     let stat = |rows, form| {
         let mut stat = Stat::new(rows, form);
         Box::new(move |into: &mut String| stat.write_next(into)) as TextPieces
     };
     let mut pieces: TextPieces = match query.format {
         PageFormat::Csv => stat(rows, StatForm::Text),
-        PageFormat::Typed => stat(rows, StatForm::Typed(false)),
+        PageFormat::Typed => stat(
+            rows,
+            StatForm::Typed {
+                has_descriptions: false,
+            },
+        ),
         PageFormat::Json => stat(rows, StatForm::Json),
         PageFormat::Schema => Box::new(|into| {
             into.push_str(SCHEMA);
@@ -160,15 +165,15 @@ fn outcome(host: &dyn StatsHost, request: &PageRequest<'_>, form: &[u8]) -> &'st
     let backend = match backend.as_deref() {
         None => None,
         Some(name) => {
-            let place = match name.strip_prefix('#') {
+            let backend_index = match name.strip_prefix('#') {
                 Some(number) => number.parse::<u32>().ok().and_then(|number| {
                     let mut backends = generation.backends.iter();
                     backends.position(|backend| backend.model.common.id == number)
                 }),
                 None => generation.backend_named(name),
             };
-            match place {
-                Some(place) => Some(&generation.backends[place]),
+            match backend_index {
+                Some(backend_index) => Some(&generation.backends[backend_index]),
                 None => return "ERRP",
             }
         }

@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use crate::clock::age_ms;
 use crate::data::{DataKind, DataType, StoredType};
 use crate::key::{Key, KeyType};
-use crate::layout::{HEAD_WORDS, Layout, Place, REFERENCES, TOUCHED};
+use crate::layout::{DataField, HEAD_WORDS, Layout, REFERENCES, TOUCHED};
 use crate::rate;
 use crate::settings::SERVER_KEYS_MAX;
 
@@ -58,8 +58,8 @@ impl Dictionary {
 
     fn text(&self, number: u32) -> Option<Arc<str>> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        let place = usize::try_from(number.checked_sub(1)?).ok()?;
-        known.texts.get(place).cloned()
+        let field = usize::try_from(number.checked_sub(1)?).ok()?;
+        known.texts.get(field).cloned()
     }
 
     /// Texts that found it full.
@@ -91,27 +91,27 @@ impl Entry<'_> {
     /// now. `None` if the table does not store it; a text has no number, and is `None`, too.
     #[inline]
     pub fn get(&self, data_type: DataType, element: u16) -> Option<u64> {
-        let place = self.context.layout.place(data_type, element)?;
-        read(&self.context, self.data(), place)
+        let field = self.context.layout.field(data_type, element)?;
+        read(&self.context, self.data(), field)
     }
 
     /// The text of `server_key`; `None` where there is none.
     pub fn server_key(&self) -> Option<Arc<str>> {
-        let place = self.context.layout.place(DataType::ServerKey, 0)?;
-        self.context.dictionary.text(self.data()[place.offset])
+        let field = self.context.layout.field(DataType::ServerKey, 0)?;
+        self.context.dictionary.text(self.data()[field.offset])
     }
 
     /// The words of a rate: the start of its period, the count of that and of the one before.
     pub(crate) fn rate_words(&self, data_type: DataType, element: u16) -> Option<[u32; 3]> {
-        let place = self.context.layout.place(data_type, element)?;
-        let words = self.data().get(place.offset..place.offset + 3)?;
+        let field = self.context.layout.field(data_type, element)?;
+        let words = self.data().get(field.offset..field.offset + 3)?;
         words.first_chunk().copied()
     }
 
     /// The period of a rate, in milliseconds.
     pub fn period_ms(&self, data_type: DataType) -> Option<u32> {
-        let place = self.context.layout.place(data_type, 0)?;
-        Some(place.period_ms)
+        let field = self.context.layout.field(data_type, 0)?;
+        Some(field.period_ms)
     }
 
     /// The key. Texts and blocks go through `scratch`, which is overwritten.
@@ -181,24 +181,24 @@ impl EntryMut<'_> {
     /// at their maximum. Of a bytes rate `amount` is bytes.
     #[inline]
     pub fn add(&mut self, data_type: DataType, element: u16, amount: u64) -> Option<u64> {
-        let (place, now_ms) = (self.place(data_type, element)?, self.context.now_ms);
-        let amount = match place.data_type.is_bytes_rate() {
+        let (field, now_ms) = (self.field(data_type, element)?, self.context.now_ms);
+        let amount = match field.data_type.is_bytes_rate() {
             true => amount.div_ceil(u64::from(self.context.brates_factor.max(1))),
             false => amount,
         };
         let small = u32::try_from(amount).unwrap_or(u32::MAX);
         let words = self.data();
-        match place.data_type.kind() {
+        match field.data_type.kind() {
             DataKind::Number => {
-                words[place.offset] = words[place.offset].saturating_add(small);
+                words[field.offset] = words[field.offset].saturating_add(small);
             }
             DataKind::LargeNumber => {
-                let sum = large(words, place.offset).saturating_add(amount);
-                set_large(words, place.offset, sum);
+                let sum = large(words, field.offset).saturating_add(amount);
+                set_large(words, field.offset, sum);
             }
             DataKind::Rate => {
-                let words = &mut words[place.offset..place.offset + 3];
-                rate::add(words, place.period_ms, now_ms, small);
+                let words = &mut words[field.offset..field.offset + 3];
+                rate::add(words, field.period_ms, now_ms, small);
             }
             DataKind::Text => return None,
         }
@@ -207,8 +207,8 @@ impl EntryMut<'_> {
 
     /// Takes from a number, to 0 at least, and returns what it is then; `None` for a rate.
     pub fn subtract(&mut self, data_type: DataType, element: u16, amount: u64) -> Option<u64> {
-        let place = self.place(data_type, element)?;
-        if matches!(place.data_type.kind(), DataKind::Rate | DataKind::Text) {
+        let field = self.field(data_type, element)?;
+        if matches!(field.data_type.kind(), DataKind::Rate | DataKind::Text) {
             return None;
         }
         let value = self.get(data_type, element)?.saturating_sub(amount);
@@ -218,14 +218,14 @@ impl EntryMut<'_> {
     /// Sets a number, or makes a rate `value` events per period now (as `set table` does: of a
     /// bytes rate, `value` is in units of `brates-factor`). Returns `value`.
     pub fn set(&mut self, data_type: DataType, element: u16, value: u64) -> Option<u64> {
-        let (place, now_ms) = (self.place(data_type, element)?, self.context.now_ms);
+        let (field, now_ms) = (self.field(data_type, element)?, self.context.now_ms);
         let small = u32::try_from(value).unwrap_or(u32::MAX);
         let words = self.data();
-        match place.data_type.kind() {
-            DataKind::Number => words[place.offset] = small,
-            DataKind::LargeNumber => set_large(words, place.offset, value),
+        match field.data_type.kind() {
+            DataKind::Number => words[field.offset] = small,
+            DataKind::LargeNumber => set_large(words, field.offset, value),
             DataKind::Rate => {
-                rate::set(&mut words[place.offset..place.offset + 3], now_ms, small);
+                rate::set(&mut words[field.offset..field.offset + 3], now_ms, small);
             }
             DataKind::Text => return None,
         }
@@ -234,26 +234,26 @@ impl EntryMut<'_> {
 
     /// Sets the words of a rate.
     pub(crate) fn set_rate_words(&mut self, data_type: DataType, element: u16, words: [u32; 3]) {
-        if let Some(place) = self.place(data_type, element)
-            && place.data_type.kind() == DataKind::Rate
+        if let Some(field) = self.field(data_type, element)
+            && field.data_type.kind() == DataKind::Rate
         {
-            self.data()[place.offset..place.offset + 3].copy_from_slice(&words);
+            self.data()[field.offset..field.offset + 3].copy_from_slice(&words);
         }
     }
 
     /// Sets the text of `server_key`. Returns false if the table does not store it, or its
     /// dictionary is full ([`SERVER_KEYS_MAX`]).
     pub fn set_server_key(&mut self, text: &str) -> bool {
-        let Some(place) = self.place(DataType::ServerKey, 0) else {
+        let Some(field) = self.field(DataType::ServerKey, 0) else {
             return false;
         };
         let number = self.context.dictionary.number(text);
-        self.data()[place.offset] = number;
+        self.data()[field.offset] = number;
         number != 0
     }
 
-    fn place(&self, data_type: DataType, element: u16) -> Option<Place> {
-        self.context.layout.place(data_type, element)
+    fn field(&self, data_type: DataType, element: u16) -> Option<DataField> {
+        self.context.layout.field(data_type, element)
     }
 
     fn data(&mut self) -> &mut [u32] {
@@ -261,14 +261,14 @@ impl EntryMut<'_> {
     }
 }
 
-fn read(context: &EntryContext<'_>, words: &[u32], place: Place) -> Option<u64> {
-    Some(match place.data_type.kind() {
-        DataKind::Number => u64::from(words[place.offset]),
-        DataKind::LargeNumber => large(words, place.offset),
+fn read(context: &EntryContext<'_>, words: &[u32], field: DataField) -> Option<u64> {
+    Some(match field.data_type.kind() {
+        DataKind::Number => u64::from(words[field.offset]),
+        DataKind::LargeNumber => large(words, field.offset),
         DataKind::Rate => {
-            let words = &words[place.offset..place.offset + 3];
-            let events = u64::from(rate::read(words, place.period_ms, context.now_ms));
-            match place.data_type.is_bytes_rate() {
+            let words = &words[field.offset..field.offset + 3];
+            let events = u64::from(rate::read(words, field.period_ms, context.now_ms));
+            match field.data_type.is_bytes_rate() {
                 true => events * u64::from(context.brates_factor.max(1)),
                 false => events,
             }

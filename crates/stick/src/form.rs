@@ -61,7 +61,7 @@ pub(crate) struct Form {
     pub(crate) shards: Box<[Mutex<Shard>]>,
     pub(crate) seed: u64,
     /// Where entries move to, and where the tracked ones are there.
-    pub(crate) next: OnceLock<(Arc<Form>, Forwarding)>,
+    pub(crate) next: OnceLock<(Arc<Form>, MovedEntries)>,
 }
 
 impl Common {
@@ -120,8 +120,8 @@ impl Common {
         self.used.load(Ordering::Relaxed) > self.size.load(Ordering::Relaxed)
     }
 
-    /// Takes a place for one entry more, unless the table is full.
-    fn take_place(&self) -> bool {
+    /// Takes a slot for one entry more, unless the table is full.
+    fn take_slot(&self) -> bool {
         let size = self.size.load(Ordering::Relaxed);
         self.used
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
@@ -230,7 +230,7 @@ impl Form {
                 break;
             }
         }
-        if !self.common.take_place() && !self.evict_for_one(index, shard, now_ms) {
+        if !self.common.take_slot() && !self.evict_for_one(index, shard, now_ms) {
             self.common.refused.fetch_add(1, Ordering::Relaxed);
             return None;
         }
@@ -351,7 +351,7 @@ impl Form {
 
     /// Moves all entries to another form, a shard at a time, and returns that.
     pub(crate) fn move_to(self: &Arc<Self>, next: Arc<Form>) -> Arc<Form> {
-        let forwarding = Forwarding::default();
+        let forwarding = MovedEntries::default();
         let (next, forwarding) = self.next.get_or_init(|| (next, forwarding));
         let keeps_keys = self.layout.key.is_same_kind(next.layout.key);
         let mut scratch = Vec::new();
@@ -423,9 +423,9 @@ type EntryPlace = (usize, SlotNumber);
 
 /// Where the tracked entries of a former form are; `None` for one that is gone.
 #[derive(Debug, Default)]
-pub(crate) struct Forwarding(Mutex<HashMap<EntryPlace, Option<EntryPlace>>>);
+pub(crate) struct MovedEntries(Mutex<HashMap<EntryPlace, Option<EntryPlace>>>);
 
-impl Forwarding {
+impl MovedEntries {
     pub(crate) fn set(&self, index: usize, slot: SlotNumber, to: Option<EntryPlace>) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.insert((index, slot), to);

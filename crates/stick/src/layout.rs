@@ -18,7 +18,7 @@ pub(crate) const TOUCHED: usize = 3;
 /// How many trackers it has; u32::MAX in a slot without an entry.
 pub(crate) const REFERENCES: usize = 4;
 
-/// In `places`, of a type that is not stored.
+/// In `fields`, of a type that is not stored.
 const NOWHERE: u32 = u32::MAX;
 
 /// The words of a slot.
@@ -27,7 +27,7 @@ pub(crate) struct Layout {
     pub(crate) key: KeyType,
     pub(crate) stored: Vec<StoredType>,
     /// By data type: index in `stored`, and offset in the data words.
-    places: [(u32, u32); DataType::ALL.len()],
+    fields: [(u32, u32); DataType::ALL.len()],
     pub(crate) data_words: usize,
     /// The rates: offset in the data words, and period in milliseconds.
     pub(crate) rates: Vec<(usize, u32)>,
@@ -35,7 +35,7 @@ pub(crate) struct Layout {
 
 /// Where one element of a data type is.
 #[derive(Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct DataField {
     pub(crate) offset: usize,
     pub(crate) data_type: DataType,
     pub(crate) period_ms: u32,
@@ -43,10 +43,10 @@ pub(crate) struct Place {
 
 impl Layout {
     pub(crate) fn new(settings: &TableSettings) -> Layout {
-        let mut places = [(NOWHERE, 0); DataType::ALL.len()];
+        let mut fields = [(NOWHERE, 0); DataType::ALL.len()];
         let (mut offset, mut rates) = (0, Vec::new());
         for (index, one) in (0..).zip(&settings.stored) {
-            places[one.data_type as usize] = (index, offset as u32);
+            fields[one.data_type as usize] = (index, offset as u32);
             for _ in 0..one.elements {
                 if one.data_type.kind() == DataKind::Rate {
                     rates.push((offset, one.period_ms));
@@ -57,7 +57,7 @@ impl Layout {
         Layout {
             key: settings.key,
             stored: settings.stored.clone(),
-            places,
+            fields,
             data_words: offset,
             rates,
         }
@@ -75,13 +75,13 @@ impl Layout {
     /// Where an element is; `None` if the table does not store it. `gpc0` and its like are the
     /// first elements of an array where the table has that.
     #[inline]
-    pub(crate) fn place(&self, data_type: DataType, element: u16) -> Option<Place> {
-        let (stored, offset) = self.places[data_type as usize];
+    pub(crate) fn field(&self, data_type: DataType, element: u16) -> Option<DataField> {
+        let (stored, offset) = self.fields[data_type as usize];
         let Some(stored) = self.stored.get(stored as usize) else {
             let (array, element) = data_type.element_of()?;
-            return self.place(array, element);
+            return self.field(array, element);
         };
-        (element < stored.elements).then(|| Place {
+        (element < stored.elements).then(|| DataField {
             offset: offset as usize + usize::from(element) * data_type.words(),
             data_type,
             period_ms: stored.period_ms,
@@ -91,14 +91,14 @@ impl Layout {
     /// Copies what both layouts store alike.
     pub(crate) fn copy_data(&self, data: &[u32], to: &Layout, to_data: &mut [u32]) {
         for one in &to.stored {
-            let (index, from) = self.places[one.data_type as usize];
+            let (index, from) = self.fields[one.data_type as usize];
             let Some(stored) = self.stored.get(index as usize) else {
                 continue;
             };
             if stored.period_ms != one.period_ms {
                 continue;
             }
-            let (_, at) = to.places[one.data_type as usize];
+            let (_, at) = to.fields[one.data_type as usize];
             let elements = usize::from(stored.elements.min(one.elements));
             let words = elements * one.data_type.words();
             let (from, at) = (from as usize, at as usize);

@@ -9,7 +9,7 @@
 //! - [`TrackedEntry::update`] changes data, several under one lock; [`TrackedEntry::read`] and
 //!   [`Table::lookup`] read. What a table does not store is `None`.
 //! - [`Table::scan`] visits entries piece by piece, so that a million of them block nobody.
-//! - [`Table::write_sheet`] writes entries for another process, [`Table::read_sheet`] reads them.
+//! - [`Table::write_dump`] writes entries for another process, [`Table::read_dump`] reads them.
 //! - [`Table::change`] gives the table other settings in place and keeps what both store.
 //!
 //! A full table evicts its oldest entry that is not tracked, or refuses the new one (`nopurge`).
@@ -17,6 +17,7 @@
 
 mod clock;
 mod data;
+mod dump;
 mod entry;
 mod form;
 mod key;
@@ -26,17 +27,16 @@ mod rate;
 mod scan;
 mod settings;
 mod shard;
-mod sheet;
 mod table;
 mod tracked;
 
 pub use data::{DataKind, DataType, StoredType};
+pub use dump::{SHEET_BYTES, SheetProgress, SheetUse, TableDumpError, dump_name};
 pub use entry::{Entry, EntryMut};
 pub use form::Removal;
 pub use key::{Key, KeyType};
 pub use scan::ScanCursor;
 pub use settings::{SERVER_KEYS_MAX, ServerKeyKind, TableSettings};
-pub use sheet::{SHEET_BYTES, SheetError, SheetProgress, SheetUse, sheet_name};
 pub use table::Table;
 pub use tracked::TrackedEntry;
 

@@ -3,19 +3,19 @@
 use std::sync::atomic::Ordering;
 
 use crate::clock::age_ms;
+use crate::dump::SheetUse;
 use crate::entry::EntryMut;
 use crate::form::Form;
 use crate::key::Key;
 use crate::layout::TOUCHED;
 use crate::shard::Shard;
-use crate::sheet::SheetUse;
 use crate::table::Table;
 
 /// A table that is filled has at most so many entries more than a quarter above its size, about.
 const OVER_SIZE_SLACK: u32 = 4096;
 
 impl Table {
-    /// Puts a table in order that sheets were loaded into: drops the oldest entries where there are
+    /// Puts a table in order that dumps were loaded into: drops the oldest entries where there are
     /// more than its size, and restores the order of age of the others. It takes time in proportion
     /// to the entries: nobody may use the table yet.
     pub fn finish_loading(&self, now_ms: u32) {

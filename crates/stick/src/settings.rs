@@ -62,13 +62,13 @@ impl TableSettings {
 
     /// Stores one type more, unless it is stored already. Returns whether it is new.
     pub fn store(&mut self, stored: StoredType) -> bool {
-        let place = self
+        let index = self
             .stored
             .binary_search_by_key(&stored.data_type, |one| one.data_type);
-        match place {
+        match index {
             Ok(_) => false,
-            Err(place) => {
-                self.stored.insert(place, stored);
+            Err(index) => {
+                self.stored.insert(index, stored);
                 true
             }
         }

@@ -81,14 +81,14 @@ impl Shard {
     /// The words of a slot.
     #[inline]
     pub(crate) fn slot(&self, slot: SlotNumber) -> &[u32] {
-        let (chunk, at) = self.place(slot);
+        let (chunk, at) = self.chunk_and_offset(slot);
         &self.chunks[chunk][at..at + self.stride]
     }
 
     /// The words of a slot.
     #[inline]
     pub(crate) fn slot_mut(&mut self, slot: SlotNumber) -> &mut [u32] {
-        let (chunk, at) = self.place(slot);
+        let (chunk, at) = self.chunk_and_offset(slot);
         &mut self.chunks[chunk][at..at + self.stride]
     }
 
@@ -272,7 +272,7 @@ impl Shard {
         self.set(slot, REFERENCES, references);
     }
 
-    fn place(&self, slot: SlotNumber) -> (usize, usize) {
+    fn chunk_and_offset(&self, slot: SlotNumber) -> (usize, usize) {
         let slot = slot as usize;
         let in_chunk = slot & ((1 << self.chunk_log2) - 1);
         (slot >> self.chunk_log2, in_chunk * self.stride)
@@ -280,13 +280,13 @@ impl Shard {
 
     #[inline]
     fn get(&self, slot: SlotNumber, word: usize) -> u32 {
-        let (chunk, at) = self.place(slot);
+        let (chunk, at) = self.chunk_and_offset(slot);
         self.chunks[chunk][at + word]
     }
 
     #[inline]
     fn set(&mut self, slot: SlotNumber, word: usize, value: u32) {
-        let (chunk, at) = self.place(slot);
+        let (chunk, at) = self.chunk_and_offset(slot);
         self.chunks[chunk][at + word] = value;
     }
 
@@ -298,7 +298,7 @@ impl Shard {
         }
         let slot = self.slots;
         self.slots += 1;
-        if self.place(slot).0 == self.chunks.len() {
+        if self.chunk_and_offset(slot).0 == self.chunks.len() {
             let words = self.stride << self.chunk_log2;
             self.chunks.push(vec![0; words].into_boxed_slice());
         }

@@ -254,15 +254,15 @@ fn workers_share_a_table() {
     assert_eq!(entries, table.used() as usize - expired(&table, 20_000));
 }
 
-/// All sheets of a table.
-fn sheets(table: &Table, mut progress: SheetProgress, now_ms: u32) -> Vec<Vec<u8>> {
+/// All dumps of a table.
+fn dumps(table: &Table, mut progress: SheetProgress, now_ms: u32) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     loop {
-        let mut sheet = Vec::new();
-        let is_more = table.write_sheet(&mut progress, now_ms, &mut sheet);
-        if !sheet.is_empty() {
-            assert!(sheet.len() < SHEET_BYTES * 2);
-            all.push(sheet);
+        let mut dump = Vec::new();
+        let is_more = table.write_dump(&mut progress, now_ms, &mut dump);
+        if !dump.is_empty() {
+            assert!(dump.len() < SHEET_BYTES * 2);
+            all.push(dump);
         }
         if !is_more {
             return all;
@@ -273,7 +273,7 @@ fn sheets(table: &Table, mut progress: SheetProgress, now_ms: u32) -> Vec<Vec<u8
 fn bring(from: &[Vec<u8>], to: &Table, now_ms: u32, sheet_use: SheetUse) -> usize {
     let read = from
         .iter()
-        .map(|sheet| to.read_sheet(sheet, now_ms, sheet_use).unwrap());
+        .map(|dump| to.read_dump(dump, now_ms, sheet_use).unwrap());
     read.sum()
 }
 
@@ -302,8 +302,8 @@ fn with_server_key(size: u32) -> TableSettings {
 fn sheets_bring_a_table_to_another_process() {
     let mut stored = with_server_key(3000);
     let from = filled(stored.clone(), 2000);
-    let all = sheets(&from, SheetProgress::default(), 3000);
-    assert!(all.iter().all(|sheet| sheet_name(sheet) == Ok("t")));
+    let all = dumps(&from, SheetProgress::default(), 3000);
+    assert!(all.iter().all(|dump| dump_name(dump) == Ok("t")));
     // The next process has another clock, stores other types, and has less room.
     stored.size = 1500;
     stored.store(StoredType::plain(DataType::Gpc0));
@@ -333,11 +333,11 @@ fn sheets_bring_a_table_to_another_process() {
     assert_eq!(to.used(), 1500);
     assert!(read(1999).is_some() && read(1500).is_some());
     let other = table(TableSettings::new(KeyType::Ipv4, 10));
-    let refused = other.read_sheet(&all[0], now, SheetUse::Load);
-    assert_eq!(refused, Err(SheetError::OtherKeys));
+    let refused = other.read_dump(&all[0], now, SheetUse::Load);
+    assert_eq!(refused, Err(TableDumpError::OtherKeys));
     for end in 0..all[0].len().min(400) {
         let cut = &all[0][..end];
-        assert!(to.read_sheet(cut, now, SheetUse::Merge(0)).is_err());
+        assert!(to.read_dump(cut, now, SheetUse::Merge(0)).is_err());
     }
 }
 
@@ -346,12 +346,12 @@ fn a_table_that_is_loaded_stays_near_its_size() {
     let mut stored = with_server_key(60_000);
     stored.expire_ms = None;
     let from = filled(stored.clone(), 60_000);
-    let all = sheets(&from, SheetProgress::default(), 61_000);
+    let all = dumps(&from, SheetProgress::default(), 61_000);
     assert!(all.len() > 4, "{} sheets", all.len());
     stored.size = 2000;
     let to = table(stored);
-    for sheet in &all {
-        to.read_sheet(sheet, 61_000, SheetUse::Load).unwrap();
+    for dump in &all {
+        to.read_dump(dump, 61_000, SheetUse::Load).unwrap();
         assert!(to.used() < 9000, "{}", to.used());
     }
     to.finish_loading(61_000);
@@ -364,7 +364,7 @@ fn a_table_that_is_loaded_stays_near_its_size() {
 fn changes_follow_a_copy_and_the_newer_entry_stays() {
     let from = filled(settings(3000), 1000);
     let to = table(settings(3000));
-    let all = sheets(&from, SheetProgress::default(), 2000);
+    let all = dumps(&from, SheetProgress::default(), 2000);
     bring(&all, &to, 2000, SheetUse::Load);
     to.finish_loading(2000);
     // Three are touched there afterwards, and one of them here later than that.
@@ -379,7 +379,7 @@ fn changes_follow_a_copy_and_the_newer_entry_stays() {
     });
     let open = to.track(Key::Integer(7), 4000).unwrap();
     open.update(4000, |entry| entry.add(DataType::ConnCur, 0, 1));
-    let changes = sheets(&from, SheetProgress::of_changes(4500), 6000);
+    let changes = dumps(&from, SheetProgress::of_changes(4500), 6000);
     assert_eq!(bring(&changes, &to, 6000, SheetUse::Load), 2);
     let read = |key| {
         to.lookup(Key::Integer(key), 6000, |entry| {
@@ -391,10 +391,10 @@ fn changes_follow_a_copy_and_the_newer_entry_stays() {
     assert_eq!(read(8), Some((Some(99), Some(1), 500)));
     assert_eq!(read(2500), Some((Some(1), Some(0), 1000)));
     assert_eq!(to.used(), 1001);
-    assert!(sheets(&from, SheetProgress::of_changes(5500), 6000).is_empty());
+    assert!(dumps(&from, SheetProgress::of_changes(5500), 6000).is_empty());
     // A table that is in use keeps what was touched at the same time, but not what was touched before.
     from.track(Key::Integer(8), 5520).unwrap();
-    let changes = sheets(&from, SheetProgress::of_changes(4000), 6000);
+    let changes = dumps(&from, SheetProgress::of_changes(4000), 6000);
     assert_eq!(bring(&changes, &to, 6000, SheetUse::Merge(600)), 2);
     assert_eq!(read(8), Some((Some(99), Some(1), 500)));
     assert_eq!(read(7).map(|read| read.2), Some(1000));
@@ -406,13 +406,13 @@ fn changes_are_those_since_a_moment_however_long_the_writing_takes() {
     stored.expire_ms = None;
     let from = filled(stored.clone(), 60_000);
     let to = table(stored);
-    // All but the first ten were touched since. Each sheet takes a second.
+    // All but the first ten were touched since. Each dump takes a second.
     let mut progress = SheetProgress::of_changes(1010);
-    let (mut sheet, mut now, mut read) = (Vec::new(), 61_000, 0);
+    let (mut dump, mut now, mut read) = (Vec::new(), 61_000, 0);
     loop {
-        sheet.clear();
-        let is_more = from.write_sheet(&mut progress, now, &mut sheet);
-        read += to.read_sheet(&sheet, now, SheetUse::Merge(0)).unwrap();
+        dump.clear();
+        let is_more = from.write_dump(&mut progress, now, &mut dump);
+        read += to.read_dump(&dump, now, SheetUse::Merge(0)).unwrap();
         if !is_more {
             break;
         }
@@ -427,7 +427,7 @@ fn a_full_table_keeps_what_was_touched_last() {
     let from = filled(settings(3000), 3000);
     for sheet_use in [SheetUse::Load, SheetUse::Merge(1)] {
         let to = table(settings(500));
-        let all = sheets(&from, SheetProgress::default(), 4000);
+        let all = dumps(&from, SheetProgress::default(), 4000);
         bring(&all, &to, 4000, SheetUse::Load);
         to.finish_loading(4000);
         // One that only the next process has, and what it read already once more.
@@ -446,7 +446,7 @@ fn nobody_sees_a_part_of_an_entry_that_is_read() {
     let pairs = [DataType::BytesInCnt, DataType::ConnRate];
     let entry = from.track(Key::Integer(0), 1000).unwrap();
     entry.update(1000, |entry| pairs.map(|one| entry.set(one, 0, 8)));
-    let all = sheets(&from, SheetProgress::default(), 1000);
+    let all = dumps(&from, SheetProgress::default(), 1000);
     let is_over = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
         let seen = scope.spawn(|| {
@@ -490,7 +490,7 @@ fn a_sheet_holds_texts_and_arrays() {
     let from = table(stored.clone());
     let entry = from.track(Key::Bytes(b"a b"), 5000).unwrap();
     entry.update(5000, |entry| entry.set(DataType::Gpt, 1, 9));
-    let all = sheets(&from, SheetProgress::default(), 5100);
+    let all = dumps(&from, SheetProgress::default(), 5100);
     let to = table(stored);
     assert_eq!(bring(&all, &to, 40, SheetUse::Merge(0)), 1);
     let read = |entry: Entry<'_>| (entry.get(DataType::Gpt, 1), entry.idle_ms());

@@ -35,7 +35,7 @@ impl TrackedEntry {
     #[inline]
     pub fn may_store(&self, types: &[DataType]) -> bool {
         let mut types = types.iter();
-        let is_stored = |one: &DataType| self.form.layout.place(*one, 0).is_some();
+        let is_stored = |one: &DataType| self.form.layout.field(*one, 0).is_some();
         types.any(is_stored) || self.form.next.get().is_some()
     }
 

@@ -34,14 +34,14 @@ impl<T> Chain<T> {
 
     /// Adds an element at the end; gives whether there is room.
     pub(crate) fn push(&self, element: T) -> bool {
-        let mut place = &self.first;
+        let mut end = &self.first;
         let mut elements = 0;
-        while let Some(link) = place.get() {
-            place = &link.next;
+        while let Some(link) = end.get() {
+            end = &link.next;
             elements += 1;
         }
         let next = OnceCell::new();
-        elements < ELEMENTS_MAX && place.set(Box::new(ChainLink { element, next })).is_ok()
+        elements < ELEMENTS_MAX && end.set(Box::new(ChainLink { element, next })).is_ok()
     }
 
     /// Takes the first element away.

@@ -12,7 +12,7 @@ use ballast_stick::Table;
 use ballast_worker::Deadline;
 
 use crate::exchange::Exchange;
-use crate::local::{Running, WorkerLocal};
+use crate::local::{RunningGeneration, WorkerLocal};
 use crate::session::Session;
 use crate::sessions::SessionRow;
 
@@ -27,13 +27,13 @@ pub(crate) struct Context<'s> {
     /// The worker.
     pub(crate) local: Rc<WorkerLocal>,
     /// The configuration in force when the exchange began.
-    pub(crate) running: Rc<Running>,
+    pub(crate) running: Rc<RunningGeneration>,
     /// The frontend, as that generation has it.
     pub(crate) frontend: Arc<Frontend>,
     /// Whether a TCP session was turned into HTTP: its backend is for HTTP, or a rule said so
     /// (`switch-mode http`).
     pub(crate) is_upgraded: Cell<bool>,
-    /// The place of the backend that a TCP session had already when it was turned into HTTP: that of
+    /// The index of the backend that a TCP session had already when it was turned into HTTP: that of
     /// its first request.
     pub(crate) upgraded_for: Cell<Option<usize>>,
     /// The session's row in `show sess`, once it has one.
@@ -49,7 +49,7 @@ impl<'s> Context<'s> {
     pub(crate) fn new(
         local: &Rc<WorkerLocal>,
         session: &'s Session,
-        running: Rc<Running>,
+        running: Rc<RunningGeneration>,
         frontend: Arc<Frontend>,
     ) -> Self {
         Self {
@@ -74,7 +74,7 @@ impl<'s> Context<'s> {
     }
 
     /// Gives back the configuration and the frontend, for the session's next context.
-    pub(crate) fn into_configuration(self) -> (Rc<Running>, Arc<Frontend>) {
+    pub(crate) fn into_configuration(self) -> (Rc<RunningGeneration>, Arc<Frontend>) {
         (self.running, self.frontend)
     }
 
@@ -91,19 +91,19 @@ impl<'s> Context<'s> {
         self.running
             .generation
             .backends
-            .get(exchange.backend_place?)
+            .get(exchange.backend_index?)
     }
 
     /// The stick table of the proxy of that name.
     pub(crate) fn table(&self, name: &str) -> Option<&Arc<Table>> {
-        self.running.generation.tables.named(name)
+        self.running.generation.tables.find(name)
     }
 
     /// Takes over the configuration in force, between two exchanges; true if that changed
     /// anything. A connection whose frontend was removed keeps its configuration, and is to end:
     /// see [`Self::is_leaving`].
     pub(crate) fn catch_up(&mut self) -> bool {
-        // The first request of an upgraded session has its backend by the place in this generation.
+        // The first request of an upgraded session has its backend by the index in this generation.
         if self.local.is_current(&self.running) || self.upgraded_for.get().is_some() {
             return false;
         }
@@ -125,7 +125,7 @@ impl<'s> Context<'s> {
     /// Whether `tcp-request content` was evaluated for an exchange already: it is the first of a session
     /// that a rule turned into HTTP (`switch-mode http`). Backends have rules of their own.
     pub(crate) fn was_inspected(&self, exchange: &Exchange) -> bool {
-        exchange.first && exchange.backend_place.is_none() && self.is_upgraded.get()
+        exchange.first && exchange.backend_index.is_none() && self.is_upgraded.get()
     }
 
     /// Whether an operator killed the session.

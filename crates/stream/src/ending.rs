@@ -41,7 +41,7 @@ pub enum EndingPhase {
     Done,
     /// `R`: a whole request.
     Request,
-    /// `Q`: a free place at a server.
+    /// `Q`: a free slot at a server.
     Queue,
     /// `C`: the connection to the server.
     Connect,

@@ -13,7 +13,7 @@ use ballast_message::{
     BodyLength, ConnectionOptions, HeadLimits, Method, Request, Response, Version,
 };
 
-use ballast_expr::{Place, Side};
+use ballast_expr::{ConfigLine, Side};
 use ballast_listen::ExpectedHeaders;
 use ballast_mux::{PeekedHead, ReadError};
 use ballast_net::PacketOptions;
@@ -177,8 +177,8 @@ pub(crate) struct Exchange {
     pub captures: Captures,
     /// The backend, once chosen.
     pub backend: Option<Arc<Backend>>,
-    /// The backend's place in the generation.
-    pub backend_place: Option<usize>,
+    /// The backend's index in the generation.
+    pub backend_index: Option<usize>,
     /// The server, once chosen.
     pub server: Option<Arc<Server>>,
     /// Our address towards the server.
@@ -220,7 +220,7 @@ pub(crate) struct Exchange {
     /// The first bytes of the server of a TCP session, for the rules that inspect them.
     pub(crate) peeked_response: Vec<u8>,
     /// What the response, or its absence, says about the server's health.
-    pub(crate) observed: Option<Observation>,
+    pub(crate) observation: Option<Observation>,
     /// The realm that an answer of status 401 or 407 asks for credentials of (`auth`).
     pub(crate) challenge: Option<Arc<str>>,
     /// The passwords that were compared with hashes.
@@ -246,9 +246,9 @@ pub(crate) struct Exchange {
     /// Whether the access log has its line already.
     pub logged: bool,
     /// Where the rule stands that ended its rule set last.
-    pub(crate) last_rule: Option<Place>,
+    pub(crate) last_rule: Option<ConfigLine>,
     /// Where the rule stands that waits.
-    pub(crate) waiting_rule: Option<Place>,
+    pub(crate) waiting_rule: Option<ConfigLine>,
 }
 
 /// 103 responses, in order.
@@ -319,7 +319,7 @@ pub(crate) struct Settings {
     /// `set-bc-mark`, `set-bc-tos`.
     pub(crate) server_packets: PacketOptions,
     /// `disable-l7-retry`.
-    pub(crate) never_resends: bool,
+    pub(crate) no_l7_retry: bool,
     /// `set-priority-class`, `set-priority-offset`.
     pub(crate) priority: QueuePriority,
     /// `expect-netscaler-cip`, `expect-proxy`.
@@ -360,7 +360,7 @@ pub(crate) struct Times {
     pub begun: Option<Instant>,
     /// The whole head of the request.
     pub received: Option<Instant>,
-    /// A place at a server.
+    /// A slot at a server.
     pub slot_taken: Option<Instant>,
     /// The connection to the server.
     pub connected: Option<Instant>,
@@ -469,10 +469,10 @@ impl Captures {
     pub(crate) fn capture(&self, side: Side, slot: usize, count: usize, value: &[u8]) -> bool {
         let mut slots = self.slots(side).to_vec();
         slots.resize_with(count, Vec::new);
-        let Some(place) = slots.get_mut(slot) else {
+        let Some(capture) = slots.get_mut(slot) else {
             return false;
         };
-        *place = value.to_vec();
+        *capture = value.to_vec();
         self.captured.push((side, slots))
     }
 
@@ -513,7 +513,7 @@ impl Exchange {
             unique_id: Vec::new(),
             captures: Captures::default(),
             backend: None,
-            backend_place: None,
+            backend_index: None,
             server: None,
             server_socket: SocketReference::default(),
             server_tls: ServerSession::default(),
@@ -534,7 +534,7 @@ impl Exchange {
             peeked_head: None,
             head_was_asked: Cell::new(false),
             peeked_response: Vec::new(),
-            observed: None,
+            observation: None,
             answer_body: Vec::new(),
             variables: Variables::default(),
             tracked: TrackedEntries::default(),
@@ -574,7 +574,7 @@ impl Exchange {
             unique_id,
             captures,
             backend,
-            backend_place,
+            backend_index,
             server,
             server_source,
             server_destination,
@@ -597,7 +597,7 @@ impl Exchange {
             peeked_head,
             head_was_asked,
             peeked_response,
-            observed,
+            observation,
             answer_body,
             variables,
             tracked,
@@ -627,7 +627,7 @@ impl Exchange {
         *challenge = None;
         passwords.clear();
         *early_hints = EarlyHints::default();
-        (*backend, *backend_place, *server) = (None, None, None);
+        (*backend, *backend_index, *server) = (None, None, None);
         (*server_source, *server_destination) = (None, None);
         (*last_rule, *waiting_rule) = (None, None);
         *server_socket = SocketReference::default();
@@ -641,7 +641,7 @@ impl Exchange {
         *peeked_head = None;
         head_was_asked.set(false);
         *peeked_response = Vec::new();
-        *observed = None;
+        *observation = None;
         answer_body.clear();
         variables.clear();
         tracked.release();
@@ -662,8 +662,13 @@ impl Exchange {
 
     /// Notes the backend that was chosen, and takes over its settings. What rules of the frontend have
     /// set is kept where both are one `listen` section (manual, "set-timeout").
-    pub(crate) fn set_backend(&mut self, place: usize, backend: &Arc<Backend>, frontend: &str) {
-        self.backend_place = Some(place);
+    pub(crate) fn set_backend(
+        &mut self,
+        backend_index: usize,
+        backend: &Arc<Backend>,
+        frontend: &str,
+    ) {
+        self.backend_index = Some(backend_index);
         if backend.name() != frontend {
             self.settings.backend = BackendSettings::default();
         }

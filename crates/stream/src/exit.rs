@@ -37,11 +37,11 @@ pub(crate) enum Exit {
     /// The client left the tarpit, and cannot be answered.
     TarpitAbandoned,
     /// `silent-drop`: the client is forgotten.
-    Forgotten,
+    SilentlyDropped,
     /// `tcp-request content` refuses a TCP session.
     SessionDenied,
-    /// `tcp-request content silent-drop` forgets the client of a TCP session.
-    SessionForgotten,
+    /// `tcp-request content silent-drop` drops the client of a TCP session.
+    SessionSilentlyDropped,
     /// The client failed while its first bytes were inspected.
     InspectionAborted(PeerFault),
     /// A rule could not do its work, under `strict-mode on`.
@@ -324,8 +324,8 @@ impl Exit {
                 outcome(status, C::Proxy, phase, counts)
             }
             Self::TarpitAbandoned => silent(C::Proxy, P::Tarpit, &[N::DeniedRequests]),
-            Self::Forgotten => silent(C::Proxy, P::Request, &[N::DeniedRequests]),
-            Self::SessionDenied | Self::SessionForgotten => {
+            Self::SilentlyDropped => silent(C::Proxy, P::Request, &[N::DeniedRequests]),
+            Self::SessionDenied | Self::SessionSilentlyDropped => {
                 silent(C::Proxy, P::Request, &[N::DeniedSessions])
             }
             Self::InspectionAborted(fault) => {

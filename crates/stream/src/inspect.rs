@@ -18,10 +18,10 @@ use crate::exchange::Exchange;
 use crate::exit::{Exit, Flow, PeerFault};
 use crate::http::body::look_at_request;
 use crate::passwords::{self, HashWait};
-use crate::rulebook::{MessagePhase, apply_packet_options, resume};
+use crate::run_rules::{MessageScope, apply_packet_options, resume};
 
 /// Runs the rules of one proxy over the first bytes of a TCP session. `needs` is what the proxy
-/// asks of them ([`Running::needs_of_frontend`](crate::Running)); where it asks nothing, nothing is
+/// asks of them ([`RunningGeneration::needs_of_frontend`](crate::RunningGeneration)); where it asks nothing, nothing is
 /// read.
 pub(crate) async fn session(
     context: &Context<'_>,
@@ -53,14 +53,14 @@ pub(crate) async fn session(
                 return Flow::Continue(SessionMode::Http);
             }
             InspectionStep::Decided(
-                verdict @ (Verdict::Close | Verdict::Respond(_) | Verdict::Forget(_)),
+                verdict @ (Verdict::Close | Verdict::Respond(_) | Verdict::SilentDrop(_)),
             ) => {
                 // What the client has sent is counted, and does not turn the close into a reset.
                 receive_at_once(context, client).await;
                 return Flow::Break(match verdict {
-                    Verdict::Forget(hops) => {
-                        client.peer.forget(hops);
-                        Exit::SessionForgotten
+                    Verdict::SilentDrop(hops) => {
+                        client.peer.drop_silently(hops);
+                        Exit::SessionSilentlyDropped
                     }
                     _ => Exit::SessionDenied,
                 });
@@ -118,7 +118,7 @@ pub(crate) async fn request(
 /// How far an inspection is.
 pub(crate) struct Inspection<'r> {
     rules: &'r RuleList,
-    message: MessagePhase,
+    message: MessageScope,
     delay: Option<Duration>,
     /// When the delay has passed. It begins with the first wait.
     until: Option<Instant>,
@@ -139,16 +139,16 @@ impl<'r> Inspection<'r> {
     /// By `tcp-request content`.
     pub(crate) fn of_request(rules: &'r RuleSets) -> Self {
         let delay = rules.request_inspect_delay;
-        Self::new(&rules.tcp_content, MessagePhase::Request, delay)
+        Self::new(&rules.tcp_content, MessageScope::Request, delay)
     }
 
     /// By `tcp-response content`.
     pub(crate) fn of_response(rules: &'r RuleSets) -> Self {
         let delay = rules.response_inspect_delay;
-        Self::new(&rules.tcp_response, MessagePhase::Response, delay)
+        Self::new(&rules.tcp_response, MessageScope::Response, delay)
     }
 
-    fn new(rules: &'r RuleList, message: MessagePhase, delay: Option<Duration>) -> Self {
+    fn new(rules: &'r RuleList, message: MessageScope, delay: Option<Duration>) -> Self {
         Self {
             rules,
             message,

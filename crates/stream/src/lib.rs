@@ -1,8 +1,9 @@
 //! The life of one exchange: route, pick, forward, retry, finish, and its line in the log.
 //!
 //! [`serve`] serves a client's connection from its accept to its end. [`WorkerLocal`] holds what it
-//! needs of its worker, [`Running`] the configuration in force.
+//! needs of its worker, [`RunningGeneration`] the configuration in force.
 
+mod access_log;
 mod chain;
 mod context;
 mod ending;
@@ -10,7 +11,6 @@ mod exchange;
 mod exit;
 mod http;
 mod inspect;
-mod journal;
 mod live;
 mod local;
 mod log_line;
@@ -20,7 +20,7 @@ mod pages;
 mod password_results;
 mod passwords;
 mod persistence;
-mod rulebook;
+mod run_rules;
 mod seen_body;
 mod services;
 mod session;
@@ -50,18 +50,18 @@ use ballast_worker::cutting_off;
 
 use crate::context::Context;
 use crate::exchange::{CurrentExchange, Settings};
-use crate::rulebook::{MessagePhase, apply};
+use crate::run_rules::{MessageScope, apply};
 use crate::session::{ConnectionSettings, Session};
 use crate::sessions::{SessionEntry, SessionRow};
 use crate::tcp::AfterSession;
 use crate::tracking::TrackedEvent;
 
 pub use ending::{Ending, EndingCause, EndingPhase};
-pub use local::{EvaluationMemory, Running, WorkerLocal};
+pub use local::{EvaluationMemory, RunningGeneration, WorkerLocal};
 pub use services::{
     ServiceKind, ServiceReply, ServiceReplyBody, ServiceReplyPieces, ServiceRequest, Services,
 };
-pub use sessions::{end_leaving, end_session, sessions, wake_connections};
+pub use sessions::{end_session, kill_connections_of_removed_binds, sessions, wake_connections};
 
 /// Serves a client's connection to its end.
 pub fn serve(local: Rc<WorkerLocal>, arrival: Arrival) -> impl Future<Output = ()> {
@@ -99,7 +99,7 @@ pub fn serve(local: Rc<WorkerLocal>, arrival: Arrival) -> impl Future<Output = (
                         let error = refusal.error;
                         session.refuse(refusal);
                         let context = Context::new(&local, &session, running, frontend);
-                        return journal::connection_refused(&context, error);
+                        return access_log::connection_refused(&context, error);
                     }
                 }
             }
@@ -202,9 +202,9 @@ fn accepts_connection(
                 expected_headers: settings.expected_headers,
             })
         }
-        Verdict::Forget(hops) => {
+        Verdict::SilentDrop(hops) => {
             // If this fails, an orderly close follows.
-            let _ = transport.forget_on_close(hops);
+            let _ = transport.drop_silently_on_close(hops);
             context.count(|counters| counters.denied_requests.increment());
             None
         }
@@ -234,8 +234,8 @@ fn accepts_session(
         Verdict::Continue | Verdict::Allow | Verdict::CloseServer | Verdict::SwitchToHttp => {
             Some(settings.addresses)
         }
-        Verdict::Forget(hops) => {
-            peer.forget(hops);
+        Verdict::SilentDrop(hops) => {
+            peer.drop_silently(hops);
             context.count(|counters| counters.denied_requests.increment());
             None
         }
@@ -254,7 +254,7 @@ fn decide(
 ) -> (Verdict, Settings) {
     let exchange = current.get();
     context.begin(exchange);
-    let verdict = apply(context, exchange, MessagePhase::Connection, rules);
+    let verdict = apply(context, exchange, MessageScope::Connection, rules);
     // A connection is no exchange yet: its rules are not what samples call the last one.
     exchange.last_rule = None;
     let settings = exchange.settings;

@@ -14,7 +14,7 @@ use ballast_log::{LogSet, WorkerLog};
 use ballast_message::HeadLimits;
 use ballast_model as model;
 use ballast_mux::Limits;
-use ballast_rules::{RuleSet, Workspace};
+use ballast_rules::{RuleSetKind, Workspace};
 
 use crate::exchange::Exchange;
 use crate::log_plan::LogPlan;
@@ -22,10 +22,10 @@ use crate::services::Services;
 
 /// A generation as a worker runs it, with the log targets of its proxies opened.
 #[derive(Debug)]
-pub struct Running {
+pub struct RunningGeneration {
     /// What was compiled.
     pub generation: Arc<Generation>,
-    /// The targets of each frontend, by its place; `None` for one without.
+    /// The targets of each frontend, by its index; `None` for one without.
     pub frontend_logs: Vec<Option<Arc<LogSet>>>,
     /// The bounds of heads.
     pub head_limits: HeadLimits,
@@ -45,7 +45,7 @@ pub struct Running {
     pub(crate) has_hard_stop: bool,
 }
 
-impl Running {
+impl RunningGeneration {
     /// Puts a generation and its opened targets together.
     pub fn new(generation: Arc<Generation>, frontend_logs: Vec<Option<Arc<LogSet>>>) -> Self {
         let tune = &generation.config.global.tune;
@@ -75,7 +75,7 @@ impl Running {
         let same = |known: &&Arc<Frontend>| Arc::ptr_eq(&known.state, &frontend.state);
         let frontends = &self.generation.frontends;
         frontends
-            .get(frontend.place)
+            .get(frontend.index)
             .filter(same)
             .or_else(|| frontends.iter().find(same))
             .cloned()
@@ -84,22 +84,22 @@ impl Running {
     /// What a frontend's `tcp-request content` and `use_backend` rules ask of the first bytes of a
     /// session ([`Needs::FIRST_BYTES`] and [`Needs::INSPECTION_END`]), and what all of its rules ask of
     /// bodies ([`Needs::BODIES`]) and passwords ([`Needs::PASSWORD`]).
-    pub fn needs_of_frontend(&self, place: usize) -> Needs {
-        let known = self.needs_of_proxies[0].get(place);
+    pub fn needs_of_frontend(&self, index: usize) -> Needs {
+        let known = self.needs_of_proxies[0].get(index);
         known.copied().unwrap_or(Needs::NONE)
     }
 
     /// The same of a backend's `tcp-request content`, `use-server`, `balance`, `stick` and
     /// `force-persist`.
-    pub fn needs_of_backend(&self, place: usize) -> Needs {
-        let known = self.needs_of_proxies[1].get(place);
+    pub fn needs_of_backend(&self, index: usize) -> Needs {
+        let known = self.needs_of_proxies[1].get(index);
         known.copied().unwrap_or(Needs::NONE)
     }
 
     /// What the rules about responses ask of bodies, of both proxies of an exchange.
     pub(crate) fn needs_of_response(&self, exchange: &Exchange, frontend: usize) -> Needs {
-        let backend = exchange.backend_place;
-        let backend = backend.map_or(Needs::NONE, |place| self.needs_of_backend(place));
+        let backend = exchange.backend_index;
+        let backend = backend.map_or(Needs::NONE, |index| self.needs_of_backend(index));
         backend | self.needs_of_frontend(frontend)
     }
 
@@ -195,7 +195,8 @@ fn needs_of_proxies(config: &model::Config) -> [Vec<Needs>; 2] {
         let rules = rules.map(|(_, rule)| rule);
         let rules = rules.chain(&common.rules.error_replies);
         let all = rules.fold(Needs::NONE, |sum, rule| sum | rule.needs(&acls));
-        common.rules.needs(RuleSet::TcpContent, &acls) | (all & (Needs::BODIES | Needs::PASSWORD))
+        common.rules.needs(RuleSetKind::TcpContent, &acls)
+            | (all & (Needs::BODIES | Needs::PASSWORD))
     };
     let frontends = config.frontends.iter().map(|frontend| {
         let routes = frontend.routes.iter().map(|route| {
@@ -242,9 +243,9 @@ pub struct WorkerLocal {
     pub hostname: String,
     /// The process id.
     pub pid: u32,
-    running: RefCell<Rc<Running>>,
+    running: RefCell<Rc<RunningGeneration>>,
     /// The previous configuration: connections that were accepted under it may still arrive.
-    former: RefCell<Option<Rc<Running>>>,
+    former: RefCell<Option<Rc<RunningGeneration>>>,
     memory: RefCell<EvaluationMemory>,
     workspace: RefCell<Option<Box<Workspace>>>,
     services: RefCell<Option<Rc<dyn Services>>>,
@@ -290,7 +291,7 @@ impl WorkerLocal {
         process: Arc<Process>,
         log: WorkerLog,
         hostname: String,
-        running: Rc<Running>,
+        running: Rc<RunningGeneration>,
     ) -> Self {
         let now_ms = (process.started, 0);
         let seed = nanoseconds() ^ ((worker as u64 + 1) << 56);
@@ -313,7 +314,7 @@ impl WorkerLocal {
     }
 
     /// The configuration in force.
-    pub fn running(&self) -> Rc<Running> {
+    pub fn running(&self) -> Rc<RunningGeneration> {
         Rc::clone(&self.running.borrow())
     }
 
@@ -322,7 +323,7 @@ impl WorkerLocal {
     pub(crate) fn running_with(
         &self,
         frontend: &Arc<Frontend>,
-    ) -> Option<(Rc<Running>, Arc<Frontend>)> {
+    ) -> Option<(Rc<RunningGeneration>, Arc<Frontend>)> {
         let running = self.running();
         if let Some(found) = running.same_frontend(frontend) {
             return Some((running, found));
@@ -333,12 +334,12 @@ impl WorkerLocal {
     }
 
     /// Whether this is the configuration in force.
-    pub(crate) fn is_current(&self, running: &Rc<Running>) -> bool {
+    pub(crate) fn is_current(&self, running: &Rc<RunningGeneration>) -> bool {
         Rc::ptr_eq(&self.running.borrow(), running)
     }
 
     /// Puts another configuration in force. Exchanges under way finish under their own.
-    pub fn run(&self, running: Rc<Running>) {
+    pub fn put_in_force(&self, running: Rc<RunningGeneration>) {
         let former = self.running.replace(running);
         self.former.replace(Some(former));
     }

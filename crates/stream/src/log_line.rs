@@ -37,8 +37,8 @@ impl LogLine<'_> {
             if self.profile.is_some() || !self.set.has_profiles() {
                 return self.write_to((Targets::All, self.profile), context, memory, (view, text));
             }
-            for (place, profile) in self.set.profiles().enumerate() {
-                let target = (Targets::One(place), profile);
+            for (index, profile) in self.set.profiles().enumerate() {
+                let target = (Targets::One(index), profile);
                 self.write_to(target, context, memory, (view, text));
             }
         });

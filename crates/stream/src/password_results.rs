@@ -35,10 +35,10 @@ const RESULT_COUNT_MAX: usize = 32;
 /// others ask the same.
 #[derive(Debug, Default)]
 pub(crate) struct PasswordResults {
-    asked: RefCell<Option<Comparison>>,
-    known: RefCell<Vec<(Comparison, bool)>>,
+    pending_comparison: RefCell<Option<Comparison>>,
+    results: RefCell<Vec<(Comparison, bool)>>,
     /// What is asked is only noted: see `passwords::settle`.
-    pub(crate) defers: Cell<bool>,
+    pub(crate) only_notes: Cell<bool>,
 }
 
 /// What came of a wait for a hash.
@@ -69,71 +69,73 @@ impl fmt::Debug for Comparison {
 impl PasswordResults {
     /// Forgets everything.
     pub(crate) fn clear(&mut self) {
-        self.asked.get_mut().take();
-        self.known.get_mut().clear();
-        self.defers.set(false);
+        self.pending_comparison.get_mut().take();
+        self.results.get_mut().clear();
+        self.only_notes.set(false);
     }
 
     /// Computes what a rule waits for, unless `left` is ready first.
     pub(crate) async fn compute(
         &self,
-        patience: Option<Duration>,
+        time_limit: Option<Duration>,
         left: impl Future<Output = ()>,
     ) -> HashWait {
-        let Some(asked) = self.asked.take() else {
+        let Some(pending_comparison) = self.pending_comparison.take() else {
             return HashWait::Nothing;
         };
-        let work = asked.clone();
+        let work = pending_comparison.clone();
         let hashing =
             THREADS.run(move || ballast_net::password_matches(&work.password, &work.hash));
         // A result that does not come in time is that of a wrong password: it lets nobody in.
-        let patience = patience.map_or(HASH_WAIT_MAX, |time| time.min(HASH_WAIT_MAX));
+        let time_limit = time_limit.map_or(HASH_WAIT_MAX, |time| time.min(HASH_WAIT_MAX));
         let (matches, wait) = ballast_worker::select! {
             biased;
             () = left => (false, HashWait::ClientLeft),
-            result = timeout(patience, hashing) => (matches!(result, Ok(Ok(true))), HashWait::Known),
+            result = timeout(time_limit, hashing) => (matches!(result, Ok(Ok(true))), HashWait::Known),
         };
-        self.keep(asked, matches);
+        self.store_result(pending_comparison, matches);
         wait
     }
 
-    fn keep(&self, comparison: Comparison, matches: bool) {
-        self.known.borrow_mut().push((comparison, matches));
+    fn store_result(&self, comparison: Comparison, matches: bool) {
+        self.results.borrow_mut().push((comparison, matches));
     }
 
     /// Compares a password with a hash: at once, or by [`Self::compute`] where the exchange may wait.
     pub(crate) fn check(&self, hash: &Arc<str>, password: &[u8], may_wait: bool) -> PasswordCheck {
-        let known = self.known.borrow();
-        let found = known
+        let results = self.results.borrow();
+        let found = results
             .iter()
             .find(|(comparison, _)| comparison.hash == *hash && *comparison.password == *password);
         if let Some((_, matches)) = found {
-            return verdict(*matches);
+            return password_check(*matches);
         }
-        if known.len() >= RESULT_COUNT_MAX {
+        if results.len() >= RESULT_COUNT_MAX {
             return PasswordCheck::Wrong;
         }
-        drop(known);
+        drop(results);
         let comparison = Comparison {
             hash: Arc::clone(hash),
             password: password.into(),
         };
         if may_wait {
-            self.asked.replace(Some(comparison));
+            self.pending_comparison.replace(Some(comparison));
             return PasswordCheck::Pending;
         }
-        if self.defers.get() {
-            self.asked.borrow_mut().get_or_insert(comparison);
+        if self.only_notes.get() {
+            self.pending_comparison
+                .borrow_mut()
+                .get_or_insert(comparison);
             return PasswordCheck::Wrong;
         }
         let matches = ballast_net::password_matches(password, hash);
-        self.keep(comparison, matches);
-        verdict(matches)
+        self.store_result(comparison, matches);
+        password_check(matches)
     }
 }
 
 /// The answer of a comparison.
-pub(crate) fn verdict(is_right: bool) -> PasswordCheck {
+pub(crate) fn password_check(is_right: bool) -> PasswordCheck {
     match is_right {
         true => PasswordCheck::Right,
         false => PasswordCheck::Wrong,
@@ -148,9 +150,9 @@ mod tests {
 
     use super::*;
 
-    /// A hash of "secret"; `place` makes it another one.
-    fn hash(place: usize) -> Arc<str> {
-        format!("$1$abcdef{place:02}$cHJi5PXp/ki/ktXzqlk6I1").into()
+    /// A hash of "secret"; `index` makes it another one.
+    fn hash(index: usize) -> Arc<str> {
+        format!("$1$abcdef{index:02}$cHJi5PXp/ki/ktXzqlk6I1").into()
     }
 
     #[test]
@@ -161,7 +163,7 @@ mod tests {
             // As a condition does that has many lists: all is asked again after each hash.
             loop {
                 let mut checks = (0..RESULT_COUNT_MAX + 5)
-                    .map(|place| results.check(&hash(place), b"wrong", true));
+                    .map(|index| results.check(&hash(index), b"wrong", true));
                 if !checks.any(|check| matches!(check, PasswordCheck::Pending)) {
                     break;
                 }
@@ -181,8 +183,8 @@ mod tests {
         let results = PasswordResults::default();
         block_on(async {
             let right: Arc<str> = "$1$abcdefgh$cHJi5PXp/ki/ktXzqlk6I1".into();
-            let asked = results.check(&right, b"secret", true);
-            assert!(matches!(asked, PasswordCheck::Pending));
+            let pending_comparison = results.check(&right, b"secret", true);
+            assert!(matches!(pending_comparison, PasswordCheck::Pending));
             assert_eq!(results.compute(None, ready(())).await, HashWait::ClientLeft);
             let after = results.check(&right, b"secret", true);
             assert!(matches!(after, PasswordCheck::Wrong));
@@ -200,16 +202,16 @@ mod tests {
         let results = PasswordResults::default();
         block_on(async {
             let right: Arc<str> = "$1$abcdefgh$cHJi5PXp/ki/ktXzqlk6I1".into();
-            results.defers.set(true);
+            results.only_notes.set(true);
             let noted = results.check(&right, b"secret", false);
             assert!(matches!(noted, PasswordCheck::Wrong));
             assert!(
-                results.known.borrow().is_empty(),
+                results.results.borrow().is_empty(),
                 "nothing is computed here"
             );
             assert_eq!(results.compute(None, pending()).await, HashWait::Known);
-            let known = results.check(&right, b"secret", false);
-            assert!(matches!(known, PasswordCheck::Right));
+            let results = results.check(&right, b"secret", false);
+            assert!(matches!(results, PasswordCheck::Right));
         })
         .unwrap();
     }

@@ -15,23 +15,23 @@ pub(crate) async fn compute(
     client: Peer<'_>,
     exchange: &Exchange,
 ) -> HashWait {
-    let patience = exchange.settings.client_timeout;
+    let time_limit = exchange.settings.client_timeout;
     let left = client_gave_up(context, client, exchange);
-    exchange.passwords.compute(patience, left).await
+    exchange.passwords.compute(time_limit, left).await
 }
 
 /// Computes beforehand what an evaluation that cannot wait will ask. `ask` evaluates it, and is repeated
 /// until all is known; it must change nothing. `Break` when the client leaves.
-pub(crate) async fn settle(
+pub(crate) async fn precompute(
     context: &Context<'_>,
     client: Peer<'_>,
     exchange: &Exchange,
     ask: impl Fn(&Exchange),
 ) -> Flow {
     loop {
-        exchange.passwords.defers.set(true);
+        exchange.passwords.only_notes.set(true);
         ask(exchange);
-        exchange.passwords.defers.set(false);
+        exchange.passwords.only_notes.set(false);
         match compute(context, client, exchange).await {
             HashWait::Nothing => return Flow::Continue(()),
             HashWait::Known => {}

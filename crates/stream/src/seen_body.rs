@@ -15,7 +15,7 @@ pub(crate) struct SeenBody {
 
 impl SeenBody {
     /// Takes over what has arrived of a body since the last look.
-    pub(crate) fn look(&mut self, source: &mut Source<'_>, length: BodyLength) {
+    pub(crate) fn update(&mut self, source: &mut Source<'_>, length: BodyLength) {
         self.is_final = source.copy_ahead(&mut self.bytes);
         self.announced_bytes = match length {
             BodyLength::Known(bytes) => Some(bytes),

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use ballast_expr::TlsSessionFacts;
 use ballast_listen::{
-    Admission, Arrival, ClientProxyHeader, Established, ExpectedHeaders, HandshakeError,
+    Admission, Arrival, ClientProxyHeader, EstablishedConnection, ExpectedHeaders, HandshakeError,
     HandshakeRefusal, ProxyHeaderValues,
 };
 use ballast_model::ProxyProtocol;
@@ -106,8 +106,8 @@ impl Session {
 
     /// Takes over the results of the handshakes. Returns the transport to use from now on, and the
     /// bytes that were read behind the handshakes.
-    pub(crate) fn establish(&mut self, connection: Established) -> (Transport, Vec<u8>) {
-        let Established {
+    pub(crate) fn establish(&mut self, connection: EstablishedConnection) -> (Transport, Vec<u8>) {
+        let EstablishedConnection {
             transport,
             read_ahead,
             proxied,

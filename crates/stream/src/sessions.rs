@@ -18,7 +18,7 @@ use ballast_listen::{Admission, BindWatch};
 use ballast_model::{Address, ProxyCommon};
 
 use crate::exchange::Exchange;
-use crate::local::Running;
+use crate::local::RunningGeneration;
 use crate::session::Session;
 
 /// Bytes of a request's target that a row keeps.
@@ -30,7 +30,7 @@ thread_local! {
 
 #[derive(Debug, Default)]
 struct SessionList {
-    places: Vec<Option<Rc<SessionRow>>>,
+    rows: Vec<Option<Rc<SessionRow>>>,
     free: Vec<usize>,
     entered: u64,
 }
@@ -47,9 +47,9 @@ pub(crate) struct SessionRow {
     destination: Option<SocketAddr>,
     accepted: Instant,
     accepted_at: SystemTime,
-    /// The configuration that the current exchange began with; `backend` and `server` are places
+    /// The configuration that the current exchange began with; `backend` and `server` are indexes
     /// in it.
-    running: RefCell<Option<Rc<Running>>>,
+    running: RefCell<Option<Rc<RunningGeneration>>>,
     begun: Cell<Option<Instant>>,
     backend: Cell<Option<usize>>,
     server: Cell<Option<usize>>,
@@ -65,7 +65,7 @@ pub(crate) struct SessionRow {
 /// A connection's entry in the list. Dropping it removes the connection.
 #[derive(Debug)]
 pub(crate) struct SessionEntry {
-    place: usize,
+    position: usize,
     row: Rc<SessionRow>,
 }
 
@@ -82,17 +82,17 @@ impl SessionEntry {
             let id = ((worker as u64 + 1) << 40) | list.entered;
             let row = Rc::new(SessionRow::new(session, frontend, id, waker));
             let entry = Some(Rc::clone(&row));
-            let place = match list.free.pop() {
-                Some(place) => {
-                    list.places[place] = entry;
-                    place
+            let position = match list.free.pop() {
+                Some(position) => {
+                    list.rows[position] = entry;
+                    position
                 }
                 None => {
-                    list.places.push(entry);
-                    list.places.len() - 1
+                    list.rows.push(entry);
+                    list.rows.len() - 1
                 }
             };
-            Self { place, row }
+            Self { position, row }
         })
     }
 
@@ -106,8 +106,8 @@ impl Drop for SessionEntry {
     fn drop(&mut self) {
         let entry = SESSIONS.try_with(|list| {
             let mut list = list.borrow_mut();
-            list.free.push(self.place);
-            list.places[self.place].take()
+            list.free.push(self.position);
+            list.rows[self.position].take()
         });
         // Dropped outside the borrow: its waker may hold the last reference to a task, and
         // dropping that may use the list.
@@ -145,7 +145,7 @@ impl SessionRow {
     }
 
     /// Notes that an exchange begins.
-    pub(crate) fn begin_exchange(&self, running: &Rc<Running>, exchange: &Exchange) {
+    pub(crate) fn begin_exchange(&self, running: &Rc<RunningGeneration>, exchange: &Exchange) {
         let mut known = self.running.borrow_mut();
         if !known
             .as_ref()
@@ -216,10 +216,10 @@ impl SessionRow {
         let generation = running.as_ref().map(|running| &running.generation);
         let backend = generation
             .zip(self.backend.get())
-            .and_then(|(generation, place)| generation.backends.get(place));
+            .and_then(|(generation, backend_index)| generation.backends.get(backend_index));
         let server = backend
             .zip(self.server.get())
-            .and_then(|(backend, place)| backend.servers.get(place));
+            .and_then(|(backend, server_index)| backend.servers.get(server_index));
         let text = |address: Option<SocketAddr>| match address {
             Some(address) => address.to_string(),
             None => format!("unix:{}", self.listener.1),
@@ -231,9 +231,9 @@ impl SessionRow {
             protocol: self.protocol,
             source: text(self.source),
             destination: text(self.destination),
-            frontend: named(&self.frontend.model.common),
+            frontend: proxy_name(&self.frontend.model.common),
             listener: self.listener.clone(),
-            backend: backend.map(|backend| named(&backend.model.common)),
+            backend: backend.map(|backend| proxy_name(&backend.model.common)),
             server: server.map(|server| {
                 let address = server.state.current_address().address.clone();
                 let address = address.map_or_else(String::new, |address| address.to_string());
@@ -248,7 +248,7 @@ impl SessionRow {
     }
 }
 
-fn named(common: &ProxyCommon) -> ProxyName {
+fn proxy_name(common: &ProxyCommon) -> ProxyName {
     ProxyName {
         name: common.name.clone(),
         id: common.id,
@@ -256,14 +256,14 @@ fn named(common: &ProxyCommon) -> ProxyName {
     }
 }
 
-/// This worker's connections in `place_count` places of the list from `place` on (0 for the
-/// first), in the order of their accept; and the place to go on from, if any are left. A
+/// This worker's connections in `position_count` positions of the list from `position` on (0 for the
+/// first), in the order of their accept; and the position to go on from, if any are left. A
 /// connection that lives through the whole walk is returned once.
-pub fn sessions(worker: usize, place: usize, place_count: usize) -> SessionPage {
-    let end = place.saturating_add(place_count.max(1));
+pub fn sessions(worker: usize, position: usize, position_count: usize) -> SessionPage {
+    let end = position.saturating_add(position_count.max(1));
     let (mut found, next): (Vec<Rc<SessionRow>>, _) = SESSIONS.with_borrow(|list| {
-        let all = list.places.len();
-        let looked_at = &list.places[place.min(all)..end.min(all)];
+        let all = list.rows.len();
+        let looked_at = &list.rows[position.min(all)..end.min(all)];
         let found = looked_at.iter().flatten().cloned().collect();
         (found, (end < all).then_some(end))
     });
@@ -277,7 +277,7 @@ pub fn sessions(worker: usize, place: usize, place_count: usize) -> SessionPage 
 /// Kills a connection of this worker; false if there is none with this id.
 pub fn end_session(id: u64) -> bool {
     let found = SESSIONS.with_borrow(|list| {
-        let mut entries = list.places.iter().flatten();
+        let mut entries = list.rows.iter().flatten();
         entries.find(|row| row.id == id).cloned()
     });
     let Some(row) = found else {
@@ -288,14 +288,14 @@ pub fn end_session(id: u64) -> bool {
 }
 
 /// Kills the connections of this worker whose bind was removed `limit` ago or earlier.
-pub fn end_leaving(limit: Duration) {
+pub fn kill_connections_of_removed_binds(limit: Duration) {
     let now = ballast_worker::now();
     let is_due = |row: &&Rc<SessionRow>| {
         let since = row.bind_watch.leaving_since();
         since.is_some_and(|since| now.saturating_duration_since(since) >= limit)
     };
     let due: Vec<Rc<SessionRow>> = SESSIONS.with_borrow(|list| {
-        let entries = list.places.iter().flatten();
+        let entries = list.rows.iter().flatten();
         entries.filter(is_due).cloned().collect()
     });
     for row in due {
@@ -308,7 +308,7 @@ pub fn end_leaving(limit: Duration) {
 /// lock per exchange; this costs something only when such a change happens.
 pub fn wake_connections() {
     let wakers: Vec<Waker> = SESSIONS.with_borrow(|list| {
-        let entries = list.places.iter().flatten();
+        let entries = list.rows.iter().flatten();
         entries
             .filter_map(|row| row.waker.borrow().clone())
             .collect()

@@ -18,7 +18,7 @@ pub(crate) struct StickKeys {
 /// A key, and the rule that it is of.
 #[derive(Debug)]
 pub(crate) struct StickKey {
-    /// The place of its rule.
+    /// The index of its rule.
     pub(crate) rule: usize,
     /// The key.
     pub(crate) key: KeptKey,

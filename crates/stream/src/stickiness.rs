@@ -11,7 +11,7 @@ use crate::exchange::Exchange;
 use crate::tracking::now_ms;
 use crate::view::View;
 
-/// Applies the rules about the request: notes what is to be remembered, and returns the place of the
+/// Applies the rules about the request: notes what is to be remembered, and returns the index of the
 /// server that the first key with an entry sticks to. A server that is not usable counts where
 /// `forced` (`force-persist`), or by `option persist`.
 pub(crate) fn match_request(
@@ -26,7 +26,7 @@ pub(crate) fn match_request(
     let mut keys = std::mem::take(&mut exchange.stick_keys);
     let mut server = None;
     let keeps_unusable = forced || backend.model.options.persist;
-    for (place, rule) in backend.model.stick_rules.iter().enumerate() {
+    for (rule_index, rule) in backend.model.stick_rules.iter().enumerate() {
         // Only the first key is stored in a table.
         let stores = rule.action.stores_request();
         if rule.action == StickAction::StoreResponse || (stores && keys.has_one_for(backend, rule))
@@ -36,12 +36,13 @@ pub(crate) fn match_request(
         with_key(context, exchange, rule, |table, key| {
             if rule.action.matches() {
                 let found = sticks_to(context, backend, table, key);
-                let usable =
-                    |place: &usize| keeps_unusable || backend.servers[*place].state.is_usable();
+                let usable = |server_index: &usize| {
+                    keeps_unusable || backend.servers[*server_index].state.is_usable()
+                };
                 server = server.or(found.filter(usable));
             }
             if stores {
-                keys.add(place, key);
+                keys.add(rule_index, key);
             }
         });
     }
@@ -57,9 +58,9 @@ pub(crate) fn store(context: &Context<'_>, exchange: &mut Exchange) {
         return;
     };
     let mut keys = std::mem::take(&mut exchange.stick_keys);
-    for (place, rule) in backend.model.stick_rules.iter().enumerate() {
+    for (rule_index, rule) in backend.model.stick_rules.iter().enumerate() {
         if rule.action == StickAction::StoreResponse && !keys.has_one_for(backend, rule) {
-            with_key(context, exchange, rule, |_, key| keys.add(place, key));
+            with_key(context, exchange, rule, |_, key| keys.add(rule_index, key));
         }
     }
     let server = exchange.server.as_ref();
@@ -118,7 +119,7 @@ fn with_key(
     });
 }
 
-/// The place of the server that the entry of a key sticks to. The entry is used by that: its expiry
+/// The index of the server that the entry of a key sticks to. The entry is used by that: its expiry
 /// begins anew.
 fn sticks_to(
     context: &Context<'_>,

@@ -6,13 +6,13 @@ use ballast_engine::counters::BackendCounters;
 use ballast_mux::{ClientConnection, Duplex};
 use ballast_rules::LogStep;
 
+use crate::access_log;
 use crate::context::Context;
 use crate::ending::{Ending, EndingCause};
 use crate::exchange::{CurrentExchange, Exchange};
 use crate::exit::{Exit, Flow};
-use crate::http::{BackendSession, reach, route};
+use crate::http::{BackendSession, route, upstream_connection};
 use crate::inspect::{self, SessionMode};
-use crate::journal;
 use crate::stickiness;
 use crate::tunnel;
 
@@ -38,20 +38,22 @@ pub(crate) async fn serve(
     if let Some(row) = &context.row {
         row.begin_exchange(&context.running, exchange);
     }
-    journal::step(context, exchange, LogStep::Accept);
+    access_log::step(context, exchange, LogStep::Accept);
     client.duplex().source.pass_through();
     let chosen = choose(context, &mut client.duplex(), exchange).await;
     let upgrade = match chosen {
         Flow::Continue(Destination::Http) => Some(None),
         Flow::Continue(Destination::Backend {
-            place,
+            backend_index,
             aborted: None,
-        }) if context.running.generation.backends[place].is_http() => Some(Some(place)),
+        }) if context.running.generation.backends[backend_index].is_http() => {
+            Some(Some(backend_index))
+        }
         _ => None,
     };
-    if let Some(place) = upgrade {
+    if let Some(backend_index) = upgrade {
         context.is_upgraded.set(true);
-        context.upgraded_for.set(place);
+        context.upgraded_for.set(backend_index);
         // The request has begun with the session: what the inspection took is a part of it.
         exchange.times.begun = exchange.times.received.take();
         exchange.forget_first_bytes();
@@ -63,8 +65,17 @@ pub(crate) async fn serve(
         exchange.tally.status = 0;
     }
     let carried = match chosen {
-        Flow::Continue(Destination::Backend { place, aborted }) => {
-            connect_and_carry(context, &mut client.duplex(), exchange, (place, aborted)).await
+        Flow::Continue(Destination::Backend {
+            backend_index,
+            aborted,
+        }) => {
+            connect_and_carry(
+                context,
+                &mut client.duplex(),
+                exchange,
+                (backend_index, aborted),
+            )
+            .await
         }
         Flow::Continue(Destination::Http) => Flow::Continue(Ending::default()),
         Flow::Break(exit) => Flow::Break(exit),
@@ -73,7 +84,7 @@ pub(crate) async fn serve(
         Flow::Continue(ending) => exchange.ending.note(ending.cause, ending.phase),
         Flow::Break(exit) => {
             count_unsent(context, client, exchange);
-            if exit != Exit::SessionForgotten {
+            if exit != Exit::SessionSilentlyDropped {
                 client.end();
             }
             exit.note(context, exchange);
@@ -81,7 +92,7 @@ pub(crate) async fn serve(
     }
     exchange.forget_first_bytes();
     context.count(|counters| counters.responses_other.increment());
-    journal::exchange_ended(context, exchange);
+    access_log::exchange_ended(context, exchange);
     if context.frontend.model.common.no_linger {
         client.reset();
     }
@@ -94,7 +105,7 @@ pub(crate) fn cut_off(context: &Context<'_>, exchange: &mut Exchange) {
     if exchange.times.ended.is_none() {
         Exit::Cut(EndingCause::Killed).note(context, exchange);
         context.count(|counters| counters.responses_other.increment());
-        journal::exchange_ended(context, exchange);
+        access_log::exchange_ended(context, exchange);
     }
 }
 
@@ -103,8 +114,8 @@ pub(crate) fn cut_off(context: &Context<'_>, exchange: &mut Exchange) {
 enum Destination {
     /// To a backend.
     Backend {
-        /// The place of the backend in the generation.
-        place: usize,
+        /// The index of the backend in the generation.
+        backend_index: usize,
         /// The client failed while the frontend inspected its first bytes: the session ends there.
         /// As in HAProxy, this is an abort of the backend that the session was for.
         aborted: Option<Exit>,
@@ -120,7 +131,7 @@ async fn choose(
     exchange: &mut Exchange,
 ) -> Flow<Destination> {
     let rules = &context.frontend.model.common.rules;
-    let needs = context.running.needs_of_frontend(context.frontend.place);
+    let needs = context.running.needs_of_frontend(context.frontend.index);
     let aborted = match inspect::session(context, client, exchange, rules, needs).await {
         Flow::Continue(SessionMode::Http) => return Flow::Continue(Destination::Http),
         Flow::Continue(SessionMode::Tcp) => None,
@@ -128,10 +139,13 @@ async fn choose(
         Flow::Break(exit) => return Flow::Break(exit),
     };
     if aborted.is_none() {
-        route::settle_passwords(context, client, exchange).await?;
+        route::precompute_passwords(context, client, exchange).await?;
     }
     match route::backend(context, exchange) {
-        Some(place) => Flow::Continue(Destination::Backend { place, aborted }),
+        Some(backend_index) => Flow::Continue(Destination::Backend {
+            backend_index,
+            aborted,
+        }),
         None => Flow::Break(Exit::NoRoute),
     }
 }
@@ -140,25 +154,27 @@ async fn connect_and_carry(
     context: &Context<'_>,
     client: &mut Duplex<'_>,
     exchange: &mut Exchange,
-    (place, aborted): (usize, Option<Exit>),
+    (backend_index, aborted): (usize, Option<Exit>),
 ) -> Flow<Ending> {
-    let backend = &context.running.generation.backends[place];
-    exchange.set_backend(place, backend, context.frontend.name());
+    let backend = &context.running.generation.backends[backend_index];
+    exchange.set_backend(backend_index, backend, context.frontend.name());
     let _backend_session = BackendSession::enter(context, exchange);
     if let Some(exit) = aborted {
         return Flow::Break(exit);
     }
     if let Some(backend) = context.backend_of(exchange) {
         let rules = &backend.model.common.rules;
-        let needs = context.running.needs_of_backend(place);
+        let needs = context.running.needs_of_backend(backend_index);
         inspect::session(context, client, exchange, rules, needs).await?;
     }
     // As in HAProxy, the inspection is a part of the time in the queue.
     exchange.times.slot_taken = Some(ballast_worker::now());
     let mut kept_connection = None;
-    let mut plan = reach::ReachPlan::new(context, client, exchange, &kept_connection);
+    let mut plan =
+        upstream_connection::ConnectionPlan::new(context, client, exchange, &kept_connection);
     let (slot, ready) =
-        reach::server(context, client, exchange, &mut kept_connection, &mut plan).await?;
+        upstream_connection::server(context, client, exchange, &mut kept_connection, &mut plan)
+            .await?;
     let backend = context.backend_of(exchange);
     let rules = backend.map(|backend| &backend.model.common.rules);
     let gate = rules.filter(|rules| !rules.tcp_response.is_empty());
@@ -170,7 +186,7 @@ async fn connect_and_carry(
     let mut lease = ready.lease;
     let mut server = lease.duplex();
     exchange.times.answered = exchange.times.connected;
-    journal::step(context, exchange, LogStep::Connect);
+    access_log::step(context, exchange, LogStep::Connect);
     let (up, down) = (Cell::new(0_u64), Cell::new(0_u64));
     let worker = context.local.worker;
     let counted = (exchange.backend.clone(), exchange.server.clone());

@@ -11,7 +11,7 @@ use ballast_listen::ClientTls;
 use ballast_model::ProxyProtocol;
 use ballast_tls::details::{CertificateDetails, DistinguishedName};
 use ballast_tls::openssl_error::OpensslError;
-use ballast_tls::verifier::Verdict;
+use ballast_tls::verifier::PeerVerdict;
 use ballast_transport::{PendingHandshake, TlsFacts};
 use ballast_upstream::{ClientTlsSession, Lease};
 
@@ -191,7 +191,7 @@ impl TlsSessionFacts for ClientSession {
         let facts = self.facts()?;
         // rustls derives it for each session that is resumed.
         let is_used = facts.received_early_data || label != EARLY_SECRET;
-        facts.secrets.named(label).filter(|_| is_used)
+        facts.secrets.find(label).filter(|_| is_used)
     }
 
     fn certificate(&self, whose: CertificateOwner) -> Option<&dyn CertificateFacts> {
@@ -211,7 +211,7 @@ impl TlsSessionFacts for ClientSession {
 
     fn verification(&self) -> PeerVerification {
         let found = self.tls.verdict().unwrap_or_default();
-        let Verdict {
+        let PeerVerdict {
             result,
             error,
             ca_error,
@@ -280,7 +280,7 @@ impl TlsSessionFacts for ServerSession {
     }
 
     fn secret(&self, label: &str) -> Option<&[u8]> {
-        self.facts()?.secrets.named(label)
+        self.facts()?.secrets.find(label)
     }
 
     fn error(&self) -> TlsError {

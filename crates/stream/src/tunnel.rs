@@ -17,7 +17,7 @@ use crate::ending::{Ending, EndingCause, EndingPhase};
 use crate::exchange::Exchange;
 use crate::exit::{Count, PeerFault};
 use crate::inspect::{self, Inspection, InspectionStep};
-use crate::rulebook::apply_packet_options;
+use crate::run_rules::apply_packet_options;
 use crate::stickiness;
 
 /// One end of a tunnel.
@@ -251,8 +251,8 @@ async fn pass_gate(
                 let failure = match verdict {
                     Continue | Allow | SwitchToHttp => return Ok(()),
                     Verdict::CloseServer => TunnelFailure::Closed,
-                    Verdict::Forget(hops) => {
-                        to.peer.forget(hops);
+                    Verdict::SilentDrop(hops) => {
+                        to.peer.drop_silently(hops);
                         TunnelFailure::Refused
                     }
                     Verdict::Close | Verdict::Respond(_) => TunnelFailure::Refused,
@@ -265,8 +265,8 @@ async fn pass_gate(
             inspection.is_over = true;
             continue;
         }
-        let patience = from.times_out_at();
-        let limit = patience.map_or(until, |patience| patience.min(until));
+        let time_limit = from.times_out_at();
+        let limit = time_limit.map_or(until, |time_limit| time_limit.min(until));
         let wait = WaitLimit::until(deadline, Some(limit));
         match source.receive(&wait).await {
             Ok(0) => inspection.is_over = true,
@@ -345,7 +345,7 @@ async fn receive(
             }
             // The other end has finished meanwhile: shorten the wait under way.
             match from.times_out_at() {
-                Some(until) if deadline.wanted().is_none_or(|wanted| until < wanted) => {
+                Some(until) if deadline.current().is_none_or(|wanted| until < wanted) => {
                     deadline.set(until);
                     receiving.as_mut().poll(cx)
                 }

@@ -4,7 +4,7 @@ use ballast_engine::UserPassword;
 use ballast_expr::{PasswordCheck, UserFacts};
 use ballast_net::equal_in_constant_time;
 
-use crate::password_results::verdict;
+use crate::password_results::password_check;
 use crate::view::View;
 
 impl UserFacts for View<'_> {
@@ -20,7 +20,7 @@ impl UserFacts for View<'_> {
         match known.and_then(|user| user.password.as_ref()) {
             None => PasswordCheck::Wrong,
             Some(UserPassword::Clear(text)) => {
-                verdict(equal_in_constant_time(text.as_bytes(), password))
+                password_check(equal_in_constant_time(text.as_bytes(), password))
             }
             Some(UserPassword::Hashed(hash)) => {
                 self.password_results().check(hash, password, may_wait)
@@ -28,8 +28,8 @@ impl UserFacts for View<'_> {
         }
     }
 
-    fn group(&self, list: &str, user: &[u8], place: usize) -> Option<&str> {
+    fn group(&self, list: &str, user: &[u8], index: usize) -> Option<&str> {
         let user = self.userlists().user(list, user)?;
-        user.groups.get(place).map(String::as_str)
+        user.groups.get(index).map(String::as_str)
     }
 }

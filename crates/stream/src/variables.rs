@@ -168,8 +168,8 @@ impl Variables {
         }
     }
 
-    /// Moves what expressions set into the slots.
-    pub(crate) fn settle(&mut self) {
+    /// Moves what expressions assigned into the slots.
+    pub(crate) fn store_assigned(&mut self) {
         if self.assigned.iter().next().is_none() {
             return;
         }
@@ -252,7 +252,7 @@ impl Variables {
         value: Option<Value<'_>>,
         bounds: VariableBounds<'_>,
     ) {
-        self.settle();
+        self.store_assigned();
         let at = match self.slots.iter().position(|slot| slot.name == *name) {
             Some(at) => at,
             None => {
@@ -270,7 +270,7 @@ impl Variables {
 
     /// Forgets every value of a scope and keeps the memory.
     pub(crate) fn forget(&mut self, scope: VarScope) {
-        self.settle();
+        self.store_assigned();
         for slot in self
             .slots
             .iter_mut()
@@ -283,7 +283,7 @@ impl Variables {
 
     /// Forgets every value and keeps the memory.
     pub(crate) fn clear(&mut self) {
-        self.settle();
+        self.store_assigned();
         for slot in &mut self.slots {
             slot.content = VariableContent::Unset;
             slot.bytes.clear();
@@ -400,7 +400,7 @@ mod tests {
         let bounds = VariableBounds::new(&limits, || 0, &process);
         variables.assign(&txn, Some(Value::Int(1)), bounds);
         variables.assign(&txn, Some(Value::Int(2)), bounds);
-        variables.settle();
+        variables.store_assigned();
         assert_eq!(process.session_bytes(), 160);
         variables.set(&txn, None, bounds);
         assert_eq!(process.session_bytes(), 80);

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant, SystemTime};
 
 use ballast_engine::{Gauge, Userlists, VariablesNow};
 use ballast_expr::{
-    AddressPair, BackendFacts, BodyFacts, CaptureFacts, ConnectionError, ConnectionFacts,
-    ExchangeFacts, ExchangeNumbers, Facts, FrontendFacts, ListenerFacts, Place, ProcessFacts,
-    ServerFacts, Side, StreamFacts, TcpFacts, Time, TlsSessionFacts, UserFacts, Value, VarName,
-    VarScope,
+    AddressPair, BackendFacts, BodyFacts, CaptureFacts, ConfigLine, ConnectionError,
+    ConnectionFacts, ExchangeFacts, ExchangeNumbers, Facts, FrontendFacts, ListenerFacts,
+    ProcessFacts, ServerFacts, Side, StreamFacts, TcpFacts, Time, TlsSessionFacts, UserFacts,
+    Value, VarName, VarScope,
 };
 use ballast_message::{Request, Response};
 use ballast_model::{BackendTimeouts, CookieMode};
@@ -112,7 +112,7 @@ impl<'a> View<'a> {
 /// The variables of a session, in which nothing that expressions set is left apart.
 fn session_variables(session: &Session) -> Ref<'_, Variables> {
     if let Ok(mut variables) = session.variables.try_borrow_mut() {
-        variables.settle();
+        variables.store_assigned();
     }
     session.variables.borrow()
 }
@@ -129,7 +129,7 @@ fn exchange_numbers(
     };
     numbers.asap = context
         .running
-        .log_plan(context.frontend.place)
+        .log_plan(context.frontend.index)
         .marks_unfinished;
     let is_http = context.frontend.is_http();
     match origin {
@@ -193,7 +193,7 @@ fn final_numbers(context: &Context<'_>, exchange: &Exchange) -> ExchangeNumbers 
         Duration::ZERO
     };
     let active_from = begun.unwrap_or(times.idle_from);
-    let count = |gauge: Option<&Gauge>| gauge.map_or(0, |gauge| u64::from(gauge.now()));
+    let count = |gauge: Option<&Gauge>| gauge.map_or(0, |gauge| u64::from(gauge.current()));
     ExchangeNumbers {
         accepted: time_of(context.session.accepted_at),
         requested: time_of(times.begun.map_or(context.session.accepted_at, |begun| {
@@ -468,7 +468,7 @@ impl Facts for View<'_> {
         let before = match to {
             Side::Client => tally.number_at_client,
             Side::Server => {
-                // With a place at a server a connection is opened, or taken from those kept.
+                // With a slot at a server a connection is opened, or taken from those kept.
                 times.slot_taken?;
                 tally.number_at_server
             }
@@ -500,8 +500,8 @@ impl Facts for View<'_> {
 
     fn backend_named(&self, name: &str) -> Option<&dyn BackendFacts> {
         let generation = &self.context.running.generation;
-        let place = generation.backend_named(name)?;
-        Some(&*generation.backends[place])
+        let backend_index = generation.backend_named(name)?;
+        Some(&*generation.backends[backend_index])
     }
 
     fn server(&self) -> Option<&dyn ServerFacts> {
@@ -597,11 +597,11 @@ impl ExchangeFacts for View<'_> {
         in_force(self.exchange, settings.tunnel_timeout, |own| own.tunnel)
     }
 
-    fn last_rule(&self) -> Option<&Place> {
+    fn last_rule(&self) -> Option<&ConfigLine> {
         self.exchange.last_rule.as_ref()
     }
 
-    fn waiting_rule(&self) -> Option<&Place> {
+    fn waiting_rule(&self) -> Option<&ConfigLine> {
         self.exchange.waiting_rule.as_ref()
     }
 
@@ -655,7 +655,7 @@ impl ListenerFacts for View<'_> {
                 .listening()
                 .state
                 .connections
-                .now(),
+                .current(),
         )
     }
 }
@@ -681,8 +681,8 @@ impl ConnectionFacts for Session {
         self.has_proxy_header
     }
 
-    fn proxy_value(&self, value_type: u8, place: usize) -> Option<&[u8]> {
-        self.proxy_values.get(value_type, place)
+    fn proxy_value(&self, value_type: u8, index: usize) -> Option<&[u8]> {
+        self.proxy_values.get(value_type, index)
     }
 
     fn error(&self) -> ConnectionError {
@@ -771,6 +771,6 @@ impl ProcessFacts for WorkerLocal {
     }
 
     fn connections(&self) -> i64 {
-        number(self.process.connections.now())
+        number(self.process.connections.current())
     }
 }

@@ -17,8 +17,8 @@ use std::ops::Range;
 
 use crate::lexer::{LineVariables, is_space, lex};
 use crate::{
-    CONDITION_DEPTH_MAX, Diagnostic, Env, LINE_BYTES_MAX, ProgramFacts, Severity, SourceMap,
-    SslVersion, Version,
+    CONDITION_DEPTH_MAX, Diagnostic, Env, HaproxyVersion, LINE_BYTES_MAX, ProgramFacts, Severity,
+    SourceMap, SslVersion,
 };
 
 /// Why a condition is malformed.
@@ -177,14 +177,14 @@ pub const PREDICATES: &[Predicate] = &[
         arguments: &["version"],
         is_lenient: true,
         help: "the HAProxy version spoken is that one or a newer one",
-        holds: |args, _, facts| Ok(facts.version() >= Version::parse(&args[0])),
+        holds: |args, _, facts| Ok(facts.version() >= HaproxyVersion::parse(&args[0])),
     },
     Predicate {
         word: "version_before",
         arguments: &["version"],
         is_lenient: true,
         help: "the HAProxy version spoken is older",
-        holds: |args, _, facts| Ok(facts.version() < Version::parse(&args[0])),
+        holds: |args, _, facts| Ok(facts.version() < HaproxyVersion::parse(&args[0])),
     },
 ];
 

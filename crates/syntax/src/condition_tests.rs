@@ -5,7 +5,7 @@ use crate::FixedFacts;
 
 fn facts() -> FixedFacts {
     FixedFacts {
-        version: Version::release(2, 6, 12),
+        version: HaproxyVersion::release(2, 6, 12),
         features: vec!["OPENSSL".to_owned(), "LUA".to_owned()],
         enabled: vec!["EPOLL".to_owned()],
         openssl_version: SslVersion::parse("3.0.19"),

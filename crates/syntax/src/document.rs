@@ -26,7 +26,7 @@ impl Document {
 
     /// The places of proxy sections, in order.
     #[must_use]
-    pub fn places(&self) -> Vec<SectionPlace> {
+    pub fn sections_of_proxies(&self) -> Vec<SectionPlace> {
         let proxies = [
             SectionKind::Backend,
             SectionKind::Frontend,
@@ -34,7 +34,7 @@ impl Document {
         ];
         let sections = self.sections.iter();
         let proxies = sections.filter(|section| proxies.contains(&section.kind));
-        let places = proxies.filter_map(|section| {
+        let sections_of_proxies = proxies.filter_map(|section| {
             Some(SectionPlace {
                 title: section.title()?,
                 file: section.file.index(),
@@ -42,7 +42,7 @@ impl Document {
                 mark: section.mark(&self.sources),
             })
         });
-        places.collect()
+        sections_of_proxies.collect()
     }
 
     /// Whether there was an alert: the configuration must be refused.

@@ -1,11 +1,11 @@
 //! What a condition can ask about the program that reads the configuration.
 
-use crate::{SslVersion, Version};
+use crate::{HaproxyVersion, SslVersion};
 
 /// Answers to the predicates of `.if` about the program (and not the environment).
 pub trait ProgramFacts {
     /// The HAProxy version whose configuration language is supported.
-    fn version(&self) -> Version;
+    fn version(&self) -> HaproxyVersion;
 
     /// Whether the feature `name` is built in, by HAProxy's names (`OPENSSL`, `THREAD` ...).
     fn has_feature(&self, name: &str) -> bool;
@@ -28,7 +28,7 @@ pub trait ProgramFacts {
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct FixedFacts {
     /// See [`ProgramFacts::version`].
-    pub version: Version,
+    pub version: HaproxyVersion,
     /// The features built in.
     pub features: Vec<String>,
     /// The options enabled.
@@ -42,7 +42,7 @@ pub struct FixedFacts {
 }
 
 impl ProgramFacts for FixedFacts {
-    fn version(&self) -> Version {
+    fn version(&self) -> HaproxyVersion {
         self.version
     }
 

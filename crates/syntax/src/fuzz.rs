@@ -38,8 +38,8 @@ pub fn fuzz_one(data: &[u8]) {
     }
     // Editing a section leaves all others unchanged.
     let mut ends = [0; 3];
-    for place in document.places() {
-        let (file, bytes) = (place.file, place.bytes);
+    for section in document.sections_of_proxies() {
+        let (file, bytes) = (section.file, section.bytes);
         assert!(ends[file] <= bytes.start && bytes.start < bytes.end);
         assert!(bytes.end <= parts[file].len());
         ends[file] = bytes.end;

@@ -44,5 +44,5 @@ pub use parser::{Parser, parse, parse_str};
 pub use section::{SECTIONS, Section, SectionKind, SectionNaming, SectionPlace, SectionRow};
 pub use source::{FileId, Location, SourceMap, Span};
 pub use value::{TimeUnit, ValueError, ValueErrorKind, parse_duration, parse_size, parse_time};
-pub use version::{SslVersion, Version};
+pub use version::{HaproxyVersion, SslVersion};
 pub use word::Word;

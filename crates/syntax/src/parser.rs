@@ -233,7 +233,7 @@ impl<'f> Parser<'f> {
                 self.dropped_diagnostics += 1;
             }
             Some(SectionKind::Preamble) => self.report(out_of_section(&line.words[0])),
-            Some(SectionKind::Global) => self.environment_statement(line),
+            Some(SectionKind::Global) => self.apply_environment_statement(line),
             _ => {}
         }
     }
@@ -246,10 +246,12 @@ impl<'f> Parser<'f> {
         let word = line.words[0].text();
         let (env, facts) = (&self.document.env, self.facts);
         let result = match directive {
-            Directive::If => self.blocks.open(at, || condition_of(line, env, facts)),
+            Directive::If => self
+                .blocks
+                .open(at, || evaluate_condition(line, env, facts)),
             Directive::Elif => {
                 self.blocks
-                    .switch(word, at, Some(|| condition_of(line, env, facts)))
+                    .switch(word, at, Some(|| evaluate_condition(line, env, facts)))
             }
             Directive::Else => {
                 let none: Option<fn() -> Result<bool, Diagnostic>> = None;
@@ -261,7 +263,8 @@ impl<'f> Parser<'f> {
             _ if line.skipped => Ok(()),
             Directive::Unknown => Err(unknown_directive(&line.words[0])),
             Directive::Alert | Directive::Diag | Directive::Notice | Directive::Warning => {
-                reject_extra_words(line, 2).and_then(|()| Err(message_of(directive, line)))
+                reject_extra_words(line, 2)
+                    .and_then(|()| Err(diagnostic_of_message(directive, line)))
             }
         };
         if let Err(diagnostic) = result {
@@ -274,7 +277,7 @@ impl<'f> Parser<'f> {
     /// `setenv` and related keywords, which affect the lines that follow.
     ///
     /// Source: HAProxy configuration manual, section 3.1. `localpeer` sets `HAPROXY_LOCALPEER`.
-    fn environment_statement(&mut self, line: &SourceLine) {
+    fn apply_environment_statement(&mut self, line: &SourceLine) {
         let env = &mut self.document.env;
         let (name, value) = (line.text(1), line.text(2));
         let rest = || {
@@ -455,7 +458,7 @@ impl LineSource<'_> {
 // === arguments of directives ===
 
 /// The condition of an `.if` or `.elif`: all words after the first, separated by spaces.
-fn condition_of(
+fn evaluate_condition(
     line: &SourceLine,
     env: &Env,
     facts: &dyn ProgramFacts,
@@ -499,7 +502,7 @@ fn reject_extra_words(line: &SourceLine, count: usize) -> Result<(), Diagnostic>
 
 /// The message of `.notice` and related directives, in quotes and with a full stop as HAProxy
 /// prints it.
-fn message_of(directive: Directive, line: &SourceLine) -> Diagnostic {
+fn diagnostic_of_message(directive: Directive, line: &SourceLine) -> Diagnostic {
     let (severity, code) = match directive {
         Directive::Alert => (Severity::Alert, "alert-directive"),
         Directive::Warning => (Severity::Warning, "warning-directive"),

@@ -3,7 +3,7 @@
 /// A HAProxy version, as `haproxy -v` prints it: `2.6.12`, `2.7-dev3`, `2.5-dev8-b1b1f3-19`.
 /// Missing components are zero; versions order as releases do, `dev` and `rc` before the release.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
-pub struct Version {
+pub struct HaproxyVersion {
     numbers: [u64; 4],
     stage: ReleaseStage,
     stage_number: u64,
@@ -18,7 +18,7 @@ enum ReleaseStage {
     Release,
 }
 
-impl Version {
+impl HaproxyVersion {
     /// A released version.
     #[must_use]
     pub fn release(major: u64, minor: u64, patch: u64) -> Self {
@@ -173,15 +173,18 @@ mod tests {
         ];
         for pair in ordered.windows(2) {
             assert!(
-                Version::parse(pair[0]) < Version::parse(pair[1]),
+                HaproxyVersion::parse(pair[0]) < HaproxyVersion::parse(pair[1]),
                 "{pair:?}"
             );
         }
         assert_eq!(
-            Version::parse("2.6.12-1+deb12u4"),
-            Version::release(2, 6, 12)
+            HaproxyVersion::parse("2.6.12-1+deb12u4"),
+            HaproxyVersion::release(2, 6, 12)
         );
-        assert_eq!(Version::parse("2.x"), Version::release(2, 0, 0));
+        assert_eq!(
+            HaproxyVersion::parse("2.x"),
+            HaproxyVersion::release(2, 0, 0)
+        );
     }
 
     #[test]

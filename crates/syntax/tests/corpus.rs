@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ballast_syntax::{Env, FixedFacts, Severity, Version, parse};
+use ballast_syntax::{Env, FixedFacts, HaproxyVersion, Severity, parse};
 
 #[test]
 fn real_configurations_come_back() {
@@ -14,7 +14,7 @@ fn real_configurations_come_back() {
         return;
     };
     let facts = FixedFacts {
-        version: Version::release(3, 5, 0),
+        version: HaproxyVersion::release(3, 5, 0),
         ..FixedFacts::default()
     };
     let mut count = 0;

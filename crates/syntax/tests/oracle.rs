@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::process::{Command, Output};
 
 use ballast_syntax::{
-    Diagnostic, Document, Env, FixedFacts, Severity, SslVersion, TimeUnit, Version,
+    Diagnostic, Document, Env, FixedFacts, HaproxyVersion, Severity, SslVersion, TimeUnit,
     evaluate_condition, parse, parse_size, parse_time,
 };
 use proptest::prelude::*;
@@ -511,7 +511,7 @@ fn conditions_mean_the_same() {
         .split_whitespace()
         .filter_map(|word| word.strip_prefix('+'));
     let facts = FixedFacts {
-        version: Version::parse(number),
+        version: HaproxyVersion::parse(number),
         features: features.map(str::to_owned).collect(),
         openssl_version: openssl_version(&version),
         ssl_library: Some("OpenSSL".to_owned()),

@@ -9,7 +9,7 @@ use rustls::DistinguishedName;
 use rustls::pki_types::CertificateDer;
 use x509_parser::prelude::{CertificateRevocationList, FromDer, ParsedExtension, X509Extension};
 
-use crate::files::{ContentDigest, FileError, Files};
+use crate::files::{CertificateFileReader, ContentDigest, FileError};
 use crate::pem::{PemError, read_pem, write_pem};
 use crate::x509::Facts;
 
@@ -121,7 +121,7 @@ pub struct Authorities {
 impl Authorities {
     /// A file of this name without any content.
     #[must_use]
-    pub fn named(name: &str) -> Self {
+    pub fn empty(name: &str) -> Self {
         Self {
             name: name.to_owned(),
             ..Self::default()
@@ -163,7 +163,10 @@ impl Authorities {
     /// # Errors
     ///
     /// [`AuthorityError`] with the file.
-    pub fn load(files: &dyn Files, path: &str) -> Result<Self, FileError<AuthorityError>> {
+    pub fn load(
+        files: &dyn CertificateFileReader,
+        path: &str,
+    ) -> Result<Self, FileError<AuthorityError>> {
         let failed = |file: &str, reason| FileError {
             file: file.to_owned(),
             reason,
@@ -182,7 +185,7 @@ impl Authorities {
                 .map(|name| format!("{directory}/{name}"))
                 .collect();
         }
-        let mut authorities = Self::named(path);
+        let mut authorities = Self::empty(path);
         for file in paths {
             let content = files.read(&file).map_err(system)?;
             let content = content.ok_or_else(|| failed(&file, AuthorityError::Missing))?;
@@ -223,12 +226,12 @@ impl Authorities {
     }
 
     fn add_certificate(&mut self, facts: Facts) {
-        let places = self.by_subject.entry(facts.subject.clone()).or_default();
-        if places
+        let indexes = self.by_subject.entry(facts.subject.clone()).or_default();
+        if indexes
             .iter()
-            .all(|place| self.certificates[*place].der != facts.der)
+            .all(|index| self.certificates[*index].der != facts.der)
         {
-            places.push(self.certificates.len());
+            indexes.push(self.certificates.len());
             self.certificates.push(facts);
         }
     }
@@ -250,8 +253,8 @@ impl Authorities {
     }
 
     pub(crate) fn of_subject(&self, subject: &[u8]) -> impl Iterator<Item = &Facts> {
-        let places = self.by_subject.get(subject).map_or(&[][..], Vec::as_slice);
-        places.iter().map(|place| &self.certificates[*place])
+        let indexes = self.by_subject.get(subject).map_or(&[][..], Vec::as_slice);
+        indexes.iter().map(|index| &self.certificates[*index])
     }
 
     pub(crate) fn lists(&self) -> &[RevocationList] {
@@ -275,7 +278,7 @@ impl Authorities {
 
 /// Several files as one: `ca-file` with `ca-verify-file`, or with `crl-file`.
 #[derive(Clone, Debug, Default)]
-pub struct Trust {
+pub struct TrustedAuthorities {
     /// `ca-file`: also told to clients.
     pub authorities: Option<Arc<Authorities>>,
     /// `ca-verify-file`: not told.
@@ -284,7 +287,7 @@ pub struct Trust {
     pub revocation: Option<Arc<Authorities>>,
 }
 
-impl Trust {
+impl TrustedAuthorities {
     /// The same with this content for the file of its name: of `crl-file` where `is_revocation`,
     /// else of the others.
     #[must_use]

@@ -23,7 +23,7 @@ pub struct ListRow {
     pub words: String,
 }
 
-/// A certificate on a bind line, with its place among the others.
+/// A certificate on a bind line, with its index among the others.
 #[derive(Clone, Debug)]
 pub struct BindEntry {
     /// The certificate.
@@ -137,11 +137,11 @@ impl BindCertificates {
 
     /// Adds an entry behind the others.
     fn push(&mut self, entry: BindEntry) {
-        let place = self.entries.len();
+        let index = self.entries.len();
         let algorithm = entry.certificate.current().algorithm();
-        self.index.insert(place, algorithm, &entry.names());
+        self.index.insert(index, algorithm, &entry.names());
         if entry.is_default {
-            self.index.insert_default(place, algorithm);
+            self.index.insert_default(index, algorithm);
         }
         for suite in entry
             .tls_settings

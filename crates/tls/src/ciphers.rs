@@ -151,7 +151,7 @@ fn suites_of(word: &str) -> SuiteSet {
         let named = TLS12_SUITES
             .iter()
             .position(|(name, standard, _)| part == *name || part == *standard)
-            .map(|place| 1 << place);
+            .map(|index| 1 << index);
         let listed = SUITE_WORDS
             .iter()
             .find(|(name, _)| part == *name || (*name == "kEECDH" && part == "kECDHE"));
@@ -167,7 +167,7 @@ fn suites_of(word: &str) -> SuiteSet {
 pub fn translate_ciphers(list: &str) -> Result<Translation<SupportedCipherSuite>, CipherError> {
     // The order in which suites are looked at, and which of them are chosen: OpenSSL's rules.
     let mut order: Vec<(usize, bool)> = (0..TLS12_SUITES.len())
-        .map(|place| (place, false))
+        .map(|index| (index, false))
         .collect();
     let mut missing = Vec::new();
     for word in list
@@ -178,7 +178,7 @@ pub fn translate_ciphers(list: &str) -> Result<Translation<SupportedCipherSuite>
             sign @ (b'+' | b'-' | b'!') => (sign, &word[1..]),
             b'@' => {
                 match &word[1..] {
-                    "STRENGTH" => order.sort_by_key(|(place, _)| AES_128 & (1 << place) != 0),
+                    "STRENGTH" => order.sort_by_key(|(index, _)| AES_128 & (1 << index) != 0),
                     "SECLEVEL=0" | "SECLEVEL=1" | "SECLEVEL=2" => {}
                     _ => missing.push(word.to_owned()),
                 }
@@ -190,20 +190,20 @@ pub fn translate_ciphers(list: &str) -> Result<Translation<SupportedCipherSuite>
         if set == 0 && sign == 0 {
             missing.push(name.to_owned());
         }
-        let is_meant = |place: usize| set & (1 << place) != 0;
+        let is_meant = |index: usize| set & (1 << index) != 0;
         match sign {
-            b'!' => order.retain(|(place, _)| !is_meant(*place)),
+            b'!' => order.retain(|(index, _)| !is_meant(*index)),
             b'-' => {
-                let is_taken = |(place, is_chosen): &(usize, bool)| *is_chosen && is_meant(*place);
+                let is_taken = |(index, is_chosen): &(usize, bool)| *is_chosen && is_meant(*index);
                 let (taken, rest): (Vec<_>, Vec<_>) = order.into_iter().partition(is_taken);
-                let taken = taken.into_iter().map(|(place, _)| (place, false));
+                let taken = taken.into_iter().map(|(index, _)| (index, false));
                 order = taken.chain(rest).collect();
             }
-            b'+' => order.sort_by_key(|(place, is_chosen)| *is_chosen && is_meant(*place)),
+            b'+' => order.sort_by_key(|(index, is_chosen)| *is_chosen && is_meant(*index)),
             _ => {
-                let is_added = |(place, is_chosen): &(usize, bool)| !is_chosen && is_meant(*place);
+                let is_added = |(index, is_chosen): &(usize, bool)| !is_chosen && is_meant(*index);
                 let (added, rest): (Vec<_>, Vec<_>) = order.into_iter().partition(is_added);
-                let added = added.into_iter().map(|(place, _)| (place, true));
+                let added = added.into_iter().map(|(index, _)| (index, true));
                 order = rest.into_iter().chain(added).collect();
             }
         }
@@ -211,7 +211,7 @@ pub fn translate_ciphers(list: &str) -> Result<Translation<SupportedCipherSuite>
     let found = order
         .into_iter()
         .filter(|(_, is_chosen)| *is_chosen)
-        .map(|(place, _)| TLS12_SUITES[place].2)
+        .map(|(index, _)| TLS12_SUITES[index].2)
         .collect();
     whole(list, found, missing)
 }

@@ -11,7 +11,7 @@ use rustls::sign::CertifiedKey;
 use rustls::time_provider::TimeProvider;
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
 
-use crate::authorities::Trust;
+use crate::authorities::TrustedAuthorities;
 use crate::certificate::Certificate;
 use crate::ciphers::translate_signatures;
 use crate::client_verifier::refusal;
@@ -19,7 +19,7 @@ use crate::options::HandshakeOptions;
 use crate::server_config::{
     MissingWord, OptionError, alpn, certified_key, fragment_size, list, translate, versions,
 };
-use crate::verifier::{ChainRules, Verdict};
+use crate::verifier::{ChainRules, PeerVerdict};
 use crate::verify_error::IgnoredErrors;
 use crate::x509::{Purpose, has_name, verify_handshake};
 
@@ -31,7 +31,7 @@ pub enum ServerTrust {
     /// `verify required`: by these authorities.
     Required {
         /// `ca-file` and `crl-file`.
-        trust: Trust,
+        trust: TrustedAuthorities,
         /// `verifyhost`: the name that the certificate must have where none is sent. One that is
         /// sent (`sni`, `check-sni`) must be the certificate's itself. Without either no name is
         /// judged.
@@ -50,11 +50,16 @@ struct ServerVerifier {
 }
 
 impl ServerVerifier {
-    fn judge(&self, leaf: &CertificateDer<'_>, sent: &[CertificateDer<'_>], now: i64) -> Verdict {
+    fn verify(
+        &self,
+        leaf: &CertificateDer<'_>,
+        sent: &[CertificateDer<'_>],
+        now: i64,
+    ) -> PeerVerdict {
         let ServerTrust::Required { trust, .. } = &self.trust else {
-            return Verdict::default();
+            return PeerVerdict::default();
         };
-        let judge = ChainRules {
+        let rules = ChainRules {
             trust,
             purpose: Purpose::Server,
             ca_ignored: IgnoredErrors::default(),
@@ -62,7 +67,7 @@ impl ServerVerifier {
             algorithms: &self.algorithms,
             now,
         };
-        judge.judge(leaf, sent)
+        rules.verify(leaf, sent)
     }
 }
 
@@ -76,7 +81,7 @@ impl ServerCertVerifier for ServerVerifier {
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
-        let verdict = self.judge(end_entity, intermediates, now);
+        let verdict = self.verify(end_entity, intermediates, now);
         if verdict.is_refused {
             return Err(refusal(verdict.result));
         }
@@ -200,7 +205,7 @@ impl ServerTlsSettings {
 
     /// What was named and does not exist here.
     #[must_use]
-    pub fn missing(&self) -> &[MissingWord] {
+    pub fn missing_words(&self) -> &[MissingWord] {
         &self.missing
     }
 

@@ -13,10 +13,10 @@ use rustls::{
     CertificateError, DigitallySignedStruct, DistinguishedName, Error, OtherError, SignatureScheme,
 };
 
-use crate::authorities::Trust;
+use crate::authorities::TrustedAuthorities;
 use crate::options::VerifyMode;
 use crate::tickets::ResumptionContext;
-use crate::verifier::{ChainRules, Verdict};
+use crate::verifier::{ChainRules, PeerVerdict};
 use crate::verify_error::{IgnoredErrors, VerifyError};
 use crate::x509::{Purpose, verify_handshake};
 
@@ -24,7 +24,7 @@ use crate::x509::{Purpose, verify_handshake};
 #[derive(Debug)]
 pub struct ClientVerifier {
     mode: VerifyMode,
-    trust: Trust,
+    trust: TrustedAuthorities,
     ca_ignored: IgnoredErrors,
     crt_ignored: IgnoredErrors,
     tells_names: bool,
@@ -40,7 +40,7 @@ impl ClientVerifier {
     #[must_use]
     pub fn new(
         mode: VerifyMode,
-        trust: Trust,
+        trust: TrustedAuthorities,
         ca_ignored: IgnoredErrors,
         crt_ignored: IgnoredErrors,
         tells_names: bool,
@@ -64,7 +64,7 @@ impl ClientVerifier {
 
     /// The same for other authorities and revocation lists.
     #[must_use]
-    pub fn with_trust(&self, trust: Trust) -> Self {
+    pub fn with_trust(&self, trust: TrustedAuthorities) -> Self {
         Self::new(
             self.mode,
             trust,
@@ -77,7 +77,7 @@ impl ClientVerifier {
 
     /// The authorities and revocation lists it goes by.
     #[must_use]
-    pub fn trust(&self) -> &Trust {
+    pub fn trust(&self) -> &TrustedAuthorities {
         &self.trust
     }
 
@@ -89,16 +89,16 @@ impl ClientVerifier {
 
     /// Judges what a client has shown, at `now` in seconds since 1970.
     #[must_use]
-    pub fn judge(
+    pub fn verify(
         &self,
         leaf: &CertificateDer<'_>,
         sent: &[CertificateDer<'_>],
         now: i64,
-    ) -> Verdict {
-        self.judge_at(now).judge(leaf, sent)
+    ) -> PeerVerdict {
+        self.rules_at(now).verify(leaf, sent)
     }
 
-    fn judge_at(&self, now: i64) -> ChainRules<'_> {
+    fn rules_at(&self, now: i64) -> ChainRules<'_> {
         ChainRules {
             trust: &self.trust,
             purpose: Purpose::Client,
@@ -116,7 +116,11 @@ impl ClientVerifier {
     }
 }
 
-fn context(mode: VerifyMode, trust: &Trust, ignored: [IgnoredErrors; 2]) -> ResumptionContext {
+fn context(
+    mode: VerifyMode,
+    trust: &TrustedAuthorities,
+    ignored: [IgnoredErrors; 2],
+) -> ResumptionContext {
     let mut context = Context::new(&SHA256);
     context.update(&[mode as u8]);
     for ignored in ignored {
@@ -132,10 +136,10 @@ fn context(mode: VerifyMode, trust: &Trust, ignored: [IgnoredErrors; 2]) -> Resu
 #[derive(Debug)]
 pub struct ClientVerification {
     verifier: Arc<ClientVerifier>,
-    verdict: OnceLock<Verdict>,
+    verdict: OnceLock<PeerVerdict>,
     /// When this handshake's chain was judged, seconds since 1970: unset for a resumed session,
     /// which shows no chain.
-    judged_at: OnceLock<i64>,
+    verified_at: OnceLock<i64>,
 }
 
 impl ClientVerification {
@@ -143,23 +147,23 @@ impl ClientVerification {
         Arc::new(Self {
             verifier,
             verdict: OnceLock::new(),
-            judged_at: OnceLock::new(),
+            verified_at: OnceLock::new(),
         })
     }
 
     /// What was found; `None` before, and where no certificate was shown.
     #[must_use]
-    pub fn verdict(&self) -> Option<Verdict> {
+    pub fn verdict(&self) -> Option<PeerVerdict> {
         self.verdict.get().copied()
     }
 
     /// Judges, at `now` in seconds since 1970, what the client of a resumed session showed when the
     /// session was made. A session says nothing of what was found then, and that its certificate
     /// was passed over must not look like one that is good.
-    pub fn judge_resumed(&self, chain: &[CertificateDer<'_>], now: i64) {
+    pub fn verify_resumed(&self, chain: &[CertificateDer<'_>], now: i64) {
         if let [leaf, sent @ ..] = chain {
             self.verdict
-                .get_or_init(|| self.verifier.judge(leaf, sent, now));
+                .get_or_init(|| self.verifier.verify(leaf, sent, now));
         }
     }
 
@@ -171,8 +175,8 @@ impl ClientVerification {
         leaf: &CertificateDer<'_>,
         sent: &[CertificateDer<'_>],
     ) -> Option<CertificateDer<'static>> {
-        let now = self.judged_at.get()?;
-        self.verifier.judge_at(*now).root(leaf, sent)
+        let now = self.verified_at.get()?;
+        self.verifier.rules_at(*now).root(leaf, sent)
     }
 }
 
@@ -227,9 +231,9 @@ impl ClientCertVerifier for ClientVerification {
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
         let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
-        let verdict = self.verifier.judge(end_entity, intermediates, now);
+        let verdict = self.verifier.verify(end_entity, intermediates, now);
         let verdict = *self.verdict.get_or_init(|| verdict);
-        self.judged_at.get_or_init(|| now);
+        self.verified_at.get_or_init(|| now);
         if verdict.is_refused {
             return Err(refusal(verdict.result));
         }

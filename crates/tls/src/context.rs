@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use rustls::ClientConfig;
 
-use crate::authorities::{Authorities, Trust};
+use crate::authorities::{Authorities, TrustedAuthorities};
 use crate::bind::{BindCertificates, BindEntry};
 use crate::certificate::Certificate;
 use crate::client_config::{ServerLineParts, ServerTlsSettings, ServerTrust};
@@ -121,13 +121,13 @@ impl CompiledServer {
 
     /// What was named in the options and does not exist here.
     #[must_use]
-    pub fn missing(&self) -> &[MissingWord] {
-        self.tls_settings.missing()
+    pub fn missing_words(&self) -> &[MissingWord] {
+        self.tls_settings.missing_words()
     }
 
     /// The authorities and revocation lists that the server's certificate is judged by.
     #[must_use]
-    pub fn trust(&self) -> Option<&Trust> {
+    pub fn trust(&self) -> Option<&TrustedAuthorities> {
         match &self.parts.trust {
             ServerTrust::Required { trust, .. } => Some(trust),
             ServerTrust::Any => None,
@@ -153,7 +153,7 @@ impl CompiledServer {
     /// # Errors
     ///
     /// [`OptionError`].
-    pub fn with_trust(&self, other: Trust) -> Result<Self, OptionError> {
+    pub fn with_trust(&self, other: TrustedAuthorities) -> Result<Self, OptionError> {
         let mut parts = self.parts.clone();
         if let ServerTrust::Required { trust, .. } = &mut parts.trust {
             *trust = other;
@@ -221,7 +221,7 @@ fn has_same_files(one: &ServerLineParts, other: &ServerLineParts) -> bool {
     same_trust && same_certificate && one.record_bytes_max == other.record_bytes_max
 }
 
-impl Trust {
+impl TrustedAuthorities {
     fn has_same_content(&self, other: &Self) -> bool {
         is_same_file(&self.authorities, &other.authorities)
             && is_same_file(&self.verify_only, &other.verify_only)

@@ -281,11 +281,11 @@ impl NameStyle {
     /// The name; `None` where a value is not text in its own encoding.
     fn write(&self, name: &X509Name<'_>) -> Option<String> {
         let mut values: Vec<(usize, Object, Box<str>, &Any<'_>)> = Vec::new();
-        for (place, rdn) in name.iter_rdn().enumerate() {
+        for (index, rdn) in name.iter_rdn().enumerate() {
             for attribute in rdn.iter() {
                 let number = attribute.attr_type().to_id_string();
                 let known = object(&number).unwrap_or(Object::UNKNOWN);
-                values.push((place, known, number.into(), attribute.attr_value()));
+                values.push((index, known, number.into(), attribute.attr_value()));
             }
         }
         if self.is_reversed {
@@ -293,13 +293,13 @@ impl NameStyle {
         }
         let mut out = String::new();
         let mut before = None;
-        for (place, known, number, value) in values {
+        for (index, known, number, value) in values {
             match before {
                 None => {}
-                Some(before) if before == place => out.push_str(self.between_values),
+                Some(before) if before == index => out.push_str(self.between_values),
                 Some(_) => out.push_str(self.between_entries),
             }
-            before = Some(place);
+            before = Some(index);
             let is_known = !known.short.is_empty();
             out.push_str(if is_known { known.short } else { &number });
             out.push_str(self.equals);
@@ -314,17 +314,17 @@ impl NameStyle {
 
     fn write_value(&self, out: &mut String, text: &str) {
         let last = text.chars().count().saturating_sub(1);
-        let is_special = |place: usize, c: char| {
+        let is_special = |index: usize, c: char| {
             SPECIAL.contains(&c)
-                || (c == ' ' && (place == 0 || place == last))
-                || (c == '#' && place == 0)
+                || (c == ' ' && (index == 0 || index == last))
+                || (c == '#' && index == 0)
         };
-        let needs_quotes = |(place, c)| is_special(place, c) && !matches!(c, '"' | '\\');
+        let needs_quotes = |(index, c)| is_special(index, c) && !matches!(c, '"' | '\\');
         let is_quoted = self.has_quotes && text.chars().enumerate().any(needs_quotes);
         if is_quoted {
             out.push('"');
         }
-        for (place, c) in text.chars().enumerate() {
+        for (index, c) in text.chars().enumerate() {
             if !(' '..='~').contains(&c) {
                 let mut bytes = [0; 4];
                 for byte in c.encode_utf8(&mut bytes).bytes() {
@@ -335,7 +335,7 @@ impl NameStyle {
             let escape = if self.has_quotes {
                 matches!(c, '"' | '\\')
             } else {
-                is_special(place, c)
+                is_special(index, c)
             };
             if escape {
                 out.push('\\');

@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// Gives the content of files.
-pub trait Files {
+pub trait CertificateFileReader {
     /// The content of a file, `None` where there is none.
     ///
     /// # Errors

@@ -11,15 +11,15 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use crate::authorities::Authorities;
 use crate::certificate::{CertificateParts, KeySource};
 use crate::files::ContentDigest;
+use crate::shared_store::StoreState;
 use crate::store::{CertificateFiles, CertificateOrigin, StoredCertificate};
-use crate::store_context::StoreState;
 use crate::store_transaction::{
     CertificateTransaction, ListEdit, TrustFile, TrustKind, TrustTransaction,
 };
 use crate::tickets::TicketKeys;
 
 /// A name and a content.
-pub type Record = (Vec<u8>, Vec<u8>);
+pub type NamedContent = (Vec<u8>, Vec<u8>);
 
 /// Keys of tickets: what their file had, and the keys.
 const TICKET_KEYS: u8 = b'k';
@@ -42,7 +42,7 @@ const LIST_EDIT: u8 = b'l';
 
 /// All that the next process cannot read in files.
 #[must_use]
-pub fn records(state: &StoreState) -> Vec<Record> {
+pub fn records(state: &StoreState) -> Vec<NamedContent> {
     let mut records = Vec::new();
     for (name, keys) in &state.ticket_keys {
         let text = keys.reveal().join("\n");
@@ -54,13 +54,16 @@ pub fn records(state: &StoreState) -> Vec<Record> {
     }
     for stored in state.store.iter().filter(|stored| stored.is_changed()) {
         let origin = stored.origin();
-        let of_files = origin.of_files.as_ref().map_or(&[][..], |digest| digest);
+        let files_digest = origin
+            .files_digest
+            .as_ref()
+            .map_or(&[][..], |digest| digest);
         let files = list(&file_names(&origin.files));
         let parts = parts_fields(&stored.current().parts());
         records.push(record(
             CERTIFICATE,
             stored.name(),
-            &[of_files, &files, &parts],
+            &[files_digest, &files, &parts],
         ));
     }
     for name in &state.empty {
@@ -93,7 +96,7 @@ pub fn records(state: &StoreState) -> Vec<Record> {
     records
 }
 
-fn edit_record(edit: &ListEdit) -> Record {
+fn edit_record(edit: &ListEdit) -> NamedContent {
     let number = (edit.number as u64).to_be_bytes();
     let line = optional(edit.line.as_deref().map(str::as_bytes));
     let is_added = [u8::from(edit.is_added)];
@@ -198,7 +201,7 @@ fn read_digest(field: &[u8]) -> Option<Option<ContentDigest>> {
 }
 
 fn read_authorities(name: &str, pem: &[u8]) -> Option<Arc<Authorities>> {
-    let mut content = Authorities::named(name);
+    let mut content = Authorities::empty(name);
     content.add(pem).ok()?;
     Some(Arc::new(content))
 }
@@ -226,12 +229,12 @@ fn add_known(state: &mut StoreState, name: &[u8], content: &[u8]) -> Option<()> 
             state.ticket_keys.insert(name, Arc::new(keys));
         }
         CERTIFICATE => {
-            let [of_files, files, parts] = fields[..] else {
+            let [files_digest, files, parts] = fields[..] else {
                 return None;
             };
             let origin = CertificateOrigin {
                 files: read_file_names(files)?,
-                of_files: read_digest(of_files)?,
+                files_digest: read_digest(files_digest)?,
             };
             let certificate = state.store.build_certificate(read_parts(parts)?).ok()?;
             let stored = StoredCertificate::new(&name, Arc::new(certificate));
@@ -248,7 +251,7 @@ fn add_known(state: &mut StoreState, name: &[u8], content: &[u8]) -> Option<()> 
                 name,
                 parts: read_parts(parts)?,
                 files: read_file_names(files)?,
-                is_written_now: false,
+                is_being_written: false,
             });
         }
         AUTHORITIES | REVOCATION => {
@@ -298,7 +301,7 @@ fn trust_kind(kind: u8) -> TrustKind {
     }
 }
 
-fn record(kind: u8, name: &str, fields: &[&[u8]]) -> Record {
+fn record(kind: u8, name: &str, fields: &[&[u8]]) -> NamedContent {
     let name = [&[kind], name.as_bytes()].concat();
     (name, list(fields))
 }

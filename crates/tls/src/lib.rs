@@ -2,7 +2,7 @@
 //! ciphers, certificates and the lists they stand in.
 //!
 //! Nothing here opens a file or a socket or reads a clock. The content of files comes through
-//! [`files::Files`], bytes of a connection as a slice, the time through rustls's `TimeProvider`.
+//! [`files::CertificateFileReader`], bytes of a connection as a slice, the time through rustls's `TimeProvider`.
 //! Handshakes and records are rustls's, carried by `transport`.
 //!
 //! A bind line is a [`bind::BindCertificates`]: entries of certificates ([`store`]) with their
@@ -15,6 +15,7 @@ pub mod authorities;
 pub mod bind;
 pub mod capture;
 pub mod certificate;
+pub mod certificate_file_changes;
 pub mod ciphers;
 pub mod client_config;
 pub mod client_verifier;
@@ -35,13 +36,12 @@ pub mod options;
 pub mod pem;
 mod pkcs8;
 pub mod server_config;
+pub mod shared_store;
 pub mod store;
-pub mod store_context;
 pub mod store_transaction;
 pub mod tickets;
 pub mod verifier;
 pub mod verify_error;
-pub mod written;
 mod x509;
 
 /// The library that speaks TLS, for the rooms that hold its connections.

@@ -118,21 +118,21 @@ impl NameFilters {
 
 /// One entry at one name.
 #[derive(Clone, Debug)]
-struct Place {
+struct NamedEntry {
     entry: u32,
     algorithm: KeyAlgorithm,
     excluded: Option<Arc<[Box<[u8]>]>>,
 }
 
-type Places = HashMap<Arc<[u8]>, Vec<Place>, foldhash::fast::RandomState>;
+type NamedEntries = HashMap<Arc<[u8]>, Vec<NamedEntry>, foldhash::fast::RandomState>;
 
 /// The entries of one bind line by name.
 #[derive(Clone, Debug, Default)]
 pub struct NameIndex {
-    exact: Places,
+    exact: NamedEntries,
     /// By what follows the asterisk: `.example.org`.
-    wildcard: Places,
-    defaults: Vec<Place>,
+    wildcard: NamedEntries,
+    defaults: Vec<NamedEntry>,
 }
 
 /// What was found for a name.
@@ -153,19 +153,19 @@ impl NameIndex {
     pub fn insert(&mut self, entry: usize, algorithm: KeyAlgorithm, filters: &NameFilters) {
         let entry = u32::try_from(entry).expect("fewer than 2^32 entries");
         let excluded = (!filters.excluded.is_empty()).then(|| filters.excluded.clone().into());
-        let place = |excluded| Place {
+        let named_entry = |excluded| NamedEntry {
             entry,
             algorithm,
             excluded,
         };
         for name in &filters.names {
-            let (places, key, excluded) = match name.strip_prefix(b"*") {
+            let (named_entries, key, excluded) = match name.strip_prefix(b"*") {
                 Some(suffix) => (&mut self.wildcard, suffix, excluded.clone()),
                 None => (&mut self.exact, &name[..], None),
             };
-            let list = places.entry(key.into()).or_default();
+            let list = named_entries.entry(key.into()).or_default();
             if list.last().is_none_or(|last| last.entry != entry) {
-                list.push(place(excluded));
+                list.push(named_entry(excluded));
             }
         }
         if filters.is_default {
@@ -180,8 +180,12 @@ impl NameIndex {
     /// Never, as [`NameIndex::insert`].
     pub fn insert_default(&mut self, entry: usize, algorithm: KeyAlgorithm) {
         let entry = u32::try_from(entry).expect("fewer than 2^32 entries");
-        if self.defaults.iter().all(|place| place.entry != entry) {
-            self.defaults.push(Place {
+        if self
+            .defaults
+            .iter()
+            .all(|named_entry| named_entry.entry != entry)
+        {
+            self.defaults.push(NamedEntry {
                 entry,
                 algorithm,
                 excluded: None,
@@ -222,12 +226,12 @@ impl NameIndex {
         lower.copy_from_slice(name);
         lower.make_ascii_lowercase();
         let mut best = BestByKeyType::default();
-        if let Some(places) = self.exact.get(&*lower) {
-            best.offer_all(places, lower);
+        if let Some(named_entries) = self.exact.get(&*lower) {
+            best.offer_all(named_entries, lower);
         }
         let dot = lower.iter().position(|byte| *byte == b'.');
-        if let Some(places) = dot.and_then(|dot| self.wildcard.get(&lower[dot..])) {
-            best.offer_all(places, lower);
+        if let Some(named_entries) = dot.and_then(|dot| self.wildcard.get(&lower[dot..])) {
+            best.offer_all(named_entries, lower);
         }
         best.choose(client)
     }
@@ -242,18 +246,18 @@ struct BestByKeyType {
 }
 
 impl BestByKeyType {
-    fn offer_all(&mut self, places: &[Place], name: &[u8]) {
-        for place in places {
-            let excluded = place.excluded.as_deref().unwrap_or_default();
+    fn offer_all(&mut self, named_entries: &[NamedEntry], name: &[u8]) {
+        for named_entry in named_entries {
+            let excluded = named_entry.excluded.as_deref().unwrap_or_default();
             if excluded.iter().any(|excluded| **excluded == *name) {
                 continue;
             }
-            let first = match place.algorithm {
+            let first = match named_entry.algorithm {
                 KeyAlgorithm::Ecdsa => &mut self.ecdsa,
                 KeyAlgorithm::Rsa => &mut self.rsa,
                 KeyAlgorithm::Other => &mut self.other,
             };
-            first.get_or_insert(place.entry);
+            first.get_or_insert(named_entry.entry);
         }
     }
 

@@ -14,7 +14,7 @@ use crate::der::{element, element_with_tag, sequence};
 use crate::ocsp::{OcspResponse, basic_response};
 use crate::ocsp_details::OcspDetails;
 use crate::pem::encode_base64;
-use crate::x509::Signed;
+use crate::x509::SignedObject;
 
 /// id-ad-ocsp, as text.
 const OCSP_ACCESS: &str = "1.3.6.1.5.5.7.48.1";
@@ -98,7 +98,7 @@ impl OcspRequest {
 /// # Errors
 ///
 /// Why it cannot be stapled.
-pub fn judge_response(
+pub fn verify_response(
     der: &[u8],
     leaf: &CertificateDer<'_>,
     issuer: Option<&CertificateDer<'_>>,
@@ -127,7 +127,7 @@ pub fn issuer_of(certificate: &Certificate) -> Option<&CertificateDer<'static>> 
 /// `None`: the response cannot be taken apart.
 fn is_signed_for(der: &[u8], issuer: &CertificateDer<'_>, now: i64) -> Option<bool> {
     let basic = basic_response(der)?;
-    let signed = Signed::read(basic.whole)?;
+    let signed = SignedObject::read(basic.whole)?;
     let algorithms = provider::default_provider().signature_verification_algorithms;
     let (_, issuer) = X509Certificate::from_der(issuer).ok()?;
     let issuer_key = issuer.public_key().raw;
@@ -153,7 +153,7 @@ fn is_signed_for(der: &[u8], issuer: &CertificateDer<'_>, now: i64) -> Option<bo
         let usage = parsed.extended_key_usage().ok().flatten();
         let may_sign = usage.is_some_and(|usage| usage.value.ocsp_signing);
         let is_delegate = parsed.issuer().as_raw() == issuer.subject().as_raw()
-            && Signed::read(signer.whole)?.is_signed_by(issuer_key, &algorithms);
+            && SignedObject::read(signer.whole)?.is_signed_by(issuer_key, &algorithms);
         if may_sign
             && is_in_time
             && is_delegate

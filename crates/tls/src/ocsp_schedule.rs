@@ -78,12 +78,13 @@ pub struct ScheduledUpdate {
     is_under_way: bool,
 }
 
-/// The responses that are kept fresh, by the number of their certificate (`CertID`, DER).
+/// The responses that are kept fresh, by the identifier of their certificate in OCSP
+/// (`CertID`, DER).
 #[derive(Clone, Debug, Default)]
 pub struct UpdateSchedule(BTreeMap<Vec<u8>, ScheduledUpdate>);
 
 impl UpdateSchedule {
-    /// Adds a response, unless it is there: it is asked for at `first`.
+    /// Adds a response that is first asked for at `first`. Of one that is there only `path` changes.
     pub fn add(&mut self, id: &[u8], path: &str, first: i64) {
         let row = self
             .0
@@ -121,8 +122,9 @@ impl UpdateSchedule {
         idle.map(|row| row.next).min()
     }
 
-    /// Notes how an update went. `until` is the end of the response's validity. Half of `chance`'s
-    /// range is as likely as the other: responders are not asked for everything at once.
+    /// Notes how an update went. `until` is the end of the response's validity. `chance` is
+    /// uniformly random: it moves the next request up to a tenth earlier, so that responders are not
+    /// asked for everything at once.
     pub fn end(
         &mut self,
         id: &[u8],

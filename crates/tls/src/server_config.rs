@@ -23,7 +23,7 @@ use rustls::{
     SupportedProtocolVersion, version,
 };
 
-use crate::authorities::Trust;
+use crate::authorities::TrustedAuthorities;
 use crate::certificate::Certificate;
 use crate::ciphers::{
     CipherError, Translation, default_ciphers, default_ciphersuites, default_groups,
@@ -215,7 +215,7 @@ impl BindTlsSettings {
 
     /// What was named and does not exist here.
     #[must_use]
-    pub fn missing(&self) -> &[MissingWord] {
+    pub fn missing_words(&self) -> &[MissingWord] {
         &self.missing
     }
 
@@ -224,7 +224,7 @@ impl BindTlsSettings {
     /// # Errors
     ///
     /// [`OptionError`].
-    pub fn with_trust(&self, trust: Trust) -> Result<Self, OptionError> {
+    pub fn with_trust(&self, trust: TrustedAuthorities) -> Result<Self, OptionError> {
         let mut parts = self.recipe.parts.clone();
         if let Some(verifier) = &mut parts.verifier {
             *verifier = Arc::new(verifier.with_trust(trust));

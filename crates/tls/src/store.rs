@@ -11,7 +11,7 @@ use rustls::pki_types::CertificateDer;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use crate::certificate::{Certificate, CertificateError, CertificateParts, Chain};
-use crate::files::{ContentDigest, FileError, Files};
+use crate::files::{CertificateFileReader, ContentDigest, FileError};
 
 /// Endings of files that belong to a certificate and are none.
 const SIDE_FILES: [&str; 4] = [".key", ".issuer", ".ocsp", ".sctl"];
@@ -147,7 +147,7 @@ pub struct CertificateOrigin {
     pub files: CertificateFiles,
     /// The digest of what they had when they were last read or written; `None`: it came with a
     /// command.
-    pub of_files: Option<ContentDigest>,
+    pub files_digest: Option<ContentDigest>,
 }
 
 /// What a configuration takes over of the certificates and keys that were in force before it.
@@ -205,7 +205,7 @@ impl StoredCertificate {
     /// Whether it is something else than its files had: a command changed it, or brought it.
     #[must_use]
     pub fn is_changed(&self) -> bool {
-        self.origin().of_files != Some(self.current().content_digest())
+        self.origin().files_digest != Some(self.current().content_digest())
     }
 
     /// Whether its OCSP response is kept fresh.
@@ -278,7 +278,7 @@ impl FormerCertificates {
         if let Some(former) = self.by_name.get(name) {
             let is_same = former.current().is_same(&read);
             let keeps = self.keeps_changes();
-            if is_same || (keeps && former.origin().of_files == origin.of_files) {
+            if is_same || (keeps && former.origin().files_digest == origin.files_digest) {
                 former.note_origin(origin);
                 return Arc::clone(former);
             }
@@ -326,7 +326,7 @@ impl CertificateStore {
         let former = std::mem::take(&mut self.former);
         if former.keeps_changes() {
             let by_command = former.by_name.into_values();
-            for stored in by_command.filter(|one| one.origin().of_files.is_none()) {
+            for stored in by_command.filter(|one| one.origin().files_digest.is_none()) {
                 let name = Arc::clone(&stored.name);
                 self.by_name.entry(name).or_insert(stored);
             }
@@ -365,7 +365,7 @@ impl CertificateStore {
     /// and left out.
     pub fn load_issuers(
         &mut self,
-        files: &dyn Files,
+        files: &dyn CertificateFileReader,
         directory: &str,
     ) -> Result<Vec<LoadError>, LoadError> {
         let mut left_out = Vec::new();
@@ -404,7 +404,7 @@ impl CertificateStore {
     /// [`LoadError`] for the first file that cannot be loaded.
     pub fn load_crt(
         &mut self,
-        files: &dyn Files,
+        files: &dyn CertificateFileReader,
         path: &str,
     ) -> Result<Vec<Arc<StoredCertificate>>, LoadError> {
         self.load_crt_with(files, path, &LoadOptions::default())
@@ -417,7 +417,7 @@ impl CertificateStore {
     /// [`LoadError`] for the first file that cannot be loaded.
     pub fn load_crt_with(
         &mut self,
-        files: &dyn Files,
+        files: &dyn CertificateFileReader,
         path: &str,
         load: &LoadOptions,
     ) -> Result<Vec<Arc<StoredCertificate>>, LoadError> {
@@ -442,7 +442,7 @@ impl CertificateStore {
     /// [`LoadError`].
     pub fn load(
         &mut self,
-        files: &dyn Files,
+        files: &dyn CertificateFileReader,
         path: &str,
         load: &LoadOptions,
     ) -> Result<Arc<StoredCertificate>, LoadError> {
@@ -456,7 +456,7 @@ impl CertificateStore {
     /// [`LoadError`].
     pub fn load_as(
         &mut self,
-        files: &dyn Files,
+        files: &dyn CertificateFileReader,
         name: &str,
         path: &str,
         load: &LoadOptions,
@@ -473,7 +473,7 @@ impl CertificateStore {
             Ok((certificate, files)) => {
                 let origin = CertificateOrigin {
                     files,
-                    of_files: Some(certificate.content_digest()),
+                    files_digest: Some(certificate.content_digest()),
                 };
                 self.former.after(name, certificate, origin)
             }
@@ -497,7 +497,7 @@ impl CertificateStore {
     /// [`LoadError`].
     pub fn read_certificate(
         &mut self,
-        files: &dyn Files,
+        files: &dyn CertificateFileReader,
         path: &str,
         load: &LoadOptions,
     ) -> Result<Certificate, LoadError> {
@@ -508,7 +508,7 @@ impl CertificateStore {
     /// `looks_around`: files beside it are looked for. They are not for an entry of a crt-store.
     fn read_with_files(
         &mut self,
-        files: &dyn Files,
+        files: &dyn CertificateFileReader,
         path: &str,
         (load, looks_around): (&LoadOptions, bool),
     ) -> Result<(Certificate, CertificateFiles), LoadError> {
@@ -626,7 +626,7 @@ impl CertificateStore {
 
     fn load_file_or_bundle(
         &mut self,
-        files: &dyn Files,
+        files: &dyn CertificateFileReader,
         path: &str,
         load: &LoadOptions,
     ) -> Result<Vec<Arc<StoredCertificate>>, LoadError> {
@@ -669,7 +669,7 @@ fn is_self_issued(certificate: &CertificateDer<'_>) -> bool {
         .is_ok_and(|(_, parsed)| parsed.subject() == parsed.issuer())
 }
 
-fn read(files: &dyn Files, path: &str) -> Result<Option<Vec<u8>>, LoadError> {
+fn read(files: &dyn CertificateFileReader, path: &str) -> Result<Option<Vec<u8>>, LoadError> {
     files
         .read(path)
         .map_err(|reason| failed(path, LoadReason::System(reason)))
@@ -682,13 +682,16 @@ pub fn is_certificate_file(name: &str) -> bool {
     !name.starts_with('.') && !SIDE_FILES.iter().any(|ending| name.ends_with(ending))
 }
 
-fn list(files: &dyn Files, path: &str) -> Result<Option<Vec<String>>, LoadError> {
+fn list(files: &dyn CertificateFileReader, path: &str) -> Result<Option<Vec<String>>, LoadError> {
     files
         .list(path)
         .map_err(|reason| failed(path, LoadReason::System(reason)))
 }
 
-fn read_parts(files: &dyn Files, path: &str) -> Result<CertificateParts, LoadError> {
+fn read_parts(
+    files: &dyn CertificateFileReader,
+    path: &str,
+) -> Result<CertificateParts, LoadError> {
     let content = read(files, path)?.ok_or_else(|| failed(path, LoadReason::Missing))?;
     CertificateParts::read(&content).map_err(|error| failed(path, LoadReason::Certificate(error)))
 }
@@ -714,7 +717,11 @@ fn read_issuer(
 }
 
 /// A file beside a certificate: one that is named must be there.
-fn side_file(files: &dyn Files, path: &str, is_named: bool) -> Result<Option<Vec<u8>>, LoadError> {
+fn side_file(
+    files: &dyn CertificateFileReader,
+    path: &str,
+    is_named: bool,
+) -> Result<Option<Vec<u8>>, LoadError> {
     match read(files, path)? {
         None if is_named => Err(failed(path, LoadReason::Missing)),
         content => Ok(content),

@@ -152,7 +152,7 @@ pub struct CertificateTransaction {
     /// The files that it came from at first.
     pub files: CertificateFiles,
     /// It is committed, once its files are written. Nobody changes it meanwhile.
-    pub is_written_now: bool,
+    pub is_being_written: bool,
 }
 
 impl CertificateTransaction {
@@ -167,7 +167,7 @@ impl CertificateTransaction {
             files: stored
                 .map(|stored| stored.origin().files.clone())
                 .unwrap_or_default(),
-            is_written_now: false,
+            is_being_written: false,
         }
     }
 

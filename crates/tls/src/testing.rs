@@ -13,7 +13,7 @@ use rustls::time_provider::TimeProvider;
 use rustls::{ClientConnection, ServerConnection};
 
 use crate::bind::BindCertificates;
-use crate::files::Files;
+use crate::files::CertificateFileReader;
 use crate::hello::{HelloOutcome, parse_client_hello};
 use crate::options::{HandshakeOptions, TlsVersion};
 
@@ -37,7 +37,7 @@ impl MemoryFiles {
     }
 }
 
-impl Files for MemoryFiles {
+impl CertificateFileReader for MemoryFiles {
     fn read(&self, path: &str) -> Result<Option<Vec<u8>>, String> {
         Ok(self.0.get(path).cloned())
     }

@@ -274,12 +274,12 @@ impl TicketKeys {
 
     /// Seals a session for a context. `None` where that fails: the client gets no ticket.
     #[must_use]
-    pub fn seal(&self, context: &ResumptionContext, plain: &[u8]) -> Option<Vec<u8>> {
-        self.seal_parts(context, [plain, &[]])
+    pub fn encrypt(&self, context: &ResumptionContext, plain: &[u8]) -> Option<Vec<u8>> {
+        self.encrypt_parts(context, [plain, &[]])
     }
 
-    /// As [`Self::seal`], of two parts that follow each other.
-    fn seal_parts(&self, context: &ResumptionContext, parts: [&[u8]; 2]) -> Option<Vec<u8>> {
+    /// As [`Self::encrypt`], of two parts that follow each other.
+    fn encrypt_parts(&self, context: &ResumptionContext, parts: [&[u8]; 2]) -> Option<Vec<u8>> {
         let keys = self.keys.load();
         let key = keys.get(keys.len().checked_sub(2)?)?;
         let mut nonce = [0; NONCE_LEN];
@@ -303,7 +303,7 @@ impl TicketKeys {
 
     /// The session of a ticket that one of these keys has sealed for this context.
     #[must_use]
-    pub fn open(&self, context: &ResumptionContext, ticket: &[u8]) -> Option<Vec<u8>> {
+    pub fn decrypt(&self, context: &ResumptionContext, ticket: &[u8]) -> Option<Vec<u8>> {
         let (name, rest) = ticket.split_at_checked(NAME_BYTES)?;
         let (nonce, sealed) = rest.split_at_checked(NONCE_LEN)?;
         let keys = self.keys.load();
@@ -388,11 +388,11 @@ impl ProducesTickets for Ticketer {
 
     fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
         self.keys
-            .seal_parts(&self.context, [&self.age.stamp()?, plain])
+            .encrypt_parts(&self.context, [&self.age.stamp()?, plain])
     }
 
     fn decrypt(&self, cipher: &[u8]) -> Option<Vec<u8>> {
-        self.age.fresh(self.keys.open(&self.context, cipher)?)
+        self.age.fresh(self.keys.decrypt(&self.context, cipher)?)
     }
 }
 

@@ -13,9 +13,9 @@ use rustls::crypto::WebPkiSupportedAlgorithms;
 use rustls::pki_types::CertificateDer;
 use x509_parser::prelude::{FromDer, GeneralName, GeneralSubtree, X509Certificate};
 
-use crate::authorities::{RevocationList, Trust};
+use crate::authorities::{RevocationList, TrustedAuthorities};
 use crate::verify_error::{IgnoredErrors, VerifyError};
-use crate::x509::{Facts, Purpose, Signed, with_name_constraints};
+use crate::x509::{Facts, Purpose, SignedObject, with_name_constraints};
 
 /// The most certificates of a peer that are looked at.
 const SENT_MAX: usize = 32;
@@ -25,14 +25,14 @@ const CHAIN_MAX: usize = 100;
 /// What verification found: the values of `ssl_c_verify`, `ssl_c_err`, `ssl_c_ca_err` and
 /// `ssl_c_ca_err_depth`.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Verdict {
+pub struct PeerVerdict {
     /// The last error, 0 without one.
     pub result: VerifyError,
     /// The first error of the leaf.
     pub error: VerifyError,
     /// The first error of an authority.
     pub ca_error: VerifyError,
-    /// The place in the chain of that authority.
+    /// The position in the chain of that authority.
     pub ca_error_depth: u8,
     /// True when an error was found that is not ignored: the handshake fails with `result`.
     pub is_refused: bool,
@@ -41,7 +41,7 @@ pub struct Verdict {
 /// What a chain is judged by.
 #[derive(Clone, Copy)]
 pub(crate) struct ChainRules<'t> {
-    pub(crate) trust: &'t Trust,
+    pub(crate) trust: &'t TrustedAuthorities,
     pub(crate) purpose: Purpose,
     pub(crate) ca_ignored: IgnoredErrors,
     pub(crate) crt_ignored: IgnoredErrors,
@@ -55,8 +55,8 @@ struct Refused;
 
 /// The errors of one judgement.
 struct Findings<'j> {
-    judge: &'j ChainRules<'j>,
-    verdict: Verdict,
+    rules: &'j ChainRules<'j>,
+    verdict: PeerVerdict,
 }
 
 impl Findings<'_> {
@@ -67,13 +67,13 @@ impl Findings<'_> {
             if verdict.error == VerifyError::OK {
                 verdict.error = error;
             }
-            self.judge.crt_ignored
+            self.rules.crt_ignored
         } else {
             if verdict.ca_error == VerifyError::OK {
                 verdict.ca_error = error;
                 verdict.ca_error_depth = u8::try_from(depth).unwrap_or(u8::MAX);
             }
-            self.judge.ca_ignored
+            self.rules.ca_ignored
         };
         if ignored.contains(error) {
             return Ok(());
@@ -109,12 +109,16 @@ struct Chain {
 
 impl ChainRules<'_> {
     /// Judges what a peer has shown.
-    pub(crate) fn judge(&self, leaf: &CertificateDer<'_>, sent: &[CertificateDer<'_>]) -> Verdict {
+    pub(crate) fn verify(
+        &self,
+        leaf: &CertificateDer<'_>,
+        sent: &[CertificateDer<'_>],
+    ) -> PeerVerdict {
         let mut findings = Findings {
-            judge: self,
-            verdict: Verdict::default(),
+            rules: self,
+            verdict: PeerVerdict::default(),
         };
-        let _ = self.judge_all(leaf, sent, &mut findings);
+        let _ = self.verify_all(leaf, sent, &mut findings);
         findings.verdict
     }
 
@@ -129,7 +133,7 @@ impl ChainRules<'_> {
         chain.certificates.pop().map(|root| root.der)
     }
 
-    fn judge_all(
+    fn verify_all(
         &self,
         leaf: &CertificateDer<'_>,
         sent: &[CertificateDer<'_>],
@@ -141,14 +145,14 @@ impl ChainRules<'_> {
         };
         let sent: Vec<Facts> = sent.iter().take(SENT_MAX).filter_map(Facts::read).collect();
         let chain = self.build(leaf, sent);
-        self.judge_trust(&chain, findings)?;
-        self.judge_extensions(&chain.certificates, findings)?;
-        self.judge_strength(&chain.certificates, findings)?;
+        self.check_trust(&chain, findings)?;
+        self.check_extensions(&chain.certificates, findings)?;
+        self.check_strength(&chain.certificates, findings)?;
         if self.trust.revocation.is_some() {
-            self.judge_revocation(&chain.certificates, findings)?;
+            self.check_revocation(&chain.certificates, findings)?;
         }
-        self.judge_signatures(&chain.certificates, findings)?;
-        judge_names(&chain.certificates, findings)
+        self.check_signatures(&chain.certificates, findings)?;
+        check_names(&chain.certificates, findings)
     }
 
     fn build(&self, leaf: Facts, mut sent: Vec<Facts>) -> Chain {
@@ -195,10 +199,10 @@ impl ChainRules<'_> {
                 }
                 None if from_trusted => break,
                 None => {
-                    let place = sent.iter().position(|issuer| last.may_be_issued_by(issuer));
-                    let Some(place) = place else { break };
+                    let index = sent.iter().position(|issuer| last.may_be_issued_by(issuer));
+                    let Some(index) = index else { break };
                     chain.untrusted += 1;
-                    sent.swap_remove(place)
+                    sent.swap_remove(index)
                 }
             };
             chain.certificates.push(next);
@@ -206,7 +210,7 @@ impl ChainRules<'_> {
         chain
     }
 
-    fn judge_trust(&self, chain: &Chain, findings: &mut Findings<'_>) -> Result<(), Refused> {
+    fn check_trust(&self, chain: &Chain, findings: &mut Findings<'_>) -> Result<(), Refused> {
         if chain.is_trusted {
             return Ok(());
         }
@@ -222,7 +226,7 @@ impl ChainRules<'_> {
         findings.record_error(error, count - 1)
     }
 
-    fn judge_extensions(
+    fn check_extensions(
         &self,
         chain: &[Facts],
         findings: &mut Findings<'_>,
@@ -249,7 +253,7 @@ impl ChainRules<'_> {
         Ok(())
     }
 
-    fn judge_strength(&self, chain: &[Facts], findings: &mut Findings<'_>) -> Result<(), Refused> {
+    fn check_strength(&self, chain: &[Facts], findings: &mut Findings<'_>) -> Result<(), Refused> {
         for (depth, facts) in chain.iter().enumerate() {
             let error = match depth {
                 0 => VerifyError::EE_KEY_TOO_SMALL,
@@ -264,7 +268,7 @@ impl ChainRules<'_> {
     }
 
     /// With `crl-file` every certificate of the chain needs a list, its root too.
-    fn judge_revocation(
+    fn check_revocation(
         &self,
         chain: &[Facts],
         findings: &mut Findings<'_>,
@@ -289,7 +293,7 @@ impl ChainRules<'_> {
             findings.found_if(no_sign, VerifyError::KEYUSAGE_NO_CRL_SIGN, depth)?;
             let time = self.list_time(list);
             findings.found_if(time != VerifyError::OK, time, depth)?;
-            let is_signed = Signed::read(&list.der)
+            let is_signed = SignedObject::read(&list.der)
                 .is_some_and(|signed| signed.is_signed_by(&issuer.key, self.algorithms));
             findings.found_if(!is_signed, VerifyError::CRL_SIGNATURE_FAILURE, depth)?;
             let critical = list.has_unknown_critical;
@@ -314,7 +318,7 @@ impl ChainRules<'_> {
     }
 
     /// Signatures and times, from the top down.
-    fn judge_signatures(
+    fn check_signatures(
         &self,
         chain: &[Facts],
         findings: &mut Findings<'_>,
@@ -322,7 +326,7 @@ impl ChainRules<'_> {
         for (depth, facts) in chain.iter().enumerate().rev() {
             match chain.get(depth + 1) {
                 Some(issuer) => {
-                    let is_signed = Signed::read(&facts.der)
+                    let is_signed = SignedObject::read(&facts.der)
                         .is_some_and(|signed| signed.is_signed_by(&issuer.key, self.algorithms));
                     findings.found_if(!is_signed, VerifyError::CERT_SIGNATURE_FAILURE, depth)?;
                 }
@@ -342,7 +346,7 @@ impl ChainRules<'_> {
 }
 
 /// Name constraints of authorities, on all names below them (RFC 5280, 4.2.1.10).
-fn judge_names(chain: &[Facts], findings: &mut Findings<'_>) -> Result<(), Refused> {
+fn check_names(chain: &[Facts], findings: &mut Findings<'_>) -> Result<(), Refused> {
     for (depth, facts) in chain.iter().enumerate() {
         if depth > 0 && facts.is_self_issued() {
             continue;

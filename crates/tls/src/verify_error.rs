@@ -121,7 +121,7 @@ errors! {
 impl VerifyError {
     /// The error of OpenSSL's constant, `X509_V_ERR_CERT_HAS_EXPIRED`.
     #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn parse(name: &str) -> Option<Self> {
         let name = name.strip_prefix("X509_V_ERR_")?;
         let found = ERRORS.iter().find(|(_, known, _)| *known == name);
         found.map(|(number, _, _)| Self(*number))
@@ -166,7 +166,7 @@ impl IgnoredErrors {
             let number = word
                 .parse()
                 .ok()
-                .or(VerifyError::named(word).map(|error| error.0));
+                .or(VerifyError::parse(word).map(|error| error.0));
             let number: u8 = number.ok_or_else(|| {
                 format!("'{word}' is neither the number nor the constant of an OpenSSL error")
             })?;
@@ -217,7 +217,7 @@ mod tests {
             ERRORS
                 .iter()
                 .enumerate()
-                .all(|(place, error)| place == usize::from(error.0))
+                .all(|(index, error)| index == usize::from(error.0))
         );
     }
 }

@@ -198,13 +198,13 @@ fn is_weak(signature: &str) -> bool {
 }
 
 /// Something signed: a certificate or a revocation list.
-pub(crate) struct Signed<'a> {
+pub(crate) struct SignedObject<'a> {
     content: &'a [u8],
     algorithm: &'a [u8],
     signature: &'a [u8],
 }
 
-impl<'a> Signed<'a> {
+impl<'a> SignedObject<'a> {
     /// Takes a signed structure apart: content, algorithm, signature.
     pub(crate) fn read(der: &'a [u8]) -> Option<Self> {
         let content = element(sequence(der)?.content)?;
@@ -322,14 +322,14 @@ fn is_match(pattern: &[u8], name: &[u8]) -> bool {
         && pattern[pattern_dot..].eq_ignore_ascii_case(&name[name_dot..])
 }
 
-/// Calls `judge` with the name constraints of an authority.
+/// Calls `check` with the name constraints of an authority.
 pub(crate) fn with_name_constraints<T>(
     authority: &Facts,
-    judge: impl FnOnce(&NameConstraints<'_>) -> T,
+    check: impl FnOnce(&NameConstraints<'_>) -> T,
 ) -> Option<T> {
     let (_, parsed) = X509Certificate::from_der(&authority.der).ok()?;
     let constraints = parsed.name_constraints().ok()??;
-    Some(judge(constraints.value))
+    Some(check(constraints.value))
 }
 
 #[cfg(test)]

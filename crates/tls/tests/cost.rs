@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use ballast_tls::bind::{BindCertificates, BindEntry};
-use ballast_tls::files::Files;
+use ballast_tls::files::CertificateFileReader;
 use ballast_tls::hello::{HelloOutcome, parse_client_hello};
 use ballast_tls::options::HandshakeOptions;
 use ballast_tls::rustls::server::NoServerSessionStorage;
@@ -21,7 +21,7 @@ const CERTIFICATES: usize = 5_000;
 
 struct MemoryFiles(HashMap<String, Vec<u8>>);
 
-impl Files for MemoryFiles {
+impl CertificateFileReader for MemoryFiles {
     fn read(&self, path: &str) -> Result<Option<Vec<u8>>, String> {
         Ok(self.0.get(path).cloned())
     }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ballast_tls::bind::{BindCertificates, BindEntry};
-use ballast_tls::files::Files;
+use ballast_tls::files::CertificateFileReader;
 use ballast_tls::hello::{ClientHello, HelloOutcome, parse_client_hello};
 use ballast_tls::names::{KeyAlgorithm, NameFilters};
 use ballast_tls::options::HandshakeOptions;
@@ -65,7 +65,7 @@ impl Chance {
 
 struct SystemFiles;
 
-impl Files for SystemFiles {
+impl CertificateFileReader for SystemFiles {
     fn read(&self, path: &str) -> Result<Option<Vec<u8>>, String> {
         Ok(std::fs::read(path).ok())
     }

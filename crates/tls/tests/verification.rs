@@ -17,7 +17,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use ballast_tls::authorities::{Authorities, Trust};
+use ballast_tls::authorities::{Authorities, TrustedAuthorities};
 use ballast_tls::certificate::{Certificate, CertificateParts};
 use ballast_tls::client_config::{ServerLineParts, ServerTlsSettings, ServerTrust, server_name};
 use ballast_tls::client_verifier::ClientVerifier;
@@ -27,7 +27,7 @@ use ballast_tls::rustls::pki_types::UnixTime;
 use ballast_tls::rustls::pki_types::pem::PemObject;
 use ballast_tls::rustls::time_provider::TimeProvider;
 use ballast_tls::rustls::{ClientConnection, Stream};
-use ballast_tls::verifier::Verdict;
+use ballast_tls::verifier::PeerVerdict;
 use ballast_tls::verify_error::IgnoredErrors;
 use rcgen::{
     BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer, DnType,
@@ -431,13 +431,13 @@ fn ask(socket: &Path, case: &Case) -> Option<String> {
 }
 
 /// What we would tell.
-fn judge(case: &Case, ignored: &str) -> Verdict {
+fn judge(case: &Case, ignored: &str) -> PeerVerdict {
     let read = |content: &str| {
         let mut authorities = Authorities::default();
         authorities.add(content.as_bytes()).unwrap();
         Some(Arc::new(authorities))
     };
-    let trust = Trust {
+    let trust = TrustedAuthorities {
         authorities: read(&case.authorities),
         verify_only: None,
         revocation: case.revocation.as_deref().and_then(read),
@@ -454,7 +454,7 @@ fn judge(case: &Case, ignored: &str) -> Verdict {
         .duration_since(UNIX_EPOCH)
         .unwrap()
         .as_secs();
-    verifier.judge(&shown[0], &shown[1..], i64::try_from(now).unwrap())
+    verifier.verify(&shown[0], &shown[1..], i64::try_from(now).unwrap())
 }
 
 struct Oracle(Child);

@@ -9,10 +9,10 @@ use std::task::{Context, Poll};
 /// A handshake that goes on while early data are served. Nobody knows yet whether the client sent
 /// them, or somebody who repeats what it once sent.
 #[derive(Clone, Debug)]
-pub struct PendingHandshake(Weak<dyn Pending>);
+pub struct PendingHandshake(Weak<dyn HandshakingCarrier>);
 
 impl PendingHandshake {
-    pub(crate) fn of(carrier: Weak<dyn Pending>) -> Self {
+    pub(crate) fn of(carrier: Weak<dyn HandshakingCarrier>) -> Self {
         Self(carrier)
     }
 
@@ -26,7 +26,7 @@ impl PendingHandshake {
     ///
     /// # Errors
     /// Why it will not be made: the connection ended, or one side refused it.
-    pub async fn over(&self) -> io::Result<()> {
+    pub async fn finished(&self) -> io::Result<()> {
         poll_fn(|cx| match self.0.upgrade() {
             Some(carrier) => carrier.poll_over(cx),
             None => Poll::Ready(Err(ErrorKind::NotConnected.into())),
@@ -36,7 +36,7 @@ impl PendingHandshake {
 }
 
 /// A carrier whose handshake may go on.
-pub(crate) trait Pending: Debug {
+pub(crate) trait HandshakingCarrier: Debug {
     /// Whether its handshake was made.
     fn is_over(&self) -> bool;
 

@@ -158,8 +158,8 @@ impl<R: Role> TlsCarrier<R> {
             let Scratch {
                 gathered, sealed, ..
             } = scratch;
-            let plaintext = gather(parts, gathered);
-            let mut length = state.seal(plaintext, sealed)?;
+            let plaintext = joined_parts(parts, gathered);
+            let mut length = state.encrypt(plaintext, sealed)?;
             let whole: usize = parts.iter().map(|part| part.len()).sum();
             if follows == Follows::Close && plaintext.len() == whole {
                 state.close();
@@ -303,7 +303,7 @@ impl<R: Role> State<R> {
 
     /// Encrypts behind what is unsent, both in `out`; how long they are together. `out` has room for
     /// the largest batch, and at most [`UNSENT_BYTES_MAX`] is unsent.
-    fn seal(&mut self, plaintext: &[u8], out: &mut [u8]) -> io::Result<usize> {
+    fn encrypt(&mut self, plaintext: &[u8], out: &mut [u8]) -> io::Result<usize> {
         if let Some(error) = &self.failure {
             return Err(io::Error::new(ErrorKind::BrokenPipe, error.clone()));
         }
@@ -395,7 +395,7 @@ impl<R: Role> Carrier for TlsCarrier<R> {
             return false;
         }
         scratch::with(|scratch| {
-            let Ok(length) = state.seal(bytes, &mut scratch.sealed) else {
+            let Ok(length) = state.encrypt(bytes, &mut scratch.sealed) else {
                 return false;
             };
             bytes.clear();
@@ -444,7 +444,7 @@ impl<R: Role> Carrier for TlsCarrier<R> {
 }
 
 /// The pieces as one, at most a batch: not copied when there is one.
-fn gather<'p>(parts: &'p [IoSlice<'_>], gathered: &'p mut [u8]) -> &'p [u8] {
+fn joined_parts<'p>(parts: &'p [IoSlice<'_>], gathered: &'p mut [u8]) -> &'p [u8] {
     if let [part] = parts {
         return &part[..part.len().min(PLAINTEXT_BYTES_MAX)];
     }

@@ -297,14 +297,14 @@ impl Transport {
         }
     }
 
-    /// Makes the close one that the peer is not told of ([`Stream::forget_on_close`]).
+    /// Makes the close one that the peer is not told of ([`Stream::drop_silently_on_close`]).
     ///
     /// # Errors
     /// The error of the system call.
-    pub fn forget_on_close(&self, hops: Option<u8>) -> io::Result<()> {
+    pub fn drop_silently_on_close(&self, hops: Option<u8>) -> io::Result<()> {
         // A carrier that closes with a reset sends no last record.
         self.reset_on_close()?;
-        self.socket().forget_on_close(hops)
+        self.socket().drop_silently_on_close(hops)
     }
 
     /// Sets options of the packets to the peer.

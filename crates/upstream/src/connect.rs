@@ -27,7 +27,7 @@ pub enum ConnectError {
     /// The server has no address yet.
     NoAddress,
     /// The system or the server refused.
-    Refused(net::Error),
+    Refused(net::SystemCallError),
     /// The PROXY header would be longer than allowed.
     ProxyHeader,
     /// The process has as many TLS connections as it may have (`maxsslconn`).
@@ -47,7 +47,7 @@ impl ConnectError {
     pub fn tls_error(&self) -> Option<OpensslError> {
         match self {
             Self::Handshake(HandshakeFailure::Tls(error)) => Some(OpensslError::of(error)),
-            Self::Handshake(HandshakeFailure::Closed(_) | HandshakeFailure::Left) => {
+            Self::Handshake(HandshakeFailure::Closed { .. } | HandshakeFailure::Left) => {
                 Some(OpensslError::NONE)
             }
             _ => None,
@@ -126,7 +126,7 @@ pub fn connect(
             Some(tls) => {
                 // Boxed: the state of a handshake is large, and every exchange would have room
                 // for it.
-                let sealed = Box::pin(seal(stream, &header, server, tls, &key.requirements));
+                let sealed = Box::pin(handshake(stream, &header, server, tls, &key.requirements));
                 let (transport, opened) = sealed.await?;
                 (ServerConnection::new(transport, *limits), Some(opened))
             }
@@ -138,7 +138,7 @@ pub fn connect(
 }
 
 /// Sends the PROXY header, and makes the handshake.
-async fn seal(
+async fn handshake(
     stream: Stream,
     header: &[u8],
     server: &Server,
@@ -153,7 +153,7 @@ async fn seal(
     let handshake = ServerHandshake::new(server, name)?;
     let server_name = name.filter(|_| handshake.sends_name()).map(Into::into);
     let sent = stream.write_all(header).await;
-    sent.map_err(|_| HandshakeFailure::Closed(false))?;
+    sent.map_err(|_| HandshakeFailure::Closed { had_bytes: false })?;
     let config = Arc::clone(handshake.config());
     let (transport, facts) = handshake.run(stream).await?;
     let opened = OpenedTls {
@@ -223,8 +223,8 @@ pub(crate) fn options(
     let boxed = |word: &String| word.as_str().into();
     // No field is left to its default: adding one means deciding whether it belongs to the key.
     ConnectOptions {
-        congestion: line.congestion.as_ref().map(boxed),
-        fast_open: line.fast_open,
+        congestion: line.congestion_algorithm.as_ref().map(boxed),
+        fast_open: line.tcp_fast_open,
         interface: written
             .and_then(|written| written.interface.as_ref())
             .map(boxed),
@@ -249,7 +249,7 @@ pub(crate) fn options(
                 })
             }
         },
-        user_timeout: line.user_timeout,
+        user_timeout: line.tcp_user_timeout,
     }
 }
 

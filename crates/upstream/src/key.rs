@@ -88,14 +88,14 @@ pub struct ConnectionRequirements {
 
 /// What connections of one server differ in: the two ends, options of packets, and the name.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub(crate) struct ConnectionParticulars {
+pub(crate) struct IdleGroupKey {
     target: ConnectTarget,
     source: ConnectSource,
     packets: PacketOptions,
     name: ConnectionName,
 }
 
-impl ConnectionParticulars {
+impl IdleGroupKey {
     /// Whether all of it is independent of the exchange.
     pub(crate) fn are_configured(&self) -> bool {
         self.target == ConnectTarget::Configured
@@ -209,8 +209,8 @@ impl ConnectionRequirements {
     }
 
     /// What the connection differs in from others of its server.
-    pub(crate) fn particulars(&self) -> ConnectionParticulars {
-        ConnectionParticulars {
+    pub(crate) fn idle_group_key(&self) -> IdleGroupKey {
+        IdleGroupKey {
             target: self.target,
             source: self.source,
             packets: self.packets,
@@ -252,7 +252,7 @@ fn target(server: &Server, client: &ClientAddresses) -> ConnectTarget {
     let Some(model::Address::Inet(address)) = &current.address else {
         return ConnectTarget::Configured;
     };
-    let port = current.port.unwrap_or(server.model.port);
+    let port = current.port.unwrap_or(server.model.port_mapping);
     if !ClientAddresses::depends_on_client(port, address) {
         return ConnectTarget::Configured;
     }
@@ -310,12 +310,12 @@ impl ConnectionKey {
 /// one must decide whether it belongs to the key.
 fn connects_alike(one: &model::Server, other: &model::Server) -> bool {
     let model::Server {
-        congestion,
-        fast_open,
+        congestion_algorithm,
+        tcp_fast_open,
         namespace,
         send_proxy,
         source,
-        user_timeout,
+        tcp_user_timeout,
         // The lease compares the configuration that the handshake was made with.
         tls: _,
         // The value is compared with that of each exchange.
@@ -323,11 +323,11 @@ fn connects_alike(one: &model::Server, other: &model::Server) -> bool {
         // The epoch covers the address, the target covers the port.
         address: _,
         host_name: _,
-        port: _,
+        port_mapping: _,
         // Fields that do not affect how a connection is opened.
         name: _,
         id: _,
-        id_is_given: _,
+        id_is_explicit: _,
         guid: _,
         origin: _,
         weight: _,
@@ -346,15 +346,15 @@ fn connects_alike(one: &model::Server, other: &model::Server) -> bool {
         init_state: _,
         redirect_prefix: _,
         idle_count_max: _,
-        idle_purge: _,
+        idle_purge_delay: _,
         reuse_count_max: _,
         hash_key: _,
         non_stick: _,
     } = one;
-    *congestion == other.congestion
-        && *fast_open == other.fast_open
+    *congestion_algorithm == other.congestion_algorithm
+        && *tcp_fast_open == other.tcp_fast_open
         && *namespace == other.namespace
         && *send_proxy == other.send_proxy
         && *source == other.source
-        && *user_timeout == other.user_timeout
+        && *tcp_user_timeout == other.tcp_user_timeout
 }

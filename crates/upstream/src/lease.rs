@@ -1,7 +1,6 @@
 //! A connection to a server, lent to an exchange.
 //!
-//! A lease covers a whole connection for HTTP/1 and TCP, and one stream for a protocol that has
-//! streams. The exchange that holds it begins it, moves bytes and ends it; whether the connection
+//! A lease covers a whole connection. The exchange that holds it begins it, moves bytes and ends it; whether the connection
 //! can be reused, and by whom, is decided here and in the [`pool`], by the [`ConnectionKey`] it was
 //! opened with.
 //!
@@ -18,7 +17,7 @@ use ballast_tls::rustls::ClientConfig;
 use ballast_transport::TlsFacts;
 use ballast_worker::SocketReference;
 
-use crate::key::ConnectionParticulars;
+use crate::key::IdleGroupKey;
 use crate::{ConnectionKey, ConnectionRequirements};
 
 /// A connection to a server. The server counts it for as long as it lives: lent, idle, kept for its
@@ -134,7 +133,6 @@ impl Lease {
     }
 }
 
-/// Methods for the pool.
 impl Lease {
     /// Counts a connection that was just opened.
     pub(crate) fn new(
@@ -189,8 +187,8 @@ impl Lease {
     }
 
     /// What it differs in from others of its server.
-    pub(crate) fn particulars(&self) -> ConnectionParticulars {
-        self.opened.key.requirements.particulars()
+    pub(crate) fn idle_group_key(&self) -> IdleGroupKey {
+        self.opened.key.requirements.idle_group_key()
     }
 
     /// The address epoch of the server when it was opened.
@@ -270,7 +268,7 @@ mod tests {
         block_on(async {
             for closed in [false, true] {
                 let (mut lease, mut peer) = lease(backend, &listener).await;
-                assert_eq!(server.state.connections.now(), 1);
+                assert_eq!(server.state.connections.current(), 1);
                 if closed {
                     peer.shutdown(Shutdown::Write).unwrap();
                     let deadline = Deadline::new();
@@ -279,7 +277,7 @@ mod tests {
                     assert_eq!(received.unwrap(), 0);
                 }
                 drop(lease);
-                assert_eq!(server.state.connections.now(), 0);
+                assert_eq!(server.state.connections.current(), 0);
                 match peer.read(&mut [0; 8]) {
                     Ok(0) => assert!(closed),
                     Err(error) if error.kind() == ErrorKind::ConnectionReset => assert!(!closed),

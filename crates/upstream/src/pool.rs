@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use ballast_engine::{Backend, Server, ServerState};
 use ballast_model::HttpReuse;
 
-use crate::key::ConnectionParticulars;
+use crate::key::IdleGroupKey;
 use crate::{ConnectionRequirements, Lease};
 
 thread_local! {
@@ -58,7 +58,7 @@ struct ServerIdle {
     /// ends, and the name of its line.
     usual: IdleGroup,
     /// The others, grouped by what they differ in. No group is empty.
-    particular: HashMap<ConnectionParticulars, IdleGroup>,
+    groups_by_key: HashMap<IdleGroupKey, IdleGroup>,
     purge: Duration,
     need: NeedEstimate,
 }
@@ -132,8 +132,8 @@ pub fn take(
     }
     POOL.with_borrow_mut(|pool| {
         let server_idle = pool.get_mut(&key(server))?;
-        let particulars = wanted.particulars();
-        while let Some(idle) = server_idle.pop(&particulars, only_proven) {
+        let idle_group_key = wanted.idle_group_key();
+        while let Some(idle) = server_idle.pop(&idle_group_key, only_proven) {
             // A connection that does not match was opened under a line that was changed since: no
             // new exchange can use it.
             let connection = idle.connection;
@@ -178,11 +178,11 @@ pub(crate) fn give(server: &Server, mut connection: Lease, now: Instant) {
             state: Arc::clone(&server.state),
             count: 0,
             usual: IdleGroup::default(),
-            particular: HashMap::new(),
-            purge: server.model.idle_purge,
+            groups_by_key: HashMap::new(),
+            purge: server.model.idle_purge_delay,
             need: NeedEstimate::since(now),
         });
-        server_idle.purge = server.model.idle_purge;
+        server_idle.purge = server.model.idle_purge_delay;
         // The server's address may have changed since the connection was opened.
         let strays = connection.epoch() != server.state.address_epoch();
         if worn || strays || server_idle.count >= limit || !server_idle.needs_one_more() {
@@ -224,10 +224,10 @@ pub fn clear(server: &Server) {
             let ServerIdle {
                 state,
                 usual,
-                particular,
+                groups_by_key,
                 ..
             } = server_idle;
-            for group in particular.into_values().chain([usual]) {
+            for group in groups_by_key.into_values().chain([usual]) {
                 for idle in group.unproven.into_iter().chain(group.proven) {
                     drop(idle);
                     state.idle.leave();
@@ -254,7 +254,7 @@ impl ServerIdle {
     /// Whether the connection that is returned will be needed. Each worker keeps its share of the
     /// estimate, whatever the other workers keep: it cannot use theirs.
     fn needs_one_more(&mut self) -> bool {
-        let (open, idle) = (self.state.connections.now(), self.state.idle.now());
+        let (open, idle) = (self.state.connections.current(), self.state.idle.current());
         self.need.note(open.saturating_sub(idle));
         let need = self.need.count();
         let share = need as usize / self.state.counters.worker_count();
@@ -262,10 +262,10 @@ impl ServerIdle {
     }
 
     fn push(&mut self, idle: IdleConnection) {
-        let particulars = idle.connection.particulars();
-        let group = match particulars.are_configured() {
+        let idle_group_key = idle.connection.idle_group_key();
+        let group = match idle_group_key.are_configured() {
             true => &mut self.usual,
-            false => self.particular.entry(particulars).or_default(),
+            false => self.groups_by_key.entry(idle_group_key).or_default(),
         };
         match idle.connection.exchange_count() {
             0..=1 => group.unproven.push(idle),
@@ -274,20 +274,16 @@ impl ServerIdle {
         self.count += 1;
     }
 
-    fn pop(
-        &mut self,
-        particulars: &ConnectionParticulars,
-        only_proven: bool,
-    ) -> Option<IdleConnection> {
+    fn pop(&mut self, idle_group_key: &IdleGroupKey, only_proven: bool) -> Option<IdleConnection> {
         #[cfg(test)]
         tests::LOOKS.set(tests::LOOKS.get() + 1);
-        let idle = if particulars.are_configured() {
+        let idle = if idle_group_key.are_configured() {
             self.usual.pop(only_proven)
         } else {
-            let group = self.particular.get_mut(particulars)?;
+            let group = self.groups_by_key.get_mut(idle_group_key)?;
             let idle = group.pop(only_proven);
             if group.is_empty() {
-                self.particular.remove(particulars);
+                self.groups_by_key.remove(idle_group_key);
             }
             idle
         };
@@ -301,11 +297,11 @@ impl ServerIdle {
         mut is_gone: impl FnMut(&mut IdleConnection) -> bool,
     ) -> Vec<IdleConnection> {
         let mut gone = Vec::new();
-        for group in self.particular.values_mut().chain([&mut self.usual]) {
+        for group in self.groups_by_key.values_mut().chain([&mut self.usual]) {
             gone.extend(group.unproven.extract_if(.., &mut is_gone));
             gone.extend(group.proven.extract_if(.., &mut is_gone));
         }
-        self.particular.retain(|_, group| !group.is_empty());
+        self.groups_by_key.retain(|_, group| !group.is_empty());
         self.count -= gone.len();
         gone
     }
@@ -349,7 +345,7 @@ mod tests {
     }
 
     /// A backend with these servers, at the address that the client asked for.
-    fn following(listeners: &[TcpListener]) -> Generation {
+    fn generation_of(listeners: &[TcpListener]) -> Generation {
         let port = listeners[0].local_addr().unwrap().port();
         let anywhere = SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
         let server = model::Server::new("s".into(), model::Address::Inet(anywhere));
@@ -371,7 +367,7 @@ mod tests {
         let port = first.local_addr().unwrap().port();
         let mut listeners = vec![first];
         listeners.extend((2..=100).map(|n| TcpListener::bind((host(n), port)).unwrap()));
-        let generation = following(&listeners);
+        let generation = generation_of(&listeners);
         let backend = &generation.backends[0];
         let server = &backend.servers[0];
         let wanted = |n: u8| {
@@ -400,13 +396,13 @@ mod tests {
                 give(server, lease, Instant::now());
                 peers.push(peer);
             }
-            assert_eq!(server.state.idle.now(), 100);
+            assert_eq!(server.state.idle.current(), 100);
             LOOKS.set(0);
             for n in 1..=100 {
                 let lease = take(backend, server, false, &wanted(n)).unwrap();
                 assert!(lease.fits(backend, server, &wanted(n)));
                 assert!(take(backend, server, false, &wanted(n)).is_none());
-                assert_eq!(server.state.idle.now(), u32::from(100 - n));
+                assert_eq!(server.state.idle.current(), u32::from(100 - n));
             }
             assert_eq!(LOOKS.get(), 200, "one for each that was asked for");
             let left = idle_connection_counts()[&key(server)].0;

@@ -33,20 +33,20 @@ pub enum NoSlot {
 #[derive(Debug)]
 pub struct Slot {
     /// `None` only while the slot is dropped or passed on.
-    held_at: Option<SlotServer>,
+    assignment: Option<SlotServer>,
 }
 
 /// The server that a slot is at.
 #[derive(Debug)]
 struct SlotServer {
     backend: Arc<Backend>,
-    /// The place of the server in the backend.
-    place: usize,
+    /// The index of the server in the backend.
+    server_index: usize,
 }
 
 impl SlotServer {
     fn server(&self) -> &Arc<Server> {
-        &self.backend.servers[self.place]
+        &self.backend.servers[self.server_index]
     }
 }
 
@@ -78,22 +78,33 @@ impl Slot {
         // Who has to choose again keeps the place in the order that it had when it came.
         let mut ticket = None;
         loop {
-            let now = successor.as_ref().unwrap_or(backend);
-            let place = match Self::try_take(now, &request)? {
+            let asked_backend = successor.as_ref().unwrap_or(backend);
+            let server_index = match Self::try_take(asked_backend, &request)? {
                 SlotAttempt::Slot(slot) => return Ok(slot),
-                SlotAttempt::Wait(place) => place,
+                SlotAttempt::Wait(server_index) => server_index,
             };
-            if let Some(slot) = wait(now, place, &request, (&mut ticket, positions)).await {
+            if let Some(slot) = wait(
+                asked_backend,
+                server_index,
+                &request,
+                (&mut ticket, positions),
+            )
+            .await
+            {
                 return Ok(slot);
             }
-            if let Some(current) = now.state.current().filter(|_| now.is_superseded()) {
+            if let Some(current_backend) = asked_backend
+                .state
+                .current()
+                .filter(|_| asked_backend.is_superseded())
+            {
                 // A change of the configuration emptied the queue: there may be new servers.
-                request.server = request.server.and_then(|place| {
-                    let server = now.servers.get(place)?;
-                    current.server_named(server.name())
+                request.server = request.server.and_then(|server_index| {
+                    let server = asked_backend.servers.get(server_index)?;
+                    current_backend.server_named(server.name())
                 });
                 request.pick.avoid = &[];
-                successor = Some(current);
+                successor = Some(current_backend);
                 continue;
             }
             // The server went down meanwhile: any other will do.
@@ -117,21 +128,22 @@ impl Slot {
 
     fn try_take(backend: &Arc<Backend>, request: &SlotRequest<'_>) -> Result<SlotAttempt, NoSlot> {
         let choice = match request.server {
-            Some(place) => Choice::Server(u32::try_from(place).unwrap_or(u32::MAX)),
+            Some(server_index) => Choice::Server(u32::try_from(server_index).unwrap_or(u32::MAX)),
             None => backend.pick(&request.pick),
         };
         match choice {
             Choice::NoServer => Err(NoSlot::NoServer),
             Choice::AllFull => Ok(SlotAttempt::Wait(None)),
             Choice::Server(index) => {
-                let place = index as usize;
-                let server = backend.servers.get(place).ok_or(NoSlot::NoServer)?;
-                if let Some(slot) = Self::take_free(backend, server, place) {
+                let server_index = index as usize;
+                let server = backend.servers.get(server_index).ok_or(NoSlot::NoServer)?;
+                if let Some(slot) = Self::take_free(backend, server, server_index) {
                     return Ok(SlotAttempt::Slot(slot));
                 }
                 let limit = server.model.queue_count_max;
-                if limit == 0 || server.state.queue.now() < limit || request.server_is_required {
-                    return Ok(SlotAttempt::Wait(Some(place)));
+                if limit == 0 || server.state.queue.current() < limit || request.server_is_required
+                {
+                    return Ok(SlotAttempt::Wait(Some(server_index)));
                 }
                 if request.server.is_none() {
                     return Err(NoSlot::QueueFull);
@@ -149,46 +161,53 @@ impl Slot {
     }
 
     /// Takes a free slot, unless other exchanges wait for it.
-    fn take_free(backend: &Arc<Backend>, server: &Arc<Server>, place: usize) -> Option<Self> {
-        let limit = backend.server_limit(place);
+    fn take_free(
+        backend: &Arc<Backend>,
+        server: &Arc<Server>,
+        server_index: usize,
+    ) -> Option<Self> {
+        let limit = backend.server_limit(server_index);
         let free = if limit == 0 {
             server.state.sessions.enter();
             true
         } else {
-            server.state.queue.now() == 0
-                && backend.state.queue.now() == 0
+            server.state.queue.current() == 0
+                && backend.state.queue.current() == 0
                 && server.state.sessions.enter_below(Some(limit))
         };
-        free.then(|| Self::counted(backend, place))
+        free.then(|| Self::register(backend, server_index))
     }
 
-    /// A slot that the server's gauge counts already.
-    fn counted(backend: &Arc<Backend>, place: usize) -> Self {
+    /// Counts a slot that the server's gauge counts already for the backend and its balancer, too.
+    fn register(backend: &Arc<Backend>, server_index: usize) -> Self {
         backend.state.served.enter();
-        backend.add_request(place);
+        backend.add_request(server_index);
         let backend = Arc::clone(backend);
         Self {
-            held_at: Some(SlotServer { backend, place }),
+            assignment: Some(SlotServer {
+                backend,
+                server_index,
+            }),
         }
     }
 
     /// The backend: the one that was asked, or the one that replaced it meanwhile.
     pub fn backend(&self) -> &Arc<Backend> {
-        &self.at().backend
+        &self.assignment().backend
     }
 
     /// The server.
     pub fn server(&self) -> &Arc<Server> {
-        self.at().server()
+        self.assignment().server()
     }
 
     /// The server's index in the backend.
-    pub fn place(&self) -> usize {
-        self.at().place
+    pub fn server_index(&self) -> usize {
+        self.assignment().server_index
     }
 
-    fn at(&self) -> &SlotServer {
-        self.held_at
+    fn assignment(&self) -> &SlotServer {
+        self.assignment
             .as_ref()
             .expect("a slot is taken until it is dropped")
     }
@@ -196,14 +215,17 @@ impl Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        let Some(taken) = self.held_at.take() else {
+        let Some(assignment) = self.assignment.take() else {
             return;
         };
-        taken.server().state.sessions.leave();
-        let SlotServer { backend, place } = taken;
+        assignment.server().state.sessions.leave();
+        let SlotServer {
+            backend,
+            server_index,
+        } = assignment;
         backend.state.served.leave();
-        backend.remove_request(place);
-        offer_free_slots(&backend, place);
+        backend.remove_request(server_index);
+        offer_free_slots(&backend, server_index);
     }
 }
 
@@ -215,17 +237,17 @@ enum SlotAttempt {
 
 /// Gives the free slots of a server to the exchanges that have waited longest; returns how many. To
 /// be called when a slot is released or the server comes up.
-pub(crate) fn offer_free_slots(backend: &Arc<Backend>, place: usize) -> u32 {
+pub(crate) fn offer_free_slots(backend: &Arc<Backend>, server_index: usize) -> u32 {
     let mut count = 0;
-    let Some(server) = backend.servers.get(place) else {
+    let Some(server) = backend.servers.get(server_index) else {
         return count;
     };
-    while backend.state.waiters.now() > 0 && server.state.is_usable() {
-        let takes_any = backend.serves_backend_queue(place);
+    while backend.state.queued_count.current() > 0 && server.state.is_usable() {
+        let takes_any = backend.serves_backend_queue(server_index);
         if no_exchange_waits(backend, server, takes_any) {
             return count;
         }
-        let limit = backend.server_limit(place);
+        let limit = backend.server_limit(server_index);
         if !server
             .state
             .sessions
@@ -234,12 +256,12 @@ pub(crate) fn offer_free_slots(backend: &Arc<Backend>, place: usize) -> u32 {
             return count;
         }
         let next = {
-            let mut waiting = backend
+            let mut queues = backend
                 .state
-                .waiting
+                .queues
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner);
-            waiting.next_for(server.name(), takes_any)
+            queues.next_for(server.name(), takes_any)
         };
         if next.is_some_and(|next| (next.offer)(Some(server), next.position)) {
             count += 1;
@@ -254,7 +276,7 @@ pub(crate) fn offer_free_slots(backend: &Arc<Backend>, place: usize) -> u32 {
 pub(crate) fn requeue_all(backend: &Backend) {
     let called = backend
         .state
-        .waiting
+        .queues
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
         .take_all();
@@ -263,10 +285,10 @@ pub(crate) fn requeue_all(backend: &Backend) {
 
 /// Makes the exchanges that wait for this server, or those that wait for any, choose again; returns
 /// how many.
-pub(crate) fn requeue_waiting(backend: &Backend, server: Option<&Server>) -> u32 {
+pub(crate) fn requeue_queue_of(backend: &Backend, server: Option<&Server>) -> u32 {
     let called = backend
         .state
-        .waiting
+        .queues
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
         .take_queue(server.map(Server::name));
@@ -284,43 +306,47 @@ fn have_choose_again(called: Vec<CalledExchange<SlotOffer>>) {
 }
 
 fn no_exchange_waits(backend: &Backend, server: &Server, takes_any: bool) -> bool {
-    let waiting = backend
+    let queues = backend
         .state
-        .waiting
+        .queues
         .lock()
         .unwrap_or_else(PoisonError::into_inner);
-    !waiting.waits_for(server.name(), takes_any)
+    !queues.waits_for(server.name(), takes_any)
 }
 
-/// Waits in a queue until a slot is offered: that of the server at `place`, or that for any server.
+/// Waits in a queue until a slot is offered: that of the server at `server_index`, or that for any server.
 /// `None` when the queue was emptied, or when the server is down and another one will do. `kept` is
 /// the ticket of the first wait, which the first wait puts there.
 async fn wait(
     backend: &Arc<Backend>,
-    place: Option<usize>,
+    server_index: Option<usize>,
     request: &SlotRequest<'_>,
     (kept, positions): (&mut Option<QueueTicket>, &mut QueuePositions),
 ) -> Option<Slot> {
     let may_change_server = request.server.is_some() && !request.server_is_required;
-    let server = place.and_then(|place| backend.servers.get(place));
+    let server = server_index.and_then(|server_index| backend.servers.get(server_index));
     let (sender, receiver) = oneshot::channel::<(Option<Slot>, u32)>();
     let waited_in = Arc::clone(backend);
     let offer = move |server: Option<&Arc<Server>>, position: u32| {
         let Some(server) = server else {
             return sender.send((None, position)).is_ok();
         };
-        let Some(place) = waited_in.server_named(server.name()) else {
+        let Some(server_index) = waited_in.server_named(server.name()) else {
             return false;
         };
-        let slot = Slot::counted(&waited_in, place);
+        let slot = Slot::register(&waited_in, server_index);
         match sender.send((Some(slot), position)) {
             Ok(()) => true,
             Err((unclaimed, _)) => {
                 // It does not wait any more: the slot goes to the next one, not through `drop`.
-                let held_at = unclaimed.and_then(|mut slot| slot.held_at.take());
-                if let Some(SlotServer { backend, place }) = held_at {
+                let assignment = unclaimed.and_then(|mut slot| slot.assignment.take());
+                if let Some(SlotServer {
+                    backend,
+                    server_index,
+                }) = assignment
+                {
                     backend.state.served.leave();
-                    backend.remove_request(place);
+                    backend.remove_request(server_index);
                 }
                 false
             }
@@ -333,7 +359,7 @@ async fn wait(
         None => &mut positions.backend,
     };
     gauge.enter();
-    backend.state.waiters.enter();
+    backend.state.queued_count.enter();
     let state = &backend.state;
     let ticket = state.wait_for_slot(name, (request.priority, *kept), Box::new(offer));
     *kept = Some(ticket);
@@ -352,10 +378,10 @@ async fn wait(
         return None;
     }
     queued.has_waited = true;
-    match place {
-        Some(place) => offer_free_slots(backend, place),
+    match server_index {
+        Some(server_index) => offer_free_slots(backend, server_index),
         None => (0..backend.servers.len())
-            .map(|place| offer_free_slots(backend, place))
+            .map(|server_index| offer_free_slots(backend, server_index))
             .sum(),
     };
     let (slot, position) = receiver.await.ok()?;
@@ -384,19 +410,19 @@ impl QueueEntry<'_> {
 
 impl Drop for QueueEntry<'_> {
     fn drop(&mut self) {
-        let mut waiting = self
+        let mut queues = self
             .backend
             .state
-            .waiting
+            .queues
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let passed = waiting.leave(self.name, self.ticket);
-        drop(waiting);
+        let passed = queues.leave(self.name, self.ticket);
+        drop(queues);
         // Who gives up counts itself, as who is served does.
         let passed = passed.filter(|_| self.has_waited);
         self.count(passed.map_or(0, |passed| passed.saturating_add(1)));
         self.gauge.leave();
-        self.backend.state.waiters.leave();
+        self.backend.state.queued_count.leave();
     }
 }
 

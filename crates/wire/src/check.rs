@@ -28,7 +28,7 @@ pub const REPLY_BYTES_MAX: usize = 16384;
 pub enum CheckStep {
     /// Send these bytes.
     Send(Vec<u8>),
-    /// Receive until [`Expectation::judge`] decides.
+    /// Receive until [`Expectation::parse_reply`] decides.
     Expect(Expectation),
 }
 
@@ -86,14 +86,14 @@ pub enum ReplyFailure {
 impl Expectation {
     /// Judges the bytes received since the last step that passed. `ended` says that the server has
     /// closed its side; then the result is never [`ReplyVerdict::Undecided`].
-    pub fn judge(self, received: &[u8], ended: bool) -> ReplyVerdict<'_> {
+    pub fn parse_reply(self, received: &[u8], ended: bool) -> ReplyVerdict<'_> {
         let verdict = match self {
-            Self::LdapBound => ldap::judge(received),
-            Self::MysqlPacket => mysql::judge(received),
-            Self::PgsqlAuthentication => pgsql::judge(received),
-            Self::RedisPong => redis::judge(received),
-            Self::SmtpSuccess => smtp::judge(received, ended),
-            Self::SslHello => ssl_hello::judge(received),
+            Self::LdapBound => ldap::parse_reply(received),
+            Self::MysqlPacket => mysql::parse_reply(received),
+            Self::PgsqlAuthentication => pgsql::parse_reply(received),
+            Self::RedisPong => redis::parse_reply(received),
+            Self::SmtpSuccess => smtp::parse_reply(received, ended),
+            Self::SslHello => ssl_hello::parse_reply(received),
         };
         match verdict {
             ReplyVerdict::Undecided if ended || received.len() >= REPLY_BYTES_MAX => {

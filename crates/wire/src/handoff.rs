@@ -107,14 +107,14 @@ impl Writer {
             return;
         }
         self.bytes.push(1);
-        for place in 0..self.keys {
+        for index in 0..self.keys {
             append_text(
                 &mut self.bytes,
-                keys.get(place).copied().unwrap_or_default(),
+                keys.get(index).copied().unwrap_or_default(),
             );
         }
-        for place in 0..self.columns {
-            append_number(&mut self.bytes, numbers.get(place).copied().unwrap_or(0));
+        for index in 0..self.columns {
+            append_number(&mut self.bytes, numbers.get(index).copied().unwrap_or(0));
         }
     }
 
@@ -166,13 +166,13 @@ pub struct SnapshotRow<'s> {
 impl SnapshotRow<'_> {
     /// The number in a column, if the writer knew the column.
     pub fn number(&self, column: &str) -> Option<u64> {
-        let place = self.columns.iter().position(|&name| name == column)?;
-        self.numbers.get(place).copied()
+        let index = self.columns.iter().position(|&name| name == column)?;
+        self.numbers.get(index).copied()
     }
 
     /// A key, empty if it is missing.
-    pub fn key(&self, place: usize) -> &str {
-        self.keys.get(place).copied().unwrap_or_default()
+    pub fn key(&self, index: usize) -> &str {
+        self.keys.get(index).copied().unwrap_or_default()
     }
 }
 
@@ -343,7 +343,7 @@ pub enum Message {
     /// master: what a previous worker counted after its snapshot.
     LateCounts,
     /// From the master: the descriptor beside it is a client of the worker's Runtime API.
-    Caller,
+    CliConnection,
     /// From the master: read the configuration again. A descriptor beside it holds the answers that
     /// the privileged helper got from the machine ([`read_pairs`]).
     Reload,
@@ -413,7 +413,7 @@ impl Message {
             Self::Snapshot { is_handover } => bytes.extend(is_handover.then_some(1)),
             Self::Handover
             | Self::LateCounts
-            | Self::Caller
+            | Self::CliConnection
             | Self::Reload
             | Self::HelperDone
             | Self::Secrets
@@ -431,7 +431,7 @@ impl Message {
             Self::Snapshot { .. } => b's',
             Self::Handover => b'g',
             Self::LateCounts => b'l',
-            Self::Caller => b'c',
+            Self::CliConnection => b'c',
             Self::Reload => b'a',
             Self::HelperDone => b'e',
             Self::Reloaded(..) => b'd',
@@ -471,7 +471,7 @@ impl Message {
             },
             b'g' => Self::Handover,
             b'l' => Self::LateCounts,
-            b'c' => Self::Caller,
+            b'c' => Self::CliConnection,
             b'a' => Self::Reload,
             b'e' => Self::HelperDone,
             b'k' => Self::Secrets,
@@ -601,7 +601,7 @@ mod tests {
             Message::Snapshot { is_handover: true },
             Message::Handover,
             Message::LateCounts,
-            Message::Caller,
+            Message::CliConnection,
             Message::Reload,
             Message::HelperDone,
             Message::Reloaded(Outcome::NeedsProcess, text()),

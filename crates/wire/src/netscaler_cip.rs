@@ -42,7 +42,7 @@ pub enum CipParse {
 
 /// Why bytes are not such a header. It is the sender's fault, and the connection must be closed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Error {
+pub enum ProxyHeaderError {
     /// Another magic number than the one agreed on.
     Magic,
     /// Neither form, or headers of other protocols than IP and TCP.
@@ -51,7 +51,7 @@ pub enum Error {
     Length,
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for ProxyHeaderError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Magic => "wrong magic number",
@@ -61,7 +61,7 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for ProxyHeaderError {}
 
 /// Parses a header at the beginning of `input`.
 ///
@@ -69,11 +69,15 @@ impl std::error::Error for Error {}
 ///
 /// # Errors
 /// As soon as `input` cannot be the beginning of a header.
-pub fn parse(input: &[u8], magic: u32, header_bytes_max: usize) -> Result<CipParse, Error> {
+pub fn parse(
+    input: &[u8],
+    magic: u32,
+    header_bytes_max: usize,
+) -> Result<CipParse, ProxyHeaderError> {
     let magic = magic.to_be_bytes();
     let known = input.len().min(magic.len());
     if input[..known] != magic[..known] {
-        return Err(Error::Magic);
+        return Err(ProxyHeaderError::Magic);
     }
     let Some(form) = input.first_chunk::<FORM_BYTES>() else {
         return Ok(CipParse::Incomplete {
@@ -91,10 +95,10 @@ pub fn parse(input: &[u8], magic: u32, header_bytes_max: usize) -> Result<CipPar
         let length = u16::from_be_bytes([form[10], form[11]]);
         (STANDARD_HEAD_BYTES, usize::from(length))
     } else {
-        return Err(Error::Protocol);
+        return Err(ProxyHeaderError::Protocol);
     };
     if length < IPV4_BYTES_MIN + PORTS_BYTES || length > header_bytes_max.saturating_sub(start) {
-        return Err(Error::Length);
+        return Err(ProxyHeaderError::Length);
     }
     let bytes = start + length;
     let Some(headers) = input.get(start..bytes) else {
@@ -103,7 +107,9 @@ pub fn parse(input: &[u8], magic: u32, header_bytes_max: usize) -> Result<CipPar
         });
     };
     let (source, destination, tcp) = addresses(headers)?;
-    let ports = tcp.first_chunk::<PORTS_BYTES>().ok_or(Error::Length)?;
+    let ports = tcp
+        .first_chunk::<PORTS_BYTES>()
+        .ok_or(ProxyHeaderError::Length)?;
     Ok(CipParse::Complete {
         source: SocketAddr::new(source, u16::from_be_bytes([ports[0], ports[1]])),
         destination: SocketAddr::new(destination, u16::from_be_bytes([ports[2], ports[3]])),
@@ -112,21 +118,23 @@ pub fn parse(input: &[u8], magic: u32, header_bytes_max: usize) -> Result<CipPar
 }
 
 /// Source and destination of an IP header, and what follows it.
-fn addresses(headers: &[u8]) -> Result<(IpAddr, IpAddr, &[u8]), Error> {
-    let version = headers.first().ok_or(Error::Length)? >> 4;
+fn addresses(headers: &[u8]) -> Result<(IpAddr, IpAddr, &[u8]), ProxyHeaderError> {
+    let version = headers.first().ok_or(ProxyHeaderError::Length)? >> 4;
     match version {
         4 => {
             let (fixed, _) = headers
                 .split_first_chunk::<IPV4_BYTES_MIN>()
-                .ok_or(Error::Length)?;
+                .ok_or(ProxyHeaderError::Length)?;
             let header_bytes = usize::from(fixed[0] & 0x0f) * 4;
             if header_bytes < IPV4_BYTES_MIN {
-                return Err(Error::Length);
+                return Err(ProxyHeaderError::Length);
             }
             if fixed[9] != TCP {
-                return Err(Error::Protocol);
+                return Err(ProxyHeaderError::Protocol);
             }
-            let rest = headers.get(header_bytes..).ok_or(Error::Length)?;
+            let rest = headers
+                .get(header_bytes..)
+                .ok_or(ProxyHeaderError::Length)?;
             let address = |at: usize| {
                 IpAddr::V4(Ipv4Addr::new(
                     fixed[at],
@@ -140,9 +148,9 @@ fn addresses(headers: &[u8]) -> Result<(IpAddr, IpAddr, &[u8]), Error> {
         6 => {
             let (fixed, rest) = headers
                 .split_first_chunk::<IPV6_BYTES>()
-                .ok_or(Error::Length)?;
+                .ok_or(ProxyHeaderError::Length)?;
             if fixed[6] != TCP {
-                return Err(Error::Protocol);
+                return Err(ProxyHeaderError::Protocol);
             }
             let address = |at: usize| {
                 let mut octets = [0; 16];
@@ -151,7 +159,7 @@ fn addresses(headers: &[u8]) -> Result<(IpAddr, IpAddr, &[u8]), Error> {
             };
             Ok((address(8), address(24), rest))
         }
-        _ => Err(Error::Protocol),
+        _ => Err(ProxyHeaderError::Protocol),
     }
 }
 
@@ -251,21 +259,27 @@ mod tests {
             change(&mut header);
             parse(&header, MAGIC, 1024).unwrap_err()
         };
-        assert_eq!(parse(b"GET", MAGIC, 1024), Err(Error::Magic));
-        assert_eq!(bad(&|header| header[3] = 0), Error::Magic);
-        assert_eq!(bad(&|header| header[8] = 0x50), Error::Protocol);
-        assert_eq!(bad(&|header| header[12] = 0x55), Error::Protocol);
-        assert_eq!(bad(&|header| header[21] = 17), Error::Protocol);
-        assert_eq!(bad(&|header| header[11] = 23), Error::Length);
-        assert_eq!(bad(&|header| header[12] = 0x44), Error::Length);
-        assert_eq!(bad(&|header| header[12] = 0x4f), Error::Length);
-        assert_eq!(bad(&|header| header[10] = 0xff), Error::Length);
+        assert_eq!(parse(b"GET", MAGIC, 1024), Err(ProxyHeaderError::Magic));
+        assert_eq!(bad(&|header| header[3] = 0), ProxyHeaderError::Magic);
+        assert_eq!(bad(&|header| header[8] = 0x50), ProxyHeaderError::Protocol);
+        assert_eq!(bad(&|header| header[12] = 0x55), ProxyHeaderError::Protocol);
+        assert_eq!(bad(&|header| header[21] = 17), ProxyHeaderError::Protocol);
+        assert_eq!(bad(&|header| header[11] = 23), ProxyHeaderError::Length);
+        assert_eq!(bad(&|header| header[12] = 0x44), ProxyHeaderError::Length);
+        assert_eq!(bad(&|header| header[12] = 0x4f), ProxyHeaderError::Length);
+        assert_eq!(bad(&|header| header[10] = 0xff), ProxyHeaderError::Length);
         let mut huge = legacy(&ipv4());
         huge[4] = 0xff;
-        assert_eq!(parse(&huge, MAGIC, 1024), Err(Error::Length));
-        assert_eq!(parse(&legacy(&ipv4()), MAGIC, 40), Err(Error::Length));
+        assert_eq!(parse(&huge, MAGIC, 1024), Err(ProxyHeaderError::Length));
+        assert_eq!(
+            parse(&legacy(&ipv4()), MAGIC, 40),
+            Err(ProxyHeaderError::Length)
+        );
         let mut short = ipv6();
         short.truncate(43);
-        assert_eq!(parse(&standard(&short), MAGIC, 1024), Err(Error::Length));
+        assert_eq!(
+            parse(&standard(&short), MAGIC, 1024),
+            Err(ProxyHeaderError::Length)
+        );
     }
 }

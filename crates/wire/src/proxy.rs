@@ -5,7 +5,7 @@
 //! Parsing is incremental and tolerates any fragmentation, as section 2 recommends, and fails at
 //! the first byte that cannot belong to a header.
 
-use crate::proxy_header::{Error, ProxyHeaderParse};
+use crate::proxy_header::{ProxyHeaderError, ProxyHeaderParse};
 use crate::{proxy_v1, proxy_v2};
 
 /// Parses a header of either version at the beginning of `input`.
@@ -15,7 +15,10 @@ use crate::{proxy_v1, proxy_v2};
 ///
 /// # Errors
 /// As soon as `input` cannot be the beginning of a header.
-pub fn parse(input: &[u8], header_bytes_max: usize) -> Result<ProxyHeaderParse<'_>, Error> {
+pub fn parse(
+    input: &[u8],
+    header_bytes_max: usize,
+) -> Result<ProxyHeaderParse<'_>, ProxyHeaderError> {
     match input.first() {
         None => Ok(ProxyHeaderParse::Incomplete {
             bytes_needed: proxy_v1::HEADER_BYTES_MIN,
@@ -28,7 +31,7 @@ pub fn parse(input: &[u8], header_bytes_max: usize) -> Result<ProxyHeaderParse<'
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proxy_header::Command;
+    use crate::proxy_header::ProxyCommand;
 
     #[test]
     fn the_version_is_told_from_the_first_byte() {
@@ -43,8 +46,11 @@ mod tests {
             panic!("a version 2 header");
         };
         assert_eq!((header.version, bytes), (2, 16));
-        assert_eq!(header.command, Command::Local);
-        assert_eq!(parse(b"GET / HTTP/1.1\r\n", 536), Err(Error::Signature));
+        assert_eq!(header.command, ProxyCommand::Local);
+        assert_eq!(
+            parse(b"GET / HTTP/1.1\r\n", 536),
+            Err(ProxyHeaderError::Signature)
+        );
         assert_eq!(
             parse(b"", 536),
             Ok(ProxyHeaderParse::Incomplete { bytes_needed: 8 })

@@ -27,10 +27,10 @@ pub struct ProxyHeader<'a> {
     /// 1 or 2.
     pub version: u8,
     /// Whether the connection is relayed for another one.
-    pub command: Command,
+    pub command: ProxyCommand,
     /// The addresses of the relayed connection.
     pub addresses: Addresses<'a>,
-    /// The other values of version 2; empty in version 1 and for [`Command::Local`], where they
+    /// The other values of version 2; empty in version 1 and for [`ProxyCommand::Local`], where they
     /// must be ignored.
     pub tlvs: Tlvs<'a>,
 }
@@ -41,7 +41,7 @@ impl ProxyHeader<'_> {
     pub fn endpoints(&self) -> Option<(SocketAddr, SocketAddr)> {
         match self.addresses {
             Addresses::Ip {
-                transport: Transport::Stream,
+                transport: ProxyTransport::Stream,
                 source,
                 destination,
             } => Some((source, destination)),
@@ -52,7 +52,7 @@ impl ProxyHeader<'_> {
 
 /// The reason for the connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Command {
+pub enum ProxyCommand {
     /// The proxy's own connection, for example a health check.
     Local,
     /// Relayed for a client.
@@ -67,7 +67,7 @@ pub enum Addresses<'a> {
     /// IPv4 or IPv6.
     Ip {
         /// TCP or UDP.
-        transport: Transport,
+        transport: ProxyTransport,
         /// The client's address.
         source: SocketAddr,
         /// The address it connected to.
@@ -76,7 +76,7 @@ pub enum Addresses<'a> {
     /// Unix sockets: names without their trailing zeroes; an abstract name begins with a zero.
     Unix {
         /// Stream or datagram.
-        transport: Transport,
+        transport: ProxyTransport,
         /// The client's name; empty if unnamed.
         source: &'a [u8],
         /// The name it connected to.
@@ -86,7 +86,7 @@ pub enum Addresses<'a> {
 
 /// The transport of the relayed connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Transport {
+pub enum ProxyTransport {
     /// `SOCK_STREAM`.
     Stream,
     /// `SOCK_DGRAM`.
@@ -96,7 +96,7 @@ pub enum Transport {
 /// Why bytes are not a PROXY protocol header. It is the sender's fault, and the connection must be
 /// closed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Error {
+pub enum ProxyHeaderError {
     /// An address that does not fit its family, or is missing.
     Address,
     /// An unknown command of version 2.
@@ -117,7 +117,7 @@ pub enum Error {
     Version,
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for ProxyHeaderError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Address => "invalid address",
@@ -133,7 +133,7 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for ProxyHeaderError {}
 
 /// Types of values (section 2.2).
 #[expect(missing_docs, reason = "the names of section 2.2")]
@@ -266,7 +266,7 @@ impl<'a> Ssl<'a> {
     }
 }
 
-fn check_structure(mut rest: &[u8]) -> Result<(), Error> {
+fn check_structure(mut rest: &[u8]) -> Result<(), ProxyHeaderError> {
     while let Some((_, _, after)) = split(rest)? {
         rest = after;
     }
@@ -279,13 +279,17 @@ pub(crate) type Split<'a> = Option<(u8, &'a [u8], &'a [u8])>;
 /// Splits off the first value.
 ///
 /// # Errors
-/// [`Error::Truncated`].
-pub(crate) fn split(bytes: &[u8]) -> Result<Split<'_>, Error> {
+/// [`ProxyHeaderError::Truncated`].
+pub(crate) fn split(bytes: &[u8]) -> Result<Split<'_>, ProxyHeaderError> {
     if bytes.is_empty() {
         return Ok(None);
     }
-    let (head, rest) = bytes.split_first_chunk::<3>().ok_or(Error::Truncated)?;
+    let (head, rest) = bytes
+        .split_first_chunk::<3>()
+        .ok_or(ProxyHeaderError::Truncated)?;
     let length = usize::from(u16::from_be_bytes([head[1], head[2]]));
-    let (value, rest) = rest.split_at_checked(length).ok_or(Error::Truncated)?;
+    let (value, rest) = rest
+        .split_at_checked(length)
+        .ok_or(ProxyHeaderError::Truncated)?;
     Ok(Some((head[0], value, rest)))
 }

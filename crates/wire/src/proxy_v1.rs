@@ -7,7 +7,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::proxy_header::{
-    Addresses, Command, Error, ProxyHeader, ProxyHeaderParse, Tlvs, Transport,
+    Addresses, ProxyCommand, ProxyHeader, ProxyHeaderError, ProxyHeaderParse, ProxyTransport, Tlvs,
 };
 
 /// The longest line with its CRLF, in bytes (section 2.1, worst case).
@@ -20,29 +20,29 @@ pub const HEADER_BYTES_MIN: usize = 8;
 ///
 /// # Errors
 /// As soon as `input` cannot be the beginning of a header.
-pub fn parse(input: &[u8]) -> Result<ProxyHeaderParse<'_>, Error> {
+pub fn parse(input: &[u8]) -> Result<ProxyHeaderParse<'_>, ProxyHeaderError> {
     let known = input.len().min(SIGNATURE.len());
     if input[..known] != SIGNATURE[..known] {
-        return Err(Error::Signature);
+        return Err(ProxyHeaderError::Signature);
     }
     let window = &input[..input.len().min(HEADER_BYTES_MAX)];
     let Some(end) = window.iter().position(|&b| b == b'\r' || b == b'\n') else {
         return incomplete(window.len(), HEADER_BYTES_MIN.max(window.len() + 2));
     };
     if window[end] == b'\n' {
-        return Err(Error::Signature);
+        return Err(ProxyHeaderError::Signature);
     }
     match window.get(end + 1) {
         None => return incomplete(window.len(), window.len() + 1),
         Some(b'\n') => {}
-        Some(_) => return Err(Error::Signature),
+        Some(_) => return Err(ProxyHeaderError::Signature),
     }
     let line = window[..end]
         .strip_prefix(SIGNATURE)
-        .ok_or(Error::Signature)?;
+        .ok_or(ProxyHeaderError::Signature)?;
     let header = ProxyHeader {
         version: 1,
-        command: Command::Proxy,
+        command: ProxyCommand::Proxy,
         addresses: addresses(line)?,
         tlvs: Tlvs::default(),
     };
@@ -52,20 +52,23 @@ pub fn parse(input: &[u8]) -> Result<ProxyHeaderParse<'_>, Error> {
     })
 }
 
-fn incomplete<'a>(bytes_have: usize, bytes_least: usize) -> Result<ProxyHeaderParse<'a>, Error> {
+fn incomplete<'a>(
+    bytes_have: usize,
+    bytes_least: usize,
+) -> Result<ProxyHeaderParse<'a>, ProxyHeaderError> {
     if bytes_have >= HEADER_BYTES_MAX {
-        return Err(Error::TooLong);
+        return Err(ProxyHeaderError::TooLong);
     }
     Ok(ProxyHeaderParse::Incomplete {
         bytes_needed: bytes_least - bytes_have,
     })
 }
 
-fn addresses(line: &[u8]) -> Result<Addresses<'static>, Error> {
+fn addresses(line: &[u8]) -> Result<Addresses<'static>, ProxyHeaderError> {
     if line == UNKNOWN || line.starts_with(b"UNKNOWN ") {
         return Ok(Addresses::Unknown);
     }
-    let line = std::str::from_utf8(line).map_err(|_| Error::Address)?;
+    let line = std::str::from_utf8(line).map_err(|_| ProxyHeaderError::Address)?;
     let mut words = line.split(' ');
     let (Some(family), Some(source), Some(destination), Some(from), Some(to), None) = (
         words.next(),
@@ -75,37 +78,37 @@ fn addresses(line: &[u8]) -> Result<Addresses<'static>, Error> {
         words.next(),
         words.next(),
     ) else {
-        return Err(Error::Address);
+        return Err(ProxyHeaderError::Address);
     };
     let (source, destination) = match family {
         "TCP4" => (v4(source)?, v4(destination)?),
         "TCP6" => (v6(source)?, v6(destination)?),
-        _ => return Err(Error::Family),
+        _ => return Err(ProxyHeaderError::Family),
     };
     Ok(Addresses::Ip {
-        transport: Transport::Stream,
+        transport: ProxyTransport::Stream,
         source: SocketAddr::new(source, port(from)?),
         destination: SocketAddr::new(destination, port(to)?),
     })
 }
 
-fn v4(word: &str) -> Result<IpAddr, Error> {
+fn v4(word: &str) -> Result<IpAddr, ProxyHeaderError> {
     // The standard parser rejects leading zeroes and missing parts, as it must.
-    let address: Ipv4Addr = word.parse().map_err(|_| Error::Address)?;
+    let address: Ipv4Addr = word.parse().map_err(|_| ProxyHeaderError::Address)?;
     Ok(IpAddr::V4(address))
 }
 
-fn v6(word: &str) -> Result<IpAddr, Error> {
-    let address: Ipv6Addr = word.parse().map_err(|_| Error::Address)?;
+fn v6(word: &str) -> Result<IpAddr, ProxyHeaderError> {
+    let address: Ipv6Addr = word.parse().map_err(|_| ProxyHeaderError::Address)?;
     Ok(IpAddr::V6(address))
 }
 
-fn port(word: &str) -> Result<u16, Error> {
+fn port(word: &str) -> Result<u16, ProxyHeaderError> {
     let digits = word.bytes().all(|b| b.is_ascii_digit());
     if !digits || (word.len() > 1 && word.starts_with('0')) {
-        return Err(Error::Address);
+        return Err(ProxyHeaderError::Address);
     }
-    word.parse().map_err(|_| Error::Address)
+    word.parse().map_err(|_| ProxyHeaderError::Address)
 }
 
 const SIGNATURE: &[u8] = b"PROXY ";
@@ -115,7 +118,7 @@ const UNKNOWN: &[u8] = b"UNKNOWN";
 mod tests {
     use super::*;
 
-    fn ends(input: &[u8]) -> Result<Option<(String, String)>, Error> {
+    fn ends(input: &[u8]) -> Result<Option<(String, String)>, ProxyHeaderError> {
         match parse(input)? {
             ProxyHeaderParse::Complete { header, bytes } => {
                 assert_eq!(bytes, input.len());
@@ -195,8 +198,8 @@ mod tests {
             Ok(ProxyHeaderParse::Complete { bytes: 107, .. })
         ));
         let long = [&line[..], b"f\r\n"].concat();
-        assert_eq!(parse(&long[..107]), Err(Error::TooLong));
-        assert_eq!(parse(&long), Err(Error::TooLong));
+        assert_eq!(parse(&long[..107]), Err(ProxyHeaderError::TooLong));
+        assert_eq!(parse(&long), Err(ProxyHeaderError::TooLong));
     }
 
     #[test]

@@ -8,7 +8,8 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::crc32c::crc32c_with_hole;
 use crate::proxy_header::{
-    Addresses, Command, Error, ProxyHeader, ProxyHeaderParse, Tlvs, Transport, kind, split,
+    Addresses, ProxyCommand, ProxyHeader, ProxyHeaderError, ProxyHeaderParse, ProxyTransport, Tlvs,
+    kind, split,
 };
 
 /// The signature of every version 2 header.
@@ -34,16 +35,19 @@ pub(crate) const UNIX_NAME_BYTES: usize = 108;
 ///
 /// # Errors
 /// As soon as `input` cannot be the beginning of a header.
-pub fn parse(input: &[u8], header_bytes_max: usize) -> Result<ProxyHeaderParse<'_>, Error> {
+pub fn parse(
+    input: &[u8],
+    header_bytes_max: usize,
+) -> Result<ProxyHeaderParse<'_>, ProxyHeaderError> {
     let known = input.len().min(SIGNATURE.len());
     if input[..known] != SIGNATURE[..known] {
-        return Err(Error::Signature);
+        return Err(ProxyHeaderError::Signature);
     }
     let command = match input.get(12) {
-        Some(byte) if byte >> 4 != 2 => return Err(Error::Version),
-        Some(0x20) => Some(Command::Local),
-        Some(0x21) => Some(Command::Proxy),
-        Some(_) => return Err(Error::Command),
+        Some(byte) if byte >> 4 != 2 => return Err(ProxyHeaderError::Version),
+        Some(0x20) => Some(ProxyCommand::Local),
+        Some(0x21) => Some(ProxyCommand::Proxy),
+        Some(_) => return Err(ProxyHeaderError::Command),
         None => None,
     };
     let (Some(command), Some(fixed)) = (command, input.first_chunk::<FIXED_BYTES>()) else {
@@ -53,7 +57,7 @@ pub fn parse(input: &[u8], header_bytes_max: usize) -> Result<ProxyHeaderParse<'
     };
     let bytes = FIXED_BYTES + usize::from(u16::from_be_bytes([fixed[14], fixed[15]]));
     if bytes > header_bytes_max {
-        return Err(Error::TooLong);
+        return Err(ProxyHeaderError::TooLong);
     }
     let Some(block) = input.get(..bytes) else {
         return Ok(ProxyHeaderParse::Incomplete {
@@ -61,8 +65,8 @@ pub fn parse(input: &[u8], header_bytes_max: usize) -> Result<ProxyHeaderParse<'
         });
     };
     let (addresses, tlvs) = match command {
-        Command::Local => (Addresses::Unknown, Tlvs::default()),
-        Command::Proxy => proxied(fixed[13], block)?,
+        ProxyCommand::Local => (Addresses::Unknown, Tlvs::default()),
+        ProxyCommand::Proxy => proxied(fixed[13], block)?,
     };
     let header = ProxyHeader {
         version: 2,
@@ -73,32 +77,32 @@ pub fn parse(input: &[u8], header_bytes_max: usize) -> Result<ProxyHeaderParse<'
     Ok(ProxyHeaderParse::Complete { header, bytes })
 }
 
-fn proxied(family: u8, block: &[u8]) -> Result<(Addresses<'_>, Tlvs<'_>), Error> {
+fn proxied(family: u8, block: &[u8]) -> Result<(Addresses<'_>, Tlvs<'_>), ProxyHeaderError> {
     let transport = match family & 0x0f {
         0 => None,
-        1 => Some(Transport::Stream),
-        2 => Some(Transport::Datagram),
-        _ => return Err(Error::Family),
+        1 => Some(ProxyTransport::Stream),
+        2 => Some(ProxyTransport::Datagram),
+        _ => return Err(ProxyHeaderError::Family),
     };
     let body = &block[FIXED_BYTES..];
     let (address_bytes, addresses) = match family >> 4 {
         // For an unknown family the end of the addresses is not known, so all that follows is
         // skipped, values included.
         0 => return Ok((Addresses::Unknown, Tlvs::default())),
-        1 => (12, v4(body, transport).ok_or(Error::Truncated)?),
-        2 => (36, v6(body, transport).ok_or(Error::Truncated)?),
+        1 => (12, v4(body, transport).ok_or(ProxyHeaderError::Truncated)?),
+        2 => (36, v6(body, transport).ok_or(ProxyHeaderError::Truncated)?),
         3 => (
             2 * UNIX_NAME_BYTES,
-            unix(body, transport).ok_or(Error::Truncated)?,
+            unix(body, transport).ok_or(ProxyHeaderError::Truncated)?,
         ),
-        _ => return Err(Error::Family),
+        _ => return Err(ProxyHeaderError::Family),
     };
     let values = &body[address_bytes..];
     check_values(block, FIXED_BYTES + address_bytes)?;
     Ok((addresses, Tlvs { bytes: values }))
 }
 
-fn v4(body: &[u8], transport: Option<Transport>) -> Option<Addresses<'static>> {
+fn v4(body: &[u8], transport: Option<ProxyTransport>) -> Option<Addresses<'static>> {
     let (source, rest) = body.split_first_chunk::<4>()?;
     let (destination, rest) = rest.split_first_chunk::<4>()?;
     let (source_port, destination_port) = ports(rest)?;
@@ -109,7 +113,7 @@ fn v4(body: &[u8], transport: Option<Transport>) -> Option<Addresses<'static>> {
     ))
 }
 
-fn v6(body: &[u8], transport: Option<Transport>) -> Option<Addresses<'static>> {
+fn v6(body: &[u8], transport: Option<ProxyTransport>) -> Option<Addresses<'static>> {
     let (source, rest) = body.split_first_chunk::<16>()?;
     let (destination, rest) = rest.split_first_chunk::<16>()?;
     let (source_port, destination_port) = ports(rest)?;
@@ -129,7 +133,7 @@ fn ports(bytes: &[u8]) -> Option<(u16, u16)> {
 }
 
 fn ip(
-    transport: Option<Transport>,
+    transport: Option<ProxyTransport>,
     source: SocketAddr,
     destination: SocketAddr,
 ) -> Addresses<'static> {
@@ -143,7 +147,7 @@ fn ip(
     }
 }
 
-fn unix(body: &[u8], transport: Option<Transport>) -> Option<Addresses<'_>> {
+fn unix(body: &[u8], transport: Option<ProxyTransport>) -> Option<Addresses<'_>> {
     let (source, rest) = body.split_first_chunk::<UNIX_NAME_BYTES>()?;
     let destination = rest.first_chunk::<UNIX_NAME_BYTES>()?;
     Some(match transport {
@@ -163,21 +167,25 @@ fn name(field: &[u8]) -> &[u8] {
 
 /// Checks the values that begin at `start` of `block`, and the checksum of the whole block if there
 /// is one.
-fn check_values(block: &[u8], start: usize) -> Result<(), Error> {
+fn check_values(block: &[u8], start: usize) -> Result<(), ProxyHeaderError> {
     let mut rest = &block[start..];
     while let Some((value_kind, value, after)) = split(rest)? {
         match value_kind {
             kind::CRC32C => {
                 let sum = value.first_chunk::<4>().filter(|_| value.len() == 4);
-                let sum = u32::from_be_bytes(*sum.ok_or(Error::Checksum)?);
+                let sum = u32::from_be_bytes(*sum.ok_or(ProxyHeaderError::Checksum)?);
                 let hole = block.len() - after.len() - 4;
                 if crc32c_with_hole(block, hole) != sum {
-                    return Err(Error::Checksum);
+                    return Err(ProxyHeaderError::Checksum);
                 }
             }
-            kind::AUTHORITY if value.len() > AUTHORITY_BYTES_MAX => return Err(Error::Value),
-            kind::UNIQUE_ID if value.len() > UNIQUE_ID_BYTES_MAX => return Err(Error::Value),
-            _ if value.len() > VALUE_BYTES_MAX => return Err(Error::Value),
+            kind::AUTHORITY if value.len() > AUTHORITY_BYTES_MAX => {
+                return Err(ProxyHeaderError::Value);
+            }
+            kind::UNIQUE_ID if value.len() > UNIQUE_ID_BYTES_MAX => {
+                return Err(ProxyHeaderError::Value);
+            }
+            _ if value.len() > VALUE_BYTES_MAX => return Err(ProxyHeaderError::Value),
             _ => {}
         }
         rest = after;

@@ -16,7 +16,7 @@ fn with(values: &[u8]) -> Vec<u8> {
     block(0x21, 0x11, &[&V4[..], values].concat())
 }
 
-fn header(input: &[u8]) -> Result<ProxyHeader<'_>, Error> {
+fn header(input: &[u8]) -> Result<ProxyHeader<'_>, ProxyHeaderError> {
     match parse(input, 16384)? {
         ProxyHeaderParse::Complete { header, bytes } => {
             assert_eq!(bytes, input.len());
@@ -53,7 +53,7 @@ fn addresses_of_each_family() {
     assert_eq!(
         header(&input).unwrap().addresses,
         Addresses::Unix {
-            transport: Transport::Stream,
+            transport: ProxyTransport::Stream,
             source: b"/a",
             destination: b"\0ab",
         }
@@ -71,7 +71,7 @@ fn local_discards_the_block() {
     ] {
         let input = block(0x20, family, body);
         let header = header(&input).unwrap();
-        assert_eq!(header.command, Command::Local);
+        assert_eq!(header.command, ProxyCommand::Local);
         assert_eq!(header.addresses, Addresses::Unknown);
         assert!(header.tlvs.is_empty());
     }
@@ -80,31 +80,46 @@ fn local_discards_the_block() {
 #[test]
 fn refused_blocks() {
     for (input, error) in [
-        (block(0x22, 0x11, &V4), Error::Command),
-        (block(0x11, 0x11, &V4), Error::Version),
-        (block(0x21, 0x41, &V4), Error::Family),
-        (block(0x21, 0x13, &V4), Error::Family),
-        (block(0x21, 0x11, &V4[..11]), Error::Truncated),
-        (block(0x21, 0x21, &V4), Error::Truncated),
-        (block(0x21, 0x31, &[0; 215]), Error::Truncated),
-        (with(b"\x02\0\x07abc"), Error::Truncated),
-        (with(b"\x02"), Error::Truncated),
-        (with(b"\x02\0"), Error::Truncated),
-        (with(&tlv(kind::UNIQUE_ID, &[b'u'; 129])), Error::Value),
-        (with(&tlv(kind::AUTHORITY, &[b'u'; 256])), Error::Value),
-        (with(&tlv(kind::CRC32C, b"abcd")), Error::Checksum),
-        (with(&tlv(kind::CRC32C, b"abc")), Error::Checksum),
-        (with(&tlv(kind::CRC32C, b"abcde")), Error::Checksum),
+        (block(0x22, 0x11, &V4), ProxyHeaderError::Command),
+        (block(0x11, 0x11, &V4), ProxyHeaderError::Version),
+        (block(0x21, 0x41, &V4), ProxyHeaderError::Family),
+        (block(0x21, 0x13, &V4), ProxyHeaderError::Family),
+        (block(0x21, 0x11, &V4[..11]), ProxyHeaderError::Truncated),
+        (block(0x21, 0x21, &V4), ProxyHeaderError::Truncated),
+        (block(0x21, 0x31, &[0; 215]), ProxyHeaderError::Truncated),
+        (with(b"\x02\0\x07abc"), ProxyHeaderError::Truncated),
+        (with(b"\x02"), ProxyHeaderError::Truncated),
+        (with(b"\x02\0"), ProxyHeaderError::Truncated),
+        (
+            with(&tlv(kind::UNIQUE_ID, &[b'u'; 129])),
+            ProxyHeaderError::Value,
+        ),
+        (
+            with(&tlv(kind::AUTHORITY, &[b'u'; 256])),
+            ProxyHeaderError::Value,
+        ),
+        (
+            with(&tlv(kind::CRC32C, b"abcd")),
+            ProxyHeaderError::Checksum,
+        ),
+        (with(&tlv(kind::CRC32C, b"abc")), ProxyHeaderError::Checksum),
+        (
+            with(&tlv(kind::CRC32C, b"abcde")),
+            ProxyHeaderError::Checksum,
+        ),
     ] {
         assert_eq!(header(&input), Err(error), "{}", input.escape_ascii());
     }
     let long = with(&tlv(kind::NOOP, &[0; 20000]));
-    assert_eq!(parse(&long[..16], 16384), Err(Error::TooLong));
+    assert_eq!(parse(&long[..16], 16384), Err(ProxyHeaderError::TooLong));
     assert_eq!(
         parse(&with(b"")[..16], 28),
         Ok(ProxyHeaderParse::Incomplete { bytes_needed: 12 })
     );
-    assert_eq!(parse(b"\r\n\r\n\0\r\nQUIX", 99), Err(Error::Signature));
+    assert_eq!(
+        parse(b"\r\n\r\n\0\r\nQUIX", 99),
+        Err(ProxyHeaderError::Signature)
+    );
 }
 
 #[test]
@@ -155,7 +170,7 @@ fn a_checksum_made_by_haproxy_is_verified() {
     );
     assert!(header(&input).is_ok());
     input[27] ^= 1;
-    assert_eq!(header(&input), Err(Error::Checksum));
+    assert_eq!(header(&input), Err(ProxyHeaderError::Checksum));
 }
 
 #[test]

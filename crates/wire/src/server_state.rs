@@ -109,24 +109,24 @@ pub struct InvalidValues<'a> {
 /// # Errors
 /// [`StateFormatError::Version`]. Each row may also be [`StateFormatError::Row`]; then the whole
 /// file must be ignored.
-pub fn rows(file: &[u8]) -> Result<Rows<'_>, StateFormatError> {
+pub fn rows(file: &[u8]) -> Result<ServerStateRows<'_>, StateFormatError> {
     let is_end: fn(&u8) -> bool = |byte| *byte == b'\n';
     let mut lines = file.split(is_end);
     let version = lines.next().unwrap_or_default();
     if version.trim_ascii() != b"1" {
         return Err(StateFormatError::Version);
     }
-    Ok(Rows { lines, line: 0 })
+    Ok(ServerStateRows { lines, line: 0 })
 }
 
 /// See [`rows`].
 #[derive(Clone, Debug)]
-pub struct Rows<'a> {
+pub struct ServerStateRows<'a> {
     lines: std::slice::Split<'a, u8, fn(&u8) -> bool>,
     line: usize,
 }
 
-impl<'a> Iterator for Rows<'a> {
+impl<'a> Iterator for ServerStateRows<'a> {
     type Item = Result<ServerStateRow<'a>, StateFormatError>;
 
     fn next(&mut self) -> Option<Self::Item> {

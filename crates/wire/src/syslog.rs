@@ -379,15 +379,15 @@ pub fn write_counted(out: &mut Vec<u8>, message: &[u8]) {
     out.extend_from_slice(message);
 }
 
-fn put_clock(place: &mut [u8], time: &DateTime) {
-    put2(&mut place[0..2], time.hour);
-    put2(&mut place[3..5], time.minute);
-    put2(&mut place[6..8], time.second);
+fn put_clock(digits: &mut [u8], time: &DateTime) {
+    put2(&mut digits[0..2], time.hour);
+    put2(&mut digits[3..5], time.minute);
+    put2(&mut digits[6..8], time.second);
 }
 
-fn put2(place: &mut [u8], number: u8) {
-    place[0] = b'0' + number / 10 % 10;
-    place[1] = b'0' + number % 10;
+fn put2(digits: &mut [u8], number: u8) {
+    digits[0] = b'0' + number / 10 % 10;
+    digits[1] = b'0' + number % 10;
 }
 
 const MONTHS: &[u8; 36] = b"JanFebMarAprMayJunJulAugSepOctNovDec";

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ballast_net::{self as net, Address, Error, ErrorClass};
+use ballast_net::{self as net, Address, ErrorClass, SystemCallError};
 use tokio::sync::Notify;
 
 use crate::context::count;
@@ -39,26 +39,27 @@ pub struct AcceptedSocket {
 #[derive(Debug)]
 pub enum AcceptError {
     /// The listening socket is closed or unusable: stop.
-    Broken(Error),
+    Broken(SystemCallError),
     /// Descriptors or memory ran out. Accepting pauses for 100 ms by itself; count it, tell the
     /// operator, and call again.
-    Exhausted(Error),
+    Exhausted(SystemCallError),
 }
 
 impl AcceptedSocket {
     /// Makes it a stream of the calling worker.
-    pub fn into_stream(self) -> Result<(Stream, Address), Error> {
+    pub fn into_stream(self) -> Result<(Stream, Address), SystemCallError> {
         Ok((Stream::from_fd(self.fd)?, self.peer))
     }
 }
 
 impl Acceptor {
     /// Watches a listening socket on this worker, and makes it non-blocking if necessary.
-    pub fn new(socket: Arc<OwnedFd>) -> Result<Self, Error> {
-        let address =
-            Address::local_of(&socket).map_err(|e| Error::new("getsockname", "listener", e))?;
+    pub fn new(socket: Arc<OwnedFd>) -> Result<Self, SystemCallError> {
+        let address = Address::local_of(&socket)
+            .map_err(|e| SystemCallError::new("getsockname", "listener", e))?;
         // A blocking accept would stop the whole worker.
-        net::set_non_blocking(&socket).map_err(|e| Error::new("ioctl(FIONBIO)", &address, e))?;
+        net::set_non_blocking(&socket)
+            .map_err(|e| SystemCallError::new("ioctl(FIONBIO)", &address, e))?;
         Ok(Self {
             socket: WatchedFd::watching(socket)?,
             address,
@@ -188,7 +189,7 @@ impl Acceptor {
                 {
                     self.exhausted_until.set(Some(now() + EXHAUSTED_PAUSE));
                     if taken == 0 {
-                        let error = Error::new("accept4", &self.address, e);
+                        let error = SystemCallError::new("accept4", &self.address, e);
                         return Err(AcceptError::Exhausted(error));
                     }
                     break;
@@ -201,7 +202,7 @@ impl Acceptor {
     }
 
     fn broken(&self, e: io::Error) -> AcceptError {
-        AcceptError::Broken(Error::new("accept4", &self.address, e))
+        AcceptError::Broken(SystemCallError::new("accept4", &self.address, e))
     }
 }
 

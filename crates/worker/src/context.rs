@@ -178,10 +178,10 @@ pub(crate) fn note_stop(order: StopOrder) {
 ///
 /// It may be kept and polled again: a connection has one for its whole life, which costs one load
 /// per poll.
-pub fn stopping() -> Stopping {
-    Stopping {
+pub fn stopping() -> StopSignal {
+    StopSignal {
         hard: false,
-        place: None,
+        index: None,
         stays: PhantomData,
     }
 }
@@ -195,15 +195,15 @@ struct StopWakers {
 
 /// Waits for the order to stop; see [`stopping`].
 #[derive(Debug)]
-pub struct Stopping {
+pub struct StopSignal {
     /// Ready only for an order with a deadline.
     hard: bool,
     /// The position of its waker in the worker's list.
-    place: Option<usize>,
+    index: Option<usize>,
     stays: PhantomData<Rc<()>>,
 }
 
-impl Future for Stopping {
+impl Future for StopSignal {
     type Output = StopOrder;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> Poll<StopOrder> {
@@ -214,7 +214,7 @@ impl Future for Stopping {
                 worker
                     .stop_wakers
                     .borrow_mut()
-                    .note(&mut self.place, cx.waker());
+                    .note(&mut self.index, cx.waker());
             }
             order
         });
@@ -222,31 +222,31 @@ impl Future for Stopping {
     }
 }
 
-impl Drop for Stopping {
+impl Drop for StopSignal {
     fn drop(&mut self) {
-        let Some(place) = self.place else { return };
-        let waker = with_context(|context| context.stop_wakers.borrow_mut().leave(place));
+        let Some(index) = self.index else { return };
+        let waker = with_context(|context| context.stop_wakers.borrow_mut().leave(index));
         drop(waker);
     }
 }
 
 impl StopWakers {
-    fn note(&mut self, place: &mut Option<usize>, waker: &Waker) {
-        let place = *place.get_or_insert_with(|| {
+    fn note(&mut self, index: &mut Option<usize>, waker: &Waker) {
+        let index = *index.get_or_insert_with(|| {
             self.free.pop().unwrap_or_else(|| {
                 self.wakers.push(None);
                 self.wakers.len() - 1
             })
         });
-        let slot = &mut self.wakers[place];
+        let slot = &mut self.wakers[index];
         if !slot.as_ref().is_some_and(|known| known.will_wake(waker)) {
             *slot = Some(waker.clone());
         }
     }
 
-    fn leave(&mut self, place: usize) -> Option<Waker> {
-        self.free.push(place);
-        self.wakers[place].take()
+    fn leave(&mut self, index: usize) -> Option<Waker> {
+        self.free.push(index);
+        self.wakers[index].take()
     }
 }
 

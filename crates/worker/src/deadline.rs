@@ -19,7 +19,7 @@ use crate::timer::WAIT_MAX;
 /// [`Deadline::guard`] can move its own deadline.
 #[derive(Debug, Default)]
 pub struct Deadline {
-    wanted: Cell<Option<Instant>>,
+    current: Cell<Option<Instant>>,
     timer: RefCell<Option<Timer>>,
 }
 
@@ -46,61 +46,62 @@ impl Deadline {
     /// Only the waiting task may call this, from inside the future it waits for: an earlier
     /// deadline is noticed at the end of the poll that is running then.
     pub fn set(&self, at: Instant) {
-        self.wanted.set(Some(at));
+        self.current.set(Some(at));
     }
 
     /// Sets the deadline to `wait` from now; `None` (a timeout that is not configured) removes it.
     pub fn set_after(&self, wait: Option<Duration>) {
-        self.wanted.set(wait.map(|wait| now() + wait.min(WAIT_MAX)));
+        self.current
+            .set(wait.map(|wait| now() + wait.min(WAIT_MAX)));
     }
 
     /// Removes the deadline. The timer is left to run out.
     pub fn clear(&self) {
-        self.wanted.set(None);
+        self.current.set(None);
     }
 
     /// The present deadline.
-    pub fn wanted(&self) -> Option<Instant> {
-        self.wanted.get()
+    pub fn current(&self) -> Option<Instant> {
+        self.current.get()
     }
 
     /// Whether a task that waits on this could find it expired, or earlier than at its last poll. A
     /// few loads.
     pub fn may_have_passed(&self) -> bool {
-        let Some(wanted) = self.wanted.get() else {
+        let Some(current) = self.current.get() else {
             return false;
         };
         let slot = self.timer.borrow();
         !slot.as_ref().is_some_and(|timer| {
-            timer.at <= wanted && timer.waker.is_some() && !timer.sleep.is_elapsed()
+            timer.at <= current && timer.waker.is_some() && !timer.sleep.is_elapsed()
         })
     }
 
     /// Removes the timer too: for a connection that will be idle for long without a deadline.
     pub fn release(&self) {
-        self.wanted.set(None);
+        self.current.set(None);
         self.timer.replace(None);
     }
 
     /// Ready once the deadline has passed; otherwise wakes the task at that time.
     pub fn poll_expired(&self, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(wanted) = self.wanted.get() else {
+        let Some(current) = self.current.get() else {
             return Poll::Pending;
         };
         let mut slot = self.timer.borrow_mut();
-        let timer = slot.get_or_insert_with(|| Timer::new(wanted));
-        if timer.at > wanted {
-            timer.move_to(wanted);
+        let timer = slot.get_or_insert_with(|| Timer::new(current));
+        if timer.at > current {
+            timer.move_to(current);
         }
         loop {
             if !timer.poll_fired(cx) {
                 return Poll::Pending;
             }
-            if timer.at >= wanted {
+            if timer.at >= current {
                 return Poll::Ready(());
             }
             // The timer fired early: the deadline has moved since it was set.
-            timer.move_to(wanted);
+            timer.move_to(current);
         }
     }
 

@@ -15,9 +15,9 @@ mod buffer;
 mod burst;
 mod context;
 mod deadline;
-pub mod gather;
 mod mailbox;
 mod panic_report;
+pub mod send_buffers;
 mod shared;
 mod signals;
 mod socket;
@@ -33,7 +33,7 @@ mod workers;
 pub use acceptor::{AcceptError, AcceptedSocket, Acceptor};
 pub use buffer::{Buffer, BufferLimits, BufferUse, buffer_use, configure_buffers};
 pub use context::{
-    IoCounts, Stopping, TaskCounts, cutting_off, io_counts, is_stopping, local, set_local,
+    IoCounts, StopSignal, TaskCounts, cutting_off, io_counts, is_stopping, local, set_local,
     stopping, task_counts, worker_index,
 };
 pub use deadline::{Deadline, DeadlinePassed};
@@ -43,7 +43,9 @@ pub use shared::{mailbox, worker_count};
 pub use signals::Signals;
 pub use stop_order::StopOrder;
 pub use stream::{SocketReference, Stream};
-pub use task::{Panicked, TaskEnd, TaskHandle, TaskPool, run_blocking, spawn_local, spawn_service};
+pub use task::{
+    TaskEnd, TaskHandle, TaskPanicked, TaskPool, run_blocking, spawn_local, spawn_service,
+};
 pub use thread_pool::{ThreadPool, ThreadPoolError};
 pub use timer::{
     Interval, Sleep, TimeoutPassed, approximate_now, now, sleep, sleep_until, timeout, timeout_at,
@@ -53,7 +55,9 @@ pub use watched::{IoProgress, Watchable, WatchedFd};
 pub use workers::{WorkerEnd, WorkerLoad, WorkerOptions, Workers, block_on};
 
 // Types that appear in signatures here, for crates that do not depend on `net`.
-pub use ballast_net::{Address, ConnectOptions, Error, PacketOptions, Pipe, Signal, TcpInfo};
+pub use ballast_net::{
+    Address, ConnectOptions, PacketOptions, Pipe, Signal, SystemCallError, TcpInfo,
+};
 pub use tokio::{join, select};
 
 /// Synchronisation between tasks and threads.

@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 use std::time::Duration;
 
-use ballast_net::{Error, Signal, SignalSource};
+use ballast_net::{Signal, SignalSource, SystemCallError};
 
 use crate::{IoProgress, WatchedFd};
 
@@ -20,7 +20,7 @@ pub struct Signals {
 
 impl Signals {
     /// Blocks `signals` and collects them from now on.
-    pub fn open(signals: &[Signal]) -> Result<Self, Error> {
+    pub fn open(signals: &[Signal]) -> Result<Self, SystemCallError> {
         Ok(Self {
             source: SignalSource::open(signals)?,
             watched: OnceCell::new(),
@@ -28,35 +28,35 @@ impl Signals {
     }
 
     /// Blocks the thread until the next signal, at most for `timeout`.
-    pub fn wait(&self, timeout: Option<Duration>) -> Result<Option<Signal>, Error> {
+    pub fn wait(&self, timeout: Option<Duration>) -> Result<Option<Signal>, SystemCallError> {
         self.source
             .wait(timeout)
-            .map_err(|e| Error::new("poll", "signalfd", e))
+            .map_err(|e| SystemCallError::new("poll", "signalfd", e))
     }
 
     /// The next signal if one has arrived.
-    pub fn try_next(&self) -> Result<Option<Signal>, Error> {
+    pub fn try_next(&self) -> Result<Option<Signal>, SystemCallError> {
         self.source
             .try_next()
-            .map_err(|e| Error::new("read", "signalfd", e))
+            .map_err(|e| SystemCallError::new("read", "signalfd", e))
     }
 
     /// Waits in the calling task. Dropping the future loses no signal.
-    pub async fn next(&self) -> Result<Signal, Error> {
+    pub async fn next(&self) -> Result<Signal, SystemCallError> {
         let watched = match self.watched.get() {
             Some(watched) => watched,
             None => {
                 let copy = self
                     .source
                     .duplicate()
-                    .map_err(|e| Error::new("fcntl(F_DUPFD)", "signalfd", e))?;
+                    .map_err(|e| SystemCallError::new("fcntl(F_DUPFD)", "signalfd", e))?;
                 let watched = WatchedFd::watching(copy)?;
                 watched.assume_readable();
                 self.watched.get_or_init(|| watched)
             }
         };
         loop {
-            let fail = |e| Error::new("read", "signalfd", e);
+            let fail = |e| SystemCallError::new("read", "signalfd", e);
             watched.readable().await.map_err(fail)?;
             let next = watched.try_read_with(|_| {
                 let next = self.source.try_next()?;

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use ballast_net as net;
 
 use crate::context::count;
-use crate::{IoProgress, WatchedFd, gather};
+use crate::{IoProgress, WatchedFd, send_buffers};
 
 /// A socket, and the bytes that will be written at the end of the turn.
 #[derive(Debug)]
@@ -115,7 +115,7 @@ impl Socket {
             }
         }
         unsent.state.set(State::Empty);
-        gather::give(unsent.bytes.take());
+        send_buffers::give_back(unsent.bytes.take());
         Ok(())
     }
 

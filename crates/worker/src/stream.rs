@@ -8,7 +8,7 @@ use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use ballast_net::{self as net, Address, ConnectOptions, Error, Pipe, TcpInfo};
+use ballast_net::{self as net, Address, ConnectOptions, Pipe, SystemCallError, TcpInfo};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::context::count;
@@ -47,7 +47,7 @@ impl Stream {
     }
 
     /// Takes over a connected, non-blocking socket, in one system call.
-    pub fn from_fd(fd: OwnedFd) -> Result<Self, Error> {
+    pub fn from_fd(fd: OwnedFd) -> Result<Self, SystemCallError> {
         Ok(Self::ready_to_write(WatchedFd::watching(fd)?))
     }
 
@@ -72,13 +72,16 @@ impl Stream {
     /// # Errors
     /// The call that failed, with the address; `kind().is_local_resource()` tells a local shortage
     /// from a refusal.
-    pub async fn connect(target: &Address, options: &ConnectOptions) -> Result<Self, Error> {
+    pub async fn connect(
+        target: &Address,
+        options: &ConnectOptions,
+    ) -> Result<Self, SystemCallError> {
         let (fd, progress) = net::connect(target, options)?;
         let socket = WatchedFd::new(fd);
         if progress == net::ConnectProgress::Underway {
             let failed = poll_fn(|cx| socket.poll_write_closed(cx))
                 .await
-                .map_err(|e| Error::new("connect", target, e))?;
+                .map_err(|e| SystemCallError::new("connect", target, e))?;
             // The kernel reports whether it is connected: no system call to ask.
             if failed {
                 net::connect_outcome(socket.inner(), target)?;
@@ -284,7 +287,7 @@ impl Stream {
     /// end. Errors as [`Stream::try_read`].
     pub fn try_splice_into(&self, pipe: &mut Pipe, bytes_max: usize) -> io::Result<usize> {
         debug_assert_eq!(
-            pipe.held(),
+            pipe.held_bytes(),
             0,
             "a full pipe would look like an empty socket"
         );
@@ -299,7 +302,7 @@ impl Stream {
 
     /// Moves what `pipe` holds into the socket, as far as there is room.
     pub fn try_splice_from(&self, pipe: &mut Pipe, more: bool) -> io::Result<usize> {
-        let asked = pipe.held();
+        let asked = pipe.held_bytes();
         self.write_with(asked, |fd| pipe.drain(fd, more))
     }
 
@@ -319,8 +322,8 @@ impl Stream {
     ///
     /// # Errors
     /// The error of the system call.
-    pub fn forget_on_close(&self, hops: Option<u8>) -> io::Result<()> {
-        net::forget_on_close(self.socket.watched.inner(), hops)
+    pub fn drop_silently_on_close(&self, hops: Option<u8>) -> io::Result<()> {
+        net::drop_silently_on_close(self.socket.watched.inner(), hops)
     }
 
     /// The peer's address, asked of the kernel.

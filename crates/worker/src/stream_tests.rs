@@ -341,7 +341,7 @@ fn spliced_bytes_arrive() {
                 Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => continue,
                 Err(e) => panic!("{e}"),
             }
-            while pipe.held() > 0 {
+            while pipe.held_bytes() > 0 {
                 timeout(HANG, to.writable()).await.unwrap().unwrap();
                 to.try_splice_from(&mut pipe, false).unwrap();
             }

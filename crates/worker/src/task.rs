@@ -17,11 +17,11 @@ use crate::{burst, context, shared, timer, turn};
 
 /// A task; dropping this lets it run on.
 #[derive(Debug)]
-pub struct TaskHandle<T>(JoinHandle<Result<T, Panicked>>);
+pub struct TaskHandle<T>(JoinHandle<Result<T, TaskPanicked>>);
 
 /// The task panicked; the panic was reported where it happened.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Panicked;
+pub struct TaskPanicked;
 
 /// Why a task has no result.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -47,7 +47,7 @@ impl<T> TaskHandle<T> {
     pub async fn join(self) -> Result<T, TaskEnd> {
         match self.0.await {
             Ok(Ok(output)) => Ok(output),
-            Ok(Err(Panicked)) => Err(TaskEnd::Panicked),
+            Ok(Err(TaskPanicked)) => Err(TaskEnd::Panicked),
             Err(e) if e.is_panic() => Err(TaskEnd::Panicked),
             Err(_) => Err(TaskEnd::Aborted),
         }
@@ -143,7 +143,7 @@ where
     /// item as for a task of [`spawn_local`].
     ///
     /// Must be called on a worker or inside [`crate::block_on`].
-    pub fn give(&self, item: T) {
+    pub fn submit(&self, item: T) {
         let item = (item, RunningTaskCount::new(TaskRole::Awaited));
         self.0.items.borrow_mut().push_back(item);
         let idle_task = self.0.idle.borrow_mut().pop();
@@ -227,7 +227,7 @@ pin_project! {
 }
 
 impl<F: Future> Future for CatchPanic<F> {
-    type Output = Result<F::Output, Panicked>;
+    type Output = Result<F::Output, TaskPanicked>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let future = self.project().future;
@@ -242,7 +242,7 @@ impl<F: Future> Future for CatchPanic<F> {
             Ok(poll) => poll.map(Ok),
             Err(payload) => {
                 report_panic(payload.as_ref());
-                Poll::Ready(Err(Panicked))
+                Poll::Ready(Err(TaskPanicked))
             }
         }
     }

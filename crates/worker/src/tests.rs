@@ -49,7 +49,7 @@ fn a_deadline_moves_both_ways() {
             Err(DeadlinePassed)
         );
         deadline.clear();
-        assert_eq!(deadline.wanted(), None);
+        assert_eq!(deadline.current(), None);
         assert!(
             timeout(Duration::from_millis(5), deadline.expired())
                 .await
@@ -533,7 +533,7 @@ fn a_pool_carries_one_thing_after_the_other_and_survives_a_panic() {
             }
         });
         for round in [[0, 1], [2, 3], [4, 5]] {
-            round.into_iter().for_each(|number| pool.give(number));
+            round.into_iter().for_each(|number| pool.submit(number));
             // Each is started, and yields once.
             for _ in 0..4 {
                 yield_now().await;
@@ -559,8 +559,8 @@ fn a_soft_stop_waits_for_what_a_pool_carries_and_not_for_its_tasks() {
                 }
             });
             // One member will have nothing to do, the other one will.
-            pool.give(None);
-            pool.give(Some(finished));
+            pool.submit(None);
+            pool.submit(Some(finished));
         }
     })
     .unwrap();

@@ -91,15 +91,15 @@ impl ThreadPool {
                 let _ = answer.send(catch_unwind(AssertUnwindSafe(work)));
             }
         });
-        let place = match self.queue.try_reserve() {
-            Ok(place) => Ok(place),
+        let permit = match self.queue.try_reserve() {
+            Ok(permit) => Ok(permit),
             Err(_) => {
                 self.full_total.fetch_add(1, Ordering::Relaxed);
                 self.queue.reserve().await
             }
         };
         // The receiver lives as long as the pool.
-        place.map_err(|_| ThreadPoolError::Panicked)?.send(job);
+        permit.map_err(|_| ThreadPoolError::Panicked)?.send(job);
         match answered.await {
             Ok(Ok(result)) => Ok(result),
             Ok(Err(payload)) => {

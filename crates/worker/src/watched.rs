@@ -13,7 +13,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use ballast_net::Error;
+use ballast_net::SystemCallError;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
@@ -113,11 +113,12 @@ impl<T: Watchable> WatchedFd<T> {
     /// # Errors
     /// The system's error (a limit of watches, a kind of file that cannot be watched). Must be
     /// called on a worker or inside [`crate::block_on`].
-    pub fn watching(inner: T) -> Result<Self, Error> {
+    pub fn watching(inner: T) -> Result<Self, SystemCallError> {
         let watched = Self::new(inner);
         let number = watched.inner.as_raw_fd();
         let registered = watched.register(Interest::READABLE);
-        registered.map_err(|e| Error::new("epoll_ctl", format_args!("fd@{number}"), e))?;
+        registered
+            .map_err(|e| SystemCallError::new("epoll_ctl", format_args!("fd@{number}"), e))?;
         Ok(watched)
     }
 

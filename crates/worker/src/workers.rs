@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use ballast_net::{CpuSet, Error, pin_thread};
+use ballast_net::{CpuSet, SystemCallError, pin_thread};
 use tokio::runtime::{Builder, LocalRuntime};
 use tokio::sync::{mpsc, watch};
 
@@ -93,7 +93,7 @@ impl Workers {
     ///
     /// # Errors
     /// The first error (thread, executor, pinning); workers already started are stopped.
-    pub fn start<F, I>(options: &WorkerOptions, mut first: F) -> Result<Self, Error>
+    pub fn start<F, I>(options: &WorkerOptions, mut first: F) -> Result<Self, SystemCallError>
     where
         F: FnMut(usize) -> I,
         I: FnOnce() + Send + 'static,
@@ -176,7 +176,7 @@ impl Workers {
         index: usize,
         inbox: mpsc::Receiver<MailboxMessage>,
         first: impl FnOnce() + Send + 'static,
-    ) -> Result<(), Error> {
+    ) -> Result<(), SystemCallError> {
         let shared = Arc::clone(&self.shared);
         let buffers = options.buffers;
         let pin = options
@@ -206,25 +206,29 @@ impl Workers {
                 let _ = tell.send(Ok(()));
                 run(runtime, index, &shared, inbox, first)
             })
-            .map_err(|e| Error::new("clone", format_args!("worker {index}"), e))?;
+            .map_err(|e| SystemCallError::new("clone", format_args!("worker {index}"), e))?;
         self.threads.push(thread);
         told.recv().unwrap_or_else(|_| {
             let source = std::io::Error::other("the thread ended at once");
-            Err(Error::new("clone", format_args!("worker {index}"), source))
+            Err(SystemCallError::new(
+                "clone",
+                format_args!("worker {index}"),
+                source,
+            ))
         })
     }
 }
 
 /// Runs a future to its end on this thread, with timers, sockets and local tasks: for `main`, and
 /// for tests.
-pub fn block_on<F: Future>(future: F) -> Result<F::Output, Error> {
+pub fn block_on<F: Future>(future: F) -> Result<F::Output, SystemCallError> {
     let runtime = new_runtime()?;
     let output = runtime.block_on(future);
     runtime.shutdown_background();
     Ok(output)
 }
 
-fn new_runtime() -> Result<LocalRuntime, Error> {
+fn new_runtime() -> Result<LocalRuntime, SystemCallError> {
     Builder::new_current_thread()
         .enable_io()
         .enable_time()
@@ -233,7 +237,7 @@ fn new_runtime() -> Result<LocalRuntime, Error> {
         .on_thread_park(crate::burst::flush)
         .on_thread_unpark(crate::timer::forget_reading)
         .build_local(Default::default())
-        .map_err(|e| Error::new("epoll_create1", "executor", e))
+        .map_err(|e| SystemCallError::new("epoll_create1", "executor", e))
 }
 
 /// The main function of a worker.

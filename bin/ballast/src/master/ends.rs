@@ -42,9 +42,9 @@ impl MasterProcess<'_> {
         }
         let (child, left) = {
             let mut workers = self.worker_set.workers();
-            let place = workers.children.iter().position(|one| one.pid == end.pid);
+            let index = workers.children.iter().position(|one| one.pid == end.pid);
             (
-                place.map(|place| workers.children.remove(place)),
+                index.map(|index| workers.children.remove(index)),
                 workers.children.len(),
             )
         };

@@ -12,7 +12,7 @@ use super::{
     ANSWER_TIMEOUT, MasterPhase, MasterProcess, SNAPSHOT_TIMEOUT, START_TIMEOUT, StartReason,
 };
 use crate::console;
-use crate::renewal::MasterState;
+use crate::reexec::MasterState;
 use crate::worker::WorkerKind;
 use crate::worker_set::{ReloadRequest, Role, spawn_config_check};
 

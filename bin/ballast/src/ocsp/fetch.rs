@@ -20,7 +20,7 @@ const ANSWER_BYTES_MAX: usize = 65_536;
 pub(super) struct FetchError {
     pub(super) status: UpdateStatus,
     /// The request, where it got no answer of HTTP at all.
-    pub(super) unanswered: Option<Unanswered>,
+    pub(super) unanswered: Option<UnansweredRequest>,
 }
 
 impl From<UpdateStatus> for FetchError {
@@ -34,7 +34,7 @@ impl From<UpdateStatus> for FetchError {
 
 /// A request without an answer, as a log line of HTTP tells it.
 #[derive(Debug, Eq, PartialEq)]
-pub(super) struct Unanswered {
+pub(super) struct UnansweredRequest {
     /// The method, the address and the version.
     request_line: String,
     /// How long the connect took; `None`: there was no connection.
@@ -45,7 +45,7 @@ pub(super) struct Unanswered {
 }
 
 /// The part of HAProxy's log line behind the date (manual, "ocsp-update").
-impl fmt::Display for Unanswered {
+impl fmt::Display for UnansweredRequest {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (status, state) = match (self.connect, self.is_late) {
             (None, false) => (503, "SC--"),
@@ -106,7 +106,7 @@ pub(super) fn fetch(request: &OcspRequest, proxy: Option<&str>) -> Result<Vec<u8
     let answer = stream.and_then(|stream| exchange(stream, &message, end));
     let unanswered = || FetchError {
         status: UpdateStatus::Http,
-        unanswered: Some(Unanswered {
+        unanswered: Some(UnansweredRequest {
             request_line: format!("{method} {uri} HTTP/1.0"),
             connect,
             total: began.elapsed(),

@@ -8,11 +8,11 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use ballast_model::CliLevel;
-use ballast_tls::authorities::{Authorities, Trust};
+use ballast_tls::authorities::{Authorities, TrustedAuthorities};
 use ballast_tls::bind::BindEntry;
 use ballast_tls::describe::describe_revocation_list;
 use ballast_tls::server_config::BindTlsSettings;
-use ballast_tls::store_context::StoreState;
+use ballast_tls::shared_store::StoreState;
 use ballast_tls::store_transaction::{
     TrustFile, TrustState, TrustTransaction, describe_certificate,
 };
@@ -20,7 +20,7 @@ use ballast_tls::store_transaction::{
 use crate::answer::CommandAnswer;
 use crate::change_record::ChangeScope;
 use crate::command::{Command, CommandCall};
-use crate::commands::in_force::{InForce, PreparedServer, notice, queue_persist};
+use crate::commands::in_force::{ConfigInForce, PreparedServer, notice, queue_persist};
 
 macro_rules! row {
     ($words:expr, $usage:literal, $help:literal, $handler:expr) => {
@@ -104,7 +104,7 @@ impl TrustKind {
     }
 
     /// The files of this kind that a verifier uses.
-    fn files(self, trust: &Trust) -> impl Iterator<Item = &Arc<Authorities>> {
+    fn files(self, trust: &TrustedAuthorities) -> impl Iterator<Item = &Arc<Authorities>> {
         let files = match self.is_revocation {
             true => [trust.revocation.as_ref(), None],
             false => [trust.authorities.as_ref(), trust.verify_only.as_ref()],
@@ -136,7 +136,7 @@ struct FoundTrust {
 
 /// All files of a kind by name.
 fn known_files(
-    in_force: &InForce,
+    in_force: &ConfigInForce,
     kind: TrustKind,
     state: &TrustState,
 ) -> BTreeMap<String, FoundTrust> {
@@ -182,7 +182,7 @@ fn new(call: &mut CommandCall<'_>, kind: TrustKind) -> CommandAnswer {
     if name.is_empty() {
         return usage("new", kind, "filename");
     }
-    let (in_force, _turn) = InForce::in_turn(call);
+    let (in_force, _lock) = ConfigInForce::locked_for_change(call);
     let mut all = in_force.config().global.tls.shared_store.lock();
     let state = kind.state(&mut all);
     let what = kind.name;
@@ -190,7 +190,7 @@ fn new(call: &mut CommandCall<'_>, kind: TrustKind) -> CommandAnswer {
         return CommandAnswer::error(format!("{what} file '{name}' already exists!"));
     }
     let empty = TrustFile {
-        content: Arc::new(Authorities::named(name)),
+        content: Arc::new(Authorities::empty(name)),
         of_file: None,
     };
     state.files.insert(name.to_owned(), empty);
@@ -207,7 +207,7 @@ fn set(call: &mut CommandCall<'_>, kind: TrustKind, adds: bool) -> CommandAnswer
             &format!("filename and {} as a payload", kind.payload),
         );
     };
-    let (in_force, _turn) = InForce::in_turn(call);
+    let (in_force, _lock) = ConfigInForce::locked_for_change(call);
     let mut all = in_force.config().global.tls.shared_store.lock();
     let state = kind.state(&mut all);
     let failed = |why: String| CommandAnswer::error(format!("{why}\nCan't update {name}!"));
@@ -229,10 +229,10 @@ fn set(call: &mut CommandCall<'_>, kind: TrustKind, adds: bool) -> CommandAnswer
             }
         },
     };
-    let mut content = Authorities::named(&name);
+    let mut content = Authorities::empty(&name);
     let mut is_good = content.add(&payload).is_ok() && kind.count(&content) > 0;
     if let Some(begun) = begun.filter(|_| adds && is_good) {
-        let mut both = Authorities::named(&name);
+        let mut both = Authorities::empty(&name);
         is_good = both.add(begun.pem().as_bytes()).is_ok() && both.add(&payload).is_ok();
         content = both;
     }
@@ -255,7 +255,7 @@ fn abort(call: &mut CommandCall<'_>, kind: TrustKind) -> CommandAnswer {
     if name.is_empty() {
         return usage("abort", kind, "filename");
     }
-    let (in_force, _turn) = InForce::in_turn(call);
+    let (in_force, _lock) = ConfigInForce::locked_for_change(call);
     let mut all = in_force.config().global.tls.shared_store.lock();
     let state = kind.state(&mut all);
     match &state.transaction {
@@ -279,7 +279,7 @@ fn commit(call: &mut CommandCall<'_>, kind: TrustKind) -> CommandAnswer {
         // HAProxy's words, for both families.
         return usage("commit", CA, "filename");
     }
-    let (in_force, mut turn) = InForce::in_turn(call);
+    let (in_force, mut lock) = ConfigInForce::locked_for_change(call);
     let mut all = in_force.config().global.tls.shared_store.lock();
     let state = kind.state(&mut all);
     let failed = |why: &str| CommandAnswer::error(format!("{why}\nCan't commit {name}!"));
@@ -300,7 +300,7 @@ fn commit(call: &mut CommandCall<'_>, kind: TrustKind) -> CommandAnswer {
             if let Some(file) = state.files.get_mut(name) {
                 file.content = Arc::clone(&open.content);
             }
-            turn.record(format!("{} {name}", kind.word), move |in_force, _| {
+            lock.record(format!("{} {name}", kind.word), move |in_force, _| {
                 commit_again(in_force, kind, &open.content);
             });
             queue_persist(call);
@@ -312,7 +312,7 @@ fn commit(call: &mut CommandCall<'_>, kind: TrustKind) -> CommandAnswer {
 }
 
 /// Gives a generation that is being made what was committed.
-fn commit_again(in_force: &InForce, kind: TrustKind, content: &Arc<Authorities>) {
+fn commit_again(in_force: &ConfigInForce, kind: TrustKind, content: &Arc<Authorities>) {
     let mut all = in_force.config().global.tls.shared_store.lock();
     if replace(in_force, kind, content).is_err() {
         // The lines in force have it: others take no less.
@@ -333,7 +333,7 @@ fn commit_again(in_force: &InForce, kind: TrustKind, content: &Arc<Authorities>)
 /// # Errors
 /// Why a line cannot.
 fn replace(
-    in_force: &InForce,
+    in_force: &ConfigInForce,
     kind: TrustKind,
     content: &Arc<Authorities>,
 ) -> Result<usize, String> {
@@ -392,7 +392,7 @@ fn del(call: &mut CommandCall<'_>, kind: TrustKind) -> CommandAnswer {
     if name.is_empty() {
         return usage("del", kind, &format!("{what} file name"));
     }
-    let (in_force, mut turn) = InForce::in_turn(call);
+    let (in_force, mut lock) = ConfigInForce::locked_for_change(call);
     let mut all = in_force.config().global.tls.shared_store.lock();
     let state = kind.state(&mut all);
     let failed = |why: String| CommandAnswer::error(format!("Can't remove the {what} file: {why}"));
@@ -411,7 +411,7 @@ fn del(call: &mut CommandCall<'_>, kind: TrustKind) -> CommandAnswer {
         Some(_) => {
             state.files.remove(name);
             let removed = name.to_owned();
-            turn.record(format!("{} {name}", kind.word), move |in_force, _| {
+            lock.record(format!("{} {name}", kind.word), move |in_force, _| {
                 let mut all = in_force.config().global.tls.shared_store.lock();
                 let state = kind.state(&mut all);
                 let known = known_files(in_force, kind, state);
@@ -428,7 +428,7 @@ fn del(call: &mut CommandCall<'_>, kind: TrustKind) -> CommandAnswer {
 }
 
 fn show(call: &mut CommandCall<'_>, kind: TrustKind) -> CommandAnswer {
-    let in_force = InForce::of(call);
+    let in_force = ConfigInForce::of(call);
     let all = in_force.config().global.tls.shared_store.lock();
     let state = kind.look(&all);
     let mut known = known_files(&in_force, kind, state);

@@ -2,7 +2,8 @@
 //!
 //! Source: management manual, section 9.3, "set ssl cert" and the like. A change is a transaction:
 //! `set` begins it, `commit` ends it. The commit swaps the certificate on every bind line that has
-//! it; no other change of the process waits for it, nor does it wait for one.
+//! it. An open transaction holds up no other change of the process: a lock is held only while a
+//! command changes memory.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -10,19 +11,21 @@ use std::sync::Arc;
 
 use ballast_model::CliLevel;
 use ballast_tls::certificate::{Certificate, CertificateError};
+use ballast_tls::certificate_file_changes;
 use ballast_tls::ocsp::OcspError;
+use ballast_tls::shared_store::StoreState;
 use ballast_tls::store::{CertificateFiles, CertificateOrigin, StoredCertificate};
-use ballast_tls::store_context::StoreState;
 use ballast_tls::store_transaction::{
     CertificatePart, CertificateTransaction, describe, dump, ocsp_key,
 };
-use ballast_tls::written;
 
 use crate::answer::CommandAnswer;
-use crate::certificate_files::write_certificate_files;
+use crate::certificate_files::change_certificate_files;
 use crate::change_record::ChangeScope;
 use crate::command::{Command, CommandCall};
-use crate::commands::in_force::{ChangeTurn, InForce, PreparedServer, notice, shows};
+use crate::commands::in_force::{
+    ChangeLock, ConfigInForce, PreparedServer, notice, uses_certificate,
+};
 use crate::commands::ocsp;
 use crate::control::Control;
 use crate::shared::ProcessRole;
@@ -98,7 +101,7 @@ fn new(call: &mut CommandCall<'_>) -> CommandAnswer {
     if name.is_empty() {
         return CommandAnswer::error("'new ssl cert' expects a filename");
     }
-    let (in_force, _turn) = InForce::in_turn(call);
+    let (in_force, _lock) = ConfigInForce::locked_for_change(call);
     let mut state = in_force.config().global.tls.shared_store.lock();
     if in_force.find(&state, name).is_some() {
         return CommandAnswer::error(format!("Certificate '{name}' already exists!"));
@@ -115,7 +118,7 @@ fn set(call: &mut CommandCall<'_>) -> CommandAnswer {
             "'set ssl cert' expects a filename and a certificate as a payload",
         );
     };
-    let (in_force, _turn) = InForce::in_turn(call);
+    let (in_force, _lock) = ConfigInForce::locked_for_change(call);
     let mut state = in_force.config().global.tls.shared_store.lock();
     let failed = |why: String| CommandAnswer::error(format!("{why}Can't update {name}!"));
     let (mut target, mut part) = CertificatePart::split(&name);
@@ -123,7 +126,7 @@ fn set(call: &mut CommandCall<'_>) -> CommandAnswer {
         (target, part) = (&name, CertificatePart::All);
     }
     let mut transaction = match &state.transaction {
-        Some(open) if open.is_written_now => return failed(format!("{WRITTEN_NOW}\n")),
+        Some(open) if open.is_being_written => return failed(format!("{BEING_WRITTEN}\n")),
         Some(open) if open.name != target => {
             return failed(format!(
                 "The ongoing transaction is about '{}' but you are trying to set '{target}'\n",
@@ -162,7 +165,7 @@ fn abort(call: &mut CommandCall<'_>) -> CommandAnswer {
     if name.is_empty() {
         return CommandAnswer::error("'abort ssl cert' expects a filename");
     }
-    let (in_force, _turn) = InForce::in_turn(call);
+    let (in_force, _lock) = ConfigInForce::locked_for_change(call);
     let mut state = in_force.config().global.tls.shared_store.lock();
     match &state.transaction {
         None => CommandAnswer::error("No ongoing transaction!"),
@@ -171,7 +174,7 @@ fn abort(call: &mut CommandCall<'_>) -> CommandAnswer {
              '{name}'",
             open.name
         )),
-        Some(open) if open.is_written_now => CommandAnswer::error(WRITTEN_NOW),
+        Some(open) if open.is_being_written => CommandAnswer::error(BEING_WRITTEN),
         Some(_) => {
             state.transaction = None;
             notice(format!("Transaction aborted for certificate '{name}'!"))
@@ -184,7 +187,7 @@ fn commit(call: &mut CommandCall<'_>) -> CommandAnswer {
     if name.is_empty() {
         return CommandAnswer::error("'commit ssl cert' expects a filename");
     }
-    let (in_force, mut turn) = InForce::in_turn(call);
+    let (in_force, mut lock) = ConfigInForce::locked_for_change(call);
     let mut state = in_force.config().global.tls.shared_store.lock();
     let failed = |why: String| CommandAnswer::error(format!("{why}\nCan't commit {name}!"));
     let Some(open) = &state.transaction else {
@@ -196,8 +199,8 @@ fn commit(call: &mut CommandCall<'_>) -> CommandAnswer {
             "The ongoing transaction is about '{open}' but you are trying to set '{name}'"
         ));
     }
-    if open.is_written_now {
-        return failed(WRITTEN_NOW.to_owned());
+    if open.is_being_written {
+        return failed(BEING_WRITTEN.to_owned());
     }
     if open.parts.certificates.is_empty() || open.parts.key.is_none() {
         return failed(
@@ -230,54 +233,55 @@ fn commit(call: &mut CommandCall<'_>) -> CommandAnswer {
         name: name.to_owned(),
         certificate,
     };
-    let Some(control) = persisting(call) else {
+    let Some(control) = control_if_persist_on(call) else {
         let text = commit.apply(&in_force, &mut state, None);
-        commit.record(&mut turn, None);
+        commit.record(&mut lock, None);
         return CommandAnswer::Report(text);
     };
     if let Some(begun) = &mut begun {
-        begun.is_written_now = true;
+        begun.is_being_written = true;
     }
     state.transaction = begun;
     drop(state);
-    drop(turn);
-    on_disk(&control, move |control| commit.write(control))
+    drop(lock);
+    run_on_disk_thread(&control, move |control| commit.write(control))
 }
 
 /// What a session is told while a certificate is written.
-const WRITTEN_NOW: &str = "The ongoing transaction is being written to the disk!";
+const BEING_WRITTEN: &str = "The ongoing transaction is being written to the disk!";
 
-/// The process, where what commands change is written to files.
-fn persisting(call: &CommandCall<'_>) -> Option<Arc<dyn Control>> {
+/// The worker's [`Control`] where `persist on` is set; `None` otherwise, and in the master.
+fn control_if_persist_on(call: &CommandCall<'_>) -> Option<Arc<dyn Control>> {
     match &call.shared.role {
         ProcessRole::Worker(control) => Some(control).filter(|one| one.persists()).cloned(),
         ProcessRole::Master(_) => None,
     }
 }
 
-/// Writes to the disk and changes memory, on another thread, whether the caller stays or not.
-fn on_disk(
+/// Runs `work`, which writes files and then changes memory, on another thread. It goes on if the
+/// client of the command disconnects.
+fn run_on_disk_thread(
     control: &Arc<dyn Control>,
     work: impl FnOnce(&dyn Control) -> String + Send + 'static,
 ) -> CommandAnswer {
-    let (own, process) = (Arc::clone(control), Arc::clone(control));
-    let run = control.run_blocking(Box::new(move || work(&*own)));
+    let (for_work, for_failure) = (Arc::clone(control), Arc::clone(control));
+    let run = control.run_blocking(Box::new(move || work(&*for_work)));
     CommandAnswer::pending(async move {
         match run.await {
             Some(text) => CommandAnswer::Report(text),
             None => {
-                end_of_write(&*process);
+                release_after_failed_write(&*for_failure);
                 CommandAnswer::error("No thread can be started to write the files.")
             }
         }
     })
 }
 
-/// The transaction that was being written may be committed again.
-fn end_of_write(control: &dyn Control) {
-    let (in_force, _turn) = InForce::in_turn_of(control);
+/// A write failed: the transaction may be changed or committed again.
+fn release_after_failed_write(control: &dyn Control) {
+    let (in_force, _lock) = ConfigInForce::locked_for_change_by(control);
     if let Some(open) = &mut in_force.config().global.tls.shared_store.lock().transaction {
-        open.is_written_now = false;
+        open.is_being_written = false;
     }
 }
 
@@ -292,22 +296,23 @@ impl CertificateCommit {
     /// Serves it. `origin` is where its files were written.
     fn apply(
         &self,
-        in_force: &InForce,
+        in_force: &ConfigInForce,
         state: &mut StoreState,
         origin: Option<&CertificateOrigin>,
     ) -> String {
         let Self { name, certificate } = self;
         let found = in_force.find(state, name).unwrap_or_default();
         let servers = in_force.prepare_servers(|server, now| {
-            shows(&server.model, name).then(|| now.with_certificate(Arc::clone(certificate)))
+            uses_certificate(&server.model, name)
+                .then(|| now.with_certificate(Arc::clone(certificate)))
         });
         let servers = match servers {
             Ok(servers) => servers,
             Err(why) => return format!("Committing {name}.\n{why}\nFailed!\n"),
         };
-        let mut keeps_names = true;
+        let mut keeps_index = true;
         for stored in &found.stored {
-            keeps_names &= stored.replace(Arc::clone(certificate));
+            keeps_index &= stored.replace(Arc::clone(certificate));
             if let Some(origin) = origin {
                 stored.note_origin(origin.clone());
             }
@@ -318,7 +323,7 @@ impl CertificateCommit {
             let stored = stored.with_origin(origin.cloned().unwrap_or_default());
             state.store.insert(Arc::new(stored));
         }
-        if !keeps_names {
+        if !keeps_index {
             reindex(in_force, name);
         }
         let dots = ".".repeat(found.use_count + servers.len());
@@ -326,43 +331,46 @@ impl CertificateCommit {
         format!("Committing {name}{dots}\nSuccess!\n")
     }
 
-    /// Notes it for a generation that is being made. The same certificate may be there already,
-    /// under names that were listed before it came.
-    fn record(self, turn: &mut ChangeTurn<'_>, origin: Option<CertificateOrigin>) {
+    /// Notes the commit for replay on a generation that is being compiled. There the certificate may
+    /// be replaced already while the indexes of bind lines list its former names.
+    fn record(self, lock: &mut ChangeLock<'_>, origin: Option<CertificateOrigin>) {
         let object = format!("cert {}", self.name);
-        turn.record(object, move |in_force, _| {
+        lock.record(object, move |in_force, _| {
             let mut state = in_force.config().global.tls.shared_store.lock();
             let _ = self.apply(in_force, &mut state, origin.as_ref());
             reindex(in_force, &self.name);
         });
     }
 
-    /// Writes its files, and serves it then: disk and memory never disagree for longer than a
-    /// failure between two files.
+    /// Writes the files first, and serves the certificate only if that succeeded. Only a failure of
+    /// the disk between two files leaves files and memory different.
     fn write(self, control: &dyn Control) -> String {
         let generation = control.generation();
         let context = &generation.config.global.tls.shared_store;
-        let _disk = context.disk();
-        let in_force = InForce::in_generation(&generation);
+        let _disk = context.lock_files();
+        let in_force = ConfigInForce::in_generation(&generation);
         let found = in_force.find(&context.lock(), &self.name);
         let stored = found.and_then(|found| found.stored.into_iter().next());
         let origin = stored
             .as_ref()
             .map(|stored| stored.origin())
             .unwrap_or_default();
-        // What the files have is known where nothing was changed in memory alone.
+        // If no command changed it in memory alone, its files contain what is served now.
         let on_disk = stored.filter(|stored| !stored.is_changed());
         let on_disk = on_disk.map(|stored| stored.current());
-        let changes =
-            written::changes(&self.name, &self.certificate, (&origin, on_disk.as_deref()));
+        let changes = certificate_file_changes::changes(
+            &self.name,
+            &self.certificate,
+            (&origin, on_disk.as_deref()),
+        );
         let outcome = changes.and_then(|(changes, origin)| {
-            write_certificate_files(&changes)?;
+            change_certificate_files(&changes)?;
             Ok(origin)
         });
         match outcome {
             Ok(origin) => {
                 // Another generation may have been put in force while the disk was written.
-                let (in_force, mut turn) = InForce::in_turn_of(control);
+                let (in_force, mut lock) = ConfigInForce::locked_for_change_by(control);
                 let mut state = in_force.config().global.tls.shared_store.lock();
                 let own = |open: &CertificateTransaction| open.name == self.name;
                 if state.transaction.as_ref().is_some_and(own) {
@@ -370,19 +378,20 @@ impl CertificateCommit {
                 }
                 let text = self.apply(&in_force, &mut state, Some(&origin));
                 drop(state);
-                self.record(&mut turn, Some(origin));
+                self.record(&mut lock, Some(origin));
                 text
             }
             Err(why) => {
-                end_of_write(control);
+                release_after_failed_write(control);
                 format!("Committing {}\n{why}\nFailed!\n", self.name)
             }
         }
     }
 }
 
-/// Lists the names of a certificate again on the bind lines that have it.
-fn reindex(in_force: &InForce, name: &str) {
+/// Rebuilds the index of every bind line that has the certificate: needed when its host names or
+/// the algorithm of its key changed.
+fn reindex(in_force: &ConfigInForce, name: &str) {
     for (_, bind, certificates) in in_force.binds() {
         let mut entries = certificates.entries().iter();
         if let Some(tls) = &bind.tls
@@ -399,7 +408,7 @@ fn del(call: &mut CommandCall<'_>) -> CommandAnswer {
     if name.is_empty() {
         return CommandAnswer::error("'del ssl cert' expects a certificate name");
     }
-    let (in_force, mut turn) = InForce::in_turn(call);
+    let (in_force, mut lock) = ConfigInForce::locked_for_change(call);
     let mut state = in_force.config().global.tls.shared_store.lock();
     let failed = |why: String| CommandAnswer::error(format!("Can't remove the certificate: {why}"));
     if state
@@ -417,18 +426,18 @@ fn del(call: &mut CommandCall<'_>) -> CommandAnswer {
         Some(found) => {
             let stored = found.stored.first();
             let origin = stored.map(|stored| stored.origin());
-            let files = origin.filter(|origin| origin.of_files.is_some());
-            if let (Some(control), Some(origin)) = (persisting(call), files) {
+            let files = origin.filter(|origin| origin.files_digest.is_some());
+            if let (Some(control), Some(origin)) = (control_if_persist_on(call), files) {
                 drop(state);
-                drop(turn);
+                drop(lock);
                 let name = name.to_owned();
-                return on_disk(&control, move |control| {
+                return run_on_disk_thread(&control, move |control| {
                     remove_files(control, &name, &origin)
                 });
             }
             state.empty.remove(name);
             state.store.remove(name);
-            record_removal(&mut turn, name);
+            record_removal(&mut lock, name);
             notice(format!("Certificate '{name}' deleted!"))
         }
     }
@@ -437,22 +446,22 @@ fn del(call: &mut CommandCall<'_>) -> CommandAnswer {
 /// Deletes a certificate with its files.
 fn remove_files(control: &dyn Control, name: &str, origin: &CertificateOrigin) -> String {
     let generation = control.generation();
-    let _disk = generation.config.global.tls.shared_store.disk();
-    if let Err(why) = write_certificate_files(&written::removals(&origin.files)) {
+    let _disk = generation.config.global.tls.shared_store.lock_files();
+    if let Err(why) = change_certificate_files(&certificate_file_changes::removals(&origin.files)) {
         return format!("Can't remove the certificate: {why}\n");
     }
-    let (in_force, mut turn) = InForce::in_turn_of(control);
+    let (in_force, mut lock) = ConfigInForce::locked_for_change_by(control);
     let mut state = in_force.config().global.tls.shared_store.lock();
     state.store.remove(name);
     drop(state);
-    record_removal(&mut turn, name);
+    record_removal(&mut lock, name);
     format!("Certificate '{name}' deleted!\n")
 }
 
 /// Notes that a certificate was forgotten. A generation whose lines name it keeps it.
-fn record_removal(turn: &mut ChangeTurn<'_>, name: &str) {
+fn record_removal(lock: &mut ChangeLock<'_>, name: &str) {
     let name = name.to_owned();
-    turn.record(format!("cert {name}"), move |in_force, _| {
+    lock.record(format!("cert {name}"), move |in_force, _| {
         let mut state = in_force.config().global.tls.shared_store.lock();
         let found = in_force.find(&state, &name);
         if found.is_some_and(|found| !found.is_used()) {
@@ -463,7 +472,7 @@ fn record_removal(turn: &mut ChangeTurn<'_>, name: &str) {
 }
 
 fn list(call: &CommandCall<'_>) -> CommandAnswer {
-    let in_force = InForce::of(call);
+    let in_force = ConfigInForce::of(call);
     let state = in_force.config().global.tls.shared_store.lock();
     let mut text = String::new();
     if let Some(open) = &state.transaction {
@@ -496,7 +505,7 @@ enum ShownPart {
 const NOT_FOUND: &str = "Can't display the certificate: Not found or the certificate is a bundle!";
 
 fn show_one(call: &mut CommandCall<'_>, shown: ShownPart) -> CommandAnswer {
-    let in_force = InForce::of(call);
+    let in_force = ConfigInForce::of(call);
     let state = in_force.config().global.tls.shared_store.lock();
     let name = call.arg(0);
     if let Some(name) = name.strip_prefix('*') {

@@ -14,7 +14,7 @@ use ballast_reconcile::{ChangeReport, ChangeRequest, ConfigHistory, ConfigInput,
 use ballast_worker::sleep;
 
 use super::target::{TargetServer, answer, control};
-use crate::answer::{CommandAnswer, Severity};
+use crate::answer::{AnswerSeverity, CommandAnswer};
 use crate::change_record::ChangeScope;
 use crate::command::{Command, CommandCall};
 use crate::control::Control;
@@ -195,8 +195,11 @@ pub(super) fn why_not_removable(
         return Some("Only servers in maintenance mode can be deleted.");
     }
     let state = &server.state;
-    let used = state.connections.now().saturating_sub(state.idle.now());
-    if state.sessions.now() > 0 || state.queue.now() > 0 || used > 0 {
+    let used = state
+        .connections
+        .current()
+        .saturating_sub(state.idle.current());
+    if state.sessions.current() > 0 || state.queue.current() > 0 || used > 0 {
         return Some("Server still has connections attached to it, cannot remove it.");
     }
     None
@@ -213,7 +216,7 @@ fn del_server(call: &mut CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer
         changes: vec![Change::RemoveServer(backend, server)],
     };
     Ok(submit(&at.control, request, |_| {
-        CommandAnswer::Message(Severity::Info, "Server deleted.".into())
+        CommandAnswer::Message(AnswerSeverity::Info, "Server deleted.".into())
     }))
 }
 
@@ -421,8 +424,11 @@ fn wait(call: &mut CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
                 WaitCondition::ServerRemovable(backend, server) => {
                     let generation = control.generation();
                     let found = generation.backend(backend).and_then(|backend| {
-                        let place = backend.server_named(server)?;
-                        Some((Arc::clone(backend), Arc::clone(&backend.servers[place])))
+                        let server_index = backend.server_named(server)?;
+                        Some((
+                            Arc::clone(backend),
+                            Arc::clone(&backend.servers[server_index]),
+                        ))
                     });
                     match found {
                         Some((backend, server)) => why_not_removable(&backend, &server, &control),

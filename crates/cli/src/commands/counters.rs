@@ -69,13 +69,13 @@ fn clear_one(call: &CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     Ok(CommandAnswer::Done)
 }
 
-fn forget(gauges: &[&Gauge], rates: &[&Rate]) {
+fn clear_highest_values(gauges: &[&Gauge], rates: &[&Rate]) {
     gauges.iter().for_each(|gauge| gauge.clear_highest());
     rates.iter().for_each(|rate| rate.clear_highest());
 }
 
 fn clear_process(process: &Process, extent: ClearExtent) {
-    forget(
+    clear_highest_values(
         &[&process.connections],
         &[
             &process.connection_rate,
@@ -92,7 +92,7 @@ fn clear_process(process: &Process, extent: ClearExtent) {
 
 fn clear_frontend(frontend: &Frontend, extent: ClearExtent) {
     let state = &frontend.state;
-    forget(
+    clear_highest_values(
         &[&state.sessions],
         &[
             &state.session_rate,
@@ -107,7 +107,7 @@ fn clear_frontend(frontend: &Frontend, extent: ClearExtent) {
 
 fn clear_backend(backend: &Backend, extent: ClearExtent) {
     let state = &backend.state;
-    forget(
+    clear_highest_values(
         &[&state.sessions, &state.served, &state.queue],
         &[&state.session_rate],
     );
@@ -121,7 +121,7 @@ fn clear_backend(backend: &Backend, extent: ClearExtent) {
 }
 
 fn clear_server(state: &ServerState, extent: ClearExtent) {
-    forget(
+    clear_highest_values(
         &[&state.sessions, &state.queue, &state.connections],
         &[&state.session_rate],
     );

@@ -17,7 +17,7 @@ use ballast_tls::store_transaction::ListEdit;
 use crate::answer::CommandAnswer;
 use crate::change_record::ChangeScope;
 use crate::command::{Command, CommandCall};
-use crate::commands::in_force::{InForce, notice, queue_persist};
+use crate::commands::in_force::{ConfigInForce, notice, queue_persist};
 use crate::control::Control;
 use crate::shared::ProcessRole;
 
@@ -58,7 +58,7 @@ type Row = (usize, String, String);
 
 /// The bind lines that have a list or directory.
 fn binds_with<'f>(
-    in_force: &'f InForce,
+    in_force: &'f ConfigInForce,
     list: &str,
 ) -> Vec<(&'f Frontend, &'f Bind, &'f BindTls, Arc<BindCertificates>)> {
     let all = in_force
@@ -84,7 +84,7 @@ fn rows_of(certificates: &BindCertificates, list: &str) -> Vec<Row> {
 }
 
 fn show(call: &mut CommandCall<'_>) -> CommandAnswer {
-    let in_force = InForce::of(call);
+    let in_force = ConfigInForce::of(call);
     let has_numbers = call.arg(0) == "-n";
     let list = call.arg(usize::from(has_numbers)).trim_end_matches('/');
     if list.is_empty() && has_numbers {
@@ -119,7 +119,7 @@ fn add(call: &mut CommandCall<'_>) -> CommandAnswer {
         return CommandAnswer::error("'add ssl crtlist' expects a filename and a certificate name");
     }
     let failed = |why: String| CommandAnswer::error(format!("Can't edit the crt-list: {why}"));
-    let (in_force, mut turn) = InForce::in_turn(call);
+    let (in_force, mut lock) = ConfigInForce::locked_for_change(call);
     let binds = binds_with(&in_force, &list);
     let Some((_, _, _, certificates)) = binds.first() else {
         return failed(format!("crt-list '{list}' does not exist!"));
@@ -182,7 +182,7 @@ fn add(call: &mut CommandCall<'_>) -> CommandAnswer {
     state.note_list_edit(added.edit.clone());
     drop(state);
     let control = Arc::downgrade(control);
-    turn.record(object_of(&added.edit), move |in_force, next| {
+    lock.record(object_of(&added.edit), move |in_force, next| {
         let Some(control) = control.upgrade() else {
             return;
         };
@@ -220,8 +220,12 @@ impl AddedLine {
     /// is changed. Answers how many have the list.
     ///
     /// # Errors
-    /// Why a line cannot have it, and at which place it stands among them, from 1.
-    fn insert(&self, control: &dyn Control, in_force: &InForce) -> Result<usize, (usize, String)> {
+    /// Why a line cannot have it, and its number among them, from 1.
+    fn insert(
+        &self,
+        control: &dyn Control,
+        in_force: &ConfigInForce,
+    ) -> Result<usize, (usize, String)> {
         let name = &self.edit.certificate;
         let config = in_force.config();
         let found = {
@@ -238,7 +242,7 @@ impl AddedLine {
         });
         let binds = binds_with(in_force, &self.edit.list);
         let mut prepared = Vec::with_capacity(binds.len());
-        for (place, (frontend, bind, tls, certificates)) in binds.iter().enumerate() {
+        for (index, (frontend, bind, tls, certificates)) in binds.iter().enumerate() {
             let mut entries = certificates.entries().to_vec();
             if entries.iter().any(|entry| self.edit.is_about(entry)) {
                 continue;
@@ -249,7 +253,7 @@ impl AddedLine {
                 let (name, origin) = (&frontend.common.name, &bind.origin);
                 let (at, line, address) = (&origin.file, origin.line, &bind.address);
                 let why = format!("Proxy '{name}': {why} for bind '{address}' at [{at}:{line}].");
-                (place + 1, why)
+                (index + 1, why)
             })?;
             entries.push(BindEntry {
                 certificate: Arc::clone(&stored),
@@ -293,7 +297,7 @@ fn del(call: &mut CommandCall<'_>) -> CommandAnswer {
         return CommandAnswer::error("'del ssl crtlist' expects a filename and a certificate name");
     }
     let failed = |why: String| CommandAnswer::error(format!("Can't delete the entry: {why}"));
-    let (in_force, mut turn) = InForce::in_turn(call);
+    let (in_force, mut lock) = ConfigInForce::locked_for_change(call);
     let binds = binds_with(&in_force, list);
     let Some((_, _, _, certificates)) = binds.first() else {
         return failed(format!("crt-list '{list}' does not exist!"));
@@ -359,7 +363,7 @@ fn del(call: &mut CommandCall<'_>) -> CommandAnswer {
     };
     state.note_list_edit(edit.clone());
     drop(state);
-    turn.record(object_of(&edit), move |in_force, next| {
+    lock.record(object_of(&edit), move |in_force, next| {
         for (_, _, tls, certificates) in binds_with(in_force, &edit.list) {
             let entries = certificates.entries().iter();
             let kept = entries.filter(|entry| !edit.is_about(entry));
@@ -467,7 +471,7 @@ fn show_names(call: &mut CommandCall<'_>) -> CommandAnswer {
         Ok(selected) => selected,
         Err(why) => return CommandAnswer::error(why),
     };
-    let in_force = InForce::of(call);
+    let in_force = ConfigInForce::of(call);
     let frontends = &in_force.config().frontends;
     if let Some(name) = selected.frontend
         && !frontends
@@ -486,15 +490,15 @@ fn show_names(call: &mut CommandCall<'_>) -> CommandAnswer {
             continue;
         }
         let (file, line) = (&bind.origin.file, bind.origin.line);
-        let place = format!("{}/{file}:{line}", frontend.common.name);
-        names_of(&place, &certificates, selected.ended_at, &mut text);
+        let location = format!("{}/{file}:{line}", frontend.common.name);
+        names_of(&location, &certificates, selected.ended_at, &mut text);
     }
     CommandAnswer::Report(text)
 }
 
 /// The names of a bind line: first whole ones, then wildcards, both in order.
 fn names_of(
-    place: &str,
+    location: &str,
     certificates: &BindCertificates,
     ended_at: Option<i64>,
     into: &mut String,
@@ -538,7 +542,7 @@ fn names_of(
         let name = String::from_utf8_lossy(name);
         for row in rows {
             // Writing to a string does not fail.
-            let _ = writeln!(into, "{place}\t{star}{name}\t{row}");
+            let _ = writeln!(into, "{location}\t{star}{name}\t{row}");
         }
     }
 }

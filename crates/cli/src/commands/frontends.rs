@@ -8,7 +8,7 @@ use ballast_reconcile::OverrideValue;
 use ballast_reconcile::kinds::{frontend as frontend_kind, process};
 
 use super::target::{answer, command_text, control, frontend, leading_number};
-use crate::answer::{CommandAnswer, Severity};
+use crate::answer::{AnswerSeverity, CommandAnswer};
 use crate::change_record::ChangeScope;
 use crate::command::{Command, CommandCall};
 
@@ -64,7 +64,7 @@ pub(crate) static COMMANDS: &[Command] = &[
 ];
 
 fn notice(text: &str) -> CommandAnswer {
-    CommandAnswer::Message(Severity::Notice, text.to_owned())
+    CommandAnswer::Message(AnswerSeverity::Notice, text.to_owned())
 }
 
 /// A frontend that its section disables counts as shut down: it has no sockets.

@@ -5,21 +5,21 @@ use std::sync::Arc;
 
 use ballast_engine::{Generation, Server};
 use ballast_model::{self as model, Bind, Config, Frontend};
-use ballast_reconcile::{CertificateTurn, NextGeneration};
+use ballast_reconcile::{CertificateChangeLock, NextGeneration};
 use ballast_tls::bind::BindCertificates;
 use ballast_tls::context::CompiledServer;
 use ballast_tls::server_config::OptionError;
+use ballast_tls::shared_store::StoreState;
 use ballast_tls::store::StoredCertificate;
-use ballast_tls::store_context::StoreState;
 
-use crate::answer::{CommandAnswer, Severity};
+use crate::answer::{AnswerSeverity, CommandAnswer};
 use crate::command::CommandCall;
 use crate::control::Control;
 use crate::shared::ProcessRole;
 
 /// The configuration in force: the lines whose certificates a command is about.
 #[derive(Clone, Default)]
-pub(super) struct InForce {
+pub(super) struct ConfigInForce {
     config: Arc<Config>,
     generation: Option<Arc<Generation>>,
 }
@@ -43,26 +43,26 @@ impl PreparedServer {
 }
 
 /// The turn of a command that changes certificates.
-pub(super) struct ChangeTurn<'c>(Option<CertificateTurn<'c>>);
+pub(super) struct ChangeLock<'c>(Option<CertificateChangeLock<'c>>);
 
-impl ChangeTurn<'_> {
+impl ChangeLock<'_> {
     /// Notes what was done to an object, for a generation that is being made. `replay` must find it
     /// right that all is done already.
     pub(super) fn record(
         &mut self,
         object: String,
-        replay: impl Fn(&InForce, NextGeneration<'_>) + Send + Sync + 'static,
+        replay: impl Fn(&ConfigInForce, NextGeneration<'_>) + Send + Sync + 'static,
     ) {
-        if let Some(turn) = &mut self.0 {
+        if let Some(lock) = &mut self.0 {
             let replay = move |next: NextGeneration<'_>| {
-                replay(&InForce::in_generation(next.generation), next);
+                replay(&ConfigInForce::in_generation(next.generation), next);
             };
-            turn.record(object, Arc::new(replay));
+            lock.record(object, Arc::new(replay));
         }
     }
 }
 
-impl InForce {
+impl ConfigInForce {
     pub(super) fn of(call: &CommandCall<'_>) -> Self {
         match &call.shared.role {
             ProcessRole::Worker(control) => Self::in_generation(&control.generation()),
@@ -72,18 +72,18 @@ impl InForce {
 
     /// The lines in force, for a command that changes them: no others are put in force while the
     /// turn is held.
-    pub(super) fn in_turn<'c>(call: &CommandCall<'c>) -> (Self, ChangeTurn<'c>) {
-        let turn = match &call.shared.role {
-            ProcessRole::Worker(control) => control.certificate_turn(),
+    pub(super) fn locked_for_change<'c>(call: &CommandCall<'c>) -> (Self, ChangeLock<'c>) {
+        let lock = match &call.shared.role {
+            ProcessRole::Worker(control) => control.certificate_change_lock(),
             ProcessRole::Master(_) => None,
         };
-        (Self::of(call), ChangeTurn(turn))
+        (Self::of(call), ChangeLock(lock))
     }
 
     /// The same for what is done on another thread.
-    pub(super) fn in_turn_of(control: &dyn Control) -> (Self, ChangeTurn<'_>) {
-        let turn = control.certificate_turn();
-        (Self::in_generation(&control.generation()), ChangeTurn(turn))
+    pub(super) fn locked_for_change_by(control: &dyn Control) -> (Self, ChangeLock<'_>) {
+        let lock = control.certificate_change_lock();
+        (Self::in_generation(&control.generation()), ChangeLock(lock))
     }
 
     /// The lines of a generation.
@@ -141,8 +141,8 @@ impl InForce {
             all.extend(entries.map(|entry| Arc::clone(&entry.certificate)));
         }
         all.sort_by(|one, other| {
-            let place = |stored: &Arc<StoredCertificate>| Arc::as_ptr(stored).addr();
-            (one.name(), place(one)).cmp(&(other.name(), place(other)))
+            let address = |stored: &Arc<StoredCertificate>| Arc::as_ptr(stored).addr();
+            (one.name(), address(one)).cmp(&(other.name(), address(other)))
         });
         all.dedup_by(|one, other| Arc::ptr_eq(one, other));
         all
@@ -163,14 +163,16 @@ impl InForce {
         found.add(state.store.get(name));
         let backends = self.config.backends.iter();
         let servers = backends.flat_map(|backend| &backend.servers);
-        found.server_count = servers.filter(|server| shows(server, name)).count();
+        found.server_count = servers
+            .filter(|server| uses_certificate(server, name))
+            .count();
         let is_known = !found.stored.is_empty() || state.empty.contains(name);
         is_known.then_some(found)
     }
 }
 
-/// Whether a server line shows the certificate of this name.
-pub(super) fn shows(line: &model::Server, name: &str) -> bool {
+/// Whether a server line uses the certificate of this name.
+pub(super) fn uses_certificate(line: &model::Server, name: &str) -> bool {
     let file = line.tls.as_ref().and_then(|tls| tls.certificate.as_ref());
     file.is_some_and(|file| file.path == name)
 }
@@ -202,7 +204,7 @@ impl FoundCertificate {
 
 /// A message that something was done.
 pub(super) fn notice(text: String) -> CommandAnswer {
-    CommandAnswer::Message(Severity::Notice, text)
+    CommandAnswer::Message(AnswerSeverity::Notice, text)
 }
 
 /// Has what a command changed written to files, where `persist` is on.

@@ -135,8 +135,8 @@ fn store(call: &CommandCall<'_>) -> Arc<Store> {
 }
 
 /// The list that an argument refers to.
-fn find(call: &CommandCall<'_>, place: usize) -> Option<ListedPatterns> {
-    let reference = call.arg(place);
+fn find(call: &CommandCall<'_>, index: usize) -> Option<ListedPatterns> {
+    let reference = call.arg(index);
     store(call)
         .find(reference)
         .filter(|_| !reference.is_empty())
@@ -171,7 +171,7 @@ fn note(call: &CommandCall<'_>, kind: ListKind, listed: &ListedPatterns, command
 fn note_with(control: &dyn Control, kind: ListKind, listed: &ListedPatterns, command: &str) {
     let name = match listed.list.name() {
         "" => ObjectName::Named(format!("#{}", listed.id)),
-        name => ObjectName::named(name),
+        name => ObjectName::of(name),
     };
     let key = OverrideKey::new(kind.object, name, &ENTRIES);
     let command = format!("{command} {key}");
@@ -268,9 +268,9 @@ fn probe_line(probe: &ListLookup, kind: ListKind, into: &mut String) {
         into.push_str("no\n");
         return;
     };
-    let place = if hit.is_in_tree { "tree" } else { "list" };
+    let storage = if hit.is_in_tree { "tree" } else { "list" };
     let key = if is_map { "key" } else { "pattern" };
-    let _ = write!(into, "yes, idx={place}, {key}=\"{}\"", hit.key);
+    let _ = write!(into, "yes, idx={storage}, {key}=\"{}\"", hit.key);
     if is_map {
         let _ = match &hit.value {
             Some((value, of)) => write!(into, ", value=\"{value}\", type=\"{of}\""),
@@ -427,7 +427,7 @@ async fn add_all(
 }
 
 fn set(call: &mut CommandCall<'_>) -> CommandAnswer {
-    if (0..3).any(|place| call.arg(place).is_empty()) {
+    if (0..3).any(|index| call.arg(index).is_empty()) {
         return CommandAnswer::error(
             "'set map' expects three parameters: map identifier, key and value.",
         );

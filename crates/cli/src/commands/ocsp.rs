@@ -12,14 +12,14 @@ use ballast_tls::certificate::CertificateError;
 use ballast_tls::describe::{hexadecimal, log_time_text};
 use ballast_tls::ocsp_details::{OcspDetails, certificate_id_lines};
 use ballast_tls::pem::{decode_base64, encode_base64};
+use ballast_tls::shared_store::StoreState;
 use ballast_tls::store::StoredCertificate;
-use ballast_tls::store_context::StoreState;
 use ballast_tls::store_transaction::ocsp_id;
 
 use crate::answer::CommandAnswer;
 use crate::change_record::ChangeScope;
 use crate::command::{Command, CommandCall};
-use crate::commands::in_force::{InForce, queue_persist};
+use crate::commands::in_force::{ConfigInForce, queue_persist};
 use crate::shared::ProcessRole;
 
 pub(crate) static COMMANDS: &[Command] = &[
@@ -86,7 +86,7 @@ fn update(call: &mut CommandCall<'_>) -> CommandAnswer {
     }
     let refuse =
         |why: &str| CommandAnswer::error(format!("{why}\nCan't send ocsp request for {name}!"));
-    let in_force = InForce::of(call);
+    let in_force = ConfigInForce::of(call);
     let state = in_force.config().global.tls.shared_store.lock();
     let all = in_force.certificates(&state);
     drop(state);
@@ -114,7 +114,7 @@ fn update(call: &mut CommandCall<'_>) -> CommandAnswer {
 
 /// The certificates with a response, by the number that OCSP gives them.
 fn stapled(
-    in_force: &InForce,
+    in_force: &ConfigInForce,
     state: &StoreState,
 ) -> BTreeMap<Vec<u8>, Vec<Arc<StoredCertificate>>> {
     let mut all: BTreeMap<Vec<u8>, Vec<Arc<StoredCertificate>>> = BTreeMap::new();
@@ -151,7 +151,7 @@ fn set(call: &mut CommandCall<'_>) -> CommandAnswer {
     if let Err(why) = response.check_validity(i64::try_from(now.as_secs()).unwrap_or(i64::MAX)) {
         return CommandAnswer::error(why);
     }
-    let (in_force, mut turn) = InForce::in_turn(call);
+    let (in_force, mut lock) = ConfigInForce::locked_for_change(call);
     let mut state = in_force.config().global.tls.shared_store.lock();
     let Some(certificates) = stapled(&in_force, &state).remove(&response.certificate_id) else {
         return CommandAnswer::error(
@@ -166,7 +166,7 @@ fn set(call: &mut CommandCall<'_>) -> CommandAnswer {
     }
     let id = response.certificate_id;
     let object = format!("ocsp-response {}", hexadecimal(&id, false));
-    turn.record(object, move |in_force, _| {
+    lock.record(object, move |in_force, _| {
         let mut state = in_force.config().global.tls.shared_store.lock();
         let certificates = stapled(in_force, &state).remove(&id);
         for stored in certificates.into_iter().flatten() {
@@ -192,7 +192,7 @@ fn staple(
 }
 
 fn show(call: &mut CommandCall<'_>) -> CommandAnswer {
-    let in_force = InForce::of(call);
+    let in_force = ConfigInForce::of(call);
     let state = in_force.config().global.tls.shared_store.lock();
     let all = stapled(&in_force, &state);
     if call.arg(0).is_empty() {

@@ -107,7 +107,9 @@ pub(crate) fn form(words: &[String]) -> (StatForm, bool) {
     let help = has("desc");
     // As with HAProxy, the last format wins.
     let form = words.iter().rev().find_map(|word| match word.as_str() {
-        "typed" => Some(StatForm::Typed(help)),
+        "typed" => Some(StatForm::Typed {
+            has_descriptions: help,
+        }),
         "json" => Some(StatForm::Json),
         _ => None,
     });

@@ -293,9 +293,11 @@ fn publish(call: &CommandCall<'_>, published: bool) -> Result<CommandAnswer, Com
 fn del_backend(call: &mut CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     let section = own(call, SectionWord::Backend)?;
     let generation = control(call)?.generation();
-    let place = generation.backend_named(&section.name);
+    let backend_index = generation.backend_named(&section.name);
     refuse_if_routed_to(&generation, &section.name)?;
-    let used = place.is_some_and(|place| generation.backends[place].state.sessions.now() > 0);
+    let used = backend_index.is_some_and(|backend_index| {
+        generation.backends[backend_index].state.sessions.current() > 0
+    });
     if used {
         return Err(CommandAnswer::error(
             "Backend still has sessions attached to it, cannot remove it.",
@@ -350,17 +352,17 @@ fn own(call: &CommandCall<'_>, kind: SectionWord) -> Result<SectionName, Command
 
 /// Refuses to remove a backend that another frontend routes to.
 fn refuse_if_routed_to(generation: &Generation, name: &str) -> Result<(), CommandAnswer> {
-    let place = generation.backend_named(name);
+    let backend_index = generation.backend_named(name);
     let mut others = generation
         .frontends
         .iter()
         .filter(|frontend| !(frontend.model.common.listen && frontend.name() == name));
     let led_to = others.any(|frontend| {
-        frontend.default_backend == place
+        frontend.default_backend == backend_index
             || frontend
                 .routes
                 .iter()
-                .any(|route| matches!(route.target, RouteTarget::Backend(to) if Some(to) == place))
+                .any(|route| matches!(route.target, RouteTarget::Backend(to) if Some(to) == backend_index))
     });
     if led_to {
         return Err(CommandAnswer::error(

@@ -9,7 +9,7 @@ use ballast_model::Address;
 
 use super::anonymous::NameMasking;
 use super::servers::port_shown;
-use super::target::{answer, backend_place, control};
+use super::target::{answer, backend_index, control};
 use crate::answer::CommandAnswer;
 use crate::command::{Command, CommandCall};
 use crate::control::{IdleCount, IdleCounts};
@@ -26,17 +26,17 @@ fn connections(call: &CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
     let generation = control.generation();
     let mut backends = 0..generation.backends.len();
     if !call.arg(0).is_empty() {
-        let Some(place) = backend_place(&generation, call.arg(0)) else {
+        let Some(backend_index) = backend_index(&generation, call.arg(0)) else {
             return Err(CommandAnswer::error("Can't find backend."));
         };
-        backends = place..place + 1;
+        backends = backend_index..backend_index + 1;
     }
     let names = NameMasking::of(call.session);
     let counting = control.idle_connections();
     Ok(CommandAnswer::pending(async move {
         let idle = counting.await;
         let mut head = Some(head(idle.len()));
-        let mut places = backends.flat_map({
+        let mut servers_left = backends.flat_map({
             let generation = Arc::clone(&generation);
             move |backend| {
                 let servers = generation.backends[backend].servers.len();
@@ -48,7 +48,7 @@ fn connections(call: &CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
                 into.push_str(&head);
                 return true;
             }
-            let Some((backend, server)) = places.next() else {
+            let Some((backend, server)) = servers_left.next() else {
                 return false;
             };
             let backend = &generation.backends[backend];
@@ -98,7 +98,7 @@ fn line(
         .collect();
     let idle_now: u32 = mine.iter().map(|count| count.idle_now).sum();
     let needed = mine.iter().map(|count| count.needed).max().unwrap_or(0);
-    let open = state.connections.now();
+    let open = state.connections.current();
     let limit = server
         .model
         .idle_count_max
@@ -109,7 +109,7 @@ fn line(
         names.name(server.name()),
         backend.model.common.id,
         server.model.id,
-        server.model.idle_purge.as_millis(),
+        server.model.idle_purge_delay.as_millis(),
         open.saturating_sub(idle_now),
         // The other idle connections were not in use.
         state.connections.highest().min(state.sessions.highest()),

@@ -12,7 +12,7 @@ use ballast_reconcile::{ChangeRequest, OverrideValue};
 
 use super::changes::{submit, why_not_removable};
 use super::target::{TargetServer, answer, command_text, leading_number};
-use crate::answer::{CommandAnswer, Severity};
+use crate::answer::{AnswerSeverity, CommandAnswer};
 use crate::change_record::ChangeScope;
 use crate::command::{Command, CommandCall};
 
@@ -210,7 +210,7 @@ fn ssl(target: &TargetServer, word: &str, command: String) -> Result<CommandAnsw
     target.server.state.use_tls(Some(word == "on"));
     let _ = target.note_override(&server::SSL, value, command);
     let text = "server ssl setting updated.".to_owned();
-    Ok(CommandAnswer::Message(Severity::Notice, text))
+    Ok(CommandAnswer::Message(AnswerSeverity::Notice, text))
 }
 
 /// No override is noted: the next check may change the health again.
@@ -264,7 +264,7 @@ fn has_check(target: &TargetServer) -> bool {
 }
 
 fn warning(text: impl Into<String>) -> CommandAnswer {
-    CommandAnswer::Message(Severity::Warning, text.into())
+    CommandAnswer::Message(AnswerSeverity::Warning, text.into())
 }
 
 /// Refuses to set the address or port of a probe that the server does not have.
@@ -436,7 +436,7 @@ fn set_address(
         let to = Address::Inet(SocketAddr::new(ip, port.number));
         target
             .control
-            .move_server(&target.backend, target.place, (to, Some(port.spec)));
+            .move_server(&target.backend, target.server_index, (to, Some(port.spec)));
         let value = format!("{ip}:{}", port.text());
         target.note_override(&server::ADDRESS, OverrideValue::Text(value), command);
     }

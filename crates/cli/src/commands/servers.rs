@@ -8,7 +8,7 @@ use ballast_model::{Address, PortSpec};
 use ballast_stats::ServerHealth;
 
 use super::anonymous::NameMasking;
-use super::target::{TargetServer, backend_place, generation};
+use super::target::{TargetServer, backend_index, generation};
 use crate::answer::CommandAnswer;
 use crate::command::{Command, CommandCall};
 use crate::shared::ProcessRole;
@@ -65,12 +65,12 @@ fn state(call: &mut CommandCall<'_>) -> CommandAnswer {
     };
     let mut backends = 0..generation.backends.len();
     if !call.arg(0).is_empty() {
-        let Some(place) = backend_place(&generation, call.arg(0)) else {
+        let Some(backend_index) = backend_index(&generation, call.arg(0)) else {
             return CommandAnswer::error("Can't find backend.");
         };
-        backends = place..place + 1;
+        backends = backend_index..backend_index + 1;
     }
-    let mut places = backends.flat_map({
+    let mut servers_left = backends.flat_map({
         let generation = Arc::clone(&generation);
         move |backend| {
             let servers = generation.backends[backend].servers.len();
@@ -88,7 +88,7 @@ fn state(call: &mut CommandCall<'_>) -> CommandAnswer {
             into.push_str(head);
             return true;
         }
-        let Some((backend, server)) = places.next() else {
+        let Some((backend, server)) = servers_left.next() else {
             return false;
         };
         let backend = &generation.backends[backend];
@@ -121,8 +121,8 @@ fn state_line(
     };
     let checks = server.checks();
     let (backend_id, server_id) = (
-        u8::from(backend.model.common.id_is_given.0),
-        u8::from(server.model.id_is_given.0),
+        u8::from(backend.model.common.id_is_explicit.0),
+        u8::from(server.model.id_is_explicit.0),
     );
     // The bit is shown as long as the configuration has `disabled`. A server that a command added
     // begins in maintenance without it.

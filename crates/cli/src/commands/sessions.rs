@@ -19,8 +19,8 @@ use crate::command::{Command, CommandCall};
 use crate::control::Control;
 use crate::shared::ProcessRole;
 
-/// How many places of a worker's list are read at once.
-const PLACE_COUNT: usize = 1000;
+/// How many positions of a worker's list are read at once.
+const POSITION_COUNT: usize = 1000;
 
 pub(crate) static COMMANDS: &[Command] = &[
     Command::new(
@@ -176,8 +176,8 @@ fn show(call: &mut CommandCall<'_>) -> CommandAnswer {
 /// The session with an id.
 async fn find(control: &dyn Control, worker: usize, id: u64) -> Option<SessionInfo> {
     let mut next = Some(0);
-    while let Some(place) = next {
-        let page = control.sessions(worker, place, PLACE_COUNT).await;
+    while let Some(position) = next {
+        let page = control.sessions(worker, position, POSITION_COUNT).await;
         let mut sessions = page.sessions.into_iter();
         if let Some(session) = sessions.find(|session| session.id == id) {
             return Some(session);
@@ -187,24 +187,27 @@ async fn find(control: &dyn Control, worker: usize, id: u64) -> Option<SessionIn
     None
 }
 
-/// A walk through the sessions of all workers. It holds at most [`PLACE_COUNT`] of them.
+/// A walk through the sessions of all workers. It holds at most [`POSITION_COUNT`] of them.
 struct SessionWalk {
     control: Arc<dyn Control>,
     names: NameMasking,
     filter: SessionFilter,
     /// The callers on the command sockets, until they are shown.
     callers: Vec<SessionInfo>,
-    /// The worker and the place where the walk continues.
+    /// The worker and the position where the list continues.
     next: Option<(usize, usize)>,
 }
 
 impl ReportBatches for SessionWalk {
     fn next(&mut self) -> Pin<Box<dyn Future<Output = Option<String>> + '_>> {
         Box::pin(async {
-            let (worker, place) = self.next?;
-            let page = self.control.sessions(worker, place, PLACE_COUNT).await;
+            let (worker, position) = self.next?;
+            let page = self
+                .control
+                .sessions(worker, position, POSITION_COUNT)
+                .await;
             self.next = match page.next {
-                Some(place) => Some((worker, place)),
+                Some(position) => Some((worker, position)),
                 None => (worker + 1 < ballast_worker::worker_count()).then_some((worker + 1, 0)),
             };
             let mut text = String::new();

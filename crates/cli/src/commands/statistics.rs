@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use ballast_engine::Generation;
 use ballast_model::CliLevel;
-use ballast_stats::{Filter, Rows, Stat, StatsHost};
+use ballast_stats::{Filter, Stat, StatisticsRows, StatsHost};
 
 use super::invalid::{self, moment};
 use super::process::form;
@@ -59,7 +59,7 @@ fn stat(call: &mut CommandCall<'_>) -> CommandAnswer {
     filter.up = words.iter().any(|word| word == "up");
     filter.no_maint = words.iter().any(|word| word == "no-maint");
     let host = Arc::clone(host) as Arc<dyn StatsHost>;
-    let rows = Rows::new(host, filter);
+    let rows = StatisticsRows::new(host, filter);
     let mut stat = Stat::new(rows, form(words).0);
     CommandAnswer::Pieces(Box::new(move |into| stat.write_next(into)))
 }
@@ -116,13 +116,17 @@ fn errors(call: &mut CommandCall<'_>) -> CommandAnswer {
             return true;
         }
         while next < all {
-            let place = next;
+            let proxy_index = next;
             next += 1;
-            let last = match place.checked_sub(frontends) {
-                None if requests => generation.frontends[place].state.invalid_request.last(),
-                Some(place) if responses => {
-                    generation.backends[place].state.invalid_response.last()
-                }
+            let last = match proxy_index.checked_sub(frontends) {
+                None if requests => generation.frontends[proxy_index]
+                    .state
+                    .invalid_request
+                    .last(),
+                Some(proxy_index) if responses => generation.backends[proxy_index]
+                    .state
+                    .invalid_response
+                    .last(),
                 _ => None,
             };
             let Some(invalid) = last else { continue };
@@ -131,7 +135,7 @@ fn errors(call: &mut CommandCall<'_>) -> CommandAnswer {
                 invalid.backend.as_ref().map(|one| one.1),
             ];
             if wanted.is_none_or(|wanted| ids.contains(&Some(wanted))) {
-                invalid::write(&invalid, place < frontends, into);
+                invalid::write(&invalid, proxy_index < frontends, into);
                 return true;
             }
         }

@@ -69,7 +69,7 @@ fn answer(call: &mut CommandCall<'_>, action: TableAction) -> CommandAnswer {
             _ => CommandAnswer::error(action.usage()),
         };
     }
-    let Some(table) = tables.named(name) else {
+    let Some(table) = tables.find(name) else {
         return CommandAnswer::error("No such table");
     };
     let now_ms = control.registry().process().now_ms();
@@ -83,7 +83,7 @@ pub fn table_answer(
     args: &[String],
     now_ms: u32,
 ) -> CommandAnswer {
-    let arg = |place: usize| args.get(place).map_or("", String::as_str);
+    let arg = |entry_number: usize| args.get(entry_number).map_or("", String::as_str);
     let selected = match arg(0) {
         "" if action == TableAction::Set => return CommandAnswer::Done,
         "" => Ok(Selected::Entries(Vec::new())),
@@ -241,7 +241,7 @@ impl Filter {
 
 fn filters(table: &Table, args: &[String]) -> Result<Vec<Filter>, String> {
     let mut all = Vec::new();
-    for (place, words) in (1..).zip(args.chunks(3)) {
+    for (entry_number, words) in (1..).zip(args.chunks(3)) {
         let word = words[0].as_str();
         if word.is_empty() {
             break;
@@ -255,7 +255,7 @@ fn filters(table: &Table, args: &[String]) -> Result<Vec<Filter>, String> {
                 WORDS_BEFORE + FILTER_COUNT_MAX * 3 + 1
             ));
         }
-        let wrong = |what: &str| format!("Filter entry #{place}: {what}");
+        let wrong = |what: &str| format!("Filter entry #{entry_number}: {what}");
         let (data_type, element) = data_type(word).ok_or_else(|| wrong("Unknown data type"))?;
         if !is_stored(table, data_type) {
             return Err(wrong("Data type not stored in this table"));
@@ -320,7 +320,7 @@ fn number(text: &str) -> Option<i64> {
 fn one(
     action: TableAction,
     table: &Arc<Table>,
-    place: EntrySelector<'_>,
+    selector: EntrySelector<'_>,
     rest: &[String],
     now_ms: u32,
 ) -> CommandAnswer {
@@ -329,22 +329,22 @@ fn one(
         TableAction::Show => {
             let mut text = head(table);
             let write = |entry: Entry<'_>| write_entry(&entry, &mut text);
-            let found = match place {
+            let found = match selector {
                 EntrySelector::Address(address) => table.at_address(address, now_ms, write),
                 EntrySelector::Key(key) => table.lookup(key, now_ms, write),
             };
-            match (found, place) {
+            match (found, selector) {
                 (Some(()), _) => CommandAnswer::Report(text),
                 (None, EntrySelector::Address(_)) => no_pointer(),
                 (None, EntrySelector::Key(_)) => CommandAnswer::Done,
             }
         }
         TableAction::Clear => {
-            let removal = match place {
+            let removal = match selector {
                 EntrySelector::Address(address) => table.remove_at_address(address),
                 EntrySelector::Key(key) => table.remove(key, now_ms),
             };
-            match (removal, place) {
+            match (removal, selector) {
                 (Removal::InUse, _) => {
                     CommandAnswer::error("Entry currently in use, cannot remove")
                 }
@@ -353,11 +353,11 @@ fn one(
             }
         }
         TableAction::Set => {
-            let entry = match place {
+            let entry = match selector {
                 EntrySelector::Address(address) => table.track_at_address(address),
                 EntrySelector::Key(key) => table.track(key, now_ms),
             };
-            match (entry, place) {
+            match (entry, selector) {
                 (Some(entry), _) => match set(table, &entry, rest, now_ms) {
                     Ok(()) => CommandAnswer::Done,
                     Err(message) => CommandAnswer::error(message),

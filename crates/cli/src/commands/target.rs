@@ -29,8 +29,8 @@ pub(crate) struct TargetServer {
     pub(crate) control: Arc<dyn Control>,
     pub(crate) backend: Arc<Backend>,
     pub(crate) server: Arc<Server>,
-    /// Its place in the backend.
-    pub(crate) place: usize,
+    /// Its index in the backend.
+    pub(crate) server_index: usize,
 }
 
 impl TargetServer {
@@ -47,19 +47,19 @@ impl TargetServer {
         };
         let control = control(call)?;
         let generation = control.generation();
-        let Some(place) = backend_place(&generation, backend) else {
+        let Some(index) = backend_index(&generation, backend) else {
             return Err(CommandAnswer::error("No such backend."));
         };
-        let backend = Arc::clone(&generation.backends[place]);
-        let Some(place) = server_place(&backend, server) else {
+        let backend = Arc::clone(&generation.backends[index]);
+        let Some(server_index) = server_index(&backend, server) else {
             return Err(CommandAnswer::error("No such server."));
         };
-        let server = Arc::clone(&backend.servers[place]);
+        let server = Arc::clone(&backend.servers[server_index]);
         Ok(Self {
             control,
             backend,
             server,
-            place,
+            server_index,
         })
     }
 
@@ -94,8 +94,8 @@ pub(crate) fn is_called(name: &str, id: u32, word: &str) -> bool {
     }
 }
 
-/// The place of the backend that a word names.
-pub(crate) fn backend_place(generation: &Generation, word: &str) -> Option<usize> {
+/// The index of the backend that a word names.
+pub(crate) fn backend_index(generation: &Generation, word: &str) -> Option<usize> {
     if !word.starts_with('#') {
         return generation.backend_named(word);
     }
@@ -103,8 +103,8 @@ pub(crate) fn backend_place(generation: &Generation, word: &str) -> Option<usize
     backends.position(|backend| is_called(backend.name(), backend.model.common.id, word))
 }
 
-/// The place of the server of a backend that a word names.
-fn server_place(backend: &Backend, word: &str) -> Option<usize> {
+/// The index of the server of a backend that a word names.
+fn server_index(backend: &Backend, word: &str) -> Option<usize> {
     if !word.starts_with('#') {
         return backend.server_named(word);
     }
@@ -118,8 +118,8 @@ pub(crate) fn backend(call: &CommandCall<'_>) -> Result<Arc<Backend>, CommandAns
         return Err(CommandAnswer::error("A backend name is expected."));
     }
     let generation = generation(call)?;
-    match backend_place(&generation, call.arg(0)) {
-        Some(place) => Ok(Arc::clone(&generation.backends[place])),
+    match backend_index(&generation, call.arg(0)) {
+        Some(index) => Ok(Arc::clone(&generation.backends[index])),
         None => Err(CommandAnswer::error("No such backend.")),
     }
 }

@@ -5,13 +5,13 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use ballast_tls::store_context::StoreState;
+use ballast_tls::shared_store::StoreState;
 use ballast_tls::tickets::{TicketKeyError, TicketKeys};
 
 use crate::answer::CommandAnswer;
 use crate::change_record::ChangeScope;
 use crate::command::{Command, CommandCall};
-use crate::commands::in_force::{InForce, queue_persist};
+use crate::commands::in_force::{ConfigInForce, queue_persist};
 
 pub(crate) static COMMANDS: &[Command] = &[
     Command::new(
@@ -37,7 +37,7 @@ struct KeyFile {
 }
 
 /// The files of keys, the last one first, as HAProxy numbers them.
-fn files(in_force: &InForce, state: &StoreState) -> Vec<KeyFile> {
+fn files(in_force: &ConfigInForce, state: &StoreState) -> Vec<KeyFile> {
     let mut files: Vec<KeyFile> = Vec::new();
     for (_, bind, _) in in_force.binds() {
         let file = bind.tls.as_ref().and_then(|tls| tls.ticket_keys.as_ref());
@@ -55,7 +55,7 @@ fn files(in_force: &InForce, state: &StoreState) -> Vec<KeyFile> {
     files
 }
 
-/// The place of a file that `#<number>` or its path refers to.
+/// The index of a file that `#<number>` or its path refers to.
 fn find(files: &[KeyFile], reference: &str) -> Option<usize> {
     match reference.strip_prefix('#') {
         Some(number) => number.parse().ok().filter(|number| *number < files.len()),
@@ -64,7 +64,7 @@ fn find(files: &[KeyFile], reference: &str) -> Option<usize> {
 }
 
 fn show(call: &mut CommandCall<'_>) -> CommandAnswer {
-    let in_force = InForce::of(call);
+    let in_force = ConfigInForce::of(call);
     let files = files(&in_force, &in_force.config().global.tls.shared_store.lock());
     let only = match call.arg(0) {
         "" => {
@@ -89,8 +89,8 @@ fn show(call: &mut CommandCall<'_>) -> CommandAnswer {
         }
         // Writing to a string does not fail.
         let _ = writeln!(text, "# {id} ({})", file.path);
-        for (place, key) in file.keys.reveal().iter().enumerate() {
-            let _ = writeln!(text, "{id}.{place} {key}");
+        for (index, key) in file.keys.reveal().iter().enumerate() {
+            let _ = writeln!(text, "{id}.{index} {key}");
         }
     }
     CommandAnswer::Report(text)
@@ -102,7 +102,7 @@ fn set(call: &mut CommandCall<'_>) -> CommandAnswer {
             "'set ssl tls-key' expects a filename and the new TLS key in base64 encoding.",
         );
     };
-    let (in_force, mut turn) = InForce::in_turn(call);
+    let (in_force, mut lock) = ConfigInForce::locked_for_change(call);
     let state = in_force.config().global.tls.shared_store.lock();
     let files = files(&in_force, &state);
     let Some(file) = find(&files, reference).map(|at| &files[at]) else {
@@ -112,7 +112,7 @@ fn set(call: &mut CommandCall<'_>) -> CommandAnswer {
         Ok(()) => {
             state.note_change();
             let (path, keys, key) = (file.path.clone(), Arc::clone(&file.keys), key.clone());
-            turn.record(format!("tls-key {path} {key}"), move |in_force, _| {
+            lock.record(format!("tls-key {path} {key}"), move |in_force, _| {
                 let state = in_force.config().global.tls.shared_store.lock();
                 let next = state.ticket_keys.get(&path);
                 // Where the file was not read, or says the same, the keys are the same object.

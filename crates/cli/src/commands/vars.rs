@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 
 use ballast_engine::SetVariableError;
-use ballast_expr::{Expr, LogFormat, Phase, Reference, Usage, Value, VarName, VarScope};
+use ballast_expr::{Expr, ExpressionReference, LogFormat, Phase, Usage, Value, VarName, VarScope};
 use ballast_model::{CliLevel, VariableSource};
 use ballast_reconcile::kinds::variable::{VALUE, VARIABLE};
 use ballast_reconcile::{ObjectName, OverrideKey, OverrideValue};
@@ -43,7 +43,9 @@ pub(crate) static COMMANDS: &[Command] = &[
 ];
 
 /// The variable that the first word names.
-fn name(call: &CommandCall<'_>) -> Result<Result<VarName, ballast_expr::Error>, CommandAnswer> {
+fn name(
+    call: &CommandCall<'_>,
+) -> Result<Result<VarName, ballast_expr::ExpressionError>, CommandAnswer> {
     match call.arg(0) {
         "" => Err(CommandAnswer::error(
             "Missing process-wide variable identifier.",
@@ -154,9 +156,9 @@ fn format(text: &str) -> Result<LogFormat, CommandAnswer> {
 
 /// Whether an expression can be evaluated outside of an exchange.
 fn check(
-    available: Result<(), ballast_expr::Error>,
+    available: Result<(), ballast_expr::ExpressionError>,
     unimplemented: &[&str],
-    references: &[Reference],
+    references: &[ExpressionReference],
 ) -> Result<(), CommandAnswer> {
     available.map_err(|error| CommandAnswer::error(error.to_string()))?;
     if let Some(word) = unimplemented.first() {
@@ -164,8 +166,12 @@ fn check(
             "'{word}' is not available yet."
         )));
     }
-    let is_file =
-        |one: &Reference| matches!(one, Reference::MapFile(_) | Reference::PatternFile(_));
+    let is_file = |one: &ExpressionReference| {
+        matches!(
+            one,
+            ExpressionReference::MapFile(_) | ExpressionReference::PatternFile(_)
+        )
+    };
     if references.iter().any(is_file) {
         return Err(CommandAnswer::error("Maps are not available here."));
     }

@@ -6,7 +6,7 @@ use super::{limits, worker};
 
 #[test]
 fn weights_states_and_addresses_are_set_and_shown() {
-    let place = worker("set-server", limits(), 2);
+    let server = worker("set-server", limits(), 2);
     let done = "\n";
     for (command, answer) in [
         ("set server be/s1 weight 50%", done),
@@ -43,17 +43,17 @@ fn weights_states_and_addresses_are_set_and_shown() {
         ),
         ("shutdown sessions server be/s2", done),
     ] {
-        assert_eq!(place.ask(&format!("{command}\n")), answer, "{command}");
+        assert_eq!(server.ask(&format!("{command}\n")), answer, "{command}");
     }
-    let state = place.ask("show servers state be\n");
+    let state = server.ask("show servers state be\n");
     assert!(state.contains("\n2 be 1 s1 127.0.0.3 2 0 1 10 "), "{state}");
-    let connections = place.ask("show servers conn be\n");
+    let connections = server.ask("show servers conn be\n");
     assert!(connections.contains("\nbe/s1 2/1 127.0.0.3 80 - 5000 0 0 0 0 0 -1 0"));
 }
 
 #[test]
 fn what_changes_asks_for_the_highest_level() {
-    let place = worker("set-levels", limits(), 1);
+    let server = worker("set-levels", limits(), 1);
     let denied = "\nPermission denied\n\n";
     for command in [
         "set server be/s1 weight 1",
@@ -72,20 +72,20 @@ fn what_changes_asks_for_the_highest_level() {
         "shutdown sessions server be/s1",
         "clear counters all",
     ] {
-        let answer = place.ask(&format!("operator; {command}\n"));
+        let answer = server.ask(&format!("operator; {command}\n"));
         assert_eq!(answer, denied, "{command}");
     }
-    assert_eq!(place.ask("operator; clear counters\n"), "\n\n");
-    assert_eq!(place.ask("user; clear counters\n"), denied);
+    assert_eq!(server.ask("operator; clear counters\n"), "\n\n");
+    assert_eq!(server.ask("user; clear counters\n"), denied);
     assert_eq!(
-        place.ask("user; get weight be/s1\n"),
+        server.ask("user; get weight be/s1\n"),
         "\n10 (initial 10)\n\n"
     );
 }
 
 #[test]
 fn severities_are_those_of_the_oracle() {
-    let place = worker("set-severity", limits(), 1);
+    let server = worker("set-severity", limits(), 1);
     let mut seen = HashSet::new();
     for (command, mark) in [
         ("set server be/s1 weight x", "[3]: "),
@@ -94,7 +94,7 @@ fn severities_are_those_of_the_oracle() {
         ("set server be/s1 agent up", "[3]: "),
         ("disable frontend none", "[3]: "),
     ] {
-        let answer = place.ask(&format!("set severity-output number; {command}\n"));
+        let answer = server.ask(&format!("set severity-output number; {command}\n"));
         assert!(answer.starts_with(&format!("\n{mark}")), "{answer}");
         seen.insert(mark);
     }

@@ -49,34 +49,34 @@ fn every_command_that_must_be_known_is() {
 
 #[test]
 fn modes_open_commands_and_their_help() {
-    let place = worker("modes", limits(), 1);
+    let server = worker("modes", limits(), 1);
     assert_eq!(
-        place.ask("set var proc.a int(1); experimental-mode; expert-mode\n"),
+        server.ask("set var proc.a int(1); experimental-mode; expert-mode\n"),
         "This command is restricted to experimental mode only.\n\n\
          experimental-mode is OFF\n\nexpert-mode is OFF\n\n"
     );
     assert_eq!(
-        place.ask(
+        server.ask(
             "experimental-mode on; set var proc.a int(1); get var proc.a; experimental-mode\n"
         ),
         "\n\nproc.a: type=sint value=<1>\n\nexperimental-mode is ON\n\n"
     );
-    assert!(!place.ask("help set\n").contains("set var"));
+    assert!(!server.ask("help set\n").contains("set var"));
     assert!(
-        place
+        server
             .ask("experimental-mode on; help set\n")
             .contains("\n  set var <name>")
     );
     assert_eq!(
-        place.ask("operator; experimental-mode on; expert-mode on\n"),
+        server.ask("operator; experimental-mode on; expert-mode on\n"),
         "\nPermission denied\n\nPermission denied\n\n"
     );
     assert_eq!(
-        place.ask("debug dev exit\n"),
+        server.ask("debug dev exit\n"),
         "This command is restricted to expert mode only.\n\n"
     );
     assert!(
-        place
+        server
             .ask("expert-mode on; debug dev exit\n")
             .contains("nothing was done")
     );
@@ -84,9 +84,9 @@ fn modes_open_commands_and_their_help() {
 
 #[test]
 fn variables_are_set_by_expressions_and_formats() {
-    let place = worker("vars", limits(), 1);
+    let server = worker("vars", limits(), 1);
     let ask =
-        |commands: &str| place.ask(&format!("experimental-mode on; {commands}\n"))[1..].to_owned();
+        |commands: &str| server.ask(&format!("experimental-mode on; {commands}\n"))[1..].to_owned();
     for (commands, expected) in [
         ("get var", "Missing process-wide variable identifier.\n\n"),
         ("get var proc.no", "Variable not found.\n\n"),
@@ -141,8 +141,8 @@ fn variables_are_set_by_expressions_and_formats() {
 
 #[test]
 fn answers_are_objects_when_asked_for() {
-    let place = worker("json", limits(), 1);
-    let answer = place.ask(
+    let server = worker("json", limits(), 1);
+    let answer = server.ask(
         "set output json; show version; get weight be/x; no such; show stat; get weight be/s1; \
          prompt n; set output text; show version\n",
     );
@@ -169,14 +169,14 @@ fn answers_are_objects_when_asked_for() {
     );
     assert_eq!(lines[7..], ["\n9.9", ""]);
     assert_eq!(
-        place.ask("set output x\n"),
+        server.ask("set output x\n"),
         "one of 'json', 'text' is a required argument\n\n"
     );
 }
 
 #[test]
 fn counters_of_one_server_are_cleared() {
-    let place = worker("clear", limits(), 1);
+    let server = worker("clear", limits(), 1);
     for (command, expected) in [
         ("clear counters server be/s1", "\n"),
         ("clear counters server be/s1 force", "\n"),
@@ -191,34 +191,34 @@ fn counters_of_one_server_are_cleared() {
             "\nPermission denied\n\n",
         ),
     ] {
-        assert_eq!(place.ask(&format!("{command}\n")), expected, "{command}");
+        assert_eq!(server.ask(&format!("{command}\n")), expected, "{command}");
     }
 }
 
 #[test]
 fn activity_is_told_by_worker() {
-    let place = worker("activity", limits(), 1);
-    assert!(place.ask("show activity 0\n").contains("\ntasks: "));
-    assert!(!place.ask("show activity 0\n").contains('['));
-    assert!(place.ask("show activity -1\n").contains(" ]\n"));
-    assert_eq!(place.ask("show activity 2\n"), "There are 1 threads.\n\n");
+    let server = worker("activity", limits(), 1);
+    assert!(server.ask("show activity 0\n").contains("\ntasks: "));
+    assert!(!server.ask("show activity 0\n").contains('['));
+    assert!(server.ask("show activity -1\n").contains(" ]\n"));
+    assert_eq!(server.ask("show activity 2\n"), "There are 1 threads.\n\n");
     assert_eq!(
-        place.ask("show activity x\n"),
+        server.ask("show activity x\n"),
         "Expects a thread number, 0 or -1.\n\n"
     );
 }
 
 #[test]
 fn names_are_hidden_from_who_asks_for_it() {
-    let place = worker("anon", limits(), 1);
+    let server = worker("anon", limits(), 1);
     assert_eq!(
-        place
+        server
             .ask("show anon; set anon on 7; show anon; user; show anon; set anon off; show anon\n"),
         "Anonymized mode disabled\n\n\nAnonymized mode enabled\nKey : 7\n\n\n\
          Anonymized mode enabled\n\n\nAnonymized mode disabled\n\n"
     );
-    let hidden = |key: &str| place.ask(&format!("set anon on {key}; show servers state\n"));
-    let plain = place.ask("show servers state\n");
+    let hidden = |key: &str| server.ask(&format!("set anon on {key}; show servers state\n"));
+    let plain = server.ask("show servers state\n");
     assert!(plain.contains("\n2 be 1 s1 127.0.0.1 "), "{plain}");
     let seven = hidden("7");
     for secret in [" be ", " s1 ", "127.0.0.1"] {
@@ -227,32 +227,32 @@ fn names_are_hidden_from_who_asks_for_it() {
     assert_eq!(seven, hidden("7"));
     assert_ne!(seven, hidden("8"));
     // A key for all who choose none; another session sees it.
-    assert_eq!(place.ask("set anon global-key 7\n"), "\n");
+    assert_eq!(server.ask("set anon global-key 7\n"), "\n");
     assert_eq!(hidden(""), seven);
     for command in ["set anon on x", "set anon on 0", "set anon global-key -1"] {
-        let answer = place.ask(&format!("{command}\n"));
+        let answer = server.ask(&format!("{command}\n"));
         assert!(
             answer.contains("expects a key between"),
             "{command}: {answer}"
         );
     }
-    let denied = place.ask("user; set anon global-key 1\n");
+    let denied = server.ask("user; set anon global-key 1\n");
     assert_eq!(denied, "\nPermission denied\n\n");
 }
 
 #[test]
 fn what_looks_at_the_program_is_for_operators() {
-    let place = worker("look", limits(), 1);
-    let libraries = place.ask("show libs\n");
+    let server = worker("look", limits(), 1);
+    let libraries = server.ask("show libs\n");
     let own = std::env::current_exe().unwrap();
     assert!(libraries.contains(&*own.to_string_lossy()), "{libraries}");
-    let told = place.ask("show dev\n");
+    let told = server.ask("show dev\n");
     assert!(
         told.contains("\n  version: 9.9\n") && told.contains("Process info\n"),
         "{told}"
     );
     for command in ["show libs", "show dev", "show quic", "show ssl cert"] {
-        let answer = place.ask(&format!("user; {command}\n"));
+        let answer = server.ask(&format!("user; {command}\n"));
         assert_eq!(answer, "\nPermission denied\n\n", "{command}");
     }
     for command in [
@@ -261,15 +261,15 @@ fn what_looks_at_the_program_is_for_operators() {
         "show ssl crt-list",
         "del ssl ca-file x",
     ] {
-        let answer = place.ask(&format!("operator; {command}\n"));
+        let answer = server.ask(&format!("operator; {command}\n"));
         assert_eq!(answer, "\nPermission denied\n\n", "{command}");
     }
     assert_eq!(
-        place.ask("new ssl cert x\n"),
+        server.ask("new ssl cert x\n"),
         "New empty certificate store 'x'!\n\n"
     );
     assert_eq!(
-        place.ask("set ssl cert a <<\npem\n\n"),
+        server.ask("set ssl cert a <<\npem\n\n"),
         "Can't replace a certificate which is not referenced by the configuration!\n\
          Can't update a!\n\n"
     );

@@ -175,7 +175,7 @@ fn addresses(
         }
     }
     if found.is_empty() {
-        return Err(args.missing(what));
+        return Err(args.missing_argument(what));
     }
     Ok(found)
 }

@@ -491,7 +491,7 @@ fn crt_list(
     let bytes = match context.machine.read(&path) {
         Ok(bytes) => bytes,
         Err(error) => {
-            context.missing(&format!("file '{path}'"), || {
+            context.stand_in_or(&format!("file '{path}'"), || {
                 let message = format!("'crt-list' : cannot open file '{path}' : {error}");
                 Diagnostic::alert("missing-file", message).at(span)
             })?;

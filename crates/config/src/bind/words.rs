@@ -38,7 +38,7 @@ pub(super) const ROWS: &[R] = &[
     })
     .examples("backlog 1024", "backlog many"),
     R::new("cc", Sections::BIND, "<algorithm>", "TCP congestion control algorithm", |draft, args, _| {
-        draft.bind.congestion = Some(args.text("a congestion control algorithm")?.to_owned());
+        draft.bind.congestion_algorithm = Some(args.text("a congestion control algorithm")?.to_owned());
         Ok(())
     })
     .examples("cc bbr", "cc"),
@@ -179,12 +179,12 @@ pub(super) const ROWS: &[R] = &[
         .examples("tcp-ss 1", "tcp-ss x")
         .unimplemented("TCP fingerprints"),
     R::new("tcp-ut", Sections::BIND, "<delay>", "how long data may stay unacknowledged", |draft, args, _| {
-        draft.bind.user_timeout = Some(args.time("a delay")?).filter(|time| *time > Duration::ZERO);
+        draft.bind.tcp_user_timeout = Some(args.time("a delay")?).filter(|time| *time > Duration::ZERO);
         Ok(())
     })
     .examples("tcp-ut 30s", "tcp-ut soon"),
     R::new("tfo", Sections::BIND, "", "TCP fast open", |draft, _, _| {
-        draft.bind.fast_open = true;
+        draft.bind.tcp_fast_open = true;
         Ok(())
     }),
     R::new("thread", BIND_AND_STATS_SOCKET, "[<group>/]<set>[,...]", "threads that serve the bind", |draft, args, _| {
@@ -224,7 +224,7 @@ pub(super) const ROWS: &[R] = &[
 pub(crate) fn user(args: &mut Args<'_>, context: &mut Context<'_>) -> Result<String, Diagnostic> {
     let name = args.text("a user name")?;
     if !context.machine.has_user(name) {
-        context.missing(&format!("user '{name}'"), || {
+        context.stand_in_or(&format!("user '{name}'"), || {
             args.wrong(format!(
                 "cannot find user '{name}' for '{}'",
                 args.keyword()
@@ -241,7 +241,7 @@ pub(crate) fn user(args: &mut Args<'_>, context: &mut Context<'_>) -> Result<Str
 pub(crate) fn group(args: &mut Args<'_>, context: &mut Context<'_>) -> Result<String, Diagnostic> {
     let name = args.text("a group name")?;
     if !context.machine.has_group(name) {
-        context.missing(&format!("group '{name}'"), || {
+        context.stand_in_or(&format!("group '{name}'"), || {
             args.wrong(format!(
                 "cannot find group '{name}' for '{}'",
                 args.keyword()

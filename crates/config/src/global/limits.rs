@@ -148,7 +148,7 @@ pub(super) const ROWS: &[R] = &[
 /// Ranges of statuses: words that set, add to (`+`) or remove from (`-`) the set.
 fn codes(set: &mut StatusSet, args: &mut Args<'_>) -> Result<(), Diagnostic> {
     if args.is_empty() {
-        return Err(args.missing("a list of status codes"));
+        return Err(args.missing_argument("a list of status codes"));
     }
     while let Some(text) = args.next() {
         let (ranges, is_in) = match (text.strip_prefix('+'), text.strip_prefix('-')) {

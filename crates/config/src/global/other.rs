@@ -3,7 +3,7 @@
 //!
 //! Source: HAProxy configuration manual, section 3.
 
-use ballast_expr::{Phase, Reference, VarName, VarScope};
+use ballast_expr::{ExpressionReference, Phase, VarName, VarScope};
 use ballast_model::{Global, ProcessVariable, VariableSource};
 use ballast_syntax::Diagnostic;
 
@@ -271,9 +271,13 @@ pub(super) const ROWS: &[R] = &[
 ];
 
 /// Lists and maps are loaded by the proxies that use them.
-fn refuse_files(args: &Args<'_>, references: &[Reference]) -> Result<(), Diagnostic> {
-    let is_file =
-        |one: &Reference| matches!(one, Reference::MapFile(_) | Reference::PatternFile(_));
+fn refuse_files(args: &Args<'_>, references: &[ExpressionReference]) -> Result<(), Diagnostic> {
+    let is_file = |one: &ExpressionReference| {
+        matches!(
+            one,
+            ExpressionReference::MapFile(_) | ExpressionReference::PatternFile(_)
+        )
+    };
     if references.iter().any(is_file) {
         return Err(args.wrong(format!(
             "'{}' : maps are not available here",
@@ -314,9 +318,9 @@ fn case_file(
             continue;
         }
         let (from, to) = case_line(line, &global.case_adjust).map_err(|message| {
-            let place = format!("h1-case-adjust-file '{}' : {message}", word.text());
+            let location = format!("h1-case-adjust-file '{}' : {message}", word.text());
             let at = at + 1;
-            Diagnostic::alert("bad-value", format!("{place} at line {at}.")).at(word.span())
+            Diagnostic::alert("bad-value", format!("{location} at line {at}.")).at(word.span())
         })?;
         global.case_adjust.push((from.to_owned(), to.to_owned()));
     }

@@ -114,7 +114,7 @@ pub(super) const ROWS: &[R] = &[
         "text shown by statistics",
         |global, args, _| {
             if args.is_empty() {
-                return Err(args.missing("a string argument"));
+                return Err(args.missing_argument("a string argument"));
             }
             let words: Vec<_> = args
                 .rest()
@@ -500,7 +500,7 @@ fn cpu_map(
     };
     let mut processors = Vec::new();
     if args.is_empty() {
-        return Err(args.missing("processors after the threads"));
+        return Err(args.missing_argument("processors after the threads"));
     }
     while let Some(text) = args.next() {
         for part in text.split(',') {
@@ -578,7 +578,7 @@ fn unix_bind(
     context: &mut Context<'_>,
 ) -> Result<(), Diagnostic> {
     if args.is_empty() {
-        return Err(args.missing("'prefix', 'mode', 'user', 'uid', 'group' or 'gid'"));
+        return Err(args.missing_argument("'prefix', 'mode', 'user', 'uid', 'group' or 'gid'"));
     }
     let mut unix = context.declarations.unix_bind.clone();
     while let Some(word) = args.next() {

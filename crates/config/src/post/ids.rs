@@ -34,7 +34,7 @@ pub(super) fn assign(drafts: &mut Drafts, context: &mut Context<'_>) {
     let mut allocator = IdAllocator { next: first, taken };
     for draft in &mut drafts.proxies {
         draft.common.id = allocator.assign(draft.id.map(|(id, _)| id));
-        draft.common.id_is_given = IsExplicit(draft.id.is_some());
+        draft.common.id_is_explicit = IsExplicit(draft.id.is_some());
         binds(draft, context);
         servers(draft, context);
     }
@@ -67,11 +67,11 @@ fn servers(draft: &mut ProxyDraft, context: &mut Context<'_>) {
         }
         if let Some(other) = taken.get(&id) {
             let other = &draft.servers[*other];
-            let place = other
+            let location = other
                 .span
-                .map_or_else(String::new, |span| context.place(span));
+                .map_or_else(String::new, |span| context.file_and_line(span));
             let message = format!(
-                "'server {}/{}' : 'id' : custom id {id} already used at {place} ('server {}').",
+                "'server {}/{}' : 'id' : custom id {id} already used at {location} ('server {}').",
                 draft.name, one.server.name, other.server.name
             );
             let span = one.id_span.or(one.span);
@@ -83,7 +83,7 @@ fn servers(draft: &mut ProxyDraft, context: &mut Context<'_>) {
     let mut allocator = IdAllocator { next: 1, taken };
     for one in &mut draft.servers {
         let given = (one.server.id > 0).then_some(one.server.id);
-        one.server.id_is_given = IsExplicit(given.is_some());
+        one.server.id_is_explicit = IsExplicit(given.is_some());
         one.server.id = allocator.assign(given);
     }
 }

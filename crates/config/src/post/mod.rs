@@ -11,7 +11,7 @@ mod tls;
 mod tracks;
 mod write_to;
 
-use ballast_model::{Check, Global};
+use ballast_model::{CheckMethod, Global};
 use ballast_syntax::{Diagnostic, Severity, Span};
 
 use crate::build::Drafts;
@@ -44,7 +44,7 @@ pub(crate) fn check(drafts: &mut Drafts, context: &mut Context<'_>) {
 
 /// What `option external-check` requires in the global section.
 fn check_external_check(draft: &ProxyDraft, global: &Global, context: &mut Context<'_>) {
-    if draft.common.disabled || !matches!(draft.back.check, Check::External { .. }) {
+    if draft.common.disabled || !matches!(draft.back.check, CheckMethod::External { .. }) {
         return;
     }
     let title = draft.title();

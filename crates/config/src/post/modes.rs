@@ -53,7 +53,7 @@ fn raw_bytes(draft: &ProxyDraft, context: &mut Context<'_>) {
         let message = format!(
             "Proxy '{}': L6 sample fetches ignored on HTTP proxies (declared at {}).",
             draft.name,
-            context.place(*span)
+            context.file_and_line(*span)
         );
         context.warn("needs-tcp", message, *span);
     }

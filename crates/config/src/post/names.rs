@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use ballast_expr::{Reference, kind_of_keys, missing_cast};
+use ballast_expr::{ExpressionReference, kind_of_keys, missing_cast};
 use ballast_model::{Mode, RouteTarget, UseServerTarget};
 use ballast_syntax::{Diagnostic, SectionKind, Severity, Span};
 
@@ -132,20 +132,24 @@ fn check_references(
     for (reference, span) in &draft.section_state.references {
         let span = Some(*span);
         match reference {
-            Reference::Backend(name) if name.is_empty() && !draft.is_back() => {
+            ExpressionReference::Backend(name) if name.is_empty() && !draft.is_back() => {
                 report_missing_capability(context, draft, "backend", span);
             }
-            Reference::Frontend(name) if name.is_empty() && !draft.is_front() => {
+            ExpressionReference::Frontend(name) if name.is_empty() && !draft.is_front() => {
                 report_missing_capability(context, draft, "frontend", span);
             }
-            Reference::Backend(name) if !name.is_empty() && index.backend(name).is_none() => {
+            ExpressionReference::Backend(name)
+                if !name.is_empty() && index.backend(name).is_none() =>
+            {
                 let message = format!(
                     "unable to find backend '{name}' referenced in an expression of {title}."
                 );
                 let hint = context.hint(name, back_names(drafts));
                 report_unknown_name(context, "unknown-backend", message, span, hint);
             }
-            Reference::Frontend(name) if !name.is_empty() && !index.has_frontend(name) => {
+            ExpressionReference::Frontend(name)
+                if !name.is_empty() && !index.has_frontend(name) =>
+            {
                 let message = format!(
                     "unable to find frontend '{name}' referenced in an expression of {title}."
                 );
@@ -154,7 +158,7 @@ fn check_references(
                 let hint = context.hint(name, names);
                 report_unknown_name(context, "unknown-frontend", message, span, hint);
             }
-            Reference::Server { backend, server } => {
+            ExpressionReference::Server { backend, server } => {
                 let owner = match backend {
                     Some(name) => Some(name),
                     None => draft.is_back().then_some(&draft.name),
@@ -183,7 +187,7 @@ fn check_references(
                     report_unknown_name(context, "unknown-server", message, span, hint);
                 }
             }
-            Reference::Table(name) => {
+            ExpressionReference::Table(name) => {
                 let name = if name.is_empty() { &draft.name } else { name };
                 if !context.declarations.tables.contains_key(name) {
                     let message = format!(
@@ -194,7 +198,7 @@ fn check_references(
                     report_unknown_name(context, "unknown-table", message, span, hint);
                 }
             }
-            Reference::Userlist(name)
+            ExpressionReference::Userlist(name)
                 if !context.declarations.declares(SectionKind::Userlist, name) =>
             {
                 let message = format!("unable to find userlist '{name}' referenced in {title}.");

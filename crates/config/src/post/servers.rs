@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-use ballast_model::{Address, Check, CheckRule};
+use ballast_model::{Address, CheckMethod, CheckRule};
 use ballast_syntax::{Diagnostic, Severity};
 
 use super::states;
@@ -78,7 +78,7 @@ fn report_duplicates(draft: &ProxyDraft, context: &mut Context<'_>) {
         if let Some(other) = names.get(name) {
             let line = other
                 .span
-                .map_or_else(String::new, |span| context.place(span));
+                .map_or_else(String::new, |span| context.file_and_line(span));
             let message = format!(
                 "{}, another server named '{name}' was already defined at {line}, please use \
                  distinct names.",
@@ -152,8 +152,8 @@ fn resolve(
 }
 
 /// Whether the checks of the backend set their own port.
-fn connects_to_port(check: &Check) -> bool {
-    let (Check::Http { rules, .. } | Check::Tcp { rules, .. }) = check else {
+fn connects_to_port(check: &CheckMethod) -> bool {
+    let (CheckMethod::Http { rules, .. } | CheckMethod::Tcp { rules, .. }) = check else {
         return false;
     };
     let first = rules.iter().find_map(|rule| match rule {

@@ -4,7 +4,9 @@
 //! Source: HAProxy configuration manual, sections 5.1 and 5.2; the wording is HAProxy's where it
 //! has one.
 
-use ballast_model::{BindTls, CertificateSource, Check, CheckRule, Mode, ServerTls, TlsOptions};
+use ballast_model::{
+    BindTls, CertificateSource, CheckMethod, CheckRule, Mode, ServerTls, TlsOptions,
+};
 use ballast_syntax::{Diagnostic, Severity, Span};
 use ballast_tls::options::VerifyMode;
 use ballast_tls::store::is_certificate_file;
@@ -21,7 +23,7 @@ const HTTP1: &str = "http/1.1";
 pub(super) fn binds(draft: &mut ProxyDraft, context: &mut Context<'_>) {
     let mut binds = std::mem::take(&mut draft.binds);
     for bind in binds.iter_mut().filter(|bind| bind.tls.ssl) {
-        let at = context.place(bind.span);
+        let at = context.file_and_line(bind.span);
         let line = BindLine {
             proxy: &draft.name,
             what: format!("for bind '{}' at [{at}]", bind.tls.argument),
@@ -229,7 +231,7 @@ fn too_old(version: Protocol) -> String {
 /// Completes the servers with `ssl` or probes over TLS.
 pub(super) fn servers(draft: &mut ProxyDraft, context: &mut Context<'_>) {
     let (is_http, checks) = (draft.common.mode == Mode::Http, &mut draft.back.check);
-    let is_http_check = matches!(checks, Check::Http { .. });
+    let is_http_check = matches!(checks, CheckMethod::Http { .. });
     let connects = connects_with_tls(checks, is_http_check, draft.span, context);
     for one in &mut draft.servers {
         let words = &one.tls;
@@ -257,12 +259,12 @@ pub(super) fn servers(draft: &mut ProxyDraft, context: &mut Context<'_>) {
 
 /// Whether a step of the checks connects with `ssl`.
 fn connects_with_tls(
-    check: &mut Check,
+    check: &mut CheckMethod,
     is_http: bool,
     span: Option<Span>,
     context: &mut Context<'_>,
 ) -> bool {
-    let (Check::Http { rules, .. } | Check::Tcp { rules, .. }) = check else {
+    let (CheckMethod::Http { rules, .. } | CheckMethod::Tcp { rules, .. }) = check else {
         return false;
     };
     let mut found = false;

@@ -106,25 +106,25 @@ fn fault(one: &TrackingServer<'_>, index: &DraftIndex<'_>) -> Option<String> {
 
 /// For each cycle, the last follower in the file: it closes the cycle.
 fn find_cycles(tracking_servers: &[TrackingServer<'_>]) -> Vec<usize> {
-    let mut places = HashMap::new();
-    for (place, one) in tracking_servers.iter().enumerate() {
-        places.entry(one.key()).or_insert(place);
+    let mut indexes = HashMap::new();
+    for (index, one) in tracking_servers.iter().enumerate() {
+        indexes.entry(one.key()).or_insert(index);
     }
-    let next = |place: usize| places.get(&tracking_servers[place].target).copied();
+    let next = |index: usize| indexes.get(&tracking_servers[index].target).copied();
     let mut found = Vec::new();
     // Which walk visited a server first; a walk ends where it or another one has been.
     let mut walks: Vec<Option<usize>> = vec![None; tracking_servers.len()];
     for start in 0..tracking_servers.len() {
         let mut at = Some(start);
-        while let Some(place) = at.filter(|place| walks[*place].is_none()) {
-            walks[place] = Some(start);
-            at = next(place);
+        while let Some(index) = at.filter(|index| walks[*index].is_none()) {
+            walks[index] = Some(start);
+            at = next(index);
         }
-        let Some(entry) = at.filter(|place| walks[*place] == Some(start)) else {
+        let Some(entry) = at.filter(|index| walks[*index] == Some(start)) else {
             continue;
         };
-        let circle = std::iter::successors(next(entry), |place| {
-            next(*place).filter(|_| *place != entry)
+        let circle = std::iter::successors(next(entry), |index| {
+            next(*index).filter(|_| *index != entry)
         });
         found.extend(circle.max());
     }

@@ -139,7 +139,7 @@ fn named_length<'a>(
     let expects = "<name> 'len' <len>";
     let name = args.text(expects)?;
     if !args.take("len") {
-        return Err(args.missing(expects));
+        return Err(args.missing_argument(expects));
     }
     let length = expressions::lenient_count(args, context, expects)?;
     if length > CAPTURE_BYTES_MAX {

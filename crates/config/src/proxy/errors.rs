@@ -370,8 +370,8 @@ fn http_error_word(
         }
         "string" => {
             let text = args.next().unwrap_or_default();
-            let place = context.place(args.span());
-            answer.payload = Payload::Body(place, text.as_bytes().to_vec());
+            let location = context.file_and_line(args.span());
+            answer.payload = Payload::Body(location, text.as_bytes().to_vec());
         }
         "lf-string" => {
             args.format("<fmt> after 'lf-string'", Usage::Text)?;

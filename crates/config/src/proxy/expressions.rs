@@ -12,7 +12,7 @@ use crate::keyword::Sections;
 /// The phases of a rule that is allowed on both sides: those of the sides that the section has.
 pub(super) fn phases_of_sides(draft: &ProxyDraft, front: Phase, back: Phase) -> Vec<Phase> {
     let mut phases = Vec::with_capacity(2);
-    let is_defaults = draft.place() == Sections::DEFAULTS;
+    let is_defaults = draft.section() == Sections::DEFAULTS;
     if draft.is_front() || is_defaults {
         phases.push(front);
     }
@@ -46,7 +46,7 @@ pub(super) fn condition(
     let span = first.span().to(last.span());
     let mut parsed = args.condition(&draft.acls)?;
     if let Some(condition) = &mut parsed {
-        condition.set_place(&context.pattern_place(span));
+        condition.set_config_line(&context.config_line(span));
         draft.acls.note_use(condition);
         check_phases(draft, condition, phases, span, context);
         context.check_condition(condition, &draft.acls, span);
@@ -115,22 +115,22 @@ fn check_phases(
         if !everywhere {
             continue;
         }
-        let place = bad.phase.text();
+        let location = bad.phase.text();
         let message = if draft.acls.get(&bad.acl).is_none() {
             format!(
                 "anonymous acl will never match because it uses keyword '{}' which is \
-                 incompatible with '{place}'",
+                 incompatible with '{location}'",
                 bad.fetch
             )
         } else if bad.never {
             format!(
                 "acl '{}' will never match because it only involves keywords that are \
-                 incompatible with '{place}'",
+                 incompatible with '{location}'",
                 bad.acl
             )
         } else {
             format!(
-                "acl '{}' involves keywords '{}' which is incompatible with '{place}'",
+                "acl '{}' involves keywords '{}' which is incompatible with '{location}'",
                 bad.acl, bad.fetch
             )
         };
@@ -215,7 +215,7 @@ pub(super) fn record_raw_bytes(draft: &mut ProxyDraft, condition: &Condition, sp
 /// Records references, to be checked when all sections are read.
 pub(super) fn record_references(
     draft: &mut ProxyDraft,
-    named: Vec<ballast_expr::Reference>,
+    named: Vec<ballast_expr::ExpressionReference>,
     span: Span,
 ) {
     let named = named.into_iter().map(|reference| (reference, span));

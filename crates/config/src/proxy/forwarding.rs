@@ -4,7 +4,7 @@
 //! "option forwarded", "http-send-name-header".
 
 use ballast_expr::Phase;
-use ballast_model::{ForwardFor, Forwarded, ForwardedNode, Network};
+use ballast_model::{ForwardFor, ForwardedHeader, ForwardedNode, Network};
 use ballast_syntax::Diagnostic;
 
 use super::expressions;
@@ -195,7 +195,7 @@ fn forwarded(
         draft.back.forwarded = None;
         return Ok(());
     }
-    let mut header = Forwarded::default();
+    let mut header = ForwardedHeader::default();
     if args.is_empty() {
         // Without arguments: the most common parameters of RFC 7239.
         header.proto = true;

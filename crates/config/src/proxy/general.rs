@@ -35,7 +35,7 @@ pub(super) const ROWS: &[R] = &[
         "what people should know of the proxy",
         |draft, args, _| {
             if args.is_empty() {
-                return Err(args.missing("a string argument"));
+                return Err(args.missing_argument("a string argument"));
             }
             let words: Vec<_> = args.rest().iter().map(|word| word.text()).collect();
             draft.common.description = Some(words.join(" "));
@@ -284,7 +284,7 @@ fn mode(
     };
     args.end()?;
     let is_back_only = matches!(draft.common.mode, Mode::Log | Mode::Spop);
-    if is_back_only && draft.place() == Sections::FRONTEND {
+    if is_back_only && draft.section() == Sections::FRONTEND {
         let message = format!("mode {word} is not applicable to {}", draft.title());
         return Err(Diagnostic::alert("bad-value", message).at(args.span()));
     }

@@ -221,7 +221,7 @@ fn stands_for(
     overrides(draft, word, span, context);
     let format = LogFormat::parse(text, Usage::Log).ok();
     if let Some(format) = &format
-        && draft.place() != Sections::DEFAULTS
+        && draft.section() != Sections::DEFAULTS
     {
         context.check_format(format, span);
     }
@@ -231,7 +231,7 @@ fn stands_for(
 
 /// In defaults, a second format that replaces the first is probably a mistake.
 fn overrides(draft: &ProxyDraft, word: &str, span: Span, context: &mut Context<'_>) {
-    if draft.place() != Sections::DEFAULTS {
+    if draft.section() != Sections::DEFAULTS {
         return;
     }
     if let Some((before, Some(_))) = draft.log_word

@@ -83,10 +83,10 @@ pub(crate) fn line(
     line: &SourceLine,
     context: &mut Context<'_>,
 ) -> Result<(), Diagnostic> {
-    let place = draft.place();
-    let found = TABLE.find(line, place)?;
+    let section = draft.section();
+    let found = TABLE.find(line, section)?;
     let keyword = &found.row.keyword;
-    if !keyword.sections.has(place) {
+    if !keyword.sections.has(section) {
         let diagnostic = misplaced(draft, keyword, line, found.first);
         if diagnostic.severity == Severity::Alert
             || matches!(keyword.state, KeywordState::Refused { .. })
@@ -100,7 +100,7 @@ pub(crate) fn line(
         return elsewhere(draft, &found, line, context);
     }
     let span = line.words[found.first].span();
-    if keyword.http && place != Sections::DEFAULTS {
+    if keyword.http && section != Sections::DEFAULTS {
         draft.http_words.push((keyword.word, span));
     }
     found.perform(draft, line, context)
@@ -130,14 +130,14 @@ fn elsewhere(
 fn misplaced(draft: &ProxyDraft, keyword: &Keyword, line: &SourceLine, first: usize) -> Diagnostic {
     let word = keyword.word;
     let span = line.words[first].span();
-    let place = draft.place();
-    if place == Sections::DEFAULTS {
+    let section = draft.section();
+    if section == Sections::DEFAULTS {
         let message = format!("'{word}' not allowed in 'defaults' section.");
         return Diagnostic::alert("misplaced-keyword", message)
             .at(span)
             .help(format!("it belongs to: {}", keyword.sections));
     }
-    let lacking = if place == Sections::FRONTEND {
+    let lacking = if section == Sections::FRONTEND {
         "backend"
     } else {
         "frontend"
@@ -154,7 +154,7 @@ fn misplaced(draft: &ProxyDraft, keyword: &Keyword, line: &SourceLine, first: us
             .help(format!("it belongs to: {}", keyword.sections));
     }
     let mut message = format!("'{word}' ignored because {title} has no {lacking} capability.");
-    match (word, place) {
+    match (word, section) {
         ("maxconn", Sections::BACKEND) => message.push_str(" Maybe you want 'fullconn' instead ?"),
         ("fullconn", Sections::FRONTEND) => message.push_str(" Maybe you want 'maxconn' instead ?"),
         _ => {}
@@ -195,7 +195,10 @@ pub(crate) fn finish(draft: &mut ProxyDraft, context: &mut Context<'_>) {
 
 /// Links every expression of the draft to its ACLs, lists and maps. A new field with expressions in
 /// the draft must be added here.
-pub(crate) fn link(draft: &mut ProxyDraft, linker: &mut Linker<'_>) -> Vec<ballast_expr::Error> {
+pub(crate) fn link(
+    draft: &mut ProxyDraft,
+    linker: &mut Linker<'_>,
+) -> Vec<ballast_expr::ExpressionError> {
     let mut errors = draft.common.rules.link(linker).err().unwrap_or_default();
     let (front, back) = (&mut draft.front, &mut draft.back);
     let mut conditions: Vec<&mut Condition> = Vec::new();

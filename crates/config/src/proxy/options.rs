@@ -13,10 +13,10 @@ type R = Row<ProxyDraft>;
 
 /// A boolean option with a field.
 macro_rules! switch {
-    ($word:literal, $sections:ident, $help:literal, $draft:ident => $place:expr) => {
+    ($word:literal, $sections:ident, $help:literal, $draft:ident => $field:expr) => {
         R::new($word, Sections::$sections, "", $help, |$draft, args, _| {
             args.end()?;
-            $place = args.prefix == Prefix::None;
+            $field = args.prefix == Prefix::None;
             Ok(())
         })
         .examples($word, concat!($word, " extra"))
@@ -26,7 +26,7 @@ macro_rules! switch {
 
 /// The old name of an option.
 macro_rules! former {
-    ($word:literal, $sections:ident, $new:literal, $draft:ident => $place:expr) => {
+    ($word:literal, $sections:ident, $new:literal, $draft:ident => $field:expr) => {
         R::new(
             $word,
             Sections::$sections,
@@ -38,7 +38,7 @@ macro_rules! former {
                     let message = concat!("negation is not supported for '", $word, "'");
                     return Err(args.wrong(message.to_owned()));
                 }
-                $place = true;
+                $field = true;
                 let message = concat!(
                     "'",
                     $word,

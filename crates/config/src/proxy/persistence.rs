@@ -308,7 +308,7 @@ fn retry_on(
         ..RetryOn::default()
     };
     if args.is_empty() {
-        return Err(args.missing("at least one keyword to specify when to retry"));
+        return Err(args.missing_argument("at least one keyword to specify when to retry"));
     }
     let is_alone = args.texts().len() == 1;
     while let Some(word) = args.next() {

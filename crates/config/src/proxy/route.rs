@@ -100,7 +100,7 @@ fn acl(
     let base = args.position();
     let texts = args.texts();
     let Some(name) = texts.first().copied() else {
-        return Err(args.missing("a name and a criterion"));
+        return Err(args.missing_argument("a name and a criterion"));
     };
     if matches!(name, "or") {
         args.next();
@@ -113,7 +113,7 @@ fn acl(
         args.expr_error(base, &error, &what)
     })?;
     let span = args.span();
-    draft.acls.set_place(name, &context.pattern_place(span));
+    draft.acls.set_config_line(name, &context.config_line(span));
     let last = draft.acls.get(name).and_then(|acl| acl.criteria.last());
     let never = last.and_then(|criterion| criterion.never_matches());
     if let Some(text) = never {

@@ -5,7 +5,7 @@
 
 use ballast_expr::Needs;
 use ballast_model::CaptureSlot;
-use ballast_rules::{Capability, ParseEnv, Reference, Rule, RuleSet, parse_rule};
+use ballast_rules::{Capability, ParseEnv, Rule, RuleReference, RuleSetKind, parse_rule};
 use ballast_syntax::{Diagnostic, SectionKind};
 
 use super::expressions;
@@ -26,7 +26,7 @@ pub(super) const ROWS: &[R] = &[
         Sections::PROXIES,
         "<action> [ { if | unless } <condition> ]",
         "what is done with requests",
-        |draft, args, context| rule(draft, args, context, RuleSet::HttpRequest),
+        |draft, args, context| rule(draft, args, context, RuleSetKind::HttpRequest),
     )
     .examples("http-request deny if { path /a }", "http-request nosuch")
     .http(),
@@ -35,7 +35,7 @@ pub(super) const ROWS: &[R] = &[
         Sections::PROXIES,
         "<action> [ { if | unless } <condition> ]",
         "what is done with responses",
-        |draft, args, context| rule(draft, args, context, RuleSet::HttpResponse),
+        |draft, args, context| rule(draft, args, context, RuleSetKind::HttpResponse),
     )
     .examples("http-response set-header X y", "http-response nosuch")
     .http(),
@@ -44,7 +44,7 @@ pub(super) const ROWS: &[R] = &[
         Sections::PROXIES,
         "<action> [ { if | unless } <condition> ]",
         "what is done with all responses, own ones too",
-        |draft, args, context| rule(draft, args, context, RuleSet::HttpAfterResponse),
+        |draft, args, context| rule(draft, args, context, RuleSetKind::HttpAfterResponse),
     )
     .examples(
         "http-after-response set-header X y",
@@ -56,7 +56,7 @@ pub(super) const ROWS: &[R] = &[
         Sections::FRONT,
         "<action> [ { if | unless } <condition> ]",
         "what is done with new connections, before anything is read",
-        |draft, args, context| rule(draft, args, context, RuleSet::TcpConnection),
+        |draft, args, context| rule(draft, args, context, RuleSetKind::TcpConnection),
     )
     .examples(
         "tcp-request connection reject if { src 192.0.2.0/24 }",
@@ -67,7 +67,7 @@ pub(super) const ROWS: &[R] = &[
         Sections::FRONT,
         "<action> [ { if | unless } <condition> ]",
         "what is done with new sessions, after PROXY header and TLS handshake",
-        |draft, args, context| rule(draft, args, context, RuleSet::TcpSession),
+        |draft, args, context| rule(draft, args, context, RuleSetKind::TcpSession),
     )
     .examples("tcp-request session accept", "tcp-request session nosuch"),
     R::new(
@@ -75,7 +75,7 @@ pub(super) const ROWS: &[R] = &[
         Sections::PROXIES,
         "<action> [ { if | unless } <condition> ]",
         "what is done once there is something to look at",
-        |draft, args, context| rule(draft, args, context, RuleSet::TcpContent),
+        |draft, args, context| rule(draft, args, context, RuleSetKind::TcpContent),
     )
     .examples("tcp-request content accept", "tcp-request content nosuch"),
     R::new(
@@ -99,7 +99,7 @@ pub(super) const ROWS: &[R] = &[
         Sections::BACK,
         "<action> [ { if | unless } <condition> ]",
         "what is done with what servers send",
-        |draft, args, context| rule(draft, args, context, RuleSet::TcpResponse),
+        |draft, args, context| rule(draft, args, context, RuleSetKind::TcpResponse),
     )
     .examples("tcp-response content accept", "tcp-response content nosuch"),
     R::new(
@@ -123,7 +123,7 @@ pub(super) const ROWS: &[R] = &[
         Sections::FRONT,
         "<action> [ { if | unless } <condition> ]",
         "what is done with the first packet of a QUIC connection",
-        |draft, args, context| rule(draft, args, context, RuleSet::QuicInitial),
+        |draft, args, context| rule(draft, args, context, RuleSetKind::QuicInitial),
     )
     .examples("quic-initial accept", "quic-initial nosuch"),
     R::new(
@@ -132,7 +132,7 @@ pub(super) const ROWS: &[R] = &[
         "{ location | prefix | scheme } <to> [ code <code> ] [ <option> ]* \
          [ { if | unless } <condition> ]",
         "send clients elsewhere, after 'http-request' rules",
-        |draft, args, context| rule(draft, args, context, RuleSet::Redirect),
+        |draft, args, context| rule(draft, args, context, RuleSetKind::Redirect),
     )
     .examples(
         "redirect scheme https code 301 if { path /a }",
@@ -143,7 +143,7 @@ pub(super) const ROWS: &[R] = &[
 
 /// Whether the defaults may have rules: only named ones may.
 pub(super) fn named_defaults(draft: &ProxyDraft, args: &Args<'_>) -> Result<(), Diagnostic> {
-    if draft.place() != Sections::DEFAULTS || !draft.name.is_empty() {
+    if draft.section() != Sections::DEFAULTS || !draft.name.is_empty() {
         return Ok(());
     }
     let message = format!(
@@ -160,23 +160,23 @@ fn rule(
     draft: &mut ProxyDraft,
     args: &mut Args<'_>,
     context: &mut Context<'_>,
-    place: RuleSet,
+    rule_set: RuleSetKind,
 ) -> Result<(), Diagnostic> {
     named_defaults(draft, args)?;
     let base = args.position();
     let texts = args.texts();
-    let rule = parsed_rule(draft, args, context, (place, &texts, base))?;
+    let rule = parsed_rule(draft, args, context, (rule_set, &texts, base))?;
     args.rest();
     let span = args.span();
     // Nobody is told of a redirection that asks for raw bytes.
     if let Some(condition) = &rule.condition
-        && place != RuleSet::Redirect
+        && rule_set != RuleSetKind::Redirect
     {
         expressions::record_raw_bytes(draft, condition, span);
     }
-    warn_unreachable(draft, args, context, place, &rule);
-    expressions::warn_of_rule_order(draft, args, context, place.words());
-    draft.common.rules.of_mut(place).push(rule);
+    warn_unreachable(draft, args, context, rule_set, &rule);
+    expressions::warn_of_rule_order(draft, args, context, rule_set.words());
+    draft.common.rules.of_mut(rule_set).push(rule);
     Ok(())
 }
 
@@ -191,7 +191,12 @@ pub(super) fn error_reply(
     let mut words = vec!["return"];
     words.extend_from_slice(texts);
     let base = base.saturating_sub(1);
-    let rule = parsed_rule(draft, args, context, (RuleSet::HttpRequest, &words, base))?;
+    let rule = parsed_rule(
+        draft,
+        args,
+        context,
+        (RuleSetKind::HttpRequest, &words, base),
+    )?;
     let inherited = draft.inherited_rules.error_replies.len();
     let own = &mut draft.common.rules.error_replies;
     own.push(rule);
@@ -203,10 +208,10 @@ fn parsed_rule(
     draft: &mut ProxyDraft,
     args: &mut Args<'_>,
     context: &mut Context<'_>,
-    (place, texts, base): (RuleSet, &[&str], usize),
+    (rule_set, texts, base): (RuleSetKind, &[&str], usize),
 ) -> Result<Rule, Diagnostic> {
     let span = args.span();
-    let is_defaults = draft.place() == Sections::DEFAULTS;
+    let is_defaults = draft.section() == Sections::DEFAULTS;
     let capability = Capability {
         frontend: draft.is_front() || is_defaults,
         backend: draft.is_back() || is_defaults,
@@ -228,13 +233,13 @@ fn parsed_rule(
     env.experimental = context.declarations.experimental;
     env.request_captures = draft.front.request_captures.len();
     env.stick_counters = context.stick_counters;
-    let parsed = parse_rule(place, texts, &mut env);
+    let parsed = parse_rule(rule_set, texts, &mut env);
     let (warnings, captures, raw) = (env.warnings, env.new_captures, env.raw_samples);
     for text in stand_ins {
         context.used_stand_in(text);
     }
     let mut rule = parsed.map_err(|error| diagnostic(args, base, &error))?;
-    rule.set_place(&context.pattern_place(span));
+    rule.set_config_line(&context.config_line(span));
     for warning in warnings {
         let mut diagnostic = diagnostic(args, base, &warning);
         diagnostic.severity = ballast_syntax::Severity::Warning;
@@ -247,14 +252,14 @@ fn parsed_rule(
     draft.front.request_captures.extend(slots);
     for (word, at) in raw {
         let at = args.line().words.get(base + at);
-        let place = at.map_or(span, |word| word.span());
-        draft.section_state.raw_samples.push((word, place));
+        let rule_set = at.map_or(span, |word| word.span());
+        draft.section_state.raw_samples.push((word, rule_set));
     }
     for word in rule.unimplemented(&draft.acls) {
         context.unimplemented(word, feature_of(word), span);
     }
-    if !place.is_implemented() {
-        context.unimplemented(place.words(), feature_of(place.words()), span);
+    if !rule_set.is_implemented() {
+        context.unimplemented(rule_set.words(), feature_of(rule_set.words()), span);
     }
     if let Some(condition) = &rule.condition {
         draft.acls.note_use(condition);
@@ -264,7 +269,7 @@ fn parsed_rule(
 }
 
 /// The diagnostic for an error in a rule; its text names the rule already.
-fn diagnostic(args: &Args<'_>, base: usize, error: &ballast_expr::Error) -> Diagnostic {
+fn diagnostic(args: &Args<'_>, base: usize, error: &ballast_expr::ExpressionError) -> Diagnostic {
     let mut diagnostic = args.expr_error(base, error, "");
     if let Some(message) = diagnostic.message.strip_prefix(" : ") {
         diagnostic.message = message.to_owned();
@@ -277,38 +282,42 @@ fn diagnostic(args: &Args<'_>, base: usize, error: &ballast_expr::Error) -> Diag
 fn refer(
     draft: &mut ProxyDraft,
     context: &mut Context<'_>,
-    references: Vec<Reference>,
+    references: Vec<RuleReference>,
     span: ballast_syntax::Span,
 ) {
     let declarations = &mut context.declarations;
     for reference in references {
         match reference {
-            Reference::FromExpression(asked) => draft.section_state.references.push((asked, span)),
-            Reference::Cache(name) => {
+            RuleReference::FromExpression(asked) => {
+                draft.section_state.references.push((asked, span))
+            }
+            RuleReference::Cache(name) => {
                 declarations.add_reference(SectionKind::Cache, &name, "cache", span)
             }
-            Reference::ErrorFiles(name) => {
+            RuleReference::ErrorFiles(name) => {
                 declarations.add_reference(SectionKind::HttpErrors, &name, "errorfiles", span);
             }
-            Reference::LogProfile(name) => {
+            RuleReference::LogProfile(name) => {
                 declarations.add_reference(SectionKind::LogProfile, &name, "profile", span);
             }
-            Reference::Resolvers(name) => {
+            RuleReference::Resolvers(name) => {
                 declarations.add_reference(SectionKind::Resolvers, &name, "do-resolve", span);
             }
-            Reference::Table { name, rule, key } => draft.section_state.table_uses.push(TableUse {
-                table: name.unwrap_or_else(|| draft.name.clone()),
-                span,
-                key,
-                user: TableUser::Track(rule),
-            }),
-            Reference::RequestCapture(slot) => {
+            RuleReference::Table { name, rule, key } => {
+                draft.section_state.table_uses.push(TableUse {
+                    table: name.unwrap_or_else(|| draft.name.clone()),
+                    span,
+                    key,
+                    user: TableUser::Track(rule),
+                })
+            }
+            RuleReference::RequestCapture(slot) => {
                 draft.section_state.captures.push((true, slot, span))
             }
-            Reference::ResponseCapture(slot) => {
+            RuleReference::ResponseCapture(slot) => {
                 draft.section_state.captures.push((false, slot, span))
             }
-            Reference::BandwidthLimit(_) | Reference::SpoeGroup { .. } => {}
+            RuleReference::BandwidthLimit(_) | RuleReference::SpoeGroup { .. } => {}
         }
     }
 }
@@ -318,13 +327,13 @@ fn warn_unreachable(
     draft: &mut ProxyDraft,
     args: &Args<'_>,
     context: &mut Context<'_>,
-    place: RuleSet,
+    rule_set: RuleSetKind,
     rule: &Rule,
 ) {
-    if !place.is_http() || place == RuleSet::Redirect {
+    if !rule_set.is_http() || rule_set == RuleSetKind::Redirect {
         return;
     }
-    let word = place.words();
+    let word = rule_set.words();
     let known = draft
         .section_state
         .final_rules
@@ -405,7 +414,7 @@ fn check_inherited_rules(draft: &ProxyDraft, context: &mut Context<'_>) {
     let (Some(defaults), Some(span)) = (draft.section_state.defaults, draft.span) else {
         return;
     };
-    if draft.inherited_rules.is_empty() || draft.place() == Sections::DEFAULTS {
+    if draft.inherited_rules.is_empty() || draft.section() == Sections::DEFAULTS {
         return;
     }
     if draft.kind == SectionKind::Listen {
@@ -429,7 +438,10 @@ fn check_inherited_rules(draft: &ProxyDraft, context: &mut Context<'_>) {
         context.report(
             Diagnostic::alert("rules-of-defaults", message)
                 .at(span)
-                .note(format!("they are defined at {}", context.place(defaults))),
+                .note(format!(
+                    "they are defined at {}",
+                    context.file_and_line(defaults)
+                )),
         );
         return;
     }
@@ -442,7 +454,7 @@ fn check_inherited_rules(draft: &ProxyDraft, context: &mut Context<'_>) {
         let message = format!(
             "frontends and backends cannot inherit from the same defaults section if it defines \
              TCP/HTTP rules (defaults section at {})",
-            context.place(defaults)
+            context.file_and_line(defaults)
         );
         context.report(Diagnostic::alert("rules-of-defaults", message).at(span));
     }

@@ -61,7 +61,7 @@ pub(crate) fn declare(
         let message = format!(
             "stick-table name '{}' conflicts with table declared in {other} at {}.",
             name.rsplit('/').next().unwrap_or(name),
-            context.place(*first)
+            context.file_and_line(*first)
         );
         return Err(Diagnostic::alert("duplicate-name", message).at(span));
     }

@@ -3,18 +3,19 @@
 use std::time::Duration;
 
 use ballast_model::{
-    Balance, Check, CheckRule, ConnectionMode, CookieMode, ErrorPage, ExpectSubject, HashFunction,
-    HttpReuse, LogEndpoint, Mode, PersistenceAction, ProtocolCheck, RouteTarget, UseServerTarget,
+    Balance, CheckMethod, CheckRule, ConnectionMode, CookieMode, ErrorPage, ExpectSubject,
+    HashFunction, HttpReuse, LogEndpoint, Mode, PersistenceAction, ProtocolCheck, RouteTarget,
+    UseServerTarget,
 };
 use ballast_syntax::Severity;
 
-use crate::Loaded;
+use crate::LoadedConfig;
 use crate::tests::{load_with_stand_ins, messages};
 
 const TIMEOUTS: &str = " timeout client 1s\n timeout server 1s\n timeout connect 1s\n";
 
 /// A frontend and a backend in mode http with these lines, which must be accepted.
-fn proxies(front: &str, back: &str) -> Loaded {
+fn proxies(front: &str, back: &str) -> LoadedConfig {
     let text = format!(
         "defaults\n mode http\n{TIMEOUTS}frontend f\n bind :80\n default_backend b\n{front}\n\
          backend b\n{back}\n server s1 192.0.2.1:80\n server s2 192.0.2.2:80\n"
@@ -194,7 +195,7 @@ fn retries_and_redispatch() {
 
 fn http_rules(lines: &str) -> Vec<CheckRule> {
     match back(lines).check {
-        Check::Http { rules, .. } => rules,
+        CheckMethod::Http { rules, .. } => rules,
         other => panic!("{other:?}"),
     }
 }
@@ -252,7 +253,7 @@ fn own_check_rules_replace_those_of_the_defaults() {
     let loaded = load_with_stand_ins(&text);
     assert_eq!(messages(&loaded, Severity::Alert), Vec::<String>::new());
     let count = |at: usize| match &loaded.config.backends[at].check {
-        Check::Tcp { rules, .. } => rules.len(),
+        CheckMethod::Tcp { rules, .. } => rules.len(),
         other => panic!("{other:?}"),
     };
     assert_eq!((count(0), count(1)), (2, 1));
@@ -263,18 +264,18 @@ fn protocol_checks_are_named() {
     let of = |line: &str| back(&format!(" {line}")).check;
     assert_eq!(
         of("option redis-check"),
-        Check::Protocol(ProtocolCheck::Redis)
+        CheckMethod::Protocol(ProtocolCheck::Redis)
     );
     assert_eq!(
         of("option mysql-check user u pre-41"),
-        Check::Protocol(ProtocolCheck::Mysql {
+        CheckMethod::Protocol(ProtocolCheck::Mysql {
             user: Some("u".into()),
             before_41: true
         })
     );
     assert_eq!(
         of("option smtpchk"),
-        Check::Protocol(ProtocolCheck::Smtp { hello: None })
+        CheckMethod::Protocol(ProtocolCheck::Smtp { hello: None })
     );
 }
 

@@ -16,7 +16,7 @@ type R = Row<ProxyDraft>;
 
 /// A timeout that sets one or two fields.
 macro_rules! timeout {
-    ($word:literal, $sections:ident, $help:literal, $draft:ident => $($place:expr),+) => {
+    ($word:literal, $sections:ident, $help:literal, $draft:ident => $($field:expr),+) => {
         R::new(
             concat!("timeout ", $word),
             Sections::$sections,
@@ -25,7 +25,7 @@ macro_rules! timeout {
             |$draft, args, context| {
                 let of = $draft.title();
                 let time = limit(args, &of, context)?;
-                $($place = time;)+
+                $($field = time;)+
                 Ok(())
             },
         )

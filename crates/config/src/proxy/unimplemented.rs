@@ -73,7 +73,7 @@ pub(super) const ROWS: &[R] = &[
         "",
         "do not let servers compress",
         |draft, args, context| {
-            if draft.place() == Sections::DEFAULTS {
+            if draft.section() == Sections::DEFAULTS {
                 let message = "'compression' : 'offload' ignored in 'defaults' section";
                 context.warn("misplaced-keyword", message, args.span());
             }

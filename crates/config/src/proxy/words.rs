@@ -1,6 +1,6 @@
 //! The state of a proxy section while it is read, beside the model.
 
-use ballast_expr::{Reference, SampleKind};
+use ballast_expr::{ExpressionReference, SampleKind};
 use ballast_syntax::Span;
 
 use super::check::CheckWords;
@@ -13,7 +13,7 @@ pub(crate) struct ProxySectionState {
     /// The place of the section's defaults.
     pub defaults: Option<Span>,
     /// References of expressions, and their places.
-    pub references: Vec<(Reference, Span)>,
+    pub references: Vec<(ExpressionReference, Span)>,
     /// Rule sets of this section in which some rule always ends, and whether a warning was given.
     pub final_rules: Vec<(&'static str, bool)>,
     /// Captures that rules write to: whether for requests, the number, the place.

@@ -3,16 +3,16 @@
 use ballast_syntax::{Diagnostic, SourceMap, Span};
 use serde_json::{Map, Value, json};
 
-use crate::{Loaded, Unimplemented};
+use crate::{LoadedConfig, Unimplemented};
 
 /// All diagnostics, one object per line: `severity` (`alert`, `warning`, `notice`, `diag`), `lint`
-/// (true when it is a remark and not an error), `code`, `message`, and where known `file`, `line`,
+/// (true with `diag` and `stub`), `code`, `message`, and where known `file`, `line`,
 /// `column`, `end` (line and column after the last byte), `notes`, `help`, `replacement` (`line`,
-/// `column`, `end`, `text`). Lines and columns count from 1, columns in bytes. Words that are not
-/// implemented come last, with severity `unserved` and their feature as `area`; stand-ins with
-/// severity `stub`.
+/// `column`, `end`, `text`). Lines and columns count from 1, columns in bytes. Then
+/// words that are not implemented: severity `unserved`, `word`, and their feature as `area`. Last
+/// stand-ins for what this machine lacks: severity `stub`.
 #[must_use]
-pub fn json_lines(loaded: &Loaded) -> String {
+pub fn json_lines(loaded: &LoadedConfig) -> String {
     let diagnostics = loaded
         .diagnostics
         .iter()
@@ -38,7 +38,7 @@ fn diagnostic_json(diagnostic: &Diagnostic, sources: &SourceMap) -> Value {
     object.insert("severity".into(), json!(severity));
     object.insert("lint".into(), json!(severity == "diag"));
     object.insert("code".into(), json!(diagnostic.code));
-    place(&mut object, diagnostic.span, sources);
+    insert_location(&mut object, diagnostic.span, sources);
     object.insert("message".into(), json!(diagnostic.message));
     if !diagnostic.notes.is_empty() {
         object.insert("notes".into(), json!(diagnostic.notes));
@@ -48,7 +48,7 @@ fn diagnostic_json(diagnostic: &Diagnostic, sources: &SourceMap) -> Value {
     }
     if let Some(edit) = &diagnostic.replacement {
         let mut replacement = Map::new();
-        place(&mut replacement, Some(edit.span), sources);
+        insert_location(&mut replacement, Some(edit.span), sources);
         replacement.insert("text".into(), json!(edit.text));
         object.insert("replacement".into(), Value::Object(replacement));
     }
@@ -60,14 +60,14 @@ fn unimplemented_json(word: &Unimplemented, sources: &SourceMap) -> Value {
     object.insert("severity".into(), json!("unserved"));
     object.insert("lint".into(), json!(false));
     object.insert("code".into(), json!("not-served-yet"));
-    place(&mut object, word.span, sources);
+    insert_location(&mut object, word.span, sources);
     object.insert("message".into(), json!(word.message()));
     object.insert("word".into(), json!(word.word));
     object.insert("area".into(), json!(word.feature));
     Value::Object(object)
 }
 
-fn place(object: &mut Map<String, Value>, span: Option<Span>, sources: &SourceMap) {
+fn insert_location(object: &mut Map<String, Value>, span: Option<Span>, sources: &SourceMap) {
     let Some(span) = span else {
         return;
     };

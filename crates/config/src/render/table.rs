@@ -6,13 +6,18 @@ use serde_json::json;
 
 use crate::keyword::{Keyword, KeywordState};
 
-/// One line per row: state, places, keyword with its arguments, and the text of the state.
+/// One line per row: state, sections, keyword with its arguments, and the text of the state.
 #[must_use]
 pub fn keyword_text(keywords: &[Keyword]) -> String {
     let mut out = String::new();
     for row in keywords {
         let form = form(row);
-        let _ = write!(out, "{:<9} {:<28} {form}", row.state.word(), place(row));
+        let _ = write!(
+            out,
+            "{:<9} {:<28} {form}",
+            row.state.word(),
+            section_of(row)
+        );
         let text = row.state.text();
         if !text.is_empty() {
             let _ = write!(out, "  ({text})");
@@ -27,14 +32,14 @@ pub fn keyword_text(keywords: &[Keyword]) -> String {
 pub fn keyword_json(keywords: &[Keyword]) -> String {
     let mut out = String::new();
     for row in keywords {
-        let places: Vec<_> = row.sections.words().collect();
+        let sections: Vec<_> = row.sections.words().collect();
         let instead = match row.state {
             KeywordState::Refused { instead, .. } if !instead.is_empty() => Some(instead),
             _ => None,
         };
         let object = json!({
             "keyword": row.word,
-            "sections": places,
+            "sections": sections,
             "state": row.state.word(),
             "reason": match row.state {
                 KeywordState::Honoured => None,
@@ -54,7 +59,7 @@ pub fn keyword_json(keywords: &[Keyword]) -> String {
     out
 }
 
-/// The document: a summary, then a table for each place.
+/// The document: a summary, then a table for each section.
 #[must_use]
 pub fn keyword_markdown(keywords: &[Keyword]) -> String {
     let mut out = String::from(
@@ -71,14 +76,14 @@ pub fn keyword_markdown(keywords: &[Keyword]) -> String {
 ",
     );
     out.push_str(&summary(keywords));
-    for place_word in places(keywords) {
+    for section_word in sections(keywords) {
         let _ = write!(
             out,
-            "\n## {place_word}\n\n| keyword | state | what it does |\n|---|---|---|\n"
+            "\n## {section_word}\n\n| keyword | state | what it does |\n|---|---|---|\n"
         );
         let mut rows: Vec<_> = keywords
             .iter()
-            .filter(|row| place(row) == place_word)
+            .filter(|row| section_of(row) == section_word)
             .collect();
         rows.sort_by_key(|row| row.word);
         for row in rows {
@@ -94,7 +99,7 @@ pub fn keyword_markdown(keywords: &[Keyword]) -> String {
     out
 }
 
-/// How many words of each place are in each state.
+/// How many words of each section are in each state.
 fn summary(keywords: &[Keyword]) -> String {
     let states = ["honoured", "noted", "later", "refused"];
     let mut out = String::from(
@@ -111,23 +116,23 @@ fn summary(keywords: &[Keyword]) -> String {
         let _ = write!(out, " {newer} |");
         out.push('\n');
     };
-    for name in places(keywords) {
-        line(&name, &|row| place(row) == name);
+    for name in sections(keywords) {
+        line(&name, &|row| section_of(row) == name);
     }
     line("all", &|_| true);
     out
 }
 
-/// The places, in the order of the rows.
-fn places(keywords: &[Keyword]) -> Vec<String> {
-    let mut places: Vec<String> = Vec::new();
+/// The sections, in the order of the rows.
+fn sections(keywords: &[Keyword]) -> Vec<String> {
+    let mut sections: Vec<String> = Vec::new();
     for row in keywords {
-        let place = place(row);
-        if !places.contains(&place) {
-            places.push(place);
+        let section = section_of(row);
+        if !sections.contains(&section) {
+            sections.push(section);
         }
     }
-    places
+    sections
 }
 
 fn form(row: &Keyword) -> String {
@@ -138,7 +143,7 @@ fn form(row: &Keyword) -> String {
     }
 }
 
-fn place(row: &Keyword) -> String {
+fn section_of(row: &Keyword) -> String {
     row.sections.to_string()
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use ballast_syntax::{Diagnostic, Severity, SourceMap, Span};
 
-use crate::Loaded;
+use crate::LoadedConfig;
 
 /// The longest part of a source line that is shown, in characters.
 const EXCERPT_CHARS_MAX: usize = 160;
@@ -33,7 +33,7 @@ impl Default for TextOptions {
 
 /// All diagnostics of a configuration.
 #[must_use]
-pub fn diagnostics_text(loaded: &Loaded, options: TextOptions) -> String {
+pub fn diagnostics_text(loaded: &LoadedConfig, options: TextOptions) -> String {
     let shown = loaded.diagnostics.iter();
     let mut out = String::new();
     for diagnostic in shown.filter(|diagnostic| diagnostic.severity >= options.least) {
@@ -80,7 +80,7 @@ pub fn diagnostic_text(
 /// The lines at the end of a refusal, one for each file with alerts and one for all; empty when the
 /// configuration was not refused.
 #[must_use]
-pub fn closing_lines(loaded: &Loaded, pid: u32) -> String {
+pub fn closing_lines(loaded: &LoadedConfig, pid: u32) -> String {
     let mut out = String::new();
     if !loaded.has_alerts() {
         return out;

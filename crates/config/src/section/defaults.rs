@@ -54,16 +54,16 @@ impl Defaults {
                     Some(self.drafts[first].clone())
                 }
                 Some((first, last)) => {
-                    let place = |at: usize| {
+                    let location = |at: usize| {
                         self.drafts[at]
                             .span
-                            .map_or_else(String::new, |span| context.place(span))
+                            .map_or_else(String::new, |span| context.file_and_line(span))
                     };
                     let message = format!(
                         "ambiguous defaults section name '{name}' referenced by {title} exists \
                          at least at {} and {}.",
-                        place(first),
-                        place(last)
+                        location(first),
+                        location(last)
                     );
                     context
                         .report(Diagnostic::alert("ambiguous-defaults", message).at(from.span()));
@@ -100,11 +100,11 @@ impl Defaults {
                 continue;
             }
             let defaults = &self.drafts[*at];
-            let place = defaults
+            let location = defaults
                 .span
-                .map_or_else(String::new, |span| context.place(span));
+                .map_or_else(String::new, |span| context.file_and_line(span));
             let message = format!(
-                "{title} implicitly uses the defaults section '{}' declared at {place}, which \
+                "{title} implicitly uses the defaults section '{}' declared at {location}, which \
                  {by_name} names with 'from'.",
                 defaults.name
             );

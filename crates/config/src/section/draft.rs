@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use ballast_model::{
-    CertificateLoad, CertificateStore, Config, ErrorPages, FileBases, ListedUser, LogProfile,
-    Userlist,
+    CertificateLoad, CertificateStoreSection, Config, ErrorPages, FileBases, ListedUser,
+    LogProfile, Userlist,
 };
 use ballast_syntax::{Diagnostic, SectionKind, Span};
 
@@ -96,7 +96,7 @@ impl PlainSectionDraft {
             store.loads.extend(self.loads);
             return;
         }
-        stores.push(CertificateStore {
+        stores.push(CertificateStoreSection {
             name: self.name,
             loads: self.loads,
         });

@@ -93,7 +93,7 @@ fn duplicate(section: &Section, draft: &ProxyDraft, context: &mut Context<'_>) {
             "{} has the same name as {old} '{}' declared at {}.",
             draft.title(),
             name.text(),
-            context.place(span)
+            context.file_and_line(span)
         );
         let diagnostic = if overlaps(kind) {
             Diagnostic::alert("duplicate-name", message)

@@ -2,7 +2,7 @@
 //!
 //! Source: HAProxy configuration manual, section 8.3.5.
 
-use ballast_expr::{LogFormat, Phase, Reference, Usage};
+use ballast_expr::{ExpressionReference, LogFormat, Phase, Usage};
 use ballast_model::{LogStep, ProfileStep};
 use ballast_syntax::Diagnostic;
 
@@ -61,7 +61,7 @@ fn on(
         return Err(suggestion(args.wrong(message), text, steps()));
     };
     if args.is_empty() {
-        return Err(args.missing("'drop', 'format' or 'sd'"));
+        return Err(args.missing_argument("'drop', 'format' or 'sd'"));
     }
     // Formats of an earlier line for the step stay, where this line has none.
     draft.log_profile.line_mut(step).is_dropped = args.take("drop");
@@ -101,13 +101,13 @@ fn format(args: &mut Args<'_>, context: &mut Context<'_>) -> Result<LogFormat, D
     if let Err(error) = format.available(Phase::Log) {
         return Err(wrong(&error.message));
     }
-    let names_proxy = |reference: &Reference| {
+    let names_proxy = |reference: &ExpressionReference| {
         !matches!(
             reference,
-            Reference::Acl(_)
-                | Reference::MapFile(_)
-                | Reference::PatternFile(_)
-                | Reference::Variable(_)
+            ExpressionReference::Acl(_)
+                | ExpressionReference::MapFile(_)
+                | ExpressionReference::PatternFile(_)
+                | ExpressionReference::Variable(_)
         )
     };
     if format.references().iter().any(names_proxy) {

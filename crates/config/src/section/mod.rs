@@ -117,9 +117,9 @@ pub(crate) fn lower(section: &Section, context: &mut Context<'_>, drafts: &mut D
         context.unimplemented(kind, feature, header.words[0].span());
     }
     let mut draft = PlainSectionDraft::new(section.kind, text);
-    let place = Sections::of(section.kind);
+    let sections = Sections::of(section.kind);
     for line in section.statements() {
-        let result = table.line(&mut draft, line, place, context);
+        let result = table.line(&mut draft, line, sections, context);
         context.report_error(result);
     }
     if section.kind == SectionKind::Peers && peers::is_alone(&draft, span, context) {
@@ -152,7 +152,7 @@ fn declare(section: &Section, context: &mut Context<'_>) {
         let message = format!(
             "{kind} '{}' has the same name as another declared at {}.",
             name.text(),
-            context.place(span)
+            context.file_and_line(span)
         );
         let is_list = section.kind == SectionKind::Userlist;
         let diagnostic = if is_list {

@@ -150,7 +150,7 @@ pub(super) const ROWS: &[R] = &[
         "",
         "probes begin with a PROXY protocol header",
         |server_draft, _, _| {
-            server_draft.server.checks.send_proxy = true;
+            server_draft.server.checks.sends_proxy_header = true;
             Ok(())
         },
     ),
@@ -253,7 +253,7 @@ pub(super) const ROWS: &[R] = &[
         "",
         "undoes check-send-proxy",
         |server_draft, _, _| {
-            server_draft.server.checks.send_proxy = false;
+            server_draft.server.checks.sends_proxy_header = false;
             Ok(())
         },
     ),

@@ -198,7 +198,7 @@ fn address(
         )));
     }
     server_draft.has_port = matches!(parsed.port, AddressPort::Fixed(1.., _));
-    server_draft.server.port = match parsed.port {
+    server_draft.server.port_mapping = match parsed.port {
         AddressPort::Offset(offset) => PortSpec::Offset(offset),
         _ => PortSpec::Fixed,
     };

@@ -24,7 +24,7 @@ pub(super) const ROWS: &[R] = &[
         "<algorithm>",
         "TCP congestion control algorithm",
         |server_draft, args, _| {
-            server_draft.server.congestion =
+            server_draft.server.congestion_algorithm =
                 Some(args.text("a congestion control algorithm")?.to_owned());
             Ok(())
         },
@@ -122,7 +122,7 @@ pub(super) const ROWS: &[R] = &[
         "",
         "undoes tfo",
         |server_draft, _, _| {
-            server_draft.server.fast_open = false;
+            server_draft.server.tcp_fast_open = false;
             Ok(())
         },
     ),
@@ -321,7 +321,7 @@ pub(super) const ROWS: &[R] = &[
         "<delay>",
         "how long data may stay unacknowledged",
         |server_draft, args, _| {
-            server_draft.server.user_timeout =
+            server_draft.server.tcp_user_timeout =
                 Some(args.time("a delay")?).filter(|time| !time.is_zero());
             Ok(())
         },
@@ -333,7 +333,7 @@ pub(super) const ROWS: &[R] = &[
         "",
         "TCP fast open",
         |server_draft, _, _| {
-            server_draft.server.fast_open = true;
+            server_draft.server.tcp_fast_open = true;
             Ok(())
         },
     ),

@@ -34,9 +34,9 @@ pub(super) const ROWS: &[R] = &[
         Ok(())
     }),
     R::new("guid", Sections::SERVER, "<string>", "the identifier that stays when the server is renamed", |server_draft, args, context| {
-        let place = args.position();
+        let position = args.position();
         check::guid(server_draft, args, context)?;
-        args.seek(place);
+        args.seek(position);
         server_draft.server.guid = Some(args.text("a name")?.to_owned());
         Ok(())
     })
@@ -142,7 +142,7 @@ pub(super) const ROWS: &[R] = &[
     })
     .examples("pool-max-conn 10", "pool-max-conn -2"),
     R::new("pool-purge-delay", Sections::SERVER, "<delay>", "how often half of the unused connections are closed", |server_draft, args, _| {
-        server_draft.server.idle_purge = args.time("a delay")?;
+        server_draft.server.idle_purge_delay = args.time("a delay")?;
         Ok(())
     })
     .examples("pool-purge-delay 10s", "pool-purge-delay x"),

@@ -4,7 +4,7 @@
 //! observed on HAProxy 3.2, and the wording is HAProxy's.
 
 use ballast_model::{
-    CertificateListLine, CertificateParts, FileBases, NameFilter, Origin, TlsFile,
+    CertificateListLine, CertificatePartFiles, FileBases, NameFilter, Origin, TlsFile,
 };
 
 use super::options::{Options, PLAIN, VALUED};
@@ -69,12 +69,12 @@ fn line(
     origin: &Origin,
     warnings: &mut Vec<String>,
 ) -> Result<CertificateListLine, String> {
-    let place = format!("parsing [{}:{}]", origin.file, origin.line);
-    let (before, options, after) = split(text, &place)?;
+    let location = format!("parsing [{}:{}]", origin.file, origin.line);
+    let (before, options, after) = split(text, &location)?;
     let mut names = before.split_whitespace();
     let name = names
         .next()
-        .ok_or_else(|| format!("{place}: file must start with a cert"))?;
+        .ok_or_else(|| format!("{location}: file must start with a cert"))?;
     let mut line = CertificateListLine {
         certificate: file(bases.certificate(name), origin),
         ..CertificateListLine::default()
@@ -82,7 +82,7 @@ fn line(
     let mut filters: Vec<&str> = names.collect();
     if !options.is_empty() && !filters.is_empty() {
         warnings.push(format!(
-            "{place}: malformated line, filters can't be between filename and options!"
+            "{location}: malformated line, filters can't be between filename and options!"
         ));
         // HAProxy goes on without them.
         filters.clear();
@@ -95,14 +95,14 @@ fn line(
             None
         } else if VALUED.contains(&word) || PARTS.contains(&word) {
             let value = words.next();
-            Some(value.ok_or_else(|| format!("{place}: ssl args out of '[]' for {word}"))?)
+            Some(value.ok_or_else(|| format!("{location}: ssl args out of '[]' for {word}"))?)
         } else {
-            return Err(format!("{place}: unknown ssl keyword {word}"));
+            return Err(format!("{location}: unknown ssl keyword {word}"));
         };
         match value {
             Some(value) if PARTS.contains(&word) => {
                 part(&mut line, word, value, bases, origin)
-                    .map_err(|message| format!("{place} : {message}"))?;
+                    .map_err(|message| format!("{location} : {message}"))?;
             }
             _ => own.set(word, value, bases, origin)?,
         }
@@ -114,21 +114,21 @@ fn line(
 
 /// What stands before, between and after the brackets. Without a closing bracket there are none:
 /// an opening one only separates words, as in HAProxy.
-fn split<'t>(text: &'t str, place: &str) -> Result<(&'t str, &'t str, &'t str), String> {
+fn split<'t>(text: &'t str, location: &str) -> Result<(&'t str, &'t str, &'t str), String> {
     let Some((head, rest)) = text.split_once('[') else {
         return match text.contains(']') {
-            true => Err(format!("{place}: missing '['")),
+            true => Err(format!("{location}: missing '['")),
             false => Ok((text, "", "")),
         };
     };
     if rest.contains('[') {
-        return Err(format!("{place}: too many '['"));
+        return Err(format!("{location}: too many '['"));
     }
     if head.contains(']') {
-        return Err(format!("{place}: missing '['"));
+        return Err(format!("{location}: missing '['"));
     }
     match rest.split_once(']') {
-        Some((_, after)) if after.contains(']') => Err(format!("{place}: too many ']'")),
+        Some((_, after)) if after.contains(']') => Err(format!("{location}: too many ']'")),
         Some((options, after)) => Ok((head, options, after)),
         None => Ok((head, "", rest)),
     }
@@ -159,7 +159,7 @@ pub(crate) fn part(
 /// # Errors
 /// When `ocsp-update` is neither `on` nor `off`.
 pub(crate) fn set_part(
-    parts: &mut CertificateParts,
+    parts: &mut CertificatePartFiles,
     word: &str,
     value: &str,
     found: TlsFile,
@@ -194,11 +194,11 @@ pub(crate) fn complete(own: Options, origin: &Origin) -> Result<ballast_model::T
     let mut options = own.given;
     let range = own.versions.range(true);
     let ((min, max), _) = range.map_err(|fault| {
-        let place = format!("at [{}:{}]", origin.file, origin.line);
+        let location = format!("at [{}:{}]", origin.file, origin.line);
         match fault {
-            Fault::AllDisabled => format!("all SSL/TLS versions are disabled {place}."),
+            Fault::AllDisabled => format!("all SSL/TLS versions are disabled {location}."),
             Fault::TooOld(version) => format!(
-                "'ssl-max-ver {}' {place}: TLSv1.2 is the oldest version that is built in.",
+                "'ssl-max-ver {}' {location}: TLSv1.2 is the oldest version that is built in.",
                 version.word()
             ),
         }

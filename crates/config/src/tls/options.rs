@@ -2,7 +2,7 @@
 //!
 //! Source: HAProxy configuration manual, section 5.1, "crt-list"; the wording is HAProxy's.
 
-use ballast_model::{Authorities, FileBases, Origin, TlsFile, TlsOptions};
+use ballast_model::{AuthoritySource, FileBases, Origin, TlsFile, TlsOptions};
 use ballast_tls::options::VerifyMode;
 
 use super::versions::{Protocol, Versions};
@@ -110,11 +110,11 @@ pub(crate) fn protocols(text: &str) -> Vec<String> {
 }
 
 /// `@system-ca`, or a file or directory after `ca-base`.
-pub(crate) fn authorities(name: &str, bases: &FileBases, origin: &Origin) -> Authorities {
+pub(crate) fn authorities(name: &str, bases: &FileBases, origin: &Origin) -> AuthoritySource {
     if name == "@system-ca" {
-        return Authorities::System(origin.clone());
+        return AuthoritySource::System(origin.clone());
     }
-    Authorities::File(TlsFile {
+    AuthoritySource::File(TlsFile {
         path: bases.authority(name),
         origin: origin.clone(),
     })

@@ -2,7 +2,9 @@
 //! words of the same form.
 
 use ballast_expr::Expr;
-use ballast_model::{Authorities, BindTls, CertificateSource, ServerTls, TlsFile, VerifyErrors};
+use ballast_model::{
+    AuthoritySource, BindTls, CertificateSource, ServerTls, TlsFile, VerifyErrors,
+};
 
 use super::options::Options;
 use super::versions::Versions;
@@ -76,7 +78,7 @@ pub(crate) struct ServerWords {
     /// `verify`: whether it is `required`.
     pub(crate) verify: Option<bool>,
     /// `ca-file`.
-    pub(crate) ca_file: Option<Authorities>,
+    pub(crate) ca_file: Option<AuthoritySource>,
     /// `crl-file`.
     pub(crate) crl_file: Option<TlsFile>,
     /// `crt`.

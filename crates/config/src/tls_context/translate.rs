@@ -1,6 +1,6 @@
 //! Options and files of the model, as the room of certificates takes them.
 
-use ballast_model::{CertificateParts, GlobalTls, NameFilter, ServerTls, TlsFile, TlsOptions};
+use ballast_model::{CertificatePartFiles, GlobalTls, NameFilter, ServerTls, TlsFile, TlsOptions};
 use ballast_tls::names::NameFilters;
 use ballast_tls::options::HandshakeOptions;
 use ballast_tls::store::{ExtraFiles, LoadOptions, StoreOptions};
@@ -23,7 +23,7 @@ pub(super) fn store_options(global: &GlobalTls) -> StoreOptions {
     }
 }
 
-pub(super) fn load_options(parts: &CertificateParts) -> LoadOptions {
+pub(super) fn load_options(parts: &CertificatePartFiles) -> LoadOptions {
     let path = |file: &Option<TlsFile>| file.as_ref().map(|file| file.path.clone());
     LoadOptions {
         key: path(&parts.key),

@@ -71,14 +71,14 @@ fn words_of_bind_lines_arrive() {
             "verify required ca-file /ca",
             bind_with(|tls| {
                 tls.options.verify = Some(VerifyMode::Required);
-                tls.options.ca_file = Some(Authorities::File(file("/ca")));
+                tls.options.ca_file = Some(AuthoritySource::File(file("/ca")));
             }),
         ),
         (
             "verify optional ca-verify-file @system-ca",
             bind_with(|tls| {
                 tls.options.verify = Some(VerifyMode::Optional);
-                tls.options.ca_verify_file = Some(Authorities::System(Default::default()));
+                tls.options.ca_verify_file = Some(AuthoritySource::System(Default::default()));
             }),
         ),
         (
@@ -134,10 +134,13 @@ fn files_start_from_their_directories_and_know_their_lines() {
         "ssl crt a.pem crt /x/b.pem ca-file c ca-verify-file d crl-file e tls-ticket-keys k";
     let tls = bind_after(global, words, "tcp");
     assert_eq!(tls.certificates, [crt("/crt/a.pem"), crt("/x/b.pem")]);
-    assert_eq!(tls.options.ca_file, Some(Authorities::File(file("/ca/c"))));
+    assert_eq!(
+        tls.options.ca_file,
+        Some(AuthoritySource::File(file("/ca/c")))
+    );
     assert_eq!(
         tls.options.ca_verify_file,
-        Some(Authorities::File(file("/ca/d")))
+        Some(AuthoritySource::File(file("/ca/d")))
     );
     assert_eq!(tls.options.crl_file, Some(file("/ca/e")));
     assert_eq!(tls.ticket_keys, Some(file("k")));
@@ -222,14 +225,14 @@ fn h2_is_left_out_of_what_http_frontends_offer() {
 
 #[test]
 fn what_is_wrong_in_a_bind_line_is_said_as_haproxy_says_it() {
-    let place = "for bind ':443' at [t.cfg:3]";
+    let location = "for bind ':443' at [t.cfg:3]";
     for (words, message) in [
-        ("ssl", format!("Proxy 'f': no SSL certificate specified {place} (use 'crt').")),
-        ("ssl crt /a ssl-min-ver TLSv1.3 ssl-max-ver TLSv1.2", format!("Proxy 'f': all SSL/TLS versions are disabled {place}.")),
-        ("ssl crt /a no-tlsv12 no-tlsv13", format!("Proxy 'f': all SSL/TLS versions are disabled {place}.")),
-        ("ssl crt /a ssl-max-ver TLSv1.1", format!("Proxy 'f': TLSv1.1 is the newest version allowed, and none before TLSv1.2 is built in, {place}.")),
-        ("ssl crt /a force-tlsv10", format!("Proxy 'f': TLSv1.0 is the newest version allowed, and none before TLSv1.2 is built in, {place}.")),
-        ("ssl crt /a verify required", format!("Proxy 'f': verify is enabled but no CA file specified {place}.")),
+        ("ssl", format!("Proxy 'f': no SSL certificate specified {location} (use 'crt').")),
+        ("ssl crt /a ssl-min-ver TLSv1.3 ssl-max-ver TLSv1.2", format!("Proxy 'f': all SSL/TLS versions are disabled {location}.")),
+        ("ssl crt /a no-tlsv12 no-tlsv13", format!("Proxy 'f': all SSL/TLS versions are disabled {location}.")),
+        ("ssl crt /a ssl-max-ver TLSv1.1", format!("Proxy 'f': TLSv1.1 is the newest version allowed, and none before TLSv1.2 is built in, {location}.")),
+        ("ssl crt /a force-tlsv10", format!("Proxy 'f': TLSv1.0 is the newest version allowed, and none before TLSv1.2 is built in, {location}.")),
+        ("ssl crt /a verify required", format!("Proxy 'f': verify is enabled but no CA file specified {location}.")),
         ("ssl crt /a ssl-min-ver 1.2", "'bind' : '1.2' : unknown ssl/tls version".into()),
         ("ssl crt /a ssl-min-ver", "'bind' : 'ssl-min-ver' : missing the ssl/tls version".into()),
         ("ssl crt /a alpn", "'bind' : 'alpn' : missing the comma-delimited ALPN protocol suite".into()),

@@ -88,12 +88,12 @@ fn what_is_wrong_in_a_crt_list_is_said_as_haproxy_says_it() {
 #[test]
 fn a_crt_list_that_was_cut_is_refused() {
     let read = |text| certificate_list("l", text, &FileBases::default());
-    for (text, place) in [
+    for (text, location) in [
         ("a.pem", (1, 6)),
         ("a.pem\nb", (2, 2)),
         ("a.pem\n ", (2, 2)),
     ] {
-        let (line, position) = place;
+        let (line, position) = location;
         let message = format!(
             "parsing [l:{line}]: Missing LF on last line, file might have been truncated at \
              position {position}."

@@ -9,11 +9,11 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use ballast_config::{
-    EmptyMachine, Loaded, Machine, Options, StandInMachine, certificate_list, load,
+    EmptyMachine, LoadedConfig, Machine, Options, StandInMachine, certificate_list, load,
 };
 use ballast_model::{
-    Authorities, BindTls, CertificateSource, ExtraFiles, FileBases, GlobalTls, ServerTls, TlsFile,
-    VerifyErrors,
+    AuthoritySource, BindTls, CertificateSource, ExtraFiles, FileBases, GlobalTls, ServerTls,
+    TlsFile, VerifyErrors,
 };
 use ballast_syntax::{Env, FixedFacts, Severity};
 use ballast_tls::context::{BindContext, ServerContext};
@@ -69,22 +69,22 @@ impl Machine for Files {
 /// The code of diagnostics about what stands in the files: these tests have none that are real.
 const COMPILING: &str = "tls";
 
-fn is_refused(loaded: &Loaded) -> bool {
+fn is_refused(loaded: &LoadedConfig) -> bool {
     !said(loaded, Severity::Alert).is_empty()
 }
 
-fn read(text: &str, machine: &dyn Machine) -> Loaded {
+fn read(text: &str, machine: &dyn Machine) -> LoadedConfig {
     let files = vec![("t.cfg".to_owned(), text.as_bytes().to_vec())];
     load(files, machine, Options::default())
 }
 
-fn said(loaded: &Loaded, severity: Severity) -> Vec<&str> {
+fn said(loaded: &LoadedConfig, severity: Severity) -> Vec<&str> {
     let all = loaded.diagnostics.iter();
     let all = all.filter(|one| one.severity == severity && one.code != COMPILING);
     all.map(|one| one.message.as_str()).collect()
 }
 
-fn good(text: &str) -> Loaded {
+fn good(text: &str) -> LoadedConfig {
     let loaded = read(text, &StandInMachine(EmptyMachine));
     assert!(!is_refused(&loaded), "{text}: {:#?}", loaded.diagnostics);
     loaded
@@ -141,6 +141,6 @@ fn crt(path: &str) -> CertificateSource {
     CertificateSource::Crt(file(path))
 }
 
-fn said_warning(loaded: &Loaded) -> String {
+fn said_warning(loaded: &LoadedConfig) -> String {
     said(loaded, Severity::Warning).join("\n")
 }

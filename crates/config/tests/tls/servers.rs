@@ -23,7 +23,7 @@ fn words_of_server_lines_arrive() {
             "ca-file /ca verify required",
             server_with(|tls| {
                 tls.verify = true;
-                tls.ca_file = Some(Authorities::File(file("/ca")));
+                tls.ca_file = Some(AuthoritySource::File(file("/ca")));
             }),
         ),
         (
@@ -96,7 +96,7 @@ fn a_server_has_tls_if_traffic_or_probes_have() {
     let loaded = good(&text);
     let backend = &loaded.config.backends[0];
     assert!(backend.servers[0].tls.is_some());
-    let ballast_model::Check::Tcp { rules, .. } = &backend.check else {
+    let ballast_model::CheckMethod::Tcp { rules, .. } = &backend.check else {
         panic!("a TCP check");
     };
     let ballast_model::CheckRule::Connect(connect) = &rules[0] else {

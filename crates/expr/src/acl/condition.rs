@@ -5,12 +5,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::{Acl, AclSet, Criterion, Linker, PREDEFINED, predefined};
-use crate::effects::Effects;
-use crate::error::{Error, nearest};
-use crate::expr::Reference;
+use crate::config_line::ConfigLine;
+use crate::effects::SideEffects;
+use crate::error::{ExpressionError, nearest};
+use crate::expr::ExpressionReference;
 use crate::needs::Needs;
 use crate::phase::{Phase, Phases};
-use crate::place::Place;
 use crate::slot::LinkSlot;
 
 /// Whether a condition must hold or must not.
@@ -74,7 +74,7 @@ pub struct MisplacedAcl {
     pub acl: String,
     /// The fetch that is not available.
     pub fetch: &'static str,
-    /// The place.
+    /// The phase.
     pub phase: Phase,
     /// Whether no criterion of the ACL can match there (HAProxy warns: "will never match").
     pub never: bool,
@@ -86,20 +86,20 @@ impl Condition {
     ///
     /// # Errors
     /// With the word and the byte range at fault.
-    pub fn parse(words: &[&str], acls: &AclSet) -> Result<Condition, Error> {
+    pub fn parse(words: &[&str], acls: &AclSet) -> Result<Condition, ExpressionError> {
         let polarity = match words.first() {
             Some(&"if") => Polarity::If,
             Some(&"unless") => Polarity::Unless,
             Some(other) => {
-                return Err(Error::new(
+                return Err(ExpressionError::new(
                     format!("expects 'if' or 'unless' but found '{other}'"),
                     0..other.len(),
                 ));
             }
-            None => return Err(Error::new("expects 'if' or 'unless'", 0..0)),
+            None => return Err(ExpressionError::new("expects 'if' or 'unless'", 0..0)),
         };
         let rows = parse_rows(&words[1..], acls).map_err(|error| {
-            Error {
+            ExpressionError {
                 word: error.word + 1,
                 ..error
             }
@@ -109,10 +109,10 @@ impl Condition {
     }
 
     /// Says on which line it stands, for those who look at the patterns of its anonymous ACLs.
-    pub fn set_place(&mut self, place: &Place) {
+    pub fn set_config_line(&mut self, config_line: &ConfigLine) {
         for term in self.rows.iter_mut().flatten() {
             if let TermTarget::Inline(criterion) = &mut term.target {
-                criterion.set_place(place);
+                criterion.set_config_line(config_line);
             }
         }
     }
@@ -135,19 +135,19 @@ impl Condition {
             .fold(Needs::NONE, |sum, term| match &term.target {
                 TermTarget::Inline(criterion) => sum | criterion.expr.needs(),
                 TermTarget::Named(name, slot) => {
-                    let acl = slot.filled().or_else(|| named(name, acls));
+                    let acl = slot.filled().or_else(|| find_acl(name, acls));
                     sum | acl.map_or(Needs::NONE, |acl| acl.needs())
                 }
             })
     }
 
     /// What evaluating it does, once it is linked.
-    pub(crate) fn effects(&self) -> Effects {
+    pub(crate) fn effects(&self) -> SideEffects {
         self.terms()
-            .fold(Effects::NONE, |sum, term| match &term.target {
+            .fold(SideEffects::NONE, |sum, term| match &term.target {
                 TermTarget::Inline(criterion) => sum | criterion.expr.effects(),
                 TermTarget::Named(_, slot) => {
-                    sum | slot.filled().map_or(Effects::NONE, |acl| acl.effects())
+                    sum | slot.filled().map_or(SideEffects::NONE, |acl| acl.effects())
                 }
             })
     }
@@ -161,11 +161,11 @@ impl Condition {
     }
 
     /// What the condition names elsewhere: ACLs by name, and what anonymous ones name.
-    pub fn references(&self) -> Vec<Reference> {
+    pub fn references(&self) -> Vec<ExpressionReference> {
         let mut all = Vec::new();
         for term in self.terms() {
             match &term.target {
-                TermTarget::Named(name, _) => all.push(Reference::Acl(name.clone())),
+                TermTarget::Named(name, _) => all.push(ExpressionReference::Acl(name.clone())),
                 TermTarget::Inline(criterion) => all.extend(criterion.references()),
             }
         }
@@ -179,7 +179,7 @@ impl Condition {
             match &term.target {
                 TermTarget::Named(name, _) => {
                     all.extend(
-                        named(name, acls)
+                        find_acl(name, acls)
                             .map(|acl| acl.unimplemented())
                             .unwrap_or_default(),
                     );
@@ -206,7 +206,7 @@ impl Condition {
                     }
                 }
                 TermTarget::Named(name, _) => {
-                    let Some(acl) = named(name, acls) else {
+                    let Some(acl) = find_acl(name, acls) else {
                         continue;
                     };
                     let bad = acl
@@ -231,7 +231,7 @@ impl Condition {
     pub fn phases(&self, acls: &AclSet) -> Phases {
         self.terms()
             .fold(Phases::ALWAYS, |sum, term| match &term.target {
-                TermTarget::Named(name, _) => match named(name, acls) {
+                TermTarget::Named(name, _) => match find_acl(name, acls) {
                     Some(acl) => sum & acl.phases(),
                     None => sum,
                 },
@@ -244,12 +244,13 @@ impl Condition {
     ///
     /// # Errors
     /// When an ACL does not exist or a file cannot be used.
-    pub fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
+    pub fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), ExpressionError> {
         for term in self.rows.iter_mut().flatten() {
             match &mut term.target {
                 TermTarget::Named(name, slot) => {
-                    let acl = named(name, linker.acls)
-                        .ok_or_else(|| Error::new(format!("no such ACL : '{name}'"), 0..0))?;
+                    let acl = find_acl(name, linker.acls).ok_or_else(|| {
+                        ExpressionError::new(format!("no such ACL : '{name}'"), 0..0)
+                    })?;
                     slot.fill(Arc::clone(acl));
                 }
                 TermTarget::Inline(criterion) => criterion.link("", linker)?,
@@ -260,14 +261,14 @@ impl Condition {
 }
 
 /// A declared ACL, or the predefined one of that name.
-pub(super) fn named<'a>(name: &str, acls: &'a AclSet) -> Option<&'a Arc<Acl>> {
+pub(super) fn find_acl<'a>(name: &str, acls: &'a AclSet) -> Option<&'a Arc<Acl>> {
     match acls.get(name) {
         Some(acl) => Some(acl),
         None => predefined(name),
     }
 }
 
-fn parse_rows(words: &[&str], acls: &AclSet) -> Result<Vec<Vec<Term>>, Error> {
+fn parse_rows(words: &[&str], acls: &AclSet) -> Result<Vec<Vec<Term>>, ExpressionError> {
     let mut rows = Vec::new();
     let mut row = Vec::new();
     let mut negated = false;
@@ -282,7 +283,7 @@ fn parse_rows(words: &[&str], acls: &AclSet) -> Result<Vec<Vec<Term>>, Error> {
             }
             _ if name.len() == word.len() && is_or(name) => {
                 if negated || row.is_empty() {
-                    return Err(Error::new(
+                    return Err(ExpressionError::new(
                         format!("'{word}' must stand between two conditions"),
                         0..word.len(),
                     )
@@ -295,15 +296,16 @@ fn parse_rows(words: &[&str], acls: &AclSet) -> Result<Vec<Vec<Term>>, Error> {
                     .iter()
                     .position(|word| *word == "}")
                     .ok_or_else(|| {
-                        Error::new("missing closing '}' in condition", 0..word.len()).in_word(at)
+                        ExpressionError::new("missing closing '}' in condition", 0..word.len())
+                            .in_word(at)
                     })?;
                 let inner = &words[at + 1..at + 1 + close];
-                let criterion = Criterion::parse(inner).map_err(|error| Error {
+                let criterion = Criterion::parse(inner).map_err(|error| ExpressionError {
                     word: error.word + at + 1,
                     ..error
                 })?;
                 acls.check_names(&criterion.expr.references())
-                    .map_err(|error| Error {
+                    .map_err(|error| ExpressionError {
                         range: 0..inner.first().map_or(0, |word| word.len()),
                         ..error.in_word(at + 1)
                     })?;
@@ -331,7 +333,9 @@ fn parse_rows(words: &[&str], acls: &AclSet) -> Result<Vec<Vec<Term>>, Error> {
         } else {
             "unfinished condition"
         };
-        return Err(Error::new(what, 0..words.last().map_or(0, |word| word.len())).in_word(end));
+        return Err(
+            ExpressionError::new(what, 0..words.last().map_or(0, |word| word.len())).in_word(end),
+        );
     }
     rows.push(row);
     Ok(rows)
@@ -342,19 +346,19 @@ fn is_or(word: &str) -> bool {
 }
 
 /// The error of a name in a condition that no ACL has.
-fn no_such_acl(name: &str, range: Range<usize>, acls: &AclSet) -> Error {
+fn no_such_acl(name: &str, range: Range<usize>, acls: &AclSet) -> ExpressionError {
     let message = if crate::fetch::fetch(name).is_some() || name.contains('(') {
         format!("no such ACL : '{name}' (an anonymous ACL stands between braces: {{ {name} }})")
     } else {
         format!("no such ACL : '{name}'{}", declared_before(acls))
     };
-    Error::new(message, range).with_hint(nearest_acl(name, acls))
+    ExpressionError::new(message, range).with_hint(nearest_acl(name, acls))
 }
 
 /// The error of a name in `acl()` that no ACL has, in HAProxy's words.
-pub(crate) fn acl_not_found(name: &str, acls: &AclSet) -> Error {
+pub(crate) fn acl_not_found(name: &str, acls: &AclSet) -> ExpressionError {
     let message = format!("ACL '{name}' not found{}", declared_before(acls));
-    Error::new(message, 0..name.len()).with_hint(nearest_acl(name, acls))
+    ExpressionError::new(message, 0..name.len()).with_hint(nearest_acl(name, acls))
 }
 
 /// The ACL whose name is most like this one.
@@ -377,8 +381,13 @@ fn declared_before(acls: &AclSet) -> String {
 /// So many ACLs are named where another was meant.
 const DECLARED_LISTED_MAX: usize = 8;
 
-fn parse_name(word: &str, name: &str, at: usize, acls: &AclSet) -> Result<TermTarget, Error> {
-    if named(name, acls).is_none() {
+fn parse_name(
+    word: &str,
+    name: &str,
+    at: usize,
+    acls: &AclSet,
+) -> Result<TermTarget, ExpressionError> {
+    if find_acl(name, acls).is_none() {
         let range = word.len() - name.len()..word.len();
         return Err(no_such_acl(name, range, acls).in_word(at));
     }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use super::words::{ACL_WORDS, AclWord};
 use crate::cast_help::missing_cast;
-use crate::error::Error;
-use crate::expr::{Expr, Reference, fetch_name_end};
+use crate::config_line::ConfigLine;
+use crate::error::ExpressionError;
+use crate::expr::{Expr, ExpressionReference, fetch_name_end};
 use crate::fetch::{fetch, fetches};
 use crate::links::Links;
 use crate::pattern::{self, Handle, MatchMethod, Words};
-use crate::place::Place;
 use crate::slot::LinkSlot;
 use crate::value::SampleKind;
 
@@ -30,7 +30,7 @@ pub struct Criterion {
     /// The words as written.
     pub words: Vec<String>,
     pub(crate) matchers: LinkSlot<Vec<Arc<Handle>>>,
-    place: LinkSlot<Place>,
+    config_line: LinkSlot<ConfigLine>,
 }
 
 /// Patterns of a criterion.
@@ -74,7 +74,7 @@ impl Operator {
     }
 
     /// The pattern `text` under the operator, as a range.
-    fn apply(self, text: &str) -> Result<String, Error> {
+    fn apply(self, text: &str) -> Result<String, ExpressionError> {
         // An operator says nothing of a range.
         if self == Operator::Eq || pattern::is_range(text) {
             return Ok(text.to_owned());
@@ -87,7 +87,7 @@ impl Operator {
             },
         };
         let Some(number) = number else {
-            return Err(Error::new(
+            return Err(ExpressionError::new(
                 format!("'{text}' is not a number"),
                 0..text.len(),
             ));
@@ -116,10 +116,10 @@ impl Criterion {
     ///
     /// # Errors
     /// With the word and the byte range at fault.
-    pub fn parse(words: &[&str]) -> Result<Criterion, Error> {
+    pub fn parse(words: &[&str]) -> Result<Criterion, ExpressionError> {
         let first = words
             .first()
-            .ok_or_else(|| Error::new("missing criterion", 0..0))?;
+            .ok_or_else(|| ExpressionError::new("missing criterion", 0..0))?;
         let (expr, default_method) = parse_sample(first)?;
         let mut flags = Flags::default();
         let mut sources = Vec::new();
@@ -127,7 +127,7 @@ impl Criterion {
         let method = match flags.method.or(default_method) {
             Some(method) => method,
             None => {
-                return Err(Error::new(
+                return Err(ExpressionError::new(
                     format!(
                         "'{first}' gives {} and has no default matching method: say one with '-m' \
                          ({})",
@@ -154,10 +154,12 @@ impl Criterion {
                     .map_err(|error| error.in_word(at))?;
                     if method.takes_patterns() {
                         let fold = flags.fold && method.can_fold();
-                        pattern::check(&pattern, method, fold).map_err(|error| Error {
-                            word: at,
-                            range: 0..word.len(),
-                            ..error
+                        pattern::check(&pattern, method, fold).map_err(|error| {
+                            ExpressionError {
+                                word: at,
+                                range: 0..word.len(),
+                                ..error
+                            }
                         })?;
                     }
                     patterns.push(pattern);
@@ -179,7 +181,7 @@ impl Criterion {
             unique_id: flags.unique_id,
             words: words.iter().map(|word| (*word).to_owned()).collect(),
             matchers: LinkSlot::empty(),
-            place: LinkSlot::empty(),
+            config_line: LinkSlot::empty(),
         })
     }
 
@@ -197,24 +199,26 @@ impl Criterion {
     }
 
     /// What the criterion names elsewhere.
-    pub fn references(&self) -> Vec<Reference> {
+    pub fn references(&self) -> Vec<ExpressionReference> {
         let mut all = self.expr.references();
         all.extend(self.sources.iter().filter_map(|source| match source {
-            PatternSource::File { name, .. } => Some(Reference::PatternFile(name.clone())),
+            PatternSource::File { name, .. } => {
+                Some(ExpressionReference::PatternFile(name.clone()))
+            }
             PatternSource::Words { .. } => None,
         }));
         all
     }
 
     /// Says on which line it stands, for those who look at its patterns.
-    pub fn set_place(&mut self, place: &Place) {
-        self.place.fill(*place);
+    pub fn set_config_line(&mut self, config_line: &ConfigLine) {
+        self.config_line.fill(*config_line);
     }
 
     /// Joins it to its patterns; `acl` is the name it stands under, empty between braces.
-    pub(crate) fn link(&mut self, acl: &str, links: &mut dyn Links) -> Result<(), Error> {
-        if let Some(place) = self.place.filled() {
-            links.lists().0.set_place(place);
+    pub(crate) fn link(&mut self, acl: &str, links: &mut dyn Links) -> Result<(), ExpressionError> {
+        if let Some(config_line) = self.config_line.filled() {
+            links.lists().0.set_config_line(config_line);
         }
         self.expr.link(links)?;
         let (store, files) = links.lists();
@@ -231,7 +235,7 @@ impl Criterion {
             match source {
                 PatternSource::File { name, fold } if self.method.takes_patterns() => {
                     let list = store.list(name, self.as_map, self.method, *fold, files);
-                    matchers.push(list.map_err(|error| store.placed(error))?);
+                    matchers.push(list.map_err(|error| store.on_noted_line(error))?);
                 }
                 PatternSource::File { .. } => {}
                 PatternSource::Words { patterns, fold } => {
@@ -263,7 +267,7 @@ impl Criterion {
 }
 
 /// The sample of a criterion; an ACL word without converters brings its own method.
-fn parse_sample(text: &str) -> Result<(Expr, Option<MatchMethod>), Error> {
+fn parse_sample(text: &str) -> Result<(Expr, Option<MatchMethod>), ExpressionError> {
     // HAProxy drops a comma that nothing follows: the next word is a flag or a pattern.
     let text = text.trim_end_matches(',');
     let end = fetch_name_end(text, 0);
@@ -280,11 +284,16 @@ fn parse_sample(text: &str) -> Result<(Expr, Option<MatchMethod>), Error> {
             .iter()
             .map(|row| row.word)
             .chain(fetches().map(|row| row.word));
-        return Err(Error::unknown("fetch method", word, 0..end, known));
+        return Err(ExpressionError::unknown(
+            "fetch method",
+            word,
+            0..end,
+            known,
+        ));
     };
     let (expr, end) = Expr::parse_from(row, text, 0, end)?;
     if end < text.len() {
-        return Err(Error::new(
+        return Err(ExpressionError::new(
             format!(
                 "missing comma or unexpected '{}' in ACL criterion",
                 &text[end..]
@@ -304,13 +313,14 @@ fn parse_flags(
     words: &[&str],
     flags: &mut Flags,
     sources: &mut Vec<PatternSource>,
-) -> Result<usize, Error> {
+) -> Result<usize, ExpressionError> {
     let mut at = 1;
     while let Some(word) = words.get(at).filter(|word| word.starts_with('-')) {
         let whole = 0..word.len();
         let value = |what: &str| {
             words.get(at + 1).copied().ok_or_else(|| {
-                Error::new(format!("missing {what} after '{word}'"), whole.clone()).in_word(at)
+                ExpressionError::new(format!("missing {what} after '{word}'"), whole.clone())
+                    .in_word(at)
             })
         };
         match *word {
@@ -329,26 +339,30 @@ fn parse_flags(
             "-m" => {
                 let name = value("matching method")?;
                 if !sources.is_empty() {
-                    return Err(Error::new("'-m' must come before '-f'", whole).in_word(at));
+                    return Err(
+                        ExpressionError::new("'-m' must come before '-f'", whole).in_word(at)
+                    );
                 }
                 flags.method = Some(MatchMethod::parse(name).ok_or_else(|| {
                     let known = MatchMethod::ALL.iter().map(|method| method.text());
-                    Error::unknown("matching method", name, 0..name.len(), known).in_word(at + 1)
+                    ExpressionError::unknown("matching method", name, 0..name.len(), known)
+                        .in_word(at + 1)
                 })?);
                 at += 1;
             }
             "-u" => {
                 let id = value("unique id")?;
                 flags.unique_id = Some(id.parse().map_err(|_| {
-                    Error::new(format!("'{id}' is not a unique id"), 0..id.len()).in_word(at + 1)
+                    ExpressionError::new(format!("'{id}' is not a unique id"), 0..id.len())
+                        .in_word(at + 1)
                 })?);
                 at += 1;
             }
             "--" => return Ok(at + 1),
             _ => {
-                let error = Error::unknown("flag", word, whole, FLAGS);
+                let error = ExpressionError::unknown("flag", word, whole, FLAGS);
                 let message = format!("{} (put '--' before a pattern like it)", error.message);
-                return Err(Error { message, ..error }.in_word(at));
+                return Err(ExpressionError { message, ..error }.in_word(at));
             }
         }
         at += 1;
@@ -368,11 +382,11 @@ fn fitting_methods(kind: SampleKind) -> String {
 }
 
 /// Whether the sample can be compared that way: the matrix of manual 7.1.
-fn check_method(expr: &Expr, method: MatchMethod, word: &str) -> Result<(), Error> {
+fn check_method(expr: &Expr, method: MatchMethod, word: &str) -> Result<(), ExpressionError> {
     if expr.kind == SampleKind::Any || expr.kind.casts_to(method.takes()) {
         return Ok(());
     }
-    Err(Error::new(
+    Err(ExpressionError::new(
         format!(
             "matching method '{}' cannot be used with '{word}': it compares {} and the sample is \
              {}{} (it can be compared by {})",

@@ -1,7 +1,7 @@
 //! What parsed expressions are joined to: pattern files and ACLs.
 
 use super::AclSet;
-use crate::files::Files;
+use crate::files::PatternFileReader;
 use crate::pattern::Store;
 
 /// What expressions are joined to.
@@ -9,7 +9,7 @@ pub struct Linker<'a> {
     /// Lists and maps, shared by every expression that names the same file.
     pub store: &'a Store,
     /// Where files not yet in the store are read.
-    pub files: &'a mut dyn Files,
+    pub files: &'a mut dyn PatternFileReader,
     /// The ACLs of the proxy the expression stands in.
     pub acls: &'a AclSet,
 }

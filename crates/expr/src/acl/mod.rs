@@ -17,14 +17,14 @@ pub use words::{ACL_WORDS, AclWord};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use crate::effects::Effects;
-use crate::error::Error;
-use crate::expr::Reference;
-use crate::files::Files;
+use crate::config_line::ConfigLine;
+use crate::effects::SideEffects;
+use crate::error::ExpressionError;
+use crate::expr::ExpressionReference;
+use crate::files::PatternFileReader;
 use crate::links::{LinkedAcl, Links};
 use crate::needs::Needs;
 use crate::pattern::Store;
-use crate::place::Place;
 
 /// A named ACL: true when one of its criteria is.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,9 +52,9 @@ impl Acl {
     }
 
     /// What evaluating its criteria does.
-    pub fn effects(&self) -> Effects {
+    pub fn effects(&self) -> SideEffects {
         let criteria = self.criteria.iter();
-        criteria.fold(Effects::NONE, |sum, criterion| {
+        criteria.fold(SideEffects::NONE, |sum, criterion| {
             sum | criterion.expr.effects()
         })
     }
@@ -68,14 +68,14 @@ impl Acl {
     }
 
     /// What the criteria name elsewhere.
-    pub fn references(&self) -> Vec<Reference> {
+    pub fn references(&self) -> Vec<ExpressionReference> {
         self.criteria
             .iter()
             .flat_map(Criterion::references)
             .collect()
     }
 
-    pub(crate) fn link(&mut self, links: &mut dyn Links) -> Result<(), Error> {
+    pub(crate) fn link(&mut self, links: &mut dyn Links) -> Result<(), ExpressionError> {
         let name = &self.name;
         self.criteria
             .iter_mut()
@@ -85,11 +85,11 @@ impl Acl {
 
 impl Links for Linker<'_> {
     fn acl(&self, name: &str) -> Option<Arc<dyn LinkedAcl>> {
-        let acl = condition::named(name, self.acls)?;
+        let acl = condition::find_acl(name, self.acls)?;
         Some(Arc::clone(acl) as _)
     }
 
-    fn lists(&mut self) -> (&Store, &mut dyn Files) {
+    fn lists(&mut self) -> (&Store, &mut dyn PatternFileReader) {
         (self.store, self.files)
     }
 }
@@ -114,20 +114,20 @@ impl AclSet {
     ///
     /// # Errors
     /// With the word and the byte range at fault.
-    pub fn declare(&mut self, words: &[&str]) -> Result<(), Error> {
+    pub fn declare(&mut self, words: &[&str]) -> Result<(), ExpressionError> {
         let name = words
             .first()
-            .ok_or_else(|| Error::new("missing ACL name", 0..0))?;
+            .ok_or_else(|| ExpressionError::new("missing ACL name", 0..0))?;
         check_name(name)?;
         let criterion = Criterion::parse(&words[1..]).map_err(|error| {
-            Error {
+            ExpressionError {
                 word: error.word + 1,
                 ..error
             }
             .within(words)
         })?;
         self.check_names(&criterion.expr.references())
-            .map_err(|error| Error {
+            .map_err(|error| ExpressionError {
                 range: 0..words.get(1).map_or(0, |word| word.len()),
                 ..error.in_word(1)
             })?;
@@ -168,11 +168,11 @@ impl AclSet {
     }
 
     /// Says on which line the last criterion of that name stands.
-    pub fn set_place(&mut self, name: &str, place: &Place) {
+    pub fn set_config_line(&mut self, name: &str, config_line: &ConfigLine) {
         if let Some(at) = self.by_name.get(name)
             && let Some(last) = Arc::make_mut(&mut self.acls[*at]).criteria.last_mut()
         {
-            last.set_place(place);
+            last.set_config_line(config_line);
         }
     }
 
@@ -190,8 +190,8 @@ impl AclSet {
     ///
     /// # Errors
     /// When there is none, with the name that is most like it.
-    pub fn check_name(&self, name: &str) -> Result<(), Error> {
-        match condition::named(name, self) {
+    pub fn check_name(&self, name: &str) -> Result<(), ExpressionError> {
+        match condition::find_acl(name, self) {
             Some(_) => Ok(()),
             None => Err(condition::acl_not_found(name, self)),
         }
@@ -201,10 +201,10 @@ impl AclSet {
     /// must be declared before it.
     ///
     /// # Errors
-    /// For the first that is not declared, with the whole of the first word as its place.
-    pub fn check_names(&self, references: &[Reference]) -> Result<(), Error> {
+    /// For the first that is not declared, with the whole of the first word as its index.
+    pub fn check_names(&self, references: &[ExpressionReference]) -> Result<(), ExpressionError> {
         references.iter().try_for_each(|reference| match reference {
-            Reference::Acl(name) => self.check_name(name),
+            ExpressionReference::Acl(name) => self.check_name(name),
             _ => Ok(()),
         })
     }
@@ -224,7 +224,11 @@ impl AclSet {
     ///
     /// # Errors
     /// One for each ACL that could not be joined.
-    pub fn link(&mut self, store: &Store, files: &mut dyn Files) -> Result<(), Vec<Error>> {
+    pub fn link(
+        &mut self,
+        store: &Store,
+        files: &mut dyn PatternFileReader,
+    ) -> Result<(), Vec<ExpressionError>> {
         let mut errors = Vec::new();
         let mut linked = AclSet::new();
         for mut acl in std::mem::take(self).acls {
@@ -235,7 +239,7 @@ impl AclSet {
             };
             if let Err(error) = Arc::make_mut(&mut acl).link(&mut linker) {
                 let message = format!("acl '{}': {}", acl.name, error.message);
-                errors.push(Error { message, ..error });
+                errors.push(ExpressionError { message, ..error });
             }
             linked.by_name.insert(acl.name.clone(), linked.acls.len());
             linked.acls.push(acl);
@@ -250,10 +254,10 @@ impl AclSet {
 }
 
 /// Words that would be operators were they names.
-fn check_name(name: &str) -> Result<(), Error> {
+fn check_name(name: &str) -> Result<(), ExpressionError> {
     let whole = 0..name.len();
     if name.eq_ignore_ascii_case("or") || matches!(name, "||" | "!" | "{" | "}") {
-        return Err(Error::new(
+        return Err(ExpressionError::new(
             format!("'{name}' cannot be the name of an ACL: it is a word of conditions"),
             whole,
         ));
@@ -262,11 +266,11 @@ fn check_name(name: &str) -> Result<(), Error> {
         .char_indices()
         .find(|(_, c)| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ':')))
     {
-        Some((at, c)) => Err(Error::new(
+        Some((at, c)) => Err(ExpressionError::new(
             format!("character '{c}' is not permitted in acl name '{name}'"),
             at..at + c.len_utf8(),
         )),
-        None if name.is_empty() => Err(Error::new("missing ACL name", whole)),
+        None if name.is_empty() => Err(ExpressionError::new("missing ACL name", whole)),
         None => Ok(()),
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 use super::{Acl, Criterion};
-use crate::files::Files;
+use crate::files::PatternFileReader;
 use crate::links::{LinkedAcl, Links};
 use crate::pattern::Store;
 
@@ -71,7 +71,7 @@ impl Links for OwnPatterns {
         None
     }
 
-    fn lists(&mut self) -> (&Store, &mut dyn Files) {
+    fn lists(&mut self) -> (&Store, &mut dyn PatternFileReader) {
         (&self.store, &mut self.files)
     }
 }

@@ -73,7 +73,7 @@ impl ConditionIndex {
             needs: Needs::NONE,
             changed: Arc::default(),
         };
-        let places = index.open_groups(&guards);
+        let group_indexes = index.open_groups(&guards);
         let mut uses: HashMap<String, usize> = HashMap::new();
         for guard in guards.iter().flatten() {
             *uses.entry(guard.text()).or_default() += 1;
@@ -83,13 +83,13 @@ impl ConditionIndex {
             // The patterns that the fewest conditions have name the fewest in vain.
             let guard = guards
                 .iter()
-                .filter(|guard| places.contains_key(&*guard.sample))
+                .filter(|guard| group_indexes.contains_key(&*guard.sample))
                 .filter(|guard| patterns + guard.pattern_count() <= PATTERNS_MAX)
                 .min_by_key(|guard| uses.get(&guard.text()));
             match guard {
                 Some(guard) => {
                     patterns += guard.pattern_count();
-                    index.groups[places[&*guard.sample]].add(rule, guard, &index.changed);
+                    index.groups[group_indexes[&*guard.sample]].add(rule, guard, &index.changed);
                 }
                 None => index.others.push(rule),
             }
@@ -104,7 +104,7 @@ impl ConditionIndex {
         self.needs
     }
 
-    /// Opens a group for each of the samples that most conditions ask; gives their places.
+    /// Opens a group for each of the samples that most conditions ask; gives their indexes.
     fn open_groups(&mut self, guards: &[Vec<Guard<'_>>]) -> HashMap<String, usize> {
         let mut counts: HashMap<&str, (usize, usize, &Guard<'_>)> = HashMap::new();
         for (at, guard) in guards.iter().flatten().enumerate() {
@@ -116,13 +116,13 @@ impl ConditionIndex {
             .collect();
         samples.sort_by_key(|(count, at, _)| (std::cmp::Reverse(*count), *at));
         samples.truncate(GROUPS_MAX);
-        let mut places = HashMap::new();
+        let mut group_indexes = HashMap::new();
         for (_, _, guard) in samples {
-            places.insert(guard.sample.clone(), self.groups.len());
+            group_indexes.insert(guard.sample.clone(), self.groups.len());
             self.needs = self.needs | guard.expr().needs();
             self.groups.push(SampleGroup::new(guard.expr()));
         }
-        places
+        group_indexes
     }
 }
 

@@ -72,18 +72,18 @@ impl SampleGroup {
     ) {
         let mark = scratch.mark();
         let mut cx = Evaluation::new(facts, scratch, Needs::NONE);
-        cx.walk.all = true;
+        cx.iteration.wants_all = true;
         loop {
-            cx.walk.more = false;
+            cx.iteration.has_more = false;
             let Some(sample) = self.expr.sample_walking::<false>(&mut cx) else {
                 break;
             };
             self.look_up_value(sample, cx.scratch, from, named);
-            if !cx.walk.more {
+            if !cx.iteration.has_more {
                 break;
             }
             cx.scratch.rewind(mark);
-            cx.walk.given += 1;
+            cx.iteration.yielded_count += 1;
         }
         cx.scratch.rewind(mark);
     }

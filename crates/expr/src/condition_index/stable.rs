@@ -1,7 +1,7 @@
 //! Which samples an index may ask once instead of many times.
 
 use crate::acl::Condition;
-use crate::effects::Effects;
+use crate::effects::SideEffects;
 use crate::expr::Expr;
 
 /// Fetches whose sample is the same until a rule changes something, in alphabetical order.
@@ -41,6 +41,6 @@ pub(super) fn is_stable(expr: &Expr) -> bool {
 
 /// Whether evaluating a condition changes samples that are stable otherwise.
 pub(super) fn changes_samples(condition: &Condition) -> bool {
-    let changes = Effects::VARIABLES.and(Effects::CAPTURES);
+    let changes = SideEffects::VARIABLES.and(SideEffects::CAPTURES);
     condition.effects().intersects(changes)
 }

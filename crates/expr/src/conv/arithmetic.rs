@@ -2,7 +2,7 @@
 
 use crate::args::ArgKind::{IntOrVar, Text, Var};
 use crate::args::{Arg, ArgValue, text_arg};
-use crate::conv::{Converter, NONE, args, named_var, row, text_of};
+use crate::conv::{Converter, NO_ARGS, args, named_var, row, text_of};
 use crate::evaluation::Evaluation;
 use crate::value::{Sample, SampleKind};
 
@@ -18,9 +18,9 @@ pub(super) const ROWS: &[Converter] = &[
             "bitwise and with a number or a variable",
             |cx, args, input| calculate(cx, args, input, |left, right| left & right),
         ),
-    row("bool", NONE, SampleKind::Int, SampleKind::Bool)
+    row("bool", NO_ARGS, SampleKind::Int, SampleKind::Bool)
         .implemented("true unless 0", |_, _, input| Some(Sample::Bool(integer(input)? != 0))),
-    row("cpl", NONE, SampleKind::Int, SampleKind::Int)
+    row("cpl", NO_ARGS, SampleKind::Int, SampleKind::Int)
         .implemented("bitwise complement", |_, _, input| Some(Sample::Int(!integer(input)?))),
     row("div", args(1, &[IntOrVar]), SampleKind::Int, SampleKind::Int)
         .examples("div(2)", "div(2,x)")
@@ -28,7 +28,7 @@ pub(super) const ROWS: &[Converter] = &[
             "divides by a number or a variable; by 0 gives the largest number",
             |cx, args, input| calculate(cx, args, input, div),
         ),
-    row("even", NONE, SampleKind::Int, SampleKind::Bool)
+    row("even", NO_ARGS, SampleKind::Int, SampleKind::Bool)
         .implemented("whether the number is even", |_, _, input| Some(Sample::Bool(integer(input)? & 1 == 0))),
     row("iif", args(2, &[Text, Text]), SampleKind::Bool, SampleKind::Str)
         .examples("iif(yes,no)", "iif(yes)")
@@ -45,11 +45,11 @@ pub(super) const ROWS: &[Converter] = &[
             "multiplies by a number or a variable",
             |cx, args, input| calculate(cx, args, input, i64::saturating_mul),
         ),
-    row("neg", NONE, SampleKind::Int, SampleKind::Int)
+    row("neg", NO_ARGS, SampleKind::Int, SampleKind::Int)
         .implemented("turns the sign", |_, _, input| Some(Sample::Int(integer(input)?.saturating_neg()))),
-    row("not", NONE, SampleKind::Int, SampleKind::Bool)
+    row("not", NO_ARGS, SampleKind::Int, SampleKind::Bool)
         .implemented("true if 0", |_, _, input| Some(Sample::Bool(integer(input)? == 0))),
-    row("odd", NONE, SampleKind::Int, SampleKind::Bool)
+    row("odd", NO_ARGS, SampleKind::Int, SampleKind::Bool)
         .implemented("whether the number is odd", |_, _, input| Some(Sample::Bool(integer(input)? & 1 == 1))),
     row("or", args(1, &[IntOrVar]), SampleKind::Int, SampleKind::Int)
         .examples("or(1)", "or(1,x)")

@@ -3,7 +3,7 @@
 use crate::args::ArgKind::{self, Int, Var};
 use crate::args::{Arg, ArgValue, int_arg};
 use crate::conv::{Converter, args, row, text_of};
-use crate::effects::Effects;
+use crate::effects::SideEffects;
 use crate::evaluation::Evaluation;
 use crate::facts::Side;
 use crate::value::{Sample, SampleKind};
@@ -21,19 +21,19 @@ const SET_VAR: &[ArgKind] = &[
 #[rustfmt::skip] // What belongs together stands on one line.
 pub(super) const ROWS: &[Converter] = &[
     row("capture-req", args(1, &[Int]), SampleKind::Str, SampleKind::Str)
-        .effects(Effects::CAPTURES)
+        .effects(SideEffects::CAPTURES)
         .examples("capture-req(0)", "capture-req(x)")
         .implemented("puts it into a slot of captures from the request", |cx, args, input| capture(cx, args, input, Side::Client)),
     row("capture-res", args(1, &[Int]), SampleKind::Str, SampleKind::Str)
-        .effects(Effects::CAPTURES)
+        .effects(SideEffects::CAPTURES)
         .examples("capture-res(0)", "capture-res(x)")
         .implemented("puts it into a slot of captures from the response", |cx, args, input| capture(cx, args, input, Side::Server)),
     row("set-var", args(1, SET_VAR), SampleKind::Any, SampleKind::Any)
-        .effects(Effects::VARIABLES)
+        .effects(SideEffects::VARIABLES)
         .examples("set-var(txn.name,ifnotset)", "set-var(txn.name,ifx)")
         .implemented("puts it into a variable if the conditions hold, else there is no value", set_var),
     row("unset-var", args(1, &[Var]), SampleKind::Any, SampleKind::Any)
-        .effects(Effects::VARIABLES)
+        .effects(SideEffects::VARIABLES)
         .examples("unset-var(txn.name)", "unset-var(name)")
         .implemented("takes the value of a variable away", unset_var),
 ];

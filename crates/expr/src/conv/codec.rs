@@ -3,18 +3,18 @@
 use crate::args::ArgKind::{Int, Text};
 use crate::args::{Arg, int_arg, text_arg};
 use crate::base64::{enbase64, unbase64};
-use crate::conv::{Converter, NONE, args, rewritten, rewritten_whole, row, text_of};
+use crate::conv::{Converter, NO_ARGS, args, rewritten, rewritten_whole, row, text_of};
 use crate::evaluation::Evaluation;
 use crate::value::{Sample, SampleKind};
 
 /// The rows of this family, in alphabetical order.
 #[rustfmt::skip] // What belongs together stands on one line.
 pub(super) const ROWS: &[Converter] = &[
-    row("b64dec", NONE, SampleKind::Str, SampleKind::Bin)
+    row("b64dec", NO_ARGS, SampleKind::Str, SampleKind::Bin)
         .implemented("decodes base 64", |cx, _, input| decoded(cx, input, |bytes, out| unbase64(bytes, out, false))),
-    row("base2", NONE, SampleKind::Bin, SampleKind::Str)
+    row("base2", NO_ARGS, SampleKind::Bin, SampleKind::Str)
         .implemented("each byte as eight binary digits", |cx, _, input| encoded(cx, input, base2)),
-    row("base64", NONE, SampleKind::Bin, SampleKind::Str)
+    row("base64", NO_ARGS, SampleKind::Bin, SampleKind::Str)
         .implemented("encodes in base 64", |cx, _, input| encoded(cx, input, |bytes, out| enbase64(bytes, out, false))),
     row("be2dec", args(1, &[Text, Int, Int]), SampleKind::Bin, SampleKind::Str)
         .examples("be2dec(:,2)", "be2dec(:,x)")
@@ -28,11 +28,11 @@ pub(super) const ROWS: &[Converter] = &[
             "groups of bytes in hexadecimal",
             |cx, args, input| encoded(cx, input, |bytes, out| chunked_hex(bytes, out, args)),
         ),
-    row("hex", NONE, SampleKind::Bin, SampleKind::Str)
+    row("hex", NO_ARGS, SampleKind::Bin, SampleKind::Str)
         .implemented("each byte as two hexadecimal digits", |cx, _, input| encoded(cx, input, hex)),
-    row("hex2i", NONE, SampleKind::Str, SampleKind::Int)
+    row("hex2i", NO_ARGS, SampleKind::Str, SampleKind::Int)
         .implemented("the number that hexadecimal digits write", hex2i),
-    row("htonl", NONE, SampleKind::Int, SampleKind::Bin)
+    row("htonl", NO_ARGS, SampleKind::Int, SampleKind::Bin)
         .implemented("a number as four bytes, the highest first", htonl),
     row("json", args(1, &[Text]), SampleKind::Str, SampleKind::Str)
         .examples("json(utf8)", "json(utf8,x)")
@@ -46,9 +46,9 @@ pub(super) const ROWS: &[Converter] = &[
             "groups of bytes, the lowest first, as decimal numbers",
             |cx, args, input| encoded(cx, input, |bytes, out| chunked_decimal(bytes, out, args, true)),
         ),
-    row("ub64dec", NONE, SampleKind::Str, SampleKind::Bin)
+    row("ub64dec", NO_ARGS, SampleKind::Str, SampleKind::Bin)
         .implemented("decodes base 64 for URLs", |cx, _, input| decoded(cx, input, |bytes, out| unbase64(bytes, out, true))),
-    row("ub64enc", NONE, SampleKind::Bin, SampleKind::Str)
+    row("ub64enc", NO_ARGS, SampleKind::Bin, SampleKind::Str)
         .implemented(
             "encodes in base 64 for URLs",
             |cx, _, input| encoded(cx, input, |bytes, out| enbase64(bytes, out, true)),

@@ -9,7 +9,7 @@ use crate::args::ArgKind::{self, Base64OrVar, Int, Var};
 use crate::args::{Arg, ArgValue, int_arg};
 use crate::base64::{enbase64, unbase64};
 use crate::conv::{Converter, args, rewritten, row, text_of};
-use crate::effects::Effects;
+use crate::effects::SideEffects;
 use crate::evaluation::Evaluation;
 use crate::value::{Sample, SampleKind, Value};
 
@@ -20,7 +20,7 @@ pub(super) const ROWS: &[Converter] = &[
         .examples("aes_gcm_dec(128,txn.nonce,Zm9vb2Zvb29mb29wZm9vbw==,txn.tag)", "aes_gcm_dec(129,txn.a,txn.b,txn.c)")
         .implemented("deciphers with AES-GCM, if the tag fits", aes_gcm_dec),
     row("aes_gcm_enc", args(4, &[Int, Base64OrVar, Base64OrVar, Var]), SampleKind::Bin, SampleKind::Bin)
-        .effects(Effects::VARIABLES)
+        .effects(SideEffects::VARIABLES)
         .examples("aes_gcm_enc(128,txn.nonce,Zm9vb2Zvb29mb29wZm9vbw==,txn.tag)", "aes_gcm_enc(128,txn.a,txn.b,c)")
         .implemented("enciphers with AES-GCM, and puts the tag into a variable", aes_gcm_enc),
     row("digest", args(1, &[ArgKind::MessageDigest]), SampleKind::Bin, SampleKind::Bin)

@@ -4,7 +4,7 @@ use ballast_tls::verify_error::VerifyError;
 
 use crate::args::ArgKind::{Int, Text, Var};
 use crate::args::{Arg, int_arg};
-use crate::conv::{Converter, NONE, args, named_var, rewritten, row, text_of};
+use crate::conv::{Converter, NO_ARGS, args, named_var, rewritten, row, text_of};
 use crate::evaluation::Evaluation;
 use crate::message_digest::MessageDigest;
 use crate::value::{Sample, SampleKind};
@@ -31,12 +31,12 @@ pub(super) const ROWS: &[Converter] = &[
         .examples("sdbm(1)", "sdbm(x)")
         .implemented(
             "the hash SDBM, spread over all bits if asked",
-            |cx, args, input| hashed(cx, args, input, |bytes| sdbm_over(0, bytes)),
+            |cx, args, input| hashed(cx, args, input, |bytes| sdbm_continue(0, bytes)),
         ),
     row("secure_memcmp", args(1, &[Var]), SampleKind::Bin, SampleKind::Bool)
         .examples("secure_memcmp(txn.token)", "secure_memcmp")
         .implemented("whether it equals a variable, in a time that depends on the lengths only", secure_memcmp),
-    row("sha1", NONE, SampleKind::Bin, SampleKind::Bin)
+    row("sha1", NO_ARGS, SampleKind::Bin, SampleKind::Bin)
         .implemented("the digest SHA-1", sha1),
     row("sha2", args(0, &[Int]), SampleKind::Bin, SampleKind::Bin)
         .examples("sha2(512)", "sha2(x)")
@@ -44,7 +44,7 @@ pub(super) const ROWS: &[Converter] = &[
     row("wt6", args(0, &[Int]), SampleKind::Bin, SampleKind::Int)
         .examples("wt6(1)", "wt6(x)")
         .implemented("the hash WT6, spread over all bits if asked", |cx, args, input| hashed(cx, args, input, wt6_of)),
-    row("x509_v_err_str", NONE, SampleKind::Int, SampleKind::Str)
+    row("x509_v_err_str", NO_ARGS, SampleKind::Int, SampleKind::Str)
         .implemented("OpenSSL's constant for the number of an error of a certificate", x509_v_err_str),
     row("xxh3", args(0, &[Int]), SampleKind::Bin, SampleKind::Int)
         .examples("xxh3(7)", "xxh3(x)")
@@ -70,7 +70,7 @@ pub(crate) fn avalanche(mut a: u32) -> u32 {
 }
 
 /// SDBM continued over `bytes`: multiplication by 65599.
-pub(crate) fn sdbm_over(hash: u32, bytes: &[u8]) -> u32 {
+pub(crate) fn sdbm_continue(hash: u32, bytes: &[u8]) -> u32 {
     bytes.iter().fold(hash, |hash, byte| {
         hash.wrapping_mul(65_599).wrapping_add(u32::from(*byte))
     })

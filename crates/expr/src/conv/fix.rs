@@ -2,15 +2,15 @@
 
 use crate::args::ArgKind::FixTag;
 use crate::args::{Arg, int_arg};
-use crate::conv::{Converter, NONE, args, row, text_of};
+use crate::conv::{Converter, NO_ARGS, args, row, text_of};
 use crate::evaluation::Evaluation;
-use crate::fix_message::{CHECK_SUM, field_at, judge};
+use crate::fix_message::{CHECK_SUM, field_at, validity};
 use crate::value::{Sample, SampleKind};
 
 /// The rows of this family, in alphabetical order.
 #[rustfmt::skip] // What belongs together stands on one line.
 pub(super) const ROWS: &[Converter] = &[
-    row("fix_is_valid", NONE, SampleKind::Bin, SampleKind::Bool)
+    row("fix_is_valid", NO_ARGS, SampleKind::Bin, SampleKind::Bool)
         .implemented("whether it begins with a valid FIX message", is_valid),
     row("fix_tag_value", args(1, &[FixTag]), SampleKind::Bin, SampleKind::Bin)
         .examples("fix_tag_value(MsgType)", "fix_tag_value(x)")
@@ -22,7 +22,7 @@ fn is_valid<'f>(
     _: &'f [Arg],
     input: Sample<'f>,
 ) -> Option<Sample<'f>> {
-    judge(cx.scratch.bytes(text_of(input)?)).map(Sample::Bool)
+    validity(cx.scratch.bytes(text_of(input)?)).map(Sample::Bool)
 }
 
 fn tag_value<'f>(

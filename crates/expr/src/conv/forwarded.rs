@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::args::ArgKind::Text;
 use crate::args::{Arg, text_arg};
-use crate::conv::{Converter, NONE, args, rewritten, row, text_of};
+use crate::conv::{Converter, NO_ARGS, args, rewritten, row, text_of};
 use crate::evaluation::Evaluation;
 use crate::scratch::SampleText;
 use crate::value::{Sample, SampleKind, push_int};
@@ -15,15 +15,15 @@ pub(super) const ROWS: &[Converter] = &[
     row("rfc7239_field", args(1, &[Text]), SampleKind::Str, SampleKind::Str)
         .examples("rfc7239_field(for)", "rfc7239_field(for,by)")
         .implemented("a parameter of a Forwarded header: proto, host, for or by", field),
-    row("rfc7239_is_valid", NONE, SampleKind::Str, SampleKind::Bool)
+    row("rfc7239_is_valid", NO_ARGS, SampleKind::Str, SampleKind::Bool)
         .implemented("whether it is a Forwarded header as RFC 7239 writes it", is_valid),
-    row("rfc7239_n2nn", NONE, SampleKind::Str, SampleKind::Any)
+    row("rfc7239_n2nn", NO_ARGS, SampleKind::Str, SampleKind::Any)
         .implemented("the name in a node of a Forwarded header", node_to_name),
-    row("rfc7239_n2np", NONE, SampleKind::Str, SampleKind::Any)
+    row("rfc7239_n2np", NO_ARGS, SampleKind::Str, SampleKind::Any)
         .implemented("the port in a node of a Forwarded header", node_to_port),
-    row("rfc7239_nn", NONE, SampleKind::Any, SampleKind::Str)
+    row("rfc7239_nn", NO_ARGS, SampleKind::Any, SampleKind::Str)
         .implemented("an address or a text as the name of a node", name_of_node),
-    row("rfc7239_np", NONE, SampleKind::Any, SampleKind::Str)
+    row("rfc7239_np", NO_ARGS, SampleKind::Any, SampleKind::Str)
         .implemented("a number or a text as the port of a node", port_of_node),
 ];
 

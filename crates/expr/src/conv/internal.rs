@@ -3,8 +3,8 @@
 use crate::args::ArgKind::{Acl, Text};
 use crate::args::{Arg, ArgValue, text_arg};
 use crate::condition_result::ConditionResult;
-use crate::conv::{Converter, NONE, args, row, text_of};
-use crate::effects::Effects;
+use crate::conv::{Converter, NO_ARGS, args, row, text_of};
+use crate::effects::SideEffects;
 use crate::evaluation::Evaluation;
 use crate::facts::{Facts, ServerFacts};
 use crate::fetch::proxy::backend_or_current;
@@ -14,28 +14,28 @@ use crate::value::{Sample, SampleKind, Value};
 #[rustfmt::skip] // What belongs together stands on one line.
 pub(super) const ROWS: &[Converter] = &[
     row("debug", args(0, &[Text, Text]), SampleKind::Any, SampleKind::Same)
-        .effects(Effects::EVENTS)
+        .effects(SideEffects::EVENTS)
         .examples("debug(name)", "debug(a,b,c)")
         .implemented("hands the sample on, and shows it in `show events buf0`; stdout and stderr take nothing", debug),
-    row("fe_exists", NONE, SampleKind::Str, SampleKind::Bool)
+    row("fe_exists", NO_ARGS, SampleKind::Str, SampleKind::Bool)
         .implemented(
             "whether there is a frontend of this name",
-            |cx, _, input| Some(Sample::Bool(named(cx, input, Facts::frontend_named).is_some())),
+            |cx, _, input| Some(Sample::Bool(find_named(cx, input, Facts::frontend_named).is_some())),
         ),
-    row("nbsrv", NONE, SampleKind::Str, SampleKind::Int)
+    row("nbsrv", NO_ARGS, SampleKind::Str, SampleKind::Int)
         .implemented(
             "usable servers of the backend of this name",
-            |cx, _, input| Some(Sample::Int(named(cx, input, backend_or_current)?.usable_servers())),
+            |cx, _, input| Some(Sample::Int(find_named(cx, input, backend_or_current)?.usable_servers())),
         ),
-    row("srv_is_up", NONE, SampleKind::Str, SampleKind::Bool)
+    row("srv_is_up", NO_ARGS, SampleKind::Str, SampleKind::Bool)
         .implemented(
             "whether the server of this name may be used",
-            |cx, _, input| Some(Sample::Bool(named(cx, input, server_called)?.is_up())),
+            |cx, _, input| Some(Sample::Bool(find_named(cx, input, server_called)?.is_up())),
         ),
-    row("srv_queue", NONE, SampleKind::Str, SampleKind::Int)
+    row("srv_queue", NO_ARGS, SampleKind::Str, SampleKind::Int)
         .implemented(
             "requests in the queue of the server of this name",
-            |cx, _, input| Some(Sample::Int(named(cx, input, server_called)?.queue())),
+            |cx, _, input| Some(Sample::Int(find_named(cx, input, server_called)?.queue())),
         ),
     row("when", args(1, &[Text, Acl, Text]), SampleKind::Any, SampleKind::Any)
         .examples("when(!normal)", "when(broken)")
@@ -71,7 +71,7 @@ fn debug<'f>(
 }
 
 /// What the sample names.
-fn named<'f, T>(
+fn find_named<'f, T>(
     cx: &Evaluation<'f, '_>,
     input: Sample<'f>,
     find: impl FnOnce(&'f dyn Facts, &str) -> Option<T>,

@@ -73,7 +73,7 @@ fn jwt_verify<'f>(
         ArgValue::JwtAlgorithm(algorithm) => Some(*algorithm),
         ArgValue::Var(name) => {
             let named = text_or_variable(cx, "", Some(name))?;
-            JwtAlgorithm::named(cx.scratch.bytes(named))
+            JwtAlgorithm::parse(cx.scratch.bytes(named))
         }
         _ => return None,
     };

@@ -26,8 +26,8 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use crate::args::{Arg, ArgKind, ArgSpec, ArgValue};
-pub(crate) use crate::args::{NONE, args};
-use crate::effects::Effects;
+pub(crate) use crate::args::{NO_ARGS, args};
+use crate::effects::SideEffects;
 use crate::evaluation::Evaluation;
 use crate::needs::Needs;
 use crate::scratch::SampleText;
@@ -51,7 +51,7 @@ pub struct Converter {
     /// What must be there beside its input.
     pub needs: Needs,
     /// What evaluating it does beside giving a value.
-    pub effects: Effects,
+    pub effects: SideEffects,
     /// What it does, in a few words; empty where it is not evaluated yet.
     pub help: &'static str,
     /// The converter as it is accepted, and as it is refused; empty for a word that takes no
@@ -72,7 +72,7 @@ impl Converter {
     }
 
     /// The same row with effects.
-    const fn effects(self, effects: Effects) -> Converter {
+    const fn effects(self, effects: SideEffects) -> Converter {
         Converter { effects, ..self }
     }
 
@@ -108,7 +108,7 @@ const fn row(word: &'static str, args: ArgSpec, takes: SampleKind, out: SampleKi
         takes,
         out,
         needs: Needs::NONE,
-        effects: Effects::NONE,
+        effects: SideEffects::NONE,
         help: "",
         examples: ("", ""),
         handler: None,
@@ -190,7 +190,7 @@ static LUA: Converter = row(
     SampleKind::Str,
     SampleKind::Str,
 )
-.effects(Effects::ANY);
+.effects(SideEffects::ANY);
 
 /// The converter of this name.
 pub fn converter(word: &str) -> Option<&'static Converter> {

@@ -3,8 +3,8 @@
 use crate::args::ArgKind::Text;
 use crate::args::{Arg, text_arg};
 use crate::conv::mqtt_message::{MqttError, MqttField, MqttHead, MqttMessage, MqttValue};
-use crate::conv::{Converter, NONE, args, rewritten, row, text_of};
-use crate::error::Error;
+use crate::conv::{Converter, NO_ARGS, args, rewritten, row, text_of};
+use crate::error::ExpressionError;
 use crate::evaluation::Evaluation;
 use crate::value::{Sample, SampleKind, push_int};
 
@@ -14,7 +14,7 @@ pub(super) const ROWS: &[Converter] = &[
     row("mqtt_field_value", args(2, &[Text, Text]), SampleKind::Bin, SampleKind::Str)
         .examples("mqtt_field_value(connect,username)", "mqtt_field_value(publish,topic)")
         .implemented("a field or a property of an MQTT message", field_value),
-    row("mqtt_is_valid", NONE, SampleKind::Bin, SampleKind::Bool)
+    row("mqtt_is_valid", NO_ARGS, SampleKind::Bin, SampleKind::Bool)
         .implemented("whether it begins with a valid MQTT message", is_valid),
 ];
 
@@ -22,16 +22,21 @@ pub(super) const ROWS: &[Converter] = &[
 ///
 /// # Errors
 /// Naming the word that is unknown.
-pub(crate) fn check(message: &str, field: &str) -> Result<(), Error> {
-    let Some(known) = MqttMessage::named(message) else {
+pub(crate) fn check(message: &str, field: &str) -> Result<(), ExpressionError> {
+    let Some(known) = MqttMessage::parse(message) else {
         let words = ["connect", "connack"];
-        return Err(Error::unknown("MQTT message", message, 0..0, words));
+        return Err(ExpressionError::unknown(
+            "MQTT message",
+            message,
+            0..0,
+            words,
+        ));
     };
-    if MqttField::named(known, field).is_some() {
+    if MqttField::parse(known, field).is_some() {
         return Ok(());
     }
     let what = format!("field or number of a property of the MQTT message '{message}'");
-    Err(Error::unknown(
+    Err(ExpressionError::unknown(
         &what,
         field,
         0..0,
@@ -56,8 +61,8 @@ fn field_value<'f>(
     args: &'f [Arg],
     input: Sample<'f>,
 ) -> Option<Sample<'f>> {
-    let message = MqttMessage::named(text_arg(args, 0))?;
-    let field = MqttField::named(message, text_arg(args, 1))?;
+    let message = MqttMessage::parse(text_arg(args, 0))?;
+    let field = MqttField::parse(message, text_arg(args, 1))?;
     let made = rewritten(cx, text_of(input)?, |bytes, out| {
         let head = MqttHead::parse(bytes).ok()?;
         if head.message != message {

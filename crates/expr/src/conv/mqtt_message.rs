@@ -9,7 +9,7 @@ pub(super) enum MqttMessage {
 
 impl MqttMessage {
     /// The type by its name or number.
-    pub(super) fn named(text: &str) -> Option<MqttMessage> {
+    pub(super) fn parse(text: &str) -> Option<MqttMessage> {
         match text {
             "1" => Some(MqttMessage::Connect),
             "2" => Some(MqttMessage::Connack),
@@ -39,15 +39,17 @@ pub(super) enum MqttField {
 
 impl MqttField {
     /// The field of a message by its name, or by the number of a property.
-    pub(super) fn named(message: MqttMessage, text: &str) -> Option<MqttField> {
+    pub(super) fn parse(message: MqttMessage, text: &str) -> Option<MqttField> {
         use MqttMessage::{Connack, Connect};
         if text.starts_with(|c: char| c.is_ascii_digit()) {
             let number: u8 = text.parse().ok()?;
-            let places: &[PropertyPlace] = match message {
+            let property_places: &[PropertyPlace] = match message {
                 Connect => &[PropertyPlace::Connect, PropertyPlace::Will],
                 Connack => &[PropertyPlace::Connack],
             };
-            let known = places.iter().any(|place| kind_of(number, *place).is_some());
+            let known = property_places
+                .iter()
+                .any(|property_place| kind_of(number, *property_place).is_some());
             return known.then_some(MqttField::Property(number));
         }
         let mut names = FIELDS.iter();
@@ -151,10 +153,10 @@ enum PropertyKind {
 }
 
 /// The properties that HAProxy knows, where they may stand.
-fn kind_of(identifier: u8, place: PropertyPlace) -> Option<PropertyKind> {
+fn kind_of(identifier: u8, property_place: PropertyPlace) -> Option<PropertyKind> {
     use PropertyKind::{Flag, Long, Name, Pair, Positive, PositiveLong, Short, Text};
     use PropertyPlace::{Connack, Connect, Will};
-    Some(match (identifier, place) {
+    Some(match (identifier, property_place) {
         (1, Will) => Flag,
         (2 | 24, Will) => Long,
         (3 | 8 | 9, Will) => Text,
@@ -297,7 +299,7 @@ impl<'m> MqttHead<'m> {
     fn read_properties(
         &mut self,
         reader: &mut Reader<'m>,
-        place: PropertyPlace,
+        property_place: PropertyPlace,
     ) -> Result<(), MqttError> {
         let length = reader.length()?;
         let mut inside = Reader {
@@ -305,7 +307,7 @@ impl<'m> MqttHead<'m> {
         };
         while !inside.rest.is_empty() {
             let identifier = inside.byte()?;
-            let kind = kind_of(identifier, place).ok_or(MqttError::Invalid)?;
+            let kind = kind_of(identifier, property_place).ok_or(MqttError::Invalid)?;
             let value = inside.property(kind)?;
             if kind == PropertyKind::Pair {
                 continue;
@@ -342,11 +344,13 @@ impl<'m> MqttHead<'m> {
     fn property(&self, identifier: u8) -> Option<MqttValue<'m>> {
         let given = self.properties.get(usize::from(identifier))?;
         given.or_else(|| {
-            let places: &[PropertyPlace] = match self.message {
+            let property_places: &[PropertyPlace] = match self.message {
                 MqttMessage::Connect => &[PropertyPlace::Connect, PropertyPlace::Will],
                 MqttMessage::Connack => &[PropertyPlace::Connack],
             };
-            let kind = places.iter().find_map(|place| kind_of(identifier, *place));
+            let kind = property_places
+                .iter()
+                .find_map(|property_place| kind_of(identifier, *property_place));
             match kind? {
                 PropertyKind::Text | PropertyKind::Name | PropertyKind::Pair => None,
                 _ => Some(MqttValue::Number(0)),

@@ -2,7 +2,7 @@
 
 use crate::args::ArgKind::{Int, Mask4, Mask6, Regex, Text, Var};
 use crate::args::{Arg, ArgValue, int_arg, text_arg};
-use crate::conv::{Converter, NONE, args, named_var, rewritten, row, text_of};
+use crate::conv::{Converter, NO_ARGS, args, named_var, rewritten, row, text_of};
 use crate::evaluation::Evaluation;
 use crate::regex::Groups;
 use crate::value::{Sample, SampleKind, v6_to_v4};
@@ -20,7 +20,7 @@ pub(super) const ROWS: &[Converter] = &[
     row("concat", args(1, &[Text, Var, Text]), SampleKind::Str, SampleKind::Str)
         .examples("concat(<,txn.name,>)", "concat(a,b,c,d)")
         .implemented("appends a text, a variable and a text", concat),
-    row("cut_crlf", NONE, SampleKind::Str, SampleKind::Str)
+    row("cut_crlf", NO_ARGS, SampleKind::Str, SampleKind::Str)
         .implemented("the first line", cut_crlf),
     row("field", args(2, &[Int, Text, Int]), SampleKind::Str, SampleKind::Str)
         .examples("field(2,/)", "field(2)")
@@ -31,14 +31,14 @@ pub(super) const ROWS: &[Converter] = &[
     row("has_ctl", args(0, &[Text]), SampleKind::Bin, SampleKind::Bool)
         .examples("has_ctl(0x100002401)", "has_ctl(1,2)")
         .implemented("whether a control character is in it", has_ctl),
-    row("host_only", NONE, SampleKind::Str, SampleKind::Str)
+    row("host_only", NO_ARGS, SampleKind::Str, SampleKind::Str)
         .implemented("the host of a Host value", host_only),
     row("ipmask", args(1, &[Mask4, Mask6]), SampleKind::Addr, SampleKind::Addr)
         .examples("ipmask(24,64)", "ipmask(x)")
         .implemented("an address with a mask of IPv4, and one of IPv6", ipmask),
-    row("length", NONE, SampleKind::Str, SampleKind::Int)
+    row("length", NO_ARGS, SampleKind::Str, SampleKind::Int)
         .implemented("how long it is, in bytes", length),
-    row("lower", NONE, SampleKind::Str, SampleKind::Str)
+    row("lower", NO_ARGS, SampleKind::Str, SampleKind::Str)
         .implemented("in lower case", lower),
     row("ltrim", args(1, &[Text]), SampleKind::Str, SampleKind::Str)
         .examples("ltrim(x)", "ltrim(a,b)")
@@ -46,18 +46,18 @@ pub(super) const ROWS: &[Converter] = &[
     row("param", args(1, &[Text, Text]), SampleKind::Str, SampleKind::Str)
         .examples("param(id,&)", "param(a,b,c)")
         .implemented("a parameter of a list such as a query", param),
-    row("port_only", NONE, SampleKind::Str, SampleKind::Int)
+    row("port_only", NO_ARGS, SampleKind::Str, SampleKind::Int)
         .implemented("the port of a Host value, or 0", port_only),
     row("regsub", args(2, &[Regex, Text, Text]), SampleKind::Str, SampleKind::Str)
         .examples("regsub(a,b,g)", "regsub(a)")
         .implemented("what a regular expression matches replaced, all of it with g", regsub),
-    row("reverse", NONE, SampleKind::Str, SampleKind::Str)
+    row("reverse", NO_ARGS, SampleKind::Str, SampleKind::Str)
         .implemented("from its end to its beginning", reverse),
-    row("reverse_dom", NONE, SampleKind::Str, SampleKind::Str),
+    row("reverse_dom", NO_ARGS, SampleKind::Str, SampleKind::Str),
     row("rtrim", args(1, &[Text]), SampleKind::Str, SampleKind::Str)
         .examples("rtrim(x)", "rtrim(a,b)")
         .implemented("without these bytes at its end", rtrim),
-    row("upper", NONE, SampleKind::Str, SampleKind::Str)
+    row("upper", NO_ARGS, SampleKind::Str, SampleKind::Str)
         .implemented("in upper case", upper),
     row("word", args(2, &[Int, Text, Int]), SampleKind::Str, SampleKind::Str)
         .examples("word(2,/)", "word(2)")

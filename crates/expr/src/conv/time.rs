@@ -3,7 +3,7 @@
 use crate::args::ArgKind::{Int, Text};
 use crate::args::{Arg, int_arg, text_arg};
 use crate::calendar::{CalendarTime, padded, strftime};
-use crate::conv::{Converter, NONE, args, date_text, row, text_of};
+use crate::conv::{Converter, NO_ARGS, args, date_text, row, text_of};
 use crate::evaluation::Evaluation;
 use crate::facts::Time;
 use crate::value::{Sample, SampleKind};
@@ -11,7 +11,7 @@ use crate::value::{Sample, SampleKind};
 /// The rows of this family, in alphabetical order.
 #[rustfmt::skip] // What belongs together stands on one line.
 pub(super) const ROWS: &[Converter] = &[
-    row("date", NONE, SampleKind::Str, SampleKind::Int)
+    row("date", NO_ARGS, SampleKind::Str, SampleKind::Int)
         .implemented("the time of a date as HTTP writes it", date),
     row("http_date", args(0, &[Int, Text]), SampleKind::Int, SampleKind::Str)
         .examples("http_date(60,ms)", "http_date(x)")

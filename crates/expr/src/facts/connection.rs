@@ -38,7 +38,7 @@ pub trait ConnectionFacts {
         false
     }
 
-    /// A value of the PROXY header that came over it, by its type and its place among those of that
+    /// A value of the PROXY header that came over it, by its type and its index among those of that
     /// type, from 0 (`fc_pp_tlv`).
     fn proxy_value(&self, _value_type: u8, _place: usize) -> Option<&[u8]> {
         None

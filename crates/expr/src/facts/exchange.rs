@@ -1,6 +1,6 @@
 //! One exchange: what is known of it beside its messages and numbers.
 
-use crate::place::Place;
+use crate::config_line::ConfigLine;
 
 /// An exchange.
 pub trait ExchangeFacts {
@@ -51,12 +51,12 @@ pub trait ExchangeFacts {
     }
 
     /// The rule that ended its rule set last (`last_rule_line`).
-    fn last_rule(&self) -> Option<&Place> {
+    fn last_rule(&self) -> Option<&ConfigLine> {
         None
     }
 
     /// The rule that waits, or waited when the exchange ended (`waiting_entity`).
-    fn waiting_rule(&self) -> Option<&Place> {
+    fn waiting_rule(&self) -> Option<&ConfigLine> {
         None
     }
 
@@ -65,7 +65,7 @@ pub trait ExchangeFacts {
         0
     }
 
-    /// By how much its place in the queue was moved, in milliseconds (`prio_offset`).
+    /// By how much its position in the queue was moved, in milliseconds (`prio_offset`).
     fn priority_offset_ms(&self) -> i64 {
         0
     }

@@ -14,7 +14,7 @@ pub trait UserFacts {
         PasswordCheck::Wrong
     }
 
-    /// A group of a user of the list, by its place among the user's groups, from 0.
+    /// A group of a user of the list, by its index among the user's groups, from 0.
     fn group(&self, _list: &str, _user: &[u8], _place: usize) -> Option<&str> {
         None
     }

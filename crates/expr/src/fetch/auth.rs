@@ -5,7 +5,7 @@ use crate::args::{Arg, text_arg};
 use crate::base64::unbase64;
 use crate::evaluation::Evaluation;
 use crate::facts::PasswordCheck;
-use crate::fetch::{Fetch, NONE, args, row};
+use crate::fetch::{Fetch, NO_ARGS, args, row};
 use crate::needs::Needs;
 use crate::phase::Phases;
 use crate::scratch::SampleText;
@@ -30,11 +30,11 @@ pub(super) const ROWS: &[Fetch] = &[
         .needs(CREDENTIALS)
         .examples("http_auth_group(users)", "http_auth_group")
         .implemented("the name of the user of the list; in an ACL, the groups of that user", group),
-    row("http_auth_pass", NONE, SampleKind::Str, REQUEST)
+    row("http_auth_pass", NO_ARGS, SampleKind::Str, REQUEST)
         .implemented("the password of basic credentials", |cx, _| basic(cx, true)),
-    row("http_auth_type", NONE, SampleKind::Str, REQUEST)
+    row("http_auth_type", NO_ARGS, SampleKind::Str, REQUEST)
         .implemented("the scheme of the credentials: Basic or Bearer", scheme),
-    row("http_auth_user", NONE, SampleKind::Str, REQUEST)
+    row("http_auth_user", NO_ARGS, SampleKind::Str, REQUEST)
         .implemented("the user of basic credentials", |cx, _| basic(cx, false)),
 ];
 
@@ -85,7 +85,7 @@ fn user<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg]) -> Option<Option<Sampl
     let (Some(Sample::Str(name)), Some(Sample::Str(password))) =
         (basic(cx, false), basic(cx, true))
     else {
-        cx.never_has(Needs::PASSWORD);
+        cx.stop_expecting(Needs::PASSWORD);
         return None;
     };
     let (user, secret) = (cx.scratch.bytes(name), cx.scratch.bytes(password));
@@ -105,19 +105,23 @@ fn user<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg]) -> Option<Option<Sampl
 /// looks at one group after the other. A user without a group is found all the same.
 fn group<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
     let Some(name) = user(cx, args)? else {
-        cx.never_has(Needs::PASSWORD);
+        cx.stop_expecting(Needs::PASSWORD);
         return None;
     };
-    if !cx.walk.all {
+    if !cx.iteration.wants_all {
         return Some(Sample::Str(name));
     }
-    let (users, list, place) = (cx.facts.users(), text_arg(args, 0), cx.walk.given);
+    let (users, list, index) = (
+        cx.facts.users(),
+        text_arg(args, 0),
+        cx.iteration.yielded_count,
+    );
     let user = cx.scratch.bytes(name);
-    let found = users.group(list, user, place);
-    cx.walk.more = users.group(list, user, place + 1).is_some();
+    let found = users.group(list, user, index);
+    cx.iteration.has_more = users.group(list, user, index + 1).is_some();
     match found {
         Some(group) => Some(Sample::str(group.as_bytes())),
-        None if place == 0 => Some(Sample::str(b"")),
+        None if index == 0 => Some(Sample::str(b"")),
         None => None,
     }
 }

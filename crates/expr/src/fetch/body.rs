@@ -5,7 +5,7 @@ use crate::args::{Arg, text_arg};
 use crate::evaluation::Evaluation;
 use crate::facts::Side;
 use crate::fetch::uri::{QueryParams, pick_param};
-use crate::fetch::{Fetch, NONE, args, number, row};
+use crate::fetch::{Fetch, NO_ARGS, args, int_sample, row};
 use crate::needs::Needs;
 use crate::phase::Phases;
 use crate::value::{Sample, SampleKind};
@@ -16,20 +16,20 @@ const RESPONSE: Phases = Phases::RESPONSE;
 /// The rows of this family, in alphabetical order.
 #[rustfmt::skip] // What belongs together stands on one line.
 pub(super) const ROWS: &[Fetch] = &[
-    row("req.body", NONE, SampleKind::Bin, REQUEST).needs(Needs::REQUEST_BODY)
+    row("req.body", NO_ARGS, SampleKind::Bin, REQUEST).needs(Needs::REQUEST_BODY)
         .implemented("what was received of the request's body", |cx, _| body(cx, Side::Client)),
-    row("req.body_len", NONE, SampleKind::Int, REQUEST).needs(Needs::REQUEST_BODY)
+    row("req.body_len", NO_ARGS, SampleKind::Int, REQUEST).needs(Needs::REQUEST_BODY)
         .implemented("how many bytes of the request's body were received", |cx, _| received_bytes(cx, Side::Client)),
     row("req.body_param", args(0, &[Text, Text]), SampleKind::Bin, REQUEST).needs(Needs::REQUEST_BODY)
         .examples("req.body_param(user,i)", "req.body_param(user,i,x)")
         .implemented("a parameter of the request's body: name, i to ignore the case of it", body_param),
-    row("req.body_size", NONE, SampleKind::Int, REQUEST).needs(Needs::REQUEST_BODY)
+    row("req.body_size", NO_ARGS, SampleKind::Int, REQUEST).needs(Needs::REQUEST_BODY)
         .implemented("how long the request's body is: announced, or received so far", |cx, _| size(cx, Side::Client)),
-    row("res.body", NONE, SampleKind::Bin, RESPONSE).needs(Needs::RESPONSE_BODY)
+    row("res.body", NO_ARGS, SampleKind::Bin, RESPONSE).needs(Needs::RESPONSE_BODY)
         .implemented("what was received of the response's body", |cx, _| body(cx, Side::Server)),
-    row("res.body_len", NONE, SampleKind::Int, RESPONSE).needs(Needs::RESPONSE_BODY)
+    row("res.body_len", NO_ARGS, SampleKind::Int, RESPONSE).needs(Needs::RESPONSE_BODY)
         .implemented("how many bytes of the response's body were received", |cx, _| received_bytes(cx, Side::Server)),
-    row("res.body_size", NONE, SampleKind::Int, RESPONSE).needs(Needs::RESPONSE_BODY)
+    row("res.body_size", NO_ARGS, SampleKind::Int, RESPONSE).needs(Needs::RESPONSE_BODY)
         .implemented("how long the response's body is: announced, or received so far", |cx, _| size(cx, Side::Server)),
 ];
 
@@ -45,31 +45,31 @@ const fn body_of(side: Side) -> Needs {
 fn body<'f>(cx: &mut Evaluation<'f, '_>, sent_by: Side) -> Option<Sample<'f>> {
     let body = cx.facts.body(sent_by)?;
     if !body.is_final {
-        cx.may_change(body_of(sent_by));
+        cx.note_missing(body_of(sent_by));
     }
     Some(Sample::bin(body.bytes))
 }
 
 fn received_bytes<'f>(cx: &mut Evaluation<'f, '_>, sent_by: Side) -> Option<Sample<'f>> {
-    cx.never_has(body_of(sent_by));
+    cx.stop_expecting(body_of(sent_by));
     let body = cx.facts.body(sent_by)?;
-    number(i64::try_from(body.bytes.len()).unwrap_or(i64::MAX))
+    int_sample(i64::try_from(body.bytes.len()).unwrap_or(i64::MAX))
 }
 
 fn size<'f>(cx: &mut Evaluation<'f, '_>, sent_by: Side) -> Option<Sample<'f>> {
-    cx.never_has(body_of(sent_by));
+    cx.stop_expecting(body_of(sent_by));
     let body = cx.facts.body(sent_by)?;
     let bytes = body.announced_bytes.unwrap_or(body.bytes.len() as u64);
-    number(i64::try_from(bytes).unwrap_or(i64::MAX))
+    int_sample(i64::try_from(bytes).unwrap_or(i64::MAX))
 }
 
 /// `req.body_param([name[,i]])`. As in HAProxy, the type of the body is not looked at.
 fn body_param<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
-    cx.never_has(Needs::REQUEST_BODY);
+    cx.stop_expecting(Needs::REQUEST_BODY);
     let body = cx.facts.body(Side::Client)?;
-    let folds_case = text_arg(args, 1).contains('i');
+    let ignore_case = text_arg(args, 1).contains('i');
     let params = QueryParams::of_body(body.bytes);
-    pick_param(cx, text_arg(args, 0), folds_case, params).map(Sample::bin)
+    pick_param(cx, text_arg(args, 0), ignore_case, params).map(Sample::bin)
 }
 
 #[cfg(test)]

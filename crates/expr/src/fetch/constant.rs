@@ -8,7 +8,7 @@ use crate::args::{Arg, ArgValue, int_arg, text_arg};
 use crate::condition_result::ConditionResult;
 use crate::evaluation::Evaluation;
 use crate::fetch::tls::LATER_THAN_3_2;
-use crate::fetch::{ACL_NAMES, Fetch, NONE, args, row};
+use crate::fetch::{ACL_NAMES, Fetch, NO_ARGS, args, row};
 use crate::needs::Needs;
 use crate::phase::Phases;
 use crate::value::{Sample, SampleKind};
@@ -22,9 +22,9 @@ pub(super) const ROWS: &[Fetch] = &[
     row("acl", ACL_NAMES, SampleKind::Bool, ALWAYS)
         .examples("acl(TRUE,!FALSE)", "acl")
         .implemented("whether all of the ACLs hold, those after a ! not", acls_hold),
-    row("always_false", NONE, SampleKind::Bool, ALWAYS)
+    row("always_false", NO_ARGS, SampleKind::Bool, ALWAYS)
         .implemented("always false", |_, _| Some(Sample::Bool(false))),
-    row("always_true", NONE, SampleKind::Bool, ALWAYS)
+    row("always_true", NO_ARGS, SampleKind::Bool, ALWAYS)
         .implemented("always true", |_, _| Some(Sample::Bool(true))),
     row("bin", args(1, &[Text]), SampleKind::Bin, ALWAYS)
         .examples("bin(4142)", "bin(41,42)")
@@ -58,7 +58,7 @@ pub(super) const ROWS: &[Fetch] = &[
     row("var", args(1, &[Var, Text]), SampleKind::Any, ALWAYS)
         .examples("var(txn.name,none)", "var(name)")
         .implemented("a variable, or the default that is given", var),
-    row("wait_end", NONE, SampleKind::Bool, RUNNING).needs(Needs::INSPECTION_END)
+    row("wait_end", NO_ARGS, SampleKind::Bool, RUNNING).needs(Needs::INSPECTION_END)
         .implemented("true when content inspection is over", wait_end),
 ];
 
@@ -81,7 +81,7 @@ fn acls_hold<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg]) -> Option<Sample<
     if missing.is_none() {
         return Some(Sample::Bool(true));
     }
-    cx.may_change(missing);
+    cx.note_missing(missing);
     None
 }
 

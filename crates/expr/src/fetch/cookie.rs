@@ -86,7 +86,7 @@ fn lines<'f>(
     Some(fields(cx, of)?.find(field))
 }
 
-fn wanted<'f>(
+fn wanted_values<'f>(
     cx: &Evaluation<'f, '_>,
     args: &'f [Arg],
     of: Side,
@@ -102,11 +102,11 @@ fn wanted<'f>(
 }
 
 fn value<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], of: Side) -> Option<&'f [u8]> {
-    let mut values = wanted(cx, args, of)?;
-    if cx.walk.all {
-        let mut rest = values.skip(cx.walk.given);
+    let mut values = wanted_values(cx, args, of)?;
+    if cx.iteration.wants_all {
+        let mut rest = values.skip(cx.iteration.yielded_count);
         let value = rest.next()?;
-        cx.walk.more = rest.next().is_some();
+        cx.iteration.has_more = rest.next().is_some();
         return Some(value);
     }
     // By name the last one counts, without a name the first.
@@ -126,7 +126,7 @@ fn integer<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], of: Side) -> Option
 }
 
 fn count<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sample<'f>> {
-    let count = wanted(cx, args, of)?.count();
+    let count = wanted_values(cx, args, of)?.count();
     Some(Sample::Int(i64::try_from(count).unwrap_or(i64::MAX)))
 }
 

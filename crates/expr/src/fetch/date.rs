@@ -4,7 +4,7 @@ use crate::args::ArgKind::{Int, Text};
 use crate::args::{Arg, int_arg, text_arg};
 use crate::evaluation::Evaluation;
 use crate::facts::Time;
-use crate::fetch::{Fetch, NONE, args, number, row};
+use crate::fetch::{Fetch, NO_ARGS, args, int_sample, row};
 use crate::phase::Phases;
 use crate::value::{Sample, SampleKind};
 
@@ -21,7 +21,7 @@ pub(super) const ROWS: &[Fetch] = &[
     row("date", args(0, &[Int, Text]), SampleKind::Int, ALWAYS)
         .examples("date(-60,ms)", "date(x)")
         .implemented("now, plus an offset, in s, ms or us", date),
-    row("date_us", NONE, SampleKind::Int, ALWAYS)
+    row("date_us", NO_ARGS, SampleKind::Int, ALWAYS)
         .implemented("microseconds within the second now", |cx, _| Some(Sample::Int(i64::from(cx.facts.now().micros)))),
     row("request_date", args(0, &[Text]), SampleKind::Int, TRANSACTION)
         .examples("request_date(us)", "request_date(us,x)")
@@ -43,10 +43,10 @@ fn in_unit(time: Time, unit: &str) -> i64 {
 
 fn date<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
     let now = in_unit(cx.facts.now(), text_arg(args, 1));
-    number(now.saturating_add(int_arg(args, 0).unwrap_or(0)))
+    int_sample(now.saturating_add(int_arg(args, 0).unwrap_or(0)))
 }
 
 /// `time` in seconds unless `ms` or `us` is asked.
 fn dated<'f>(args: &[Arg], time: Time) -> Option<Sample<'f>> {
-    number(in_unit(time, text_arg(args, 0)))
+    int_sample(in_unit(time, text_arg(args, 0)))
 }

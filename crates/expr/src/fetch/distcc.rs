@@ -8,7 +8,7 @@ use crate::args::ArgKind::{DistccToken, Int};
 use crate::args::{Arg, int_arg, text_arg};
 use crate::evaluation::Evaluation;
 use crate::fetch::payload::{OF_EITHER, at_hand};
-use crate::fetch::{Fetch, args, number, row};
+use crate::fetch::{Fetch, args, int_sample, row};
 use crate::phase::Phases;
 use crate::value::{Sample, SampleKind};
 
@@ -77,7 +77,7 @@ fn packet<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg]) -> Option<Packet<'f>
         Ok(packet) => Some(packet),
         Err(is_short) => {
             if !is_short {
-                cx.never_has(OF_EITHER);
+                cx.stop_expecting(OF_EITHER);
             }
             None
         }
@@ -86,18 +86,18 @@ fn packet<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg]) -> Option<Packet<'f>
 
 fn parameter<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
     let packet = packet(cx, args)?;
-    number(i64::from(packet.parameter))
+    int_sample(i64::from(packet.parameter))
 }
 
 fn body<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
     let packet = packet(cx, args)?;
     let Some(body_bytes) = packet.body_bytes else {
-        cx.never_has(OF_EITHER);
+        cx.stop_expecting(OF_EITHER);
         return None;
     };
     // As in HAProxy, a part of it is a value, which may grow.
     if packet.rest.len() < body_bytes {
-        cx.may_change(OF_EITHER);
+        cx.note_missing(OF_EITHER);
     }
     let bytes = &packet.rest[..packet.rest.len().min(body_bytes)];
     (!bytes.is_empty()).then_some(Sample::bin(bytes))
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn packets_are_found_by_token_and_place() {
-        let of = |token: &str, place| find(MESSAGE, token.as_bytes(), place);
+        let of = |token: &str, index| find(MESSAGE, token.as_bytes(), index);
         assert_eq!(of("DIST", 0).unwrap().parameter, 1);
         assert_eq!(of("DIST", 1).unwrap().body_bytes, None);
         assert_eq!(of("ARGV", 0).unwrap().parameter, 3);

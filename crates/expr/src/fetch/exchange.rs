@@ -2,12 +2,12 @@
 
 use crate::args::ArgKind::Int;
 use crate::args::{Arg, int_arg};
+use crate::config_line::ConfigLine;
 use crate::evaluation::Evaluation;
 use crate::facts::{ExchangeNumbers, Side};
 use crate::fetch::tls::LATER_THAN_3_2;
-use crate::fetch::{Fetch, NONE, args, number, record_number, row};
+use crate::fetch::{Fetch, NO_ARGS, args, int_sample, record_number, row};
 use crate::phase::Phases;
-use crate::place::Place;
 use crate::value::{Sample, SampleKind, push_int};
 
 const ALWAYS: Phases = Phases::ALWAYS;
@@ -25,113 +25,113 @@ const TRANSACTION: Phases = Phases::TRANSACTION;
 /// The rows of this family, in alphabetical order.
 #[rustfmt::skip] // What belongs together stands on one line.
 pub(super) const ROWS: &[Fetch] = &[
-    row("bytes_in", NONE, SampleKind::Int, TRANSACTION)
+    row("bytes_in", NO_ARGS, SampleKind::Int, TRANSACTION)
         .implemented("bytes from the client", bytes_in),
-    row("bytes_out", NONE, SampleKind::Int, ROUTED)
+    row("bytes_out", NO_ARGS, SampleKind::Int, ROUTED)
         .implemented("bytes from the server", bytes_out),
     row("capture.req.hdr", args(1, &[Int]), SampleKind::Str, TRANSACTION)
         .examples("capture.req.hdr(0)", "capture.req.hdr")
         .implemented("what a request capture holds", |cx, args| capture(cx, args, Side::Client)),
-    row("capture.req.method", NONE, SampleKind::Str, TRANSACTION)
+    row("capture.req.method", NO_ARGS, SampleKind::Str, TRANSACTION)
         .implemented("the method of the request", captured_method),
-    row("capture.req.uri", NONE, SampleKind::Str, TRANSACTION)
+    row("capture.req.uri", NO_ARGS, SampleKind::Str, TRANSACTION)
         .implemented("the path and query of the request", captured_uri),
-    row("capture.req.ver", NONE, SampleKind::Str, TRANSACTION)
+    row("capture.req.ver", NO_ARGS, SampleKind::Str, TRANSACTION)
         .implemented("the version of the request: HTTP/1.1", captured_version),
     row("capture.res.hdr", args(1, &[Int]), SampleKind::Str, SERVER_SIDE)
         .examples("capture.res.hdr(0)", "capture.res.hdr")
         .implemented("what a response capture holds", |cx, args| capture(cx, args, Side::Server)),
-    row("capture.res.ver", NONE, SampleKind::Str, TRANSACTION)
+    row("capture.res.ver", NO_ARGS, SampleKind::Str, TRANSACTION)
         .implemented(
             "the version of the response: HTTP/1.1",
             |cx, _| Some(Sample::str(cx.facts.response()?.version().as_str().as_bytes())),
         ),
-    row("cur_client_timeout", NONE, SampleKind::Int, CLIENT)
-        .implemented("the client timeout in force, in milliseconds", |cx, _| number(cx.facts.exchange().client_timeout_ms())),
-    row("cur_connect_timeout", NONE, SampleKind::Int, BACKEND).refused(LATER_THAN_3_2),
-    row("cur_max_retries", NONE, SampleKind::Int, BACKEND).refused(LATER_THAN_3_2),
-    row("cur_queue_timeout", NONE, SampleKind::Int, BACKEND).refused(LATER_THAN_3_2),
-    row("cur_server_timeout", NONE, SampleKind::Int, BACKEND)
-        .implemented("the server timeout in force, in milliseconds", |cx, _| number(cx.facts.exchange().server_timeout_ms())),
-    row("cur_tarpit_timeout", NONE, SampleKind::Int, CONNECTION).refused(LATER_THAN_3_2),
-    row("cur_tunnel_timeout", NONE, SampleKind::Int, BACKEND)
-        .implemented("the tunnel timeout in force, in milliseconds", |cx, _| number(cx.facts.exchange().tunnel_timeout_ms())),
-    row("fcgi.docroot", NONE, SampleKind::Str, REQUEST),
-    row("fcgi.index", NONE, SampleKind::Str, REQUEST),
-    row("http_first_req", NONE, SampleKind::Bool, TRANSACTION)
+    row("cur_client_timeout", NO_ARGS, SampleKind::Int, CLIENT)
+        .implemented("the client timeout in force, in milliseconds", |cx, _| int_sample(cx.facts.exchange().client_timeout_ms())),
+    row("cur_connect_timeout", NO_ARGS, SampleKind::Int, BACKEND).refused(LATER_THAN_3_2),
+    row("cur_max_retries", NO_ARGS, SampleKind::Int, BACKEND).refused(LATER_THAN_3_2),
+    row("cur_queue_timeout", NO_ARGS, SampleKind::Int, BACKEND).refused(LATER_THAN_3_2),
+    row("cur_server_timeout", NO_ARGS, SampleKind::Int, BACKEND)
+        .implemented("the server timeout in force, in milliseconds", |cx, _| int_sample(cx.facts.exchange().server_timeout_ms())),
+    row("cur_tarpit_timeout", NO_ARGS, SampleKind::Int, CONNECTION).refused(LATER_THAN_3_2),
+    row("cur_tunnel_timeout", NO_ARGS, SampleKind::Int, BACKEND)
+        .implemented("the tunnel timeout in force, in milliseconds", |cx, _| int_sample(cx.facts.exchange().tunnel_timeout_ms())),
+    row("fcgi.docroot", NO_ARGS, SampleKind::Str, REQUEST),
+    row("fcgi.index", NO_ARGS, SampleKind::Str, REQUEST),
+    row("http_first_req", NO_ARGS, SampleKind::Bool, TRANSACTION)
         .implemented(
             "whether the request is the first of its connection",
             |cx, _| cx.facts.stream(Side::Client).map(|_| Sample::Bool(cx.facts.exchange().is_first_request())),
         ),
-    row("last_entity", NONE, SampleKind::Str, RUNNING)
+    row("last_entity", NO_ARGS, SampleKind::Str, RUNNING)
         .implemented("file and line of the rule that ended its rule set last", |cx, _| line_of(cx, cx.facts.exchange().last_rule()?)),
-    row("last_rule_file", NONE, SampleKind::Str, RUNNING)
+    row("last_rule_file", NO_ARGS, SampleKind::Str, RUNNING)
         .implemented("the file of the rule that ended its rule set last", |cx, _| Some(Sample::str(cx.facts.exchange().last_rule()?.file.as_bytes()))),
-    row("last_rule_line", NONE, SampleKind::Int, RUNNING)
-        .implemented("the line of the rule that ended its rule set last", |cx, _| number(i64::from(cx.facts.exchange().last_rule()?.line))),
-    row("method", NONE, SampleKind::Meth, TRANSACTION)
+    row("last_rule_line", NO_ARGS, SampleKind::Int, RUNNING)
+        .implemented("the line of the rule that ended its rule set last", |cx, _| int_sample(i64::from(cx.facts.exchange().last_rule()?.line))),
+    row("method", NO_ARGS, SampleKind::Meth, TRANSACTION)
         .implemented("the method of the request", |cx, _| Some(Sample::meth(cx.facts.kept_request()?.method_token()))),
-    row("prio_class", NONE, SampleKind::Int, RUNNING)
-        .implemented("the class in the queue", |cx, _| cx.facts.stream(Side::Client).and_then(|_| number(cx.facts.exchange().priority_class()))),
-    row("prio_offset", NONE, SampleKind::Int, RUNNING)
-        .implemented("the time by which the place in the queue was moved, in milliseconds", |cx, _| cx.facts.stream(Side::Client).and_then(|_| number(cx.facts.exchange().priority_offset_ms()))),
-    row("req.bytes_in", NONE, SampleKind::Int, TRANSACTION)
+    row("prio_class", NO_ARGS, SampleKind::Int, RUNNING)
+        .implemented("the class in the queue", |cx, _| cx.facts.stream(Side::Client).and_then(|_| int_sample(cx.facts.exchange().priority_class()))),
+    row("prio_offset", NO_ARGS, SampleKind::Int, RUNNING)
+        .implemented("the time by which the place in the queue was moved, in milliseconds", |cx, _| cx.facts.stream(Side::Client).and_then(|_| int_sample(cx.facts.exchange().priority_offset_ms()))),
+    row("req.bytes_in", NO_ARGS, SampleKind::Int, TRANSACTION)
         .implemented("bytes from the client", bytes_in),
-    row("req.bytes_out", NONE, SampleKind::Int, TRANSACTION).refused(LATER_THAN_3_2),
-    row("req.proto_http", NONE, SampleKind::Bool, TRANSACTION)
+    row("req.bytes_out", NO_ARGS, SampleKind::Int, TRANSACTION).refused(LATER_THAN_3_2),
+    row("req.proto_http", NO_ARGS, SampleKind::Bool, TRANSACTION)
         .implemented("whether a request of HTTP was read", is_http),
-    row("req.timer.hdr", NONE, SampleKind::Int, REQUEST)
+    row("req.timer.hdr", NO_ARGS, SampleKind::Int, REQUEST)
         .implemented("milliseconds that receiving the head took", |cx, _| record_number(cx, |record| record.request_ms)),
-    row("req.timer.idle", NONE, SampleKind::Int, REQUEST)
+    row("req.timer.idle", NO_ARGS, SampleKind::Int, REQUEST)
         .implemented("milliseconds before the request", |cx, _| record_number(cx, |record| record.idle_ms)),
-    row("req.timer.queue", NONE, SampleKind::Int, SERVER_SIDE)
+    row("req.timer.queue", NO_ARGS, SampleKind::Int, SERVER_SIDE)
         .implemented("milliseconds in queues", |cx, _| record_number(cx, |record| record.queue_ms)),
-    row("req.timer.tq", NONE, SampleKind::Int, REQUEST)
+    row("req.timer.tq", NO_ARGS, SampleKind::Int, REQUEST)
         .implemented("milliseconds of handshakes, idling and receiving the head", |cx, _| record_number(cx, ExchangeNumbers::tq_ms)),
-    row("req.ver", NONE, SampleKind::Str, REQUEST)
+    row("req.ver", NO_ARGS, SampleKind::Str, REQUEST)
         .implemented("the version of the request: 1.1", request_version),
-    row("req_proto_http", NONE, SampleKind::Bool, TRANSACTION)
+    row("req_proto_http", NO_ARGS, SampleKind::Bool, TRANSACTION)
         .implemented("whether a request of HTTP was read", is_http),
-    row("req_ver", NONE, SampleKind::Str, REQUEST)
+    row("req_ver", NO_ARGS, SampleKind::Str, REQUEST)
         .implemented("the version of the request: 1.1", request_version),
-    row("res.bytes_in", NONE, SampleKind::Int, ROUTED)
+    row("res.bytes_in", NO_ARGS, SampleKind::Int, ROUTED)
         .implemented("bytes from the server", bytes_out),
-    row("res.bytes_out", NONE, SampleKind::Int, ROUTED).refused(LATER_THAN_3_2),
-    row("res.cache_hit", NONE, SampleKind::Bool, SERVER),
-    row("res.cache_name", NONE, SampleKind::Str, SERVER),
-    row("res.comp", NONE, SampleKind::Bool, SERVER_SIDE),
-    row("res.comp_algo", NONE, SampleKind::Str, SERVER_SIDE),
-    row("res.timer.data", NONE, SampleKind::Int, ROUTED)
+    row("res.bytes_out", NO_ARGS, SampleKind::Int, ROUTED).refused(LATER_THAN_3_2),
+    row("res.cache_hit", NO_ARGS, SampleKind::Bool, SERVER),
+    row("res.cache_name", NO_ARGS, SampleKind::Str, SERVER),
+    row("res.comp", NO_ARGS, SampleKind::Bool, SERVER_SIDE),
+    row("res.comp_algo", NO_ARGS, SampleKind::Str, SERVER_SIDE),
+    row("res.timer.data", NO_ARGS, SampleKind::Int, ROUTED)
         .implemented("milliseconds that transferring the data took", |cx, _| record_number(cx, |record| record.data_ms)),
-    row("res.timer.hdr", NONE, SampleKind::Int, RESPONSE)
+    row("res.timer.hdr", NO_ARGS, SampleKind::Int, RESPONSE)
         .implemented("milliseconds until the head of the response came", |cx, _| record_number(cx, |record| record.response_ms)),
-    row("res.ver", NONE, SampleKind::Str, RESPONSE)
+    row("res.ver", NO_ARGS, SampleKind::Str, RESPONSE)
         .implemented("the version of the response: 1.1", response_version),
-    row("resp_ver", NONE, SampleKind::Str, RESPONSE)
+    row("resp_ver", NO_ARGS, SampleKind::Str, RESPONSE)
         .implemented("the version of the response: 1.1", response_version),
-    row("server_status", NONE, SampleKind::Int, SERVER_SIDE)
+    row("server_status", NO_ARGS, SampleKind::Int, SERVER_SIDE)
         .implemented("the status of the server's response, as it came", server_status),
-    row("spoe.engine-id", NONE, SampleKind::Str, RUNNING),
-    row("status", NONE, SampleKind::Int, SERVER_SIDE)
-        .implemented("the status of the response", |cx, _| number(i64::from(cx.facts.response()?.status()))),
-    row("term_events", NONE, SampleKind::Str, RUNNING).refused(NO_EVENTS),
-    row("txn.conn_retries", NONE, SampleKind::Int, SERVER_SIDE)
+    row("spoe.engine-id", NO_ARGS, SampleKind::Str, RUNNING),
+    row("status", NO_ARGS, SampleKind::Int, SERVER_SIDE)
+        .implemented("the status of the response", |cx, _| int_sample(i64::from(cx.facts.response()?.status()))),
+    row("term_events", NO_ARGS, SampleKind::Str, RUNNING).refused(NO_EVENTS),
+    row("txn.conn_retries", NO_ARGS, SampleKind::Int, SERVER_SIDE)
         .implemented("how often connecting was tried again", |cx, _| record_number(cx, |record| i64::from(record.retries))),
-    row("txn.id32", NONE, SampleKind::Int, RUNNING)
+    row("txn.id32", NO_ARGS, SampleKind::Int, RUNNING)
         .implemented("the number of the request in the process", |cx, _| record_number(cx, |record| wide(record.request_counter))),
-    row("txn.redispatched", NONE, SampleKind::Bool, SERVER_SIDE)
+    row("txn.redispatched", NO_ARGS, SampleKind::Bool, SERVER_SIDE)
         .implemented("whether another server was tried", |cx, _| Some(Sample::Bool(cx.facts.numbers()?.redispatched))),
-    row("txn.sess_term_state", NONE, SampleKind::Str, RUNNING)
+    row("txn.sess_term_state", NO_ARGS, SampleKind::Str, RUNNING)
         .implemented("the termination state", |cx, _| Some(Sample::str(&cx.facts.numbers()?.termination[..2]))),
-    row("txn.status", NONE, SampleKind::Int, SERVER_SIDE)
+    row("txn.status", NO_ARGS, SampleKind::Int, SERVER_SIDE)
         .implemented("the status given to the client", status_given),
-    row("txn.timer.total", NONE, SampleKind::Int, TRANSACTION)
+    row("txn.timer.total", NO_ARGS, SampleKind::Int, TRANSACTION)
         .implemented("milliseconds since the first byte of the request", |cx, _| record_number(cx, |record| record.active_ms)),
-    row("txn.timer.user", NONE, SampleKind::Int, TRANSACTION)
+    row("txn.timer.user", NO_ARGS, SampleKind::Int, TRANSACTION)
         .implemented("milliseconds that the client waited", |cx, _| record_number(cx, |record| record.user_ms)),
-    row("unique-id", NONE, SampleKind::Str, ALWAYS)
+    row("unique-id", NO_ARGS, SampleKind::Str, ALWAYS)
         .implemented("the unique id, when one was made", |cx, _| cx.facts.exchange().unique_id().map(Sample::str)),
-    row("waiting_entity", NONE, SampleKind::Str, RUNNING)
+    row("waiting_entity", NO_ARGS, SampleKind::Str, RUNNING)
         .implemented("file and line of the rule that waits, or waited when the exchange ended", |cx, _| line_of(cx, cx.facts.exchange().waiting_rule()?)),
 ];
 
@@ -139,7 +139,7 @@ pub(super) const ROWS: &[Fetch] = &[
 const NO_EVENTS: &str = "it names events of HAProxy's own layers, which are others here; %tsc tells how an exchange ended";
 
 /// `file:line`.
-fn line_of<'f>(cx: &mut Evaluation<'f, '_>, rule: &Place) -> Option<Sample<'f>> {
+fn line_of<'f>(cx: &mut Evaluation<'f, '_>, rule: &ConfigLine) -> Option<Sample<'f>> {
     let mut out = cx.scratch.open();
     out.extend_from_slice(rule.file.as_bytes());
     out.push(b':');
@@ -150,7 +150,7 @@ fn line_of<'f>(cx: &mut Evaluation<'f, '_>, rule: &Place) -> Option<Sample<'f>> 
 /// 0 while the server has not answered, as in HAProxy.
 fn server_status<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
     cx.facts.kept_request()?;
-    number(i64::from(cx.facts.exchange().server_status()))
+    int_sample(i64::from(cx.facts.exchange().server_status()))
 }
 
 fn wide(number: u64) -> i64 {

@@ -6,7 +6,7 @@ use crate::args::ArgKind::{Int, Text};
 use crate::args::{Arg, int_arg, text_arg};
 use crate::evaluation::Evaluation;
 use crate::facts::Side;
-use crate::fetch::{Fetch, NONE, args, row};
+use crate::fetch::{Fetch, NO_ARGS, args, row};
 use crate::phase::Phases;
 use crate::value::{Sample, SampleKind, parse_addr, parse_int};
 
@@ -59,9 +59,9 @@ pub(super) const ROWS: &[Fetch] = &[
     row("req.hdr_val", args(0, &[Text, Int]), SampleKind::Int, REQUEST)
         .examples("req.hdr_val(content-length)", "req.hdr_val(host,x)")
         .implemented("a value of a field of the request as a number", |cx, args| integer(cx, args, Side::Client)),
-    row("req.hdrs", NONE, SampleKind::Bin, REQUEST)
+    row("req.hdrs", NO_ARGS, SampleKind::Bin, REQUEST)
         .implemented("all fields of the request as they are written", |cx, _| block(cx, Side::Client)),
-    row("req.hdrs_bin", NONE, SampleKind::Bin, REQUEST)
+    row("req.hdrs_bin", NO_ARGS, SampleKind::Bin, REQUEST)
         .implemented(
             "all fields of the request, each name and value after its length",
             |cx, _| lengths_and_fields(cx, Side::Client),
@@ -93,9 +93,9 @@ pub(super) const ROWS: &[Fetch] = &[
     row("res.hdr_val", args(0, &[Text, Int]), SampleKind::Int, RESPONSE)
         .examples("res.hdr_val(content-length)", "res.hdr_val(server,x)")
         .implemented("a value of a field of the response as a number", |cx, args| integer(cx, args, Side::Server)),
-    row("res.hdrs", NONE, SampleKind::Bin, RESPONSE)
+    row("res.hdrs", NO_ARGS, SampleKind::Bin, RESPONSE)
         .implemented("all fields of the response as they are written", |cx, _| block(cx, Side::Server)),
-    row("res.hdrs_bin", NONE, SampleKind::Bin, RESPONSE)
+    row("res.hdrs_bin", NO_ARGS, SampleKind::Bin, RESPONSE)
         .implemented(
             "all fields of the response, each name and value after its length",
             |cx, _| lengths_and_fields(cx, Side::Server),
@@ -135,10 +135,10 @@ where
     I: Iterator<Item = &'f [u8]>,
 {
     match occurrence {
-        0 if cx.walk.all => {
-            let mut rest = values().skip(cx.walk.given);
+        0 if cx.iteration.wants_all => {
+            let mut rest = values().skip(cx.iteration.yielded_count);
             let value = rest.next()?;
-            cx.walk.more = !cx.walk.first_decides && rest.next().is_some();
+            cx.iteration.has_more = !cx.iteration.first_decides && rest.next().is_some();
             Some(value)
         }
         0 | -1 => values().last(),
@@ -186,21 +186,23 @@ fn integer<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], of: Side) -> Option
 
 fn address<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sample<'f>> {
     // The first address decides, which need not be the first value.
-    let first_decides = std::mem::take(&mut cx.walk.first_decides);
+    let first_decides = std::mem::take(&mut cx.iteration.first_decides);
     let address = next_address(cx, args, of);
-    cx.walk.first_decides = first_decides;
-    cx.walk.more &= !first_decides;
+    cx.iteration.first_decides = first_decides;
+    cx.iteration.has_more &= !first_decides;
     address
 }
 
 fn next_address<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sample<'f>> {
     loop {
-        cx.walk.more = false;
+        cx.iteration.has_more = false;
         let value = value_bytes(cx, args, of)?;
         match forwarded_address(value) {
             Some(address) => return Some(address),
             // What is no address is passed over.
-            None if cx.walk.all && cx.walk.more => cx.walk.given += 1,
+            None if cx.iteration.wants_all && cx.iteration.has_more => {
+                cx.iteration.yielded_count += 1
+            }
             None => return None,
         }
     }

@@ -3,7 +3,7 @@
 use crate::args::Arg;
 use crate::evaluation::Evaluation;
 use crate::facts::Side;
-use crate::fetch::{Fetch, NONE, number, row};
+use crate::fetch::{Fetch, NO_ARGS, int_sample, row};
 use crate::needs::Needs;
 use crate::phase::Phases;
 use crate::value::{Sample, SampleKind};
@@ -15,38 +15,38 @@ const RESPONSE: Phases = Phases::RESPONSE;
 /// The rows of this family, in alphabetical order.
 #[rustfmt::skip] // What belongs together stands on one line.
 pub(super) const ROWS: &[Fetch] = &[
-    row("rep_ssl_hello_type", NONE, SampleKind::Int, RESPONSE).needs(Needs::RESPONSE_BYTES)
+    row("rep_ssl_hello_type", NO_ARGS, SampleKind::Int, RESPONSE).needs(Needs::RESPONSE_BYTES)
         .implemented("the type of the server's first TLS message", |cx, _| message_type(cx, Side::Server)),
-    row("req.ssl_alpn", NONE, SampleKind::Str, REQUEST).needs(Needs::TLS_HELLO)
+    row("req.ssl_alpn", NO_ARGS, SampleKind::Str, REQUEST).needs(Needs::TLS_HELLO)
         .implemented("the protocols that the TLS client offers: each in a condition, elsewhere the first", alpn),
-    row("req.ssl_cipherlist", NONE, SampleKind::Bin, CONNECTION).needs(Needs::TLS_HELLO)
+    row("req.ssl_cipherlist", NO_ARGS, SampleKind::Bin, CONNECTION).needs(Needs::TLS_HELLO)
         .implemented("the cipher suites that the TLS client offers", ciphers),
-    row("req.ssl_ec_ext", NONE, SampleKind::Bool, REQUEST).needs(Needs::TLS_HELLO)
+    row("req.ssl_ec_ext", NO_ARGS, SampleKind::Bool, REQUEST).needs(Needs::TLS_HELLO)
         .implemented(
             "whether the TLS client sends elliptic curves",
             has_groups,
         ),
-    row("req.ssl_hello_type", NONE, SampleKind::Int, REQUEST).needs(Needs::TLS_HELLO)
+    row("req.ssl_hello_type", NO_ARGS, SampleKind::Int, REQUEST).needs(Needs::TLS_HELLO)
         .implemented("the type of the client's first TLS message: 1 for a hello", |cx, _| message_type(cx, Side::Client)),
-    row("req.ssl_keyshare_groups", NONE, SampleKind::Bin, CONNECTION).needs(Needs::TLS_HELLO)
+    row("req.ssl_keyshare_groups", NO_ARGS, SampleKind::Bin, CONNECTION).needs(Needs::TLS_HELLO)
         .implemented("the groups for which the TLS client sends a key", key_share_groups),
-    row("req.ssl_sigalgs", NONE, SampleKind::Bin, CONNECTION).needs(Needs::TLS_HELLO)
+    row("req.ssl_sigalgs", NO_ARGS, SampleKind::Bin, CONNECTION).needs(Needs::TLS_HELLO)
         .implemented("the signature schemes that the TLS client offers", |cx, _| list(cx, SIGNATURE_SCHEMES).map(Sample::bin)),
-    row("req.ssl_sni", NONE, SampleKind::Str, REQUEST).needs(Needs::TLS_HELLO)
+    row("req.ssl_sni", NO_ARGS, SampleKind::Str, REQUEST).needs(Needs::TLS_HELLO)
         .implemented("the host name that the TLS client sends", server_name),
-    row("req.ssl_st_ext", NONE, SampleKind::Int, REQUEST).needs(Needs::TLS_HELLO)
+    row("req.ssl_st_ext", NO_ARGS, SampleKind::Int, REQUEST).needs(Needs::TLS_HELLO)
         .implemented("the session ticket of the TLS client: 0 not offered, 1 empty, 2 there", session_ticket),
-    row("req.ssl_supported_groups", NONE, SampleKind::Bin, CONNECTION).needs(Needs::TLS_HELLO)
+    row("req.ssl_supported_groups", NO_ARGS, SampleKind::Bin, CONNECTION).needs(Needs::TLS_HELLO)
         .implemented("the groups that the TLS client offers", |cx, _| list(cx, GROUPS).map(Sample::bin)),
-    row("req.ssl_ver", NONE, SampleKind::Int, REQUEST).needs(Needs::TLS_HELLO)
+    row("req.ssl_ver", NO_ARGS, SampleKind::Int, REQUEST).needs(Needs::TLS_HELLO)
         .implemented("the version of the TLS client's hello: major in the upper 16 bits", version),
-    row("req_ssl_hello_type", NONE, SampleKind::Int, REQUEST).needs(Needs::TLS_HELLO)
+    row("req_ssl_hello_type", NO_ARGS, SampleKind::Int, REQUEST).needs(Needs::TLS_HELLO)
         .implemented("the type of the client's first TLS message: 1 for a hello", |cx, _| message_type(cx, Side::Client)),
-    row("req_ssl_sni", NONE, SampleKind::Str, REQUEST).needs(Needs::TLS_HELLO)
+    row("req_ssl_sni", NO_ARGS, SampleKind::Str, REQUEST).needs(Needs::TLS_HELLO)
         .implemented("the host name that the TLS client sends", server_name),
-    row("req_ssl_ver", NONE, SampleKind::Int, REQUEST).needs(Needs::TLS_HELLO)
+    row("req_ssl_ver", NO_ARGS, SampleKind::Int, REQUEST).needs(Needs::TLS_HELLO)
         .implemented("the version of the TLS client's hello: major in the upper 16 bits", version),
-    row("res.ssl_hello_type", NONE, SampleKind::Int, RESPONSE).needs(Needs::RESPONSE_BYTES)
+    row("res.ssl_hello_type", NO_ARGS, SampleKind::Int, RESPONSE).needs(Needs::RESPONSE_BYTES)
         .implemented("the type of the server's first TLS message", |cx, _| message_type(cx, Side::Server)),
 ];
 
@@ -86,7 +86,7 @@ type HelloPart<T> = Result<T, NoHello>;
 /// The value of what was found; where it is something else, no more bytes would change that.
 fn found<T>(cx: &mut Evaluation<'_, '_>, found: HelloPart<T>) -> Option<T> {
     if found.as_ref().err() == Some(&NoHello::Other) {
-        cx.never_has(Needs::TLS_HELLO | Needs::RESPONSE_BYTES);
+        cx.stop_expecting(Needs::TLS_HELLO | Needs::RESPONSE_BYTES);
     }
     found.ok()
 }
@@ -97,13 +97,13 @@ fn data<'f>(cx: &Evaluation<'f, '_>, sent_by: Side) -> HelloPart<&'f [u8]> {
 
 fn message_type<'f>(cx: &mut Evaluation<'f, '_>, sent_by: Side) -> Option<Sample<'f>> {
     let kind = data(cx, sent_by).and_then(handshake_type);
-    number(i64::from(found(cx, kind)?))
+    int_sample(i64::from(found(cx, kind)?))
 }
 
 fn version<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
     let version = data(cx, Side::Client).and_then(hello_version);
     let [major, minor] = found(cx, version)?;
-    number(i64::from(major) << 16 | i64::from(minor))
+    int_sample(i64::from(major) << 16 | i64::from(minor))
 }
 
 fn ciphers<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
@@ -159,7 +159,7 @@ fn has_groups<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f
 
 fn session_ticket<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
     let ticket = whole_extension(cx, SESSION_TICKET);
-    number(match found(cx, ticket)? {
+    int_sample(match found(cx, ticket)? {
         None => 0,
         Some([]) => 1,
         Some(_) => 2,
@@ -183,7 +183,7 @@ fn server_name<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'
 /// first is the value.
 fn alpn<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
     let contents = whole_extension(cx, PROTOCOLS);
-    let given = cx.walk.given;
+    let given = cx.iteration.yielded_count;
     let name = found(cx, contents)?.and_then(|contents| {
         // The length of the list is passed over: names are read to the end of the extension.
         let mut list = contents.get(2..)?;
@@ -194,7 +194,7 @@ fn alpn<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
         (!name.is_empty()).then_some((name, !list.is_empty()))
     });
     let (name, more) = found(cx, name.ok_or(NoHello::Other))?;
-    cx.walk.more = cx.walk.all && more;
+    cx.iteration.has_more = cx.iteration.wants_all && more;
     Some(Sample::str(name))
 }
 

@@ -29,9 +29,9 @@ use std::sync::OnceLock;
 
 pub use tls::{LATER_THAN_3_2, cipher_name, version_name};
 
-pub(crate) use crate::args::{ACL_NAMES, NONE, args};
+pub(crate) use crate::args::{ACL_NAMES, NO_ARGS, args};
 use crate::args::{Arg, ArgKind, ArgSpec};
-use crate::effects::Effects;
+use crate::effects::SideEffects;
 use crate::evaluation::Evaluation;
 use crate::facts::ExchangeNumbers;
 use crate::needs::Needs;
@@ -55,7 +55,7 @@ pub struct Fetch {
     /// What must be there for it to have a value.
     pub needs: Needs,
     /// What evaluating it does beside giving a value.
-    pub effects: Effects,
+    pub effects: SideEffects,
     /// What it is, in a few words; empty where it is not evaluated yet.
     pub help: &'static str,
     /// An expression that is accepted, and one that is refused; empty for a word that takes no
@@ -72,13 +72,13 @@ impl Fetch {
         self.handler.is_some()
     }
 
-    /// The same row with other needs than its places tell.
+    /// The same row with other needs than its phases tell.
     const fn needs(self, needs: Needs) -> Fetch {
         Fetch { needs, ..self }
     }
 
     /// The same row with effects.
-    const fn effects(self, effects: Effects) -> Fetch {
+    const fn effects(self, effects: SideEffects) -> Fetch {
         Fetch { effects, ..self }
     }
 
@@ -111,7 +111,7 @@ impl PartialEq for Fetch {
     }
 }
 
-/// A row that is parsed; [`Fetch::implemented`] has it evaluated. What it needs follows from the places
+/// A row that is parsed; [`Fetch::implemented`] has it evaluated. What it needs follows from the phases
 /// where it may be asked; [`Fetch::needs`] says otherwise.
 const fn row(word: &'static str, args: ArgSpec, out: SampleKind, phases: Phases) -> Fetch {
     Fetch {
@@ -120,7 +120,7 @@ const fn row(word: &'static str, args: ArgSpec, out: SampleKind, phases: Phases)
         out,
         phases,
         needs: Needs::of(phases),
-        effects: Effects::NONE,
+        effects: SideEffects::NONE,
         help: "",
         examples: ("", ""),
         refusal: "",
@@ -128,7 +128,7 @@ const fn row(word: &'static str, args: ArgSpec, out: SampleKind, phases: Phases)
     }
 }
 
-fn number<'f>(value: i64) -> Option<Sample<'f>> {
+fn int_sample<'f>(value: i64) -> Option<Sample<'f>> {
     Some(Sample::Int(value))
 }
 
@@ -137,7 +137,7 @@ fn record_number<'f>(
     cx: &Evaluation<'f, '_>,
     of: fn(&ExchangeNumbers) -> i64,
 ) -> Option<Sample<'f>> {
-    number(of(cx.facts.numbers()?))
+    int_sample(of(cx.facts.numbers()?))
 }
 
 /// Of two words as near to one that is not known, the first is suggested.
@@ -177,7 +177,7 @@ static LUA: Fetch = row(
     SampleKind::Str,
     Phases::ALWAYS,
 )
-.effects(Effects::ANY);
+.effects(SideEffects::ANY);
 
 /// The fetch of this name.
 pub fn fetch(word: &str) -> Option<&'static Fetch> {

@@ -4,7 +4,7 @@ use crate::args::ArgKind::{Int, Text};
 use crate::args::{Arg, int_arg, text_arg};
 use crate::evaluation::Evaluation;
 use crate::facts::Side;
-use crate::fetch::{Fetch, NONE, args, number, row};
+use crate::fetch::{Fetch, NO_ARGS, args, int_sample, row};
 use crate::needs::Needs;
 use crate::phase::Phases;
 use crate::rdp::find_cookie;
@@ -29,7 +29,7 @@ pub(super) const ROWS: &[Fetch] = &[
     row("rdp_cookie_cnt", args(0, &[Text]), SampleKind::Int, REQUEST).needs(Needs::REQUEST_BYTES)
         .examples("rdp_cookie_cnt(mstshash)", "rdp_cookie_cnt(a,b)")
         .implemented("how often a cookie of the RDP client is there", rdp_cookie_cnt),
-    row("req.len", NONE, SampleKind::Int, REQUEST).needs(Needs::REQUEST_BYTES)
+    row("req.len", NO_ARGS, SampleKind::Int, REQUEST).needs(Needs::REQUEST_BYTES)
         .implemented("how many bytes of the request are buffered", |cx, _| size(cx, Side::Client)),
     row("req.payload", args(2, &[Int, Int]), SampleKind::Bin, REQUEST).needs(Needs::REQUEST_BYTES)
         .examples("req.payload(0,4)", "req.payload(0)")
@@ -43,9 +43,9 @@ pub(super) const ROWS: &[Fetch] = &[
     row("req.rdp_cookie_cnt", args(0, &[Text]), SampleKind::Int, REQUEST).needs(Needs::REQUEST_BYTES)
         .examples("req.rdp_cookie_cnt(mstshash)", "req.rdp_cookie_cnt(a,b)")
         .implemented("how often a cookie of the RDP client is there", rdp_cookie_cnt),
-    row("req_len", NONE, SampleKind::Int, REQUEST).needs(Needs::REQUEST_BYTES)
+    row("req_len", NO_ARGS, SampleKind::Int, REQUEST).needs(Needs::REQUEST_BYTES)
         .implemented("how many bytes of the request are buffered", |cx, _| size(cx, Side::Client)),
-    row("res.len", NONE, SampleKind::Int, RESPONSE).needs(Needs::RESPONSE_BYTES)
+    row("res.len", NO_ARGS, SampleKind::Int, RESPONSE).needs(Needs::RESPONSE_BYTES)
         .implemented("how many bytes of the response are buffered", |cx, _| size(cx, Side::Server)),
     row("res.payload", args(2, &[Int, Int]), SampleKind::Bin, RESPONSE).needs(Needs::RESPONSE_BYTES)
         .examples("res.payload(0,4)", "res.payload(0)")
@@ -81,15 +81,15 @@ const fn bytes_of(side: Side) -> Needs {
 fn bytes_as_they_came<'f>(cx: &mut Evaluation<'f, '_>, sent_by: Side) -> Option<&'f [u8]> {
     let data = cx.facts.data(sent_by);
     if data.is_none() {
-        cx.never_has(bytes_of(sent_by));
+        cx.stop_expecting(bytes_of(sent_by));
     }
     data
 }
 
 fn size<'f>(cx: &mut Evaluation<'f, '_>, sent_by: Side) -> Option<Sample<'f>> {
-    cx.may_change(bytes_of(sent_by));
+    cx.note_missing(bytes_of(sent_by));
     let bytes = cx.facts.waiting_bytes(sent_by)?;
-    number(i64::try_from(bytes).unwrap_or(i64::MAX))
+    int_sample(i64::try_from(bytes).unwrap_or(i64::MAX))
 }
 
 /// `payload(offset,length)`; a length of 0 is all that is there.
@@ -97,12 +97,12 @@ fn cut<'f>(cx: &mut Evaluation<'f, '_>, args: &[Arg], sent_by: Side) -> Option<S
     let offset = usize::try_from(int_arg(args, 0)?).ok()?;
     let length = usize::try_from(int_arg(args, 1)?).ok()?;
     if offset.saturating_add(length) > cx.facts.data_bytes_max() {
-        cx.never_has(bytes_of(sent_by));
+        cx.stop_expecting(bytes_of(sent_by));
         return None;
     }
     let data = bytes_as_they_came(cx, sent_by)?;
     if length == 0 {
-        cx.may_change(bytes_of(sent_by));
+        cx.note_missing(bytes_of(sent_by));
     }
     let rest = data.get(offset..)?;
     let bytes = if length == 0 {
@@ -135,7 +135,7 @@ fn cut_lv<'f>(cx: &mut Evaluation<'f, '_>, args: &[Arg], sent_by: Side) -> Optio
     };
     let end = start.checked_add(length)?;
     if length == 0 || end > cx.facts.data_bytes_max() {
-        cx.never_has(bytes_of(sent_by));
+        cx.stop_expecting(bytes_of(sent_by));
         return None;
     }
     data.get(start..end).map(Sample::bin)
@@ -154,7 +154,7 @@ fn rdp_cookie<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg]) -> Option<Sample
         Ok(value) => Some(Sample::str(value)),
         Err(is_short) => {
             if !is_short {
-                cx.never_has(Needs::REQUEST_BYTES);
+                cx.stop_expecting(Needs::REQUEST_BYTES);
             }
             None
         }

@@ -3,16 +3,16 @@
 use ballast_stick::{DataType, Entry, EntryMut, Key, Table, TrackedEntry};
 
 use crate::args::{Arg, int_arg, table_arg};
-use crate::effects::Effects;
+use crate::effects::SideEffects;
 use crate::evaluation::Evaluation;
-use crate::fetch::number;
+use crate::fetch::int_sample;
 use crate::table_key::{key_of, kind_of_keys, sample_of};
 use crate::value::Sample;
 
 /// One kilobyte of `kbytes`, as a shift.
 const KILOBYTE_BITS: u32 = 10;
 
-/// What a row asks of an entry, or does to it. `Nth` variants get the place in an array from the first
+/// What a row asks of an entry, or does to it. `Nth` variants get the index in an array from the first
 /// argument.
 #[derive(Clone, Copy)]
 pub(crate) enum RowQuestion {
@@ -55,7 +55,7 @@ impl EntryAnswer {
 }
 
 impl RowQuestion {
-    /// The place in an array that the first argument gives, where it is asked for.
+    /// The index in an array that the first argument gives, where it is asked for.
     fn element(self, args: &[Arg]) -> Option<u16> {
         match self {
             RowQuestion::Nth(_) | RowQuestion::ClearNth(_) | RowQuestion::IncrementNth(..) => {
@@ -78,11 +78,11 @@ impl RowQuestion {
     }
 
     /// What asking does.
-    pub(crate) const fn effects(self) -> Effects {
+    pub(crate) const fn effects(self) -> SideEffects {
         if self.changes() {
-            Effects::COUNTERS
+            SideEffects::COUNTERS
         } else {
-            Effects::NONE
+            SideEffects::NONE
         }
     }
 
@@ -159,9 +159,9 @@ impl RowQuestion {
 /// The sample of an answer: a missing entry is 0, data that are not stored are none.
 pub(crate) fn sample<'f>(answer: EntryAnswer) -> Option<Sample<'f>> {
     match answer {
-        EntryAnswer::Absent => number(0),
+        EntryAnswer::Absent => int_sample(0),
         EntryAnswer::NotStored => None,
-        EntryAnswer::Number(value) => number(i64::try_from(value).unwrap_or(i64::MAX)),
+        EntryAnswer::Number(value) => int_sample(i64::try_from(value).unwrap_or(i64::MAX)),
     }
 }
 

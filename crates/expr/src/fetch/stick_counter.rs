@@ -15,7 +15,7 @@ use crate::fetch::stick::RowQuestion::{
     Clear, ClearNth, Data, Increment, IncrementNth, Kilobytes, Nth, Trackers,
 };
 use crate::fetch::stick::{is_tracked, key, of_counter, table};
-use crate::fetch::{Fetch, args, number, row};
+use crate::fetch::{Fetch, args, int_sample, row};
 use crate::needs::Needs;
 use crate::phase::Phases;
 use crate::value::{Sample, SampleKind};
@@ -24,7 +24,7 @@ const CONNECTION: Phases = Phases::CONNECTION;
 const RUNNING: Phases = Phases::RUNNING;
 const TABLE: Needs = Needs::TABLE;
 
-/// A row about the entry of a counter: word, help, places, question.
+/// A row about the entry of a counter: word, help, phases, question.
 macro_rules! plain {
     ($word:literal, $help:literal, $phases:expr, $question:expr) => {
         row(
@@ -119,5 +119,5 @@ fn size<'f>(
     args: &'f [Arg],
     count: fn(&Table) -> u32,
 ) -> Option<Sample<'f>> {
-    number(i64::from(count(table(cx, args, 0)?)))
+    int_sample(i64::from(count(table(cx, args, 0)?)))
 }

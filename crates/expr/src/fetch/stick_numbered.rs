@@ -9,7 +9,7 @@ use ballast_stick::DataType::{
 use crate::args::ArgKind::{Int, Table};
 use crate::fetch::stick::RowQuestion::{Clear, ClearNth, Data, Increment, Kilobytes, Trackers};
 use crate::fetch::stick::{is_tracked, key, of_counter};
-use crate::fetch::{Fetch, NONE, args, row};
+use crate::fetch::{Fetch, NO_ARGS, args, row};
 use crate::needs::Needs;
 use crate::phase::Phases;
 use crate::value::SampleKind;
@@ -18,7 +18,7 @@ const CONNECTION: Phases = Phases::CONNECTION;
 const RUNNING: Phases = Phases::RUNNING;
 const TABLE: Needs = Needs::TABLE;
 
-/// A row about the entry of a counter: word, help, places, counter, question.
+/// A row about the entry of a counter: word, help, phases, counter, question.
 macro_rules! plain {
     ($word:literal, $help:literal, $phases:expr, $counter:literal, $question:expr) => {
         row($word, args(0, &[Table]), SampleKind::Int, $phases)
@@ -71,7 +71,7 @@ pub(super) const ROWS: &[Fetch] = &[
     plain!("sc0_inc_gpc1", "increments the second general purpose counter; its new value", RUNNING, 0, Increment(Gpc1, Gpc1Rate)),
     plain!("sc0_kbytes_in", "kilobytes from clients", CONNECTION, 0, Kilobytes(BytesInCnt)),
     plain!("sc0_kbytes_out", "kilobytes to clients", CONNECTION, 0, Kilobytes(BytesOutCnt)),
-    row("sc0_key", NONE, SampleKind::Any, RUNNING)
+    row("sc0_key", NO_ARGS, SampleKind::Any, RUNNING)
         .needs(TABLE)
         .implemented("the key that sticky counter 0 tracks", |cx, _| key(cx, 0)),
     plain!("sc0_sess_cnt", "sessions", RUNNING, 0, Data(SessCnt)),
@@ -106,7 +106,7 @@ pub(super) const ROWS: &[Fetch] = &[
     plain!("sc1_inc_gpc1", "increments the second general purpose counter; its new value", RUNNING, 1, Increment(Gpc1, Gpc1Rate)),
     plain!("sc1_kbytes_in", "kilobytes from clients", CONNECTION, 1, Kilobytes(BytesInCnt)),
     plain!("sc1_kbytes_out", "kilobytes to clients", CONNECTION, 1, Kilobytes(BytesOutCnt)),
-    row("sc1_key", NONE, SampleKind::Any, RUNNING)
+    row("sc1_key", NO_ARGS, SampleKind::Any, RUNNING)
         .needs(TABLE)
         .implemented("the key that sticky counter 1 tracks", |cx, _| key(cx, 1)),
     plain!("sc1_sess_cnt", "sessions", RUNNING, 1, Data(SessCnt)),
@@ -140,7 +140,7 @@ pub(super) const ROWS: &[Fetch] = &[
     plain!("sc2_inc_gpc1", "increments the second general purpose counter; its new value", RUNNING, 2, Increment(Gpc1, Gpc1Rate)),
     plain!("sc2_kbytes_in", "kilobytes from clients", CONNECTION, 2, Kilobytes(BytesInCnt)),
     plain!("sc2_kbytes_out", "kilobytes to clients", CONNECTION, 2, Kilobytes(BytesOutCnt)),
-    row("sc2_key", NONE, SampleKind::Any, RUNNING)
+    row("sc2_key", NO_ARGS, SampleKind::Any, RUNNING)
         .needs(TABLE)
         .implemented("the key that sticky counter 2 tracks", |cx, _| key(cx, 2)),
     plain!("sc2_sess_cnt", "sessions", RUNNING, 2, Data(SessCnt)),

@@ -6,7 +6,7 @@ use crate::evaluation::Evaluation;
 use crate::facts::{
     CertificateFacts, CertificateOwner, HelloFacts, NamePart, Side, TlsSessionFacts,
 };
-use crate::fetch::number;
+use crate::fetch::int_sample;
 use crate::message_digest::MessageDigest;
 use crate::value::{Sample, push_display};
 
@@ -73,7 +73,7 @@ pub(super) fn cipher(tls: &dyn TlsSessionFacts) -> Option<Sample<'static>> {
 }
 
 pub(super) fn key_bits(tls: &dyn TlsSessionFacts) -> Option<Sample<'static>> {
-    number(tls_ciphers::key_bits(tls.cipher()?))
+    int_sample(tls_ciphers::key_bits(tls.cipher()?))
 }
 
 pub(super) fn curve(tls: &dyn TlsSessionFacts) -> Option<Sample<'static>> {
@@ -91,7 +91,7 @@ pub(super) fn bytes(bytes: Option<&[u8]>) -> Option<Sample<'_>> {
 }
 
 pub(super) fn error(tls: &dyn TlsSessionFacts) -> Option<Sample<'static>> {
-    number(i64::from(tls.error().number))
+    int_sample(i64::from(tls.error().number))
 }
 
 /// The error as OpenSSL writes it: `error:0A0000C1:SSL routines::no shared cipher`.
@@ -152,7 +152,7 @@ pub(super) fn certificate_version<'f>(
     cx: &Evaluation<'f, '_>,
     whose: CertificateSelector,
 ) -> Option<Sample<'f>> {
-    number(certificate(cx, whose)?.version())
+    int_sample(certificate(cx, whose)?.version())
 }
 
 /// A text of a certificate.
@@ -203,12 +203,12 @@ pub(super) fn chain<'f>(
 ) -> Option<Sample<'f>> {
     let session = session(cx, to)?;
     let mut out = cx.scratch.open();
-    let mut place = 0;
+    let mut index = 0;
     session.peer_chain(&mut |der| {
-        if place >= without {
+        if index >= without {
             out.extend_from_slice(der);
         }
-        place += 1;
+        index += 1;
     });
     if out.is_empty() {
         cx.scratch.discard(out);

@@ -4,9 +4,9 @@ use std::net::IpAddr;
 
 use crate::args::ArgKind::Text;
 use crate::args::{Arg, text_arg};
-use crate::conv::digest::{avalanche, sdbm_over};
+use crate::conv::digest::{avalanche, sdbm_continue};
 use crate::evaluation::Evaluation;
-use crate::fetch::{Fetch, NONE, args, number, row};
+use crate::fetch::{Fetch, NO_ARGS, args, int_sample, row};
 use crate::phase::Phases;
 use crate::value::{Sample, SampleKind, parse_addr, parse_int};
 
@@ -15,46 +15,46 @@ const REQUEST: Phases = Phases::REQUEST;
 /// The rows of this family, in alphabetical order.
 #[rustfmt::skip] // What belongs together stands on one line.
 pub(super) const ROWS: &[Fetch] = &[
-    row("base", NONE, SampleKind::Str, REQUEST)
+    row("base", NO_ARGS, SampleKind::Str, REQUEST)
         .implemented("the host and the path", base),
-    row("base32", NONE, SampleKind::Int, REQUEST)
-        .implemented("a hash of host and path", |cx, _| number(i64::from(base_hash(cx)?))),
-    row("base32+src", NONE, SampleKind::Bin, REQUEST)
+    row("base32", NO_ARGS, SampleKind::Int, REQUEST)
+        .implemented("a hash of host and path", |cx, _| int_sample(i64::from(base_hash(cx)?))),
+    row("base32+src", NO_ARGS, SampleKind::Bin, REQUEST)
         .implemented(
             "a hash of host and path, and the client's address",
-            |cx, _| { let hash = base_hash(cx)?; with_source(cx, hash) },
+            |cx, _| { let hash = base_hash(cx)?; hash_and_source(cx, hash) },
         ),
-    row("baseq", NONE, SampleKind::Str, REQUEST)
+    row("baseq", NO_ARGS, SampleKind::Str, REQUEST)
         .implemented("the host, the path and the query", baseq),
-    row("path", NONE, SampleKind::Str, REQUEST)
+    row("path", NO_ARGS, SampleKind::Str, REQUEST)
         .implemented("the path", path),
-    row("pathq", NONE, SampleKind::Str, REQUEST)
+    row("pathq", NO_ARGS, SampleKind::Str, REQUEST)
         .implemented("the path and the query", pathq),
     row("query", args(0, &[Text]), SampleKind::Str, REQUEST)
         .examples("query(with_qm)", "query(with_qm,x)")
         .implemented("the query, with the question mark if asked", query),
-    row("url", NONE, SampleKind::Str, REQUEST)
+    row("url", NO_ARGS, SampleKind::Str, REQUEST)
         .implemented("the target as it was sent", |cx, _| Some(Sample::str(cx.facts.request()?.target()))),
-    row("url32", NONE, SampleKind::Int, REQUEST)
-        .implemented("a hash of host, path and query", |cx, _| number(i64::from(url_hash(cx)?))),
-    row("url32+src", NONE, SampleKind::Bin, REQUEST)
+    row("url32", NO_ARGS, SampleKind::Int, REQUEST)
+        .implemented("a hash of host, path and query", |cx, _| int_sample(i64::from(url_hash(cx)?))),
+    row("url32+src", NO_ARGS, SampleKind::Bin, REQUEST)
         .implemented(
             "a hash of host, path and query, and the client's address",
-            |cx, _| { let hash = url_hash(cx)?; with_source(cx, hash) },
+            |cx, _| { let hash = url_hash(cx)?; hash_and_source(cx, hash) },
         ),
-    row("url_ip", NONE, SampleKind::Ipv4, REQUEST)
-        .implemented("the address in an absolute target", |cx, _| Some(Sample::ip(authority(cx)?.0))),
+    row("url_ip", NO_ARGS, SampleKind::Ipv4, REQUEST)
+        .implemented("the address in an absolute target", |cx, _| Some(Sample::ip(target_ip_and_port(cx)?.0))),
     row("url_param", args(0, &[Text, Text, Text]), SampleKind::Str, REQUEST)
         .examples("url_param(id)", "url_param(a,b,c,d)")
         .implemented("a parameter of the query", |cx, args| param(cx, args).map(Sample::str)),
-    row("url_port", NONE, SampleKind::Int, REQUEST)
-        .implemented("the port in an absolute target, 80 when it names none", |cx, _| number(authority(cx)?.1)),
+    row("url_port", NO_ARGS, SampleKind::Int, REQUEST)
+        .implemented("the port in an absolute target, 80 when it names none", |cx, _| int_sample(target_ip_and_port(cx)?.1)),
     row("urlp", args(0, &[Text, Text, Text]), SampleKind::Str, REQUEST)
         .examples("urlp(id,;,i)", "urlp(a,b,c,d)")
         .implemented("a parameter of the query", |cx, args| param(cx, args).map(Sample::str)),
     row("urlp_val", args(0, &[Text, Text, Text]), SampleKind::Int, REQUEST)
         .examples("urlp_val(page)", "urlp_val(a,b,c,d)")
-        .implemented("a parameter of the query as a number", |cx, args| number(parse_int(param(cx, args)?).unwrap_or(0))),
+        .implemented("a parameter of the query as a number", |cx, args| int_sample(parse_int(param(cx, args)?).unwrap_or(0))),
 ];
 
 fn path<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
@@ -94,7 +94,7 @@ fn host<'f>(cx: &Evaluation<'f, '_>) -> &'f [u8] {
         .unwrap_or_default()
 }
 
-fn joined<'f>(cx: &mut Evaluation<'f, '_>, tail: &'f [u8]) -> Option<Sample<'f>> {
+fn host_and<'f>(cx: &mut Evaluation<'f, '_>, tail: &'f [u8]) -> Option<Sample<'f>> {
     let host = host(cx);
     if host.is_empty() {
         return (!tail.is_empty()).then_some(Sample::str(tail));
@@ -107,27 +107,27 @@ fn joined<'f>(cx: &mut Evaluation<'f, '_>, tail: &'f [u8]) -> Option<Sample<'f>>
 
 fn base<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
     let path = cx.facts.request()?.path();
-    joined(cx, path)
+    host_and(cx, path)
 }
 
 fn baseq<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
     let pathq = cx.facts.request()?.path_and_query();
-    joined(cx, pathq)
+    host_and(cx, pathq)
 }
 
-fn hash32(cx: &Evaluation<'_, '_>, tail: &[u8]) -> u32 {
-    avalanche(sdbm_over(sdbm_over(0, host(cx)), tail))
+fn hash_host_and(cx: &Evaluation<'_, '_>, tail: &[u8]) -> u32 {
+    avalanche(sdbm_continue(sdbm_continue(0, host(cx)), tail))
 }
 
 fn base_hash(cx: &Evaluation<'_, '_>) -> Option<u32> {
-    Some(hash32(cx, cx.facts.request()?.path()))
+    Some(hash_host_and(cx, cx.facts.request()?.path()))
 }
 
 fn url_hash(cx: &Evaluation<'_, '_>) -> Option<u32> {
-    Some(hash32(cx, cx.facts.request()?.path_and_query()))
+    Some(hash_host_and(cx, cx.facts.request()?.path_and_query()))
 }
 
-fn with_source<'f>(cx: &mut Evaluation<'f, '_>, hash: u32) -> Option<Sample<'f>> {
+fn hash_and_source<'f>(cx: &mut Evaluation<'f, '_>, hash: u32) -> Option<Sample<'f>> {
     let address = cx.facts.address_pair().source?.ip();
     let mut out = cx.scratch.open();
     out.extend_from_slice(&hash.to_be_bytes());
@@ -139,7 +139,7 @@ fn with_source<'f>(cx: &mut Evaluation<'f, '_>, hash: u32) -> Option<Sample<'f>>
 }
 
 /// Host and port of an absolute target, port 80 when it names none.
-fn authority(cx: &Evaluation<'_, '_>) -> Option<(IpAddr, i64)> {
+fn target_ip_and_port(cx: &Evaluation<'_, '_>) -> Option<(IpAddr, i64)> {
     let authority = cx.facts.request()?.target_authority()?;
     let (host, port) = match authority.iter().rposition(|byte| *byte == b':') {
         Some(colon) if !authority.ends_with(b"]") => {
@@ -154,7 +154,7 @@ fn authority(cx: &Evaluation<'_, '_>) -> Option<(IpAddr, i64)> {
     Some((parse_addr(host)?, port))
 }
 
-/// The parameters of a list: `name=value` pieces between `&`, `;` and one more delimiter.
+/// The parameters of a query or a form: `name=value` pieces between `&`, `;` and one more delimiter.
 pub(super) struct QueryParams<'f> {
     rest: Option<&'f [u8]>,
     delimiter: u8,
@@ -187,29 +187,33 @@ impl<'f> Iterator for QueryParams<'f> {
     }
 }
 
-/// The value of the parameter wanted: the next one of a walk, or the first.
+/// The value of the parameter wanted: the next one of an iteration, or the first.
 pub(super) fn pick_param<'f>(
     cx: &mut Evaluation<'f, '_>,
     name: &'f str,
-    fold: bool,
+    ignore_case: bool,
     params: QueryParams<'f>,
 ) -> Option<&'f [u8]> {
     let name = name.as_bytes();
     let is_wanted = |found: &[u8]| {
         name.is_empty()
-            || if fold {
+            || if ignore_case {
                 found.eq_ignore_ascii_case(name)
             } else {
                 found == name
             }
     };
-    let skipped = if cx.walk.all { cx.walk.given } else { 0 };
+    let skipped = if cx.iteration.wants_all {
+        cx.iteration.yielded_count
+    } else {
+        0
+    };
     let mut values = params
         .filter(|(found, _)| is_wanted(found))
         .map(|(_, value)| value)
         .skip(skipped);
     let value = values.next()?;
-    cx.walk.more = cx.walk.all && values.next().is_some();
+    cx.iteration.has_more = cx.iteration.wants_all && values.next().is_some();
     Some(value)
 }
 

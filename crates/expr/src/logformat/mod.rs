@@ -11,8 +11,8 @@ pub use alias::{ALIASES, Alias, AliasId, alias};
 use std::fmt;
 
 use crate::acl::Linker;
-use crate::error::Error;
-use crate::expr::{Expr, Reference};
+use crate::error::ExpressionError;
+use crate::expr::{Expr, ExpressionReference};
 use crate::needs::Needs;
 use crate::phase::{Phase, Phases};
 
@@ -152,7 +152,7 @@ impl LogFormat {
     ///
     /// # Errors
     /// With the byte range at fault.
-    pub fn parse(text: &str, usage: Usage) -> Result<LogFormat, Error> {
+    pub fn parse(text: &str, usage: Usage) -> Result<LogFormat, ExpressionError> {
         let mut parser = Parser {
             text,
             usage,
@@ -206,7 +206,7 @@ impl LogFormat {
     }
 
     /// What the expressions name elsewhere.
-    pub fn references(&self) -> Vec<Reference> {
+    pub fn references(&self) -> Vec<ExpressionReference> {
         self.exprs().flat_map(Expr::references).collect()
     }
 
@@ -237,7 +237,7 @@ impl LogFormat {
     ///
     /// # Errors
     /// Naming the first that may not.
-    pub fn available(&self, phase: Phase) -> Result<(), Error> {
+    pub fn available(&self, phase: Phase) -> Result<(), ExpressionError> {
         self.exprs().try_for_each(|expr| expr.available(phase))
     }
 
@@ -245,7 +245,7 @@ impl LogFormat {
     ///
     /// # Errors
     /// When a file cannot be used.
-    pub fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
+    pub fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), ExpressionError> {
         self.items.iter_mut().try_for_each(|item| match item {
             Item::Sample { expr, .. } => expr.link(linker),
             _ => Ok(()),
@@ -278,7 +278,7 @@ impl Parser<'_> {
         }
     }
 
-    fn run(&mut self) -> Result<(), Error> {
+    fn run(&mut self) -> Result<(), ExpressionError> {
         let text = self.text;
         let mut at = 0;
         while let Some(c) = text[at..].chars().next() {
@@ -304,7 +304,7 @@ impl Parser<'_> {
     }
 
     /// Parses what starts with the percent sign at `start`; gives where it ends.
-    fn item(&mut self, start: usize) -> Result<usize, Error> {
+    fn item(&mut self, start: usize) -> Result<usize, ExpressionError> {
         let text = self.text;
         let mut at = start + 1;
         let mut flags = self.flags;
@@ -320,9 +320,14 @@ impl Parser<'_> {
                     cast = ItemType::parse(kind);
                     if cast.is_none() && !kind.is_empty() {
                         let range = at + 1 + label.len() + 1..end;
-                        return Err(Error::unknown("type", kind, range, ["str", "sint", "bool"]));
+                        return Err(ExpressionError::unknown(
+                            "type",
+                            kind,
+                            range,
+                            ["str", "sint", "bool"],
+                        ));
                     }
-                    check_name(label).map_err(|error| Error {
+                    check_name(label).map_err(|error| ExpressionError {
                         range: at + 1 + error.range.start..at + 1 + error.range.end,
                         ..error
                     })?;
@@ -337,7 +342,7 @@ impl Parser<'_> {
                 Some('[') => {
                     let (expr, end) = Expr::parse_prefix(text, at + 1)?;
                     if !text[end..].starts_with(']') {
-                        return Err(Error::new(
+                        return Err(ExpressionError::new(
                             "expected ']' after the sample expression",
                             end..(end + 1).min(text.len()).max(end),
                         ));
@@ -355,7 +360,7 @@ impl Parser<'_> {
                 }
                 _ => {
                     let end = text[at..].chars().next().map_or(at, |c| at + c.len_utf8());
-                    return Err(Error::new(
+                    return Err(ExpressionError::new(
                         "missing alias or expression after '%' (a percent sign itself is '%%')",
                         start..end,
                     ));
@@ -370,7 +375,7 @@ impl Parser<'_> {
         at: usize,
         flags: Flags,
         (name, cast): (Option<String>, Option<ItemType>),
-    ) -> Result<usize, Error> {
+    ) -> Result<usize, ExpressionError> {
         let rest = &self.text.as_bytes()[at..];
         let end = at
             + rest
@@ -391,9 +396,9 @@ impl Parser<'_> {
             }),
             None => {
                 let known = ALIASES.iter().map(|row| row.word);
-                let error = Error::unknown("format alias", word, start..end, known);
+                let error = ExpressionError::unknown("format alias", word, start..end, known);
                 let message = format!("{} (a percent sign itself is '%%')", error.message);
-                return Err(Error { message, ..error });
+                return Err(ExpressionError { message, ..error });
             }
         }
         Ok(end)
@@ -401,26 +406,29 @@ impl Parser<'_> {
 }
 
 /// A name is made of letters, digits, `_` and `-`.
-fn check_name(name: &str) -> Result<(), Error> {
+fn check_name(name: &str) -> Result<(), ExpressionError> {
     let bad = name.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-')));
     match bad {
         None => Ok(()),
         Some(at) => {
             let wide = name[at..].chars().next().map_or(1, char::len_utf8);
             let message = format!("invalid character in custom name '{name}'");
-            Err(Error::new(message, at..at + wide))
+            Err(ExpressionError::new(message, at..at + wide))
         }
     }
 }
 
-fn closing(text: &str, at: usize, close: char) -> Result<usize, Error> {
+fn closing(text: &str, at: usize, close: char) -> Result<usize, ExpressionError> {
     match text[at..].find(close) {
         Some(end) => Ok(at + end),
-        None => Err(Error::new(format!("missing '{close}'"), at..text.len())),
+        None => Err(ExpressionError::new(
+            format!("missing '{close}'"),
+            at..text.len(),
+        )),
     }
 }
 
-fn set_flags(flags: &mut Flags, text: &str, at: usize) -> Result<(), Error> {
+fn set_flags(flags: &mut Flags, text: &str, at: usize) -> Result<(), ExpressionError> {
     let mut from = at;
     for part in text.split(',') {
         let range = from..from + part.len();
@@ -441,7 +449,7 @@ fn set_flags(flags: &mut Flags, text: &str, at: usize) -> Result<(), Error> {
             "cbor" => flags.cbor = on,
             _ => {
                 let known = ["Q", "X", "E", "bin", "json", "utf8", "cbor"];
-                return Err(Error::unknown("flag", name, range, known));
+                return Err(ExpressionError::unknown("flag", name, range, known));
             }
         }
     }

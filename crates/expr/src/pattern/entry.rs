@@ -7,7 +7,7 @@ pub(super) const ENTRIES_MAX: usize = 20_000_000;
 
 /// One line of a list or map.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Entry {
+pub struct PatternEntry {
     /// Identifies the entry in its list on the Runtime API (`#0x<id>`) for as long as it lives.
     pub id: u64,
     /// The pattern.

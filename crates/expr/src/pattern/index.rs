@@ -15,7 +15,7 @@ use super::parse::{self, Pattern, Range};
 use super::search::{Search, SearchPattern, SearchSegment};
 use super::union::PatternUnion;
 use super::{MapKind, MatchMethod};
-use crate::error::Error;
+use crate::error::ExpressionError;
 use crate::regex::Groups;
 use crate::value::v6_to_v4;
 
@@ -70,14 +70,14 @@ impl IndexShape {
         self,
         key: &Arc<str>,
         value: Option<&Arc<str>>,
-    ) -> Result<ParsedEntry, Error> {
+    ) -> Result<ParsedEntry, ExpressionError> {
         Ok(ParsedEntry {
             pattern: self.pattern(key)?,
             value: self.value(key, value)?,
         })
     }
 
-    fn pattern(self, key: &Arc<str>) -> Result<Pattern, Error> {
+    fn pattern(self, key: &Arc<str>) -> Result<Pattern, ExpressionError> {
         Ok(match parse::parse(key, self.method, self.fold)? {
             Pattern::Bytes(bytes) if self.fold => Pattern::Bytes(bytes.to_ascii_lowercase().into()),
             other => other,
@@ -85,9 +85,13 @@ impl IndexShape {
     }
 
     /// Understands the value of an entry.
-    pub(crate) fn value(self, key: &Arc<str>, value: Option<&Arc<str>>) -> Result<MapValue, Error> {
+    pub(crate) fn value(
+        self,
+        key: &Arc<str>,
+        value: Option<&Arc<str>>,
+    ) -> Result<MapValue, ExpressionError> {
         let text = value.map_or("", |value| value);
-        let unfit = || Error::new(format!("unable to parse '{text}'"), 0..0);
+        let unfit = || ExpressionError::new(format!("unable to parse '{text}'"), 0..0);
         Ok(match self.kind {
             MapKind::List => MapValue::None,
             MapKind::Key => MapValue::Str(Arc::clone(key)),

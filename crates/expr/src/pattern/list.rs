@@ -7,17 +7,17 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::MatchMethod;
-use super::entry::{Entry, EntrySelector};
+use super::entry::{EntrySelector, PatternEntry};
 use super::error::PatternError;
 use super::handle::Handle;
 use super::index::{Index, IndexShape};
 use super::key_entries::EntryPair;
-use super::loaded::{Loaded, check_lines};
+use super::loaded::{LoadedEntries, check_lines};
 use super::map_value::MapValue;
 use super::merge::{merge, overridden};
 use super::state::{CompiledSlot, DiscardedEntries, State, Table, parse};
 use super::text::{self, WrittenEntries};
-use crate::error::Error;
+use crate::error::ExpressionError;
 
 /// What becomes of entries that commands and rules changed, when a configuration is read again.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -66,7 +66,11 @@ impl fmt::Debug for PatternRef {
 
 impl PatternRef {
     /// A list with what the configuration gives it.
-    pub(super) fn new(name: String, map: bool, loaded: Loaded) -> Result<PatternRef, Error> {
+    pub(super) fn new(
+        name: String,
+        map: bool,
+        loaded: LoadedEntries,
+    ) -> Result<PatternRef, ExpressionError> {
         let mut state = State {
             change_count: 0,
             change_count_loaded: 0,
@@ -81,7 +85,7 @@ impl PatternRef {
         for line in state.loaded.lines(map)? {
             let (key, value) = line.pair;
             let id = state.new_id();
-            state.table.insert(Entry { id, key, value });
+            state.table.insert(PatternEntry { id, key, value });
         }
         Ok(PatternRef {
             name,
@@ -128,7 +132,7 @@ impl PatternRef {
 
     /// A copy of at most `count` entries of one version (or of the current one) whose id is
     /// greater than `after`, in their order.
-    pub fn entries(&self, version: Option<u32>, after: u64, count: usize) -> Vec<Entry> {
+    pub fn entries(&self, version: Option<u32>, after: u64, count: usize) -> Vec<PatternEntry> {
         let state = self.lock();
         let table = match version {
             Some(version) if version != state.current => state.prepared.get(&version),
@@ -154,7 +158,7 @@ impl PatternRef {
     /// Remembers that its file was written and now holds `text`, so that the next load of the
     /// file finds nothing changed in it.
     pub fn was_written(&self, text: &str) {
-        self.lock().loaded = Loaded::File(text.as_bytes().into());
+        self.lock().loaded = LoadedEntries::File(text.as_bytes().into());
     }
 
     /// Whether it holds anything else than the configuration gave it: the Runtime API or a rule
@@ -237,8 +241,8 @@ impl PatternRef {
     pub(super) fn handle(
         &self,
         shape: IndexShape,
-        coming: Option<&Loaded>,
-    ) -> Result<Arc<Handle>, Error> {
+        coming: Option<&LoadedEntries>,
+    ) -> Result<Arc<Handle>, ExpressionError> {
         let mut state = self.lock();
         state.slots.retain(|slot| slot.handle.strong_count() > 0);
         let mut handles = state.slots.iter().filter_map(|slot| slot.handle.upgrade());
@@ -387,7 +391,7 @@ impl PatternRef {
     /// it gave before): how many entries go and how many come.
     pub(super) fn difference(
         &self,
-        loaded: Option<&Loaded>,
+        loaded: Option<&LoadedEntries>,
         runtime: RuntimeEntries,
     ) -> (usize, usize) {
         let state = self.lock();
@@ -395,7 +399,7 @@ impl PatternRef {
             return (0, 0);
         }
         let live = state.table.pairs();
-        let merged = state.wanted(loaded, runtime, self.map, &live);
+        let merged = state.entries_to_match(loaded, runtime, self.map, &live);
         let mut counts: HashMap<&EntryPair, i64> = HashMap::new();
         live.iter()
             .for_each(|pair| *counts.entry(pair).or_default() -= 1);
@@ -409,14 +413,14 @@ impl PatternRef {
         (sum(-1), sum(1))
     }
 
-    pub(super) fn was_loaded_as(&self, loaded: &Loaded) -> bool {
+    pub(super) fn was_loaded_as(&self, loaded: &LoadedEntries) -> bool {
         self.lock().loaded == *loaded
     }
 
     /// Takes over what the configuration gives it now; `None` is what it gave before.
     pub(super) fn adopt(
         &self,
-        loaded: Option<Loaded>,
+        loaded: Option<LoadedEntries>,
         runtime: RuntimeEntries,
     ) -> DiscardedEntries {
         let mut state = self.lock();
@@ -425,7 +429,7 @@ impl PatternRef {
         }
         let was_as_loaded = state.change_count == state.change_count_loaded;
         let live = state.table.pairs();
-        let wanted = state.wanted(loaded.as_ref(), runtime, self.map, &live);
+        let wanted = state.entries_to_match(loaded.as_ref(), runtime, self.map, &live);
         if let Some(loaded) = loaded {
             state.loaded = loaded;
         }
@@ -443,15 +447,15 @@ impl PatternRef {
 
 impl State {
     /// Whether there is nothing to do: large lists are compared only where something changed.
-    fn is_unchanged(&self, loaded: Option<&Loaded>, runtime: RuntimeEntries) -> bool {
+    fn is_unchanged(&self, loaded: Option<&LoadedEntries>, runtime: RuntimeEntries) -> bool {
         let is_changed = self.change_count != self.change_count_loaded;
         loaded.is_none() && !(runtime == RuntimeEntries::Drop && is_changed)
     }
 
     /// What is to be matched instead of `live`.
-    fn wanted(
+    fn entries_to_match(
         &self,
-        loaded: Option<&Loaded>,
+        loaded: Option<&LoadedEntries>,
         runtime: RuntimeEntries,
         map: bool,
         live: &[EntryPair],

@@ -8,7 +8,7 @@ use regex_automata::nfa::thompson;
 use regex_automata::nfa::thompson::backtrack::{self, BoundedBacktracker};
 use regex_automata::util::syntax;
 
-use crate::error::Error;
+use crate::error::ExpressionError;
 use crate::pcre::Pcre;
 use crate::regex::{Groups, Regex};
 use crate::required_text::{self, TextChoice};
@@ -102,7 +102,7 @@ impl ListedRegex {
     ///
     /// # Errors
     /// When the pattern is not valid in any engine.
-    pub(super) fn new(source: &Arc<str>, fold: bool) -> Result<ListedRegex, Error> {
+    pub(super) fn new(source: &Arc<str>, fold: bool) -> Result<ListedRegex, ExpressionError> {
         let pcre = Pcre::read(source, fold)?;
         let is_plain = !pcre.backtracks() && required_text::parse(&pcre.wide(), fold).is_some();
         // Only what is repeated can grow beyond what an engine takes.

@@ -5,24 +5,24 @@ use std::sync::Arc;
 use super::index::IndexShape;
 use super::key_entries::EntryPair;
 use super::text;
-use crate::error::Error;
+use crate::error::ExpressionError;
 
 /// What the configuration gave a list: the common ancestor of its file's next state and of what
 /// operators made of it.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) enum Loaded {
+pub(super) enum LoadedEntries {
     /// The contents of its file.
     File(Arc<[u8]>),
     /// Words of an ACL line.
     Words(Vec<Arc<str>>),
 }
 
-impl Loaded {
+impl LoadedEntries {
     /// The entries, each with the line it stands on (0 for words).
-    pub(super) fn lines(&self, as_map: bool) -> Result<Vec<text::EntryLine>, Error> {
+    pub(super) fn lines(&self, as_map: bool) -> Result<Vec<text::EntryLine>, ExpressionError> {
         match self {
-            Loaded::File(contents) => text::parse_file(contents, as_map),
-            Loaded::Words(words) => Ok(words
+            LoadedEntries::File(contents) => text::parse_file(contents, as_map),
+            LoadedEntries::Words(words) => Ok(words
                 .iter()
                 .map(|word| text::EntryLine {
                     number: 0,
@@ -41,14 +41,17 @@ impl Loaded {
 }
 
 /// Whether all of what is to be loaded can be understood.
-pub(super) fn check_lines(shape: IndexShape, lines: &[text::EntryLine]) -> Result<(), Error> {
+pub(super) fn check_lines(
+    shape: IndexShape,
+    lines: &[text::EntryLine],
+) -> Result<(), ExpressionError> {
     for line in lines {
         let (key, value) = &line.pair;
         shape
             .parse(key, value.as_ref())
             .map_err(|error| match line.number {
                 0 => error,
-                number => Error {
+                number => ExpressionError {
                     message: format!("line {number}: {}", error.message),
                     ..error
                 },

@@ -27,7 +27,7 @@ mod text;
 mod union;
 
 pub(crate) use changed_rules::ChangedRules;
-pub use entry::{Entry, EntrySelector};
+pub use entry::{EntrySelector, PatternEntry};
 pub use error::PatternError;
 pub use handle::Handle;
 pub use key_entries::EntryPair;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::MatchMethod;
 use super::listed_regex::ListedRegex;
-use crate::error::Error;
+use crate::error::ExpressionError;
 use crate::hex::unhex;
 use crate::mask::{mask4, mask6};
 use crate::pcre::Pcre;
@@ -27,7 +27,11 @@ pub(super) struct Range {
     pub(super) high: i64,
 }
 
-pub(super) fn parse(text: &Arc<str>, method: MatchMethod, fold: bool) -> Result<Pattern, Error> {
+pub(super) fn parse(
+    text: &Arc<str>,
+    method: MatchMethod,
+    fold: bool,
+) -> Result<Pattern, ExpressionError> {
     let whole = 0..text.len();
     Ok(match method {
         MatchMethod::Int | MatchMethod::Len => {
@@ -37,18 +41,18 @@ pub(super) fn parse(text: &Arc<str>, method: MatchMethod, fold: bool) -> Result<
                 } else {
                     "number"
                 };
-                Error::new(format!("'{text}' is not a {what}"), whole)
+                ExpressionError::new(format!("'{text}' is not a {what}"), whole)
             })?)
         }
         MatchMethod::Ip => parse_net(text).ok_or_else(|| {
-            Error::new(
+            ExpressionError::new(
                 format!("'{text}' is not a valid IPv4 or IPv6 address"),
                 whole,
             )
         })?,
         MatchMethod::Reg => Pattern::Regex(ListedRegex::new(text, fold)?),
         MatchMethod::Bin => Pattern::Bytes(unhex(text).map(Arc::from).ok_or_else(|| {
-            Error::new(
+            ExpressionError::new(
                 format!("'{text}': an even number of hexadecimal digits must be given"),
                 whole,
             )
@@ -68,7 +72,7 @@ pub(super) fn parse(text: &Arc<str>, method: MatchMethod, fold: bool) -> Result<
 }
 
 /// Whether `text` is a pattern for `method`.
-pub(crate) fn check(text: &str, method: MatchMethod, fold: bool) -> Result<(), Error> {
+pub(crate) fn check(text: &str, method: MatchMethod, fold: bool) -> Result<(), ExpressionError> {
     if method == MatchMethod::Reg {
         Pcre::check_pattern(text, fold)?;
     }

@@ -36,7 +36,7 @@ impl SearchCache {
             return None;
         }
         let results = self.results.try_lock().ok()?;
-        let known = results.get(self.place(subject))?;
+        let known = results.get(self.slot_of(subject))?;
         (known.is_known && known.subject == subject).then_some(known.found)
     }
 
@@ -51,7 +51,7 @@ impl SearchCache {
         if results.is_empty() {
             results.resize_with(RESULTS_MAX, SearchResult::default);
         }
-        if let Some(result) = results.get_mut(self.place(subject)) {
+        if let Some(result) = results.get_mut(self.slot_of(subject)) {
             result.is_known = true;
             result.found = found;
             result.subject.clear();
@@ -73,7 +73,7 @@ impl SearchCache {
         }
     }
 
-    fn place(&self, subject: &[u8]) -> usize {
+    fn slot_of(&self, subject: &[u8]) -> usize {
         self.hasher.hash_one(subject) as usize % RESULTS_MAX
     }
 }

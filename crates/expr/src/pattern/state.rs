@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Weak};
 
-use super::entry::{ENTRIES_MAX, Entry, EntrySelector};
+use super::entry::{ENTRIES_MAX, EntrySelector, PatternEntry};
 use super::error::PatternError;
 use super::handle::Handle;
 use super::index::{Index, IndexShape, ParsedEntry};
 use super::key_entries::{EntryPair, Ids};
 use super::key_map::KeyMap;
-use super::loaded::Loaded;
+use super::loaded::LoadedEntries;
 use super::map_value::MapValue;
-use crate::error::Error;
+use crate::error::ExpressionError;
 
 /// Entries that one lock of the readers' side may take: what they wait for at most.
 const ENTRIES_PER_LOCK: usize = 64;
@@ -23,7 +23,7 @@ pub(super) struct State {
     pub(super) change_count: u64,
     /// What it was when the list held what the configuration gives it.
     pub(super) change_count_loaded: u64,
-    pub(super) loaded: Loaded,
+    pub(super) loaded: LoadedEntries,
     pub(super) table: Table,
     pub(super) prepared: BTreeMap<u32, Table>,
     pub(super) current: u32,
@@ -35,7 +35,7 @@ pub(super) struct State {
 /// Entries of one version.
 #[derive(Default)]
 pub(super) struct Table {
-    pub(super) entries: BTreeMap<u64, Entry>,
+    pub(super) entries: BTreeMap<u64, PatternEntry>,
     pub(super) by_key: KeyMap<Arc<str>, Ids>,
 }
 
@@ -72,7 +72,7 @@ pub(super) fn parse(
     handles
         .iter()
         .map(|(_, handle)| handle.shape.parse(key, value))
-        .collect::<Result<_, Error>>()
+        .collect::<Result<_, ExpressionError>>()
         .map_err(|error| PatternError::Invalid(error.message))
 }
 
@@ -139,7 +139,7 @@ impl State {
             } else {
                 self.prepared.entry(version).or_default()
             };
-            table.insert(Entry { id, key, value });
+            table.insert(PatternEntry { id, key, value });
             for (column, parsed) in columns.iter_mut().zip(parsed) {
                 column.push((id, parsed));
             }
@@ -217,7 +217,7 @@ impl State {
             let values = keys.iter();
             let values = values.map(|key| handle.shape.value(key, Some(&value)));
             let values: Vec<MapValue> = values
-                .collect::<Result<_, Error>>()
+                .collect::<Result<_, ExpressionError>>()
                 .map_err(|error| PatternError::Invalid(error.message))?;
             columns.push(values);
         }
@@ -241,7 +241,7 @@ impl State {
         let mut table = Table::default();
         for (key, value) in pairs {
             let id = self.new_id();
-            table.insert(Entry { id, key, value });
+            table.insert(PatternEntry { id, key, value });
         }
         let mut discarded = DiscardedEntries::default();
         for (_, handle) in self.handles() {
@@ -265,7 +265,7 @@ impl State {
 }
 
 impl Table {
-    pub(super) fn insert(&mut self, entry: Entry) {
+    pub(super) fn insert(&mut self, entry: PatternEntry) {
         match self.by_key.get_mut(&*entry.key) {
             Some(ids) => ids.push(entry.id),
             None => {
@@ -276,7 +276,7 @@ impl Table {
         self.entries.insert(entry.id, entry);
     }
 
-    pub(super) fn remove(&mut self, id: u64) -> Option<Entry> {
+    pub(super) fn remove(&mut self, id: u64) -> Option<PatternEntry> {
         let entry = self.entries.remove(&id)?;
         if let Some(ids) = self.by_key.get_mut(&entry.key)
             && ids.remove(id)

@@ -14,12 +14,12 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use super::handle::Handle;
 use super::index::IndexShape;
 use super::list::{PatternRef, RuntimeEntries};
-use super::loaded::Loaded;
+use super::loaded::LoadedEntries;
 use super::state::DiscardedEntries;
 use super::{MapKind, MatchMethod};
-use crate::error::Error;
-use crate::files::Files;
-use crate::place::{FileName, Place};
+use crate::config_line::{ConfigLine, FileName};
+use crate::error::ExpressionError;
+use crate::files::PatternFileReader;
 use crate::public_key::PublicKeys;
 
 /// A list as a configuration has it.
@@ -35,7 +35,7 @@ pub struct ListedPatterns {
     pub is_acl: bool,
     /// A map converter uses it, or an ACL as a map (`-M`).
     pub is_map: bool,
-    uses: Vec<(bool, Place)>,
+    uses: Vec<(bool, ConfigLine)>,
     criterion: String,
 }
 
@@ -43,21 +43,21 @@ impl ListedPatterns {
     /// What it is and where it is used, in HAProxy's words.
     pub fn description(&self) -> String {
         if self.list.name().is_empty() {
-            let (_, place) = self.uses.first().cloned().unwrap_or_default();
+            let (_, config_line) = self.uses.first().cloned().unwrap_or_default();
             return format!(
                 "acl '{}' file '{}' line {}",
-                self.criterion, place.file, place.line
+                self.criterion, config_line.file, config_line.line
             );
         }
         let mut text = format!("pattern loaded from file '{}'", self.list.name());
-        for (at, (as_map, place)) in self.uses.iter().enumerate() {
+        for (at, (as_map, config_line)) in self.uses.iter().enumerate() {
             let word = if *as_map { "map" } else { "acl" };
             let used = if at == 0 { " used" } else { "," };
             // Writing to a string does not fail.
             let _ = write!(
                 text,
                 "{used} by {word} at file '{}' line {}",
-                place.file, place.line
+                config_line.file, config_line.line
             );
         }
         text
@@ -93,8 +93,8 @@ struct Inner {
     /// The name of the proxy, for expressions about its own table.
     own_table: Option<Arc<str>>,
     base: Option<String>,
-    place: Place,
-    /// Files of places, in the order they came.
+    config_line: ConfigLine,
+    /// Files of lines, in the order they came.
     files: Vec<FileName>,
     turns: HashMap<String, u32>,
     /// Lists that rules change, by name, whether something reads them or not.
@@ -113,7 +113,7 @@ struct KnownList {
     /// What it was in the configuration before.
     inherited: Option<u32>,
     /// What the configuration gives it now, when that differs from what it gave before.
-    coming: Option<Loaded>,
+    coming: Option<LoadedEntries>,
     /// Where it was first used, for numbering: file and line.
     rank: (usize, u32),
 }
@@ -184,7 +184,7 @@ impl Store {
         let mut inner = self.lock();
         inner.section = section.to_owned();
         inner.base = base.map(str::to_owned);
-        inner.place = Place::default();
+        inner.config_line = ConfigLine::default();
     }
 
     /// Says which table expressions mean where they name none: that of their proxy.
@@ -198,19 +198,19 @@ impl Store {
     }
 
     /// Says on which line what is linked next stands.
-    pub fn set_place(&self, place: &Place) {
+    pub fn set_config_line(&self, config_line: &ConfigLine) {
         let mut inner = self.lock();
-        if !inner.files.contains(&place.file) {
-            inner.files.push(place.file);
+        if !inner.files.contains(&config_line.file) {
+            inner.files.push(config_line.file);
         }
-        inner.place = *place;
+        inner.config_line = *config_line;
     }
 
     /// An error of what is linked, on the line that was said last.
-    pub(crate) fn placed(&self, error: Error) -> Error {
-        let place = self.lock().place;
-        Error {
-            place: (place.line > 0).then_some(place),
+    pub(crate) fn on_noted_line(&self, error: ExpressionError) -> ExpressionError {
+        let config_line = self.lock().config_line;
+        ExpressionError {
+            config_line: (config_line.line > 0).then_some(config_line),
             ..error
         }
     }
@@ -223,7 +223,7 @@ impl Store {
     }
 
     /// The list of that name for a rule that changes it. What reads it may be linked later.
-    pub fn named(&self, name: &str) -> NamedList {
+    pub fn list_to_change(&self, name: &str) -> NamedList {
         let mut inner = self.lock();
         let known = inner.by_identity.get(&Identity::File(name.to_owned()));
         let list = known.map(|at| Arc::clone(&inner.lists[*at].listed.list));
@@ -345,8 +345,8 @@ impl Store {
         name: &str,
         method: MatchMethod,
         kind: MapKind,
-        files: &mut dyn Files,
-    ) -> Result<Arc<Handle>, Error> {
+        files: &mut dyn PatternFileReader,
+    ) -> Result<Arc<Handle>, ExpressionError> {
         let shape = IndexShape {
             method,
             fold: false,
@@ -362,8 +362,8 @@ impl Store {
         as_map: bool,
         method: MatchMethod,
         fold: bool,
-        files: &mut dyn Files,
-    ) -> Result<Arc<Handle>, Error> {
+        files: &mut dyn PatternFileReader,
+    ) -> Result<Arc<Handle>, ExpressionError> {
         let shape = IndexShape {
             method,
             fold: fold && method.can_fold(),
@@ -378,12 +378,12 @@ impl Store {
         &self,
         words: &Words<'_>,
         id: Option<u32>,
-    ) -> Result<Option<Arc<Handle>>, Error> {
+    ) -> Result<Option<Arc<Handle>>, ExpressionError> {
         let mut inner = self.lock();
         if let Some(id) = id
             && inner.lists.iter().any(|known| known.fixed == Some(id))
         {
-            return Err(Error::new(
+            return Err(ExpressionError::new(
                 format!("the unique id {id} is already used"),
                 0..0,
             ));
@@ -397,14 +397,14 @@ impl Store {
         let identity = Identity::Words(owner, *turn);
         *turn += 1;
         let patterns = words.patterns.iter().map(|word| Arc::from(&**word));
-        let loaded = Loaded::Words(patterns.collect());
+        let loaded = LoadedEntries::Words(patterns.collect());
         let at = inner.take_over_or_make(identity, String::new(), false, loaded)?;
-        let place = inner.place;
+        let config_line = inner.config_line;
         let known = &mut inner.lists[at];
         known.fixed = id;
         known.listed.is_acl = true;
         known.listed.criterion = words.shown.to_owned();
-        known.listed.uses.push((false, place));
+        known.listed.uses.push((false, config_line));
         if !words.method.takes_patterns() {
             return Ok(None);
         }
@@ -422,35 +422,35 @@ impl Store {
         as_map: bool,
         by_acl: bool,
         shape: IndexShape,
-        files: &mut dyn Files,
-    ) -> Result<Arc<Handle>, Error> {
+        files: &mut dyn PatternFileReader,
+    ) -> Result<Arc<Handle>, ExpressionError> {
         let mut inner = self.lock();
         let identity = Identity::File(name.to_owned());
         let at = match inner.by_identity.get(&identity) {
             Some(at) => *at,
             None => {
-                let loaded = Loaded::File(read(name, files)?.into());
+                let loaded = LoadedEntries::File(read(name, files)?.into());
                 inner
                     .take_over_or_make(identity, name.to_owned(), as_map, loaded)
                     .map_err(|error| in_file(name, error))?
             }
         };
-        let place = inner.place;
+        let config_line = inner.config_line;
         if let Some(named) = inner.named.get(name) {
             let list = &inner.lists[at].listed.list;
             named.0.get_or_init(|| Arc::clone(list));
         }
         let known = &mut inner.lists[at];
         if as_map && !known.listed.list.is_map() {
-            return Err(Error::new(
+            return Err(ExpressionError::new(
                 format!("the file '{name}' is already used as a list, not as a map"),
                 0..0,
             ));
         }
         known.listed.is_acl |= by_acl;
         known.listed.is_map |= as_map;
-        if known.listed.uses.last() != Some(&(as_map, place)) {
-            known.listed.uses.push((as_map, place));
+        if known.listed.uses.last() != Some(&(as_map, config_line)) {
+            known.listed.uses.push((as_map, config_line));
         }
         known.handle(shape).map_err(|error| in_file(name, error))
     }
@@ -469,7 +469,7 @@ pub(crate) struct Words<'a> {
     pub(crate) fold: bool,
 }
 
-fn read(name: &str, files: &mut dyn Files) -> Result<Vec<u8>, Error> {
+fn read(name: &str, files: &mut dyn PatternFileReader) -> Result<Vec<u8>, ExpressionError> {
     // A virtual file has no contents but those the Runtime API gives it.
     let Some(path) = path_of(name) else {
         return Ok(Vec::new());
@@ -477,7 +477,7 @@ fn read(name: &str, files: &mut dyn Files) -> Result<Vec<u8>, Error> {
     match files.read(path) {
         Ok(contents) => Ok(contents),
         Err(_) if name.starts_with("opt@") => Ok(Vec::new()),
-        Err(why) => Err(Error::new(
+        Err(why) => Err(ExpressionError::new(
             format!("failed to open pattern file '{name}': {why}"),
             0..0,
         )),
@@ -485,7 +485,7 @@ fn read(name: &str, files: &mut dyn Files) -> Result<Vec<u8>, Error> {
 }
 
 impl KnownList {
-    fn handle(&mut self, shape: IndexShape) -> Result<Arc<Handle>, Error> {
+    fn handle(&mut self, shape: IndexShape) -> Result<Arc<Handle>, ExpressionError> {
         let handle = self.listed.list.handle(shape, self.coming.as_ref())?;
         if !self.handles.iter().any(|known| Arc::ptr_eq(known, &handle)) {
             self.handles.push(Arc::clone(&handle));
@@ -495,14 +495,14 @@ impl KnownList {
 }
 
 impl Inner {
-    /// The place of a list that this configuration did not name yet.
+    /// The line of a list that this configuration did not name yet.
     fn take_over_or_make(
         &mut self,
         identity: Identity,
         name: String,
         as_map: bool,
-        loaded: Loaded,
-    ) -> Result<usize, Error> {
+        loaded: LoadedEntries,
+    ) -> Result<usize, ExpressionError> {
         let before = self.previous.as_ref().and_then(|previous| {
             let previous = previous.lock_with_ids();
             let known = &previous.lists[*previous.by_identity.get(&identity)?];
@@ -523,7 +523,10 @@ impl Inner {
             }
             None => (Arc::new(PatternRef::new(name, as_map, loaded)?), None, None),
         };
-        let file = self.files.iter().position(|file| *file == self.place.file);
+        let file = self
+            .files
+            .iter()
+            .position(|file| *file == self.config_line.file);
         let at = self.lists.len();
         self.lists.push(KnownList {
             listed: ListedPatterns {
@@ -539,7 +542,7 @@ impl Inner {
             fixed: None,
             inherited,
             coming,
-            rank: (file.unwrap_or(usize::MAX), self.place.line),
+            rank: (file.unwrap_or(usize::MAX), self.config_line.line),
         });
         self.by_identity.insert(identity, at);
         self.numbered = false;
@@ -573,8 +576,8 @@ impl Inner {
     }
 }
 
-fn in_file(name: &str, error: Error) -> Error {
-    Error {
+fn in_file(name: &str, error: ExpressionError) -> ExpressionError {
+    ExpressionError {
         message: format!("in file '{name}': {}", error.message),
         ..error
     }

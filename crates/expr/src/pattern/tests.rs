@@ -6,9 +6,9 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::*;
-use crate::error::Error;
-use crate::files::Files;
-use crate::place::Place;
+use crate::config_line::ConfigLine;
+use crate::error::ExpressionError;
+use crate::files::PatternFileReader;
 
 fn store_with(
     contents: &'static str,
@@ -18,7 +18,7 @@ fn store_with(
 ) -> Arc<Handle> {
     let store = Store::new();
     let mut files = move |_: &str| Ok(contents.as_bytes().to_vec());
-    let files: &mut dyn Files = &mut files;
+    let files: &mut dyn PatternFileReader = &mut files;
     let handle = if map {
         store.map("f", method, kind, files)
     } else {
@@ -33,7 +33,7 @@ fn words(
     patterns: &[String],
     id: Option<u32>,
     method: MatchMethod,
-) -> Result<Arc<Handle>, Error> {
+) -> Result<Arc<Handle>, ExpressionError> {
     let words = Words {
         acl: "a",
         criterion: "path",
@@ -432,7 +432,7 @@ proptest! {
             store.list("m", false, MatchMethod::Str, false, &mut none)
         };
         made.unwrap();
-        let list = Arc::clone(store.named("m").list().unwrap());
+        let list = Arc::clone(store.list_to_change("m").list().unwrap());
         for (key, value) in &entries {
             list.add(None, [(&**key, as_map.then_some(&**value))]).unwrap();
         }
@@ -454,7 +454,7 @@ proptest! {
 fn successor(
     previous: &Arc<Store>,
     contents: &'static str,
-) -> (Arc<Store>, Result<Arc<Handle>, Error>) {
+) -> (Arc<Store>, Result<Arc<Handle>, ExpressionError>) {
     let store = Store::reusing_lists_of(Arc::clone(previous));
     let mut file = move |_: &str| Ok(contents.as_bytes().to_vec());
     let handle = store.map("m", MatchMethod::Str, MapKind::Int, &mut file);
@@ -508,7 +508,7 @@ fn a_list_lives_over_changes_of_the_configuration() {
 
 #[test]
 fn numbers_follow_the_lines_and_stay() {
-    let at = |line| Place {
+    let at = |line| ConfigLine {
         file: "h.cfg".into(),
         line,
     };
@@ -516,19 +516,19 @@ fn numbers_follow_the_lines_and_stay() {
         let mut file = |_: &str| Ok(b"a 1\n".to_vec());
         store.enter("frontend f", None);
         // ACLs are linked before rules, wherever they stand.
-        store.set_place(&at(5));
+        store.set_config_line(&at(5));
         words(store, &["x".into()], None, MatchMethod::Str).unwrap();
-        store.set_place(&at(3));
+        store.set_config_line(&at(3));
         store
             .map("m", MatchMethod::Str, MapKind::Str, &mut file)
             .unwrap();
         if extra {
-            store.set_place(&at(1));
+            store.set_config_line(&at(1));
             store
                 .map("n", MatchMethod::Str, MapKind::Str, &mut file)
                 .unwrap();
         }
-        store.set_place(&at(9));
+        store.set_config_line(&at(9));
         words(store, &["y".into()], Some(2), MatchMethod::Str).unwrap();
     };
     let first = Store::new();
@@ -559,7 +559,7 @@ fn numbers_follow_the_lines_and_stay() {
 #[test]
 fn a_rule_finds_a_list_that_is_read_later() {
     let store = Store::new();
-    let before = store.named("m");
+    let before = store.list_to_change("m");
     assert!(before.list().is_none());
     let mut file = |_: &str| Ok(b"a 1\n".to_vec());
     store
@@ -567,7 +567,7 @@ fn a_rule_finds_a_list_that_is_read_later() {
         .unwrap();
     assert!(Arc::ptr_eq(
         before.list().unwrap(),
-        store.named("m").list().unwrap()
+        store.list_to_change("m").list().unwrap()
     ));
 }
 

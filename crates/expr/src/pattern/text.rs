@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::entry::ENTRIES_MAX;
 use super::key_entries::EntryPair;
-use crate::error::Error;
+use crate::error::ExpressionError;
 
 /// A line that holds an entry.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -18,7 +18,7 @@ pub(super) struct EntryLine {
 
 /// The entries of a file: one a line, a sharp first makes a comment, blank lines are nothing,
 /// leading blanks are cut; a map's value follows the key after blanks and loses trailing ones.
-pub(super) fn parse_file(contents: &[u8], as_map: bool) -> Result<Vec<EntryLine>, Error> {
+pub(super) fn parse_file(contents: &[u8], as_map: bool) -> Result<Vec<EntryLine>, ExpressionError> {
     let mut entries = Vec::new();
     for (number, line) in (1..).zip(contents.split(|byte| *byte == b'\n')) {
         if line.first() == Some(&b'#') {
@@ -33,7 +33,7 @@ pub(super) fn parse_file(contents: &[u8], as_map: bool) -> Result<Vec<EntryLine>
         let pair = if as_map {
             let (key, value) = key_and_value(text);
             if value.is_empty() {
-                return Err(Error::new(
+                return Err(ExpressionError::new(
                     format!("line {number}: expecting a value after the key '{key}'"),
                     0..0,
                 ));
@@ -43,7 +43,7 @@ pub(super) fn parse_file(contents: &[u8], as_map: bool) -> Result<Vec<EntryLine>
             (Arc::from(text), None)
         };
         if entries.len() >= ENTRIES_MAX {
-            return Err(Error::new("too many entries", 0..0));
+            return Err(ExpressionError::new("too many entries", 0..0));
         }
         entries.push(EntryLine { number, pair });
     }

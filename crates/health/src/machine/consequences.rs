@@ -4,9 +4,9 @@ use super::{Effect, ForcedState, Health, STEP_MAX, WEIGHT_MAX};
 use crate::admin::Admin;
 use crate::agent::{AgentAdmin, AgentAnswer, AgentState};
 use crate::operational::Operational;
-use crate::report::{CheckReport, StateChange, Transition, TransitionCause};
+use crate::report::{CheckReport, HealthTransition, StateChange, TransitionCause};
 use crate::settings::{CheckSettings, HealthSettings};
-use crate::status::{CheckResult, CheckStatus, Verdict};
+use crate::status::{CheckOutcome, CheckResult, CheckStatus};
 
 impl Health {
     /// Every public change goes through here, so that the balancer is told first and once.
@@ -29,7 +29,12 @@ impl Health {
         effects
     }
 
-    pub(super) fn judge(&mut self, now_ms: u64, verdict: Verdict, effects: &mut Vec<Effect>) {
+    pub(super) fn apply_outcome(
+        &mut self,
+        now_ms: u64,
+        verdict: CheckOutcome,
+        effects: &mut Vec<Effect>,
+    ) {
         let news = verdict.status != self.check.last.status;
         let moved = match verdict.status.result() {
             CheckResult::Failed => {
@@ -114,19 +119,19 @@ impl Health {
             (None, None) => (CheckStatus::Checked, String::new()),
         };
         let code = status.has_code().then_some(0);
-        let verdict = Verdict {
+        let verdict = CheckOutcome {
             code,
             duration_ms: Some(duration_ms),
             info,
             status,
         };
-        self.judge_by_agent(now_ms, verdict, effects);
+        self.apply_agent_outcome(now_ms, verdict, effects);
     }
 
-    pub(super) fn judge_by_agent(
+    pub(super) fn apply_agent_outcome(
         &mut self,
         now_ms: u64,
-        verdict: Verdict,
+        verdict: CheckOutcome,
         effects: &mut Vec<Effect>,
     ) {
         let news = verdict.status != self.agent.last.status;
@@ -404,7 +409,7 @@ impl Health {
         cause: TransitionCause,
         effects: &mut Vec<Effect>,
     ) {
-        effects.push(Effect::Transition(Transition {
+        effects.push(Effect::Transition(HealthTransition {
             via_tracked: cause == TransitionCause::Tracked,
             cause,
             change,

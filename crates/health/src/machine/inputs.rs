@@ -6,7 +6,7 @@ use crate::agent::AgentAnswer;
 use crate::operational::Operational;
 use crate::report::{CheckReport, TransitionCause};
 use crate::settings::{Observation, Observe, OnError};
-use crate::status::{CheckStatus, Verdict};
+use crate::status::{CheckOutcome, CheckStatus};
 
 impl Health {
     /// A health check begins; shown in the statistics.
@@ -20,14 +20,14 @@ impl Health {
     }
 
     /// A health check ended. A conditional pass counts as a failure when the server is down.
-    pub fn check_done(&mut self, now_ms: u64, mut verdict: Verdict) -> Vec<Effect> {
+    pub fn check_done(&mut self, now_ms: u64, mut verdict: CheckOutcome) -> Vec<Effect> {
         self.check.running = false;
         if verdict.status == CheckStatus::L7Conditional && self.operational == Operational::Stopped
         {
             verdict.status = CheckStatus::L7Status;
         }
         self.step_and_collect(now_ms, |health, effects| {
-            health.judge(now_ms, verdict, effects)
+            health.apply_outcome(now_ms, verdict, effects)
         })
     }
 
@@ -47,7 +47,7 @@ impl Health {
 
     /// The agent could not be reached, or its answer was incomplete. Shown in the statistics,
     /// without an effect on the server.
-    pub fn agent_unreachable(&mut self, verdict: Verdict) -> Vec<Effect> {
+    pub fn agent_unreachable(&mut self, verdict: CheckOutcome) -> Vec<Effect> {
         self.agent.running = false;
         let news = verdict.status != self.agent.last.status;
         self.agent.last = verdict.clone();
@@ -61,7 +61,7 @@ impl Health {
 
     /// Traffic showed something (`observe`). Cheap when it has no consequence: may be called for
     /// every request.
-    pub fn observed(&mut self, now_ms: u64, observed: Observation) -> Vec<Effect> {
+    pub fn note_observation(&mut self, now_ms: u64, observed: Observation) -> Vec<Effect> {
         let sees = match self.settings.observe {
             None => false,
             Some(Observe::Layer4) => observed.is_layer4(),
@@ -82,7 +82,7 @@ impl Health {
         }
         let count = std::mem::take(&mut self.errors_in_row);
         let what = observed.description();
-        let verdict = Verdict {
+        let verdict = CheckOutcome {
             code: None,
             duration_ms: None,
             info: format!("Detected {count} consecutive errors, last one was: {what}"),
@@ -93,14 +93,14 @@ impl Health {
             let rise = health.check.settings.rise;
             match health.settings.on_error {
                 OnError::Fastinter => {}
-                OnError::FailCheck => health.judge(now_ms, verdict, effects),
+                OnError::FailCheck => health.apply_outcome(now_ms, verdict, effects),
                 OnError::SuddenDeath => {
                     health.check.health = health.check.health.min(rise + 1);
-                    health.judge(now_ms, verdict, effects);
+                    health.apply_outcome(now_ms, verdict, effects);
                 }
                 OnError::MarkDown => {
                     health.check.health = health.check.health.min(rise);
-                    health.judge(now_ms, verdict, effects);
+                    health.apply_outcome(now_ms, verdict, effects);
                 }
             }
             effects.push(Effect::Fastinter);

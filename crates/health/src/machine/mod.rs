@@ -4,9 +4,9 @@ mod consequences;
 mod inputs;
 
 use crate::admin::Admin;
-use crate::check::Check;
+use crate::check::CheckState;
 use crate::operational::Operational;
-use crate::report::{CheckReport, Transition};
+use crate::report::{CheckReport, HealthTransition};
 use crate::settings::{CheckSettings, HealthSettings};
 
 /// Steps of a slow start; a server that is fully up has this step.
@@ -59,7 +59,7 @@ pub enum Effect {
     /// End all sessions of this server (termination flag `D`).
     ShutdownSessions,
     /// Log it, and let the servers that track this one follow.
-    Transition(Transition),
+    Transition(HealthTransition),
 }
 
 /// Counters of `show stat`.
@@ -79,11 +79,11 @@ pub struct HealthCounters {
 #[derive(Clone, Debug)]
 pub struct Health {
     admin: Admin,
-    agent: Check,
+    agent: CheckState,
     /// How many seconds the operating state had lasted when it was taken over from another process.
     before_s: u64,
     changed_ms: u64,
-    check: Check,
+    check: CheckState,
     counters: HealthCounters,
     errors_in_row: u32,
     operational: Operational,
@@ -99,10 +99,10 @@ impl Health {
     pub fn new(settings: HealthSettings, disabled: bool, now_ms: u64) -> Self {
         let mut health = Self {
             admin: Admin::default(),
-            agent: Check::new(settings.agent.unwrap_or(CheckSettings::AGENT)),
+            agent: CheckState::new(settings.agent.unwrap_or(CheckSettings::AGENT)),
             before_s: 0,
             changed_ms: now_ms,
-            check: Check::new(settings.check.unwrap_or(CheckSettings::HEALTH)),
+            check: CheckState::new(settings.check.unwrap_or(CheckSettings::HEALTH)),
             counters: HealthCounters::default(),
             errors_in_row: 0,
             operational: Operational::Running,
@@ -134,7 +134,7 @@ impl Health {
 
     /// The agent.
     #[must_use]
-    pub const fn agent(&self) -> &Check {
+    pub const fn agent(&self) -> &CheckState {
         &self.agent
     }
 
@@ -151,7 +151,7 @@ impl Health {
 
     /// The health check.
     #[must_use]
-    pub const fn check(&self) -> &Check {
+    pub const fn check(&self) -> &CheckState {
         &self.check
     }
 

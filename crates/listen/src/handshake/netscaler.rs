@@ -2,9 +2,9 @@
 
 use std::cell::Cell;
 
-use ballast_wire::netscaler_cip::{CipParse, Error, parse};
+use ballast_wire::netscaler_cip::{CipParse, ProxyHeaderError, parse};
 
-use super::{Established, HandshakeError};
+use super::{EstablishedConnection, HandshakeError};
 
 /// Reads the header, and no byte behind it. `begun` is set with its first byte.
 ///
@@ -14,12 +14,12 @@ use super::{Established, HandshakeError};
 /// # Errors
 /// Why the connection must be closed.
 pub(crate) async fn read_header(
-    connection: Established,
+    connection: EstablishedConnection,
     magic: u32,
     header_bytes_max: usize,
     begun: &Cell<bool>,
-) -> Result<Established, HandshakeError> {
-    let Established {
+) -> Result<EstablishedConnection, HandshakeError> {
+    let EstablishedConnection {
         transport,
         read_ahead: mut bytes,
         proxied,
@@ -35,7 +35,7 @@ pub(crate) async fn read_header(
                 bytes: taken,
             }) => {
                 bytes.drain(..taken);
-                return Ok(Established {
+                return Ok(EstablishedConnection {
                     transport,
                     read_ahead: bytes,
                     proxied,
@@ -59,10 +59,10 @@ pub(crate) async fn read_header(
     }
 }
 
-fn refusal(error: Error) -> HandshakeError {
+fn refusal(error: ProxyHeaderError) -> HandshakeError {
     match error {
-        Error::Magic => HandshakeError::CipMagic,
-        Error::Protocol => HandshakeError::CipProtocol,
-        Error::Length => HandshakeError::CipTruncated,
+        ProxyHeaderError::Magic => HandshakeError::CipMagic,
+        ProxyHeaderError::Protocol => HandshakeError::CipProtocol,
+        ProxyHeaderError::Length => HandshakeError::CipTruncated,
     }
 }

@@ -4,9 +4,9 @@ use std::cell::Cell;
 use std::net::SocketAddr;
 
 use ballast_wire::proxy::parse;
-use ballast_wire::proxy_header::{Error, ProxyHeaderParse, Tlvs};
+use ballast_wire::proxy_header::{ProxyHeaderError, ProxyHeaderParse, Tlvs};
 
-use super::{Established, HandshakeError};
+use super::{EstablishedConnection, HandshakeError};
 use crate::limits::HEADER_BYTES_FIRST;
 
 /// The PROXY header of a client.
@@ -23,10 +23,10 @@ pub struct ClientProxyHeader {
 pub struct ProxyHeaderValues(Box<[u8]>);
 
 impl ProxyHeaderValues {
-    /// A value of a type, by its place among those of that type, from 0.
+    /// A value of a type, by its index among those of that type, from 0.
     #[must_use]
-    pub fn get(&self, value_type: u8, place: usize) -> Option<&[u8]> {
-        Tlvs::of_bytes(&self.0).find_all(value_type).nth(place)
+    pub fn get(&self, value_type: u8, index: usize) -> Option<&[u8]> {
+        Tlvs::of_bytes(&self.0).find_all(value_type).nth(index)
     }
 
     /// The host name that the sender's client asked for.
@@ -44,11 +44,11 @@ impl ProxyHeaderValues {
 /// # Errors
 /// Why the connection must be closed.
 pub(crate) async fn read_header(
-    connection: Established,
+    connection: EstablishedConnection,
     header_bytes_max: usize,
     begun: &Cell<bool>,
-) -> Result<Established, HandshakeError> {
-    let Established {
+) -> Result<EstablishedConnection, HandshakeError> {
+    let EstablishedConnection {
         transport,
         read_ahead: mut bytes,
         inserted,
@@ -66,7 +66,7 @@ pub(crate) async fn read_header(
                     values: ProxyHeaderValues(header.tlvs.as_bytes().into()),
                 };
                 bytes.drain(..taken);
-                return Ok(Established {
+                return Ok(EstablishedConnection {
                     transport,
                     read_ahead: bytes,
                     proxied: Some(header),
@@ -91,10 +91,10 @@ pub(crate) async fn read_header(
     }
 }
 
-fn refusal(error: Error) -> HandshakeError {
+fn refusal(error: ProxyHeaderError) -> HandshakeError {
     match error {
-        Error::Signature | Error::Version => HandshakeError::NotProxy,
-        Error::Family => HandshakeError::Unhandled,
+        ProxyHeaderError::Signature | ProxyHeaderError::Version => HandshakeError::NotProxy,
+        ProxyHeaderError::Family => HandshakeError::Unhandled,
         _ => HandshakeError::Invalid,
     }
 }

@@ -12,7 +12,7 @@ use ballast_tls::openssl_error::OpensslError;
 pub enum HandshakeError {
     /// The client closed before the first byte of a NetScaler's header.
     CipClosed,
-    /// A NetScaler's header was not complete in time; true when a part of it was received.
+    /// A NetScaler's header was not complete in time.
     CipTimedOut(bool),
     /// A NetScaler's header that ends early, or whose lengths do not hold what it announces.
     CipTruncated,
@@ -24,8 +24,11 @@ pub enum HandshakeError {
     Closed,
     /// The client closed within the header.
     Truncated,
-    /// The header was not complete in time; true when a part of it was received.
-    TimedOut(bool),
+    /// The header was not complete in time.
+    TimedOut {
+        /// Whether a part of it was received.
+        is_partial: bool,
+    },
     /// The bytes are not a PROXY header.
     NotProxy,
     /// A header for a protocol that is not supported.
@@ -53,7 +56,7 @@ impl HandshakeError {
             Self::CipClosed
                 | Self::CipTimedOut(false)
                 | Self::Closed
-                | Self::TimedOut(false)
+                | Self::TimedOut { is_partial: false }
                 | Self::TlsClosed
                 | Self::TlsTimedOut
         )
@@ -75,7 +78,7 @@ impl HandshakeError {
     pub fn code(self) -> i64 {
         match self {
             Self::Closed => 11,
-            Self::TimedOut(_) => 13,
+            Self::TimedOut { .. } => 13,
             Self::Truncated => 14,
             Self::NotProxy => 15,
             Self::Invalid => 16,
@@ -97,7 +100,7 @@ impl HandshakeError {
     pub fn name(self) -> &'static str {
         match self {
             Self::Closed => "PRX_EMPTY",
-            Self::TimedOut(_) => "PRX_TIMEOUT",
+            Self::TimedOut { .. } => "PRX_TIMEOUT",
             Self::Truncated => "PRX_TRUNCATED",
             Self::NotProxy => "PRX_NOT_HDR",
             Self::Invalid => "PRX_BAD_HDR",
@@ -120,7 +123,7 @@ impl HandshakeError {
         match self {
             Self::Closed => "Connection closed while waiting for PROXY protocol header",
             Self::Truncated => "Truncated PROXY protocol header received",
-            Self::TimedOut(_) => "Timeout while waiting for PROXY protocol header",
+            Self::TimedOut { .. } => "Timeout while waiting for PROXY protocol header",
             Self::NotProxy => "Received something which does not look like a PROXY protocol header",
             Self::Unhandled => "Received an unhandled protocol in the PROXY protocol header",
             Self::Invalid => "Received an invalid PROXY protocol header",

@@ -16,12 +16,12 @@ use ballast_tls::openssl_error::{
 use ballast_tls::rustls::server::UnbufferedServerConnection;
 use ballast_tls::rustls::{AlertDescription, Error, ServerConfig};
 use ballast_tls::server_config::HandshakeTlsSettings;
-use ballast_tls::verifier::Verdict;
+use ballast_tls::verifier::PeerVerdict;
 use ballast_tls::verify_error::VerifyError;
 use ballast_transport::{HandshakeFailure, SecretKeeper, TlsFacts, Transport};
 use ballast_worker::ThreadPool;
 
-use super::{ClientTls, Established, HandshakeError, HandshakeRefusal, Handshakes};
+use super::{ClientTls, EstablishedConnection, HandshakeError, HandshakeRefusal, Handshakes};
 
 /// The server's side of a handshake.
 type ServerHandshake = ballast_transport::Handshake<UnbufferedServerConnection>;
@@ -49,11 +49,11 @@ const READ_BYTES: usize = 4096;
 /// # Errors
 /// Why the connection must be closed.
 pub(crate) async fn accept(
-    connection: Established,
+    connection: EstablishedConnection,
     context: &BindContext,
     handshakes: Handshakes<'_>,
-) -> Result<Established, HandshakeRefusal> {
-    let Established {
+) -> Result<EstablishedConnection, HandshakeRefusal> {
+    let EstablishedConnection {
         transport,
         read_ahead: mut bytes,
         proxied,
@@ -128,9 +128,9 @@ pub(crate) async fn accept(
             if let Some(counters) = handshakes.counters {
                 counters.count_handshake(facts.is_resumed);
             }
-            judge_resumed(&session, &facts);
+            verify_resumed(&session, &facts);
             session.facts = Some(facts);
-            Ok(Established {
+            Ok(EstablishedConnection {
                 transport,
                 read_ahead: Vec::new(),
                 proxied,
@@ -154,7 +154,7 @@ fn note_failure(
     session: &mut ClientTls,
 ) -> HandshakeError {
     match failure {
-        HandshakeFailure::Closed(_) => HandshakeError::Tls,
+        HandshakeFailure::Closed { .. } => HandshakeError::Tls,
         HandshakeFailure::Left => HandshakeError::TlsClosed,
         HandshakeFailure::Tls(Error::AlertReceived(AlertDescription::CloseNotify))
             if offer.version_max > TLS_1_2 =>
@@ -213,14 +213,14 @@ fn begin(
 }
 
 /// A resumed session has the client's certificates, and not what was found of them.
-fn judge_resumed(session: &ClientTls, facts: &TlsFacts) {
+fn verify_resumed(session: &ClientTls, facts: &TlsFacts) {
     if facts.is_resumed
         && let Some(verification) = &session.verification
         && let Some(chain) = &facts.peer_certificates
     {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = now.map_or(0, |since| since.as_secs());
-        verification.judge_resumed(chain, i64::try_from(now).unwrap_or(i64::MAX));
+        verification.verify_resumed(chain, i64::try_from(now).unwrap_or(i64::MAX));
     }
 }
 
@@ -233,7 +233,7 @@ fn keep_secrets(mut config: Arc<ServerConfig>, keeps_secrets: bool) -> Arc<Serve
 }
 
 /// Why a handshake failed that this verdict came to.
-fn refusal_of(verdict: Option<Verdict>) -> HandshakeError {
+fn refusal_of(verdict: Option<PeerVerdict>) -> HandshakeError {
     match verdict {
         Some(verdict) if verdict.is_refused && verdict.error != VerifyError::OK => {
             HandshakeError::TlsUntrusted

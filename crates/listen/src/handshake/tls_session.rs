@@ -7,7 +7,7 @@ use ballast_tls::certificate::Certificate;
 use ballast_tls::client_verifier::ClientVerification;
 use ballast_tls::hello::ClientHello;
 use ballast_tls::openssl_error::OpensslError;
-use ballast_tls::verifier::Verdict;
+use ballast_tls::verifier::PeerVerdict;
 use ballast_transport::TlsFacts;
 
 /// A TLS session with a client, or as much of one as there was when its handshake failed.
@@ -31,7 +31,7 @@ impl ClientTls {
     /// What the check of the client's certificate found; `None` where it showed none in this
     /// handshake.
     #[must_use]
-    pub fn verdict(&self) -> Option<Verdict> {
+    pub fn verdict(&self) -> Option<PeerVerdict> {
         self.verification.as_ref()?.verdict()
     }
 

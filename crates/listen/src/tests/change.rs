@@ -4,7 +4,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 
 use super::*;
-use crate::{OpenError, SocketEffect};
+use crate::{ListenError, SocketEffect};
 
 impl Fixture {
     fn settings(&self) -> OpenSettings {
@@ -15,7 +15,7 @@ impl Fixture {
         }
     }
 
-    fn change(&mut self, config: model::Config) -> Result<Vec<SocketEffect>, Vec<OpenError>> {
+    fn change(&mut self, config: model::Config) -> Result<Vec<SocketEffect>, Vec<ListenError>> {
         let next = Generation::compile_next(Arc::new(config), &self.registry, &self.generation);
         let settings = self.settings();
         let listeners = self.listeners.as_mut().unwrap();
@@ -48,7 +48,7 @@ impl Fixture {
             .find(|front| front.name() == frontend)
             .unwrap();
         let listening = self.listeners().listening(frontend, &front.model.binds[0]);
-        listening.unwrap().state.connections.now()
+        listening.unwrap().state.connections.current()
     }
 
     /// Blocks a worker until the returned value is dropped.
@@ -71,9 +71,9 @@ impl Fixture {
         }
     }
 
-    fn until_refused(&self, place: usize) {
+    fn until_refused(&self, index: usize) {
         let until = Instant::now() + PATIENCE;
-        while TcpStream::connect(self.addresses[place]).is_ok() {
+        while TcpStream::connect(self.addresses[index]).is_ok() {
             assert!(Instant::now() < until, "it still listens");
         }
     }
@@ -135,7 +135,7 @@ fn who_waits_for_a_moved_bind_is_served_by_its_new_frontend() {
     for _ in &clients {
         fixture.next();
     }
-    let sessions = |place: usize| fixture.generation.frontends[place].state.sessions.now();
+    let sessions = |index: usize| fixture.generation.frontends[index].state.sessions.current();
     assert_eq!((sessions(0), sessions(1)), (1, 5));
     // And back again: the old and the new acceptor are on the same worker each time.
     drop(early);
@@ -143,7 +143,7 @@ fn who_waits_for_a_moved_bind_is_served_by_its_new_frontend() {
     assert_eq!(fixture.change(first).unwrap().len(), 1);
     let _client = fixture.connect(1);
     fixture.next();
-    assert_eq!(fixture.generation.frontends[0].state.sessions.now(), 1);
+    assert_eq!(fixture.generation.frontends[0].state.sessions.current(), 1);
     drop(clients);
 }
 
@@ -175,7 +175,7 @@ fn a_removed_bind_serves_its_queue_and_tells_who_came_through_it() {
     let mut word = [0; 1];
     early.read_exact(&mut word).unwrap();
     assert_eq!(&word, b"!");
-    assert_eq!(fixture.process.connections.now(), 7);
+    assert_eq!(fixture.process.connections.current(), 7);
 }
 
 #[test]
@@ -318,7 +318,7 @@ fn shards_are_added_and_a_bind_that_comes_back_finds_who_stayed() {
     fixture.change_all(of([at("fe", &[])]));
     assert!(TcpStream::connect(ports[0]).is_err());
     fixture.change(sharded(1)).unwrap();
-    assert_eq!(fixture.generation.frontends[0].state.sessions.now(), 1);
+    assert_eq!(fixture.generation.frontends[0].state.sessions.current(), 1);
     let _waits = fixture.connect(0);
     fixture.nobody_for(Duration::from_millis(50));
     drop(early);

@@ -16,7 +16,7 @@ pub static BACKEND: ObjectKind = ObjectKind {
     in_force: |generation, name| generation.backend(name.text()).is_some(),
     connections: |generation, name| {
         let known = generation.backend(name.text());
-        known.map_or(0, |one| one.state.sessions.now())
+        known.map_or(0, |one| one.state.sessions.current())
     },
     settings: &[&DYNAMIC_COOKIE, &DYNAMIC_COOKIE_KEY, &PUBLISHED],
     handover: &[HandoverTable {
@@ -34,7 +34,7 @@ pub static BACKEND: ObjectKind = ObjectKind {
             read: |process, row| {
                 if let Some(backend) = process.generation.backend(row.key(0)) {
                     let counters = backend.state.counters.of(0);
-                    add_counts(row, |name| counters.named(name));
+                    add_counts(row, |name| counters.find(name));
                 }
             },
         },
@@ -43,7 +43,7 @@ pub static BACKEND: ObjectKind = ObjectKind {
 
 /// The key of an override of a setting of a backend.
 pub fn override_key(backend: &str, setting: &'static Setting) -> OverrideKey {
-    OverrideKey::new(&BACKEND, ObjectName::named(backend), setting)
+    OverrideKey::new(&BACKEND, ObjectName::of(backend), setting)
 }
 
 /// Whether dynamic cookies are computed.

@@ -18,7 +18,7 @@ pub static FRONTEND: ObjectKind = ObjectKind {
     in_force: |generation, name| generation.frontend(name.text()).is_some(),
     connections: |generation, name| {
         let known = generation.frontend(name.text());
-        known.map_or(0, |one| one.state.sessions.now())
+        known.map_or(0, |one| one.state.sessions.current())
     },
     settings: &[&MAXCONN, &STATE],
     handover: &[HandoverTable {
@@ -36,7 +36,7 @@ pub static FRONTEND: ObjectKind = ObjectKind {
             read: |process, row| {
                 if let Some(frontend) = process.generation.frontend(row.key(0)) {
                     let counters = frontend.state.counters.of(0);
-                    add_counts(row, |name| counters.named(name));
+                    add_counts(row, |name| counters.find(name));
                 }
             },
         },
@@ -45,7 +45,7 @@ pub static FRONTEND: ObjectKind = ObjectKind {
 
 /// The key of an override of a setting of a frontend.
 pub fn override_key(frontend: &str, setting: &'static Setting) -> OverrideKey {
-    OverrideKey::new(&FRONTEND, ObjectName::named(frontend), setting)
+    OverrideKey::new(&FRONTEND, ObjectName::of(frontend), setting)
 }
 
 /// How many connections it accepts.

@@ -44,19 +44,19 @@ pub(crate) fn object_of(change: &Change) -> Option<(&'static ObjectKind, ObjectN
         Change::SetGlobal(_) => (&PROCESS, ObjectName::None),
         Change::SetUserlists(_) => (&USERLISTS, ObjectName::None),
         Change::AddFrontend(one) | Change::SetFrontend(one) => {
-            (&FRONTEND, ObjectName::named(&one.common.name))
+            (&FRONTEND, ObjectName::of(&one.common.name))
         }
-        Change::RemoveFrontend(name) => (&FRONTEND, ObjectName::named(name)),
+        Change::RemoveFrontend(name) => (&FRONTEND, ObjectName::of(name)),
         Change::AddBackend(one) | Change::SetBackend(one) => {
-            (&BACKEND, ObjectName::named(&one.common.name))
+            (&BACKEND, ObjectName::of(&one.common.name))
         }
-        Change::RemoveBackend(name) => (&BACKEND, ObjectName::named(name)),
+        Change::RemoveBackend(name) => (&BACKEND, ObjectName::of(name)),
         Change::AddServer(backend, one) | Change::SetServer(backend, one) => {
             (&SERVER, ObjectName::of_server(backend, &one.name))
         }
         Change::RemoveServer(backend, name) => (&SERVER, ObjectName::of_server(backend, name)),
-        Change::AddTable(one) | Change::SetTable(one) => (&TABLE, ObjectName::named(&one.name)),
-        Change::RemoveTable(name) => (&TABLE, ObjectName::named(name)),
+        Change::AddTable(one) | Change::SetTable(one) => (&TABLE, ObjectName::of(&one.name)),
+        Change::RemoveTable(name) => (&TABLE, ObjectName::of(name)),
         Change::OrderFrontends(_)
         | Change::OrderBackends(_)
         | Change::OrderServers(..)

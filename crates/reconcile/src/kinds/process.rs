@@ -37,7 +37,7 @@ pub static PROCESS: ObjectKind = ObjectKind {
             },
             read: |process, row| {
                 let counters = process.process.counters.of(0);
-                add_counts(row, |name| counters.named(name));
+                add_counts(row, |name| counters.find(name));
             },
         },
     }],

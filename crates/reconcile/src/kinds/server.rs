@@ -20,11 +20,11 @@ pub static SERVER: ObjectKind = ObjectKind {
     word: "server",
     name_form: NameForm::Server,
     in_config: |config, name| line(config, name).is_some(),
-    in_force: |generation, name| place(generation, name).is_some(),
+    in_force: |generation, name| backend_and_server_index(generation, name).is_some(),
     connections: |generation, name| {
-        let found = place(generation, name);
-        found.map_or(0, |(backend, place)| {
-            backend.servers[place].state.sessions.now()
+        let found = backend_and_server_index(generation, name);
+        found.map_or(0, |(backend, server_index)| {
+            backend.servers[server_index].state.sessions.current()
         })
     },
     settings: &[
@@ -76,20 +76,20 @@ pub static ADDED: Setting = Setting {
 pub static ADDRESS: Setting = Setting {
     word: "addr",
     differs: |was, is, name| {
-        let of = |config| line(config, name).map(|one| (&one.address, &one.port));
+        let of = |config| line(config, name).map(|one| (&one.address, &one.port_mapping));
         of(was) != of(is)
     },
     release: |scope, name| {
-        let Some((backend, place)) = place(scope.generation, name) else {
+        let Some((backend, server_index)) = backend_and_server_index(scope.generation, name) else {
             return;
         };
-        let known = &backend.servers[place];
+        let known = &backend.servers[server_index];
         // The address of a name comes from a lookup, not from the file.
         if !matches!(known.model.address, Address::Name { .. }) {
             known
                 .state
                 .set_current_address(Some(known.model.address.clone()), None);
-            backend.address_changed(place);
+            backend.address_changed(server_index);
             scope.host.server_moved(known);
         }
     },
@@ -195,8 +195,8 @@ pub static MAXCONN: Setting = Setting {
         of(was) != of(is)
     },
     release: |scope, name| {
-        if let Some((backend, place)) = place(scope.generation, name) {
-            backend.servers[place].state.limit_connections(None);
+        if let Some((backend, server_index)) = backend_and_server_index(scope.generation, name) {
+            backend.servers[server_index].state.limit_connections(None);
         }
     },
     write_back: WriteBack::ServerLine(|words, server, value| {
@@ -247,10 +247,10 @@ pub static STATE: Setting = Setting {
         });
     }),
     release: |scope, name| {
-        let Some((backend, place)) = place(scope.generation, name) else {
+        let Some((backend, server_index)) = backend_and_server_index(scope.generation, name) else {
             return;
         };
-        let disabled = backend.servers[place].model.disabled;
+        let disabled = backend.servers[server_index].model.disabled;
         change_health(scope, name, |health, now_ms| {
             if disabled {
                 health.set_maint(now_ms)
@@ -287,10 +287,10 @@ pub static WEIGHT: Setting = Setting {
         }
     }),
     release: |scope, name| {
-        let Some((backend, place)) = place(scope.generation, name) else {
+        let Some((backend, server_index)) = backend_and_server_index(scope.generation, name) else {
             return;
         };
-        let weight = backend.servers[place].model.weight.into();
+        let weight = backend.servers[server_index].model.weight.into();
         change_health(scope, name, |health, now_ms| {
             health.set_weight(now_ms, weight)
         });
@@ -311,8 +311,8 @@ pub(crate) fn line<'c>(config: &'c Config, name: &ObjectName) -> Option<&'c Arc<
     servers.find(|one| one.name == server)
 }
 
-/// The server's backend, and its place there.
-fn place<'g>(
+/// The server's backend, and its index there.
+fn backend_and_server_index<'g>(
     generation: &'g Generation,
     name: &ObjectName,
 ) -> Option<(&'g Arc<ballast_engine::Backend>, usize)> {
@@ -322,8 +322,8 @@ fn place<'g>(
 }
 
 fn use_tls(scope: &SettingScope<'_>, name: &ObjectName, uses: Option<bool>) {
-    if let Some((backend, place)) = place(scope.generation, name) {
-        backend.servers[place].state.use_tls(uses);
+    if let Some((backend, server_index)) = backend_and_server_index(scope.generation, name) {
+        backend.servers[server_index].state.use_tls(uses);
     }
 }
 
@@ -342,7 +342,7 @@ fn change_checks(
     name: &ObjectName,
     change: impl FnOnce(&mut CheckOverrides),
 ) {
-    if let Some((backend, place)) = place(scope.generation, name) {
-        backend.servers[place].state.change_checks(change);
+    if let Some((backend, server_index)) = backend_and_server_index(scope.generation, name) {
+        backend.servers[server_index].state.change_checks(change);
     }
 }

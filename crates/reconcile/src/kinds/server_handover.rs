@@ -41,9 +41,9 @@ pub(super) const TABLES: &[HandoverTable] = &[
                 });
             },
             read: |process, row| {
-                if let Some((backend, place)) = server_of(process, row) {
-                    let counters = backend.servers[place].state.counters.of(0);
-                    add_counts(row, |name| counters.named(name));
+                if let Some((backend, server_index)) = server_of(process, row) {
+                    let counters = backend.servers[server_index].state.counters.of(0);
+                    add_counts(row, |name| counters.find(name));
                 }
             },
         },
@@ -76,8 +76,8 @@ pub(super) const TABLES: &[HandoverTable] = &[
                 });
             },
             read: |process, row| {
-                if let Some((backend, place)) = server_of(process, row) {
-                    read_current_address(&backend.servers[place], row);
+                if let Some((backend, server_index)) = server_of(process, row) {
+                    read_current_address(&backend.servers[server_index], row);
                 }
             },
         },
@@ -154,10 +154,10 @@ fn snapshot(row: &SnapshotRow<'_>) -> Snapshot {
 }
 
 fn read_health(process: &ProcessState<'_>, row: &SnapshotRow<'_>) {
-    let Some((backend, place)) = server_of(process, row) else {
+    let Some((backend, server_index)) = server_of(process, row) else {
         return;
     };
-    let server = &backend.servers[place];
+    let server = &backend.servers[server_index];
     let now_ms = process.process.age_ms();
     {
         let mut health = server.state.health();
@@ -169,7 +169,7 @@ fn read_health(process: &ProcessState<'_>, row: &SnapshotRow<'_>) {
         }
         health.restore(&snapshot, now_ms);
     }
-    backend.apply_health(place);
+    backend.apply_health(server_index);
 }
 
 /// Writes the address and the limit of a server where they are not those of the configuration,

@@ -1,19 +1,19 @@
 //! `set-src`, `set-dst` and their ports.
 
-use ballast_expr::{Error, Expr, Linker};
+use ballast_expr::{Expr, ExpressionError, Linker};
 
 use crate::args::Args;
 use crate::perform::{ParsedAction, Perform, boxed};
 use crate::row::ActionRow;
-use crate::ruleset::{RuleSet, RuleSetFlags};
+use crate::rule_set_kind::{RuleSetFlags, RuleSetKind};
+use crate::run_state::{ActionOutcome, RunState};
 use crate::setting::ExchangeSetting;
-use crate::stage::{ActionOutcome, Stage};
 
 const PLACES: RuleSetFlags = RuleSetFlags::of(&[
-    RuleSet::TcpConnection,
-    RuleSet::TcpSession,
-    RuleSet::TcpContent,
-    RuleSet::HttpRequest,
+    RuleSetKind::TcpConnection,
+    RuleSetKind::TcpSession,
+    RuleSetKind::TcpContent,
+    RuleSetKind::HttpRequest,
 ]);
 
 pub(crate) const ROWS: &[ActionRow] = &[
@@ -79,35 +79,37 @@ fn parse(args: &mut Args<'_, '_, '_>, end: End) -> ParsedAction {
             args.error_before("expects one expression: converters follow the sample after a comma")
         );
     }
-    boxed(Ok::<_, Error>(SetAddress { end, value }))
+    boxed(Ok::<_, ExpressionError>(SetAddress { end, value }))
 }
 
 impl Perform for SetAddress {
     /// Without a value nothing is set, as in HAProxy.
-    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
+    fn perform(&self, run_state: &mut RunState<'_>) -> ActionOutcome {
         let setting = match self.end {
-            End::SourceAddress => stage
+            End::SourceAddress => run_state
                 .address(&self.value)
                 .map(ExchangeSetting::SourceAddress),
-            End::DestinationAddress => stage
+            End::DestinationAddress => run_state
                 .address(&self.value)
                 .map(ExchangeSetting::DestinationAddress),
-            End::SourcePort => port(stage, &self.value).map(ExchangeSetting::SourcePort),
-            End::DestinationPort => port(stage, &self.value).map(ExchangeSetting::DestinationPort),
+            End::SourcePort => port(run_state, &self.value).map(ExchangeSetting::SourcePort),
+            End::DestinationPort => {
+                port(run_state, &self.value).map(ExchangeSetting::DestinationPort)
+            }
         };
         if let Some(setting) = setting {
-            stage.transaction.set(setting);
+            run_state.transaction.set(setting);
         }
         ActionOutcome::Next
     }
 
-    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
+    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), ExpressionError> {
         self.value.link(linker)
     }
 }
 
 /// The low 16 bits of a number, as in HAProxy.
 #[expect(clippy::cast_possible_truncation, reason = "that is meant")]
-fn port(stage: &mut Stage<'_>, value: &Expr) -> Option<u16> {
-    stage.integer(value).map(|number| number as u16)
+fn port(run_state: &mut RunState<'_>, value: &Expr) -> Option<u16> {
+    run_state.integer(value).map(|number| number as u16)
 }

@@ -1,13 +1,13 @@
 //! `deny`, `return`, `tarpit`: responses made by rules.
 
-use ballast_expr::{Error, Linker, Needs};
+use ballast_expr::{ExpressionError, Linker, Needs};
 
 use super::reply::Reply;
 use crate::args::Args;
 use crate::perform::{Pages, Perform, boxed};
 use crate::row::ActionRow;
-use crate::ruleset::{RuleSet, RuleSetFlags};
-use crate::stage::{ActionOutcome, Stage};
+use crate::rule_set_kind::{RuleSetFlags, RuleSetKind};
+use crate::run_state::{ActionOutcome, RunState};
 use crate::verdict::ResponseCause;
 
 const REPLY: &str = "[ status <code> ] [ content-type <type> ] [ default-errorfiles | errorfile \
@@ -17,7 +17,7 @@ const REPLY: &str = "[ status <code> ] [ content-type <type> ] [ default-errorfi
 pub(crate) const ROWS: &[ActionRow] = &[
     ActionRow::new(
         "deny",
-        RuleSetFlags::of(&[RuleSet::HttpRequest, RuleSet::HttpResponse]),
+        RuleSetFlags::of(&[RuleSetKind::HttpRequest, RuleSetKind::HttpResponse]),
         "[ deny_status <code> ] ...",
         "refuse the request, or the response, with an error",
         |args| boxed(deny(args)),
@@ -39,7 +39,7 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ),
     ActionRow::new(
         "return",
-        RuleSetFlags::of(&[RuleSet::HttpRequest, RuleSet::HttpResponse]),
+        RuleSetFlags::of(&[RuleSetKind::HttpRequest, RuleSetKind::HttpResponse]),
         REPLY,
         "answer in place of a server",
         |args| {
@@ -65,7 +65,7 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ),
     ActionRow::new(
         "tarpit",
-        RuleSetFlags::of(&[RuleSet::HttpRequest]),
+        RuleSetFlags::of(&[RuleSetKind::HttpRequest]),
         "[ deny_status <code> ] ...",
         "keep the client waiting, then refuse its request",
         |args| {
@@ -90,8 +90,12 @@ struct RuleResponse {
     reply: Reply,
 }
 
-fn deny(args: &mut Args<'_, '_, '_>) -> Result<RuleResponse, Error> {
-    let status = if args.place.is_response() { 502 } else { 403 };
+fn deny(args: &mut Args<'_, '_, '_>) -> Result<RuleResponse, ExpressionError> {
+    let status = if args.rule_set.is_response() {
+        502
+    } else {
+        403
+    };
     Ok(RuleResponse {
         cause: ResponseCause::Deny,
         reply: refusal(args, status)?,
@@ -99,7 +103,7 @@ fn deny(args: &mut Args<'_, '_, '_>) -> Result<RuleResponse, Error> {
 }
 
 /// Without arguments, or with `deny_status` alone, the proxy's error page is used.
-fn refusal(args: &mut Args<'_, '_, '_>, status: u16) -> Result<Reply, Error> {
+fn refusal(args: &mut Args<'_, '_, '_>, status: u16) -> Result<Reply, ExpressionError> {
     if args.is_at_end() {
         return Ok(Reply::page(status));
     }
@@ -107,11 +111,11 @@ fn refusal(args: &mut Args<'_, '_, '_>, status: u16) -> Result<Reply, Error> {
 }
 
 impl Perform for RuleResponse {
-    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
-        self.reply.make(stage, self.cause)
+    fn perform(&self, run_state: &mut RunState<'_>) -> ActionOutcome {
+        self.reply.make(run_state, self.cause)
     }
 
-    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
+    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), ExpressionError> {
         self.reply.link(linker)
     }
 

@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use ballast_expr::Error;
+use ballast_expr::ExpressionError;
 
 use crate::args::Args;
 use crate::perform::{Perform, boxed};
 use crate::row::ActionRow;
-use crate::ruleset::{RuleSet, RuleSetFlags};
-use crate::stage::{ActionOutcome, Stage};
+use crate::rule_set_kind::{RuleSetFlags, RuleSetKind};
+use crate::run_state::{ActionOutcome, RunState};
 use crate::verdict::{LocalResponse, ResponseCause, ResponseContent, Verdict};
 
 pub(crate) const ROWS: &[ActionRow] = &[ActionRow::new(
     "auth",
-    RuleSetFlags::of(&[RuleSet::HttpRequest]),
+    RuleSetFlags::of(&[RuleSetKind::HttpRequest]),
     "[ realm <realm> ]",
     "ask for a name and a password",
     |args| boxed(parse(args)),
@@ -28,7 +28,7 @@ pub(crate) const ROWS: &[ActionRow] = &[ActionRow::new(
 #[derive(Clone, Debug, PartialEq)]
 struct Auth(Option<Arc<str>>);
 
-fn parse(args: &mut Args<'_, '_, '_>) -> Result<Auth, Error> {
+fn parse(args: &mut Args<'_, '_, '_>) -> Result<Auth, ExpressionError> {
     if !args.take("realm") {
         return Ok(Auth(None));
     }
@@ -40,9 +40,9 @@ fn parse(args: &mut Args<'_, '_, '_>) -> Result<Auth, Error> {
 }
 
 impl Perform for Auth {
-    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
+    fn perform(&self, run_state: &mut RunState<'_>) -> ActionOutcome {
         let mut asks_as_proxy = false;
-        stage
+        run_state
             .transaction
             .with_facts(&mut |facts| asks_as_proxy = facts.exchange().asks_as_proxy());
         ActionOutcome::Stop(Verdict::Respond(LocalResponse {

@@ -1,23 +1,23 @@
 //! `capture`: stores a sample for the log.
 
-use ballast_expr::{Error, Expr, Linker};
+use ballast_expr::{Expr, ExpressionError, Linker};
 
 use super::MessageSide;
 use crate::args::Args;
 use crate::perform::{Perform, boxed};
-use crate::reference::Reference;
+use crate::reference::RuleReference;
 use crate::row::ActionRow;
-use crate::ruleset::{RuleSet, RuleSetFlags};
-use crate::stage::{ActionOutcome, Stage};
+use crate::rule_set_kind::{RuleSetFlags, RuleSetKind};
+use crate::run_state::{ActionOutcome, RunState};
 use crate::transaction::Workspace;
 
 pub(crate) const ROWS: &[ActionRow] = &[ActionRow::new(
     "capture",
     RuleSetFlags::of(&[
-        RuleSet::TcpContent,
-        RuleSet::HttpRequest,
-        RuleSet::HttpResponse,
-        RuleSet::HttpAfterResponse,
+        RuleSetKind::TcpContent,
+        RuleSetKind::HttpRequest,
+        RuleSetKind::HttpResponse,
+        RuleSetKind::HttpAfterResponse,
     ]),
     "<sample> { len <length> | id <id> }",
     "keep a sample for the log",
@@ -47,7 +47,7 @@ struct Capture {
     side: MessageSide,
 }
 
-fn parse(args: &mut Args<'_, '_, '_>) -> Result<Capture, Error> {
+fn parse(args: &mut Args<'_, '_, '_>) -> Result<Capture, ExpressionError> {
     const USAGE: &str = "expects <expression> [ 'len' <length> | id <idx> ]";
     if args.is_at_end() {
         return Err(args.error(USAGE));
@@ -69,15 +69,15 @@ fn parse(args: &mut Args<'_, '_, '_>) -> Result<Capture, Error> {
             args.env.request_captures += 1;
             args.env.request_captures - 1
         }
-        "id" if args.place != RuleSet::TcpContent => {
+        "id" if args.rule_set != RuleSetKind::TcpContent => {
             let id = args.text(USAGE)?;
             let id = id
                 .parse::<u16>()
                 .map_err(|_| args.error_before(format!("cannot parse id '{id}'")))?;
             let slot = usize::from(id);
             args.refer_to(match side {
-                MessageSide::Request => Reference::RequestCapture(slot),
-                MessageSide::Response => Reference::ResponseCapture(slot),
+                MessageSide::Request => RuleReference::RequestCapture(slot),
+                MessageSide::Response => RuleReference::ResponseCapture(slot),
             });
             slot
         }
@@ -87,23 +87,23 @@ fn parse(args: &mut Args<'_, '_, '_>) -> Result<Capture, Error> {
 }
 
 impl Perform for Capture {
-    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
-        let held = match stage.evaluate_in_time(&self.expr) {
+    fn perform(&self, run_state: &mut RunState<'_>) -> ActionOutcome {
+        let held = match run_state.evaluate_or_wait(&self.expr) {
             Ok(Some(held)) => held,
             Ok(None) => return ActionOutcome::Next,
             Err(needs) => return ActionOutcome::NotYet(needs),
         };
-        let Workspace { text, out, .. } = &mut *stage.workspace;
+        let Workspace { text, out, .. } = &mut *run_state.workspace;
         out.clear();
         held.value(text).append_to(out);
         match self.side {
-            MessageSide::Request => stage.transaction.capture_request(self.slot, out),
-            MessageSide::Response => stage.transaction.capture_response(self.slot, out),
+            MessageSide::Request => run_state.transaction.capture_request(self.slot, out),
+            MessageSide::Response => run_state.transaction.capture_response(self.slot, out),
         }
         ActionOutcome::Next
     }
 
-    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
+    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), ExpressionError> {
         self.expr.link(linker)
     }
 }

@@ -1,20 +1,20 @@
 //! Actions on the connection itself: `expect-proxy`, `switch-mode`, `attach-srv`, `close` and the
 //! answers to a first QUIC datagram.
 
-use ballast_expr::Error;
+use ballast_expr::ExpressionError;
 
 use crate::args::Args;
 use crate::perform::{Perform, boxed};
 use crate::row::ActionRow;
-use crate::ruleset::{RuleSet, RuleSetFlags};
+use crate::rule_set_kind::{RuleSetFlags, RuleSetKind};
+use crate::run_state::{ActionOutcome, RunState};
 use crate::setting::{ExchangeSetting, ExpectedHeader};
-use crate::stage::{ActionOutcome, Stage};
 use crate::verdict::Verdict;
 
 pub(crate) const ROWS: &[ActionRow] = &[
     ActionRow::new(
         "expect-proxy",
-        RuleSetFlags::of(&[RuleSet::TcpConnection]),
+        RuleSetFlags::of(&[RuleSetKind::TcpConnection]),
         "layer4",
         "read a PROXY header first",
         |args| {
@@ -28,7 +28,7 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ),
     ActionRow::new(
         "expect-netscaler-cip",
-        RuleSetFlags::of(&[RuleSet::TcpConnection]),
+        RuleSetFlags::of(&[RuleSetKind::TcpConnection]),
         "layer4",
         "read a NetScaler header first",
         |args| {
@@ -42,7 +42,7 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ),
     ActionRow::new(
         "switch-mode",
-        RuleSetFlags::of(&[RuleSet::TcpContent]),
+        RuleSetFlags::of(&[RuleSetKind::TcpContent]),
         "http [ proto <name> ]",
         "go on in HTTP mode",
         |args| boxed(switch_mode(args)),
@@ -59,7 +59,7 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ),
     ActionRow::refused(
         "attach-srv",
-        RuleSetFlags::of(&[RuleSet::TcpSession]),
+        RuleSetFlags::of(&[RuleSetKind::TcpSession]),
         "<server> [ name <expr> ]",
         "lend the connection to a server",
         NO_REVERSE_HTTP,
@@ -67,7 +67,7 @@ pub(crate) const ROWS: &[ActionRow] = &[
     .examples(&[], &["attach-srv be/s1"]),
     ActionRow::new(
         "close",
-        RuleSetFlags::of(&[RuleSet::TcpResponse]),
+        RuleSetFlags::of(&[RuleSetKind::TcpResponse]),
         "",
         "close the connection to the server",
         |_| boxed(Ok(CloseServer)),
@@ -76,7 +76,7 @@ pub(crate) const ROWS: &[ActionRow] = &[
     .examples(&["close if TRUE"], &["close now"]),
     ActionRow::unimplemented(
         "dgram-drop",
-        RuleSetFlags::of(&[RuleSet::QuicInitial]),
+        RuleSetFlags::of(&[RuleSetKind::QuicInitial]),
         "",
         "ignore the datagram",
         |_| Ok(()),
@@ -84,7 +84,7 @@ pub(crate) const ROWS: &[ActionRow] = &[
     .examples(&["dgram-drop"], &["dgram-drop now"]),
     ActionRow::unimplemented(
         "send-retry",
-        RuleSetFlags::of(&[RuleSet::QuicInitial]),
+        RuleSetFlags::of(&[RuleSetKind::QuicInitial]),
         "",
         "make the client prove its address",
         |_| Ok(()),
@@ -100,13 +100,13 @@ pub const NO_REVERSE_HTTP: &str = "belongs to reverse HTTP, which HAProxy 3.2 ca
 struct Expect(ExpectedHeader);
 
 impl Perform for Expect {
-    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
-        stage.transaction.set(ExchangeSetting::Expect(self.0));
+    fn perform(&self, run_state: &mut RunState<'_>) -> ActionOutcome {
+        run_state.transaction.set(ExchangeSetting::Expect(self.0));
         ActionOutcome::Next
     }
 }
 
-fn layer4(args: &mut Args<'_, '_, '_>, word: &'static str) -> Result<(), Error> {
+fn layer4(args: &mut Args<'_, '_, '_>, word: &'static str) -> Result<(), ExpressionError> {
     if args.take("layer4") {
         return Ok(());
     }
@@ -119,7 +119,7 @@ fn layer4(args: &mut Args<'_, '_, '_>, word: &'static str) -> Result<(), Error> 
 struct CloseServer;
 
 impl Perform for CloseServer {
-    fn perform(&self, _stage: &mut Stage<'_>) -> ActionOutcome {
+    fn perform(&self, _run_state: &mut RunState<'_>) -> ActionOutcome {
         ActionOutcome::Stop(Verdict::CloseServer)
     }
 }
@@ -129,12 +129,12 @@ impl Perform for CloseServer {
 struct SwitchToHttp;
 
 impl Perform for SwitchToHttp {
-    fn perform(&self, _stage: &mut Stage<'_>) -> ActionOutcome {
+    fn perform(&self, _run_state: &mut RunState<'_>) -> ActionOutcome {
         ActionOutcome::Stop(Verdict::SwitchToHttp)
     }
 }
 
-fn switch_mode(args: &mut Args<'_, '_, '_>) -> Result<SwitchToHttp, Error> {
+fn switch_mode(args: &mut Args<'_, '_, '_>) -> Result<SwitchToHttp, ExpressionError> {
     if !args.env.capability.frontend {
         let title = args.env.title;
         return Err(args.error(format!(

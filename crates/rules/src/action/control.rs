@@ -1,23 +1,23 @@
 //! `allow`, `accept`, `reject`, `strict-mode`: actions that control the evaluation of rules.
 
-use ballast_expr::Error;
+use ballast_expr::ExpressionError;
 
 use crate::args::Args;
 use crate::perform::{Perform, boxed};
 use crate::row::ActionRow;
-use crate::ruleset::{RuleSet, RuleSetFlags};
-use crate::stage::{ActionOutcome, Stage};
+use crate::rule_set_kind::{RuleSetFlags, RuleSetKind};
+use crate::run_state::{ActionOutcome, RunState};
 use crate::verdict::Verdict;
 
 pub(crate) const ROWS: &[ActionRow] = &[
     ActionRow::new(
         "accept",
         RuleSetFlags::of(&[
-            RuleSet::QuicInitial,
-            RuleSet::TcpConnection,
-            RuleSet::TcpSession,
-            RuleSet::TcpContent,
-            RuleSet::TcpResponse,
+            RuleSetKind::QuicInitial,
+            RuleSetKind::TcpConnection,
+            RuleSetKind::TcpSession,
+            RuleSetKind::TcpContent,
+            RuleSetKind::TcpResponse,
         ]),
         "",
         "pass over the rest of the rules of this place",
@@ -28,9 +28,9 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ActionRow::new(
         "allow",
         RuleSetFlags::of(&[
-            RuleSet::HttpRequest,
-            RuleSet::HttpResponse,
-            RuleSet::HttpAfterResponse,
+            RuleSetKind::HttpRequest,
+            RuleSetKind::HttpResponse,
+            RuleSetKind::HttpAfterResponse,
         ]),
         "",
         "pass over the rest of the rules of this place",
@@ -41,12 +41,12 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ActionRow::new(
         "reject",
         RuleSetFlags::of(&[
-            RuleSet::QuicInitial,
-            RuleSet::TcpConnection,
-            RuleSet::TcpSession,
-            RuleSet::TcpContent,
-            RuleSet::TcpResponse,
-            RuleSet::HttpRequest,
+            RuleSetKind::QuicInitial,
+            RuleSetKind::TcpConnection,
+            RuleSetKind::TcpSession,
+            RuleSetKind::TcpContent,
+            RuleSetKind::TcpResponse,
+            RuleSetKind::HttpRequest,
         ]),
         "",
         "close the connection without an answer",
@@ -57,9 +57,9 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ActionRow::new(
         "strict-mode",
         RuleSetFlags::of(&[
-            RuleSet::HttpRequest,
-            RuleSet::HttpResponse,
-            RuleSet::HttpAfterResponse,
+            RuleSetKind::HttpRequest,
+            RuleSetKind::HttpResponse,
+            RuleSetKind::HttpAfterResponse,
         ]),
         "{ on | off }",
         "whether a failed rewrite ends the exchange",
@@ -83,7 +83,7 @@ struct Reject;
 #[derive(Clone, Debug, PartialEq)]
 struct StrictMode(bool);
 
-fn strict_mode(args: &mut Args<'_, '_, '_>) -> Result<StrictMode, Error> {
+fn strict_mode(args: &mut Args<'_, '_, '_>) -> Result<StrictMode, ExpressionError> {
     match args.text("expects exactly 1 arguments")? {
         "on" => Ok(StrictMode(true)),
         "off" => Ok(StrictMode(false)),
@@ -92,20 +92,20 @@ fn strict_mode(args: &mut Args<'_, '_, '_>) -> Result<StrictMode, Error> {
 }
 
 impl Perform for Allow {
-    fn perform(&self, _stage: &mut Stage<'_>) -> ActionOutcome {
+    fn perform(&self, _run_state: &mut RunState<'_>) -> ActionOutcome {
         ActionOutcome::Stop(Verdict::Allow)
     }
 }
 
 impl Perform for Reject {
-    fn perform(&self, _stage: &mut Stage<'_>) -> ActionOutcome {
+    fn perform(&self, _run_state: &mut RunState<'_>) -> ActionOutcome {
         ActionOutcome::Stop(Verdict::Close)
     }
 }
 
 impl Perform for StrictMode {
-    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
-        stage.strict = self.0;
+    fn perform(&self, run_state: &mut RunState<'_>) -> ActionOutcome {
+        run_state.strict = self.0;
         ActionOutcome::Next
     }
 }

@@ -2,37 +2,39 @@
 
 use std::sync::Arc;
 
-use ballast_expr::{Error, Expr, LinkSlot, Linker, Needs, SampleKind, Value, key_of, kind_of_keys};
+use ballast_expr::{
+    Expr, ExpressionError, LinkSlot, Linker, Needs, SampleKind, Value, key_of, kind_of_keys,
+};
 use ballast_stick::DataType;
 
 use crate::args::Args;
 use crate::perform::{Perform, boxed};
-use crate::reference::Reference;
+use crate::reference::RuleReference;
 use crate::row::ActionRow;
-use crate::ruleset::{RuleSet, RuleSetFlags};
-use crate::stage::{ActionOutcome, Stage};
+use crate::rule_set_kind::{RuleSetFlags, RuleSetKind};
+use crate::run_state::{ActionOutcome, RunState};
 use crate::transaction::EntryChange;
 
 /// Where the entry of a counter may be changed.
 const CHANGE_PLACES: RuleSetFlags = RuleSetFlags::of(&[
-    RuleSet::TcpConnection,
-    RuleSet::TcpSession,
-    RuleSet::TcpContent,
-    RuleSet::TcpResponse,
-    RuleSet::HttpRequest,
-    RuleSet::HttpResponse,
-    RuleSet::HttpAfterResponse,
+    RuleSetKind::TcpConnection,
+    RuleSetKind::TcpSession,
+    RuleSetKind::TcpContent,
+    RuleSetKind::TcpResponse,
+    RuleSetKind::HttpRequest,
+    RuleSetKind::HttpResponse,
+    RuleSetKind::HttpAfterResponse,
 ]);
 
 pub(crate) const ROWS: &[ActionRow] = &[
     ActionRow::new(
         "track-sc",
         RuleSetFlags::of(&[
-            RuleSet::TcpConnection,
-            RuleSet::TcpSession,
-            RuleSet::TcpContent,
-            RuleSet::HttpRequest,
-            RuleSet::HttpResponse,
+            RuleSetKind::TcpConnection,
+            RuleSetKind::TcpSession,
+            RuleSetKind::TcpContent,
+            RuleSetKind::HttpRequest,
+            RuleSetKind::HttpResponse,
         ]),
         "<n> <key> [ table <table> ]",
         "follow a key's entry in a stick table",
@@ -161,12 +163,12 @@ struct Track {
     own_table: LinkSlot<Arc<str>>,
 }
 
-fn track(args: &mut Args<'_, '_, '_>) -> Result<Track, Error> {
+fn track(args: &mut Args<'_, '_, '_>) -> Result<Track, ExpressionError> {
     const WORDS: [&str; 3] = ["track-sc0", "track-sc1", "track-sc2"];
     let head = args.head();
     let digits = &head["track-sc".len()..];
     let max = args.env.stick_counters.saturating_sub(1);
-    let wrong = |message| Error::new(message, "track-sc".len()..head.len());
+    let wrong = |message| ExpressionError::new(message, "track-sc".len()..head.len());
     let number = match digits {
         // HAProxy reads a missing number as the first counter.
         "" => 0,
@@ -183,14 +185,14 @@ fn track(args: &mut Args<'_, '_, '_>) -> Result<Track, Error> {
         .ok()
         .and_then(|number| WORDS.get(number))
     {
-        args.named(word);
+        args.set_word(word);
     }
     let key = args.expr()?;
     let mut table = None;
     if args.take("table") {
         table = Some(args.text("missing table name")?.to_owned());
     }
-    args.refer_to(Reference::Table {
+    args.refer_to(RuleReference::Table {
         name: table.clone(),
         rule: head.to_owned(),
         key: key.kind,
@@ -204,20 +206,20 @@ fn track(args: &mut Args<'_, '_, '_>) -> Result<Track, Error> {
 }
 
 impl Perform for Track {
-    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
+    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), ExpressionError> {
         if self.table.is_empty() {
             self.own_table.fill(linker.store.own_table());
         }
         self.key.link(linker)
     }
 
-    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
+    fn perform(&self, run_state: &mut RunState<'_>) -> ActionOutcome {
         let table = match self.own_table.filled() {
             Some(own) if self.table.is_empty() => own,
             _ => self.table.as_str(),
         };
         let (mut kind, mut is_tracked) = (None, false);
-        stage.transaction.with_facts(&mut |facts| {
+        run_state.transaction.with_facts(&mut |facts| {
             is_tracked = facts.tracked(self.number).is_some();
             kind = facts
                 .table(table)
@@ -226,14 +228,14 @@ impl Perform for Track {
         let Some(kind) = kind.filter(|_| !is_tracked) else {
             return ActionOutcome::Next;
         };
-        let key = match stage.evaluate_as_in_time(&self.key, kind) {
+        let key = match run_state.evaluate_as_or_wait(&self.key, kind) {
             Ok(Some(key)) => key,
             // A key without a value is not tracked.
             Ok(None) => return ActionOutcome::Next,
             Err(needs) => return ActionOutcome::NotYet(needs),
         };
-        let key = key_of(key.value(&stage.workspace.text));
-        stage.transaction.track(self.number, table, key);
+        let key = key_of(key.value(&run_state.workspace.text));
+        run_state.transaction.track(self.number, table, key);
         ActionOutcome::Next
     }
 }
@@ -266,7 +268,7 @@ fn change(
     word: &'static str,
     kind: ChangeKind,
     data: DataType,
-) -> Result<ChangeCounter, Error> {
+) -> Result<ChangeCounter, ExpressionError> {
     let is_array = matches!(data, DataType::Gpc | DataType::Gpt);
     let (element, number) = numbers(args, word, is_array)?;
     let value = match (kind, args.peek()) {
@@ -295,7 +297,7 @@ fn numbers(
     args: &Args<'_, '_, '_>,
     word: &'static str,
     is_array: bool,
-) -> Result<(u16, u32), Error> {
+) -> Result<(u16, u32), ExpressionError> {
     if !is_array && args.head() == word {
         return Ok((0, 0));
     }
@@ -305,21 +307,21 @@ fn numbers(
     };
     let all = args.paren_args(&format!("{word}({expects})"))?;
     if all.len() != 1 + usize::from(is_array) {
-        return Err(Error::new(
+        return Err(ExpressionError::new(
             format!("expects {word}({expects})"),
             0..args.head().len(),
         ));
     }
     let max = args.env.stick_counters.saturating_sub(1);
     let (mut element, mut number) = (0, 0);
-    for (place, (text, at)) in all.iter().enumerate() {
+    for (index, (text, at)) in all.iter().enumerate() {
         let range = *at..at + text.len();
         let value = text.parse::<u32>().map_err(|_| {
             let message = format!("invalid stick table track ID. Expects {word}({expects})");
-            Error::new(message, range.clone())
+            ExpressionError::new(message, range.clone())
         })?;
-        if place + 1 < all.len() {
-            // A place that no array has.
+        if index + 1 < all.len() {
+            // An index that no array has.
             element = u16::try_from(value).unwrap_or(u16::MAX);
             continue;
         }
@@ -327,7 +329,7 @@ fn numbers(
             let message = format!(
                 "invalid stick table track ID. The max allowed ID is {max} (tune.stick-counters)."
             );
-            return Err(Error::new(message, range));
+            return Err(ExpressionError::new(message, range));
         }
         number = value;
     }
@@ -345,18 +347,18 @@ const fn low_bits(value: i64) -> u32 {
 }
 
 impl Perform for ChangeCounter {
-    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
+    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), ExpressionError> {
         match &mut self.value {
             ChangeValue::Expr(expr) => expr.link(linker),
             ChangeValue::Number(_) => Ok(()),
         }
     }
 
-    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
+    fn perform(&self, run_state: &mut RunState<'_>) -> ActionOutcome {
         let amount = match &self.value {
             ChangeValue::Number(value) => *value,
-            ChangeValue::Expr(expr) => match stage.evaluate_as(expr, SampleKind::Int) {
-                Some(held) => match held.value(&stage.workspace.text) {
+            ChangeValue::Expr(expr) => match run_state.evaluate_as(expr, SampleKind::Int) {
+                Some(held) => match held.value(&run_state.workspace.text) {
                     Value::Int(value) => low_bits(value),
                     _ => return ActionOutcome::Next,
                 },
@@ -377,7 +379,7 @@ impl Perform for ChangeCounter {
                 value: amount,
             },
         };
-        stage.transaction.change_tracked(self.number, change);
+        run_state.transaction.change_tracked(self.number, change);
         ActionOutcome::Next
     }
 }

@@ -1,22 +1,22 @@
 //! `set-header`, `add-header`, `del-header`, and the forms for a whole block of headers.
 
-use ballast_expr::{Error, Linker, LogFormat, Regex, Usage};
+use ballast_expr::{ExpressionError, Linker, LogFormat, Regex, Usage};
 use ballast_message::{Field, Fields, is_field_name};
 
 use super::{MessageSide, header_value};
 use crate::args::Args;
 use crate::perform::{Perform, boxed};
 use crate::row::ActionRow;
-use crate::ruleset::{RuleSet, RuleSetFlags};
-use crate::stage::{ActionOutcome, Stage};
+use crate::rule_set_kind::{RuleSetFlags, RuleSetKind};
+use crate::run_state::{ActionOutcome, RunState};
 
 pub(crate) const ROWS: &[ActionRow] = &[
     ActionRow::new(
         "add-header",
         RuleSetFlags::of(&[
-            RuleSet::HttpRequest,
-            RuleSet::HttpResponse,
-            RuleSet::HttpAfterResponse,
+            RuleSetKind::HttpRequest,
+            RuleSetKind::HttpResponse,
+            RuleSetKind::HttpAfterResponse,
         ]),
         "<name> <fmt>",
         "append a header",
@@ -29,9 +29,9 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ActionRow::new(
         "set-header",
         RuleSetFlags::of(&[
-            RuleSet::HttpRequest,
-            RuleSet::HttpResponse,
-            RuleSet::HttpAfterResponse,
+            RuleSetKind::HttpRequest,
+            RuleSetKind::HttpResponse,
+            RuleSetKind::HttpAfterResponse,
         ]),
         "<name> <fmt>",
         "replace all headers of a name by one",
@@ -52,9 +52,9 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ActionRow::new(
         "del-header",
         RuleSetFlags::of(&[
-            RuleSet::HttpRequest,
-            RuleSet::HttpResponse,
-            RuleSet::HttpAfterResponse,
+            RuleSetKind::HttpRequest,
+            RuleSetKind::HttpResponse,
+            RuleSetKind::HttpAfterResponse,
         ]),
         "<name> [ -m { str | beg | end | sub | reg } ]",
         "remove all headers of a name",
@@ -76,9 +76,9 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ActionRow::unimplemented(
         "add-headers-bin",
         RuleSetFlags::of(&[
-            RuleSet::HttpRequest,
-            RuleSet::HttpResponse,
-            RuleSet::HttpAfterResponse,
+            RuleSetKind::HttpRequest,
+            RuleSetKind::HttpResponse,
+            RuleSetKind::HttpAfterResponse,
         ]),
         "<expr> [ prefix <str> ]",
         "append the headers that a binary sample lists",
@@ -91,9 +91,9 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ActionRow::unimplemented(
         "set-headers-bin",
         RuleSetFlags::of(&[
-            RuleSet::HttpRequest,
-            RuleSet::HttpResponse,
-            RuleSet::HttpAfterResponse,
+            RuleSetKind::HttpRequest,
+            RuleSetKind::HttpResponse,
+            RuleSetKind::HttpAfterResponse,
         ]),
         "<expr> [ prefix <str> ]",
         "set the headers that a binary sample lists",
@@ -106,9 +106,9 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ActionRow::unimplemented(
         "del-headers-bin",
         RuleSetFlags::of(&[
-            RuleSet::HttpRequest,
-            RuleSet::HttpResponse,
-            RuleSet::HttpAfterResponse,
+            RuleSetKind::HttpRequest,
+            RuleSetKind::HttpResponse,
+            RuleSetKind::HttpAfterResponse,
         ]),
         "<expr> [ prefix <str> ] [ -m { str | beg | end | sub } ]",
         "remove the headers that a binary sample lists",
@@ -120,12 +120,12 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ),
     ActionRow::new(
         "early-hint",
-        RuleSetFlags::of(&[RuleSet::HttpRequest]),
+        RuleSetFlags::of(&[RuleSetKind::HttpRequest]),
         "<name> <fmt>",
         "add a header to a 103 response sent at once",
         |args| boxed(early_hint(args)),
     )
-    .grouped()
+    .performed_as_group()
     .examples(&["early-hint link </a.css>"], &["early-hint link"]),
 ];
 
@@ -162,7 +162,7 @@ enum NameMatching {
     Within,
 }
 
-fn change(args: &mut Args<'_, '_, '_>, how: HeaderChange) -> Result<HeaderEdit, Error> {
+fn change(args: &mut Args<'_, '_, '_>, how: HeaderChange) -> Result<HeaderEdit, ExpressionError> {
     let name = args.text(EXPECTS_TWO)?;
     let known = is_field_name(name.as_bytes());
     if !known {
@@ -176,7 +176,7 @@ fn change(args: &mut Args<'_, '_, '_>, how: HeaderChange) -> Result<HeaderEdit, 
     })
 }
 
-fn remove(args: &mut Args<'_, '_, '_>) -> Result<HeaderEdit, Error> {
+fn remove(args: &mut Args<'_, '_, '_>) -> Result<HeaderEdit, ExpressionError> {
     let name = args.text("expects at least 1 argument")?;
     let name_at = args.at() - 1;
     let mut matching = NameMatching::Whole;
@@ -206,7 +206,7 @@ fn remove(args: &mut Args<'_, '_, '_>) -> Result<HeaderEdit, Error> {
     })
 }
 
-fn block(args: &mut Args<'_, '_, '_>, matches: bool) -> Result<(), Error> {
+fn block(args: &mut Args<'_, '_, '_>, matches: bool) -> Result<(), ExpressionError> {
     args.expr()?;
     while !args.is_at_end() {
         if args.take("prefix") {
@@ -224,19 +224,19 @@ fn block(args: &mut Args<'_, '_, '_>, matches: bool) -> Result<(), Error> {
 }
 
 impl Perform for HeaderEdit {
-    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
+    fn perform(&self, run_state: &mut RunState<'_>) -> ActionOutcome {
         if let Some(format) = &self.value {
-            stage.render(format);
+            run_state.render(format);
         }
-        let step = self.change(stage);
+        let step = self.change(run_state);
         let writes = matches!(self.how, HeaderChange::Add | HeaderChange::Set);
         if writes && self.name == b"host" && self.side == MessageSide::Request {
-            return after_host_change(stage, step);
+            return after_host_change(run_state, step);
         }
         step
     }
 
-    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
+    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), ExpressionError> {
         self.value
             .iter_mut()
             .try_for_each(|value| value.link(linker))
@@ -244,8 +244,8 @@ impl Perform for HeaderEdit {
 }
 
 impl HeaderEdit {
-    fn change(&self, stage: &mut Stage<'_>) -> ActionOutcome {
-        let Some((fields, text)) = fields(stage, self.side) else {
+    fn change(&self, run_state: &mut RunState<'_>) -> ActionOutcome {
+        let Some((fields, text)) = fields(run_state, self.side) else {
             return ActionOutcome::Next;
         };
         match &self.how {
@@ -284,22 +284,28 @@ impl NameMatching {
 }
 
 /// What remains to be done after a rule has written `Host`.
-pub(super) fn after_host_change(stage: &mut Stage<'_>, step: ActionOutcome) -> ActionOutcome {
-    match (step, stage.transaction.request_mut()) {
+pub(super) fn after_host_change(
+    run_state: &mut RunState<'_>,
+    step: ActionOutcome,
+) -> ActionOutcome {
+    match (step, run_state.transaction.request_mut()) {
         (ActionOutcome::Next, Some(request)) => {
-            super::uri::target_after_host(request, &mut stage.workspace.out).into()
+            super::uri::target_after_host(request, &mut run_state.workspace.out).into()
         }
         (step, _) => step,
     }
 }
 
 /// The fields that a rule changes, and the text rendered before.
-fn fields<'s>(stage: &'s mut Stage<'_>, side: MessageSide) -> Option<(&'s mut Fields, &'s [u8])> {
+fn fields<'s>(
+    run_state: &'s mut RunState<'_>,
+    side: MessageSide,
+) -> Option<(&'s mut Fields, &'s [u8])> {
     let fields = match side {
-        MessageSide::Request => stage.transaction.request_mut()?.fields_mut(),
-        MessageSide::Response => stage.transaction.response_mut()?.fields_mut(),
+        MessageSide::Request => run_state.transaction.request_mut()?.fields_mut(),
+        MessageSide::Response => run_state.transaction.response_mut()?.fields_mut(),
     };
-    Some((fields, &stage.workspace.text))
+    Some((fields, &run_state.workspace.text))
 }
 
 /// `early-hint`: a field of a 103 response.
@@ -310,25 +316,25 @@ struct EarlyHint {
     value: LogFormat,
 }
 
-fn early_hint(args: &mut Args<'_, '_, '_>) -> Result<EarlyHint, Error> {
+fn early_hint(args: &mut Args<'_, '_, '_>) -> Result<EarlyHint, ExpressionError> {
     let name = args.text(EXPECTS_TWO)?.to_ascii_lowercase().into_bytes();
     let value = args.format(Usage::Http, EXPECTS_TWO)?;
     Ok(EarlyHint { name, value })
 }
 
 impl Perform for EarlyHint {
-    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
-        stage.render(&self.value);
-        let group = stage.group;
-        if let Some(value) = header_value(&stage.workspace.text)
+    fn perform(&self, run_state: &mut RunState<'_>) -> ActionOutcome {
+        run_state.render(&self.value);
+        let group = run_state.group;
+        if let Some(value) = header_value(&run_state.workspace.text)
             && is_field_name(&self.name)
         {
-            stage.transaction.early_hint(group, &self.name, value);
+            run_state.transaction.early_hint(group, &self.name, value);
         }
         ActionOutcome::Next
     }
 
-    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
+    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), ExpressionError> {
         self.value.link(linker)
     }
 }

@@ -2,26 +2,26 @@
 
 use std::sync::Arc;
 
-use ballast_expr::{Error, Needs};
+use ballast_expr::{ExpressionError, Needs};
 
 use crate::args::Args;
 use crate::log_profile::{LogProfile, LogStep, Profiles};
 use crate::perform::{Perform, boxed};
-use crate::reference::Reference;
+use crate::reference::RuleReference;
 use crate::row::ActionRow;
-use crate::ruleset::{RuleSet, RuleSetFlags};
-use crate::stage::{ActionOutcome, Stage};
+use crate::rule_set_kind::{RuleSetFlags, RuleSetKind};
+use crate::run_state::{ActionOutcome, RunState};
 use crate::transaction::LogLevel;
 
 pub(crate) const ROWS: &[ActionRow] = &[
     ActionRow::new(
         "set-log-level",
         RuleSetFlags::of(&[
-            RuleSet::TcpContent,
-            RuleSet::TcpResponse,
-            RuleSet::HttpRequest,
-            RuleSet::HttpResponse,
-            RuleSet::HttpAfterResponse,
+            RuleSetKind::TcpContent,
+            RuleSetKind::TcpResponse,
+            RuleSetKind::HttpRequest,
+            RuleSetKind::HttpResponse,
+            RuleSetKind::HttpAfterResponse,
         ]),
         "{ emerg | alert | crit | err | warning | notice | info | debug | silent }",
         "set the level of the log line",
@@ -34,14 +34,14 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ActionRow::new(
         "do-log",
         RuleSetFlags::of(&[
-            RuleSet::QuicInitial,
-            RuleSet::TcpConnection,
-            RuleSet::TcpSession,
-            RuleSet::TcpContent,
-            RuleSet::TcpResponse,
-            RuleSet::HttpRequest,
-            RuleSet::HttpResponse,
-            RuleSet::HttpAfterResponse,
+            RuleSetKind::QuicInitial,
+            RuleSetKind::TcpConnection,
+            RuleSetKind::TcpSession,
+            RuleSetKind::TcpContent,
+            RuleSetKind::TcpResponse,
+            RuleSetKind::HttpRequest,
+            RuleSetKind::HttpResponse,
+            RuleSetKind::HttpAfterResponse,
         ]),
         "[ profile <name> ]",
         "write a log line now",
@@ -67,27 +67,27 @@ struct NamedProfile {
     profile: Option<Arc<LogProfile>>,
 }
 
-fn do_log(args: &mut Args<'_, '_, '_>) -> Result<DoLog, Error> {
+fn do_log(args: &mut Args<'_, '_, '_>) -> Result<DoLog, ExpressionError> {
     let mut profile = None;
     if args.take("profile") {
         let name = args.text("'profile' expects a log-profile name")?;
-        args.refer_to(Reference::LogProfile(name.to_owned()));
+        args.refer_to(RuleReference::LogProfile(name.to_owned()));
         profile = Some(NamedProfile {
             name: name.to_owned(),
             profile: None,
         });
     }
     Ok(DoLog {
-        step: LogStep::of_rule(args.place),
+        step: LogStep::of_rule(args.rule_set),
         profile,
     })
 }
 
 impl Perform for DoLog {
-    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
+    fn perform(&self, run_state: &mut RunState<'_>) -> ActionOutcome {
         let named = self.profile.as_ref();
         let profile = named.and_then(|named| named.profile.as_deref());
-        stage.transaction.write_log(self.step, profile);
+        run_state.transaction.write_log(self.step, profile);
         ActionOutcome::Next
     }
 
@@ -106,7 +106,7 @@ const SEVERITIES: [&str; 8] = [
     "emerg", "alert", "crit", "err", "warning", "notice", "info", "debug",
 ];
 
-fn level(args: &mut Args<'_, '_, '_>) -> Result<LogLevel, Error> {
+fn level(args: &mut Args<'_, '_, '_>) -> Result<LogLevel, ExpressionError> {
     const USAGE: &str = "expects exactly 1 argument (log level name or 'silent')";
     let word = args.text(USAGE)?;
     if word == "silent" {
@@ -120,8 +120,8 @@ fn level(args: &mut Args<'_, '_, '_>) -> Result<LogLevel, Error> {
 }
 
 impl Perform for LogLevel {
-    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
-        stage.transaction.set_log_level(*self);
+    fn perform(&self, run_state: &mut RunState<'_>) -> ActionOutcome {
+        run_state.transaction.set_log_level(*self);
         ActionOutcome::Next
     }
 }

@@ -1,22 +1,22 @@
 //! `set-map`, `del-map`, `add-acl`, `del-acl`: rules that change lists and maps.
 
 use ballast_expr::{
-    EntrySelector, Error, LinkSlot, Linker, LogFormat, NamedList, PatternError, Usage,
+    EntrySelector, ExpressionError, LinkSlot, Linker, LogFormat, NamedList, PatternError, Usage,
 };
 
 use crate::args::Args;
 use crate::perform::{Perform, boxed};
 use crate::row::ActionRow;
-use crate::ruleset::{RuleSet, RuleSetFlags};
-use crate::stage::{ActionOutcome, Stage};
+use crate::rule_set_kind::{RuleSetFlags, RuleSetKind};
+use crate::run_state::{ActionOutcome, RunState};
 
 pub(crate) const ROWS: &[ActionRow] = &[
     ActionRow::new(
         "set-map",
         RuleSetFlags::of(&[
-            RuleSet::HttpRequest,
-            RuleSet::HttpResponse,
-            RuleSet::HttpAfterResponse,
+            RuleSetKind::HttpRequest,
+            RuleSetKind::HttpResponse,
+            RuleSetKind::HttpAfterResponse,
         ]),
         "(<file-name>) <key fmt> <value fmt>",
         "set the value of a key of a map",
@@ -30,9 +30,9 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ActionRow::new(
         "del-map",
         RuleSetFlags::of(&[
-            RuleSet::HttpRequest,
-            RuleSet::HttpResponse,
-            RuleSet::HttpAfterResponse,
+            RuleSetKind::HttpRequest,
+            RuleSetKind::HttpResponse,
+            RuleSetKind::HttpAfterResponse,
         ]),
         "(<file-name>) <key fmt>",
         "remove a key from a map",
@@ -45,7 +45,7 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ),
     ActionRow::new(
         "add-acl",
-        RuleSetFlags::of(&[RuleSet::HttpRequest, RuleSet::HttpResponse]),
+        RuleSetFlags::of(&[RuleSetKind::HttpRequest, RuleSetKind::HttpResponse]),
         "(<file-name>) <key fmt>",
         "add a pattern to a list",
         |args| boxed(keyed(args, "add-acl", MapEdit::AddAcl)),
@@ -55,9 +55,9 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ActionRow::new(
         "del-acl",
         RuleSetFlags::of(&[
-            RuleSet::HttpRequest,
-            RuleSet::HttpResponse,
-            RuleSet::HttpAfterResponse,
+            RuleSetKind::HttpRequest,
+            RuleSetKind::HttpResponse,
+            RuleSetKind::HttpAfterResponse,
         ]),
         "(<file-name>) <key fmt>",
         "remove a pattern from a list",
@@ -89,7 +89,7 @@ fn keyed(
     args: &mut Args<'_, '_, '_>,
     word: &'static str,
     edit: MapEdit,
-) -> Result<ListEdit, Error> {
+) -> Result<ListEdit, ExpressionError> {
     let (name, _) = args.parens(&format!("{word}(<file-name>)"))?;
     let missing = if edit == MapEdit::SetMap {
         "expects exactly 2 arguments"
@@ -114,38 +114,38 @@ fn keyed(
 }
 
 impl Perform for ListEdit {
-    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
-        self.list.fill(linker.store.named(&self.name));
+    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), ExpressionError> {
+        self.list.fill(linker.store.list_to_change(&self.name));
         self.key.link(linker)?;
         self.value
             .iter_mut()
             .try_for_each(|value| value.link(linker))
     }
 
-    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
+    fn perform(&self, run_state: &mut RunState<'_>) -> ActionOutcome {
         // A list that no ACL or converter reads does not exist; HAProxy ignores it too.
         let Some(list) = self.list.filled().and_then(NamedList::list) else {
             return ActionOutcome::Next;
         };
-        stage.render(&self.key);
-        let mut key = std::mem::take(&mut stage.workspace.out);
-        std::mem::swap(&mut key, &mut stage.workspace.text);
+        run_state.render(&self.key);
+        let mut key = std::mem::take(&mut run_state.workspace.out);
+        std::mem::swap(&mut key, &mut run_state.workspace.text);
         if let Some(value) = &self.value {
-            stage.render(value);
+            run_state.render(value);
         }
         let changed = {
             let key = String::from_utf8_lossy(&key);
-            let value = String::from_utf8_lossy(&stage.workspace.text);
+            let value = String::from_utf8_lossy(&run_state.workspace.text);
             match self.edit {
                 MapEdit::AddAcl => list.add_new(&key, list.is_map().then_some("")),
                 MapEdit::Del => list.del(EntrySelector::Key(&key)),
                 MapEdit::SetMap => list.set_or_add(&key, &value),
             }
         };
-        stage.workspace.out = key;
+        run_state.workspace.out = key;
         if !matches!(changed, Ok(()) | Err(PatternError::NotFound)) {
             // A value that the list cannot hold leaves it unchanged; the exchange continues.
-            stage.transaction.rewrite_failed();
+            run_state.transaction.rewrite_failed();
         }
         ActionOutcome::Next
     }

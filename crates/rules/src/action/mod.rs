@@ -26,15 +26,15 @@ mod waiting;
 
 pub use connection::NO_REVERSE_HTTP;
 
-use ballast_expr::{Error, Linker, Needs};
+use ballast_expr::{ExpressionError, Linker, Needs};
 
 use crate::args::{ActionRequirements, Args};
 use crate::log_profile::Profiles;
 use crate::perform::{AnyAction, Pages, UnimplementedAction};
-use crate::reference::Reference;
+use crate::reference::RuleReference;
 use crate::row::{ActionRow, WordForm};
-use crate::ruleset::RuleSet;
-use crate::stage::{ActionOutcome, Stage};
+use crate::rule_set_kind::RuleSetKind;
+use crate::run_state::{ActionOutcome, RunState};
 
 /// All families of actions.
 const FAMILIES: &[&[ActionRow]] = &[
@@ -61,21 +61,21 @@ const FAMILIES: &[&[ActionRow]] = &[
 ];
 
 /// Every action, family by family.
-pub fn rows() -> impl Iterator<Item = &'static ActionRow> {
+pub fn action_rows() -> impl Iterator<Item = &'static ActionRow> {
     FAMILIES.iter().copied().flatten()
 }
 
 /// The action named by `word`, the first of a rule; arguments in parentheses may follow.
 pub fn row(word: &str) -> Option<&'static ActionRow> {
     let name = word.split('(').next().unwrap_or_default();
-    rows()
-        .find(|row| row.word == name)
-        .or_else(|| rows().find(|row| row.form == WordForm::Prefix && name.starts_with(row.word)))
+    action_rows().find(|row| row.word == name).or_else(|| {
+        action_rows().find(|row| row.form == WordForm::Prefix && name.starts_with(row.word))
+    })
 }
 
-/// The actions of one place.
-pub(crate) fn rows_of(place: RuleSet) -> impl Iterator<Item = &'static ActionRow> {
-    rows().filter(move |row| row.places.has(place))
+/// The actions of one rule set.
+pub(crate) fn action_rows_of(rule_set: RuleSetKind) -> impl Iterator<Item = &'static ActionRow> {
+    action_rows().filter(move |row| row.rule_sets.has(rule_set))
 }
 
 /// An action of a rule.
@@ -123,11 +123,11 @@ impl Action {
     }
 
     /// The names in it that refer to other parts of the configuration.
-    pub fn references(&self) -> &[Reference] {
+    pub fn references(&self) -> &[RuleReference] {
         &self.notes.references
     }
 
-    pub(crate) fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
+    pub(crate) fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), ExpressionError> {
         self.action.link(linker)
     }
 
@@ -141,8 +141,8 @@ impl Action {
         self.notes.needs = self.notes.needs | needs;
     }
 
-    pub(crate) fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
-        self.action.perform(stage)
+    pub(crate) fn perform(&self, run_state: &mut RunState<'_>) -> ActionOutcome {
+        self.action.perform(run_state)
     }
 }
 
@@ -174,7 +174,7 @@ pub(crate) enum MessageSide {
 
 impl MessageSide {
     fn of(args: &Args<'_, '_, '_>) -> MessageSide {
-        if args.place.is_response() {
+        if args.rule_set.is_response() {
             MessageSide::Response
         } else {
             MessageSide::Request
@@ -193,7 +193,7 @@ fn integer<T: std::str::FromStr + PartialOrd>(
     args: &mut Args<'_, '_, '_>,
     range: std::ops::RangeInclusive<T>,
     message: &str,
-) -> Result<T, Error> {
+) -> Result<T, ExpressionError> {
     let text = args.text(message)?;
     match text.parse::<T>() {
         Ok(number) if range.contains(&number) => Ok(number),

@@ -1,18 +1,18 @@
 //! `normalize-uri`: the target in a canonical form (RFC 3986, section 6.2.2).
 
-use ballast_expr::Error;
+use ballast_expr::ExpressionError;
 
 use crate::args::Args;
 use crate::perform::{Perform, boxed};
 use crate::row::ActionRow;
-use crate::ruleset::{RuleSet, RuleSetFlags};
-use crate::stage::{ActionOutcome, Stage};
+use crate::rule_set_kind::{RuleSetFlags, RuleSetKind};
+use crate::run_state::{ActionOutcome, RunState};
 use crate::transaction::Workspace;
 use crate::verdict::{LocalResponse, ResponseCause, ResponseContent, Verdict};
 
 pub(crate) const ROWS: &[ActionRow] = &[ActionRow::new(
     "normalize-uri",
-    RuleSetFlags::of(&[RuleSet::HttpRequest]),
+    RuleSetFlags::of(&[RuleSetKind::HttpRequest]),
     "<normalizer> [ full | strict ]",
     "rewrite the target into a canonical form",
     |args| boxed(parse(args)),
@@ -42,9 +42,9 @@ enum Normalizer {
     QuerySortByName,
 }
 
-fn parse(args: &mut Args<'_, '_, '_>) -> Result<Normalizer, Error> {
+fn parse(args: &mut Args<'_, '_, '_>) -> Result<Normalizer, ExpressionError> {
     if !args.env.experimental {
-        return Err(Error::new(
+        return Err(ExpressionError::new(
             "'normalize-uri' action is experimental, must be allowed via a global \
              'expose-experimental-directives'",
             0..args.head().len(),
@@ -87,9 +87,9 @@ fn parse(args: &mut Args<'_, '_, '_>) -> Result<Normalizer, Error> {
 struct InvalidEscape;
 
 impl Perform for Normalizer {
-    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
-        let Workspace { out, .. } = &mut *stage.workspace;
-        let Some(request) = stage.transaction.request_mut() else {
+    fn perform(&self, run_state: &mut RunState<'_>) -> ActionOutcome {
+        let Workspace { out, .. } = &mut *run_state.workspace;
+        let Some(request) = run_state.transaction.request_mut() else {
             return ActionOutcome::Next;
         };
         let target = request.path_and_query();

@@ -1,15 +1,15 @@
 //! `set-mark`, `set-tos` and related actions, `set-nice`, `silent-drop`, `set-bandwidth-limit`:
 //! options of packets and tasks.
 
-use ballast_expr::{Error, Expr, Linker};
+use ballast_expr::{Expr, ExpressionError, Linker};
 
 use crate::args::Args;
 use crate::perform::{ParsedAction, Perform, boxed};
-use crate::reference::Reference;
+use crate::reference::RuleReference;
 use crate::row::ActionRow;
-use crate::ruleset::{RuleSet, RuleSetFlags};
+use crate::rule_set_kind::{RuleSetFlags, RuleSetKind};
+use crate::run_state::{ActionOutcome, RunState};
 use crate::setting::ExchangeSetting;
-use crate::stage::{ActionOutcome, Stage};
 use crate::units::{parse_delay, parse_mark, parse_size};
 use crate::verdict::Verdict;
 
@@ -19,12 +19,12 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ActionRow::new(
         "set-mark",
         RuleSetFlags::of(&[
-            RuleSet::TcpConnection,
-            RuleSet::TcpSession,
-            RuleSet::TcpContent,
-            RuleSet::TcpResponse,
-            RuleSet::HttpRequest,
-            RuleSet::HttpResponse,
+            RuleSetKind::TcpConnection,
+            RuleSetKind::TcpSession,
+            RuleSetKind::TcpContent,
+            RuleSetKind::TcpResponse,
+            RuleSetKind::HttpRequest,
+            RuleSetKind::HttpResponse,
         ]),
         "<mark>",
         "mark the packets to the client",
@@ -34,12 +34,12 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ActionRow::new(
         "set-tos",
         RuleSetFlags::of(&[
-            RuleSet::TcpConnection,
-            RuleSet::TcpSession,
-            RuleSet::TcpContent,
-            RuleSet::TcpResponse,
-            RuleSet::HttpRequest,
-            RuleSet::HttpResponse,
+            RuleSetKind::TcpConnection,
+            RuleSetKind::TcpSession,
+            RuleSetKind::TcpContent,
+            RuleSetKind::TcpResponse,
+            RuleSetKind::HttpRequest,
+            RuleSetKind::HttpResponse,
         ]),
         "<tos>",
         "set the DSCP of the packets to the client",
@@ -49,12 +49,12 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ActionRow::new(
         "set-fc-mark",
         RuleSetFlags::of(&[
-            RuleSet::TcpConnection,
-            RuleSet::TcpSession,
-            RuleSet::TcpContent,
-            RuleSet::TcpResponse,
-            RuleSet::HttpRequest,
-            RuleSet::HttpResponse,
+            RuleSetKind::TcpConnection,
+            RuleSetKind::TcpSession,
+            RuleSetKind::TcpContent,
+            RuleSetKind::TcpResponse,
+            RuleSetKind::HttpRequest,
+            RuleSetKind::HttpResponse,
         ]),
         MARK,
         "mark the packets to the client",
@@ -67,12 +67,12 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ActionRow::new(
         "set-fc-tos",
         RuleSetFlags::of(&[
-            RuleSet::TcpConnection,
-            RuleSet::TcpSession,
-            RuleSet::TcpContent,
-            RuleSet::TcpResponse,
-            RuleSet::HttpRequest,
-            RuleSet::HttpResponse,
+            RuleSetKind::TcpConnection,
+            RuleSetKind::TcpSession,
+            RuleSetKind::TcpContent,
+            RuleSetKind::TcpResponse,
+            RuleSetKind::HttpRequest,
+            RuleSetKind::HttpResponse,
         ]),
         MARK,
         "set the DSCP of the packets to the client",
@@ -81,7 +81,7 @@ pub(crate) const ROWS: &[ActionRow] = &[
     .examples(&["set-fc-tos 46"], &["set-fc-tos"]),
     ActionRow::new(
         "set-bc-mark",
-        RuleSetFlags::of(&[RuleSet::TcpContent, RuleSet::HttpRequest]),
+        RuleSetFlags::of(&[RuleSetKind::TcpContent, RuleSetKind::HttpRequest]),
         MARK,
         "mark the packets to the server",
         |args| packets(args, PacketOption::ServerMark),
@@ -89,7 +89,7 @@ pub(crate) const ROWS: &[ActionRow] = &[
     .examples(&["set-bc-mark 5"], &["set-bc-mark"]),
     ActionRow::new(
         "set-bc-tos",
-        RuleSetFlags::of(&[RuleSet::TcpContent, RuleSet::HttpRequest]),
+        RuleSetFlags::of(&[RuleSetKind::TcpContent, RuleSetKind::HttpRequest]),
         MARK,
         "set the DSCP of the packets to the server",
         |args| packets(args, PacketOption::ServerTos),
@@ -98,10 +98,10 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ActionRow::new(
         "set-nice",
         RuleSetFlags::of(&[
-            RuleSet::TcpContent,
-            RuleSet::TcpResponse,
-            RuleSet::HttpRequest,
-            RuleSet::HttpResponse,
+            RuleSetKind::TcpContent,
+            RuleSetKind::TcpResponse,
+            RuleSetKind::HttpRequest,
+            RuleSetKind::HttpResponse,
         ]),
         "<nice>",
         "no effect: the exchanges of a worker have equal turns",
@@ -115,12 +115,12 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ActionRow::new(
         "silent-drop",
         RuleSetFlags::of(&[
-            RuleSet::TcpConnection,
-            RuleSet::TcpSession,
-            RuleSet::TcpContent,
-            RuleSet::TcpResponse,
-            RuleSet::HttpRequest,
-            RuleSet::HttpResponse,
+            RuleSetKind::TcpConnection,
+            RuleSetKind::TcpSession,
+            RuleSetKind::TcpContent,
+            RuleSetKind::TcpResponse,
+            RuleSetKind::HttpRequest,
+            RuleSetKind::HttpResponse,
         ]),
         "[ rst-ttl <ttl> ]",
         "forget the connection without telling the client",
@@ -151,10 +151,10 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ActionRow::unimplemented(
         "set-bandwidth-limit",
         RuleSetFlags::of(&[
-            RuleSet::TcpContent,
-            RuleSet::TcpResponse,
-            RuleSet::HttpRequest,
-            RuleSet::HttpResponse,
+            RuleSetKind::TcpContent,
+            RuleSetKind::TcpResponse,
+            RuleSetKind::HttpRequest,
+            RuleSetKind::HttpResponse,
         ]),
         "<name> [ limit { <expr> | <size> } ] [ period { <expr> | <time> } ]",
         "limit the bandwidth of the stream",
@@ -205,15 +205,15 @@ impl Perform for SetPackets {
     /// An expression without a value sets nothing. Of a TOS the low 8 bits are used, as in HAProxy.
     #[expect(clippy::cast_possible_truncation, reason = "HAProxy does so")]
     #[expect(clippy::cast_sign_loss, reason = "HAProxy does so")]
-    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
+    fn perform(&self, run_state: &mut RunState<'_>) -> ActionOutcome {
         let number = match &self.value {
             Number::Fixed(number) => *number,
-            Number::Of(expr) => match stage.integer(expr) {
+            Number::Of(expr) => match run_state.integer(expr) {
                 Some(number) => number as u32,
                 None => return ActionOutcome::Next,
             },
         };
-        stage.transaction.set(match self.option {
+        run_state.transaction.set(match self.option {
             PacketOption::ClientMark => ExchangeSetting::ClientMark(number),
             PacketOption::ClientTos => ExchangeSetting::ClientTos(number as u8),
             PacketOption::ServerMark => ExchangeSetting::ServerMark(number),
@@ -222,7 +222,7 @@ impl Perform for SetPackets {
         ActionOutcome::Next
     }
 
-    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
+    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), ExpressionError> {
         match &mut self.value {
             Number::Fixed(_) => Ok(()),
             Number::Of(expr) => expr.link(linker),
@@ -235,7 +235,7 @@ impl Perform for SetPackets {
 struct SetNice;
 
 impl Perform for SetNice {
-    fn perform(&self, _stage: &mut Stage<'_>) -> ActionOutcome {
+    fn perform(&self, _run_state: &mut RunState<'_>) -> ActionOutcome {
         ActionOutcome::Next
     }
 }
@@ -245,14 +245,14 @@ impl Perform for SetNice {
 struct SilentDrop(Option<u8>);
 
 impl Perform for SilentDrop {
-    fn perform(&self, _stage: &mut Stage<'_>) -> ActionOutcome {
-        ActionOutcome::Stop(Verdict::Forget(self.0))
+    fn perform(&self, _run_state: &mut RunState<'_>) -> ActionOutcome {
+        ActionOutcome::Stop(Verdict::SilentDrop(self.0))
     }
 }
 
-fn bandwidth(args: &mut Args<'_, '_, '_>) -> Result<(), Error> {
+fn bandwidth(args: &mut Args<'_, '_, '_>) -> Result<(), ExpressionError> {
     let name = args.text("missing filter name")?;
-    args.refer_to(Reference::BandwidthLimit(name.to_owned()));
+    args.refer_to(RuleReference::BandwidthLimit(name.to_owned()));
     loop {
         let size = match args.peek() {
             Some("limit") => true,

@@ -1,18 +1,18 @@
 //! `set-priority-class`, `set-priority-offset`: the place among those who wait for a server.
 
-use ballast_expr::{Error, Expr, Linker};
+use ballast_expr::{Expr, ExpressionError, Linker};
 
 use crate::args::Args;
 use crate::perform::{ParsedAction, Perform, boxed};
 use crate::row::ActionRow;
-use crate::ruleset::{RuleSet, RuleSetFlags};
+use crate::rule_set_kind::{RuleSetFlags, RuleSetKind};
+use crate::run_state::{ActionOutcome, RunState};
 use crate::setting::ExchangeSetting;
-use crate::stage::{ActionOutcome, Stage};
 
 pub(crate) const ROWS: &[ActionRow] = &[
     ActionRow::new(
         "set-priority-class",
-        RuleSetFlags::of(&[RuleSet::TcpContent, RuleSet::HttpRequest]),
+        RuleSetFlags::of(&[RuleSetKind::TcpContent, RuleSetKind::HttpRequest]),
         "<expr>",
         "set the class in queues: the lowest of -2047 to 2047 is served first",
         |args| set_priority(args, PriorityPart::Class),
@@ -26,7 +26,7 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ),
     ActionRow::new(
         "set-priority-offset",
-        RuleSetFlags::of(&[RuleSet::TcpContent, RuleSet::HttpRequest]),
+        RuleSetFlags::of(&[RuleSetKind::TcpContent, RuleSetKind::HttpRequest]),
         "<expr>",
         "move the place in queues, by -524287 to 524287 milliseconds",
         |args| set_priority(args, PriorityPart::Offset),
@@ -60,9 +60,9 @@ fn set_priority(args: &mut Args<'_, '_, '_>, part: PriorityPart) -> ParsedAction
 
 impl Perform for SetPriority {
     /// An expression without a value sets nothing.
-    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
-        if let Some(number) = stage.integer(&self.value) {
-            stage.transaction.set(match self.part {
+    fn perform(&self, run_state: &mut RunState<'_>) -> ActionOutcome {
+        if let Some(number) = run_state.integer(&self.value) {
+            run_state.transaction.set(match self.part {
                 PriorityPart::Class => ExchangeSetting::PriorityClass(number),
                 PriorityPart::Offset => ExchangeSetting::PriorityOffset(number),
             });
@@ -70,7 +70,7 @@ impl Perform for SetPriority {
         ActionOutcome::Next
     }
 
-    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
+    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), ExpressionError> {
         self.value.link(linker)
     }
 }

@@ -1,20 +1,20 @@
 //! `redirect`: a response that sends the client to another location.
 
-use ballast_expr::{Error, Item, Linker, LogFormat, Usage};
+use ballast_expr::{ExpressionError, Item, Linker, LogFormat, Usage};
 use ballast_message::{NoRoom, Request};
 
 use super::{header_value, reply};
 use crate::args::Args;
 use crate::perform::{Perform, boxed};
 use crate::row::ActionRow;
-use crate::ruleset::{RuleSet, RuleSetFlags};
-use crate::stage::{ActionOutcome, Stage};
+use crate::rule_set_kind::{RuleSetFlags, RuleSetKind};
+use crate::run_state::{ActionOutcome, RunState};
 use crate::transaction::Workspace;
 use crate::verdict::{LocalResponse, ResponseCause, ResponseContent, Verdict};
 
 pub(crate) const ROWS: &[ActionRow] = &[ActionRow::new(
     "redirect",
-    RuleSetFlags::of(&[RuleSet::HttpRequest, RuleSet::HttpResponse]),
+    RuleSetFlags::of(&[RuleSetKind::HttpRequest, RuleSetKind::HttpResponse]),
     "{ location | prefix | scheme } <to> [ code <code> ] [ drop-query ] [ keep-query ] \
      [ append-slash ] [ ignore-empty ] [ set-cookie <name[=value]> ] [ clear-cookie <name[=]> ]",
     "send the client elsewhere",
@@ -61,7 +61,7 @@ enum RedirectKind {
     Scheme,
 }
 
-fn parse(args: &mut Args<'_, '_, '_>) -> Result<Redirect, Error> {
+fn parse(args: &mut Args<'_, '_, '_>) -> Result<Redirect, ExpressionError> {
     let mut to = None;
     let mut redirect = Redirect {
         kind: RedirectKind::Location,
@@ -113,7 +113,7 @@ fn parse(args: &mut Args<'_, '_, '_>) -> Result<Redirect, Error> {
             args.error_before("redirection type expected ('prefix', 'location', or 'scheme')")
         );
     };
-    if args.place.is_response() && kind != RedirectKind::Location {
+    if args.rule_set.is_response() && kind != RedirectKind::Location {
         return Err(args.error_before("response only supports redirect type 'location'"));
     }
     if let Some(cookie) = &redirect.cookie
@@ -126,8 +126,8 @@ fn parse(args: &mut Args<'_, '_, '_>) -> Result<Redirect, Error> {
 }
 
 /// A format, or in a `redirect` line a literal text.
-fn target(args: &mut Args<'_, '_, '_>, missing: &str) -> Result<LogFormat, Error> {
-    if args.place == RuleSet::Redirect {
+fn target(args: &mut Args<'_, '_, '_>, missing: &str) -> Result<LogFormat, ExpressionError> {
+    if args.rule_set == RuleSetKind::Redirect {
         return Ok(literal(args.text(missing)?));
     }
     args.format(Usage::Http, missing)
@@ -142,7 +142,7 @@ fn literal(text: &str) -> LogFormat {
     }
 }
 
-fn code(args: &mut Args<'_, '_, '_>, missing: &str) -> Result<u16, Error> {
+fn code(args: &mut Args<'_, '_, '_>, missing: &str) -> Result<u16, ExpressionError> {
     let text = args.text(missing)?;
     match text.parse() {
         Ok(code @ (301 | 302 | 303 | 307 | 308)) => Ok(code),
@@ -153,15 +153,15 @@ fn code(args: &mut Args<'_, '_, '_>, missing: &str) -> Result<u16, Error> {
 }
 
 impl Perform for Redirect {
-    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
-        stage.render(&self.target);
+    fn perform(&self, run_state: &mut RunState<'_>) -> ActionOutcome {
+        run_state.render(&self.target);
         if self.ignore_empty
             && self.kind == RedirectKind::Location
-            && stage.workspace.text.is_empty()
+            && run_state.workspace.text.is_empty()
         {
             return ActionOutcome::Next;
         }
-        match self.write(stage) {
+        match self.write(run_state) {
             Ok(()) => ActionOutcome::Stop(Verdict::Respond(LocalResponse {
                 cause: ResponseCause::Redirect,
                 status: self.code,
@@ -171,22 +171,22 @@ impl Perform for Redirect {
         }
     }
 
-    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
+    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), ExpressionError> {
         self.target.link(linker)
     }
 }
 
 impl Redirect {
-    fn write(&self, stage: &mut Stage<'_>) -> Result<(), NoRoom> {
-        let Workspace { text, out, .. } = &mut *stage.workspace;
+    fn write(&self, run_state: &mut RunState<'_>) -> Result<(), NoRoom> {
+        let Workspace { text, out, .. } = &mut *run_state.workspace;
         out.clear();
-        if let Some(request) = stage.transaction.request_mut() {
+        if let Some(request) = run_state.transaction.request_mut() {
             self.locate(request, text, out);
         } else {
             out.extend_from_slice(text);
         }
         let location = header_value(out).ok_or(NoRoom)?;
-        let (response, body) = stage.transaction.answer_mut();
+        let (response, body) = run_state.transaction.answer_mut();
         body.clear();
         reply::begin(response, self.code)?;
         reply::add_length(response, 0, text)?;

@@ -1,24 +1,24 @@
 //! `replace-header`, `replace-value`, `replace-path`, `replace-pathq`, `replace-uri`: regular
 //! expressions over parts of a message.
 
-use ballast_expr::{Error, Linker, LogFormat, Regex, Usage};
+use ballast_expr::{ExpressionError, Linker, LogFormat, Regex, Usage};
 use ballast_message::{Fields, comma_values, is_target_lenient};
 
 use super::{MessageSide, header_value};
 use crate::args::Args;
 use crate::perform::{Perform, boxed};
 use crate::row::ActionRow;
-use crate::ruleset::{RuleSet, RuleSetFlags};
-use crate::stage::{ActionOutcome, Stage};
+use crate::rule_set_kind::{RuleSetFlags, RuleSetKind};
+use crate::run_state::{ActionOutcome, RunState};
 use crate::transaction::Workspace;
 
 pub(crate) const ROWS: &[ActionRow] = &[
     ActionRow::new(
         "replace-header",
         RuleSetFlags::of(&[
-            RuleSet::HttpRequest,
-            RuleSet::HttpResponse,
-            RuleSet::HttpAfterResponse,
+            RuleSetKind::HttpRequest,
+            RuleSetKind::HttpResponse,
+            RuleSetKind::HttpAfterResponse,
         ]),
         "<name> <match-regex> <replace-fmt>",
         "replace the values of a header that match, line by line",
@@ -35,9 +35,9 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ActionRow::new(
         "replace-value",
         RuleSetFlags::of(&[
-            RuleSet::HttpRequest,
-            RuleSet::HttpResponse,
-            RuleSet::HttpAfterResponse,
+            RuleSetKind::HttpRequest,
+            RuleSetKind::HttpResponse,
+            RuleSetKind::HttpAfterResponse,
         ]),
         "<name> <match-regex> <replace-fmt>",
         "replace the members of a header's list that match",
@@ -49,7 +49,7 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ),
     ActionRow::new(
         "replace-path",
-        RuleSetFlags::of(&[RuleSet::HttpRequest]),
+        RuleSetFlags::of(&[RuleSetKind::HttpRequest]),
         REGEX_AND_FORMAT,
         "replace the path if it matches",
         |args| boxed(uri(args, ReplacedPart::Path)),
@@ -60,7 +60,7 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ),
     ActionRow::new(
         "replace-pathq",
-        RuleSetFlags::of(&[RuleSet::HttpRequest]),
+        RuleSetFlags::of(&[RuleSetKind::HttpRequest]),
         REGEX_AND_FORMAT,
         "replace path and query if they match",
         |args| boxed(uri(args, ReplacedPart::PathAndQuery)),
@@ -71,7 +71,7 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ),
     ActionRow::new(
         "replace-uri",
-        RuleSetFlags::of(&[RuleSet::HttpRequest]),
+        RuleSetFlags::of(&[RuleSetKind::HttpRequest]),
         REGEX_AND_FORMAT,
         "replace the whole target if it matches",
         |args| boxed(uri(args, ReplacedPart::Target)),
@@ -109,7 +109,7 @@ enum ReplacedPart {
     Target,
 }
 
-fn header(args: &mut Args<'_, '_, '_>, lines: bool) -> Result<Replace, Error> {
+fn header(args: &mut Args<'_, '_, '_>, lines: bool) -> Result<Replace, ExpressionError> {
     Ok(Replace {
         part: if lines {
             ReplacedPart::Lines
@@ -123,7 +123,7 @@ fn header(args: &mut Args<'_, '_, '_>, lines: bool) -> Result<Replace, Error> {
     })
 }
 
-fn uri(args: &mut Args<'_, '_, '_>, part: ReplacedPart) -> Result<Replace, Error> {
+fn uri(args: &mut Args<'_, '_, '_>, part: ReplacedPart) -> Result<Replace, ExpressionError> {
     let replace = Replace {
         part,
         side: MessageSide::Request,
@@ -139,30 +139,32 @@ fn uri(args: &mut Args<'_, '_, '_>, part: ReplacedPart) -> Result<Replace, Error
 }
 
 impl Perform for Replace {
-    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
-        stage.render(&self.template);
-        let Workspace { text, out, .. } = &mut *stage.workspace;
+    fn perform(&self, run_state: &mut RunState<'_>) -> ActionOutcome {
+        run_state.render(&self.template);
+        let Workspace { text, out, .. } = &mut *run_state.workspace;
         match self.part {
             ReplacedPart::Lines | ReplacedPart::Members => {
                 let fields = match self.side {
-                    MessageSide::Request => {
-                        stage.transaction.request_mut().map(|one| one.fields_mut())
-                    }
-                    MessageSide::Response => {
-                        stage.transaction.response_mut().map(|one| one.fields_mut())
-                    }
+                    MessageSide::Request => run_state
+                        .transaction
+                        .request_mut()
+                        .map(|one| one.fields_mut()),
+                    MessageSide::Response => run_state
+                        .transaction
+                        .response_mut()
+                        .map(|one| one.fields_mut()),
                 };
                 let step = match fields {
                     Some(fields) => self.in_fields(fields, text, out),
                     None => ActionOutcome::Next,
                 };
                 if self.name == b"host" && self.side == MessageSide::Request {
-                    return super::header::after_host_change(stage, step);
+                    return super::header::after_host_change(run_state, step);
                 }
                 step
             }
             ReplacedPart::Path | ReplacedPart::PathAndQuery | ReplacedPart::Target => {
-                let Some(request) = stage.transaction.request_mut() else {
+                let Some(request) = run_state.transaction.request_mut() else {
                     return ActionOutcome::Next;
                 };
                 let subject = match self.part {
@@ -199,7 +201,7 @@ impl Perform for Replace {
         }
     }
 
-    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
+    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), ExpressionError> {
         self.template.link(linker)
     }
 }

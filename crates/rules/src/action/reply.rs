@@ -3,14 +3,14 @@
 use std::io::Write as _;
 use std::sync::Arc;
 
-use ballast_expr::{Error, Linker, LogFormat, Usage};
+use ballast_expr::{ExpressionError, Linker, LogFormat, Usage};
 use ballast_message::{NoRoom, Version, is_field_name};
 
 use super::header_value;
 use crate::args::Args;
 use crate::perform::Pages;
-use crate::reference::Reference;
-use crate::stage::{ActionOutcome, Stage};
+use crate::reference::RuleReference;
+use crate::run_state::{ActionOutcome, RunState};
 use crate::verdict::{LocalResponse, ResponseCause, ResponseContent, Verdict};
 
 /// Statuses for which every proxy has an error page (manual, `errorfile`).
@@ -61,7 +61,10 @@ impl Reply {
     }
 
     /// Parses the arguments up to the first word that is not one of them.
-    pub(super) fn parse(args: &mut Args<'_, '_, '_>, status: u16) -> Result<Reply, Error> {
+    pub(super) fn parse(
+        args: &mut Args<'_, '_, '_>,
+        status: u16,
+    ) -> Result<Reply, ExpressionError> {
         let mut reply = Reply {
             body: ReplyBody::Nothing,
             ..Reply::page(status)
@@ -106,7 +109,7 @@ impl Reply {
         Ok(reply)
     }
 
-    fn parse_status(&mut self, args: &mut Args<'_, '_, '_>) -> Result<(), Error> {
+    fn parse_status(&mut self, args: &mut Args<'_, '_, '_>) -> Result<(), ExpressionError> {
         args.next();
         let text = args.text("'status' expects <status_code> as argument")?;
         match text.parse::<u16>() {
@@ -120,7 +123,7 @@ impl Reply {
         }
     }
 
-    fn parse_header(&mut self, args: &mut Args<'_, '_, '_>) -> Result<(), Error> {
+    fn parse_header(&mut self, args: &mut Args<'_, '_, '_>) -> Result<(), ExpressionError> {
         const MISSING: &str = "'hdr' expects <name> and <value> as arguments";
         args.take("hdr");
         let name = args.text(MISSING)?;
@@ -144,7 +147,7 @@ impl Reply {
     }
 
     /// Checks that the arguments fit together.
-    fn check(&mut self, args: &mut Args<'_, '_, '_>) -> Result<(), Error> {
+    fn check(&mut self, args: &mut Args<'_, '_, '_>) -> Result<(), ExpressionError> {
         let is_page = matches!(
             self.body,
             ReplyBody::Page | ReplyBody::ErrorFile(_) | ReplyBody::ErrorFiles(..)
@@ -200,7 +203,7 @@ impl Reply {
     }
 
     /// Links its formats to the lists and maps they name.
-    pub(super) fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
+    pub(super) fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), ExpressionError> {
         if let ReplyBody::Format(format) = &mut self.body {
             format.link(linker)?;
         }
@@ -216,14 +219,14 @@ impl Reply {
     }
 
     /// Composes the response.
-    pub(super) fn make(&self, stage: &mut Stage<'_>, cause: ResponseCause) -> ActionOutcome {
+    pub(super) fn make(&self, run_state: &mut RunState<'_>, cause: ResponseCause) -> ActionOutcome {
         let page = match &self.body {
             ReplyBody::Page | ReplyBody::ErrorFiles(_, None) => ResponseContent::Proxy,
             ReplyBody::ErrorFile(bytes) | ReplyBody::ErrorFiles(_, Some(bytes)) => {
                 ResponseContent::Raw(Arc::clone(bytes))
             }
             ReplyBody::Format(_) | ReplyBody::Nothing | ReplyBody::Text(_) => {
-                match self.write(stage) {
+                match self.write(run_state) {
                     Ok(()) => ResponseContent::Made,
                     Err(NoRoom) => {
                         return ActionOutcome::Stop(Verdict::Respond(LocalResponse::fault()));
@@ -238,32 +241,32 @@ impl Reply {
         }))
     }
 
-    fn write(&self, stage: &mut Stage<'_>) -> Result<(), NoRoom> {
+    fn write(&self, run_state: &mut RunState<'_>) -> Result<(), NoRoom> {
         if let ReplyBody::Format(format) = &self.body {
-            stage.render(format);
+            run_state.render(format);
         }
-        let (response, body) = stage.transaction.answer_mut();
+        let (response, body) = run_state.transaction.answer_mut();
         begin(response, self.status)?;
         body.clear();
         match &self.body {
-            ReplyBody::Format(_) => body.extend_from_slice(&stage.workspace.text),
+            ReplyBody::Format(_) => body.extend_from_slice(&run_state.workspace.text),
             ReplyBody::Text(text) => body.extend_from_slice(text),
             _ => {}
         }
         let length = body.len();
         for (name, format) in &self.headers {
-            stage.render(format);
-            let value = header_value(&stage.workspace.text).ok_or(NoRoom)?;
+            run_state.render(format);
+            let value = header_value(&run_state.workspace.text).ok_or(NoRoom)?;
             if value.is_empty() {
                 continue;
             }
-            let (response, _) = stage.transaction.answer_mut();
+            let (response, _) = run_state.transaction.answer_mut();
             response.fields_mut().add(name, value)?;
         }
-        let (response, _) = stage.transaction.answer_mut();
+        let (response, _) = run_state.transaction.answer_mut();
         // RFC 9110, section 8.6: a 204 has no length.
         if self.status != 204 {
-            add_length(response, length, &mut stage.workspace.text)?;
+            add_length(response, length, &mut run_state.workspace.text)?;
         }
         if let (Some(kind), true) = (&self.content_type, length > 0) {
             response
@@ -295,13 +298,13 @@ pub(super) fn add_length(
 
 impl ReplyBody {
     /// Parses the argument of the word.
-    fn parse(word: &str, args: &mut Args<'_, '_, '_>) -> Result<ReplyBody, Error> {
+    fn parse(word: &str, args: &mut Args<'_, '_, '_>) -> Result<ReplyBody, ExpressionError> {
         let expects = |what: &str| format!("'{word}' expects <{what}> as argument");
         Ok(match word {
             "default-errorfiles" => ReplyBody::Page,
             "errorfiles" => {
                 let section = args.text(&expects("name"))?.to_owned();
-                args.refer_to(Reference::ErrorFiles(section.clone()));
+                args.refer_to(RuleReference::ErrorFiles(section.clone()));
                 ReplyBody::ErrorFiles(section, None)
             }
             "string" => ReplyBody::Text(args.text(&expects("str"))?.as_bytes().into()),
@@ -328,7 +331,7 @@ impl ReplyBody {
     }
 }
 
-fn read(path: &str, args: &mut Args<'_, '_, '_>) -> Result<Vec<u8>, Error> {
+fn read(path: &str, args: &mut Args<'_, '_, '_>) -> Result<Vec<u8>, ExpressionError> {
     args.env
         .files
         .read(path)

@@ -1,19 +1,19 @@
 //! Actions that pass work to something else: services, caches, agents, name servers, scripts.
 
-use ballast_expr::{Error, Needs, Reference as ExpressionReference};
+use ballast_expr::{ExpressionError, ExpressionReference, Needs};
 
 use crate::args::Args;
 use crate::perform::{ParsedAction, Perform, boxed};
-use crate::reference::Reference;
+use crate::reference::RuleReference;
 use crate::row::ActionRow;
-use crate::ruleset::{RuleSet, RuleSetFlags};
-use crate::stage::{ActionOutcome, Stage};
+use crate::rule_set_kind::{RuleSetFlags, RuleSetKind};
+use crate::run_state::{ActionOutcome, RunState};
 use crate::verdict::{LocalResponse, Service, Verdict};
 
 pub(crate) const ROWS: &[ActionRow] = &[
     ActionRow::new(
         "use-service",
-        RuleSetFlags::of(&[RuleSet::TcpContent, RuleSet::HttpRequest]),
+        RuleSetFlags::of(&[RuleSetKind::TcpContent, RuleSetKind::HttpRequest]),
         "<service-name>",
         "let a service answer",
         use_service,
@@ -24,7 +24,7 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ),
     ActionRow::unimplemented(
         "cache-use",
-        RuleSetFlags::of(&[RuleSet::HttpRequest]),
+        RuleSetFlags::of(&[RuleSetKind::HttpRequest]),
         "<name>",
         "answer from a cache",
         cache,
@@ -32,7 +32,7 @@ pub(crate) const ROWS: &[ActionRow] = &[
     .examples(&["cache-use c if TRUE"], &["cache-use"]),
     ActionRow::unimplemented(
         "cache-store",
-        RuleSetFlags::of(&[RuleSet::HttpResponse]),
+        RuleSetFlags::of(&[RuleSetKind::HttpResponse]),
         "<name>",
         "keep the response in a cache",
         cache,
@@ -41,10 +41,10 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ActionRow::unimplemented(
         "send-spoe-group",
         RuleSetFlags::of(&[
-            RuleSet::TcpContent,
-            RuleSet::TcpResponse,
-            RuleSet::HttpRequest,
-            RuleSet::HttpResponse,
+            RuleSetKind::TcpContent,
+            RuleSetKind::TcpResponse,
+            RuleSetKind::HttpRequest,
+            RuleSetKind::HttpResponse,
         ]),
         "<engine-name> <group-name>",
         "send a group of messages to an agent",
@@ -55,7 +55,7 @@ pub(crate) const ROWS: &[ActionRow] = &[
                 return Err(args.error(EXPECTS_TWO));
             }
             let group = args.text(EXPECTS_TWO)?.to_owned();
-            args.refer_to(Reference::SpoeGroup { engine, group });
+            args.refer_to(RuleReference::SpoeGroup { engine, group });
             Ok(())
         },
     )
@@ -65,7 +65,7 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ),
     ActionRow::unimplemented(
         "do-resolve",
-        RuleSetFlags::of(&[RuleSet::TcpContent, RuleSet::HttpRequest]),
+        RuleSetFlags::of(&[RuleSetKind::TcpContent, RuleSetKind::HttpRequest]),
         "(<var>,<resolvers>[,{ ipv4 | ipv6 }]) <expr>",
         "resolve a name into a variable",
         do_resolve,
@@ -83,10 +83,10 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ActionRow::unimplemented(
         "lua.",
         RuleSetFlags::of(&[
-            RuleSet::TcpContent,
-            RuleSet::TcpResponse,
-            RuleSet::HttpRequest,
-            RuleSet::HttpResponse,
+            RuleSetKind::TcpContent,
+            RuleSetKind::TcpResponse,
+            RuleSetKind::HttpRequest,
+            RuleSetKind::HttpResponse,
         ]),
         "<args>",
         "run a script's action",
@@ -104,7 +104,7 @@ pub(crate) const ROWS: &[ActionRow] = &[
 fn use_service(args: &mut Args<'_, '_, '_>) -> ParsedAction {
     let name = args.text("'use-service' expects a service name")?;
     match name {
-        "prometheus-exporter" if args.place != RuleSet::HttpRequest => Err(args
+        "prometheus-exporter" if args.rule_set != RuleSetKind::HttpRequest => Err(args
             .error_before("Prometheus exporter service only available on 'http-request' rulesets")),
         "prometheus-exporter" => boxed(Ok(Service::Metrics)),
         _ if name.starts_with("lua.") => Ok(args.finish_unimplemented()),
@@ -113,25 +113,25 @@ fn use_service(args: &mut Args<'_, '_, '_>) -> ParsedAction {
 }
 
 impl Perform for Service {
-    fn perform(&self, _stage: &mut Stage<'_>) -> ActionOutcome {
+    fn perform(&self, _run_state: &mut RunState<'_>) -> ActionOutcome {
         ActionOutcome::Stop(Verdict::Respond(LocalResponse::service(*self)))
     }
 }
 
-fn cache(args: &mut Args<'_, '_, '_>) -> Result<(), Error> {
+fn cache(args: &mut Args<'_, '_, '_>) -> Result<(), ExpressionError> {
     if args.is_at_end() {
         return Err(args.error("expects a cache name"));
     }
     let name = args.text("expects a cache name")?.to_owned();
-    args.refer_to(Reference::Cache(name));
+    args.refer_to(RuleReference::Cache(name));
     Ok(())
 }
 
-fn do_resolve(args: &mut Args<'_, '_, '_>) -> Result<(), Error> {
+fn do_resolve(args: &mut Args<'_, '_, '_>) -> Result<(), ExpressionError> {
     const EXPECTS: &str = "do-resolve(<varname>,<resolvers>[,<options>]) <expr>";
     let all = args.paren_args(EXPECTS)?;
     let wrong = |at: usize, len: usize| {
-        Error::new(
+        ExpressionError::new(
             format!("Expects '{EXPECTS}'. Available options are 'ipv4' and 'ipv6'"),
             at..at + len,
         )
@@ -152,9 +152,9 @@ fn do_resolve(args: &mut Args<'_, '_, '_>) -> Result<(), Error> {
     if args.is_at_end() {
         return Err(args.error(format!("Expects '{EXPECTS}'")));
     }
-    args.refer_to(Reference::Resolvers((*resolvers).to_owned()));
-    args.refer_to(Reference::FromExpression(ExpressionReference::Variable(
-        name,
-    )));
+    args.refer_to(RuleReference::Resolvers((*resolvers).to_owned()));
+    args.refer_to(RuleReference::FromExpression(
+        ExpressionReference::Variable(name),
+    ));
     args.expr().map(drop)
 }

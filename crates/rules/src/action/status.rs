@@ -1,18 +1,18 @@
 //! `set-status`.
 
-use ballast_expr::Error;
+use ballast_expr::ExpressionError;
 
 use super::integer;
 use crate::args::Args;
 use crate::perform::{Perform, boxed};
 use crate::row::ActionRow;
-use crate::ruleset::{RuleSet, RuleSetFlags};
+use crate::rule_set_kind::{RuleSetFlags, RuleSetKind};
+use crate::run_state::{ActionOutcome, RunState};
 use crate::setting::ExchangeSetting;
-use crate::stage::{ActionOutcome, Stage};
 
 pub(crate) const ROWS: &[ActionRow] = &[ActionRow::new(
     "set-status",
-    RuleSetFlags::of(&[RuleSet::HttpResponse, RuleSet::HttpAfterResponse]),
+    RuleSetFlags::of(&[RuleSetKind::HttpResponse, RuleSetKind::HttpAfterResponse]),
     "<status> [ reason <str> ]",
     "set the status of the response",
     |args| boxed(parse(args)),
@@ -35,7 +35,7 @@ struct Status {
     reason: Option<String>,
 }
 
-fn parse(args: &mut Args<'_, '_, '_>) -> Result<Status, Error> {
+fn parse(args: &mut Args<'_, '_, '_>) -> Result<Status, ExpressionError> {
     if args.is_at_end() {
         return Err(
             args.error("expects 1 argument: <status>; or 3 arguments: <status> reason <fmt>")
@@ -59,8 +59,8 @@ fn parse(args: &mut Args<'_, '_, '_>) -> Result<Status, Error> {
 }
 
 impl Perform for Status {
-    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
-        let Some(response) = stage.transaction.response_mut() else {
+    fn perform(&self, run_state: &mut RunState<'_>) -> ActionOutcome {
+        let Some(response) = run_state.transaction.response_mut() else {
             return ActionOutcome::Next;
         };
         let set = match &self.reason {
@@ -69,7 +69,7 @@ impl Perform for Status {
         };
         if set.is_ok() {
             let setting = ExchangeSetting::ResponseStatus(self.status);
-            stage.transaction.set(setting);
+            run_state.transaction.set(setting);
         }
         set.into()
     }

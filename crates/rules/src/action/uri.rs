@@ -1,19 +1,19 @@
 //! `set-path`, `set-pathq`, `set-query`, `set-uri`, `set-method`: the request line.
 
-use ballast_expr::{Error, Linker, LogFormat, Usage};
+use ballast_expr::{ExpressionError, Linker, LogFormat, Usage};
 use ballast_message::{NoRoom, Request, is_target_lenient, is_token};
 
 use crate::args::Args;
 use crate::perform::{Perform, boxed};
 use crate::row::ActionRow;
-use crate::ruleset::{RuleSet, RuleSetFlags};
-use crate::stage::{ActionOutcome, Stage};
+use crate::rule_set_kind::{RuleSetFlags, RuleSetKind};
+use crate::run_state::{ActionOutcome, RunState};
 use crate::transaction::Workspace;
 
 pub(crate) const ROWS: &[ActionRow] = &[
     ActionRow::new(
         "set-method",
-        RuleSetFlags::of(&[RuleSet::HttpRequest]),
+        RuleSetFlags::of(&[RuleSetKind::HttpRequest]),
         "<fmt>",
         "set the method",
         |args| boxed(parse(args, UriPart::Method)),
@@ -21,7 +21,7 @@ pub(crate) const ROWS: &[ActionRow] = &[
     .examples(&["set-method GET"], &["set-method", "set-method GET POST"]),
     ActionRow::new(
         "set-path",
-        RuleSetFlags::of(&[RuleSet::HttpRequest]),
+        RuleSetFlags::of(&[RuleSetKind::HttpRequest]),
         "<fmt>",
         "set the path, keep the query",
         |args| boxed(parse(args, UriPart::Path)),
@@ -32,7 +32,7 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ),
     ActionRow::new(
         "set-pathq",
-        RuleSetFlags::of(&[RuleSet::HttpRequest]),
+        RuleSetFlags::of(&[RuleSetKind::HttpRequest]),
         "<fmt>",
         "set path and query",
         |args| boxed(parse(args, UriPart::PathAndQuery)),
@@ -40,7 +40,7 @@ pub(crate) const ROWS: &[ActionRow] = &[
     .examples(&["set-pathq /a?b=c"], &["set-pathq"]),
     ActionRow::new(
         "set-query",
-        RuleSetFlags::of(&[RuleSet::HttpRequest]),
+        RuleSetFlags::of(&[RuleSetKind::HttpRequest]),
         "<fmt>",
         "set the query, without its question mark",
         |args| boxed(parse(args, UriPart::Query)),
@@ -48,7 +48,7 @@ pub(crate) const ROWS: &[ActionRow] = &[
     .examples(&["set-query %[query,regsub(%3D,=,g)]"], &["set-query"]),
     ActionRow::new(
         "set-uri",
-        RuleSetFlags::of(&[RuleSet::HttpRequest]),
+        RuleSetFlags::of(&[RuleSetKind::HttpRequest]),
         "<fmt>",
         "set the whole target",
         |args| boxed(parse(args, UriPart::Target)),
@@ -74,7 +74,7 @@ enum UriPart {
     Target,
 }
 
-fn parse(args: &mut Args<'_, '_, '_>, what: UriPart) -> Result<Uri, Error> {
+fn parse(args: &mut Args<'_, '_, '_>, what: UriPart) -> Result<Uri, ExpressionError> {
     let value = args.format(Usage::Http, EXPECTS_ONE)?;
     if args.is_at_end() {
         Ok(Uri { what, value })
@@ -84,14 +84,14 @@ fn parse(args: &mut Args<'_, '_, '_>, what: UriPart) -> Result<Uri, Error> {
 }
 
 impl Perform for Uri {
-    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
+    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), ExpressionError> {
         self.value.link(linker)
     }
 
-    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
-        stage.render(&self.value);
-        let Workspace { text, out, .. } = &mut *stage.workspace;
-        let Some(request) = stage.transaction.request_mut() else {
+    fn perform(&self, run_state: &mut RunState<'_>) -> ActionOutcome {
+        run_state.render(&self.value);
+        let Workspace { text, out, .. } = &mut *run_state.workspace;
+        let Some(request) = run_state.transaction.request_mut() else {
             return ActionOutcome::Next;
         };
         let sound = match self.what {

@@ -1,24 +1,24 @@
 //! `set-var`, `set-var-fmt`, `unset-var`.
 
-use ballast_expr::{Error, Expr, Linker, LogFormat, SetCondition, Usage, Value, VarName};
+use ballast_expr::{Expr, ExpressionError, Linker, LogFormat, SetCondition, Usage, Value, VarName};
 
 use crate::args::Args;
 use crate::perform::{ParsedAction, Perform, boxed};
 use crate::row::ActionRow;
-use crate::ruleset::{RuleSet, RuleSetFlags};
-use crate::stage::{ActionOutcome, Stage, StoredValue};
+use crate::rule_set_kind::{RuleSetFlags, RuleSetKind};
+use crate::run_state::{ActionOutcome, RunState, StoredValue};
 
 pub(crate) const ROWS: &[ActionRow] = &[
     ActionRow::new(
         "set-var",
         RuleSetFlags::of(&[
-            RuleSet::TcpConnection,
-            RuleSet::TcpSession,
-            RuleSet::TcpContent,
-            RuleSet::TcpResponse,
-            RuleSet::HttpRequest,
-            RuleSet::HttpResponse,
-            RuleSet::HttpAfterResponse,
+            RuleSetKind::TcpConnection,
+            RuleSetKind::TcpSession,
+            RuleSetKind::TcpContent,
+            RuleSetKind::TcpResponse,
+            RuleSetKind::HttpRequest,
+            RuleSetKind::HttpResponse,
+            RuleSetKind::HttpAfterResponse,
         ]),
         "(<var-name>[,<cond>...]) <expr>",
         "set a variable to a sample",
@@ -45,13 +45,13 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ActionRow::new(
         "set-var-fmt",
         RuleSetFlags::of(&[
-            RuleSet::TcpConnection,
-            RuleSet::TcpSession,
-            RuleSet::TcpContent,
-            RuleSet::TcpResponse,
-            RuleSet::HttpRequest,
-            RuleSet::HttpResponse,
-            RuleSet::HttpAfterResponse,
+            RuleSetKind::TcpConnection,
+            RuleSetKind::TcpSession,
+            RuleSetKind::TcpContent,
+            RuleSetKind::TcpResponse,
+            RuleSetKind::HttpRequest,
+            RuleSetKind::HttpResponse,
+            RuleSetKind::HttpAfterResponse,
         ]),
         "(<var-name>[,<cond>...]) <fmt>",
         "set a variable to a format",
@@ -73,13 +73,13 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ActionRow::new(
         "unset-var",
         RuleSetFlags::of(&[
-            RuleSet::TcpConnection,
-            RuleSet::TcpSession,
-            RuleSet::TcpContent,
-            RuleSet::TcpResponse,
-            RuleSet::HttpRequest,
-            RuleSet::HttpResponse,
-            RuleSet::HttpAfterResponse,
+            RuleSetKind::TcpConnection,
+            RuleSetKind::TcpSession,
+            RuleSetKind::TcpContent,
+            RuleSetKind::TcpResponse,
+            RuleSetKind::HttpRequest,
+            RuleSetKind::HttpResponse,
+            RuleSetKind::HttpAfterResponse,
         ]),
         "(<var-name>)",
         "forget a variable",
@@ -125,17 +125,17 @@ fn done(name: VarName, conditions: Vec<SetCondition>, value: VariableValue) -> P
     }))
 }
 
-fn target(args: &mut Args<'_, '_, '_>) -> Result<(VarName, Vec<SetCondition>), Error> {
+fn target(args: &mut Args<'_, '_, '_>) -> Result<(VarName, Vec<SetCondition>), ExpressionError> {
     let all = args.paren_args(EXPECTS)?;
     let (name, at) = all.first().copied().unwrap_or_default();
     let name = args.variable(name, at)?;
     let mut conditions = Vec::new();
     for (word, at) in all[1..].iter().filter(|(word, _)| !word.is_empty()) {
-        match SetCondition::named(word) {
+        match SetCondition::parse(word) {
             Some(when) => conditions.push(when),
             None => {
                 let known = SetCondition::WORDS.iter().map(|(known, _)| *known);
-                return Err(Error::unknown(
+                return Err(ExpressionError::unknown(
                     "condition",
                     word,
                     *at..at + word.len(),
@@ -148,7 +148,7 @@ fn target(args: &mut Args<'_, '_, '_>) -> Result<(VarName, Vec<SetCondition>), E
 }
 
 impl Perform for Variable {
-    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
+    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), ExpressionError> {
         match &mut self.value {
             VariableValue::Expr(expr) => expr.link(linker),
             VariableValue::Format(format) => format.link(linker),
@@ -156,25 +156,25 @@ impl Perform for Variable {
         }
     }
 
-    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
+    fn perform(&self, run_state: &mut RunState<'_>) -> ActionOutcome {
         let held = match &self.value {
-            VariableValue::Expr(expr) => match stage.evaluate(expr) {
+            VariableValue::Expr(expr) => match run_state.evaluate(expr) {
                 Some(held) => held,
                 // An expression without a value changes nothing.
                 None => return ActionOutcome::Next,
             },
             VariableValue::Format(format) => {
-                stage.render(format);
+                run_state.render(format);
                 StoredValue::Str
             }
             VariableValue::Nothing => {
-                stage.transaction.set_var(&self.name, None);
+                run_state.transaction.set_var(&self.name, None);
                 return ActionOutcome::Next;
             }
         };
-        let value = held.value(&stage.workspace.text);
-        if self.may_set(&*stage.transaction, value) {
-            stage.transaction.set_var(&self.name, Some(value));
+        let value = held.value(&run_state.workspace.text);
+        if self.may_set(&*run_state.transaction, value) {
+            run_state.transaction.set_var(&self.name, Some(value));
         }
         ActionOutcome::Next
     }

@@ -3,20 +3,20 @@
 
 use std::time::Duration;
 
-use ballast_expr::{Error, Expr, Linker, Needs};
+use ballast_expr::{Expr, ExpressionError, Linker, Needs};
 
 use crate::args::Args;
 use crate::perform::{ParsedAction, Perform, boxed};
 use crate::row::ActionRow;
-use crate::ruleset::{RuleSet, RuleSetFlags};
+use crate::rule_set_kind::{RuleSetFlags, RuleSetKind};
+use crate::run_state::{ActionOutcome, RunState};
 use crate::setting::{ExchangeSetting, SettableTimeout};
-use crate::stage::{ActionOutcome, Stage};
 use crate::units::{DELAY_MS_MAX, parse_delay, parse_size};
 
 pub(crate) const ROWS: &[ActionRow] = &[
     ActionRow::new(
         "set-timeout",
-        RuleSetFlags::of(&[RuleSet::HttpRequest, RuleSet::HttpResponse]),
+        RuleSetFlags::of(&[RuleSetKind::HttpRequest, RuleSetKind::HttpResponse]),
         "{ client | connect | queue | server | tunnel } { <timeout> | <expr> }",
         "set a timeout of this exchange",
         set_timeout,
@@ -32,7 +32,7 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ),
     ActionRow::new(
         "pause",
-        RuleSetFlags::of(&[RuleSet::HttpRequest, RuleSet::HttpResponse]),
+        RuleSetFlags::of(&[RuleSetKind::HttpRequest, RuleSetKind::HttpResponse]),
         "{ <timeout> | <expr> }",
         "wait before the next rule",
         pause,
@@ -44,7 +44,7 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ),
     ActionRow::new(
         "wait-for-body",
-        RuleSetFlags::of(&[RuleSet::HttpRequest, RuleSet::HttpResponse]),
+        RuleSetFlags::of(&[RuleSetKind::HttpRequest, RuleSetKind::HttpResponse]),
         "time <time> [ at-least <bytes> ]",
         "wait for the body before the next rule",
         |args| boxed(wait_for_body(args)),
@@ -61,7 +61,7 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ),
     ActionRow::new(
         "wait-for-handshake",
-        RuleSetFlags::of(&[RuleSet::HttpRequest]),
+        RuleSetFlags::of(&[RuleSetKind::HttpRequest]),
         "",
         "wait for the end of the handshake before the next rule, where early data came",
         |_| boxed(Ok(WaitForHandshake)),
@@ -70,10 +70,10 @@ pub(crate) const ROWS: &[ActionRow] = &[
     .examples(&["wait-for-handshake"], &["wait-for-handshake now"]),
     ActionRow::new(
         "disable-l7-retry",
-        RuleSetFlags::of(&[RuleSet::HttpRequest]),
+        RuleSetFlags::of(&[RuleSetKind::HttpRequest]),
         "",
         "never send this request twice",
-        |_| boxed(Ok(NoRetryAfterSend)),
+        |_| boxed(Ok(DisableL7Retry)),
     )
     .examples(
         &["disable-l7-retry unless METH_GET"],
@@ -81,7 +81,7 @@ pub(crate) const ROWS: &[ActionRow] = &[
     ),
     ActionRow::new(
         "set-retries",
-        RuleSetFlags::of(&[RuleSet::TcpContent, RuleSet::HttpRequest]),
+        RuleSetFlags::of(&[RuleSetKind::TcpContent, RuleSetKind::HttpRequest]),
         "{ <int> | <expr> }",
         "set how often a connection is tried again",
         set_retries,
@@ -97,8 +97,8 @@ pub(crate) const ROWS: &[ActionRow] = &[
 struct WaitForHandshake;
 
 impl Perform for WaitForHandshake {
-    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
-        if stage.waited {
+    fn perform(&self, run_state: &mut RunState<'_>) -> ActionOutcome {
+        if run_state.waited {
             ActionOutcome::Next
         } else {
             ActionOutcome::Wait(Needs::HANDSHAKE, None)
@@ -114,7 +114,7 @@ enum Delay {
 }
 
 impl Delay {
-    fn parse(args: &mut Args<'_, '_, '_>) -> Result<Delay, Error> {
+    fn parse(args: &mut Args<'_, '_, '_>) -> Result<Delay, ExpressionError> {
         let text = args.peek().unwrap_or_default();
         match parse_delay(text) {
             Ok(time) if time.is_zero() => Err(args.error(format!(
@@ -133,18 +133,18 @@ impl Delay {
     }
 
     /// The time; `None` where the expression has no value, or none above zero.
-    fn time(&self, stage: &mut Stage<'_>) -> Option<Duration> {
+    fn time(&self, run_state: &mut RunState<'_>) -> Option<Duration> {
         match self {
             Delay::Fixed(time) => Some(*time),
             Delay::Of(expr) => {
-                let ms = u64::try_from(stage.integer(expr)?).ok()?;
+                let ms = u64::try_from(run_state.integer(expr)?).ok()?;
                 let ms = ms.min(DELAY_MS_MAX);
                 (ms > 0).then(|| Duration::from_millis(ms))
             }
         }
     }
 
-    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
+    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), ExpressionError> {
         match self {
             Delay::Fixed(_) => Ok(()),
             Delay::Of(expr) => expr.link(linker),
@@ -189,15 +189,15 @@ fn set_timeout(args: &mut Args<'_, '_, '_>) -> ParsedAction {
 }
 
 impl Perform for SetTimeout {
-    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
-        if let Some(time) = self.time.time(stage) {
+    fn perform(&self, run_state: &mut RunState<'_>) -> ActionOutcome {
+        if let Some(time) = self.time.time(run_state) {
             let setting = ExchangeSetting::Timeout(self.which, time);
-            stage.transaction.set(setting);
+            run_state.transaction.set(setting);
         }
         ActionOutcome::Next
     }
 
-    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
+    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), ExpressionError> {
         self.time.link(linker)
     }
 }
@@ -214,28 +214,28 @@ fn pause(args: &mut Args<'_, '_, '_>) -> ParsedAction {
 }
 
 impl Perform for Pause {
-    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
-        if stage.waited {
+    fn perform(&self, run_state: &mut RunState<'_>) -> ActionOutcome {
+        if run_state.waited {
             return ActionOutcome::Next;
         }
-        match self.0.time(stage) {
+        match self.0.time(run_state) {
             Some(time) => ActionOutcome::Wait(Needs::TIME, Some(time)),
             None => ActionOutcome::Next,
         }
     }
 
-    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
+    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), ExpressionError> {
         self.0.link(linker)
     }
 }
 
 /// `disable-l7-retry`.
 #[derive(Clone, Debug, PartialEq)]
-struct NoRetryAfterSend;
+struct DisableL7Retry;
 
-impl Perform for NoRetryAfterSend {
-    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
-        stage.transaction.set(ExchangeSetting::NoRetryAfterSend);
+impl Perform for DisableL7Retry {
+    fn perform(&self, run_state: &mut RunState<'_>) -> ActionOutcome {
+        run_state.transaction.set(ExchangeSetting::DisableL7Retry);
         ActionOutcome::Next
     }
 }
@@ -273,21 +273,23 @@ fn set_retries(args: &mut Args<'_, '_, '_>) -> ParsedAction {
 
 impl Perform for SetRetries {
     /// A value that is no number of retries sets nothing.
-    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
+    fn perform(&self, run_state: &mut RunState<'_>) -> ActionOutcome {
         let count = match self {
             SetRetries::Fixed(count) => Some(*count),
             SetRetries::Of(expr) => {
-                let value = stage.integer(expr).map(u32::try_from);
+                let value = run_state.integer(expr).map(u32::try_from);
                 value.and_then(Result::ok)
             }
         };
         if let Some(count) = count.filter(|count| *count <= RETRY_COUNT_MAX) {
-            stage.transaction.set(ExchangeSetting::RetryCountMax(count));
+            run_state
+                .transaction
+                .set(ExchangeSetting::RetryCountMax(count));
         }
         ActionOutcome::Next
     }
 
-    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
+    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), ExpressionError> {
         match self {
             SetRetries::Fixed(_) => Ok(()),
             SetRetries::Of(expr) => expr.link(linker),
@@ -304,7 +306,7 @@ struct WaitForBody {
     bytes_min: u64,
 }
 
-fn wait_for_body(args: &mut Args<'_, '_, '_>) -> Result<WaitForBody, Error> {
+fn wait_for_body(args: &mut Args<'_, '_, '_>) -> Result<WaitForBody, ExpressionError> {
     let (mut time, mut bytes_min) = (None, 0);
     loop {
         let word = args.peek().unwrap_or_default();
@@ -330,8 +332,8 @@ fn wait_for_body(args: &mut Args<'_, '_, '_>) -> Result<WaitForBody, Error> {
 }
 
 impl Perform for WaitForBody {
-    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
-        if stage.waited {
+    fn perform(&self, run_state: &mut RunState<'_>) -> ActionOutcome {
+        if run_state.waited {
             ActionOutcome::Next
         } else {
             ActionOutcome::WaitForBody(self.bytes_min, self.time)

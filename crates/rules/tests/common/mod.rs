@@ -6,13 +6,13 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use ballast_expr::{
-    AclSet, AddressPair, Error, Facts, FrontendFacts, Linker, LogFormat, Side, Store, Time, Usage,
-    Value, VarName,
+    AclSet, AddressPair, ExpressionError, Facts, FrontendFacts, Linker, LogFormat, Side, Store,
+    Time, Usage, Value, VarName,
 };
 use ballast_message::{HeadLimits, Request, Response, Version};
 use ballast_rules::{
-    Capability, ExchangeSetting, LogLevel, ParseEnv, Rule, RuleSet, RuleSets, Transaction, Verdict,
-    Workspace, parse_rule, run,
+    Capability, ExchangeSetting, LogLevel, ParseEnv, Rule, RuleSetKind, RuleSets, Transaction,
+    Verdict, Workspace, parse_rule, run,
 };
 
 /// A value that owns its bytes.
@@ -266,12 +266,12 @@ pub const BOTH: Capability = Capability {
     backend: true,
 };
 
-/// Parses the words of a line after those of the place; warnings are given too.
+/// Parses the words of a line after those of the rule set; warnings are given too.
 pub fn parse(
-    place: RuleSet,
+    rule_set: RuleSetKind,
     line: &str,
     capability: Capability,
-) -> (Result<Rule, Error>, Vec<String>) {
+) -> (Result<Rule, ExpressionError>, Vec<String>) {
     let acls = AclSet::new();
     let mut files = no_files;
     let title = if capability.frontend {
@@ -284,7 +284,7 @@ pub fn parse(
     env.experimental = true;
     let cut = words(line);
     let cut: Vec<&str> = cut.iter().map(String::as_str).collect();
-    let parsed = parse_rule(place, &cut, &mut env);
+    let parsed = parse_rule(rule_set, &cut, &mut env);
     (
         parsed,
         env.warnings
@@ -294,12 +294,12 @@ pub fn parse(
     )
 }
 
-/// Rules of one place, parsed and linked.
-pub fn rules(place: RuleSet, lines: &[&str]) -> Vec<Rule> {
+/// Rules of one rule set, parsed and linked.
+pub fn rules(rule_set: RuleSetKind, lines: &[&str]) -> Vec<Rule> {
     let mut sets = RuleSets::default();
     for line in lines {
-        let rule = parse(place, line, BOTH).0;
-        sets.of_mut(place)
+        let rule = parse(rule_set, line, BOTH).0;
+        sets.of_mut(rule_set)
             .push(rule.unwrap_or_else(|error| panic!("{line}: {error}")));
     }
     let mut linker = Linker {
@@ -308,12 +308,12 @@ pub fn rules(place: RuleSet, lines: &[&str]) -> Vec<Rule> {
         acls: &AclSet::new(),
     };
     sets.link(&mut linker).unwrap();
-    std::mem::take(&mut **sets.of_mut(place))
+    std::mem::take(&mut **sets.of_mut(rule_set))
 }
 
 /// Runs lines over a transaction.
-pub fn act(place: RuleSet, lines: &[&str], fake: &mut Fake) -> Verdict {
-    run(&rules(place, lines), fake, &mut Workspace::new())
+pub fn act(rule_set: RuleSetKind, lines: &[&str], fake: &mut Fake) -> Verdict {
+    run(&rules(rule_set, lines), fake, &mut Workspace::new())
 }
 
 pub fn rendered(text: &str, fake: &Fake) -> String {

@@ -92,7 +92,7 @@ impl MetricsQuery {
             ..Self::default()
         };
         let question = target.iter().position(|byte| *byte == b'?');
-        let query = question.map_or(&[][..], |place| &target[place + 1..]);
+        let query = question.map_or(&[][..], |index| &target[index + 1..]);
         let mut scoped = false;
         for pair in query.split(|byte| *byte == b'&') {
             let pair = decoded(pair);

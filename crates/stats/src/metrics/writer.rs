@@ -290,7 +290,7 @@ fn histogram_message(histogram: &mut Message, sums: &HistogramSums) {
     let numbered = buckets.iter().zip(HistogramSums::FIRST_INDEX..).enumerate();
     let filled: Vec<(i32, u64)> = numbered
         .filter(|(_, (count, _))| **count > 0)
-        .map(|(place, (count, index))| (if place == last { infinite } else { index }, *count))
+        .map(|(position, (count, index))| (if position == last { infinite } else { index }, *count))
         .collect();
     // Spans: how many buckets after the last one the next stand, and how many in a row.
     let mut next = 0;

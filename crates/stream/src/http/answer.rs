@@ -11,7 +11,7 @@ use crate::ending::EndingPhase;
 use crate::exchange::{Exchange, PreparedAnswer};
 use crate::logged_bytes;
 use crate::pages::default_page;
-use crate::rulebook::{self, MessagePhase};
+use crate::run_rules::{self, MessageScope};
 
 /// Sends the prepared answer, or else the error page of a status.
 pub(crate) async fn page(
@@ -149,7 +149,7 @@ fn reply(
     let last_rule = exchange.last_rule;
     std::mem::swap(&mut exchange.answer_body, body);
     let rules = std::slice::from_ref(rule);
-    let verdict = rulebook::run_once(context, exchange, MessagePhase::Request, rules);
+    let verdict = run_rules::run_once(context, exchange, MessageScope::Request, rules);
     std::mem::swap(&mut exchange.answer_body, body);
     // A page is no rule of the traffic.
     exchange.last_rule = last_rule;

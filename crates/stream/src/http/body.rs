@@ -32,7 +32,7 @@ pub(crate) async fn await_request(
     let until = time.map(|time| ballast_worker::now() + time);
     let mut wait = WaitLimit::until(&context.upward, until);
     wait.each = exchange.settings.client_timeout;
-    let received = client.source.gather(&wait, bytes_min).await;
+    let received = client.source.receive_body(&wait, bytes_min).await;
     exchange.times.received = Some(ballast_worker::now());
     let Err(error) = received else {
         return Flow::Continue(());
@@ -57,7 +57,7 @@ pub(crate) async fn await_request(
 /// Has the samples see what has arrived of the request's body.
 pub(crate) fn look_at_request(client: &mut Duplex<'_>, exchange: &mut Exchange) {
     let length = exchange.request_body;
-    exchange.seen_request.look(&mut client.source, length);
+    exchange.seen_request.update(&mut client.source, length);
     if exchange.is_cut_short {
         exchange.seen_request.end();
     }
@@ -78,7 +78,7 @@ pub(crate) async fn await_response(
     let until = time.map(|time| ballast_worker::now() + time);
     let mut wait = WaitLimit::until(&context.downward, until);
     wait.each = exchange.settings.server_timeout;
-    match source.gather(&wait, bytes_min).await {
+    match source.receive_body(&wait, bytes_min).await {
         Ok(()) | Err(ReadError::Closed | ReadError::Broken(_)) => Flow::Continue(()),
         Err(ReadError::TimedOut) => Flow::Break(Exit::ResponseBodyTimeout),
         Err(ReadError::Malformed(rule)) => {

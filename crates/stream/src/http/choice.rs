@@ -22,8 +22,8 @@ pub(super) fn by_cookie(backend: &Backend, exchange: &mut Exchange, forced: bool
         .secs
         .unsigned_abs();
     for received in persistence::received_cookies(rules, exchange.request.fields()) {
-        let found = judge(rules, backend, &received, now);
-        if let Ok(place) | Err((_, Some(place))) = found {
+        let found = server_of_cookie(rules, backend, &received, now);
+        if let Ok(server_index) | Err((_, Some(server_index))) = found {
             let is_usable = found.is_ok();
             if is_usable || forced || backend.model.options.persist {
                 exchange.cookie_first_given = received.first_given();
@@ -32,7 +32,7 @@ pub(super) fn by_cookie(backend: &Backend, exchange: &mut Exchange, forced: bool
                     true => ClientCookie::Valid,
                     false => ClientCookie::Down,
                 };
-                return Some(place);
+                return Some(server_index);
             }
         }
         if let Err((cookie, _)) = found
@@ -46,7 +46,7 @@ pub(super) fn by_cookie(backend: &Backend, exchange: &mut Exchange, forced: bool
 
 /// The usable server that a cookie names; else how the cookie is judged, and the server that it
 /// names although it is not usable.
-fn judge(
+fn server_of_cookie(
     rules: &CookiePersistence,
     backend: &Backend,
     received: &ReceivedCookie<'_>,
@@ -56,11 +56,11 @@ fn judge(
         .check_age(rules, now)
         .map_err(|aged| (aged, None))?;
     let named = Some(received.server).filter(|server| !server.is_empty());
-    let place = named.and_then(|server| backend.server_of_cookie(server));
-    let place = place.ok_or((ClientCookie::Invalid, None))?;
-    match backend.servers[place].state.is_usable() {
-        true => Ok(place),
-        false => Err((ClientCookie::Down, Some(place))),
+    let server_index = named.and_then(|server| backend.server_of_cookie(server));
+    let server_index = server_index.ok_or((ClientCookie::Invalid, None))?;
+    match backend.servers[server_index].state.is_usable() {
+        true => Ok(server_index),
+        false => Err((ClientCookie::Down, Some(server_index))),
     }
 }
 
@@ -109,7 +109,7 @@ pub(super) fn by_rule(
     }
     let view = View::new(context, exchange);
     let (rules, index) = (&backend.use_servers, backend.use_server_index());
-    let may_be = |place: &usize| forced || backend.servers[*place].state.is_usable();
+    let may_be = |server_index: &usize| forced || backend.servers[*server_index].state.is_usable();
     context.local.with_memory(|memory| {
         let EvaluationMemory {
             scratch,
@@ -127,8 +127,8 @@ pub(super) fn by_rule(
             if !condition.is_none_or(|condition| condition.holds(&view, scratch)) {
                 continue;
             }
-            let place = match &rule.target {
-                UseServerTarget::Server(place) => Some(*place),
+            let server_index = match &rule.target {
+                UseServerTarget::Server(server_index) => Some(*server_index),
                 UseServerTarget::Dynamic(format) => {
                     text.clear();
                     format.render(&view, scratch, text);
@@ -136,8 +136,8 @@ pub(super) fn by_rule(
                     name.and_then(|name| backend.server_named(name))
                 }
             };
-            if let Some(place) = place.filter(may_be) {
-                return Some(place);
+            if let Some(server_index) = server_index.filter(may_be) {
+                return Some(server_index);
             }
         }
         None

@@ -4,10 +4,10 @@
 use ballast_mux::Duplex;
 
 use super::{ConnectionFate, answer, service};
+use crate::access_log;
 use crate::context::Context;
 use crate::exchange::Exchange;
 use crate::exit::{Exit, Flow};
-use crate::journal;
 
 /// Ends an exchange whose response was forwarded (`Continue`), or that ended before that
 /// (`Break`).
@@ -24,9 +24,9 @@ pub(crate) async fn finish(
         Flow::Break(exit) => answer_exit(context, client, exchange, exit).await,
     };
     if !is_stale {
-        journal::count_status(context, exchange);
+        access_log::count_status(context, exchange);
     }
-    journal::exchange_ended(context, exchange);
+    access_log::exchange_ended(context, exchange);
     next
 }
 

@@ -1,4 +1,4 @@
-//! The value of `Forwarded` (RFC 7239; configuration manual, "option forwarded").
+//! The value of `ForwardedHeader` (RFC 7239; configuration manual, "option forwarded").
 //!
 //! The values of expressions come from the traffic, so only what the RFC's grammar allows is
 //! passed on. As in HAProxy, an invalid host becomes empty, an invalid node `unknown`, and an
@@ -8,14 +8,18 @@ use std::io::Write as _;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use ballast_expr::Value;
-use ballast_model::{Forwarded, ForwardedNode};
+use ballast_model::{ForwardedHeader, ForwardedNode};
 
 use crate::context::Context;
 use crate::exchange::Exchange;
 use crate::view::View;
 
 /// The whole value; empty where the option asks for nothing.
-pub(super) fn value(option: &Forwarded, context: &Context<'_>, exchange: &Exchange) -> Vec<u8> {
+pub(super) fn value(
+    option: &ForwardedHeader,
+    context: &Context<'_>,
+    exchange: &Exchange,
+) -> Vec<u8> {
     let mut out = Vec::with_capacity(64);
     let reader = NodeReader {
         view: View::new(context, exchange),

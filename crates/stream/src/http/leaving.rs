@@ -64,7 +64,7 @@ pub(crate) async fn request_given_up(
 pub(crate) async fn is_whole(context: &Context<'_>, client: &mut Duplex<'_>) -> bool {
     let wait = WaitLimit::until(&context.upward, None);
     // Whether it succeeded is seen in what is there then.
-    let _: Result<(), ReadError> = client.source.gather(&wait, 0).await;
+    let _: Result<(), ReadError> = client.source.receive_body(&wait, 0).await;
     client.source.check_ahead().unwrap_or(true)
 }
 
@@ -149,7 +149,7 @@ async fn client_left(
 /// Whether a client closed its side before its request was whole. Of a request that is larger than
 /// the buffer this is not known.
 async fn is_cut_short(client: &mut Duplex<'_>, wait: &WaitLimit<'_>) -> bool {
-    match client.source.gather(wait, 0).await {
+    match client.source.receive_body(wait, 0).await {
         // A malformed body is refused where it is forwarded.
         Ok(()) | Err(ReadError::Malformed(_)) => false,
         Err(_) => true,

@@ -22,7 +22,6 @@ mod invalid;
 pub(crate) mod leaving;
 mod monitor;
 mod prepare;
-pub(crate) mod reach;
 mod receive;
 pub(crate) mod relay;
 mod requirements;
@@ -34,18 +33,19 @@ mod service;
 mod statistics;
 mod target;
 mod unique_id;
+pub(crate) mod upstream_connection;
 
 use ballast_mux::{ClientConnection, Duplex, WaitLimit};
 use ballast_rules::LogStep;
-use ballast_worker::{Stopping, WorkUnit, stopping, take_turns};
+use ballast_worker::{StopSignal, WorkUnit, stopping, take_turns};
 
 pub(crate) use cut_off::cut_off;
 pub(crate) use finish::finish;
 
+use crate::access_log;
 use crate::context::Context;
 use crate::exchange::{CurrentExchange, Exchange};
 use crate::exit::{Exit, Flow};
-use crate::journal;
 use crate::tracking;
 
 /// What becomes of the client's connection after an exchange.
@@ -65,7 +65,7 @@ pub(crate) async fn serve(
     client: &mut ClientConnection,
     current: &mut CurrentExchange,
 ) {
-    let mut kept: Option<reach::KeptConnection> = None;
+    let mut kept: Option<upstream_connection::KeptConnection> = None;
     let mut stopping = stopping();
     loop {
         let fate = serve_one(context, client, current, &mut kept, &mut stopping).await;
@@ -73,10 +73,10 @@ pub(crate) async fn serve(
             ConnectionFate::Keep => {
                 // The next request follows the rest of this one's body, which may not have been
                 // read.
-                let patience = current.get().settings.client_timeout;
+                let time_limit = current.get().settings.client_timeout;
                 // In a block: the future of the next exchange takes the place of what it holds.
                 let drained = {
-                    let wait = WaitLimit::each(&context.upward, patience);
+                    let wait = WaitLimit::each(&context.upward, time_limit);
                     client.drain(&wait).await
                 };
                 if drained.is_err() {
@@ -101,8 +101,8 @@ async fn serve_one(
     context: &mut Context<'_>,
     client: &mut ClientConnection,
     current: &mut CurrentExchange,
-    kept: &mut Option<reach::KeptConnection>,
-    stopping: &mut Stopping,
+    kept: &mut Option<upstream_connection::KeptConnection>,
+    stopping: &mut StopSignal,
 ) -> ConnectionFate {
     let begun = receive::first_byte(context, client, current, stopping).await;
     if begun.is_ok() && context.catch_up() {
@@ -145,7 +145,7 @@ async fn carry(
     context: &Context<'_>,
     client: &mut Duplex<'_>,
     exchange: &mut Exchange,
-    kept: &mut Option<reach::KeptConnection>,
+    kept: &mut Option<upstream_connection::KeptConnection>,
 ) -> Flow<ConnectionFate> {
     if let Some(status) = monitor::probe_status(context, exchange) {
         tracking::count_request(context, exchange);
@@ -158,11 +158,11 @@ async fn carry(
     let mut inspected = Flow::Continue(());
     let is_upgraded = context.upgraded_for.get().is_some();
     if is_upgraded && !exchange.first {
-        journal::step(context, exchange, LogStep::Request);
+        access_log::step(context, exchange, LogStep::Request);
     }
     // The rules of a TCP frontend were evaluated before its session was upgraded.
     if !is_upgraded {
-        let needs = context.running.needs_of_frontend(context.frontend.place);
+        let needs = context.running.needs_of_frontend(context.frontend.index);
         inspected = rules::request(context, client, exchange, (front, needs)).await;
     } else {
         tracking::count_request(context, exchange);
@@ -175,30 +175,33 @@ async fn carry(
         return Flow::Break(exit);
     }
     if inspected.is_continue() {
-        route::settle_passwords(context, client, exchange).await?;
+        route::precompute_passwords(context, client, exchange).await?;
     }
     route::choose(context, exchange)?;
     let _backend_session = BackendSession::enter(context, exchange);
     if is_upgraded && exchange.first {
-        journal::step(context, exchange, LogStep::Request);
+        access_log::step(context, exchange, LogStep::Request);
     }
     inspected?;
     route::check_mode(context, exchange)?;
     receive::unless_cut_short(exchange)?;
-    if let (Some(backend), Some(place)) = (context.backend_of(exchange), exchange.backend_place) {
-        let needs = context.running.needs_of_backend(place);
+    if let (Some(backend), Some(backend_index)) =
+        (context.backend_of(exchange), exchange.backend_index)
+    {
+        let needs = context.running.needs_of_backend(backend_index);
         rules::request(context, client, exchange, (&backend.model.common, needs)).await?;
         receive::unless_cut_short(exchange)?;
     }
     // The cookie is read before it is hidden from the server.
-    let mut plan = reach::ReachPlan::new(context, client, exchange, kept);
+    let mut plan = upstream_connection::ConnectionPlan::new(context, client, exchange, kept);
     prepare::request(context, exchange)?;
     loop {
-        let (slot, server) = reach::server(context, client, exchange, kept, &mut plan).await?;
-        journal::step(context, exchange, LogStep::Connect);
+        let (slot, server) =
+            upstream_connection::server(context, client, exchange, kept, &mut plan).await?;
+        access_log::step(context, exchange, LogStep::Connect);
         match relay::exchange(context, client, exchange, server, &slot, &plan).await {
             relay::RelayEnd::Done { fate, lease } => {
-                reach::put_back(exchange, &slot, lease, kept);
+                upstream_connection::put_back(exchange, &slot, lease, kept);
                 drop(slot);
                 return Flow::Continue(fate);
             }
@@ -240,7 +243,7 @@ impl<'s> BackendSession<'s> {
     pub(crate) fn enter(context: &'s Context<'s>, exchange: &Exchange) -> Self {
         let backend = context.backend_of(exchange).map(|backend| &**backend);
         if let Some(row) = &context.row {
-            row.set_backend(exchange.backend_place);
+            row.set_backend(exchange.backend_index);
         }
         if let Some(backend) = backend {
             let state = &backend.state;

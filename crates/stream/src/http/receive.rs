@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 use ballast_message::Version;
 use ballast_mux::{ClientConnection, Duplex, ReadError, WaitLimit};
 use ballast_rules::LogStep;
-use ballast_worker::{Stopping, approximate_now, select};
+use ballast_worker::{StopSignal, approximate_now, select};
 
 use super::{body, capture, invalid, unique_id};
+use crate::access_log;
 use crate::context::Context;
 use crate::ending::EndingPhase;
 use crate::exchange::{CurrentExchange, Exchange, PreparedAnswer};
 use crate::exit::{Exit, Flow};
-use crate::journal;
 use crate::logged_bytes;
 
 /// Why no request was received.
@@ -31,7 +31,7 @@ pub(crate) async fn first_byte(
     context: &Context<'_>,
     client: &mut ClientConnection,
     current: &mut CurrentExchange,
-    stopping: &mut Stopping,
+    stopping: &mut StopSignal,
 ) -> Result<Instant, NoRequest> {
     let wait = WaitLimit::until(&context.upward, first_byte_until(context, current));
     let begun = if current.is_first() || context.frontend.model.options.idle_close_on_response {
@@ -100,10 +100,10 @@ pub(crate) async fn request(
         received.persistent && !context.local.process.stopping() && !context.is_leaving();
     exchange.tally.request_number = context.local.next_request_number();
     if context.upgraded_for.get().is_none() || !exchange.first {
-        if journal::accept_shows_id(context) {
+        if access_log::accept_shows_id(context) {
             unique_id::make(context, exchange);
         }
-        journal::step(context, exchange, LogStep::Accept);
+        access_log::step(context, exchange, LogStep::Accept);
     }
     note_line(context, exchange);
     capture::request(context, exchange);

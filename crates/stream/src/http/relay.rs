@@ -16,8 +16,8 @@ use ballast_upstream::{ExchangeEnd, Lease, Slot};
 
 use super::ConnectionFate;
 use super::leaving::gives_up;
-use super::reach::{ReachPlan, ReadyConnection, RetryReason};
 use super::respond::{self, ResponseOutcome};
+use super::upstream_connection::{ConnectionPlan, ReadyConnection, RetryReason};
 use crate::context::Context;
 use crate::ending::{EndingCause, EndingPhase};
 use crate::exchange::{Exchange, PreparedAnswer};
@@ -48,7 +48,7 @@ pub(crate) async fn exchange(
     exchange: &mut Exchange,
     ready: ReadyConnection,
     slot: &Slot,
-    plan: &ReachPlan,
+    plan: &ConnectionPlan,
 ) -> RelayEnd {
     let ReadyConnection { mut lease, reused } = ready;
     let before = (client.sink.sent_bytes(), lease.traffic());
@@ -106,7 +106,7 @@ pub(crate) async fn exchange(
             logged_bytes::of_end(exchange.request_body, client.source.trailers());
     }
     if matches!(outcome, TransferEnd::ServerStuck) {
-        exchange.observed = Some(Observation::ReadTimeout);
+        exchange.observation = Some(Observation::ReadTimeout);
     }
     account(context, exchange, slot, uncounted);
     match outcome {
@@ -192,10 +192,10 @@ fn account(
 ) {
     count_bytes(context, exchange, down, up);
     context.count(|counters| counters.bytes_in.add(body));
-    if let Some(seen) = exchange.observed.take()
+    if let Some(seen) = exchange.observation.take()
         && let Some(backend) = &exchange.backend
     {
-        probe::observe(backend, slot.place(), seen);
+        probe::observe(backend, slot.server_index(), seen);
     }
 }
 

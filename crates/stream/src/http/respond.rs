@@ -13,14 +13,14 @@ use ballast_mux::{
 use ballast_rules::LogStep;
 use ballast_upstream::probe::Observation;
 
-use super::reach::{ReachPlan, RetryReason};
 use super::response_gate::ResponseGate;
+use super::upstream_connection::{ConnectionPlan, RetryReason};
 use super::{cacheable, capture, invalid, rules};
+use crate::access_log;
 use crate::context::Context;
 use crate::ending::EndingPhase;
 use crate::exchange::Exchange;
 use crate::exit::{Count, Exit, Flow};
-use crate::journal;
 use crate::live::LiveCounters;
 use crate::logged_bytes;
 use crate::persistence::{self, ClientCookie, ServerCookie};
@@ -77,7 +77,7 @@ pub(crate) struct RetryOptions<'a> {
     /// The connection was reused: the server may have closed it meanwhile.
     pub(crate) reused: bool,
     /// What `retry-on` names, and how many tries are left.
-    pub(crate) plan: &'a ReachPlan,
+    pub(crate) plan: &'a ConnectionPlan,
 }
 
 /// Receives the response and forwards it to the client.
@@ -129,14 +129,14 @@ pub(crate) async fn respond(
     {
         Ok(announced) => announced,
         Err(BeginError::CacheableCookie) => {
-            return ResponseOutcome::Exit(journal::cacheable_cookie(context, exchange));
+            return ResponseOutcome::Exit(access_log::cacheable_cookie(context, exchange));
         }
         Err(BeginError::NoRoom) => return ResponseOutcome::Exit(Exit::ResponseRewrite),
     };
     // What has arrived of the body counts in the line.
     let waiting = download.source.waiting_bytes();
     exchange.tally.bytes_out += waiting;
-    journal::step(context, exchange, LogStep::Response);
+    access_log::step(context, exchange, LogStep::Response);
     exchange.tally.bytes_out -= waiting;
     let Some(announced) = announced else {
         let sent = download.sink.flush(&client_wait(context, exchange)).await;
@@ -194,14 +194,14 @@ async fn head(
     (retry, gate): (&RetryOptions<'_>, &mut Option<Box<ResponseGate<'_>>>),
 ) -> Result<ResponseHead, ResponseOutcome> {
     let received_before = download.source.received_bytes();
-    let patience = exchange.settings.server_timeout;
+    let time_limit = exchange.settings.server_timeout;
     // A server need not answer before it has the request: its timeout runs from the last byte
     // sent.
     let mut since = download.upload.last_sent.get();
     loop {
         // The timeout holds for the whole head, however slowly it comes.
         let from = *since.get_or_insert_with(ballast_worker::approximate_now);
-        let until = patience.map(|patience| from + patience);
+        let until = time_limit.map(|time_limit| from + time_limit);
         let gate_until = gate.as_ref().and_then(|gate| gate.deadline());
         let until = until.into_iter().chain(gate_until).min();
         let wait = WaitLimit::until(&context.downward, until);
@@ -392,7 +392,7 @@ fn response_failed(
         // connection that it reuses is closed (RFC 9112, section 9.3.1).
         return ResponseOutcome::Exit(Exit::StaleConnection(EndingPhase::Headers));
     }
-    exchange.observed = Some(match error {
+    exchange.observation = Some(match error {
         ReadError::TimedOut => Observation::ReadTimeout,
         ReadError::Closed => Observation::BrokenPipe,
         ReadError::Broken(_) => Observation::ReadError,
@@ -414,7 +414,7 @@ fn note(context: &Context<'_>, exchange: &mut Exchange) {
     exchange.tally.bytes_out += logged_bytes::of_response(&exchange.response);
     exchange.variables.forget(VarScope::Req);
     let status = exchange.response.status();
-    exchange.observed = Some(Observation::from_status(status));
+    exchange.observation = Some(Observation::from_status(status));
     if let Some(event) = TrackedEvent::of_status(context, status) {
         tracking::count(context, exchange, event);
     }
@@ -452,7 +452,7 @@ fn begin_response(
     context: &Context<'_>,
     exchange: &mut Exchange,
     answer: &ResponseHead,
-    plan: &ReachPlan,
+    plan: &ConnectionPlan,
     sink: &mut Sink<'_>,
 ) -> Result<Option<AnnouncedBody>, BeginError> {
     // Checked before our cookie is added: only the server's own cookies count.
@@ -493,7 +493,7 @@ fn checks_cache(exchange: &Exchange) -> bool {
 fn cookie(
     context: &Context<'_>,
     exchange: &mut Exchange,
-    plan: &ReachPlan,
+    plan: &ConnectionPlan,
 ) -> Result<bool, NoRoom> {
     let backend = context.backend_of(exchange);
     let Some(backend) = backend.filter(|_| !plan.ignores_cookies()) else {

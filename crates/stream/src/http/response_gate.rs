@@ -32,7 +32,7 @@ impl<'r> ResponseGate<'r> {
         if rules.tcp_response.is_empty() {
             return None;
         }
-        let needs = context.running.needs_of_backend(exchange.backend_place?);
+        let needs = context.running.needs_of_backend(exchange.backend_index?);
         Some(Box::new(Self {
             inspection: Inspection::of_response(rules),
             asks_body: needs.intersects(Needs::RESPONSE_BODY),
@@ -62,8 +62,8 @@ impl<'r> ResponseGate<'r> {
             }
             // The response is missing, then.
             Some(Verdict::CloseServer) => Flow::Break(Exit::ResponseMissing),
-            Some(Verdict::Forget(hops)) => {
-                client.forget(hops);
+            Some(Verdict::SilentDrop(hops)) => {
+                client.drop_silently(hops);
                 Flow::Break(Exit::ResponseRefused)
             }
             Some(Verdict::Close | Verdict::Respond(_)) => Flow::Break(Exit::ResponseRefused),
@@ -82,7 +82,7 @@ impl<'r> ResponseGate<'r> {
         while let Some(until) = self.until {
             let mut to_come = Needs::INSPECTION_END;
             if self.asks_body {
-                exchange.seen_response.look(source, length);
+                exchange.seen_response.update(source, length);
                 if exchange.seen_response.may_grow() {
                     to_come = to_come | Needs::RESPONSE_BODY;
                 }
@@ -95,9 +95,9 @@ impl<'r> ResponseGate<'r> {
                     source.end();
                     break;
                 }
-                Some(verdict @ (Verdict::Close | Verdict::Forget(_) | Verdict::Respond(_))) => {
-                    if let Verdict::Forget(hops) = verdict {
-                        client.forget(hops);
+                Some(verdict @ (Verdict::Close | Verdict::SilentDrop(_) | Verdict::Respond(_))) => {
+                    if let Verdict::SilentDrop(hops) = verdict {
+                        client.drop_silently(hops);
                     }
                     exchange.tally.status = i32::from(exchange.response.status());
                     exchange.tally.bytes_out +=

@@ -17,24 +17,24 @@ pub(crate) fn choose(context: &Context<'_>, exchange: &mut Exchange) -> Flow {
         .upgraded_for
         .take()
         .or_else(|| backend(context, exchange));
-    let Some(place) = chosen else {
+    let Some(backend_index) = chosen else {
         // As in HAProxy's logs, a request without a backend has no times.
         exchange.times.received = None;
         return Flow::Break(Exit::NoRoute);
     };
-    let backend = &context.running.generation.backends[place];
-    exchange.set_backend(place, backend, context.frontend.name());
+    let backend = &context.running.generation.backends[backend_index];
+    exchange.set_backend(backend_index, backend, context.frontend.name());
     Flow::Continue(())
 }
 
 /// Computes beforehand the hashes of passwords that the rules of the frontend ask for.
-pub(crate) async fn settle_passwords(
+pub(crate) async fn precompute_passwords(
     context: &Context<'_>,
     client: &Duplex<'_>,
     exchange: &Exchange,
 ) -> Flow {
     let frontend = &context.frontend;
-    let needs = context.running.needs_of_frontend(frontend.place);
+    let needs = context.running.needs_of_frontend(frontend.index);
     if frontend.routes.is_empty() || !needs.intersects(Needs::PASSWORD) {
         return Flow::Continue(());
     }
@@ -42,7 +42,7 @@ pub(crate) async fn settle_passwords(
         backend(context, exchange);
     };
     // Boxed: most routes ask for no password, and should not reserve memory for it.
-    Box::pin(passwords::settle(context, client.peer, exchange, ask)).await
+    Box::pin(passwords::precompute(context, client.peer, exchange, ask)).await
 }
 
 /// Ends an exchange whose backend is not for HTTP: that of a session that `switch-mode http` turned
@@ -59,12 +59,13 @@ pub(crate) fn check_mode(context: &Context<'_>, exchange: &mut Exchange) -> Flow
     Flow::Break(Exit::WrongMode)
 }
 
-/// The backend that the rules choose for an exchange, as its place in the generation.
+/// The backend that the rules choose for an exchange, as its index in the generation.
 pub(crate) fn backend(context: &Context<'_>, exchange: &Exchange) -> Option<usize> {
     let frontend = &context.frontend;
     let generation = &context.running.generation;
     // A backend that was added by command takes no requests before it is published.
-    let is_published = |place: &usize| generation.backends[*place].state.is_published();
+    let is_published =
+        |backend_index: &usize| generation.backends[*backend_index].state.is_published();
     let default = frontend.default_backend.filter(is_published);
     if frontend.routes.is_empty() {
         return default;
@@ -89,8 +90,8 @@ pub(crate) fn backend(context: &Context<'_>, exchange: &Exchange) -> Option<usiz
                 continue;
             }
             match &route.target {
-                RouteTarget::Backend(place) if !is_published(place) => {}
-                RouteTarget::Backend(place) => return Some(*place),
+                RouteTarget::Backend(backend_index) if !is_published(backend_index) => {}
+                RouteTarget::Backend(backend_index) => return Some(*backend_index),
                 // Where no backend has the computed name the default backend is used, not the next
                 // rule.
                 RouteTarget::Dynamic(format) => {

@@ -8,15 +8,15 @@ use ballast_rules::{LocalResponse, LogStep, ResponseCause, ResponseContent, Rule
 
 use super::leaving::is_whole;
 use super::{body, receive, statistics};
+use crate::access_log;
 use crate::context::Context;
 use crate::ending::EndingPhase;
 use crate::exchange::{Exchange, PreparedAnswer};
 use crate::exit::{Exit, Flow, PeerFault};
 use crate::inspect;
-use crate::journal;
 use crate::passwords;
-use crate::rulebook::{
-    AwaitedBody, MessagePhase, apply, apply_in_time, apply_packet_options, send_early_hints,
+use crate::run_rules::{
+    AwaitedBody, MessageScope, apply, apply_packet_options, apply_waiting, send_early_hints,
 };
 use crate::services::ServiceCall;
 use crate::tracking;
@@ -30,8 +30,8 @@ pub(crate) async fn request(
     (common, needs): (&ProxyCommon, Needs),
 ) -> Flow {
     let rules = &common.rules;
-    let asks_body = needs.intersects(Needs::REQUEST_BODY | Needs::REQUEST_BYTES);
-    if asks_body {
+    let samples_ask = needs.intersects(Needs::REQUEST_BODY | Needs::REQUEST_BYTES);
+    if samples_ask {
         body::look_at_request(client, exchange);
     }
     // Checked here: most proxies have no such rules, and should pay nothing for them.
@@ -44,14 +44,14 @@ pub(crate) async fn request(
             // Boxed: most rules wait for nothing, and should not reserve memory for its future.
             Box::pin(inspect::request(context, client, exchange, (rules, needs))).await?
         } else {
-            let (stage, rules) = (MessagePhase::Request, &rules.tcp_content);
-            apply_in_time(context, exchange, stage, rules, client.peer, (None, needs)).await?
+            let (scope, rules) = (MessageScope::Request, &rules.tcp_content);
+            apply_waiting(context, exchange, scope, rules, client.peer, (None, needs)).await?
         };
         if matches!(verdict, Verdict::Close | Verdict::Respond(_)) {
             // As in HAProxy's logs, what is refused before the other rules was not received.
             exchange.times.received = None;
         }
-        judge(
+        exit_of_verdict(
             (exchange, common),
             client.peer,
             verdict,
@@ -61,24 +61,24 @@ pub(crate) async fn request(
     // As in HAProxy, a request that these rules refuse is none.
     tracking::count_request(context, exchange);
     if exchange.backend.is_none() {
-        journal::step(context, exchange, LogStep::Request);
+        access_log::step(context, exchange, LogStep::Request);
     }
     if common.buffer_request {
         receive::buffer_body(context, client, exchange).await?;
-        if asks_body {
+        if samples_ask {
             body::look_at_request(client, exchange);
         }
     }
     if !rules.http_request.is_empty() {
-        let (stage, rules) = (MessagePhase::Request, &rules.http_request);
+        let (scope, rules) = (MessageScope::Request, &rules.http_request);
         let peer = client.peer;
-        let awaited = Some(AwaitedBody::OfRequest(&mut *client, asks_body));
+        let awaited = Some(AwaitedBody::of_request(&mut *client, samples_ask));
         let awaited = (awaited, needs);
-        let verdict = apply_in_time(context, exchange, stage, rules, peer, awaited).await?;
+        let verdict = apply_waiting(context, exchange, scope, rules, peer, awaited).await?;
         send_early_hints(context, exchange, &mut client.sink).await?;
         let waits = is_tarpit(&verdict);
         let has_left = waits && !Box::pin(tarpit(context, client, exchange)).await;
-        let judged = judge(
+        let judged = exit_of_verdict(
             (exchange, common),
             client.peer,
             verdict,
@@ -96,23 +96,23 @@ pub(crate) async fn request(
         && !(page.rules.is_empty() && page.admin.is_empty())
     {
         let ask = |exchange: &Exchange| drop(statistics::rights(context, exchange, page));
-        Box::pin(passwords::settle(context, client.peer, exchange, ask)).await?;
+        Box::pin(passwords::precompute(context, client.peer, exchange, ask)).await?;
     }
     let statistics = statistics::statistics(context, exchange, common)?;
     let last_rule = exchange.last_rule;
     let verdict = if rules.redirects.is_empty() || !needs.intersects(Needs::PASSWORD) {
-        apply(context, exchange, MessagePhase::Request, &rules.redirects)
+        apply(context, exchange, MessageScope::Request, &rules.redirects)
     } else {
-        let (stage, rules) = (MessagePhase::Request, &rules.redirects);
+        let (scope, rules) = (MessageScope::Request, &rules.redirects);
         let (peer, awaited) = (client.peer, (None, needs));
-        Box::pin(apply_in_time(
-            context, exchange, stage, rules, peer, awaited,
+        Box::pin(apply_waiting(
+            context, exchange, scope, rules, peer, awaited,
         ))
         .await?
     };
     // HAProxy does not count `redirect` lines among rules.
     exchange.last_rule = last_rule;
-    judge(
+    exit_of_verdict(
         (exchange, common),
         client.peer,
         verdict,
@@ -172,18 +172,22 @@ pub(crate) async fn response(
     let frontend = &context.frontend.model.common;
     let needs = context
         .running
-        .needs_of_response(exchange, context.frontend.place);
-    let asks_body = needs.intersects(Needs::RESPONSE_BODY);
-    if asks_body {
-        exchange.seen_response.look(source, length);
+        .needs_of_response(exchange, context.frontend.index);
+    let samples_ask = needs.intersects(Needs::RESPONSE_BODY);
+    if samples_ask {
+        exchange.seen_response.update(source, length);
     }
     for common in backend.into_iter().chain([frontend]) {
         if !common.rules.http_response.is_empty() {
-            let (stage, rules) = (MessagePhase::Response, &common.rules.http_response);
-            let awaited = Some(AwaitedBody::OfResponse(source.by_ref(), length, asks_body));
+            let (scope, rules) = (MessageScope::Response, &common.rules.http_response);
+            let awaited = Some(AwaitedBody::of_response(
+                source.by_ref(),
+                length,
+                samples_ask,
+            ));
             let awaited = (awaited, Needs::NONE);
-            let verdict = apply_in_time(context, exchange, stage, rules, client, awaited).await?;
-            judge((exchange, common), client, verdict, EndingPhase::Headers)?;
+            let verdict = apply_waiting(context, exchange, scope, rules, client, awaited).await?;
+            exit_of_verdict((exchange, common), client, verdict, EndingPhase::Headers)?;
         }
     }
     Flow::Continue(())
@@ -197,7 +201,7 @@ pub(crate) fn after_response(context: &Context<'_>, exchange: &mut Exchange) {
     let run = |exchange: &mut Exchange, rules: &RuleList| {
         if !rules.is_empty() {
             let had_response = std::mem::replace(&mut exchange.has_response, true);
-            let _: Verdict = apply(context, exchange, MessagePhase::Response, rules);
+            let _: Verdict = apply(context, exchange, MessageScope::Response, rules);
             exchange.has_response = had_response;
         }
     };
@@ -207,7 +211,7 @@ pub(crate) fn after_response(context: &Context<'_>, exchange: &mut Exchange) {
 }
 
 /// Turns a verdict into the exchange's next step or its exit.
-fn judge(
+fn exit_of_verdict(
     (exchange, proxy): (&mut Exchange, &ProxyCommon),
     client: Peer<'_>,
     verdict: Verdict,
@@ -215,9 +219,9 @@ fn judge(
 ) -> Flow {
     apply_packet_options(exchange, client);
     match verdict {
-        Verdict::Forget(hops) => {
-            client.forget(hops);
-            Flow::Break(Exit::Forgotten)
+        Verdict::SilentDrop(hops) => {
+            client.drop_silently(hops);
+            Flow::Break(Exit::SilentlyDropped)
         }
         // The session carries HTTP already, and servers are closed by `tcp-response content` only.
         Verdict::Continue | Verdict::Allow | Verdict::SwitchToHttp | Verdict::CloseServer => {

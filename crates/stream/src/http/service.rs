@@ -8,11 +8,11 @@ use ballast_rules::{LogStep, Service};
 
 use super::target::origin_form;
 use super::{ConnectionFate, answer, rules};
+use crate::access_log;
 use crate::context::Context;
 use crate::ending::{Ending, EndingCause, EndingPhase};
 use crate::exchange::Exchange;
 use crate::exit::{Exit, Flow};
-use crate::journal;
 use crate::logged_bytes;
 use crate::pages::default_page;
 use crate::services::{ServiceCall, ServiceKind, ServiceReply, ServiceReplyBody, ServiceRequest};
@@ -42,7 +42,7 @@ pub(crate) async fn serve(
     let now = Some(ballast_worker::now());
     let times = &mut exchange.times;
     (times.slot_taken, times.connected, times.answered) = (now, now, now);
-    journal::step(context, exchange, LogStep::Connect);
+    access_log::step(context, exchange, LogStep::Connect);
     exchange.tally.status = i32::from(reply.status);
     let before = client.sink.sent_bytes();
     let next = send(context, client, exchange, reply).await;
@@ -171,7 +171,7 @@ async fn send(
         return ConnectionFate::Close;
     };
     exchange.tally.bytes_out += logged_bytes::of_response(&exchange.response);
-    journal::step(context, exchange, LogStep::Response);
+    access_log::step(context, exchange, LogStep::Response);
     let wait = WaitLimit::each(&context.downward, exchange.settings.client_timeout);
     let sent = async {
         let mut more = announced.body != BodyLength::None;

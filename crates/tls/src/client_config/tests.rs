@@ -20,9 +20,9 @@ fn judged(
     authorities.add(by.pem().as_bytes()).expect("good");
     let verifier = ServerVerifier {
         trust: ServerTrust::Required {
-            trust: Trust {
+            trust: TrustedAuthorities {
                 authorities: Some(Arc::new(authorities)),
-                ..Trust::default()
+                ..TrustedAuthorities::default()
             },
             verify_host: verify_host.map(str::to_owned),
         },

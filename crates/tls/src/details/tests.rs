@@ -210,9 +210,9 @@ fn serial_numbers_have_no_sign() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
     #[test]
-    fn no_bytes_break_the_reader(place in 0_usize..700, byte in any::<u8>(), cut in 0_usize..1400) {
+    fn no_bytes_break_the_reader(index in 0_usize..700, byte in any::<u8>(), cut in 0_usize..1400) {
         let mut der = include_bytes!("fixtures/encodings.der").to_vec();
-        if let Some(at) = der.get_mut(place) {
+        if let Some(at) = der.get_mut(index) {
             *at = byte;
         }
         der.truncate(cut);

@@ -1,5 +1,5 @@
 use super::*;
-use crate::store_context::KEYS_OF_PROCESS;
+use crate::shared_store::KEYS_OF_PROCESS;
 use crate::testing::{EC, self_signed};
 
 fn handed_over(state: &StoreState) -> StoreState {
@@ -51,14 +51,17 @@ fn what_commands_brought_arrives() {
     let mut state = StoreState::default();
     let parts = CertificateParts::read(pem.both().as_bytes()).unwrap();
     let certificate = Arc::new(state.store.build_certificate(parts.clone()).unwrap());
-    let of_files = Some([7; 32]);
-    for (name, of_files) in [("changed", of_files), ("new", None)] {
+    let files_digest = Some([7; 32]);
+    for (name, files_digest) in [("changed", files_digest), ("new", None)] {
         let files = CertificateFiles {
-            certificate: of_files.map(|_| "a.pem".to_owned()),
+            certificate: files_digest.map(|_| "a.pem".to_owned()),
             ..CertificateFiles::default()
         };
         let stored = StoredCertificate::new(name, Arc::clone(&certificate));
-        let stored = stored.with_origin(CertificateOrigin { files, of_files });
+        let stored = stored.with_origin(CertificateOrigin {
+            files,
+            files_digest,
+        });
         state.store.insert(Arc::new(stored));
     }
     // What its files have goes by them.
@@ -66,7 +69,7 @@ fn what_commands_brought_arrives() {
     state
         .store
         .insert(Arc::new(unchanged.with_origin(CertificateOrigin {
-            of_files: Some(certificate.content_digest()),
+            files_digest: Some(certificate.content_digest()),
             ..CertificateOrigin::default()
         })));
     state.empty.insert("empty".to_owned());
@@ -78,7 +81,7 @@ fn what_commands_brought_arrives() {
             ..parts
         },
         files: CertificateFiles::default(),
-        is_written_now: false,
+        is_being_written: false,
     });
     let authorities = read_authorities("ca", pem.certificate.as_bytes()).unwrap();
     for kind in [TrustKind::Authorities, TrustKind::Revocation] {

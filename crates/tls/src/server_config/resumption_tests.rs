@@ -10,7 +10,7 @@ use rustls::server::{NoServerSessionStorage, ServerSessionMemoryCache};
 use rustls::{ClientConfig, ClientConnection, HandshakeKind, NamedGroup};
 
 use super::*;
-use crate::authorities::{Authorities, Trust};
+use crate::authorities::{Authorities, TrustedAuthorities};
 use crate::bind::{BindCertificates, BindEntry};
 use crate::certificate::CertificateParts;
 use crate::client_config::{ServerLineParts, ServerTlsSettings, ServerTrust};
@@ -51,9 +51,9 @@ fn certificate(pem: &Pem) -> Certificate {
 fn verifier(mode: VerifyMode, by: &Authority) -> Arc<ClientVerifier> {
     let mut authorities = Authorities::default();
     authorities.add(by.pem().as_bytes()).expect("good");
-    let trust = Trust {
+    let trust = TrustedAuthorities {
         authorities: Some(Arc::new(authorities)),
-        ..Trust::default()
+        ..TrustedAuthorities::default()
     };
     let none = IgnoredErrors::default();
     Arc::new(ClientVerifier::new(mode, trust, none, none, true, None))
@@ -239,9 +239,9 @@ fn what_was_found_of_a_certificate_is_kept() {
     let shown = self_signed(EC, "nobody", &[]);
     let mut authorities = Authorities::default();
     authorities.add(authority.pem().as_bytes()).expect("good");
-    let trust = Trust {
+    let trust = TrustedAuthorities {
         authorities: Some(Arc::new(authorities)),
-        ..Trust::default()
+        ..TrustedAuthorities::default()
     };
     let all = IgnoredErrors::parse("all").expect("good");
     let verifier = ClientVerifier::new(VerifyMode::Required, trust, all, all, true, None);

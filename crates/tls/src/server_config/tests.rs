@@ -204,7 +204,7 @@ fn what_cannot_be_carried_out_is_refused() {
         word: "P-521".to_owned(),
     };
     assert_eq!(
-        tls_settings.expect("one group is left").missing(),
+        tls_settings.expect("one group is left").missing_words(),
         [missing]
     );
 }

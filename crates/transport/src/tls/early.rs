@@ -9,9 +9,9 @@ use ballast_worker::Stream;
 use super::TlsCarrier;
 use super::role::Role;
 use crate::Carrier;
-use crate::pending::{Pending, PendingHandshake};
+use crate::pending::{HandshakingCarrier, PendingHandshake};
 
-impl<R: Role> Pending for TlsCarrier<R> {
+impl<R: Role> HandshakingCarrier for TlsCarrier<R> {
     fn is_over(&self) -> bool {
         !self.state.borrow().role.common().is_handshaking()
     }

@@ -92,12 +92,12 @@ fn early_data_are_answered_before_the_handshake_is_over() {
         transport.write_all(b"answer").await.unwrap();
         assert!(!pending.is_over(), "the client has not answered");
         go.send(()).unwrap();
-        pending.over().await.unwrap();
+        pending.finished().await.unwrap();
         assert!(pending.is_over());
         assert_eq!(read_exactly(&transport, 4).await, b"more");
         transport.write_all(b"end").await.unwrap();
         drop(transport);
-        assert!(pending.over().await.is_err());
+        assert!(pending.finished().await.is_err());
     })
     .unwrap();
     peer.join().unwrap();
@@ -116,7 +116,7 @@ fn what_is_waited_for_keeps_what_was_not_read() {
     block_on(async {
         let (transport, _) = accept(&server, ours).await.unwrap();
         let pending = transport.pending_handshake().expect("it goes on");
-        pending.over().await.unwrap();
+        pending.finished().await.unwrap();
         assert_eq!(read_exactly(&transport, 15).await, b"hello, and more");
         transport.write_all(b"y").await.unwrap();
     })
@@ -137,7 +137,10 @@ fn who_repeats_early_data_is_not_heard() {
         theirs.write_all(&flight).unwrap();
         theirs.shutdown(Shutdown::Write).unwrap();
         let again = accept(&server, ours).await;
-        assert!(matches!(again, Err(HandshakeFailure::Closed(true))));
+        assert!(matches!(
+            again,
+            Err(HandshakeFailure::Closed { had_bytes: true })
+        ));
         assert!(!pending.is_over());
     })
     .unwrap();
@@ -154,7 +157,7 @@ fn a_handshake_that_is_not_finished_is_never_over() {
         // Neither early data nor a Finished.
         theirs.write_all(&[23, 3, 3, 0, 40]).unwrap();
         theirs.write_all(&[0; 40]).unwrap();
-        assert!(pending.over().await.is_err());
+        assert!(pending.finished().await.is_err());
         assert!(!pending.is_over());
     })
     .unwrap();

@@ -57,8 +57,11 @@ pub struct TlsFacts {
 /// Why there is no connection.
 #[derive(Debug)]
 pub enum HandshakeFailure {
-    /// The socket was closed or broke. True when bytes of the handshake had come.
-    Closed(bool),
+    /// The socket was closed or broke.
+    Closed {
+        /// Whether bytes of the handshake had come.
+        had_bytes: bool,
+    },
     /// The peer said that it leaves (`close_notify`).
     Left,
     /// One side refused what the other sent. An alert was sent where that makes sense.
@@ -173,7 +176,7 @@ impl<R: Role> Handshake<R> {
                 {
                     return Ok(progress.establish(socket, step == Step::PeerClosed));
                 }
-                Ok(Step::PeerClosed) => return Err(HandshakeFailure::Closed(true)),
+                Ok(Step::PeerClosed) => return Err(HandshakeFailure::Closed { had_bytes: true }),
                 Ok(_) if progress.peer_leaves => return Err(HandshakeFailure::Left),
                 Ok(Step::Again | Step::Blocked | Step::Established) => {}
                 Err(error) => {
@@ -189,7 +192,7 @@ impl<R: Role> Handshake<R> {
             }
             if !progress.out.is_empty() {
                 let sent = socket.write_all(&progress.out).await;
-                sent.map_err(|_| HandshakeFailure::Closed(true))?;
+                sent.map_err(|_| HandshakeFailure::Closed { had_bytes: true })?;
                 progress.out.clear();
             }
             if progress.received_early_data {
@@ -333,7 +336,9 @@ async fn receive(socket: &Stream, received: &mut Vec<u8>) -> Result<(), Handshak
     };
     received.truncate(begin + count.as_ref().copied().unwrap_or(0));
     match count {
-        Ok(0) | Err(_) => Err(HandshakeFailure::Closed(begin > 0)),
+        Ok(0) | Err(_) => Err(HandshakeFailure::Closed {
+            had_bytes: begin > 0,
+        }),
         Ok(_) => Ok(()),
     }
 }

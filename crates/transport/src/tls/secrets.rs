@@ -12,7 +12,7 @@ pub struct SessionSecrets(Vec<(Box<str>, Box<[u8]>)>);
 impl SessionSecrets {
     /// The secret of this label.
     #[must_use]
-    pub fn named(&self, label: &str) -> Option<&[u8]> {
+    pub fn find(&self, label: &str) -> Option<&[u8]> {
         let found = self.0.iter().find(|row| *row.0 == *label)?;
         Some(&found.1)
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ballast_engine::{Backend, Server};
-use ballast_health::{CheckStatus, Verdict, parse_agent};
+use ballast_health::{CheckOutcome, CheckStatus, parse_agent};
 use ballast_wire::agent::REPLY_BYTES_MAX;
 
 use super::controller::HealthController;
@@ -30,7 +30,7 @@ pub(super) async fn ask(
             });
         }
         Err(failure) => {
-            let verdict: Verdict = probe.verdict(failure.status).with_info(failure.text);
+            let verdict: CheckOutcome = probe.verdict(failure.status).with_info(failure.text);
             controller.update_health(backend.name(), server.name(), |health, _| {
                 health.agent_unreachable(verdict)
             });
@@ -51,7 +51,7 @@ async fn answer(probe: &ProbeRun<'_>, server: &Server) -> Result<Vec<u8>, ProbeF
         status: CheckStatus::SocketError,
         text: "No port or address to check".to_owned(),
     })?;
-    let transport = probe.reach(&target).await?;
+    let transport = probe.connect_to(&target).await?;
     if let Some(time) = probe.backend.model.timeouts.check {
         probe.limit(time);
     }

@@ -11,14 +11,14 @@ use ballast_engine::{
     Backend, CancellationReason, Generation, GenerationChanges, Process, Server, health_settings,
 };
 use ballast_health::{
-    BackendCounts, Effect, Health, LineSeverity, Observation, Transition, no_server_line,
+    BackendCounts, Effect, Health, HealthTransition, LineSeverity, Observation, no_server_line,
 };
 use ballast_worker::Mailbox;
 use ballast_worker::sync::Notify;
 
-use super::{Journal, ServerEvent};
+use super::{ServerEvent, ServerEvents};
 use crate::pool;
-use crate::slot::{offer_free_slots, requeue_all, requeue_waiting};
+use crate::slot::{offer_free_slots, requeue_all, requeue_queue_of};
 
 /// A server, by its indexes in the generation.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -34,7 +34,7 @@ pub(super) struct ServerIndex {
 pub struct HealthController {
     current: ArcSwap<TrackedGeneration>,
     process: Arc<Process>,
-    journal: Box<dyn Journal>,
+    events: Box<dyn ServerEvents>,
     hostname: String,
     mailboxes: Vec<Mailbox>,
     triggers: Mutex<HashMap<(String, String), Arc<ProbeTrigger>>>,
@@ -92,7 +92,7 @@ impl HealthController {
     pub fn new(
         generation: Arc<Generation>,
         process: Arc<Process>,
-        journal: Box<dyn Journal>,
+        events: Box<dyn ServerEvents>,
         hostname: &str,
         mailboxes: Vec<Mailbox>,
     ) -> Arc<Self> {
@@ -100,7 +100,7 @@ impl HealthController {
         let controller = Self {
             current: ArcSwap::from_pointee(current),
             process,
-            journal,
+            events,
             hostname: hostname.to_owned(),
             mailboxes,
             triggers: Mutex::default(),
@@ -241,9 +241,9 @@ impl HealthController {
     }
 
     /// Reports what traffic showed of a server of any generation.
-    pub(super) fn observed(&self, backend: &Backend, server: &Server, what: Observation) {
+    pub(super) fn note_observation(&self, backend: &Backend, server: &Server, what: Observation) {
         let now_ms = self.process.age_ms();
-        let effects = server.state.health().observed(now_ms, what);
+        let effects = server.state.health().note_observation(now_ms, what);
         if effects.is_empty() {
             return;
         }
@@ -373,22 +373,22 @@ impl HealthController {
         let affects_balancing =
             |effect: &Effect| matches!(effect, Effect::Balance(_) | Effect::Transition(_));
         let mut counts = BackendCounts {
-            sessions: server.state.sessions.now(),
+            sessions: server.state.sessions.current(),
             ..BackendCounts::default()
         };
         if effects.iter().any(affects_balancing) {
             backend.apply_health(index.server);
             if effects.contains(&Effect::RequeuePending) {
-                counts.requeued = requeue_waiting(backend, Some(server));
+                counts.requeued = requeue_queue_of(backend, Some(server));
             }
-            counts.queued = server.state.queue.now().saturating_sub(counts.requeued);
+            counts.queued = server.state.queue.current().saturating_sub(counts.requeued);
             if !server.state.is_usable() {
                 self.clear_pools(server);
             }
             // Which servers serve the backend's queue may have changed with this server.
-            for place in 0..backend.servers.len() {
-                let dequeued = offer_free_slots(backend, place);
-                if place == index.server {
+            for server_index in 0..backend.servers.len() {
+                let dequeued = offer_free_slots(backend, server_index);
+                if server_index == index.server {
                     counts.requeued += dequeued;
                 }
             }
@@ -397,7 +397,7 @@ impl HealthController {
         let is_transition = |effect: &Effect| matches!(effect, Effect::Transition(_));
         if active + backup == 0 && effects.iter().any(is_transition) {
             // There is no server left to wait for.
-            counts.requeued += requeue_waiting(backend, None);
+            counts.requeued += requeue_queue_of(backend, None);
         }
         counts.active = u32::try_from(active).unwrap_or(u32::MAX);
         counts.backup = u32::try_from(backup).unwrap_or(u32::MAX);
@@ -408,7 +408,7 @@ impl HealthController {
         &self,
         backend: &Backend,
         server: &Server,
-        transition: &Transition,
+        transition: &HealthTransition,
         counts: &BackendCounts,
     ) {
         let tracked_name = server
@@ -454,7 +454,7 @@ impl HealthController {
     }
 
     fn write(&self, backend: &Backend, level: LineSeverity, line: &str, console: &str) {
-        self.journal.event(&ServerEvent {
+        self.events.event(&ServerEvent {
             backend: backend.name(),
             level,
             line,

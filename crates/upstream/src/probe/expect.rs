@@ -95,21 +95,21 @@ impl Expect {
 
     /// `ok-status`, else `L7OK`.
     pub(super) fn ok_status(&self) -> CheckStatus {
-        named(self.model.ok.as_ref()).unwrap_or(CheckStatus::L7Ok)
+        status_of_outcome(self.model.ok.as_ref()).unwrap_or(CheckStatus::L7Ok)
     }
 
     /// `error-status`.
     pub(super) fn error_status(&self) -> Option<CheckStatus> {
-        named(self.model.error.as_ref())
+        status_of_outcome(self.model.error.as_ref())
     }
 
     /// `tout-status`, else `L7TOUT`.
     pub(super) fn timeout_status(&self) -> CheckStatus {
-        named(self.model.timeout.as_ref()).unwrap_or(CheckStatus::L7Timeout)
+        status_of_outcome(self.model.timeout.as_ref()).unwrap_or(CheckStatus::L7Timeout)
     }
 
     /// The verdict on the head of the response, where the head decides; `None` where the body does.
-    pub(super) fn judge_head(&self, response: &Response) -> Option<bool> {
+    pub(super) fn match_head(&self, response: &Response) -> Option<bool> {
         let status = response.status();
         let found = match &self.model.subject {
             ExpectSubject::Status(ranges) => ranges
@@ -123,7 +123,7 @@ impl Expect {
     }
 
     /// The verdict on the bytes received so far; `None` when more bytes are needed.
-    pub(super) fn judge_data(
+    pub(super) fn match_data(
         &self,
         data: &[u8],
         ended: bool,
@@ -224,7 +224,7 @@ impl Expect {
     }
 }
 
-fn named(outcome: Option<&ExpectOutcome>) -> Option<CheckStatus> {
+fn status_of_outcome(outcome: Option<&ExpectOutcome>) -> Option<CheckStatus> {
     let word = &outcome?.0;
     CheckStatus::ALL
         .iter()
@@ -284,7 +284,7 @@ mod tests {
 
     #[test]
     fn statuses_by_their_words() {
-        let status = |word: &str| named(Some(&ExpectOutcome(word.to_owned())));
+        let status = |word: &str| status_of_outcome(Some(&ExpectOutcome(word.to_owned())));
         assert_eq!(status("L7OKC"), Some(CheckStatus::L7Conditional));
         assert_eq!(status("L6TOUT"), Some(CheckStatus::L6Timeout));
         assert_eq!(status("L9"), None);

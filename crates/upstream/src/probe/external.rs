@@ -4,7 +4,7 @@ use std::io;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use ballast_health::{CheckStatus, Verdict};
+use ballast_health::{CheckOutcome, CheckStatus};
 use ballast_model::Address;
 use ballast_net::is_root;
 use ballast_worker::{now, run_blocking, sleep};
@@ -36,7 +36,7 @@ impl ExternalCheck {
 
     /// Runs the program once: exit status 0 means healthy. It is killed when it takes longer than
     /// `inter`, or `timeout check`.
-    pub(super) async fn run(&self, probe: &ProbeRun<'_>) -> Verdict {
+    pub(super) async fn run(&self, probe: &ProbeRun<'_>) -> CheckOutcome {
         let failed = |code| probe.verdict(CheckStatus::ProcessError).with_code(code);
         let global = &probe.controller.generation().config.global;
         if !global.external_check {
@@ -122,7 +122,7 @@ impl ExternalCheck {
             .env("HAPROXY_SERVER_ADDR", own(&server_address))
             .env(
                 "HAPROXY_SERVER_CURCONN",
-                server.state.sessions.now().to_string(),
+                server.state.sessions.current().to_string(),
             )
             .env("HAPROXY_SERVER_ID", server.model.id.to_string())
             .env(

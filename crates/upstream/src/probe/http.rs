@@ -1,6 +1,6 @@
 //! `option httpchk` and `http-check`: sends requests and judges responses, rule by rule.
 
-use ballast_health::{CheckStatus, Verdict};
+use ballast_health::{CheckOutcome, CheckStatus};
 use ballast_message::{BodyLength, Method, NoRoom, Response};
 use ballast_model::{CheckConnect, CheckRule, HttpCheckSend};
 use ballast_mux::{Limits, ReadError, ServerConnection, WaitLimit, WriteError};
@@ -47,11 +47,11 @@ impl HttpCheckScript {
             .iter()
             .any(|rule| matches!(rule, HttpCheckStep::Send(_)))
         {
-            let place = rules
+            let index = rules
                 .iter()
                 .position(|rule| matches!(rule, HttpCheckStep::Expect(_)))
                 .unwrap_or(rules.len());
-            rules.insert(place, HttpCheckStep::Send(HttpCheckSend::default()));
+            rules.insert(index, HttpCheckStep::Send(HttpCheckSend::default()));
         }
         let last = rules
             .iter()
@@ -73,7 +73,7 @@ impl HttpCheckScript {
 }
 
 /// Runs the rules.
-pub(super) async fn run(script: &HttpCheckScript, probe: &ProbeRun<'_>) -> Verdict {
+pub(super) async fn run(script: &HttpCheckScript, probe: &ProbeRun<'_>) -> CheckOutcome {
     let mut conversation = HttpCheckRun::default();
     let mut comment = None;
     for (step, rule) in script.rules.iter().enumerate() {
@@ -259,23 +259,23 @@ impl HttpCheckRun {
         comment: Option<&str>,
         is_last: bool,
         probe: &ProbeRun<'_>,
-    ) -> Result<Option<Verdict>, ProbeFailure> {
+    ) -> Result<Option<CheckOutcome>, ProbeFailure> {
         self.receive_head(expect, probe).await?;
         if script.disable_on_404 && self.response.status() == 404 {
             let verdict = probe.verdict(CheckStatus::L7Conditional);
             return Ok(Some(verdict.with_code(404)));
         }
-        let (met, text) = match expect.judge_head(&self.response) {
+        let (met, text) = match expect.match_head(&self.response) {
             Some(met) => {
                 let reason = String::from_utf8_lossy(self.response.reason()).into_owned();
                 (met, reason)
             }
-            None => self.judge_body(expect, comment, probe).await?,
+            None => self.match_body(expect, comment, probe).await?,
         };
         if met {
             return Ok(is_last.then(|| self.success(probe, Some(expect))));
         }
-        let by_head = expect.judge_head(&self.response).is_some();
+        let by_head = expect.match_head(&self.response).is_some();
         let status = expect.error_status().unwrap_or(if by_head {
             CheckStatus::L7Status
         } else {
@@ -291,7 +291,7 @@ impl HttpCheckRun {
         ))
     }
 
-    async fn judge_body(
+    async fn match_body(
         &mut self,
         expect: &Expect,
         comment: Option<&str>,
@@ -305,7 +305,7 @@ impl HttpCheckRun {
             let judged = if self.body.is_empty() {
                 None
             } else {
-                expect.judge_data(&self.body, self.body_ended, self.seen(probe))
+                expect.match_data(&self.body, self.body_ended, self.seen(probe))
             };
             match judged {
                 Some(true) => return Ok((true, String::new())),
@@ -326,7 +326,7 @@ impl HttpCheckRun {
         }
     }
 
-    fn success(&self, probe: &ProbeRun<'_>, expect: Option<&Expect>) -> Verdict {
+    fn success(&self, probe: &ProbeRun<'_>, expect: Option<&Expect>) -> CheckOutcome {
         let Some(expect) = expect else {
             return probe.verdict(CheckStatus::L7Ok);
         };
@@ -338,7 +338,12 @@ impl HttpCheckRun {
     }
 
     /// Statuses of this layer show a code: the response's, or that of `status-code`.
-    fn with_code(&self, mut verdict: Verdict, expect: &Expect, probe: &ProbeRun<'_>) -> Verdict {
+    fn with_code(
+        &self,
+        mut verdict: CheckOutcome,
+        expect: &Expect,
+        probe: &ProbeRun<'_>,
+    ) -> CheckOutcome {
         if verdict.status.has_code() {
             let said = expect.code().and_then(|code| self.seen(probe).number(code));
             verdict.code = said.or(Some(self.response.status()));

@@ -19,11 +19,11 @@
 
 mod agent;
 mod controller;
+mod event_log;
 mod expect;
 mod external;
 mod facts;
 mod http;
-mod journal;
 mod probe_run;
 mod program;
 mod protocol;
@@ -40,7 +40,7 @@ use ballast_engine::Backend;
 
 pub use ballast_health::Observation;
 pub use controller::HealthController;
-pub use journal::{BackendSets, EventLog, Journal, ServerEvent};
+pub use event_log::{BackendSets, EventLog, ServerEvent, ServerEvents};
 pub use schedule::{Probes, start};
 
 thread_local! {
@@ -55,15 +55,15 @@ fn set_thread_controller(controller: &Arc<HealthController>) {
 /// Reports what traffic showed of a server (`observe`): connections that succeeded or failed, good
 /// and bad responses. Costs one look at the configuration when the server does not observe. May be
 /// called for every exchange, on any worker where [`start`] was called.
-pub fn observe(backend: &Backend, place: usize, what: Observation) {
-    let Some(server) = backend.servers.get(place) else {
+pub fn observe(backend: &Backend, server_index: usize, what: Observation) {
+    let Some(server) = backend.servers.get(server_index) else {
         return;
     };
     if server.model.checks.observe.is_none() {
         return;
     }
     if let Some(controller) = THREAD_CONTROLLER.with_borrow(Option::clone) {
-        controller.observed(backend, server, what);
+        controller.note_observation(backend, server, what);
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ballast_engine::{Backend, Server, TlsConnectionCount};
-use ballast_health::{CheckStatus, Verdict};
+use ballast_health::{CheckOutcome, CheckStatus};
 use ballast_model::{Address, CheckConnect, PortSpec};
 use ballast_net as net;
 use ballast_transport::{HandshakeFailure, Transport};
@@ -64,7 +64,7 @@ impl ProbeFailure {
         }
     }
 
-    fn unreachable(error: &net::Error) -> Self {
+    fn unreachable(error: &net::SystemCallError) -> Self {
         Self {
             status: if error.kind().is_local_resource() {
                 CheckStatus::SocketError
@@ -111,9 +111,9 @@ impl<'a> ProbeRun<'a> {
     }
 
     /// A verdict at the present moment.
-    pub(super) fn verdict(&self, status: CheckStatus) -> Verdict {
+    pub(super) fn verdict(&self, status: CheckStatus) -> CheckOutcome {
         let elapsed = now().saturating_duration_since(self.begun);
-        Verdict::new(
+        CheckOutcome::new(
             status,
             u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
         )
@@ -155,11 +155,11 @@ impl<'a> ProbeRun<'a> {
             status: CheckStatus::SocketError,
             text: "No port or address to check".to_owned(),
         })?;
-        let mut transport = self.reach(&target).await?;
+        let mut transport = self.connect_to(&target).await?;
         let mut greeting = self.greeting(rule);
         if let Some(tls) = ProbeTls::of(self.server, rule) {
             transport = self
-                .seal(transport, std::mem::take(&mut greeting), tls)
+                .handshake(transport, std::mem::take(&mut greeting), tls)
                 .await?;
         }
         if !rule.is_some_and(|rule| rule.linger) {
@@ -176,7 +176,7 @@ impl<'a> ProbeRun<'a> {
     }
 
     /// Sends the PROXY header, and makes the handshake.
-    async fn seal(
+    async fn handshake(
         &self,
         transport: Transport,
         greeting: Vec<u8>,
@@ -193,11 +193,11 @@ impl<'a> ProbeRun<'a> {
         let sealing = async {
             let handshake = ServerHandshake::new(self.server, tls.sni.map(str::as_bytes))?;
             let sent = socket.write_all(&greeting).await;
-            sent.map_err(|_| HandshakeFailure::Closed(false))?;
+            sent.map_err(|_| HandshakeFailure::Closed { had_bytes: false })?;
             let (transport, _) = handshake.offer(tls.protocols).run(socket).await?;
             // A probe may have nothing to send: the server gets our last flight all the same.
             let sent = transport.write_all(&[]).await;
-            sent.map_err(|_| HandshakeFailure::Closed(true))?;
+            sent.map_err(|_| HandshakeFailure::Closed { had_bytes: true })?;
             Ok(transport)
         };
         match self.within(Box::pin(sealing)).await {
@@ -208,7 +208,10 @@ impl<'a> ProbeRun<'a> {
     }
 
     /// Connects to `target` with the options of the server's line.
-    pub(super) async fn reach(&self, target: &net::Address) -> Result<Transport, ProbeFailure> {
+    pub(super) async fn connect_to(
+        &self,
+        target: &net::Address,
+    ) -> Result<Transport, ProbeFailure> {
         let options = options(
             &self.backend.connecting,
             &self.server.model,
@@ -287,7 +290,7 @@ impl<'a> ProbeRun<'a> {
     fn greeting(&self, rule: Option<&CheckConnect>) -> Vec<u8> {
         let model = &self.server.model;
         let checks = &model.checks;
-        let by_line = checks.send_proxy
+        let by_line = checks.sends_proxy_header
             || (model.send_proxy.is_some() && checks.port.is_none() && checks.address.is_none());
         let wanted = match rule {
             None => by_line,

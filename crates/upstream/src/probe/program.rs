@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use ballast_engine::{Backend, Server};
-use ballast_health::Verdict;
-use ballast_model::{Check, ProtocolCheck};
+use ballast_health::CheckOutcome;
+use ballast_model::{CheckMethod, ProtocolCheck};
 
 use super::controller::HealthController;
 use super::external::ExternalCheck;
@@ -26,10 +26,10 @@ pub(super) enum CompiledProbe {
 }
 
 impl CompiledProbe {
-    pub(super) fn of(check: &Check) -> Self {
+    pub(super) fn of(check: &CheckMethod) -> Self {
         match check {
-            Check::Connect => Self::Connect,
-            Check::Http {
+            CheckMethod::Connect => Self::Connect,
+            CheckMethod::Http {
                 rules,
                 disable_on_404,
                 send_state,
@@ -38,10 +38,10 @@ impl CompiledProbe {
                 *disable_on_404,
                 *send_state,
             ))),
-            Check::Tcp { rules, .. } if rules.is_empty() => Self::Connect,
-            Check::Tcp { rules, .. } => Self::Tcp(tcp::TcpCheckScript::new(rules)),
-            Check::Protocol(protocol) => Self::Protocol(protocol.clone()),
-            Check::External { command, path } => {
+            CheckMethod::Tcp { rules, .. } if rules.is_empty() => Self::Connect,
+            CheckMethod::Tcp { rules, .. } => Self::Tcp(tcp::TcpCheckScript::new(rules)),
+            CheckMethod::Protocol(protocol) => Self::Protocol(protocol.clone()),
+            CheckMethod::External { command, path } => {
                 Self::External(ExternalCheck::new(command, path.as_deref()))
             }
         }
@@ -58,7 +58,7 @@ impl CompiledProbe {
         controller: &HealthController,
         backend: &Arc<Backend>,
         server: &Arc<Server>,
-    ) -> Verdict {
+    ) -> CheckOutcome {
         let probe = ProbeRun::new(controller, backend, server);
         match self {
             Self::Connect => match probe.open(None).await {

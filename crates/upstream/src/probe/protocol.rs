@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use ballast_health::{CheckStatus, Verdict};
+use ballast_health::{CheckOutcome, CheckStatus};
 use ballast_model::ProtocolCheck;
 use ballast_transport::Transport;
 use ballast_wire::check::{
@@ -12,7 +12,7 @@ use ballast_wire::check::{
 use super::probe_run::{ProbeFailure, ProbeRun};
 
 /// Runs the steps.
-pub(super) async fn run(check: &ProtocolCheck, probe: &ProbeRun<'_>) -> Verdict {
+pub(super) async fn run(check: &ProtocolCheck, probe: &ProbeRun<'_>) -> CheckOutcome {
     // For a server that does not speak TLS, the check fails on layer 6.
     let is_tls = *check == ProtocolCheck::SslHello;
     let outcome = run_dialog(&steps(check), probe, is_tls).await;
@@ -111,7 +111,7 @@ async fn expect(
 ) -> Result<CodeAndText, StepError> {
     let mut ended = false;
     loop {
-        match expectation.judge(received, ended) {
+        match expectation.parse_reply(received, ended) {
             ReplyVerdict::Undecided => {}
             ReplyVerdict::Pass { bytes, code, text } => {
                 let shown = (code, String::from_utf8_lossy(text).into_owned());
@@ -132,7 +132,7 @@ async fn expect(
     }
 }
 
-fn with(mut verdict: Verdict, code: Option<u32>, text: String) -> Verdict {
+fn with(mut verdict: CheckOutcome, code: Option<u32>, text: String) -> CheckOutcome {
     verdict.code = code.and_then(|code| u16::try_from(code).ok());
     verdict.with_info(text)
 }

@@ -95,8 +95,8 @@ pub(super) fn state_of(probe: &ProbeRun<'_>) -> String {
         &probe.node,
         server.state.weight(),
         farm_weight(backend),
-        server.state.sessions.now(),
-        backend.state.sessions.now(),
-        server.state.queue.now(),
+        server.state.sessions.current(),
+        backend.state.sessions.current(),
+        server.state.queue.current(),
     )
 }

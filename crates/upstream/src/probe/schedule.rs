@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use ballast_engine::{Backend, Generation};
 use ballast_health::{first_check_delay_ms, spread_interval_ms};
-use ballast_model::Check;
+use ballast_model::CheckMethod;
 use ballast_worker::{Interval, TaskHandle, now, select, sleep_until, spawn_service};
 
 use super::controller::{HealthController, servers};
@@ -252,7 +252,7 @@ async fn check(controller: Arc<HealthController>, target: ProbeTarget, first: In
 
 /// A compiled probe, and the model it was compiled from.
 struct CachedProbe {
-    check: Check,
+    check: CheckMethod,
     program: CompiledProbe,
 }
 

@@ -1,6 +1,6 @@
 //! `tcp-check`: sends bytes and judges the response, rule by rule.
 
-use ballast_health::{CheckStatus, Verdict};
+use ballast_health::{CheckOutcome, CheckStatus};
 use ballast_model::{CheckConnect, CheckPayload, CheckRule, CheckSend};
 use ballast_transport::Transport;
 
@@ -57,7 +57,7 @@ impl TcpCheckScript {
     }
 
     /// Describes the rule at which a check failed.
-    fn place(&self, step: usize) -> String {
+    fn step_description(&self, step: usize) -> String {
         let what = match &self.rules[step] {
             TcpCheckStep::Connect(CheckConnect {
                 port: Some(port), ..
@@ -76,9 +76,9 @@ impl TcpCheckScript {
 }
 
 /// Runs the rules.
-pub(super) async fn run(script: &TcpCheckScript, probe: &ProbeRun<'_>) -> Verdict {
-    let told = |failure: ProbeFailure, place: &str| {
-        let text = format!("{}{place}", failure.text);
+pub(super) async fn run(script: &TcpCheckScript, probe: &ProbeRun<'_>) -> CheckOutcome {
+    let told = |failure: ProbeFailure, step_description: &str| {
+        let text = format!("{}{step_description}", failure.text);
         with_code(probe.verdict(failure.status)).with_info(text)
     };
     let begins_itself = script
@@ -97,7 +97,7 @@ pub(super) async fn run(script: &TcpCheckScript, probe: &ProbeRun<'_>) -> Verdic
         match conversation.take(script, step, probe).await {
             Ok(None) => {}
             Ok(Some(verdict)) => return verdict,
-            Err(failure) => return told(failure, &script.place(step)),
+            Err(failure) => return told(failure, &script.step_description(step)),
         }
     }
     let seen = ProbeFacts {
@@ -124,7 +124,7 @@ pub(super) async fn run(script: &TcpCheckScript, probe: &ProbeRun<'_>) -> Verdic
 }
 
 /// A status of this layer always shows a code.
-fn with_code(mut verdict: Verdict) -> Verdict {
+fn with_code(mut verdict: CheckOutcome) -> CheckOutcome {
     if verdict.status.has_code() && verdict.code.is_none() {
         verdict.code = Some(0);
     }
@@ -147,7 +147,7 @@ impl TcpCheckRun {
         script: &TcpCheckScript,
         step: usize,
         probe: &ProbeRun<'_>,
-    ) -> Result<Option<Verdict>, ProbeFailure> {
+    ) -> Result<Option<CheckOutcome>, ProbeFailure> {
         match &script.rules[step] {
             TcpCheckStep::Comment(_) | TcpCheckStep::Foreign => Ok(None),
             TcpCheckStep::Connect(rule) => {
@@ -192,7 +192,7 @@ impl TcpCheckRun {
         step: usize,
         expect: &Expect,
         probe: &ProbeRun<'_>,
-    ) -> Result<Option<Verdict>, ProbeFailure> {
+    ) -> Result<Option<CheckOutcome>, ProbeFailure> {
         let bytes_max = probe
             .controller
             .generation()
@@ -214,7 +214,7 @@ impl TcpCheckRun {
             let judged = if self.received.is_empty() {
                 None
             } else {
-                expect.judge_data(&self.received, self.ended || full, seen)
+                expect.match_data(&self.received, self.ended || full, seen)
             };
             match judged {
                 Some(true) => return Ok(None),
@@ -254,7 +254,7 @@ impl TcpCheckRun {
         expect: &Expect,
         text: String,
         probe: &ProbeRun<'_>,
-    ) -> Verdict {
+    ) -> CheckOutcome {
         let seen = ProbeFacts {
             probe,
             response: None,

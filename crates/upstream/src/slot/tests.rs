@@ -20,10 +20,10 @@ fn backend(limits: &[u32], change: impl FnOnce(&mut BackendModel)) -> Arc<Backen
 fn config(limits: &[u32], change: impl FnOnce(&mut BackendModel)) -> Arc<Config> {
     let mut model = BackendModel::default();
     model.common.name = "be".to_owned();
-    for (place, limit) in limits.iter().enumerate() {
-        let address = Address::Unix(format!("/nowhere/{place}"));
-        let mut server = ServerModel::new(format!("s{place}"), address);
-        server.id = u32::try_from(place).unwrap() + 1;
+    for (index, limit) in limits.iter().enumerate() {
+        let address = Address::Unix(format!("/nowhere/{index}"));
+        let mut server = ServerModel::new(format!("s{index}"), address);
+        server.id = u32::try_from(index).unwrap() + 1;
         server.connection_count_max = *limit;
         model.servers.push(Arc::new(server));
     }
@@ -53,7 +53,7 @@ fn pick(backend: &Arc<Backend>, request: SlotRequest<'static>) -> TaskHandle<Res
 }
 
 /// Runs all tasks until they wait.
-async fn settle() {
+async fn run_ready_tasks() {
     for _ in 0..8 {
         yield_now().await;
     }
@@ -66,9 +66,9 @@ async fn slot_of(task: TaskHandle<Result<Slot, NoSlot>>) -> Slot {
 
 fn is_empty(backend: &Backend) -> bool {
     let state = &backend.state;
-    let waiting = state.waiting.lock().unwrap().is_empty();
-    let queues = state.queue.now() + state.waiters.now();
-    waiting && queues == 0 && backend.servers.iter().all(|s| s.state.queue.now() == 0)
+    let waiting = state.queues.lock().unwrap().is_empty();
+    let queues = state.queue.current() + state.queued_count.current();
+    waiting && queues == 0 && backend.servers.iter().all(|s| s.state.queue.current() == 0)
 }
 
 #[test]
@@ -77,29 +77,29 @@ fn places_go_to_those_who_wait_in_the_order_they_came() {
         let backend = backend(&[1], |_| {});
         let first = slot_of(pick(&backend, request(None))).await;
         let second = pick(&backend, request(None));
-        settle().await;
+        run_ready_tasks().await;
         let third = pick(&backend, request(Some(0)));
-        settle().await;
+        run_ready_tasks().await;
         let fourth = pick(&backend, request(None));
-        settle().await;
+        run_ready_tasks().await;
         let queued = (
-            backend.state.queue.now(),
-            backend.servers[0].state.queue.now(),
+            backend.state.queue.current(),
+            backend.servers[0].state.queue.current(),
         );
         assert_eq!(queued, (2, 1));
         drop(first);
         let second = slot_of(second).await;
-        settle().await;
+        run_ready_tasks().await;
         assert!(!third.is_finished() && !fourth.is_finished());
         drop(second);
         let third = slot_of(third).await;
-        settle().await;
+        run_ready_tasks().await;
         assert!(!fourth.is_finished());
         drop(third);
         drop(slot_of(fourth).await);
         assert!(is_empty(&backend));
-        assert_eq!(backend.servers[0].state.sessions.now(), 0);
-        assert_eq!(backend.state.served.now(), 0);
+        assert_eq!(backend.servers[0].state.sessions.current(), 0);
+        assert_eq!(backend.state.served.current(), 0);
     })
     .unwrap();
 }
@@ -132,22 +132,22 @@ fn places_go_by_class_and_by_moved_moment() {
             (-1, 500_000, Some(0)),
         ] {
             queued.push(of(class, offset_ms, server));
-            settle().await;
+            run_ready_tasks().await;
         }
         drop(first);
-        for (place, positions) in [
+        for (index, positions) in [
             (4, (0, 1)),
             (3, (1, 0)),
             (2, (0, 2)),
             (1, (2, 0)),
             (0, (3, 0)),
         ] {
-            let (slot, in_backend, at_server) = timeout(PATIENCE, queued.remove(place).join())
+            let (slot, in_backend, at_server) = timeout(PATIENCE, queued.remove(index).join())
                 .await
                 .unwrap()
                 .unwrap();
             assert_eq!((in_backend, at_server), positions);
-            settle().await;
+            run_ready_tasks().await;
             assert!(queued.iter().all(|task| !task.is_finished()));
             drop(slot.unwrap());
         }
@@ -162,16 +162,16 @@ fn who_gives_up_is_passed_over() {
         let backend = backend(&[1], |_| {});
         let first = slot_of(pick(&backend, request(None))).await;
         let second = pick(&backend, request(None));
-        settle().await;
+        run_ready_tasks().await;
         let third = pick(&backend, request(None));
-        settle().await;
+        run_ready_tasks().await;
         second.abort();
-        settle().await;
-        assert_eq!(backend.state.queue.now(), 1);
+        run_ready_tasks().await;
+        assert_eq!(backend.state.queue.current(), 1);
         drop(first);
         drop(slot_of(third).await);
         assert!(is_empty(&backend));
-        assert_eq!(backend.servers[0].state.sessions.now(), 0);
+        assert_eq!(backend.servers[0].state.sessions.current(), 0);
     })
     .unwrap();
 }
@@ -182,15 +182,15 @@ fn a_place_handed_to_one_who_left_goes_on() {
         let backend = backend(&[1], |_| {});
         let first = slot_of(pick(&backend, request(None))).await;
         let second = pick(&backend, request(None));
-        settle().await;
+        run_ready_tasks().await;
         let third = pick(&backend, request(None));
-        settle().await;
+        run_ready_tasks().await;
         // It was offered the slot, and ended before it could take it.
         drop(first);
         second.abort();
         drop(slot_of(third).await);
         assert!(is_empty(&backend));
-        assert_eq!(backend.servers[0].state.sessions.now(), 0);
+        assert_eq!(backend.servers[0].state.sessions.current(), 0);
     })
     .unwrap();
 }
@@ -203,19 +203,19 @@ fn a_full_queue_sends_on_those_who_need_not_insist() {
         });
         let _first = slot_of(pick(&backend, request(Some(0)))).await;
         let queued = pick(&backend, request(Some(0)));
-        settle().await;
+        run_ready_tasks().await;
         let other = slot_of(pick(&backend, request(Some(0)))).await;
-        assert_eq!(other.place(), 1);
+        assert_eq!(other.server_index(), 1);
         let insisting = SlotRequest {
             server_is_required: true,
             ..request(Some(0))
         };
         let insisting = pick(&backend, insisting);
-        settle().await;
-        assert_eq!(backend.servers[0].state.queue.now(), 2);
+        run_ready_tasks().await;
+        assert_eq!(backend.servers[0].state.queue.current(), 2);
         queued.abort();
         insisting.abort();
-        settle().await;
+        run_ready_tasks().await;
         assert!(is_empty(&backend));
     })
     .unwrap();
@@ -227,12 +227,12 @@ fn a_limit_that_grows_lets_the_next_in() {
         let backend = backend(&[1], |_| {});
         let _first = slot_of(pick(&backend, request(None))).await;
         let second = pick(&backend, request(None));
-        settle().await;
+        run_ready_tasks().await;
         assert!(!second.is_finished());
         backend.servers[0].state.limit_connections(Some(2));
         let newcomer = pick(&backend, request(None));
         let _second = slot_of(second).await;
-        settle().await;
+        run_ready_tasks().await;
         assert!(!newcomer.is_finished(), "who came last does not go first");
         backend.servers[0].state.limit_connections(Some(0));
         assert_eq!(offer_free_slots(&backend, 0), 1);
@@ -247,11 +247,11 @@ fn who_waits_for_a_server_that_goes_down_chooses_again() {
         let backend = backend(&[1, 2], |_| {});
         let _first = slot_of(pick(&backend, request(Some(0)))).await;
         let waits = pick(&backend, request(Some(0)));
-        settle().await;
+        run_ready_tasks().await;
         assert!(!waits.is_finished());
         backend.set_usability(0, false, false);
-        assert_eq!(requeue_waiting(&backend, Some(&backend.servers[0])), 1);
-        assert_eq!(slot_of(waits).await.place(), 1);
+        assert_eq!(requeue_queue_of(&backend, Some(&backend.servers[0])), 1);
+        assert_eq!(slot_of(waits).await.server_index(), 1);
         assert!(is_empty(&backend));
     })
     .unwrap();
@@ -264,16 +264,16 @@ fn who_chooses_again_keeps_its_place() {
         let _first = slot_of(pick(&backend, request(Some(0)))).await;
         let second = slot_of(pick(&backend, request(Some(1)))).await;
         let chooses_again = pick(&backend, request(Some(0)));
-        settle().await;
+        run_ready_tasks().await;
         let came_later = pick(&backend, request(None));
-        settle().await;
+        run_ready_tasks().await;
         backend.set_usability(0, false, false);
-        assert_eq!(requeue_waiting(&backend, Some(&backend.servers[0])), 1);
-        settle().await;
-        assert_eq!(backend.state.queue.now(), 2);
+        assert_eq!(requeue_queue_of(&backend, Some(&backend.servers[0])), 1);
+        run_ready_tasks().await;
+        assert_eq!(backend.state.queue.current(), 2);
         drop(second);
         let chose_again = slot_of(chooses_again).await;
-        settle().await;
+        run_ready_tasks().await;
         assert!(!came_later.is_finished());
         drop(chose_again);
         drop(slot_of(came_later).await);
@@ -314,16 +314,16 @@ fn a_server_that_drains_serves_its_own_alone() {
         let first = slot_of(pick(&backend, request(Some(0)))).await;
         let second = slot_of(pick(&backend, request(Some(1)))).await;
         let any = pick(&backend, request(None));
-        settle().await;
+        run_ready_tasks().await;
         let own = pick(&backend, request(Some(0)));
-        settle().await;
+        run_ready_tasks().await;
         backend.set_usability(0, true, true);
         drop(first);
-        assert_eq!(slot_of(own).await.place(), 0);
-        settle().await;
+        assert_eq!(slot_of(own).await.server_index(), 0);
+        run_ready_tasks().await;
         assert!(!any.is_finished());
         drop(second);
-        assert_eq!(slot_of(any).await.place(), 1);
+        assert_eq!(slot_of(any).await.server_index(), 1);
     })
     .unwrap();
 }
@@ -335,13 +335,13 @@ fn a_backup_serves_the_queue_only_when_it_must() {
             Arc::make_mut(&mut model.servers[1]).backup = true;
         });
         let first = slot_of(pick(&backend, request(None))).await;
-        assert_eq!(first.place(), 0);
+        assert_eq!(first.server_index(), 0);
         let waits = pick(&backend, request(None));
-        settle().await;
+        run_ready_tasks().await;
         assert!(!waits.is_finished());
         backend.set_usability(0, false, false);
         assert_eq!(offer_free_slots(&backend, 1), 1);
-        assert_eq!(slot_of(waits).await.place(), 1);
+        assert_eq!(slot_of(waits).await.server_index(), 1);
     })
     .unwrap();
 }
@@ -355,7 +355,7 @@ fn who_waits_over_a_change_finds_the_servers_that_came() {
         let first = slot_of(pick(&backend, request(None))).await;
         let waits = pick(&backend, request(None));
         let belongs = pick(&backend, request(Some(0)));
-        settle().await;
+        run_ready_tasks().await;
         assert!(!waits.is_finished() && !belongs.is_finished());
         let is = Generation::compile_next(config(&[1, 1], |_| {}), &registry, &was);
         let changes = is.take_over(Some(&was), &registry);
@@ -363,14 +363,14 @@ fn who_waits_over_a_change_finds_the_servers_that_came() {
         let second = slot_of(waits).await;
         assert_eq!(second.server().name(), "s1");
         assert!(Arc::ptr_eq(second.backend(), &is.backends[0]));
-        settle().await;
+        run_ready_tasks().await;
         assert!(!belongs.is_finished(), "its server is full still");
         // A slot of the previous generation is given to an exchange that waits in this one.
         drop(first);
         assert_eq!(slot_of(belongs).await.server().name(), "s0");
         drop(second);
         assert!(is_empty(&is.backends[0]));
-        assert_eq!(is.backends[0].state.served.now(), 0);
+        assert_eq!(is.backends[0].state.served.current(), 0);
     })
     .unwrap();
 }

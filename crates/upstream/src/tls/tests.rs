@@ -172,6 +172,6 @@ fn a_certificate_that_is_not_trusted_or_of_another_name_is_no_connection() {
         };
         assert_eq!(failure_text(&failure, true), text);
         assert_eq!(origin.handshake().alert, Some(alert));
-        assert_eq!(server.state.connections.now(), 0);
+        assert_eq!(server.state.connections.current(), 0);
     }
 }

@@ -15,7 +15,7 @@ const BIND_REQUEST: [u8; 14] = [
     0x30, 0x0c, 0x02, 0x01, 0x01, 0x60, 0x07, 0x02, 0x01, 0x03, 0x04, 0x00, 0x80, 0x00,
 ];
 
-pub(super) fn judge(received: &[u8]) -> ReplyVerdict<'_> {
+pub(super) fn parse_reply(received: &[u8]) -> ReplyVerdict<'_> {
     match result_code(received) {
         Ok(Some(0)) => ReplyVerdict::Pass {
             bytes: received.len(),

@@ -63,7 +63,7 @@ fn packet(sequence: u8, payload: &[u8]) -> Vec<u8> {
     [&bytes, payload].concat()
 }
 
-pub(super) fn judge(received: &[u8]) -> ReplyVerdict<'_> {
+pub(super) fn parse_reply(received: &[u8]) -> ReplyVerdict<'_> {
     let Some((head, rest)) = received.split_first_chunk::<4>() else {
         return ReplyVerdict::Undecided;
     };

@@ -22,7 +22,7 @@ pub fn pgsql(user: &str) -> Vec<CheckStep> {
 /// Type, length and the kind of authentication.
 const ANSWER_BYTES_MIN: usize = 9;
 
-pub(super) fn judge(received: &[u8]) -> ReplyVerdict<'_> {
+pub(super) fn parse_reply(received: &[u8]) -> ReplyVerdict<'_> {
     let Some(&answer) = received.first() else {
         return ReplyVerdict::Undecided;
     };

@@ -12,7 +12,7 @@ pub fn redis() -> Vec<CheckStep> {
 
 const PONG: &[u8] = b"+PONG\r\n";
 
-pub(super) fn judge(received: &[u8]) -> ReplyVerdict<'_> {
+pub(super) fn parse_reply(received: &[u8]) -> ReplyVerdict<'_> {
     if received.starts_with(PONG) {
         return ReplyVerdict::Pass {
             bytes: PONG.len(),

@@ -21,7 +21,7 @@ pub fn smtp(hello: Option<(&str, &str)>) -> Vec<CheckStep> {
     ]
 }
 
-pub(super) fn judge(received: &[u8], ended: bool) -> ReplyVerdict<'_> {
+pub(super) fn parse_reply(received: &[u8], ended: bool) -> ReplyVerdict<'_> {
     let mut rest = received;
     loop {
         let end = match rest.iter().position(|&b| b == b'\n') {

@@ -38,7 +38,7 @@ const HANDSHAKE_CLIENT_HELLO: u8 = 1;
 const RECORD_ALERT: u8 = 0x15;
 const RECORD_HANDSHAKE: u8 = 0x16;
 
-pub(super) fn judge(received: &[u8]) -> ReplyVerdict<'_> {
+pub(super) fn parse_reply(received: &[u8]) -> ReplyVerdict<'_> {
     match received.first() {
         None => ReplyVerdict::Undecided,
         Some(&(RECORD_ALERT | RECORD_HANDSHAKE)) if received.len() < 5 => ReplyVerdict::Undecided,

@@ -32,13 +32,13 @@ fn bad(text: &str) -> ReplyVerdict<'_> {
 
 /// The verdict on the whole reply; a part of it must not give another one.
 fn judged(expectation: Expectation, received: &[u8]) -> ReplyVerdict<'_> {
-    let verdict = expectation.judge(received, false);
+    let verdict = expectation.parse_reply(received, false);
     for cut in 0..received.len() {
-        let early = expectation.judge(&received[..cut], false);
+        let early = expectation.parse_reply(&received[..cut], false);
         let same = std::mem::discriminant(&early) == std::mem::discriminant(&verdict);
         assert!(early == ReplyVerdict::Undecided || same, "{cut}: {early:?}");
         assert_ne!(
-            expectation.judge(&received[..cut], true),
+            expectation.parse_reply(&received[..cut], true),
             ReplyVerdict::Undecided
         );
     }
@@ -111,7 +111,7 @@ fn smtp_answers() {
     assert_eq!(judged(b"xx\r\n"), bad("xx"));
     assert_eq!(judged(b"2200\r\n"), bad("2200"));
     assert_eq!(
-        Expectation::SmtpSuccess.judge(b"220", true),
+        Expectation::SmtpSuccess.parse_reply(b"220", true),
         bad("220"),
         "a code must be ended"
     );
@@ -153,7 +153,7 @@ fn ssl_answers() {
     );
     assert_eq!(hello[43..50], *b"\0\0\x4e\0\x01\0\x02");
     assert_eq!(hello[120..], *b"\0\x39\0\x3a\x01\0");
-    let judge = |bytes| Expectation::SslHello.judge(bytes, false);
+    let judge = |bytes| Expectation::SslHello.parse_reply(bytes, false);
     assert!(matches!(
         judge(b"\x16\x03\0\0\x02\x02"),
         ReplyVerdict::Pass { .. }

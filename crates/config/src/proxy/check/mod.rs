@@ -1,6 +1,6 @@
 //! Health checks: `option httpchk` and its siblings, `http-check`, `tcp-check`, `external-check`.
 //!
-//! A section collects its lines in [`CheckWords`]; [`finish`] builds the model's [`Check`] from
+//! A section collects its lines in [`CheckWords`]; [`finish`] builds the model's [`CheckMethod`] from
 //! them, because the option that selects the kind may come after the rules.
 //!
 //! Source: HAProxy configuration manual, section 4.2.
@@ -13,7 +13,9 @@ mod tcp;
 mod words;
 
 use ballast_expr::LogFormat;
-use ballast_model::{Check, CheckExpect, CheckPayload, CheckRule, ExpectSubject, HttpCheckSend};
+use ballast_model::{
+    CheckExpect, CheckMethod, CheckPayload, CheckRule, ExpectSubject, HttpCheckSend,
+};
 use ballast_syntax::Diagnostic;
 
 use crate::context::Context;
@@ -77,15 +79,15 @@ pub(super) fn finish(draft: &mut ProxyDraft, context: &mut Context<'_>) {
     draft.back.check = check(words);
 }
 
-fn check(words: &CheckWords) -> Check {
+fn check(words: &CheckWords) -> CheckMethod {
     match &words.kind {
-        CheckKind::Connect => Check::Connect,
-        CheckKind::Tcp => Check::Tcp {
+        CheckKind::Connect => CheckMethod::Connect,
+        CheckKind::Tcp => CheckMethod::Tcp {
             rules: words.tcp.rules(),
             word: "tcp-check",
         },
-        CheckKind::Protocol(check) => Check::Protocol(check.clone()),
-        CheckKind::External => Check::External {
+        CheckKind::Protocol(check) => CheckMethod::Protocol(check.clone()),
+        CheckKind::External => CheckMethod::External {
             command: words
                 .command
                 .clone()
@@ -93,7 +95,7 @@ fn check(words: &CheckWords) -> Check {
                 .unwrap_or_default(),
             path: words.path.clone().map(|(text, _)| text),
         },
-        CheckKind::Http(send) => Check::Http {
+        CheckKind::Http(send) => CheckMethod::Http {
             rules: http_rules(send, words.http.rules()),
             disable_on_404: words.disable_on_404,
             send_state: words.send_state,
@@ -149,10 +151,12 @@ fn complete(send: &mut HttpCheckSend, option: &HttpCheckSend) {
 }
 
 /// Every format of a check.
-pub(super) fn formats(check: &mut Check) -> Vec<&mut LogFormat> {
+pub(super) fn formats(check: &mut CheckMethod) -> Vec<&mut LogFormat> {
     let rules = match check {
-        Check::Http { rules, .. } | Check::Tcp { rules, .. } => rules,
-        Check::Connect | Check::External { .. } | Check::Protocol(_) => return Vec::new(),
+        CheckMethod::Http { rules, .. } | CheckMethod::Tcp { rules, .. } => rules,
+        CheckMethod::Connect | CheckMethod::External { .. } | CheckMethod::Protocol(_) => {
+            return Vec::new();
+        }
     };
     let mut all = Vec::new();
     for rule in rules {

@@ -84,7 +84,7 @@ pub(super) const ROWS: &[R] = &[
             let expects = "'user <username>' as argument";
             match args.next() {
                 Some("user") => {}
-                None => return Err(args.missing(expects)),
+                None => return Err(args.missing_argument(expects)),
                 Some(other) => {
                     let message = format!(
                         "'option pgsql-check' only supports optional values: 'user' (got \

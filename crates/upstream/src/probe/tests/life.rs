@@ -142,7 +142,7 @@ fn maintenance_pauses_checks_and_its_end_resumes_them_at_once() {
 fn a_404_lets_the_server_go_gently() {
     block_on(async {
         let mut farm = backend("be", vec![server("s1", origin(vec![missing]))]);
-        farm.check = Check::Http {
+        farm.check = CheckMethod::Http {
             rules: vec![],
             disable_on_404: true,
             send_state: false,
@@ -401,7 +401,7 @@ fn the_console_line_is_haproxys() {
     };
     let id = std::process::id();
     assert_eq!(
-        super::super::journal::console_line(&event),
+        super::super::event_log::console_line(&event),
         format!("[ALERT]    ({id}) : backend 'be' has no server available!")
     );
     let event = ServerEvent {
@@ -410,7 +410,7 @@ fn the_console_line_is_haproxys() {
         ..event
     };
     assert_eq!(
-        super::super::journal::console_line(&event),
+        super::super::event_log::console_line(&event),
         format!("[WARNING]  ({id}) : Server be/s1 is DOWN.")
     );
 }
@@ -429,16 +429,16 @@ fn lines_reach_the_log_targets_of_their_backend() {
     };
     let set = logs.open(&[set]).unwrap().remove(0);
     let sets = [("be".to_owned(), set)].into();
-    let journal = EventLog::new(&logs, sets, false).unwrap();
+    let events = EventLog::new(&logs, sets, false).unwrap();
     let event = |backend, level, line| ServerEvent {
         backend,
         level,
         line,
         console: line,
     };
-    journal.event(&event("other", LineSeverity::Alert, "to nobody"));
-    journal.event(&event("be", LineSeverity::Alert, "Server be/s1 is DOWN."));
-    journal.event(&event("be", LineSeverity::Notice, "Server be/s1 is UP."));
+    events.event(&event("other", LineSeverity::Alert, "to nobody"));
+    events.event(&event("be", LineSeverity::Alert, "Server be/s1 is DOWN."));
+    events.event(&event("be", LineSeverity::Notice, "Server be/s1 is UP."));
     let mut received = [0; 512];
     for (priority, line) in [("<129>", "is DOWN."), ("<133>", "is UP.")] {
         let count = socket.recv(&mut received).unwrap();
@@ -466,16 +466,19 @@ fn a_server_that_goes_down_keeps_no_idle_connection() {
         let fixture = Fixture::new(vec![backend("be", vec![server("s1", address)])]);
         let server = fixture.server(0, 0);
         let lease = open(&fixture).await;
-        assert_eq!(server.state.connections.now(), 1);
+        assert_eq!(server.state.connections.current(), 1);
         pool::give(server, lease, Instant::now());
-        assert_eq!(server.state.idle.now(), 1);
+        assert_eq!(server.state.idle.current(), 1);
         fixture
             .controller
             .update_health("be", "s1", |health, now_ms| {
-                health.check_done(now_ms, Verdict::new(CheckStatus::L4Timeout, 1))
+                health.check_done(now_ms, CheckOutcome::new(CheckStatus::L4Timeout, 1))
             });
         assert_eq!(
-            (server.state.idle.now(), server.state.connections.now()),
+            (
+                server.state.idle.current(),
+                server.state.connections.current()
+            ),
             (0, 0)
         );
     })
@@ -493,17 +496,17 @@ fn what_nobody_would_use_does_not_rest() {
         for _ in 0..3 {
             // One after the other: one is enough.
             pool::give(server, open().await, now);
-            assert_eq!(server.state.idle.now(), 1);
-            assert_eq!(server.state.connections.now(), 1);
+            assert_eq!(server.state.idle.current(), 1);
+            assert_eq!(server.state.connections.current(), 1);
         }
         let used = [open().await, open().await];
         // Two were in use at once: two may stay idle.
         for connection in used {
             pool::give(server, connection, now);
         }
-        assert_eq!(server.state.idle.now(), 2);
+        assert_eq!(server.state.idle.current(), 2);
         pool::clear(server);
-        assert_eq!(server.state.connections.now(), 0);
+        assert_eq!(server.state.connections.current(), 0);
     })
     .unwrap();
 }

@@ -10,15 +10,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ballast_engine::{Backend, Generation, Process, Registry, Server};
-use ballast_health::{LineSeverity, Verdict};
+use ballast_health::{CheckOutcome, LineSeverity};
 use ballast_model::{
-    Address, Backend as BackendModel, Check, CheckRule, Config, Server as ServerModel,
+    Address, Backend as BackendModel, CheckMethod, CheckRule, Config, Server as ServerModel,
 };
 use ballast_worker::sync::mpsc;
 use ballast_worker::timeout;
 
 use super::program::CompiledProbe;
-use super::{HealthController, Journal, ServerEvent};
+use super::{HealthController, ServerEvent, ServerEvents};
 
 /// Longer than anything here should take.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -26,7 +26,7 @@ const BEAT: Duration = Duration::from_millis(20);
 
 struct Lines(mpsc::UnboundedSender<(LineSeverity, String)>);
 
-impl Journal for Lines {
+impl ServerEvents for Lines {
     fn event(&self, event: &ServerEvent<'_>) {
         let _ = self.0.send((event.level, event.line.to_owned()));
     }
@@ -52,9 +52,9 @@ impl Fixture {
         let registry = Registry::new(1, Arc::clone(&process));
         let generation = Arc::new(Generation::compile(1, Arc::new(config), &registry));
         let (sender, lines) = mpsc::unbounded_channel();
-        let journal = Box::new(Lines(sender));
+        let events = Box::new(Lines(sender));
         let controller =
-            HealthController::new(Arc::clone(&generation), process, journal, "box", Vec::new());
+            HealthController::new(Arc::clone(&generation), process, events, "box", Vec::new());
         Self {
             controller,
             generation,
@@ -62,8 +62,8 @@ impl Fixture {
         }
     }
 
-    fn backend(&self, place: usize) -> &Arc<Backend> {
-        &self.generation.backends[place]
+    fn backend(&self, index: usize) -> &Arc<Backend> {
+        &self.generation.backends[index]
     }
 
     fn server(&self, backend: usize, server: usize) -> &Arc<Server> {
@@ -80,7 +80,7 @@ impl Fixture {
         (level, format!("{before}check duration: N{after}"))
     }
 
-    async fn run(&self) -> Verdict {
+    async fn run(&self) -> CheckOutcome {
         let program = CompiledProbe::of(&self.backend(0).model.check);
         let server = self.server(0, 0);
         timeout(
@@ -155,8 +155,8 @@ fn silence(stream: &mut TcpStream) {
     while stream.read(&mut [0; 512]).is_ok_and(|count| count > 0) {}
 }
 
-fn http(rules: Vec<CheckRule>) -> Check {
-    Check::Http {
+fn http(rules: Vec<CheckRule>) -> CheckMethod {
+    CheckMethod::Http {
         rules,
         disable_on_404: false,
         send_state: false,

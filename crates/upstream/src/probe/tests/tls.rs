@@ -11,7 +11,7 @@ use crate::testing::TlsOrigin;
 fn found(
     origin: &TlsOrigin,
     line: ServerTls,
-    check: Check,
+    check: CheckMethod,
     change: impl FnOnce(&mut ServerModel),
 ) -> (CheckStatus, String) {
     let mut one = server("s1", origin.address);
@@ -46,8 +46,8 @@ fn named(name: &str) -> ServerTls {
     }
 }
 
-fn tcp(rules: Vec<CheckRule>) -> Check {
-    Check::Tcp {
+fn tcp(rules: Vec<CheckRule>) -> CheckMethod {
+    CheckMethod::Tcp {
         rules,
         word: "tcp-check",
     }
@@ -65,10 +65,13 @@ fn connect(tls: Option<CheckTls>, default: bool) -> CheckRule {
 fn a_connection_is_a_check_of_layer_6_and_the_server_sees_all_of_the_handshake() {
     let origin = TlsOrigin::start(&[]);
     let passed = (CheckStatus::L6Ok, String::new());
-    assert_eq!(found(&origin, probes(), Check::Connect, |_| {}), passed);
+    assert_eq!(
+        found(&origin, probes(), CheckMethod::Connect, |_| {}),
+        passed
+    );
     assert_eq!(origin.handshake().sni, None);
     assert_eq!(
-        found(&origin, named("b.example"), Check::Connect, |_| {}),
+        found(&origin, named("b.example"), CheckMethod::Connect, |_| {}),
         passed
     );
     assert_eq!(origin.handshake().sni.as_deref(), Some("b.example"));
@@ -85,7 +88,7 @@ fn a_connection_is_a_check_of_layer_6_and_the_server_sees_all_of_the_handshake()
         ..probes()
     };
     assert_eq!(
-        found(&origin, clear, Check::Connect, |_| {}).0,
+        found(&origin, clear, CheckMethod::Connect, |_| {}).0,
         CheckStatus::L4Ok
     );
 }
@@ -94,13 +97,16 @@ fn a_connection_is_a_check_of_layer_6_and_the_server_sees_all_of_the_handshake()
 fn failures_are_of_layer_6_with_haproxy_s_texts() {
     let origin = TlsOrigin::start(&[]);
     let other = "Server presented an SSL certificate different from the expected one";
-    let result = found(&origin, named("c.example"), Check::Connect, |_| {});
+    let result = found(&origin, named("c.example"), CheckMethod::Connect, |_| {});
     assert_eq!(result, (CheckStatus::L6Response, other.to_owned()));
     let failed = (CheckStatus::L6Response, "SSL handshake failure".to_owned());
     for action in [request_then_close, speak_clear, close] {
         let address = super::origin(vec![action]);
         let elsewhere = |one: &mut ServerModel| one.checks.address = Some(Address::Inet(address));
-        assert_eq!(found(&origin, probes(), Check::Connect, elsewhere), failed);
+        assert_eq!(
+            found(&origin, probes(), CheckMethod::Connect, elsewhere),
+            failed
+        );
         let rules = vec![connect(Some(CheckTls::default()), false)];
         let (status, text) = found(&origin, probes(), tcp(rules), elsewhere);
         assert_eq!(status, CheckStatus::L6Response);
@@ -112,11 +118,17 @@ fn failures_are_of_layer_6_with_haproxy_s_texts() {
     let address = super::origin(vec![silence]);
     let elsewhere = |one: &mut ServerModel| one.checks.address = Some(Address::Inet(address));
     let timeout = (CheckStatus::L6Timeout, String::new());
-    assert_eq!(found(&origin, probes(), Check::Connect, elsewhere), timeout);
+    assert_eq!(
+        found(&origin, probes(), CheckMethod::Connect, elsewhere),
+        timeout
+    );
     let nobody = closed();
     let elsewhere = |one: &mut ServerModel| one.checks.address = Some(Address::Inet(nobody));
     let refused = (CheckStatus::L4Connection, "Connection refused".to_owned());
-    assert_eq!(found(&origin, probes(), Check::Connect, elsewhere), refused);
+    assert_eq!(
+        found(&origin, probes(), CheckMethod::Connect, elsewhere),
+        refused
+    );
 }
 
 fn request_then_close(stream: &mut TcpStream) {
@@ -183,9 +195,9 @@ fn the_proxy_header_comes_before_the_handshake() {
         sender.send(begin).unwrap();
     });
     let origin = TlsOrigin::start(&[]);
-    found(&origin, probes(), Check::Connect, |one| {
+    found(&origin, probes(), CheckMethod::Connect, |one| {
         one.checks.address = Some(Address::Inet(address));
-        one.checks.send_proxy = true;
+        one.checks.sends_proxy_header = true;
     });
     let begin = receiver.recv_timeout(PATIENCE).unwrap();
     assert_eq!(&begin[..15], b"PROXY UNKNOWN\r\n");

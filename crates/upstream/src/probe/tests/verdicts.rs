@@ -79,8 +79,8 @@ fn text(text: &str) -> ExpectSubject {
     ExpectSubject::Text(text.as_bytes().to_vec())
 }
 
-fn tcp(rules: Vec<CheckRule>) -> Check {
-    Check::Tcp {
+fn tcp(rules: Vec<CheckRule>) -> CheckMethod {
+    CheckMethod::Tcp {
         rules,
         word: "tcp-check",
     }
@@ -94,11 +94,11 @@ fn send(bytes: &str) -> CheckRule {
 }
 
 /// The result of one run of a check.
-fn found(check: Check, action: fn(&mut TcpStream)) -> (CheckStatus, Option<u16>, String) {
+fn found(check: CheckMethod, action: fn(&mut TcpStream)) -> (CheckStatus, Option<u16>, String) {
     found_at(check, origin(vec![action]))
 }
 
-fn found_at(check: Check, address: SocketAddr) -> (CheckStatus, Option<u16>, String) {
+fn found_at(check: CheckMethod, address: SocketAddr) -> (CheckStatus, Option<u16>, String) {
     let mut one = server("s1", address);
     one.checks.interval = Duration::from_millis(200);
     let mut farm = backend("be", vec![one]);
@@ -135,21 +135,21 @@ fn format(text: &str) -> LogFormat {
 }
 
 fn http_cases(cases: Vec<Case>) {
-    for (place, (rules, action, status, code, info)) in cases.into_iter().enumerate() {
+    for (index, (rules, action, status, code, info)) in cases.into_iter().enumerate() {
         let expected = (status, code, info.to_owned());
-        assert_eq!(found(http(rules), action), expected, "case {place}");
+        assert_eq!(found(http(rules), action), expected, "case {index}");
     }
 }
 
 fn tcp_cases(cases: Vec<Case>) {
-    for (place, (rules, action, status, code, info)) in cases.into_iter().enumerate() {
+    for (index, (rules, action, status, code, info)) in cases.into_iter().enumerate() {
         let code = if status == CheckStatus::L7Timeout {
             None
         } else {
             code
         };
         let expected = (status, code, info.to_owned());
-        assert_eq!(found(tcp(rules), action), expected, "case {place}");
+        assert_eq!(found(tcp(rules), action), expected, "case {index}");
     }
 }
 
@@ -437,20 +437,20 @@ fn tcp_refusals() {
 
 #[test]
 fn protocol_verdicts() {
-    let redis = || Check::Protocol(ProtocolCheck::Redis);
+    let redis = || CheckMethod::Protocol(ProtocolCheck::Redis);
     assert_eq!(found(redis(), pong).0, CheckStatus::L7Ok);
     assert_eq!(
         found(redis(), silence),
         (CheckStatus::L7Timeout, None, String::new())
     );
-    let hello = || Check::Protocol(ProtocolCheck::SslHello);
+    let hello = || CheckMethod::Protocol(ProtocolCheck::SslHello);
     assert_eq!(found(hello(), silence).0, CheckStatus::L6Timeout);
     assert_eq!(found(hello(), banner).0, CheckStatus::L6Response);
 }
 
 #[test]
 fn requests_are_as_haproxy_sends_them() {
-    let asked = |check: Check| {
+    let asked = |check: CheckMethod| {
         let (address, asked) = recorder(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
         assert_eq!(found_at(check, address).0, CheckStatus::L7Ok);
         String::from_utf8(asked.recv_timeout(PATIENCE).unwrap()).unwrap()
@@ -473,7 +473,7 @@ fn requests_are_as_haproxy_sends_them() {
         "POST /b HTTP/1.1\r\nhost: foo\r\nx-a: b\r\ncontent-length: 5\r\nconnection: \
          close\r\n\r\nhello"
     );
-    let state = asked(Check::Http {
+    let state = asked(CheckMethod::Http {
         rules: vec![],
         disable_on_404: false,
         send_state: true,
@@ -492,7 +492,7 @@ fn requests_are_as_haproxy_sends_them() {
 fn a_check_that_sends_the_proxy_header_says_it_knows_no_client() {
     let (address, asked) = recorder(b"");
     let mut one = server("s1", address);
-    one.checks.send_proxy = true;
+    one.checks.sends_proxy_header = true;
     let fixture = || Fixture::new(vec![backend("be", vec![one])]);
     let verdict = block_on(async { fixture().run().await }).unwrap();
     assert_eq!(verdict.status, CheckStatus::L4Ok);
@@ -505,7 +505,7 @@ fn a_program_may_decide() {
         let mut one = server("s1", closed());
         one.checks.interval = interval;
         let mut farm = backend("be", vec![one]);
-        farm.check = Check::External {
+        farm.check = CheckMethod::External {
             command: command.to_owned(),
             path: Some("/usr/bin:/bin".to_owned()),
         };

@@ -33,7 +33,7 @@ fn survives(mut files: MemoryFiles, options: &LoadOptions, renewed: &Pem) {
     }
     let found = load(&files, options);
     assert!(found.is_same(&new));
-    assert_eq!(after.of_files, Some(found.content_digest()));
+    assert_eq!(after.files_digest, Some(found.content_digest()));
     let again = super::changes("/a.pem", &new, (&after, Some(&new))).expect("files");
     assert!(
         again.0.len() <= 1,

@@ -22,9 +22,9 @@ pub(crate) enum ActionOutcome {
     NotYet(Needs),
     /// The message could not be rewritten and is unchanged.
     Failed,
-    /// Perform the action again, with [`Stage::waited`] set, when one of the needs has arrived or, at
+    /// Perform the action again, with [`RunState::waited`] set, when one of the needs has arrived or, at
     /// the latest, when the time has passed; at once if none of them can arrive. An action returns it
-    /// only while [`Stage::waited`] is false.
+    /// only while [`RunState::waited`] is false.
     Wait(Needs, Option<Duration>),
     /// As [`Self::Wait`], for the body of the message: so many bytes of it, or all of it if the number
     /// is 0.
@@ -41,7 +41,7 @@ impl From<Result<(), NoRoom>> for ActionOutcome {
 }
 
 /// The state of a run.
-pub(crate) struct Stage<'t> {
+pub(crate) struct RunState<'t> {
     pub(crate) transaction: &'t mut dyn Transaction,
     pub(crate) workspace: &'t mut Workspace,
     /// `strict-mode`: a failed rewrite ends the exchange.
@@ -52,11 +52,11 @@ pub(crate) struct Stage<'t> {
     pub(crate) may_arrive_for_samples: Needs,
     /// The current action has waited: it must not ask for the same again.
     pub(crate) waited: bool,
-    /// The place of the first of the consecutive rules of the current action.
+    /// The index of the first of the consecutive rules of the current action.
     pub(crate) group: usize,
 }
 
-impl Stage<'_> {
+impl RunState<'_> {
     /// Whether `condition` holds.
     pub(crate) fn applies(&mut self, condition: Option<&Condition>) -> ConditionResult {
         let Some(condition) = condition else {
@@ -69,13 +69,13 @@ impl Stage<'_> {
         truth
     }
 
-    /// Renders `format` into `space.text`.
+    /// Renders `format` into `workspace.text`.
     pub(crate) fn render(&mut self, format: &LogFormat) {
         self.workspace.text.clear();
         self.render_more(format);
     }
 
-    /// Appends the rendered `format` to `space.text`.
+    /// Appends the rendered `format` to `workspace.text`.
     pub(crate) fn render_more(&mut self, format: &LogFormat) {
         if let Some(text) = format.as_literal() {
             self.workspace.text.extend_from_slice(text.as_bytes());
@@ -86,7 +86,7 @@ impl Stage<'_> {
             .with_facts(&mut |facts| format.render(facts, scratch, text));
     }
 
-    /// Evaluates `expr` with what is there; bytes are in `space.text`. `None` when there is no
+    /// Evaluates `expr` with what is there; bytes are in `workspace.text`. `None` when there is no
     /// value.
     pub(crate) fn evaluate(&mut self, expr: &Expr) -> Option<StoredValue> {
         let Workspace { scratch, text, .. } = &mut *self.workspace;
@@ -110,7 +110,7 @@ impl Stage<'_> {
         value.value(&self.workspace.text).to_ip()
     }
 
-    /// Evaluates `expr` as a value of type `kind`; bytes are in `space.text`. `None` when there is no
+    /// Evaluates `expr` as a value of type `kind`; bytes are in `workspace.text`. `None` when there is no
     /// value, or it cannot be cast.
     pub(crate) fn evaluate_as(&mut self, expr: &Expr, kind: SampleKind) -> Option<StoredValue> {
         self.evaluate_as_with(expr, kind, Needs::NONE)
@@ -121,7 +121,7 @@ impl Stage<'_> {
     ///
     /// # Errors
     /// There is no value yet: what must come for it.
-    pub(crate) fn evaluate_as_in_time(
+    pub(crate) fn evaluate_as_or_wait(
         &mut self,
         expr: &Expr,
         kind: SampleKind,
@@ -145,11 +145,11 @@ impl Stage<'_> {
         held
     }
 
-    /// As [`Stage::evaluate`], for an action that waits for its value.
+    /// As [`RunState::evaluate`], for an action that waits for its value.
     ///
     /// # Errors
     /// There is no value yet: what must come for it.
-    pub(crate) fn evaluate_in_time(&mut self, expr: &Expr) -> Result<Option<StoredValue>, Needs> {
+    pub(crate) fn evaluate_or_wait(&mut self, expr: &Expr) -> Result<Option<StoredValue>, Needs> {
         let more = self.may_arrive_for_samples;
         if more.is_none() {
             return Ok(self.evaluate(expr));

@@ -37,7 +37,7 @@ pub(crate) fn exchange_ended(context: &Context<'_>, exchange: &mut Exchange) {
 
 /// Writes the line of an exchange that has ended.
 fn log(context: &Context<'_>, exchange: &mut Exchange) {
-    let plan = context.running.log_plan(context.frontend.place);
+    let plan = context.running.log_plan(context.frontend.index);
     if !has_failed_early(context, exchange) {
         let is_wanted = match plan.is_single {
             true => !exchange.logged && !plan.is_default_line,
@@ -109,7 +109,7 @@ fn note_times(context: &Context<'_>, exchange: &Exchange) {
 /// Writes the line of a step, where the frontend wants one: because of `log-steps`, or because all
 /// that its line shows is known.
 pub(crate) fn step(context: &Context<'_>, exchange: &mut Exchange, step: LogStep) {
-    let plan = context.running.log_plan(context.frontend.place);
+    let plan = context.running.log_plan(context.frontend.index);
     if plan.steps.has(step) {
         write_step(context, exchange, step, plan);
     }
@@ -117,7 +117,7 @@ pub(crate) fn step(context: &Context<'_>, exchange: &mut Exchange, step: LogStep
 
 /// Whether a line at the accept may show the unique id.
 pub(crate) fn accept_shows_id(context: &Context<'_>) -> bool {
-    let plan = context.running.log_plan(context.frontend.place);
+    let plan = context.running.log_plan(context.frontend.index);
     !plan.is_single && plan.steps.has(LogStep::Accept)
 }
 
@@ -146,7 +146,7 @@ fn write_step(context: &Context<'_>, exchange: &mut Exchange, step: LogStep, pla
 
 /// The short line of frontends without a format. Profiles do not change it.
 fn write_default_line(context: &Context<'_>, exchange: &Exchange) {
-    let Some(Some(set)) = context.running.frontend_logs.get(context.frontend.place) else {
+    let Some(Some(set)) = context.running.frontend_logs.get(context.frontend.index) else {
         return;
     };
     let Some(format) = context.running.default_format(context.frontend.is_http()) else {
@@ -180,7 +180,7 @@ fn is_normal(context: &Context<'_>, exchange: &Exchange, step: LogStep) -> bool 
 /// Writes a line about an exchange, at a step of it.
 fn write(context: &Context<'_>, exchange: &mut Exchange, step: LogStep, plan: LogPlan) {
     exchange.logged |= plan.is_single;
-    let Some(Some(set)) = context.running.frontend_logs.get(context.frontend.place) else {
+    let Some(Some(set)) = context.running.frontend_logs.get(context.frontend.index) else {
         return;
     };
     let options = &context.frontend.model.log;
@@ -227,12 +227,12 @@ fn level(exchange: &Exchange, usual: Level) -> Option<Level> {
 
 /// Writes a line because a rule asks for it (`do-log`), beside the line of the exchange and without
 /// a number of its own.
-pub(crate) fn rule_asks(
+pub(crate) fn write_line_for_rule(
     context: &Context<'_>,
     exchange: &mut Exchange,
     (step, profile): (LogStep, Option<&LogProfile>),
 ) {
-    let Some(Some(set)) = context.running.frontend_logs.get(context.frontend.place) else {
+    let Some(Some(set)) = context.running.frontend_logs.get(context.frontend.index) else {
         return;
     };
     let level = level(exchange, Level::Info).filter(|level| set.wants(*level));
@@ -292,7 +292,7 @@ pub(crate) fn connection_refused(context: &Context<'_>, refusal: HandshakeError)
     if !is_wanted || (options.skip_null && refusal.is_silent()) {
         return;
     }
-    let Some(Some(set)) = context.running.frontend_logs.get(context.frontend.place) else {
+    let Some(Some(set)) = context.running.frontend_logs.get(context.frontend.index) else {
         return;
     };
     let level = if options.separate_errors {
@@ -332,7 +332,7 @@ pub(crate) fn connection_refused(context: &Context<'_>, refusal: HandshakeError)
 
 /// Sends a line to the log targets of the frontend.
 fn emit(context: &Context<'_>, level: Level, line: &[u8]) {
-    if let Some(Some(set)) = context.running.frontend_logs.get(context.frontend.place) {
+    if let Some(Some(set)) = context.running.frontend_logs.get(context.frontend.index) {
         let line = &line[..line.len().min(set.message_bytes_max())];
         context.local.log.borrow_mut().emit(set, level, line);
     }

@@ -1,13 +1,13 @@
-//! The places that rules belong to.
+//! The rule sets that rules belong to.
 
 use std::fmt;
 
 use ballast_expr::{Phase, Phases};
 
-/// A place that rules belong to.
+/// A rule set: the kind of rules, and when they run.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 #[repr(u8)]
-pub enum RuleSet {
+pub enum RuleSetKind {
     /// `quic-initial`: the first datagram of a QUIC connection.
     QuicInitial,
     /// `tcp-request connection`: right after the accept.
@@ -29,32 +29,32 @@ pub enum RuleSet {
     Redirect,
 }
 
-impl RuleSet {
-    /// Every place.
-    pub const ALL: [RuleSet; 9] = [
-        RuleSet::QuicInitial,
-        RuleSet::TcpConnection,
-        RuleSet::TcpSession,
-        RuleSet::TcpContent,
-        RuleSet::TcpResponse,
-        RuleSet::HttpRequest,
-        RuleSet::HttpResponse,
-        RuleSet::HttpAfterResponse,
-        RuleSet::Redirect,
+impl RuleSetKind {
+    /// Every rule set.
+    pub const ALL: [RuleSetKind; 9] = [
+        RuleSetKind::QuicInitial,
+        RuleSetKind::TcpConnection,
+        RuleSetKind::TcpSession,
+        RuleSetKind::TcpContent,
+        RuleSetKind::TcpResponse,
+        RuleSetKind::HttpRequest,
+        RuleSetKind::HttpResponse,
+        RuleSetKind::HttpAfterResponse,
+        RuleSetKind::Redirect,
     ];
 
     /// The words at the start of its lines.
     pub const fn words(self) -> &'static str {
         match self {
-            RuleSet::QuicInitial => "quic-initial",
-            RuleSet::TcpConnection => "tcp-request connection",
-            RuleSet::TcpSession => "tcp-request session",
-            RuleSet::TcpContent => "tcp-request content",
-            RuleSet::TcpResponse => "tcp-response content",
-            RuleSet::HttpRequest => "http-request",
-            RuleSet::HttpResponse => "http-response",
-            RuleSet::HttpAfterResponse => "http-after-response",
-            RuleSet::Redirect => "redirect",
+            RuleSetKind::QuicInitial => "quic-initial",
+            RuleSetKind::TcpConnection => "tcp-request connection",
+            RuleSetKind::TcpSession => "tcp-request session",
+            RuleSetKind::TcpContent => "tcp-request content",
+            RuleSetKind::TcpResponse => "tcp-response content",
+            RuleSetKind::HttpRequest => "http-request",
+            RuleSetKind::HttpResponse => "http-response",
+            RuleSetKind::HttpAfterResponse => "http-after-response",
+            RuleSetKind::Redirect => "redirect",
         }
     }
 
@@ -62,10 +62,10 @@ impl RuleSet {
     pub const fn is_http(self) -> bool {
         matches!(
             self,
-            RuleSet::HttpRequest
-                | RuleSet::HttpResponse
-                | RuleSet::HttpAfterResponse
-                | RuleSet::Redirect
+            RuleSetKind::HttpRequest
+                | RuleSetKind::HttpResponse
+                | RuleSetKind::HttpAfterResponse
+                | RuleSetKind::Redirect
         )
     }
 
@@ -73,30 +73,32 @@ impl RuleSet {
     pub const fn is_response(self) -> bool {
         matches!(
             self,
-            RuleSet::TcpResponse | RuleSet::HttpResponse | RuleSet::HttpAfterResponse
+            RuleSetKind::TcpResponse | RuleSetKind::HttpResponse | RuleSetKind::HttpAfterResponse
         )
     }
 
     /// Whether its rules are run. Rules of the others are only checked, and
-    /// [`crate::RuleSets::unimplemented`] names the place.
+    /// [`crate::RuleSets::unimplemented`] names the rule set.
     pub const fn is_implemented(self) -> bool {
-        !matches!(self, RuleSet::QuicInitial)
+        !matches!(self, RuleSetKind::QuicInitial)
     }
 
     /// Where its expressions are evaluated, in a proxy with these capabilities.
     pub fn phases(self, capability: Capability) -> Phases {
         let (front, back) = match self {
-            RuleSet::QuicInitial | RuleSet::TcpConnection => (Phase::FrontendConnection, None),
-            RuleSet::TcpSession => (Phase::FrontendSession, None),
-            RuleSet::TcpContent => (Phase::FrontendContent, Some(Phase::BackendContent)),
-            RuleSet::TcpResponse => (
+            RuleSetKind::QuicInitial | RuleSetKind::TcpConnection => {
+                (Phase::FrontendConnection, None)
+            }
+            RuleSetKind::TcpSession => (Phase::FrontendSession, None),
+            RuleSetKind::TcpContent => (Phase::FrontendContent, Some(Phase::BackendContent)),
+            RuleSetKind::TcpResponse => (
                 Phase::FrontendResponseContent,
                 Some(Phase::BackendResponseContent),
             ),
-            RuleSet::HttpRequest | RuleSet::Redirect => {
+            RuleSetKind::HttpRequest | RuleSetKind::Redirect => {
                 (Phase::FrontendRequest, Some(Phase::BackendRequest))
             }
-            RuleSet::HttpResponse | RuleSet::HttpAfterResponse => {
+            RuleSetKind::HttpResponse | RuleSetKind::HttpAfterResponse => {
                 (Phase::FrontendResponse, Some(Phase::BackendResponse))
             }
         };
@@ -111,7 +113,7 @@ impl RuleSet {
     }
 }
 
-impl fmt::Display for RuleSet {
+impl fmt::Display for RuleSetKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.words())
     }
@@ -126,13 +128,13 @@ pub struct Capability {
     pub backend: bool,
 }
 
-/// A set of places.
+/// A selection of rule sets.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct RuleSetFlags(u16);
 
 impl RuleSetFlags {
-    /// These places.
-    pub(crate) const fn of(rule_sets: &[RuleSet]) -> RuleSetFlags {
+    /// These rule sets.
+    pub(crate) const fn of(rule_sets: &[RuleSetKind]) -> RuleSetFlags {
         let mut bits = 0;
         let mut at = 0;
         while at < rule_sets.len() {
@@ -142,31 +144,31 @@ impl RuleSetFlags {
         RuleSetFlags(bits)
     }
 
-    /// The same places and the `redirect` keyword.
+    /// The same rule sets and the `redirect` keyword.
     pub(crate) const fn and_redirect(self) -> RuleSetFlags {
-        RuleSetFlags(self.0 | 1 << RuleSet::Redirect as u8)
+        RuleSetFlags(self.0 | 1 << RuleSetKind::Redirect as u8)
     }
 
-    /// Whether the place is in the set.
-    pub const fn has(self, place: RuleSet) -> bool {
-        self.0 & (1 << place as u8) != 0
+    /// Whether the rule set is selected.
+    pub const fn has(self, rule_set: RuleSetKind) -> bool {
+        self.0 & (1 << rule_set as u8) != 0
     }
 
-    /// The places in the set.
-    pub fn iter(self) -> impl Iterator<Item = RuleSet> {
-        RuleSet::ALL
+    /// The rule sets that are selected.
+    pub fn iter(self) -> impl Iterator<Item = RuleSetKind> {
+        RuleSetKind::ALL
             .into_iter()
-            .filter(move |place| self.has(*place))
+            .filter(move |rule_set| self.has(*rule_set))
     }
 }
 
 impl fmt::Display for RuleSetFlags {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, place) in self.iter().enumerate() {
+        for (at, rule_set) in self.iter().enumerate() {
             if at > 0 {
                 f.write_str(", ")?;
             }
-            write!(f, "'{place}'")?;
+            write!(f, "'{rule_set}'")?;
         }
         Ok(())
     }

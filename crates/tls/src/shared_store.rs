@@ -106,8 +106,8 @@ impl StoreState {
                 && other.number == edit.number
         };
         match self.list_edits.iter().position(undoes) {
-            Some(place) => {
-                self.list_edits.remove(place);
+            Some(index) => {
+                self.list_edits.remove(index);
             }
             None => self.list_edits.push(edit),
         }
@@ -132,7 +132,7 @@ impl StoreState {
             }
         }
         let stored = from.store.iter();
-        for stored in stored.filter(|one| one.origin().of_files.is_none()) {
+        for stored in stored.filter(|one| one.origin().files_digest.is_none()) {
             if self.store.get(stored.name()).is_none() {
                 self.store.insert(Arc::clone(stored));
             }
@@ -243,7 +243,7 @@ impl SharedStore {
 
     /// The right to write files with certificates. It is held while a disk is written: never by a
     /// thread that serves, and before [`Self::lock`].
-    pub fn disk(&self) -> MutexGuard<'_, ()> {
+    pub fn lock_files(&self) -> MutexGuard<'_, ()> {
         self.0.disk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

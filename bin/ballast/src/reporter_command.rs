@@ -7,7 +7,7 @@ use ballast_handover::MemoryFile;
 
 /// An order to the reporting thread.
 #[derive(Debug)]
-pub(crate) enum ReportOrder {
+pub(crate) enum ReporterCommand {
     /// A command changed something.
     Changed,
     /// A snapshot for the next worker.
@@ -21,12 +21,12 @@ pub(crate) enum ReportOrder {
 pub(crate) struct ChangeSignal {
     /// It was not reported yet.
     is_set: AtomicBool,
-    orders: SyncSender<ReportOrder>,
+    orders: SyncSender<ReporterCommand>,
 }
 
 impl ChangeSignal {
     /// One that nothing has set, for the thread that takes these orders.
-    pub(crate) fn new(orders: SyncSender<ReportOrder>) -> Self {
+    pub(crate) fn new(orders: SyncSender<ReporterCommand>) -> Self {
         Self {
             is_set: AtomicBool::new(false),
             orders,
@@ -37,7 +37,7 @@ impl ChangeSignal {
     pub(crate) fn set(&self) {
         if !self.is_set.swap(true, Ordering::AcqRel) {
             // The queue is full: the thread is awake, and looks at the signal before it sleeps.
-            let _ = self.orders.try_send(ReportOrder::Changed);
+            let _ = self.orders.try_send(ReporterCommand::Changed);
         }
     }
 

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// A line of a configuration, for telling where a list is used.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Place {
+pub struct ConfigLine {
     /// The file's name as given on the command line.
     pub file: FileName,
     /// From 1; 0 when not known.
@@ -15,7 +15,7 @@ pub struct Place {
 }
 
 /// The name of a file of the configuration. Each name is kept once and for as long as the process runs:
-/// there are few, and workers that note places for each exchange share no count of references.
+/// there are few, and workers that note lines for each exchange share no count of references.
 #[derive(Clone, Copy, Default, Eq, PartialEq)]
 pub struct FileName(&'static str);
 

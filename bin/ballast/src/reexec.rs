@@ -67,7 +67,7 @@ impl MasterState<'_> {
             .arg0(name)
             .args(words)
             .env(
-                worker::RENEWAL_VARIABLE,
+                worker::REEXEC_VARIABLE,
                 format!("{number}:{}", std::process::id()),
             )
             .env_remove(worker::WORKER_VARIABLE)
@@ -181,7 +181,7 @@ fn number(fd: RawFd) -> u64 {
 impl Inheritance {
     /// What this process inherits; `None` when it was started anew.
     pub(crate) fn of_this_process() -> Option<Self> {
-        let value = std::env::var(worker::RENEWAL_VARIABLE).ok()?;
+        let value = std::env::var(worker::REEXEC_VARIABLE).ok()?;
         let (number, own) = value.split_once(':')?;
         // Children of this master inherit the variable.
         if own.parse() != Ok(std::process::id()) {

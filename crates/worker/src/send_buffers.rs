@@ -21,7 +21,7 @@ pub fn take() -> Vec<u8> {
 }
 
 /// Returns a vector; its bytes are discarded.
-pub fn give(mut bytes: Vec<u8>) {
+pub fn give_back(mut bytes: Vec<u8>) {
     if bytes.capacity() == 0 || bytes.capacity() > KEPT_BYTES_MAX {
         return;
     }

@@ -10,7 +10,7 @@ use crate::machine::{content, error_text, files_in, is_directory, regular_conten
 ///
 /// # Errors
 /// What cannot be read, as HAProxy says it.
-pub(crate) fn files(names: &[String]) -> Result<Vec<(String, Vec<u8>)>, String> {
+pub(crate) fn read(names: &[String]) -> Result<Vec<(String, Vec<u8>)>, String> {
     read_each(names, regular_content, |name| {
         Err(cannot_open(
             name,
@@ -19,12 +19,12 @@ pub(crate) fn files(names: &[String]) -> Result<Vec<(String, Vec<u8>)>, String> 
     })
 }
 
-/// As [`files`], for a process that may wait: reads pipes (`-f <(...)`) and the standard input (`-`)
+/// As [`read`], for a process that may wait: reads pipes (`-f <(...)`) and the standard input (`-`)
 /// too.
 ///
 /// # Errors
 /// What cannot be read, as HAProxy says it.
-pub(crate) fn files_and_pipes(names: &[String]) -> Result<Vec<(String, Vec<u8>)>, String> {
+pub(crate) fn read_with_pipes(names: &[String]) -> Result<Vec<(String, Vec<u8>)>, String> {
     read_each(names, content, |name| {
         let mut bytes = Vec::new();
         let read = std::io::stdin().lock().read_to_end(&mut bytes);
@@ -47,7 +47,7 @@ fn read_each(
         if name == "-" {
             files.push(input(name)?);
         } else if is_directory(name) {
-            for inside in directory(name)? {
+            for inside in cfg_files_in(name)? {
                 files.push(read(inside)?);
             }
         } else {
@@ -58,7 +58,7 @@ fn read_each(
 }
 
 /// The `*.cfg` files of a directory, without hidden ones, sorted by name.
-fn directory(name: &str) -> Result<Vec<String>, String> {
+fn cfg_files_in(name: &str) -> Result<Vec<String>, String> {
     let names = files_in(name).map_err(|reason| cannot_open(name, &reason))?;
     let mut found: Vec<String> = names
         .iter()

@@ -9,7 +9,7 @@ const NONE: QueuePriority = QueuePriority {
 
 #[test]
 fn the_longest_wait_goes_first_over_both_queues() {
-    let mut waiting = WaitingExchanges::default();
+    let mut waiting = BackendQueues::default();
     let first = waiting.join(None, NONE, 5, 'a');
     let second = waiting.join(Some("a"), NONE, 5, 'b');
     let third = waiting.join(None, NONE, 6, 'c');
@@ -25,7 +25,7 @@ fn the_longest_wait_goes_first_over_both_queues() {
 
 #[test]
 fn a_server_does_not_serve_anothers_queue() {
-    let mut waiting = WaitingExchanges::default();
+    let mut waiting = BackendQueues::default();
     let ticket = waiting.join(Some("a"), NONE, 0, 1);
     assert_eq!(waiting.next_for("b", true), None);
     let for_any = waiting.join(None, NONE, 0, 2);
@@ -45,7 +45,7 @@ fn a_server_does_not_serve_anothers_queue() {
 
 #[test]
 fn who_chooses_again_keeps_its_place_and_its_position_counts_who_went_before() {
-    let mut waiting = WaitingExchanges::default();
+    let mut waiting = BackendQueues::default();
     let called = |offer, position| CalledExchange { offer, position };
     waiting.join(Some("a"), NONE, 0, "went before");
     let ticket = waiting.join(Some("a"), NONE, 1, "chooses again");
@@ -60,7 +60,7 @@ fn who_chooses_again_keeps_its_place_and_its_position_counts_who_went_before() {
 
 #[test]
 fn a_class_goes_before_any_wait_and_an_offset_is_worth_its_time() {
-    let mut waiting = WaitingExchanges::default();
+    let mut waiting = BackendQueues::default();
     waiting.join(None, NONE, 0, "late");
     waiting.join(Some("a"), NONE.with_offset_ms(-1001), 1000, "moved");
     waiting.join(None, NONE.with_class(1), 0, "last");
@@ -131,7 +131,7 @@ proptest! {
     /// moment, then by arrival, and its position counts those who went before it.
     #[test]
     fn who_is_served_is_whom_the_manual_names(events in prop::collection::vec(event(), 1..120)) {
-        let mut waiting = WaitingExchanges::default();
+        let mut waiting = BackendQueues::default();
         let mut simulated: Vec<Simulated> = Vec::new();
         let (mut now_ms, mut count) = (0, 0);
         for event in events {
@@ -150,8 +150,8 @@ proptest! {
                     });
                     count += 1;
                 }
-                Event::Leave(place) if !simulated.is_empty() => {
-                    let one = simulated.remove(place % simulated.len());
+                Event::Leave(position) if !simulated.is_empty() => {
+                    let one = simulated.remove(position % simulated.len());
                     prop_assert_eq!(waiting.leave(name(one.server), one.ticket), Some(one.passed));
                     prop_assert_eq!(waiting.leave(name(one.server), one.ticket), None);
                 }
@@ -161,14 +161,14 @@ proptest! {
                         Some(own) => own == server,
                         None => takes_any,
                     };
-                    let place = (0..simulated.len())
-                        .filter(|place| may(&simulated[*place]))
-                        .min_by_key(|place| {
-                            let one = &simulated[*place];
+                    let position = (0..simulated.len())
+                        .filter(|position| may(&simulated[*position]))
+                        .min_by_key(|position| {
+                            let one = &simulated[*position];
                             (one.class, one.due_ms, one.number)
                         });
-                    let expected = place.map(|place| {
-                        let one = simulated.remove(place);
+                    let expected = position.map(|position| {
+                        let one = simulated.remove(position);
                         let queue = simulated.iter_mut().filter(|other| other.server == one.server);
                         queue.for_each(|other| other.passed += 1);
                         CalledExchange {

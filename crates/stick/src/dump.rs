@@ -1,6 +1,6 @@
-//! Tables as sheets: what one process writes of a table for the next one to read.
+//! Tables as dumps: what one process writes of a table for the next one to read.
 //!
-//! A sheet has some entries of a table, so that none has to hold all of them. It names its data types
+//! A dump has some entries of a table, so that none has to hold all of them. It names its data types
 //! by their words, so that the two processes may store different ones and be of different versions.
 //! Times are ages: the processes have different clocks. What an entry counts of open connections
 //! (`conn_cur`) is left out: they stay with the process that has them.
@@ -16,9 +16,9 @@ use crate::key::{Key, KeyType};
 use crate::scan::ScanCursor;
 use crate::table::Table;
 
-/// A sheet ends soon after this many bytes; the next one has what follows.
+/// A dump ends soon after this many bytes; the next one has what follows.
 pub const SHEET_BYTES: usize = 256 << 10;
-/// A sheet takes about this time from one process to the other.
+/// A dump takes about this time from one process to the other.
 const AT_ONCE_MS: u32 = 50;
 /// Slots that are written under one lock, at most.
 const SLOTS_PER_LOCK: usize = 128;
@@ -27,9 +27,9 @@ const BYTES_PER_LOCK: usize = 32 << 10;
 const MAGIC: &[u8; 4] = b"BLST";
 const VERSION: u8 = 1;
 
-/// A sheet that cannot be read.
+/// A dump that cannot be read.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum SheetError {
+pub enum TableDumpError {
     /// It is none, or of another version.
     Foreign,
     /// It ends within an entry, or a value makes no sense. The entries before are read.
@@ -38,27 +38,27 @@ pub enum SheetError {
     OtherKeys,
 }
 
-impl std::fmt::Display for SheetError {
+impl std::fmt::Display for TableDumpError {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.write_str(match self {
-            SheetError::Foreign => "it is of another version",
-            SheetError::Malformed => "it is malformed",
-            SheetError::OtherKeys => "its keys are of another type now",
+            TableDumpError::Foreign => "it is of another version",
+            TableDumpError::Malformed => "it is malformed",
+            TableDumpError::OtherKeys => "its keys are of another type now",
         })
     }
 }
 
-impl std::error::Error for SheetError {}
+impl std::error::Error for TableDumpError {}
 
-/// The name of the table that a sheet is of.
+/// The name of the table that a dump is of.
 ///
 /// # Errors
-/// [`SheetError::Foreign`], [`SheetError::Malformed`].
-pub fn sheet_name(sheet: &[u8]) -> Result<&str, SheetError> {
-    Reader::begin(sheet).map(|(name, _)| name)
+/// [`TableDumpError::Foreign`], [`TableDumpError::Malformed`].
+pub fn dump_name(dump: &[u8]) -> Result<&str, TableDumpError> {
+    Reader::begin(dump).map(|(name, _)| name)
 }
 
-/// How far the writing of a table's sheets is.
+/// How far the writing of a table's dumps is.
 #[derive(Debug, Default)]
 pub struct SheetProgress {
     cursor: ScanCursor,
@@ -75,11 +75,11 @@ impl SheetProgress {
     }
 }
 
-/// What a sheet is read for.
+/// What a dump is read for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum SheetUse {
     /// To fill a table that nobody uses yet, or to add to one. The table may grow beyond its size
-    /// meanwhile, by a quarter and one sheet: [`Table::finish_loading`] must follow the last sheet.
+    /// meanwhile, by a quarter and one dump: [`Table::finish_loading`] must follow the last dump.
     Load,
     /// To add to a table that has been in use for this time, in milliseconds. Of two entries that were
     /// touched at about the same time since, the table's stays. A full table gives up its oldest entry
@@ -88,7 +88,7 @@ pub enum SheetUse {
 }
 
 impl SheetUse {
-    /// Whether an entry that was touched so long ago stays, where that of the sheet is of this age.
+    /// Whether an entry that was touched so long ago stays, where that of the dump is of this age.
     pub(crate) fn keeps(self, idle_ms: u32, age_ms: u32) -> bool {
         match self {
             SheetUse::Merge(used_ms) if idle_ms <= used_ms => {
@@ -100,9 +100,9 @@ impl SheetUse {
 }
 
 impl Table {
-    /// Writes the next sheet: the table may change meanwhile, and each entry is as it is when it is
+    /// Writes the next dump: the table may change meanwhile, and each entry is as it is when it is
     /// written. `into` stays empty where nothing is left. Returns whether there may be more.
-    pub fn write_sheet(
+    pub fn write_dump(
         &self,
         progress: &mut SheetProgress,
         now_ms: u32,
@@ -153,53 +153,53 @@ impl Table {
         is_more
     }
 
-    /// Reads the entries of a sheet. One that this table has, too, is replaced if it was touched here
+    /// Reads the entries of a dump. One that this table has, too, is replaced if it was touched here
     /// before it was there; what an entry here counts of open connections stays. `written_ms` is when
-    /// the sheet was written, by the clock of this process: its ages are from then.
+    /// the dump was written, by the clock of this process: its ages are from then.
     ///
     /// Each entry is compared and replaced under one lock, so that nothing that happens to it here
     /// meanwhile is lost, and nobody sees a part of it. Returns how many were read. Data types of other
     /// periods or elements are read as far as both store them.
     ///
     /// # Errors
-    /// [`SheetError`].
-    pub fn read_sheet(
+    /// [`TableDumpError`].
+    pub fn read_dump(
         &self,
-        sheet: &[u8],
+        dump: &[u8],
         written_ms: u32,
         sheet_use: SheetUse,
-    ) -> Result<usize, SheetError> {
-        let (_, mut reader) = Reader::begin(sheet)?;
+    ) -> Result<usize, TableDumpError> {
+        let (_, mut reader) = Reader::begin(dump)?;
         let (kind, len) = (reader.byte()?, reader.number()?);
         if kind_of(self.key_type()).0 != kind {
-            return Err(SheetError::OtherKeys);
+            return Err(TableDumpError::OtherKeys);
         }
         let types = reader.types()?;
         // Entries are put in from the oldest to the newest: this is their order of age.
-        let mut places: Vec<(u32, usize)> = Vec::new();
+        let mut positions: Vec<(u32, usize)> = Vec::new();
         let mut end = Ok(());
         loop {
             match reader.byte() {
                 Ok(0) => break,
                 Ok(1) => {}
                 _ => {
-                    end = Err(SheetError::Malformed);
+                    end = Err(TableDumpError::Malformed);
                     break;
                 }
             }
-            let place = reader.at;
+            let position = reader.at;
             match reader.entry(kind, len, &types, |_, age| age) {
-                Ok(age) => places.push((age, place)),
+                Ok(age) => positions.push((age, position)),
                 Err(error) => {
                     end = Err(error);
                     break;
                 }
             }
         }
-        places.sort_unstable_by_key(|(age, _)| std::cmp::Reverse(*age));
+        positions.sort_unstable_by_key(|(age, _)| std::cmp::Reverse(*age));
         let mut read = 0;
-        for (_, place) in places {
-            reader.at = place;
+        for (_, position) in positions {
+            reader.at = position;
             let head = SheetHead {
                 kind,
                 len,
@@ -237,7 +237,7 @@ impl Table {
     }
 }
 
-/// What a sheet says of its entries.
+/// What a dump says of its entries.
 #[derive(Clone, Copy)]
 struct SheetHead<'s> {
     kind: u8,
@@ -309,56 +309,65 @@ fn write_entry(
 }
 
 struct Reader<'s> {
-    sheet: &'s [u8],
+    dump: &'s [u8],
     at: usize,
 }
 
 impl<'s> Reader<'s> {
-    fn begin(sheet: &'s [u8]) -> Result<(&'s str, Reader<'s>), SheetError> {
-        let mut reader = Reader { sheet, at: 0 };
+    fn begin(dump: &'s [u8]) -> Result<(&'s str, Reader<'s>), TableDumpError> {
+        let mut reader = Reader { dump, at: 0 };
         if reader.take(MAGIC.len())? != MAGIC || reader.byte()? != VERSION {
-            return Err(SheetError::Foreign);
+            return Err(TableDumpError::Foreign);
         }
         let name = reader.text()?;
         Ok((name, reader))
     }
 
-    fn take(&mut self, length: usize) -> Result<&'s [u8], SheetError> {
-        let end = self.at.checked_add(length).ok_or(SheetError::Malformed)?;
-        let taken = self.sheet.get(self.at..end).ok_or(SheetError::Malformed)?;
+    fn take(&mut self, length: usize) -> Result<&'s [u8], TableDumpError> {
+        let end = self
+            .at
+            .checked_add(length)
+            .ok_or(TableDumpError::Malformed)?;
+        let taken = self
+            .dump
+            .get(self.at..end)
+            .ok_or(TableDumpError::Malformed)?;
         self.at = end;
         Ok(taken)
     }
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], SheetError> {
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], TableDumpError> {
         let taken = self.take(N)?;
-        taken.first_chunk().copied().ok_or(SheetError::Malformed)
+        taken
+            .first_chunk()
+            .copied()
+            .ok_or(TableDumpError::Malformed)
     }
 
-    fn byte(&mut self) -> Result<u8, SheetError> {
+    fn byte(&mut self) -> Result<u8, TableDumpError> {
         self.array::<1>().map(|[byte]| byte)
     }
 
-    fn short(&mut self) -> Result<u16, SheetError> {
+    fn short(&mut self) -> Result<u16, TableDumpError> {
         self.array().map(u16::from_le_bytes)
     }
 
-    fn number(&mut self) -> Result<u32, SheetError> {
+    fn number(&mut self) -> Result<u32, TableDumpError> {
         self.array().map(u32::from_le_bytes)
     }
 
-    fn text(&mut self) -> Result<&'s str, SheetError> {
+    fn text(&mut self) -> Result<&'s str, TableDumpError> {
         let length = usize::from(self.short()?);
-        std::str::from_utf8(self.take(length)?).map_err(|_| SheetError::Malformed)
+        std::str::from_utf8(self.take(length)?).map_err(|_| TableDumpError::Malformed)
     }
 
-    fn types(&mut self) -> Result<Vec<StoredType>, SheetError> {
+    fn types(&mut self) -> Result<Vec<StoredType>, TableDumpError> {
         let mut types = Vec::new();
         for _ in 0..self.short()? {
-            let data_type = DataType::by_word(self.text()?).ok_or(SheetError::Foreign)?;
+            let data_type = DataType::by_word(self.text()?).ok_or(TableDumpError::Foreign)?;
             let (elements, period_ms) = (self.short()?, self.number()?);
             if elements == 0 || elements > DataType::ELEMENTS_MAX {
-                return Err(SheetError::Malformed);
+                return Err(TableDumpError::Malformed);
             }
             types.push(StoredType {
                 data_type,
@@ -376,13 +385,13 @@ impl<'s> Reader<'s> {
         len: u32,
         types: &[StoredType],
         read: impl FnOnce(Key<'s>, u32) -> R,
-    ) -> Result<R, SheetError> {
+    ) -> Result<R, TableDumpError> {
         let length = self.number()?;
         if length > len {
-            return Err(SheetError::Malformed);
+            return Err(TableDumpError::Malformed);
         }
         let bytes = self.take(length as usize)?;
-        let key = key(kind, bytes).ok_or(SheetError::Malformed)?;
+        let key = key(kind, bytes).ok_or(TableDumpError::Malformed)?;
         let age = self.number()?;
         for one in types {
             for _ in 0..one.elements {
@@ -402,7 +411,7 @@ impl<'s> Reader<'s> {
         types: &[StoredType],
         entry: &mut EntryMut<'_>,
         now_ms: u32,
-    ) -> Result<(), SheetError> {
+    ) -> Result<(), TableDumpError> {
         let length = self.number()?;
         self.take(length as usize)?;
         self.number()?;

@@ -3,33 +3,34 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use ballast_expr::{Facts, Needs, Place, Side, Value, VarName, VarScope};
+use ballast_expr::{ConfigLine, Facts, Needs, Side, Value, VarName, VarScope};
 use ballast_message::{BodyLength, Request, Response, Version};
 use ballast_mux::{Duplex, Peer, Sink, Source, WaitLimit};
 use ballast_rules::{
-    Cursor, EntryChange, ExchangeSetting, ExpectedHeader, LogLevel, LogProfile, LogStep, RuleList,
-    RunProgress, RunRules, SettableTimeout, Transaction, Verdict, Workspace, proceed, run,
+    Cursor, EntryChange, ExchangeSetting, ExpectedHeader, IndexedRules, LogLevel, LogProfile,
+    LogStep, RuleList, RunProgress, SettableTimeout, Transaction, Verdict, Workspace, run,
+    run_from,
 };
 use ballast_stick::Key;
 use ballast_transport::PendingHandshake;
 use ballast_worker::timeout;
 
+use crate::access_log;
 use crate::context::Context;
 use crate::ending::EndingPhase;
 use crate::exchange::Exchange;
 use crate::exit::{Exit, Flow, PeerFault};
 use crate::http::body;
 use crate::http::leaving::{ClientDeparture, client_gave_up, request_given_up};
-use crate::journal;
 use crate::logged_bytes;
 use crate::passwords::{self, HashWait};
 use crate::tracking;
 use crate::variables::VariableBounds;
 use crate::view::View;
 
-/// Which messages the rules may see and change.
+/// Which messages the rules may see and change, and what they track for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum MessagePhase {
+pub(crate) enum MessageScope {
     /// Before the first request: what is tracked is tracked for the connection.
     Connection,
     /// Before or with a request.
@@ -45,33 +46,64 @@ const HANDSHAKE_WAIT_MAX: Duration = Duration::from_secs(60);
 pub(crate) fn apply(
     context: &Context<'_>,
     exchange: &mut Exchange,
-    stage: MessagePhase,
+    scope: MessageScope,
     rules: &RuleList,
 ) -> Verdict {
     if rules.is_empty() {
         return Verdict::Continue;
     }
-    run_once(context, exchange, stage, rules)
+    run_once(context, exchange, scope, rules)
 }
 
 /// Runs rules over an exchange, without a wait.
 pub(crate) fn run_once<'r>(
     context: &Context<'_>,
     exchange: &mut Exchange,
-    stage: MessagePhase,
-    rules: impl Into<RunRules<'r>>,
+    scope: MessageScope,
+    rules: impl Into<IndexedRules<'r>>,
 ) -> Verdict {
-    on_exchange(context, exchange, stage, |transaction, space| {
-        run(rules, transaction, space)
+    on_exchange(context, exchange, scope, |transaction, workspace| {
+        run(rules, transaction, workspace)
     })
 }
 
-/// The body that rules may wait for, and whether samples ask for it.
+/// The body that rules may wait for.
 pub(crate) enum AwaitedBody<'a, 'c> {
     /// The client's.
-    OfRequest(&'a mut Duplex<'c>, bool),
-    /// The server's, of this length.
-    OfResponse(Source<'a>, BodyLength, bool),
+    OfRequest {
+        /// Where it comes from.
+        client: &'a mut Duplex<'c>,
+        /// Whether samples ask for it.
+        samples_ask: bool,
+    },
+    /// The server's.
+    OfResponse {
+        /// Where it comes from.
+        source: Source<'a>,
+        /// Its length.
+        length: BodyLength,
+        /// Whether samples ask for it.
+        samples_ask: bool,
+    },
+}
+
+impl<'a, 'c> AwaitedBody<'a, 'c> {
+    /// The body of the request, and whether samples ask for it.
+    pub(crate) fn of_request(client: &'a mut Duplex<'c>, samples_ask: bool) -> Self {
+        Self::OfRequest {
+            client,
+            samples_ask,
+        }
+    }
+
+    /// The body of the response, of this length, and whether samples ask for it.
+    pub(crate) fn of_response(source: Source<'a>, length: BodyLength, samples_ask: bool) -> Self {
+        Self::OfResponse {
+            source,
+            length,
+            samples_ask,
+        }
+    }
 }
 
 impl AwaitedBody<'_, '_> {
@@ -83,16 +115,23 @@ impl AwaitedBody<'_, '_> {
         wanted: (Option<Duration>, u64),
     ) -> Flow {
         match self {
-            AwaitedBody::OfRequest(client, is_asked) => {
+            AwaitedBody::OfRequest {
+                client,
+                samples_ask,
+            } => {
                 body::await_request(context, client, exchange, wanted).await?;
-                if *is_asked {
+                if *samples_ask {
                     body::look_at_request(client, exchange);
                 }
             }
-            AwaitedBody::OfResponse(source, length, is_asked) => {
+            AwaitedBody::OfResponse {
+                source,
+                length,
+                samples_ask,
+            } => {
                 body::await_response(context, exchange, (source, *length), wanted).await?;
-                if *is_asked {
-                    exchange.seen_response.look(source, *length);
+                if *samples_ask {
+                    exchange.seen_response.update(source, *length);
                 }
             }
         }
@@ -103,10 +142,10 @@ impl AwaitedBody<'_, '_> {
 /// As [`apply`], for rule sets with actions that let time pass, or wait for a body. Early hints go to the
 /// client before a wait. `needs` has [`Needs::PASSWORD`] where the rules may wait for passwords. `Break`
 /// where the wait ended the exchange.
-pub(crate) async fn apply_in_time(
+pub(crate) async fn apply_waiting(
     context: &Context<'_>,
     exchange: &mut Exchange,
-    stage: MessagePhase,
+    scope: MessageScope,
     rules: &RuleList,
     client: Peer<'_>,
     (mut body, needs): (Option<AwaitedBody<'_, '_>>, Needs),
@@ -124,14 +163,14 @@ pub(crate) async fn apply_in_time(
         if body.is_some() {
             may_still_arrive = may_still_arrive | Needs::AWAITED_BODY;
         }
-        match resume(context, exchange, stage, rules, cursor, may_still_arrive) {
+        match resume(context, exchange, scope, rules, cursor, may_still_arrive) {
             RunProgress::Done(verdict) => {
                 exchange.waiting_rule = abandoned.or(exchange.waiting_rule);
                 return Flow::Continue(verdict);
             }
             RunProgress::Wait(wait) => {
                 cursor = wait.cursor;
-                if let Some(AwaitedBody::OfRequest(client, _)) = &mut body {
+                if let Some(AwaitedBody::OfRequest { client, .. }) = &mut body {
                     // A write error is ignored here: sending the answer meets it again.
                     let _ = send_early_hints(context, exchange, &mut client.sink).await;
                 }
@@ -166,7 +205,7 @@ pub(crate) async fn apply_in_time(
                 if wait.needs.intersects(Needs::HANDSHAKE)
                     && let Some(pending) = pending
                 {
-                    if !is_made(context, pending).await {
+                    if !handshake_succeeds(context, pending).await {
                         return Flow::Continue(Verdict::Close);
                     }
                     continue;
@@ -175,7 +214,7 @@ pub(crate) async fn apply_in_time(
                 let Some(time) = wait.at_most else { continue };
                 // Boxed: few rules pause, and the others should not reserve memory for it.
                 let passed = match &mut body {
-                    Some(AwaitedBody::OfRequest(client, _)) => {
+                    Some(AwaitedBody::OfRequest { client, .. }) => {
                         Box::pin(pause_request(context, client, exchange, time)).await?
                     }
                     _ => {
@@ -226,41 +265,41 @@ async fn let_pass<T>(time: Duration, end: impl Future<Output = T>) -> Option<T> 
 }
 
 /// Waits for the end of a handshake; false when it fails, or takes too long.
-async fn is_made(context: &Context<'_>, handshake: &PendingHandshake) -> bool {
+async fn handshake_succeeds(context: &Context<'_>, handshake: &PendingHandshake) -> bool {
     let timeouts = &context.frontend.model.timeouts;
-    let patience = timeouts.client_handshake.or(timeouts.client);
-    let patience = patience.unwrap_or(HANDSHAKE_WAIT_MAX);
-    matches!(timeout(patience, handshake.over()).await, Ok(Ok(())))
+    let time_limit = timeouts.client_handshake.or(timeouts.client);
+    let time_limit = time_limit.unwrap_or(HANDSHAKE_WAIT_MAX);
+    matches!(timeout(time_limit, handshake.finished()).await, Ok(Ok(())))
 }
 
 /// Runs a rule set from `cursor` on.
 pub(crate) fn resume(
     context: &Context<'_>,
     exchange: &mut Exchange,
-    stage: MessagePhase,
+    scope: MessageScope,
     rules: &RuleList,
     cursor: Cursor,
     may_still_arrive: Needs,
 ) -> RunProgress {
-    on_exchange(context, exchange, stage, |transaction, space| {
-        proceed(rules, cursor, may_still_arrive, transaction, space)
+    on_exchange(context, exchange, scope, |transaction, workspace| {
+        run_from(rules, cursor, may_still_arrive, transaction, workspace)
     })
 }
 
 fn on_exchange<T>(
     context: &Context<'_>,
     exchange: &mut Exchange,
-    stage: MessagePhase,
+    scope: MessageScope,
     work: impl FnOnce(&mut ExchangeTransaction<'_>, &mut Workspace) -> T,
 ) -> T {
-    let mut space = context.local.take_workspace();
+    let mut workspace = context.local.take_workspace();
     let mut transaction = ExchangeTransaction {
         context,
         exchange,
-        stage,
+        scope,
     };
-    let done = work(&mut transaction, &mut space);
-    context.local.give_workspace(space);
+    let done = work(&mut transaction, &mut workspace);
+    context.local.give_workspace(workspace);
     done
 }
 
@@ -308,16 +347,16 @@ pub(crate) async fn send_early_hints(
 struct ExchangeTransaction<'a> {
     context: &'a Context<'a>,
     exchange: &'a mut Exchange,
-    stage: MessagePhase,
+    scope: MessageScope,
 }
 
 impl Transaction for ExchangeTransaction<'_> {
     fn with_facts(&self, question: &mut dyn FnMut(&dyn Facts)) {
         let view = View::new(self.context, self.exchange);
-        match self.stage {
-            MessagePhase::Connection => question(&view.of_connection()),
-            MessagePhase::Request => question(&view),
-            MessagePhase::Response => question(&view.of_response()),
+        match self.scope {
+            MessageScope::Connection => question(&view.of_connection()),
+            MessageScope::Request => question(&view),
+            MessageScope::Response => question(&view.of_response()),
         }
     }
 
@@ -414,7 +453,7 @@ impl Transaction for ExchangeTransaction<'_> {
                 }
             },
             ExchangeSetting::RetryCountMax(count) => of_backend.retry_count_max = Some(count),
-            ExchangeSetting::NoRetryAfterSend => settings.never_resends = true,
+            ExchangeSetting::DisableL7Retry => settings.no_l7_retry = true,
             ExchangeSetting::PriorityClass(class) => {
                 settings.priority = settings.priority.with_class(class);
             }
@@ -447,19 +486,19 @@ impl Transaction for ExchangeTransaction<'_> {
     }
 
     fn write_log(&mut self, step: LogStep, profile: Option<&LogProfile>) {
-        journal::rule_asks(self.context, self.exchange, (step, profile));
+        access_log::write_line_for_rule(self.context, self.exchange, (step, profile));
     }
 
-    fn rule_ended(&mut self, place: &Place) {
-        self.exchange.last_rule = Some(*place);
+    fn rule_ended(&mut self, line: &ConfigLine) {
+        self.exchange.last_rule = Some(*line);
     }
 
-    fn rule_waits(&mut self, place: Option<&Place>) {
-        self.exchange.waiting_rule = place.copied();
+    fn rule_waits(&mut self, line: Option<&ConfigLine>) {
+        self.exchange.waiting_rule = line.copied();
     }
 
     fn track(&mut self, number: u32, table: &str, key: Key<'_>) {
-        let of_connection = self.stage == MessagePhase::Connection;
+        let of_connection = self.scope == MessageScope::Connection;
         tracking::track(
             self.context,
             self.exchange,

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use ballast_health::LineSeverity;
 use ballast_log::{
-    Endpoint, Facility, Format, Level as LogLevel, LogSet, LogSetSpec, Logs, OpenError, TargetSpec,
+    Endpoint, Facility, Format, Level as LogLevel, LogOpenError, LogSet, LogSetSpec, Logs,
+    TargetSpec,
 };
 
 /// A line about a server or its backend.
@@ -23,7 +24,7 @@ pub struct ServerEvent<'a> {
 }
 
 /// Takes lines about servers. Called on any thread; must not block.
-pub trait Journal: Send + Sync {
+pub trait ServerEvents: Send + Sync {
     /// Writes one line.
     fn event(&self, event: &ServerEvent<'_>);
 }
@@ -46,7 +47,7 @@ impl EventLog {
     ///
     /// # Errors
     /// If the standard error output cannot be opened as a log target.
-    pub fn new(logs: &Logs, sets: BackendSets, console: bool) -> Result<Self, OpenError> {
+    pub fn new(logs: &Logs, sets: BackendSets, console: bool) -> Result<Self, LogOpenError> {
         let console = if console {
             let facility: Facility = "daemon".parse().expect("a facility of RFC 5424");
             let target = TargetSpec {
@@ -76,13 +77,13 @@ impl EventLog {
     }
 }
 
-impl<J: Journal + ?Sized> Journal for Arc<J> {
+impl<J: ServerEvents + ?Sized> ServerEvents for Arc<J> {
     fn event(&self, event: &ServerEvent<'_>) {
         (**self).event(event);
     }
 }
 
-impl Journal for EventLog {
+impl ServerEvents for EventLog {
     fn event(&self, event: &ServerEvent<'_>) {
         let level = match event.level {
             LineSeverity::Alert => LogLevel::Alert,

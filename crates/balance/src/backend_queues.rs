@@ -72,7 +72,7 @@ impl QueuePriority {
 
 /// A place in the order.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-struct QueuePlace {
+struct QueuePosition {
     rank: u64,
     /// Order of arrival, among equal ranks.
     turn: u64,
@@ -80,7 +80,7 @@ struct QueuePlace {
 
 /// A place in a queue, needed to leave it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct QueueTicket(QueuePlace);
+pub struct QueueTicket(QueuePosition);
 
 /// Who was called from a queue: for a free slot, or to choose again.
 #[derive(Debug, Eq, PartialEq)]
@@ -92,7 +92,7 @@ pub struct CalledExchange<T> {
 }
 
 /// The exchanges that wait in one backend. `T` is what each leaves to be called by.
-pub struct WaitingExchanges<T> {
+pub struct BackendQueues<T> {
     next_turn: u64,
     any_server: ServerQueue<T>,
     /// Empty queues are removed.
@@ -101,7 +101,7 @@ pub struct WaitingExchanges<T> {
 
 /// One queue.
 struct ServerQueue<T> {
-    waiting: BTreeMap<QueuePlace, WaitingExchange<T>>,
+    waiting: BTreeMap<QueuePosition, WaitingExchange<T>>,
     /// How many have left it for a slot; it wraps.
     served: u32,
 }
@@ -122,8 +122,10 @@ impl<T> Default for ServerQueue<T> {
 }
 
 impl<T> ServerQueue<T> {
-    fn first(&self) -> Option<QueuePlace> {
-        self.waiting.first_key_value().map(|(place, _)| *place)
+    fn first(&self) -> Option<QueuePosition> {
+        self.waiting
+            .first_key_value()
+            .map(|(position, _)| *position)
     }
 
     fn pop(&mut self) -> Option<CalledExchange<T>> {
@@ -142,14 +144,14 @@ impl<T> ServerQueue<T> {
     }
 
     /// Empties it.
-    fn take(&mut self) -> impl Iterator<Item = (QueuePlace, CalledExchange<T>)> {
+    fn take(&mut self) -> impl Iterator<Item = (QueuePosition, CalledExchange<T>)> {
         let waiting = std::mem::take(&mut self.waiting);
-        let called = |(place, one)| (place, self.call(one));
+        let called = |(position, one)| (position, self.call(one));
         waiting.into_iter().map(called)
     }
 }
 
-impl<T> Default for WaitingExchanges<T> {
+impl<T> Default for BackendQueues<T> {
     fn default() -> Self {
         Self {
             next_turn: 0,
@@ -159,7 +161,7 @@ impl<T> Default for WaitingExchanges<T> {
     }
 }
 
-impl<T> WaitingExchanges<T> {
+impl<T> BackendQueues<T> {
     /// Joins the queue of one server, or the queue for any. `now_ms` is a clock that does not go
     /// back.
     pub fn join(
@@ -169,12 +171,12 @@ impl<T> WaitingExchanges<T> {
         now_ms: u64,
         offer: T,
     ) -> QueueTicket {
-        let place = QueuePlace {
+        let position = QueuePosition {
             rank: priority.rank(now_ms),
             turn: self.next_turn,
         };
         self.next_turn += 1;
-        self.insert(server, place, offer)
+        self.insert(server, position, offer)
     }
 
     /// Joins a queue again, that of another server perhaps, with the place in the order that the
@@ -188,7 +190,7 @@ impl<T> WaitingExchanges<T> {
         self.insert(server, ticket.0, offer)
     }
 
-    fn insert(&mut self, server: Option<&str>, place: QueuePlace, offer: T) -> QueueTicket {
+    fn insert(&mut self, server: Option<&str>, position: QueuePosition, offer: T) -> QueueTicket {
         let queue = match server {
             None => &mut self.any_server,
             Some(name) => self.by_server.entry(name.to_owned()).or_default(),
@@ -198,8 +200,8 @@ impl<T> WaitingExchanges<T> {
             served_before,
             offer,
         };
-        queue.waiting.insert(place, waiting);
-        QueueTicket(place)
+        queue.waiting.insert(position, waiting);
+        QueueTicket(position)
     }
 
     /// Leaves the queue. Returns how many left it for a slot meanwhile; `None` when this one does not
@@ -281,10 +283,10 @@ impl<T> WaitingExchanges<T> {
     }
 }
 
-impl<T> fmt::Debug for WaitingExchanges<T> {
+impl<T> fmt::Debug for BackendQueues<T> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (any, own) = self.counts();
-        out.debug_struct("WaitingExchanges")
+        out.debug_struct("BackendQueues")
             .field("any", &any)
             .field("own", &own)
             .finish()

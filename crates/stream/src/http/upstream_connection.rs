@@ -58,8 +58,8 @@ pub(crate) enum RetryReason {
 }
 
 /// Which server is tried, how, and how many retries are left.
-pub(crate) struct ReachPlan {
-    /// The place of the server that the request belongs to, if any.
+pub(crate) struct ConnectionPlan {
+    /// The index of the server that the request belongs to, if any.
     server: Option<usize>,
     /// Whether the request may go to no other server (`force-persist`).
     is_forced: bool,
@@ -70,7 +70,7 @@ pub(crate) struct ReachPlan {
     persistence: Option<PersistenceAction>,
     /// The hash that the balancing uses, if the request has its key.
     hash: Option<u32>,
-    /// The place of the server that the next choice avoids.
+    /// The index of the server that the next choice avoids.
     avoid: Option<u32>,
     /// The server of the last try, where the server of the next try is chosen anew.
     former_server: Option<Arc<Server>>,
@@ -93,7 +93,7 @@ pub(crate) struct ReachPlan {
 /// The longest wait before the same server is tried again (configuration manual, "retries").
 const TURN_AROUND: Duration = Duration::from_secs(1);
 
-impl ReachPlan {
+impl ConnectionPlan {
     /// Finds the server that the request's cookie or a rule names, if any.
     pub(crate) fn new(
         context: &Context<'_>,
@@ -126,7 +126,7 @@ impl ReachPlan {
             .retry_count_max
             .unwrap_or(backend.model.retry_count_max);
         plan.tries_left = plan.retry_count_max;
-        if backend.model.retry_on.after_send() && !exchange.settings.never_resends {
+        if backend.model.retry_on.after_send() && !exchange.settings.no_l7_retry {
             plan.body_copy = client.source.whole_body();
             plan.retry_on = plan
                 .body_copy
@@ -175,16 +175,16 @@ impl ReachPlan {
         queue_max: Option<u32>,
     ) {
         let Some(kept) = kept else { return };
-        let place = backend.server_named(kept.server.name());
-        self.server = place.filter(|&place| {
-            let server = &backend.servers[place];
+        let server_index = backend.server_named(kept.server.name());
+        self.server = server_index.filter(|&server_index| {
+            let server = &backend.servers[server_index];
             let has_room = || {
-                let limit = backend.server_limit(place);
-                limit == 0 || server.state.sessions.now() < limit
+                let limit = backend.server_limit(server_index);
+                limit == 0 || server.state.sessions.current() < limit
             };
             Arc::ptr_eq(&server.state, &kept.server.state)
                 && server.state.is_usable()
-                && queue_max.is_none_or(|max| has_room() || server.state.queue.now() < max)
+                && queue_max.is_none_or(|max| has_room() || server.state.queue.current() < max)
         });
     }
 
@@ -268,10 +268,10 @@ impl ReachPlan {
         if redispatches {
             self.server = None;
             self.keeps_server = false;
-            self.avoid = u32::try_from(slot.place()).ok();
+            self.avoid = u32::try_from(slot.server_index()).ok();
             self.former_server = Some(Arc::clone(slot.server()));
         } else {
-            self.server = Some(slot.place());
+            self.server = Some(slot.server_index());
             exchange.count(context.local.worker, |counters| {
                 counters.retries.increment()
             });
@@ -332,7 +332,7 @@ pub(crate) async fn server(
     client: &mut Duplex<'_>,
     exchange: &mut Exchange,
     kept: &mut Option<KeptConnection>,
-    plan: &mut ReachPlan,
+    plan: &mut ConnectionPlan,
 ) -> Flow<(Slot, ReadyConnection)> {
     let Some(first) = context.backend_of(exchange) else {
         return Flow::Break(Exit::NoBackend);
@@ -350,7 +350,7 @@ pub(crate) async fn server(
         let backend = successor.as_ref().unwrap_or(first);
         exchange.server = Some(Arc::clone(slot.server()));
         if let Some(row) = &context.row {
-            row.set_server(Some(slot.place()));
+            row.set_server(Some(slot.server_index()));
         }
         if let Some(name) = &backend.model.name_header {
             set_name_header(exchange, name, slot.server().name())?;
@@ -384,7 +384,7 @@ async fn connection(
     backend: &Arc<Backend>,
     slot: &Slot,
     kept: &mut Option<KeptConnection>,
-    plan: &mut ReachPlan,
+    plan: &mut ConnectionPlan,
 ) -> Flow<Option<ReadyConnection>> {
     loop {
         count_session(context, exchange, slot);
@@ -405,7 +405,7 @@ async fn connection(
         });
         let failure = match open(context, client, exchange, slot, requirements).await {
             Ok(lease) => {
-                probe::observe(backend, slot.place(), Observation::Connected);
+                probe::observe(backend, slot.server_index(), Observation::Connected);
                 note_connection(context, exchange, &lease);
                 exchange.times.connected = Some(ballast_worker::now());
                 exchange.reused = false;
@@ -424,7 +424,7 @@ async fn connection(
             // try again itself (RFC 9112, section 9.3.1).
             return Flow::Break(Exit::StaleConnection(EndingPhase::Connect));
         }
-        probe::observe(backend, slot.place(), Observation::ConnectError);
+        probe::observe(backend, slot.server_index(), Observation::ConnectError);
         exchange.times.connected = None;
         if !plan.may_try_again() || !failure.may_retry {
             return Flow::Break(failure.exit);
@@ -485,7 +485,7 @@ async fn slot(
     client: &mut Duplex<'_>,
     exchange: &mut Exchange,
     backend: &Arc<Backend>,
-    plan: &mut ReachPlan,
+    plan: &mut ConnectionPlan,
 ) -> Flow<Slot> {
     plan.came_from_queue = false;
     let avoid = plan.avoid;
@@ -561,7 +561,7 @@ fn idle_connection(
     exchange: &Exchange,
     slot: &Slot,
     kept: &mut Option<KeptConnection>,
-    plan: &ReachPlan,
+    plan: &ConnectionPlan,
     requirements: &ConnectionRequirements,
 ) -> Option<ReadyConnection> {
     let (backend, server) = (slot.backend(), slot.server());
@@ -664,7 +664,7 @@ fn note_connection(context: &Context<'_>, exchange: &mut Exchange, lease: &Lease
     exchange.tally.number_at_server = lease.exchange_count();
     if context
         .running
-        .asks_server_addresses(context.frontend.place)
+        .asks_server_addresses(context.frontend.index)
     {
         (exchange.server_source, exchange.server_destination) = lease.addresses();
     }

@@ -112,7 +112,7 @@ pub fn changes(
     let issuer = issuer_file.filter(|_| files.issuer.is_some() || new.ocsp.is_some());
     let origin = CertificateOrigin {
         files: CertificateFiles { issuer, ..files },
-        of_files: Some(certificate.content_digest()),
+        files_digest: Some(certificate.content_digest()),
     };
     Ok((plan.0, origin))
 }
