@@ -155,10 +155,18 @@ impl Criterion {
         if self.method == MatchMethod::Found {
             return true;
         }
+        if !self.ignores_case() {
+            return self.matches_value(sample, scratch, &mut Vec::new());
+        }
         let mut spare = scratch.open();
         let found = self.matches_value(sample, scratch, &mut spare);
         scratch.discard(spare);
         found
+    }
+
+    fn ignores_case(&self) -> bool {
+        let matchers = self.matchers.filled();
+        matchers.is_some_and(|all| all.iter().any(|handle| handle.ignores_case()))
     }
 
     fn matches_value(
@@ -194,8 +202,7 @@ impl Criterion {
 }
 
 fn matches_one(handle: &Handle, value: &Value<'_>, spare: &mut Vec<u8>) -> bool {
-    let index = handle.load();
-    match value {
+    handle.look_up(|index| match value {
         Value::Int(number) => index.find_int(*number).is_some(),
         Value::Ipv4(address) => index.find_ip((*address).into()).is_some(),
         Value::Ipv6(address) => index.find_ip((*address).into()).is_some(),
@@ -203,7 +210,7 @@ fn matches_one(handle: &Handle, value: &Value<'_>, spare: &mut Vec<u8>) -> bool 
             index.find_bytes(bytes, spare).is_some()
         }
         Value::Bool(flag) => index.find_int(i64::from(*flag)).is_some(),
-    }
+    })
 }
 
 impl Acl {

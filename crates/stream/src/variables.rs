@@ -146,7 +146,7 @@ impl Variables {
         bounds: VariableBounds<'_>,
     ) {
         let mut slot = VariableSlot::new(name);
-        slot.fill(value, self.room(name, bounds));
+        slot.fill(value, self.room(name, bounds, |slot| slot.name == *name));
         // Beyond the bound of the chain a variable keeps its value, as one that does not fit.
         let _ = self.assigned.push(slot);
         self.count(bounds);
@@ -188,12 +188,17 @@ impl Variables {
         all.map(VariableSlot::counted_bytes).sum()
     }
 
-    /// How long the text of a variable may be; `None` where it cannot be set at all. What it holds now
-    /// makes room.
-    fn room(&self, name: &VarName, bounds: VariableBounds<'_>) -> Option<usize> {
+    /// How long the text of a variable may be; `None` where it cannot be set at all. What it holds now,
+    /// in the slots that are `its_own`, makes room.
+    fn room(
+        &self,
+        name: &VarName,
+        bounds: VariableBounds<'_>,
+        its_own: impl Fn(&VariableSlot) -> bool,
+    ) -> Option<usize> {
         let others = || {
             let all = self.slots.iter().chain(self.assigned.iter());
-            all.filter(|slot| slot.name != *name)
+            all.filter(|slot| !its_own(slot))
         };
         let taken: usize = others()
             .map(|slot| slot.bytes.len() + slot.name.name.len())
@@ -263,7 +268,9 @@ impl Variables {
                 self.slots.len() - 1
             }
         };
-        let room = self.room(name, bounds);
+        // Nothing is assigned any more, so that one slot has the name.
+        let its_own = &self.slots[at];
+        let room = self.room(name, bounds, |slot| std::ptr::eq(slot, its_own));
         self.slots[at].fill(value, room);
         self.count(bounds);
     }

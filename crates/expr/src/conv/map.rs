@@ -158,21 +158,22 @@ fn look_up<'f>(
     let Some(handle) = slot.filled() else {
         return default_value(args);
     };
-    let index = handle.load();
-    let hit = match input {
-        Sample::Int(number) => index.find_int(number),
-        Sample::Ipv4(address) => index.find_ip(address.into()),
-        Sample::Ipv6(address) => index.find_ip(address.into()),
-        Sample::Bool(flag) => index.find_int(i64::from(flag)),
-        Sample::Str(text) | Sample::Bin(text) | Sample::Meth(text) => {
-            // Maps never ignore the case, so no copy is made.
-            index.find_bytes(cx.scratch.bytes(text), &mut Vec::new())
+    handle.look_up(|index| {
+        let hit = match input {
+            Sample::Int(number) => index.find_int(number),
+            Sample::Ipv4(address) => index.find_ip(address.into()),
+            Sample::Ipv6(address) => index.find_ip(address.into()),
+            Sample::Bool(flag) => index.find_int(i64::from(flag)),
+            Sample::Str(text) | Sample::Bin(text) | Sample::Meth(text) => {
+                // Maps never ignore the case, so no copy is made.
+                index.find_bytes(cx.scratch.bytes(text), &mut Vec::new())
+            }
+        };
+        match hit {
+            Some(hit) => sample_of_value(cx, hit.value),
+            None => default_value(args),
         }
-    };
-    match hit {
-        Some(hit) => sample_of_value(cx, hit.value),
-        None => default_value(args),
-    }
+    })
 }
 
 /// `map_regm`: the value is a template for the groups of the expression that matched.

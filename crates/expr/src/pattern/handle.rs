@@ -2,9 +2,11 @@
 //!
 //! It stands behind a lock that each thread takes in a cache line of its own; a writer holds it for
 //! the time one entry takes, or for a swap. Adding one entry to a large list copies nothing, and
-//! lookups never wait for long.
+//! lookups never wait for long. Of a short list there is a copy that never changes: most lists are a
+//! few words of the configuration, and two atomic operations cost more than to find one of those.
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use crossbeam_utils::sync::{ShardedLock, ShardedLockReadGuard, ShardedLockWriteGuard};
@@ -17,6 +19,10 @@ use super::index::{Index, IndexShape};
 pub struct Handle {
     pub(super) shape: IndexShape,
     index: ShardedLock<Index>,
+    /// A short list as it was at first.
+    original: Option<Index>,
+    /// The list was changed since: `original` is void.
+    is_changed: AtomicBool,
     /// Who wants to know of the next change.
     watchers: Mutex<Vec<Watcher>>,
 }
@@ -28,11 +34,13 @@ struct Watcher {
 }
 
 impl Handle {
-    /// A compiled form that holds `index`.
-    pub(super) fn new(index: Index) -> Handle {
+    /// A compiled form that holds `index`; `original` is another one of the same entries.
+    pub(super) fn new(index: Index, original: Option<Index>) -> Handle {
         Handle {
             shape: index.shape,
             index: ShardedLock::new(index),
+            original,
+            is_changed: AtomicBool::new(false),
             watchers: Mutex::default(),
         }
     }
@@ -51,6 +59,15 @@ impl Handle {
     pub(crate) fn load(&self) -> ShardedLockReadGuard<'_, Index> {
         // Every change leaves the index whole before anything that might panic.
         self.index.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks something up in the index as it is.
+    #[inline]
+    pub(crate) fn look_up<R>(&self, look: impl FnOnce(&Index) -> R) -> R {
+        match &self.original {
+            Some(original) if !self.is_changed.load(Ordering::Acquire) => look(original),
+            _ => look(&self.load()),
+        }
     }
 
     /// Has `changed` be told, as of `rule`, before the list is changed for the next time.
@@ -78,6 +95,7 @@ impl Handle {
     /// The index to change it.
     pub(super) fn write(&self) -> ShardedLockWriteGuard<'_, Index> {
         self.tell_watchers();
+        self.is_changed.store(true, Ordering::Release);
         self.index.write().unwrap_or_else(PoisonError::into_inner)
     }
 

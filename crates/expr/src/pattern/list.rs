@@ -19,6 +19,9 @@ use super::state::{CompiledSlot, DiscardedEntries, State, Table, parse};
 use super::text::{self, WrittenEntries};
 use crate::error::ExpressionError;
 
+/// The number of entries up to which a list is looked up without its lock while it is unchanged.
+const SHORT_LIST_MAX: usize = 16;
+
 /// What becomes of entries that commands and rules changed, when a configuration is read again.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum RuntimeEntries {
@@ -257,7 +260,11 @@ impl PatternRef {
         let prepared = state.prepared.iter();
         let prepared = prepared.map(|(version, table)| (*version, table.compile(shape)));
         let prepared = prepared.collect();
-        let handle = Arc::new(Handle::new(state.table.compile(shape)));
+        let index = state.table.compile(shape);
+        // What an expression costs does not show the lock, and what it takes to compile one does.
+        let is_short = shape.method != MatchMethod::Reg && index.len() <= SHORT_LIST_MAX;
+        let original = is_short.then(|| state.table.compile(shape));
+        let handle = Arc::new(Handle::new(index, original));
         state.slots.push(CompiledSlot {
             handle: Arc::downgrade(&handle),
             prepared,

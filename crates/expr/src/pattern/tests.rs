@@ -46,11 +46,53 @@ fn words(
 }
 
 fn value(handle: &Handle, key: &str) -> Option<String> {
-    let index = handle.load();
-    let found = index.find_bytes(key.as_bytes(), &mut Vec::new())?;
-    match found.value {
-        MapValue::Str(text) => Some(text.to_string()),
-        other => Some(format!("{other:?}")),
+    handle.look_up(|index| {
+        let found = index.find_bytes(key.as_bytes(), &mut Vec::new())?;
+        match found.value {
+            MapValue::Str(text) => Some(text.to_string()),
+            other => Some(format!("{other:?}")),
+        }
+    })
+}
+
+/// A short list is looked up in a copy of it while it is unchanged, a longer one never.
+#[test]
+fn every_change_of_a_list_is_seen_however_short_it_is() {
+    type Change = fn(&PatternRef);
+    let changes: [(Change, Option<&str>); 4] = [
+        (
+            |list| list.set(EntrySelector::Key("key0"), "new").unwrap(),
+            Some("new"),
+        ),
+        (|list| list.del(EntrySelector::Key("key0")).unwrap(), None),
+        (|list| drop(list.clear(None)), None),
+        (
+            |list| {
+                let version = list.prepare();
+                list.add(Some(version), [("key0", Some("third"))]).unwrap();
+                drop(list.commit(version).unwrap());
+            },
+            Some("third"),
+        ),
+    ];
+    for count in [1, 16, 17] {
+        for (change, expected) in changes {
+            let store = Store::new();
+            let mut files = |_: &str| {
+                let lines = (0..count).map(|number| format!("key{number} old\n"));
+                Ok(lines.collect::<String>().into_bytes())
+            };
+            let handle = store
+                .map("m", MatchMethod::Str, MapKind::Str, &mut files)
+                .unwrap();
+            assert_eq!(value(&handle, "key0").as_deref(), Some("old"));
+            assert_eq!(value(&handle, "more"), None);
+            let list = store.by_name("m").unwrap();
+            change(&list);
+            assert_eq!(value(&handle, "key0").as_deref(), expected, "{count}");
+            list.add(None, [("more", Some("added"))]).unwrap();
+            assert_eq!(value(&handle, "more").as_deref(), Some("added"));
+        }
     }
 }
 
@@ -164,8 +206,8 @@ fn a_change_no_user_of_the_list_can_take_changes_nothing() {
         Err(PatternError::Invalid(_))
     ));
     assert_eq!(list.len(), 1);
-    assert!(handle.load().find_ip("5.6.7.8".parse().unwrap()).is_none());
-    assert!(handle.load().find_ip("1.2.3.4".parse().unwrap()).is_some());
+    assert!(handle.look_up(|index| index.find_ip("5.6.7.8".parse().unwrap()).is_none()));
+    assert!(handle.look_up(|index| index.find_ip("1.2.3.4".parse().unwrap()).is_some()));
 }
 
 #[test]
