@@ -99,10 +99,12 @@ pub enum EntryChange {
 
 /// Memory for running rules: one per worker, reused by all runs so that nothing is allocated once
 /// it has grown.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Workspace {
     /// For expressions.
     pub scratch: Scratch,
+    /// The value that was evaluated last, unless it is a text.
+    pub(crate) plain: Value<'static>,
     /// The text that was rendered or evaluated last.
     pub(crate) text: Vec<u8>,
     /// The text composed from it.
@@ -114,7 +116,19 @@ pub struct Workspace {
 impl Workspace {
     /// An empty workspace; nothing is allocated before the first use.
     pub fn new() -> Workspace {
-        Workspace::default()
+        Workspace {
+            scratch: Scratch::default(),
+            plain: Value::Bool(false),
+            text: Vec::new(),
+            out: Vec::new(),
+            candidates: Candidates::default(),
+        }
+    }
+}
+
+impl Default for Workspace {
+    fn default() -> Workspace {
+        Workspace::new()
     }
 }
 

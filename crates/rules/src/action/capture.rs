@@ -9,7 +9,6 @@ use crate::reference::RuleReference;
 use crate::row::ActionRow;
 use crate::rule_set_kind::{RuleSetFlags, RuleSetKind};
 use crate::run_state::{ActionOutcome, RunState};
-use crate::transaction::Workspace;
 
 pub(crate) const ROWS: &[ActionRow] = &[ActionRow::new(
     "capture",
@@ -93,13 +92,14 @@ impl Perform for Capture {
             Ok(None) => return ActionOutcome::Next,
             Err(needs) => return ActionOutcome::NotYet(needs),
         };
-        let Workspace { text, out, .. } = &mut *run_state.workspace;
+        let mut out = std::mem::take(&mut run_state.workspace.out);
         out.clear();
-        held.value(text).append_to(out);
+        held.value(run_state.workspace).append_to(&mut out);
         match self.side {
-            MessageSide::Request => run_state.transaction.capture_request(self.slot, out),
-            MessageSide::Response => run_state.transaction.capture_response(self.slot, out),
+            MessageSide::Request => run_state.transaction.capture_request(self.slot, &out),
+            MessageSide::Response => run_state.transaction.capture_response(self.slot, &out),
         }
+        run_state.workspace.out = out;
         ActionOutcome::Next
     }
 

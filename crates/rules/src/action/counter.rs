@@ -234,7 +234,7 @@ impl Perform for Track {
             Ok(None) => return ActionOutcome::Next,
             Err(needs) => return ActionOutcome::NotYet(needs),
         };
-        let key = key_of(key.value(&run_state.workspace.text));
+        let key = key_of(key.value(run_state.workspace));
         run_state.transaction.track(self.number, table, key);
         ActionOutcome::Next
     }
@@ -358,7 +358,7 @@ impl Perform for ChangeCounter {
         let amount = match &self.value {
             ChangeValue::Number(value) => *value,
             ChangeValue::Expr(expr) => match run_state.evaluate_as(expr, SampleKind::Int) {
-                Some(held) => match held.value(&run_state.workspace.text) {
+                Some(held) => match held.value(run_state.workspace) {
                     Value::Int(value) => low_bits(value),
                     _ => return ActionOutcome::Next,
                 },

@@ -172,7 +172,7 @@ impl Perform for Variable {
                 return ActionOutcome::Next;
             }
         };
-        let value = held.value(&run_state.workspace.text);
+        let value = held.value(run_state.workspace);
         if self.may_set(&*run_state.transaction, value) {
             run_state.transaction.set_var(&self.name, Some(value));
         }
