@@ -82,8 +82,8 @@ pub enum SheetUse {
     /// meanwhile, by a quarter and one dump: [`Table::finish_loading`] must follow the last dump.
     Load,
     /// To add to a table that has been in use for this time, in milliseconds. Of two entries that were
-    /// touched at about the same time since, the table's stays. A full table gives up its oldest entry
-    /// for one that was touched later only.
+    /// touched at about the same time since, the table's stays. A full table gives up the oldest entry of
+    /// its shard for one that was touched later only, and none where all of that shard are tracked.
     Merge(u32),
 }
 

@@ -74,12 +74,13 @@ impl Table {
                     Some(form.find_or_load(&mut shard, &packed, hash, written_ms))
                 }
                 (None, SheetUse::Merge(_)) => {
-                    // The oldest entry would go for one that is older still.
-                    if form.common.is_full()
-                        && let Some(oldest) = shard.oldest_unused()
-                        && idle(&shard, oldest) <= age
-                    {
-                        return false;
+                    // The oldest entry of this shard would go for one that is older still. Where none of
+                    // it may go, one of another shard would, whatever its age.
+                    if form.common.is_full() {
+                        let oldest = shard.oldest_unused();
+                        if oldest.is_none_or(|oldest| idle(&shard, oldest) <= age) {
+                            return false;
+                        }
                     }
                     form.find_or_insert(index, &mut shard, &packed, hash, written_ms)
                 }

@@ -441,6 +441,19 @@ fn a_full_table_keeps_what_was_touched_last() {
 }
 
 #[test]
+fn an_older_entry_takes_the_place_of_none_in_another_shard() {
+    let all = dumps(&filled(settings(3000), 100), SheetProgress::default(), 5000);
+    let to = table(settings(2000));
+    // All but one are tracked: most shards have no entry that may go.
+    let tracked = (10_000..12_000).map(|key| to.track(Key::Integer(key), 4000).unwrap());
+    let mut tracked: Vec<_> = tracked.collect();
+    drop(tracked.pop());
+    assert_eq!(bring(&all, &to, 5000, SheetUse::Merge(0)), 0);
+    assert_eq!((to.used(), to.evicted()), (2000, 0));
+    assert!(to.lookup(Key::Integer(11_999), 5000, |_| ()).is_some());
+}
+
+#[test]
 fn nobody_sees_a_part_of_an_entry_that_is_read() {
     let (from, to) = (filled(settings(10), 1), table(settings(10)));
     let pairs = [DataType::BytesInCnt, DataType::ConnRate];
