@@ -127,8 +127,13 @@ impl FormerTables {
                 true
             }
             Err(error) => {
+                let known = if request == TableRequest::All && filled.is_empty() {
+                    "unknown"
+                } else {
+                    "known in part"
+                };
                 console::warn(&format!(
-                    "the stick tables of the former process are known in part: {error}."
+                    "the stick tables of the former process are {known}: {error}."
                 ));
                 false
             }

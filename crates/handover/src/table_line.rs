@@ -10,6 +10,11 @@
 //! it was written, by the machine's monotonic clock in microseconds, of eight; a length of 0 and a
 //! token end it. Numbers are little-endian.
 //!
+//! The two processes may be of different programs. The first byte of a request and that of an answer
+//! have the version of all this in their high four bits ([`VERSION`]). A process that is asked in another
+//! version answers with one byte in its own, and closes the line: no tables are taken over then, and
+//! nobody waits.
+//!
 //! A process finds the line of another one by its process number ([`crate::table_line_of`]), at its
 //! command socket ([`crate::fetch_table_line`]), or is given one by its master
 //! ([`crate::Message::TableLine`]).
@@ -20,6 +25,18 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use ballast_net::monotonic_us;
+
+/// The version of the protocol, from 0 to 15: any change of what is sent, that of dumps not
+/// (`ballast_stick` has its own), makes it another one.
+const VERSION: u8 = 1;
+
+/// The kinds of requests: the low four bits of the first byte.
+const ALL: u8 = 0;
+const CHANGES: u8 = 1;
+const LAST_CHANGES: u8 = 2;
+
+/// The kinds of answers, beside [`ALL`] and [`CHANGES`]: there is none to a request in another version.
+const NO_ANSWER: u8 = 15;
 
 /// A dump has at most so many bytes.
 const SHEET_BYTES_MAX: u32 = 64 << 20;
@@ -74,11 +91,11 @@ impl TableLine {
     /// The other side is gone.
     pub fn ask(&self, request: TableRequest) -> io::Result<()> {
         let (kind, token) = match request {
-            TableRequest::All => (0, 0),
-            TableRequest::Changes(token) => (1, token),
-            TableRequest::LastChanges(token) => (2, token),
+            TableRequest::All => (ALL, 0),
+            TableRequest::Changes(token) => (CHANGES, token),
+            TableRequest::LastChanges(token) => (LAST_CHANGES, token),
         };
-        let mut bytes = vec![kind];
+        let mut bytes = vec![first_byte(kind)];
         bytes.extend_from_slice(&token.to_le_bytes());
         self.0.set_write_timeout(Some(WRITE_TIMEOUT))?;
         (&self.0).write_all(&bytes)
@@ -89,16 +106,18 @@ impl TableLine {
     /// written. Returns the token to ask for later changes with.
     ///
     /// # Errors
-    /// The other side is gone, too slow, or says what makes no sense; dumps before are read.
+    /// The other side is gone, too slow, or says what makes no sense; dumps before are read. It is
+    /// [`io::ErrorKind::Unsupported`] where it has another version, and nothing is read then.
     pub fn receive(
         &self,
         until: Instant,
         begin: impl FnOnce(bool) -> Instant,
         mut read: impl FnMut(&[u8], u32),
     ) -> io::Result<u64> {
-        let is_all = match self.array::<1>(until)? {
-            [0] => true,
-            [1] => false,
+        let [first] = self.array(until)?;
+        let is_all = match kind_of(first)? {
+            ALL => true,
+            CHANGES => false,
             _ => return Err(io::ErrorKind::InvalidData.into()),
         };
         let until = begin(is_all);
@@ -128,7 +147,8 @@ impl TableLine {
     /// Waits for a request, for two minutes at most; `None` when the other side is gone.
     ///
     /// # Errors
-    /// The system's refusal; what is no request; no request within that time.
+    /// The system's refusal; what is no request; no request within that time; one in another version,
+    /// to which this answers that there is no answer.
     pub fn next_request(&self) -> io::Result<Option<TableRequest>> {
         let mut bytes = [0; 9];
         self.0.set_read_timeout(Some(REQUEST_TIMEOUT))?;
@@ -139,10 +159,14 @@ impl TableLine {
         }
         let [kind, token @ ..] = bytes;
         let token = u64::from_le_bytes(token);
+        let kind = kind_of(kind).inspect_err(|_| {
+            // The other side sees the end of the line if this does not arrive.
+            let _ = self.send_first_byte(NO_ANSWER);
+        })?;
         match kind {
-            0 => Ok(Some(TableRequest::All)),
-            1 => Ok(Some(TableRequest::Changes(token))),
-            2 => Ok(Some(TableRequest::LastChanges(token))),
+            ALL => Ok(Some(TableRequest::All)),
+            CHANGES => Ok(Some(TableRequest::Changes(token))),
+            LAST_CHANGES => Ok(Some(TableRequest::LastChanges(token))),
             _ => Err(io::ErrorKind::InvalidData.into()),
         }
     }
@@ -152,8 +176,12 @@ impl TableLine {
     /// # Errors
     /// The other side is gone or too slow.
     pub fn begin_answer(&self, is_all: bool) -> io::Result<()> {
+        self.send_first_byte(if is_all { ALL } else { CHANGES })
+    }
+
+    fn send_first_byte(&self, kind: u8) -> io::Result<()> {
         self.0.set_write_timeout(Some(WRITE_TIMEOUT))?;
-        (&self.0).write_all(&[u8::from(!is_all)])
+        (&self.0).write_all(&[first_byte(kind)])
     }
 
     /// Sends a dump, which is not empty, and was written at this time ([`monotonic_us`]).
@@ -206,6 +234,21 @@ impl TableLine {
         }
         Ok(())
     }
+}
+
+/// The first byte of a request or of an answer.
+fn first_byte(kind: u8) -> u8 {
+    VERSION << 4 | kind
+}
+
+/// The kind that the first byte tells.
+fn kind_of(first: u8) -> io::Result<u8> {
+    let version = first >> 4;
+    if version != VERSION {
+        let text = format!("it gives them in version {version}, this process takes {VERSION}");
+        return Err(io::Error::new(io::ErrorKind::Unsupported, text));
+    }
+    Ok(first & 0x0f)
 }
 
 impl AsFd for TableLine {
@@ -278,13 +321,47 @@ mod tests {
         let slow = asks.receive(soon(), begin, |_, ms| dumps += 1 + ms);
         assert_eq!(slow.unwrap_err().kind(), io::ErrorKind::TimedOut);
         assert_eq!(dumps, 1);
-        (&answers.0).write_all(&[0, 255, 255, 255, 255]).unwrap();
+        answers.begin_answer(true).unwrap();
+        (&answers.0).write_all(&[255; 4]).unwrap();
         let nonsense = asks.receive(soon(), |_| soon(), |_, _| ());
         assert_eq!(nonsense.unwrap_err().kind(), io::ErrorKind::InvalidData);
-        (&asks.0).write_all(&[9; 9]).unwrap();
-        assert!(answers.next_request().is_err());
+        (&asks.0).write_all(&[first_byte(9); 9]).unwrap();
+        let nonsense = answers.next_request().unwrap_err();
+        assert_eq!(nonsense.kind(), io::ErrorKind::InvalidData);
         drop(answers);
         assert!(asks.receive(soon(), |_| soon(), |_, _| ()).is_err());
+    }
+
+    #[test]
+    fn another_version_means_no_tables_at_once() {
+        for version in (0..16).filter(|version| *version != VERSION) {
+            // The other program asks in its version: it reads in the first byte that it gets nothing.
+            let (asks, answers) = TableLine::pair().unwrap();
+            (&asks.0).write_all(&[version << 4; 9]).unwrap();
+            let refused = answers.next_request().unwrap_err();
+            assert_eq!(refused.kind(), io::ErrorKind::Unsupported);
+            drop(answers);
+            let mut answer = Vec::new();
+            (&asks.0).read_to_end(&mut answer).unwrap();
+            assert_eq!(answer, [VERSION << 4 | NO_ANSWER]);
+            // It answers in its version: what follows is not looked at.
+            let (asks, answers) = TableLine::pair().unwrap();
+            asks.ask(TableRequest::All).unwrap();
+            (&answers.0).write_all(&[version << 4]).unwrap();
+            let begun = std::cell::Cell::new(false);
+            let begin = |_| {
+                begun.set(true);
+                soon()
+            };
+            let refused = asks.receive(soon(), begin, |_, _| begun.set(true));
+            assert_eq!(refused.unwrap_err().kind(), io::ErrorKind::Unsupported);
+            assert!(!begun.get());
+        }
+        // An answer that is none, in this version.
+        let (asks, answers) = TableLine::pair().unwrap();
+        answers.send_first_byte(NO_ANSWER).unwrap();
+        let none = asks.receive(soon(), |_| soon(), |_, _| ());
+        assert_eq!(none.unwrap_err().kind(), io::ErrorKind::InvalidData);
     }
 
     #[test]
