@@ -139,7 +139,6 @@ impl Criterion {
                 break matched;
             }
             cx.scratch.rewind(mark);
-            cx.iteration.yielded_count += 1;
         };
         cx.scratch.rewind(mark);
         if held {

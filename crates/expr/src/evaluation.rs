@@ -1,5 +1,7 @@
 //! One evaluation under way: what fetches and converters work with.
 
+use ballast_message::Fields;
+
 use crate::facts::Facts;
 use crate::needs::Needs;
 use crate::scratch::Scratch;
@@ -8,7 +10,7 @@ use crate::scratch::Scratch;
 pub(crate) struct Evaluation<'f, 's> {
     pub(crate) facts: &'f dyn Facts,
     pub(crate) scratch: &'s mut Scratch,
-    pub(crate) iteration: ValueIteration,
+    pub(crate) iteration: ValueIteration<'f>,
     /// What may still arrive.
     pub(crate) may_still_arrive: Needs,
     /// The part of it that would change the value.
@@ -45,13 +47,37 @@ impl<'f, 's> Evaluation<'f, 's> {
 /// How far the values of a fetch with several values were taken. An ACL looks at one value after the other; an
 /// expression elsewhere takes the one that HAProxy calls its value.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct ValueIteration {
+pub(crate) struct ValueIteration<'f> {
     /// All values are wanted, one after the other.
     pub(crate) wants_all: bool,
-    /// How many values were given before.
-    pub(crate) yielded_count: usize,
+    /// Where the next value is looked for. A fetch moves it behind each value that it gives.
+    pub(crate) cursor: ValueCursor<'f>,
     /// The fetch may have another value.
     pub(crate) has_more: bool,
     /// The first value decides, so that nobody asks for another.
     pub(crate) first_decides: bool,
+}
+
+/// A position among the values of a fetch. A client decides how many there are: the next one is found
+/// without another look at those before.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ValueCursor<'f> {
+    /// The index of what is looked at next: a field, a group, or a byte. Each fetch says which.
+    pub(crate) index: usize,
+    /// What is left of the list that the last value was in. `None` at the start, and at the end of a
+    /// list.
+    pub(crate) rest: Option<&'f [u8]>,
+}
+
+impl<'f> ValueCursor<'f> {
+    /// What is left of the list under way, or the next field of this name, or of any where it is empty.
+    /// The index is that of the field after it.
+    pub(crate) fn next_list(&mut self, fields: &'f Fields, name: &[u8]) -> Option<&'f [u8]> {
+        if let Some(rest) = self.rest.take() {
+            return Some(rest);
+        }
+        let (index, value) = fields.next_named(name, self.index)?;
+        self.index = index + 1;
+        Some(value)
+    }
 }

@@ -21,36 +21,67 @@ pub struct CookiePair<'a> {
 /// 2965, and HAProxy); within quotes neither does.
 pub fn cookie_pairs(value: &[u8]) -> impl Iterator<Item = CookiePair<'_>> {
     let mut rest = value;
-    std::iter::from_fn(move || {
-        if rest.is_empty() {
-            return None;
-        }
-        let end = separator(rest);
-        let (raw, separator) = (&rest[..end], rest.get(end).copied());
-        rest = rest.get(end + 1..).unwrap_or_default();
-        let equals = raw.iter().position(|&byte| byte == b'=');
-        let (name, value) = raw.split_at(equals.unwrap_or(raw.len()));
-        Some(CookiePair {
-            name: trim_ows(name),
-            value: trim_ows(value.get(1..).unwrap_or_default()),
-            raw,
-            is_named: equals.is_some(),
-            separator,
-        })
+    std::iter::from_fn(move || take_pair(&mut rest))
+}
+
+/// Takes the first part off the front, with its separator.
+fn take_pair<'a>(rest: &mut &'a [u8]) -> Option<CookiePair<'a>> {
+    if rest.is_empty() {
+        return None;
+    }
+    let end = separator(rest);
+    let (raw, separator) = (&rest[..end], rest.get(end).copied());
+    *rest = rest.get(end + 1..).unwrap_or_default();
+    let equals = raw.iter().position(|&byte| byte == b'=');
+    let (name, value) = raw.split_at(equals.unwrap_or(raw.len()));
+    Some(CookiePair {
+        name: trim_ows(name),
+        value: trim_ows(value.get(1..).unwrap_or_default()),
+        raw,
+        is_named: equals.is_some(),
+        separator,
     })
 }
 
 /// The cookies of a `Cookie` field, or with `sets` of a `Set-Cookie` field, as HAProxy's fetches
 /// and captures see them: without parts that have no name, without the attributes of RFC 2965
 /// (`$Version`), and without the attributes after a cookie that is set.
-pub fn cookies(value: &[u8], sets: bool) -> impl Iterator<Item = CookiePair<'_>> {
-    let mut of_attributes = false;
-    cookie_pairs(value).filter(move |pair| {
-        let is_cookie =
-            !of_attributes && pair.is_named && !matches!(pair.name.first(), None | Some(b'$'));
-        of_attributes = sets && (is_cookie || of_attributes) && pair.separator == Some(b';');
-        is_cookie
-    })
+pub fn cookies(value: &[u8], sets: bool) -> Cookies<'_> {
+    Cookies { rest: value, sets }
+}
+
+/// Iterates over the cookies of one field. See [`cookies`].
+#[derive(Clone, Debug)]
+pub struct Cookies<'a> {
+    rest: &'a [u8],
+    sets: bool,
+}
+
+impl<'a> Cookies<'a> {
+    /// What follows the last cookie that was given: [`cookies`] of it gives those after it.
+    #[must_use]
+    pub fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+}
+
+impl<'a> Iterator for Cookies<'a> {
+    type Item = CookiePair<'a>;
+
+    fn next(&mut self) -> Option<CookiePair<'a>> {
+        loop {
+            let pair = take_pair(&mut self.rest)?;
+            if !pair.is_named || matches!(pair.name.first(), None | Some(b'$')) {
+                continue;
+            }
+            // The attributes go with the cookie, so that what is left begins with the next one.
+            let mut separator = pair.separator;
+            while self.sets && separator == Some(b';') {
+                separator = take_pair(&mut self.rest).and_then(|attribute| attribute.separator);
+            }
+            return Some(pair);
+        }
+    }
 }
 
 fn separator(rest: &[u8]) -> usize {

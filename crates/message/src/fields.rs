@@ -220,6 +220,20 @@ impl Fields {
         }
     }
 
+    /// The first field of this name from `index` on, or the first of any name where `name` is empty: its
+    /// index and its whole value.
+    pub fn next_named(&self, name: &[u8], index: usize) -> Option<(usize, &[u8])> {
+        let is_any = name.is_empty();
+        let entries = if is_any {
+            &self.entries
+        } else {
+            self.candidates(name)
+        };
+        let mut left = entries.get(index..)?.iter();
+        let entry = left.find(|entry| is_any || self.is_named(**entry, name))?;
+        Some((entries.len() - left.len() - 1, self.slice(entry.value)))
+    }
+
     /// The indexes of the fields of this name, in order, for [`Fields::replace_value`].
     pub fn positions<'a>(&'a self, name: &'a [u8]) -> impl DoubleEndedIterator<Item = usize> + 'a {
         let entries = self.candidates(name);

@@ -32,7 +32,7 @@ pub use connection::{
     ConnectionOptions, connection_options, is_persistent, remove_connection_options,
     remove_hop_by_hop, upgrade_protocol,
 };
-pub use cookie::{CookiePair, cookie_pairs, cookies};
+pub use cookie::{CookiePair, Cookies, cookie_pairs, cookies};
 pub use fields::{Field, FieldIter, FieldValues, Fields, NoRoom};
 pub use host::{HostError, default_port, validate_host};
 pub use length::{

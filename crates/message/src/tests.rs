@@ -6,9 +6,9 @@ use proptest::prelude::*;
 use crate::{
     BodyLength, ConnectionOptions, Fields, HeadLimits, HostError, LengthError, Method, NoRoom,
     Request, Response, TargetForm, TransferCoding, Version, comma_values, connection_options,
-    content_length, is_field_name, is_field_value, is_persistent, is_target, parse_authority,
-    parse_content_length, remove_connection_options, remove_hop_by_hop, request_body_length,
-    response_body_length, transfer_coding, upgrade_protocol, validate_host,
+    content_length, cookies, is_field_name, is_field_value, is_persistent, is_target,
+    parse_authority, parse_content_length, remove_connection_options, remove_hop_by_hop,
+    request_body_length, response_body_length, transfer_coding, upgrade_protocol, validate_host,
 };
 
 fn fields(lines: &[(&str, &str)]) -> Fields {
@@ -561,6 +561,24 @@ proptest! {
         let count = comma_values(value.as_bytes()).count();
         prop_assert!(kept + count - 1 <= value.len());
         prop_assert!(count <= value.matches(',').count() + 1);
+    }
+
+    #[test]
+    fn what_is_left_of_a_list_is_the_list_of_what_follows(value in "[ab,;=$\" \\\\]{0,20}", sets: bool) {
+        let value = value.as_bytes();
+        let (mut members, mut walked) = (comma_values(value), Vec::new());
+        while let Some(member) = members.next() {
+            walked.push(member);
+            let Some(rest) = members.rest() else { break };
+            members = comma_values(rest);
+        }
+        prop_assert_eq!(walked, comma_values(value).collect::<Vec<_>>());
+        let (mut pairs, mut walked) = (cookies(value, sets), Vec::new());
+        while let Some(pair) = pairs.next() {
+            walked.push(pair);
+            pairs = cookies(pairs.rest(), sets);
+        }
+        prop_assert_eq!(walked, cookies(value, sets).collect::<Vec<_>>());
     }
 
     #[test]

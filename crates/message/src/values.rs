@@ -24,6 +24,15 @@ pub fn comma_values(value: &[u8]) -> CommaValues<'_> {
     CommaValues { rest: Some(value) }
 }
 
+impl<'a> CommaValues<'a> {
+    /// What follows the last member that was given: [`comma_values`] of it gives those after it. `None`
+    /// after the last one.
+    #[must_use]
+    pub fn rest(&self) -> Option<&'a [u8]> {
+        self.rest
+    }
+}
+
 impl<'a> Iterator for CommaValues<'a> {
     type Item = &'a [u8];
 

@@ -681,8 +681,8 @@ impl ConnectionFacts for Session {
         self.has_proxy_header
     }
 
-    fn proxy_value(&self, value_type: u8, index: usize) -> Option<&[u8]> {
-        self.proxy_values.get(value_type, index)
+    fn next_proxy_value(&self, value_type: u8, index: usize) -> Option<(&[u8], usize)> {
+        self.proxy_values.find_from(value_type, index)
     }
 
     fn error(&self) -> ConnectionError {

@@ -176,6 +176,15 @@ impl<'a> Tlvs<'a> {
         of_kind.map(|(_, value)| value)
     }
 
+    /// The first value of a type from a byte on, which is 0 or the end of another value, and its end.
+    pub fn find_from(&self, kind: u8, start: usize) -> Option<(&'a [u8], usize)> {
+        let mut rest = TlvIter {
+            rest: self.bytes.get(start..)?,
+        };
+        let (_, value) = rest.find(|(found, _)| *found == kind)?;
+        Some((value, self.bytes.len() - rest.rest.len()))
+    }
+
     /// The bytes of them all.
     pub fn as_bytes(&self) -> &'a [u8] {
         self.bytes

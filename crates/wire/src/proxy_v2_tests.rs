@@ -156,6 +156,16 @@ fn values_are_read() {
     assert_eq!(parse_tlvs(&short).ssl(), None);
 }
 
+#[test]
+fn values_of_a_type_are_found_one_after_the_other() {
+    let input = with(&[tlv(0xE0, b"a"), tlv(0xE1, b""), tlv(0xE0, b"bc")].concat());
+    let tlvs = parse_tlvs(&input);
+    assert_eq!(tlvs.find_from(0xE0, 0), Some((&b"a"[..], 4)));
+    assert_eq!(tlvs.find_from(0xE0, 4), Some((&b"bc"[..], 12)));
+    assert_eq!(tlvs.find_from(0xE0, 12), None);
+    assert_eq!(tlvs.find_from(0xE0, 13), None);
+}
+
 fn parse_tlvs(input: &[u8]) -> Tlvs<'_> {
     header(input).unwrap().tlvs
 }

@@ -73,17 +73,22 @@ impl SampleGroup {
         let mark = scratch.mark();
         let mut cx = Evaluation::new(facts, scratch, Needs::NONE);
         cx.iteration.wants_all = true;
+        // Each value may name the same conditions: a client decides how many values there are.
+        let named_max = named.len() + 2 * self.rules.len();
         loop {
             cx.iteration.has_more = false;
             let Some(sample) = self.expr.sample_walking::<false>(&mut cx) else {
                 break;
             };
             self.look_up_value(sample, cx.scratch, from, named);
+            if named.len() > named_max {
+                named.sort_unstable();
+                named.dedup();
+            }
             if !cx.iteration.has_more {
                 break;
             }
             cx.scratch.rewind(mark);
-            cx.iteration.yielded_count += 1;
         }
         cx.scratch.rewind(mark);
     }

@@ -38,9 +38,9 @@ pub trait ConnectionFacts {
         false
     }
 
-    /// A value of the PROXY header that came over it, by its type and its index among those of that
-    /// type, from 0 (`fc_pp_tlv`).
-    fn proxy_value(&self, _value_type: u8, _place: usize) -> Option<&[u8]> {
+    /// The first value of a type, among the values of the PROXY header that came over it, from an index
+    /// on: 0, or the one that came with the value before (`fc_pp_tlv`).
+    fn next_proxy_value(&self, _value_type: u8, _index: usize) -> Option<(&[u8], usize)> {
         None
     }
 

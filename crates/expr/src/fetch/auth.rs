@@ -114,10 +114,11 @@ fn group<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>>
     let (users, list, index) = (
         cx.facts.users(),
         text_arg(args, 0),
-        cx.iteration.yielded_count,
+        cx.iteration.cursor.index,
     );
     let user = cx.scratch.bytes(name);
     let found = users.group(list, user, index);
+    cx.iteration.cursor.index = index + 1;
     cx.iteration.has_more = users.group(list, user, index + 1).is_some();
     match found {
         Some(group) => Some(Sample::str(group.as_bytes())),

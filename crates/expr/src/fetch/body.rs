@@ -4,7 +4,7 @@ use crate::args::ArgKind::Text;
 use crate::args::{Arg, text_arg};
 use crate::evaluation::Evaluation;
 use crate::facts::Side;
-use crate::fetch::uri::{QueryParams, pick_param};
+use crate::fetch::uri::pick_param;
 use crate::fetch::{Fetch, NO_ARGS, args, int_sample, row};
 use crate::needs::Needs;
 use crate::phase::Phases;
@@ -66,10 +66,9 @@ fn size<'f>(cx: &mut Evaluation<'f, '_>, sent_by: Side) -> Option<Sample<'f>> {
 /// `req.body_param([name[,i]])`. As in HAProxy, the type of the body is not looked at.
 fn body_param<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
     cx.stop_expecting(Needs::REQUEST_BODY);
-    let body = cx.facts.body(Side::Client)?;
     let ignore_case = text_arg(args, 1).contains('i');
-    let params = QueryParams::of_body(body.bytes);
-    pick_param(cx, text_arg(args, 0), ignore_case, params).map(Sample::bin)
+    let body = |cx: &Evaluation<'f, '_>| Some(cx.facts.body(Side::Client)?.bytes);
+    pick_param(cx, text_arg(args, 0), ignore_case, b'&', body).map(Sample::bin)
 }
 
 #[cfg(test)]

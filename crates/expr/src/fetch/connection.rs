@@ -179,14 +179,12 @@ const UNIQUE_ID: u8 = 0x05;
 /// A value of the PROXY header: the first of its type, or the next of a walk.
 fn proxy_value<'f>(cx: &mut Evaluation<'f, '_>, value_type: u8) -> Option<Sample<'f>> {
     let connection = cx.facts.connection(Side::Client)?;
-    let index = if cx.iteration.wants_all {
-        cx.iteration.yielded_count
-    } else {
-        0
-    };
-    let value = connection.proxy_value(value_type, index)?;
-    cx.iteration.has_more =
-        cx.iteration.wants_all && connection.proxy_value(value_type, index + 1).is_some();
+    let (value, end) = connection.next_proxy_value(value_type, cx.iteration.cursor.index)?;
+    if cx.iteration.wants_all {
+        cx.iteration.cursor.index = end;
+        cx.iteration.has_more =
+            !cx.iteration.first_decides && connection.next_proxy_value(value_type, end).is_some();
+    }
     Some(Sample::str(value))
 }
 

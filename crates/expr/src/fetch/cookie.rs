@@ -1,10 +1,10 @@
 //! Cookies of either message, manual 7.3.6.
 
-use ballast_message::cookies;
+use ballast_message::{CookiePair, Fields, cookies};
 
 use crate::args::ArgKind::Text;
 use crate::args::{Arg, text_arg};
-use crate::evaluation::Evaluation;
+use crate::evaluation::{Evaluation, ValueCursor};
 use crate::facts::Side;
 use crate::fetch::header::fields;
 use crate::fetch::{Fetch, args, row};
@@ -74,16 +74,24 @@ pub(super) const ROWS: &[Fetch] = &[
         ),
 ];
 
+/// The name of the fields that hold cookies.
+fn field_name(of: Side) -> &'static [u8] {
+    match of {
+        Side::Client => b"cookie",
+        Side::Server => b"set-cookie",
+    }
+}
+
 /// The lines of a message that hold cookies.
 fn lines<'f>(
     cx: &Evaluation<'f, '_>,
     of: Side,
 ) -> Option<impl Iterator<Item = &'f [u8]> + use<'f>> {
-    let field: &'static [u8] = match of {
-        Side::Client => b"cookie",
-        Side::Server => b"set-cookie",
-    };
-    Some(fields(cx, of)?.find(field))
+    Some(fields(cx, of)?.find(field_name(of)))
+}
+
+fn is_wanted(pair: &CookiePair<'_>, name: &[u8]) -> bool {
+    name.is_empty() || pair.name == name
 }
 
 fn wanted_values<'f>(
@@ -96,19 +104,40 @@ fn wanted_values<'f>(
     Some(
         lines(cx, of)?
             .flat_map(move |line| cookies(line, sets))
-            .filter(move |pair| name.is_empty() || pair.name == name)
+            .filter(move |pair| is_wanted(pair, name))
             .map(|pair| pair.value),
     )
 }
 
+/// The next value that is wanted from a position on, which moves behind it.
+fn next_value<'f>(
+    cursor: &mut ValueCursor<'f>,
+    fields: &'f Fields,
+    name: &[u8],
+    of: Side,
+) -> Option<&'f [u8]> {
+    loop {
+        let mut pairs = cookies(
+            cursor.next_list(fields, field_name(of))?,
+            of == Side::Server,
+        );
+        if let Some(pair) = pairs.find(|pair| is_wanted(pair, name)) {
+            cursor.rest = Some(pairs.rest());
+            return Some(pair.value);
+        }
+    }
+}
+
 fn value<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], of: Side) -> Option<&'f [u8]> {
-    let mut values = wanted_values(cx, args, of)?;
     if cx.iteration.wants_all {
-        let mut rest = values.skip(cx.iteration.yielded_count);
-        let value = rest.next()?;
-        cx.iteration.has_more = rest.next().is_some();
+        let (fields, name) = (fields(cx, of)?, text_arg(args, 0).as_bytes());
+        let value = next_value(&mut cx.iteration.cursor, fields, name, of)?;
+        let mut after = cx.iteration.cursor;
+        cx.iteration.has_more =
+            !cx.iteration.first_decides && next_value(&mut after, fields, name, of).is_some();
         return Some(value);
     }
+    let mut values = wanted_values(cx, args, of)?;
     // By name the last one counts, without a name the first.
     if text_arg(args, 0).is_empty() {
         values.next()

@@ -4,7 +4,7 @@ use ballast_message::{Fields, comma_values};
 
 use crate::args::ArgKind::{Int, Text};
 use crate::args::{Arg, int_arg, text_arg};
-use crate::evaluation::Evaluation;
+use crate::evaluation::{Evaluation, ValueIteration};
 use crate::facts::Side;
 use crate::fetch::{Fetch, NO_ARGS, args, row};
 use crate::phase::Phases;
@@ -125,22 +125,12 @@ pub(super) fn fields<'f>(cx: &Evaluation<'f, '_>, of: Side) -> Option<&'f Fields
     }
 }
 
-/// The value wanted among `values`: the one at `occurrence`, the next one of a walk, or the last.
-fn pick<'f, I>(
-    cx: &mut Evaluation<'f, '_>,
-    occurrence: i64,
-    values: impl Fn() -> I,
-) -> Option<&'f [u8]>
+/// The value wanted among `values`: the one at `occurrence`, or the last.
+fn pick<'f, I>(occurrence: i64, values: impl Fn() -> I) -> Option<&'f [u8]>
 where
     I: Iterator<Item = &'f [u8]>,
 {
     match occurrence {
-        0 if cx.iteration.wants_all => {
-            let mut rest = values().skip(cx.iteration.yielded_count);
-            let value = rest.next()?;
-            cx.iteration.has_more = !cx.iteration.first_decides && rest.next().is_some();
-            Some(value)
-        }
         0 | -1 => values().last(),
         1.. => values().nth(usize::try_from(occurrence - 1).ok()?),
         _ => {
@@ -151,16 +141,43 @@ where
     }
 }
 
+/// The next value of a walk: a member of a list, or with `whole` a line.
+fn next_value<'f>(
+    cx: &mut Evaluation<'f, '_>,
+    fields: &'f Fields,
+    name: &[u8],
+    whole: bool,
+) -> Option<&'f [u8]> {
+    let ValueIteration {
+        cursor,
+        has_more,
+        first_decides,
+        ..
+    } = &mut cx.iteration;
+    let mut value = cursor.next_list(fields, name)?;
+    if !whole {
+        let mut members = comma_values(value);
+        value = members.next()?;
+        cursor.rest = members.rest();
+    }
+    *has_more = !*first_decides
+        && (cursor.rest.is_some() || fields.next_named(name, cursor.index).is_some());
+    Some(value)
+}
+
 fn value_bytes<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], of: Side) -> Option<&'f [u8]> {
     let fields = fields(cx, of)?;
     let name = text_arg(args, 0).as_bytes();
     let occurrence = int_arg(args, 1).unwrap_or(0);
+    if occurrence == 0 && cx.iteration.wants_all {
+        return next_value(cx, fields, name, false);
+    }
     if name.is_empty() {
-        return pick(cx, occurrence, || {
+        return pick(occurrence, || {
             fields.iter().flat_map(|field| comma_values(field.value))
         });
     }
-    pick(cx, occurrence, || fields.values(name))
+    pick(occurrence, || fields.values(name))
 }
 
 fn value<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sample<'f>> {
@@ -171,10 +188,12 @@ fn line<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sa
     let fields = fields(cx, of)?;
     let name = text_arg(args, 0).as_bytes();
     let occurrence = int_arg(args, 1).unwrap_or(0);
-    let line = if name.is_empty() {
-        pick(cx, occurrence, || fields.iter().map(|field| field.value))
+    let line = if occurrence == 0 && cx.iteration.wants_all {
+        next_value(cx, fields, name, true)
+    } else if name.is_empty() {
+        pick(occurrence, || fields.iter().map(|field| field.value))
     } else {
-        pick(cx, occurrence, || fields.find(name))
+        pick(occurrence, || fields.find(name))
     };
     line.map(Sample::str)
 }
@@ -200,9 +219,7 @@ fn next_address<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg], of: Side) -> O
         match forwarded_address(value) {
             Some(address) => return Some(address),
             // What is no address is passed over.
-            None if cx.iteration.wants_all && cx.iteration.has_more => {
-                cx.iteration.yielded_count += 1
-            }
+            None if cx.iteration.has_more => {}
             None => return None,
         }
     }

@@ -182,19 +182,23 @@ fn server_name<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'
 /// The protocols offered by ALPN, one after the other: a condition looks at each, elsewhere the
 /// first is the value.
 fn alpn<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
-    let contents = whole_extension(cx, PROTOCOLS);
-    let given = cx.iteration.yielded_count;
-    let name = found(cx, contents)?.and_then(|contents| {
-        // The length of the list is passed over: names are read to the end of the extension.
-        let mut list = contents.get(2..)?;
-        let mut name = take(&mut list, 1)?;
-        for _ in 0..given {
-            name = take(&mut list, 1)?;
+    let list = match cx.iteration.cursor.rest {
+        Some(rest) => Some(rest),
+        None => {
+            let contents = whole_extension(cx, PROTOCOLS);
+            // The length of the list is passed over: names are read to the end of the extension.
+            found(cx, contents)?.and_then(|contents| contents.get(2..))
         }
-        (!name.is_empty()).then_some((name, !list.is_empty()))
+    };
+    let name = list.and_then(|mut list| {
+        let name = take(&mut list, 1).filter(|name| !name.is_empty())?;
+        Some((name, list))
     });
-    let (name, more) = found(cx, name.ok_or(NoHello::Other))?;
-    cx.iteration.has_more = cx.iteration.wants_all && more;
+    let (name, rest) = found(cx, name.ok_or(NoHello::Other))?;
+    if cx.iteration.wants_all {
+        cx.iteration.cursor.rest = Some(rest);
+        cx.iteration.has_more = !rest.is_empty();
+    }
     Some(Sample::str(name))
 }
 

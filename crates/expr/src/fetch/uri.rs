@@ -155,19 +155,9 @@ fn target_ip_and_port(cx: &Evaluation<'_, '_>) -> Option<(IpAddr, i64)> {
 }
 
 /// The parameters of a query or a form: `name=value` pieces between `&`, `;` and one more delimiter.
-pub(super) struct QueryParams<'f> {
+struct QueryParams<'f> {
     rest: Option<&'f [u8]>,
     delimiter: u8,
-}
-
-impl<'f> QueryParams<'f> {
-    /// Those of a form in a body.
-    pub(super) fn of_body(body: &'f [u8]) -> QueryParams<'f> {
-        QueryParams {
-            rest: Some(body),
-            delimiter: b'&',
-        }
-    }
 }
 
 impl<'f> Iterator for QueryParams<'f> {
@@ -187,12 +177,14 @@ impl<'f> Iterator for QueryParams<'f> {
     }
 }
 
-/// The value of the parameter wanted: the next one of an iteration, or the first.
+/// The value of the parameter wanted: the next one of an iteration, or the first. `text` finds what the
+/// parameters are in.
 pub(super) fn pick_param<'f>(
     cx: &mut Evaluation<'f, '_>,
     name: &'f str,
     ignore_case: bool,
-    params: QueryParams<'f>,
+    delimiter: u8,
+    text: impl FnOnce(&Evaluation<'f, '_>) -> Option<&'f [u8]>,
 ) -> Option<&'f [u8]> {
     let name = name.as_bytes();
     let is_wanted = |found: &[u8]| {
@@ -203,17 +195,19 @@ pub(super) fn pick_param<'f>(
                 found == name
             }
     };
-    let skipped = if cx.iteration.wants_all {
-        cx.iteration.yielded_count
-    } else {
-        0
+    let mut params = QueryParams {
+        rest: Some(match cx.iteration.cursor.rest {
+            Some(rest) => rest,
+            None => text(cx)?,
+        }),
+        delimiter,
     };
-    let mut values = params
-        .filter(|(found, _)| is_wanted(found))
-        .map(|(_, value)| value)
-        .skip(skipped);
-    let value = values.next()?;
-    cx.iteration.has_more = cx.iteration.wants_all && values.next().is_some();
+    let (_, value) = params.find(|(found, _)| is_wanted(found))?;
+    if cx.iteration.wants_all {
+        cx.iteration.cursor.rest = params.rest;
+        cx.iteration.has_more =
+            !cx.iteration.first_decides && params.any(|(found, _)| is_wanted(found));
+    }
     Some(value)
 }
 
@@ -223,16 +217,10 @@ fn param<'f>(cx: &mut Evaluation<'f, '_>, args: &'f [Arg]) -> Option<&'f [u8]> {
         .first()
         .copied()
         .unwrap_or(b'?');
-    let target = cx.facts.request()?.path_and_query();
-    let start = memchr::memchr(delimiter, target)?;
-    let params = QueryParams {
-        rest: Some(&target[start + 1..]),
-        delimiter,
-    };
-    pick_param(
-        cx,
-        text_arg(args, 0),
-        text_arg(args, 2).contains('i'),
-        params,
-    )
+    let ignore_case = text_arg(args, 2).contains('i');
+    pick_param(cx, text_arg(args, 0), ignore_case, delimiter, |cx| {
+        let target = cx.facts.request()?.path_and_query();
+        let start = memchr::memchr(delimiter, target)?;
+        Some(&target[start + 1..])
+    })
 }

@@ -23,10 +23,10 @@ pub struct ClientProxyHeader {
 pub struct ProxyHeaderValues(Box<[u8]>);
 
 impl ProxyHeaderValues {
-    /// A value of a type, by its index among those of that type, from 0.
+    /// The first value of a type from a byte on, which is 0 or the end of another value, and its end.
     #[must_use]
-    pub fn get(&self, value_type: u8, index: usize) -> Option<&[u8]> {
-        Tlvs::of_bytes(&self.0).find_all(value_type).nth(index)
+    pub fn find_from(&self, value_type: u8, start: usize) -> Option<(&[u8], usize)> {
+        Tlvs::of_bytes(&self.0).find_from(value_type, start)
     }
 
     /// The host name that the sender's client asked for.
