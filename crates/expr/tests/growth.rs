@@ -125,7 +125,7 @@ fn lower(cost: &mut f64, evaluate: impl FnOnce()) {
 
 /// What `evaluate` costs grows with the number of values, which `world` is given.
 fn grows_linearly(name: &str, world: impl Fn(usize) -> World, mut evaluate: impl FnMut(&World)) {
-    const TRIES: usize = 20;
+    const TRIES: usize = 5;
     let (small, large) = (world(VALUES), world(4 * VALUES));
     let (mut small_cost, mut large_cost) = (f64::MAX, f64::MAX);
     let mut ratio = f64::MAX;
