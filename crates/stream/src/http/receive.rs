@@ -98,7 +98,10 @@ pub(crate) async fn request(
     exchange.expects_continue = received.expect_continue;
     exchange.keep_client =
         received.persistent && !context.local.process.stopping() && !context.is_leaving();
-    exchange.tally.request_number = context.local.next_request_number();
+    // The first request of an upgraded session was counted with the session.
+    if !(context.is_upgraded.get() && exchange.first) {
+        exchange.tally.request_number = context.local.next_request_number();
+    }
     if context.upgraded_for.get().is_none() || !exchange.first {
         if access_log::accept_shows_id(context) {
             unique_id::make(context, exchange);
