@@ -71,11 +71,12 @@ impl RuleSets {
         }
     }
 
-    /// Every rule with its rule set.
-    pub fn iter(&self) -> impl Iterator<Item = (RuleSetKind, &Rule)> {
-        RuleSetKind::ALL
+    /// Every rule: those of each rule set, then [`Self::error_replies`].
+    pub fn all_rules(&self) -> impl Iterator<Item = &Rule> {
+        let lists = RuleSetKind::ALL
             .into_iter()
-            .flat_map(|rule_set| self.of(rule_set).iter().map(move |rule| (rule_set, rule)))
+            .map(|rule_set| self.of(rule_set));
+        lists.chain([&self.error_replies]).flatten()
     }
 
     /// Every rule, mutable.

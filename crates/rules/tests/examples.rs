@@ -254,8 +254,8 @@ fn what_is_unserved_and_named_is_told() {
     add(RuleSetKind::TcpContent, "accept if HTTP");
     assert_eq!(sets.unimplemented(&acls), ["quic-initial"]);
     let named: Vec<_> = sets
-        .iter()
-        .flat_map(|(_, rule)| rule.references())
+        .all_rules()
+        .flat_map(|rule| rule.references())
         .collect();
     for wanted in [
         RuleReference::Table {

@@ -152,13 +152,17 @@ fn asks_server_addresses(config: &model::Config) -> Vec<bool> {
     // Compiled rules hold their ACLs: none has to be looked up by name.
     let acls = AclSet::new();
     let in_rules = |common: &model::ProxyCommon| {
-        let mut rules = common.rules.iter();
-        rules.any(|(_, rule)| rule.needs(&acls).intersects(ADDRESSES))
+        let mut rules = common.rules.all_rules();
+        rules.any(|rule| rule.needs(&acls).intersects(ADDRESSES))
+    };
+    let in_stick_rules = |backend: &model::Backend| {
+        let mut rules = backend.stick_rules.iter();
+        rules.any(|rule| needs_of_stick(rule, &acls).intersects(ADDRESSES))
     };
     let in_a_backend = config
         .backends
         .iter()
-        .any(|backend| in_rules(&backend.common));
+        .any(|backend| in_rules(&backend.common) || in_stick_rules(backend));
     let frontends = config.frontends.iter().map(|frontend| {
         let log = &frontend.log;
         let formats = [&log.format, &log.error_format, &log.structured_data];
@@ -171,6 +175,11 @@ fn asks_server_addresses(config: &model::Config) -> Vec<bool> {
             || in_rules(&frontend.common)
     });
     frontends.collect()
+}
+
+fn needs_of_stick(rule: &model::StickRule, acls: &AclSet) -> Needs {
+    let condition = rule.condition.as_ref();
+    rule.key.needs() | condition.map_or(Needs::NONE, |condition| condition.needs(acls))
 }
 
 fn log_plans(config: &model::Config) -> Vec<LogPlan> {
@@ -191,10 +200,8 @@ fn needs_of_proxies(config: &model::Config) -> [Vec<Needs>; 2] {
         condition.map_or(Needs::NONE, |condition| condition.needs(&acls))
     };
     let of_rules = |common: &model::ProxyCommon| {
-        let rules = common.rules.iter();
-        let rules = rules.map(|(_, rule)| rule);
-        let rules = rules.chain(&common.rules.error_replies);
-        let all = rules.fold(Needs::NONE, |sum, rule| sum | rule.needs(&acls));
+        let all = common.rules.all_rules();
+        let all = all.fold(Needs::NONE, |sum, rule| sum | rule.needs(&acls));
         common.rules.needs(RuleSetKind::TcpContent, &acls)
             | (all & (Needs::BODIES | Needs::PASSWORD))
     };
@@ -223,7 +230,7 @@ fn needs_of_proxies(config: &model::Config) -> [Vec<Needs>; 2] {
         let persistence = backend.persistence_rules.iter();
         let persistence = persistence.map(|rule| rule.condition.needs(&acls));
         let sticks = backend.stick_rules.iter();
-        let sticks = sticks.map(|rule| rule.key.needs() | of_condition(&rule.condition));
+        let sticks = sticks.map(|rule| needs_of_stick(rule, &acls));
         let all = rules.chain(persistence).chain(sticks);
         all.fold(of_rules(&backend.common) | key, |all, one| all | one) & ASKED
     });
