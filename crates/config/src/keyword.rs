@@ -13,7 +13,7 @@ use crate::args::Args;
 use crate::context::{Context, planned_release};
 use crate::feature::NEWER;
 
-/// A set of sections where a keyword may occur: sections, and lines that have words of their own.
+/// A set of places where a keyword may occur: sections, and lines that have words of their own.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Sections(pub u32);
 
@@ -22,7 +22,7 @@ macro_rules! section_words {
         impl Sections {
             $(#[doc = concat!("`", $word, "`.")] pub const $name: Sections = Sections(1 << $bit);)*
 
-            /// Every single section with its word.
+            /// Every single place with its word.
             pub const PLACES: &'static [(Sections, &'static str)] = &[$((Sections::$name, $word)),*];
         }
     };
@@ -74,7 +74,7 @@ impl Sections {
     /// `frontend`, `listen`, `backend`: every proxy but `defaults`.
     pub const NAMED: Sections = Sections(0b11100);
 
-    /// Whether the sets have a section in common.
+    /// Whether the sets have a place in common.
     #[must_use]
     pub const fn has(self, section: Sections) -> bool {
         self.0 & section.0 != 0
@@ -89,7 +89,7 @@ impl Sections {
             .map_or(Sections(0), |(section, _)| *section)
     }
 
-    /// The words of the sections.
+    /// The words of the places.
     pub fn words(self) -> impl Iterator<Item = &'static str> {
         Sections::PLACES
             .iter()

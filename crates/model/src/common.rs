@@ -157,7 +157,7 @@ pub struct ForwardedHeader {
     pub for_port: Option<ForwardedNode>,
 }
 
-/// The source of a parameter of `ForwardedHeader:`.
+/// The source of a parameter of `Forwarded:`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ForwardedNode {
     /// The connection's own value.

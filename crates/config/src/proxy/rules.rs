@@ -252,8 +252,8 @@ fn parsed_rule(
     draft.front.request_captures.extend(slots);
     for (word, at) in raw {
         let at = args.line().words.get(base + at);
-        let rule_set = at.map_or(span, |word| word.span());
-        draft.section_state.raw_samples.push((word, rule_set));
+        let at = at.map_or(span, |word| word.span());
+        draft.section_state.raw_samples.push((word, at));
     }
     for word in rule.unimplemented(&draft.acls) {
         context.unimplemented(word, feature_of(word), span);

@@ -1,4 +1,4 @@
-//! The value of `ForwardedHeader` (RFC 7239; configuration manual, "option forwarded").
+//! The value of `Forwarded` (RFC 7239; configuration manual, "option forwarded").
 //!
 //! The values of expressions come from the traffic, so only what the RFC's grammar allows is
 //! passed on. As in HAProxy, an invalid host becomes empty, an invalid node `unknown`, and an
