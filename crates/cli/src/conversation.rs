@@ -16,6 +16,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use std::time::Instant;
 
+use ballast_expr::{bytes_of_text, is_text};
 use ballast_model::SeverityOutput;
 use ballast_stats::escape_json;
 use ballast_worker::{Stream, WorkUnit, select, sleep, stopping, take_turns, timeout, yield_now};
@@ -106,9 +107,6 @@ impl Conversation {
                     }
                     continue;
                 }
-                LineEvent::NotText => {
-                    self.refuse("The command line is not valid UTF-8.").await?;
-                }
                 LineEvent::LineTooLong => return self.write(LINE_TOO_LONG).await,
                 LineEvent::PayloadTooLong => return self.refuse(PAYLOAD_TOO_LONG).await,
                 LineEvent::Nothing => {
@@ -135,9 +133,18 @@ impl Conversation {
         }
     }
 
+    /// Entries of lists are what clients sent, which need not be text.
+    fn takes_bytes(&self, words: &[String]) -> bool {
+        !self.shared.is_master() && matches!(words.get(1).map(String::as_str), Some("acl" | "map"))
+    }
+
     async fn line(&mut self, line: CommandLine) -> io::Result<()> {
         let mut commands = line.commands.into_iter();
         while let Some(input) = commands.next() {
+            if !is_text(&input.text) && !self.takes_bytes(&input.words) {
+                self.refuse("The command line is not valid UTF-8.").await?;
+                continue;
+            }
             if let Some(word) = input.words.first()
                 && let ProcessRole::Worker(control) = self.shared.role.clone()
             {
@@ -482,7 +489,8 @@ impl Conversation {
 
     /// Writes as fast as the caller reads; fails if it reads nothing for the idle timeout.
     async fn write(&self, text: &str) -> io::Result<()> {
-        let mut rest = text.as_bytes();
+        let bytes = bytes_of_text(text);
+        let mut rest = &*bytes;
         while !rest.is_empty() {
             match self.stream.try_write(rest) {
                 Ok(count) => rest = &rest[count..],

@@ -6,6 +6,8 @@
 //! follow, up to an empty one, or to one that equals what stands behind `<<`. A carriage return
 //! before the line end is read as HAProxy 3.2 reads it: an empty command follows.
 
+use ballast_expr::text_of_bytes;
+
 /// A command as it was given.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct CommandInput {
@@ -37,8 +39,6 @@ pub enum LineEvent {
     LineTooLong,
     /// The payload is longer than it may be.
     PayloadTooLong,
-    /// A line that is no text (UTF-8). It was taken out; the next may be read.
-    NotText,
 }
 
 /// Bytes in, lines out. Holds at most one line and its payload beyond what was pushed last.
@@ -112,10 +112,7 @@ impl LineReader {
         if length > self.line_bytes_max {
             return LineEvent::LineTooLong;
         }
-        let Ok(text) = std::str::from_utf8(text) else {
-            return LineEvent::NotText;
-        };
-        let (mut line, end) = parse(text);
+        let (mut line, end) = parse(&text_of_bytes(text));
         match end {
             None => {
                 if has_return {
@@ -220,6 +217,7 @@ fn command_input(words: Vec<String>, text: &str) -> CommandInput {
 
 #[cfg(test)]
 mod tests {
+    use ballast_expr::bytes_of_text;
     use proptest::prelude::*;
 
     use super::*;
@@ -298,10 +296,13 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_no_text_does_not_hide_the_next() {
+    fn a_line_may_hold_any_bytes() {
         let mut reader = LineReader::new(100, 100);
-        reader.push(b"\xff\xfe\nquit\n");
-        assert_eq!(reader.next_line(), LineEvent::NotText);
+        reader.push(b"add acl x \xff\xfe\nquit\n");
+        let LineEvent::Line(line) = reader.next_line() else {
+            panic!("a line");
+        };
+        assert_eq!(*bytes_of_text(&line.commands[0].words[3]), *b"\xff\xfe");
         assert!(matches!(reader.next_line(), LineEvent::Line(_)));
     }
 

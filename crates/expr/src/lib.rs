@@ -11,6 +11,7 @@ mod args;
 mod argument_check;
 mod base64;
 mod byte_set;
+mod byte_text;
 mod calendar;
 mod cast_help;
 mod condition_index;
@@ -55,6 +56,7 @@ pub use acl::{
     PatternSource, Polarity, Term, TermTarget, predefined,
 };
 pub use args::{Arg, ArgKind, ArgSpec, ArgValue};
+pub use byte_text::{bytes_of_text, is_text, text_of_bytes};
 pub use cast_help::missing_cast;
 pub use condition_index::{Candidates, ConditionIndex};
 pub use condition_result::ConditionResult;

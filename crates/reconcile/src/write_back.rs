@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use ballast_edit::{ConfigFiles, InsertPosition, Refusal, SectionMap, quoted_line, words_of};
+use ballast_expr::bytes_of_text;
 use ballast_model::change::diff;
 use ballast_model::{Config, Server};
 use ballast_tls::store::TakeOver;
@@ -296,7 +297,7 @@ impl Reconciler {
                     "Not written: '{key}' of {path}: no line can hold it\n"
                 ));
             }
-            files.push((path, text.text.clone().into_bytes()));
+            files.push((path, bytes_of_text(&text.text).into_owned()));
             lists.push((listed.list, text.text));
         }
         let done = self.host.write_files(&files);

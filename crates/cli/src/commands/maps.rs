@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use ballast_expr::{
     DiscardedEntries, EntrySelector, ListLookup, ListedPatterns, PatternError, PatternRef, Store,
-    parse_payload,
+    parse_payload, text_of_bytes,
 };
 use ballast_reconcile::kinds::{self, list::ENTRIES};
 use ballast_reconcile::{ObjectKind, ObjectName, OverrideKey, OverrideValue};
@@ -374,10 +374,7 @@ fn add_payload(
     let control = control(call);
     CommandAnswer::pending(async move {
         let is_large = payload.len() > PAYLOAD_BYTES_PER_TURN;
-        let cut = move || match std::str::from_utf8(&payload) {
-            Ok(text) => read(text),
-            Err(_) => Err("The payload is no text.".to_owned()),
-        };
+        let cut = move || read(&text_of_bytes(&payload));
         let entries = if is_large {
             let failed = |_| Err("The payload cannot be read.".to_owned());
             run_blocking(cut).await.unwrap_or_else(failed)

@@ -2,6 +2,7 @@
 
 use crate::args::ArgKind::{Address, File, Int, Text};
 use crate::args::{Arg, ArgValue};
+use crate::byte_text::bytes_of_text;
 use crate::conv::text::substitute;
 use crate::conv::{Converter, args, row, text_of};
 use crate::evaluation::Evaluation;
@@ -140,7 +141,7 @@ fn default_value<'f>(args: &'f [Arg]) -> Option<Sample<'f>> {
 fn sample_of_value<'f>(cx: &mut Evaluation<'f, '_>, value: &MapValue) -> Option<Sample<'f>> {
     Some(match value {
         MapValue::None => return None,
-        MapValue::Str(bytes) => Sample::Str(cx.scratch.keep(bytes.as_bytes())),
+        MapValue::Str(text) => Sample::Str(cx.scratch.keep(&bytes_of_text(text))),
         MapValue::Int(number) => Sample::Int(*number),
         MapValue::Ip(address) => Sample::ip(*address),
     })
@@ -195,7 +196,7 @@ fn look_up_groups<'f>(
     let hit = match index.find_groups(subject) {
         Some(hit) => match (hit.value, &hit.groups) {
             (MapValue::Str(template), Some(groups)) => {
-                substitute(template.as_bytes(), subject, groups, &mut out);
+                substitute(&bytes_of_text(template), subject, groups, &mut out);
                 true
             }
             _ => false,

@@ -17,6 +17,7 @@ use super::map_value::MapValue;
 use super::merge::{merge, overridden};
 use super::state::{CompiledSlot, DiscardedEntries, State, Table, parse};
 use super::text::{self, WrittenEntries};
+use crate::byte_text::bytes_of_text;
 use crate::error::ExpressionError;
 
 /// The number of entries up to which a list is looked up without its lock while it is unchanged.
@@ -161,7 +162,7 @@ impl PatternRef {
     /// Remembers that its file was written and now holds `text`, so that the next load of the
     /// file finds nothing changed in it.
     pub fn was_written(&self, text: &str) {
-        self.lock().loaded = LoadedEntries::File(text.as_bytes().into());
+        self.lock().loaded = LoadedEntries::File(bytes_of_text(text).into());
     }
 
     /// Whether it holds anything else than the configuration gave it: the Runtime API or a rule

@@ -1,10 +1,12 @@
 //! One pattern: from text to what is compared.
 
+use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use super::MatchMethod;
 use super::listed_regex::ListedRegex;
+use crate::byte_text::{bytes_of_text, expression_of_text};
 use crate::error::ExpressionError;
 use crate::hex::unhex;
 use crate::mask::{mask4, mask6};
@@ -50,7 +52,10 @@ pub(super) fn parse(
                 whole,
             )
         })?,
-        MatchMethod::Reg => Pattern::Regex(ListedRegex::new(text, fold)?),
+        MatchMethod::Reg => Pattern::Regex(match expression_of_text(text) {
+            Cow::Borrowed(_) => ListedRegex::new(text, fold)?,
+            Cow::Owned(expression) => ListedRegex::new(&Arc::from(expression), fold)?,
+        }),
         MatchMethod::Bin => Pattern::Bytes(unhex(text).map(Arc::from).ok_or_else(|| {
             ExpressionError::new(
                 format!("'{text}': an even number of hexadecimal digits must be given"),
@@ -65,8 +70,11 @@ pub(super) fn parse(
         | MatchMethod::Found
         | MatchMethod::Str
         | MatchMethod::Sub => {
-            // The very bytes of the entry, not a copy.
-            Pattern::Bytes(Arc::clone(text).into())
+            // The very bytes of the entry where it is text, not a copy.
+            Pattern::Bytes(match bytes_of_text(text) {
+                Cow::Borrowed(_) => Arc::clone(text).into(),
+                Cow::Owned(bytes) => bytes.into(),
+            })
         }
     })
 }
@@ -84,7 +92,7 @@ pub(super) fn is_domain_delimiter(byte: u8) -> bool {
 }
 
 fn trimmed(text: &str, is_delimiter: fn(u8) -> bool) -> Vec<u8> {
-    let bytes = text.as_bytes();
+    let bytes = &*bytes_of_text(text);
     let Some(start) = bytes.iter().position(|byte| !is_delimiter(*byte)) else {
         return Vec::new();
     };

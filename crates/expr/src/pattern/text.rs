@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::entry::ENTRIES_MAX;
 use super::key_entries::EntryPair;
+use crate::byte_text::text_of_bytes;
 use crate::error::ExpressionError;
 
 /// A line that holds an entry.
@@ -24,7 +25,7 @@ pub(super) fn parse_file(contents: &[u8], as_map: bool) -> Result<Vec<EntryLine>
         if line.first() == Some(&b'#') {
             continue;
         }
-        let text = String::from_utf8_lossy(line);
+        let text = text_of_bytes(line);
         let text = text.trim_start_matches([' ', '\t']);
         let text = text.strip_suffix('\r').unwrap_or(text);
         if text.is_empty() {
@@ -77,7 +78,7 @@ pub fn parse_payload(payload: &str) -> Result<Vec<(&str, &str)>, &str> {
 /// Entries as a file holds them.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct WrittenEntries {
-    /// What the file is to hold. Reading it gives the entries again.
+    /// What the file is to hold, as a text of bytes. Reading it gives the entries again.
     pub text: String,
     /// Keys of entries that no line can hold: with a blank in a map's key, with blanks around,
     /// or with nothing in them. The Runtime API can make such.

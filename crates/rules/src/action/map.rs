@@ -2,6 +2,7 @@
 
 use ballast_expr::{
     EntrySelector, ExpressionError, LinkSlot, Linker, LogFormat, NamedList, PatternError, Usage,
+    text_of_bytes,
 };
 
 use crate::args::Args;
@@ -134,8 +135,8 @@ impl Perform for ListEdit {
             run_state.render(value);
         }
         let changed = {
-            let key = String::from_utf8_lossy(&key);
-            let value = String::from_utf8_lossy(&run_state.workspace.text);
+            let key = text_of_bytes(&key);
+            let value = text_of_bytes(&run_state.workspace.text);
             match self.edit {
                 MapEdit::AddAcl => list.add_new(&key, list.is_map().then_some("")),
                 MapEdit::Del => list.del(EntrySelector::Key(&key)),
