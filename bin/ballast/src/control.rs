@@ -94,7 +94,7 @@ impl Control for Instance {
             .collect()
     }
 
-    fn table_line(&self) -> Option<OwnedFd> {
+    fn table_channel(&self) -> Option<OwnedFd> {
         let has_tables = !self.generation().tables.all().is_empty();
         has_tables.then(|| self.table_donor.line()).flatten()
     }
@@ -154,7 +154,7 @@ impl Control for Instance {
     }
 
     fn log_change(&self, record: &ChangeRecord<'_>) {
-        self.log_request(record);
+        self.log_change_record(record);
     }
 
     fn limits_changed(&self) {

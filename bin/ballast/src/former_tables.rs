@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ballast_engine::{Generation, Process};
-use ballast_handover::{TableLine, TableRequest};
+use ballast_handover::{TableChannel, TableRequest};
 use ballast_stats::StatsHost;
 use ballast_stick::{ScanCursor, SheetUse, dump_name};
 
@@ -25,7 +25,7 @@ const SLOTS_PER_LOCK: usize = 1024;
 /// The tables of the former process.
 #[derive(Debug)]
 pub(crate) struct FormerTables {
-    line: TableLine,
+    line: TableChannel,
     /// What the last answer was true of.
     token: u64,
     /// When this process began to serve.
@@ -35,7 +35,7 @@ pub(crate) struct FormerTables {
 impl FormerTables {
     /// Fills the tables of this process, which serves nobody yet, over a line to the former one.
     /// `None` if not all came.
-    pub(crate) fn copy(line: TableLine, instance: &Instance) -> Option<Self> {
+    pub(crate) fn copy(line: TableChannel, instance: &Instance) -> Option<Self> {
         let mut tables = Self {
             line,
             token: 0,

@@ -39,7 +39,7 @@ pub(crate) struct Instance {
     health_controller: OnceLock<Arc<HealthController>>,
     logs: OnceLock<LogTargets>,
     controller: OnceLock<Arc<Controller>>,
-    /// Tells the master, where there is one, what commands changed.
+    /// Wakes the thread that reports to the master, where there is one: a command changed something.
     change_signal: OnceLock<Arc<ChangeSignal>>,
     /// What is kept fresh of the certificates' OCSP responses.
     pub(crate) ocsp: OcspResponses,
@@ -98,8 +98,8 @@ impl Instance {
             .unwrap_or_else(PoisonError::into_inner) = log;
     }
 
-    /// Notes that this process accepts no connections any more: whoever starts now asks the one that
-    /// follows it.
+    /// Offers keys and tables to new processes no more: this one accepts no connections any more, and
+    /// the one that follows it has them.
     pub(crate) fn stop_handover(&self) {
         self.table_donor.stopped();
         self.own_secrets.stopped();
@@ -154,7 +154,7 @@ impl Instance {
     }
 
     /// The log targets of the proxies in force.
-    pub(crate) fn open_logs(&self) -> Arc<OpenTargets> {
+    pub(crate) fn open_log_targets(&self) -> Arc<OpenTargets> {
         self.logs
             .get()
             .map(|targets| targets.open.load_full())
@@ -184,7 +184,7 @@ impl Instance {
     }
 
     /// Logs a change that was requested, and has the master told.
-    pub(crate) fn log_request(&self, record: &ChangeRecord<'_>) {
+    pub(crate) fn log_change_record(&self, record: &ChangeRecord<'_>) {
         if let Some(signal) = self.change_signal.get() {
             signal.set();
         }

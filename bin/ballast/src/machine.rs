@@ -18,6 +18,21 @@ fn is_yes(answer: &[u8]) -> bool {
     answer == [1]
 }
 
+/// What the machine is asked, beside [`MachineAnswers::CONTENT`]. Each has answers of one form.
+mod question {
+    pub(super) const IS_DIRECTORY: u8 = b'd';
+    /// 1 and the names, or 0 and the error.
+    pub(super) const FILES_IN: u8 = b'l';
+    /// 1 and the names, 2 and the error, or nothing where there is no directory.
+    pub(super) const DIRECTORY_FILES: u8 = b'L';
+    pub(super) const EXISTS: u8 = b'e';
+    pub(super) const ADDRESSES: u8 = b'n';
+    pub(super) const HAS_USER: u8 = b'u';
+    pub(super) const HAS_GROUP: u8 = b'g';
+    pub(super) const SAVED_ADDRESS: u8 = b's';
+    pub(super) const HAS_INTERFACE: u8 = b'i';
+}
+
 /// The content of a file.
 ///
 /// # Errors
@@ -26,8 +41,8 @@ pub(crate) fn content(path: &str) -> Result<Vec<u8>, String> {
     recorded_content(path, || std::fs::read(path))
 }
 
-/// The content of a file of the language, which neither blocks nor is without end: a regular one
-/// that is not larger than is understood.
+/// The content of a configuration file. Only a regular file of at most [`FILE_BYTES_MAX`] is read, so
+/// that reading neither blocks nor goes on without end.
 ///
 /// # Errors
 /// The error of the system, or what it is instead.
@@ -58,7 +73,7 @@ pub(crate) fn recorded_content(
 
 /// Whether it is a directory.
 pub(crate) fn is_directory(path: &str) -> bool {
-    is_yes(&MachineAnswers::ask(b'd', path, || {
+    is_yes(&MachineAnswers::ask(question::IS_DIRECTORY, path, || {
         vec![u8::from(Path::new(path).is_dir())]
     }))
 }
@@ -79,7 +94,7 @@ pub(crate) fn files_in(path: &str) -> Result<Vec<String>, String> {
         }
         Ok(names)
     };
-    let answer = MachineAnswers::ask(b'l', path, || match list() {
+    let answer = MachineAnswers::ask(question::FILES_IN, path, || match list() {
         Ok(names) => [&[1], names.as_bytes()].concat(),
         Err(error) => [&[0], error_text(&error).as_bytes()].concat(),
     });
@@ -113,7 +128,7 @@ impl LocalMachine {
             let _ = environment.set(&name.to_string_lossy(), &value.to_string_lossy());
         }
         let hostname = hostname();
-        let (major, minor, _) = version::LANGUAGE;
+        let (major, minor, _) = version::HAPROXY_VERSION;
         let branch = format!("{major}.{minor}");
         let mut haproxy_variables = vec![
             ("HAPROXY_BRANCH", branch),
@@ -178,8 +193,9 @@ impl Machine for LocalMachine {
     }
 
     fn list(&self, directory: &str) -> Result<Option<Vec<String>>, String> {
-        let answer =
-            MachineAnswers::ask(b'l', directory, || directory_answer(Path::new(directory)));
+        let answer = MachineAnswers::ask(question::DIRECTORY_FILES, directory, || {
+            directory_answer(Path::new(directory))
+        });
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         match answer.split_first() {
             Some((1, names)) => {
@@ -194,13 +210,13 @@ impl Machine for LocalMachine {
     }
 
     fn exists(&self, path: &str) -> bool {
-        is_yes(&MachineAnswers::ask(b'e', path, || {
+        is_yes(&MachineAnswers::ask(question::EXISTS, path, || {
             vec![u8::from(Path::new(path).exists())]
         }))
     }
 
     fn resolve(&self, host: &str) -> Result<Vec<IpAddr>, String> {
-        let answer = MachineAnswers::ask(b'n', host, || match addresses_of(host) {
+        let answer = MachineAnswers::ask(question::ADDRESSES, host, || match addresses_of(host) {
             Ok(addresses) => [&[1], addresses.as_bytes()].concat(),
             Err(error) => [&[0], error.as_bytes()].concat(),
         });
@@ -217,14 +233,14 @@ impl Machine for LocalMachine {
     }
 
     fn has_user(&self, name: &str) -> bool {
-        is_yes(&MachineAnswers::ask(b'u', name, || {
+        is_yes(&MachineAnswers::ask(question::HAS_USER, name, || {
             let found = ballast_net::user_by_name(name);
             vec![u8::from(matches!(found, Ok(Some(_))))]
         }))
     }
 
     fn has_group(&self, name: &str) -> bool {
-        is_yes(&MachineAnswers::ask(b'g', name, || {
+        is_yes(&MachineAnswers::ask(question::HAS_GROUP, name, || {
             let found = ballast_net::group_by_name(name);
             vec![u8::from(matches!(found, Ok(Some(_))))]
         }))
@@ -232,7 +248,7 @@ impl Machine for LocalMachine {
 
     fn saved_address(&self, file: &str, backend: &str, server: &str) -> Option<IpAddr> {
         let about = format!("{file}\0{backend}\0{server}");
-        let answer = MachineAnswers::ask(b's', &about, || {
+        let answer = MachineAnswers::ask(question::SAVED_ADDRESS, &about, || {
             let mut files = self.state_files.borrow_mut();
             let known = files.entry(file.to_owned());
             // Errors of a file are reported when the states are read.
@@ -256,7 +272,7 @@ impl Machine for LocalMachine {
     }
 
     fn has_interface(&self, name: &str) -> bool {
-        is_yes(&MachineAnswers::ask(b'i', name, || {
+        is_yes(&MachineAnswers::ask(question::HAS_INTERFACE, name, || {
             let there = Path::new("/sys/class/net").join(name).exists();
             vec![u8::from(there && !name.contains('/'))]
         }))

@@ -155,7 +155,7 @@ impl MasterStart {
             sockets: inherited.sockets,
             snapshot: inherited.snapshot,
             secrets: inherited.secrets,
-            table_line: None,
+            table_channel: None,
             cli_binds: inherited.cli_binds.clone(),
             phase: MasterPhase::Idle,
             reload_callers: Vec::new(),
@@ -249,7 +249,7 @@ struct MasterProcess<'o> {
     /// The certificates and keys of the worker. They are not read here.
     secrets: Option<MemoryFile>,
     /// The line over which the worker gives its stick tables to the next one.
-    table_line: Option<OwnedFd>,
+    table_channel: Option<OwnedFd>,
     cli_binds: Vec<CliBind>,
     phase: MasterPhase,
     /// The callers that wait for the reload under way.
@@ -478,16 +478,18 @@ impl MasterProcess<'_> {
         let fds: Vec<_> = snapshot.map(AsFd::as_fd).collect();
         let secrets = self.secrets.iter().filter(|_| kind == WorkerKind::Serve);
         // It is given once: two workers cannot ask over one line.
-        let table_line = match kind {
-            WorkerKind::Serve => self.table_line.take(),
+        let table_channel = match kind {
+            WorkerKind::Serve => self.table_channel.take(),
             WorkerKind::PrivilegedHelper => None,
         };
         let given = child.channel.send_sockets(&self.sockets).and_then(|()| {
             for file in secrets {
                 child.channel.send(&Message::Secrets, &[file.as_fd()])?;
             }
-            if let Some(line) = &table_line {
-                child.channel.send(&Message::TableLine, &[line.as_fd()])?;
+            if let Some(line) = &table_channel {
+                child
+                    .channel
+                    .send(&Message::TableChannel, &[line.as_fd()])?;
             }
             child.channel.send(&Message::Start { first }, &fds)
         });
@@ -570,11 +572,11 @@ impl MasterProcess<'_> {
                     self.start_worker(StartReason::Reload);
                 }
             }
-            Message::TableLine
+            Message::TableChannel
                 if role == Role::Current
                     && matches!(self.phase, MasterPhase::AwaitingSnapshot { .. }) =>
             {
-                self.table_line = received.fds.into_iter().next();
+                self.table_channel = received.fds.into_iter().next();
             }
             Message::Secrets => {
                 let file = received.fds.into_iter().next().map(MemoryFile::from_fd);

@@ -34,7 +34,7 @@ const SCAN_PAUSE: Duration = Duration::from_secs(1);
 /// Begins to keep responses fresh.
 pub(crate) fn begin(instance: &Arc<Instance>) {
     let process = Arc::downgrade(instance);
-    instance.ocsp.set_thread(Box::new(move || {
+    instance.ocsp.set_thread_start(Box::new(move || {
         let thread = thread::Builder::new().name("ocsp".into());
         let process = process.upgrade();
         process.is_some_and(|instance| thread.spawn(move || run(&instance)).is_ok())
@@ -49,7 +49,7 @@ pub(crate) fn request_rescan(instance: &Instance) {
     let has_some = !updates.disabled && served(instance).iter().any(|stored| stored.updates_ocsp());
     let mut state = instance.ocsp.lock();
     if has_some || state.has_thread {
-        state.is_stale = true;
+        state.rescan_requested = true;
         instance.ocsp.wake(&mut state);
     }
 }
@@ -87,13 +87,13 @@ fn run(instance: &Arc<Instance>) {
     let mut scanned: Option<Instant> = None;
     let mut state = instance.ocsp.lock();
     loop {
-        let period = if state.is_stale {
+        let period = if state.rescan_requested {
             SCAN_PAUSE
         } else {
             SCAN_PERIOD
         };
         if scanned.is_none_or(|at| at.elapsed() >= period) {
-            state.is_stale = false;
+            state.rescan_requested = false;
             scanned = Some(Instant::now());
             scan(instance, &mut state);
         }
@@ -107,7 +107,7 @@ fn run(instance: &Arc<Instance>) {
             _ => i64::MAX,
         };
         let wait = u64::try_from(due).map_or(SCAN_PERIOD, Duration::from_secs);
-        let scan_in = if state.is_stale {
+        let scan_in = if state.rescan_requested {
             SCAN_PAUSE
         } else {
             SCAN_PERIOD
@@ -117,7 +117,7 @@ fn run(instance: &Arc<Instance>) {
 }
 
 fn next_question(state: &mut ResponsesState) -> Option<OcspQuestion> {
-    if let Some(asked) = state.asked.pop_front() {
+    if let Some(asked) = state.queued_by_command.pop_front() {
         return Some(asked);
     }
     let id = state.schedule.begin(now())?;

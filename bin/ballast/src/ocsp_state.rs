@@ -9,8 +9,8 @@ use ballast_tls::ocsp_request::OcspRequest;
 use ballast_tls::ocsp_schedule::UpdateSchedule;
 use ballast_tls::store::StoredCertificate;
 
-/// How many questions of commands wait at most; the others are dropped.
-const ASKED_MAX: usize = 64;
+/// How many questions of commands wait at most; further ones are refused.
+const QUEUED_MAX: usize = 64;
 /// Begins a thread; false where it cannot.
 pub(crate) type ThreadStart = Box<dyn Fn() -> bool + Send + Sync>;
 
@@ -27,18 +27,18 @@ pub(crate) struct OcspResponses {
 /// What is asked for, and when.
 #[derive(Default)]
 pub(crate) struct ResponsesState {
-    /// When what is asked for.
+    /// When each response is fetched next.
     pub(crate) schedule: UpdateSchedule,
-    /// By the number of the certificate.
+    /// By the `CertID` of OCSP, in DER.
     pub(crate) questions: BTreeMap<Vec<u8>, OcspQuestion>,
-    /// What commands asked for.
-    pub(crate) asked: VecDeque<OcspQuestion>,
+    /// Updates that commands requested, which are not sent yet; they go before the schedule.
+    pub(crate) queued_by_command: VecDeque<OcspQuestion>,
     /// How many questions are under way.
     pub(crate) running: usize,
     /// The thread has begun.
     pub(crate) has_thread: bool,
-    /// Certificates are to be looked at again.
-    pub(crate) is_stale: bool,
+    /// The certificates in use changed: they are scanned before the period ends.
+    pub(crate) rescan_requested: bool,
 }
 
 /// A question, and the certificates that its answer is for.
@@ -54,7 +54,7 @@ pub(crate) struct OcspQuestion {
 
 impl OcspResponses {
     /// Sets what begins the thread, once.
-    pub(crate) fn set_thread(&self, thread: ThreadStart) {
+    pub(crate) fn set_thread_start(&self, thread: ThreadStart) {
         // A second call changes nothing.
         let _ = self.thread.set(thread);
     }
@@ -80,10 +80,10 @@ impl OcspResponses {
     /// Notes a question of a command. False where too many wait.
     pub(crate) fn ask(&self, question: OcspQuestion) -> bool {
         let mut state = self.lock();
-        if state.asked.len() >= ASKED_MAX {
+        if state.queued_by_command.len() >= QUEUED_MAX {
             return false;
         }
-        state.asked.push_back(question);
+        state.queued_by_command.push_back(question);
         self.wake(&mut state);
         true
     }

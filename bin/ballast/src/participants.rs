@@ -227,7 +227,7 @@ impl PreparedChange for ServingWorkers {
             return;
         };
         let listeners_ended = effects.listeners_ended;
-        let open_logs = self.0.open_logs();
+        let open_logs = self.0.open_log_targets();
         // Exchanges of what is removed may last as long as those of a process that ends.
         let limit = next.config.global.hard_stop_after;
         let backends: Arc<[String]> = changes.backend_names.as_slice().into();

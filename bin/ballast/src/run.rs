@@ -4,7 +4,9 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ballast_handover::{Channel, MemoryFile, Message, TableLine, fetch_table_line, table_line_of};
+use ballast_handover::{
+    Channel, MemoryFile, Message, TableChannel, fetch_table_channel, table_channel_of,
+};
 use ballast_listen::{ListenError, OpenSettings, OpenSockets};
 use ballast_model::{Config, Global};
 use ballast_net::{PassedSocket, Signal};
@@ -90,18 +92,18 @@ fn start(options: &Options) -> Result<u8, u8> {
         );
         return Err(1);
     }
-    let is_master = wants_master && !has_no_master(options);
+    let is_master = wants_master && !disables_master(options);
     let pidfile = options.pidfile.clone().or_else(|| global.pidfile.clone());
     former.check_signalable()?;
     let mut notifier = ReadyNotifier::default();
-    let detach_from_caller = |notifier: &mut ReadyNotifier, former: OldProcesses| match daemon {
+    let fork_helpers = |notifier: &mut ReadyNotifier, former: OldProcesses| match daemon {
         true => process::to_background(notifier, &former),
         false => former.retire_when_ready(notifier),
     };
     if is_master {
         // The worker opens the listening sockets, and checks the rest.
         drop(read);
-        if let ForkSide::Exit(code) = detach_from_caller(&mut notifier, former) {
+        if let ForkSide::Exit(code) = fork_helpers(&mut notifier, former) {
             return Ok(code);
         }
         return master::run(options, &global, notifier, daemon);
@@ -109,7 +111,7 @@ fn start(options: &Options) -> Result<u8, u8> {
     let from = ListenerSources::of(options);
     let changes = OperatorChanges::default();
     let start_state = prepare(options, (read, machine_answers), changes, &from)?;
-    if let ForkSide::Exit(code) = detach_from_caller(&mut notifier, former) {
+    if let ForkSide::Exit(code) = fork_helpers(&mut notifier, former) {
         return Ok(code);
     }
     if let Some(path) = pidfile.filter(|_| daemon) {
@@ -118,7 +120,7 @@ fn start(options: &Options) -> Result<u8, u8> {
     serve::run(start_state, notifier, daemon, None)
 }
 
-/// The processes whose listening sockets the first process of a start takes over.
+/// The processes whose listening sockets and stick tables the first process of a start takes over.
 #[derive(Debug, Default)]
 struct ListenerSources {
     /// `-x`: the socket of a process that gives them.
@@ -142,12 +144,12 @@ impl ListenerSources {
 
     /// A line to ask one of them for its stick tables: the first that offers them, which one that
     /// accepts no connections any more does not.
-    fn table_line(&self) -> Option<TableLine> {
+    fn table_channel(&self) -> Option<TableChannel> {
         let at_socket = self.socket.as_ref();
-        let at_socket = at_socket.and_then(|path| fetch_table_line(path.as_ref()));
+        let at_socket = at_socket.and_then(|path| fetch_table_channel(path.as_ref()));
         at_socket.or_else(|| {
             let pids = self.former.pids_with_descendants().into_iter();
-            pids.filter_map(table_line_of).next()
+            pids.filter_map(table_channel_of).next()
         })
     }
 
@@ -303,7 +305,7 @@ fn prepare_for_master(options: &Options, master_link: &MasterLink) -> Result<Sta
 }
 
 /// Whether `-d` or `-db` turns the master off: only a master of the file, not of the command line.
-fn has_no_master(options: &Options) -> bool {
+fn disables_master(options: &Options) -> bool {
     options.foreground && !options.master_worker
 }
 
@@ -346,8 +348,8 @@ fn prepare(
     let _ = ballast_net::withdraw_sockets();
     let identity = ProcessIdentity::of(&config.global)?;
     let has_tables = !config.tables.is_empty();
-    let table_line = has_tables.then(|| from.table_line()).flatten();
-    if has_tables && table_line.is_none() && from.are_there() {
+    let table_channel = has_tables.then(|| from.table_channel()).flatten();
+    if has_tables && table_channel.is_none() && from.are_there() {
         console::warn(
             "The former process hands over no stick tables: those of this one begin empty.",
         );
@@ -360,7 +362,7 @@ fn prepare(
         opened,
         cli_binds,
         identity,
-        table_line,
+        table_channel,
         memory_megabytes: options.memory_megabytes_max.unwrap_or(0),
     })
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use ballast_cli::{CliBind, CliLimits};
 use ballast_engine::{Generation, Process, Registry};
-use ballast_handover::TableLine;
+use ballast_handover::TableChannel;
 use ballast_listen::{ArrivalHandler, Listeners, OpenSockets, WorkerListeners};
 use ballast_log::Logs;
 use ballast_net::{CpuSet, Signal};
@@ -46,7 +46,7 @@ pub(crate) struct StartState {
     pub(crate) cli_binds: Vec<CliBind>,
     pub(crate) identity: ProcessIdentity,
     /// The line over which a process that this one replaces gives its stick tables.
-    pub(crate) table_line: Option<TableLine>,
+    pub(crate) table_channel: Option<TableChannel>,
     pub(crate) memory_megabytes: u32,
 }
 
@@ -88,8 +88,8 @@ pub(crate) fn run(
     let snapshot = master_link
         .as_mut()
         .and_then(|master_link| master_link.snapshot.take());
-    let table_line = master_link.as_mut().and_then(|link| link.tables.take());
-    let table_line = table_line.or(start_state.table_line.take());
+    let table_channel = master_link.as_mut().and_then(|link| link.tables.take());
+    let table_channel = table_channel.or(start_state.table_channel.take());
     let (instance, start, record) = compile(
         start_state,
         started_at,
@@ -99,7 +99,7 @@ pub(crate) fn run(
     let instance = Arc::new(instance);
     let host: Arc<dyn StatsHost> = instance.clone();
     instance.table_donor.set_host(Arc::downgrade(&host));
-    let former_tables = table_line.and_then(|line| FormerTables::copy(line, &instance));
+    let former_tables = table_channel.and_then(|line| FormerTables::copy(line, &instance));
     instance.set_logs(LogTargets {
         logs: logs.clone(),
         open: ArcSwap::from_pointee(open_logs),
@@ -356,7 +356,7 @@ impl WorkerSetup {
         let process = Arc::clone(self.instance.registry.process());
         let running = Rc::new(RunningGeneration::new(
             generation,
-            self.instance.open_logs().frontends.clone(),
+            self.instance.open_log_targets().frontends.clone(),
         ));
         let log = self.logs.worker();
         let local = Rc::new(WorkerLocal::new(

@@ -130,7 +130,8 @@ impl Shutdown<'_> {
             Level::Warning,
             "soft-stop running for too long, performing a hard-stop.",
         );
-        let (generation, open_logs) = (self.instance.generation(), self.instance.open_logs());
+        let (generation, open_logs) =
+            (self.instance.generation(), self.instance.open_log_targets());
         for (frontend_index, frontend) in generation.frontends.iter().enumerate() {
             let left = frontend.state.sessions.current();
             if left > 0 {
@@ -149,7 +150,8 @@ impl Shutdown<'_> {
 
     /// Reports each proxy that has stopped. A `listen` section is one proxy.
     fn report_stopped_proxies(&self) {
-        let (generation, open_logs) = (self.instance.generation(), self.instance.open_logs());
+        let (generation, open_logs) =
+            (self.instance.generation(), self.instance.open_log_targets());
         for (frontend_index, frontend) in generation.frontends.iter().enumerate() {
             let front = frontend.state.counters.sums().connections;
             let back = if frontend.model.common.listen {
@@ -201,7 +203,7 @@ impl Shutdown<'_> {
         let outcome = self.instance.change_and_wait(request);
         let (severity, text) = reload_message(&outcome);
         console::message(severity, &text);
-        self.instance.log_request(&ChangeRecord {
+        self.instance.log_change_record(&ChangeRecord {
             changes: ChangeScope::Configuration,
             what: "reload",
             who: "SIGUSR2",
@@ -213,7 +215,8 @@ impl Shutdown<'_> {
     /// `SIGHUP`: reports the state of each server, in HAProxy's words.
     fn report_server_states(&self) {
         console::warn("SIGHUP received, dumping servers states.");
-        let (generation, open_logs) = (self.instance.generation(), self.instance.open_logs());
+        let (generation, open_logs) =
+            (self.instance.generation(), self.instance.open_log_targets());
         for backend in &generation.backends {
             let set = open_logs.backends.get(backend.name()).map(Arc::as_ref);
             for server in &backend.servers {
@@ -244,7 +247,7 @@ impl Shutdown<'_> {
     /// Prints a line on the console, and logs it to the targets of the first frontend that has any.
     fn warn_and_log_once(&self, level: Level, text: &str) {
         console::warn(text);
-        let open_logs = self.instance.open_logs();
+        let open_logs = self.instance.open_log_targets();
         if let Some(set) = open_logs.frontends.iter().flatten().next() {
             self.logs.emit(set, level, text.as_bytes());
         }

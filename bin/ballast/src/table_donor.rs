@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use ballast_handover::{Message, TableLine, TableOffer, TableRequest};
+use ballast_handover::{Message, TableChannel, TableOffer, TableRequest};
 use ballast_net as net;
 use ballast_stats::StatsHost;
 use ballast_stick::{SheetProgress, Table};
@@ -58,13 +58,13 @@ impl TableDonor {
     /// A line for another process, which is answered from now on; `None` when there are too many, when
     /// this process accepts no connections any more, and where the system refuses.
     pub(crate) fn line(self: &Arc<Self>) -> Option<OwnedFd> {
-        let (here, there) = TableLine::pair().ok()?;
+        let (here, there) = TableChannel::pair().ok()?;
         self.serve(here).then(|| there.into_fd())
     }
 
     /// Answers what comes over a line. False when there are too many, or this process has stopped: the
     /// one that follows it has the tables.
-    fn serve(self: &Arc<Self>, line: TableLine) -> bool {
+    fn serve(self: &Arc<Self>, line: TableChannel) -> bool {
         let Some(host) = self.host.get().and_then(Weak::upgrade) else {
             return false;
         };
@@ -146,7 +146,7 @@ impl TableDonor {
 }
 
 /// Answers until the other process closes the line.
-fn answer_all(host: &dyn StatsHost, donor: &TableDonor, line: &TableLine) -> io::Result<()> {
+fn answer_all(host: &dyn StatsHost, donor: &TableDonor, line: &TableChannel) -> io::Result<()> {
     while let Some(request) = line.next_request()? {
         if matches!(request, TableRequest::LastChanges(_)) {
             let _following = Following::begin(donor);
@@ -177,7 +177,7 @@ impl Drop for Following<'_> {
     }
 }
 
-fn answer(host: &dyn StatsHost, line: &TableLine, request: TableRequest) -> io::Result<()> {
+fn answer(host: &dyn StatsHost, line: &TableChannel, request: TableRequest) -> io::Result<()> {
     let generation = host.generation();
     let process = host.registry().process();
     let tables = generation.tables.all();
@@ -270,9 +270,9 @@ fn try_offer(donor: &Arc<TableDonor>) -> io::Result<()> {
     spawn_service(async move {
         while stream.readable().await.is_ok() {
             match served.receive() {
-                Ok(Some(received)) if received.message == Message::TableLine => {
+                Ok(Some(received)) if received.message == Message::TableChannel => {
                     for fd in received.fds {
-                        donor.serve(TableLine::from_fd(fd));
+                        donor.serve(TableChannel::from_fd(fd));
                     }
                 }
                 Ok(Some(_)) => {}

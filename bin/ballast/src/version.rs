@@ -1,7 +1,7 @@
 //! The versions, features and usage that the program prints.
 //!
 //! Tools parse the first line of `haproxy -v`, so under that name the program prints HAProxy's form
-//! with the version of the language. Conditions (`version_atleast`) and `show info` use [`LANGUAGE`]
+//! with the version of the language. Conditions (`version_atleast`) and `show info` use [`HAPROXY_VERSION`]
 //! too.
 
 use std::fmt::Write;
@@ -11,7 +11,7 @@ use ballast_syntax::{FixedFacts, HaproxyVersion, SslVersion};
 use crate::args::{OWN_COMMANDS, OwnCommand};
 
 /// The version of HAProxy's language that the program understands.
-pub(crate) const LANGUAGE: (u64, u64, u64) = (3, 2, 0);
+pub(crate) const HAPROXY_VERSION: (u64, u64, u64) = (3, 2, 0);
 
 /// The version of the language with ours, as tools parse it.
 pub(crate) const VERSION: &str = concat!("3.2.0-ballast", env!("CARGO_PKG_VERSION"));
@@ -107,7 +107,7 @@ const MISSING_FEATURES: &[&str] = &[
 
 /// The facts of the program that conditions of a configuration ask for.
 pub(crate) fn facts() -> FixedFacts {
-    let (major, minor, patch) = LANGUAGE;
+    let (major, minor, patch) = HAPROXY_VERSION;
     FixedFacts {
         version: HaproxyVersion::release(major, minor, patch),
         features: FEATURES.iter().map(|&name| name.to_owned()).collect(),
@@ -124,7 +124,7 @@ pub(crate) fn facts() -> FixedFacts {
 /// The first line of the version and of the usage.
 pub(crate) fn first_line(name: ProgramName) -> String {
     let own = env!("CARGO_PKG_VERSION");
-    let (major, minor, _) = LANGUAGE;
+    let (major, minor, _) = HAPROXY_VERSION;
     match name {
         ProgramName::Haproxy => {
             format!(
@@ -139,7 +139,7 @@ pub(crate) fn first_line(name: ProgramName) -> String {
 
 /// `-v`.
 pub(crate) fn short(name: ProgramName) -> String {
-    let (major, minor, _) = LANGUAGE;
+    let (major, minor, _) = HAPROXY_VERSION;
     format!(
         "{}\nStatus: Ballast {}, a load balancer that reads haproxy.cfg (HAProxy {major}.{minor}).\n\
          Running on: {}",

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use ballast_cli::{CliLimits, Control};
 use ballast_engine::Generation;
 use ballast_handover::{
-    self as handover, Channel, MemoryFile, Message, MessageWithFds, Outcome, TableLine,
+    self as handover, Channel, MemoryFile, Message, MessageWithFds, Outcome, TableChannel,
 };
 use ballast_log::Level;
 use ballast_model::CliLevel;
@@ -60,7 +60,7 @@ pub(crate) struct MasterLink {
     /// Its certificates and keys.
     pub(crate) secrets: Option<MemoryFile>,
     /// The line over which it gives its stick tables.
-    pub(crate) tables: Option<TableLine>,
+    pub(crate) tables: Option<TableChannel>,
     /// Whether there was no former worker.
     pub(crate) is_first_worker: bool,
 }
@@ -378,9 +378,9 @@ impl ReporterState {
 
     /// Sends a line over which the next worker asks for the stick tables.
     fn send_table_line(&self) {
-        if let Some(line) = self.instance.table_line() {
+        if let Some(line) = self.instance.table_channel() {
             let fds = [line.as_fd()];
-            let sent = self.send_with_retry(|| self.channel.send(&Message::TableLine, &fds));
+            let sent = self.send_with_retry(|| self.channel.send(&Message::TableChannel, &fds));
             if let Err(error) = sent {
                 console::warn(&format!("stick tables cannot be handed over: {error}."));
             }

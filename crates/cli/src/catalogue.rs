@@ -20,7 +20,7 @@ pub fn commands_of_worker() -> CommandFamilies {
         commands::acls::COMMANDS,
         commands::server_conn::COMMANDS,
         commands::server_set::COMMANDS,
-        commands::server_state::COMMANDS,
+        commands::server_switches::COMMANDS,
         commands::frontends::COMMANDS,
         commands::counters::COMMANDS,
         commands::changes::COMMANDS,

@@ -48,7 +48,7 @@ pub trait Control: StatsHost {
 
     /// A line over which a process that takes over asks for the stick tables (`_gettables`); `None`
     /// where there are none.
-    fn table_line(&self) -> Option<OwnedFd> {
+    fn table_channel(&self) -> Option<OwnedFd> {
         None
     }
 

@@ -150,7 +150,7 @@ impl Conversation {
             {
                 match word.as_str() {
                     sockets::REQUEST => return self.give_sockets(&*control).await,
-                    sockets::TABLES_REQUEST => return self.give_table_line(&*control).await,
+                    sockets::TABLES_REQUEST => return self.give_table_channel(&*control).await,
                     _ => {}
                 }
             }
@@ -260,10 +260,10 @@ impl Conversation {
     }
 
     /// `_gettables`, as [`Self::give_sockets`].
-    async fn give_table_line(&mut self, control: &dyn Control) -> io::Result<()> {
+    async fn give_table_channel(&mut self, control: &dyn Control) -> io::Result<()> {
         self.session.quits = true;
         if self.session.exposes
-            && let Some(line) = control.table_line()
+            && let Some(line) = control.table_channel()
         {
             sockets::send_table_line(&self.stream, line.as_fd()).await?;
         }

@@ -14,7 +14,7 @@ use ballast_net::{
 use ballast_wire::getsocks::{self, SocketRecord};
 use ballast_wire::handoff::{MESSAGE_BYTES_MAX, Message};
 
-use crate::table_line::TableLine;
+use crate::table_channel::TableChannel;
 
 /// Sockets in one message at most: their records fit whatever their names.
 const SOCKETS_PER_MESSAGE_MAX: usize = 100;
@@ -197,7 +197,7 @@ pub struct WorkerStart {
     /// Its secrets.
     pub secrets: Option<MemoryFile>,
     /// The line over which it gives its stick tables.
-    pub tables: Option<TableLine>,
+    pub tables: Option<TableChannel>,
     /// Whether this is the first worker.
     pub first: bool,
 }
@@ -225,8 +225,8 @@ impl Channel {
                 Message::Secrets => {
                     secrets = received.fds.into_iter().next().map(MemoryFile::from_fd);
                 }
-                Message::TableLine => {
-                    tables = received.fds.into_iter().next().map(TableLine::from_fd);
+                Message::TableChannel => {
+                    tables = received.fds.into_iter().next().map(TableChannel::from_fd);
                 }
                 Message::Start { first } => {
                     return Ok(WorkerStart {

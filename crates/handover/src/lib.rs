@@ -5,13 +5,13 @@
 //! connects a master and its worker: the master holds the worker's listening sockets and its last
 //! snapshot, and gives both to the next worker. [`collect`] takes a snapshot, [`restore`] restores
 //! one; what there is to hand over stands in the rows of [`ballast_reconcile::kinds`]. Stick tables are too
-//! large for a snapshot: they go over a [`TableLine`].
+//! large for a snapshot: they go over a [`TableChannel`].
 
 mod channel;
 mod fetch;
 mod operator_changes;
 mod snapshot;
-mod table_line;
+mod table_channel;
 mod table_offer;
 
 pub use ballast_wire::handoff::{HandoffError, Message, Outcome, read_pairs, write_pairs};
@@ -21,5 +21,5 @@ pub use snapshot::{
     add_counts, collect, collect_counts, counted_since, read_operator_changes, restore,
     unknown_tables,
 };
-pub use table_line::{TableLine, TableRequest};
-pub use table_offer::{TableOffer, fetch_table_line, table_line_of};
+pub use table_channel::{TableChannel, TableRequest};
+pub use table_offer::{TableOffer, fetch_table_channel, table_channel_of};

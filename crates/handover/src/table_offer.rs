@@ -11,7 +11,7 @@ use ballast_wire::getsocks::TABLES_REQUEST;
 use ballast_wire::handoff::Message;
 
 use crate::channel::Channel;
-use crate::table_line::TableLine;
+use crate::table_channel::TableChannel;
 
 /// How long a command socket may take to give a line.
 const LINE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -44,47 +44,47 @@ impl TableOffer {
         })
     }
 
-    /// The end that lines come from, as [`Message::TableLine`].
+    /// The end that lines come from, as [`Message::TableChannel`].
     pub fn served(&self) -> &Channel {
         &self.served
     }
 }
 
 /// A line to another process; `None` where it offers none, and where this process may not look.
-pub fn table_line_of(pid: i32) -> Option<TableLine> {
+pub fn table_channel_of(pid: i32) -> Option<TableChannel> {
     let name = sealed_file_of(pid, OFFER).ok().flatten()?;
     let number = String::from_utf8(read_memory_file(&name, 16).ok()?).ok()?;
     let offered = foreign_fd(pid, number.parse().ok()?).ok()?;
-    let (here, there) = TableLine::pair().ok()?;
-    let sent = Channel::from_fd(offered).send(&Message::TableLine, &[there.as_fd()]);
+    let (here, there) = TableChannel::pair().ok()?;
+    let sent = Channel::from_fd(offered).send(&Message::TableChannel, &[there.as_fd()]);
     sent.is_ok().then_some(here)
 }
 
 /// Asks the process behind a command socket for a line; `None` where it gives none: HAProxy, or a
 /// process without tables.
-pub fn fetch_table_line(path: &Path) -> Option<TableLine> {
+pub fn fetch_table_channel(path: &Path) -> Option<TableChannel> {
     let mut stream = UnixStream::connect(path).ok()?;
     stream.set_read_timeout(Some(LINE_TIMEOUT)).ok()?;
     stream.set_write_timeout(Some(LINE_TIMEOUT)).ok()?;
     stream.write_all(TABLES_REQUEST).ok()?;
     let (_, fds) = receive_with_fds(&stream, &mut [0; 64]).ok()?;
-    fds.into_iter().next().map(TableLine::from_fd)
+    fds.into_iter().next().map(TableChannel::from_fd)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table_line::TableRequest;
+    use crate::table_channel::TableRequest;
 
     #[test]
     fn a_process_is_found_by_its_number() {
         let own = ballast_net::process_id();
-        assert!(table_line_of(own).is_none());
+        assert!(table_channel_of(own).is_none());
         let offer = TableOffer::open().unwrap();
-        let line = table_line_of(own).unwrap();
+        let line = table_channel_of(own).unwrap();
         let received = offer.served().receive().unwrap().unwrap();
-        assert_eq!(received.message, Message::TableLine);
-        let answers = TableLine::from_fd(received.fds.into_iter().next().unwrap());
+        assert_eq!(received.message, Message::TableChannel);
+        let answers = TableChannel::from_fd(received.fds.into_iter().next().unwrap());
         line.ask(TableRequest::All).unwrap();
         assert_eq!(answers.next_request().unwrap(), Some(TableRequest::All));
     }

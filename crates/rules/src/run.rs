@@ -40,7 +40,7 @@ pub struct Cursor {
     /// Its condition was true.
     held: bool,
     /// Its action asked to wait, and has waited.
-    waited: bool,
+    action_has_waited: bool,
     /// `strict-mode off` is in force.
     lenient: bool,
 }
@@ -90,7 +90,7 @@ pub fn run_from<'r>(
         strict: !from.lenient,
         may_still_arrive,
         may_arrive_for_samples: may_still_arrive.without(Needs::OF_ACTIONS),
-        waited: from.waited,
+        action_has_waited: from.action_has_waited,
         group: 0,
     };
     // The index knows no answer but yes and no.
@@ -153,13 +153,17 @@ pub fn run_from<'r>(
                     let wait = pending(&run_state, Needs::AWAITED_BODY, at_most, (at, true, true));
                     return for_bytes(wait, bytes_min);
                 }
-                ActionOutcome::Wait(..) | ActionOutcome::WaitForBody(..) if run_state.waited => {
+                ActionOutcome::Wait(..) | ActionOutcome::WaitForBody(..)
+                    if run_state.action_has_waited =>
+                {
                     break;
                 }
-                ActionOutcome::Wait(..) | ActionOutcome::WaitForBody(..) => run_state.waited = true,
+                ActionOutcome::Wait(..) | ActionOutcome::WaitForBody(..) => {
+                    run_state.action_has_waited = true
+                }
             }
         }
-        run_state.waited = false;
+        run_state.action_has_waited = false;
         // The action may have changed what was looked up.
         run_state.workspace.candidates.forget(rules.index, at + 1);
     }
@@ -200,7 +204,7 @@ fn pending(
     run_state: &RunState<'_>,
     needs: Needs,
     at_most: Option<Duration>,
-    (rule, held, waited): (usize, bool, bool),
+    (rule, held, action_has_waited): (usize, bool, bool),
 ) -> RunProgress {
     RunProgress::Wait(RunWait {
         needs,
@@ -209,7 +213,7 @@ fn pending(
         cursor: Cursor {
             rule,
             held,
-            waited,
+            action_has_waited,
             lenient: !run_state.strict,
         },
     })
@@ -252,7 +256,7 @@ mod tests {
 
     impl Perform for WaitOnce {
         fn perform(&self, run_state: &mut RunState<'_>) -> ActionOutcome {
-            if run_state.waited {
+            if run_state.action_has_waited {
                 return ActionOutcome::Next;
             }
             run_state.transaction.set_log_level(LogLevel::Silent);
@@ -319,7 +323,7 @@ mod tests {
 
     impl Perform for WaitForSome {
         fn perform(&self, run_state: &mut RunState<'_>) -> ActionOutcome {
-            match run_state.waited {
+            match run_state.action_has_waited {
                 true => ActionOutcome::Next,
                 false => ActionOutcome::WaitForBody(5, None),
             }

@@ -22,9 +22,9 @@ pub(crate) enum ActionOutcome {
     NotYet(Needs),
     /// The message could not be rewritten and is unchanged.
     Failed,
-    /// Perform the action again, with [`RunState::waited`] set, when one of the needs has arrived or, at
+    /// Perform the action again, with [`RunState::action_has_waited`] set, when one of the needs has arrived or, at
     /// the latest, when the time has passed; at once if none of them can arrive. An action returns it
-    /// only while [`RunState::waited`] is false.
+    /// only while [`RunState::action_has_waited`] is false.
     Wait(Needs, Option<Duration>),
     /// As [`Self::Wait`], for the body of the message: so many bytes of it, or all of it if the number
     /// is 0.
@@ -51,7 +51,7 @@ pub(crate) struct RunState<'t> {
     /// The part of it that samples need: often nothing, and then they cost no more than without it.
     pub(crate) may_arrive_for_samples: Needs,
     /// The current action has waited: it must not ask for the same again.
-    pub(crate) waited: bool,
+    pub(crate) action_has_waited: bool,
     /// The index of the first of the consecutive rules of the current action.
     pub(crate) group: usize,
 }

@@ -1,4 +1,5 @@
-//! DER, as far as signatures and OCSP responses need it: elements inside of elements (X.690, 8.1).
+//! DER, as far as signatures, private keys, and OCSP requests and responses need it: elements inside of
+//! elements (X.690, 8.1).
 
 const SEQUENCE: u8 = 0x30;
 const BIT_STRING: u8 = 0x03;

@@ -320,7 +320,7 @@ pub enum Message {
     /// The line over which stick tables are asked for, in the descriptor beside it: from the worker
     /// for the master to hold, in front of the snapshot that answers [`Message::Handover`]; from the
     /// master for a worker that starts; or from a process that replaces this one.
-    TableLine,
+    TableChannel,
     /// From the master: there is nothing more, start. A descriptor beside it holds the last
     /// snapshot.
     Start {
@@ -417,7 +417,7 @@ impl Message {
             | Self::Reload
             | Self::HelperDone
             | Self::Secrets
-            | Self::TableLine => {}
+            | Self::TableChannel => {}
         }
         bytes
     }
@@ -437,7 +437,7 @@ impl Message {
             Self::Reloaded(..) => b'd',
             Self::Log { .. } => b'n',
             Self::Secrets => b'k',
-            Self::TableLine => b't',
+            Self::TableChannel => b't',
         }
     }
 
@@ -475,7 +475,7 @@ impl Message {
             b'a' => Self::Reload,
             b'e' => Self::HelperDone,
             b'k' => Self::Secrets,
-            b't' => Self::TableLine,
+            b't' => Self::TableChannel,
             b'd' => {
                 let (&outcome, text) = flags()?;
                 let outcome = match outcome {

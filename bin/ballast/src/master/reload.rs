@@ -73,7 +73,7 @@ impl MasterProcess<'_> {
 
     /// Has the worker write a snapshot for the next one.
     pub(super) fn ask_for_snapshot(&mut self) {
-        self.table_line = None;
+        self.table_channel = None;
         let sent = {
             let workers = self.worker_set.workers();
             let current = workers.in_role(Role::Current);

@@ -37,7 +37,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         &["get", "acl"],
         "get acl <acl> <value>",
         "tell which pattern of an ACL matches a value",
-        |call| maps::probe(call, ACL),
+        |call| maps::get(call, ACL),
     ),
     Command::new(
         &["prepare", "acl"],

@@ -1,7 +1,7 @@
 //! Commands that show and change maps and the lists of ACLs.
 //!
 //! Source: management manual, section 9.3, "add map" and the like. The commands for maps and those
-//! for ACLs work on the same lists; they differ in the lists that they show and in their messages.
+//! for ACLs work on the same lists; they differ in the lists that they take, and in their messages.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -53,7 +53,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         &["get", "map"],
         "get map <map> <value>",
         "tell what a map gives for a value",
-        |call| probe(call, MAP),
+        |call| get(call, MAP),
     ),
     Command::new(
         &["prepare", "map"],
@@ -82,19 +82,19 @@ pub(crate) static COMMANDS: &[Command] = &[
 pub(super) struct ListKind {
     object: &'static ObjectKind,
     name: &'static str,
-    shows: fn(&ListedPatterns) -> bool,
+    includes: fn(&ListedPatterns) -> bool,
 }
 
 pub(super) const MAP: ListKind = ListKind {
     object: &kinds::MAP,
     name: "map",
-    shows: |listed| listed.is_map,
+    includes: |listed| listed.is_used_as_map,
 };
 
 pub(super) const ACL: ListKind = ListKind {
     object: &kinds::ACL,
     name: "ACL",
-    shows: |listed| listed.is_acl,
+    includes: |listed| listed.is_acl,
 };
 
 /// How many entries are added or shown before other tasks run.
@@ -161,14 +161,20 @@ fn entry_selector(word: &str) -> EntrySelector<'_> {
     }
 }
 
-/// Notes that a command changed a list.
-fn note(call: &CommandCall<'_>, kind: ListKind, listed: &ListedPatterns, command: &str) {
+/// Records that commands set entries of this list (`show overrides`). A payload is recorded before
+/// its entries are added, even if they are refused then.
+fn record_override(call: &CommandCall<'_>, kind: ListKind, listed: &ListedPatterns, command: &str) {
     if let Some(control) = control(call) {
-        note_with(&*control, kind, listed, command);
+        record_override_with(&*control, kind, listed, command);
     }
 }
 
-fn note_with(control: &dyn Control, kind: ListKind, listed: &ListedPatterns, command: &str) {
+fn record_override_with(
+    control: &dyn Control,
+    kind: ListKind,
+    listed: &ListedPatterns,
+    command: &str,
+) {
     let name = match listed.list.name() {
         "" => ObjectName::Named(format!("#{}", listed.id)),
         name => ObjectName::of(name),
@@ -195,7 +201,7 @@ pub(super) fn show(call: &mut CommandCall<'_>, kind: ListKind) -> CommandAnswer 
         return list(call, kind);
     }
     let (version, at) = version(call);
-    let Some(listed) = find(call, at).filter(kind.shows) else {
+    let Some(listed) = find(call, at).filter(kind.includes) else {
         return kind.unknown();
     };
     let list = listed.list;
@@ -217,7 +223,9 @@ pub(super) fn show(call: &mut CommandCall<'_>, kind: ListKind) -> CommandAnswer 
 
 fn list(call: &CommandCall<'_>, kind: ListKind) -> CommandAnswer {
     let all = store(call).all();
-    let mut lists = all.into_iter().filter(move |listed| (kind.shows)(listed));
+    let mut lists = all
+        .into_iter()
+        .filter(move |listed| (kind.includes)(listed));
     let mut head = Some("# id (file) description\n");
     CommandAnswer::Pieces(Box::new(move |into| {
         if let Some(head) = head.take() {
@@ -240,7 +248,7 @@ fn list(call: &CommandCall<'_>, kind: ListKind) -> CommandAnswer {
     }))
 }
 
-pub(super) fn probe(call: &mut CommandCall<'_>, kind: ListKind) -> CommandAnswer {
+pub(super) fn get(call: &mut CommandCall<'_>, kind: ListKind) -> CommandAnswer {
     if call.arg(0).is_empty() || call.arg(1).is_empty() {
         let name = kind.name;
         return CommandAnswer::error(format!("Missing {name} identifier and/or key."));
@@ -250,12 +258,12 @@ pub(super) fn probe(call: &mut CommandCall<'_>, kind: ListKind) -> CommandAnswer
     };
     let mut text = String::new();
     for probe in listed.list.probe(call.arg(1)) {
-        probe_line(&probe, kind, &mut text);
+        lookup_line(&probe, kind, &mut text);
     }
     CommandAnswer::Report(text)
 }
 
-fn probe_line(probe: &ListLookup, kind: ListKind, into: &mut String) {
+fn lookup_line(probe: &ListLookup, kind: ListKind, into: &mut String) {
     let case = if probe.folds {
         "insensitive"
     } else {
@@ -344,7 +352,7 @@ fn added_one(
 ) -> CommandAnswer {
     match added {
         Ok(()) => {
-            note(call, kind, listed, "add");
+            record_override(call, kind, listed, "add");
             CommandAnswer::Done
         }
         Err(error) => kind.refused(error),
@@ -385,7 +393,7 @@ fn add_payload(
             Err(message) => CommandAnswer::error(message),
             Ok(entries) => {
                 if let Some(control) = control {
-                    note_with(&*control, kind, &listed, "add");
+                    record_override_with(&*control, kind, &listed, "add");
                 }
                 add_all(kind, listed.list, version, entries).await
             }
@@ -435,7 +443,7 @@ fn set(call: &mut CommandCall<'_>) -> CommandAnswer {
     let entry_selector = entry_selector(call.arg(1));
     match (listed.list.set(entry_selector, call.arg(2)), entry_selector) {
         (Ok(()), _) => {
-            note(call, MAP, &listed, "set");
+            record_override(call, MAP, &listed, "set");
             CommandAnswer::Done
         }
         (Err(PatternError::NotFound), EntrySelector::Key(_)) => {
@@ -455,12 +463,12 @@ pub(super) fn del(call: &mut CommandCall<'_>, kind: ListKind) -> CommandAnswer {
             kind.name
         ));
     }
-    let Some(listed) = find(call, 0).filter(kind.shows) else {
+    let Some(listed) = find(call, 0).filter(kind.includes) else {
         return kind.unknown();
     };
     match listed.list.del(entry_selector(call.arg(1))) {
         Ok(()) => {
-            note(call, kind, &listed, "del");
+            record_override(call, kind, &listed, "del");
             CommandAnswer::Done
         }
         Err(error) => kind.refused(error),
@@ -472,17 +480,17 @@ pub(super) fn clear(call: &mut CommandCall<'_>, kind: ListKind) -> CommandAnswer
     if call.arg(at).is_empty() {
         return CommandAnswer::error(format!("Missing {} identifier.", kind.name));
     }
-    let Some(listed) = find(call, at).filter(kind.shows) else {
+    let Some(listed) = find(call, at).filter(kind.includes) else {
         return kind.unknown();
     };
     let count = listed.list.entry_count();
     let discarded = listed.list.clear(version);
-    note(call, kind, &listed, "clear");
+    record_override(call, kind, &listed, "clear");
     discard(count, discarded)
 }
 
 pub(super) fn prepare(call: &mut CommandCall<'_>, kind: ListKind) -> CommandAnswer {
-    let Some(listed) = find(call, 0).filter(kind.shows) else {
+    let Some(listed) = find(call, 0).filter(kind.includes) else {
         return kind.unknown();
     };
     let version = listed.list.prepare();
@@ -496,13 +504,13 @@ pub(super) fn commit(call: &mut CommandCall<'_>, kind: ListKind) -> CommandAnswe
     if call.arg(at).is_empty() {
         return CommandAnswer::error(format!("Missing {} identifier.", kind.name));
     }
-    let Some(listed) = find(call, at).filter(kind.shows) else {
+    let Some(listed) = find(call, at).filter(kind.includes) else {
         return kind.unknown();
     };
     let count = listed.list.entry_count();
     match listed.list.commit(version) {
         Ok(discarded) => {
-            note(call, kind, &listed, "commit");
+            record_override(call, kind, &listed, "commit");
             discard(count, discarded)
         }
         Err(error) => kind.refused(error),

@@ -21,7 +21,7 @@ pub(crate) mod runtime;
 pub(crate) mod sections;
 pub(crate) mod server_conn;
 pub(crate) mod server_set;
-pub(crate) mod server_state;
+pub(crate) mod server_switches;
 pub(crate) mod servers;
 pub(crate) mod session;
 pub(crate) mod sessions;

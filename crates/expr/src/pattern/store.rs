@@ -34,7 +34,7 @@ pub struct ListedPatterns {
     /// An ACL uses it.
     pub is_acl: bool,
     /// A map converter uses it, or an ACL as a map (`-M`).
-    pub is_map: bool,
+    pub is_used_as_map: bool,
     uses: Vec<(bool, ConfigLine)>,
     criterion: String,
 }
@@ -275,7 +275,7 @@ impl Store {
             if let Some(&at) = inner.by_identity.get(identity) {
                 let known = &mut inner.lists[at].listed;
                 known.is_acl |= before.listed.is_acl;
-                known.is_map |= before.listed.is_map;
+                known.is_used_as_map |= before.listed.is_used_as_map;
                 let uses = before.listed.uses.iter();
                 let others: Vec<_> = uses
                     .filter(|one| !known.uses.contains(one))
@@ -448,7 +448,7 @@ impl Store {
             ));
         }
         known.listed.is_acl |= by_acl;
-        known.listed.is_map |= as_map;
+        known.listed.is_used_as_map |= as_map;
         if known.listed.uses.last() != Some(&(as_map, config_line)) {
             known.listed.uses.push((as_map, config_line));
         }
@@ -534,7 +534,7 @@ impl Inner {
                 list,
                 path,
                 is_acl: false,
-                is_map: false,
+                is_used_as_map: false,
                 uses: Vec::new(),
                 criterion: String::new(),
             },

@@ -591,7 +591,7 @@ fn numbers_follow_the_lines_and_stay() {
         ]
     );
     assert_eq!(first.find("#2").unwrap().list.len(), 1);
-    assert!(first.find("m").unwrap().is_map && first.find("#9").is_none());
+    assert!(first.find("m").unwrap().is_used_as_map && first.find("#9").is_none());
     let second = Store::reusing_lists_of(Arc::new(first));
     fill(&second, true);
     assert_eq!(second.find("#3").unwrap().list.name(), "n");

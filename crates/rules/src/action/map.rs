@@ -21,7 +21,7 @@ pub(crate) const ROWS: &[ActionRow] = &[
         ]),
         "(<file-name>) <key fmt> <value fmt>",
         "set the value of a key of a map",
-        |args| boxed(keyed(args, "set-map", MapEdit::SetMap)),
+        |args| boxed(parse_list_edit(args, "set-map", ListEditKind::SetMap)),
     )
     .parens()
     .examples(
@@ -37,7 +37,7 @@ pub(crate) const ROWS: &[ActionRow] = &[
         ]),
         "(<file-name>) <key fmt>",
         "remove a key from a map",
-        |args| boxed(keyed(args, "del-map", MapEdit::Del)),
+        |args| boxed(parse_list_edit(args, "del-map", ListEditKind::Del)),
     )
     .parens()
     .examples(
@@ -49,7 +49,7 @@ pub(crate) const ROWS: &[ActionRow] = &[
         RuleSetFlags::of(&[RuleSetKind::HttpRequest, RuleSetKind::HttpResponse]),
         "(<file-name>) <key fmt>",
         "add a pattern to a list",
-        |args| boxed(keyed(args, "add-acl", MapEdit::AddAcl)),
+        |args| boxed(parse_list_edit(args, "add-acl", ListEditKind::AddAcl)),
     )
     .parens()
     .examples(&["add-acl(a.lst) %[src]"], &["add-acl(a.lst)"]),
@@ -62,7 +62,7 @@ pub(crate) const ROWS: &[ActionRow] = &[
         ]),
         "(<file-name>) <key fmt>",
         "remove a pattern from a list",
-        |args| boxed(keyed(args, "del-acl", MapEdit::Del)),
+        |args| boxed(parse_list_edit(args, "del-acl", ListEditKind::Del)),
     )
     .parens()
     .examples(&["del-acl(a.lst) %[src]"], &["del-acl(a.lst)"]),
@@ -71,7 +71,7 @@ pub(crate) const ROWS: &[ActionRow] = &[
 /// A change of a list or map by a rule.
 #[derive(Clone, Debug, PartialEq)]
 struct ListEdit {
-    edit: MapEdit,
+    edit: ListEditKind,
     /// The name of its file, as it is written in the ACLs and converters that read it.
     name: String,
     key: LogFormat,
@@ -80,31 +80,31 @@ struct ListEdit {
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum MapEdit {
+enum ListEditKind {
     AddAcl,
     Del,
     SetMap,
 }
 
-fn keyed(
+fn parse_list_edit(
     args: &mut Args<'_, '_, '_>,
     word: &'static str,
-    edit: MapEdit,
+    edit: ListEditKind,
 ) -> Result<ListEdit, ExpressionError> {
     let (name, _) = args.parens(&format!("{word}(<file-name>)"))?;
-    let missing = if edit == MapEdit::SetMap {
+    let missing = if edit == ListEditKind::SetMap {
         "expects exactly 2 arguments"
     } else {
         "expects exactly 1 arguments"
     };
-    let told = args.env.raw_samples.len();
+    let raw_sample_count = args.env.raw_samples.len();
     let key = args.format(Usage::Http, missing)?;
     let value = match edit {
-        MapEdit::SetMap => Some(args.format(Usage::Http, missing)?),
-        MapEdit::AddAcl | MapEdit::Del => None,
+        ListEditKind::SetMap => Some(args.format(Usage::Http, missing)?),
+        ListEditKind::AddAcl | ListEditKind::Del => None,
     };
     // HAProxy does not warn of raw bytes in keys and values.
-    args.env.raw_samples.truncate(told);
+    args.env.raw_samples.truncate(raw_sample_count);
     Ok(ListEdit {
         edit,
         name: name.to_owned(),
@@ -128,6 +128,7 @@ impl Perform for ListEdit {
         let Some(list) = self.list.filled().and_then(NamedList::list) else {
             return ActionOutcome::Next;
         };
+        // `render` writes into `text`: the key is kept aside, since the value is rendered there too.
         run_state.render(&self.key);
         let mut key = std::mem::take(&mut run_state.workspace.out);
         std::mem::swap(&mut key, &mut run_state.workspace.text);
@@ -138,9 +139,9 @@ impl Perform for ListEdit {
             let key = text_of_bytes(&key);
             let value = text_of_bytes(&run_state.workspace.text);
             match self.edit {
-                MapEdit::AddAcl => list.add_new(&key, list.is_map().then_some("")),
-                MapEdit::Del => list.del(EntrySelector::Key(&key)),
-                MapEdit::SetMap => list.set_or_add(&key, &value),
+                ListEditKind::AddAcl => list.add_new(&key, list.is_map().then_some("")),
+                ListEditKind::Del => list.del(EntrySelector::Key(&key)),
+                ListEditKind::SetMap => list.set_or_add(&key, &value),
             }
         };
         run_state.workspace.out = key;

@@ -98,7 +98,7 @@ struct WaitForHandshake;
 
 impl Perform for WaitForHandshake {
     fn perform(&self, run_state: &mut RunState<'_>) -> ActionOutcome {
-        if run_state.waited {
+        if run_state.action_has_waited {
             ActionOutcome::Next
         } else {
             ActionOutcome::Wait(Needs::HANDSHAKE, None)
@@ -215,7 +215,7 @@ fn pause(args: &mut Args<'_, '_, '_>) -> ParsedAction {
 
 impl Perform for Pause {
     fn perform(&self, run_state: &mut RunState<'_>) -> ActionOutcome {
-        if run_state.waited {
+        if run_state.action_has_waited {
             return ActionOutcome::Next;
         }
         match self.0.time(run_state) {
@@ -333,7 +333,7 @@ fn wait_for_body(args: &mut Args<'_, '_, '_>) -> Result<WaitForBody, ExpressionE
 
 impl Perform for WaitForBody {
     fn perform(&self, run_state: &mut RunState<'_>) -> ActionOutcome {
-        if run_state.waited {
+        if run_state.action_has_waited {
             ActionOutcome::Next
         } else {
             ActionOutcome::WaitForBody(self.bytes_min, self.time)

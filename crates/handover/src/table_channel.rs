@@ -15,9 +15,9 @@
 //! version answers with one byte in its own, and closes the line: no tables are taken over then, and
 //! nobody waits.
 //!
-//! A process finds the line of another one by its process number ([`crate::table_line_of`]), at its
-//! command socket ([`crate::fetch_table_line`]), or is given one by its master
-//! ([`crate::Message::TableLine`]).
+//! A process finds the line of another one by its process number ([`crate::table_channel_of`]), at its
+//! command socket ([`crate::fetch_table_channel`]), or is given one by its master
+//! ([`crate::Message::TableChannel`]).
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -63,9 +63,9 @@ pub enum TableRequest {
 
 /// One end of a line.
 #[derive(Debug)]
-pub struct TableLine(UnixStream);
+pub struct TableChannel(UnixStream);
 
-impl TableLine {
+impl TableChannel {
     /// Both ends of a new line.
     ///
     /// # Errors
@@ -251,7 +251,7 @@ fn kind_of(first: u8) -> io::Result<u8> {
     Ok(first & 0x0f)
 }
 
-impl AsFd for TableLine {
+impl AsFd for TableChannel {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn an_answer_comes_sheet_by_sheet() {
-        let (asks, answers) = TableLine::pair().unwrap();
+        let (asks, answers) = TableChannel::pair().unwrap();
         let answering = std::thread::spawn(move || {
             let mut seen = Vec::new();
             while let Some(request) = answers.next_request().unwrap() {
@@ -313,7 +313,7 @@ mod tests {
 
     #[test]
     fn what_is_cut_off_slow_or_nonsense_is_an_error() {
-        let (asks, answers) = TableLine::pair().unwrap();
+        let (asks, answers) = TableChannel::pair().unwrap();
         answers.begin_answer(true).unwrap();
         answers.send_dump(b"one", u64::MAX).unwrap();
         let mut dumps = 0;
@@ -336,7 +336,7 @@ mod tests {
     fn another_version_means_no_tables_at_once() {
         for version in (0..16).filter(|version| *version != VERSION) {
             // The other program asks in its version: it reads in the first byte that it gets nothing.
-            let (asks, answers) = TableLine::pair().unwrap();
+            let (asks, answers) = TableChannel::pair().unwrap();
             (&asks.0).write_all(&[version << 4; 9]).unwrap();
             let refused = answers.next_request().unwrap_err();
             assert_eq!(refused.kind(), io::ErrorKind::Unsupported);
@@ -345,7 +345,7 @@ mod tests {
             (&asks.0).read_to_end(&mut answer).unwrap();
             assert_eq!(answer, [VERSION << 4 | NO_ANSWER]);
             // It answers in its version: what follows is not looked at.
-            let (asks, answers) = TableLine::pair().unwrap();
+            let (asks, answers) = TableChannel::pair().unwrap();
             asks.ask(TableRequest::All).unwrap();
             (&answers.0).write_all(&[version << 4]).unwrap();
             let begun = std::cell::Cell::new(false);
@@ -358,7 +358,7 @@ mod tests {
             assert!(!begun.get());
         }
         // An answer that is none, in this version.
-        let (asks, answers) = TableLine::pair().unwrap();
+        let (asks, answers) = TableChannel::pair().unwrap();
         answers.send_first_byte(NO_ANSWER).unwrap();
         let none = asks.receive(soon(), |_| soon(), |_, _| ());
         assert_eq!(none.unwrap_err().kind(), io::ErrorKind::InvalidData);
@@ -366,7 +366,7 @@ mod tests {
 
     #[test]
     fn what_an_answer_has_says_when_it_must_end() {
-        let (asks, answers) = TableLine::pair().unwrap();
+        let (asks, answers) = TableChannel::pair().unwrap();
         answers.begin_answer(true).unwrap();
         answers.send_dump(b"one", 0).unwrap();
         answers.end_answer(5).unwrap();
