@@ -208,7 +208,7 @@ impl PatternRef {
             let found = match handle.method() {
                 MatchMethod::Int => text.parse().ok().and_then(|number| index.find_int(number)),
                 MatchMethod::Ip => text.parse().ok().and_then(|address| index.find_ip(address)),
-                _ => index.find_bytes(text.as_bytes(), &mut Vec::new()),
+                _ => index.find_bytes(&bytes_of_text(text), &mut Vec::new()),
             };
             let hit = found.and_then(|found| {
                 let key = Arc::clone(&state.table.entries.get(&found.id)?.key);
