@@ -3,6 +3,7 @@
 #![no_main]
 
 use ballast_cli::{LineEvent, LineReader};
+use ballast_expr::bytes_of_text;
 use libfuzzer_sys::fuzz_target;
 
 const LINE_BYTES_MAX: usize = 200;
@@ -39,7 +40,7 @@ fuzz_target!(|input: &[u8]| {
         };
         assert!(!line.commands.is_empty());
         for given in &line.commands {
-            assert!(given.text.len() <= LINE_BYTES_MAX);
+            assert!(bytes_of_text(&given.text).len() <= LINE_BYTES_MAX);
             assert!(
                 given
                     .payload
