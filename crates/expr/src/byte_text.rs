@@ -72,11 +72,17 @@ pub(crate) fn expression_of_text(text: &str) -> Cow<'_, str> {
         return Cow::Borrowed(text);
     }
     let mut expression = String::with_capacity(text.len() + 16);
+    let mut is_escaped = false;
     for letter in text.chars() {
         match byte_of(letter) {
-            Some(byte) => expression.push_str(&format!("\\x{byte:02x}")),
+            // A byte that follows a backslash stands for itself: that backslash begins `\xHH`.
+            Some(byte) => {
+                let backslash = if is_escaped { "" } else { "\\" };
+                expression.push_str(&format!("{backslash}x{byte:02x}"));
+            }
             None => expression.push(letter),
         }
+        is_escaped = letter == '\\' && !is_escaped;
     }
     Cow::Owned(expression)
 }
@@ -103,6 +109,8 @@ mod tests {
             expression_of_text(&text_of_bytes(b"^/alt\xe9$")),
             "^/alt\\xe9$"
         );
+        let escaped = text_of_bytes(b"a\\\xe9\\\\\xe9");
+        assert_eq!(expression_of_text(&escaped), "a\\xe9\\\\\\xe9");
     }
 
     proptest! {
