@@ -4,7 +4,7 @@
 
 use ballast_cli::{CommandAnswer, TableAction, table_answer};
 use ballast_stick::{
-    DataKind, DataType, KeyType, SheetProgress, SheetUse, StoredType, Table, TableSettings,
+    DataKind, DataType, DumpProgress, DumpUse, KeyType, StoredType, Table, TableSettings,
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -42,9 +42,9 @@ fuzz_target!(|input: &[u8]| {
     };
     let key = KEYS[usize::from(choice) % KEYS.len()];
     let table = Table::new("t", settings(key), 1);
-    let _ = table.read_dump(input, 0, SheetUse::Load);
+    let _ = table.read_dump(input, 0, DumpUse::Load);
     table.finish_loading(0);
-    let _ = table.read_dump(input, 0, SheetUse::Merge(0));
+    let _ = table.read_dump(input, 0, DumpUse::Merge(0));
     let mut now_ms = 0;
     for line in String::from_utf8_lossy(input).lines() {
         let mut words = line.split(' ').map(str::to_owned);
@@ -64,7 +64,7 @@ fuzz_target!(|input: &[u8]| {
     let dump = dump(&table, now_ms);
     let again = Table::new("t", settings(key), 2);
     if !dump.is_empty() {
-        let read = again.read_dump(&dump, now_ms, SheetUse::Load);
+        let read = again.read_dump(&dump, now_ms, DumpUse::Load);
         assert!(read.expect("it was written so") <= SIZE as usize);
     }
     again.finish_loading(now_ms);
@@ -74,6 +74,6 @@ fuzz_target!(|input: &[u8]| {
 /// The one dump of a small table.
 fn dump(table: &Table, now_ms: u32) -> Vec<u8> {
     let mut dump = Vec::new();
-    assert!(!table.write_dump(&mut SheetProgress::default(), now_ms, &mut dump));
+    assert!(!table.write_dump(&mut DumpProgress::default(), now_ms, &mut dump));
     dump
 }

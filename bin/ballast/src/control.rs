@@ -96,7 +96,7 @@ impl Control for Instance {
 
     fn table_channel(&self) -> Option<OwnedFd> {
         let has_tables = !self.generation().tables.all().is_empty();
-        has_tables.then(|| self.table_donor.line()).flatten()
+        has_tables.then(|| self.table_donor.channel()).flatten()
     }
 
     fn patterns(&self) -> Arc<Store> {

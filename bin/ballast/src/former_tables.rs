@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use ballast_engine::{Generation, Process};
 use ballast_handover::{TableChannel, TableRequest};
 use ballast_stats::StatsHost;
-use ballast_stick::{ScanCursor, SheetUse, dump_name};
+use ballast_stick::{DumpUse, ScanCursor, dump_name};
 
 use crate::console;
 use crate::instance::Instance;
@@ -25,7 +25,7 @@ const SLOTS_PER_LOCK: usize = 1024;
 /// The tables of the former process.
 #[derive(Debug)]
 pub(crate) struct FormerTables {
-    line: TableChannel,
+    channel: TableChannel,
     /// What the last answer was true of.
     token: u64,
     /// When this process began to serve.
@@ -33,11 +33,11 @@ pub(crate) struct FormerTables {
 }
 
 impl FormerTables {
-    /// Fills the tables of this process, which serves nobody yet, over a line to the former one.
+    /// Fills the tables of this process, which serves nobody yet, over a channel to the former one.
     /// `None` if not all came.
-    pub(crate) fn copy(line: TableChannel, instance: &Instance) -> Option<Self> {
+    pub(crate) fn copy(channel: TableChannel, instance: &Instance) -> Option<Self> {
         let mut tables = Self {
-            line,
+            channel,
             token: 0,
             followed_ms: 0,
         };
@@ -51,7 +51,11 @@ impl FormerTables {
         let is_whole = self.request(TableRequest::Changes(self.token), instance);
         self.followed_ms = instance.registry.process().now_ms();
         // It is sent before this process serves, and so before the former one is told to stop.
-        let is_asked = is_whole && self.line.ask(TableRequest::LastChanges(self.token)).is_ok();
+        let is_asked = is_whole
+            && self
+                .channel
+                .ask(TableRequest::LastChanges(self.token))
+                .is_ok();
         is_asked.then_some(self)
     }
 
@@ -73,14 +77,14 @@ impl FormerTables {
                     .iter()
                     .map(|table| table.name().to_owned()),
             );
-            let each = |sheet: &[u8], under_way_ms: u32| {
+            let each = |dump: &[u8], under_way_ms: u32| {
                 let written_ms = process.now_ms().wrapping_sub(under_way_ms);
                 let served_ms = written_ms.wrapping_sub(self.followed_ms);
-                let sheet_use = SheetUse::Merge(served_ms);
-                read(&generation, sheet, written_ms, sheet_use, &mut refused);
+                let dump_use = DumpUse::Merge(served_ms);
+                read(&generation, dump, written_ms, dump_use, &mut refused);
             };
             // It may have ended at once.
-            let _ = self.line.receive(until, |_| until, each);
+            let _ = self.channel.receive(until, |_| until, each);
         });
     }
 
@@ -96,7 +100,7 @@ impl FormerTables {
         };
         let until = Instant::now() + timeout(request == TableRequest::All);
         let mut filled = HashSet::new();
-        let asked = self.line.ask(request);
+        let asked = self.channel.ask(request);
         let token = asked.and_then(|()| {
             let begin = |is_all| {
                 // Commands removed entries there after the copy: it is made once more.
@@ -106,16 +110,15 @@ impl FormerTables {
                 Instant::now() + timeout(is_all)
             };
             let mut refused = HashSet::new();
-            let each = |sheet: &[u8], under_way_ms: u32| {
+            let each = |dump: &[u8], under_way_ms: u32| {
                 let written_ms = process.now_ms().wrapping_sub(under_way_ms);
-                if let Some(name) =
-                    read(generation, sheet, written_ms, SheetUse::Load, &mut refused)
+                if let Some(name) = read(generation, dump, written_ms, DumpUse::Load, &mut refused)
                     && !filled.contains(name)
                 {
                     filled.insert(name.to_owned());
                 }
             };
-            self.line.receive(until, begin, each)
+            self.channel.receive(until, begin, each)
         });
         let tables = generation.tables.all().iter();
         for table in tables.filter(|table| filled.contains(table.name())) {
@@ -148,17 +151,17 @@ fn clear(generation: &Generation, process: &Process) {
     }
 }
 
-/// Reads a sheet that was written at `written_ms`, by the clock of this process. Returns the name of
+/// Reads a dump that was written at `written_ms`, by the clock of this process. Returns the name of
 /// the table that it is of, where that is configured. A table that cannot be read is named once, and
 /// is among the `refused` then.
 fn read<'s>(
     generation: &Generation,
-    sheet: &'s [u8],
+    dump: &'s [u8],
     written_ms: u32,
-    sheet_use: SheetUse,
+    dump_use: DumpUse,
     refused: &mut HashSet<String>,
 ) -> Option<&'s str> {
-    let Ok(name) = dump_name(sheet) else {
+    let Ok(name) = dump_name(dump) else {
         if refused.insert(String::new()) {
             console::warn("a stick table of the former process cannot be read.");
         }
@@ -166,7 +169,7 @@ fn read<'s>(
     };
     // One that is not configured any more goes.
     let table = generation.tables.find(name)?;
-    if let Err(error) = table.read_dump(sheet, written_ms, sheet_use)
+    if let Err(error) = table.read_dump(dump, written_ms, dump_use)
         && refused.insert(name.to_owned())
     {
         console::warn(&format!("table '{name}' of the former process: {error}."));

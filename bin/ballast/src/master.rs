@@ -248,7 +248,7 @@ struct MasterProcess<'o> {
     snapshot: Option<MemoryFile>,
     /// The certificates and keys of the worker. They are not read here.
     secrets: Option<MemoryFile>,
-    /// The line over which the worker gives its stick tables to the next one.
+    /// The channel over which the worker gives its stick tables to the next one.
     table_channel: Option<OwnedFd>,
     cli_binds: Vec<CliBind>,
     phase: MasterPhase,
@@ -477,7 +477,7 @@ impl MasterProcess<'_> {
         let snapshot = self.snapshot.iter().filter(|_| kind == WorkerKind::Serve);
         let fds: Vec<_> = snapshot.map(AsFd::as_fd).collect();
         let secrets = self.secrets.iter().filter(|_| kind == WorkerKind::Serve);
-        // It is given once: two workers cannot ask over one line.
+        // It is given once: two workers cannot ask over one channel.
         let table_channel = match kind {
             WorkerKind::Serve => self.table_channel.take(),
             WorkerKind::PrivilegedHelper => None,
@@ -486,10 +486,10 @@ impl MasterProcess<'_> {
             for file in secrets {
                 child.channel.send(&Message::Secrets, &[file.as_fd()])?;
             }
-            if let Some(line) = &table_channel {
+            if let Some(channel) = &table_channel {
                 child
                     .channel
-                    .send(&Message::TableChannel, &[line.as_fd()])?;
+                    .send(&Message::TableChannel, &[channel.as_fd()])?;
             }
             child.channel.send(&Message::Start { first }, &fds)
         });

@@ -142,7 +142,7 @@ impl ListenerSources {
         self.socket.is_some() || !self.former.pids_with_descendants().is_empty()
     }
 
-    /// A line to ask one of them for its stick tables: the first that offers them, which one that
+    /// A channel to ask one of them for its stick tables: the first that offers them, which one that
     /// accepts no connections any more does not.
     fn table_channel(&self) -> Option<TableChannel> {
         let at_socket = self.socket.as_ref();

@@ -45,7 +45,7 @@ pub(crate) struct StartState {
     pub(crate) opened: OpenSockets,
     pub(crate) cli_binds: Vec<CliBind>,
     pub(crate) identity: ProcessIdentity,
-    /// The line over which a process that this one replaces gives its stick tables.
+    /// The channel over which a process that this one replaces gives its stick tables.
     pub(crate) table_channel: Option<TableChannel>,
     pub(crate) memory_megabytes: u32,
 }
@@ -99,7 +99,7 @@ pub(crate) fn run(
     let instance = Arc::new(instance);
     let host: Arc<dyn StatsHost> = instance.clone();
     instance.table_donor.set_host(Arc::downgrade(&host));
-    let former_tables = table_channel.and_then(|line| FormerTables::copy(line, &instance));
+    let former_tables = table_channel.and_then(|channel| FormerTables::copy(channel, &instance));
     instance.set_logs(LogTargets {
         logs: logs.clone(),
         open: ArcSwap::from_pointee(open_logs),

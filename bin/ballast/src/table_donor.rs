@@ -1,5 +1,5 @@
-//! Stick tables of this process on their way to the next one, which asks for them over a line while
-//! both run. Each line has a thread: tables are read a few entries at a time, beside the traffic.
+//! Stick tables of this process on their way to the next one, which asks for them over a channel while
+//! both run. Each channel has a thread: tables are read a few entries at a time, beside the traffic.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 use ballast_handover::{Message, TableChannel, TableOffer, TableRequest};
 use ballast_net as net;
 use ballast_stats::StatsHost;
-use ballast_stick::{SheetProgress, Table};
+use ballast_stick::{DumpProgress, Table};
 use ballast_worker::{Stream, spawn_service};
 
 use crate::console;
 
 /// So many processes are answered at once.
-const LINES_MAX: usize = 8;
+const CHANNELS_MAX: usize = 8;
 
 /// Workers' clocks may be behind the time that is noted as that of a copy.
 const CLOCK_SLACK_MS: u32 = 1000;
@@ -24,7 +24,7 @@ const CLOCK_SLACK_MS: u32 = 1000;
 pub(crate) const STOP_WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// How long the end of this process waits for a process that asked for nothing yet.
-const LINE_END_TIMEOUT: Duration = Duration::from_secs(1);
+const CHANNEL_END_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How much longer it waits for one that reads what changed last.
 const LAST_CHANGES_TIMEOUT: Duration = Duration::from_secs(5);
@@ -41,8 +41,8 @@ pub(crate) struct TableDonor {
 struct DonorState {
     /// What processes find this one by, until it stops.
     offer: Option<TableOffer>,
-    lines: usize,
-    /// Of these, lines of processes that wait for the last changes, or read them.
+    channels: usize,
+    /// Of these, channels of processes that wait for the last changes, or read them.
     following: usize,
     /// No connection is accepted any more.
     has_stopped: bool,
@@ -55,16 +55,16 @@ impl TableDonor {
         let _ = self.host.set(host);
     }
 
-    /// A line for another process, which is answered from now on; `None` when there are too many, when
+    /// A channel for another process, which is answered from now on; `None` when there are too many, when
     /// this process accepts no connections any more, and where the system refuses.
-    pub(crate) fn line(self: &Arc<Self>) -> Option<OwnedFd> {
+    pub(crate) fn channel(self: &Arc<Self>) -> Option<OwnedFd> {
         let (here, there) = TableChannel::pair().ok()?;
         self.serve(here).then(|| there.into_fd())
     }
 
-    /// Answers what comes over a line. False when there are too many, or this process has stopped: the
+    /// Answers what comes over a channel. False when there are too many, or this process has stopped: the
     /// one that follows it has the tables.
-    fn serve(self: &Arc<Self>, line: TableChannel) -> bool {
+    fn serve(self: &Arc<Self>, channel: TableChannel) -> bool {
         let Some(host) = self.host.get().and_then(Weak::upgrade) else {
             return false;
         };
@@ -73,21 +73,21 @@ impl TableDonor {
             if state.has_stopped {
                 return false;
             }
-            if state.lines >= LINES_MAX {
+            if state.channels >= CHANNELS_MAX {
                 drop(state);
                 console::warn(&format!(
-                    "stick tables are not handed over: {LINES_MAX} processes read them already."
+                    "stick tables are not handed over: {CHANNELS_MAX} processes read them already."
                 ));
                 return false;
             }
-            state.lines += 1;
+            state.channels += 1;
         }
         let thread = std::thread::Builder::new().name("ballast-tables".into());
         let donor = Arc::clone(self);
         let started = thread.spawn(move || {
             // The other process may end at any time; it says so itself when it misses something.
-            let _ = answer_all(&*host, &donor, &line);
-            drop(line);
+            let _ = answer_all(&*host, &donor, &channel);
+            drop(channel);
             donor.end_line();
         });
         if started.is_err() {
@@ -109,7 +109,7 @@ impl TableDonor {
 
     /// Waits until the last changes are read, but not for ever.
     pub(crate) fn finish(&self) {
-        self.wait(LINE_END_TIMEOUT, |state| state.lines == 0);
+        self.wait(CHANNEL_END_TIMEOUT, |state| state.channels == 0);
         self.wait(LAST_CHANGES_TIMEOUT, |state| state.following == 0);
     }
 
@@ -123,7 +123,7 @@ impl TableDonor {
     }
 
     fn end_line(&self) {
-        self.state().lines -= 1;
+        self.state().channels -= 1;
         self.changed.notify_all();
     }
 
@@ -145,22 +145,22 @@ impl TableDonor {
     }
 }
 
-/// Answers until the other process closes the line.
-fn answer_all(host: &dyn StatsHost, donor: &TableDonor, line: &TableChannel) -> io::Result<()> {
-    while let Some(request) = line.next_request()? {
+/// Answers until the other process closes the channel.
+fn answer_all(host: &dyn StatsHost, donor: &TableDonor, channel: &TableChannel) -> io::Result<()> {
+    while let Some(request) = channel.next_request()? {
         if matches!(request, TableRequest::LastChanges(_)) {
             let _following = Following::begin(donor);
             donor.wait(STOP_WAIT_MAX, |state| state.has_stopped);
-            answer(host, line, request)?;
-            // The other process closes the line when it has read all.
-            return line.next_request().map(drop);
+            answer(host, channel, request)?;
+            // The other process closes the channel when it has read all.
+            return channel.next_request().map(drop);
         }
-        answer(host, line, request)?;
+        answer(host, channel, request)?;
     }
     Ok(())
 }
 
-/// A line that counts among those of processes that wait for the last changes, or read them.
+/// A channel that counts among those of processes that wait for the last changes, or read them.
 struct Following<'d>(&'d TableDonor);
 
 impl<'d> Following<'d> {
@@ -177,7 +177,7 @@ impl Drop for Following<'_> {
     }
 }
 
-fn answer(host: &dyn StatsHost, line: &TableChannel, request: TableRequest) -> io::Result<()> {
+fn answer(host: &dyn StatsHost, channel: &TableChannel, request: TableRequest) -> io::Result<()> {
     let generation = host.generation();
     let process = host.registry().process();
     let tables = generation.tables.all();
@@ -194,26 +194,26 @@ fn answer(host: &dyn StatsHost, line: &TableChannel, request: TableRequest) -> i
         }
         TableRequest::LastChanges(token) => Some(AnswerToken::read(token).ms),
     };
-    line.begin_answer(since_ms.is_none())?;
-    let mut sheet = Vec::new();
+    channel.begin_answer(since_ms.is_none())?;
+    let mut dump = Vec::new();
     for table in tables {
         let mut progress = match since_ms {
-            None => SheetProgress::default(),
-            Some(ms) => SheetProgress::of_changes(ms.wrapping_sub(CLOCK_SLACK_MS)),
+            None => DumpProgress::default(),
+            Some(ms) => DumpProgress::of_changes(ms.wrapping_sub(CLOCK_SLACK_MS)),
         };
         loop {
-            sheet.clear();
+            dump.clear();
             let written_us = net::monotonic_us();
-            let is_more = table.write_dump(&mut progress, process.now_ms(), &mut sheet);
-            if !sheet.is_empty() {
-                line.send_dump(&sheet, written_us)?;
+            let is_more = table.write_dump(&mut progress, process.now_ms(), &mut dump);
+            if !dump.is_empty() {
+                channel.send_dump(&dump, written_us)?;
             }
             if !is_more {
                 break;
             }
         }
     }
-    line.end_answer(now.write())
+    channel.end_answer(now.write())
 }
 
 /// How many entries commands removed, modulo 2^32.

@@ -59,7 +59,7 @@ pub(crate) struct MasterLink {
     pub(crate) snapshot: Option<Vec<u8>>,
     /// Its certificates and keys.
     pub(crate) secrets: Option<MemoryFile>,
-    /// The line over which it gives its stick tables.
+    /// The channel over which it gives its stick tables.
     pub(crate) tables: Option<TableChannel>,
     /// Whether there was no former worker.
     pub(crate) is_first_worker: bool,
@@ -376,10 +376,10 @@ impl ReporterState {
         }
     }
 
-    /// Sends a line over which the next worker asks for the stick tables.
+    /// Sends a channel over which the next worker asks for the stick tables.
     fn send_table_line(&self) {
-        if let Some(line) = self.instance.table_channel() {
-            let fds = [line.as_fd()];
+        if let Some(channel) = self.instance.table_channel() {
+            let fds = [channel.as_fd()];
             let sent = self.send_with_retry(|| self.channel.send(&Message::TableChannel, &fds));
             if let Err(error) = sent {
                 console::warn(&format!("stick tables cannot be handed over: {error}."));

@@ -46,7 +46,7 @@ pub trait Control: StatsHost {
         Vec::new()
     }
 
-    /// A line over which a process that takes over asks for the stick tables (`_gettables`); `None`
+    /// A channel over which a process that takes over asks for the stick tables (`_gettables`); `None`
     /// where there are none.
     fn table_channel(&self) -> Option<OwnedFd> {
         None

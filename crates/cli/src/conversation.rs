@@ -263,9 +263,9 @@ impl Conversation {
     async fn give_table_channel(&mut self, control: &dyn Control) -> io::Result<()> {
         self.session.quits = true;
         if self.session.exposes
-            && let Some(line) = control.table_channel()
+            && let Some(channel) = control.table_channel()
         {
-            sockets::send_table_line(&self.stream, line.as_fd()).await?;
+            sockets::send_table_channel(&self.stream, channel.as_fd()).await?;
         }
         Ok(())
     }

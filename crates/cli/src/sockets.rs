@@ -1,5 +1,5 @@
 //! `_getsocks`: sends the listening sockets of this process to one that starts; and `_gettables`, which
-//! sends it a line for the stick tables.
+//! sends it a channel for the stick tables.
 //!
 //! The answers are not text, so these are no rows of the catalogue: the session sends descriptors and
 //! ends. As with HAProxy, a caller of any level gets them on a `stats socket` with
@@ -52,12 +52,12 @@ async fn send(stream: &Stream, group: &[PassedSocket]) -> io::Result<()> {
     send_with(stream, &records, &fds).await
 }
 
-/// Sends a line for stick tables.
+/// Sends a channel for stick tables.
 ///
 /// # Errors
 /// The other process has closed the connection or is too slow.
-pub(crate) async fn send_table_line(stream: &Stream, line: BorrowedFd<'_>) -> io::Result<()> {
-    send_with(stream, b"t", &[line]).await
+pub(crate) async fn send_table_channel(stream: &Stream, channel: BorrowedFd<'_>) -> io::Result<()> {
+    send_with(stream, b"t", &[channel]).await
 }
 
 /// Sends bytes with descriptors.

@@ -196,7 +196,7 @@ pub struct WorkerStart {
     pub snapshot: Option<MemoryFile>,
     /// Its secrets.
     pub secrets: Option<MemoryFile>,
-    /// The line over which it gives its stick tables.
+    /// The channel over which it gives its stick tables.
     pub tables: Option<TableChannel>,
     /// Whether this is the first worker.
     pub first: bool,

@@ -1,4 +1,4 @@
-//! The line over which a process that starts asks the one before it for its stick tables.
+//! The channel over which a process that starts asks the one before it for its stick tables.
 //!
 //! The process that starts asks three times: for everything, while it prepares; for what changed
 //! meanwhile, before it serves; and, once the other one accepts no connections any more, for what
@@ -12,10 +12,10 @@
 //!
 //! The two processes may be of different programs. The first byte of a request and that of an answer
 //! have the version of all this in their high four bits ([`VERSION`]). A process that is asked in another
-//! version answers with one byte in its own, and closes the line: no tables are taken over then, and
+//! version answers with one byte in its own, and closes the channel: no tables are taken over then, and
 //! nobody waits.
 //!
-//! A process finds the line of another one by its process number ([`crate::table_channel_of`]), at its
+//! A process finds the channel of another one by its process number ([`crate::table_channel_of`]), at its
 //! command socket ([`crate::fetch_table_channel`]), or is given one by its master
 //! ([`crate::Message::TableChannel`]).
 
@@ -39,7 +39,7 @@ const LAST_CHANGES: u8 = 2;
 const NO_ANSWER: u8 = 15;
 
 /// A dump has at most so many bytes.
-const SHEET_BYTES_MAX: u32 = 64 << 20;
+const DUMP_BYTES_MAX: u32 = 64 << 20;
 
 /// How long the side that answers waits for the other one to read.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -61,12 +61,12 @@ pub enum TableRequest {
     LastChanges(u64),
 }
 
-/// One end of a line.
+/// One end of a channel.
 #[derive(Debug)]
 pub struct TableChannel(UnixStream);
 
 impl TableChannel {
-    /// Both ends of a new line.
+    /// Both ends of a new channel.
     ///
     /// # Errors
     /// The system's refusal.
@@ -127,7 +127,7 @@ impl TableChannel {
             if length == 0 {
                 return self.array(until).map(u64::from_le_bytes);
             }
-            if length > SHEET_BYTES_MAX {
+            if length > DUMP_BYTES_MAX {
                 return Err(io::ErrorKind::InvalidData.into());
             }
             let written_us = self.array(until).map(u64::from_le_bytes)?;
@@ -160,7 +160,7 @@ impl TableChannel {
         let [kind, token @ ..] = bytes;
         let token = u64::from_le_bytes(token);
         let kind = kind_of(kind).inspect_err(|_| {
-            // The other side sees the end of the line if this does not arrive.
+            // The other side sees the end of the channel if this does not arrive.
             let _ = self.send_first_byte(NO_ANSWER);
         })?;
         match kind {
@@ -190,7 +190,7 @@ impl TableChannel {
     /// The other side is gone or too slow; the dump is too long.
     pub fn send_dump(&self, dump: &[u8], written_us: u64) -> io::Result<()> {
         let length = u32::try_from(dump.len()).unwrap_or(u32::MAX);
-        if length > SHEET_BYTES_MAX {
+        if length > DUMP_BYTES_MAX {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
         let mut head = length.to_le_bytes().to_vec();
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_comes_sheet_by_sheet() {
+    fn an_answer_comes_dump_by_dump() {
         let (asks, answers) = TableChannel::pair().unwrap();
         let answering = std::thread::spawn(move || {
             let mut seen = Vec::new();

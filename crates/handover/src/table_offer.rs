@@ -13,15 +13,15 @@ use ballast_wire::handoff::Message;
 use crate::channel::Channel;
 use crate::table_channel::TableChannel;
 
-/// How long a command socket may take to give a line.
-const LINE_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long a command socket may take to give a channel.
+const CHANNEL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The name of the file that says which descriptor is the offer, as `/proc` shows it.
 const OFFER: &str = "ballast-tables";
 
-/// What a process holds open so that one that replaces it (`-sf`) gets a line to it.
+/// What a process holds open so that one that replaces it (`-sf`) gets a channel to it.
 ///
-/// Who may take descriptors out of this process may send lines over the channel that is offered.
+/// Who may take descriptors out of this process may send channels over the one that is offered.
 #[derive(Debug)]
 pub struct TableOffer {
     served: Channel,
@@ -44,13 +44,13 @@ impl TableOffer {
         })
     }
 
-    /// The end that lines come from, as [`Message::TableChannel`].
+    /// The end that channels come from, as [`Message::TableChannel`].
     pub fn served(&self) -> &Channel {
         &self.served
     }
 }
 
-/// A line to another process; `None` where it offers none, and where this process may not look.
+/// A channel to another process; `None` where it offers none, and where this process may not look.
 pub fn table_channel_of(pid: i32) -> Option<TableChannel> {
     let name = sealed_file_of(pid, OFFER).ok().flatten()?;
     let number = String::from_utf8(read_memory_file(&name, 16).ok()?).ok()?;
@@ -60,12 +60,12 @@ pub fn table_channel_of(pid: i32) -> Option<TableChannel> {
     sent.is_ok().then_some(here)
 }
 
-/// Asks the process behind a command socket for a line; `None` where it gives none: HAProxy, or a
+/// Asks the process behind a command socket for a channel; `None` where it gives none: HAProxy, or a
 /// process without tables.
 pub fn fetch_table_channel(path: &Path) -> Option<TableChannel> {
     let mut stream = UnixStream::connect(path).ok()?;
-    stream.set_read_timeout(Some(LINE_TIMEOUT)).ok()?;
-    stream.set_write_timeout(Some(LINE_TIMEOUT)).ok()?;
+    stream.set_read_timeout(Some(CHANNEL_TIMEOUT)).ok()?;
+    stream.set_write_timeout(Some(CHANNEL_TIMEOUT)).ok()?;
     stream.write_all(TABLES_REQUEST).ok()?;
     let (_, fds) = receive_with_fds(&stream, &mut [0; 64]).ok()?;
     fds.into_iter().next().map(TableChannel::from_fd)
@@ -81,11 +81,11 @@ mod tests {
         let own = ballast_net::process_id();
         assert!(table_channel_of(own).is_none());
         let offer = TableOffer::open().unwrap();
-        let line = table_channel_of(own).unwrap();
+        let channel = table_channel_of(own).unwrap();
         let received = offer.served().receive().unwrap().unwrap();
         assert_eq!(received.message, Message::TableChannel);
         let answers = TableChannel::from_fd(received.fds.into_iter().next().unwrap());
-        line.ask(TableRequest::All).unwrap();
+        channel.ask(TableRequest::All).unwrap();
         assert_eq!(answers.next_request().unwrap(), Some(TableRequest::All));
     }
 }

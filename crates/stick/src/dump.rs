@@ -17,7 +17,7 @@ use crate::scan::ScanCursor;
 use crate::table::Table;
 
 /// A dump ends soon after this many bytes; the next one has what follows.
-pub const SHEET_BYTES: usize = 256 << 10;
+pub const DUMP_BYTES: usize = 256 << 10;
 /// A dump takes about this time from one process to the other.
 const AT_ONCE_MS: u32 = 50;
 /// Slots that are written under one lock, at most.
@@ -60,15 +60,15 @@ pub fn dump_name(dump: &[u8]) -> Result<&str, TableDumpError> {
 
 /// How far the writing of a table's dumps is.
 #[derive(Debug, Default)]
-pub struct SheetProgress {
+pub struct DumpProgress {
     cursor: ScanCursor,
     since_ms: Option<u32>,
 }
 
-impl SheetProgress {
+impl DumpProgress {
     /// Only entries that were touched since this moment are written, however long the writing takes.
-    pub fn of_changes(since_ms: u32) -> SheetProgress {
-        SheetProgress {
+    pub fn of_changes(since_ms: u32) -> DumpProgress {
+        DumpProgress {
             cursor: ScanCursor::default(),
             since_ms: Some(since_ms),
         }
@@ -77,7 +77,7 @@ impl SheetProgress {
 
 /// What a dump is read for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum SheetUse {
+pub enum DumpUse {
     /// To fill a table that nobody uses yet, or to add to one. The table may grow beyond its size
     /// meanwhile, by a quarter and one dump: [`Table::finish_loading`] must follow the last dump.
     Load,
@@ -87,11 +87,11 @@ pub enum SheetUse {
     Merge(u32),
 }
 
-impl SheetUse {
+impl DumpUse {
     /// Whether an entry that was touched so long ago stays, where that of the dump is of this age.
     pub(crate) fn keeps(self, idle_ms: u32, age_ms: u32) -> bool {
         match self {
-            SheetUse::Merge(used_ms) if idle_ms <= used_ms => {
+            DumpUse::Merge(used_ms) if idle_ms <= used_ms => {
                 idle_ms <= age_ms.saturating_add(AT_ONCE_MS)
             }
             _ => idle_ms < age_ms,
@@ -102,12 +102,7 @@ impl SheetUse {
 impl Table {
     /// Writes the next dump: the table may change meanwhile, and each entry is as it is when it is
     /// written. `into` stays empty where nothing is left. Returns whether there may be more.
-    pub fn write_dump(
-        &self,
-        progress: &mut SheetProgress,
-        now_ms: u32,
-        into: &mut Vec<u8>,
-    ) -> bool {
+    pub fn write_dump(&self, progress: &mut DumpProgress, now_ms: u32, into: &mut Vec<u8>) -> bool {
         let settings = self.settings();
         let start = into.len();
         into.extend_from_slice(MAGIC);
@@ -142,7 +137,7 @@ impl Table {
                     written += 1;
                 }
             });
-            if !is_more || into.len() - start >= SHEET_BYTES {
+            if !is_more || into.len() - start >= DUMP_BYTES {
                 break is_more;
             }
         };
@@ -167,7 +162,7 @@ impl Table {
         &self,
         dump: &[u8],
         written_ms: u32,
-        sheet_use: SheetUse,
+        dump_use: DumpUse,
     ) -> Result<usize, TableDumpError> {
         let (_, mut reader) = Reader::begin(dump)?;
         let (kind, len) = (reader.byte()?, reader.number()?);
@@ -200,14 +195,14 @@ impl Table {
         let mut read = 0;
         for (_, position) in positions {
             reader.at = position;
-            let head = SheetHead {
+            let head = DumpHead {
                 kind,
                 len,
                 types: &types,
             };
-            read += usize::from(self.read_entry(&mut reader, head, written_ms, sheet_use));
+            read += usize::from(self.read_entry(&mut reader, head, written_ms, dump_use));
         }
-        if sheet_use == SheetUse::Load && self.is_far_over_size() {
+        if dump_use == DumpUse::Load && self.is_far_over_size() {
             self.finish_loading(written_ms);
         }
         end.map(|()| read)
@@ -216,12 +211,12 @@ impl Table {
     fn read_entry(
         &self,
         reader: &mut Reader<'_>,
-        head: SheetHead<'_>,
+        head: DumpHead<'_>,
         written_ms: u32,
-        sheet_use: SheetUse,
+        dump_use: DumpUse,
     ) -> bool {
         let start = reader.at;
-        let SheetHead { kind, len, types } = head;
+        let DumpHead { kind, len, types } = head;
         let Ok((key, age)) = reader.entry(kind, len, types, |key, age| (key, age)) else {
             return false;
         };
@@ -231,7 +226,7 @@ impl Table {
         }
         reader.at = start;
         // What cannot be read of an entry was found before the first one was put in.
-        self.put_as_of(key, (age, written_ms), sheet_use, |entry| {
+        self.put_as_of(key, (age, written_ms), dump_use, |entry| {
             let _ = reader.fill(types, entry, written_ms);
         })
     }
@@ -239,7 +234,7 @@ impl Table {
 
 /// What a dump says of its entries.
 #[derive(Clone, Copy)]
-struct SheetHead<'s> {
+struct DumpHead<'s> {
     kind: u8,
     len: u32,
     types: &'s [StoredType],

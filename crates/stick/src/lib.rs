@@ -31,7 +31,7 @@ mod table;
 mod tracked;
 
 pub use data::{DataKind, DataType, StoredType};
-pub use dump::{SHEET_BYTES, SheetProgress, SheetUse, TableDumpError, dump_name};
+pub use dump::{DUMP_BYTES, DumpProgress, DumpUse, TableDumpError, dump_name};
 pub use entry::{Entry, EntryMut};
 pub use form::Removal;
 pub use key::{Key, KeyType};

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use crate::clock::age_ms;
-use crate::dump::SheetUse;
+use crate::dump::DumpUse;
 use crate::entry::EntryMut;
 use crate::form::Form;
 use crate::key::Key;
@@ -49,7 +49,7 @@ impl Table {
         &self,
         key: Key<'_>,
         (age, written_ms): (u32, u32),
-        sheet_use: SheetUse,
+        dump_use: DumpUse,
         fill: impl FnOnce(&mut EntryMut<'_>),
     ) -> bool {
         let mut form = self.form();
@@ -67,13 +67,13 @@ impl Table {
             }
             let idle = |shard: &Shard, slot| age_ms(shard.slot(slot)[TOUCHED], written_ms);
             let here = form.find_live(&mut shard, &packed, hash, written_ms);
-            let slot = match (here, sheet_use) {
-                (Some(slot), _) if sheet_use.keeps(idle(&shard, slot), age) => return false,
+            let slot = match (here, dump_use) {
+                (Some(slot), _) if dump_use.keeps(idle(&shard, slot), age) => return false,
                 (Some(slot), _) => Some(slot),
-                (None, SheetUse::Load) => {
+                (None, DumpUse::Load) => {
                     Some(form.find_or_load(&mut shard, &packed, hash, written_ms))
                 }
-                (None, SheetUse::Merge(_)) => {
+                (None, DumpUse::Merge(_)) => {
                     // The oldest entry of this shard would go for one that is older still. Where none of
                     // it may go, one of another shard would, whatever its age.
                     if form.common.is_full() {

@@ -255,13 +255,13 @@ fn workers_share_a_table() {
 }
 
 /// All dumps of a table.
-fn dumps(table: &Table, mut progress: SheetProgress, now_ms: u32) -> Vec<Vec<u8>> {
+fn dumps(table: &Table, mut progress: DumpProgress, now_ms: u32) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     loop {
         let mut dump = Vec::new();
         let is_more = table.write_dump(&mut progress, now_ms, &mut dump);
         if !dump.is_empty() {
-            assert!(dump.len() < SHEET_BYTES * 2);
+            assert!(dump.len() < DUMP_BYTES * 2);
             all.push(dump);
         }
         if !is_more {
@@ -270,10 +270,10 @@ fn dumps(table: &Table, mut progress: SheetProgress, now_ms: u32) -> Vec<Vec<u8>
     }
 }
 
-fn bring(from: &[Vec<u8>], to: &Table, now_ms: u32, sheet_use: SheetUse) -> usize {
+fn bring(from: &[Vec<u8>], to: &Table, now_ms: u32, dump_use: DumpUse) -> usize {
     let read = from
         .iter()
-        .map(|dump| to.read_dump(dump, now_ms, sheet_use).unwrap());
+        .map(|dump| to.read_dump(dump, now_ms, dump_use).unwrap());
     read.sum()
 }
 
@@ -299,17 +299,17 @@ fn with_server_key(size: u32) -> TableSettings {
 }
 
 #[test]
-fn sheets_bring_a_table_to_another_process() {
+fn dumps_bring_a_table_to_another_process() {
     let mut stored = with_server_key(3000);
     let from = filled(stored.clone(), 2000);
-    let all = dumps(&from, SheetProgress::default(), 3000);
+    let all = dumps(&from, DumpProgress::default(), 3000);
     assert!(all.iter().all(|dump| dump_name(dump) == Ok("t")));
     // The next process has another clock, stores other types, and has less room.
     stored.size = 1500;
     stored.store(StoredType::plain(DataType::Gpc0));
     let to = table(stored);
     let now = u32::MAX - 100;
-    assert_eq!(bring(&all, &to, now, SheetUse::Load), 2000);
+    assert_eq!(bring(&all, &to, now, DumpUse::Load), 2000);
     to.finish_loading(now);
     assert_eq!(to.used(), 1500);
     let read = |key| {
@@ -333,11 +333,11 @@ fn sheets_bring_a_table_to_another_process() {
     assert_eq!(to.used(), 1500);
     assert!(read(1999).is_some() && read(1500).is_some());
     let other = table(TableSettings::new(KeyType::Ipv4, 10));
-    let refused = other.read_dump(&all[0], now, SheetUse::Load);
+    let refused = other.read_dump(&all[0], now, DumpUse::Load);
     assert_eq!(refused, Err(TableDumpError::OtherKeys));
     for end in 0..all[0].len().min(400) {
         let cut = &all[0][..end];
-        assert!(to.read_dump(cut, now, SheetUse::Merge(0)).is_err());
+        assert!(to.read_dump(cut, now, DumpUse::Merge(0)).is_err());
     }
 }
 
@@ -346,12 +346,12 @@ fn a_table_that_is_loaded_stays_near_its_size() {
     let mut stored = with_server_key(60_000);
     stored.expire_ms = None;
     let from = filled(stored.clone(), 60_000);
-    let all = dumps(&from, SheetProgress::default(), 61_000);
-    assert!(all.len() > 4, "{} sheets", all.len());
+    let all = dumps(&from, DumpProgress::default(), 61_000);
+    assert!(all.len() > 4, "{} dumps", all.len());
     stored.size = 2000;
     let to = table(stored);
     for dump in &all {
-        to.read_dump(dump, 61_000, SheetUse::Load).unwrap();
+        to.read_dump(dump, 61_000, DumpUse::Load).unwrap();
         assert!(to.used() < 9000, "{}", to.used());
     }
     to.finish_loading(61_000);
@@ -364,8 +364,8 @@ fn a_table_that_is_loaded_stays_near_its_size() {
 fn changes_follow_a_copy_and_the_newer_entry_stays() {
     let from = filled(settings(3000), 1000);
     let to = table(settings(3000));
-    let all = dumps(&from, SheetProgress::default(), 2000);
-    bring(&all, &to, 2000, SheetUse::Load);
+    let all = dumps(&from, DumpProgress::default(), 2000);
+    bring(&all, &to, 2000, DumpUse::Load);
     to.finish_loading(2000);
     // Three are touched there afterwards, and one of them here later than that.
     for (key, now) in [(7, 5000), (8, 5000), (2500, 5000)] {
@@ -379,8 +379,8 @@ fn changes_follow_a_copy_and_the_newer_entry_stays() {
     });
     let open = to.track(Key::Integer(7), 4000).unwrap();
     open.update(4000, |entry| entry.add(DataType::ConnCur, 0, 1));
-    let changes = dumps(&from, SheetProgress::of_changes(4500), 6000);
-    assert_eq!(bring(&changes, &to, 6000, SheetUse::Load), 2);
+    let changes = dumps(&from, DumpProgress::of_changes(4500), 6000);
+    assert_eq!(bring(&changes, &to, 6000, DumpUse::Load), 2);
     let read = |key| {
         to.lookup(Key::Integer(key), 6000, |entry| {
             let bytes = entry.get(DataType::BytesInCnt, 0);
@@ -391,11 +391,11 @@ fn changes_follow_a_copy_and_the_newer_entry_stays() {
     assert_eq!(read(8), Some((Some(99), Some(1), 500)));
     assert_eq!(read(2500), Some((Some(1), Some(0), 1000)));
     assert_eq!(to.used(), 1001);
-    assert!(dumps(&from, SheetProgress::of_changes(5500), 6000).is_empty());
+    assert!(dumps(&from, DumpProgress::of_changes(5500), 6000).is_empty());
     // A table that is in use keeps what was touched at the same time, but not what was touched before.
     from.track(Key::Integer(8), 5520).unwrap();
-    let changes = dumps(&from, SheetProgress::of_changes(4000), 6000);
-    assert_eq!(bring(&changes, &to, 6000, SheetUse::Merge(600)), 2);
+    let changes = dumps(&from, DumpProgress::of_changes(4000), 6000);
+    assert_eq!(bring(&changes, &to, 6000, DumpUse::Merge(600)), 2);
     assert_eq!(read(8), Some((Some(99), Some(1), 500)));
     assert_eq!(read(7).map(|read| read.2), Some(1000));
 }
@@ -407,12 +407,12 @@ fn changes_are_those_since_a_moment_however_long_the_writing_takes() {
     let from = filled(stored.clone(), 60_000);
     let to = table(stored);
     // All but the first ten were touched since. Each dump takes a second.
-    let mut progress = SheetProgress::of_changes(1010);
+    let mut progress = DumpProgress::of_changes(1010);
     let (mut dump, mut now, mut read) = (Vec::new(), 61_000, 0);
     loop {
         dump.clear();
         let is_more = from.write_dump(&mut progress, now, &mut dump);
-        read += to.read_dump(&dump, now, SheetUse::Merge(0)).unwrap();
+        read += to.read_dump(&dump, now, DumpUse::Merge(0)).unwrap();
         if !is_more {
             break;
         }
@@ -425,30 +425,30 @@ fn changes_are_those_since_a_moment_however_long_the_writing_takes() {
 #[test]
 fn a_full_table_keeps_what_was_touched_last() {
     let from = filled(settings(3000), 3000);
-    for sheet_use in [SheetUse::Load, SheetUse::Merge(1)] {
+    for dump_use in [DumpUse::Load, DumpUse::Merge(1)] {
         let to = table(settings(500));
-        let all = dumps(&from, SheetProgress::default(), 4000);
-        bring(&all, &to, 4000, SheetUse::Load);
+        let all = dumps(&from, DumpProgress::default(), 4000);
+        bring(&all, &to, 4000, DumpUse::Load);
         to.finish_loading(4000);
         // One that only the next process has, and what it read already once more.
         to.track(Key::Integer(9000), 4000).unwrap();
-        bring(&all, &to, 4000, sheet_use);
+        bring(&all, &to, 4000, dump_use);
         to.finish_loading(4010);
         let mut expected: Vec<u32> = (2501..3000).collect();
         expected.push(9000);
-        assert_eq!(keys(&to, 4010), expected, "{sheet_use:?}");
+        assert_eq!(keys(&to, 4010), expected, "{dump_use:?}");
     }
 }
 
 #[test]
 fn an_older_entry_takes_the_place_of_none_in_another_shard() {
-    let all = dumps(&filled(settings(3000), 100), SheetProgress::default(), 5000);
+    let all = dumps(&filled(settings(3000), 100), DumpProgress::default(), 5000);
     let to = table(settings(2000));
     // All but one are tracked: most shards have no entry that may go.
     let tracked = (10_000..12_000).map(|key| to.track(Key::Integer(key), 4000).unwrap());
     let mut tracked: Vec<_> = tracked.collect();
     drop(tracked.pop());
-    assert_eq!(bring(&all, &to, 5000, SheetUse::Merge(0)), 0);
+    assert_eq!(bring(&all, &to, 5000, DumpUse::Merge(0)), 0);
     assert_eq!((to.used(), to.evicted()), (2000, 0));
     assert!(to.lookup(Key::Integer(11_999), 5000, |_| ()).is_some());
 }
@@ -459,7 +459,7 @@ fn nobody_sees_a_part_of_an_entry_that_is_read() {
     let pairs = [DataType::BytesInCnt, DataType::ConnRate];
     let entry = from.track(Key::Integer(0), 1000).unwrap();
     entry.update(1000, |entry| pairs.map(|one| entry.set(one, 0, 8)));
-    let all = dumps(&from, SheetProgress::default(), 1000);
+    let all = dumps(&from, DumpProgress::default(), 1000);
     let is_over = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
         let seen = scope.spawn(|| {
@@ -472,7 +472,7 @@ fn nobody_sees_a_part_of_an_entry_that_is_read() {
             seen
         });
         for _ in 0..20_000 {
-            bring(&all, &to, 1000, SheetUse::Merge(0));
+            bring(&all, &to, 1000, DumpUse::Merge(0));
             to.remove(Key::Integer(0), 1000);
         }
         is_over.store(true, std::sync::atomic::Ordering::Relaxed);
@@ -494,7 +494,7 @@ fn what_commands_remove_is_counted() {
 }
 
 #[test]
-fn a_sheet_holds_texts_and_arrays() {
+fn a_dump_holds_texts_and_arrays() {
     let mut stored = TableSettings::new(KeyType::String { len: 40 }, 1000);
     stored.store(StoredType {
         elements: 2,
@@ -503,9 +503,9 @@ fn a_sheet_holds_texts_and_arrays() {
     let from = table(stored.clone());
     let entry = from.track(Key::Bytes(b"a b"), 5000).unwrap();
     entry.update(5000, |entry| entry.set(DataType::Gpt, 1, 9));
-    let all = dumps(&from, SheetProgress::default(), 5100);
+    let all = dumps(&from, DumpProgress::default(), 5100);
     let to = table(stored);
-    assert_eq!(bring(&all, &to, 40, SheetUse::Merge(0)), 1);
+    assert_eq!(bring(&all, &to, 40, DumpUse::Merge(0)), 1);
     let read = |entry: Entry<'_>| (entry.get(DataType::Gpt, 1), entry.idle_ms());
     assert_eq!(
         to.lookup(Key::Bytes(b"a b"), 40, read),

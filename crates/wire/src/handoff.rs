@@ -317,7 +317,7 @@ pub enum Message {
     /// from the worker for the master to hold, or from the master for a worker that starts
     /// ([`read_pairs`]).
     Secrets,
-    /// The line over which stick tables are asked for, in the descriptor beside it: from the worker
+    /// The channel over which stick tables are asked for, in the descriptor beside it: from the worker
     /// for the master to hold, in front of the snapshot that answers [`Message::Handover`]; from the
     /// master for a worker that starts; or from a process that replaces this one.
     TableChannel,
