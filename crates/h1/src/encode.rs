@@ -67,7 +67,7 @@ pub fn write_last_chunk_with<'n>(
 }
 
 /// Writes a request head with its empty line. The version is 1.0 for a 1.0 request, else 1.1; the
-/// target is written as it is in the request.
+/// target is [`Request::wire_target`].
 pub fn write_request_head(request: &Request, out: &mut Vec<u8>) {
     write_request_line(request, out);
     write_fields(request.fields(), out);
@@ -91,7 +91,7 @@ fn write_request_line(request: &Request, out: &mut Vec<u8>) {
     out.reserve(request.fields().wire_bytes() + 16);
     out.extend_from_slice(request.method_token());
     out.push(b' ');
-    out.extend_from_slice(request.target());
+    out.extend_from_slice(request.wire_target());
     out.extend_from_slice(if request.version() < Version::Http11 {
         b" HTTP/1.0\r\n"
     } else {

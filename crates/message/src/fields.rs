@@ -465,6 +465,35 @@ impl Fields {
         }
     }
 
+    /// Appends a field that a codec received by itself, as HTTP/2 has them, in the form in which it
+    /// goes out over HTTP/1: [`Fields::wire_run`] finds it. The codec has checked name and value: the
+    /// name is a token in lower case, the value ends no line and has no white space around it.
+    ///
+    /// # Errors
+    /// [`NoRoom`] past [`HeadLimits::field_count_max`] or [`HeadLimits::head_bytes_max`].
+    #[inline]
+    pub fn append_received(&mut self, name: &[u8], value: &[u8]) -> Result<(), NoRoom> {
+        debug_assert!(
+            crate::check::is_field_value_lenient(value),
+            "checked before"
+        );
+        if self.entries.len() + 1 >= self.limits.field_count_max as usize {
+            return Err(NoRoom);
+        }
+        let bytes = name.len() + value.len() + ENTRY_EXTRA_BYTES;
+        self.admit(bytes)?;
+        self.marks |= mark_of(name);
+        self.arena.reserve(bytes);
+        let name = self.append(name);
+        self.arena.extend_from_slice(b": ");
+        let value = self.append(value);
+        self.arena.extend_from_slice(b"\r\n");
+        let entry = Entry { name, value };
+        self.wire_bytes += entry.wire_bytes();
+        self.entries.push(entry);
+        Ok(())
+    }
+
     /// The longest run of fields from `index` on that are in memory exactly as on the wire (name,
     /// colon, space, value, line end), and the index after it; `None` where the field at `index` is
     /// not. With this, unchanged fields are written in one go.

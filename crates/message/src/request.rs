@@ -20,6 +20,8 @@ pub struct Request {
     method: Method,
     shape: TargetShape,
     version: Version,
+    /// See [`Request::wire_target`].
+    is_composed: bool,
 }
 
 impl Request {
@@ -37,6 +39,7 @@ impl Request {
         self.method = Method::default();
         self.shape = TargetShape::default();
         self.version = Version::default();
+        self.is_composed = false;
     }
 
     /// Removes everything and frees the memory, for a connection that becomes idle.
@@ -50,6 +53,7 @@ impl Request {
         self.method = other.method;
         self.shape = other.shape;
         self.version = other.version;
+        self.is_composed = other.is_composed;
     }
 
     // === reading ===
@@ -72,6 +76,15 @@ impl Request {
     /// The target as received or rewritten: sample `url`.
     pub fn target(&self) -> &[u8] {
         self.fields.line_piece(TARGET)
+    }
+
+    /// The target as it goes out over HTTP/1. One that was composed of HTTP/2's pseudo-fields is
+    /// absolute for rules and logs, and is sent as a path, as in HAProxy.
+    pub fn wire_target(&self) -> &[u8] {
+        if self.is_composed && self.shape.form == TargetForm::Absolute {
+            return self.path_and_query();
+        }
+        self.target()
     }
 
     /// The form of the target.
@@ -148,6 +161,7 @@ impl Request {
 
     /// Sets the whole target: `set-uri`.
     pub fn set_target(&mut self, target: &[u8]) -> Result<(), NoRoom> {
+        self.is_composed = false;
         self.reshape(&[Segment::new(HeadText::Token, target)])
     }
 
@@ -197,6 +211,24 @@ impl Request {
     }
 
     // === for codecs ===
+
+    /// Sets the line of a request that came without one, as pseudo-fields of HTTP/2: the method, and
+    /// the parts that the target is composed of. `is_composed` says that an absolute target is sent
+    /// as a path over HTTP/1: see [`Request::wire_target`]. Call it before the fields are appended.
+    ///
+    /// # Errors
+    /// [`NoRoom`].
+    pub fn set_received_line(
+        &mut self,
+        method: &[u8],
+        target: [&[u8]; 4],
+        is_composed: bool,
+    ) -> Result<(), NoRoom> {
+        self.set_method(method)?;
+        self.reshape(&target.map(|part| Segment::new(HeadText::Token, part)))?;
+        self.is_composed = is_composed;
+        Ok(())
+    }
 
     /// Ends the reception of a head: copies its bytes; `method` and `target` are their ranges. The
     /// fields were pushed before with [`Fields::push_received`].

@@ -680,3 +680,62 @@ fn what_is_composed_stays_one_piece() {
     response.set_status_and_reason(299, b"a b\r\nx: y").unwrap();
     assert_eq!(response.reason(), b"a b%0D%0Ax: y");
 }
+
+#[test]
+fn fields_that_came_one_by_one_go_out_in_one_run() {
+    let mut request = Request::default();
+    request
+        .set_received_line(b"GET", [b"https", b"://", b"a.b", b"/p?q"], true)
+        .unwrap();
+    for (name, value) in [("host", "a.b"), ("x", ""), ("y", "1, 2")] {
+        let fields = request.fields_mut();
+        fields
+            .append_received(name.as_bytes(), value.as_bytes())
+            .unwrap();
+    }
+    let run = request.fields().wire_run(0);
+    let text = b"host: a.b\r\nx: \r\ny: 1, 2\r\n";
+    assert_eq!(run, Some((&text[..], 3)));
+    assert_eq!(request.fields().first(b"y"), Some(&b"1, 2"[..]));
+    assert_eq!(
+        request.fields().wire_bytes(),
+        text.len() + "GET".len() + "https://a.b/p?q".len()
+    );
+    let mut full = Fields::new(HeadLimits {
+        field_count_max: 3,
+        head_bytes_max: 40,
+    });
+    assert_eq!(full.append_received(b"a", &[b'v'; 36]), Err(NoRoom));
+    assert_eq!(full.append_received(b"a", &[b'v'; 20]), Ok(()));
+    assert_eq!(full.append_received(b"b", &[b'v'; 20]), Err(NoRoom));
+    assert_eq!(full.append_received(b"b", b""), Ok(()));
+    assert_eq!(full.append_received(b"c", b""), Err(NoRoom), "by the count");
+    assert_eq!(full.len(), 2);
+}
+
+#[test]
+fn a_composed_target_goes_out_as_a_path() {
+    let mut request = Request::default();
+    request
+        .set_received_line(b"GET", [b"https", b"://", b"a.b", b"/p?q"], true)
+        .unwrap();
+    assert_eq!(request.form(), TargetForm::Absolute);
+    assert_eq!(request.target(), b"https://a.b/p?q");
+    assert_eq!(request.wire_target(), b"/p?q");
+    request.set_path(b"/other").unwrap();
+    assert_eq!(request.wire_target(), b"/other?q");
+    let mut copy = Request::default();
+    copy.copy_from(&request);
+    assert_eq!(copy.wire_target(), b"/other?q");
+    // What a rule sets as a whole goes out as it was set.
+    request.set_target(b"http://c.d/").unwrap();
+    assert_eq!(request.wire_target(), b"http://c.d/");
+    request.clear();
+    for (target, is_composed) in [(&b"ftp://a.b/"[..], false), (b"*", true), (b"/x", true)] {
+        let parts = [target, b"", b"", b""];
+        request
+            .set_received_line(b"GET", parts, is_composed)
+            .unwrap();
+        assert_eq!(request.wire_target(), target);
+    }
+}

@@ -374,3 +374,19 @@ fn a_head_half_received_may_be_asked() {
     );
     assert_eq!(request.fields_mut().remove(b"host"), 0);
 }
+
+#[test]
+fn a_target_composed_of_pseudo_fields_is_sent_as_a_path() {
+    let mut request = Request::default();
+    request
+        .set_received_line(b"GET", [b"https", b"://", b"a.b", b"/p?q"], true)
+        .unwrap();
+    request.set_version(Version::Http2);
+    let fields = request.fields_mut();
+    fields.append_received(b"host", b"a.b").unwrap();
+    fields.append_received(b"x", b"y").unwrap();
+    let mut out = Vec::new();
+    write_request_head(&request, &mut out);
+    let text = String::from_utf8(out).unwrap();
+    assert_eq!(text, "GET /p?q HTTP/1.1\r\nhost: a.b\r\nx: y\r\n\r\n");
+}
