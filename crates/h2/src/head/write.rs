@@ -1,0 +1,95 @@
+//! Heads as header blocks (RFC 9113 section 8.3).
+
+use ballast_message::{Fields, Request, Response, TargetForm};
+
+use super::rules::FieldKind;
+use crate::hpack::{FieldIndexing, HpackEncoder};
+
+/// Appends the header block of a request. `protocol` makes it an extended CONNECT (RFC 8441).
+///
+/// As HAProxy, `:authority` is what the target says; a target without one leaves `host` as it is. A
+/// scheme that is not known is `https`.
+pub(crate) fn write_request(
+    encoder: &mut HpackEncoder,
+    request: &Request,
+    protocol: Option<&[u8]>,
+    out: &mut Vec<u8>,
+) {
+    encoder.begin(out);
+    let method = match protocol {
+        Some(_) => b"CONNECT",
+        None => request.method_token(),
+    };
+    encoder.encode(b":method", method, out);
+    if request.form() == TargetForm::Authority {
+        encoder.encode(b":authority", request.target(), out);
+    } else {
+        encoder.encode(b":scheme", request.scheme().unwrap_or(b"https"), out);
+        if let Some(authority) = request.target_authority() {
+            encoder.encode(b":authority", authority, out);
+        }
+        // Paths rarely repeat.
+        let path = path_of(request);
+        encoder.encode_as(FieldIndexing::Without, b":path", path, out);
+    }
+    if let Some(protocol) = protocol {
+        encoder.encode_as(FieldIndexing::Without, b":protocol", protocol, out);
+    }
+    let skips_host = request.target_authority().is_some();
+    for field in request.fields() {
+        match FieldKind::of(field.name) {
+            FieldKind::Connection => {}
+            FieldKind::Host if skips_host => {}
+            // Only `trailers` has a meaning beyond one hop (section 8.2.2).
+            FieldKind::Te if field.value != b"trailers" => {}
+            _ => encoder.encode(field.name, field.value, out),
+        }
+    }
+}
+
+/// A target without a path asks for `/`, or with OPTIONS for the server itself (section 8.3.1).
+fn path_of(request: &Request) -> &[u8] {
+    match (request.form(), request.path_and_query()) {
+        (TargetForm::Asterisk, _) => b"*",
+        (_, []) if request.method_token() == b"OPTIONS" => b"*",
+        (_, []) => b"/",
+        (_, path) => path,
+    }
+}
+
+/// Appends the header block of a response. A 101 accepts the protocol of an extended CONNECT: it is
+/// sent as 200 (RFC 8441 section 5).
+pub(crate) fn write_response(encoder: &mut HpackEncoder, response: &Response, out: &mut Vec<u8>) {
+    encoder.begin(out);
+    let status = match response.status() {
+        101 => 200,
+        status => status,
+    };
+    let digit = |number: u16| b'0' + u8::try_from(number % 10).unwrap_or(0);
+    let digits = [digit(status / 100), digit(status / 10), digit(status)];
+    encoder.encode_as(FieldIndexing::Without, b":status", &digits, out);
+    write_fields(encoder, response.fields(), out);
+}
+
+/// Appends the header block of trailers, without what they must not have: the peer would refuse all
+/// of them.
+pub(crate) fn write_trailers(encoder: &mut HpackEncoder, trailers: &Fields, out: &mut Vec<u8>) {
+    encoder.begin(out);
+    for field in trailers {
+        match FieldKind::of(field.name) {
+            FieldKind::Connection | FieldKind::ContentLength | FieldKind::Host | FieldKind::Te => {}
+            FieldKind::Cookie | FieldKind::Expect | FieldKind::Other => {
+                encoder.encode(field.name, field.value, out);
+            }
+        }
+    }
+}
+
+/// Fields that apply to one connection stay here (section 8.2.2).
+fn write_fields(encoder: &mut HpackEncoder, fields: &Fields, out: &mut Vec<u8>) {
+    for field in fields {
+        if FieldKind::of(field.name) != FieldKind::Connection {
+            encoder.encode(field.name, field.value, out);
+        }
+    }
+}
