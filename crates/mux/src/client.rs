@@ -48,6 +48,8 @@ pub struct ClientConnection {
     heads: HeadParser,
     /// Whether the client announced that it sends nothing more.
     is_last_request: bool,
+    /// Whether the client began with the preface of HTTP/2.
+    has_http2_preface: bool,
 }
 
 impl ClientConnection {
@@ -62,6 +64,7 @@ impl ClientConnection {
             outbound: Outbound::default(),
             heads: HeadParser::new(limits),
             is_last_request: false,
+            has_http2_preface: false,
         }
     }
 
@@ -83,7 +86,7 @@ impl ClientConnection {
             }
             self.inbound.release();
             self.outbound.release();
-            if self.inbound.receive(&self.transport, wait).await? == 0 {
+            if self.inbound.receive((&self.transport).into(), wait).await? == 0 {
                 return Err(ReadError::Closed);
             }
         }
@@ -114,12 +117,15 @@ impl ClientConnection {
             match h1::parse_request(bytes, &mut heads.scan, &heads.limits, request) {
                 HeadParse::Complete(head) => break head,
                 HeadParse::Incomplete => {
-                    let rest = self.inbound.receive_rest(&self.transport, wait, || {});
+                    let rest = self
+                        .inbound
+                        .receive_rest((&self.transport).into(), wait, || {});
                     if rest.await? == 0 {
                         return Err(ReadError::Closed);
                     }
                 }
                 HeadParse::Http2Preface => {
+                    self.has_http2_preface = true;
                     self.inbound.note_fault(0);
                     return Err(ReadError::Malformed(H1Error::VersionInvalid));
                 }
@@ -154,6 +160,17 @@ impl ClientConnection {
         })
     }
 
+    /// Whether the request that was refused is the preface of HTTP/2 (RFC 9113, section 3.4).
+    pub fn has_http2_preface(&self) -> bool {
+        self.has_http2_preface
+    }
+
+    /// The transport, and what was received and not consumed.
+    pub fn into_parts(self) -> (Transport, Vec<u8>) {
+        let received = self.inbound.bytes().to_vec();
+        (self.transport, received)
+    }
+
     /// The bytes of a refused request that broke the protocol.
     pub fn violation(&self) -> ProtocolViolation<'_> {
         self.inbound.violation()
@@ -162,7 +179,7 @@ impl ClientConnection {
     /// All of the connection, for the exchange whose request was received, or for a TCP session.
     pub fn duplex(&mut self) -> Duplex<'_> {
         Duplex::new(
-            &self.transport,
+            (&self.transport).into(),
             &mut self.inbound,
             &mut self.outbound,
             &mut self.heads,
@@ -174,7 +191,7 @@ impl ClientConnection {
     /// # Errors
     /// [`WriteError`]; the connection is of no further use.
     pub async fn flush(&mut self, wait: &WaitLimit<'_>) -> Result<(), WriteError> {
-        self.outbound.flush(&self.transport, wait).await
+        self.outbound.flush((&self.transport).into(), wait).await
     }
 
     /// Reads and drops the rest of a request's body: the next request follows it.
@@ -196,7 +213,7 @@ impl ClientConnection {
     pub async fn close(&mut self, wait: &WaitLimit<'_>, linger: &Deadline) {
         let is_last_word =
             self.is_last_request && self.inbound.bytes().is_empty() && self.transport.is_quiet();
-        let flushed = self.outbound.flush(&self.transport, wait).await;
+        let flushed = self.outbound.flush((&self.transport).into(), wait).await;
         if flushed.is_err() || is_last_word {
             return;
         }
@@ -210,7 +227,7 @@ impl ClientConnection {
             let unread = self.inbound.bytes().len();
             self.inbound.consume(unread);
             self.inbound.release();
-            match self.inbound.receive(&self.transport, &wait).await {
+            match self.inbound.receive((&self.transport).into(), &wait).await {
                 Ok(0) | Err(_) => return,
                 Ok(_) if self.inbound.total_bytes() - start > LINGER_BYTES_MAX => return,
                 Ok(_) => {}

@@ -9,12 +9,13 @@ use std::io;
 use std::task::{Context, Poll};
 
 use ballast_h1::{self as h1, HeadParse, HeadScan, leading_line_ends};
+use ballast_h2::ErrorCode;
 use ballast_message::{
     BodyLength, Fields, Method, NoRoom, Request, Response, Version, is_token_byte,
 };
-use ballast_transport::Transport;
 use ballast_worker::{PacketOptions, WorkUnit, take_turns};
 
+use crate::channel::Channel;
 use crate::framing::{AnnouncedBody, Announcement};
 use crate::heads::{HeadParser, ResponseHead, receive_response};
 use crate::inbound::{BodyPart, Inbound};
@@ -34,22 +35,19 @@ pub struct Duplex<'c> {
 
 impl<'c> Duplex<'c> {
     pub(crate) fn new(
-        transport: &'c Transport,
+        channel: Channel<'c>,
         inbound: &'c mut Inbound,
         outbound: &'c mut Outbound,
         heads: &'c mut HeadParser,
     ) -> Self {
         Self {
             source: Source {
-                transport,
+                channel,
                 inbound,
                 heads,
             },
-            sink: Sink {
-                transport,
-                outbound,
-            },
-            peer: Peer { transport },
+            sink: Sink { channel, outbound },
+            peer: Peer { channel },
         }
     }
 }
@@ -59,7 +57,7 @@ impl<'c> Duplex<'c> {
 /// Nothing is read before it is asked for: a slow receiver holds back the sender.
 #[derive(Debug)]
 pub struct Source<'c> {
-    pub(crate) transport: &'c Transport,
+    pub(crate) channel: Channel<'c>,
     pub(crate) inbound: &'c mut Inbound,
     heads: &'c mut HeadParser,
 }
@@ -68,7 +66,7 @@ impl Source<'_> {
     /// Reborrows it.
     pub fn by_ref(&mut self) -> Source<'_> {
         Source {
-            transport: self.transport,
+            channel: self.channel,
             inbound: self.inbound,
             heads: self.heads,
         }
@@ -88,7 +86,7 @@ impl Source<'_> {
     ) -> impl Future<Output = Result<ResponseHead, ReadError>> {
         // No `async fn`, here and below: one around another is a second state machine to poll.
         receive_response(
-            self.transport,
+            self.channel,
             self.inbound,
             self.heads,
             wait,
@@ -116,7 +114,7 @@ impl Source<'_> {
         wait: &WaitLimit<'_>,
         bytes_min: u64,
     ) -> impl Future<Output = Result<(), ReadError>> {
-        self.inbound.receive_body(self.transport, wait, bytes_min)
+        self.inbound.receive_body(self.channel, wait, bytes_min)
     }
 
     /// Appends to `body` what was received of the body since the last call, decoded and without
@@ -154,9 +152,7 @@ impl Source<'_> {
                 }
                 BodyPart::End => return Ok(None),
                 BodyPart::More => {
-                    self.inbound
-                        .receive_rest(self.transport, wait, || {})
-                        .await?;
+                    self.inbound.receive_rest(self.channel, wait, || {}).await?;
                 }
             }
         }
@@ -270,7 +266,7 @@ impl Source<'_> {
         &mut self,
         wait: &WaitLimit<'_>,
     ) -> impl Future<Output = Result<usize, ReadError>> {
-        self.inbound.receive(self.transport, wait)
+        self.inbound.receive(self.channel, wait)
     }
 
     /// Releases the buffer if it is empty.
@@ -299,7 +295,7 @@ fn may_begin_request(head: &[u8]) -> bool {
 /// The side of an exchange that bytes go to: heads, the body that follows them, and its end.
 #[derive(Debug)]
 pub struct Sink<'c> {
-    pub(crate) transport: &'c Transport,
+    pub(crate) channel: Channel<'c>,
     pub(crate) outbound: &'c mut Outbound,
 }
 
@@ -307,7 +303,7 @@ impl Sink<'_> {
     /// Reborrows it.
     pub fn by_ref(&mut self) -> Sink<'_> {
         Sink {
-            transport: self.transport,
+            channel: self.channel,
             outbound: self.outbound,
         }
     }
@@ -323,13 +319,14 @@ impl Sink<'_> {
         announcement: Announcement,
     ) -> Result<AnnouncedBody, NoRoom> {
         let announced = framing::announce_response(response, announcement)?;
-        self.outbound.begin_response(response, announced.body);
+        self.outbound
+            .begin_response(self.channel, response, announced.body);
         Ok(announced)
     }
 
     /// Gathers an interim response (1xx), or one that ends HTTP on the connection.
     pub fn bodiless_response(&mut self, response: &Response) {
-        self.outbound.bodiless_response(response);
+        self.outbound.bodiless_response(self.channel, response);
     }
 
     /// Takes a piece of the body. It is sent now or by a later [`Self::flush`].
@@ -341,7 +338,7 @@ impl Sink<'_> {
         wait: &WaitLimit<'_>,
         piece: &[u8],
     ) -> impl Future<Output = Result<(), WriteError>> {
-        self.outbound.body(self.transport, wait, piece)
+        self.outbound.body(self.channel, wait, piece)
     }
 
     /// Ends the body, with its trailers where there are some, and writes everything gathered.
@@ -353,7 +350,7 @@ impl Sink<'_> {
         wait: &WaitLimit<'_>,
         trailers: Option<&Fields>,
     ) -> impl Future<Output = Result<(), WriteError>> {
-        self.outbound.end_body(trailers);
+        self.outbound.end_body(self.channel, trailers);
         self.flush(wait)
     }
 
@@ -366,7 +363,7 @@ impl Sink<'_> {
         wait: &WaitLimit<'_>,
         bytes: &[u8],
     ) -> impl Future<Output = Result<(), WriteError>> {
-        self.outbound.raw(self.transport, wait, bytes)
+        self.outbound.raw(self.channel, wait, bytes)
     }
 
     /// Writes everything gathered.
@@ -374,7 +371,7 @@ impl Sink<'_> {
     /// # Errors
     /// [`WriteError`]; the connection is of no further use.
     pub fn flush(&mut self, wait: &WaitLimit<'_>) -> impl Future<Output = Result<(), WriteError>> {
-        self.outbound.flush(self.transport, wait)
+        self.outbound.flush(self.channel, wait)
     }
 
     /// Whether gathered bytes are not written yet.
@@ -394,15 +391,20 @@ impl Sink<'_> {
 
     /// Closes our side; the peer may still send.
     pub fn end(&mut self) {
-        // This fails only on a broken connection, and reading reports that.
-        let _ = self.transport.shutdown_write();
+        match self.channel {
+            Channel::Connection(transport) => {
+                // This fails only on a broken connection, and reading reports that.
+                let _ = transport.shutdown_write();
+            }
+            Channel::Stream(stream) => stream.end(None),
+        }
     }
 }
 
 /// The connection to the peer of an exchange, beside the bytes it sends.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer<'c> {
-    transport: &'c Transport,
+    channel: Channel<'c>,
 }
 
 impl Peer<'_> {
@@ -411,8 +413,13 @@ impl Peer<'_> {
     /// # Errors
     /// Why the connection broke: a reset, for one.
     pub fn poll_ended(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let ended = self.transport.poll_read_closed(cx);
-        ended.map(|ended| ended.and_then(|()| self.transport.take_error()))
+        match self.channel {
+            Channel::Connection(transport) => {
+                let ended = transport.poll_read_closed(cx);
+                ended.map(|ended| ended.and_then(|()| transport.take_error()))
+            }
+            Channel::Stream(stream) => stream.poll_ended(cx),
+        }
     }
 
     /// Waits for [`Self::poll_ended`].
@@ -426,24 +433,32 @@ impl Peer<'_> {
     /// Whether there is nothing to do in either direction, as far as is known: nothing to read,
     /// and nothing taken that is not sent.
     pub fn is_idle(&self) -> bool {
-        !self.transport.is_readable() && !self.transport.has_unsent()
+        match self.channel {
+            Channel::Connection(transport) => !transport.is_readable() && !transport.has_unsent(),
+            Channel::Stream(stream) => !stream.is_readable(),
+        }
     }
 
     /// Sets options of the packets to the peer.
     pub fn set_packet_options(&self, options: PacketOptions) {
-        self.transport.set_packet_options(options);
+        self.channel.transport().set_packet_options(options);
     }
 
     /// Makes the close of the connection one that the peer is not told of
     /// ([`Transport::drop_silently_on_close`]).
     pub fn drop_silently(&self, hops: Option<u8>) {
         // If this fails, an orderly close follows.
-        let _ = self.transport.drop_silently_on_close(hops);
+        let _ = self.channel.transport().drop_silently_on_close(hops);
     }
 
     /// Makes the close of the connection a reset: what the peer got is not whole.
     pub fn reset(&self) {
-        // If this fails, an orderly close follows.
-        let _ = self.transport.reset_on_close();
+        match self.channel {
+            Channel::Connection(transport) => {
+                // If this fails, an orderly close follows.
+                let _ = transport.reset_on_close();
+            }
+            Channel::Stream(stream) => stream.reset(ErrorCode::CANCEL),
+        }
     }
 }

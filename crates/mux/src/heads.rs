@@ -2,8 +2,8 @@
 
 use ballast_h1::{self as h1, H1Limits, HeadParse, HeadScan};
 use ballast_message::{BodyLength, ConnectionOptions, Method, Response};
-use ballast_transport::Transport;
 
+use crate::channel::Channel;
 use crate::inbound::Inbound;
 use crate::{ReadError, WaitLimit};
 
@@ -38,7 +38,7 @@ pub struct ResponseHead {
 
 /// See [`Source::response`](crate::Source::response).
 pub(crate) async fn receive_response(
-    transport: &Transport,
+    channel: Channel<'_>,
     inbound: &mut Inbound,
     heads: &mut HeadParser,
     wait: &WaitLimit<'_>,
@@ -47,7 +47,7 @@ pub(crate) async fn receive_response(
 ) -> Result<ResponseHead, ReadError> {
     let HeadParser { limits, scan } = heads;
     *scan = HeadScan::default();
-    if inbound.bytes().is_empty() && inbound.receive(transport, wait).await? == 0 {
+    if inbound.bytes().is_empty() && inbound.receive(channel, wait).await? == 0 {
         return Err(ReadError::Closed);
     }
     loop {
@@ -65,7 +65,7 @@ pub(crate) async fn receive_response(
                 });
             }
             HeadParse::Incomplete => {
-                if inbound.receive_rest(transport, wait, || {}).await? == 0 {
+                if inbound.receive_rest(channel, wait, || {}).await? == 0 {
                     return Err(ReadError::Closed);
                 }
             }

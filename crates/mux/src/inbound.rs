@@ -6,9 +6,9 @@ use std::ops::Range;
 
 use ballast_h1::{ChunkDecoder, ChunkEvent, H1Limits};
 use ballast_message::{BodyLength, Fields};
-use ballast_transport::Transport;
 use ballast_worker::{Buffer, WorkUnit, take_turns};
 
+use crate::channel::Channel;
 use crate::{ProtocolViolation, ReadError, WaitLimit};
 
 /// The body that the next bytes belong to.
@@ -177,15 +177,15 @@ impl Inbound {
     /// [`ReadError::TimedOut`] and [`ReadError::Broken`].
     pub(crate) async fn receive(
         &mut self,
-        transport: &Transport,
+        channel: Channel<'_>,
         wait: &WaitLimit<'_>,
     ) -> Result<usize, ReadError> {
-        self.receive_or(transport, wait, || {}).await
+        self.receive_or(channel, wait, || {}).await
     }
 
     async fn receive_or(
         &mut self,
-        transport: &Transport,
+        channel: Channel<'_>,
         wait: &WaitLimit<'_>,
         mut waits: impl FnMut(),
     ) -> Result<usize, ReadError> {
@@ -193,11 +193,11 @@ impl Inbound {
             return Ok(0);
         }
         loop {
-            if transport.is_readable() {
+            if channel.is_readable() {
                 take_turns(WorkUnit::Receive).await;
             } else {
                 waits();
-                wait.until_readable(transport).await?;
+                wait.until_readable(channel).await?;
             }
             let buffer = self.buffer.get_or_insert_with(Buffer::take);
             if buffer.spare_len() == 0 {
@@ -207,18 +207,26 @@ impl Inbound {
                     return Err(io::Error::from(io::ErrorKind::StorageFull).into());
                 }
             }
-            match transport.try_receive(buffer) {
+            match channel.try_receive(buffer) {
                 Ok(0) => {
+                    self.note_end_of_stream(channel);
                     self.peer_closed = true;
                     self.release();
                     return Ok(0);
                 }
                 Ok(count) => {
                     self.total_bytes += count as u64;
+                    self.note_end_of_stream(channel);
                     return Ok(count);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.release(),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error)
+                    if error.kind() == io::ErrorKind::UnexpectedEof
+                        && matches!(channel, Channel::Stream(_)) =>
+                {
+                    return Err(ReadError::Closed);
+                }
                 Err(error) => return Err(error.into()),
             }
         }
@@ -231,7 +239,7 @@ impl Inbound {
     /// As [`Self::receive`].
     pub(crate) async fn receive_rest(
         &mut self,
-        transport: &Transport,
+        channel: Channel<'_>,
         wait: &WaitLimit<'_>,
         mut waits: impl FnMut(),
     ) -> Result<usize, ReadError> {
@@ -239,10 +247,10 @@ impl Inbound {
         let until_waiting = || {
             waits();
             if !std::mem::replace(&mut acknowledged, true) {
-                transport.acknowledge();
+                channel.acknowledge();
             }
         };
-        let received = self.receive_or(transport, wait, until_waiting).await;
+        let received = self.receive_or(channel, wait, until_waiting).await;
         self.acknowledged = acknowledged;
         received
     }
@@ -261,6 +269,24 @@ impl Inbound {
             BodyLength::Chunked => BodyState::Chunked(ChunkDecoder::for_response(limits)),
             BodyLength::UntilClose | BodyLength::Tunnel => BodyState::UntilClose,
         };
+    }
+
+    /// A stream's body follows, up to the end of the stream, or none does.
+    pub(crate) fn begin_stream_body(&mut self, follows: bool) {
+        self.body = match follows {
+            true => BodyState::UntilClose,
+            false => BodyState::Done,
+        };
+    }
+
+    /// Notes that all of a stream was received, with the trailers behind it.
+    fn note_end_of_stream(&mut self, channel: Channel<'_>) {
+        if let Channel::Stream(stream) = channel
+            && stream.is_at_end()
+        {
+            self.peer_closed = true;
+            self.trailers = stream.take_trailers();
+        }
     }
 
     /// Whether the body was read to its end.
@@ -316,7 +342,7 @@ impl Inbound {
     /// [`ReadError`]; [`ReadError::Closed`] when its sender ended before it was whole.
     pub(crate) async fn receive_body(
         &mut self,
-        transport: &Transport,
+        channel: Channel<'_>,
         wait: &WaitLimit<'_>,
         bytes_min: u64,
     ) -> Result<(), ReadError> {
@@ -326,7 +352,7 @@ impl Inbound {
                 return Ok(());
             }
             let is_ended_by_close = matches!(self.body, BodyState::UntilClose);
-            if self.receive(transport, wait).await? == 0 {
+            if self.receive(channel, wait).await? == 0 {
                 return match is_ended_by_close {
                     true => Ok(()),
                     false => Err(ReadError::Closed),
@@ -410,6 +436,7 @@ impl Inbound {
                 self.bytes().get(..length).map(<[u8]>::to_vec)
             }
             BodyState::Chunked(decoder) => whole_chunks(decoder.clone(), self.bytes()),
+            BodyState::UntilClose if self.peer_closed => Some(self.bytes().to_vec()),
             BodyState::UntilClose => None,
         }
     }

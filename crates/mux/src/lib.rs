@@ -8,10 +8,12 @@
 //! writes through a [`Transport`](ballast_transport::Transport), and owns buffers only while bytes
 //! are in flight, so an idle connection holds none.
 
+mod channel;
 mod client;
 mod duplex;
 mod error;
 mod framing;
+mod h2;
 mod heads;
 mod hop;
 mod inbound;
@@ -28,6 +30,7 @@ pub use client::{ClientConnection, RequestHead};
 pub use duplex::{Duplex, PeekedHead, Peer, Sink, Source};
 pub use error::{ReadError, WriteError};
 pub use framing::{AnnouncedBody, Announcement, announce_request};
+pub use h2::{ClientStream, ClientStreams, NextStream, StreamReference, StreamSettings};
 pub use heads::ResponseHead;
 pub use hop::take_connection_end;
 pub use page::read_page;
@@ -37,3 +40,4 @@ pub use violation::ProtocolViolation;
 pub use wait::WaitLimit;
 
 pub use ballast_h1::{H1Error as Malformed, H1Limits as Limits};
+pub use ballast_h2::H2Settings;

@@ -14,6 +14,8 @@ use ballast_message::{BodyLength, Fields, NameCases, Request, Response};
 use ballast_transport::Transport;
 use ballast_worker::send_buffers;
 
+use crate::channel::Channel;
+use crate::h2::StreamHandle;
 use crate::{WaitLimit, WriteError};
 
 /// How the peer finds the end of the body that is written.
@@ -45,6 +47,9 @@ pub(crate) struct Outbound {
     total_bytes: u64,
     /// Whether the kernel was told that more follows, and may hold back the last segment for it.
     is_held: bool,
+    /// On a stream: how many bytes of a body of known length are left. Its last piece ends the
+    /// stream.
+    left: Option<u64>,
     /// The case of field names, if the configuration sets it.
     cases: Option<Arc<NameCases>>,
     drops_trailers: bool,
@@ -84,14 +89,36 @@ impl Outbound {
     }
 
     /// Gathers a response's head; its body follows.
-    pub(crate) fn begin_response(&mut self, response: &Response, body: BodyLength) {
-        self.response_head(response);
+    pub(crate) fn begin_response(
+        &mut self,
+        channel: Channel<'_>,
+        response: &Response,
+        body: BodyLength,
+    ) {
+        match channel {
+            Channel::Connection(_) => self.response_head(response),
+            Channel::Stream(stream) => {
+                let ends_stream = matches!(body, BodyLength::None | BodyLength::Known(0));
+                stream.send_response(response, ends_stream);
+                self.total_bytes = stream.sent_bytes();
+                self.left = match body {
+                    BodyLength::Known(bytes) => Some(bytes),
+                    _ => None,
+                };
+            }
+        }
         self.begin_body(body);
     }
 
     /// Gathers an interim response (1xx), or one that ends HTTP on the connection.
-    pub(crate) fn bodiless_response(&mut self, response: &Response) {
-        self.response_head(response);
+    pub(crate) fn bodiless_response(&mut self, channel: Channel<'_>, response: &Response) {
+        match channel {
+            Channel::Connection(_) => self.response_head(response),
+            Channel::Stream(stream) => {
+                stream.send_response(response, false);
+                self.total_bytes = stream.sent_bytes();
+            }
+        }
         self.framing = Framing::Plain;
     }
 
@@ -130,11 +157,11 @@ impl Outbound {
     /// [`WriteError`]; the connection is of no further use.
     pub(crate) fn body(
         &mut self,
-        transport: &Transport,
+        channel: Channel<'_>,
         wait: &WaitLimit<'_>,
         piece: &[u8],
     ) -> impl Future<Output = Result<(), WriteError>> {
-        self.body_and_more(transport, wait, piece, false)
+        self.body_and_more(channel, wait, piece, false)
     }
 
     /// As [`Self::body`]; `more` says that the next piece can be read at once, so that a segment
@@ -145,7 +172,7 @@ impl Outbound {
     /// As [`Self::body`].
     pub(crate) async fn body_and_more(
         &mut self,
-        transport: &Transport,
+        channel: Channel<'_>,
         wait: &WaitLimit<'_>,
         piece: &[u8],
         more: bool,
@@ -153,6 +180,10 @@ impl Outbound {
         if piece.is_empty() || self.framing == Framing::Suppressed {
             return Ok(());
         }
+        let transport = match channel {
+            Channel::Connection(transport) => transport,
+            Channel::Stream(stream) => return self.stream_body(stream, wait, piece).await,
+        };
         let chunked = self.framing == Framing::Chunked;
         if chunked {
             self.head()
@@ -176,24 +207,49 @@ impl Outbound {
     /// As [`Self::body`].
     pub(crate) async fn raw(
         &mut self,
-        transport: &Transport,
+        channel: Channel<'_>,
         wait: &WaitLimit<'_>,
         bytes: &[u8],
     ) -> Result<(), WriteError> {
+        let transport = match channel {
+            Channel::Connection(transport) => transport,
+            Channel::Stream(stream) => return self.stream_body(stream, wait, bytes).await,
+        };
         self.write_through(transport, wait, bytes, false).await?;
         send_unsent(transport, wait).await
     }
 
+    /// Appends a piece of a body to a stream, as its windows and its connection have room.
+    async fn stream_body(
+        &mut self,
+        stream: &StreamHandle,
+        wait: &WaitLimit<'_>,
+        mut piece: &[u8],
+    ) -> Result<(), WriteError> {
+        while !piece.is_empty() {
+            let count = wait.capacity(stream, piece.len()).await?;
+            let (part, rest) = piece.split_at(count.min(piece.len()));
+            let left = self.left.map(|left| left.saturating_sub(part.len() as u64));
+            stream.send_data(part, left == Some(0))?;
+            (self.left, piece) = (left, rest);
+            self.total_bytes = stream.sent_bytes();
+        }
+        Ok(())
+    }
+
     /// Sends what the kernel holds back for a next piece, which has to be waited for after all.
-    pub(crate) fn push(&mut self, transport: &Transport) {
+    pub(crate) fn push(&mut self, channel: Channel<'_>) {
         if std::mem::take(&mut self.is_held) {
-            transport.push();
+            channel.push();
         }
     }
 
     /// Ends the body: the last chunk and its trailers, where the framing has them.
-    pub(crate) fn end_body(&mut self, trailers: Option<&Fields>) {
-        if self.framing == Framing::Chunked {
+    pub(crate) fn end_body(&mut self, channel: Channel<'_>, trailers: Option<&Fields>) {
+        if let Channel::Stream(stream) = channel {
+            stream.end(trailers.filter(|trailers| !self.drops_trailers && !trailers.is_empty()));
+            self.total_bytes = stream.sent_bytes();
+        } else if self.framing == Framing::Chunked {
             let cases = self.cases.clone();
             match trailers.filter(|_| !self.drops_trailers) {
                 Some(trailers) => h1::write_last_chunk_with(trailers, self.head(), |name| {
@@ -211,10 +267,10 @@ impl Outbound {
     /// [`WriteError`]; the connection is of no further use.
     pub(crate) fn flush(
         &mut self,
-        transport: &Transport,
+        channel: Channel<'_>,
         wait: &WaitLimit<'_>,
     ) -> impl Future<Output = Result<(), WriteError>> {
-        self.write_gathered(transport, wait, Transport::try_write)
+        self.write_gathered(channel, wait, Transport::try_write)
     }
 
     /// As [`Self::flush`], for a caller that closes the connection, or our side of it, right
@@ -224,18 +280,28 @@ impl Outbound {
     /// [`WriteError`]; the connection is of no further use.
     pub(crate) fn flush_before_close(
         &mut self,
-        transport: &Transport,
+        channel: Channel<'_>,
         wait: &WaitLimit<'_>,
     ) -> impl Future<Output = Result<(), WriteError>> {
-        self.write_gathered(transport, wait, Transport::try_write_last)
+        self.write_gathered(channel, wait, Transport::try_write_last)
     }
 
     async fn write_gathered(
         &mut self,
-        transport: &Transport,
+        channel: Channel<'_>,
         wait: &WaitLimit<'_>,
         write: impl Fn(&Transport, &[u8]) -> io::Result<usize>,
     ) -> Result<(), WriteError> {
+        let transport = match channel {
+            Channel::Connection(transport) => transport,
+            // The connection's task writes what streams append.
+            Channel::Stream(stream) => {
+                return match stream.failure() {
+                    Some(failure) => Err(WriteError::Broken(failure.into())),
+                    None => Ok(()),
+                };
+            }
+        };
         if self.sent < self.pending.len() {
             self.is_held = false;
         }
@@ -262,9 +328,12 @@ impl Outbound {
     /// reported by the next wait for the peer.
     pub(crate) async fn flush_at_turn_end(
         &mut self,
-        transport: &Transport,
+        channel: Channel<'_>,
         wait: &WaitLimit<'_>,
     ) -> Result<(), WriteError> {
+        let Channel::Connection(transport) = channel else {
+            return self.flush(channel, wait).await;
+        };
         let (unsent, count) = (self.sent == 0, self.pending.len());
         let is_queued = unsent
             && (1..=PENDING_BYTES_MAX).contains(&count)
@@ -274,7 +343,7 @@ impl Outbound {
             self.is_held = false;
             return Ok(());
         }
-        self.flush(transport, wait).await
+        self.flush(channel, wait).await
     }
 
     /// Writes what was gathered and then the piece, without a copy.

@@ -39,8 +39,8 @@ pub async fn relay(
     then: AfterBody,
     mut progress: impl FnMut(usize),
 ) -> Result<(), RelayError> {
-    let (from, from_transport) = (&mut *source.inbound, source.transport);
-    let (to, to_transport) = (&mut *sink.outbound, sink.transport);
+    let (from, from_channel) = (&mut *source.inbound, source.channel);
+    let (to, to_channel) = (&mut *sink.outbound, sink.channel);
     loop {
         // Not in the `match`, where the whole result would live across its waits.
         let next = match from.piece() {
@@ -48,7 +48,7 @@ pub async fn relay(
             Err(error) => {
                 if matches!(error, ReadError::Closed) {
                     // What came before the source ended too early is good.
-                    let sent = to.flush(to_transport, to_wait).await;
+                    let sent = to.flush(to_channel, to_wait).await;
                     sent.map_err(RelayError::To)?;
                 }
                 return Err(RelayError::From(error));
@@ -58,23 +58,23 @@ pub async fn relay(
             BodyPart::Data(range, consumed) => {
                 progress(range.len());
                 // More can be read at once: it may share the segments of this piece.
-                let more = !from.body_is_done() && from_transport.is_readable();
+                let more = !from.body_is_done() && from_channel.is_readable();
                 let piece = &from.bytes()[range];
-                let sent = to.body_and_more(to_transport, to_wait, piece, more).await;
+                let sent = to.body_and_more(to_channel, to_wait, piece, more).await;
                 from.consume(consumed);
                 sent.map_err(RelayError::To)?;
                 take_turns(WorkUnit::Piece).await;
             }
             BodyPart::End => {
-                to.end_body(from.trailers());
+                to.end_body(to_channel, from.trailers());
                 let sent = match then {
-                    AfterBody::AwaitsPeer => to.flush_at_turn_end(to_transport, to_wait).await,
-                    AfterBody::Closes => to.flush_before_close(to_transport, to_wait).await,
-                    AfterBody::Other => to.flush(to_transport, to_wait).await,
+                    AfterBody::AwaitsPeer => to.flush_at_turn_end(to_channel, to_wait).await,
+                    AfterBody::Closes => to.flush_before_close(to_channel, to_wait).await,
+                    AfterBody::Other => to.flush(to_channel, to_wait).await,
                 };
                 sent.map_err(RelayError::To)?;
                 if then != AfterBody::Closes {
-                    to.push(to_transport);
+                    to.push(to_channel);
                 }
                 // While idle neither side holds a buffer.
                 to.release();
@@ -82,10 +82,10 @@ pub async fn relay(
                 return Ok(());
             }
             BodyPart::More => {
-                to.flush(to_transport, to_wait)
+                to.flush(to_channel, to_wait)
                     .await
                     .map_err(RelayError::To)?;
-                from.receive_rest(from_transport, from_wait, || to.push(to_transport))
+                from.receive_rest(from_channel, from_wait, || to.push(to_channel))
                     .await
                     .map_err(RelayError::From)?;
             }

@@ -122,7 +122,7 @@ impl ServerConnection {
     /// All of the connection, for the exchange that was begun, or for a TCP session.
     pub fn duplex(&mut self) -> Duplex<'_> {
         Duplex::new(
-            &self.transport,
+            (&self.transport).into(),
             &mut self.inbound,
             &mut self.outbound,
             &mut self.heads,

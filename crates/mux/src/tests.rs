@@ -11,6 +11,7 @@ use ballast_message::{
 use ballast_worker::{Deadline, block_on, buffer_use, sleep, spawn_local, yield_now};
 
 use self::peer::{Peer, Travel};
+use crate::channel::Channel;
 use crate::{
     AfterBody, ClientConnection, Limits, ReadError, RelayError, ServerConnection, WaitLimit, relay,
 };
@@ -147,7 +148,9 @@ fn a_response_that_ends_too_early_is_the_senders_fault() {
                 (answer.body, response.status()),
                 (BodyLength::Known(10), 200)
             );
-            client.outbound.begin_response(&response, answer.body);
+            client
+                .outbound
+                .begin_response((&client.transport).into(), &response, answer.body);
             let result = relay(
                 (&mut server.duplex().source, &wait),
                 (&mut client.duplex().sink, &wait),
@@ -180,16 +183,22 @@ fn chunks_are_written_and_a_suppressed_body_is_not() {
                 (BodyLength::None, "\r\n\r\n"),
                 (BodyLength::Known(2), "\r\n\r\nhi"),
             ] {
-                connection.outbound.begin_response(&response, length);
+                connection.outbound.begin_response(
+                    (&connection.transport).into(),
+                    &response,
+                    length,
+                );
                 connection
                     .outbound
-                    .body(&connection.transport, &wait, b"hi")
+                    .body((&connection.transport).into(), &wait, b"hi")
                     .await
                     .unwrap();
-                connection.outbound.end_body(None);
                 connection
                     .outbound
-                    .flush(&connection.transport, &wait)
+                    .end_body((&connection.transport).into(), None);
+                connection
+                    .outbound
+                    .flush((&connection.transport).into(), &wait)
                     .await
                     .unwrap();
                 assert!(!connection.outbound.has_pending());
@@ -244,9 +253,15 @@ fn a_peer_that_insists_is_told_names_in_its_case_and_trailers_can_be_left_out() 
             let out = &mut connection.outbound;
             let mut written = async |adjust: bool, drop: bool| {
                 out.set_format(adjust.then(|| Arc::clone(&cases)), drop);
-                out.begin_response(&response, BodyLength::Chunked);
-                out.end_body(Some(&trailers));
-                out.flush(&connection.transport, &wait).await.unwrap();
+                out.begin_response(
+                    (&connection.transport).into(),
+                    &response,
+                    BodyLength::Chunked,
+                );
+                out.end_body((&connection.transport).into(), Some(&trailers));
+                out.flush((&connection.transport).into(), &wait)
+                    .await
+                    .unwrap();
                 peer.heard()
             };
             assert_eq!(
@@ -283,7 +298,7 @@ fn a_look_ahead_goes_on_where_it_stopped() {
                 client_end.say(char::from(byte).encode_utf8(&mut [0; 1]));
                 client
                     .inbound
-                    .receive(&client.transport, &wait)
+                    .receive((&client.transport).into(), &wait)
                     .await
                     .unwrap();
             }
@@ -307,7 +322,11 @@ fn a_full_buffer_is_not_taken_for_the_peers_close() {
             let wait = WaitLimit::each(&up, PATIENCE);
             client_end.say(&"x".repeat(20_000));
             let refused = loop {
-                match client.inbound.receive(&client.transport, &wait).await {
+                match client
+                    .inbound
+                    .receive((&client.transport).into(), &wait)
+                    .await
+                {
                     Ok(count) => assert!(count > 0, "the peer is there"),
                     Err(error) => break error,
                 }
@@ -422,17 +441,27 @@ fn each_side_ends_by_itself() {
                 outbound,
                 ..
             } = &mut server;
-            outbound.flush_before_close(transport, &wait).await.unwrap();
+            let channel = Channel::Connection(transport);
+            outbound.flush_before_close(channel, &wait).await.unwrap();
             transport.shutdown_write().unwrap();
             assert_eq!(server_end.heard(), "last words");
             assert!(server_end.has_ended);
             // The other side has not.
             server_end.say("answer");
-            inbound.receive(transport, &wait).await.unwrap();
+            inbound
+                .receive(Channel::Connection(transport), &wait)
+                .await
+                .unwrap();
             assert_eq!(inbound.bytes(), b"answer");
             inbound.consume(6);
             server_end.end();
-            assert_eq!(inbound.receive(transport, &wait).await.unwrap(), 0);
+            assert_eq!(
+                inbound
+                    .receive(Channel::Connection(transport), &wait)
+                    .await
+                    .unwrap(),
+                0
+            );
             assert!(inbound.peer_closed());
             assert!(!server.is_reusable());
         })

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 use ballast_transport::Transport;
 use ballast_worker::Deadline;
 
+use crate::channel::Channel;
+use crate::h2::StreamHandle;
 use crate::{ReadError, WriteError};
 
 /// How long one direction of an exchange may wait for its peer, and the timer it uses.
@@ -68,23 +70,15 @@ impl<'a> WaitLimit<'a> {
     ///
     /// # Errors
     /// [`ReadError::TimedOut`] and [`ReadError::Broken`].
-    pub async fn readable(&self, transport: &Transport) -> Result<(), ReadError> {
-        if transport.is_readable() {
-            return Ok(());
-        }
-        self.until_readable(transport).await
-    }
-
-    /// As [`Self::readable`], where it is known that there is nothing yet.
-    pub(crate) async fn until_readable(&self, transport: &Transport) -> Result<(), ReadError> {
+    pub(crate) async fn until_readable(&self, channel: Channel<'_>) -> Result<(), ReadError> {
         self.arm();
         let mut waits = false;
         poll_fn(|cx| {
             // Checked first: most wake-ups of a waiting task are for this.
-            if std::mem::replace(&mut waits, true) && transport.is_readable() {
+            if std::mem::replace(&mut waits, true) && channel.is_readable() {
                 return Poll::Ready(Ok(()));
             }
-            if let Poll::Ready(ready) = transport.poll_readable(cx) {
+            if let Poll::Ready(ready) = channel.poll_readable(cx) {
                 return Poll::Ready(ready.map_err(ReadError::from));
             }
             self.deadline
@@ -103,6 +97,25 @@ impl<'a> WaitLimit<'a> {
         self.arm();
         poll_fn(|cx| match transport.poll_writable(cx) {
             Poll::Ready(ready) => Poll::Ready(ready.map_err(WriteError::from)),
+            Poll::Pending => self
+                .deadline
+                .poll_expired(cx)
+                .map(|()| Err(WriteError::TimedOut)),
+        })
+    }
+
+    /// Waits until a part of `wanted` bytes of a body may be sent on a stream. Returns how much.
+    ///
+    /// # Errors
+    /// [`WriteError::TimedOut`] and [`WriteError::Broken`].
+    pub(crate) fn capacity(
+        &self,
+        stream: &StreamHandle,
+        wanted: usize,
+    ) -> impl Future<Output = Result<usize, WriteError>> {
+        self.arm();
+        poll_fn(move |cx| match stream.poll_capacity(wanted, cx) {
+            Poll::Ready(room) => Poll::Ready(room.map_err(WriteError::from)),
             Poll::Pending => self
                 .deadline
                 .poll_expired(cx)

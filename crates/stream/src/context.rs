@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ballast_engine::counters::FrontendCounters;
 use ballast_engine::{Backend, Frontend, GateState};
 use ballast_model::ConnectionMode;
-use ballast_mux::ClientConnection;
+use ballast_mux::{ClientConnection, StreamReference};
 use ballast_stick::Table;
 use ballast_worker::Deadline;
 
@@ -38,6 +38,8 @@ pub(crate) struct Context<'s> {
     pub(crate) upgraded_for: Cell<Option<usize>>,
     /// The session's row in `show sess`, once it has one.
     pub(crate) row: Option<Rc<SessionRow>>,
+    /// The exchange's stream of the client's connection, where that carries several.
+    pub(crate) stream: Option<StreamReference>,
     /// The timer of the direction from the client to the server.
     pub(crate) upward: Deadline,
     /// The timer of the direction from the server to the client.
@@ -60,6 +62,7 @@ impl<'s> Context<'s> {
             is_upgraded: Cell::new(false),
             upgraded_for: Cell::new(None),
             row: None,
+            stream: None,
             upward: Deadline::new(),
             downward: Deadline::new(),
         }

@@ -41,6 +41,8 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::Poll;
 
+use ballast_engine::Frontend;
+use ballast_expr::TlsSessionFacts;
 use ballast_listen::{Arrival, ExpectedHeaders};
 use ballast_mux::ClientConnection;
 use ballast_rules::{RuleList, Verdict};
@@ -50,6 +52,7 @@ use ballast_worker::cutting_off;
 
 use crate::context::Context;
 use crate::exchange::{CurrentExchange, Settings};
+use crate::http::ServeEnd;
 use crate::run_rules::{MessageScope, apply};
 use crate::session::{ConnectionSettings, Session};
 use crate::sessions::{SessionEntry, SessionRow};
@@ -115,6 +118,13 @@ pub fn serve(local: Rc<WorkerLocal>, arrival: Arrival) -> impl Future<Output = (
             session.addresses = addresses;
             configuration
         };
+        if speaks_http2(&session, &frontend) {
+            let parts = client.into_parts();
+            let configuration = (running, frontend);
+            let streams = http::streams::serve(local, Rc::new(session), configuration, parts);
+            // Boxed: connections without streams should not reserve memory for it.
+            return Box::pin(streams).await;
+        }
         let mut context = Context::new(&local, &session, running, frontend);
         context.set_output_format(&mut client);
         context.count(|counters| counters.sessions.increment());
@@ -123,13 +133,21 @@ pub fn serve(local: Rc<WorkerLocal>, arrival: Arrival) -> impl Future<Output = (
         let row = entry.row();
         context.row = Some(Rc::clone(row));
         let may_be_cut_off = context.running.has_hard_stop;
-        let was_cut_off = {
+        let end = {
             // Pinned here: passed by value, it would be stored in this future twice.
             let serving = pin!(exchanges(&mut context, &mut client, &mut current));
             serve_until_cut_off(may_be_cut_off, row, serving).await
         };
-        if !was_cut_off {
-            return;
+        match end {
+            Some(ServeEnd::Closed) => return,
+            Some(ServeEnd::Http2) => {
+                let configuration = context.into_configuration();
+                drop((entry, current));
+                let parts = client.into_parts();
+                let streams = http::streams::serve(local, Rc::new(session), configuration, parts);
+                return Box::pin(streams).await;
+            }
+            None => {}
         }
         if context.carries_http() {
             http::cut_off(&context, &mut client, current.get()).await;
@@ -144,33 +162,41 @@ async fn exchanges(
     context: &mut Context<'_>,
     client: &mut ClientConnection,
     current: &mut CurrentExchange,
-) {
+) -> ServeEnd {
     if context.frontend.is_http()
         || tcp::serve(context, client, current).await == AfterSession::Upgrade
     {
-        http::serve(context, client, current).await;
+        return http::serve(context, client, current).await;
     }
+    ServeEnd::Closed
 }
 
-/// Serves until the connection ends (false), or until an operator kills the session or
-/// `hard-stop-after` passes (true).
-async fn serve_until_cut_off(
+/// Whether a connection whose handshakes are over speaks HTTP/2: it was agreed on (ALPN), or its bind
+/// line says so.
+fn speaks_http2(session: &Session, frontend: &Frontend) -> bool {
+    let agreed = session.tls.as_ref().and_then(|tls| tls.protocol());
+    frontend.is_http() && agreed == Some(b"h2")
+}
+
+/// Serves until the connection ends, or until an operator kills the session or `hard-stop-after`
+/// passes (`None`).
+async fn serve_until_cut_off<T>(
     may_be_cut_off: bool,
     row: &SessionRow,
-    mut serving: Pin<&mut impl Future<Output = ()>>,
-) -> bool {
+    mut serving: Pin<&mut impl Future<Output = T>>,
+) -> Option<T> {
     // Boxed: most configurations do not set `hard-stop-after`, and should not reserve memory for
     // its future.
     let mut cut_off = may_be_cut_off.then(|| Box::pin(cutting_off()));
     poll_fn(|cx| {
-        if serving.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(false);
+        if let Poll::Ready(end) = serving.as_mut().poll(cx) {
+            return Poll::Ready(Some(end));
         }
         if row.may_be_dropped() {
-            return Poll::Ready(true);
+            return Poll::Ready(None);
         }
         match &mut cut_off {
-            Some(cut_off) => cut_off.as_mut().poll(cx).map(|()| true),
+            Some(cut_off) => cut_off.as_mut().poll(cx).map(|()| None),
             None => Poll::Pending,
         }
     })

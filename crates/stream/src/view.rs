@@ -13,7 +13,7 @@ use ballast_expr::{
 };
 use ballast_message::{Request, Response};
 use ballast_model::{BackendTimeouts, CookieMode};
-use ballast_mux::PeekedHead;
+use ballast_mux::{PeekedHead, StreamReference};
 use ballast_rules::{LogOrigin, LogStep};
 use ballast_stick::{Table, TrackedEntry};
 use ballast_worker::SocketReference;
@@ -465,6 +465,9 @@ impl Facts for View<'_> {
             return None;
         }
         let Exchange { tally, times, .. } = self.exchange;
+        if let (Side::Client, Some(stream)) = (to, &self.context.stream) {
+            return Some(client_stream(stream));
+        }
         let before = match to {
             Side::Client => tally.number_at_client,
             Side::Server => {
@@ -732,6 +735,19 @@ impl ConnectionFacts for Exchange {
 }
 
 /// The process, seen by a worker.
+/// What is known of an exchange's stream of its client's connection.
+fn client_stream(stream: &StreamReference) -> StreamFacts {
+    StreamFacts {
+        id: i64::from(stream.number()),
+        aborted: stream.reset_code().is_some(),
+        reset_code: stream.reset_code().map(i64::from),
+        count: i64::try_from(stream.stream_count()).unwrap_or(i64::MAX),
+        count_max: 100,
+        glitches: Some(i64::from(stream.glitch_count())),
+        http_major: Some(2),
+    }
+}
+
 impl ProcessFacts for WorkerLocal {
     fn hostname(&self) -> &str {
         &self.hostname

@@ -191,6 +191,11 @@ impl H2Connection {
         self.go_away_state != GoAwayState::NotSent
     }
 
+    /// Whether we have said which stream is the last one that we serve.
+    pub fn is_going_away_finally(&self) -> bool {
+        matches!(self.go_away_state, GoAwayState::Final { .. })
+    }
+
     /// Whether the peer's SETTINGS have come: until then nobody knows what it allows.
     pub fn has_peer_settings(&self) -> bool {
         self.has_peer_settings

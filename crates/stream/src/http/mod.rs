@@ -31,6 +31,7 @@ pub(crate) mod route;
 pub(crate) mod rules;
 mod service;
 mod statistics;
+pub(crate) mod streams;
 mod target;
 mod unique_id;
 pub(crate) mod upstream_connection;
@@ -57,6 +58,17 @@ pub(crate) enum ConnectionFate {
     Close,
     /// It is closed at once.
     Drop,
+    /// It speaks HTTP/2 from its first byte on.
+    Http2,
+}
+
+/// How the exchanges of a connection ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum ServeEnd {
+    /// The connection is closed.
+    Closed,
+    /// Nothing was served: the client speaks HTTP/2.
+    Http2,
 }
 
 /// Serves a client's connection to its end.
@@ -64,7 +76,7 @@ pub(crate) async fn serve(
     context: &mut Context<'_>,
     client: &mut ClientConnection,
     current: &mut CurrentExchange,
-) {
+) -> ServeEnd {
     let mut kept: Option<upstream_connection::KeptConnection> = None;
     let mut stopping = stopping();
     loop {
@@ -82,16 +94,19 @@ pub(crate) async fn serve(
                 if drained.is_err() {
                     // The answer that was written arrives all the same.
                     drop(kept);
-                    return close(context, client, current.get()).await;
+                    close(context, client, current.get()).await;
+                    return ServeEnd::Closed;
                 }
                 current.release();
                 take_turns(WorkUnit::Exchange).await;
             }
             ConnectionFate::Close => {
                 drop(kept);
-                return close(context, client, current.get()).await;
+                close(context, client, current.get()).await;
+                return ServeEnd::Closed;
             }
-            ConnectionFate::Drop => return,
+            ConnectionFate::Drop => return ServeEnd::Closed,
+            ConnectionFate::Http2 => return ServeEnd::Http2,
         }
     }
 }
@@ -119,6 +134,7 @@ async fn serve_one(
     let received = match received {
         Ok(()) => Flow::Continue(()),
         Err(receive::NoRequest::Exit(exit)) => Flow::Break(exit),
+        Err(receive::NoRequest::Http2) => return ConnectionFate::Http2,
         Err(receive::NoRequest::Silent) => {
             // The last response may not be sent completely. A client that does not read it in time
             // is closed.

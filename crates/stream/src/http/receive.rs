@@ -6,7 +6,7 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use ballast_message::Version;
-use ballast_mux::{ClientConnection, Duplex, ReadError, WaitLimit};
+use ballast_mux::{ClientConnection, Duplex, ReadError, RequestHead, WaitLimit};
 use ballast_rules::LogStep;
 use ballast_worker::{StopSignal, approximate_now, select};
 
@@ -24,6 +24,14 @@ pub(crate) enum NoRequest {
     Silent,
     /// It was cut short or broken.
     Exit(Exit),
+    /// The client speaks HTTP/2: its connection carries streams from here on.
+    Http2,
+}
+
+/// Whether a connection may turn out to speak HTTP/2: it begins so, and `option disable-h2-upgrade` is
+/// not set.
+fn takes_http2(context: &Context<'_>, exchange: &Exchange) -> bool {
+    exchange.first && !context.is_upgraded.get()
 }
 
 /// Waits for a request to begin. Returns the moment of its first byte.
@@ -56,7 +64,7 @@ pub(crate) async fn first_byte(
 
 /// Waits until the bind that the connection came through is removed. The removal wakes the
 /// connections of each worker, so a check at each poll is enough.
-fn leaving(context: &Context<'_>) -> impl Future<Output = ()> {
+pub(super) fn leaving(context: &Context<'_>) -> impl Future<Output = ()> {
     poll_fn(|_| {
         if context.session.admission.is_leaving() {
             Poll::Ready(())
@@ -76,6 +84,9 @@ pub(crate) async fn request(
     let wait = WaitLimit::until(&context.upward, head_until(context, exchange, begun));
     let received = match client.request(&wait, &mut exchange.request).await {
         Ok(received) => received,
+        Err(_) if client.has_http2_preface() && takes_http2(context, exchange) => {
+            return Err(NoRequest::Http2);
+        }
         Err(error) => {
             if let ReadError::Malformed(rule) = &error {
                 invalid::request(context, client.violation(), rule);
@@ -89,6 +100,12 @@ pub(crate) async fn request(
     // The head usually comes whole, and then the clock need not be read again.
     let is_prompt = received.is_prompt;
     exchange.times.received = Some(if is_prompt { begun } else { approximate_now() });
+    note(context, exchange, received);
+    Ok(())
+}
+
+/// Notes what is known once a request's head is there.
+pub(crate) fn note(context: &Context<'_>, exchange: &mut Exchange, received: RequestHead) {
     context.count(|counters| counters.bytes_in.add(received.head_bytes));
     exchange.tally.bytes_in = logged_bytes::of_request(&exchange.request);
     exchange.has_request = true;
@@ -110,10 +127,10 @@ pub(crate) async fn request(
     }
     note_line(context, exchange);
     capture::request(context, exchange);
-    Ok(())
 }
 
-fn timeouts(context: &Context<'_>) -> (Option<Duration>, Option<Duration>) {
+/// `timeout http-request` and `timeout http-keep-alive`, or what stands for them.
+pub(super) fn timeouts(context: &Context<'_>) -> (Option<Duration>, Option<Duration>) {
     let timeouts = &context.frontend.model.timeouts;
     let request = timeouts.http_request.or(timeouts.client);
     (request, timeouts.http_keep_alive.or(request))

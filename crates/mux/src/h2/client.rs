@@ -1,0 +1,215 @@
+//! A client's connection that carries streams: requests in, responses out.
+
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use ballast_h2::{ErrorCode, H2Connection, H2Settings, IncomingHeads, Role};
+use ballast_message::{BodyLength, ConnectionOptions, HeadLimits, NameCases, Request};
+use ballast_transport::Transport;
+use ballast_worker::{Buffer, send_buffers};
+
+use super::connection::{SharedConnection, StreamState};
+use super::drive::Driven;
+use super::stream::{StreamHandle, StreamReference};
+use crate::client::RequestHead;
+use crate::heads::HeadParser;
+use crate::inbound::Inbound;
+use crate::outbound::Outbound;
+use crate::{Duplex, Limits};
+
+/// How a connection that carries streams is set.
+#[derive(Clone, Copy, Debug)]
+pub struct StreamSettings {
+    /// What the peer is told and allowed (`tune.h2.*`).
+    pub h2: H2Settings,
+    /// The odd frames after which the connection ends; 0 for no limit
+    /// (`tune.h2.fe.glitches-threshold`).
+    pub glitch_count_max: u32,
+    /// The limits of heads.
+    pub heads: HeadLimits,
+}
+
+/// A client's connection that carries streams.
+#[derive(Debug)]
+pub struct ClientStreams {
+    shared: Rc<SharedConnection>,
+    heads: IncomingHeads,
+}
+
+/// What a connection has for its caller.
+#[derive(Debug)]
+pub enum NextStream {
+    /// A client asks: [`ClientStreams::take_request`] gives the head.
+    Opened(Box<ClientStream>),
+    /// The client has seen that we go away: it opens no more streams.
+    EndAcknowledged,
+    /// The connection carries nothing more; streams that are left have failed.
+    Ended,
+}
+
+impl ClientStreams {
+    /// A connection whose handshakes are over. `read_ahead` are bytes that were read behind them, at
+    /// most as many as a buffer holds.
+    pub fn new(transport: Transport, settings: StreamSettings, read_ahead: &[u8]) -> Self {
+        let mut out = send_buffers::take();
+        let codec = H2Connection::new(Role::Server, settings.h2, &mut out);
+        let shared = SharedConnection::new(transport, codec, out, settings.glitch_count_max);
+        if !read_ahead.is_empty() {
+            let mut input = Buffer::take();
+            input.append(read_ahead);
+            shared.state.borrow_mut().input = Some(input);
+        }
+        Self {
+            shared: Rc::new(shared),
+            heads: IncomingHeads::new(settings.heads),
+        }
+    }
+
+    /// Moves bytes both ways until a stream is opened, or the connection has ended. It must be polled
+    /// as long as streams live: it carries them.
+    pub async fn next(&mut self) -> NextStream {
+        poll_fn(|cx| self.poll_next(cx)).await
+    }
+
+    /// See [`Self::next`].
+    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<NextStream> {
+        let driven = std::task::ready!(self.shared.poll_drive(&mut self.heads, cx));
+        Poll::Ready(match driven {
+            Driven::Request { stream, head } => {
+                NextStream::Opened(Box::new(self.opened(stream, head)))
+            }
+            Driven::PingReply => NextStream::EndAcknowledged,
+            Driven::Ended => NextStream::Ended,
+        })
+    }
+
+    /// Exchanges the head of the stream that was opened last for an empty one.
+    pub fn take_request(&mut self, request: &mut Request) {
+        std::mem::swap(&mut self.heads.request, request);
+        self.heads.request.clear();
+    }
+
+    /// Streams whose exchanges are not over.
+    pub fn stream_count(&self) -> usize {
+        self.shared.state.borrow().streams.len()
+    }
+
+    /// Whether a stream was ever opened.
+    pub fn has_carried(&self) -> bool {
+        self.shared.state.borrow().codec.counters().streams > 0
+    }
+
+    /// Whether no more streams are taken.
+    pub fn has_ended(&self) -> bool {
+        self.shared.state.borrow().codec.is_going_away_finally()
+    }
+
+    /// Whether the client has closed its side.
+    pub fn peer_closed(&self) -> bool {
+        self.shared.state.borrow().peer_closed
+    }
+
+    /// Frames of the client that were odd but allowed (`fc_glitches`).
+    pub fn glitch_count(&self) -> u32 {
+        self.shared.state.borrow().codec.counters().glitches
+    }
+
+    /// Asks the client to open no more streams; those on the way are served (RFC 9113, section 6.8).
+    /// [`NextStream::EndAcknowledged`] tells when it has heard of it.
+    pub fn announce_end(&mut self) {
+        let state = &mut *self.shared.state.borrow_mut();
+        if state.codec.is_going_away() {
+            return;
+        }
+        state.codec.announce_go_away();
+        let (codec, out) = state.out();
+        codec.write_owed(out);
+        codec.ping(*b"goingawy", out);
+        self.shared.wake_driver();
+    }
+
+    /// Takes no more streams: the connection ends when those that are open have ended.
+    pub fn end(&mut self) {
+        self.shared
+            .state
+            .borrow_mut()
+            .codec
+            .go_away(ErrorCode::NO_ERROR);
+        self.shared.wake_driver();
+    }
+
+    fn opened(&self, stream: Rc<StreamState>, head: ballast_h2::RequestHead) -> ClientStream {
+        let limits = Limits::default();
+        let mut stream = ClientStream {
+            handle: StreamHandle::new(Rc::clone(&self.shared), stream),
+            inbound: Inbound::default(),
+            outbound: Outbound::default(),
+            heads: HeadParser::new(limits),
+            is_bad: head.is_bad,
+            head: RequestHead {
+                body: head.body,
+                options: ConnectionOptions {
+                    upgrade: head.upgrade,
+                    ..ConnectionOptions::default()
+                },
+                persistent: true,
+                upgrade: head.upgrade,
+                expect_continue: head.expect_continue,
+                head_bytes: 0,
+                is_prompt: true,
+            },
+        };
+        stream
+            .inbound
+            .begin_stream_body(head.body != BodyLength::None);
+        stream
+    }
+}
+
+/// An exchange's stream of a client's connection.
+#[derive(Debug)]
+pub struct ClientStream {
+    handle: StreamHandle,
+    inbound: Inbound,
+    outbound: Outbound,
+    heads: HeadParser,
+    /// What the request's head says.
+    pub head: RequestHead,
+    /// Whether the request must be answered with 400.
+    pub is_bad: bool,
+}
+
+impl ClientStream {
+    /// The stream, for its exchange.
+    pub fn duplex(&mut self) -> Duplex<'_> {
+        Duplex::new(
+            (&self.handle).into(),
+            &mut self.inbound,
+            &mut self.outbound,
+            &mut self.heads,
+        )
+    }
+
+    /// The number of the stream on its connection.
+    pub fn number(&self) -> u32 {
+        self.handle.number()
+    }
+
+    /// As [`ClientConnection::set_output_format`](crate::ClientConnection::set_output_format); names of
+    /// fields are always in lower case.
+    pub fn set_output_format(&mut self, cases: Option<&Arc<NameCases>>, drops_trailers: bool) {
+        self.outbound.set_format(cases.cloned(), drops_trailers);
+    }
+
+    /// Refers to the stream, for questions about it.
+    pub fn reference(&self) -> StreamReference {
+        self.handle.reference()
+    }
+
+    /// The exchange ends without a response: the client may repeat the request.
+    pub fn refuse(&self) {
+        self.handle.set_reset_code(ErrorCode::REFUSED_STREAM);
+    }
+}

@@ -1,0 +1,288 @@
+//! What the task of a connection and those of its streams share.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::io;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use ballast_h2::{ErrorCode, H2Connection, ResponseHead, StreamId};
+use ballast_message::{Fields, Response};
+use ballast_transport::Transport;
+use ballast_worker::{Buffer, send_buffers};
+
+/// Bytes that may wait for the socket before streams wait for room.
+const UNSENT_BYTES_MAX: usize = 64 * 1024;
+
+/// A connection that carries streams.
+#[derive(Debug)]
+pub(crate) struct SharedConnection {
+    pub(super) transport: Transport,
+    pub(super) state: RefCell<ConnectionState>,
+    /// The task that drives the connection.
+    pub(super) driver: RefCell<Option<Waker>>,
+    /// Whether that task was woken and did not run yet.
+    pub(super) is_driver_woken: Cell<bool>,
+}
+
+/// The state of a connection.
+#[derive(Debug)]
+pub(super) struct ConnectionState {
+    pub(super) codec: H2Connection,
+    /// The streams whose handles live, by their numbers.
+    pub(super) streams: Vec<Rc<StreamState>>,
+    /// Bytes that were received and not decoded.
+    pub(super) input: Option<Buffer>,
+    /// Frames to write; those before `sent` are written.
+    pub(super) out: Vec<u8>,
+    pub(super) sent: usize,
+    /// Streams that wait until more of `out` is written.
+    pub(super) waiting_for_room: Vec<Rc<StreamState>>,
+    /// Whether the peer has closed its side of the connection.
+    pub(super) peer_closed: bool,
+    /// Why the connection carries nothing more.
+    pub(super) failure: Option<StreamFailure>,
+    /// The odd frames after which the connection ends; 0 for no limit.
+    pub(super) glitch_count_max: u32,
+}
+
+/// The state of a stream, of which its connection learns first.
+#[derive(Debug)]
+pub(super) struct StreamState {
+    pub(super) id: StreamId,
+    /// What came of the body and was not taken.
+    pub(super) received: RefCell<VecDeque<Buffer>>,
+    /// Whether nothing follows `received`.
+    pub(super) received_end: Cell<bool>,
+    /// Trailers that came behind the body.
+    pub(super) trailers: RefCell<Option<Box<Fields>>>,
+    /// Heads of responses that were not taken.
+    pub(super) responses: RefCell<VecDeque<(Response, ResponseHead)>>,
+    /// Why the stream carries nothing more.
+    pub(super) failure: Cell<Option<StreamFailure>>,
+    /// Whether our side of the stream has ended.
+    pub(super) sent_end: Cell<bool>,
+    /// Whether it stands among those that wait for room.
+    waits_for_room: Cell<bool>,
+    /// The task of its exchange.
+    waker: RefCell<Option<Waker>>,
+}
+
+/// Why a stream carries nothing more.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum StreamFailure {
+    /// The peer reset it.
+    Reset(ErrorCode),
+    /// The peer did not process its request, which may be repeated elsewhere.
+    Unprocessed,
+    /// The peer broke the protocol.
+    Violation,
+    /// The connection was closed in order.
+    Closed,
+    /// The connection broke.
+    Broken(io::ErrorKind),
+}
+
+impl From<StreamFailure> for io::Error {
+    fn from(failure: StreamFailure) -> Self {
+        match failure {
+            StreamFailure::Reset(_) | StreamFailure::Unprocessed => {
+                io::ErrorKind::ConnectionReset.into()
+            }
+            StreamFailure::Violation => io::ErrorKind::InvalidData.into(),
+            StreamFailure::Closed => io::ErrorKind::UnexpectedEof.into(),
+            StreamFailure::Broken(kind) => kind.into(),
+        }
+    }
+}
+
+impl StreamState {
+    pub(super) fn new(id: StreamId) -> Self {
+        Self {
+            id,
+            received: RefCell::default(),
+            received_end: Cell::new(false),
+            trailers: RefCell::new(None),
+            responses: RefCell::default(),
+            failure: Cell::new(None),
+            sent_end: Cell::new(false),
+            waits_for_room: Cell::new(false),
+            waker: RefCell::new(None),
+        }
+    }
+
+    /// Notes who is woken when something changes.
+    pub(super) fn register(&self, cx: &Context<'_>) {
+        let mut waker = self.waker.borrow_mut();
+        if !waker
+            .as_ref()
+            .is_some_and(|known| known.will_wake(cx.waker()))
+        {
+            *waker = Some(cx.waker().clone());
+        }
+    }
+
+    pub(super) fn wake(&self) {
+        if let Some(waker) = &*self.waker.borrow() {
+            waker.wake_by_ref();
+        }
+    }
+
+    /// Ends the stream for its exchange; the first failure counts.
+    pub(super) fn fail(&self, failure: StreamFailure) {
+        if self.failure.get().is_none() {
+            self.failure.set(Some(failure));
+        }
+        self.wake();
+    }
+}
+
+impl SharedConnection {
+    pub(super) fn new(
+        transport: Transport,
+        codec: H2Connection,
+        out: Vec<u8>,
+        glitch_count_max: u32,
+    ) -> Self {
+        Self {
+            transport,
+            state: RefCell::new(ConnectionState {
+                codec,
+                streams: Vec::new(),
+                input: None,
+                out,
+                sent: 0,
+                waiting_for_room: Vec::new(),
+                peer_closed: false,
+                failure: None,
+                glitch_count_max,
+            }),
+            driver: RefCell::new(None),
+            is_driver_woken: Cell::new(false),
+        }
+    }
+
+    /// Has the connection's task write what was appended.
+    pub(super) fn wake_driver(&self) {
+        if self.is_driver_woken.replace(true) {
+            return;
+        }
+        if let Some(driver) = &*self.driver.borrow() {
+            driver.wake_by_ref();
+        }
+    }
+
+    /// How much of `wanted` bytes of a body a stream may send now: within the windows, and as far
+    /// as the socket takes what was sent before.
+    pub(super) fn poll_capacity(
+        &self,
+        stream: &Rc<StreamState>,
+        wanted: usize,
+        cx: &Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        if let Some(failure) = stream.failure.get() {
+            return Poll::Ready(Err(failure.into()));
+        }
+        let state = &mut *self.state.borrow_mut();
+        let room = UNSENT_BYTES_MAX.saturating_sub(state.unsent_bytes());
+        if room == 0 {
+            state.wait_for_room(stream);
+            stream.register(cx);
+            return Poll::Pending;
+        }
+        match state.codec.reserve(stream.id, wanted.min(room)) {
+            0 => {
+                stream.register(cx);
+                Poll::Pending
+            }
+            bytes => Poll::Ready(Ok(bytes)),
+        }
+    }
+
+    /// Takes a stream off the connection. One that is not closed is reset with `code`.
+    pub(super) fn finish(&self, stream: &StreamState, code: ErrorCode) {
+        let state = &mut *self.state.borrow_mut();
+        state.codec.finish(stream.id, code);
+        if let Ok(position) = state.position(stream.id) {
+            state.streams.remove(position);
+        }
+        state.waiting_for_room.retain(|other| other.id != stream.id);
+        state.wake_turns();
+        self.wake_driver();
+    }
+}
+
+impl ConnectionState {
+    /// Bytes that the socket has not taken.
+    pub(super) fn unsent_bytes(&self) -> usize {
+        self.out.len() - self.sent
+    }
+
+    pub(super) fn position(&self, id: StreamId) -> Result<usize, usize> {
+        self.streams.binary_search_by_key(&id, |stream| stream.id)
+    }
+
+    pub(super) fn stream(&self, id: StreamId) -> Option<&Rc<StreamState>> {
+        let position = self.position(id).ok()?;
+        self.streams.get(position)
+    }
+
+    /// Adds a stream that was just opened.
+    pub(super) fn open(&mut self, id: StreamId) -> Rc<StreamState> {
+        let stream = Rc::new(StreamState::new(id));
+        match self.position(id) {
+            Ok(position) => self.streams[position] = Rc::clone(&stream),
+            Err(position) => self.streams.insert(position, Rc::clone(&stream)),
+        }
+        stream
+    }
+
+    /// The frames to write, to append to.
+    pub(super) fn out(&mut self) -> (&mut H2Connection, &mut Vec<u8>) {
+        if self.out.capacity() == 0 {
+            self.out = send_buffers::take();
+        }
+        (&mut self.codec, &mut self.out)
+    }
+
+    /// Wakes the streams that may send what they waited for.
+    pub(super) fn wake_turns(&mut self) {
+        while let Some(id) = self.codec.next_turn() {
+            match self.stream(id) {
+                Some(stream) => stream.wake(),
+                None => self.codec.unreserve(id),
+            }
+        }
+    }
+
+    fn wait_for_room(&mut self, stream: &Rc<StreamState>) {
+        if !stream.waits_for_room.replace(true) {
+            self.waiting_for_room.push(Rc::clone(stream));
+        }
+    }
+
+    /// Wakes the streams that wait for room, if there is enough.
+    pub(super) fn wake_for_room(&mut self) {
+        if self.waiting_for_room.is_empty() || self.unsent_bytes() > UNSENT_BYTES_MAX / 2 {
+            return;
+        }
+        for stream in self.waiting_for_room.drain(..) {
+            stream.waits_for_room.set(false);
+            stream.wake();
+        }
+    }
+
+    /// Ends all streams, and whatever comes after them.
+    pub(super) fn fail(&mut self, failure: StreamFailure) {
+        self.failure.get_or_insert(failure);
+        for stream in &self.streams {
+            stream.fail(failure);
+        }
+    }
+}
+
+impl Drop for ConnectionState {
+    fn drop(&mut self) {
+        send_buffers::give_back(std::mem::take(&mut self.out));
+    }
+}

@@ -1,0 +1,361 @@
+//! The task of a connection: what it reads goes to the streams, what they append is written.
+
+use std::io;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+
+use ballast_h2::{ErrorCode, Event, IncomingHeads, RequestHead};
+use ballast_message::Fields;
+use ballast_worker::{Buffer, send_buffers};
+
+use super::connection::{ConnectionState, SharedConnection, StreamFailure, StreamState};
+
+/// Reads of the socket before other tasks have their turn.
+const READ_COUNT_MAX: usize = 8;
+/// Heads of responses that a stream may have left untaken: a server that sends interim ones without
+/// end is cut.
+const RESPONSE_COUNT_MAX: usize = 16;
+
+/// What the driver of a connection reports.
+#[derive(Debug)]
+pub(super) enum Driven {
+    /// A client opened a stream; its head is in the [`IncomingHeads`].
+    Request {
+        stream: Rc<StreamState>,
+        head: RequestHead,
+    },
+    /// The peer has answered our PING.
+    PingReply,
+    /// The connection carries nothing more.
+    Ended,
+}
+
+/// What was found in the bytes that were received.
+enum Decoded {
+    Report(Driven),
+    /// All was decoded: more has to be received.
+    Nothing,
+    /// What is owed must be written before more is decoded.
+    OutputFull,
+    /// Other tasks are to have their turn.
+    TurnOver,
+}
+
+impl SharedConnection {
+    /// Moves bytes both ways as far as possible, and tells what the caller must do.
+    pub(super) fn poll_drive(
+        &self,
+        heads: &mut IncomingHeads,
+        cx: &mut Context<'_>,
+    ) -> Poll<Driven> {
+        self.register_driver(cx);
+        let state = &mut *self.state.borrow_mut();
+        state.codec.begin_turn();
+        let mut read_count = 0;
+        loop {
+            match state.decode(heads) {
+                Decoded::Report(driven) => {
+                    // What is there beside it is decoded when the caller asks again.
+                    return Poll::Ready(driven);
+                }
+                Decoded::Nothing => {}
+                Decoded::TurnOver => {
+                    cx.waker().wake_by_ref();
+                    let _ = self.poll_write(state, cx);
+                    return Poll::Pending;
+                }
+                Decoded::OutputFull => {
+                    if self.poll_write(state, cx).is_pending() {
+                        return Poll::Pending;
+                    }
+                    if state.failure.is_none() {
+                        continue;
+                    }
+                }
+            }
+            if state.failure.is_some() {
+                return self.poll_end(state, cx);
+            }
+            if read_count >= READ_COUNT_MAX {
+                cx.waker().wake_by_ref();
+                let _ = self.poll_write(state, cx);
+                return Poll::Pending;
+            }
+            read_count += 1;
+            if self.poll_read(state, cx).is_pending() {
+                break;
+            }
+        }
+        let _ = self.poll_write(state, cx);
+        if state.failure.is_some() || state.is_over() {
+            return self.poll_end(state, cx);
+        }
+        state.release();
+        Poll::Pending
+    }
+
+    fn register_driver(&self, cx: &Context<'_>) {
+        self.is_driver_woken.set(false);
+        let mut driver = self.driver.borrow_mut();
+        if !driver
+            .as_ref()
+            .is_some_and(|known| known.will_wake(cx.waker()))
+        {
+            *driver = Some(cx.waker().clone());
+        }
+    }
+
+    /// Writes the last frames; then the connection has ended.
+    fn poll_end(&self, state: &mut ConnectionState, cx: &mut Context<'_>) -> Poll<Driven> {
+        if !matches!(state.failure, Some(StreamFailure::Broken(_))) {
+            ready!(self.poll_write(state, cx));
+        }
+        Poll::Ready(Driven::Ended)
+    }
+
+    /// Receives bytes. Pending when there are none, and when none will come.
+    fn poll_read(&self, state: &mut ConnectionState, cx: &mut Context<'_>) -> Poll<()> {
+        if state.peer_closed {
+            return Poll::Pending;
+        }
+        loop {
+            if !self.transport.is_readable() {
+                match ready!(self.transport.poll_readable(cx)) {
+                    Ok(()) => {}
+                    Err(error) => {
+                        state.fail(StreamFailure::Broken(error.kind()));
+                        return Poll::Ready(());
+                    }
+                }
+            }
+            let input = state.input.get_or_insert_with(Buffer::take);
+            if input.spare_len() == 0 {
+                input.compact();
+            }
+            match self.transport.try_receive(input) {
+                Ok(0) => {
+                    state.peer_has_closed();
+                    return Poll::Ready(());
+                }
+                Ok(_) => return Poll::Ready(()),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if input.is_empty() {
+                        state.input = None;
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    state.fail(StreamFailure::Broken(error.kind()));
+                    return Poll::Ready(());
+                }
+            }
+        }
+    }
+
+    /// Writes what was appended and what is owed. Pending while some of it is left.
+    fn poll_write(&self, state: &mut ConnectionState, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            if state.codec.has_owed() {
+                let (codec, out) = state.out();
+                codec.write_owed(out);
+            }
+            if state.unsent_bytes() == 0 && !self.transport.has_unsent() {
+                break;
+            }
+            let result = match state.unsent_bytes() {
+                0 => self.transport.try_send_unsent().map(|()| 0),
+                _ => self.transport.try_write(&state.out[state.sent..]),
+            };
+            match result {
+                Ok(count) => state.sent += count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    match ready!(self.transport.poll_writable(cx)) {
+                        Ok(()) => {}
+                        Err(error) => return state.broken(&error),
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return state.broken(&error),
+            }
+            if state.unsent_bytes() == 0 {
+                state.out.clear();
+                state.sent = 0;
+            }
+            state.wake_for_room();
+        }
+        Poll::Ready(())
+    }
+}
+
+impl ConnectionState {
+    fn broken(&mut self, error: &io::Error) -> Poll<()> {
+        self.fail(StreamFailure::Broken(error.kind()));
+        self.out.clear();
+        self.sent = 0;
+        Poll::Ready(())
+    }
+
+    /// The peer sends nothing more: what is not whole never will be.
+    fn peer_has_closed(&mut self) {
+        self.peer_closed = true;
+        self.input = None;
+        for stream in &self.streams {
+            if stream.received_end.get() {
+                // Under `option abortonclose` its exchange ends.
+                stream.wake();
+            } else {
+                stream.fail(StreamFailure::Closed);
+            }
+        }
+    }
+
+    /// Whether nothing is left to do.
+    fn is_over(&self) -> bool {
+        let takes_no_more = self.peer_closed || self.codec.is_going_away_finally();
+        takes_no_more && self.streams.is_empty()
+    }
+
+    /// Releases memory that is needed only while frames are on the way.
+    fn release(&mut self) {
+        if self.input.as_ref().is_some_and(Buffer::is_empty) {
+            self.input = None;
+        }
+        if self.unsent_bytes() == 0 && self.streams.is_empty() {
+            send_buffers::give_back(std::mem::take(&mut self.out));
+            self.sent = 0;
+            self.codec.release();
+        }
+    }
+
+    /// Decodes what was received, until the caller has something to do.
+    fn decode(&mut self, heads: &mut IncomingHeads) -> Decoded {
+        loop {
+            let Some(input) = &mut self.input else {
+                return Decoded::Nothing;
+            };
+            let step = self.codec.receive(input.filled(), heads);
+            if let Event::Data {
+                stream,
+                range,
+                ends_stream,
+            } = &step.event
+                && let Ok(position) = self
+                    .streams
+                    .binary_search_by_key(stream, |stream| stream.id)
+            {
+                let stream = &self.streams[position];
+                append(stream, &input.filled()[range.clone()]);
+                stream.received_end.set(*ends_stream);
+                stream.wake();
+            }
+            input.consume(step.consumed);
+            if let Some(decoded) = self.handle(step.event, heads) {
+                return decoded;
+            }
+            if self.has_too_many_glitches() {
+                self.codec.go_away(ErrorCode::ENHANCE_YOUR_CALM);
+                self.fail(StreamFailure::Violation);
+                return Decoded::Nothing;
+            }
+        }
+    }
+
+    fn has_too_many_glitches(&self) -> bool {
+        self.glitch_count_max > 0 && self.codec.counters().glitches >= self.glitch_count_max
+    }
+
+    /// What follows from an event; `None` if the next one can be decoded.
+    fn handle(&mut self, event: Event, heads: &mut IncomingHeads) -> Option<Decoded> {
+        match event {
+            Event::Incomplete => return Some(Decoded::Nothing),
+            Event::OutputFull => return Some(Decoded::OutputFull),
+            Event::TurnOver => return Some(Decoded::TurnOver),
+            Event::Request {
+                stream,
+                head,
+                ends_stream,
+            } => {
+                let stream = self.open(stream);
+                stream.received_end.set(ends_stream);
+                return Some(Decoded::Report(Driven::Request { stream, head }));
+            }
+            Event::Response {
+                stream,
+                head,
+                ends_stream,
+            } => {
+                if let Some(stream) = self.stream(stream) {
+                    let mut responses = stream.responses.borrow_mut();
+                    if responses.len() < RESPONSE_COUNT_MAX {
+                        let limits = heads.response.fields().limits();
+                        let empty = ballast_message::Response::new(limits);
+                        let response = std::mem::replace(&mut heads.response, empty);
+                        responses.push_back((response, head));
+                        drop(responses);
+                        stream.received_end.set(ends_stream);
+                        stream.wake();
+                    } else {
+                        drop(responses);
+                        stream.fail(StreamFailure::Violation);
+                    }
+                }
+            }
+            // Its bytes were taken before.
+            Event::Data { .. } => {}
+            Event::Trailers { stream } => {
+                if let Some(stream) = self.stream(stream) {
+                    let empty = Fields::new(heads.trailers.limits());
+                    let trailers = std::mem::replace(&mut heads.trailers, empty);
+                    *stream.trailers.borrow_mut() = Some(Box::new(trailers));
+                    stream.received_end.set(true);
+                    stream.wake();
+                }
+            }
+            Event::Reset { stream, code } => {
+                if let Some(stream) = self.stream(stream) {
+                    stream.fail(match code {
+                        ErrorCode::REFUSED_STREAM => StreamFailure::Unprocessed,
+                        code => StreamFailure::Reset(code),
+                    });
+                }
+                self.wake_turns();
+            }
+            Event::StreamError { stream, .. } => {
+                if let Some(stream) = self.stream(stream) {
+                    stream.fail(StreamFailure::Violation);
+                }
+                self.wake_turns();
+            }
+            Event::WindowOpened | Event::Settings => self.wake_turns(),
+            Event::GoAway { last_stream, .. } => {
+                for stream in &self.streams {
+                    if stream.id.number() > last_stream {
+                        stream.fail(StreamFailure::Unprocessed);
+                    }
+                }
+            }
+            Event::PingReply { .. } => return Some(Decoded::Report(Driven::PingReply)),
+            Event::Error(_) => {
+                self.fail(StreamFailure::Violation);
+                self.input = None;
+                return Some(Decoded::Nothing);
+            }
+        }
+        None
+    }
+}
+
+/// Appends a piece of a body to what its receiver has not taken.
+fn append(stream: &StreamState, mut piece: &[u8]) {
+    let mut received = stream.received.borrow_mut();
+    while !piece.is_empty() {
+        let has_room = received.back().is_some_and(|buffer| buffer.spare_len() > 0);
+        if !has_room {
+            received.push_back(Buffer::take());
+        }
+        if let Some(buffer) = received.back_mut() {
+            let count = buffer.append(piece);
+            piece = &piece[count..];
+        }
+    }
+}

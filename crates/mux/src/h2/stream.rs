@@ -1,0 +1,274 @@
+//! One stream of a connection, as its exchange sees it.
+
+use std::cell::Cell;
+use std::io;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use ballast_h2::{ErrorCode, ResponseHead};
+use ballast_message::{Fields, Response};
+use ballast_transport::Transport;
+use ballast_worker::Buffer;
+
+use super::connection::{SharedConnection, StreamFailure, StreamState};
+
+/// Refers to a stream, and does not keep it open.
+#[derive(Clone, Debug)]
+pub struct StreamReference {
+    connection: Rc<SharedConnection>,
+    state: Rc<StreamState>,
+}
+
+impl StreamReference {
+    /// The number of the stream on its connection.
+    pub fn number(&self) -> u32 {
+        self.state.id.number()
+    }
+
+    /// The code with which the peer reset the stream.
+    pub fn reset_code(&self) -> Option<u32> {
+        match self.state.failure.get() {
+            Some(StreamFailure::Reset(code)) => Some(code.0),
+            Some(StreamFailure::Unprocessed) => Some(ErrorCode::REFUSED_STREAM.0),
+            _ => None,
+        }
+    }
+
+    /// Streams of the connection whose exchanges are not over.
+    pub fn stream_count(&self) -> usize {
+        self.connection.state.borrow().streams.len()
+    }
+
+    /// Odd frames of the peer so far.
+    pub fn glitch_count(&self) -> u32 {
+        self.connection.state.borrow().codec.counters().glitches
+    }
+}
+
+/// A stream. When it is dropped, a stream whose two sides have not ended is reset.
+#[derive(Debug)]
+pub(crate) struct StreamHandle {
+    connection: Rc<SharedConnection>,
+    state: Rc<StreamState>,
+    /// What a reset says.
+    reset_code: Cell<ErrorCode>,
+    sent_bytes: Cell<u64>,
+}
+
+impl Drop for StreamHandle {
+    fn drop(&mut self) {
+        let code = match self.state.sent_end.get() {
+            // The peer has all that it gets, and need not send the rest (RFC 9113, section 8.1).
+            true => ErrorCode::NO_ERROR,
+            false => self.reset_code.get(),
+        };
+        self.connection.finish(&self.state, code);
+    }
+}
+
+impl StreamHandle {
+    pub(super) fn new(connection: Rc<SharedConnection>, state: Rc<StreamState>) -> Self {
+        Self {
+            connection,
+            state,
+            reset_code: Cell::new(ErrorCode::CANCEL),
+            sent_bytes: Cell::new(0),
+        }
+    }
+
+    /// The number of the stream.
+    pub(crate) fn number(&self) -> u32 {
+        self.state.id.number()
+    }
+
+    /// Refers to the stream.
+    pub(crate) fn reference(&self) -> StreamReference {
+        StreamReference {
+            connection: Rc::clone(&self.connection),
+            state: Rc::clone(&self.state),
+        }
+    }
+
+    /// The socket below the connection.
+    pub(crate) fn transport(&self) -> &Transport {
+        &self.connection.transport
+    }
+
+    /// Bytes appended for it so far.
+    pub(crate) fn sent_bytes(&self) -> u64 {
+        self.sent_bytes.get()
+    }
+
+    /// Why it carries nothing more.
+    pub(crate) fn failure(&self) -> Option<StreamFailure> {
+        self.state.failure.get()
+    }
+
+    // === what comes ===
+
+    /// Whether a read is worth a try.
+    pub(crate) fn is_readable(&self) -> bool {
+        self.state.received_end.get()
+            || self.state.failure.get().is_some()
+            || !self.state.received.borrow().is_empty()
+    }
+
+    /// Ready when a read is worth a try.
+    pub(crate) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.is_readable() {
+            return Poll::Ready(Ok(()));
+        }
+        self.state.register(cx);
+        Poll::Pending
+    }
+
+    /// Takes what came of the body into the buffer, which must have room; 0 at its end.
+    ///
+    /// # Errors
+    /// `WouldBlock` when nothing is there, and why the stream broke.
+    pub(crate) fn try_receive(&self, buffer: &mut Buffer) -> io::Result<usize> {
+        let mut received = self.state.received.borrow_mut();
+        let Some(first) = received.front_mut() else {
+            return match (self.state.received_end.get(), self.state.failure.get()) {
+                (true, _) => Ok(0),
+                (false, Some(failure)) => Err(failure.into()),
+                (false, None) => Err(io::ErrorKind::WouldBlock.into()),
+            };
+        };
+        let count = if buffer.is_empty() {
+            std::mem::swap(buffer, first);
+            received.pop_front();
+            buffer.len()
+        } else {
+            let count = buffer.append(first.filled());
+            first.consume(count);
+            if first.is_empty() {
+                received.pop_front();
+            }
+            count
+        };
+        drop(received);
+        let mut connection = self.connection.state.borrow_mut();
+        connection.codec.give_back(self.state.id, count);
+        if connection.codec.has_owed() {
+            self.connection.wake_driver();
+        }
+        Ok(count)
+    }
+
+    /// Whether all of the body was taken.
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.state.received_end.get() && self.state.received.borrow().is_empty()
+    }
+
+    /// The trailers behind the body.
+    pub(crate) fn take_trailers(&self) -> Option<Box<Fields>> {
+        self.state.trailers.borrow_mut().take()
+    }
+
+    /// The next head of a response.
+    #[expect(dead_code, reason = "for connections to servers")]
+    pub(crate) fn take_response(&self) -> Option<(Response, ResponseHead)> {
+        self.state.responses.borrow_mut().pop_front()
+    }
+
+    /// Ready when the peer wants nothing more of the stream: it was reset, or its connection broke; and
+    /// `Ok` when the connection was closed in order behind it.
+    pub(crate) fn poll_ended(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.state.failure.get() {
+            Some(StreamFailure::Closed) => Poll::Ready(Ok(())),
+            Some(failure) => Poll::Ready(Err(failure.into())),
+            None if self.connection.state.borrow().peer_closed => Poll::Ready(Ok(())),
+            None => {
+                self.state.register(cx);
+                Poll::Pending
+            }
+        }
+    }
+
+    // === what goes ===
+
+    /// How much of `wanted` bytes of a body may be sent now.
+    pub(crate) fn poll_capacity(&self, wanted: usize, cx: &Context<'_>) -> Poll<io::Result<usize>> {
+        self.connection.poll_capacity(&self.state, wanted, cx)
+    }
+
+    /// Appends a piece of a body, for which [`Self::poll_capacity`] gave room.
+    ///
+    /// # Errors
+    /// Why the stream carries nothing more.
+    pub(crate) fn send_data(&self, piece: &[u8], ends_stream: bool) -> io::Result<()> {
+        self.append(|connection, id, out| connection.send_data(id, piece, ends_stream, out))?;
+        self.note_end(ends_stream);
+        Ok(())
+    }
+
+    /// Appends a response's head, interim or final.
+    pub(crate) fn send_response(&self, response: &Response, ends_stream: bool) {
+        // Of a stream that was reset the next wait tells.
+        let sent = self
+            .append(|connection, id, out| connection.send_response(id, response, ends_stream, out));
+        if sent.is_ok() {
+            self.note_end(ends_stream);
+        }
+    }
+
+    /// Ends our side of the stream, with trailers where there are some.
+    pub(crate) fn end(&self, trailers: Option<&Fields>) {
+        if self.state.sent_end.get() {
+            return;
+        }
+        let sent = self.append(|connection, id, out| match trailers {
+            Some(trailers) => connection.send_trailers(id, trailers, out),
+            None => connection.send_data(id, &[], true, out),
+        });
+        if sent.is_ok() {
+            self.note_end(true);
+        }
+    }
+
+    /// Resets the stream when it is dropped, though it may have ended well for its exchange.
+    pub(crate) fn reset(&self, code: ErrorCode) {
+        self.reset_code.set(code);
+        self.connection
+            .state
+            .borrow_mut()
+            .codec
+            .reset(self.state.id, code);
+        self.connection.wake_driver();
+    }
+
+    /// What a reset says, if the stream is dropped before it has ended.
+    pub(crate) fn set_reset_code(&self, code: ErrorCode) {
+        self.reset_code.set(code);
+    }
+
+    fn append(
+        &self,
+        send: impl FnOnce(
+            &mut ballast_h2::H2Connection,
+            ballast_h2::StreamId,
+            &mut Vec<u8>,
+        ) -> Result<(), ballast_h2::SendError>,
+    ) -> io::Result<()> {
+        let state = &mut *self.connection.state.borrow_mut();
+        let (codec, out) = state.out();
+        let before = out.len();
+        let sent = send(codec, self.state.id, out);
+        self.sent_bytes
+            .set(self.sent_bytes.get() + (out.len() - before) as u64);
+        self.connection.wake_driver();
+        sent.map_err(|_| match self.state.failure.get() {
+            Some(failure) => failure.into(),
+            None => io::ErrorKind::BrokenPipe.into(),
+        })
+    }
+
+    fn note_end(&self, ends_stream: bool) {
+        if ends_stream {
+            self.state.sent_end.set(true);
+            // What was reserved beyond the end is for others.
+            self.connection.state.borrow_mut().wake_turns();
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! A client's connection that carries streams: each of them is an exchange with a task of its own.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Instant;
+
+use ballast_engine::Frontend;
+use ballast_mux::{ClientStream, ClientStreams, NextStream, StreamSettings};
+use ballast_transport::Transport;
+use ballast_worker::{self as worker, Deadline, TaskPool, approximate_now, select, stopping};
+
+use super::{ConnectionFate, carry, count_request, finish, receive};
+use crate::context::Context;
+use crate::ending::EndingPhase;
+use crate::exchange::CurrentExchange;
+use crate::exit::{Exit, Flow, PeerFault};
+use crate::local::{RunningGeneration, WorkerLocal};
+use crate::session::Session;
+use crate::sessions::SessionEntry;
+use crate::tracking;
+
+/// A stream that a client opened, with all that its task needs.
+struct OpenedStream {
+    local: Rc<WorkerLocal>,
+    session: Rc<Session>,
+    running: Rc<RunningGeneration>,
+    frontend: Arc<Frontend>,
+    stream: Box<ClientStream>,
+    current: CurrentExchange,
+}
+
+/// Serves a connection whose handshakes are over, to its end.
+pub(crate) async fn serve(
+    local: Rc<WorkerLocal>,
+    session: Rc<Session>,
+    (running, frontend): (Rc<RunningGeneration>, Arc<Frontend>),
+    (transport, read_ahead): (Transport, Vec<u8>),
+) {
+    let settings = StreamSettings {
+        h2: ballast_mux::H2Settings::default(),
+        glitch_count_max: 0,
+        heads: running.head_limits,
+    };
+    let mut streams = ClientStreams::new(transport, settings, &read_ahead);
+    drop(read_ahead);
+    let mut context = Context::new(&local, &session, running, frontend);
+    // Listed, so that it is woken when its bind is removed, and can be ended.
+    let entry = SessionEntry::enter(local.worker, &session, &context.frontend).await;
+    let mut stopping = stopping();
+    let deadline = Deadline::new();
+    let mut idle_from = None;
+    let mut is_ending = false;
+    loop {
+        if streams.stream_count() > 0 {
+            idle_from = None;
+        } else if idle_from.is_none() {
+            idle_from = Some(approximate_now());
+        }
+        match idle_until(&context, idle_from, streams.has_carried()) {
+            Some(until) => deadline.set(until),
+            None => deadline.clear(),
+        }
+        let next = select! {
+            biased;
+            next = streams.next() => next,
+            _ = &mut stopping, if !is_ending => {
+                is_ending = true;
+                streams.announce_end();
+                continue;
+            }
+            () = receive::leaving(&context), if !is_ending => {
+                is_ending = true;
+                streams.announce_end();
+                continue;
+            }
+            () = killed(&entry) => return,
+            () = deadline.expired() => {
+                if streams.has_ended() {
+                    return;
+                }
+                // Once more as long, for what is not written yet.
+                streams.end();
+                is_ending = true;
+                idle_from = Some(approximate_now());
+                continue;
+            }
+        };
+        match next {
+            NextStream::Opened(stream) => {
+                context.catch_up();
+                begin(&local, &session, &context, &mut streams, stream);
+            }
+            NextStream::EndAcknowledged => streams.end(),
+            NextStream::Ended => return,
+        }
+    }
+}
+
+/// Starts the task of a stream that was opened.
+fn begin(
+    local: &Rc<WorkerLocal>,
+    session: &Rc<Session>,
+    context: &Context<'_>,
+    streams: &mut ClientStreams,
+    stream: Box<ClientStream>,
+) {
+    let mut current = CurrentExchange::new(context.running.head_limits, approximate_now());
+    streams.take_request(&mut current.get().request);
+    let opened = OpenedStream {
+        local: Rc::clone(local),
+        session: Rc::clone(session),
+        running: Rc::clone(&context.running),
+        frontend: Arc::clone(&context.frontend),
+        stream,
+        current,
+    };
+    let tasks = worker::local::<StreamTasks>().unwrap_or_else(|| {
+        let pool = TaskPool::new(serve_stream);
+        let tasks = Rc::new(StreamTasks(Box::new(move |opened| pool.submit(opened))));
+        worker::set_local(Rc::clone(&tasks));
+        tasks
+    });
+    tasks.0(opened);
+}
+
+/// The tasks of this worker that serve streams.
+struct StreamTasks(Box<dyn Fn(OpenedStream)>);
+
+/// When a connection without streams is closed.
+fn idle_until(
+    context: &Context<'_>,
+    idle_from: Option<Instant>,
+    has_carried: bool,
+) -> Option<Instant> {
+    let (request, idle) = receive::timeouts(context);
+    match has_carried {
+        true => idle.map(|idle| idle_from.map(|from| from + idle))?,
+        false => request.map(|request| context.session.established() + request),
+    }
+}
+
+/// Waits until an operator ends the connection.
+fn killed(entry: &SessionEntry) -> impl Future<Output = ()> {
+    std::future::poll_fn(|_| match entry.row().is_killed() {
+        true => std::task::Poll::Ready(()),
+        false => std::task::Poll::Pending,
+    })
+}
+
+/// Serves one stream.
+async fn serve_stream(opened: OpenedStream) {
+    let OpenedStream {
+        local,
+        session,
+        running,
+        frontend,
+        mut stream,
+        mut current,
+    } = opened;
+    let mut context = Context::new(&local, &session, running, frontend);
+    context.stream = Some(stream.reference());
+    let entry = SessionEntry::enter(local.worker, &session, &context.frontend).await;
+    let row = entry.row();
+    context.row = Some(Rc::clone(row));
+    let may_be_cut_off = context.running.has_hard_stop;
+    let was_cut_off = {
+        let serving = std::pin::pin!(exchange(&context, &mut stream, &mut current));
+        crate::serve_until_cut_off(may_be_cut_off, row, serving).await
+    };
+    if was_cut_off.is_none() {
+        let exchange = current.get();
+        if exchange.has_request && exchange.times.ended.is_none() {
+            let exit = Exit::Cut(crate::ending::EndingCause::Killed);
+            let client = &mut stream.duplex();
+            finish(&context, client, exchange, Flow::Break(exit)).await;
+        }
+    }
+}
+
+/// The exchange of a stream.
+async fn exchange(context: &Context<'_>, stream: &mut ClientStream, current: &mut CurrentExchange) {
+    let drops_trailers = context.frontend.model.options.drop_response_trailers;
+    stream.set_output_format(None, drops_trailers);
+    let exchange = current.get();
+    context.begin(exchange);
+    let now = approximate_now();
+    exchange.times.begun = Some(now);
+    exchange.times.received = Some(now);
+    let received = stream.head;
+    let is_bad = stream.is_bad;
+    if !is_bad {
+        receive::note(context, exchange, received);
+    }
+    count_request(context, exchange);
+    let mut kept = None;
+    let fate = {
+        let client = &mut stream.duplex();
+        let flow = match is_bad {
+            false => carry(context, client, exchange, &mut kept).await,
+            true => {
+                tracking::count_request(context, exchange);
+                let fault = PeerFault::Malformed(400);
+                Flow::Break(Exit::Request(fault, EndingPhase::Request))
+            }
+        };
+        finish(context, client, exchange, flow).await
+    };
+    if fate == ConnectionFate::Drop && !exchange.has_response {
+        stream.refuse();
+    }
+}
