@@ -9,6 +9,7 @@ use ballast_rules::RuleSets;
 use ballast_syntax::{SectionKind, Span};
 
 use crate::keyword::Sections;
+use crate::mux_protocol::MuxProtocol;
 use crate::tls::words::{BindWords, ServerWords};
 
 /// A `defaults`, `frontend`, `backend` or `listen` section being read. `defaults` begin with
@@ -109,6 +110,8 @@ pub(crate) struct ServerDraft {
     pub resolvers: Option<String>,
     /// TLS words.
     pub tls: ServerWords,
+    /// `proto`.
+    pub protocol: Option<MuxProtocol>,
     /// The place of `crt`.
     pub crt_span: Option<Span>,
     /// Words of the PROXY header.
@@ -154,6 +157,7 @@ impl Default for ServerDraft {
             track_span: None,
             resolvers: None,
             tls: ServerWords::default(),
+            protocol: None,
             crt_span: None,
             proxy_protocol: ProxyProtocolWords::default(),
         }
@@ -171,6 +175,8 @@ pub(crate) struct BindDraft {
     pub id: Option<u32>,
     /// TLS words.
     pub tls: BindWords,
+    /// `proto`, and its place.
+    pub protocol: Option<(MuxProtocol, Span)>,
     /// `level` and related words, which only command sockets use.
     pub socket: ballast_model::StatsSocket,
 }

@@ -25,6 +25,7 @@ mod load;
 mod log_line;
 mod lower;
 mod machine;
+mod mux_protocol;
 mod post;
 mod proxy;
 mod render;

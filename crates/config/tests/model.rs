@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use ballast_config::{EmptyMachine, LoadedConfig, Options, StandInMachine, load};
 use ballast_model::{
-    Address, CliLevel, ErrorPage, InitAddr, Level, LogEndpoint, OnMarkedDown, Password, PortSpec,
-    ServerStates, TransparentSource,
+    Address, CliLevel, ErrorPage, H2LoggedErrors, H2Tuning, HttpProtocol, InitAddr, Level,
+    LogEndpoint, OnMarkedDown, Password, PortSpec, ServerStates, TransparentSource,
+    WebsocketProtocol,
 };
 use ballast_syntax::Severity;
 
@@ -564,4 +565,84 @@ fn external_checks_need_their_leave() {
         "global\n external-check\n insecure-fork-wanted\n{farm}"
     ));
     assert!(loaded.unimplemented.is_empty() && !loaded.has_warnings());
+}
+
+#[test]
+fn words_of_http2_reach_the_model() {
+    let global = |words: &str| good(&format!("global\n {words}\n")).config.global.tune.h2;
+    assert_eq!(global(""), H2Tuning::default());
+    let tuning = global(
+        "tune.h2.initial-window-size 65535\n tune.h2.fe.initial-window-size 0\n \
+         tune.h2.be.max-concurrent-streams 7\n tune.h2.fe.rxbuf 64k\n \
+         tune.h2.fe.glitches-threshold 9\n tune.h2.be.max-frames-at-once -1\n \
+         tune.h2.log-errors connection\n h2-workaround-bogus-websocket-clients",
+    );
+    let mut expected = H2Tuning {
+        window_bytes: Some(65_535),
+        logged_errors: H2LoggedErrors::Connection,
+        offers_websocket: false,
+        ..H2Tuning::default()
+    };
+    expected.back.stream_count_max = Some(7);
+    expected.front.receive_bytes = Some(65_536);
+    expected.front.glitch_count_max = 9;
+    assert_eq!(tuning, expected);
+
+    let loaded = good(
+        "defaults\n mode http\n option disable-h2-upgrade\nfrontend f\n bind :80 proto h1\n bind :81\n\
+         frontend g\n no option disable-h2-upgrade\n bind :82\n\
+         backend b\n server s 192.0.2.1:80 proto h1 ws h1\n server t 192.0.2.1:81\n",
+    );
+    let [f, g] = &loaded.config.frontends[..] else {
+        panic!("two frontends");
+    };
+    let upgrades = (f.options.disable_h2_upgrade, g.options.disable_h2_upgrade);
+    assert_eq!(upgrades, (true, false));
+    let protocols: Vec<_> = f.binds.iter().map(|bind| bind.protocol).collect();
+    assert_eq!(protocols, [Some(HttpProtocol::Http1), None]);
+    let servers = loaded.config.backends[0].servers.iter();
+    let protocols: Vec<_> = servers
+        .map(|server| (server.protocol, server.websocket_protocol))
+        .collect();
+    let expected = [
+        (Some(HttpProtocol::Http1), WebsocketProtocol::Http1),
+        (None, WebsocketProtocol::Auto),
+    ];
+    assert_eq!(protocols, expected);
+}
+
+#[test]
+fn a_protocol_that_does_not_fit_the_mode_is_refused() {
+    let bind = |mode: &str, name: &str| {
+        alert(&format!(
+            "frontend f\n mode {mode}\n bind :80 proto {name}\n"
+        ))
+    };
+    let server = |mode: &str, name: &str| {
+        alert(&format!(
+            "backend b\n mode {mode}\n server s 192.0.2.1:80 proto {name}\n"
+        ))
+    };
+    let refused = |name: &str| {
+        format!("frontend 'f' : MUX protocol '{name}' is not usable for 'bind :80' at [t.cfg:3].")
+    };
+    for (mode, name) in [
+        ("http", "none"),
+        ("http", "fcgi"),
+        ("tcp", "h1"),
+        ("tcp", "h2"),
+    ] {
+        assert_eq!(bind(mode, name), refused(name), "{mode}");
+    }
+    assert_eq!(
+        server("http", "none"),
+        "backend 'b' : MUX protocol 'none' is not usable for server 's' at [t.cfg:3]."
+    );
+    for (mode, name) in [("http", "quic"), ("tcp", "h1"), ("tcp", "h2")] {
+        assert_ne!(server(mode, name), "accepted", "{mode} {name}");
+    }
+    for (mode, name) in [("http", "h1"), ("tcp", "none")] {
+        assert_eq!(bind(mode, name), "accepted");
+        assert_eq!(server(mode, name), "accepted");
+    }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ballast_expr::{Condition, ConditionIndex, LinkSlot, LogFormat};
 
-use crate::{Address, BindTls, Keepalive, LogLines, ProxyCommon};
+use crate::{Address, BindTls, HttpProtocol, Keepalive, LogLines, ProxyCommon};
 
 /// A `frontend`, or the front half of a `listen`.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -66,6 +66,9 @@ pub struct FrontendOptions {
     pub case_adjust: bool,
     /// `option http-drop-response-trailers`.
     pub drop_response_trailers: bool,
+    /// `option disable-h2-upgrade`: a clear connection that begins with the preface of HTTP/2 is
+    /// not of HTTP/2, unless its bind has `proto h2`.
+    pub disable_h2_upgrade: bool,
 }
 
 /// Timeouts of a frontend. `None` is no limit, except where a field says otherwise.
@@ -101,6 +104,8 @@ pub struct Bind {
     pub netscaler_cip_magic: Option<NonZeroU32>,
     /// `accept-proxy`: the connection begins with a PROXY protocol header.
     pub accept_proxy: bool,
+    /// `proto`; when `None` it is what TLS negotiated, or what a clear connection begins with.
+    pub protocol: Option<HttpProtocol>,
     /// `maxconn` of this bind alone.
     pub connection_count_max: Option<u32>,
     /// `backlog`.
@@ -143,6 +148,7 @@ impl Bind {
             origin: crate::Origin::default(),
             netscaler_cip_magic: None,
             accept_proxy: false,
+            protocol: None,
             connection_count_max: None,
             backlog: None,
             interface: None,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ballast_expr::{Expr, LogFormat, VarName};
 
-use crate::{Bind, CountedStatuses, GlobalTls, LogTarget};
+use crate::{Bind, CountedStatuses, GlobalTls, H2Tuning, LogTarget};
 
 /// The `global` section(s), merged.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -245,6 +245,8 @@ pub struct Tune {
     pub buffer_bytes: u32,
     /// `tune.maxrewrite`, in bytes: space reserved for headers that rules add.
     pub rewrite_bytes: u32,
+    /// `tune.h2.*`.
+    pub h2: H2Tuning,
     /// `tune.http.maxhdr`: the maximum number of fields in a head.
     pub header_count_max: u16,
     /// `tune.http.logurilen`, in bytes of the whole request line. HAProxy was observed to cut at
@@ -273,6 +275,7 @@ impl Default for Tune {
         Self {
             buffer_bytes: 16_384,
             rewrite_bytes: 1024,
+            h2: H2Tuning::default(),
             header_count_max: 101,
             log_uri_bytes: 1023,
             cookie_bytes: 63,

@@ -17,6 +17,7 @@ mod check;
 mod common;
 mod frontend;
 mod global;
+mod h2;
 mod log;
 pub mod plan;
 mod server;
@@ -32,7 +33,9 @@ pub use backend::{
     HashType, HttpReuse, PersistenceAction, PersistenceRule, Redispatch, RetryOn, ServerStates,
     StickAction, StickRule, UriKey, UseServer, UseServerTarget,
 };
-pub use ballast_rules::{LogOrigin, LogProfile, LogStep, LogSteps, ProfileStep, StepLine};
+pub use ballast_rules::{
+    HttpProtocol, LogOrigin, LogProfile, LogStep, LogSteps, ProfileStep, StepLine,
+};
 pub use change::{Change, ChangeError};
 pub use check::{
     CheckConnect, CheckExpect, CheckMethod, CheckPayload, CheckRule, CheckSend, ExpectOutcome,
@@ -50,6 +53,7 @@ pub use global::{
     CliLevel, CpuMap, Global, ProcessVariable, SeverityOutput, StatsSocket, Tune, VariableLimits,
     VariableSource,
 };
+pub use h2::{H2LoggedErrors, H2SideTuning, H2Tuning, WebsocketProtocol};
 pub use log::{Facility, Level, LogEndpoint, LogFormatName, LogLines, LogSample, LogTarget};
 pub use server::{
     HashKey, InitAddr, InitState, Observe, OnError, OnMarkedDown, OnMarkedUp, ProxyProtocol,

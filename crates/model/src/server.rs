@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ballast_expr::{Expr, LogFormat};
 
-use crate::{Address, IsExplicit, Origin, PortSpec, ServerTls};
+use crate::{Address, HttpProtocol, IsExplicit, Origin, PortSpec, ServerTls, WebsocketProtocol};
 
 /// A `server`, or one instance of a `server-template`.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,6 +57,10 @@ pub struct Server {
     pub init_state: InitState,
     /// `send-proxy*`.
     pub send_proxy: Option<ProxyProtocol>,
+    /// `proto`; when `None` it is what TLS negotiated, or HTTP/1.
+    pub protocol: Option<HttpProtocol>,
+    /// `ws`.
+    pub websocket_protocol: WebsocketProtocol,
     /// `source`, with its `interface` and `usesrc`.
     pub source: Option<SourceAddress>,
     /// `namespace`.
@@ -113,6 +117,8 @@ impl Server {
             init_addr: Vec::new(),
             init_state: InitState::default(),
             send_proxy: None,
+            protocol: None,
+            websocket_protocol: WebsocketProtocol::default(),
             source: None,
             namespace: None,
             tcp_fast_open: false,

@@ -10,6 +10,7 @@
 
 mod action;
 mod args;
+mod http_protocol;
 mod log_profile;
 mod parse;
 mod parse_env;
@@ -28,6 +29,7 @@ mod units;
 mod verdict;
 
 pub use action::{Action, NO_REVERSE_HTTP, action_rows, row};
+pub use http_protocol::HttpProtocol;
 pub use log_profile::{LogOrigin, LogProfile, LogStep, LogSteps, ProfileStep, StepLine};
 pub use parse::parse_rule;
 pub use parse_env::ParseEnv;

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::http_protocol::HttpProtocol;
+
 /// The decision of the rules.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Verdict {
@@ -18,8 +20,9 @@ pub enum Verdict {
     SilentDrop(Option<u8>),
     /// `close`: the connection to the server is closed, and the client gets what came from it.
     CloseServer,
-    /// `switch-mode http`: what the client of a TCP session sends are requests.
-    SwitchToHttp,
+    /// `switch-mode http`: what the client of a TCP session sends are requests, of the protocol that
+    /// `proto` names.
+    SwitchToHttp(Option<HttpProtocol>),
 }
 
 /// A response that a rule gives in place of a server.

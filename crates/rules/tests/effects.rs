@@ -432,7 +432,7 @@ fn ours(rule_set: RuleSetKind, fake: &mut Fake, rules: &[&str]) -> (String, Opti
         Verdict::Close => ("close".to_owned(), None),
         Verdict::SilentDrop(hops) => (format!("forget {hops:?}"), None),
         Verdict::CloseServer => ("close server".to_owned(), None),
-        Verdict::SwitchToHttp => ("switch to HTTP".to_owned(), None),
+        Verdict::SwitchToHttp(_) => ("switch to HTTP".to_owned(), None),
     }
 }
 

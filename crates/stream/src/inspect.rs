@@ -48,7 +48,7 @@ pub(crate) async fn session(
                 apply_packet_options(exchange, client.peer);
                 return Flow::Continue(SessionMode::Tcp);
             }
-            InspectionStep::Decided(Verdict::SwitchToHttp) => {
+            InspectionStep::Decided(Verdict::SwitchToHttp(_)) => {
                 apply_packet_options(exchange, client.peer);
                 return Flow::Continue(SessionMode::Http);
             }

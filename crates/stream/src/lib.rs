@@ -222,7 +222,7 @@ fn accepts_connection(
     transport.set_packet_options(settings.client_packets);
     match verdict {
         // The last two are verdicts of other rules.
-        Verdict::Continue | Verdict::Allow | Verdict::CloseServer | Verdict::SwitchToHttp => {
+        Verdict::Continue | Verdict::Allow | Verdict::CloseServer | Verdict::SwitchToHttp(_) => {
             Some(ConnectionSettings {
                 addresses: settings.addresses,
                 expected_headers: settings.expected_headers,
@@ -257,7 +257,7 @@ fn accepts_session(
     peer.set_packet_options(settings.client_packets);
     match verdict {
         // The last two are verdicts of other rules.
-        Verdict::Continue | Verdict::Allow | Verdict::CloseServer | Verdict::SwitchToHttp => {
+        Verdict::Continue | Verdict::Allow | Verdict::CloseServer | Verdict::SwitchToHttp(_) => {
             Some(settings.addresses)
         }
         Verdict::SilentDrop(hops) => {

@@ -243,13 +243,13 @@ async fn pass_gate(
             InspectionStep::WaitUntil(until) => until,
             InspectionStep::Decided(verdict) => {
                 use Verdict::{Allow, Continue, SwitchToHttp};
-                if matches!(verdict, Continue | Allow | SwitchToHttp) {
+                if matches!(verdict, Continue | Allow | SwitchToHttp(_)) {
                     stickiness::store(context, exchange);
                 }
                 exchange.peeked_response = Vec::new();
                 apply_packet_options(exchange, to.peer);
                 let failure = match verdict {
-                    Continue | Allow | SwitchToHttp => return Ok(()),
+                    Continue | Allow | SwitchToHttp(_) => return Ok(()),
                     Verdict::CloseServer => TunnelFailure::Closed,
                     Verdict::SilentDrop(hops) => {
                         to.peer.drop_silently(hops);

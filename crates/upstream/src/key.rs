@@ -313,6 +313,8 @@ fn connects_alike(one: &model::Server, other: &model::Server) -> bool {
         congestion_algorithm,
         tcp_fast_open,
         namespace,
+        protocol,
+        websocket_protocol,
         send_proxy,
         source,
         tcp_user_timeout,
@@ -354,6 +356,8 @@ fn connects_alike(one: &model::Server, other: &model::Server) -> bool {
     *congestion_algorithm == other.congestion_algorithm
         && *tcp_fast_open == other.tcp_fast_open
         && *namespace == other.namespace
+        && *protocol == other.protocol
+        && *websocket_protocol == other.websocket_protocol
         && *send_proxy == other.send_proxy
         && *source == other.source
         && *tcp_user_timeout == other.tcp_user_timeout

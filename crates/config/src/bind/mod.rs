@@ -59,6 +59,7 @@ fn line(
             argument,
             ..BindWords::default()
         },
+        protocol: None,
         socket: StatsSocket {
             bind: Bind::new(Address::Fd(0)),
             level: ballast_model::CliLevel::default(),

@@ -11,6 +11,7 @@ use crate::check;
 use crate::context::Context;
 use crate::draft::BindDraft;
 use crate::keyword::{Row, Sections};
+use crate::mux_protocol::{MuxProtocol, protocol};
 
 /// A row of this file's table.
 type R = Row<BindDraft>;
@@ -132,11 +133,13 @@ pub(super) const ROWS: &[R] = &[
     .ignored("tasks of one worker take turns fairly"),
     R::new("process", Sections::BIND, "<process>[/<threads>]", "threads that serve the bind, in the old notation", check::word)
         .refused("on 'bind' lines is not supported any more since HAProxy 2.5", "thread <threads>"),
-    R::new("proto", Sections::BIND, "<name>", "forces the protocol spoken", |_, args, context| {
-        let name = args.choice(&[("h1", "h1"), ("h2", "h2"), ("none", "none"), ("quic", "quic"), ("fcgi", "fcgi"), ("spop", "spop")])?;
-        match name {
-            "h2" => context.unimplemented("proto h2", "HTTP/2", args.keyword_span()),
-            "quic" => context.unimplemented("proto quic", "QUIC", args.keyword_span()),
+    R::new("proto", Sections::BIND, "<name>", "forces the protocol spoken", |draft, args, context| {
+        let (protocol, span) = (protocol(args)?, args.keyword_span());
+        draft.bind.protocol = protocol.http();
+        draft.protocol = Some((protocol, span));
+        match protocol {
+            MuxProtocol::H2 => context.unimplemented("proto h2", "HTTP/2", span),
+            MuxProtocol::Quic => context.unimplemented("proto quic", "QUIC", span),
             _ => {}
         }
         Ok(())

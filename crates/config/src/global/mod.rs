@@ -1,5 +1,6 @@
 //! The `global` section.
 
+mod h2;
 mod limits;
 mod other;
 mod process;
@@ -27,7 +28,8 @@ const FAMILIES: &[&[Row<Global>]] = &[
     tls::ROWS,
     tls::IGNORED_ROWS,
     tune::ROWS,
-    tune::H2_ROWS,
+    h2::NUMBER_ROWS,
+    h2::ROWS,
     tune::QUIC_ROWS,
     tune::LUA_ROWS,
     tune::VARIABLE_LIMIT_ROWS,
@@ -35,6 +37,8 @@ const FAMILIES: &[&[Row<Global>]] = &[
     tune::COPY_ROWS,
     tune::SCHEDULER_ROWS,
     tune::MEMORY_ROWS,
+    tune::LOAD_ROWS,
+    tune::H1_ROWS,
     tune::DATAGRAM_ROWS,
     tune::BARE_ROWS,
 ];

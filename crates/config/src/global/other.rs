@@ -7,7 +7,7 @@ use ballast_expr::{ExpressionReference, Phase, VarName, VarScope};
 use ballast_model::{Global, ProcessVariable, VariableSource};
 use ballast_syntax::Diagnostic;
 
-use crate::args::Args;
+use crate::args::{Args, Prefix};
 use crate::check;
 use crate::context::Context;
 use crate::keyword::{Row, Sections};
@@ -214,9 +214,13 @@ pub(super) const ROWS: &[R] = &[
         .examples("h1-case-adjust-file /etc/headers", "h1-case-adjust-file"),
     R::new("h1-do-not-close-on-insecure-transfer-encoding", Sections::GLOBAL, "", "keeps connections that could be smuggled on", check::none)
         .ignored("requests whose length can be read in two ways stay refused"),
-    R::new("h2-workaround-bogus-websocket-clients", Sections::GLOBAL, "", "hides WebSocket over HTTP/2", check::none)
-        .with_no()
-        .ignored("acts on HTTP/2 only"),
+    R::new("h2-workaround-bogus-websocket-clients", Sections::GLOBAL, "", "hides WebSocket over HTTP/2", |global, args, _| {
+        args.end()?;
+        global.tune.h2.offers_websocket = args.prefix == Prefix::No;
+        Ok(())
+    })
+    .examples("h2-workaround-bogus-websocket-clients", "h2-workaround-bogus-websocket-clients x")
+    .with_no(),
     R::new("harden.reject-privileged-ports.quic", Sections::GLOBAL, "on | off", "refuses QUIC clients on low ports", check::on_off)
         .examples("harden.reject-privileged-ports.quic on", "harden.reject-privileged-ports.quic x")
         .ignored("acts on QUIC only"),

@@ -16,12 +16,13 @@ type R = Row<Global>;
 /// The maximum number of sticky counters per connection.
 const STICK_COUNTERS_MAX: u16 = u16::MAX;
 
-const H2: &str = "acts on HTTP/2 only";
 const QUIC: &str = "acts on QUIC only";
 const LUA: &str = "acts on Lua only";
 const COPY: &str = "data are forwarded without extra copies where it pays";
 const SCHEDULER: &str = "tasks are scheduled by the runtime of each worker";
 const VARS: &str = "memory of a probe's variables is bounded by its steps";
+const LOAD: &str = "a threshold of glitches holds whatever the load";
+const H1: &str = "no violation of HTTP/1 that is let through is counted";
 const DATAGRAMS: &str = "no proxy carries datagrams";
 const MEMORY: &str = "buffers are held by exchanges that move data only";
 
@@ -217,27 +218,6 @@ fn bytes(args: &mut Args<'_>) -> Result<u32, Diagnostic> {
     Ok(u32::try_from(size).expect("the bound fits 32 bits"))
 }
 
-pub(super) const H2_ROWS: &[R] = noted! { H2;
-    "tune.h2.be.glitches-threshold", "<number>", "odd frames of a server until its connection ends", (0 ..), "10";
-    "tune.h2.be.initial-window-size", "<size>", "flow control window towards servers", (0 ..), "65535";
-    "tune.h2.be.max-concurrent-streams", "<number>", "streams on one connection to a server", (0 ..), "100";
-    "tune.h2.be.max-frames-at-once", "<number>", "frames handled in one go", amount, "10";
-    "tune.h2.be.rxbuf", "<size>", "receive buffers of a connection", (0 .. 4294967295), "64k";
-    "tune.h2.fe.glitches-threshold", "<number>", "odd frames of a client until its connection ends", (0 ..), "10";
-    "tune.h2.fe.initial-window-size", "<size>", "flow control window towards clients", (0 ..), "65535";
-    "tune.h2.fe.max-concurrent-streams", "<number>", "streams on one connection of a client", (0 ..), "100";
-    "tune.h2.fe.max-frames-at-once", "<number>", "frames handled in one go", amount, "10";
-    "tune.h2.fe.max-rst-at-once", "<number>", "stream resets handled in one go", amount, "10";
-    "tune.h2.fe.max-total-streams", "<number>", "streams in the life of a connection", (0 ..), "1000";
-    "tune.h2.fe.rxbuf", "<size>", "receive buffers of a connection", (0 .. 4294967295), "64k";
-    "tune.h2.header-table-size", "<number>", "size of the header table", (4096 .. 65536), "4096";
-    "tune.h2.initial-window-size", "<number>", "flow control window", (0 ..), "65535";
-    "tune.h2.log-errors", "<which>", "errors of the protocol that are logged", ["none" "connection" "stream"], "connection";
-    "tune.h2.max-concurrent-streams", "<number>", "streams on one connection", (0 ..), "100";
-    "tune.h2.max-frame-size", "<number>", "largest frame", (16384 .. 16777215), "16384";
-    "tune.h2.zero-copy-fwd-send", "on | off", "forwards without a copy", ["on" "off"], "on";
-};
-
 pub(super) const QUIC_ROWS: &[R] = noted! { QUIC;
     "tune.quic.be.cc.cubic-min-losses", "<number>", "losses before the window shrinks", amount, "2";
     "tune.quic.be.cc.hystart", "on | off", "slow start that ends early", ["on" "off"], "on";
@@ -332,6 +312,7 @@ pub(super) const COPY_ROWS: &[R] = noted! { COPY;
     "tune.disable-zero-copy-forwarding", "", "data are copied", none, "";
     "tune.h1.zero-copy-fwd-recv", "on | off", "receives without a copy", ["on" "off"], "on";
     "tune.h1.zero-copy-fwd-send", "on | off", "forwards without a copy", ["on" "off"], "on";
+    "tune.h2.zero-copy-fwd-send", "on | off", "forwards without a copy", ["on" "off"], "on";
     "tune.pt.zero-copy-forwarding", "on | off", "forwards without a copy", ["on" "off"], "on";
     "tune.recv_enough", "<number>", "bytes that end a read", (0 .. 4294967295), "10k";
 };
@@ -362,9 +343,6 @@ pub(super) const MEMORY_ROWS: &[R] = noted! { MEMORY;
     "tune.cli.max-payload-size", "<size>", "largest payload of a command", amount, "1m";
     "tune.defaults.purge", "", "forgets defaults that nobody names", none, "";
     "tune.fail-alloc", "<number>", "allocations that fail on purpose", (0 .. 100), "0";
-    "tune.glitches.kill.cpu-usage", "<number>", "load above which odd clients are cut", (0 .. 100), "50";
-    "tune.h1.be.glitches-threshold", "<number>", "oddities of a server until its connection ends", amount, "10";
-    "tune.h1.fe.glitches-threshold", "<number>", "oddities of a client until its connection ends", amount, "10";
     "tune.memory.hot-size", "<number>", "memory each thread keeps", (1 ..), "512k";
     "tune.notsent-lowat.client", "<size>", "unsent data in the kernel towards clients", (0 .. 4294967295), "16k";
     "tune.notsent-lowat.server", "<size>", "unsent data in the kernel towards servers", (0 .. 4294967295), "16k";
@@ -372,6 +350,15 @@ pub(super) const MEMORY_ROWS: &[R] = noted! { MEMORY;
     "tune.pool-high-fd-ratio", "<number>", "share of descriptors above which connections close", (0 .. 100), "25";
     "tune.pool-low-fd-ratio", "<number>", "share of descriptors below which connections are kept", (0 .. 100), "20";
     "tune.ring.queues", "<number>", "queues of a ring", (0 .. 16), "1";
+};
+
+pub(super) const LOAD_ROWS: &[R] = noted! { LOAD;
+    "tune.glitches.kill.cpu-usage", "<number>", "load above which odd clients are cut", (0 .. 100), "50";
+};
+
+pub(super) const H1_ROWS: &[R] = noted! { H1;
+    "tune.h1.be.glitches-threshold", "<number>", "oddities of a server until its connection ends", amount, "10";
+    "tune.h1.fe.glitches-threshold", "<number>", "oddities of a client until its connection ends", amount, "10";
 };
 
 pub(super) const DATAGRAM_ROWS: &[R] = noted! { DATAGRAMS;

@@ -5,6 +5,7 @@ mod ids;
 mod index;
 mod modes;
 mod names;
+mod protocols;
 mod servers;
 mod states;
 mod tls;
@@ -31,6 +32,7 @@ pub(crate) fn check(drafts: &mut Drafts, context: &mut Context<'_>) {
     states::set_file_names(drafts, context);
     for draft in &mut drafts.proxies {
         modes::check(draft, context);
+        protocols::check(draft, context);
         bound_captures(draft, drafts.global.tune.cookie_bytes, context);
         servers::check(draft, drafts.global.server_state_file.as_deref(), context);
         tls::binds(draft, context);

@@ -123,8 +123,8 @@ pub(super) const ROWS: &[R] = &[
         draft => draft.front.keepalive.enabled),
     switch!("option contstats", FRONT, "count long exchanges while they last",
         draft => draft.front.options.continuous_stats),
-    noted!("option disable-h2-upgrade", FRONT, "no HTTP/2 by its preface on clear connections",
-        "clear connections are never switched to HTTP/2 by a preface")
+    switch!("option disable-h2-upgrade", FRONT, "no HTTP/2 by its preface on clear connections",
+        draft => draft.front.options.disable_h2_upgrade)
     .http(),
     switch!("option dontlog-normal", FRONT, "log only what went wrong",
         draft => draft.front.log.skip_normal),

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use ballast_expr::{Expr, LogFormat, Usage};
-use ballast_model::{Address, SourceAddress, TransparentSource};
+use ballast_model::{Address, SourceAddress, TransparentSource, WebsocketProtocol};
 use ballast_syntax::{Diagnostic, SectionKind};
 
 use crate::address::{self, AddressForm, AddressPort};
@@ -12,6 +12,7 @@ use crate::check;
 use crate::context::Context;
 use crate::draft::ServerDraft;
 use crate::keyword::{Row, Sections};
+use crate::mux_protocol::{MuxProtocol, protocol};
 
 /// A row of this file's table.
 type R = Row<ServerDraft>;
@@ -131,21 +132,15 @@ pub(super) const ROWS: &[R] = &[
         Sections::SERVER,
         "<name>",
         "forces the protocol spoken",
-        |_, args, context| {
-            let name = args.choice(&[
-                ("h1", "h1"),
-                ("h2", "h2"),
-                ("none", "none"),
-                ("fcgi", "fcgi"),
-                ("spop", "spop"),
-                ("quic", "quic"),
-            ])?;
-            let (word, feature) = match name {
-                "h2" => ("proto h2", "HTTP/2"),
-                "fcgi" => ("proto fcgi", "FastCGI"),
-                "spop" => ("proto spop", "filters"),
-                "quic" => ("proto quic", "QUIC"),
-                _ => return Ok(()),
+        |server_draft, args, context| {
+            let protocol = protocol(args)?;
+            server_draft.server.protocol = protocol.http();
+            server_draft.protocol = Some(protocol);
+            let (word, feature) = match protocol {
+                MuxProtocol::H2 => ("proto h2", "HTTP/2"),
+                MuxProtocol::Fcgi => ("proto fcgi", "FastCGI"),
+                MuxProtocol::Spop => ("proto spop", "filters"),
+                MuxProtocol::H1 | MuxProtocol::None | MuxProtocol::Quic => return Ok(()),
             };
             context.unimplemented(word, feature, args.keyword_span());
             Ok(())
@@ -350,8 +345,14 @@ pub(super) const ROWS: &[R] = &[
         Sections::SERVER,
         "auto | h1 | h2",
         "protocol that carries WebSocket",
-        |_, args, context| {
-            if args.choice(&[("auto", "auto"), ("h1", "h1"), ("h2", "h2")])? == "h2" {
+        |server_draft, args, context| {
+            let protocol = args.choice(&[
+                ("auto", WebsocketProtocol::Auto),
+                ("h1", WebsocketProtocol::Http1),
+                ("h2", WebsocketProtocol::Http2),
+            ])?;
+            server_draft.server.websocket_protocol = protocol;
+            if protocol == WebsocketProtocol::Http2 {
                 context.unimplemented("ws h2", "HTTP/2", args.keyword_span());
             }
             Ok(())

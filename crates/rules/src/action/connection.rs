@@ -4,6 +4,7 @@
 use ballast_expr::ExpressionError;
 
 use crate::args::Args;
+use crate::http_protocol::HttpProtocol;
 use crate::perform::{Perform, boxed};
 use crate::row::ActionRow;
 use crate::rule_set_kind::{RuleSetFlags, RuleSetKind};
@@ -126,11 +127,11 @@ impl Perform for CloseServer {
 
 /// `switch-mode http`.
 #[derive(Clone, Debug, PartialEq)]
-struct SwitchToHttp;
+struct SwitchToHttp(Option<HttpProtocol>);
 
 impl Perform for SwitchToHttp {
     fn perform(&self, _run_state: &mut RunState<'_>) -> ActionOutcome {
-        ActionOutcome::Stop(Verdict::SwitchToHttp)
+        ActionOutcome::Stop(Verdict::SwitchToHttp(self.0))
     }
 }
 
@@ -145,13 +146,14 @@ fn switch_mode(args: &mut Args<'_, '_, '_>) -> Result<SwitchToHttp, ExpressionEr
     if mode != "http" {
         return Err(args.unknown("mode", ["http"]));
     }
+    let mut protocol = None;
     if args.take("proto") {
         let proto = args.text("'proto' expects a protocol as argument")?;
         match proto {
-            "h1" => {}
+            "h1" => protocol = Some(HttpProtocol::Http1),
             "h2" => return Err(args.error_before("'proto h2' is not implemented: use 'h1'")),
             _ => return Err(args.unknown("protocol", ["h1"])),
         }
     }
-    Ok(SwitchToHttp)
+    Ok(SwitchToHttp(protocol))
 }

@@ -57,7 +57,7 @@ impl<'r> ResponseGate<'r> {
         self.inspection.is_over = self.until.is_some_and(|until| now >= until);
         let to_come = Needs::INSPECTION_END | Needs::RESPONSE_HEAD | Needs::RESPONSE_BODY;
         match self.run(context, exchange, to_come).await {
-            None | Some(Verdict::Continue | Verdict::Allow | Verdict::SwitchToHttp) => {
+            None | Some(Verdict::Continue | Verdict::Allow | Verdict::SwitchToHttp(_)) => {
                 Flow::Continue(())
             }
             // The response is missing, then.
@@ -89,7 +89,7 @@ impl<'r> ResponseGate<'r> {
             }
             match self.run(context, exchange, to_come).await {
                 None => {}
-                Some(Verdict::Continue | Verdict::Allow | Verdict::SwitchToHttp) => break,
+                Some(Verdict::Continue | Verdict::Allow | Verdict::SwitchToHttp(_)) => break,
                 Some(Verdict::CloseServer) => {
                     exchange.closes_server = true;
                     source.end();

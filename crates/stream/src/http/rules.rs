@@ -224,7 +224,7 @@ fn exit_of_verdict(
             Flow::Break(Exit::SilentlyDropped)
         }
         // The session carries HTTP already, and servers are closed by `tcp-response content` only.
-        Verdict::Continue | Verdict::Allow | Verdict::SwitchToHttp | Verdict::CloseServer => {
+        Verdict::Continue | Verdict::Allow | Verdict::SwitchToHttp(_) | Verdict::CloseServer => {
             Flow::Continue(())
         }
         Verdict::Close => Flow::Break(Exit::Denied(None, phase)),
