@@ -16,6 +16,7 @@ pub mod ports;
 pub mod proxy;
 pub mod runtime_api;
 pub mod sealed_client;
+pub mod shaped_origin;
 pub mod sink;
 pub mod verdicts;
 
@@ -30,6 +31,7 @@ pub use ports::free_port;
 pub use proxy::{Launch, Program, Proxy};
 pub use runtime_api::{RuntimeApi, StatRow};
 pub use sealed_client::{RecordClient, SealedClient};
+pub use shaped_origin::ShapedOrigin;
 pub use sink::LogSink;
 pub use verdicts::{Verdict, Verdicts};
 

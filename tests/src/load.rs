@@ -1,10 +1,32 @@
 //! The load generator, run beside a test.
 
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use serde_json::Value;
+
 use crate::program;
+
+/// Runs the load generator to its end in this directory: the words of `line`, then `more`. Returns
+/// its report.
+///
+/// # Panics
+///
+/// When it could not begin: the message has its words.
+#[must_use]
+pub fn report(line: &str, more: &[&str], directory: &Path) -> Value {
+    let output = Command::new(program("LOAD", "target/debug/ballast-load"))
+        .args(line.split_whitespace())
+        .args(more)
+        .arg("--json")
+        .current_dir(directory)
+        .output()
+        .expect("the load generator starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    serde_json::from_slice(&output.stdout).expect(&said)
+}
 
 /// A running load generator. Dropping it kills it.
 #[derive(Debug)]

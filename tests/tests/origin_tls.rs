@@ -1,47 +1,17 @@
 //! The dummy origin over TLS: with the load generator, and behind HAProxy, whose TLS is another.
 
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::Instant;
+use std::process::Command;
 
+use ballast_tests::load::report as load;
 use ballast_tests::{
-    Authority, Client, KeyType, Profile, Program, Proxy, WAIT_MAX, free_port, program,
+    Authority, Client, KeyType, Profile, Program, Proxy, ShapedOrigin, free_port, program,
 };
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A running origin. Dropping it kills it.
-struct Origin(Child);
-
-impl Origin {
-    fn start(words: &[String], ports: &[u16], directory: &Path) -> Self {
-        let child = Command::new(program("ORIGIN", "target/debug/ballast-origin"))
-            .args(words)
-            .current_dir(directory)
-            .stdin(Stdio::null())
-            .spawn()
-            .expect("the origin starts");
-        let began = Instant::now();
-        while !ports
-            .iter()
-            .all(|port| std::net::TcpStream::connect(("127.0.0.1", *port)).is_ok())
-        {
-            assert!(began.elapsed() < WAIT_MAX, "the origin listens");
-            std::thread::yield_now();
-        }
-        Self(child)
-    }
-}
-
-impl Drop for Origin {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// Four servers: clear, two certificates, client certificates wanted, sessions by number.
-fn origin(directory: &Path) -> (Origin, Authority, [u16; 5]) {
+fn origin(directory: &Path) -> (ShapedOrigin, Authority, [u16; 5]) {
     let authority = Authority::new("the authority of the test");
     authority.write(directory, "ca.pem");
     authority
@@ -62,19 +32,11 @@ fn origin(directory: &Path) -> (Origin, Authority, [u16; 5]) {
         ports[0], ports[1], ports[2], ports[3], ports[4]
     );
     let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-    (Origin::start(&words, &ports, directory), authority, ports)
-}
-
-fn load(line: &str, more: &[&str], directory: &Path) -> Value {
-    let output = Command::new(program("LOAD", "target/debug/ballast-load"))
-        .args(line.split_whitespace())
-        .args(more)
-        .arg("--json")
-        .current_dir(directory)
-        .output()
-        .expect("the load generator starts");
-    let said = String::from_utf8_lossy(&output.stderr);
-    serde_json::from_slice(&output.stdout).expect(&said)
+    (
+        ShapedOrigin::start(&words, &ports, directory),
+        authority,
+        ports,
+    )
 }
 
 #[track_caller]

@@ -20,6 +20,8 @@ class.
 
   --connections N         connections (16; connect: 64; websockets: 1000)
   --threads N             threads (1)
+  --h2                    requests are HTTP/2: clear with prior knowledge, over TLS by ALPN
+  --streams N             with --h2: requests at the same time on a connection (1)
   --close                 a new connection per request
   --rate R                open loop: R requests a second, each due at its time; latency counts
                           from there. Without it: as fast as answers come
@@ -47,7 +49,7 @@ class.
   --tls-version V         1.2 or 1.3 (both)
   --ciphers LIST          cipher suites, by their names in the standards, OpenSSL or rustls
   --groups LIST           groups of the key exchange (X25519MLKEM768:X25519:P-256:P-384)
-  --alpn LIST             protocols, as in h2,http/1.1 (requests: HTTP/1 only)
+  --alpn LIST             protocols, as in h2,http/1.1 (requests: HTTP/1 only; --h2: h2)
   --resume HOW            sessions: never, always (names without one get one, unmeasured),
                           tickets (as a browser), ids (likewise; TLS 1.2 without tickets) (never)
   --timeline MS           print rate, failures and longest latency of every MS milliseconds
@@ -59,6 +61,7 @@ It exits with 0 when nothing failed, 1 when something did, 2 when it could not b
 /// A larger number is probably a typing error.
 const CONNECTION_COUNT_MAX: u64 = 200_000;
 const THREAD_COUNT_MAX: u64 = 256;
+const STREAM_COUNT_MAX: u64 = 10_000;
 const BODY_BYTES_MAX: u64 = 64 << 20;
 const RATE_MAX: f64 = 1e7;
 const DURATION_MAX: Duration = Duration::from_secs(7 * 86_400);
@@ -75,7 +78,7 @@ pub(crate) fn read(words: impl Iterator<Item = String>) -> Result<Option<Plan>, 
     let mut plan = defaults(mode.as_deref().unwrap_or("http"));
     let mut tls = TlsOptions::default();
     tls.is_default = plan.mode == Mode::Handshakes;
-    let (mut targets, mut paths) = (Vec::new(), Vec::new());
+    let (mut targets, mut paths, mut is_h2) = (Vec::new(), Vec::new(), false);
     while let Some(word) = words.next() {
         let (name, mut inline) = match word.split_once('=') {
             Some((name, value)) if name.starts_with("--") => (name, Some(value.to_owned())),
@@ -90,6 +93,10 @@ pub(crate) fn read(words: impl Iterator<Item = String>) -> Result<Option<Plan>, 
         match name {
             "-h" | "--help" => return Ok(None),
             "--path" => paths.push(path(value)?),
+            "--h2" => {
+                is_h2 = true;
+                option(&mut plan, name, value)?;
+            }
             _ if tls.take(name, &mut value)? => {}
             _ if name.starts_with('-') => option(&mut plan, name, value)?,
             _ => targets.push(word),
@@ -97,6 +104,16 @@ pub(crate) fn read(words: impl Iterator<Item = String>) -> Result<Option<Plan>, 
     }
     if targets.is_empty() {
         return Err("no target".to_owned());
+    }
+    match plan.streams {
+        None => {}
+        Some(_) if !is_h2 => return Err("--streams wants --h2".to_owned()),
+        Some(_) if plan.mode != Mode::Http => return Err("--h2 is for requests".to_owned()),
+        Some(2..) if plan.is_closing => {
+            return Err("--streams: a connection per request has one".to_owned());
+        }
+        Some(_) if tls.resumes_always() => return Err("--resume always: not with --h2".to_owned()),
+        Some(_) => tls.offer_h2(),
     }
     if plan.requests.is_none() && plan.duration.is_none() {
         plan.duration = Some(Duration::from_secs(10));
@@ -120,8 +137,11 @@ pub(crate) fn read(words: impl Iterator<Item = String>) -> Result<Option<Plan>, 
     }
     if plan.origins.iter().all(|origin| origin.tls.is_none()) {
         tls.assert_unused()?;
-    } else if plan.mode != Mode::Handshakes && tls.offers_other_protocols() {
-        return Err("--alpn: requests are HTTP/1; `handshakes` may offer others".to_owned());
+    } else if plan.mode != Mode::Handshakes && tls.offers_other_protocols(is_h2) {
+        return Err(
+            "--alpn: requests are HTTP/1, or HTTP/2 with --h2; `handshakes` may offer others"
+                .to_owned(),
+        );
     } else {
         plan.tls = Some(tls.client(plan.connections)?);
     }
@@ -143,6 +163,7 @@ fn defaults(mode: &str) -> Plan {
             _ => 16,
         },
         threads: 1,
+        streams: None,
         is_closing: matches!(mode, "connect" | "handshakes"),
         rate: None,
         requests: None,
@@ -170,6 +191,8 @@ fn option(
 ) -> Result<(), String> {
     match name {
         "--close" => plan.is_closing = true,
+        "--h2" => _ = plan.streams.get_or_insert(1),
+        "--streams" => plan.streams = Some(count(name, value()?, 1, STREAM_COUNT_MAX)?),
         "--json" => plan.is_json = true,
         "--no-retry" => plan.may_retry = false,
         "--connections" => plan.connections = count(name, value()?, 1, CONNECTION_COUNT_MAX)?,
@@ -311,6 +334,18 @@ mod tests {
     }
 
     #[test]
+    fn requests_may_be_http2() {
+        assert_eq!(plan("127.0.0.1:1").unwrap().streams, None);
+        assert_eq!(plan("--h2 127.0.0.1:1").unwrap().streams, Some(1));
+        assert_eq!(
+            plan("--streams 3 --h2 127.0.0.1:1").unwrap().streams,
+            Some(3)
+        );
+        assert!(plan("--h2 https://127.0.0.1:1 --insecure").is_ok());
+        assert!(plan("connect --h2 127.0.0.1:1").unwrap().is_closing);
+    }
+
+    #[test]
     fn a_target_may_be_over_tls() {
         let name = |line: &str| {
             let plan = plan(&format!("{line} --insecure")).unwrap();
@@ -354,6 +389,11 @@ mod tests {
             "--expect-status 20 127.0.0.1:1",
             "--header nothing 127.0.0.1:1",
             "--what 127.0.0.1:1",
+            "--streams 2 127.0.0.1:1",
+            "--h2 --streams 0 127.0.0.1:1",
+            "connect --h2 --streams 2 127.0.0.1:1",
+            "websockets --h2 127.0.0.1:1",
+            "--h2 https://127.0.0.1:1 --insecure --alpn http/1.1",
             "--path",
             "127.0.0.1:99999",
             "--sni a.example --insecure 127.0.0.1:1",

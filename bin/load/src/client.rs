@@ -1,9 +1,7 @@
 //! The requests: every connection is a task that sends what is due.
 
-use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use tokio::sync::Semaphore;
@@ -11,70 +9,17 @@ use tokio::sync::Semaphore;
 use crate::answer::Response;
 use crate::exchange::{Connection, NoResponse, OutgoingRequest};
 use crate::failure::{Failure, FailureClass};
-use crate::plan::{Expect, Mode, Origin};
+use crate::plan::Mode;
 use crate::run::Run;
+use crate::shared::{Answer, FAILURE_PAUSE, RequestTimes, ThreadShared};
 use crate::tally::Tally;
 use crate::tls::ClientHello;
 
-/// The pause of a connection after a failure, without a rate: it would otherwise retry in a tight
-/// loop while a listener is gone, and the number of failures would only measure our speed.
-const FAILURE_PAUSE: Duration = Duration::from_millis(1);
 /// How many connections of a thread are opened concurrently before the start.
-const OPENING_COUNT_MAX: usize = 64;
+pub(crate) const OPENING_COUNT_MAX: usize = 64;
 
 /// How many handshakes may fail to bring a session for a connection.
 const WARMING_COUNT_MAX: usize = 3;
-
-/// State shared by the connections of one thread.
-struct ThreadShared {
-    run: Arc<Run>,
-    worker: usize,
-    tally: RefCell<Tally>,
-    /// Requests that may still be started.
-    requests_left: Cell<u64>,
-    /// Permits for requests that are due; none without a rate.
-    due_permits: Option<Arc<Semaphore>>,
-    /// Over TLS: how many connections asked for a name.
-    names_used: Cell<usize>,
-}
-
-impl ThreadShared {
-    /// Waits for the next request; returns when it is, or was, due. `now` saves reading the clock.
-    async fn next(&self, now: Instant) -> Option<Instant> {
-        let Some(permits) = &self.due_permits else {
-            let is_over = self.requests_left.get() == 0
-                || self.run.stop.is_closed()
-                || self.run.end().is_some_and(|end| now >= end);
-            if is_over {
-                return None;
-            }
-            self.begin();
-            return Some(now);
-        };
-        permits.acquire().await.ok()?.forget();
-        self.run.requests_started.fetch_add(1, Ordering::Relaxed);
-        let number = self.begin();
-        let workers = self.run.plan.threads as u64;
-        let rate = self.run.plan.rate?;
-        Some(self.run.start() + rate.due_after(number * workers + self.worker as u64))
-    }
-
-    /// The number of the next connection over TLS, in the order of the whole run.
-    fn next_name(&self) -> usize {
-        let number = self.names_used.get();
-        self.names_used.set(number + 1);
-        number * self.run.plan.threads + self.worker
-    }
-
-    /// Starts a request; returns its number within this thread.
-    fn begin(&self) -> u64 {
-        let mut tally = self.tally.borrow_mut();
-        tally.requests_started += 1;
-        self.requests_left
-            .set(self.requests_left.get().saturating_sub(1));
-        tally.requests_started - 1
-    }
-}
 
 /// Runs the connections of one thread to their end.
 pub(crate) async fn work(
@@ -82,14 +27,7 @@ pub(crate) async fn work(
     worker: usize,
     due_permits: Option<Arc<Semaphore>>,
 ) -> Tally {
-    let shared = Rc::new(ThreadShared {
-        run: Arc::clone(run),
-        worker,
-        tally: RefCell::new(Tally::new(run.plan.timeline)),
-        requests_left: Cell::new(run.requests_of_worker(worker)),
-        due_permits,
-        names_used: Cell::new(0),
-    });
+    let shared = Rc::new(ThreadShared::new(run, worker, due_permits));
     let opening = Rc::new(Semaphore::new(OPENING_COUNT_MAX));
     let tasks: Vec<_> = (worker..run.plan.connections)
         .step_by(run.plan.threads)
@@ -148,7 +86,8 @@ impl Client {
             }
         }
         run.barrier.wait().await;
-        let start = run.start();
+        // The first who is here sets it.
+        run.start();
         let mut now = Instant::now();
         while let Some(due_at) = self.shared.next(now).await {
             let sent = if self.shared.due_permits.is_some() {
@@ -168,7 +107,21 @@ impl Client {
                 Ok(Outcome::Handshake) => (false, false),
                 Err(_) => (true, false),
             };
-            self.count(outcome, due_at, sent, ended - start, ended);
+            let times = RequestTimes {
+                due_at,
+                sent,
+                ended,
+            };
+            let outcome = outcome.map(|outcome| match outcome {
+                Outcome::Response(answer) => Some(Answer {
+                    status: answer.status,
+                    body_bytes: answer.body_bytes,
+                    has_prefix: answer.has_prefix,
+                }),
+                Outcome::Handshake => None,
+            });
+            let connection = (self.number, self.connection.port());
+            self.shared.count(outcome, connection, &times);
             if is_closing {
                 // The response is complete: what happens now is nobody's failure.
                 let _ = self.connection.await_close().await;
@@ -190,7 +143,7 @@ impl Client {
     async fn prepare(&mut self) -> Result<(), Failure> {
         let run = Arc::clone(&self.run);
         let deadline = || Instant::now() + run.plan.timeout;
-        if let (Some(client), Some(host)) = (&run.plan.tls, &origin_of(&run, self.number).tls) {
+        if let (Some(client), Some(host)) = (&run.plan.tls, &run.origin_of(self.number).tls) {
             for name in client.names_to_warm(self.number, run.plan.connections, host) {
                 if run.stop.is_closed() {
                     break;
@@ -207,54 +160,12 @@ impl Client {
     /// Fetches a session by a handshake that is counted as no other.
     async fn warm(&mut self, hello: ClientHello, deadline: Instant) -> Result<(), Failure> {
         let run = Arc::clone(&self.run);
-        let address = &origin_of(&run, self.number).address;
+        let address = &run.origin_of(self.number).address;
         let opening = self.connection.open(address, Some(hello), deadline.into());
         opening.await?;
         self.connection.finish().await?;
         self.shared.tally.borrow_mut().tls.warming += 1;
         Ok(())
-    }
-
-    fn count(
-        &self,
-        outcome: Result<Outcome, Failure>,
-        due_at: Instant,
-        sent: Instant,
-        at: Duration,
-        now: Instant,
-    ) {
-        let mut tally = self.shared.tally.borrow_mut();
-        let latency = now.saturating_duration_since(due_at);
-        let is_measured = match &outcome {
-            Ok(Outcome::Response(answer)) => {
-                tally.status(answer.status);
-                true
-            }
-            Ok(Outcome::Handshake) => true,
-            // Leaving it out would hide the slowest requests from the latencies.
-            Err(failure) => matches!(
-                failure.class,
-                FailureClass::Timeout | FailureClass::HandshakeTimeout
-            ),
-        };
-        if is_measured {
-            tally.latency.record(latency);
-            tally.slowest.note(at, self.number, latency);
-            if self.shared.due_permits.is_some() {
-                tally.from_sending.record(now - sent);
-            }
-        }
-        let judged = outcome.and_then(|outcome| match outcome {
-            Outcome::Response(answer) => check_answer(&answer, &self.run.plan.expect),
-            Outcome::Handshake => Ok(()),
-        });
-        match judged {
-            Ok(()) => tally.count_success(at, latency),
-            Err(failure) => {
-                let port = self.connection.port();
-                tally.fail(at, (self.number, port), failure);
-            }
-        }
     }
 
     /// Connects, makes the handshake and closes; also returns when the handshake was complete.
@@ -304,7 +215,7 @@ impl Client {
             self.open(deadline).await?;
         }
         let plan = &self.run.plan;
-        let requests = &origin_of(&self.run, self.number).requests;
+        let requests = &self.run.origin_of(self.number).requests;
         let sent = OutgoingRequest {
             request: &requests[turn % requests.len()],
             is_bodyless: plan.is_bodyless(),
@@ -324,7 +235,7 @@ impl Client {
 
     async fn try_open(&mut self, deadline: Instant) -> Result<(), Failure> {
         let run = Arc::clone(&self.run);
-        let origin = origin_of(&run, self.number);
+        let origin = run.origin_of(self.number);
         let mut tls = None;
         if let (Some(client), Some(host)) = (&run.plan.tls, &origin.tls) {
             let name = client.name(self.shared.next_name(), host);
@@ -344,64 +255,5 @@ impl Client {
         let mut tally = self.shared.tally.borrow_mut();
         tally.open(opening.connecting, opening.handshake.as_ref());
         Ok(())
-    }
-}
-
-/// The origin of the connection with this number.
-fn origin_of(run: &Run, number: usize) -> &Origin {
-    &run.plan.origins[number % run.plan.origins.len()]
-}
-
-/// Whether the response is as expected.
-fn check_answer(answer: &Response, expect: &Expect) -> Result<(), Failure> {
-    let status = answer.status;
-    if !expect.statuses.iter().any(|range| range.contains(&status)) {
-        return Err(Failure::new(
-            FailureClass::WrongStatus,
-            format!("status {status}"),
-        ));
-    }
-    let bytes = answer.body_bytes;
-    if let Some(expected) = expect.body_bytes.filter(|expected| *expected != bytes) {
-        let reason = format!("a body of {bytes} bytes instead of {expected} (status {status})");
-        return Err(Failure::new(FailureClass::WrongBody, reason));
-    }
-    if !answer.has_prefix || bytes < expect.body_prefix.len() as u64 {
-        let reason = format!("a body of {bytes} bytes that begins otherwise (status {status})");
-        return Err(Failure::new(FailureClass::WrongBody, reason));
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn class(answer: &[u8], expect: &Expect) -> Option<FailureClass> {
-        let mut read = Response::new(false);
-        read.advance(answer, &expect.body_prefix).unwrap();
-        check_answer(&read, expect)
-            .err()
-            .map(|failure| failure.class)
-    }
-
-    #[test]
-    fn an_answer_is_judged_by_status_length_and_beginning() {
-        let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
-        let mut expect = Expect {
-            statuses: vec![200..=204],
-            body_bytes: Some(5),
-            body_prefix: b"hell".to_vec(),
-        };
-        assert_eq!(class(answer, &expect), None);
-        expect.body_bytes = Some(6);
-        assert_eq!(class(answer, &expect), Some(FailureClass::WrongBody));
-        expect.body_bytes = None;
-        expect.body_prefix = b"hello, world".to_vec();
-        assert_eq!(class(answer, &expect), Some(FailureClass::WrongBody));
-        expect.body_prefix = b"bye".to_vec();
-        assert_eq!(class(answer, &expect), Some(FailureClass::WrongBody));
-        expect.statuses = vec![201..=204];
-        assert_eq!(class(answer, &expect), Some(FailureClass::WrongStatus));
     }
 }

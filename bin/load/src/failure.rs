@@ -29,7 +29,7 @@ pub(crate) enum FailureClass {
     WrongStatus,
     /// A complete response with the expected status and an unexpected body.
     WrongBody,
-    /// Bytes that are not an HTTP response, or not a WebSocket frame.
+    /// Bytes that are not an HTTP response, a WebSocket frame, or what HTTP/2 allows.
     Malformed,
     /// This machine could not send it: no ports, descriptors or memory left.
     Local,
@@ -39,11 +39,13 @@ pub(crate) enum FailureClass {
     HandshakeTimeout,
     /// The server's certificate is not one that was expected: its name, its signer, its dates.
     CertificateWrong,
+    /// The server reset the stream (HTTP/2); the reason has the code.
+    StreamReset,
 }
 
 impl FailureClass {
     /// All classes, in order.
-    pub(crate) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::Refused,
         Self::Reset,
         Self::Timeout,
@@ -56,6 +58,7 @@ impl FailureClass {
         Self::HandshakeRefused,
         Self::HandshakeTimeout,
         Self::CertificateWrong,
+        Self::StreamReset,
     ];
 
     /// The name in reports.
@@ -73,6 +76,7 @@ impl FailureClass {
             Self::HandshakeRefused => "handshake_refused",
             Self::HandshakeTimeout => "handshake_timeout",
             Self::CertificateWrong => "certificate_wrong",
+            Self::StreamReset => "stream_reset",
         }
     }
 }

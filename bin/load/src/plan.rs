@@ -57,6 +57,8 @@ pub(crate) struct Plan {
     pub(crate) connections: usize,
     /// At most the number of connections.
     pub(crate) threads: usize,
+    /// Over HTTP/2: streams at the same time on a connection; none is HTTP/1.
+    pub(crate) streams: Option<usize>,
     /// A connection per request.
     pub(crate) is_closing: bool,
     /// `None`: as fast as responses arrive.

@@ -7,6 +7,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use serde::Serialize;
 
 use crate::failure::FailureClass;
+use crate::h2::H2Report;
 use crate::longest::Longest;
 use crate::plan::{Mode, Plan};
 use crate::table::{Latency, micros, write_latency, write_row};
@@ -100,6 +101,8 @@ pub(crate) struct Report<'a> {
     websockets: Option<WebSockets>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tls: Option<TlsReport<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    h2: Option<H2Report<'a>>,
     first_failures: Vec<FailureRow<'a>>,
     timeline: Vec<IntervalRow>,
 }
@@ -155,6 +158,7 @@ impl<'a> Report<'a> {
                 echoed: tally.ok,
             }),
             tls: plan.tls.as_ref().map(|_| TlsReport::of(&tally.tls)),
+            h2: plan.streams.map(|streams| H2Report::of(streams, &tally.h2)),
             first_failures: tally
                 .first
                 .iter()
@@ -265,6 +269,9 @@ impl<'a> Report<'a> {
         )?;
         if let Some(tls) = &self.tls {
             tls.write_rows(to)?;
+        }
+        if let Some(h2) = &self.h2 {
+            h2.write_rows(to)?;
         }
         row(
             to,

@@ -7,7 +7,7 @@ use std::time::Instant;
 use tokio::sync::{Barrier, Semaphore};
 
 use crate::pace;
-use crate::plan::Plan;
+use crate::plan::{Origin, Plan};
 
 /// State shared by all threads of a run.
 pub(crate) struct Run {
@@ -47,5 +47,10 @@ impl Run {
         self.plan.requests.map_or(u64::MAX, |requests| {
             pace::requests_of_worker(requests, worker as u64, self.plan.threads as u64)
         })
+    }
+
+    /// The origin of the connection with this number.
+    pub(crate) fn origin_of(&self, number: usize) -> &Origin {
+        &self.plan.origins[number % self.plan.origins.len()]
     }
 }

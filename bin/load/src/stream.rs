@@ -38,6 +38,14 @@ impl Stream {
         }
     }
 
+    /// Over TLS: the protocol that was chosen by ALPN.
+    pub(crate) fn protocol(&self) -> Option<&[u8]> {
+        match self {
+            Self::Clear(_) => None,
+            Self::Tls(stream) => stream.protocol(),
+        }
+    }
+
     /// True when the peer closed in a way that could be an attack: without `close_notify`.
     pub(crate) fn is_unclean(&self) -> bool {
         match self {

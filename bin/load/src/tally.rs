@@ -3,6 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use crate::failure::{Failure, FailureClass};
+use crate::h2::H2Tally;
 use crate::histogram::Histogram;
 use crate::longest::Longest;
 use crate::tls::{Handshake, TlsTally};
@@ -74,6 +75,8 @@ pub(crate) struct Tally {
     pub(crate) alive: u64,
     /// Handshakes, and how TLS failed.
     pub(crate) tls: TlsTally,
+    /// What only HTTP/2 has.
+    pub(crate) h2: H2Tally,
     /// How late the wakeup probe woke in the same time.
     pub(crate) wakeup_delays: WakeupDelays,
 }
@@ -101,6 +104,7 @@ impl Tally {
             cpu: Duration::ZERO,
             alive: 0,
             tls: TlsTally::default(),
+            h2: H2Tally::default(),
             wakeup_delays: WakeupDelays::default(),
         }
     }
@@ -193,6 +197,7 @@ impl Tally {
         self.cpu += other.cpu;
         self.alive += other.alive;
         self.tls.add(other.tls);
+        self.h2.add(other.h2);
     }
 
     fn interval_at(&mut self, at: Duration) -> Option<&mut IntervalCounts> {

@@ -14,7 +14,7 @@ use crate::plan::{Mode, Plan};
 use crate::run::Run;
 use crate::tally::Tally;
 use crate::wakeup::WakeupProbe;
-use crate::{client, websockets};
+use crate::{client, h2, websockets};
 
 /// Runs the plan to its end, or until SIGINT or SIGTERM.
 ///
@@ -111,6 +111,9 @@ fn work(run: &Arc<Run>, worker: usize, permits: Option<Arc<Semaphore>>) -> io::R
         .build()?;
     let local = LocalSet::new();
     let mut tally = match run.plan.mode {
+        Mode::Http if run.plan.streams.is_some() => {
+            local.block_on(&runtime, h2::work(run, worker, permits))
+        }
         Mode::Http | Mode::Handshakes => {
             local.block_on(&runtime, client::work(run, worker, permits))
         }

@@ -3,14 +3,24 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use bytes::Bytes;
+
+use crate::h2::Fault;
 use crate::{Server, page};
 
 /// The maximum length of a body.
 const SIZE_BYTES_MAX: u64 = 1 << 30;
 /// The maximum delay of a response.
 const DELAY_MS_MAX: u64 = 600_000;
-/// Bodies are written in parts of this length.
+/// Bodies are written in parts of at most this length.
 const PIECE: &[u8; 16 << 10] = &[b'x'; 16 << 10];
+/// The maximum number of interim responses.
+const INTERIM_COUNT_MAX: u64 = 100;
+
+/// What follows the body where trailers are asked for.
+pub(crate) const TRAILER: (&str, &str) = ("x-trailer", "the end");
+/// An interim response: its status, and its field.
+pub(crate) const INTERIM: (u16, &str, &str) = (103, "link", "</style.css>; rel=preload");
 
 /// The behaviour that a path selects.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -30,21 +40,28 @@ pub(crate) enum Behaviour {
 pub(crate) struct Request {
     pub(crate) behaviour: Behaviour,
     pub(crate) delay: Duration,
+    /// The wait before each part of the body but the first.
+    pub(crate) pause: Duration,
+    /// How many interim responses (103) come before the answer.
+    pub(crate) interim: u64,
+    pub(crate) has_trailers: bool,
     pub(crate) is_closing: bool,
+    /// Over HTTP/2: what is to go wrong.
+    pub(crate) fault: Option<Fault>,
+    /// The code of a reset or of a GOAWAY; none is the fault's own.
+    pub(crate) code: Option<u32>,
+    /// How many requests for this target get the fault; all of them when it is not given.
+    pub(crate) fault_count: Option<u64>,
     is_chunked: bool,
     is_head: bool,
+    piece: usize,
     size: Option<u64>,
     status: Option<u16>,
 }
 
 impl Request {
     /// Parses target and query. Invalid parts of the query are ignored.
-    pub(crate) fn read(
-        request: &httparse::Request<'_, '_>,
-        is_closing: bool,
-        is_upgrade: bool,
-    ) -> Self {
-        let target = request.path.unwrap_or("/");
+    pub(crate) fn read(method: &str, target: &str, is_closing: bool, is_upgrade: bool) -> Self {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let mut asked = Self {
             behaviour: match path {
@@ -58,9 +75,16 @@ impl Request {
                 _ => Behaviour::Say,
             },
             delay: Duration::ZERO,
+            pause: Duration::ZERO,
+            interim: 0,
+            has_trailers: false,
             is_closing,
+            fault: None,
+            code: None,
+            fault_count: None,
             is_chunked: false,
-            is_head: request.method == Some("HEAD"),
+            is_head: method == "HEAD",
+            piece: PIECE.len(),
             size: None,
             status: None,
         };
@@ -69,6 +93,16 @@ impl Request {
             match (name, number) {
                 ("size", Some(bytes)) => asked.size = Some(bytes.min(SIZE_BYTES_MAX)),
                 ("delay", Some(ms)) => asked.delay = Duration::from_millis(ms.min(DELAY_MS_MAX)),
+                ("pause", Some(ms)) => asked.pause = Duration::from_millis(ms.min(DELAY_MS_MAX)),
+                ("piece", Some(bytes @ 1..)) => {
+                    let bytes = usize::try_from(bytes).unwrap_or(PIECE.len());
+                    asked.piece = bytes.min(PIECE.len());
+                }
+                ("interim", Some(count)) => asked.interim = count.min(INTERIM_COUNT_MAX),
+                ("trailers", Some(yes)) => asked.has_trailers = yes != 0,
+                ("fault", _) => asked.fault = Fault::named(value),
+                ("code", Some(code)) => asked.code = u32::try_from(code).ok(),
+                ("times", Some(count)) => asked.fault_count = Some(count),
                 ("status", Some(status @ 200..=599)) => asked.status = u16::try_from(status).ok(),
                 ("chunked", Some(yes)) => asked.is_chunked = yes != 0,
                 ("close", Some(yes)) => asked.is_closing |= yes != 0,
@@ -82,7 +116,7 @@ impl Request {
 /// The body of a response.
 enum Body {
     /// Literal bytes.
-    Bytes(Vec<u8>),
+    Bytes(Bytes),
     /// One letter, repeated.
     Filler(u64),
 }
@@ -92,7 +126,7 @@ pub(crate) struct Response<'a> {
     asked: &'a Request,
     body: Body,
     server: &'a Server,
-    status: u16,
+    pub(crate) status: u16,
     kind: &'static str,
 }
 
@@ -129,7 +163,7 @@ impl<'a> Response<'a> {
             }
             Behaviour::Say | Behaviour::Tunnel => Vec::new(),
         };
-        let body = asked.size.map_or(Body::Bytes(text), Body::Filler);
+        let body = asked.size.map_or(Body::Bytes(text.into()), Body::Filler);
         Self {
             asked,
             body,
@@ -141,11 +175,23 @@ impl<'a> Response<'a> {
 
     /// How many bytes of body follow the head; none where HTTP forbids a body.
     pub(crate) fn body_bytes(&self) -> u64 {
-        if self.asked.is_head || matches!(self.status, 204 | 304) {
-            0
-        } else {
-            self.length()
-        }
+        if self.has_body() { self.length() } else { 0 }
+    }
+
+    /// False where HTTP forbids a body.
+    pub(crate) fn has_body(&self) -> bool {
+        !(self.asked.is_head || matches!(self.status, 204 | 304))
+    }
+
+    /// The length that the head announces, when it announces one.
+    pub(crate) fn announced(&self) -> Option<u64> {
+        let is_announced = !self.asked.is_chunked && self.status != 204;
+        is_announced.then(|| self.length())
+    }
+
+    /// The fields that do not depend on how the body is framed.
+    pub(crate) fn fields(&self) -> [(&'static str, &'a str); 2] {
+        [("content-type", self.kind), ("x-origin", &self.server.name)]
     }
 
     fn length(&self) -> u64 {
@@ -180,29 +226,40 @@ impl<'a> Response<'a> {
         to.extend_from_slice(head.as_bytes());
     }
 
+    /// The next part of the body, of which `left` bytes are left.
+    pub(crate) fn piece(&self, left: u64) -> Bytes {
+        let length = |max: usize| usize::try_from(left).map_or(max, |left| left.min(max));
+        match &self.body {
+            Body::Bytes(bytes) => {
+                let start = bytes.len() - length(bytes.len());
+                bytes.slice(start..bytes.len().min(start + self.asked.piece))
+            }
+            Body::Filler(_) => Bytes::from_static(&PIECE[..length(self.asked.piece)]),
+        }
+    }
+
     /// Appends the next part of the body, of which `left` bytes are left; returns its length.
     pub(crate) fn write_piece(&self, left: u64, to: &mut Vec<u8>) -> u64 {
-        let piece = match &self.body {
-            Body::Bytes(bytes) => bytes.as_slice(),
-            Body::Filler(_) => {
-                &PIECE[..usize::try_from(left).map_or(PIECE.len(), |left| left.min(PIECE.len()))]
-            }
-        };
+        let piece = self.piece(left);
         if self.asked.is_chunked {
             to.extend_from_slice(format!("{:x}\r\n", piece.len()).as_bytes());
-            to.extend_from_slice(piece);
+            to.extend_from_slice(&piece);
             to.extend_from_slice(b"\r\n");
         } else {
-            to.extend_from_slice(piece);
+            to.extend_from_slice(&piece);
         }
         piece.len() as u64
     }
 
     /// Appends the end of a chunked body.
     pub(crate) fn write_end(&self, to: &mut Vec<u8>) {
-        let has_body = !(self.asked.is_head || matches!(self.status, 204 | 304));
-        if self.asked.is_chunked && has_body {
-            to.extend_from_slice(b"0\r\n\r\n");
+        if self.asked.is_chunked && self.has_body() {
+            to.extend_from_slice(b"0\r\n");
+            if self.asked.has_trailers {
+                let (name, value) = TRAILER;
+                to.extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
+            }
+            to.extend_from_slice(b"\r\n");
         }
     }
 }
@@ -229,12 +286,10 @@ mod tests {
     use std::cell::{Cell, RefCell};
 
     use super::*;
+    use crate::h2::{FaultCounts, H2Options};
 
-    fn asked(method: &'static str, target: &'static str) -> Request {
-        let mut request = httparse::Request::new(&mut []);
-        request.method = Some(method);
-        request.path = Some(target);
-        Request::read(&request, false, false)
+    fn asked(method: &str, target: &str) -> Request {
+        Request::read(method, target, false, false)
     }
 
     fn whole(asked: &Request, is_up: bool) -> String {
@@ -244,6 +299,8 @@ mod tests {
             requests: Cell::new(1),
             connections: Cell::new(1),
             tls: None,
+            h2: H2Options::default(),
+            faults: FaultCounts::default(),
             scratch: RefCell::new(String::new()),
         };
         let answer = Response::to(asked, &server, b"GET /echo".to_vec());
@@ -272,6 +329,18 @@ mod tests {
         let text = whole(&asked("GET", "/x?size=5&chunked=1"), true);
         assert!(text.ends_with("\r\n\r\n5\r\nxxxxx\r\n0\r\n\r\n"), "{text}");
         assert!(!text.contains("Content-Length"));
+    }
+
+    #[test]
+    fn a_body_comes_in_pieces_and_trailers_follow() {
+        let text = whole(
+            &asked("GET", "/x?size=5&piece=4&chunked=1&trailers=1"),
+            true,
+        );
+        let expected = "\r\n\r\n4\r\nxxxx\r\n1\r\nx\r\n0\r\nx-trailer: the end\r\n\r\n";
+        assert!(text.ends_with(expected), "{text}");
+        let text = whole(&asked("GET", "/x?piece=4"), true);
+        assert!(text.ends_with("\r\n\r\nblue answers\n"), "{text}");
     }
 
     #[test]

@@ -7,6 +7,7 @@
 
 mod answer;
 mod common_name;
+mod h2;
 mod page;
 mod serve;
 mod tls;
@@ -21,10 +22,11 @@ use rustls::ServerConfig;
 use tokio::net::TcpListener;
 use tokio::task::LocalSet;
 
+use crate::h2::{FaultCounts, H2Options};
 use crate::tls::TlsOptions;
 
 const HELP: &str = "\
-usage: ballast-origin [--name NAME] [TLS] --listen ADDRESS:PORT [[--name NAME] [TLS] --listen ...]
+usage: ballast-origin [--name NAME] [TLS] [H2] --listen ADDRESS:PORT [[--name NAME] ... --listen ...]
 
 Each --listen is a server; it bears the last --name before it, and is over TLS when a --tls-cert
 stands before it:
@@ -35,6 +37,15 @@ stands before it:
   --tls-client-ca FILE   clients must have a certificate that one of these signed
   --tls-version V        1.2 or 1.3 (both)
   --tls-resume HOW       sessions: tickets, ids (the server keeps them), never (tickets)
+  --tls-alpn LIST        protocols, the preferred first (h2,http/1.1)
+
+A connection that begins with the preface of HTTP/2 is of that version. How a server speaks it:
+
+  --h2 off               not at all (on)
+  --h2-streams N         streams at the same time on a connection (1000)
+  --h2-window N          the window of a stream, which may be 0 (1 MiB)
+  --h2-mute LIST         frames that it never sends: settings, settings-ack, ping-ack, window-update,
+                         headers, data, reset, goaway (none)
 
 Paths and what they answer:
 
@@ -49,8 +60,17 @@ Paths and what they answer:
     size=N          a body of N bytes (at most 1 GiB)
     delay=MS        wait before answering (at most 10 minutes)
     status=N        this status (200 to 599)
-    chunked=1       chunks instead of Content-Length
-    close=1         close the connection after the answer
+    chunked=1       chunks instead of Content-Length; over HTTP/2 no Content-Length
+    piece=N         the body comes in parts of N bytes (16384)
+    pause=MS        wait between two parts of the body
+    trailers=1      the field x-trailer after the body; over HTTP/1 with chunked=1
+    interim=N       N times 103 before the answer
+    close=1         close the connection after the answer; over HTTP/2 by GOAWAY
+    fault=WORD      over HTTP/2: one of the faults below
+    code=N          the code of a reset or of a GOAWAY (2)
+    times=N         only the first N requests for this target get the fault
+
+Faults:
 ";
 
 /// One of the servers in the process.
@@ -66,6 +86,10 @@ struct Server {
     connections: Cell<u64>,
     /// For TLS.
     tls: Option<Arc<ServerConfig>>,
+    /// How it speaks HTTP/2.
+    h2: H2Options,
+    /// How often each fault was shown that is asked for so many times.
+    faults: FaultCounts,
     /// Memory for the response, reused so that a request costs no allocation.
     scratch: RefCell<String>,
 }
@@ -91,14 +115,14 @@ fn main() -> ExitCode {
 }
 
 fn usage(fault: &str) -> ExitCode {
-    eprintln!("ballast-origin: {fault}\n{HELP}");
+    eprintln!("ballast-origin: {fault}\n{HELP}{}", h2::faults_help());
     ExitCode::FAILURE
 }
 
 /// Pairs each address with what stands before it.
 fn servers(arguments: impl Iterator<Item = String>) -> Result<Vec<(String, Rc<Server>)>, String> {
     let (mut servers, mut name) = (Vec::new(), "origin".to_owned());
-    let mut tls = TlsOptions::default();
+    let (mut tls, mut h2) = (TlsOptions::default(), H2Options::default());
     let mut arguments = arguments;
     while let Some(word) = arguments.next() {
         let mut value = || {
@@ -115,11 +139,13 @@ fn servers(arguments: impl Iterator<Item = String>) -> Result<Vec<(String, Rc<Se
                     requests: Cell::new(0),
                     connections: Cell::new(0),
                     tls: tls.configuration()?,
+                    h2: h2.clone(),
+                    faults: FaultCounts::default(),
                     scratch: RefCell::new(String::new()),
                 };
                 servers.push((value()?, Rc::new(server)));
             }
-            _ if tls.take(&word, value)? => {}
+            _ if tls.take(&word, &mut value)? || h2.take(&word, &mut value)? => {}
             _ => return Err(format!("unknown argument {word:?}")),
         }
     }

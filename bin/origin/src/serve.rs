@@ -9,7 +9,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::Server;
-use crate::answer::{Behaviour, Request, Response};
+use crate::answer::{Behaviour, INTERIM, Request, Response};
+use crate::h2;
 use crate::tls::Stream;
 use crate::websocket;
 
@@ -18,7 +19,7 @@ const HEAD_BYTES_MAX: usize = 64 << 10;
 /// More fields are refused with 431.
 const FIELD_COUNT_MAX: usize = 100;
 /// The maximum body for `/echo`, which holds it; other bodies are read and dropped.
-const ECHO_BYTES_MAX: usize = 16 << 20;
+pub(crate) const ECHO_BYTES_MAX: usize = 16 << 20;
 /// Responses to pipelined requests are collected up to this size before they are written.
 const GATHER_BYTES_MAX: usize = 256 << 10;
 /// The pause after `accept` failed because descriptors ran out.
@@ -33,7 +34,7 @@ pub(crate) async fn accept(listener: TcpListener, server: Rc<Server>) {
                 let server = Rc::clone(&server);
                 // The peer may leave at any time, or fail in its handshake; that is not reported.
                 tokio::task::spawn_local(async move {
-                    Connection::accept(socket, server).await?.run().await
+                    Connection::accept(socket, server).await?.choose().await
                 });
             }
             Err(error) => {
@@ -83,6 +84,19 @@ impl Connection {
             consumed: 0,
             answers: Vec::new(),
         })
+    }
+
+    /// HTTP/2 begins with its preface (RFC 9113 section 3.4), whatever ALPN said; else it is HTTP/1.
+    async fn choose(mut self) -> io::Result<()> {
+        while self.server.h2.is_served() && h2::may_be_preface(&self.received) {
+            if self.received.starts_with(h2::PREFACE) {
+                return h2::serve(self.stream, self.received, self.server).await;
+            }
+            if self.receive().await? == 0 {
+                return Ok(());
+            }
+        }
+        self.run().await
     }
 
     async fn run(&mut self) -> io::Result<()> {
@@ -147,7 +161,12 @@ impl Connection {
                 key = std::str::from_utf8(value).ok().map(str::to_owned);
             }
         }
-        let asked = Request::read(&request, is_closing, is_upgrade);
+        let asked = Request::read(
+            request.method.unwrap_or("GET"),
+            request.path.unwrap_or("/"),
+            is_closing,
+            is_upgrade,
+        );
         Ok(Some(Head {
             length,
             framing,
@@ -179,6 +198,12 @@ impl Connection {
             self.write().await?;
             tokio::time::sleep(head.asked.delay).await;
         }
+        for _ in 0..head.asked.interim {
+            let (status, name, value) = INTERIM;
+            let interim = format!("HTTP/1.1 {status} Early Hints\r\n{name}: {value}\r\n\r\n");
+            self.answers.extend_from_slice(interim.as_bytes());
+            self.write().await?;
+        }
         self.server.requests.set(self.server.requests.get() + 1);
         if head.asked.behaviour == Behaviour::Tunnel {
             match head.key {
@@ -192,8 +217,11 @@ impl Connection {
         let mut left = answer.body_bytes();
         while left > 0 {
             left -= answer.write_piece(left, &mut self.answers);
-            if self.answers.len() >= GATHER_BYTES_MAX {
+            if self.answers.len() >= GATHER_BYTES_MAX || !head.asked.pause.is_zero() {
                 write(&mut self.stream, &mut self.answers).await?;
+            }
+            if left > 0 && !head.asked.pause.is_zero() {
+                tokio::time::sleep(head.asked.pause).await;
             }
         }
         answer.write_end(&mut self.answers);

@@ -48,6 +48,7 @@ pub(crate) struct TlsOptions {
     client_authorities: Option<PathBuf>,
     versions: Vec<&'static SupportedProtocolVersion>,
     resume: Resume,
+    protocols: Vec<Vec<u8>>,
 }
 
 impl Default for TlsOptions {
@@ -57,6 +58,7 @@ impl Default for TlsOptions {
             client_authorities: None,
             versions: vec![&version::TLS13, &version::TLS12],
             resume: Resume::Tickets,
+            protocols: vec![b"h2".to_vec(), b"http/1.1".to_vec()],
         }
     }
 }
@@ -86,6 +88,11 @@ impl TlsOptions {
                     "1.3" => vec![&version::TLS13],
                     other => return wants("1.2 or 1.3", other),
                 };
+            }
+            "--tls-alpn" => {
+                let list = value()?;
+                self.protocols = list.split(',').map(|word| word.trim().into()).collect();
+                self.protocols.retain(|word| !word.is_empty());
             }
             "--tls-resume" => {
                 self.resume = match value()?.as_str() {
@@ -123,7 +130,7 @@ impl TlsOptions {
         };
         let keys: Result<_, _> = self.certificates.iter().map(certified_key).collect();
         let mut config = builder.with_cert_resolver(Arc::new(CertificatesByName(keys?)));
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        config.alpn_protocols.clone_from(&self.protocols);
         match self.resume {
             Resume::Tickets => {
                 config.ticketer = aws_lc_rs::Ticketer::new().map_err(|error| error.to_string())?;
@@ -225,6 +232,16 @@ impl Stream {
         let acceptor = TlsAcceptor::from(Arc::clone(config));
         let stream = acceptor.accept(socket).await?;
         Ok(Self::Tls(Box::new(stream)))
+    }
+
+    /// Lets the end of the connection be a reset instead of an end.
+    pub(crate) fn reset_on_close(&self) {
+        let socket = match self {
+            Self::Clear(socket) => socket,
+            Self::Tls(stream) => stream.get_ref().0,
+        };
+        // This fails only on a closed socket, where nothing is left to do.
+        let _ = socket.set_zero_linger();
     }
 
     /// What was negotiated, a line each; an empty value where there is none.

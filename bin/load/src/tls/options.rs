@@ -164,10 +164,25 @@ impl TlsOptions {
         })
     }
 
-    /// Whether a protocol other than HTTP/1.1 may be chosen.
-    pub(crate) fn offers_other_protocols(&self) -> bool {
-        let is_http1 = |protocol: &Vec<u8>| protocol.starts_with(b"http/1.");
-        !self.protocols.iter().all(is_http1)
+    /// Whether names without a session get one before the start.
+    pub(crate) fn resumes_always(&self) -> bool {
+        self.resume == Resume::Always
+    }
+
+    /// Offers HTTP/2, unless the command line names protocols.
+    pub(crate) fn offer_h2(&mut self) {
+        if self.protocols.is_empty() {
+            self.protocols.push(b"h2".to_vec());
+        }
+    }
+
+    /// Whether a protocol may be chosen that the requests are not of.
+    pub(crate) fn offers_other_protocols(&self, is_h2: bool) -> bool {
+        let is_known = |protocol: &Vec<u8>| match is_h2 {
+            true => protocol == b"h2",
+            false => protocol.starts_with(b"http/1."),
+        };
+        !self.protocols.iter().all(is_known)
     }
 
     /// Reads the files and makes the client of a run with so many connections.

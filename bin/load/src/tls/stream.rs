@@ -70,6 +70,11 @@ impl TlsStream {
         }
     }
 
+    /// The protocol that was chosen by ALPN.
+    pub(crate) fn protocol(&self) -> Option<&[u8]> {
+        self.session.alpn_protocol()
+    }
+
     /// True when the peer closed without `close_notify`.
     pub(crate) fn is_unclean(&self) -> bool {
         self.is_unclean
