@@ -41,6 +41,11 @@ const BINDS: &[(&str, &str)] = &[
     ),
     ("extra", "crt apart.crt"),
     ("alpn", "crt a.pem alpn http/1.1"),
+    ("two", "crt a.pem alpn h2"),
+    ("both", "crt a.pem"),
+    ("none", "crt a.pem no-alpn"),
+    ("forced", "crt a.pem proto h2"),
+    ("listed", "crt-list h1.txt"),
 ];
 
 /// What curl is asked to do, by the bind's name.
@@ -93,6 +98,13 @@ const CASES: &[(&str, &str)] = &[
     ("extra", "apart.test"),
     ("alpn", "a.test"),
     ("alpn", "a.test --http2"),
+    ("two", "a.test --http2"),
+    ("both", "a.test"),
+    ("both", "a.test --http2"),
+    ("none", "a.test --http2"),
+    ("forced", "a.test --http2"),
+    ("listed", "a.test --http2"),
+    ("listed", "b.test --http2"),
 ];
 
 struct Site {
@@ -125,6 +137,7 @@ fn write_files(at: &Path) {
     write("apart.crt.key", apart.key.clone());
     let list = "a.pem\n# a comment\nb.pem *.list.test !not.list.test\nwild.pem [ssl-max-ver TLSv1.2] two.list.test\n";
     write("list.txt", list.to_owned());
+    write("h1.txt", "a.pem [alpn http/1.1]\nb.pem\n".to_owned());
     write(
         "client.pem",
         authority.issue(&Profile::client("a client")).bundle(),
@@ -151,7 +164,7 @@ impl Site {
              timeout connect 5s\n    timeout client 5s\n    timeout server 5s\nfrontend site\n"
         );
         for ((name, words), port) in BINDS.iter().zip(&ports) {
-            let words = words.replace("list.txt", &format!("{at}/list.txt"));
+            let words = words.replace("crt-list ", &format!("crt-list {at}/"));
             text.push_str(&format!(
                 "    bind 127.0.0.1:{port} name {name} ssl {words}\n"
             ));

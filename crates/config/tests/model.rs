@@ -406,7 +406,7 @@ fn what_is_forgotten_is_said() {
 #[test]
 fn what_is_not_served_yet_is_named() {
     let loaded = good(
-        "listen l\n mode http\n bind :443 ssl crt a.pem alpn h2\n server s 192.0.2.1:80 resolvers dns\nresolvers dns\n nameserver a 192.0.2.53:53\n",
+        "listen l\n mode http\n bind :80\n server s 192.0.2.1:80 ssl verify none alpn h2 resolvers dns\nresolvers dns\n nameserver a 192.0.2.53:53\n",
     );
     let words: Vec<_> = loaded
         .unimplemented

@@ -137,10 +137,8 @@ pub(super) const ROWS: &[R] = &[
         let (protocol, span) = (protocol(args)?, args.keyword_span());
         draft.bind.protocol = protocol.http();
         draft.protocol = Some((protocol, span));
-        match protocol {
-            MuxProtocol::H2 => context.unimplemented("proto h2", "HTTP/2", span),
-            MuxProtocol::Quic => context.unimplemented("proto quic", "QUIC", span),
-            _ => {}
+        if protocol == MuxProtocol::Quic {
+            context.unimplemented("proto quic", "QUIC", span);
         }
         Ok(())
     })

@@ -5,7 +5,7 @@
 //! has one.
 
 use ballast_model::{
-    BindTls, CertificateSource, CheckMethod, CheckRule, Mode, ServerTls, TlsOptions,
+    BindTls, CertificateSource, CheckMethod, CheckRule, HttpProtocol, Mode, ServerTls, TlsOptions,
 };
 use ballast_syntax::{Diagnostic, Severity, Span};
 use ballast_tls::options::VerifyMode;
@@ -37,7 +37,9 @@ pub(super) fn binds(draft: &mut ProxyDraft, context: &mut Context<'_>) {
         line.certificates(bind, &tls, context);
         line.versions(bind, &mut tls.options, context);
         line.verify(&tls, bind.span, context);
-        line.protocols(&mut tls, bind.span, context);
+        if line.is_http {
+            line.protocols(&mut tls.options, bind, context);
+        }
         bind.bind.tls = Some(Box::new(tls));
     }
     draft.binds = binds;
@@ -166,38 +168,33 @@ impl BindLine<'_> {
         }
     }
 
-    /// The default of `alpn`, and `h2` left out in HTTP mode as long as it is not served.
-    fn protocols(&self, tls: &mut BindTls, span: Span, context: &mut Context<'_>) {
-        if !self.is_http {
-            return;
-        }
-        let all = [H2, HTTP1].map(str::to_owned).to_vec();
-        let offered = tls.options.alpn.get_or_insert(all);
-        self.without_h2(offered, span, context);
-        for source in &mut tls.certificates {
-            let CertificateSource::List(list) = source else {
-                continue;
-            };
-            let lines = list.lines.iter_mut();
-            for offered in lines.filter_map(|line| line.options.alpn.as_mut()) {
-                self.without_h2(offered, span, context);
-            }
+    /// Sets the default of `alpn`, and tells of clients that would be offered what is refused then.
+    fn protocols(&self, options: &mut TlsOptions, bind: &BindDraft, context: &mut Context<'_>) {
+        let protocol = bind.bind.protocol;
+        let offered = options
+            .alpn
+            .get_or_insert_with(|| offered_by_default(protocol));
+        let offers_h2 = offered.iter().any(|name| name == H2);
+        if protocol == Some(HttpProtocol::Http1) && offers_h2 {
+            let message = format!(
+                "'proto h1' refuses the clients that choose HTTP/2, which is offered {} (add 'alpn \
+                 http/1.1').",
+                self.what
+            );
+            let code = "protocol-refused";
+            self.report(Severity::Notice, code, &message, bind.span, context);
         }
     }
+}
 
-    fn without_h2(&self, offered: &mut Vec<String>, span: Span, context: &mut Context<'_>) {
-        match remove_h2(offered) {
-            H2Removal::NotOffered => {}
-            H2Removal::NoneLeft => context.unimplemented("alpn h2", "HTTP/2", span),
-            H2Removal::OthersLeft => {
-                let message = format!(
-                    "HTTP/2 is not served yet: 'h2' is left out of what is offered {}.",
-                    self.what
-                );
-                self.report(Severity::Notice, "h2-left-out", &message, span, context);
-            }
-        }
-    }
+/// What HTTP frontends offer unless `alpn` or `no-alpn` says otherwise. As HAProxy 3.2 does, `proto h1`
+/// does not change it.
+fn offered_by_default(protocol: Option<HttpProtocol>) -> Vec<String> {
+    let names: &[&str] = match protocol {
+        Some(HttpProtocol::Http2) => &[H2],
+        Some(HttpProtocol::Http1) | None => &[H2, HTTP1],
+    };
+    names.iter().map(|name| (*name).to_owned()).collect()
 }
 
 /// What became of a list of protocols when `h2` was removed from it.
@@ -390,8 +387,9 @@ fn server_protocols(
     match (remove_h2(offered), span) {
         (H2Removal::NoneLeft, Some(span)) => context.unimplemented("alpn h2", "HTTP/2", span),
         (H2Removal::OthersLeft, _) => {
-            let message =
-                format!("{name} : HTTP/2 is not served yet: 'h2' is left out of what is offered.");
+            let message = format!(
+                "{name} : HTTP/2 is not spoken to servers yet: 'h2' is left out of what is offered."
+            );
             report(context, Severity::Notice, "h2-left-out", message, span);
         }
         _ => {}

@@ -190,37 +190,38 @@ fn global_defaults_hold_where_the_line_says_nothing() {
 
 /// HAProxy 3.2 offers `h2,http/1.1` by default.
 #[test]
-fn h2_is_left_out_of_what_http_frontends_offer() {
-    let http1 = Some(vec!["http/1.1".to_owned()]);
+fn http_frontends_offer_both_versions() {
+    let list = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect());
+    let both = list(&["h2", "http/1.1"]);
     let offered = |words: &str, mode| {
         bind_after("", &format!("ssl crt /a {words}"), mode)
             .options
             .alpn
     };
-    assert_eq!(offered("", "http"), http1);
-    assert_eq!(offered("alpn h2,http/1.1", "http"), http1);
-    assert_eq!(
-        offered("alpn http/1.1,x", "http"),
-        Some(vec!["http/1.1".into(), "x".into()])
-    );
+    assert_eq!(offered("", "http"), both);
+    assert_eq!(offered("alpn h2,http/1.1", "http"), both);
+    assert_eq!(offered("alpn h2", "http"), list(&["h2"]));
+    assert_eq!(offered("proto h2", "http"), list(&["h2"]));
+    assert_eq!(offered("proto h1", "http"), both);
+    assert_eq!(offered("proto h1 alpn h2,http/1.1", "http"), both);
+    assert_eq!(offered("alpn http/1.1,x", "http"), list(&["http/1.1", "x"]));
     assert_eq!(offered("no-alpn", "http"), Some(vec![]));
     assert_eq!(offered("npn h2", "http"), Some(vec![]));
     assert_eq!(offered("", "tcp"), None);
     assert_eq!(offered("alpn h2", "tcp"), Some(vec!["h2".to_owned()]));
-    let text = |words: &str| format!("frontend f\n mode http\n bind :443 ssl crt /a {words}\n");
     let notices = |words: &str| {
-        let loaded = good(&text(words));
-        said(&loaded, Severity::Notice).len()
+        let text = format!("frontend f\n mode http\n bind :443 ssl crt /a {words}\n");
+        said(&good(&text), Severity::Notice).len()
     };
-    assert_eq!((notices(""), notices("alpn h2,http/1.1")), (1, 1));
-    assert_eq!((notices("no-alpn"), notices("alpn http/1.1")), (0, 0));
-    let alone = good(&text("alpn h2"));
-    assert!(
-        alone
-            .unimplemented
-            .iter()
-            .any(|word| word.word == "alpn h2" && word.feature == "HTTP/2")
-    );
+    let counts = [
+        "",
+        "alpn h2",
+        "proto h2",
+        "proto h1",
+        "proto h1 alpn http/1.1",
+    ]
+    .map(notices);
+    assert_eq!(counts, [0, 0, 0, 1, 0]);
 }
 
 #[test]
