@@ -17,8 +17,8 @@ use crate::slots::{AVOIDED_COUNT_MAX, BalancerSlots};
 use crate::timings::{Histogram, Timings};
 use crate::tls_connections::HandshakeCounters;
 use crate::{
-    BalancingState, ConnectSettings, DynamicCookies, Gauge, LastInvalidMessage, Rate, Server,
-    SlotOffer, limits,
+    BalancingState, ConnectSettings, DynamicCookies, Gauge, H2Counts, LastInvalidMessage, Rate,
+    Server, SlotOffer, limits,
 };
 
 /// A backend of one generation.
@@ -342,6 +342,8 @@ impl ServerLoad for Backend {
 pub struct BackendState {
     /// Counted by the workers.
     pub counters: PerWorker<BackendCounters>,
+    /// Connections of HTTP/2 to its servers.
+    pub h2: Arc<H2Counts>,
     /// Mean and longest times of the last exchanges (`qtime` and its siblings).
     pub timings: PerWorker<Timings>,
     /// Histogram of the durations of exchanges.
@@ -400,6 +402,7 @@ impl BackendState {
     pub fn new(worker_count: usize) -> Self {
         Self {
             counters: PerWorker::new(worker_count),
+            h2: Arc::new(H2Counts::new(worker_count)),
             timings: PerWorker::new(worker_count),
             durations: PerWorker::new(worker_count),
             sessions: Gauge::default(),

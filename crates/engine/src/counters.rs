@@ -249,6 +249,36 @@ counters! {
 }
 
 counters! {
+    /// What connections of HTTP/2 have carried, of a frontend or of a backend.
+    H2Counters => H2Sums {
+        /// Connections (`h2_total_connections`).
+        connections,
+        /// Of those, the ones that began as connections of HTTP/1.
+        upgrades,
+        /// Streams (`h2_backend_total_streams`, for frontends too).
+        streams,
+        /// HEADERS frames received (`h2_headers_rcvd`).
+        headers_received,
+        /// DATA frames received (`h2_data_rcvd`).
+        data_received,
+        /// SETTINGS frames received (`h2_settings_rcvd`).
+        settings_received,
+        /// RST_STREAM frames received (`h2_rst_stream_rcvd`).
+        resets_received,
+        /// GOAWAY frames received (`h2_goaway_rcvd`).
+        go_aways_received,
+        /// Connections that broke the protocol (`h2_detected_conn_protocol_errors`).
+        connection_errors,
+        /// Streams that broke the protocol (`h2_detected_strm_protocol_errors`).
+        stream_errors,
+        /// RST_STREAM frames sent (`h2_rst_stream_resp`).
+        resets_sent,
+        /// GOAWAY frames sent for an error (`h2_goaway_resp`).
+        go_aways_sent,
+    }
+}
+
+counters! {
     /// What the whole process counts (`show info`).
     ProcessCounters => ProcessSums {
         /// Connections of clients that were accepted (part of `CumConns`).

@@ -8,7 +8,7 @@ use ballast_message::NameCases;
 use ballast_model as model;
 
 use crate::counters::{FrontendCounters, FrontendSums, PerWorker};
-use crate::{Gate, Gauge, LastInvalidMessage, OverrideCell, Rate};
+use crate::{Gate, Gauge, H2Counts, LastInvalidMessage, OverrideCell, Rate};
 
 /// A frontend of one generation.
 #[derive(Debug)]
@@ -70,6 +70,8 @@ pub enum RouteTarget {
 pub struct FrontendState {
     /// Counted by the workers.
     pub counters: PerWorker<FrontendCounters>,
+    /// Its connections of HTTP/2.
+    pub h2: Arc<H2Counts>,
     /// Connections open now (`scur`, `smax`).
     pub sessions: Gauge,
     /// Sessions per second (`rate`).
@@ -92,6 +94,7 @@ impl FrontendState {
     pub fn new(worker_count: usize) -> Self {
         Self {
             counters: PerWorker::new(worker_count),
+            h2: Arc::new(H2Counts::new(worker_count)),
             sessions: Gauge::default(),
             session_rate: Rate::default(),
             connection_rate: Rate::default(),

@@ -492,17 +492,19 @@ static FIXED: &[Metric] = &[
     }),
     Metric::new("h1sess", "Sessions over HTTP/1", MCP).frontend(|row| {
         MetricValue::U64(if row.frontend.is_http() {
-            row.sums.sessions
+            row.http1_sessions()
         } else {
             0
         })
     }),
-    Metric::new("h2sess", "Sessions over HTTP/2", MCP).frontend(|_| MetricValue::U64(0)),
+    Metric::new("h2sess", "Sessions over HTTP/2", MCP)
+        .frontend(|row| MetricValue::U64(row.h2.connections)),
     Metric::new("h3sess", "Sessions over HTTP/3", MCP).frontend(|_| MetricValue::U64(0)),
     Metric::new("req_other", "Requests of no known version", MCP).frontend(|_| MetricValue::U64(0)),
     Metric::new("h1req", "Requests over HTTP/1", MCP)
-        .frontend(|row| MetricValue::U64(row.sums.requests)),
-    Metric::new("h2req", "Requests over HTTP/2", MCP).frontend(|_| MetricValue::U64(0)),
+        .frontend(|row| MetricValue::U64(row.http1_requests())),
+    Metric::new("h2req", "Requests over HTTP/2", MCP)
+        .frontend(|row| MetricValue::U64(row.h2.streams)),
     Metric::new("h3req", "Requests over HTTP/3", MCP).frontend(|_| MetricValue::U64(0)),
     Metric::new("proto", "Protocol it listens for", SGP)
         .listener(|row| MetricValue::text(protocol(&row.bind().address))),

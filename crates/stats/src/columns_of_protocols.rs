@@ -1,7 +1,7 @@
 //! The columns after `-`: what each protocol counts.
 //!
-//! HTTP/1 and TLS are counted here from the proxy's own numbers. The others are not spoken yet: their
-//! columns stand where tools expect them, and nothing ever happened in them.
+//! HTTP/2 counts on its connections; HTTP/1 and TLS are told from the proxy's own numbers. The others
+//! are not spoken yet: their columns stand where tools expect them, and nothing ever happened in them.
 
 use ballast_model::Mode;
 
@@ -37,6 +37,15 @@ macro_rules! handshakes {
             .listener(|row| MetricValue::U64(row.numbers.sums.$counter))
             .server(|row| MetricValue::U64(row.sums.$counter))
             .backend(|row| MetricValue::U64(row.sums.$counter))
+    };
+}
+
+/// A column of connections of HTTP/2, by the name of its counter.
+macro_rules! h2 {
+    ($name:literal $help:literal $counter:ident) => {
+        Metric::new($name, $help, MCP)
+            .frontend(|row| MetricValue::U64(row.h2.$counter))
+            .backend(|row| MetricValue::U64(row.h2.$counter))
     };
 }
 
@@ -123,35 +132,55 @@ pub(crate) static PROTOCOLS: &[Metric] = &[
     front!("quic_stream_data_blocked" "STREAM_DATA_BLOCKED frames received"),
     front!("quic_streams_blocked_bidi" "STREAMS_BLOCKED frames received, both ways"),
     front!("quic_streams_blocked_uni" "STREAMS_BLOCKED frames received, one way"),
-    proxy!("h2_headers_rcvd" "HEADERS frames received"),
-    proxy!("h2_data_rcvd" "DATA frames received"),
-    proxy!("h2_settings_rcvd" "SETTINGS frames received"),
-    proxy!("h2_rst_stream_rcvd" "RST_STREAM frames received"),
-    proxy!("h2_goaway_rcvd" "GOAWAY frames received"),
-    proxy!("h2_detected_conn_protocol_errors" "Connections that broke the protocol"),
-    proxy!("h2_detected_strm_protocol_errors" "Streams that broke the protocol"),
-    proxy!("h2_rst_stream_resp" "RST_STREAM frames sent for an error"),
-    proxy!("h2_goaway_resp" "GOAWAY frames sent for an error"),
-    proxy!("h2_open_connections" "HTTP/2 connections now" MGP),
-    proxy!("h2_backend_open_streams" "HTTP/2 streams to servers now" MGP),
-    proxy!("h2_total_connections" "HTTP/2 connections in all"),
-    proxy!("h2_backend_total_streams" "HTTP/2 streams to servers in all"),
+    h2!("h2_headers_rcvd" "HEADERS frames received" headers_received),
+    h2!("h2_data_rcvd" "DATA frames received" data_received),
+    h2!("h2_settings_rcvd" "SETTINGS frames received" settings_received),
+    h2!("h2_rst_stream_rcvd" "RST_STREAM frames received" resets_received),
+    h2!("h2_goaway_rcvd" "GOAWAY frames received" go_aways_received),
+    h2!("h2_detected_conn_protocol_errors" "Connections that broke the protocol" connection_errors),
+    h2!("h2_detected_strm_protocol_errors" "Streams that broke the protocol" stream_errors),
+    h2!("h2_rst_stream_resp" "RST_STREAM frames sent" resets_sent),
+    h2!("h2_goaway_resp" "GOAWAY frames sent for an error" go_aways_sent),
+    Metric::new("h2_open_connections", "HTTP/2 connections now", MGP)
+        .frontend(|row| MetricValue::U64(row.frontend.state.h2.connections()))
+        .backend(|row| MetricValue::U64(row.backend.state.h2.connections())),
+    // The names are HAProxy's: frontends count the streams of their clients in them.
+    Metric::new("h2_backend_open_streams", "HTTP/2 streams now", MGP)
+        .frontend(|row| MetricValue::U64(row.frontend.state.h2.streams()))
+        .backend(|row| MetricValue::U64(row.backend.state.h2.streams())),
+    h2!("h2_total_connections" "HTTP/2 connections in all" connections),
+    h2!("h2_backend_total_streams" "HTTP/2 streams in all" streams),
     Metric::new("h1_open_connections", "HTTP/1 connections now", MGP)
-        .frontend(|row| front(row, |row| u64::from(row.frontend.state.sessions.current())))
-        .backend(|row| back(row, BackendRow::connections)),
+        .frontend(|row| front(row, http1_connections))
+        .backend(|row| {
+            back(row, |row| {
+                row.connections()
+                    .saturating_sub(row.backend.state.h2.connections())
+            })
+        }),
     Metric::new("h1_open_streams", "HTTP/1 exchanges now", MGP)
-        .frontend(|row| front(row, |row| u64::from(row.frontend.state.sessions.current())))
-        .backend(|row| back(row, |row| u64::from(row.backend.state.served.current()))),
+        .frontend(|row| front(row, http1_connections))
+        .backend(|row| {
+            back(row, |row| {
+                let served = u64::from(row.backend.state.served.current());
+                served.saturating_sub(row.backend.state.h2.streams())
+            })
+        }),
     Metric::new("h1_total_connections", "HTTP/1 connections in all", MCP)
-        .frontend(|row| front(row, |row| row.sums.sessions))
-        .backend(|row| back(row, |row| row.sums.connects)),
+        .frontend(|row| front(row, FrontendRow::http1_sessions))
+        .backend(|row| {
+            back(row, |row| {
+                row.sums.connects.saturating_sub(row.h2.connections)
+            })
+        }),
     Metric::new("h1_total_streams", "HTTP/1 exchanges in all", MCP)
-        .frontend(|row| front(row, |row| row.sums.requests))
-        .backend(|row| back(row, |row| row.sums.requests)),
-    Metric::new("h1_bytes_in", "Bytes received over HTTP/1", MCP)
+        .frontend(|row| front(row, FrontendRow::http1_requests))
+        .backend(|row| back(row, |row| row.sums.requests.saturating_sub(row.h2.streams))),
+    // Bytes are counted for the proxy, whatever the version.
+    Metric::new("h1_bytes_in", "Bytes received over HTTP", MCP)
         .frontend(|row| front(row, |row| row.sums.bytes_in))
         .backend(|row| back(row, |row| row.sums.bytes_out)),
-    Metric::new("h1_bytes_out", "Bytes sent over HTTP/1", MCP)
+    Metric::new("h1_bytes_out", "Bytes sent over HTTP", MCP)
         .frontend(|row| front(row, |row| row.sums.bytes_out))
         .backend(|row| back(row, |row| row.sums.bytes_in)),
     proxy!("h1_spliced_bytes_in" "Of h1_bytes_in, those that the kernel moved alone"),
@@ -160,6 +189,11 @@ pub(crate) static PROTOCOLS: &[Metric] = &[
 
 const fn none(name: &'static str, help: &'static str, tags: Tags) -> Metric {
     Metric::new(name, help, tags).frontend(|_| MetricValue::U64(0))
+}
+
+fn http1_connections(row: &FrontendRow) -> u64 {
+    let state = &row.frontend.state;
+    u64::from(state.sessions.current()).saturating_sub(state.h2.connections())
 }
 
 fn front(row: &FrontendRow, read: fn(&FrontendRow) -> u64) -> MetricValue<'static> {

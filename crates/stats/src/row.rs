@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use ballast_engine::counters::{BackendSums, FrontendSums};
+use ballast_engine::counters::{BackendSums, FrontendSums, H2Sums};
 use ballast_engine::timings::TimingSums;
 use ballast_engine::{Backend, Frontend, GateState, Generation, Process, Server};
 use ballast_model as model;
@@ -90,6 +90,8 @@ pub struct FrontendRow {
     pub frontend: Arc<Frontend>,
     /// What its workers counted.
     pub sums: FrontendSums,
+    /// What its connections of HTTP/2 have carried.
+    pub h2: H2Sums,
     pub(crate) moment: ReadingTime,
 }
 
@@ -97,9 +99,21 @@ impl FrontendRow {
     pub(crate) fn new(frontend: Arc<Frontend>, moment: ReadingTime) -> Self {
         Self {
             sums: frontend.state.counters.sums(),
+            h2: frontend.state.h2.sums(),
             frontend,
             moment,
         }
+    }
+
+    /// Sessions that began as HTTP/1: those that were upgraded to HTTP/2 by its preface, too.
+    pub(crate) fn http1_sessions(&self) -> u64 {
+        let only_http2 = self.h2.connections.saturating_sub(self.h2.upgrades);
+        self.sums.sessions.saturating_sub(only_http2)
+    }
+
+    /// Requests of HTTP/1.
+    pub(crate) fn http1_requests(&self) -> u64 {
+        self.sums.requests.saturating_sub(self.h2.streams)
     }
 
     /// `status`.
@@ -250,6 +264,8 @@ pub struct BackendRow {
     pub backend: Arc<Backend>,
     /// What its workers counted.
     pub sums: BackendSums,
+    /// What connections of HTTP/2 to its servers have carried.
+    pub h2: H2Sums,
     /// How long exchanges took.
     pub timings: TimingSums,
     /// Servers that are no backups and may be chosen.
@@ -274,6 +290,7 @@ impl BackendRow {
     ) -> Self {
         let mut row = Self {
             sums: backend.state.counters.sums(),
+            h2: backend.state.h2.sums(),
             timings: backend.state.timings.read(),
             backend: Arc::clone(&backend),
             active: 0,

@@ -102,6 +102,7 @@ fn clear_frontend(frontend: &Frontend, extent: ClearExtent) {
     );
     if extent == ClearExtent::All {
         state.counters.clear();
+        state.h2.counters.clear();
     }
 }
 
@@ -116,6 +117,7 @@ fn clear_backend(backend: &Backend, extent: ClearExtent) {
         state.timings.clear();
         state.durations.clear();
         state.counters.clear();
+        state.h2.counters.clear();
         state.times_down.store(0, Ordering::Relaxed);
     }
 }

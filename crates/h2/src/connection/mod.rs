@@ -42,8 +42,24 @@ pub enum Role {
 pub struct ConnectionCounters {
     /// Frames received.
     pub frames: u64,
+    /// HEADERS received.
+    pub headers: u64,
+    /// DATA received that belong to a stream.
+    pub data: u64,
+    /// SETTINGS received, acknowledgements too.
+    pub settings: u64,
     /// RST_STREAM received.
     pub resets: u64,
+    /// GOAWAY received.
+    pub go_aways: u64,
+    /// Breaches of the protocol that ended the connection: none or one.
+    pub connection_errors: u64,
+    /// Breaches of the protocol that ended a stream. What is late for a stream is none.
+    pub stream_errors: u64,
+    /// RST_STREAM sent, for an error or not.
+    pub resets_sent: u64,
+    /// GOAWAY sent for an error.
+    pub go_aways_sent: u64,
     /// Streams opened.
     pub streams: u64,
     /// What HAProxy 3.2 counts as a glitch: samples `fc_glitches` and `bc_glitches`.
@@ -93,8 +109,8 @@ pub struct H2Connection {
     go_away_state: GoAwayState,
     peer_go_away: Option<(u32, ErrorCode)>,
     counters: ConnectionCounters,
-    /// What was counted when the present turn began.
-    turn_start: ConnectionCounters,
+    /// The frames and the resets that were counted when the present turn began.
+    turn_start: (u64, u64),
     error: Option<H2Error>,
 }
 
@@ -130,7 +146,7 @@ impl H2Connection {
             go_away_state: GoAwayState::NotSent,
             peer_go_away: None,
             counters: ConnectionCounters::default(),
-            turn_start: ConnectionCounters::default(),
+            turn_start: (0, 0),
             error: None,
         }
     }
@@ -147,16 +163,16 @@ impl H2Connection {
 
     /// Begins another turn of receiving: see [`Event::TurnOver`].
     pub fn begin_turn(&mut self) {
-        self.turn_start = self.counters;
+        self.turn_start = (self.counters.frames, self.counters.resets);
     }
 
     /// Whether as much was received in this turn as the settings allow.
     fn is_turn_over(&self) -> bool {
         let is_reached =
             |count_max: u32, count: u64| count_max > 0 && count >= u64::from(count_max);
-        let (now, start) = (&self.counters, &self.turn_start);
-        is_reached(self.settings.frame_count_max, now.frames - start.frames)
-            || is_reached(self.settings.reset_count_max, now.resets - start.resets)
+        let (now, (frames, resets)) = (&self.counters, self.turn_start);
+        is_reached(self.settings.frame_count_max, now.frames - frames)
+            || is_reached(self.settings.reset_count_max, now.resets - resets)
     }
 
     /// Streams whose exchanges are not over.
@@ -246,6 +262,7 @@ impl H2Connection {
         };
         if found.state.can_send() || found.state.can_receive() {
             self.owed.reset(stream.0, code);
+            self.counters.resets_sent += 1;
             self.close(stream.0, Side::Us);
         }
     }
@@ -346,6 +363,7 @@ impl H2Connection {
     /// Ends the connection because of a rule that the peer broke.
     fn fail(&mut self, error: H2Error) {
         self.error = Some(error);
+        self.counters.connection_errors += 1;
         self.glitch();
         self.go_away(error.code());
     }

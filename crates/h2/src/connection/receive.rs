@@ -1,7 +1,7 @@
 //! Bytes to frames: where the reader stands in the input.
 
 use super::{Event, H2Connection, IncomingHeads, Role, Side, Step, StreamId};
-use crate::error::{Fault, H2Error};
+use crate::error::{ErrorCode, Fault, H2Error};
 use crate::frame::{FRAME_HEADER_BYTES, Flags, FrameHeader, FramePrefix, FrameType, PREFACE};
 
 /// What the next bytes are.
@@ -228,15 +228,26 @@ impl H2Connection {
         let frame_bytes_max = self.settings.frame_bytes_max();
         header.check(frame_bytes_max).map_err(Fault::Connection)?;
         match header.kind {
-            FrameType::Data => self.data_header(header),
-            FrameType::Headers => self.headers_header(header),
+            FrameType::Data => {
+                let stage = self.data_header(header)?;
+                self.counters.data += 1;
+                Ok(stage)
+            }
+            FrameType::Headers => {
+                self.counters.headers += 1;
+                self.headers_header(header)
+            }
             FrameType::Continuation => self.continuation_header(),
+            FrameType::GoAway => {
+                self.counters.go_aways += 1;
+                Ok(Stage::Control)
+            }
             FrameType::Priority
             | FrameType::RstStream
             | FrameType::Ping
-            | FrameType::WindowUpdate
-            | FrameType::GoAway => Ok(Stage::Control),
+            | FrameType::WindowUpdate => Ok(Stage::Control),
             FrameType::Settings => {
+                self.counters.settings += 1;
                 if !is_settings {
                     self.settings_acknowledged();
                 }
@@ -295,6 +306,10 @@ impl H2Connection {
         let stream = self.reader.header.stream;
         self.glitch();
         self.owed.reset(stream, error.code());
+        self.counters.resets_sent += 1;
+        if error.code() != ErrorCode::STREAM_CLOSED {
+            self.counters.stream_errors += 1;
+        }
         self.close(stream, Side::Us);
         Event::StreamError {
             stream: StreamId(stream),

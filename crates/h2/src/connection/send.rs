@@ -330,6 +330,9 @@ impl H2Connection {
         };
         self.go_away_state = GoAwayState::Final { last_stream };
         self.owed.go_away(last_stream, code);
+        if code != ErrorCode::NO_ERROR {
+            self.counters.go_aways_sent += 1;
+        }
     }
 
     /// Whether frames are owed.

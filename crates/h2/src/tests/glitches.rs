@@ -83,3 +83,63 @@ fn what_haproxy_counts() {
         assert_eq!(glitches(&input), expected, "{name}");
     }
 }
+
+/// Event by event as HAProxy 3.2 counts them in `show stat`; it counts the first SETTINGS twice.
+#[test]
+fn what_is_counted_for_statistics() {
+    let mut tested = Tested::server();
+    let mut was = tested.connection.counters();
+    let mut counted = |bytes: &[u8]| {
+        tested.feed(bytes);
+        let now = tested.connection.counters();
+        let difference = [
+            now.headers - was.headers,
+            now.data - was.data,
+            now.settings - was.settings,
+            now.resets - was.resets,
+            now.go_aways - was.go_aways,
+            now.connection_errors - was.connection_errors,
+            now.stream_errors - was.stream_errors,
+            now.resets_sent - was.resets_sent,
+            now.go_aways_sent - was.go_aways_sent,
+        ];
+        was = now;
+        difference
+    };
+    let (get, post) = (block(&GET), block(&POST));
+    let bad = block(&[(":method", "GET"), (":path", "/"), ("Bad", "x")]);
+    for (name, bytes, expected) in [
+        (
+            "a request",
+            headers(1, &get, WHOLE),
+            [1, 0, 0, 0, 0, 0, 0, 0, 0],
+        ),
+        (
+            "an upload",
+            headers(3, &post, END_HEADERS),
+            [1, 0, 0, 0, 0, 0, 0, 0, 0],
+        ),
+        ("its data", data(3, b"xx", 0), [0, 1, 0, 0, 0, 0, 0, 0, 0]),
+        ("its reset", rst(3, 8), [0, 0, 0, 1, 0, 0, 0, 0, 0]),
+        ("settings", settings(&[]), [0, 0, 1, 0, 0, 0, 0, 0, 0]),
+        ("a ping", frame(6, 0, 0, &[1; 8]), [0; 9]),
+        (
+            "a bad head",
+            headers(5, &bad, WHOLE),
+            [1, 0, 0, 0, 0, 0, 1, 1, 0],
+        ),
+        ("late data", data(1, b"xx", 0), [0, 0, 0, 0, 0, 0, 0, 1, 0]),
+        (
+            "a goodbye",
+            frame(7, 0, 0, &[0; 8]),
+            [0, 0, 0, 0, 1, 0, 0, 0, 0],
+        ),
+        (
+            "data of no stream",
+            data(0, b"xx", 0),
+            [0, 0, 0, 0, 0, 1, 0, 0, 1],
+        ),
+    ] {
+        assert_eq!(counted(&bytes), expected, "{name}");
+    }
+}

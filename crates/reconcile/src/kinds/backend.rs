@@ -1,6 +1,6 @@
 //! `backend`: whether rules lead to it, and its dynamic cookies.
 
-use ballast_engine::counters::BackendSums;
+use ballast_engine::counters::{BackendSums, H2Sums};
 
 use crate::file_editor::WriteEffect;
 use crate::handover::{HandoverRows, HandoverTable, add_counts};
@@ -19,26 +19,50 @@ pub static BACKEND: ObjectKind = ObjectKind {
         known.map_or(0, |one| one.state.sessions.current())
     },
     settings: &[&DYNAMIC_COOKIE, &DYNAMIC_COOKIE_KEY, &PUBLISHED],
-    handover: &[HandoverTable {
-        name: "backends",
-        key_count: 1,
-        columns: BackendSums::NAMES,
-        is_count: true,
-        rows: HandoverRows::State {
-            write: |process, writer| {
-                for backend in &process.generation.backends {
-                    let sums = backend.state.counters.sums();
-                    writer.row(&[backend.name()], &sums.values());
-                }
-            },
-            read: |process, row| {
-                if let Some(backend) = process.generation.backend(row.key(0)) {
-                    let counters = backend.state.counters.of(0);
-                    add_counts(row, |name| counters.find(name));
-                }
+    handover: &[
+        HandoverTable {
+            name: "backends",
+            key_count: 1,
+            columns: BackendSums::NAMES,
+            is_count: true,
+            rows: HandoverRows::State {
+                write: |process, writer| {
+                    for backend in &process.generation.backends {
+                        let sums = backend.state.counters.sums();
+                        writer.row(&[backend.name()], &sums.values());
+                    }
+                },
+                read: |process, row| {
+                    if let Some(backend) = process.generation.backend(row.key(0)) {
+                        let counters = backend.state.counters.of(0);
+                        add_counts(row, |name| counters.find(name));
+                    }
+                },
             },
         },
-    }],
+        H2_COUNTS,
+    ],
+};
+
+/// What connections of HTTP/2 have carried.
+const H2_COUNTS: HandoverTable = HandoverTable {
+    name: "backends_h2",
+    key_count: 1,
+    columns: H2Sums::NAMES,
+    is_count: true,
+    rows: HandoverRows::State {
+        write: |process, writer| {
+            for backend in &process.generation.backends {
+                writer.row(&[backend.name()], &backend.state.h2.sums().values());
+            }
+        },
+        read: |process, row| {
+            if let Some(backend) = process.generation.backend(row.key(0)) {
+                let counters = backend.state.h2.counters.of(0);
+                add_counts(row, |name| counters.find(name));
+            }
+        },
+    },
 };
 
 /// The key of an override of a setting of a backend.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ballast_engine::counters::FrontendSums;
+use ballast_engine::counters::{FrontendSums, H2Sums};
 
 use crate::file_editor::{FileEditor, WriteEffect, WriteResult};
 use crate::handover::{HandoverRows, HandoverTable, add_counts};
@@ -21,26 +21,50 @@ pub static FRONTEND: ObjectKind = ObjectKind {
         known.map_or(0, |one| one.state.sessions.current())
     },
     settings: &[&MAXCONN, &STATE],
-    handover: &[HandoverTable {
-        name: "frontends",
-        key_count: 1,
-        columns: FrontendSums::NAMES,
-        is_count: true,
-        rows: HandoverRows::State {
-            write: |process, writer| {
-                for frontend in &process.generation.frontends {
-                    let sums = frontend.state.counters.sums();
-                    writer.row(&[frontend.name()], &sums.values());
-                }
-            },
-            read: |process, row| {
-                if let Some(frontend) = process.generation.frontend(row.key(0)) {
-                    let counters = frontend.state.counters.of(0);
-                    add_counts(row, |name| counters.find(name));
-                }
+    handover: &[
+        HandoverTable {
+            name: "frontends",
+            key_count: 1,
+            columns: FrontendSums::NAMES,
+            is_count: true,
+            rows: HandoverRows::State {
+                write: |process, writer| {
+                    for frontend in &process.generation.frontends {
+                        let sums = frontend.state.counters.sums();
+                        writer.row(&[frontend.name()], &sums.values());
+                    }
+                },
+                read: |process, row| {
+                    if let Some(frontend) = process.generation.frontend(row.key(0)) {
+                        let counters = frontend.state.counters.of(0);
+                        add_counts(row, |name| counters.find(name));
+                    }
+                },
             },
         },
-    }],
+        H2_COUNTS,
+    ],
+};
+
+/// What connections of HTTP/2 have carried.
+const H2_COUNTS: HandoverTable = HandoverTable {
+    name: "frontends_h2",
+    key_count: 1,
+    columns: H2Sums::NAMES,
+    is_count: true,
+    rows: HandoverRows::State {
+        write: |process, writer| {
+            for frontend in &process.generation.frontends {
+                writer.row(&[frontend.name()], &frontend.state.h2.sums().values());
+            }
+        },
+        read: |process, row| {
+            if let Some(frontend) = process.generation.frontend(row.key(0)) {
+                let counters = frontend.state.h2.counters.of(0);
+                add_counts(row, |name| counters.find(name));
+            }
+        },
+    },
 };
 
 /// The key of an override of a setting of a frontend.
