@@ -1,8 +1,8 @@
 //! h2spec against the codec alone: a small server on sockets, without anything of Ballast around it.
-//! `H2SPEC` names the program (Go module `github.com/summerwind/h2spec/cmd/h2spec`):
+//! `H2SPEC` names the program, which `scripts/go-program` builds; `make exam` does both:
 //!
 //! ```text
-//! H2SPEC=h2spec cargo test -p ballast-h2 --test h2spec -- --ignored --nocapture
+//! H2SPEC=$(scripts/go-program h2spec) cargo test -p ballast-h2 --test h2spec -- --ignored --nocapture
 //! ```
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "tests")]
