@@ -101,6 +101,8 @@ pub(crate) struct Stream {
     /// Whether DATA is dropped: the response has no body (RFC 9110 section 6.4.1), and HAProxy
     /// ignores what comes all the same.
     pub(crate) drops_data: bool,
+    /// The number of the read in which it was opened.
+    pub(crate) opened_in: u32,
     /// Who reset it, if somebody did.
     pub(crate) reset_by: Option<Side>,
     /// The method of our request.
@@ -128,6 +130,7 @@ impl Stream {
             body_left: None,
             has_head: false,
             drops_data: false,
+            opened_in: 0,
             reset_by: None,
             method: Method::Get,
             protocol: None,

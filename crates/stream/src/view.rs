@@ -476,7 +476,9 @@ impl Facts for View<'_> {
                 tally.number_at_server
             }
         };
-        let http_major = self.exchange.has_request.then_some(1);
+        let speaks_http =
+            self.exchange.has_request || (to == Side::Client && self.context.frontend.is_http());
+        let http_major = speaks_http.then_some(1);
         Some(StreamFacts::alone(number(before), http_major))
     }
 
@@ -557,8 +559,13 @@ impl Facts for View<'_> {
 }
 
 impl ExchangeFacts for View<'_> {
+    fn has_begun(&self) -> bool {
+        self.exchange.has_request || !self.context.frontend.is_http()
+    }
+
     fn is_first_request(&self) -> bool {
-        self.exchange.first
+        // As in HAProxy 3.2, no stream of HTTP/2 is the first.
+        self.exchange.first && self.context.stream.is_none()
     }
 
     fn asks_as_proxy(&self) -> bool {

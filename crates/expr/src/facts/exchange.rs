@@ -4,6 +4,12 @@ use crate::config_line::ConfigLine;
 
 /// An exchange.
 pub trait ExchangeFacts {
+    /// Whether it has begun: an HTTP connection whose first request is not there yet, or was none, has
+    /// no stream (`fs.id`).
+    fn has_begun(&self) -> bool {
+        true
+    }
+
     /// This is the first request of its connection (`http_first_req`).
     fn is_first_request(&self) -> bool {
         true

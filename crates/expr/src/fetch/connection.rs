@@ -62,7 +62,7 @@ pub(super) const ROWS: &[Fetch] = &[
     row("bc_srv_queue", NO_ARGS, SampleKind::Int, SERVER_SIDE)
         .implemented("requests before this one in the queue of the server", |cx, _| record_number(cx, |record| wide(record.server_queue))),
     row("bs.aborted", NO_ARGS, SampleKind::Int, SERVER_SIDE)
-        .implemented("whether the server has aborted the exchange alone, not its connection", |cx, _| int_sample(i64::from(stream(cx, Side::Server)?.aborted))),
+        .implemented("whether the server has aborted the exchange alone, not its connection", server_aborted),
     row("bs.debug_str", args(0, &[Int]), SampleKind::Str, SERVER_SIDE).refused(NO_DEBUG),
     row("bs.id", NO_ARGS, SampleKind::Int, SERVER_SIDE)
         .implemented("the number of the exchange on the connection to the server", |cx, _| int_sample(stream(cx, Side::Server)?.id)),
@@ -153,10 +153,10 @@ pub(super) const ROWS: &[Fetch] = &[
         .examples("fc_unacked", "fc_unacked(us,x)")
         .implemented("packets that are not acknowledged yet", |cx, _| int_sample(i64::from(tcp(cx, Side::Client)?.unacked))),
     row("fs.aborted", NO_ARGS, SampleKind::Int, SESSION)
-        .implemented("whether the client has aborted the exchange alone, not its connection", |cx, _| int_sample(i64::from(stream(cx, Side::Client)?.aborted))),
+        .implemented("whether the client has aborted the exchange alone, not its connection", |cx, _| int_sample(i64::from(begun_stream(cx)?.aborted))),
     row("fs.debug_str", args(0, &[Int]), SampleKind::Str, SESSION).refused(NO_DEBUG),
     row("fs.id", NO_ARGS, SampleKind::Str, SESSION)
-        .implemented("the number of the exchange on the client's connection", |cx, _| Sample::Int(stream(cx, Side::Client)?.id).cast(SampleKind::Str, cx.scratch)),
+        .implemented("the number of the exchange on the client's connection", |cx, _| Sample::Int(begun_stream(cx)?.id).cast(SampleKind::Str, cx.scratch)),
     row("fs.rst_code", NO_ARGS, SampleKind::Int, SESSION)
         .implemented("the code with which the client aborted it", |cx, _| int_sample(stream(cx, Side::Client)?.reset_code?)),
     row("so_id", NO_ARGS, SampleKind::Int, CLIENT)
@@ -208,6 +208,20 @@ fn duration<'f>(args: &[Arg], time_us: u32) -> Option<Sample<'f>> {
 /// The exchange on the connection to a side.
 fn stream(cx: &Evaluation<'_, '_>, to: Side) -> Option<StreamFacts> {
     cx.facts.stream(to)
+}
+
+/// The client's stream, once there is an exchange.
+fn begun_stream(cx: &Evaluation<'_, '_>) -> Option<StreamFacts> {
+    stream(cx, Side::Client).filter(|_| cx.facts.exchange().has_begun())
+}
+
+/// An exchange that never came to a server was not aborted by one.
+fn server_aborted<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
+    let aborted = match stream(cx, Side::Server) {
+        Some(stream) => stream.aborted,
+        None => begun_stream(cx).map(|_| false)?,
+    };
+    int_sample(i64::from(aborted))
 }
 
 fn wide(number: u64) -> i64 {
@@ -271,6 +285,9 @@ fn error_word<'f>(error: ConnectionError) -> Option<Sample<'f>> {
 }
 
 fn http_major<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
+    if let Some(major) = stream(cx, Side::Client).and_then(|stream| stream.http_major) {
+        return int_sample(i64::from(major));
+    }
     int_sample(match cx.facts.kept_request()?.version() {
         Version::Http09 | Version::Http10 | Version::Http11 => 1,
         Version::Http2 => 2,

@@ -44,7 +44,7 @@ pub(super) const ROWS: &[Fetch] = &[
     row("capture.res.ver", NO_ARGS, SampleKind::Str, TRANSACTION)
         .implemented(
             "the version of the response: HTTP/1.1",
-            |cx, _| Some(Sample::str(cx.facts.response()?.version().as_str().as_bytes())),
+            |cx, _| Some(version_text(cx.facts.response()?.version().as_str().as_bytes())),
         ),
     row("cur_client_timeout", NO_ARGS, SampleKind::Int, CLIENT)
         .implemented("the client timeout in force, in milliseconds", |cx, _| int_sample(cx.facts.exchange().client_timeout_ms())),
@@ -220,8 +220,16 @@ fn captured_uri<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<
 fn captured_version<'f>(cx: &mut Evaluation<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
     let Some(line) = cx.facts.exchange().request_line() else {
         let request = cx.facts.request()?;
-        return Some(Sample::str(request.version().as_str().as_bytes()));
+        return Some(version_text(request.version().as_str().as_bytes()));
     };
     let space = memchr::memrchr(b' ', line)?;
-    Some(Sample::str(&line[space + 1..]))
+    Some(version_text(&line[space + 1..]))
+}
+
+/// As HAProxy 3.2 says it: what is not HTTP/1.0 is HTTP/1.1, HTTP/2 too.
+fn version_text(version: &[u8]) -> Sample<'_> {
+    Sample::str(match version {
+        b"HTTP/2.0" | b"HTTP/3.0" => b"HTTP/1.1",
+        other => other,
+    })
 }

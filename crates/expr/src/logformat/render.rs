@@ -732,7 +732,9 @@ fn line_part(line: &[u8], id: AliasId) -> &[u8] {
                     let rest = &path[scheme + 3..];
                     &rest[memchr::memchr(b'/', rest).unwrap_or(rest.len())..]
                 }
-                _ => path,
+                _ if path.starts_with(b"/") => path,
+                // An authority (CONNECT), or an asterisk.
+                _ => b"",
             }
         }
         AliasId::Query => &uri[mark.unwrap_or(uri.len())..],

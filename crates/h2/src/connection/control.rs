@@ -54,8 +54,9 @@ impl H2Connection {
             }
             return Ok(None);
         };
-        // A reset of what was already answered is the usual way to say no more.
-        let is_early = stream.state.can_send();
+        // A stream that is opened and reset in one go was never wanted. Later, a reset is the usual
+        // way to say no more.
+        let is_early = stream.state.can_send() && stream.opened_in == self.read_number;
         if stream.reset_by.is_some() {
             return Ok(None);
         }

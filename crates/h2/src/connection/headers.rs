@@ -265,6 +265,7 @@ impl H2Connection {
                 .max(WINDOW_BYTES_AT_FIRST)
         };
         let mut stream = Stream::new(id, self.peer.initial_window_bytes, receive_bytes);
+        stream.opened_in = self.read_number;
         complete(&mut stream);
         self.streams.insert(stream);
         self.receiving_count += 1;

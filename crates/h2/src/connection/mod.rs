@@ -109,6 +109,8 @@ pub struct H2Connection {
     go_away_state: GoAwayState,
     peer_go_away: Option<(u32, ErrorCode)>,
     counters: ConnectionCounters,
+    /// How often all input was taken: what comes with one read has the same number.
+    read_number: u32,
     /// The frames and the resets that were counted when the present turn began.
     turn_start: (u64, u64),
     error: Option<H2Error>,
@@ -146,6 +148,7 @@ impl H2Connection {
             go_away_state: GoAwayState::NotSent,
             peer_go_away: None,
             counters: ConnectionCounters::default(),
+            read_number: 0,
             turn_start: (0, 0),
             error: None,
         }

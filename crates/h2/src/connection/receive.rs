@@ -139,7 +139,10 @@ impl H2Connection {
                     at += bytes;
                     event
                 }
-                Ok(Progress::Incomplete) => Event::Incomplete,
+                Ok(Progress::Incomplete) => {
+                    self.read_number = self.read_number.wrapping_add(1);
+                    Event::Incomplete
+                }
                 Err(Fault::Stream(error)) => self.stream_error(error),
                 Err(Fault::Connection(error)) => {
                     self.fail(error);

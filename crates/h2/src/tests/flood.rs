@@ -92,8 +92,7 @@ fn rapid_reset_gets_no_more_than_its_streams() {
     let (mut served, mut refused) = (0, 0);
     for at in 0..5_000_u32 {
         let stream = 2 * at + 1;
-        tested.feed(&headers(stream, &block(&GET), WHOLE));
-        tested.feed(&rst(stream, 8));
+        tested.feed(&[headers(stream, &block(&GET), WHOLE), rst(stream, 8)].concat());
         for event in std::mem::take(&mut tested.events) {
             match event {
                 Event::Request { .. } => served += 1,

@@ -5,9 +5,7 @@ use super::peer::*;
 /// The glitches that an input leads to.
 fn glitches(input: &[Vec<u8>]) -> u32 {
     let mut tested = Tested::server();
-    for bytes in input {
-        tested.feed(bytes);
-    }
+    tested.feed(&input.concat());
     assert_eq!(tested.connection.error(), None);
     tested.connection.counters().glitches
 }
@@ -82,6 +80,14 @@ fn what_haproxy_counts() {
     ] {
         assert_eq!(glitches(&input), expected, "{name}");
     }
+}
+
+#[test]
+fn a_client_that_changes_its_mind_is_not_odd() {
+    let mut tested = Tested::server();
+    tested.feed(&headers(1, &block(&POST), END_HEADERS));
+    tested.feed(&rst(1, 8));
+    assert_eq!(tested.connection.counters().glitches, 0);
 }
 
 /// Event by event as HAProxy 3.2 counts them in `show stat`; it counts the first SETTINGS twice.
