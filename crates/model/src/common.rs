@@ -89,6 +89,13 @@ pub struct ProxyCommon {
     pub stats: Option<Box<StatsPage>>,
 }
 
+impl ProxyCommon {
+    /// Whether this and `other` are the halves of one `listen` section.
+    pub fn is_other_half_of(&self, other: &Self) -> bool {
+        self.listen && other.listen && self.name == other.name
+    }
+}
+
 /// `mode`: how a proxy interprets the bytes it carries.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Mode {

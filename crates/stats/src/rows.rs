@@ -151,7 +151,7 @@ impl Iterator for StatisticsRows {
 /// Whether a frontend's section stands before a backend's. Both halves of a `listen` share
 /// their place, and the front half comes first.
 fn is_before(frontend: &ProxyCommon, backend: &ProxyCommon) -> bool {
-    if frontend.listen && backend.listen && frontend.name == backend.name {
+    if frontend.is_other_half_of(backend) {
         return true;
     }
     if frontend.origin.file == backend.origin.file && frontend.origin.line != backend.origin.line {

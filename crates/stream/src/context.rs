@@ -97,6 +97,14 @@ impl<'s> Context<'s> {
             .get(exchange.backend_index?)
     }
 
+    /// The backend of an exchange, if its rules are to run beside the frontend's. The two halves of a
+    /// `listen` section have one list of rules, which runs once.
+    pub(crate) fn backend_with_rules(&self, exchange: &Exchange) -> Option<&Arc<Backend>> {
+        let front = &self.frontend.model.common;
+        self.backend_of(exchange)
+            .filter(|backend| !backend.model.common.is_other_half_of(front))
+    }
+
     /// The stick table of the proxy of that name.
     pub(crate) fn table(&self, name: &str) -> Option<&Arc<Table>> {
         self.running.generation.tables.find(name)

@@ -162,7 +162,7 @@ async fn connect_and_carry(
     if let Some(exit) = aborted {
         return Flow::Break(exit);
     }
-    if let Some(backend) = context.backend_of(exchange) {
+    if let Some(backend) = context.backend_with_rules(exchange) {
         let rules = &backend.model.common.rules;
         let needs = context.running.needs_of_backend(backend_index);
         inspect::session(context, client, exchange, rules, needs).await?;

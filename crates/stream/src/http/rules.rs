@@ -167,7 +167,7 @@ pub(crate) async fn response(
     exchange: &mut Exchange,
     (source, length): (&mut Source<'_>, BodyLength),
 ) -> Flow {
-    let backend = context.backend_of(exchange);
+    let backend = context.backend_with_rules(exchange);
     let backend = backend.map(|backend| &backend.model.common);
     let frontend = &context.frontend.model.common;
     let needs = context
@@ -195,7 +195,7 @@ pub(crate) async fn response(
 
 /// Runs `http-after-response`, of the backend and then of the frontend. These rules cannot refuse.
 pub(crate) fn after_response(context: &Context<'_>, exchange: &mut Exchange) {
-    let backend = context.backend_of(exchange);
+    let backend = context.backend_with_rules(exchange);
     let backend = backend.map(|backend| &backend.model.common.rules);
     let frontend = &context.frontend.model.common.rules;
     let run = |exchange: &mut Exchange, rules: &RuleList| {
