@@ -24,6 +24,9 @@ use crate::flow::{ReceiveWindow, SendWindow};
 pub struct StreamId(pub(crate) u32);
 
 impl StreamId {
+    /// What frames about the connection itself name: no stream.
+    pub const CONNECTION: StreamId = StreamId(0);
+
     /// The number, as in frames.
     pub fn number(self) -> u32 {
         self.0

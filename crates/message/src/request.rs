@@ -82,7 +82,10 @@ impl Request {
     /// absolute for rules and logs, and is sent as a path, as in HAProxy.
     pub fn wire_target(&self) -> &[u8] {
         if self.is_composed && self.shape.form == TargetForm::Absolute {
-            return self.path_and_query();
+            return match self.path_and_query() {
+                b"" => b"*",
+                path => path,
+            };
         }
         self.target()
     }

@@ -17,6 +17,7 @@ use ballast_worker::{PacketOptions, WorkUnit, take_turns};
 
 use crate::channel::Channel;
 use crate::framing::{AnnouncedBody, Announcement};
+use crate::h2::StreamFailure;
 use crate::heads::{HeadParser, ResponseHead, receive_response};
 use crate::inbound::{BodyPart, Inbound};
 use crate::outbound::Outbound;
@@ -194,6 +195,15 @@ impl Source<'_> {
     /// Whether there is no room for more before something is consumed.
     pub fn is_full(&self) -> bool {
         self.inbound.is_full()
+    }
+
+    /// Whether the server has said that it did not process the request of this stream, so that it may be
+    /// sent again (RFC 9113, section 8.7).
+    pub fn is_unprocessed(&self) -> bool {
+        match self.channel {
+            Channel::Connection(_) => false,
+            Channel::Stream(stream) => stream.failure() == Some(StreamFailure::Unprocessed),
+        }
     }
 
     /// Bytes received on the connection so far, heads and framing included.
@@ -396,7 +406,9 @@ impl Sink<'_> {
                 // This fails only on a broken connection, and reading reports that.
                 let _ = transport.shutdown_write();
             }
-            Channel::Stream(stream) => stream.end(None),
+            Channel::Stream(stream) => {
+                stream.end(None);
+            }
         }
     }
 }

@@ -4,6 +4,7 @@ use ballast_h1::{self as h1, H1Limits, HeadParse, HeadScan};
 use ballast_message::{BodyLength, ConnectionOptions, Method, Response};
 
 use crate::channel::Channel;
+use crate::h2::{StreamFailure, StreamHandle};
 use crate::inbound::Inbound;
 use crate::{ReadError, WaitLimit};
 
@@ -45,6 +46,9 @@ pub(crate) async fn receive_response(
     method: Method,
     response: &mut Response,
 ) -> Result<ResponseHead, ReadError> {
+    if let Channel::Stream(stream) = channel {
+        return receive_from_stream(stream, inbound, wait, response).await;
+    }
     let HeadParser { limits, scan } = heads;
     *scan = HeadScan::default();
     if inbound.bytes().is_empty() && inbound.receive(channel, wait).await? == 0 {
@@ -77,6 +81,43 @@ pub(crate) async fn receive_response(
                 inbound.note_fault(fault.at_byte);
                 return Err(ReadError::Malformed(fault.error));
             }
+        }
+    }
+}
+
+/// The next head of a response on a stream.
+async fn receive_from_stream(
+    stream: &StreamHandle,
+    inbound: &mut Inbound,
+    wait: &WaitLimit<'_>,
+    response: &mut Response,
+) -> Result<ResponseHead, ReadError> {
+    loop {
+        if let Some((received, head)) = stream.take_response() {
+            *response = received;
+            inbound.begin_stream_head(response.fields().wire_bytes());
+            if !head.interim {
+                inbound.begin_stream_body(head.body != BodyLength::None);
+            }
+            return Ok(ResponseHead {
+                body: head.body,
+                options: ConnectionOptions {
+                    upgrade: response.status() == 101,
+                    ..ConnectionOptions::default()
+                },
+                persistent: true,
+                interim: head.interim,
+            });
+        }
+        match stream.failure() {
+            Some(StreamFailure::Closed | StreamFailure::Unprocessed) => {
+                return Err(ReadError::Closed);
+            }
+            Some(StreamFailure::Violation) => {
+                return Err(ReadError::Malformed(h1::H1Error::VersionInvalid));
+            }
+            Some(failure) => return Err(ReadError::Broken(failure.into())),
+            None => wait.until_readable(stream.into()).await?,
         }
     }
 }

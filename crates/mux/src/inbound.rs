@@ -271,8 +271,16 @@ impl Inbound {
         };
     }
 
+    /// A head came on a stream, which would have been so many bytes over HTTP/1.
+    pub(crate) fn begin_stream_head(&mut self, bytes: usize) {
+        self.total_bytes += bytes as u64;
+    }
+
     /// A stream's body follows, up to the end of the stream, or none does.
     pub(crate) fn begin_stream_body(&mut self, follows: bool) {
+        self.trailers = None;
+        (self.ahead, self.copied) = (None, None);
+        self.peer_closed = false;
         self.body = match follows {
             true => BodyState::UntilClose,
             false => BodyState::Done,

@@ -30,7 +30,9 @@ pub use client::{ClientConnection, RequestHead};
 pub use duplex::{Duplex, PeekedHead, Peer, Sink, Source};
 pub use error::{ReadError, WriteError};
 pub use framing::{AnnouncedBody, Announcement, announce_request};
-pub use h2::{ClientStream, ClientStreams, NextStream, StreamReference, StreamSettings};
+pub use h2::{
+    ClientStream, ClientStreams, NextStream, ServerStreams, StreamReference, StreamSettings,
+};
 pub use heads::ResponseHead;
 pub use hop::take_connection_end;
 pub use page::read_page;

@@ -99,8 +99,7 @@ impl Outbound {
             Channel::Connection(_) => self.response_head(response),
             Channel::Stream(stream) => {
                 let ends_stream = matches!(body, BodyLength::None | BodyLength::Known(0));
-                stream.send_response(response, ends_stream);
-                self.total_bytes = stream.sent_bytes();
+                self.total_bytes += stream.send_response(response, ends_stream);
                 self.left = match body {
                     BodyLength::Known(bytes) => Some(bytes),
                     _ => None,
@@ -115,8 +114,7 @@ impl Outbound {
         match channel {
             Channel::Connection(_) => self.response_head(response),
             Channel::Stream(stream) => {
-                stream.send_response(response, false);
-                self.total_bytes = stream.sent_bytes();
+                self.total_bytes += stream.send_response(response, false);
             }
         }
         self.framing = Framing::Plain;
@@ -129,6 +127,16 @@ impl Outbound {
                 h1::write_response_head_with(response, self.head(), |name| cases.of(name));
             }
         }
+    }
+
+    /// A request's head went to a stream; its body follows.
+    pub(crate) fn begin_stream_request(&mut self, head_bytes: u64, body: BodyLength) {
+        self.total_bytes += head_bytes;
+        self.left = match body {
+            BodyLength::Known(bytes) => Some(bytes),
+            _ => None,
+        };
+        self.begin_body(body);
     }
 
     /// Gathers a request's head; its body follows.
@@ -230,9 +238,8 @@ impl Outbound {
             let count = wait.capacity(stream, piece.len()).await?;
             let (part, rest) = piece.split_at(count.min(piece.len()));
             let left = self.left.map(|left| left.saturating_sub(part.len() as u64));
-            stream.send_data(part, left == Some(0))?;
+            self.total_bytes += stream.send_data(part, left == Some(0))?;
             (self.left, piece) = (left, rest);
-            self.total_bytes = stream.sent_bytes();
         }
         Ok(())
     }
@@ -247,8 +254,8 @@ impl Outbound {
     /// Ends the body: the last chunk and its trailers, where the framing has them.
     pub(crate) fn end_body(&mut self, channel: Channel<'_>, trailers: Option<&Fields>) {
         if let Channel::Stream(stream) = channel {
-            stream.end(trailers.filter(|trailers| !self.drops_trailers && !trailers.is_empty()));
-            self.total_bytes = stream.sent_bytes();
+            let trailers = trailers.filter(|trailers| !self.drops_trailers && !trailers.is_empty());
+            self.total_bytes += stream.end(trailers);
         } else if self.framing == Framing::Chunked {
             let cases = self.cases.clone();
             match trailers.filter(|_| !self.drops_trailers) {

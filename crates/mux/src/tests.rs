@@ -227,7 +227,7 @@ fn silence_ends_a_wait_and_an_idle_connection_is_not_reused_once_its_server_spok
             assert!(matches!(silent, Err(ReadError::TimedOut)), "{silent:?}");
             assert!(server.is_reusable());
             server_end.say("HTTP/1.1 408 Late\r\n\r\n");
-            server.transport.readable().await.unwrap();
+            server.transport().readable().await.unwrap();
             assert!(!server.is_reusable());
         })
         .unwrap();
@@ -392,16 +392,16 @@ fn what_carries_no_plaintext_leaves_an_idle_connection_reusable() {
         let carrier_only: [fn(&mut Peer); 2] = [Peer::send_ticket, Peer::begin_record];
         for send in carrier_only {
             send(&mut server_end);
-            server.transport.readable().await.unwrap();
-            assert!(server.transport.is_readable(), "the socket is");
+            server.transport().readable().await.unwrap();
+            assert!(server.transport().is_readable(), "the socket is");
             assert!(server.is_reusable());
-            assert!(!server.transport.is_readable(), "it was taken in");
+            assert!(!server.transport().is_readable(), "it was taken in");
         }
         let (transport, mut server_end) = Travel::InRecords.pair();
         let server = ServerConnection::new(transport, Limits::default());
         server_end.send_ticket();
         server_end.end();
-        server.transport.readable().await.unwrap();
+        server.transport().readable().await.unwrap();
         assert!(!server.is_reusable(), "the end came after the ticket");
     })
     .unwrap();
@@ -435,12 +435,7 @@ fn each_side_ends_by_itself() {
             let deadline = Deadline::new();
             let wait = WaitLimit::each(&deadline, PATIENCE);
             server.outbound.head().extend_from_slice(b"last words");
-            let ServerConnection {
-                transport,
-                inbound,
-                outbound,
-                ..
-            } = &mut server;
+            let (transport, inbound, outbound) = server.halves();
             let channel = Channel::Connection(transport);
             outbound.flush_before_close(channel, &wait).await.unwrap();
             transport.shutdown_write().unwrap();

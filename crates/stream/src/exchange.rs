@@ -15,7 +15,7 @@ use ballast_message::{
 
 use ballast_expr::{ConfigLine, Side};
 use ballast_listen::ExpectedHeaders;
-use ballast_mux::{PeekedHead, ReadError};
+use ballast_mux::{PeekedHead, ReadError, StreamReference};
 use ballast_net::PacketOptions;
 use ballast_rules::LogLevel;
 use ballast_upstream::ClientAddresses;
@@ -70,6 +70,13 @@ impl CurrentExchange {
             ended: 0,
             idle_from,
         }
+    }
+
+    /// For a stream, before which `ended` others were opened on its connection.
+    pub(crate) fn of_stream(limits: HeadLimits, idle_from: Instant, ended: u32) -> Self {
+        let mut current = Self::new(limits, idle_from);
+        (current.first, current.ended) = (ended == 0, ended);
+        current
     }
 
     /// Whether the current or next exchange is the connection's first.
@@ -190,6 +197,8 @@ pub(crate) struct Exchange {
     pub server_name: Option<Arc<[u8]>>,
     /// The socket of the connection to the server, for questions about it.
     pub server_socket: SocketReference,
+    /// The stream of the server's connection, where that carries several.
+    pub(crate) server_stream: Option<StreamReference>,
     /// The TLS session with the server.
     pub server_tls: ServerSession,
     /// Whether the connection to the server carried an exchange before.
@@ -516,6 +525,7 @@ impl Exchange {
             backend_index: None,
             server: None,
             server_socket: SocketReference::default(),
+            server_stream: None,
             server_tls: ServerSession::default(),
             server_source: None,
             server_destination: None,
@@ -580,6 +590,7 @@ impl Exchange {
             server_destination,
             server_name: _,
             server_socket,
+            server_stream,
             server_tls,
             reused,
             server_was_reset,
@@ -631,6 +642,7 @@ impl Exchange {
         (*server_source, *server_destination) = (None, None);
         (*last_rule, *waiting_rule) = (None, None);
         *server_socket = SocketReference::default();
+        *server_stream = None;
         *server_tls = ServerSession::default();
         *ending = Ending::default();
         *client_cookie = ClientCookie::None;

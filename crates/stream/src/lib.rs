@@ -41,8 +41,7 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::Poll;
 
-use ballast_engine::Frontend;
-use ballast_expr::TlsSessionFacts;
+use ballast_engine::{ClientProtocol, Frontend};
 use ballast_listen::{Arrival, ExpectedHeaders};
 use ballast_mux::ClientConnection;
 use ballast_rules::{RuleList, Verdict};
@@ -174,8 +173,7 @@ async fn exchanges(
 /// Whether a connection whose handshakes are over speaks HTTP/2: it was agreed on (ALPN), or its bind
 /// line says so.
 fn speaks_http2(session: &Session, frontend: &Frontend) -> bool {
-    let agreed = session.tls.as_ref().and_then(|tls| tls.protocol());
-    frontend.is_http() && agreed == Some(b"h2")
+    frontend.is_http() && session.protocol(frontend) == ClientProtocol::Http2
 }
 
 /// Serves until the connection ends, or until an operator kills the session or `hard-stop-after`

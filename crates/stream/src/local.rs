@@ -1,11 +1,12 @@
 //! What a worker needs to serve exchanges.
 
 use std::cell::{Cell, RefCell};
+use std::num::NonZeroU32;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use ballast_engine::{Frontend, Generation, Process};
+use ballast_engine::{Frontend, Generation, H2Terms, Process};
 use ballast_expr::{
     AclSet, Candidates, Condition, DEFAULT_HTTP_LOG_FORMAT, DEFAULT_TCP_LOG_FORMAT, LogFormat,
     Needs, Scratch, Time, Usage,
@@ -13,7 +14,7 @@ use ballast_expr::{
 use ballast_log::{LogSet, WorkerLog};
 use ballast_message::HeadLimits;
 use ballast_model as model;
-use ballast_mux::Limits;
+use ballast_mux::{Limits, StreamSettings};
 use ballast_rules::{RuleSetKind, Workspace};
 
 use crate::exchange::Exchange;
@@ -41,6 +42,10 @@ pub struct RunningGeneration {
     needs_of_proxies: [Vec<Needs>; 2],
     /// The bounds of messages from clients, per leniency of the proxy.
     codec_limits: Limits,
+    /// What clients' connections with streams are held to.
+    pub(crate) client_streams: StreamSettings,
+    /// What servers' connections with streams are held to.
+    pub(crate) server_streams: StreamSettings,
     /// Whether `hard-stop-after` is set: exchanges may be cut off.
     pub(crate) has_hard_stop: bool,
 }
@@ -53,11 +58,19 @@ impl RunningGeneration {
             .buffer_bytes
             .saturating_sub(tune.rewrite_bytes)
             .max(256) as usize;
+        let head_limits = HeadLimits {
+            field_count_max: u32::from(tune.header_count_max),
+            head_bytes_max: tune.buffer_bytes,
+        };
+        let streams = |terms: H2Terms| StreamSettings {
+            h2: terms.settings,
+            glitch_count_max: terms.glitch_count_max.map_or(0, NonZeroU32::get),
+            heads: head_limits,
+        };
         Self {
-            head_limits: HeadLimits {
-                field_count_max: u32::from(tune.header_count_max),
-                head_bytes_max: tune.buffer_bytes,
-            },
+            head_limits,
+            client_streams: streams(H2Terms::for_clients(tune)),
+            server_streams: streams(H2Terms::for_servers(tune)),
             asks_server_addresses: asks_server_addresses(&generation.config),
             log_plans: log_plans(&generation.config),
             needs_of_proxies: needs_of_proxies(&generation.config),

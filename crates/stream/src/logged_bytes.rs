@@ -6,7 +6,7 @@
 //! before rules change it. Measured on HAProxy 3.2, so that tools that add up logs get the same
 //! numbers.
 
-use ballast_message::{BodyLength, Fields, Request, Response};
+use ballast_message::{BodyLength, Fields, Request, Response, Version};
 
 /// What a start line counts besides method, target or status and reason.
 const START_LINE_BYTES: usize = 20;
@@ -27,7 +27,12 @@ pub(crate) fn of_request(request: &Request) -> u64 {
 
 /// The bytes that a response's head counts.
 pub(crate) fn of_response(response: &Response) -> u64 {
-    total(STATUS_BYTES + response.reason().len(), response.fields())
+    let reason = match response.version() {
+        // There it has none.
+        Version::Http2 => 0,
+        _ => response.reason().len(),
+    };
+    total(STATUS_BYTES + reason, response.fields())
 }
 
 /// The bytes that the end of a body counts: a chunked body has an end of its own, with the

@@ -5,6 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant, SystemTime};
 
+use ballast_engine::{ClientProtocol, Frontend};
 use ballast_expr::TlsSessionFacts;
 use ballast_listen::{
     Admission, Arrival, ClientProxyHeader, EstablishedConnection, ExpectedHeaders, HandshakeError,
@@ -20,10 +21,17 @@ use crate::tls::ClientSession;
 use crate::tracked_entries::TrackedEntries;
 use crate::variables::Variables;
 
+thread_local! {
+    /// The number of the next connection.
+    static NUMBER: Cell<u64> = const { Cell::new(1) };
+}
+
 /// A client's connection: its addresses, and what was learned before its first exchange. What
 /// belongs to one exchange is in its [`Context`](crate::context::Context).
 #[derive(Debug)]
 pub(crate) struct Session {
+    /// A number that no other connection of this worker has.
+    pub(crate) number: u64,
     /// The client's source and destination: those of the PROXY header or of a NetScaler's if one
     /// came, else those of the connection itself.
     pub(crate) addresses: ClientAddresses,
@@ -70,6 +78,7 @@ impl Session {
     /// The session of a connection just accepted, and its transport.
     pub(crate) fn begin(arrival: Arrival) -> (Self, Transport) {
         let session = Self {
+            number: NUMBER.replace(NUMBER.get() + 1),
             addresses: ClientAddresses {
                 source: arrival.source,
                 destination: arrival.destination,
@@ -165,6 +174,13 @@ impl Session {
         self.take_addresses(header.endpoints);
         self.has_proxy_header = true;
         self.proxy_values = header.values;
+    }
+
+    /// How the connection begins on this frontend.
+    pub(crate) fn protocol(&self, frontend: &Frontend) -> ClientProtocol {
+        let negotiated = self.tls.as_ref().and_then(|tls| tls.protocol());
+        let bind = &self.admission.listening().bind;
+        ClientProtocol::of(bind, &frontend.model.options, negotiated)
     }
 
     /// The handshake of TLS, while early data are served before its end.

@@ -465,8 +465,12 @@ impl Facts for View<'_> {
             return None;
         }
         let Exchange { tally, times, .. } = self.exchange;
-        if let (Side::Client, Some(stream)) = (to, &self.context.stream) {
-            return Some(client_stream(stream));
+        let stream = match to {
+            Side::Client => self.context.stream.as_ref(),
+            Side::Server => self.exchange.server_stream.as_ref(),
+        };
+        if let Some(stream) = stream {
+            return Some(stream_facts(stream));
         }
         let before = match to {
             Side::Client => tally.number_at_client,
@@ -742,8 +746,8 @@ impl ConnectionFacts for Exchange {
 }
 
 /// The process, seen by a worker.
-/// What is known of an exchange's stream of its client's connection.
-fn client_stream(stream: &StreamReference) -> StreamFacts {
+/// What is known of a stream of a connection with several.
+fn stream_facts(stream: &StreamReference) -> StreamFacts {
     StreamFacts {
         id: i64::from(stream.number()),
         aborted: stream.reset_code().is_some(),

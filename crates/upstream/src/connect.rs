@@ -4,14 +4,16 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use ballast_engine::{ConnectSettings, Server, ServerTls, Sni, TlsConnectionCount};
-use ballast_model as model;
-use ballast_mux::ServerConnection;
+use ballast_engine::{
+    ConnectSettings, Server, ServerTls, Sni, TlsConnectionCount, server_protocol, websocket_alpn,
+};
+use ballast_model::{self as model, HttpProtocol};
+use ballast_mux::{Limits, ServerConnection, ServerStreams, StreamSettings};
 use ballast_net::{self as net, ConnectOptions, KeepAlive, PacketOptions};
 use ballast_tls::openssl_error::OpensslError;
 use ballast_transport::{HandshakeFailure, Transport};
 use ballast_wire::proxy_encode::{SslFacts, V2Facts, V2Options, encode_v1, encode_v2};
-use ballast_worker::Stream;
+use ballast_worker::{Stream, spawn_service};
 
 use crate::Lease;
 use crate::key::{
@@ -97,6 +99,9 @@ pub fn connect(
             sni: _,
             packets,
             proxy_header_content,
+            session: _,
+            streams,
+            is_websocket,
         } = &key.requirements;
         let tls = match server.traffic_tls() {
             None => None,
@@ -115,26 +120,47 @@ pub fn connect(
         {
             proxy_header(proxy, proxy_header_content, &mut header)?;
         }
-        let (mut connection, tls) = match tls {
-            None => {
-                let mut connection = ServerConnection::new(stream.into(), *limits);
-                if !header.is_empty() {
-                    *connection.preamble() = header;
-                }
-                (connection, None)
-            }
+        let (transport, tls) = match tls {
+            None => (stream.into(), None),
             Some(tls) => {
                 // Boxed: the state of a handshake is large, and every exchange would have room
                 // for it.
                 let sealed = Box::pin(handshake(stream, &header, server, tls, &key.requirements));
                 let (transport, opened) = sealed.await?;
-                (ServerConnection::new(transport, *limits), Some(opened))
+                header.clear();
+                (transport, Some(opened))
+            }
+        };
+        let negotiated = tls.as_ref().and_then(|tls| tls.facts.protocol.as_deref());
+        let protocol = server_protocol(&key.line, *is_websocket, negotiated);
+        let mut connection = match (protocol, streams) {
+            (HttpProtocol::Http2, Some(streams)) => {
+                carrying_streams(transport, *streams, *limits, &header)
+            }
+            _ => {
+                let mut connection = ServerConnection::new(transport, *limits);
+                if !header.is_empty() {
+                    *connection.preamble() = header;
+                }
+                connection
             }
         };
         let section = &key.section;
         connection.set_output_format(section.name_cases.as_ref(), section.drop_request_trailers);
         Ok(Lease::new(server, connection, key, tls))
     }
+}
+
+/// A stream of a connection that speaks HTTP/2 from now on, carried by a task of its own.
+fn carrying_streams(
+    transport: Transport,
+    settings: StreamSettings,
+    limits: Limits,
+    preamble: &[u8],
+) -> ServerConnection {
+    let (streams, carried) = ServerStreams::start(transport, settings, preamble);
+    spawn_service(carried);
+    ServerConnection::on_stream(&streams, limits)
 }
 
 /// Sends the PROXY header, and makes the handshake.
@@ -150,7 +176,13 @@ async fn handshake(
         (ConnectionName::Configured, Sni::PerExchange) => None,
         (ConnectionName::OfExchange(name), _) => name.as_deref(),
     };
-    let handshake = ServerHandshake::new(server, name)?;
+    let protocol = requirements
+        .is_websocket
+        .then(|| websocket_alpn(&server.model))
+        .flatten();
+    let protocol = protocol.map(|protocol| [protocol.to_owned()]);
+    let handshake =
+        ServerHandshake::new(server, name)?.offer(protocol.as_ref().map(<[String; 1]>::as_slice));
     let server_name = name.filter(|_| handshake.sends_name()).map(Into::into);
     let sent = stream.write_all(header).await;
     sent.map_err(|_| HandshakeFailure::Closed { had_bytes: false })?;

@@ -8,9 +8,9 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use ballast_engine::{Backend, ConnectSettings, Server, Sni};
+use ballast_engine::{Backend, ConnectSettings, Server, Sni, websocket_alpn};
 use ballast_model::{self as model, TransparentSource};
-use ballast_mux::Limits;
+use ballast_mux::{Limits, StreamSettings};
 use ballast_net::PacketOptions;
 
 use crate::ClientAddresses;
@@ -32,6 +32,12 @@ pub struct ExchangeValues<'a> {
     pub pool_name: Option<Arc<[u8]>>,
     /// `set-bc-mark`, `set-bc-tos`.
     pub packets: PacketOptions,
+    /// The client's connection: a number that no other one of this worker has.
+    pub session: u64,
+    /// What a connection that speaks HTTP/2 is held to; `None` where no HTTP is spoken.
+    pub streams: Option<StreamSettings>,
+    /// Whether the request asks for a WebSocket.
+    pub is_websocket: bool,
 }
 
 /// What a PROXY header of version 2 tells of the client's TLS session.
@@ -84,6 +90,12 @@ pub struct ConnectionRequirements {
     /// The name that a TLS connection sends. It is not compared.
     pub(crate) sni: ConnectionName,
     pub(crate) proxy_header_content: Option<ProxyHeaderContent>,
+    /// The client's connection. It is not compared.
+    pub(crate) session: u64,
+    /// What a connection that speaks HTTP/2 is held to. It is not compared.
+    pub(crate) streams: Option<StreamSettings>,
+    /// Whether it is for a WebSocket, where the server may speak another version for those.
+    pub(crate) is_websocket: bool,
 }
 
 /// What connections of one server differ in: the two ends, options of packets, and the name.
@@ -165,6 +177,9 @@ impl ConnectionRequirements {
             sni,
             pool_name,
             packets,
+            session,
+            streams,
+            is_websocket,
         } = values;
         let sni = match server.traffic_tls().map(|tls| tls.sni()) {
             Some(Sni::PerExchange) => ConnectionName::OfExchange(sni),
@@ -179,6 +194,9 @@ impl ConnectionRequirements {
         Self {
             limits,
             epoch,
+            session,
+            streams,
+            is_websocket: is_websocket && has_websocket_protocol(server),
             target: target(server, client),
             name: match server.model.pool_connection_name {
                 Some(_) => ConnectionName::OfExchange(pool_name),
@@ -228,6 +246,9 @@ impl ConnectionRequirements {
             packets,
             name,
             sni: _,
+            session: _,
+            streams: _,
+            is_websocket,
             proxy_header_content,
         } = self;
         *limits == wanted.limits
@@ -236,6 +257,7 @@ impl ConnectionRequirements {
             && *source == wanted.source
             && *packets == wanted.packets
             && *name == wanted.name
+            && *is_websocket == wanted.is_websocket
             && *proxy_header_content == wanted.proxy_header_content
     }
 
@@ -244,6 +266,12 @@ impl ConnectionRequirements {
     pub(crate) fn is_of_one_client(&self) -> bool {
         self.proxy_header_content.is_some() || matches!(self.source, ConnectSource::Client(_))
     }
+}
+
+/// Whether connections for WebSockets may speak another version of HTTP than others.
+fn has_websocket_protocol(server: &Server) -> bool {
+    server.model.websocket_protocol != model::WebsocketProtocol::Auto
+        || websocket_alpn(&server.model).is_some()
 }
 
 /// The address of the server, where it depends on the client (configuration manual, "server").

@@ -1,23 +1,26 @@
 //! A connection to a server, lent to an exchange.
 //!
-//! A lease covers a whole connection. The exchange that holds it begins it, moves bytes and ends it; whether the connection
+//! A lease covers a whole connection, or a stream of one that carries several. The exchange that holds it begins it, moves bytes and ends it; whether the connection
 //! can be reused, and by whom, is decided here and in the [`pool`], by the [`ConnectionKey`] it was
 //! opened with.
 //!
 //! [`pool`]: crate::pool
 
+use std::cell::Cell;
 use std::fmt;
 use std::net::SocketAddr;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use ballast_engine::{Backend, Server, ServerState, TlsConnectionCount};
 use ballast_message::{BodyLength, Request};
-use ballast_mux::{ConnectionBytes, Duplex, ServerConnection};
+use ballast_mux::{ConnectionBytes, Duplex, ServerConnection, ServerStreams, StreamReference};
 use ballast_tls::rustls::ClientConfig;
 use ballast_transport::TlsFacts;
 use ballast_worker::SocketReference;
 
 use crate::key::IdleGroupKey;
+use crate::shared;
 use crate::{ConnectionKey, ConnectionRequirements};
 
 /// A connection to a server. The server counts it for as long as it lives: lent, idle, kept for its
@@ -25,18 +28,21 @@ use crate::{ConnectionKey, ConnectionRequirements};
 #[derive(Debug)]
 pub struct Lease {
     // Boxed: it is moved often and lives long.
-    opened: Box<LeasedConnection>,
-    state: Arc<ServerState>,
+    connection: Box<ServerConnection>,
+    opened: Rc<OpenedConnection>,
 }
 
+/// A connection, as it was opened. The leases of its streams share it.
 #[derive(Debug)]
-struct LeasedConnection {
-    connection: ServerConnection,
+pub(crate) struct OpenedConnection {
     key: ConnectionKey,
     /// `None` on a clear connection.
     tls: Option<OpenedTls>,
     /// The server has authenticated one client on it, so it may serve no other.
-    is_authenticated_as_client: bool,
+    is_authenticated_as_client: Cell<bool>,
+    /// Its streams, where it carries several.
+    streams: Option<ServerStreams>,
+    state: Arc<ServerState>,
 }
 
 /// What a connection keeps of its handshake.
@@ -73,29 +79,29 @@ pub struct ExchangeEnd {
 impl Lease {
     /// Begins an exchange: buffers the request's head; the body follows through [`Self::duplex`].
     pub fn begin(&mut self, request: &Request, body: BodyLength) {
-        self.opened.connection.begin_request(request, body);
+        self.connection.begin_request(request, body);
     }
 
     /// Both directions of the connection: the source of the response, and the sink for the body of
     /// the request.
     pub fn duplex(&mut self) -> Duplex<'_> {
-        self.opened.connection.duplex()
+        self.connection.duplex()
     }
 
     /// Bytes transferred so far, earlier exchanges included.
     pub fn traffic(&self) -> ConnectionBytes {
-        self.opened.connection.traffic()
+        self.connection.traffic()
     }
 
     /// Our address and the server's address, asked from the kernel; `None` where it is not an IP
     /// address.
     pub fn addresses(&self) -> (Option<SocketAddr>, Option<SocketAddr>) {
-        self.opened.connection.addresses()
+        self.connection.addresses()
     }
 
     /// Refers to the socket of the connection, and does not keep it open.
     pub fn socket_reference(&self) -> SocketReference {
-        self.opened.connection.socket_reference()
+        self.connection.socket_reference()
     }
 
     /// What was agreed on with the server; `None` on a clear connection.
@@ -108,11 +114,23 @@ impl Lease {
         self.opened.tls.as_ref()?.server_name.as_ref()
     }
 
-    /// Ends the exchange. `None` when the connection cannot carry another; it is closed then.
+    /// Ends the exchange. `None` when the connection cannot carry another; it is closed then. Of a
+    /// connection with streams, only the last one that ends gives it back.
     pub fn end(mut self, end: ExchangeEnd) -> Option<Self> {
-        self.opened.is_authenticated_as_client |= end.is_authenticated_as_client;
-        let is_clean = self.opened.connection.is_clean();
+        if end.is_authenticated_as_client {
+            self.opened.is_authenticated_as_client.set(true);
+        }
+        if let Some(streams) = &self.opened.streams {
+            self.connection.end_exchange();
+            return (streams.used_count() == 0 && streams.free_count() > 0).then_some(self);
+        }
+        let is_clean = self.connection.is_clean();
         (end.is_whole && end.is_persistent && is_clean).then_some(self)
+    }
+
+    /// Refers to the stream, where it is one.
+    pub fn stream(&self) -> Option<StreamReference> {
+        self.connection.stream()
     }
 
     /// The connection that a client kept, for its next exchange with `server`. `None`, and the
@@ -129,7 +147,7 @@ impl Lease {
 
     /// Whether the connection is authenticated as its client ([`ExchangeEnd::is_authenticated_as_client`]).
     pub fn is_authenticated_as_client(&self) -> bool {
-        self.opened.is_authenticated_as_client
+        self.opened.is_authenticated_as_client.get()
     }
 }
 
@@ -142,15 +160,33 @@ impl Lease {
         tls: Option<OpenedTls>,
     ) -> Self {
         server.state.connections.enter();
-        Self {
-            opened: Box::new(LeasedConnection {
-                connection,
-                key,
-                tls,
-                is_authenticated_as_client: false,
-            }),
+        let opened = Rc::new(OpenedConnection {
+            key,
+            tls,
+            is_authenticated_as_client: Cell::new(false),
+            streams: connection.streams().cloned(),
             state: Arc::clone(&server.state),
+        });
+        if opened.streams.is_some() {
+            shared::enter(server, &opened);
         }
+        Self {
+            connection: Box::new(connection),
+            opened,
+        }
+    }
+
+    /// Another stream of a connection that carries streams.
+    pub(crate) fn on_stream(opened: Rc<OpenedConnection>) -> Option<Self> {
+        let streams = opened.streams.as_ref()?;
+        let limits = opened.key.requirements.limits;
+        let connection = Box::new(ServerConnection::on_stream(streams, limits));
+        Some(Self { connection, opened })
+    }
+
+    /// Counts the exchange that begins soon among those of the connection.
+    pub(crate) fn plan_exchange(&mut self) {
+        self.connection.plan_exchange();
     }
 
     /// Whether it may carry an exchange that requires `wanted` of this server: it leads to this
@@ -161,29 +197,18 @@ impl Lease {
         server: &Server,
         wanted: &ConnectionRequirements,
     ) -> bool {
-        Arc::ptr_eq(&self.state, &server.state)
-            && self.has_tls_settings_of(server)
-            && self.opened.key.fits(backend, server, wanted)
-    }
-
-    /// Whether a connection opened now would be clear too, or make the same handshake.
-    fn has_tls_settings_of(&self, server: &Server) -> bool {
-        match (&self.opened.tls, server.traffic_tls()) {
-            (None, None) => true,
-            (Some(opened), Some(tls)) => tls.is_configured_as(&opened.config),
-            _ => false,
-        }
+        self.opened.fits(backend, server, wanted)
     }
 
     /// Whether it can carry another exchange: the server sent nothing and did not close.
     pub(crate) fn is_reusable(&self) -> bool {
-        self.opened.connection.is_reusable()
+        self.connection.is_reusable()
     }
 
     /// Whether it carries something of one client, an address or an identity, and must not be
     /// shared.
     pub(crate) fn is_of_one_client(&self) -> bool {
-        self.is_authenticated_as_client() || self.opened.key.requirements.is_of_one_client()
+        self.opened.is_of_one_client()
     }
 
     /// What it differs in from others of its server.
@@ -198,12 +223,12 @@ impl Lease {
 
     /// Exchanges begun on it so far.
     pub fn exchange_count(&self) -> u32 {
-        self.opened.connection.exchange_count()
+        self.connection.exchange_count()
     }
 
     /// Returns its buffers: no exchange is running.
     pub(crate) fn release(&mut self) {
-        self.opened.connection.release();
+        self.connection.release();
     }
 }
 
@@ -214,8 +239,60 @@ impl Drop for Lease {
         // is still working learns that nobody waits for its answer; a plain FIN could mean that we
         // only stopped sending. HAProxy closes connections to servers in this way too, unless it
         // knows already that the server closed.
-        if !self.opened.connection.peer_closed() {
-            self.opened.connection.reset();
+        if self.opened.streams.is_none() && !self.connection.peer_closed() {
+            self.connection.reset();
+        }
+    }
+}
+
+impl OpenedConnection {
+    /// See [`Lease::fits`].
+    pub(crate) fn fits(
+        &self,
+        backend: &Backend,
+        server: &Server,
+        wanted: &ConnectionRequirements,
+    ) -> bool {
+        Arc::ptr_eq(&self.state, &server.state)
+            && self.has_tls_settings_of(server)
+            && self.key.fits(backend, server, wanted)
+    }
+
+    /// Whether a connection opened now would be clear too, or make the same handshake.
+    fn has_tls_settings_of(&self, server: &Server) -> bool {
+        match (&self.tls, server.traffic_tls()) {
+            (None, None) => true,
+            (Some(opened), Some(tls)) => tls.is_configured_as(&opened.config),
+            _ => false,
+        }
+    }
+
+    /// See [`Lease::is_of_one_client`].
+    pub(crate) fn is_of_one_client(&self) -> bool {
+        self.is_authenticated_as_client.get() || self.key.requirements.is_of_one_client()
+    }
+
+    /// The client's connection that it was opened for.
+    pub(crate) fn session(&self) -> u64 {
+        self.key.requirements.session
+    }
+
+    /// Whether it carries streams, and may carry one more: also by the server's `max-reuse`.
+    pub(crate) fn is_under_way(&self) -> bool {
+        let Some(streams) = &self.streams else {
+            return false;
+        };
+        let count_max = self.key.line.reuse_count_max;
+        let is_worn = count_max.is_some_and(|max| streams.opened_count() > u64::from(max));
+        !is_worn && streams.used_count() > 0 && streams.free_count() > 0
+    }
+}
+
+impl Drop for OpenedConnection {
+    fn drop(&mut self) {
+        if let Some(streams) = &self.streams {
+            streams.end();
+            shared::leave(Arc::as_ptr(&self.state).addr());
         }
         self.state.connections.leave();
     }

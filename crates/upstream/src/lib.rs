@@ -19,6 +19,7 @@ mod key;
 mod lease;
 pub mod pool;
 pub mod probe;
+mod shared;
 mod slot;
 #[cfg(test)]
 mod testing;

@@ -18,6 +18,7 @@ use ballast_engine::{Backend, Server, ServerState};
 use ballast_model::HttpReuse;
 
 use crate::key::IdleGroupKey;
+use crate::shared;
 use crate::{ConnectionRequirements, Lease};
 
 thread_local! {
@@ -121,6 +122,9 @@ pub fn take(
     first: bool,
     wanted: &ConnectionRequirements,
 ) -> Option<Lease> {
+    if let Some(stream) = shared::take(backend, server, wanted) {
+        return Some(stream);
+    }
     let reuse = backend.model.http_reuse;
     let only_proven = match (reuse, first) {
         (HttpReuse::Never, _) | (HttpReuse::Safe, true) => return None,
@@ -136,8 +140,11 @@ pub fn take(
         while let Some(idle) = server_idle.pop(&idle_group_key, only_proven) {
             // A connection that does not match was opened under a line that was changed since: no
             // new exchange can use it.
-            let connection = idle.connection;
+            let mut connection = idle.connection;
             let good = connection.is_reusable() && connection.fits(backend, server, wanted);
+            if good {
+                connection.plan_exchange();
+            }
             let taken = good.then_some(connection);
             server_idle.state.idle.leave();
             if taken.is_some() {

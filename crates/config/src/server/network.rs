@@ -137,10 +137,11 @@ pub(super) const ROWS: &[R] = &[
             server_draft.server.protocol = protocol.http();
             server_draft.protocol = Some(protocol);
             let (word, feature) = match protocol {
-                MuxProtocol::H2 => ("proto h2", "HTTP/2"),
                 MuxProtocol::Fcgi => ("proto fcgi", "FastCGI"),
                 MuxProtocol::Spop => ("proto spop", "filters"),
-                MuxProtocol::H1 | MuxProtocol::None | MuxProtocol::Quic => return Ok(()),
+                MuxProtocol::H1 | MuxProtocol::H2 | MuxProtocol::None | MuxProtocol::Quic => {
+                    return Ok(());
+                }
             };
             context.unimplemented(word, feature, args.keyword_span());
             Ok(())

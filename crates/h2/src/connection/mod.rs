@@ -215,6 +215,12 @@ impl H2Connection {
         matches!(self.go_away_state, GoAwayState::Final { .. })
     }
 
+    /// Whether the client's preface has come: a peer that sends another says nothing that we could
+    /// answer.
+    pub fn has_preface(&self) -> bool {
+        !matches!(self.reader.stage, receive::Stage::Preface(_))
+    }
+
     /// Whether the peer's SETTINGS have come: until then nobody knows what it allows.
     pub fn has_peer_settings(&self) -> bool {
         self.has_peer_settings

@@ -331,9 +331,11 @@ impl<'a> Line<'a> {
             .map(|authority| checked_authority(authority, default_port))
             .transpose()?;
         let target: [&[u8]; 4] = match authority {
-            Some(authority) if path != b"*" && is_scheme(scheme) => {
-                [scheme, b"://", authority, path]
+            // A question about the server itself has no path (RFC 9110, section 7.1).
+            Some(authority) if path == b"*" && is_scheme(scheme) => {
+                [scheme, b"://", authority, b""]
             }
+            Some(authority) if is_scheme(scheme) => [scheme, b"://", authority, path],
             _ => [path, b"", b"", b""],
         };
         request

@@ -104,7 +104,7 @@ fn rules_see_an_absolute_target() {
         (&[(":scheme", "ftp")], "ftp://a.b/"),
         (&[(":authority", "")], "/"),
         (&[(":path", "*")], "http://a.b/"),
-        (&[(":method", "OPTIONS"), (":path", "*")], "*"),
+        (&[(":method", "OPTIONS"), (":path", "*")], "http://a.b"),
     ] {
         let mut tested = Tested::server();
         tested.request(1, &list(changes, &[]), WHOLE);

@@ -14,13 +14,13 @@ use super::connection::{SharedConnection, StreamState};
 use super::drive::Driven;
 use super::stream::{StreamHandle, StreamReference};
 use crate::client::RequestHead;
+use crate::duplex::Duplex;
 use crate::heads::HeadParser;
 use crate::inbound::Inbound;
 use crate::outbound::Outbound;
-use crate::{Duplex, Limits};
 
 /// How a connection that carries streams is set.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct StreamSettings {
     /// What the peer is told and allowed (`tune.h2.*`).
     pub h2: H2Settings,
@@ -96,9 +96,9 @@ impl ClientStreams {
         self.shared.state.borrow().streams.len()
     }
 
-    /// Whether a stream was ever opened.
-    pub fn has_carried(&self) -> bool {
-        self.shared.state.borrow().codec.counters().streams > 0
+    /// Streams that were opened so far.
+    pub fn opened_count(&self) -> u64 {
+        self.shared.state.borrow().codec.counters().streams
     }
 
     /// Whether no more streams are taken.
@@ -141,7 +141,7 @@ impl ClientStreams {
     }
 
     fn opened(&self, stream: Rc<StreamState>, head: ballast_h2::RequestHead) -> ClientStream {
-        let limits = Limits::default();
+        let limits = ballast_h1::H1Limits::default();
         let mut stream = ClientStream {
             handle: StreamHandle::new(Rc::clone(&self.shared), stream),
             inbound: Inbound::default(),

@@ -154,6 +154,10 @@ impl SharedConnection {
 
     /// Writes what was appended and what is owed. Pending while some of it is left.
     fn poll_write(&self, state: &mut ConnectionState, cx: &mut Context<'_>) -> Poll<()> {
+        if !state.codec.has_preface() {
+            // A peer that speaks something else gets nothing.
+            return Poll::Ready(());
+        }
         loop {
             if state.codec.has_owed() {
                 let (codec, out) = state.out();

@@ -11,8 +11,12 @@
 mod client;
 mod connection;
 mod drive;
+mod server;
 mod stream;
 
 pub use client::{ClientStream, ClientStreams, NextStream, StreamSettings};
+pub(crate) use connection::StreamFailure;
+pub(crate) use server::PlannedStream;
+pub use server::ServerStreams;
 pub(crate) use stream::StreamHandle;
 pub use stream::StreamReference;

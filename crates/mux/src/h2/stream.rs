@@ -5,7 +5,7 @@ use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use ballast_h2::{ErrorCode, ResponseHead};
+use ballast_h2::{ErrorCode, H2Connection, ResponseHead, Role, SendError, StreamId};
 use ballast_message::{Fields, Response};
 use ballast_transport::Transport;
 use ballast_worker::Buffer;
@@ -52,13 +52,13 @@ pub(crate) struct StreamHandle {
     state: Rc<StreamState>,
     /// What a reset says.
     reset_code: Cell<ErrorCode>,
-    sent_bytes: Cell<u64>,
 }
 
 impl Drop for StreamHandle {
     fn drop(&mut self) {
-        let code = match self.state.sent_end.get() {
-            // The peer has all that it gets, and need not send the rest (RFC 9113, section 8.1).
+        let is_server = self.connection.state.borrow().codec.role() == Role::Server;
+        let code = match is_server && self.state.sent_end.get() {
+            // The client has all that it gets, and need not send the rest (RFC 9113, section 8.1).
             true => ErrorCode::NO_ERROR,
             false => self.reset_code.get(),
         };
@@ -72,7 +72,6 @@ impl StreamHandle {
             connection,
             state,
             reset_code: Cell::new(ErrorCode::CANCEL),
-            sent_bytes: Cell::new(0),
         }
     }
 
@@ -94,11 +93,6 @@ impl StreamHandle {
         &self.connection.transport
     }
 
-    /// Bytes appended for it so far.
-    pub(crate) fn sent_bytes(&self) -> u64 {
-        self.sent_bytes.get()
-    }
-
     /// Why it carries nothing more.
     pub(crate) fn failure(&self) -> Option<StreamFailure> {
         self.state.failure.get()
@@ -111,6 +105,7 @@ impl StreamHandle {
         self.state.received_end.get()
             || self.state.failure.get().is_some()
             || !self.state.received.borrow().is_empty()
+            || !self.state.responses.borrow().is_empty()
     }
 
     /// Ready when a read is worth a try.
@@ -167,7 +162,6 @@ impl StreamHandle {
     }
 
     /// The next head of a response.
-    #[expect(dead_code, reason = "for connections to servers")]
     pub(crate) fn take_response(&self) -> Option<(Response, ResponseHead)> {
         self.state.responses.borrow_mut().pop_front()
     }
@@ -193,38 +187,37 @@ impl StreamHandle {
         self.connection.poll_capacity(&self.state, wanted, cx)
     }
 
-    /// Appends a piece of a body, for which [`Self::poll_capacity`] gave room.
+    /// Appends a piece of a body, for which [`Self::poll_capacity`] gave room. Returns the bytes that were
+    /// appended.
     ///
     /// # Errors
     /// Why the stream carries nothing more.
-    pub(crate) fn send_data(&self, piece: &[u8], ends_stream: bool) -> io::Result<()> {
-        self.append(|connection, id, out| connection.send_data(id, piece, ends_stream, out))?;
-        self.note_end(ends_stream);
-        Ok(())
+    pub(crate) fn send_data(&self, piece: &[u8], ends_stream: bool) -> io::Result<u64> {
+        self.append(ends_stream, |connection, id, out| {
+            connection.send_data(id, piece, ends_stream, out)
+        })
     }
 
-    /// Appends a response's head, interim or final.
-    pub(crate) fn send_response(&self, response: &Response, ends_stream: bool) {
-        // Of a stream that was reset the next wait tells.
-        let sent = self
-            .append(|connection, id, out| connection.send_response(id, response, ends_stream, out));
-        if sent.is_ok() {
-            self.note_end(ends_stream);
-        }
+    /// Appends a response's head, interim or final. Returns the bytes that were appended: none to a
+    /// stream that was reset, of which the next wait tells.
+    pub(crate) fn send_response(&self, response: &Response, ends_stream: bool) -> u64 {
+        let sent = self.append(ends_stream, |connection, id, out| {
+            connection.send_response(id, response, ends_stream, out)
+        });
+        sent.unwrap_or(0)
     }
 
-    /// Ends our side of the stream, with trailers where there are some.
-    pub(crate) fn end(&self, trailers: Option<&Fields>) {
+    /// Ends our side of the stream, with trailers where there are some. Returns the bytes that were
+    /// appended.
+    pub(crate) fn end(&self, trailers: Option<&Fields>) -> u64 {
         if self.state.sent_end.get() {
-            return;
+            return 0;
         }
-        let sent = self.append(|connection, id, out| match trailers {
+        let sent = self.append(true, |connection, id, out| match trailers {
             Some(trailers) => connection.send_trailers(id, trailers, out),
             None => connection.send_data(id, &[], true, out),
         });
-        if sent.is_ok() {
-            self.note_end(true);
-        }
+        sent.unwrap_or(0)
     }
 
     /// Resets the stream when it is dropped, though it may have ended well for its exchange.
@@ -243,32 +236,29 @@ impl StreamHandle {
         self.reset_code.set(code);
     }
 
+    /// Appends frames. Returns their bytes.
     fn append(
         &self,
-        send: impl FnOnce(
-            &mut ballast_h2::H2Connection,
-            ballast_h2::StreamId,
-            &mut Vec<u8>,
-        ) -> Result<(), ballast_h2::SendError>,
-    ) -> io::Result<()> {
+        ends_stream: bool,
+        send: impl FnOnce(&mut H2Connection, StreamId, &mut Vec<u8>) -> Result<(), SendError>,
+    ) -> io::Result<u64> {
         let state = &mut *self.connection.state.borrow_mut();
         let (codec, out) = state.out();
         let before = out.len();
         let sent = send(codec, self.state.id, out);
-        self.sent_bytes
-            .set(self.sent_bytes.get() + (out.len() - before) as u64);
+        let bytes = (out.len() - before) as u64;
         self.connection.wake_driver();
-        sent.map_err(|_| match self.state.failure.get() {
-            Some(failure) => failure.into(),
-            None => io::ErrorKind::BrokenPipe.into(),
-        })
-    }
-
-    fn note_end(&self, ends_stream: bool) {
+        if sent.is_err() {
+            return Err(match self.state.failure.get() {
+                Some(failure) => failure.into(),
+                None => io::ErrorKind::BrokenPipe.into(),
+            });
+        }
         if ends_stream {
             self.state.sent_end.set(true);
             // What was reserved beyond the end is for others.
-            self.connection.state.borrow_mut().wake_turns();
+            state.wake_turns();
         }
+        Ok(bytes)
     }
 }

@@ -202,7 +202,7 @@ async fn carry(
     route::check_mode(context, exchange)?;
     receive::unless_cut_short(exchange)?;
     if let (Some(backend), Some(backend_index)) =
-        (context.backend_of(exchange), exchange.backend_index)
+        (context.backend_with_rules(exchange), exchange.backend_index)
     {
         let needs = context.running.needs_of_backend(backend_index);
         rules::request(context, client, exchange, (&backend.model.common, needs)).await?;

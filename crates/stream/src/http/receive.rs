@@ -5,6 +5,7 @@ use std::future::poll_fn;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
+use ballast_engine::ClientProtocol;
 use ballast_message::Version;
 use ballast_mux::{ClientConnection, Duplex, ReadError, RequestHead, WaitLimit};
 use ballast_rules::LogStep;
@@ -31,7 +32,12 @@ pub(crate) enum NoRequest {
 /// Whether a connection may turn out to speak HTTP/2: it begins so, and `option disable-h2-upgrade` is
 /// not set.
 fn takes_http2(context: &Context<'_>, exchange: &Exchange) -> bool {
-    exchange.first && !context.is_upgraded.get()
+    let takes_preface = ClientProtocol::Http1 {
+        takes_preface: true,
+    };
+    exchange.first
+        && !context.is_upgraded.get()
+        && context.session.protocol(&context.frontend) == takes_preface
 }
 
 /// Waits for a request to begin. Returns the moment of its first byte.

@@ -53,6 +53,7 @@ pub(crate) async fn exchange(
     let ReadyConnection { mut lease, reused } = ready;
     let before = (client.sink.sent_bytes(), lease.traffic());
     lease.begin(&exchange.request, exchange.request_body);
+    exchange.server_stream = lease.stream();
     let uploaded = Cell::new(0_u64);
     let live = LiveCounters::of(context, exchange);
     let timeouts = exchange.settings.timeouts();

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use ballast_engine::{Backend, Server, ServerTls, Sni};
 use ballast_expr::{Expr, Value};
+use ballast_message::connection_options;
 use ballast_model::TransparentSource;
 use ballast_upstream::{ConnectionRequirements, ExchangeValues};
 
@@ -21,6 +22,14 @@ pub(super) fn requirements(
     let limits = context.running.limits(&backend.model.common);
     let facts = exchange_facts(context, exchange, server);
     ConnectionRequirements::of(backend, server, &exchange.settings.addresses, facts, limits)
+}
+
+/// Whether the request asks for a WebSocket.
+fn asks_websocket(exchange: &Exchange) -> bool {
+    let fields = exchange.request.fields();
+    let mut protocols = fields.values(b"upgrade");
+    protocols.any(|protocol| protocol.eq_ignore_ascii_case(b"websocket"))
+        && connection_options(fields).upgrade
 }
 
 /// Notes the name that `sni` has for this exchange, unless it is the same for all.
@@ -85,6 +94,11 @@ fn exchange_facts<'e>(
     let mut facts = ExchangeValues {
         unique_id,
         packets: exchange.settings.server_packets,
+        session: context.session.number,
+        streams: exchange
+            .has_request
+            .then_some(context.running.server_streams),
+        is_websocket: asks_websocket(exchange),
         ..ExchangeValues::default()
     };
     let server_tls = server.traffic_tls();

@@ -257,6 +257,11 @@ async fn head(
             Err(ReadError::TimedOut) if download.upload.last_sent.get() > since => {
                 since = download.upload.last_sent.get();
             }
+            Err(_)
+                if download.source.is_unprocessed() && retry.plan.retries_unprocessed(exchange) =>
+            {
+                return Err(ResponseOutcome::Retry(RetryReason::Response));
+            }
             Err(error) => {
                 let silent = download.source.received_bytes() == received_before;
                 return Err(match silent {

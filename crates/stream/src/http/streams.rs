@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use ballast_engine::Frontend;
-use ballast_mux::{ClientStream, ClientStreams, NextStream, StreamSettings};
+use ballast_mux::{ClientStream, ClientStreams, NextStream};
 use ballast_transport::Transport;
 use ballast_worker::{self as worker, Deadline, TaskPool, approximate_now, select, stopping};
 
@@ -36,12 +36,7 @@ pub(crate) async fn serve(
     (running, frontend): (Rc<RunningGeneration>, Arc<Frontend>),
     (transport, read_ahead): (Transport, Vec<u8>),
 ) {
-    let settings = StreamSettings {
-        h2: ballast_mux::H2Settings::default(),
-        glitch_count_max: 0,
-        heads: running.head_limits,
-    };
-    let mut streams = ClientStreams::new(transport, settings, &read_ahead);
+    let mut streams = ClientStreams::new(transport, running.client_streams, &read_ahead);
     drop(read_ahead);
     let mut context = Context::new(&local, &session, running, frontend);
     // Listed, so that it is woken when its bind is removed, and can be ended.
@@ -56,7 +51,7 @@ pub(crate) async fn serve(
         } else if idle_from.is_none() {
             idle_from = Some(approximate_now());
         }
-        match idle_until(&context, idle_from, streams.has_carried()) {
+        match idle_until(&context, idle_from, streams.opened_count() > 0) {
             Some(until) => deadline.set(until),
             None => deadline.clear(),
         }
@@ -104,7 +99,10 @@ fn begin(
     streams: &mut ClientStreams,
     stream: Box<ClientStream>,
 ) {
-    let mut current = CurrentExchange::new(context.running.head_limits, approximate_now());
+    let limits = context.running.head_limits;
+    let before = streams.opened_count().saturating_sub(1);
+    let before = u32::try_from(before).unwrap_or(u32::MAX);
+    let mut current = CurrentExchange::of_stream(limits, approximate_now(), before);
     streams.take_request(&mut current.get().request);
     let opened = OpenedStream {
         local: Rc::clone(local),

@@ -234,6 +234,12 @@ impl ConnectionPlan {
             && (self.body_copy.is_some() || exchange.request_body == BodyLength::None)
     }
 
+    /// Whether a request that the server did not process is sent again.
+    pub(crate) fn retries_unprocessed(&self, exchange: &Exchange) -> bool {
+        self.may_try_again()
+            && (self.body_copy.is_some() || exchange.request_body == BodyLength::None)
+    }
+
     /// Whether a response of this status is dropped for another try.
     pub(crate) fn retries_status(&self, status: u16) -> bool {
         let Some(retry_on) = &self.retry_on else {
@@ -661,6 +667,7 @@ async fn open(
 fn note_connection(context: &Context<'_>, exchange: &mut Exchange, lease: &Lease) {
     exchange.server_tls = ServerSession::of(lease);
     exchange.server_socket = lease.socket_reference();
+    exchange.server_stream = lease.stream();
     exchange.tally.number_at_server = lease.exchange_count();
     if context
         .running

@@ -1,0 +1,149 @@
+//! A connection to a server that carries streams: requests out, responses in.
+
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::rc::Rc;
+
+use ballast_h2::{ErrorCode, H2Connection, IncomingHeads, Role};
+use ballast_message::{BodyLength, Request, connection_options};
+use ballast_transport::Transport;
+use ballast_worker::send_buffers;
+
+use super::client::StreamSettings;
+use super::connection::{SharedConnection, StreamFailure, StreamState};
+use super::drive::Driven;
+use super::stream::StreamHandle;
+
+/// A connection to a server that carries streams. Clones are of the same connection.
+#[derive(Clone, Debug)]
+pub struct ServerStreams {
+    shared: Rc<SharedConnection>,
+    /// Streams that are not opened yet, and whose exchanges have the right to.
+    planned: Rc<Cell<usize>>,
+}
+
+/// The right to open a stream.
+#[derive(Debug)]
+pub(crate) struct PlannedStream(Rc<Cell<usize>>);
+
+impl Drop for PlannedStream {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
+    }
+}
+
+impl ServerStreams {
+    /// Speaks HTTP/2 on a connection just opened; `preamble` goes before everything else. The future
+    /// carries the connection to its end: it must run as long as streams are to be carried.
+    pub fn start(
+        transport: Transport,
+        settings: StreamSettings,
+        preamble: &[u8],
+    ) -> (Self, impl Future<Output = ()> + 'static) {
+        let mut out = send_buffers::take();
+        out.extend_from_slice(preamble);
+        let codec = H2Connection::new(Role::Client, settings.h2, &mut out);
+        let shared = Rc::new(SharedConnection::new(
+            transport,
+            codec,
+            out,
+            settings.glitch_count_max,
+        ));
+        let driving = carry(Rc::clone(&shared), IncomingHeads::new(settings.heads));
+        let streams = Self {
+            shared,
+            planned: Rc::default(),
+        };
+        (streams, driving)
+    }
+
+    /// How many more streams may be opened now.
+    pub fn free_count(&self) -> usize {
+        let state = self.shared.state.borrow();
+        match state.failure.is_some() || state.peer_closed {
+            true => 0,
+            false => state
+                .codec
+                .open_streams_max()
+                .saturating_sub(self.planned.get()),
+        }
+    }
+
+    /// Streams that are open or about to be.
+    pub fn used_count(&self) -> usize {
+        self.shared.state.borrow().streams.len() + self.planned.get()
+    }
+
+    /// Streams opened so far.
+    pub fn opened_count(&self) -> u64 {
+        self.shared.state.borrow().codec.counters().streams
+    }
+
+    /// Opens no more streams: the connection is closed when those that are open have ended.
+    pub fn end(&self) {
+        self.shared
+            .state
+            .borrow_mut()
+            .codec
+            .go_away(ErrorCode::NO_ERROR);
+        self.shared.wake_driver();
+    }
+
+    /// The right to open a stream, which counts until it is opened or dropped.
+    pub(crate) fn plan(&self) -> PlannedStream {
+        self.planned.set(self.planned.get() + 1);
+        PlannedStream(Rc::clone(&self.planned))
+    }
+
+    /// The socket below.
+    pub(crate) fn transport(&self) -> &Transport {
+        &self.shared.transport
+    }
+
+    /// A stream that is not opened yet.
+    pub(crate) fn unopened(&self) -> StreamHandle {
+        let state = StreamState::new(ballast_h2::StreamId::CONNECTION);
+        StreamHandle::new(Rc::clone(&self.shared), Rc::new(state))
+    }
+
+    /// Opens a stream with a request. Where that is not possible any more, its exchange finds the stream
+    /// broken before anything was sent. Returns the bytes that were appended, too.
+    pub(crate) fn open(&self, request: &Request, body: BodyLength) -> (StreamHandle, u64) {
+        let state = &mut *self.shared.state.borrow_mut();
+        let protocol = match connection_options(request.fields()).upgrade {
+            true => request.fields().first(b"upgrade"),
+            false => None,
+        };
+        let has_body = !matches!(body, BodyLength::None | BodyLength::Known(0));
+        let ends_stream = protocol.is_none() && !has_body;
+        let failure = state.failure;
+        let (codec, out) = state.out();
+        let before = out.len();
+        let opened = match failure {
+            None => codec.send_request(request, protocol, ends_stream, out).ok(),
+            Some(_) => None,
+        };
+        let sent = (out.len() - before) as u64;
+        let stream = match opened {
+            Some(id) => state.open(id),
+            None => {
+                let stream = StreamState::new(ballast_h2::StreamId::CONNECTION);
+                stream.failure.set(Some(StreamFailure::Unprocessed));
+                Rc::new(stream)
+            }
+        };
+        stream.sent_end.set(ends_stream);
+        self.shared.wake_driver();
+        (StreamHandle::new(Rc::clone(&self.shared), stream), sent)
+    }
+}
+
+/// Carries a connection to its end.
+async fn carry(shared: Rc<SharedConnection>, mut heads: IncomingHeads) {
+    loop {
+        // Servers open no streams.
+        if let Driven::Ended = poll_fn(|cx| shared.poll_drive(&mut heads, cx)).await {
+            return;
+        }
+    }
+}
