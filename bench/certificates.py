@@ -145,14 +145,14 @@ class TlsSite:
 
     NAME = "www.example.com"
 
-    def __init__(self):
+    def __init__(self, alpn="http/1.1"):
         self.authority = Authority("bench")
         folder = tempfile.mkdtemp(dir=Settings.directory)
         self.file = f"{folder}/site.pem"
         known = pathlib.Path(folder, "ca.pem")
         known.write_text(self.authority.certificate)
         pathlib.Path(self.file).write_text(self.issue())
-        self.bind = f" ssl crt {self.file} alpn http/1.1"
+        self.bind = f" ssl crt {self.file} alpn {alpn}"
         self.load = ["--tls", "--sni", self.NAME, "--cacert", known]
 
     def issue(self):
