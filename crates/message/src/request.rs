@@ -168,6 +168,19 @@ impl Request {
         self.reshape(&[Segment::new(HeadText::Token, target)])
     }
 
+    /// Sets the authority of an absolute target, and keeps the rest.
+    pub fn set_target_authority(&mut self, authority: &[u8]) -> Result<(), NoRoom> {
+        let Some(old) = self.shape.authority() else {
+            return Ok(());
+        };
+        let end = self.target().len();
+        self.reshape(&[
+            Segment::Kept(0..old.start),
+            Segment::new(HeadText::Token, authority),
+            Segment::Kept(old.end..end),
+        ])
+    }
+
     /// Sets the path and keeps scheme, authority and query: `set-path`. A target that has neither
     /// path nor query (`*`, `host:port`, `http://host`) is replaced.
     pub fn set_path(&mut self, path: &[u8]) -> Result<(), NoRoom> {

@@ -15,9 +15,9 @@ use crate::{Duplex, Limits, ProtocolViolation, ReadError, WaitLimit, WriteError,
 
 /// How long a closing connection is still read, so that the peer gets what was written instead of
 /// a reset.
-const LINGER: Duration = Duration::from_secs(1);
+pub(crate) const LINGER: Duration = Duration::from_secs(1);
 /// How many bytes a closing connection is still read.
-const LINGER_BYTES_MAX: u64 = 1 << 20;
+pub(crate) const LINGER_BYTES_MAX: u64 = 1 << 20;
 
 /// What a request's head says beyond the request itself.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

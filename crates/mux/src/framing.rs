@@ -7,7 +7,7 @@
 use ballast_message::{BodyLength, Fields, Method, NoRoom, Request, Response, TransferCoding};
 use ballast_message::{Version, content_length, transfer_coding};
 
-use crate::hop;
+use crate::{hop, websocket};
 
 const LENGTH: &[u8] = b"content-length";
 const CODING: &[u8] = b"transfer-encoding";
@@ -78,6 +78,9 @@ pub fn announce_request(
     upgrade: bool,
 ) -> Result<BodyLength, NoRoom> {
     let framing = of_request(request, body)?;
+    if upgrade {
+        websocket::add_key(request)?;
+    }
     // Added last, so that it is the last field. Each version has one of the two as its default:
     // only the other is written.
     let option: &[u8] = match (request.version() < Version::Http11, closes) {

@@ -25,6 +25,7 @@ mod server;
 mod tests;
 mod violation;
 mod wait;
+mod websocket;
 
 pub use client::{ClientConnection, RequestHead};
 pub use duplex::{Duplex, PeekedHead, Peer, Sink, Source};

@@ -21,6 +21,7 @@ use crate::key::{
     ConnectionRequirements, ProxyHeaderContent,
 };
 use crate::lease::OpenedTls;
+use crate::shared;
 use crate::tls::ServerHandshake;
 
 /// Why a connection could not be opened.
@@ -147,7 +148,9 @@ pub fn connect(
         };
         let section = &key.section;
         connection.set_output_format(section.name_cases.as_ref(), section.drop_request_trailers);
-        Ok(Lease::new(server, connection, key, tls))
+        let lease = Lease::new(server, connection, key, tls);
+        shared::enter(server, &lease);
+        Ok(lease)
     }
 }
 

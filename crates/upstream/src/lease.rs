@@ -20,7 +20,6 @@ use ballast_transport::TlsFacts;
 use ballast_worker::SocketReference;
 
 use crate::key::IdleGroupKey;
-use crate::shared;
 use crate::{ConnectionKey, ConnectionRequirements};
 
 /// A connection to a server. The server counts it for as long as it lives: lent, idle, kept for its
@@ -167,13 +166,15 @@ impl Lease {
             streams: connection.streams().cloned(),
             state: Arc::clone(&server.state),
         });
-        if opened.streams.is_some() {
-            shared::enter(server, &opened);
-        }
         Self {
             connection: Box::new(connection),
             opened,
         }
+    }
+
+    /// The connection.
+    pub(crate) fn opened(&self) -> &Rc<OpenedConnection> {
+        &self.opened
     }
 
     /// Another stream of a connection that carries streams.
@@ -292,7 +293,6 @@ impl Drop for OpenedConnection {
     fn drop(&mut self) {
         if let Some(streams) = &self.streams {
             streams.end();
-            shared::leave(Arc::as_ptr(&self.state).addr());
         }
         self.state.connections.leave();
     }

@@ -206,6 +206,7 @@ pub(crate) fn give(server: &Server, mut connection: Lease, now: Instant) {
 /// Closes connections that were idle for too long or were closed by the server. To be called
 /// periodically on each worker.
 pub fn purge(now: Instant) {
+    shared::purge();
     POOL.with_borrow_mut(|pool| {
         pool.retain(|_, server_idle| {
             let (purge, state) = (server_idle.purge, Arc::clone(&server_idle.state));

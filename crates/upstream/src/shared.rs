@@ -19,25 +19,25 @@ thread_local! {
     static SHARED: RefCell<HashMap<usize, Vec<Weak<OpenedConnection>>>> = RefCell::default();
 }
 
-/// Lists a connection that was just opened.
-pub(crate) fn enter(server: &Server, opened: &Rc<OpenedConnection>) {
+/// Lists a connection that was just opened, if it carries streams.
+pub(crate) fn enter(server: &Server, lease: &Lease) {
+    if lease.stream().is_none() {
+        return;
+    }
     SHARED.with_borrow_mut(|shared| {
         let listed = shared.entry(key(server)).or_default();
-        listed.push(Rc::downgrade(opened));
+        listed.retain(|opened| opened.strong_count() > 0);
+        listed.push(Rc::downgrade(lease.opened()));
     });
 }
 
-/// Removes what is listed of connections of this server that are gone: one of them has just ended.
-pub(crate) fn leave(state: usize) {
-    // While the thread ends the list may be gone already.
-    let _ = SHARED.try_with(|shared| {
-        let mut shared = shared.borrow_mut();
-        if let Some(listed) = shared.get_mut(&state) {
+/// Forgets connections that are gone. To be called periodically on each worker.
+pub(crate) fn purge() {
+    SHARED.with_borrow_mut(|shared| {
+        shared.retain(|_, listed| {
             listed.retain(|opened| opened.strong_count() > 0);
-            if listed.is_empty() {
-                shared.remove(&state);
-            }
-        }
+            !listed.is_empty()
+        });
     });
 }
 

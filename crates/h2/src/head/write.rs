@@ -42,6 +42,8 @@ pub(crate) fn write_request(
             FieldKind::Host if skips_host => {}
             // Only `trailers` has a meaning beyond one hop (section 8.2.2).
             FieldKind::Te if field.value != b"trailers" => {}
+            // Only HTTP/1 has keys and their answers (RFC 8441 section 5).
+            _ if protocol.is_some() && field.name == b"sec-websocket-key" => {}
             _ => encoder.encode(field.name, field.value, out),
         }
     }
@@ -68,7 +70,15 @@ pub(crate) fn write_response(encoder: &mut HpackEncoder, response: &Response, ou
     let digit = |number: u16| b'0' + u8::try_from(number % 10).unwrap_or(0);
     let digits = [digit(status / 100), digit(status / 10), digit(status)];
     encoder.encode_as(FieldIndexing::Without, b":status", &digits, out);
-    write_fields(encoder, response.fields(), out);
+    let switches = response.status() == 101;
+    for field in response.fields() {
+        match FieldKind::of(field.name) {
+            // Fields that apply to one connection stay here (section 8.2.2).
+            FieldKind::Connection => {}
+            _ if switches && field.name == b"sec-websocket-accept" => {}
+            _ => encoder.encode(field.name, field.value, out),
+        }
+    }
 }
 
 /// Appends the header block of trailers, without what they must not have: the peer would refuse all
@@ -81,15 +91,6 @@ pub(crate) fn write_trailers(encoder: &mut HpackEncoder, trailers: &Fields, out:
             FieldKind::Cookie | FieldKind::Expect | FieldKind::Other => {
                 encoder.encode(field.name, field.value, out);
             }
-        }
-    }
-}
-
-/// Fields that apply to one connection stay here (section 8.2.2).
-fn write_fields(encoder: &mut HpackEncoder, fields: &Fields, out: &mut Vec<u8>) {
-    for field in fields {
-        if FieldKind::of(field.name) != FieldKind::Connection {
-            encoder.encode(field.name, field.value, out);
         }
     }
 }

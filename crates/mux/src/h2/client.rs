@@ -8,16 +8,17 @@ use std::task::{Context, Poll};
 use ballast_h2::{ErrorCode, H2Connection, H2Settings, IncomingHeads, Role};
 use ballast_message::{BodyLength, ConnectionOptions, HeadLimits, NameCases, Request};
 use ballast_transport::Transport;
-use ballast_worker::{Buffer, send_buffers};
+use ballast_worker::{Buffer, Deadline, send_buffers};
 
 use super::connection::{SharedConnection, StreamState};
 use super::drive::Driven;
 use super::stream::{StreamHandle, StreamReference};
-use crate::client::RequestHead;
+use crate::client::{LINGER, LINGER_BYTES_MAX, RequestHead};
 use crate::duplex::Duplex;
 use crate::heads::HeadParser;
 use crate::inbound::Inbound;
 use crate::outbound::Outbound;
+use crate::wait::WaitLimit;
 
 /// How a connection that carries streams is set.
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,6 +37,8 @@ pub struct StreamSettings {
 pub struct ClientStreams {
     shared: Rc<SharedConnection>,
     heads: IncomingHeads,
+    /// Whether streams were open when it was last looked at.
+    is_busy: bool,
 }
 
 /// What a connection has for its caller.
@@ -43,6 +46,8 @@ pub struct ClientStreams {
 pub enum NextStream {
     /// A client asks: [`ClientStreams::take_request`] gives the head.
     Opened(Box<ClientStream>),
+    /// The last of the streams has ended.
+    None,
     /// The client has seen that we go away: it opens no more streams.
     EndAcknowledged,
     /// The connection carries nothing more; streams that are left have failed.
@@ -64,6 +69,7 @@ impl ClientStreams {
         Self {
             shared: Rc::new(shared),
             heads: IncomingHeads::new(settings.heads),
+            is_busy: false,
         }
     }
 
@@ -75,9 +81,17 @@ impl ClientStreams {
 
     /// See [`Self::next`].
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<NextStream> {
-        let driven = std::task::ready!(self.shared.poll_drive(&mut self.heads, cx));
+        let Poll::Ready(driven) = self.shared.poll_drive(&mut self.heads, cx) else {
+            let is_busy = self.stream_count() > 0;
+            let was_busy = std::mem::replace(&mut self.is_busy, is_busy);
+            return match was_busy && !is_busy {
+                true => Poll::Ready(NextStream::None),
+                false => Poll::Pending,
+            };
+        };
         Poll::Ready(match driven {
             Driven::Request { stream, head } => {
+                self.is_busy = true;
                 NextStream::Opened(Box::new(self.opened(stream, head)))
             }
             Driven::PingReply => NextStream::EndAcknowledged,
@@ -140,8 +154,30 @@ impl ClientStreams {
         self.shared.wake_driver();
     }
 
+    /// Closes our side, and reads and drops what the client still sends, for a moment: so that it gets
+    /// what was written instead of a reset.
+    pub async fn close(self, deadline: &Deadline) {
+        let transport = &self.shared.transport;
+        if self.peer_closed() || transport.shutdown_write().is_err() {
+            return;
+        }
+        let until = ballast_worker::now() + LINGER;
+        let (wait, mut inbound) = (WaitLimit::until(deadline, Some(until)), Inbound::default());
+        while inbound.total_bytes() <= LINGER_BYTES_MAX {
+            match inbound.receive(transport.into(), &wait).await {
+                Ok(0) | Err(_) => return,
+                Ok(count) => inbound.consume(count),
+            }
+        }
+    }
+
     fn opened(&self, stream: Rc<StreamState>, head: ballast_h2::RequestHead) -> ClientStream {
         let limits = ballast_h1::H1Limits::default();
+        let body = match head.body {
+            // As over HTTP/1: what follows is no body, but the data of a tunnel that is not open yet.
+            BodyLength::Tunnel => BodyLength::None,
+            body => body,
+        };
         let mut stream = ClientStream {
             handle: StreamHandle::new(Rc::clone(&self.shared), stream),
             inbound: Inbound::default(),
@@ -149,7 +185,7 @@ impl ClientStreams {
             heads: HeadParser::new(limits),
             is_bad: head.is_bad,
             head: RequestHead {
-                body: head.body,
+                body,
                 options: ConnectionOptions {
                     upgrade: head.upgrade,
                     ..ConnectionOptions::default()
@@ -161,9 +197,7 @@ impl ClientStreams {
                 is_prompt: true,
             },
         };
-        stream
-            .inbound
-            .begin_stream_body(head.body != BodyLength::None);
+        stream.inbound.begin_stream_body(body != BodyLength::None);
         stream
     }
 }
@@ -206,6 +240,11 @@ impl ClientStream {
     /// Refers to the stream, for questions about it.
     pub fn reference(&self) -> StreamReference {
         self.handle.reference()
+    }
+
+    /// Ends the connection, with all of its streams, as that of a client that is not wanted.
+    pub fn kill_connection(&self) {
+        self.handle.kill_connection();
     }
 
     /// The exchange ends without a response: the client may repeat the request.

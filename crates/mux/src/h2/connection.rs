@@ -58,6 +58,8 @@ pub(super) struct StreamState {
     pub(super) trailers: RefCell<Option<Box<Fields>>>,
     /// Heads of responses that were not taken.
     pub(super) responses: RefCell<VecDeque<(Response, ResponseHead)>>,
+    /// What answers the key of a request for a WebSocket.
+    pub(super) websocket_accept: RefCell<Option<Box<str>>>,
     /// Why the stream carries nothing more.
     pub(super) failure: Cell<Option<StreamFailure>>,
     /// Whether our side of the stream has ended.
@@ -104,6 +106,7 @@ impl StreamState {
             received_end: Cell::new(false),
             trailers: RefCell::new(None),
             responses: RefCell::default(),
+            websocket_accept: RefCell::new(None),
             failure: Cell::new(None),
             sent_end: Cell::new(false),
             waits_for_room: Cell::new(false),

@@ -4,7 +4,7 @@ use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
-use ballast_h2::{ErrorCode, Event, IncomingHeads, RequestHead};
+use ballast_h2::{ErrorCode, Event, IncomingHeads, RequestHead, Role};
 use ballast_message::Fields;
 use ballast_worker::{Buffer, send_buffers};
 
@@ -215,7 +215,9 @@ impl ConnectionState {
 
     /// Whether nothing is left to do.
     fn is_over(&self) -> bool {
-        let takes_no_more = self.peer_closed || self.codec.is_going_away_finally();
+        let takes_no_more = self.peer_closed
+            || self.codec.is_going_away_finally()
+            || self.codec.peer_go_away().is_some();
         takes_no_more && self.streams.is_empty()
     }
 
@@ -331,6 +333,8 @@ impl ConnectionState {
                 self.wake_turns();
             }
             Event::WindowOpened | Event::Settings => self.wake_turns(),
+            // A client's names streams that we would have opened.
+            Event::GoAway { .. } if self.codec.role() == Role::Server => {}
             Event::GoAway { last_stream, .. } => {
                 for stream in &self.streams {
                     if stream.id.number() > last_stream {

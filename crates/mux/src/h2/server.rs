@@ -13,6 +13,7 @@ use super::client::StreamSettings;
 use super::connection::{SharedConnection, StreamFailure, StreamState};
 use super::drive::Driven;
 use super::stream::StreamHandle;
+use crate::websocket;
 
 /// A connection to a server that carries streams. Clones are of the same connection.
 #[derive(Clone, Debug)]
@@ -133,6 +134,9 @@ impl ServerStreams {
             }
         };
         stream.sent_end.set(ends_stream);
+        if protocol.is_some() {
+            *stream.websocket_accept.borrow_mut() = websocket::expected_accept(request);
+        }
         self.shared.wake_driver();
         (StreamHandle::new(Rc::clone(&self.shared), stream), sent)
     }

@@ -10,6 +10,8 @@ use ballast_message::{Fields, Response};
 use ballast_transport::Transport;
 use ballast_worker::Buffer;
 
+use crate::websocket;
+
 use super::connection::{SharedConnection, StreamFailure, StreamState};
 
 /// Refers to a stream, and does not keep it open.
@@ -163,7 +165,12 @@ impl StreamHandle {
 
     /// The next head of a response.
     pub(crate) fn take_response(&self) -> Option<(Response, ResponseHead)> {
-        self.state.responses.borrow_mut().pop_front()
+        let (mut response, head) = self.state.responses.borrow_mut().pop_front()?;
+        if let Some(accept) = &*self.state.websocket_accept.borrow() {
+            // Without room for it the client is refused, as by a server that does not send it.
+            let _ = websocket::set_accept(&mut response, accept);
+        }
+        Some((response, head))
     }
 
     /// Ready when the peer wants nothing more of the stream: it was reset, or its connection broke; and
@@ -228,6 +235,17 @@ impl StreamHandle {
             .borrow_mut()
             .codec
             .reset(self.state.id, code);
+        self.connection.wake_driver();
+    }
+
+    /// Ends the whole connection: the peer is told to calm down.
+    pub(crate) fn kill_connection(&self) {
+        let state = &mut *self.connection.state.borrow_mut();
+        state
+            .codec
+            .reset(self.state.id, ErrorCode::ENHANCE_YOUR_CALM);
+        state.codec.go_away(ErrorCode::ENHANCE_YOUR_CALM);
+        state.fail(StreamFailure::Violation);
         self.connection.wake_driver();
     }
 

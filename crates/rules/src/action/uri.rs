@@ -148,10 +148,10 @@ pub(super) fn target_after_host(request: &mut Request, buffer: &mut Vec<u8>) -> 
     buffer.clear();
     buffer.extend_from_slice(scheme);
     buffer.extend_from_slice(b"://");
+    let start = buffer.len();
     buffer.extend_from_slice(host);
-    buffer.extend_from_slice(request.path_and_query());
     if is_target_lenient(buffer) && !host.contains(&b'/') {
-        request.set_target(buffer)
+        request.set_target_authority(&buffer[start..])
     } else {
         Err(NoRoom)
     }

@@ -71,7 +71,7 @@ pub(crate) async fn serve(
             () = killed(&entry) => return,
             () = deadline.expired() => {
                 if streams.has_ended() {
-                    return;
+                    break;
                 }
                 // Once more as long, for what is not written yet.
                 streams.end();
@@ -85,10 +85,12 @@ pub(crate) async fn serve(
                 context.catch_up();
                 begin(&local, &session, &context, &mut streams, stream);
             }
+            NextStream::None => {}
             NextStream::EndAcknowledged => streams.end(),
-            NextStream::Ended => return,
+            NextStream::Ended => break,
         }
     }
+    streams.close(&deadline).await;
 }
 
 /// Starts the task of a stream that was opened.
@@ -191,6 +193,7 @@ async fn exchange(context: &Context<'_>, stream: &mut ClientStream, current: &mu
     }
     count_request(context, exchange);
     let mut kept = None;
+    let is_refused;
     let fate = {
         let client = &mut stream.duplex();
         let flow = match is_bad {
@@ -201,9 +204,16 @@ async fn exchange(context: &Context<'_>, stream: &mut ClientStream, current: &mu
                 Flow::Break(Exit::Request(fault, EndingPhase::Request))
             }
         };
+        is_refused = matches!(flow, Flow::Break(Exit::Denied(None, _)));
+        if is_refused {
+            // As in HAProxy's logs, it was not received.
+            exchange.times.received = None;
+        }
         finish(context, client, exchange, flow).await
     };
-    if fate == ConnectionFate::Drop && !exchange.has_response {
+    if is_refused {
+        stream.kill_connection();
+    } else if fate == ConnectionFate::Drop && !exchange.has_response {
         stream.refuse();
     }
 }
