@@ -32,7 +32,8 @@ pub use duplex::{Duplex, PeekedHead, Peer, Sink, Source};
 pub use error::{ReadError, WriteError};
 pub use framing::{AnnouncedBody, Announcement, announce_request};
 pub use h2::{
-    ClientStream, ClientStreams, NextStream, ServerStreams, StreamReference, StreamSettings,
+    ClientStream, ClientStreams, NextStream, ServerStreams, StreamDriver, StreamReference,
+    StreamSettings,
 };
 pub use heads::ResponseHead;
 pub use hop::take_connection_end;
@@ -43,4 +44,3 @@ pub use violation::ProtocolViolation;
 pub use wait::WaitLimit;
 
 pub use ballast_h1::{H1Error as Malformed, H1Limits as Limits};
-pub use ballast_h2::H2Settings;

@@ -27,6 +27,7 @@ mod session;
 mod sessions;
 mod stick_keys;
 mod stickiness;
+mod stream_facts;
 mod tcp;
 mod tls;
 mod tracked_entries;
@@ -120,7 +121,8 @@ pub fn serve(local: Rc<WorkerLocal>, arrival: Arrival) -> impl Future<Output = (
         if speaks_http2(&session, &frontend) {
             let parts = client.into_parts();
             let configuration = (running, frontend);
-            let streams = http::streams::serve(local, Rc::new(session), configuration, parts);
+            let streams =
+                http::streams::serve(local, Rc::new(session), configuration, parts, false);
             // Boxed: connections without streams should not reserve memory for it.
             return Box::pin(streams).await;
         }
@@ -143,7 +145,8 @@ pub fn serve(local: Rc<WorkerLocal>, arrival: Arrival) -> impl Future<Output = (
                 let configuration = context.into_configuration();
                 drop((entry, current));
                 let parts = client.into_parts();
-                let streams = http::streams::serve(local, Rc::new(session), configuration, parts);
+                let streams =
+                    http::streams::serve(local, Rc::new(session), configuration, parts, true);
                 return Box::pin(streams).await;
             }
             None => {}

@@ -13,7 +13,7 @@ use ballast_expr::{
 };
 use ballast_message::{Request, Response};
 use ballast_model::{BackendTimeouts, CookieMode};
-use ballast_mux::{PeekedHead, StreamReference};
+use ballast_mux::PeekedHead;
 use ballast_rules::{LogOrigin, LogStep};
 use ballast_stick::{Table, TrackedEntry};
 use ballast_worker::SocketReference;
@@ -25,6 +25,7 @@ use crate::local::{WorkerLocal, time_of};
 use crate::logged_bytes;
 use crate::password_results::PasswordResults;
 use crate::session::Session;
+use crate::stream_facts;
 use crate::tracking;
 use crate::variables::{VariableBounds, Variables};
 
@@ -464,26 +465,7 @@ impl Facts for View<'_> {
         if self.is_before_exchange {
             return None;
         }
-        let Exchange { tally, times, .. } = self.exchange;
-        let stream = match to {
-            Side::Client => self.context.stream.as_ref(),
-            Side::Server => self.exchange.server_stream.as_ref(),
-        };
-        if let Some(stream) = stream {
-            return Some(stream_facts(stream));
-        }
-        let before = match to {
-            Side::Client => tally.number_at_client,
-            Side::Server => {
-                // With a slot at a server a connection is opened, or taken from those kept.
-                times.slot_taken?;
-                tally.number_at_server
-            }
-        };
-        let speaks_http =
-            self.exchange.has_request || (to == Side::Client && self.context.frontend.is_http());
-        let http_major = speaks_http.then_some(1);
-        Some(StreamFacts::alone(number(before), http_major))
+        stream_facts::of(self.context, self.exchange, to)
     }
 
     fn listener(&self) -> Option<&dyn ListenerFacts> {
@@ -746,19 +728,6 @@ impl ConnectionFacts for Exchange {
 }
 
 /// The process, seen by a worker.
-/// What is known of a stream of a connection with several.
-fn stream_facts(stream: &StreamReference) -> StreamFacts {
-    StreamFacts {
-        id: i64::from(stream.number()),
-        aborted: stream.reset_code().is_some(),
-        reset_code: stream.reset_code().map(i64::from),
-        count: i64::try_from(stream.stream_count()).unwrap_or(i64::MAX),
-        count_max: 100,
-        glitches: Some(i64::from(stream.glitch_count())),
-        http_major: Some(2),
-    }
-}
-
 impl ProcessFacts for WorkerLocal {
     fn hostname(&self) -> &str {
         &self.hostname

@@ -1,11 +1,13 @@
 //! Opening a connection to a server.
 
 use std::fmt;
+use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use ballast_engine::{
-    ConnectSettings, Server, ServerTls, Sni, TlsConnectionCount, server_protocol, websocket_alpn,
+    ConnectSettings, H2ConnectionCount, H2Counts, Server, ServerTls, Sni, TlsConnectionCount,
+    server_protocol, websocket_alpn,
 };
 use ballast_model::{self as model, HttpProtocol};
 use ballast_mux::{Limits, ServerConnection, ServerStreams, StreamSettings};
@@ -13,7 +15,7 @@ use ballast_net::{self as net, ConnectOptions, KeepAlive, PacketOptions};
 use ballast_tls::openssl_error::OpensslError;
 use ballast_transport::{HandshakeFailure, Transport};
 use ballast_wire::proxy_encode::{SslFacts, V2Facts, V2Options, encode_v1, encode_v2};
-use ballast_worker::{Stream, spawn_service};
+use ballast_worker::{Stream, spawn_service, worker_index};
 
 use crate::Lease;
 use crate::key::{
@@ -136,7 +138,7 @@ pub fn connect(
         let protocol = server_protocol(&key.line, *is_websocket, negotiated);
         let mut connection = match (protocol, streams) {
             (HttpProtocol::Http2, Some(streams)) => {
-                carrying_streams(transport, *streams, *limits, &header)
+                carrying_streams(transport, (*streams, *limits), &header, &key.h2)
             }
             _ => {
                 let mut connection = ServerConnection::new(transport, *limits);
@@ -157,12 +159,21 @@ pub fn connect(
 /// A stream of a connection that speaks HTTP/2 from now on, carried by a task of its own.
 fn carrying_streams(
     transport: Transport,
-    settings: StreamSettings,
-    limits: Limits,
+    (settings, limits): (StreamSettings, Limits),
     preamble: &[u8],
+    counts: &Arc<H2Counts>,
 ) -> ServerConnection {
-    let (streams, carried) = ServerStreams::start(transport, settings, preamble);
-    spawn_service(carried);
+    let (streams, mut driver) = ServerStreams::start(transport, settings, preamble);
+    let mut count = H2ConnectionCount::enter(counts, worker_index().unwrap_or(0), false);
+    spawn_service(async move {
+        poll_fn(|cx| {
+            let polled = driver.poll(cx);
+            let (counters, open_count) = driver.counts();
+            count.update(&counters, open_count);
+            polled
+        })
+        .await;
+    });
     ServerConnection::on_stream(&streams, limits)
 }
 

@@ -8,7 +8,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use ballast_engine::{Backend, ConnectSettings, Server, Sni, websocket_alpn};
+use ballast_engine::{Backend, ConnectSettings, H2Counts, Server, Sni, websocket_alpn};
 use ballast_model::{self as model, TransparentSource};
 use ballast_mux::{Limits, StreamSettings};
 use ballast_net::PacketOptions;
@@ -302,6 +302,8 @@ pub(crate) fn source<'a>(
 pub struct ConnectionKey {
     pub(crate) line: Arc<model::Server>,
     pub(crate) section: Arc<ConnectSettings>,
+    /// Where connections of HTTP/2 are counted.
+    pub(crate) h2: Arc<H2Counts>,
     pub(crate) requirements: ConnectionRequirements,
 }
 
@@ -311,6 +313,7 @@ impl ConnectionKey {
         Self {
             line: Arc::clone(&server.model),
             section: Arc::clone(&backend.connecting),
+            h2: Arc::clone(&backend.state.h2),
             requirements,
         }
     }
@@ -326,6 +329,7 @@ impl ConnectionKey {
         let Self {
             line,
             section,
+            h2: _,
             requirements,
         } = self;
         requirements.fits(wanted)

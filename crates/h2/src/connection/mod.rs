@@ -231,6 +231,22 @@ impl H2Connection {
         self.peer.takes_connect_protocol
     }
 
+    /// How many streams there may be at once; `usize::MAX` for no limit.
+    pub fn stream_count_max(&self) -> usize {
+        let own = match self.settings.stream_count_max {
+            0 => u32::MAX,
+            own => own,
+        };
+        let allowed = match self.role {
+            Role::Server => own,
+            Role::Client => own.min(self.peer.stream_count_max),
+        };
+        match allowed {
+            u32::MAX => usize::MAX,
+            allowed => allowed as usize,
+        }
+    }
+
     /// How many more streams may be opened by us now.
     pub fn open_streams_max(&self) -> usize {
         if self.role == Role::Server
@@ -241,11 +257,7 @@ impl H2Connection {
         {
             return 0;
         }
-        let allowed = match self.settings.stream_count_max {
-            0 => self.peer.stream_count_max,
-            own => own.min(self.peer.stream_count_max),
-        };
-        (allowed as usize).saturating_sub(self.streams.len())
+        self.stream_count_max().saturating_sub(self.streams.len())
     }
 
     /// Frees the memory that is only needed while frames are on the way, for a connection that

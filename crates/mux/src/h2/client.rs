@@ -1,11 +1,10 @@
 //! A client's connection that carries streams: requests in, responses out.
 
-use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use ballast_h2::{ErrorCode, H2Connection, H2Settings, IncomingHeads, Role};
+use ballast_h2::{ConnectionCounters, ErrorCode, H2Connection, H2Settings, IncomingHeads, Role};
 use ballast_message::{BodyLength, ConnectionOptions, HeadLimits, NameCases, Request};
 use ballast_transport::Transport;
 use ballast_worker::{Buffer, Deadline, send_buffers};
@@ -75,11 +74,6 @@ impl ClientStreams {
 
     /// Moves bytes both ways until a stream is opened, or the connection has ended. It must be polled
     /// as long as streams live: it carries them.
-    pub async fn next(&mut self) -> NextStream {
-        poll_fn(|cx| self.poll_next(cx)).await
-    }
-
-    /// See [`Self::next`].
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<NextStream> {
         let Poll::Ready(driven) = self.shared.poll_drive(&mut self.heads, cx) else {
             let is_busy = self.stream_count() > 0;
@@ -110,6 +104,11 @@ impl ClientStreams {
         self.shared.state.borrow().streams.len()
     }
 
+    /// What was counted on the connection so far, and the streams that are open.
+    pub fn counts(&self) -> (ConnectionCounters, usize) {
+        self.shared.counts()
+    }
+
     /// Streams that were opened so far.
     pub fn opened_count(&self) -> u64 {
         self.shared.state.borrow().codec.counters().streams
@@ -121,7 +120,7 @@ impl ClientStreams {
     }
 
     /// Whether the client has closed its side.
-    pub fn peer_closed(&self) -> bool {
+    fn peer_closed(&self) -> bool {
         self.shared.state.borrow().peer_closed
     }
 

@@ -6,7 +6,7 @@ use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use ballast_h2::{ErrorCode, H2Connection, ResponseHead, StreamId};
+use ballast_h2::{ConnectionCounters, ErrorCode, H2Connection, ResponseHead, StreamId};
 use ballast_message::{Fields, Response};
 use ballast_transport::Transport;
 use ballast_worker::{Buffer, send_buffers};
@@ -163,6 +163,12 @@ impl SharedConnection {
             driver: RefCell::new(None),
             is_driver_woken: Cell::new(false),
         }
+    }
+
+    /// What was counted so far, and the streams that are open.
+    pub(super) fn counts(&self) -> (ConnectionCounters, usize) {
+        let state = self.state.borrow();
+        (state.codec.counters(), state.streams.len())
     }
 
     /// Has the connection's task write what was appended.

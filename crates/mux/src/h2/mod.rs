@@ -17,6 +17,6 @@ mod stream;
 pub use client::{ClientStream, ClientStreams, NextStream, StreamSettings};
 pub(crate) use connection::StreamFailure;
 pub(crate) use server::PlannedStream;
-pub use server::ServerStreams;
+pub use server::{ServerStreams, StreamDriver};
 pub(crate) use stream::StreamHandle;
 pub use stream::StreamReference;

@@ -1,10 +1,10 @@
 //! A connection to a server that carries streams: requests out, responses in.
 
 use std::cell::Cell;
-use std::future::poll_fn;
 use std::rc::Rc;
+use std::task::{Context, Poll, ready};
 
-use ballast_h2::{ErrorCode, H2Connection, IncomingHeads, Role};
+use ballast_h2::{ConnectionCounters, ErrorCode, H2Connection, IncomingHeads, Role};
 use ballast_message::{BodyLength, Request, connection_options};
 use ballast_transport::Transport;
 use ballast_worker::send_buffers;
@@ -34,13 +34,13 @@ impl Drop for PlannedStream {
 }
 
 impl ServerStreams {
-    /// Speaks HTTP/2 on a connection just opened; `preamble` goes before everything else. The future
-    /// carries the connection to its end: it must run as long as streams are to be carried.
+    /// Speaks HTTP/2 on a connection just opened; `preamble` goes before everything else. The driver
+    /// carries the connection.
     pub fn start(
         transport: Transport,
         settings: StreamSettings,
         preamble: &[u8],
-    ) -> (Self, impl Future<Output = ()> + 'static) {
+    ) -> (Self, StreamDriver) {
         let mut out = send_buffers::take();
         out.extend_from_slice(preamble);
         let codec = H2Connection::new(Role::Client, settings.h2, &mut out);
@@ -50,12 +50,15 @@ impl ServerStreams {
             out,
             settings.glitch_count_max,
         ));
-        let driving = carry(Rc::clone(&shared), IncomingHeads::new(settings.heads));
+        let driver = StreamDriver {
+            shared: Rc::clone(&shared),
+            heads: IncomingHeads::new(settings.heads),
+        };
         let streams = Self {
             shared,
             planned: Rc::default(),
         };
-        (streams, driving)
+        (streams, driver)
     }
 
     /// How many more streams may be opened now.
@@ -142,12 +145,27 @@ impl ServerStreams {
     }
 }
 
-/// Carries a connection to its end.
-async fn carry(shared: Rc<SharedConnection>, mut heads: IncomingHeads) {
-    loop {
-        // Servers open no streams.
-        if let Driven::Ended = poll_fn(|cx| shared.poll_drive(&mut heads, cx)).await {
-            return;
+/// Carries a connection to a server.
+#[derive(Debug)]
+pub struct StreamDriver {
+    shared: Rc<SharedConnection>,
+    heads: IncomingHeads,
+}
+
+impl StreamDriver {
+    /// Moves bytes both ways; ready when the connection has ended. It must be polled as long as streams
+    /// are to be carried.
+    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            // Servers open no streams.
+            if let Driven::Ended = ready!(self.shared.poll_drive(&mut self.heads, cx)) {
+                return Poll::Ready(());
+            }
         }
+    }
+
+    /// What was counted on the connection so far, and the streams that are open.
+    pub fn counts(&self) -> (ConnectionCounters, usize) {
+        self.shared.counts()
     }
 }

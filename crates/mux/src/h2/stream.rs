@@ -41,6 +41,11 @@ impl StreamReference {
         self.connection.state.borrow().streams.len()
     }
 
+    /// How many streams the connection may carry at once.
+    pub fn stream_count_max(&self) -> usize {
+        self.connection.state.borrow().codec.stream_count_max()
+    }
+
     /// Odd frames of the peer so far.
     pub fn glitch_count(&self) -> u32 {
         self.connection.state.borrow().codec.counters().glitches

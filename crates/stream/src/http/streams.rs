@@ -1,10 +1,11 @@
 //! A client's connection that carries streams: each of them is an exchange with a task of its own.
 
+use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
-use ballast_engine::Frontend;
+use ballast_engine::{Frontend, H2ConnectionCount};
 use ballast_mux::{ClientStream, ClientStreams, NextStream};
 use ballast_transport::Transport;
 use ballast_worker::{self as worker, Deadline, TaskPool, approximate_now, select, stopping};
@@ -35,9 +36,11 @@ pub(crate) async fn serve(
     session: Rc<Session>,
     (running, frontend): (Rc<RunningGeneration>, Arc<Frontend>),
     (transport, read_ahead): (Transport, Vec<u8>),
+    is_upgraded: bool,
 ) {
     let mut streams = ClientStreams::new(transport, running.client_streams, &read_ahead);
     drop(read_ahead);
+    let mut count = H2ConnectionCount::enter(&frontend.state.h2, local.worker, is_upgraded);
     let mut context = Context::new(&local, &session, running, frontend);
     // Listed, so that it is woken when its bind is removed, and can be ended.
     let entry = SessionEntry::enter(local.worker, &session, &context.frontend).await;
@@ -57,7 +60,12 @@ pub(crate) async fn serve(
         }
         let next = select! {
             biased;
-            next = streams.next() => next,
+            next = poll_fn(|cx| {
+                let polled = streams.poll_next(cx);
+                let (counters, open_count) = streams.counts();
+                count.update(&counters, open_count);
+                polled
+            }) => next,
             _ = &mut stopping, if !is_ending => {
                 is_ending = true;
                 streams.announce_end();
@@ -141,7 +149,7 @@ fn idle_until(
 
 /// Waits until an operator ends the connection.
 fn killed(entry: &SessionEntry) -> impl Future<Output = ()> {
-    std::future::poll_fn(|_| match entry.row().is_killed() {
+    poll_fn(|_| match entry.row().is_killed() {
         true => std::task::Poll::Ready(()),
         false => std::task::Poll::Pending,
     })
