@@ -112,6 +112,8 @@ pub(crate) struct ServerDraft {
     pub tls: ServerWords,
     /// `proto`.
     pub protocol: Option<MuxProtocol>,
+    /// `check-proto`.
+    pub check_protocol: Option<MuxProtocol>,
     /// The place of `crt`.
     pub crt_span: Option<Span>,
     /// Words of the PROXY header.
@@ -158,6 +160,7 @@ impl Default for ServerDraft {
             resolvers: None,
             tls: ServerWords::default(),
             protocol: None,
+            check_protocol: None,
             crt_span: None,
             proxy_protocol: ProxyProtocolWords::default(),
         }

@@ -23,6 +23,21 @@ pub(crate) enum MuxProtocol {
 }
 
 impl MuxProtocol {
+    /// All of them.
+    pub(crate) const ALL: [Self; 6] = [
+        Self::H1,
+        Self::H2,
+        Self::None,
+        Self::Quic,
+        Self::Fcgi,
+        Self::Spop,
+    ];
+
+    /// The one of that name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.word() == name)
+    }
+
     /// Its name.
     pub(crate) fn word(self) -> &'static str {
         match self {
@@ -64,6 +79,16 @@ impl MuxProtocol {
             Self::Quic => false,
         }
     }
+
+    /// Whether checks may have it: those that speak HTTP, or all others. SPOE has a message of its own.
+    pub(crate) fn fits_check(self, is_http: bool) -> bool {
+        match self {
+            Self::H1 | Self::H2 | Self::Fcgi => is_http,
+            Self::None => !is_http,
+            Self::Spop => true,
+            Self::Quic => false,
+        }
+    }
 }
 
 /// Reads the name after `proto`.
@@ -71,13 +96,5 @@ impl MuxProtocol {
 /// # Errors
 /// When there is none, or it is unknown.
 pub(crate) fn protocol(args: &mut Args<'_>) -> Result<MuxProtocol, Diagnostic> {
-    let all = [
-        MuxProtocol::H1,
-        MuxProtocol::H2,
-        MuxProtocol::None,
-        MuxProtocol::Quic,
-        MuxProtocol::Fcgi,
-        MuxProtocol::Spop,
-    ];
-    args.choice(&all.map(|protocol| (protocol.word(), protocol)))
+    args.choice(&MuxProtocol::ALL.map(|protocol| (protocol.word(), protocol)))
 }

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use ballast_config::{EmptyMachine, LoadedConfig, Options, StandInMachine, load};
 use ballast_model::{
-    Address, CliLevel, ErrorPage, H2LoggedErrors, H2Tuning, HttpProtocol, InitAddr, Level,
-    LogEndpoint, OnMarkedDown, Password, PortSpec, ServerStates, TransparentSource,
-    WebsocketProtocol,
+    Address, CheckMethod, CheckRule, CliLevel, ErrorPage, H2LoggedErrors, H2Tuning, HttpProtocol,
+    InitAddr, Level, LogEndpoint, OnMarkedDown, Password, PortSpec, ServerStates,
+    TransparentSource, WebsocketProtocol,
 };
 use ballast_syntax::Severity;
 
@@ -406,17 +406,14 @@ fn what_is_forgotten_is_said() {
 #[test]
 fn what_is_not_served_yet_is_named() {
     let loaded = good(
-        "listen l\n mode http\n bind :80\n server s 192.0.2.1:80 ssl verify none alpn h2 resolvers dns\nresolvers dns\n nameserver a 192.0.2.53:53\n",
+        "listen l\n mode http\n bind :80\n server s 192.0.2.1:80 resolvers dns\nresolvers dns\n nameserver a 192.0.2.53:53\n",
     );
     let words: Vec<_> = loaded
         .unimplemented
         .iter()
         .map(|one| (one.word.as_str(), one.feature.as_str()))
         .collect();
-    assert_eq!(
-        words,
-        [("alpn h2", "HTTP/2"), ("resolvers", "DNS resolvers")]
-    );
+    assert_eq!(words, [("resolvers", "DNS resolvers")]);
 }
 
 #[test]
@@ -644,5 +641,59 @@ fn a_protocol_that_does_not_fit_the_mode_is_refused() {
     for (mode, name) in [("http", "h1"), ("tcp", "none")] {
         assert_eq!(bind(mode, name), "accepted");
         assert_eq!(server(mode, name), "accepted");
+    }
+}
+
+#[test]
+fn checks_have_a_protocol_of_their_kind() {
+    let backend = |check: &str, words: &str| {
+        format!("backend b\n mode http\n {check}\n server s 192.0.2.1:80 check {words}\n")
+    };
+    let loaded = good(&backend("option httpchk", "check-proto h2 ws h2 proto h1"));
+    let server = &loaded.config.backends[0].servers[0];
+    let (checks, traffic) = (server.checks.protocol, server.protocol);
+    let expected = (Some(HttpProtocol::Http2), Some(HttpProtocol::Http1));
+    assert_eq!((checks, traffic), expected);
+    assert_eq!(server.websocket_protocol, WebsocketProtocol::Http2);
+    let connect = "option httpchk\n http-check connect proto h2";
+    let loaded = good(&backend(connect, ""));
+    let CheckMethod::Http { rules, .. } = &loaded.config.backends[0].check else {
+        panic!("an HTTP check");
+    };
+    let CheckRule::Connect(rule) = &rules[0] else {
+        panic!("it connects");
+    };
+    assert_eq!(rule.protocol, Some(HttpProtocol::Http2));
+
+    let misfit = "config: backend 'b': server 's' uses an incompatible MUX protocol for the selected \
+                  check type";
+    for (check, words, message) in [
+        ("option httpchk", "check-proto none", misfit),
+        ("option tcp-check", "check-proto h2", misfit),
+        ("", "check-proto h1", misfit),
+        (
+            "option tcp-check\n tcp-check connect proto h2",
+            "",
+            "'tcp-check connect' : 'proto' : invalid MUX protocol 'h2' for tcp-check.",
+        ),
+        (
+            "option httpchk\n http-check connect proto none",
+            "",
+            "'http-check connect' : 'proto' : invalid MUX protocol 'none' for http-check.",
+        ),
+        (
+            "option httpchk\n http-check connect proto h9",
+            "",
+            "'http-check connect' : 'proto' : unknown MUX protocol 'h9'.",
+        ),
+    ] {
+        assert_eq!(alert(&backend(check, words)), message);
+    }
+    for (check, words) in [
+        ("option tcp-check\n tcp-check connect proto none", ""),
+        ("option tcp-check", "check-proto none"),
+        ("option httpchk", "check-proto h1"),
+    ] {
+        assert_eq!(alert(&backend(check, words)), "accepted");
     }
 }

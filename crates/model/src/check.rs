@@ -2,7 +2,7 @@
 
 use ballast_expr::LogFormat;
 
-use crate::{Address, CheckTls};
+use crate::{Address, CheckTls, HttpProtocol};
 
 /// What a check does after connecting.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -94,6 +94,8 @@ pub struct CheckConnect {
     pub send_proxy: bool,
     /// `ssl`: over TLS, with the settings of the server line; `None` leaves it to that line.
     pub tls: Option<CheckTls>,
+    /// `proto`: the version of HTTP that is spoken; when `None` it is what TLS negotiated, or HTTP/1.
+    pub protocol: Option<HttpProtocol>,
     /// `linger`: close politely instead of resetting.
     pub linger: bool,
     /// `default`: the options of the server line apply.

@@ -157,6 +157,8 @@ pub struct ServerChecks {
     pub fall: u32,
     /// `check-send-proxy`.
     pub sends_proxy_header: bool,
+    /// `check-proto`: the version of HTTP that checks speak; when `None` it is what traffic speaks.
+    pub protocol: Option<HttpProtocol>,
     /// `observe`.
     pub observe: Option<Observe>,
     /// `error-limit`; 10 by default.
@@ -187,6 +189,7 @@ impl Default for ServerChecks {
             rise: 2,
             fall: 3,
             sends_proxy_header: false,
+            protocol: None,
             observe: None,
             error_limit: 10,
             on_error: OnError::default(),

@@ -157,7 +157,7 @@ pub fn connect(
 }
 
 /// A stream of a connection that speaks HTTP/2 from now on, carried by a task of its own.
-fn carrying_streams(
+pub(crate) fn carrying_streams(
     transport: Transport,
     (settings, limits): (StreamSettings, Limits),
     preamble: &[u8],

@@ -1,5 +1,6 @@
 //! Whether `proto` of binds and servers fits the mode of their section. The wording is HAProxy's.
 
+use ballast_model::CheckMethod;
 use ballast_syntax::Diagnostic;
 
 use crate::context::Context;
@@ -21,6 +22,7 @@ pub(super) fn check(draft: &ProxyDraft, context: &mut Context<'_>) {
             context.report(Diagnostic::alert("bad-protocol", message).at(span));
         }
     }
+    let is_http_check = matches!(draft.back.check, CheckMethod::Http { .. });
     for server in &draft.servers {
         if let Some(protocol) = server.protocol
             && !protocol.fits_server(mode)
@@ -31,6 +33,19 @@ pub(super) fn check(draft: &ProxyDraft, context: &mut Context<'_>) {
                 protocol.word(),
                 server.server.name,
                 at.unwrap_or_default()
+            );
+            let mut alert = Diagnostic::alert("bad-protocol", message);
+            alert.span = server.span;
+            context.report(alert);
+        }
+        if let Some(protocol) = server.check_protocol
+            && server.server.checks.enabled
+            && !protocol.fits_check(is_http_check)
+        {
+            let message = format!(
+                "config: {title}: server '{}' uses an incompatible MUX protocol for the selected \
+                 check type",
+                server.server.name
             );
             let mut alert = Diagnostic::alert("bad-protocol", message);
             alert.span = server.span;

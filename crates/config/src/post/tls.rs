@@ -197,27 +197,6 @@ fn offered_by_default(protocol: Option<HttpProtocol>) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
-/// What became of a list of protocols when `h2` was removed from it.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum H2Removal {
-    /// It had no `h2`.
-    NotOffered,
-    /// Others are left.
-    OthersLeft,
-    /// None is left.
-    NoneLeft,
-}
-
-fn remove_h2(offered: &mut Vec<String>) -> H2Removal {
-    let count = offered.len();
-    offered.retain(|protocol| protocol != H2);
-    match offered.len() {
-        len if len == count => H2Removal::NotOffered,
-        0 => H2Removal::NoneLeft,
-        _ => H2Removal::OthersLeft,
-    }
-}
-
 fn too_old(version: Protocol) -> String {
     format!(
         "{} is the newest version allowed, and none before TLSv1.2 is built in,",
@@ -227,9 +206,7 @@ fn too_old(version: Protocol) -> String {
 
 /// Completes the servers with `ssl` or probes over TLS.
 pub(super) fn servers(draft: &mut ProxyDraft, context: &mut Context<'_>) {
-    let (is_http, checks) = (draft.common.mode == Mode::Http, &mut draft.back.check);
-    let is_http_check = matches!(checks, CheckMethod::Http { .. });
-    let connects = connects_with_tls(checks, is_http_check, draft.span, context);
+    let connects = connects_with_tls(&draft.back.check);
     for one in &mut draft.servers {
         let words = &one.tls;
         if words.ssl.is_none() && words.check_ssl != Some(true) && !connects {
@@ -243,41 +220,17 @@ pub(super) fn servers(draft: &mut ProxyDraft, context: &mut Context<'_>) {
         certificate(one, &name, context);
         verify(one, &name, &mut tls, context);
         versions(one, &name, &draft.name, &mut tls, context);
-        if is_http {
-            server_protocols(&mut tls.alpn, &name, one.span, context);
-        }
-        if is_http_check {
-            let offered = tls.check_alpn.get_or_insert_with(|| tls.alpn.clone());
-            server_protocols(offered, &name, one.span, context);
-        }
         one.server.tls = Some(Box::new(tls));
     }
 }
 
 /// Whether a step of the checks connects with `ssl`.
-fn connects_with_tls(
-    check: &mut CheckMethod,
-    is_http: bool,
-    span: Option<Span>,
-    context: &mut Context<'_>,
-) -> bool {
+fn connects_with_tls(check: &CheckMethod) -> bool {
     let (CheckMethod::Http { rules, .. } | CheckMethod::Tcp { rules, .. }) = check else {
         return false;
     };
-    let mut found = false;
-    for rule in rules {
-        let CheckRule::Connect(connect) = rule else {
-            continue;
-        };
-        let Some(tls) = &mut connect.tls else {
-            continue;
-        };
-        found = true;
-        if let Some(offered) = tls.alpn.as_mut().filter(|_| is_http) {
-            server_protocols(offered, "'http-check connect'", span, context);
-        }
-    }
-    found
+    let mut rules = rules.iter();
+    rules.any(|rule| matches!(rule, CheckRule::Connect(connect) if connect.tls.is_some()))
 }
 
 fn certificate(one: &ServerDraft, name: &str, context: &mut Context<'_>) {
@@ -374,24 +327,5 @@ fn versions(
             message,
             one.span,
         );
-    }
-}
-
-/// Leaves out `h2` where HTTP would be spoken.
-fn server_protocols(
-    offered: &mut Vec<String>,
-    name: &str,
-    span: Option<Span>,
-    context: &mut Context<'_>,
-) {
-    match (remove_h2(offered), span) {
-        (H2Removal::NoneLeft, Some(span)) => context.unimplemented("alpn h2", "HTTP/2", span),
-        (H2Removal::OthersLeft, _) => {
-            let message = format!(
-                "{name} : HTTP/2 is not spoken to servers yet: 'h2' is left out of what is offered."
-            );
-            report(context, Severity::Notice, "h2-left-out", message, span);
-        }
-        _ => {}
     }
 }

@@ -12,6 +12,7 @@ use crate::check;
 use crate::context::Context;
 use crate::draft::ServerDraft;
 use crate::keyword::{Row, Sections};
+use crate::mux_protocol::{MuxProtocol, protocol};
 
 /// A row of this file's table.
 type R = Row<ServerDraft>;
@@ -118,20 +119,18 @@ pub(super) const ROWS: &[R] = &[
         Sections::SERVER,
         "<name>",
         "protocol that probes speak",
-        |_, args, context| {
-            let name = args.choice(&[
-                ("h1", "h1"),
-                ("h2", "h2"),
-                ("none", "none"),
-                ("fcgi", "fcgi"),
-                ("spop", "spop"),
-            ])?;
-            match name {
-                "h2" => context.unimplemented("check-proto h2", "HTTP/2", args.keyword_span()),
-                "fcgi" => context.unimplemented("check-proto fcgi", "FastCGI", args.keyword_span()),
-                "spop" => context.unimplemented("check-proto spop", "filters", args.keyword_span()),
-                _ => {}
-            }
+        |server_draft, args, context| {
+            let protocol = protocol(args)?;
+            server_draft.server.checks.protocol = protocol.http();
+            server_draft.check_protocol = Some(protocol);
+            let (word, feature) = match protocol {
+                MuxProtocol::Fcgi => ("check-proto fcgi", "FastCGI"),
+                MuxProtocol::Spop => ("check-proto spop", "filters"),
+                MuxProtocol::H1 | MuxProtocol::H2 | MuxProtocol::None | MuxProtocol::Quic => {
+                    return Ok(());
+                }
+            };
+            context.unimplemented(word, feature, args.keyword_span());
             Ok(())
         },
     )

@@ -346,16 +346,12 @@ pub(super) const ROWS: &[R] = &[
         Sections::SERVER,
         "auto | h1 | h2",
         "protocol that carries WebSocket",
-        |server_draft, args, context| {
-            let protocol = args.choice(&[
+        |server_draft, args, _| {
+            server_draft.server.websocket_protocol = args.choice(&[
                 ("auto", WebsocketProtocol::Auto),
                 ("h1", WebsocketProtocol::Http1),
                 ("h2", WebsocketProtocol::Http2),
             ])?;
-            server_draft.server.websocket_protocol = protocol;
-            if protocol == WebsocketProtocol::Http2 {
-                context.unimplemented("ws h2", "HTTP/2", args.keyword_span());
-            }
             Ok(())
         },
     )

@@ -131,18 +131,12 @@ fn defaults_of_servers_hold_where_the_line_says_nothing() {
         (tls.ciphers.as_deref(), tls.version_max),
         (Some("X"), Some(TlsVersion::Tls13))
     );
-    // HTTP servers are not offered h2, and HTTP checks neither.
-    let tls = server_after("", "", "ssl verify none alpn h2,http/1.1", "http").unwrap();
-    assert_eq!(tls.alpn, ["http/1.1"]);
-    let tls = server_after(
-        "",
-        " option httpchk",
-        "ssl verify none alpn h2,http/1.1",
-        "tcp",
-    )
-    .unwrap();
-    assert_eq!(tls.alpn, ["h2", "http/1.1"]);
-    assert_eq!(tls.check_alpn, Some(vec!["http/1.1".to_owned()]));
+    for mode in ["http", "tcp"] {
+        let words = "ssl verify none alpn h2,http/1.1";
+        let tls = server_after("", " option httpchk", words, mode).unwrap();
+        assert_eq!(tls.alpn, ["h2", "http/1.1"]);
+        assert_eq!(tls.check_alpn, None);
+    }
 }
 
 #[test]

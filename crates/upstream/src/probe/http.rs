@@ -1,14 +1,18 @@
 //! `option httpchk` and `http-check`: sends requests and judges responses, rule by rule.
 
+use std::num::NonZeroU32;
+
+use ballast_engine::H2Terms;
 use ballast_health::{CheckOutcome, CheckStatus};
-use ballast_message::{BodyLength, Method, NoRoom, Response};
-use ballast_model::{CheckConnect, CheckRule, HttpCheckSend};
-use ballast_mux::{Limits, ReadError, ServerConnection, WaitLimit, WriteError};
+use ballast_message::{BodyLength, HeadLimits, Method, NoRoom, Response};
+use ballast_model::{CheckConnect, CheckRule, HttpCheckSend, HttpProtocol, Tune};
+use ballast_mux::{Limits, ReadError, ServerConnection, StreamSettings, WaitLimit, WriteError};
 
 use super::expect::Expect;
 use super::facts::ProbeFacts;
 use super::probe_run::{ProbeFailure, ProbeRun};
 use super::request::{request, state_of};
+use crate::connect::carrying_streams;
 
 /// The compiled rules of a backend.
 pub(super) struct HttpCheckScript {
@@ -125,7 +129,7 @@ impl HttpCheckRun {
         probe: &ProbeRun<'_>,
     ) -> Result<(), ProbeFailure> {
         // The previous connection is closed first.
-        self.connection = None;
+        self.hang_up();
         let transport = probe.open(rule).await?;
         let tune = &probe.controller.generation().config.global.tune;
         let limits = Limits {
@@ -133,10 +137,26 @@ impl HttpCheckRun {
             lenient: probe.backend.model.common.accept_invalid,
             ..Limits::default()
         };
-        let mut connection = ServerConnection::new(transport, limits);
+        let mut connection = match probe.protocol(rule) {
+            HttpProtocol::Http1 => ServerConnection::new(transport, limits),
+            HttpProtocol::Http2 => carrying_streams(
+                transport,
+                (stream_settings(tune), limits),
+                &[],
+                &probe.backend.state.h2,
+            ),
+        };
         connection.set_output_format(probe.backend.connecting.name_cases.as_ref(), false);
         self.connection = Some(connection);
         Ok(())
+    }
+
+    /// Closes the connection. One that carries streams is carried by a task, which ends then.
+    fn hang_up(&mut self) {
+        let connection = self.connection.take();
+        if let Some(streams) = connection.as_ref().and_then(ServerConnection::streams) {
+            streams.end();
+        }
     }
 
     async fn send(
@@ -173,6 +193,8 @@ impl HttpCheckRun {
             Some(body) => BodyLength::Known(body.len() as u64),
             None => BodyLength::None,
         };
+        // A stream that is open was answered.
+        connection.end_exchange();
         connection.begin_request(&request, length);
         let mut sink = connection.duplex().sink;
         let sent = async {
@@ -349,6 +371,25 @@ impl HttpCheckRun {
             verdict.code = said.or(Some(self.response.status()));
         }
         verdict
+    }
+}
+
+impl Drop for HttpCheckRun {
+    fn drop(&mut self) {
+        self.hang_up();
+    }
+}
+
+/// What a connection of HTTP/2 is held to.
+fn stream_settings(tune: &Tune) -> StreamSettings {
+    let terms = H2Terms::for_servers(tune);
+    StreamSettings {
+        h2: terms.settings,
+        glitch_count_max: terms.glitch_count_max.map_or(0, NonZeroU32::get),
+        heads: HeadLimits {
+            field_count_max: u32::from(tune.header_count_max),
+            head_bytes_max: tune.buffer_bytes,
+        },
     }
 }
 

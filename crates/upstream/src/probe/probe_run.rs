@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use ballast_engine::{Backend, Server, TlsConnectionCount};
 use ballast_health::{CheckOutcome, CheckStatus};
-use ballast_model::{Address, CheckConnect, PortSpec};
+use ballast_model::{Address, CheckConnect, HttpProtocol, PortSpec};
 use ballast_net as net;
 use ballast_transport::{HandshakeFailure, Transport};
 use ballast_wire::proxy_encode::{V2Facts, V2Options, encode_v1, encode_v2};
@@ -30,6 +30,8 @@ pub(super) struct ProbeRun<'a> {
     until: Cell<Instant>,
     /// Counts the TLS of the present connection.
     tls: Cell<Option<TlsConnectionCount>>,
+    /// Whether the handshake of the present connection agreed on HTTP/2.
+    agreed_on_http2: Cell<bool>,
 }
 
 /// Why a probe cannot continue.
@@ -107,6 +109,7 @@ impl<'a> ProbeRun<'a> {
             begun,
             until: Cell::new(begun + server.model.checks.interval),
             tls: Cell::default(),
+            agreed_on_http2: Cell::default(),
         }
     }
 
@@ -156,6 +159,7 @@ impl<'a> ProbeRun<'a> {
             text: "No port or address to check".to_owned(),
         })?;
         let mut transport = self.connect_to(&target).await?;
+        self.agreed_on_http2.set(false);
         let mut greeting = self.greeting(rule);
         if let Some(tls) = ProbeTls::of(self.server, rule) {
             transport = self
@@ -173,6 +177,20 @@ impl<'a> ProbeRun<'a> {
             self.send(&transport, &greeting).await?;
         }
         Ok(transport)
+    }
+
+    /// The version of HTTP on the connection that was opened with `rule`: what the rule says, else
+    /// `check-proto` and `proto` of the line where that applies, else what TLS agreed on.
+    pub(super) fn protocol(&self, rule: Option<&CheckConnect>) -> HttpProtocol {
+        let line = &self.server.model;
+        let by_line = || line.checks.protocol.or(line.protocol);
+        let is_by_line = rule.is_none_or(|rule| rule.default);
+        rule.and_then(|rule| rule.protocol)
+            .or_else(|| is_by_line.then(by_line).flatten())
+            .unwrap_or(match self.agreed_on_http2.get() {
+                true => HttpProtocol::Http2,
+                false => HttpProtocol::Http1,
+            })
     }
 
     /// Sends the PROXY header, and makes the handshake.
@@ -194,7 +212,9 @@ impl<'a> ProbeRun<'a> {
             let handshake = ServerHandshake::new(self.server, tls.sni.map(str::as_bytes))?;
             let sent = socket.write_all(&greeting).await;
             sent.map_err(|_| HandshakeFailure::Closed { had_bytes: false })?;
-            let (transport, _) = handshake.offer(tls.protocols).run(socket).await?;
+            let (transport, facts) = handshake.offer(tls.protocols).run(socket).await?;
+            self.agreed_on_http2
+                .set(facts.protocol.as_deref() == Some(b"h2"));
             // A probe may have nothing to send: the server gets our last flight all the same.
             let sent = transport.write_all(&[]).await;
             sent.map_err(|_| HandshakeFailure::Closed { had_bytes: true })?;

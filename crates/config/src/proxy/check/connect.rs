@@ -1,13 +1,14 @@
 //! `http-check connect` and `tcp-check connect`.
 
 use ballast_expr::Phase;
-use ballast_model::{CheckConnect, CheckTls};
+use ballast_model::{CheckConnect, CheckTls, HttpProtocol};
 use ballast_syntax::Diagnostic;
 
 use crate::address::{self, AddressForm};
 use crate::args::Args;
 use crate::context::{Context, suggestion};
 use crate::draft::ProxyDraft;
+use crate::mux_protocol::MuxProtocol;
 use crate::proxy::expressions;
 use crate::tls::protocols;
 
@@ -63,16 +64,7 @@ pub(super) fn connect(
             "via-socks4" => {
                 context.unimplemented(&format!("{keyword} via-socks4"), "SOCKS4", args.span());
             }
-            "proto" => match argument(args, word, "a protocol")? {
-                "h1" => {}
-                "h2" | "fcgi" => {
-                    context.unimplemented(&format!("{keyword} proto"), "HTTP/2", args.span());
-                }
-                other => {
-                    let message = format!("'{keyword}' : unknown MUX protocol '{other}'");
-                    return Err(suggestion(args.wrong(message), other, ["h1", "h2", "fcgi"]));
-                }
-            },
+            "proto" => connect.protocol = protocol(args, context)?,
             other => {
                 let words: Vec<_> = WORDS.iter().map(|word| format!("'{word}'")).collect();
                 let message = format!(
@@ -86,6 +78,30 @@ pub(super) fn connect(
     }
     connect.tls = is_tls.then_some(tls);
     Ok(connect)
+}
+
+/// The protocol after `proto`.
+fn protocol(
+    args: &mut Args<'_>,
+    context: &mut Context<'_>,
+) -> Result<Option<HttpProtocol>, Diagnostic> {
+    let keyword = args.keyword();
+    let name = argument(args, "proto", "a protocol")?;
+    let Some(protocol) = MuxProtocol::named(name) else {
+        let message = format!("'{keyword}' : 'proto' : unknown MUX protocol '{name}'.");
+        let known = MuxProtocol::ALL.iter().map(|protocol| protocol.word());
+        return Err(suggestion(args.wrong(message), name, known));
+    };
+    let check = keyword.split(' ').next().unwrap_or(keyword);
+    if !protocol.fits_check(check == "http-check") {
+        return Err(args.wrong(format!(
+            "'{keyword}' : 'proto' : invalid MUX protocol '{name}' for {check}."
+        )));
+    }
+    if protocol == MuxProtocol::Fcgi {
+        context.unimplemented(&format!("{keyword} proto fcgi"), "FastCGI", args.span());
+    }
+    Ok(protocol.http())
 }
 
 /// The argument of a word of a check rule.
