@@ -118,18 +118,18 @@ pub fn serve(local: Rc<WorkerLocal>, arrival: Arrival) -> impl Future<Output = (
             session.addresses = addresses;
             configuration
         };
-        if speaks_http2(&session, &frontend) {
+        let mut context = Context::new(&local, &session, running, frontend);
+        context.count(|counters| counters.sessions.increment());
+        tracking::count(&context, current.get(), TrackedEvent::Session);
+        if speaks_http2(&session, &context.frontend) {
+            let configuration = context.into_configuration();
             let parts = client.into_parts();
-            let configuration = (running, frontend);
             let streams =
                 http::streams::serve(local, Rc::new(session), configuration, parts, false);
             // Boxed: connections without streams should not reserve memory for it.
             return Box::pin(streams).await;
         }
-        let mut context = Context::new(&local, &session, running, frontend);
         context.set_output_format(&mut client);
-        context.count(|counters| counters.sessions.increment());
-        tracking::count(&context, current.get(), TrackedEvent::Session);
         let entry = SessionEntry::enter(local.worker, &session, &context.frontend).await;
         let row = entry.row();
         context.row = Some(Rc::clone(row));

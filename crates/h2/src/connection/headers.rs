@@ -192,7 +192,6 @@ impl H2Connection {
             return Ok(BlockKind::Dropped);
         }
         self.last_peer_stream = id;
-        self.counters.streams += 1;
         self.limit_total()?;
         let count_max = self.settings.stream_count_max as usize;
         if count_max > 0 && self.streams.len() >= count_max {
@@ -205,11 +204,12 @@ impl H2Connection {
     /// way are still served; a client that goes on is cut.
     fn limit_total(&mut self) -> Result<(), Fault> {
         let total_max = u64::from(self.settings.stream_total_max);
-        if total_max == 0 || self.counters.streams < total_max {
+        let count = self.counters.streams + 1;
+        if total_max == 0 || count < total_max {
             return Ok(());
         }
         let hard_max = total_max + u64::from(self.settings.stream_count_max);
-        if self.counters.streams > hard_max {
+        if count > hard_max {
             return Err(Fault::Connection(H2Error::TotalStreamsExceeded));
         }
         self.announce_go_away();
@@ -235,6 +235,7 @@ impl H2Connection {
             .decode(block, &mut builder)
             .map_err(|_| Fault::Connection(H2Error::Compression))?;
         let head = builder.finish(ends_stream).map_err(Fault::Stream)?;
+        self.counters.streams += 1;
         self.insert_stream(id, |stream| {
             stream.has_head = true;
             stream.body_left = match head.body {
