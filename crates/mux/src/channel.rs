@@ -38,6 +38,11 @@ impl Channel<'_> {
         }
     }
 
+    /// Whether bytes are there that need no call of the system.
+    pub(crate) fn has_received(self) -> bool {
+        matches!(self, Self::Stream(stream) if stream.is_readable())
+    }
+
     /// Ready when a read is worth a try.
     pub(crate) fn poll_readable(self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {

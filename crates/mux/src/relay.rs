@@ -82,9 +82,12 @@ pub async fn relay(
                 return Ok(());
             }
             BodyPart::More => {
-                to.flush(to_channel, to_wait)
-                    .await
-                    .map_err(RelayError::To)?;
+                // What was received for a stream already shares a write with what was gathered.
+                if !from_channel.has_received() {
+                    to.flush(to_channel, to_wait)
+                        .await
+                        .map_err(RelayError::To)?;
+                }
                 from.receive_rest(from_channel, from_wait, || to.push(to_channel))
                     .await
                     .map_err(RelayError::From)?;

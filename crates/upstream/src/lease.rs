@@ -185,6 +185,11 @@ impl Lease {
         Some(Self { connection, opened })
     }
 
+    /// The client's connection that it was opened for.
+    pub(crate) fn session(&self) -> u64 {
+        self.opened.session()
+    }
+
     /// Counts the exchange that begins soon among those of the connection.
     pub(crate) fn plan_exchange(&mut self) {
         self.connection.plan_exchange();

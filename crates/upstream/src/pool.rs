@@ -55,6 +55,8 @@ struct ServerIdle {
     state: Arc<ServerState>,
     /// How many there are.
     count: usize,
+    /// How many of them carry streams.
+    with_streams: usize,
     /// Those in which nothing depends on the exchange: the server's own address and ours at their
     /// ends, and the name of its line.
     usual: IdleGroup,
@@ -125,6 +127,9 @@ pub fn take(
     if let Some(stream) = shared::take(backend, server, wanted) {
         return Some(stream);
     }
+    if let Some(own) = take_own(backend, server, wanted) {
+        return Some(own);
+    }
     let reuse = backend.model.http_reuse;
     let only_proven = match (reuse, first) {
         (HttpReuse::Never, _) | (HttpReuse::Safe, true) => return None,
@@ -155,13 +160,38 @@ pub fn take(
     })
 }
 
+/// Takes an idle connection that carries streams and was opened for the same client: it is as the
+/// client's own, whatever `http-reuse` says, as in HAProxy.
+fn take_own(backend: &Backend, server: &Server, wanted: &ConnectionRequirements) -> Option<Lease> {
+    POOL.with_borrow_mut(|pool| {
+        let server_idle = pool.get_mut(&key(server))?;
+        if server_idle.with_streams == 0 {
+            return None;
+        }
+        let is_own = |idle: &mut IdleConnection| {
+            let connection = &idle.connection;
+            connection.stream().is_some()
+                && connection.session() == wanted.session
+                && connection.fits(backend, server, wanted)
+        };
+        let mut own = server_idle.extract(is_own);
+        for _ in &own {
+            server_idle.state.idle.leave();
+        }
+        own.retain(|idle| idle.connection.is_reusable());
+        let mut connection = own.pop()?.connection;
+        connection.plan_exchange();
+        Some(connection)
+    })
+}
+
 /// Takes back the connection of an exchange that left it clean. A connection that others may use is
 /// kept here, or closed when no more are needed. Any other is returned, for the next exchange of
 /// its client.
 pub fn give_back(lease: Lease, backend: &Backend, server: &Server, now: Instant) -> Option<Lease> {
-    let is_shared = backend.model.http_reuse != HttpReuse::Never
-        && server.model.idle_count_max != Some(0)
-        && !lease.is_of_one_client();
+    let is_for_others = backend.model.http_reuse != HttpReuse::Never || lease.stream().is_some();
+    let is_shared =
+        is_for_others && server.model.idle_count_max != Some(0) && !lease.is_of_one_client();
     if !is_shared {
         return Some(lease);
     }
@@ -184,6 +214,7 @@ pub(crate) fn give(server: &Server, mut connection: Lease, now: Instant) {
         let server_idle = pool.entry(key(server)).or_insert_with(|| ServerIdle {
             state: Arc::clone(&server.state),
             count: 0,
+            with_streams: 0,
             usual: IdleGroup::default(),
             groups_by_key: HashMap::new(),
             purge: server.model.idle_purge_delay,
@@ -271,6 +302,7 @@ impl ServerIdle {
 
     fn push(&mut self, idle: IdleConnection) {
         let idle_group_key = idle.connection.idle_group_key();
+        self.with_streams += usize::from(idle.connection.stream().is_some());
         let group = match idle_group_key.are_configured() {
             true => &mut self.usual,
             false => self.groups_by_key.entry(idle_group_key).or_default(),
@@ -296,6 +328,8 @@ impl ServerIdle {
             idle
         };
         self.count -= usize::from(idle.is_some());
+        let has_streams = |idle: &IdleConnection| idle.connection.stream().is_some();
+        self.with_streams -= usize::from(idle.as_ref().is_some_and(has_streams));
         idle
     }
 
@@ -311,6 +345,8 @@ impl ServerIdle {
         }
         self.groups_by_key.retain(|_, group| !group.is_empty());
         self.count -= gone.len();
+        let has_streams = |idle: &&IdleConnection| idle.connection.stream().is_some();
+        self.with_streams -= gone.iter().filter(has_streams).count();
         gone
     }
 }

@@ -183,6 +183,13 @@ impl H2Connection {
         self.streams.len()
     }
 
+    /// Streams that can still send or receive.
+    pub fn active_stream_count(&self) -> usize {
+        let is_active =
+            |stream: &&crate::stream::Stream| stream.state.can_send() || stream.state.can_receive();
+        self.streams.iter().filter(is_active).count()
+    }
+
     /// The streams whose exchanges are not over, in the order in which they were opened.
     pub fn streams(&self) -> impl Iterator<Item = StreamId> {
         self.streams.ids().map(StreamId)

@@ -77,8 +77,10 @@ pub(crate) enum StreamFailure {
     Reset(ErrorCode),
     /// The peer did not process its request, which may be repeated elsewhere.
     Unprocessed,
-    /// The peer broke the protocol.
+    /// The peer broke the protocol on the stream.
     Violation,
+    /// The peer broke the protocol on the connection, or speaks another one.
+    Protocol,
     /// The connection was closed in order.
     Closed,
     /// The connection broke.
@@ -91,7 +93,7 @@ impl From<StreamFailure> for io::Error {
             StreamFailure::Reset(_) | StreamFailure::Unprocessed => {
                 io::ErrorKind::ConnectionReset.into()
             }
-            StreamFailure::Violation => io::ErrorKind::InvalidData.into(),
+            StreamFailure::Violation | StreamFailure::Protocol => io::ErrorKind::InvalidData.into(),
             StreamFailure::Closed => io::ErrorKind::UnexpectedEof.into(),
             StreamFailure::Broken(kind) => kind.into(),
         }

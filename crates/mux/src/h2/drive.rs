@@ -260,7 +260,7 @@ impl ConnectionState {
             }
             if self.has_too_many_glitches() {
                 self.codec.go_away(ErrorCode::ENHANCE_YOUR_CALM);
-                self.fail(StreamFailure::Violation);
+                self.fail(StreamFailure::Protocol);
                 return Decoded::Nothing;
             }
         }
@@ -344,7 +344,7 @@ impl ConnectionState {
             }
             Event::PingReply { .. } => return Some(Decoded::Report(Driven::PingReply)),
             Event::Error(_) => {
-                self.fail(StreamFailure::Violation);
+                self.fail(StreamFailure::Protocol);
                 self.input = None;
                 return Some(Decoded::Nothing);
             }

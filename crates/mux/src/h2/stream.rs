@@ -36,9 +36,9 @@ impl StreamReference {
         }
     }
 
-    /// Streams of the connection whose exchanges are not over.
+    /// Streams of the connection that have not ended.
     pub fn stream_count(&self) -> usize {
-        self.connection.state.borrow().streams.len()
+        self.connection.state.borrow().codec.active_stream_count()
     }
 
     /// How many streams the connection may carry at once.
@@ -250,7 +250,7 @@ impl StreamHandle {
             .codec
             .reset(self.state.id, ErrorCode::ENHANCE_YOUR_CALM);
         state.codec.go_away(ErrorCode::ENHANCE_YOUR_CALM);
-        state.fail(StreamFailure::Violation);
+        state.fail(StreamFailure::Protocol);
         self.connection.wake_driver();
     }
 

@@ -12,7 +12,7 @@ use ballast_mux::{
     AfterBody, Duplex, Peer, ReadError, RelayError, Sink, Source, WaitLimit, WriteError, relay,
 };
 use ballast_upstream::probe::{self, Observation};
-use ballast_upstream::{ExchangeEnd, Lease, Slot};
+use ballast_upstream::{ExchangeEnd, Lease, Slot, pool};
 
 use super::ConnectionFate;
 use super::leaving::gives_up;
@@ -110,7 +110,7 @@ pub(crate) async fn exchange(
         exchange.observation = Some(Observation::ReadTimeout);
     }
     account(context, exchange, slot, uncounted);
-    match outcome {
+    let end = match outcome {
         TransferEnd::Answered(
             ResponseOutcome::Carried {
                 keep_server,
@@ -133,7 +133,7 @@ pub(crate) async fn exchange(
                 is_persistent: keep_server,
                 is_authenticated_as_client: private,
             };
-            done(exchange, keep_client, lease.end(end))
+            return done(exchange, keep_client, lease.end(end));
         }
         TransferEnd::Answered(ResponseOutcome::Tunnel, _) => {
             // Boxed: this happens at most once per connection, and other exchanges should not
@@ -152,6 +152,25 @@ pub(crate) async fn exchange(
             RelayEnd::Exit(client_failed(exchange, &error, whole))
         }
         TransferEnd::ServerStuck => RelayEnd::Exit(Exit::UploadStuck),
+    };
+    leave_stream(exchange, slot, lease);
+    end
+}
+
+/// Ends an exchange that did not end well. A connection that carried it alone is closed; one that
+/// carries streams loses only this one.
+fn leave_stream(exchange: &Exchange, slot: &Slot, lease: Lease) {
+    if lease.stream().is_none() {
+        return;
+    }
+    let end = ExchangeEnd {
+        is_whole: false,
+        is_persistent: true,
+        is_authenticated_as_client: false,
+    };
+    if let (Some(lease), Some(backend)) = (lease.end(end), &exchange.backend) {
+        // What is of one client only is closed.
+        let _ = pool::give_back(lease, backend, slot.server(), ballast_worker::now());
     }
 }
 

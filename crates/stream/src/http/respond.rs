@@ -260,7 +260,7 @@ async fn head(
             Err(_)
                 if download.source.is_unprocessed() && retry.plan.retries_unprocessed(exchange) =>
             {
-                return Err(ResponseOutcome::Retry(RetryReason::Response));
+                return Err(ResponseOutcome::Retry(RetryReason::Unprocessed));
             }
             Err(error) => {
                 let silent = download.source.received_bytes() == received_before;

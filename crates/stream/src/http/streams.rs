@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ballast_engine::{Frontend, H2ConnectionCount};
 use ballast_mux::{ClientStream, ClientStreams, NextStream};
@@ -19,6 +19,9 @@ use crate::local::{RunningGeneration, WorkerLocal};
 use crate::session::Session;
 use crate::sessions::SessionEntry;
 use crate::tracking;
+
+/// How long a client without streams may take to hear that no more are taken.
+const ANSWER: Duration = Duration::from_secs(1);
 
 /// A stream that a client opened, with all that its task needs.
 struct OpenedStream {
@@ -54,7 +57,9 @@ pub(crate) async fn serve(
         } else if idle_from.is_none() {
             idle_from = Some(approximate_now());
         }
-        match idle_until(&context, idle_from, streams.opened_count() > 0) {
+        let idle_until = idle_until(&context, idle_from, streams.opened_count() > 0);
+        let answers_until = idle_from.filter(|_| is_ending).map(|from| from + ANSWER);
+        match idle_until.into_iter().chain(answers_until).min() {
             Some(until) => deadline.set(until),
             None => deadline.clear(),
         }

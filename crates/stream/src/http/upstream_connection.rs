@@ -55,6 +55,8 @@ pub(crate) enum RetryReason {
     Stale,
     /// `retry-on` names the response, or the lack of one.
     Response,
+    /// The server has said that it did not process the request of this stream.
+    Unprocessed,
 }
 
 /// Which server is tried, how, and how many retries are left.
@@ -196,9 +198,10 @@ impl ConnectionPlan {
         slot: &Slot,
         reason: RetryReason,
     ) {
-        self.needs_new_connection = true;
+        // Who does not process a request may process it on another stream.
+        self.needs_new_connection = reason != RetryReason::Unprocessed;
         self.met_stale_connection |= reason == RetryReason::Stale;
-        if reason == RetryReason::Response {
+        if reason != RetryReason::Stale {
             // The response that is thrown away counts as a retry of its own, as HAProxy has it.
             exchange.count(context.local.worker, |counters| {
                 counters.retries.increment();
