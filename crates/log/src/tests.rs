@@ -173,7 +173,7 @@ fn long_messages_are_cut_as_in_haproxy() {
     let message = [b'x'; 400];
     let both = open(&logs, vec![short.clone(), long]);
     worker.emit(&both, Level::Info, &message);
-    assert_eq!(receive(&socket).len(), 81);
+    assert_eq!(receive(&socket).len(), 80);
     assert_eq!(receive(&socket).len(), 300);
     let alone = open(&logs, vec![short]);
     worker.emit(&alone, Level::Info, &message);

@@ -314,7 +314,7 @@ impl Origin {
 
     /// Appends a whole line with its newline.
     ///
-    /// It has at most `line_bytes_max` bytes, newline not counted: a longer message is cut, and
+    /// It has at most `line_bytes_max` bytes, newline included: a longer message is cut, and
     /// structured data that do not fit are left out together with the message. Structured data are
     /// for RFC 5424 only; if they are empty, `-` is written.
     pub fn write_line(
@@ -327,6 +327,7 @@ impl Origin {
         line_bytes_max: usize,
     ) {
         let start = out.len();
+        let line_bytes_max = line_bytes_max.saturating_sub(1);
         self.write_header(out, level, stamp, microsecond, text.tag);
         let mut fits = true;
         if self.format == Format::Rfc5424 {
@@ -491,16 +492,16 @@ mod tests {
         let message = [b'x'; 200];
         for format in Format::ALL {
             let line = line(format, None, b"", &message, 80);
-            assert_eq!(line.len(), 81, "{line:?}");
+            assert_eq!(line.len(), 80, "{line:?}");
             assert!(line.ends_with('\n'));
         }
         // Structured data are written whole or not at all.
         let fits = line(Format::Rfc5424, None, b"[aaa@1 x=1234567890]", &message, 80);
-        assert!(fits.ends_with(" - [aaa@1 x=1234567890] x\n"), "{fits:?}");
+        assert!(fits.ends_with(" - [aaa@1 x=1234567890] \n"), "{fits:?}");
         let long = line(Format::Rfc5424, None, &message, &message, 80);
         assert!(long.ends_with(" - haproxy 11798 - \n"), "{long:?}");
         // Even the header is cut, if the limit is that small.
-        assert_eq!(line(Format::Local, None, b"", b"x", 8), "<158>Nov\n");
+        assert_eq!(line(Format::Local, None, b"", b"x", 8), "<158>No\n");
     }
 
     #[test]

@@ -84,6 +84,16 @@ const OF_SERVERS: &[Row<Server>] = &[
     ("pool-purge-delay 5s -> 7s", |one| {
         one.idle_purge_delay = SEVEN_SECONDS
     }),
+    ("pool-max-conn unset -> 7", |one| {
+        one.idle_count_max = Some(7)
+    }),
+    ("pool-conn-name", |one| {
+        one.pool_connection_name = Some(ballast_expr::Expr::parse("str(a)").unwrap())
+    }),
+    ("max-reuse unset -> 7", |one| one.reuse_count_max = Some(7)),
+    ("redir unset -> http://a", |one| {
+        one.redirect_prefix = Some("http://a".into())
+    }),
     ("cc unset -> reno", |one| {
         one.congestion_algorithm = Some("reno".into())
     }),

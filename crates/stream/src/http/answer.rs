@@ -38,17 +38,22 @@ pub(crate) async fn page(
         Ok(composed)
     });
     rules::after_response(context, exchange);
-    let counted = logged_bytes::of_response(&exchange.response) + body.len() as u64;
+    let method = match exchange.has_request {
+        true => exchange.method,
+        false => Method::Get,
+    };
+    let body_bytes = match method {
+        Method::Head => 0,
+        _ => body.len() as u64,
+    };
+    let counted = logged_bytes::of_response(&exchange.response) + body_bytes;
     if is_unsent {
         exchange.tally.bytes_out += counted;
         return ConnectionFate::Close;
     }
     let before = client.sink.sent_bytes();
     let announcement = Announcement {
-        method: match exchange.has_request {
-            true => exchange.method,
-            false => Method::Get,
-        },
+        method,
         version: exchange.request.version(),
         body: BodyLength::Known(body.len() as u64),
         is_in_memory: true,
