@@ -41,6 +41,7 @@ bench: release ## side by side with HAProxy 3.2 and nginx: CPU per request, rule
 	bench/attack
 	bench/idle
 	bench/idle --tls
+	bench/idle --h2
 
 chaos: proof ## what a change costs those who are served: the proof, in eighteen minutes
 	@scripts/packages haproxy=haproxy python3=python3 ss=iproute2

@@ -10,6 +10,7 @@
 pub mod certificates;
 pub mod client;
 pub mod fixture;
+pub mod frame_client;
 pub mod load;
 pub mod origin;
 pub mod ports;
@@ -25,6 +26,7 @@ use std::time::{Duration, Instant};
 
 pub use certificates::{Authority, Certificate, KeyType, Profile, Usage};
 pub use client::{Client, Response};
+pub use frame_client::FrameClient;
 pub use load::{Load, LoadCounts};
 pub use origin::{Origin, Request};
 pub use ports::free_port;

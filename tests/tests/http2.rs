@@ -68,14 +68,12 @@ impl Site {
         command
             .args(words.split_whitespace())
             .current_dir(self.directory.path());
-        let Ok(Output {
+        let output = command.output();
+        let Output {
             status,
             stdout,
             stderr,
-        }) = command.output()
-        else {
-            panic!("no {name}: scripts/test installs it");
-        };
+        } = output.expect("it is there: scripts/test installs curl and h2load");
         let [said, faults] =
             [stdout, stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         assert!(status.success(), "{name} {words}: {said}{faults}");

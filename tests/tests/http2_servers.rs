@@ -156,7 +156,7 @@ fn faults_of_servers_are_told_apart() {
         let _origin = ShapedOrigin::start(&words, &[server], directory.path());
         let log = LogSink::start();
         let configuration = format!(
-            "{DEFAULTS} timeout server 1s\n log 127.0.0.1:{} local0\n log-format \"ended %ts %rc %ST\"\n\
+            "{DEFAULTS} timeout server 2s\n log 127.0.0.1:{} local0\n log-format \"ended %ts %rc %ST\"\n\
              frontend once\n bind 127.0.0.1:{once}\n default_backend app\n\
              frontend again\n bind 127.0.0.1:{again}\n default_backend repeated\n\
              backend app\n server s 127.0.0.1:{server} proto h2\n\

@@ -111,7 +111,6 @@ const FAULTS: &[(&str, &str, &str)] = &[
     ("data-first", "malformed", ""),
     ("bad-block", "malformed", ""),
     ("long-frame", "malformed", ""),
-    ("window-overrun", "malformed", ""),
     ("window-overflow", "malformed", ""),
     ("zero-increment", "malformed", ""),
     ("push", "malformed", ""),
