@@ -20,6 +20,19 @@ use crate::http::body::look_at_request;
 use crate::passwords::{self, HashWait};
 use crate::run_rules::{MessageScope, apply_packet_options, resume};
 
+/// Shows the samples of a proxy what has come of a session's first bytes, if they ask for it.
+pub(crate) async fn first_bytes(
+    context: &Context<'_>,
+    client: &mut Duplex<'_>,
+    exchange: &mut Exchange,
+    needs: Needs,
+) {
+    if needs.intersects(Needs::FIRST_BYTES) {
+        receive_at_once(context, client).await;
+        look(context, client, exchange, needs);
+    }
+}
+
 /// Runs the rules of one proxy over the first bytes of a TCP session. `needs` is what the proxy
 /// asks of them ([`RunningGeneration::needs_of_frontend`](crate::RunningGeneration)); where it asks nothing, nothing is
 /// read.
@@ -30,10 +43,7 @@ pub(crate) async fn session(
     rules: &RuleSets,
     needs: Needs,
 ) -> Flow<SessionMode> {
-    if needs.intersects(Needs::FIRST_BYTES) {
-        receive_at_once(context, client).await;
-        look(context, client, exchange, needs);
-    }
+    first_bytes(context, client, exchange, needs).await;
     if rules.tcp_content.is_empty() {
         return Flow::Continue(SessionMode::Tcp);
     }

@@ -162,10 +162,12 @@ async fn connect_and_carry(
     if let Some(exit) = aborted {
         return Flow::Break(exit);
     }
+    let needs = context.running.needs_of_backend(backend_index);
     if let Some(backend) = context.backend_with_rules(exchange) {
         let rules = &backend.model.common.rules;
-        let needs = context.running.needs_of_backend(backend_index);
         inspect::session(context, client, exchange, rules, needs).await?;
+    } else {
+        inspect::first_bytes(context, client, exchange, needs).await;
     }
     // As in HAProxy, the inspection is a part of the time in the queue.
     exchange.times.slot_taken = Some(ballast_worker::now());

@@ -201,12 +201,14 @@ async fn carry(
     inspected?;
     route::check_mode(context, exchange)?;
     receive::unless_cut_short(exchange)?;
-    if let (Some(backend), Some(backend_index)) =
-        (context.backend_with_rules(exchange), exchange.backend_index)
-    {
+    if let Some(backend_index) = exchange.backend_index {
         let needs = context.running.needs_of_backend(backend_index);
-        rules::request(context, client, exchange, (&backend.model.common, needs)).await?;
-        receive::unless_cut_short(exchange)?;
+        if let Some(backend) = context.backend_with_rules(exchange) {
+            rules::request(context, client, exchange, (&backend.model.common, needs)).await?;
+            receive::unless_cut_short(exchange)?;
+        } else {
+            rules::look_at_request(client, exchange, needs);
+        }
     }
     // The cookie is read before it is hidden from the server.
     let mut plan = upstream_connection::ConnectionPlan::new(context, client, exchange, kept);

@@ -30,10 +30,7 @@ pub(crate) async fn request(
     (common, needs): (&ProxyCommon, Needs),
 ) -> Flow {
     let rules = &common.rules;
-    let samples_ask = needs.intersects(Needs::REQUEST_BODY | Needs::REQUEST_BYTES);
-    if samples_ask {
-        body::look_at_request(client, exchange);
-    }
+    let samples_ask = look_at_request(client, exchange, needs);
     // Checked here: most proxies have no such rules, and should pay nothing for them.
     if !rules.tcp_content.is_empty() && !context.was_inspected(exchange) {
         const AWAITED: Needs = Needs::INSPECTION_END
@@ -157,6 +154,20 @@ async fn tarpit(context: &Context<'_>, client: &mut Duplex<'_>, exchange: &mut E
     exchange.times.received = None;
     exchange.times.slot_taken = Some(ballast_worker::now());
     may_answer
+}
+
+/// Shows the samples of a proxy what has come of the request's body, if they ask for it. Returns whether they
+/// do.
+pub(crate) fn look_at_request(
+    client: &mut Duplex<'_>,
+    exchange: &mut Exchange,
+    needs: Needs,
+) -> bool {
+    let samples_ask = needs.intersects(Needs::REQUEST_BODY | Needs::REQUEST_BYTES);
+    if samples_ask {
+        body::look_at_request(client, exchange);
+    }
+    samples_ask
 }
 
 /// Runs `http-response`, of the backend and then of the frontend. The body that follows comes from
