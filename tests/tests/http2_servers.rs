@@ -133,18 +133,14 @@ const RETRIED: &[(&str, u16, &str)] = &[
     ("short-body", 200, "SD 0"),
 ];
 
-/// What Ballast logs otherwise: a server that breaks the rules of HTTP/2 has broken the protocol,
-/// whether of a stream or of the connection; and a refused stream is sent again whatever `retry-on`
-/// says, since the server has not processed it (RFC 9113 section 8.7).
+/// What Ballast may log otherwise: a frame that breaks the rules of its stream has broken the
+/// protocol; and a refused stream is sent again whatever `retry-on` says, since the server has not
+/// processed it (RFC 9113 section 8.7).
 const OTHERWISE: &[(&str, &str)] = &[
     ("refuse", "SH 3"),
-    ("large-head", "PH 0"),
     ("interim-end", "PH 0"),
     ("data-first", "PH 0"),
-    ("bad-block", "PH 0"),
-    ("window-overflow", "PH 0"),
     ("zero-increment", "PH 0"),
-    ("push", "PH 0"),
 ];
 
 #[test]
@@ -180,12 +176,15 @@ fn faults_of_servers_are_told_apart() {
                 let line = log.line_with("ended ");
                 let line = line.split("ended ").nth(1).unwrap_or_default().trim();
                 let otherwise = OTHERWISE.iter().find(|(other, _)| other == fault);
-                let ended = match otherwise {
-                    Some((_, ended)) if program.is_ballast() && port == once => ended,
-                    _ => ended,
-                };
-                let expected = format!("{ended} {status}");
-                if line != expected || statuses.last() != Some(&status.to_string().as_str()) {
+                let otherwise = otherwise.filter(|_| program.is_ballast() && port == once);
+                let ends = [Some(ended), otherwise.map(|(_, ended)| ended)];
+                let mut ends = ends.iter().flatten();
+                let is_logged = ends.any(|ended| line == format!("{ended} {status}"));
+                // What is cut off may not have left.
+                let is_cut = ended.contains('D') && statuses.is_empty();
+                let status = status.to_string();
+                if !is_logged || !(is_cut || statuses.last() == Some(&status.as_str())) {
+                    let expected = format!("{ended} {status}");
                     other.push(format!("{fault}: {statuses:?}, {line}, not {expected}"));
                 }
             }
