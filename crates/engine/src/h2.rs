@@ -5,8 +5,7 @@ use std::num::NonZeroU32;
 
 use ballast_h2::H2Settings;
 use ballast_model::{
-    Bind, FrontendOptions, H2LoggedErrors, H2SideTuning, HttpProtocol, Server, Tune,
-    WebsocketProtocol,
+    Bind, FrontendOptions, H2SideTuning, HttpProtocol, Server, Tune, WebsocketProtocol,
 };
 
 /// The names of the versions in ALPN.
@@ -21,8 +20,6 @@ pub struct H2Terms {
     /// `glitches-threshold`: the connection ends when the codec has counted as many odd frames;
     /// `None` is no limit.
     pub glitch_count_max: Option<NonZeroU32>,
-    /// `tune.h2.log-errors`.
-    pub logged_errors: H2LoggedErrors,
 }
 
 impl H2Terms {
@@ -75,7 +72,6 @@ impl H2Terms {
         Self {
             settings,
             glitch_count_max: NonZeroU32::new(side.glitch_count_max),
-            logged_errors: h2.logged_errors,
         }
     }
 }
@@ -158,7 +154,6 @@ mod tests {
         assert_eq!(front.settings, H2Settings::default());
         assert_eq!(front, back);
         assert_eq!(front.glitch_count_max, None);
-        assert_eq!(front.logged_errors, H2LoggedErrors::Stream);
     }
 
     #[test]

@@ -269,6 +269,19 @@ pub(crate) fn write_line_for_rule(
     (exchange.tally.status, exchange.ending) = kept;
 }
 
+/// Logs that a client broke the rules of HTTP/2 outside of any exchange (`tune.h2.log-errors`).
+pub(crate) fn protocol_broken(context: &Context<'_>) {
+    let plan = context.running.log_plan(context.frontend.index);
+    let mut exchange = Exchange::new(context.running.head_limits);
+    context.begin(&mut exchange);
+    exchange.times.ended = Some(ballast_worker::now());
+    exchange.tally.status = 0;
+    exchange
+        .ending
+        .note(EndingCause::Proxy, EndingPhase::Request);
+    write(context, &mut exchange, LogStep::Close, plan);
+}
+
 /// Logs that `option checkcache` blocks a response, as an alert to the log targets of the
 /// frontend. The client gets an error page.
 pub(crate) fn cacheable_cookie(context: &Context<'_>, exchange: &Exchange) -> Exit {

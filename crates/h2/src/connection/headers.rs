@@ -120,7 +120,13 @@ impl H2Connection {
             Ok(Some(event)) => Ok(Progress::Event(bytes, event)),
             Ok(None) => Ok(Progress::Consumed(bytes)),
             // The fragment is consumed: the error is reported by itself.
-            Err(Fault::Stream(error)) => Ok(Progress::Event(bytes, self.stream_error(error))),
+            Err(Fault::Stream(error)) => {
+                let is_head = self.streams.find(self.reader.header.stream).is_none();
+                if is_head && error != H2Error::TooManyStreams {
+                    self.counters.bad_heads += 1;
+                }
+                Ok(Progress::Event(bytes, self.stream_error(error)))
+            }
             Err(fault) => Err(fault),
         }
     }

@@ -56,6 +56,8 @@ pub struct ConnectionCounters {
     pub connection_errors: u64,
     /// Breaches of the protocol that ended a stream. What is late for a stream is none.
     pub stream_errors: u64,
+    /// Of those, the heads that broke the rules: no stream came of them.
+    pub bad_heads: u64,
     /// RST_STREAM sent, for an error or not.
     pub resets_sent: u64,
     /// GOAWAY sent for an error.

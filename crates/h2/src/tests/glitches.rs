@@ -108,6 +108,7 @@ fn what_is_counted_for_statistics() {
             now.stream_errors - was.stream_errors,
             now.resets_sent - was.resets_sent,
             now.go_aways_sent - was.go_aways_sent,
+            now.bad_heads - was.bad_heads,
         ];
         was = now;
         difference
@@ -118,32 +119,40 @@ fn what_is_counted_for_statistics() {
         (
             "a request",
             headers(1, &get, WHOLE),
-            [1, 0, 0, 0, 0, 0, 0, 0, 0],
+            [1, 0, 0, 0, 0, 0, 0, 0, 0, 0],
         ),
         (
             "an upload",
             headers(3, &post, END_HEADERS),
-            [1, 0, 0, 0, 0, 0, 0, 0, 0],
+            [1, 0, 0, 0, 0, 0, 0, 0, 0, 0],
         ),
-        ("its data", data(3, b"xx", 0), [0, 1, 0, 0, 0, 0, 0, 0, 0]),
-        ("its reset", rst(3, 8), [0, 0, 0, 1, 0, 0, 0, 0, 0]),
-        ("settings", settings(&[]), [0, 0, 1, 0, 0, 0, 0, 0, 0]),
-        ("a ping", frame(6, 0, 0, &[1; 8]), [0; 9]),
+        (
+            "its data",
+            data(3, b"xx", 0),
+            [0, 1, 0, 0, 0, 0, 0, 0, 0, 0],
+        ),
+        ("its reset", rst(3, 8), [0, 0, 0, 1, 0, 0, 0, 0, 0, 0]),
+        ("settings", settings(&[]), [0, 0, 1, 0, 0, 0, 0, 0, 0, 0]),
+        ("a ping", frame(6, 0, 0, &[1; 8]), [0; 10]),
         (
             "a bad head",
             headers(5, &bad, WHOLE),
-            [1, 0, 0, 0, 0, 0, 1, 1, 0],
+            [1, 0, 0, 0, 0, 0, 1, 1, 0, 1],
         ),
-        ("late data", data(1, b"xx", 0), [0, 0, 0, 0, 0, 0, 0, 1, 0]),
+        (
+            "late data",
+            data(1, b"xx", 0),
+            [0, 0, 0, 0, 0, 0, 0, 1, 0, 0],
+        ),
         (
             "a goodbye",
             frame(7, 0, 0, &[0; 8]),
-            [0, 0, 0, 0, 1, 0, 0, 0, 0],
+            [0, 0, 0, 0, 1, 0, 0, 0, 0, 0],
         ),
         (
             "data of no stream",
             data(0, b"xx", 0),
-            [0, 0, 0, 0, 0, 1, 0, 0, 1],
+            [0, 0, 0, 0, 0, 1, 0, 0, 1, 0],
         ),
     ] {
         assert_eq!(counted(&bytes), expected, "{name}");

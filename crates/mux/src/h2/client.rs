@@ -104,6 +104,12 @@ impl ClientStreams {
         self.shared.state.borrow().streams.len()
     }
 
+    /// Refers to the connection itself, as if to a stream with the number 0.
+    pub fn reference(&self) -> StreamReference {
+        let state = StreamState::new(ballast_h2::StreamId::CONNECTION);
+        StreamHandle::new(Rc::clone(&self.shared), Rc::new(state)).reference()
+    }
+
     /// What was counted on the connection so far, and the streams that are open.
     pub fn counts(&self) -> (ConnectionCounters, usize) {
         self.shared.counts()

@@ -6,11 +6,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ballast_engine::{Frontend, H2ConnectionCount};
+use ballast_model::H2LoggedErrors;
 use ballast_mux::{ClientStream, ClientStreams, NextStream};
 use ballast_transport::Transport;
 use ballast_worker::{self as worker, Deadline, TaskPool, approximate_now, select, stopping};
 
 use super::{ConnectionFate, carry, count_request, finish, receive};
+use crate::access_log;
 use crate::context::Context;
 use crate::ending::EndingPhase;
 use crate::exchange::CurrentExchange;
@@ -45,6 +47,8 @@ pub(crate) async fn serve(
     drop(read_ahead);
     let mut count = H2ConnectionCount::enter(&frontend.state.h2, local.worker, is_upgraded);
     let mut context = Context::new(&local, &session, running, frontend);
+    context.stream = Some(streams.reference());
+    let mut logged_errors = 0;
     // Listed, so that it is woken when its bind is removed, and can be ended.
     let entry = SessionEntry::enter(local.worker, &session, &context.frontend).await;
     let mut stopping = stopping();
@@ -69,6 +73,8 @@ pub(crate) async fn serve(
                 let polled = streams.poll_next(cx);
                 let (counters, open_count) = streams.counts();
                 count.update(&counters, open_count);
+                let errors = (counters.connection_errors, counters.bad_heads);
+                log_errors(&context, &mut logged_errors, errors);
                 polled
             }) => next,
             _ = &mut stopping, if !is_ending => {
@@ -104,6 +110,20 @@ pub(crate) async fn serve(
         }
     }
     streams.close(&deadline).await;
+}
+
+/// Writes a line for each error that has none yet, as far as `tune.h2.log-errors` says: of errors that
+/// end the connection, and of heads of which no stream came.
+fn log_errors(context: &Context<'_>, logged: &mut u64, (connection_errors, bad_heads): (u64, u64)) {
+    let count = match context.running.tune().h2.logged_errors {
+        H2LoggedErrors::None => 0,
+        H2LoggedErrors::Connection => connection_errors,
+        H2LoggedErrors::Stream => connection_errors + bad_heads,
+    };
+    while *logged < count {
+        *logged += 1;
+        access_log::protocol_broken(context);
+    }
 }
 
 /// Starts the task of a stream that was opened.
