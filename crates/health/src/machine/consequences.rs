@@ -16,6 +16,7 @@ impl Health {
         change: impl FnOnce(&mut Self, &mut Vec<Effect>),
     ) -> Vec<Effect> {
         let before = self.balance();
+        let served_own = self.serves_own();
         let mut effects = Vec::new();
         change(self, &mut effects);
         self.warm_up(now_ms, &mut effects);
@@ -23,7 +24,7 @@ impl Health {
         if before != after {
             effects.insert(0, Effect::Balance(after));
         }
-        if before.usable && !after.usable {
+        if before.usable && !after.usable || served_own && !self.serves_own() {
             effects.push(Effect::RequeuePending);
         }
         effects

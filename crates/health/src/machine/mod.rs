@@ -138,10 +138,15 @@ impl Health {
         &self.agent
     }
 
+    /// Whether it serves who belongs to it by a cookie or a rule: a drained server does.
+    pub(crate) const fn serves_own(&self) -> bool {
+        self.operational.is_up() && !self.admin.is_maint()
+    }
+
     /// What the balancer needs.
     #[must_use]
     pub const fn balance(&self) -> BalancerUpdate {
-        let usable = self.operational.is_up() && !self.admin.is_maint() && !self.admin.is_drain();
+        let usable = self.serves_own() && !self.admin.is_drain();
         BalancerUpdate {
             step: self.step,
             usable,

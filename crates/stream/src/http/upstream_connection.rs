@@ -288,6 +288,19 @@ impl ConnectionPlan {
         redispatches
     }
 
+    /// Takes note of a request that waited for the server it belongs to, or found its queue full, and
+    /// got another one.
+    fn leave_server_for(&mut self, backend: &Backend, slot: &Slot) {
+        let Some(asked) = self.server.and_then(|index| backend.servers.get(index)) else {
+            return;
+        };
+        if !Arc::ptr_eq(&asked.state, &slot.server().state) {
+            self.former_server = Some(Arc::clone(asked));
+            self.server = None;
+            self.keeps_server = false;
+        }
+    }
+
     /// Counts the server that was chosen: as a choice of the balancing and, after a failed try, as
     /// a redispatch, or as a retry if it is the same server.
     fn count_choice(&mut self, context: &Context<'_>, exchange: &mut Exchange, slot: &Slot) {
@@ -350,6 +363,7 @@ pub(crate) async fn server(
     loop {
         let backend = successor.as_ref().unwrap_or(first);
         let slot = slot(context, client, exchange, backend, plan).await?;
+        plan.leave_server_for(backend, &slot);
         if !Arc::ptr_eq(slot.backend(), backend) {
             // The configuration changed during the wait: the slot belongs to the backend as it is
             // now.
@@ -539,7 +553,11 @@ async fn slot(
         Ok(Ok(Ok(slot))) => Flow::Continue(slot),
         Ok(Ok(Err(refusal))) => apply_refusal(exchange, refusal),
         Ok(Err(departure)) => Flow::Break(departure.exit(exchange, EndingPhase::Queue)),
-        Err(_) => Flow::Break(Exit::QueueTimeout),
+        Err(_) => {
+            let asked = plan.server.and_then(|index| backend.servers.get(index));
+            exchange.server = asked.map(Arc::clone);
+            Flow::Break(Exit::QueueTimeout)
+        }
     }
 }
 

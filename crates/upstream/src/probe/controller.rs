@@ -378,7 +378,10 @@ impl HealthController {
         };
         if effects.iter().any(affects_balancing) {
             backend.apply_health(index.server);
-            if effects.contains(&Effect::RequeuePending) {
+            // A server that is drained serves on who belongs to it, as those do who wait for it.
+            let is_drained = server.state.is_usable() && server.state.is_draining();
+            let stays = is_drained && backend.model.redispatch.is_none();
+            if effects.contains(&Effect::RequeuePending) && !stays {
                 counts.requeued = requeue_queue_of(backend, Some(server));
             }
             counts.queued = server.state.queue.current().saturating_sub(counts.requeued);
