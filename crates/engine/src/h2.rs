@@ -243,8 +243,10 @@ mod tests {
         server.websocket_protocol = WebsocketProtocol::Http1;
         assert_eq!(spoken(&server, None), [h2, h1]);
         assert_eq!(websocket_alpn(&server), None);
-        let mut tls = ServerTls::default();
-        tls.alpn = vec!["h2".to_owned()];
+        let tls = ServerTls {
+            alpn: vec!["h2".to_owned()],
+            ..ServerTls::default()
+        };
         server.tls = Some(Box::new(tls));
         assert_eq!(websocket_alpn(&server), Some("http/1.1"));
         server.websocket_protocol = WebsocketProtocol::Auto;

@@ -12,11 +12,7 @@ use ballast_model as model;
 use crate::host::ListenerNumbers;
 use crate::server_health::ServerHealth;
 
-/// One row.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "there is one at a time, and it is never stored"
-)]
+/// One row. There is one at a time, and it is never stored.
 #[derive(Debug)]
 pub enum Row {
     /// A frontend.

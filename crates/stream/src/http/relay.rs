@@ -75,9 +75,8 @@ pub(crate) async fn exchange(
             plan.body_copy.as_deref(),
             (&progress, &uploaded),
         );
-        let gives_up = context
-            .backend_of(exchange)
-            .is_some_and(|backend| gives_up(context, backend));
+        let backend = context.backend_of(exchange);
+        let gives_up = backend.is_some_and(|backend| gives_up(context, backend));
         // By reference: a future stores each of its arguments twice.
         let mut download = respond::Download {
             client: client.peer,
