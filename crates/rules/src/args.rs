@@ -44,7 +44,10 @@ impl<'w, 'e, 'v> Args<'w, 'e, 'v> {
         rule_set: RuleSetKind,
         env: &'v mut ParseEnv<'e>,
     ) -> Args<'w, 'e, 'v> {
-        let phases = rule_set.phases(env.capability);
+        let mut phases = rule_set.phases(env.capability);
+        if env.is_error_page {
+            phases = phases | RuleSetKind::HttpResponse.phases(env.capability);
+        }
         // The action's own word comes first, except for `redirect`, where it is the word of the
         // line.
         let at = usize::from(rule_set != RuleSetKind::Redirect);

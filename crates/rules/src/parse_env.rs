@@ -16,6 +16,9 @@ pub struct ParseEnv<'a> {
     pub title: &'a str,
     /// `expose-experimental-directives` is on.
     pub experimental: bool,
+    /// The rule makes the page of an `http-error` line: samples of responses may stand there, as in
+    /// HAProxy, and have no value.
+    pub is_error_page: bool,
     /// Sticky counters per stream: `tune.stick-counters`, 3 by default.
     pub stick_counters: u32,
     /// How many request captures the frontend has so far; `capture ... len` adds one.
@@ -44,6 +47,7 @@ impl<'a> ParseEnv<'a> {
             capability,
             title,
             experimental: false,
+            is_error_page: false,
             stick_counters: 3,
             request_captures: 0,
             new_captures: Vec::new(),

@@ -165,7 +165,7 @@ fn rule(
     named_defaults(draft, args)?;
     let base = args.position();
     let texts = args.texts();
-    let rule = parsed_rule(draft, args, context, (rule_set, &texts, base))?;
+    let rule = parsed_rule(draft, args, context, (rule_set, &texts, base), false)?;
     args.rest();
     let span = args.span();
     // Nobody is told of a redirection that asks for raw bytes.
@@ -196,6 +196,7 @@ pub(super) fn error_reply(
         args,
         context,
         (RuleSetKind::HttpRequest, &words, base),
+        true,
     )?;
     let inherited = draft.inherited_rules.error_replies.len();
     let own = &mut draft.common.rules.error_replies;
@@ -209,6 +210,7 @@ fn parsed_rule(
     args: &mut Args<'_>,
     context: &mut Context<'_>,
     (rule_set, texts, base): (RuleSetKind, &[&str], usize),
+    is_error_page: bool,
 ) -> Result<Rule, Diagnostic> {
     let span = args.span();
     let is_defaults = draft.section() == Sections::DEFAULTS;
@@ -233,6 +235,7 @@ fn parsed_rule(
     env.experimental = context.declarations.experimental;
     env.request_captures = draft.front.request_captures.len();
     env.stick_counters = context.stick_counters;
+    env.is_error_page = is_error_page;
     let parsed = parse_rule(rule_set, texts, &mut env);
     let (warnings, captures, raw) = (env.warnings, env.new_captures, env.raw_samples);
     for text in stand_ins {
