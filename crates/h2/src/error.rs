@@ -153,6 +153,8 @@ pub enum H2Error {
     FrameTooLong,
     /// A list of fields that is no head.
     Head(HeadError),
+    /// One head after the other that is longer than we take.
+    HeadFlood,
     /// A header block longer than we take.
     HeaderBlockTooLong,
     /// `content-length` and DATA differ (section 8.1.1).
@@ -196,7 +198,7 @@ impl H2Error {
     pub fn code(self) -> ErrorCode {
         match self {
             H2Error::Compression => ErrorCode::COMPRESSION_ERROR,
-            H2Error::ContinuationFlood | H2Error::TotalStreamsExceeded => {
+            H2Error::ContinuationFlood | H2Error::HeadFlood | H2Error::TotalStreamsExceeded => {
                 ErrorCode::ENHANCE_YOUR_CALM
             }
             H2Error::FrameLengthInvalid | H2Error::FrameTooLong => ErrorCode::FRAME_SIZE_ERROR,
@@ -221,6 +223,7 @@ impl fmt::Display for H2Error {
             H2Error::FrameLengthInvalid => "invalid length of a frame",
             H2Error::FrameTooLong => "a frame is too long",
             H2Error::Head(error) => return error.fmt(f),
+            H2Error::HeadFlood => "too many heads that are too long",
             H2Error::HeaderBlockTooLong => "a header block is too long",
             H2Error::LengthMismatch => "content-length and DATA differ",
             H2Error::PrefaceInvalid => "invalid connection preface",

@@ -111,6 +111,8 @@ pub struct H2Connection {
     go_away_state: GoAwayState,
     peer_go_away: Option<(u32, ErrorCode)>,
     counters: ConnectionCounters,
+    /// Heads that were longer than we take.
+    long_head_count: u32,
     /// How often all input was taken: what comes with one read has the same number.
     read_number: u32,
     /// The frames and the resets that were counted when the present turn began.
@@ -150,6 +152,7 @@ impl H2Connection {
             go_away_state: GoAwayState::NotSent,
             peer_go_away: None,
             counters: ConnectionCounters::default(),
+            long_head_count: 0,
             read_number: 0,
             turn_start: (0, 0),
             error: None,

@@ -1,8 +1,12 @@
 //! Bytes to frames: where the reader stands in the input.
 
 use super::{Event, H2Connection, IncomingHeads, Role, Side, Step, StreamId};
-use crate::error::{ErrorCode, Fault, H2Error};
+use crate::error::{ErrorCode, Fault, H2Error, HeadError};
 use crate::frame::{FRAME_HEADER_BYTES, Flags, FrameHeader, FramePrefix, FrameType, PREFACE};
+
+/// Heads longer than we take that a connection may send: HAProxy 3.2 was seen to close after about as
+/// many.
+const LONG_HEAD_COUNT_MAX: u32 = 16;
 
 /// What the next bytes are.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -307,6 +311,14 @@ impl H2Connection {
     /// dropped.
     pub(super) fn stream_error(&mut self, error: H2Error) -> Event {
         let stream = self.reader.header.stream;
+        if error == H2Error::Head(HeadError::TooLong) {
+            // Each must be decoded to its end, for the table: a few bytes of the peer cost us a lot.
+            self.long_head_count += 1;
+            if self.long_head_count >= LONG_HEAD_COUNT_MAX {
+                self.fail(H2Error::HeadFlood);
+                return Event::Error(H2Error::HeadFlood);
+            }
+        }
         self.glitch();
         self.owed.reset(stream, error.code());
         self.counters.resets_sent += 1;

@@ -139,13 +139,13 @@ fn an_hpack_bomb_is_defused_at_the_limit() {
     bomb.extend_from_slice(&block(&[("x", &value)])[1..]);
     bomb.extend_from_slice(&[0xbe; 12_000]);
     let mut tested = Tested::server();
-    for at in 0..50 {
+    for at in 0..15 {
         tested.feed(&headers(2 * at + 1, &bomb, WHOLE));
         assert_eq!(tested.ends(), [format!("RST {} 1", 2 * at + 1)]);
     }
     let mut next = block(&GET);
     next.push(0xbe);
-    tested.feed(&headers(101, &next, WHOLE));
+    tested.feed(&headers(31, &next, WHOLE));
     assert_eq!(tested.requests.len(), 1, "the table is right");
     assert_eq!(
         tested.requests[0].len(),
@@ -244,6 +244,26 @@ fn one_turn_takes_only_so_many_frames() {
         assert_eq!(connection.counters().resets, 10);
         assert_eq!(turns, expected, "{frame_count_max} {reset_count_max}");
     }
+}
+
+#[test]
+fn heads_that_are_too_long_end_the_connection() {
+    let mut tested = Tested::server();
+    let value = "v".repeat(4_000);
+    let fields: Vec<(&str, &str)> = ["a", "b", "c", "d"]
+        .iter()
+        .map(|name| (*name, value.as_str()))
+        .collect();
+    let long: Vec<(&str, &str)> = GET.iter().copied().chain(fields).collect();
+    for at in 0..15 {
+        tested.request(2 * at + 1, &long, WHOLE);
+        let stream = tested.connection.streams().next();
+        assert_eq!(stream, None, "it was refused at its head");
+    }
+    assert_eq!(tested.connection.error(), None);
+    tested.request(31, &long, WHOLE);
+    let error = tested.connection.error();
+    assert_eq!(error, Some(crate::error::H2Error::HeadFlood));
 }
 
 #[test]

@@ -105,7 +105,9 @@ pub(crate) async fn serve(
                 begin(&local, &session, &context, &mut streams, stream);
             }
             NextStream::None => {}
-            NextStream::EndAcknowledged => streams.end(),
+            NextStream::EndAcknowledged if is_ending => streams.end(),
+            // It answers a PING that it was not sent.
+            NextStream::EndAcknowledged => {}
             NextStream::Ended => break,
         }
     }
