@@ -97,7 +97,13 @@ pub(crate) fn upgrade(fields: &mut Fields, asked: bool) -> bool {
     if asked {
         without_http2(fields);
     }
-    let stays = asked && fields.contains(b"upgrade");
+    // A field without a protocol asks for nothing.
+    let names_one = || {
+        fields
+            .values(b"upgrade")
+            .any(|protocol| !protocol.is_empty())
+    };
+    let stays = asked && names_one();
     if !stays {
         fields.remove(b"upgrade");
         let gone = ConnectionOptions {
