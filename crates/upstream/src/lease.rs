@@ -9,6 +9,7 @@
 use std::cell::Cell;
 use std::fmt;
 use std::net::SocketAddr;
+use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -27,8 +28,33 @@ use crate::{ConnectionKey, ConnectionRequirements};
 #[derive(Debug)]
 pub struct Lease {
     // Boxed: it is moved often and lives long.
-    connection: Box<ServerConnection>,
-    opened: Rc<OpenedConnection>,
+    leased: Box<LeasedConnection>,
+}
+
+#[derive(Debug)]
+struct LeasedConnection {
+    connection: ServerConnection,
+    opened: Opened,
+}
+
+/// How a lease has the connection that it is of.
+#[derive(Debug)]
+enum Opened {
+    /// For itself.
+    Alone(OpenedConnection),
+    /// With the leases of other streams.
+    Shared(Rc<OpenedConnection>),
+}
+
+impl Deref for Opened {
+    type Target = OpenedConnection;
+
+    fn deref(&self) -> &OpenedConnection {
+        match self {
+            Self::Alone(opened) => opened,
+            Self::Shared(opened) => opened,
+        }
+    }
 }
 
 /// A connection, as it was opened. The leases of its streams share it.
@@ -78,58 +104,58 @@ pub struct ExchangeEnd {
 impl Lease {
     /// Begins an exchange: buffers the request's head; the body follows through [`Self::duplex`].
     pub fn begin(&mut self, request: &Request, body: BodyLength) {
-        self.connection.begin_request(request, body);
+        self.leased.connection.begin_request(request, body);
     }
 
     /// Both directions of the connection: the source of the response, and the sink for the body of
     /// the request.
     pub fn duplex(&mut self) -> Duplex<'_> {
-        self.connection.duplex()
+        self.leased.connection.duplex()
     }
 
     /// Bytes transferred so far, earlier exchanges included.
     pub fn traffic(&self) -> ConnectionBytes {
-        self.connection.traffic()
+        self.leased.connection.traffic()
     }
 
     /// Our address and the server's address, asked from the kernel; `None` where it is not an IP
     /// address.
     pub fn addresses(&self) -> (Option<SocketAddr>, Option<SocketAddr>) {
-        self.connection.addresses()
+        self.leased.connection.addresses()
     }
 
     /// Refers to the socket of the connection, and does not keep it open.
     pub fn socket_reference(&self) -> SocketReference {
-        self.connection.socket_reference()
+        self.leased.connection.socket_reference()
     }
 
     /// What was agreed on with the server; `None` on a clear connection.
     pub fn tls(&self) -> Option<&Arc<TlsFacts>> {
-        self.opened.tls.as_ref().map(|tls| &tls.facts)
+        self.leased.opened.tls.as_ref().map(|tls| &tls.facts)
     }
 
     /// The name that the server was sent (SNI).
     pub fn server_name(&self) -> Option<&Arc<[u8]>> {
-        self.opened.tls.as_ref()?.server_name.as_ref()
+        self.leased.opened.tls.as_ref()?.server_name.as_ref()
     }
 
     /// Ends the exchange. `None` when the connection cannot carry another; it is closed then. Of a
     /// connection with streams, only the last one that ends gives it back.
     pub fn end(mut self, end: ExchangeEnd) -> Option<Self> {
         if end.is_authenticated_as_client {
-            self.opened.is_authenticated_as_client.set(true);
+            self.leased.opened.is_authenticated_as_client.set(true);
         }
-        if let Some(streams) = &self.opened.streams {
-            self.connection.end_exchange();
+        if let Some(streams) = &self.leased.opened.streams {
+            self.leased.connection.end_exchange();
             return (streams.used_count() == 0 && streams.free_count() > 0).then_some(self);
         }
-        let is_clean = self.connection.is_clean();
+        let is_clean = self.leased.connection.is_clean();
         (end.is_whole && end.is_persistent && is_clean).then_some(self)
     }
 
     /// Refers to the stream, where it is one.
     pub fn stream(&self) -> Option<StreamReference> {
-        self.connection.stream()
+        self.leased.connection.stream()
     }
 
     /// The connection that a client kept, for its next exchange with `server`. `None`, and the
@@ -146,7 +172,7 @@ impl Lease {
 
     /// Whether the connection is authenticated as its client ([`ExchangeEnd::is_authenticated_as_client`]).
     pub fn is_authenticated_as_client(&self) -> bool {
-        self.opened.is_authenticated_as_client.get()
+        self.leased.opened.is_authenticated_as_client.get()
     }
 }
 
@@ -159,40 +185,50 @@ impl Lease {
         tls: Option<OpenedTls>,
     ) -> Self {
         server.state.connections.enter();
-        let opened = Rc::new(OpenedConnection {
+        let opened = OpenedConnection {
             key,
             tls,
             is_authenticated_as_client: Cell::new(false),
             streams: connection.streams().cloned(),
             state: Arc::clone(&server.state),
-        });
+        };
+        let opened = match opened.streams {
+            Some(_) => Opened::Shared(Rc::new(opened)),
+            None => Opened::Alone(opened),
+        };
+        Self::of(connection, opened)
+    }
+
+    fn of(connection: ServerConnection, opened: Opened) -> Self {
         Self {
-            connection: Box::new(connection),
-            opened,
+            leased: Box::new(LeasedConnection { connection, opened }),
         }
     }
 
-    /// The connection.
-    pub(crate) fn opened(&self) -> &Rc<OpenedConnection> {
-        &self.opened
+    /// The connection, if it carries streams.
+    pub(crate) fn shared(&self) -> Option<&Rc<OpenedConnection>> {
+        match &self.leased.opened {
+            Opened::Alone(_) => None,
+            Opened::Shared(opened) => Some(opened),
+        }
     }
 
     /// Another stream of a connection that carries streams.
     pub(crate) fn on_stream(opened: Rc<OpenedConnection>) -> Option<Self> {
         let streams = opened.streams.as_ref()?;
         let limits = opened.key.requirements.limits;
-        let connection = Box::new(ServerConnection::on_stream(streams, limits));
-        Some(Self { connection, opened })
+        let connection = ServerConnection::on_stream(streams, limits);
+        Some(Self::of(connection, Opened::Shared(opened)))
     }
 
     /// The client's connection that it was opened for.
     pub(crate) fn session(&self) -> u64 {
-        self.opened.session()
+        self.leased.opened.session()
     }
 
     /// Counts the exchange that begins soon among those of the connection.
     pub(crate) fn plan_exchange(&mut self) {
-        self.connection.plan_exchange();
+        self.leased.connection.plan_exchange();
     }
 
     /// Whether it may carry an exchange that requires `wanted` of this server: it leads to this
@@ -203,38 +239,38 @@ impl Lease {
         server: &Server,
         wanted: &ConnectionRequirements,
     ) -> bool {
-        self.opened.fits(backend, server, wanted)
+        self.leased.opened.fits(backend, server, wanted)
     }
 
     /// Whether it can carry another exchange: the server sent nothing and did not close.
     pub(crate) fn is_reusable(&self) -> bool {
-        self.connection.is_reusable()
+        self.leased.connection.is_reusable()
     }
 
     /// Whether it carries something of one client, an address or an identity, and must not be
     /// shared.
     pub(crate) fn is_of_one_client(&self) -> bool {
-        self.opened.is_of_one_client()
+        self.leased.opened.is_of_one_client()
     }
 
     /// What it differs in from others of its server.
     pub(crate) fn idle_group_key(&self) -> IdleGroupKey {
-        self.opened.key.requirements.idle_group_key()
+        self.leased.opened.key.requirements.idle_group_key()
     }
 
     /// The address epoch of the server when it was opened.
     pub(crate) fn epoch(&self) -> u32 {
-        self.opened.key.requirements.epoch
+        self.leased.opened.key.requirements.epoch
     }
 
     /// Exchanges begun on it so far.
     pub fn exchange_count(&self) -> u32 {
-        self.connection.exchange_count()
+        self.leased.connection.exchange_count()
     }
 
     /// Returns its buffers: no exchange is running.
     pub(crate) fn release(&mut self) {
-        self.connection.release();
+        self.leased.connection.release();
     }
 }
 
@@ -245,8 +281,8 @@ impl Drop for Lease {
         // is still working learns that nobody waits for its answer; a plain FIN could mean that we
         // only stopped sending. HAProxy closes connections to servers in this way too, unless it
         // knows already that the server closed.
-        if self.opened.streams.is_none() && !self.connection.peer_closed() {
-            self.connection.reset();
+        if self.leased.opened.streams.is_none() && !self.leased.connection.peer_closed() {
+            self.leased.connection.reset();
         }
     }
 }

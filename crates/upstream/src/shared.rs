@@ -21,13 +21,13 @@ thread_local! {
 
 /// Lists a connection that was just opened, if it carries streams.
 pub(crate) fn enter(server: &Server, lease: &Lease) {
-    if lease.stream().is_none() {
+    let Some(opened) = lease.shared() else {
         return;
-    }
+    };
     SHARED.with_borrow_mut(|shared| {
         let listed = shared.entry(key(server)).or_default();
         listed.retain(|opened| opened.strong_count() > 0);
-        listed.push(Rc::downgrade(lease.opened()));
+        listed.push(Rc::downgrade(opened));
     });
 }
 
