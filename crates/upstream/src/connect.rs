@@ -105,6 +105,7 @@ pub fn connect(
             session: _,
             streams,
             is_websocket,
+            asks_websocket,
         } = &key.requirements;
         let tls = match server.traffic_tls() {
             None => None,
@@ -138,7 +139,13 @@ pub fn connect(
         let protocol = server_protocol(&key.line, *is_websocket, negotiated);
         let mut connection = match (protocol, streams) {
             (HttpProtocol::Http2, Some(streams)) => {
-                carrying_streams(transport, (*streams, *limits), &header, &key.h2)
+                let settings = (*streams, *limits);
+                let connection = carrying_streams(transport, settings, &header, &key.h2);
+                if let Some(streams) = connection.streams().filter(|_| *asks_websocket) {
+                    // Only who says so takes extended CONNECT (RFC 8441, section 3).
+                    Box::pin(streams.settings_known()).await;
+                }
+                connection
             }
             _ => {
                 let mut connection = ServerConnection::new(transport, *limits);

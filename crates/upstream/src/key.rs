@@ -96,6 +96,8 @@ pub struct ConnectionRequirements {
     pub(crate) streams: Option<StreamSettings>,
     /// Whether it is for a WebSocket, where the server may speak another version for those.
     pub(crate) is_websocket: bool,
+    /// Whether the request asks for a WebSocket. It is not compared.
+    pub(crate) asks_websocket: bool,
 }
 
 /// What connections of one server differ in: the two ends, options of packets, and the name.
@@ -197,6 +199,7 @@ impl ConnectionRequirements {
             session,
             streams,
             is_websocket: is_websocket && has_websocket_protocol(server),
+            asks_websocket: is_websocket,
             target: target(server, client),
             name: match server.model.pool_connection_name {
                 Some(_) => ConnectionName::OfExchange(pool_name),
@@ -249,6 +252,7 @@ impl ConnectionRequirements {
             session: _,
             streams: _,
             is_websocket,
+            asks_websocket: _,
             proxy_header_content,
         } = self;
         *limits == wanted.limits

@@ -36,6 +36,8 @@ pub(super) struct ConnectionState {
     /// Frames to write; those before `sent` are written.
     pub(super) out: Vec<u8>,
     pub(super) sent: usize,
+    /// Tasks that wait for the peer's settings.
+    pub(super) waiting_for_settings: Vec<Waker>,
     /// Streams that wait until more of `out` is written.
     pub(super) waiting_for_room: Vec<Rc<StreamState>>,
     /// Whether the peer has closed its side of the connection.
@@ -157,6 +159,7 @@ impl SharedConnection {
                 input: None,
                 out,
                 sent: 0,
+                waiting_for_settings: Vec::new(),
                 waiting_for_room: Vec::new(),
                 peer_closed: false,
                 failure: None,
@@ -289,6 +292,12 @@ impl ConnectionState {
         for stream in &self.streams {
             stream.fail(failure);
         }
+        self.wake_for_settings();
+    }
+
+    /// Wakes the tasks that wait for the peer's settings.
+    pub(super) fn wake_for_settings(&mut self) {
+        self.waiting_for_settings.drain(..).for_each(Waker::wake);
     }
 }
 

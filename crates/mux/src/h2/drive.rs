@@ -211,6 +211,7 @@ impl ConnectionState {
                 stream.fail(StreamFailure::Closed);
             }
         }
+        self.wake_for_settings();
     }
 
     /// Whether nothing is left to do.
@@ -332,7 +333,11 @@ impl ConnectionState {
                 }
                 self.wake_turns();
             }
-            Event::WindowOpened | Event::Settings => self.wake_turns(),
+            Event::WindowOpened => self.wake_turns(),
+            Event::Settings => {
+                self.wake_turns();
+                self.wake_for_settings();
+            }
             // A client's names streams that we would have opened.
             Event::GoAway { .. } if self.codec.role() == Role::Server => {}
             Event::GoAway { last_stream, .. } => {

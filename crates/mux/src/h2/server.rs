@@ -1,10 +1,11 @@
 //! A connection to a server that carries streams: requests out, responses in.
 
 use std::cell::Cell;
+use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
-use ballast_h2::{ConnectionCounters, ErrorCode, H2Connection, IncomingHeads, Role};
+use ballast_h2::{ConnectionCounters, ErrorCode, H2Connection, IncomingHeads, Role, SendError};
 use ballast_message::{BodyLength, Request, connection_options};
 use ballast_transport::Transport;
 use ballast_worker::send_buffers;
@@ -73,6 +74,22 @@ impl ServerStreams {
         }
     }
 
+    /// Waits until it is known what the server allows, or the connection has failed.
+    pub async fn settings_known(&self) {
+        poll_fn(|cx| {
+            let state = &mut *self.shared.state.borrow_mut();
+            if state.codec.has_peer_settings() || state.failure.is_some() || state.peer_closed {
+                return Poll::Ready(());
+            }
+            let waiting = &mut state.waiting_for_settings;
+            if !waiting.iter().any(|known| known.will_wake(cx.waker())) {
+                waiting.push(cx.waker().clone());
+            }
+            Poll::Pending
+        })
+        .await;
+    }
+
     /// Streams that are open or about to be.
     pub fn used_count(&self) -> usize {
         self.shared.state.borrow().streams.len() + self.planned.get()
@@ -124,15 +141,19 @@ impl ServerStreams {
         let (codec, out) = state.out();
         let before = out.len();
         let opened = match failure {
-            None => codec.send_request(request, protocol, ends_stream, out).ok(),
-            Some(_) => None,
+            None => codec.send_request(request, protocol, ends_stream, out),
+            Some(_) => Err(SendError::NoStream),
         };
         let sent = (out.len() - before) as u64;
         let stream = match opened {
-            Some(id) => state.open(id),
-            None => {
+            Ok(id) => state.open(id),
+            Err(error) => {
                 let stream = StreamState::new(ballast_h2::StreamId::CONNECTION);
-                stream.failure.set(Some(StreamFailure::Unprocessed));
+                stream.failure.set(Some(match error {
+                    // Another try would meet the same.
+                    SendError::ProtocolNotTaken => StreamFailure::Protocol,
+                    _ => StreamFailure::Unprocessed,
+                }));
                 Rc::new(stream)
             }
         };
