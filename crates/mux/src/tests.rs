@@ -18,6 +18,7 @@ use crate::{
 
 mod peer;
 mod records;
+mod streams;
 
 const PATIENCE: Option<Duration> = Some(Duration::from_secs(5));
 

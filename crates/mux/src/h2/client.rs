@@ -9,7 +9,7 @@ use ballast_message::{BodyLength, ConnectionOptions, HeadLimits, NameCases, Requ
 use ballast_transport::Transport;
 use ballast_worker::{Buffer, Deadline, send_buffers};
 
-use super::connection::{SharedConnection, StreamState};
+use super::connection::{SharedConnection, StreamFailure, StreamState};
 use super::drive::Driven;
 use super::stream::{StreamHandle, StreamReference};
 use crate::client::{LINGER, LINGER_BYTES_MAX, RequestHead};
@@ -38,6 +38,14 @@ pub struct ClientStreams {
     heads: IncomingHeads,
     /// Whether streams were open when it was last looked at.
     is_busy: bool,
+}
+
+impl Drop for ClientStreams {
+    /// Nobody carries the streams any more: those that are left end at once.
+    fn drop(&mut self) {
+        let failure = StreamFailure::Broken(std::io::ErrorKind::ConnectionAborted);
+        self.shared.state.borrow_mut().fail(failure);
+    }
 }
 
 /// What a connection has for its caller.

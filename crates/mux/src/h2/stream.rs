@@ -36,6 +36,12 @@ impl StreamReference {
         }
     }
 
+    /// Whether it carries nothing more, for a reason that is not its end.
+    #[cfg(test)]
+    pub(crate) fn has_failed(&self) -> bool {
+        self.state.failure.get().is_some()
+    }
+
     /// Streams of the connection that have not ended.
     pub fn stream_count(&self) -> usize {
         self.connection.state.borrow().codec.active_stream_count()
