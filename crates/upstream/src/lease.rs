@@ -39,6 +39,10 @@ struct LeasedConnection {
 
 /// How a lease has the connection that it is of.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "most connections carry one exchange at a time: they are one allocation, with their lease"
+)]
 enum Opened {
     /// For itself.
     Alone(OpenedConnection),

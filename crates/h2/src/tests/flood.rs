@@ -263,7 +263,7 @@ fn heads_that_are_too_long_end_the_connection() {
     assert_eq!(tested.connection.error(), None);
     tested.request(31, &long, WHOLE);
     let error = tested.connection.error();
-    assert_eq!(error, Some(crate::error::H2Error::HeadFlood));
+    assert_eq!(error, Some(H2Error::HeadFlood));
 }
 
 #[test]
