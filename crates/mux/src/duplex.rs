@@ -457,7 +457,7 @@ impl Peer<'_> {
     }
 
     /// Makes the close of the connection one that the peer is not told of
-    /// ([`Transport::drop_silently_on_close`]).
+    /// ([`Transport::drop_silently_on_close`](ballast_transport::Transport::drop_silently_on_close)).
     pub fn drop_silently(&self, hops: Option<u8>) {
         // If this fails, an orderly close follows.
         let _ = self.channel.transport().drop_silently_on_close(hops);
