@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ballast_engine::{Frontend, H2ConnectionCount};
+use ballast_engine::{Frontend, GateState, H2ConnectionCount};
 use ballast_model::H2LoggedErrors;
 use ballast_mux::{ClientStream, ClientStreams, NextStream};
 use ballast_transport::Transport;
@@ -82,7 +82,7 @@ pub(crate) async fn serve(
                 streams.announce_end();
                 continue;
             }
-            () = receive::leaving(&context), if !is_ending => {
+            () = leaving(&context), if !is_ending => {
                 is_ending = true;
                 streams.announce_end();
                 continue;
@@ -172,6 +172,18 @@ fn idle_until(
         true => idle.map(|idle| idle_from.map(|from| from + idle))?,
         false => request.map(|request| context.session.established() + request),
     }
+}
+
+/// Waits until the bind that the connection came through is removed, or an operator shuts its frontend:
+/// see [`receive::leaving`].
+fn leaving(context: &Context<'_>) -> impl Future<Output = ()> {
+    poll_fn(|_| {
+        let is_shut = context.frontend.state.gate.state() == GateState::Shut;
+        match is_shut || context.session.admission.is_leaving() {
+            true => std::task::Poll::Ready(()),
+            false => std::task::Poll::Pending,
+        }
+    })
 }
 
 /// Waits until an operator ends the connection.
