@@ -12,6 +12,8 @@ use super::connection::{ConnectionState, SharedConnection, StreamFailure, Stream
 
 /// Reads of the socket before other tasks have their turn.
 const READ_COUNT_MAX: usize = 8;
+/// Bytes that a client may leave unread before nothing more of it is decoded. Bodies wait earlier.
+const OUTPUT_BYTES_MAX: usize = 256 * 1024;
 /// Heads of responses that a stream may have left untaken: a server that sends interim ones without
 /// end is cut.
 const RESPONSE_COUNT_MAX: usize = 16;
@@ -53,6 +55,9 @@ impl SharedConnection {
         state.codec.begin_turn();
         let mut read_count = 0;
         loop {
+            if state.is_output_full() && self.poll_write(state, cx).is_pending() {
+                return Poll::Pending;
+            }
             match state.decode(heads) {
                 Decoded::Report(driven) => {
                     // What is there beside it is decoded when the caller asks again.
@@ -212,6 +217,13 @@ impl ConnectionState {
             }
         }
         self.wake_for_settings();
+    }
+
+    /// Whether a client must read before it is heard again: answers without a body ask for no window.
+    fn is_output_full(&self) -> bool {
+        self.codec.role() == Role::Server
+            && self.failure.is_none()
+            && self.unsent_bytes() > OUTPUT_BYTES_MAX
     }
 
     /// Whether nothing is left to do.
