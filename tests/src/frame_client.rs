@@ -1,7 +1,8 @@
 //! A client of HTTP/2 that writes frame by frame (RFC 9113 section 4.1), whatever is allowed.
 
-use std::io::{Read as _, Write as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
+use std::time::Duration;
 
 use crate::WAIT_MAX;
 
@@ -93,6 +94,42 @@ impl FrameClient {
         let head = [0x82, 0x86, 0x04, length];
         let block = [&head, path.as_bytes(), b"\x01\x09a.example"].concat();
         self.send(kind::HEADERS, END_STREAM | END_HEADERS, stream, &block);
+    }
+
+    /// Sends requests for `path` on new streams, and reads nothing, until the socket takes no more for
+    /// `patience`, or `count_max` were sent. Returns how many were.
+    ///
+    /// # Panics
+    ///
+    /// When the connection is gone.
+    pub fn ask_without_reading(&mut self, path: &str, count_max: u32, patience: Duration) -> u32 {
+        /// Requests in one write.
+        const BATCH: u32 = 500;
+        let length = u8::try_from(path.len()).expect("a short path");
+        let block = [
+            &[0x82, 0x86, 0x04, length],
+            path.as_bytes(),
+            b"\x01\x09a.example",
+        ]
+        .concat();
+        let block_bytes = u8::try_from(block.len()).expect("a short head");
+        let timeout = self.socket.set_write_timeout(Some(patience));
+        timeout.expect("a timeout above zero");
+        let mut sent = 0;
+        while sent < count_max {
+            let mut bytes = Vec::new();
+            for stream in (0..BATCH).map(|number| 2 * (sent + number) + 1) {
+                bytes.extend([0, 0, block_bytes, kind::HEADERS, END_STREAM | END_HEADERS]);
+                bytes.extend(stream.to_be_bytes());
+                bytes.extend(&block);
+            }
+            match self.socket.write_all(&bytes) {
+                Ok(()) => sent += BATCH,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) => panic!("the connection is gone: {error}"),
+            }
+        }
+        sent
     }
 
     /// Lets the other side send so many bytes more, on a stream or, with 0, on the connection.

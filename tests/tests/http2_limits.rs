@@ -90,6 +90,27 @@ fn bodies_wait_at_the_server_while_the_window_is_closed() {
 }
 
 #[test]
+fn heads_that_nobody_reads_are_no_more_than_wait_for_the_client() {
+    let [_, program] = Program::both();
+    let port = free_port();
+    let location = "l".repeat(3_000);
+    let configuration = format!(
+        "defaults\n mode http\n timeout client 30s\n\
+         frontend site\n bind 127.0.0.1:{port} proto h2\n http-request redirect location /{location}\n"
+    );
+    let proxy = Proxy::start(&program, &configuration, &[port]);
+    let mut client = FrameClient::connect(port, &[]);
+    client.get(1, "/");
+    while client.receive().flags & END_STREAM == 0 {}
+    let before = proxy.resident_bytes();
+    let mut client = FrameClient::connect(port, &[]);
+    let sent = client.ask_without_reading("/", 1_000_000, Duration::from_secs(2));
+    assert!(sent >= 500, "{sent} requests");
+    let grown = proxy.resident_bytes().saturating_sub(before);
+    assert!(grown < GROWN_BYTES_MAX, "{sent} requests: {grown} bytes");
+}
+
+#[test]
 fn a_stream_that_nobody_reads_holds_up_no_other() {
     for (program, version) in rows() {
         let site = site(&program, version);

@@ -2,7 +2,7 @@
 //!
 //! A connection has one task that drives it: it reads the socket, gives each stream what came for
 //! it, and writes what the streams appended, in one call for all of them. A stream is used by the
-//! task of its exchange. Both run on the same worker and share a [`SharedConnection`]; neither
+//! task of its exchange. Both run on the same worker and share a [`connection::SharedConnection`]; neither
 //! waits for the other but through wakers.
 //!
 //! What a slow receiver of one stream leaves unread stays with that stream, within its window; a
