@@ -123,11 +123,14 @@ impl FrameClient {
                 bytes.extend(stream.to_be_bytes());
                 bytes.extend(&block);
             }
-            match self.socket.write_all(&bytes) {
-                Ok(()) => sent += BATCH,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(error) => panic!("the connection is gone: {error}"),
+            let written = self.socket.write_all(&bytes);
+            if let Err(error) = &written
+                && error.kind() == ErrorKind::WouldBlock
+            {
+                break;
             }
+            written.expect("the connection is open");
+            sent += BATCH;
         }
         sent
     }
