@@ -117,6 +117,8 @@ async fn receive_from_stream(
                 return Err(ReadError::Malformed(h1::H1Error::VersionInvalid));
             }
             Some(failure) => return Err(ReadError::Broken(failure.into())),
+            // Its end has come, and no head before it.
+            None if stream.is_readable() => return Err(ReadError::Closed),
             None => wait.until_readable(stream.into()).await?,
         }
     }

@@ -50,6 +50,9 @@ pub(crate) struct Outbound {
     /// On a stream: how many bytes of a body of known length are left. Its last piece ends the
     /// stream.
     left: Option<u64>,
+    /// On a stream: whether interim heads were appended. There may be many: the next flush waits until
+    /// they have room.
+    has_interim: bool,
     /// The case of field names, if the configuration sets it.
     cases: Option<Arc<NameCases>>,
     drops_trailers: bool,
@@ -115,6 +118,7 @@ impl Outbound {
             Channel::Connection(_) => self.response_head(response),
             Channel::Stream(stream) => {
                 self.total_bytes += stream.send_response(response, false);
+                self.has_interim = true;
             }
         }
         self.framing = Framing::Plain;
@@ -303,6 +307,10 @@ impl Outbound {
             Channel::Connection(transport) => transport,
             // The connection's task writes what streams append.
             Channel::Stream(stream) => {
+                stream.end_turn();
+                if std::mem::take(&mut self.has_interim) {
+                    return wait.room(stream).await;
+                }
                 return match stream.failure() {
                     Some(failure) => Err(WriteError::Broken(failure.into())),
                     None => Ok(()),

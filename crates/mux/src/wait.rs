@@ -123,6 +123,24 @@ impl<'a> WaitLimit<'a> {
         })
     }
 
+    /// Waits until the socket has taken most of what was appended to the connection of a stream.
+    ///
+    /// # Errors
+    /// [`WriteError::TimedOut`] and [`WriteError::Broken`].
+    pub(crate) fn room(
+        &self,
+        stream: &StreamHandle,
+    ) -> impl Future<Output = Result<(), WriteError>> {
+        self.arm();
+        poll_fn(move |cx| match stream.poll_room(cx) {
+            Poll::Ready(room) => Poll::Ready(room.map_err(WriteError::from)),
+            Poll::Pending => self
+                .deadline
+                .poll_expired(cx)
+                .map(|()| Err(WriteError::TimedOut)),
+        })
+    }
+
     fn arm(&self) {
         match self.limit() {
             Some(limit) => self.deadline.set(limit),

@@ -1,8 +1,8 @@
 //! A connection to a server, lent to an exchange.
 //!
-//! A lease covers a whole connection, or a stream of one that carries several. The exchange that holds it begins it, moves bytes and ends it; whether the connection
-//! can be reused, and by whom, is decided here and in the [`pool`], by the [`ConnectionKey`] it was
-//! opened with.
+//! A lease covers a whole connection, or a stream of one that carries several. The exchange that
+//! holds it begins it, moves bytes and ends it; whether the connection can be reused, and by whom,
+//! is decided here and in the [`pool`], by the [`ConnectionKey`] it was opened with.
 //!
 //! [`pool`]: crate::pool
 
@@ -223,6 +223,11 @@ impl Lease {
         let limits = opened.key.requirements.limits;
         let connection = ServerConnection::on_stream(streams, limits);
         Some(Self::of(connection, Opened::Shared(opened)))
+    }
+
+    /// Whether its connection carries streams.
+    pub(crate) fn has_streams(&self) -> bool {
+        self.leased.opened.streams.is_some()
     }
 
     /// The client's connection that it was opened for.

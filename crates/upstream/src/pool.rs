@@ -168,19 +168,21 @@ fn take_own(backend: &Backend, server: &Server, wanted: &ConnectionRequirements)
         if server_idle.with_streams == 0 {
             return None;
         }
+        let mut has_found = false;
         let is_own = |idle: &mut IdleConnection| {
             let connection = &idle.connection;
-            connection.stream().is_some()
+            let is_own = !has_found
                 && connection.session() == wanted.session
-                && connection.fits(backend, server, wanted)
+                && connection.has_streams()
+                && connection.is_reusable()
+                && connection.fits(backend, server, wanted);
+            has_found |= is_own;
+            is_own
         };
-        let mut own = server_idle.extract(is_own);
-        for _ in &own {
-            server_idle.state.idle.leave();
-        }
-        own.retain(|idle| idle.connection.is_reusable());
-        let mut connection = own.pop()?.connection;
+        // One: a client may have more of them.
+        let mut connection = server_idle.extract(is_own).pop()?.connection;
         connection.plan_exchange();
+        server_idle.state.idle.leave();
         Some(connection)
     })
 }
@@ -302,7 +304,7 @@ impl ServerIdle {
 
     fn push(&mut self, idle: IdleConnection) {
         let idle_group_key = idle.connection.idle_group_key();
-        self.with_streams += usize::from(idle.connection.stream().is_some());
+        self.with_streams += usize::from(idle.connection.has_streams());
         let group = match idle_group_key.are_configured() {
             true => &mut self.usual,
             false => self.groups_by_key.entry(idle_group_key).or_default(),
@@ -328,7 +330,7 @@ impl ServerIdle {
             idle
         };
         self.count -= usize::from(idle.is_some());
-        let has_streams = |idle: &IdleConnection| idle.connection.stream().is_some();
+        let has_streams = |idle: &IdleConnection| idle.connection.has_streams();
         self.with_streams -= usize::from(idle.as_ref().is_some_and(has_streams));
         idle
     }
@@ -345,7 +347,7 @@ impl ServerIdle {
         }
         self.groups_by_key.retain(|_, group| !group.is_empty());
         self.count -= gone.len();
-        let has_streams = |idle: &&IdleConnection| idle.connection.stream().is_some();
+        let has_streams = |idle: &&IdleConnection| idle.connection.has_streams();
         self.with_streams -= gone.iter().filter(has_streams).count();
         gone
     }

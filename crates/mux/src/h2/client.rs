@@ -9,7 +9,7 @@ use ballast_message::{BodyLength, ConnectionOptions, HeadLimits, NameCases, Requ
 use ballast_transport::Transport;
 use ballast_worker::{Buffer, Deadline, send_buffers};
 
-use super::connection::{SharedConnection, StreamFailure, StreamState};
+use super::connection::{SharedConnection, StreamState};
 use super::drive::Driven;
 use super::stream::{StreamHandle, StreamReference};
 use crate::client::{LINGER, LINGER_BYTES_MAX, RequestHead};
@@ -43,8 +43,7 @@ pub struct ClientStreams {
 impl Drop for ClientStreams {
     /// Nobody carries the streams any more: those that are left end at once.
     fn drop(&mut self) {
-        let failure = StreamFailure::Broken(std::io::ErrorKind::ConnectionAborted);
-        self.shared.state.borrow_mut().fail(failure);
+        self.shared.abandon();
     }
 }
 
@@ -121,6 +120,12 @@ impl ClientStreams {
     /// What was counted on the connection so far, and the streams that are open.
     pub fn counts(&self) -> (ConnectionCounters, usize) {
         self.shared.counts()
+    }
+
+    /// What it shares with its streams.
+    #[cfg(test)]
+    pub(super) fn shared(&self) -> &Rc<SharedConnection> {
+        &self.shared
     }
 
     /// Streams that were opened so far.
@@ -237,6 +242,12 @@ impl ClientStream {
             &mut self.outbound,
             &mut self.heads,
         )
+    }
+
+    /// The stream itself.
+    #[cfg(test)]
+    pub(super) fn handle(&self) -> &StreamHandle {
+        &self.handle
     }
 
     /// The number of the stream on its connection.

@@ -12,7 +12,7 @@ use ballast_transport::Transport;
 use ballast_worker::{Buffer, send_buffers};
 
 /// Bytes that may wait for the socket before streams wait for room.
-const UNSENT_BYTES_MAX: usize = 64 * 1024;
+pub(super) const UNSENT_BYTES_MAX: usize = 64 * 1024;
 
 /// A connection that carries streams.
 #[derive(Debug)]
@@ -46,6 +46,8 @@ pub(super) struct ConnectionState {
     pub(super) failure: Option<StreamFailure>,
     /// The odd frames after which the connection ends; 0 for no limit.
     pub(super) glitch_count_max: u32,
+    /// Reads of the socket in the present turn of the connection's task; `None` between two turns.
+    pub(super) read_count: Option<u32>,
 }
 
 /// The state of a stream, of which its connection learns first.
@@ -164,6 +166,7 @@ impl SharedConnection {
                 peer_closed: false,
                 failure: None,
                 glitch_count_max,
+                read_count: None,
             }),
             driver: RefCell::new(None),
             is_driver_woken: Cell::new(false),
@@ -205,12 +208,44 @@ impl SharedConnection {
             return Poll::Pending;
         }
         match state.codec.reserve(stream.id, wanted.min(room)) {
+            // Nobody will open a window any more.
+            0 if state.peer_closed => Poll::Ready(Err(StreamFailure::Closed.into())),
             0 => {
                 stream.register(cx);
                 Poll::Pending
             }
             bytes => Poll::Ready(Ok(bytes)),
         }
+    }
+
+    /// A stream sends nothing more for now: what its turn left of the connection's window is for others,
+    /// who may wait for nothing else.
+    pub(super) fn end_turn_of_stream(&self) {
+        self.state.borrow_mut().wake_turns();
+    }
+
+    /// Ready when the socket has taken most of what was appended before.
+    pub(super) fn poll_room(
+        &self,
+        stream: &Rc<StreamState>,
+        cx: &Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        if let Some(failure) = stream.failure.get() {
+            return Poll::Ready(Err(failure.into()));
+        }
+        let state = &mut *self.state.borrow_mut();
+        if state.unsent_bytes() < UNSENT_BYTES_MAX {
+            return Poll::Ready(Ok(()));
+        }
+        state.wait_for_room(stream);
+        stream.register(cx);
+        Poll::Pending
+    }
+
+    /// Nobody drives the connection any more: its streams have failed, and no more are opened.
+    pub(super) fn abandon(&self) {
+        let state = &mut *self.state.borrow_mut();
+        state.fail(StreamFailure::Broken(io::ErrorKind::ConnectionAborted));
     }
 
     /// Takes a stream off the connection. One that is not closed is reset with `code`.
@@ -230,6 +265,14 @@ impl ConnectionState {
     /// Bytes that the socket has not taken.
     pub(super) fn unsent_bytes(&self) -> usize {
         self.out.len() - self.sent
+    }
+
+    /// Forgets what was written, before it outgrows what is not.
+    pub(super) fn forget_written(&mut self) {
+        if self.sent >= self.unsent_bytes() {
+            self.out.drain(..self.sent);
+            self.sent = 0;
+        }
     }
 
     pub(super) fn position(&self, id: StreamId) -> Result<usize, usize> {

@@ -8,12 +8,16 @@ use ballast_h2::{ErrorCode, Event, IncomingHeads, RequestHead, Role};
 use ballast_message::Fields;
 use ballast_worker::{Buffer, send_buffers};
 
-use super::connection::{ConnectionState, SharedConnection, StreamFailure, StreamState};
+use super::connection::{
+    ConnectionState, SharedConnection, StreamFailure, StreamState, UNSENT_BYTES_MAX,
+};
 
 /// Reads of the socket before other tasks have their turn.
-const READ_COUNT_MAX: usize = 8;
-/// Bytes that a client may leave unread before nothing more of it is decoded. Bodies wait earlier.
-const OUTPUT_BYTES_MAX: usize = 256 * 1024;
+const READ_COUNT_MAX: u32 = 8;
+/// Bytes that may wait for the socket before nothing more is received: a peer that does not read is
+/// not answered without end. More than what bodies may use, so that two ends that both send bodies
+/// still read. Of servers everything is received: else two proxies could wait for each other.
+pub(super) const UNANSWERED_BYTES_MAX: usize = 2 * UNSENT_BYTES_MAX;
 /// Heads of responses that a stream may have left untaken: a server that sends interim ones without
 /// end is cut.
 const RESPONSE_COUNT_MAX: usize = 16;
@@ -44,7 +48,8 @@ enum Decoded {
 }
 
 impl SharedConnection {
-    /// Moves bytes both ways as far as possible, and tells what the caller must do.
+    /// Moves bytes both ways as far as possible, and tells what the caller must do. A turn lasts until
+    /// this is pending, however much is reported in it.
     pub(super) fn poll_drive(
         &self,
         heads: &mut IncomingHeads,
@@ -52,8 +57,23 @@ impl SharedConnection {
     ) -> Poll<Driven> {
         self.register_driver(cx);
         let state = &mut *self.state.borrow_mut();
-        state.codec.begin_turn();
-        let mut read_count = 0;
+        if state.read_count.is_none() {
+            state.read_count = Some(0);
+            state.codec.begin_turn();
+        }
+        let driven = self.poll_turn(state, heads, cx);
+        if driven.is_pending() {
+            state.read_count = None;
+        }
+        driven
+    }
+
+    fn poll_turn(
+        &self,
+        state: &mut ConnectionState,
+        heads: &mut IncomingHeads,
+        cx: &mut Context<'_>,
+    ) -> Poll<Driven> {
         loop {
             if state.is_output_full() && self.poll_write(state, cx).is_pending() {
                 return Poll::Pending;
@@ -81,12 +101,13 @@ impl SharedConnection {
             if state.failure.is_some() {
                 return self.poll_end(state, cx);
             }
-            if read_count >= READ_COUNT_MAX {
+            let read_count = state.read_count.get_or_insert(0);
+            if *read_count >= READ_COUNT_MAX {
                 cx.waker().wake_by_ref();
                 let _ = self.poll_write(state, cx);
                 return Poll::Pending;
             }
-            read_count += 1;
+            *read_count += 1;
             if self.poll_read(state, cx).is_pending() {
                 break;
             }
@@ -186,10 +207,7 @@ impl SharedConnection {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return state.broken(&error),
             }
-            if state.unsent_bytes() == 0 {
-                state.out.clear();
-                state.sent = 0;
-            }
+            state.forget_written();
             state.wake_for_room();
         }
         Poll::Ready(())
@@ -223,12 +241,13 @@ impl ConnectionState {
     fn is_output_full(&self) -> bool {
         self.codec.role() == Role::Server
             && self.failure.is_none()
-            && self.unsent_bytes() > OUTPUT_BYTES_MAX
+            && self.unsent_bytes() > UNANSWERED_BYTES_MAX
     }
 
-    /// Whether nothing is left to do.
-    fn is_over(&self) -> bool {
+    /// Whether nothing is left to do but to write.
+    pub(super) fn is_over(&self) -> bool {
         let takes_no_more = self.peer_closed
+            || self.failure.is_some()
             || self.codec.is_going_away_finally()
             || self.codec.peer_go_away().is_some();
         takes_no_more && self.streams.is_empty()
@@ -248,6 +267,9 @@ impl ConnectionState {
 
     /// Decodes what was received, until the caller has something to do.
     fn decode(&mut self, heads: &mut IncomingHeads) -> Decoded {
+        if self.failure.is_some() {
+            self.input = None;
+        }
         loop {
             let Some(input) = &mut self.input else {
                 return Decoded::Nothing;

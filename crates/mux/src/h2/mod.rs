@@ -13,6 +13,8 @@ mod connection;
 mod drive;
 mod server;
 mod stream;
+#[cfg(test)]
+mod tests;
 
 pub use client::{ClientStream, ClientStreams, NextStream, StreamSettings};
 pub(crate) use connection::StreamFailure;

@@ -3,17 +3,18 @@
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::rc::Rc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use ballast_h2::{ConnectionCounters, ErrorCode, H2Connection, IncomingHeads, Role, SendError};
 use ballast_message::{BodyLength, Request, connection_options};
 use ballast_transport::Transport;
-use ballast_worker::send_buffers;
+use ballast_worker::{Deadline, send_buffers};
 
 use super::client::StreamSettings;
 use super::connection::{SharedConnection, StreamFailure, StreamState};
 use super::drive::Driven;
 use super::stream::StreamHandle;
+use crate::client::LINGER;
 use crate::websocket;
 
 /// A connection to a server that carries streams. Clones are of the same connection.
@@ -54,6 +55,7 @@ impl ServerStreams {
         let driver = StreamDriver {
             shared: Rc::clone(&shared),
             heads: IncomingHeads::new(settings.heads),
+            closing: None,
         };
         let streams = Self {
             shared,
@@ -137,12 +139,12 @@ impl ServerStreams {
         };
         let has_body = !matches!(body, BodyLength::None | BodyLength::Known(0));
         let ends_stream = protocol.is_none() && !has_body;
-        let failure = state.failure;
+        let takes_more = state.failure.is_none() && !state.peer_closed;
         let (codec, out) = state.out();
         let before = out.len();
-        let opened = match failure {
-            None => codec.send_request(request, protocol, ends_stream, out),
-            Some(_) => Err(SendError::NoStream),
+        let opened = match takes_more {
+            true => codec.send_request(request, protocol, ends_stream, out),
+            false => Err(SendError::NoStream),
         };
         let sent = (out.len() - before) as u64;
         let stream = match opened {
@@ -171,6 +173,15 @@ impl ServerStreams {
 pub struct StreamDriver {
     shared: Rc<SharedConnection>,
     heads: IncomingHeads,
+    /// When a server that does not read what is left to write, after the last stream, is waited for no
+    /// longer.
+    closing: Option<Deadline>,
+}
+
+impl Drop for StreamDriver {
+    fn drop(&mut self) {
+        self.shared.abandon();
+    }
 }
 
 impl StreamDriver {
@@ -178,11 +189,20 @@ impl StreamDriver {
     /// are to be carried.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
-            // Servers open no streams.
-            if let Driven::Ended = ready!(self.shared.poll_drive(&mut self.heads, cx)) {
-                return Poll::Ready(());
+            match self.shared.poll_drive(&mut self.heads, cx) {
+                Poll::Ready(Driven::Ended) => return Poll::Ready(()),
+                // Servers open no streams.
+                Poll::Ready(_) => {}
+                Poll::Pending if self.shared.state.borrow().is_over() => break,
+                Poll::Pending => return Poll::Pending,
             }
         }
+        let closing = self.closing.get_or_insert_with(|| {
+            let closing = Deadline::new();
+            closing.set(ballast_worker::now() + LINGER);
+            closing
+        });
+        closing.poll_expired(cx)
     }
 
     /// What was counted on the connection so far, and the streams that are open.

@@ -205,6 +205,16 @@ impl StreamHandle {
         self.connection.poll_capacity(&self.state, wanted, cx)
     }
 
+    /// Nothing more is sent for now: others may use what is left of the connection's window.
+    pub(crate) fn end_turn(&self) {
+        self.connection.end_turn_of_stream();
+    }
+
+    /// Ready when the socket has taken most of what was appended before.
+    pub(crate) fn poll_room(&self, cx: &Context<'_>) -> Poll<io::Result<()>> {
+        self.connection.poll_room(&self.state, cx)
+    }
+
     /// Appends a piece of a body, for which [`Self::poll_capacity`] gave room. Returns the bytes that were
     /// appended.
     ///
