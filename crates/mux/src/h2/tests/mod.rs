@@ -39,12 +39,15 @@ fn body(body_bytes: usize) -> Answer {
     }
 }
 
+/// The number of a stream, and how the body that was sent on it ended.
+type BodyEnd = (u32, Result<(), WriteError>);
+
 /// What a connection from a client has done.
 #[derive(Clone)]
 struct Served {
     shared: Rc<SharedConnection>,
     /// How each exchange ended.
-    ends: Rc<RefCell<Vec<(u32, Result<(), WriteError>)>>>,
+    ends: Rc<RefCell<Vec<BodyEnd>>>,
     has_ended: Rc<Cell<bool>>,
 }
 
