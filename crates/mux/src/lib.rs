@@ -32,8 +32,8 @@ pub use duplex::{Duplex, PeekedHead, Peer, Sink, Source};
 pub use error::{ReadError, WriteError};
 pub use framing::{AnnouncedBody, Announcement, announce_request};
 pub use h2::{
-    ClientStream, ClientStreams, NextStream, ServerStreams, StreamDriver, StreamReference,
-    StreamSettings,
+    ClientStream, ClientStreams, NextStream, OpenedStream, ServerStreams, StreamDriver,
+    StreamReference, StreamSettings,
 };
 pub use heads::ResponseHead;
 pub use hop::take_connection_end;

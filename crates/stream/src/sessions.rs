@@ -54,12 +54,39 @@ pub(crate) struct SessionRow {
     backend: Cell<Option<usize>>,
     server: Cell<Option<usize>>,
     exchange_count: Cell<u64>,
-    uri: RefCell<Vec<u8>>,
+    uri: RefCell<UriStart>,
     /// The bind it came through, to know when that is removed.
     bind_watch: BindWatch,
     is_connected: Cell<bool>,
     is_killed: Cell<bool>,
     waker: RefCell<Option<Waker>>,
+}
+
+/// The first bytes of a request's target, in the row itself: a stream's row lives for one request.
+#[derive(Debug)]
+struct UriStart {
+    bytes: [u8; URI_BYTES_MAX],
+    length: usize,
+}
+
+impl Default for UriStart {
+    fn default() -> Self {
+        Self {
+            bytes: [0; URI_BYTES_MAX],
+            length: 0,
+        }
+    }
+}
+
+impl UriStart {
+    fn set(&mut self, target: &[u8]) {
+        self.length = target.len().min(URI_BYTES_MAX);
+        self.bytes[..self.length].copy_from_slice(&target[..self.length]);
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
 }
 
 /// A connection's entry in the list. Dropping it removes the connection.
@@ -159,12 +186,11 @@ impl SessionRow {
         self.backend.set(None);
         self.server.set(None);
         self.is_connected.set(false);
-        let mut uri = self.uri.borrow_mut();
-        uri.clear();
-        if exchange.has_request {
-            let target = exchange.request.target();
-            uri.extend_from_slice(&target[..target.len().min(URI_BYTES_MAX)]);
-        }
+        let target = match exchange.has_request {
+            true => exchange.request.target(),
+            false => &[],
+        };
+        self.uri.borrow_mut().set(target);
     }
 
     /// Notes the backend of the exchange.
@@ -242,7 +268,7 @@ impl SessionRow {
             accepted_at: self.accepted_at,
             age: ballast_worker::now().saturating_duration_since(since),
             exchange_count: self.exchange_count.get(),
-            uri: String::from_utf8_lossy(&self.uri.borrow()).into_owned(),
+            uri: String::from_utf8_lossy(self.uri.borrow().bytes()).into_owned(),
             is_busy: self.begun.get().is_some(),
         }
     }

@@ -92,8 +92,9 @@ pub async fn run_blocking<T: Send + 'static>(
     })
 }
 
-/// The maximum number of tasks of a pool that wait for an item; others end.
-const POOL_IDLE_MAX: usize = 128;
+/// The maximum number of tasks of a pool that wait for an item; others end. Enough for a dozen
+/// connections that each end and begin their streams together; a task holds a few kilobytes.
+const POOL_IDLE_MAX: usize = 512;
 
 /// A pool of tasks of this worker. Each task processes one item after the other.
 ///

@@ -16,7 +16,7 @@ use crate::panic_report::PanicHook;
 use crate::shared::{self, WorkersShared};
 use crate::stop_order::StopOrder;
 use crate::task::report_panic;
-use crate::{BufferLimits, configure_buffers, context, now, sleep_until};
+use crate::{BufferLimits, configure_buffers, context, deadline, now, sleep_until};
 
 /// The maximum number of threads for blocking work (name look-ups) per worker.
 const BLOCKING_THREADS_MAX: usize = 16;
@@ -249,6 +249,7 @@ fn run(
     first: impl FnOnce() + Send + 'static,
 ) -> WorkerEnd {
     let cut_off = runtime.block_on(async {
+        deadline::keep_spare_timers();
         catch_panic(first);
         let mut orders = shared.stop.subscribe();
         loop {
@@ -264,7 +265,9 @@ fn run(
                 },
             }
         }
-        drain(&mut orders, &mut inbox).await
+        let cut_off = drain(&mut orders, &mut inbox).await;
+        deadline::drop_spare_timers();
+        cut_off
     });
     inbox.close();
     while let Ok(message) = inbox.try_recv() {

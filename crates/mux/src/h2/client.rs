@@ -51,7 +51,7 @@ impl Drop for ClientStreams {
 #[derive(Debug)]
 pub enum NextStream {
     /// A client asks: [`ClientStreams::take_request`] gives the head.
-    Opened(Box<ClientStream>),
+    Opened(OpenedStream),
     /// The last of the streams has ended.
     None,
     /// The client has seen that we go away: it opens no more streams.
@@ -93,7 +93,10 @@ impl ClientStreams {
         Poll::Ready(match driven {
             Driven::Request { stream, head } => {
                 self.is_busy = true;
-                NextStream::Opened(Box::new(self.opened(stream, head)))
+                NextStream::Opened(OpenedStream {
+                    handle: StreamHandle::new(Rc::clone(&self.shared), stream),
+                    head,
+                })
             }
             Driven::PingReply => NextStream::EndAcknowledged,
             Driven::Ended => NextStream::Ended,
@@ -188,19 +191,41 @@ impl ClientStreams {
             }
         }
     }
+}
 
-    fn opened(&self, stream: Rc<StreamState>, head: ballast_h2::RequestHead) -> ClientStream {
-        let limits = ballast_h1::H1Limits::default();
+/// A stream that a client opened, before an exchange takes it. Small: it moves into the exchange's task.
+/// Dropped, it is reset.
+#[derive(Debug)]
+pub struct OpenedStream {
+    handle: StreamHandle,
+    head: ballast_h2::RequestHead,
+}
+
+/// An exchange's stream of a client's connection.
+#[derive(Debug)]
+pub struct ClientStream {
+    handle: StreamHandle,
+    inbound: Inbound,
+    outbound: Outbound,
+    heads: HeadParser,
+    /// What the request's head says.
+    pub head: RequestHead,
+    /// Whether the request must be answered with 400.
+    pub is_bad: bool,
+}
+
+impl From<OpenedStream> for ClientStream {
+    fn from(OpenedStream { handle, head }: OpenedStream) -> Self {
         let body = match head.body {
             // As over HTTP/1: what follows is no body, but the data of a tunnel that is not open yet.
             BodyLength::Tunnel => BodyLength::None,
             body => body,
         };
-        let mut stream = ClientStream {
-            handle: StreamHandle::new(Rc::clone(&self.shared), stream),
+        let mut stream = Self {
+            handle,
             inbound: Inbound::default(),
             outbound: Outbound::default(),
-            heads: HeadParser::new(limits),
+            heads: HeadParser::new(ballast_h1::H1Limits::default()),
             is_bad: head.is_bad,
             head: RequestHead {
                 body,
@@ -218,19 +243,6 @@ impl ClientStreams {
         stream.inbound.begin_stream_body(body != BodyLength::None);
         stream
     }
-}
-
-/// An exchange's stream of a client's connection.
-#[derive(Debug)]
-pub struct ClientStream {
-    handle: StreamHandle,
-    inbound: Inbound,
-    outbound: Outbound,
-    heads: HeadParser,
-    /// What the request's head says.
-    pub head: RequestHead,
-    /// Whether the request must be answered with 400.
-    pub is_bad: bool,
 }
 
 impl ClientStream {

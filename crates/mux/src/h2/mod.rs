@@ -16,7 +16,7 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
-pub use client::{ClientStream, ClientStreams, NextStream, StreamSettings};
+pub use client::{ClientStream, ClientStreams, NextStream, OpenedStream, StreamSettings};
 pub(crate) use connection::StreamFailure;
 pub(crate) use server::PlannedStream;
 pub use server::{ServerStreams, StreamDriver};

@@ -6,7 +6,7 @@ use ballast_h2::H2Settings;
 use ballast_worker::block_on;
 
 use super::peer::Travel;
-use crate::{ClientStreams, NextStream, StreamSettings};
+use crate::{ClientStream, ClientStreams, NextStream, StreamSettings};
 
 /// The preface, SETTINGS, and HEADERS of a POST to `/` on stream 1 whose body is not there yet.
 const BEGUN: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0\
@@ -25,6 +25,7 @@ fn streams_end_with_the_task_of_their_connection() {
             let NextStream::Opened(stream) = poll_fn(|cx| streams.poll_next(cx)).await else {
                 panic!("a stream is opened");
             };
+            let stream = ClientStream::from(stream);
             let reference = stream.reference();
             assert!(!reference.has_failed());
             drop(streams);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use ballast_engine::{Frontend, GateState, H2ConnectionCount};
 use ballast_model::H2LoggedErrors;
-use ballast_mux::{ClientStream, ClientStreams, NextStream};
+use ballast_mux::{ClientStream, ClientStreams, NextStream, OpenedStream};
 use ballast_transport::Transport;
 use ballast_worker::{self as worker, Deadline, TaskPool, approximate_now, select, stopping};
 
@@ -25,13 +25,13 @@ use crate::tracking;
 /// How long a client without streams may take to hear that no more are taken.
 const ANSWER: Duration = Duration::from_secs(1);
 
-/// A stream that a client opened, with all that its task needs.
-struct OpenedStream {
+/// What the task of a stream needs.
+struct StreamWork {
     local: Rc<WorkerLocal>,
     session: Rc<Session>,
     running: Rc<RunningGeneration>,
     frontend: Arc<Frontend>,
-    stream: Box<ClientStream>,
+    stream: OpenedStream,
     current: CurrentExchange,
 }
 
@@ -134,14 +134,14 @@ fn begin(
     session: &Rc<Session>,
     context: &Context<'_>,
     streams: &mut ClientStreams,
-    stream: Box<ClientStream>,
+    stream: OpenedStream,
 ) {
     let limits = context.running.head_limits;
     let before = streams.opened_count().saturating_sub(1);
     let before = u32::try_from(before).unwrap_or(u32::MAX);
     let mut current = CurrentExchange::of_stream(limits, approximate_now(), before);
     streams.take_request(&mut current.get().request);
-    let opened = OpenedStream {
+    let work = StreamWork {
         local: Rc::clone(local),
         session: Rc::clone(session),
         running: Rc::clone(&context.running),
@@ -151,15 +151,15 @@ fn begin(
     };
     let tasks = worker::local::<StreamTasks>().unwrap_or_else(|| {
         let pool = TaskPool::new(serve_stream);
-        let tasks = Rc::new(StreamTasks(Box::new(move |opened| pool.submit(opened))));
+        let tasks = Rc::new(StreamTasks(Box::new(move |work| pool.submit(work))));
         worker::set_local(Rc::clone(&tasks));
         tasks
     });
-    tasks.0(opened);
+    tasks.0(work);
 }
 
 /// The tasks of this worker that serve streams.
-struct StreamTasks(Box<dyn Fn(OpenedStream)>);
+struct StreamTasks(Box<dyn Fn(StreamWork)>);
 
 /// When a connection without streams is closed.
 fn idle_until(
@@ -195,15 +195,16 @@ fn killed(entry: &SessionEntry) -> impl Future<Output = ()> {
 }
 
 /// Serves one stream.
-async fn serve_stream(opened: OpenedStream) {
-    let OpenedStream {
+async fn serve_stream(work: StreamWork) {
+    let StreamWork {
         local,
         session,
         running,
         frontend,
-        mut stream,
+        stream,
         mut current,
-    } = opened;
+    } = work;
+    let mut stream = ClientStream::from(stream);
     let mut context = Context::new(&local, &session, running, frontend);
     context.stream = Some(stream.reference());
     let entry = SessionEntry::enter(local.worker, &session, &context.frontend).await;

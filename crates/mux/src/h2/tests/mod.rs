@@ -64,7 +64,8 @@ fn serve(settings: StreamSettings, peer: H2Settings, answer: Answer) -> (Served,
     spawn_local(async move {
         loop {
             match poll_fn(|cx| streams.poll_next(cx)).await {
-                NextStream::Opened(stream) => {
+                NextStream::Opened(opened) => {
+                    let stream = ClientStream::from(opened);
                     let mut request = Request::new(HeadLimits::default());
                     streams.take_request(&mut request);
                     let ends = Rc::clone(&told.ends);
@@ -196,7 +197,7 @@ fn what_a_stream_does_not_use_of_the_window_goes_to_others_that_wait() {
         end.until("three streams", |_| {
             let cx = &mut Context::from_waker(Waker::noop());
             if let Poll::Ready(NextStream::Opened(stream)) = streams.poll_next(cx) {
-                opened.push(stream);
+                opened.push(ClientStream::from(stream));
             }
             opened.len() == 3
         })
