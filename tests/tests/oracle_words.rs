@@ -13,7 +13,6 @@ const TO_COME: &[&str] = &[
     "compression",
     "DNS resolvers",
     "FastCGI",
-    "HTTP/2",
     "Lua",
     "QUIC",
     "SPOE",

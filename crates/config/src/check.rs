@@ -90,8 +90,6 @@ checks! {
     nothing(_args) { Ok(()) }
     /// A number among others on the line.
     count(args) { args.count("a number").map(|_| ()) }
-    /// A time among others on the line.
-    delay(args) { args.time("a time").map(|_| ()) }
     /// A size among others on the line.
     bytes(args) { args.size("a size", u64::from(u32::MAX)).map(|_| ()) }
     /// A number, negative ones and sizes too.

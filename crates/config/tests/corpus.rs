@@ -165,7 +165,6 @@ const TO_COME: &[&str] = &[
     "DNS resolvers",
     "FastCGI",
     "filters",
-    "HTTP/2",
     "Lua",
     "SPOE",
     "peers",

@@ -106,6 +106,9 @@ pub struct Bind {
     pub accept_proxy: bool,
     /// `proto`; when `None` it is what TLS negotiated, or what a clear connection begins with.
     pub protocol: Option<HttpProtocol>,
+    /// `idle-ping`: how long a connection of HTTP/2 without streams may be silent before it is sent a
+    /// PING; `None` is never.
+    pub idle_ping: Option<Duration>,
     /// `maxconn` of this bind alone.
     pub connection_count_max: Option<u32>,
     /// `backlog`.
@@ -149,6 +152,7 @@ impl Bind {
             netscaler_cip_magic: None,
             accept_proxy: false,
             protocol: None,
+            idle_ping: None,
             connection_count_max: None,
             backlog: None,
             interface: None,

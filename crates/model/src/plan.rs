@@ -122,6 +122,7 @@ const WORDS: &[(&str, &str)] = &[
     ("full_connections", "fullconn"),
     ("retry_count_max", "retries"),
     ("slow_start", "slowstart"),
+    ("idle_ping", "idle-ping"),
     ("idle_purge_delay", "pool-purge-delay"),
     ("idle_count_max", "pool-max-conn"),
     ("pool_connection_name", "pool-conn-name"),

@@ -77,6 +77,9 @@ pub struct Server {
     pub idle_count_max: Option<u32>,
     /// `pool-purge-delay`; 5 s by default.
     pub idle_purge_delay: Duration,
+    /// `idle-ping`: how long a connection of HTTP/2 without streams may be silent before it is sent a
+    /// PING; `None` is never.
+    pub idle_ping: Option<Duration>,
     /// `max-reuse`: exchanges one connection may carry; `None` is no limit.
     pub reuse_count_max: Option<u32>,
     /// `hash-key`.
@@ -127,6 +130,7 @@ impl Server {
             redirect_prefix: None,
             idle_count_max: None,
             idle_purge_delay: Duration::from_secs(5),
+            idle_ping: None,
             reuse_count_max: None,
             hash_key: HashKey::default(),
             non_stick: false,

@@ -66,6 +66,7 @@ impl RunningGeneration {
             h2: terms.settings,
             glitch_count_max: terms.glitch_count_max.map_or(0, NonZeroU32::get),
             heads: head_limits,
+            idle_ping: None,
         };
         Self {
             head_limits,

@@ -386,6 +386,7 @@ fn connects_alike(one: &model::Server, other: &model::Server) -> bool {
         idle_count_max: _,
         idle_purge_delay: _,
         reuse_count_max: _,
+        idle_ping: _,
         hash_key: _,
         non_stick: _,
     } = one;

@@ -72,9 +72,11 @@ pub(super) const ROWS: &[R] = &[
         Ok(())
     })
     .examples("id 7", "id 0"),
-    R::new("idle-ping", Sections::BIND, "<delay>", "pings idle HTTP/2 clients", check::delay)
-        .examples("idle-ping 10s", "idle-ping soon")
-        .unimplemented("HTTP/2"),
+    R::new("idle-ping", Sections::BIND, "<delay>", "pings idle HTTP/2 clients", |draft, args, _| {
+        draft.bind.idle_ping = Some(args.time("a delay")?).filter(|time| *time > Duration::ZERO);
+        Ok(())
+    })
+    .examples("idle-ping 10s", "idle-ping soon"),
     R::new("interface", Sections::BIND, "<interface>", "listens on one interface only", |draft, args, _| {
         draft.bind.interface = Some(args.text("an interface name")?.to_owned());
         Ok(())

@@ -1,6 +1,7 @@
 //! Words of server lines about the connection to the server.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use ballast_expr::{Expr, LogFormat, Usage};
 use ballast_model::{Address, SourceAddress, TransparentSource, WebsocketProtocol};
@@ -36,10 +37,13 @@ pub(super) const ROWS: &[R] = &[
         Sections::SERVER,
         "<delay>",
         "pings idle HTTP/2 connections",
-        check::delay,
+        |server_draft, args, _| {
+            let delay = args.time("a delay")?;
+            server_draft.server.idle_ping = Some(delay).filter(|delay| *delay > Duration::ZERO);
+            Ok(())
+        },
     )
-    .examples("idle-ping 10s", "idle-ping soon")
-    .unimplemented("HTTP/2"),
+    .examples("idle-ping 10s", "idle-ping soon"),
     R::new(
         "log-bufsize",
         Sections::SERVER,

@@ -84,6 +84,9 @@ const OF_SERVERS: &[Row<Server>] = &[
     ("pool-purge-delay 5s -> 7s", |one| {
         one.idle_purge_delay = SEVEN_SECONDS
     }),
+    ("idle-ping unset -> 7s", |one| {
+        one.idle_ping = Some(SEVEN_SECONDS)
+    }),
     ("pool-max-conn unset -> 7", |one| {
         one.idle_count_max = Some(7)
     }),

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
 
 use ballast_h2::{ConnectionCounters, ErrorCode, H2Connection, H2Settings, IncomingHeads, Role};
 use ballast_message::{BodyLength, ConnectionOptions, HeadLimits, NameCases, Request};
@@ -11,6 +12,7 @@ use ballast_worker::{Buffer, Deadline, send_buffers};
 
 use super::connection::{SharedConnection, StreamState};
 use super::drive::Driven;
+use super::idle_ping::IdlePing;
 use super::stream::{StreamHandle, StreamReference};
 use crate::client::{LINGER, LINGER_BYTES_MAX, RequestHead};
 use crate::duplex::Duplex;
@@ -18,6 +20,9 @@ use crate::heads::HeadParser;
 use crate::inbound::Inbound;
 use crate::outbound::Outbound;
 use crate::wait::WaitLimit;
+
+/// What the PING carries whose reply says that the client has seen the GOAWAY before it.
+const END_CONTENT: [u8; 8] = *b"goingawy";
 
 /// How a connection that carries streams is set.
 #[derive(Clone, Copy, Debug, Default)]
@@ -29,6 +34,8 @@ pub struct StreamSettings {
     pub glitch_count_max: u32,
     /// The limits of heads.
     pub heads: HeadLimits,
+    /// After how long without streams and bytes the peer is sent a PING (`idle-ping`).
+    pub idle_ping: Option<Duration>,
 }
 
 /// A client's connection that carries streams.
@@ -38,6 +45,7 @@ pub struct ClientStreams {
     heads: IncomingHeads,
     /// Whether streams were open when it was last looked at.
     is_busy: bool,
+    idle_ping: Option<Box<IdlePing>>,
 }
 
 impl Drop for ClientStreams {
@@ -52,7 +60,7 @@ impl Drop for ClientStreams {
 pub enum NextStream {
     /// A client asks: [`ClientStreams::take_request`] gives the head.
     Opened(OpenedStream),
-    /// The last of the streams has ended.
+    /// The last of the streams has ended, or a PING was answered.
     None,
     /// The client has seen that we go away: it opens no more streams.
     EndAcknowledged,
@@ -76,6 +84,9 @@ impl ClientStreams {
             shared: Rc::new(shared),
             heads: IncomingHeads::new(settings.heads),
             is_busy: false,
+            idle_ping: settings
+                .idle_ping
+                .map(|delay| Box::new(IdlePing::new(delay))),
         }
     }
 
@@ -85,10 +96,14 @@ impl ClientStreams {
         let Poll::Ready(driven) = self.shared.poll_drive(&mut self.heads, cx) else {
             let is_busy = self.stream_count() > 0;
             let was_busy = std::mem::replace(&mut self.is_busy, is_busy);
-            return match was_busy && !is_busy {
-                true => Poll::Ready(NextStream::None),
-                false => Poll::Pending,
+            if was_busy && !is_busy {
+                return Poll::Ready(NextStream::None);
+            }
+            let Some(idle_ping) = &mut self.idle_ping else {
+                return Poll::Pending;
             };
+            let dead = idle_ping.poll_dead(&self.shared, cx);
+            return dead.map(|()| NextStream::Ended);
         };
         Poll::Ready(match driven {
             Driven::Request { stream, head } => {
@@ -98,7 +113,15 @@ impl ClientStreams {
                     head,
                 })
             }
-            Driven::PingReply => NextStream::EndAcknowledged,
+            Driven::PingReply(content) => {
+                if let Some(idle_ping) = &mut self.idle_ping {
+                    idle_ping.answered();
+                }
+                match content {
+                    END_CONTENT => NextStream::EndAcknowledged,
+                    _ => NextStream::None,
+                }
+            }
             Driven::Ended => NextStream::Ended,
         })
     }
@@ -136,6 +159,11 @@ impl ClientStreams {
         self.shared.state.borrow().codec.counters().streams
     }
 
+    /// When the last bytes came from the client; at first, when the connection began.
+    pub fn received_at(&self) -> Instant {
+        self.shared.state.borrow().received_at
+    }
+
     /// Whether no more streams are taken.
     pub fn has_ended(&self) -> bool {
         self.shared.state.borrow().codec.is_going_away_finally()
@@ -161,7 +189,7 @@ impl ClientStreams {
         state.codec.announce_go_away();
         let (codec, out) = state.out();
         codec.write_owed(out);
-        codec.ping(*b"goingawy", out);
+        codec.ping(END_CONTENT, out);
         self.shared.wake_driver();
     }
 

@@ -5,11 +5,12 @@ use std::collections::VecDeque;
 use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
+use std::time::Instant;
 
 use ballast_h2::{ConnectionCounters, ErrorCode, H2Connection, ResponseHead, StreamId};
 use ballast_message::{Fields, Response};
 use ballast_transport::Transport;
-use ballast_worker::{Buffer, send_buffers};
+use ballast_worker::{Buffer, approximate_now, send_buffers};
 
 /// Bytes that may wait for the socket before streams wait for room.
 pub(super) const UNSENT_BYTES_MAX: usize = 64 * 1024;
@@ -48,6 +49,8 @@ pub(super) struct ConnectionState {
     pub(super) glitch_count_max: u32,
     /// Reads of the socket in the present turn of the connection's task; `None` between two turns.
     pub(super) read_count: Option<u32>,
+    /// When the last bytes came; at first, when the connection began.
+    pub(super) received_at: Instant,
 }
 
 /// The state of a stream, of which its connection learns first.
@@ -167,6 +170,7 @@ impl SharedConnection {
                 failure: None,
                 glitch_count_max,
                 read_count: None,
+                received_at: approximate_now(),
             }),
             driver: RefCell::new(None),
             is_driver_woken: Cell::new(false),

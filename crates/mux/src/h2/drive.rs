@@ -6,7 +6,7 @@ use std::task::{Context, Poll, ready};
 
 use ballast_h2::{ErrorCode, Event, IncomingHeads, RequestHead, Role};
 use ballast_message::Fields;
-use ballast_worker::{Buffer, send_buffers};
+use ballast_worker::{Buffer, approximate_now, send_buffers};
 
 use super::connection::{
     ConnectionState, SharedConnection, StreamFailure, StreamState, UNSENT_BYTES_MAX,
@@ -30,8 +30,8 @@ pub(super) enum Driven {
         stream: Rc<StreamState>,
         head: RequestHead,
     },
-    /// The peer has answered our PING.
-    PingReply,
+    /// The peer has answered a PING with this content.
+    PingReply([u8; 8]),
     /// The connection carries nothing more.
     Ended,
 }
@@ -163,7 +163,10 @@ impl SharedConnection {
                     state.peer_has_closed();
                     return Poll::Ready(());
                 }
-                Ok(_) => return Poll::Ready(()),
+                Ok(_) => {
+                    state.received_at = approximate_now();
+                    return Poll::Ready(());
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     if input.is_empty() {
                         state.input = None;
@@ -179,7 +182,7 @@ impl SharedConnection {
     }
 
     /// Writes what was appended and what is owed. Pending while some of it is left.
-    fn poll_write(&self, state: &mut ConnectionState, cx: &mut Context<'_>) -> Poll<()> {
+    pub(super) fn poll_write(&self, state: &mut ConnectionState, cx: &mut Context<'_>) -> Poll<()> {
         if !state.codec.has_preface() {
             // A peer that speaks something else gets nothing.
             return Poll::Ready(());
@@ -381,7 +384,9 @@ impl ConnectionState {
                     }
                 }
             }
-            Event::PingReply { .. } => return Some(Decoded::Report(Driven::PingReply)),
+            Event::PingReply { payload } => {
+                return Some(Decoded::Report(Driven::PingReply(payload)));
+            }
             Event::Error(_) => {
                 self.fail(StreamFailure::Protocol);
                 self.input = None;

@@ -11,6 +11,7 @@
 mod client;
 mod connection;
 mod drive;
+mod idle_ping;
 mod server;
 mod stream;
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use ballast_h2::{ConnectionCounters, ErrorCode, H2Connection, IncomingHeads, Role, SendError};
 use ballast_message::{BodyLength, Request, connection_options};
@@ -13,6 +13,7 @@ use ballast_worker::{Deadline, send_buffers};
 use super::client::StreamSettings;
 use super::connection::{SharedConnection, StreamFailure, StreamState};
 use super::drive::Driven;
+use super::idle_ping::IdlePing;
 use super::stream::StreamHandle;
 use crate::client::LINGER;
 use crate::websocket;
@@ -56,6 +57,9 @@ impl ServerStreams {
             shared: Rc::clone(&shared),
             heads: IncomingHeads::new(settings.heads),
             closing: None,
+            idle_ping: settings
+                .idle_ping
+                .map(|delay| Box::new(IdlePing::new(delay))),
         };
         let streams = Self {
             shared,
@@ -176,6 +180,7 @@ pub struct StreamDriver {
     /// When a server that does not read what is left to write, after the last stream, is waited for no
     /// longer.
     closing: Option<Deadline>,
+    idle_ping: Option<Box<IdlePing>>,
 }
 
 impl Drop for StreamDriver {
@@ -191,10 +196,15 @@ impl StreamDriver {
         loop {
             match self.shared.poll_drive(&mut self.heads, cx) {
                 Poll::Ready(Driven::Ended) => return Poll::Ready(()),
+                Poll::Ready(Driven::PingReply(_)) => {
+                    if let Some(idle_ping) = &mut self.idle_ping {
+                        idle_ping.answered();
+                    }
+                }
                 // Servers open no streams.
-                Poll::Ready(_) => {}
+                Poll::Ready(Driven::Request { .. }) => {}
                 Poll::Pending if self.shared.state.borrow().is_over() => break,
-                Poll::Pending => return Poll::Pending,
+                Poll::Pending => return self.poll_dead(cx),
             }
         }
         let closing = self.closing.get_or_insert_with(|| {
@@ -203,6 +213,18 @@ impl StreamDriver {
             closing
         });
         closing.poll_expired(cx)
+    }
+
+    /// Ready when the server does not answer PINGs. What it was not sent yet is dropped with the
+    /// connection, which nobody should wait for.
+    fn poll_dead(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(idle_ping) = &mut self.idle_ping else {
+            return Poll::Pending;
+        };
+        ready!(idle_ping.poll_dead(&self.shared, cx));
+        // The connection is gone for us either way.
+        let _ = self.shared.transport.reset_on_close();
+        Poll::Ready(())
     }
 
     /// What was counted on the connection so far, and the streams that are open.

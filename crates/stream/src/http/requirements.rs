@@ -6,6 +6,7 @@ use ballast_engine::{Backend, Server, ServerTls, Sni};
 use ballast_expr::{Expr, Value};
 use ballast_message::connection_options;
 use ballast_model::TransparentSource;
+use ballast_mux::StreamSettings;
 use ballast_upstream::{ConnectionRequirements, ExchangeValues};
 
 use crate::context::Context;
@@ -95,9 +96,10 @@ fn exchange_facts<'e>(
         unique_id,
         packets: exchange.settings.server_packets,
         session: context.session.number,
-        streams: exchange
-            .has_request
-            .then_some(context.running.server_streams),
+        streams: exchange.has_request.then_some(StreamSettings {
+            idle_ping: server.model.idle_ping,
+            ..context.running.server_streams
+        }),
         is_websocket: asks_websocket(exchange),
         ..ExchangeValues::default()
     };

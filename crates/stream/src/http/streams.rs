@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use ballast_engine::{Frontend, GateState, H2ConnectionCount};
 use ballast_model::H2LoggedErrors;
-use ballast_mux::{ClientStream, ClientStreams, NextStream, OpenedStream};
+use ballast_mux::{ClientStream, ClientStreams, NextStream, OpenedStream, StreamSettings};
 use ballast_transport::Transport;
-use ballast_worker::{self as worker, Deadline, TaskPool, approximate_now, select, stopping};
+use ballast_worker::{self as worker, Deadline, TaskPool, approximate_now, now, select, stopping};
 
 use super::{ConnectionFate, carry, count_request, finish, receive};
 use crate::access_log;
@@ -43,7 +43,11 @@ pub(crate) async fn serve(
     (transport, read_ahead): (Transport, Vec<u8>),
     is_upgraded: bool,
 ) {
-    let mut streams = ClientStreams::new(transport, running.client_streams, &read_ahead);
+    let settings = StreamSettings {
+        idle_ping: session.admission.listening().bind.idle_ping,
+        ..running.client_streams
+    };
+    let mut streams = ClientStreams::new(transport, settings, &read_ahead);
     drop(read_ahead);
     let mut count = H2ConnectionCount::enter(&frontend.state.h2, local.worker, is_upgraded);
     let mut context = Context::new(&local, &session, running, frontend);
@@ -61,9 +65,9 @@ pub(crate) async fn serve(
         } else if idle_from.is_none() {
             idle_from = Some(approximate_now());
         }
-        let idle_until = idle_until(&context, idle_from, streams.opened_count() > 0);
+        let closes_at = idle_until(&context, idle_from, &streams);
         let answers_until = idle_from.filter(|_| is_ending).map(|from| from + ANSWER);
-        match idle_until.into_iter().chain(answers_until).min() {
+        match closes_at.into_iter().chain(answers_until).min() {
             Some(until) => deadline.set(until),
             None => deadline.clear(),
         }
@@ -89,6 +93,10 @@ pub(crate) async fn serve(
             }
             () = killed(&entry) => return,
             () = deadline.expired() => {
+                if !is_ending && idle_until(&context, idle_from, &streams) > Some(now()) {
+                    // Something came meanwhile.
+                    continue;
+                }
                 if streams.has_ended() {
                     break;
                 }
@@ -161,17 +169,22 @@ fn begin(
 /// The tasks of this worker that serve streams.
 struct StreamTasks(Box<dyn Fn(StreamWork)>);
 
-/// When a connection without streams is closed.
+/// When a connection without streams is closed. As in HAProxy, what comes from the client moves
+/// `timeout client`, which stands for the others where they are not set, and not these.
 fn idle_until(
     context: &Context<'_>,
     idle_from: Option<Instant>,
-    has_carried: bool,
+    streams: &ClientStreams,
 ) -> Option<Instant> {
-    let (request, idle) = receive::timeouts(context);
-    match has_carried {
-        true => idle.map(|idle| idle_from.map(|from| from + idle))?,
-        false => request.map(|request| context.session.established() + request),
-    }
+    let timeouts = &context.frontend.model.timeouts;
+    let (has_carried, idle_from) = (streams.opened_count() > 0, idle_from?);
+    let (from, timeout) = match (has_carried, timeouts.http_keep_alive, timeouts.http_request) {
+        (true, Some(idle), _) | (true, None, Some(idle)) => (idle_from, Some(idle)),
+        (false, _, Some(request)) => (context.session.established(), Some(request)),
+        (_, _, None) if streams.has_ended() => (idle_from, timeouts.client),
+        (_, _, None) => (idle_from.max(streams.received_at()), timeouts.client),
+    };
+    timeout.map(|timeout| from + timeout)
 }
 
 /// Waits until the bind that the connection came through is removed, or an operator shuts its frontend:

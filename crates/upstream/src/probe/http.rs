@@ -390,6 +390,7 @@ fn stream_settings(tune: &Tune) -> StreamSettings {
             field_count_max: u32::from(tune.header_count_max),
             head_bytes_max: tune.buffer_bytes,
         },
+        idle_ping: None,
     }
 }
 
