@@ -258,8 +258,12 @@ impl Outbound {
     /// Ends the body: the last chunk and its trailers, where the framing has them.
     pub(crate) fn end_body(&mut self, channel: Channel<'_>, trailers: Option<&Fields>) {
         if let Channel::Stream(stream) = channel {
-            let trailers = trailers.filter(|trailers| !self.drops_trailers && !trailers.is_empty());
-            self.total_bytes += stream.end(trailers);
+            // A head without a body has ended its stream, or a tunnel follows it.
+            if self.framing != Framing::Suppressed {
+                let trailers =
+                    trailers.filter(|trailers| !self.drops_trailers && !trailers.is_empty());
+                self.total_bytes += stream.end(trailers);
+            }
         } else if self.framing == Framing::Chunked {
             let cases = self.cases.clone();
             match trailers.filter(|_| !self.drops_trailers) {

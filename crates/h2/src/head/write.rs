@@ -7,8 +7,8 @@ use crate::hpack::{FieldIndexing, HpackEncoder};
 
 /// Appends the header block of a request. `protocol` makes it an extended CONNECT (RFC 8441).
 ///
-/// As HAProxy, `:authority` is what the target says; a target without one leaves `host` as it is. A
-/// scheme that is not known is `https`.
+/// As HAProxy, `:authority` is what the target says; a target without one leaves `host` as it is, but for
+/// extended CONNECT, which must have it. A scheme that is not known is `https`.
 pub(crate) fn write_request(
     encoder: &mut HpackEncoder,
     request: &Request,
@@ -21,11 +21,13 @@ pub(crate) fn write_request(
         None => request.method_token(),
     };
     encoder.encode(b":method", method, out);
+    let host = protocol.and_then(|_| request.fields().first(b"host"));
+    let authority = request.target_authority().or(host);
     if request.form() == TargetForm::Authority {
         encoder.encode(b":authority", request.target(), out);
     } else {
         encoder.encode(b":scheme", request.scheme().unwrap_or(b"https"), out);
-        if let Some(authority) = request.target_authority() {
+        if let Some(authority) = authority {
             encoder.encode(b":authority", authority, out);
         }
         // Paths rarely repeat.
@@ -35,7 +37,7 @@ pub(crate) fn write_request(
     if let Some(protocol) = protocol {
         encoder.encode_as(FieldIndexing::Without, b":protocol", protocol, out);
     }
-    let skips_host = request.target_authority().is_some();
+    let skips_host = authority.is_some();
     for field in request.fields() {
         match FieldKind::of(field.name) {
             FieldKind::Connection => {}

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use ballast_h2::{ConnectionCounters, ErrorCode, H2Connection, IncomingHeads, Role, SendError};
-use ballast_message::{BodyLength, Request, connection_options};
+use ballast_message::{BodyLength, Method, Request, connection_options};
 use ballast_transport::Transport;
 use ballast_worker::{Deadline, send_buffers};
 
@@ -142,7 +142,9 @@ impl ServerStreams {
             false => None,
         };
         let has_body = !matches!(body, BodyLength::None | BodyLength::Known(0));
-        let ends_stream = protocol.is_none() && !has_body;
+        // A tunnel, if the server opens it.
+        let asks_tunnel = protocol.is_some() || request.method() == Method::Connect;
+        let ends_stream = !asks_tunnel && !has_body;
         let takes_more = state.failure.is_none() && !state.peer_closed;
         let (codec, out) = state.out();
         let before = out.len();
