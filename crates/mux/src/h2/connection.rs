@@ -125,13 +125,7 @@ impl StreamState {
 
     /// Notes who is woken when something changes.
     pub(super) fn register(&self, cx: &Context<'_>) {
-        let mut waker = self.waker.borrow_mut();
-        if !waker
-            .as_ref()
-            .is_some_and(|known| known.will_wake(cx.waker()))
-        {
-            *waker = Some(cx.waker().clone());
-        }
+        note_waker(&self.waker, cx);
     }
 
     pub(super) fn wake(&self) {
@@ -146,6 +140,14 @@ impl StreamState {
             self.failure.set(Some(failure));
         }
         self.wake();
+    }
+}
+
+/// Notes which task is to be woken; without a clone when it is known.
+fn note_waker(noted: &RefCell<Option<Waker>>, cx: &Context<'_>) {
+    match &mut *noted.borrow_mut() {
+        Some(waker) => waker.clone_from(cx.waker()),
+        none => *none = Some(cx.waker().clone()),
     }
 }
 
@@ -181,6 +183,12 @@ impl SharedConnection {
     pub(super) fn counts(&self) -> (ConnectionCounters, usize) {
         let state = self.state.borrow();
         (state.codec.counters(), state.streams.len())
+    }
+
+    /// Notes the connection's task, which is woken from now on.
+    pub(super) fn register_driver(&self, cx: &Context<'_>) {
+        self.is_driver_woken.set(false);
+        note_waker(&self.driver, cx);
     }
 
     /// Has the connection's task write what was appended.
@@ -266,6 +274,11 @@ impl SharedConnection {
 }
 
 impl ConnectionState {
+    /// Whether it is of no use for new streams: it has failed, or the peer has closed its side.
+    pub(super) fn is_gone(&self) -> bool {
+        self.peer_closed || self.failure.is_some()
+    }
+
     /// Bytes that the socket has not taken.
     pub(super) fn unsent_bytes(&self) -> usize {
         self.out.len() - self.sent

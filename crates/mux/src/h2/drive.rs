@@ -84,11 +84,7 @@ impl SharedConnection {
                     return Poll::Ready(driven);
                 }
                 Decoded::Nothing => {}
-                Decoded::TurnOver => {
-                    cx.waker().wake_by_ref();
-                    let _ = self.poll_write(state, cx);
-                    return Poll::Pending;
-                }
+                Decoded::TurnOver => return self.end_turn(state, cx),
                 Decoded::OutputFull => {
                     if self.poll_write(state, cx).is_pending() {
                         return Poll::Pending;
@@ -103,9 +99,7 @@ impl SharedConnection {
             }
             let read_count = state.read_count.get_or_insert(0);
             if *read_count >= READ_COUNT_MAX {
-                cx.waker().wake_by_ref();
-                let _ = self.poll_write(state, cx);
-                return Poll::Pending;
+                return self.end_turn(state, cx);
             }
             *read_count += 1;
             if self.poll_read(state, cx).is_pending() {
@@ -120,15 +114,11 @@ impl SharedConnection {
         Poll::Pending
     }
 
-    fn register_driver(&self, cx: &Context<'_>) {
-        self.is_driver_woken.set(false);
-        let mut driver = self.driver.borrow_mut();
-        if !driver
-            .as_ref()
-            .is_some_and(|known| known.will_wake(cx.waker()))
-        {
-            *driver = Some(cx.waker().clone());
-        }
+    /// Other tasks have their turn, and then this one again.
+    fn end_turn(&self, state: &mut ConnectionState, cx: &mut Context<'_>) -> Poll<Driven> {
+        cx.waker().wake_by_ref();
+        let _ = self.poll_write(state, cx);
+        Poll::Pending
     }
 
     /// Writes the last frames; then the connection has ended.
@@ -249,8 +239,7 @@ impl ConnectionState {
 
     /// Whether nothing is left to do but to write.
     pub(super) fn is_over(&self) -> bool {
-        let takes_no_more = self.peer_closed
-            || self.failure.is_some()
+        let takes_no_more = self.is_gone()
             || self.codec.is_going_away_finally()
             || self.codec.peer_go_away().is_some();
         takes_no_more && self.streams.is_empty()

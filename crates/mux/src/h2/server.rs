@@ -71,7 +71,7 @@ impl ServerStreams {
     /// How many more streams may be opened now.
     pub fn free_count(&self) -> usize {
         let state = self.shared.state.borrow();
-        match state.failure.is_some() || state.peer_closed {
+        match state.is_gone() {
             true => 0,
             false => state
                 .codec
@@ -84,7 +84,7 @@ impl ServerStreams {
     pub async fn settings_known(&self) {
         poll_fn(|cx| {
             let state = &mut *self.shared.state.borrow_mut();
-            if state.codec.has_peer_settings() || state.failure.is_some() || state.peer_closed {
+            if state.codec.has_peer_settings() || state.is_gone() {
                 return Poll::Ready(());
             }
             let waiting = &mut state.waiting_for_settings;
@@ -145,12 +145,12 @@ impl ServerStreams {
         // A tunnel, if the server opens it.
         let asks_tunnel = protocol.is_some() || request.method() == Method::Connect;
         let ends_stream = !asks_tunnel && !has_body;
-        let takes_more = state.failure.is_none() && !state.peer_closed;
+        let is_gone = state.is_gone();
         let (codec, out) = state.out();
         let before = out.len();
-        let opened = match takes_more {
-            true => codec.send_request(request, protocol, ends_stream, out),
-            false => Err(SendError::NoStream),
+        let opened = match is_gone {
+            true => Err(SendError::NoStream),
+            false => codec.send_request(request, protocol, ends_stream, out),
         };
         let sent = (out.len() - before) as u64;
         let stream = match opened {
