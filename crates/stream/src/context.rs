@@ -33,6 +33,9 @@ pub(crate) struct Context<'s> {
     /// Whether a TCP session was turned into HTTP: its backend is for HTTP, or a rule said so
     /// (`switch-mode http`).
     pub(crate) is_upgraded: Cell<bool>,
+    /// Whether a TCP session that was turned into HTTP may turn out to speak HTTP/2: no rule said
+    /// otherwise (`switch-mode http proto h1`).
+    pub(crate) takes_preface: Cell<bool>,
     /// The index of the backend that a TCP session had already when it was turned into HTTP: that of
     /// its first request.
     pub(crate) upgraded_for: Cell<Option<usize>>,
@@ -60,6 +63,7 @@ impl<'s> Context<'s> {
             running,
             frontend,
             is_upgraded: Cell::new(false),
+            takes_preface: Cell::new(true),
             upgraded_for: Cell::new(None),
             row: None,
             stream: None,
@@ -134,9 +138,13 @@ impl<'s> Context<'s> {
     }
 
     /// Whether `tcp-request content` was evaluated for an exchange already: it is the first of a session
-    /// that a rule turned into HTTP (`switch-mode http`). Backends have rules of their own.
+    /// that a rule turned into HTTP (`switch-mode http`). Backends have rules of their own. A stream is an
+    /// exchange of its own: the rules are evaluated for each, as in HAProxy.
     pub(crate) fn was_inspected(&self, exchange: &Exchange) -> bool {
-        exchange.first && exchange.backend_index.is_none() && self.is_upgraded.get()
+        self.stream.is_none()
+            && exchange.first
+            && exchange.backend_index.is_none()
+            && self.is_upgraded.get()
     }
 
     /// Whether an operator killed the session.

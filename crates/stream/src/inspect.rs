@@ -9,6 +9,7 @@
 use std::time::{Duration, Instant};
 
 use ballast_expr::Needs;
+use ballast_model::HttpProtocol;
 use ballast_mux::{Duplex, PeekedHead, Peer, ReadError, WaitLimit};
 use ballast_rules::{Cursor, RuleList, RuleSets, RunProgress, Verdict};
 
@@ -58,9 +59,9 @@ pub(crate) async fn session(
                 apply_packet_options(exchange, client.peer);
                 return Flow::Continue(SessionMode::Tcp);
             }
-            InspectionStep::Decided(Verdict::SwitchToHttp(_)) => {
+            InspectionStep::Decided(Verdict::SwitchToHttp(protocol)) => {
                 apply_packet_options(exchange, client.peer);
-                return Flow::Continue(SessionMode::Http);
+                return Flow::Continue(SessionMode::Http(protocol));
             }
             InspectionStep::Decided(
                 verdict @ (Verdict::Close | Verdict::Respond(_) | Verdict::SilentDrop(_)),
@@ -89,8 +90,8 @@ pub(crate) async fn session(
 pub(crate) enum SessionMode {
     /// Bytes.
     Tcp,
-    /// Requests (`switch-mode http`).
-    Http,
+    /// Requests (`switch-mode http`), of the version that `proto` names.
+    Http(Option<HttpProtocol>),
 }
 
 /// Runs the rules of one proxy over an HTTP request, whose head is there: only its body and `wait_end`

@@ -165,12 +165,14 @@ async fn exchanges(
     client: &mut ClientConnection,
     current: &mut CurrentExchange,
 ) -> ServeEnd {
-    if context.frontend.is_http()
-        || tcp::serve(context, client, current).await == AfterSession::Upgrade
-    {
-        return http::serve(context, client, current).await;
+    if !context.frontend.is_http() {
+        match tcp::serve(context, client, current).await {
+            AfterSession::End => return ServeEnd::Closed,
+            AfterSession::Http2 => return ServeEnd::Http2,
+            AfterSession::Upgrade => {}
+        }
     }
-    ServeEnd::Closed
+    http::serve(context, client, current).await
 }
 
 /// Whether a connection whose handshakes are over speaks HTTP/2: it was agreed on (ALPN), or its bind

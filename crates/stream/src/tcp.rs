@@ -2,7 +2,9 @@
 
 use std::cell::Cell;
 
+use ballast_engine::ClientProtocol;
 use ballast_engine::counters::BackendCounters;
+use ballast_model::HttpProtocol;
 use ballast_mux::{ClientConnection, Duplex};
 use ballast_rules::LogStep;
 
@@ -21,8 +23,10 @@ use crate::tunnel;
 pub(crate) enum AfterSession {
     /// The connection ends.
     End,
-    /// Its backend is for HTTP: what the client sends are requests.
+    /// Its backend is for HTTP, or a rule says that it is: what the client sends are requests.
     Upgrade,
+    /// It speaks HTTP/2 from its first byte on.
+    Http2,
 }
 
 /// Serves a client's connection to its end, or until its bytes turn out to be HTTP.
@@ -42,17 +46,26 @@ pub(crate) async fn serve(
     client.duplex().source.pass_through();
     let chosen = choose(context, &mut client.duplex(), exchange).await;
     let upgrade = match chosen {
-        Flow::Continue(Destination::Http) => Some(None),
+        Flow::Continue(Destination::Http(protocol)) => Some((None, protocol)),
         Flow::Continue(Destination::Backend {
             backend_index,
             aborted: None,
         }) if context.running.generation.backends[backend_index].is_http() => {
-            Some(Some(backend_index))
+            Some((Some(backend_index), None))
         }
         _ => None,
     };
-    if let Some(backend_index) = upgrade {
+    if let Some((backend_index, protocol)) = upgrade {
+        let negotiated = context.session.protocol(&context.frontend);
+        let is_http2 = match protocol {
+            Some(protocol) => protocol == HttpProtocol::Http2,
+            None => negotiated == ClientProtocol::Http2,
+        };
+        if is_http2 {
+            return AfterSession::Http2;
+        }
         context.is_upgraded.set(true);
+        context.takes_preface.set(protocol.is_none());
         context.upgraded_for.set(backend_index);
         // The request has begun with the session: what the inspection took is a part of it.
         exchange.times.begun = exchange.times.received.take();
@@ -77,7 +90,7 @@ pub(crate) async fn serve(
             )
             .await
         }
-        Flow::Continue(Destination::Http) => Flow::Continue(Ending::default()),
+        Flow::Continue(Destination::Http(_)) => Flow::Continue(Ending::default()),
         Flow::Break(exit) => Flow::Break(exit),
     };
     match carried {
@@ -120,8 +133,9 @@ enum Destination {
         /// As in HAProxy, this is an abort of the backend that the session was for.
         aborted: Option<Exit>,
     },
-    /// It is HTTP from here on (`switch-mode http`): each request finds its backend.
-    Http,
+    /// It is HTTP from here on (`switch-mode http`): each request finds its backend. With the
+    /// version that `proto` names.
+    Http(Option<HttpProtocol>),
 }
 
 /// Runs the frontend's rules, and chooses the backend.
@@ -133,7 +147,9 @@ async fn choose(
     let rules = &context.frontend.model.common.rules;
     let needs = context.running.needs_of_frontend(context.frontend.index);
     let aborted = match inspect::session(context, client, exchange, rules, needs).await {
-        Flow::Continue(SessionMode::Http) => return Flow::Continue(Destination::Http),
+        Flow::Continue(SessionMode::Http(protocol)) => {
+            return Flow::Continue(Destination::Http(protocol));
+        }
         Flow::Continue(SessionMode::Tcp) => None,
         Flow::Break(exit) if exit.is_abort_before_server() => Some(exit),
         Flow::Break(exit) => return Flow::Break(exit),

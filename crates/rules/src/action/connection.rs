@@ -50,12 +50,16 @@ pub(crate) const ROWS: &[ActionRow] = &[
     )
     .ends_the_set()
     .examples(
-        &["switch-mode http", "switch-mode http proto h1 if TRUE"],
+        &[
+            "switch-mode http",
+            "switch-mode http proto h1 if TRUE",
+            "switch-mode http proto h2",
+        ],
         &[
             "switch-mode",
             "switch-mode tcp",
             "switch-mode http proto",
-            "switch-mode http proto h2",
+            "switch-mode http proto h9",
         ],
     ),
     ActionRow::refused(
@@ -151,8 +155,8 @@ fn switch_mode(args: &mut Args<'_, '_, '_>) -> Result<SwitchToHttp, ExpressionEr
         let proto = args.text("'proto' expects a protocol as argument")?;
         match proto {
             "h1" => protocol = Some(HttpProtocol::Http1),
-            "h2" => return Err(args.error_before("'proto h2' is not implemented: use 'h1'")),
-            _ => return Err(args.unknown("protocol", ["h1"])),
+            "h2" => protocol = Some(HttpProtocol::Http2),
+            _ => return Err(args.unknown("protocol", ["h1", "h2"])),
         }
     }
     Ok(SwitchToHttp(protocol))

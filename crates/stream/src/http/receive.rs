@@ -29,14 +29,14 @@ pub(crate) enum NoRequest {
     Http2,
 }
 
-/// Whether a connection may turn out to speak HTTP/2: it begins so, and `option disable-h2-upgrade` is
-/// not set.
+/// Whether a connection may turn out to speak HTTP/2: it begins so, and neither `option disable-h2-upgrade`
+/// nor `switch-mode http proto h1` is set.
 fn takes_http2(context: &Context<'_>, exchange: &Exchange) -> bool {
     let takes_preface = ClientProtocol::Http1 {
         takes_preface: true,
     };
     exchange.first
-        && !context.is_upgraded.get()
+        && context.takes_preface.get()
         && context.session.protocol(&context.frontend) == takes_preface
 }
 

@@ -52,6 +52,7 @@ pub(crate) async fn serve(
     let mut count = H2ConnectionCount::enter(&frontend.state.h2, local.worker, is_upgraded);
     let mut context = Context::new(&local, &session, running, frontend);
     context.stream = Some(streams.reference());
+    context.is_upgraded.set(!context.frontend.is_http());
     let mut logged_errors = 0;
     // Listed, so that it is woken when its bind is removed, and can be ended.
     let entry = SessionEntry::enter(local.worker, &session, &context.frontend).await;
@@ -220,6 +221,8 @@ async fn serve_stream(work: StreamWork) {
     let mut stream = ClientStream::from(stream);
     let mut context = Context::new(&local, &session, running, frontend);
     context.stream = Some(stream.reference());
+    // A connection with streams on a frontend for TCP was turned into HTTP.
+    context.is_upgraded.set(!context.frontend.is_http());
     let entry = SessionEntry::enter(local.worker, &session, &context.frontend).await;
     let row = entry.row();
     context.row = Some(Rc::clone(row));
