@@ -1,5 +1,5 @@
 // A server and a client of gRPC for tests of proxies: grpc-go's own test service, with all four
-// kinds of calls.
+// kinds of calls. It tells by reflection what it serves.
 //
 //	grpc server ADDRESS
 //	grpc client [-ca CA.pem] [-bytes N] ADDRESS
@@ -28,6 +28,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/reflection"
 	"google.golang.org/grpc/status"
 
 	pb "google.golang.org/grpc/interop/grpc_testing"
@@ -77,6 +78,7 @@ func serve(address string) error {
 	}
 	server := grpc.NewServer()
 	pb.RegisterTestServiceServer(server, service{})
+	reflection.Register(server)
 	return server.Serve(listener)
 }
 

@@ -85,3 +85,76 @@ fn all_kinds_of_calls_pass() {
         );
     }
 }
+
+/// What grpcurl prints; it learns by reflection what there is to call.
+#[track_caller]
+fn grpcurl(directory: &Path, words: &[&str]) -> (bool, String) {
+    let output = Command::new(std::env::var("GRPCURL").expect("GRPCURL names the program"))
+        .args(["-max-time", "30"])
+        .args(words)
+        .current_dir(directory)
+        .output()
+        .expect("grpcurl starts");
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text);
+    let words: Vec<&str> = text.split_whitespace().collect();
+    (output.status.success(), words.join(" "))
+}
+
+#[test]
+#[ignore = "it needs programs in Go: `make exam` builds them and names them by GRPC and GRPCURL"]
+fn grpcurl_calls_by_reflection() {
+    let directory = TempDir::new().expect("a temporary directory");
+    let at = directory.path();
+    let authority = Authority::new("the authority of the test");
+    authority.write(at, "ca.pem");
+    authority
+        .issue(&Profile::server(&["127.0.0.1"]))
+        .write(at, "a.pem");
+    for program in Program::both() {
+        let [server, clear, sealed] = [(); 3].map(|()| free_port());
+        let _server = Server::start(server);
+        let configuration = format!(
+            "global\n maxconn 500\n\
+             defaults\n mode http\n timeout connect 5s\n timeout client 60s\n timeout server 60s\n\
+             frontend site\n bind 127.0.0.1:{clear} proto h2\n \
+             bind 127.0.0.1:{sealed} ssl crt {}/a.pem alpn h2\n default_backend app\n\
+             backend app\n server s 127.0.0.1:{server} proto h2\n",
+            at.display()
+        );
+        let _proxy = Proxy::start(&program, &configuration, &[clear, sealed]);
+        let [clear, sealed] = [clear, sealed].map(|port| format!("127.0.0.1:{port}"));
+        for security in [&["-plaintext", &clear][..], &["-cacert", "ca.pem", &sealed]] {
+            let (address, options) = security.split_last().expect("it ends with the address");
+            let call = |data: &str, method: &str| {
+                let method = format!("grpc.testing.TestService/{method}");
+                grpcurl(at, &[options, &["-d", data, address, &method]].concat())
+            };
+            let name = program.name();
+            let (is_listed, services) = grpcurl(at, &[options, &[address, "list"]].concat());
+            assert!(is_listed, "{name}: {services}");
+            assert!(
+                services.contains("grpc.testing.TestService"),
+                "{name}: {services}"
+            );
+            let unary = call(r#"{"response_size": 3}"#, "UnaryCall");
+            let wanted = r#"{ "payload": { "body": "AAAA" } }"#;
+            assert_eq!(unary, (true, wanted.to_owned()), "{name}");
+            let upload = call(
+                r#"{"payload": {"body": "AAAA"}} {"payload": {"body": "AAAA"}}"#,
+                "StreamingInputCall",
+            );
+            let wanted = r#"{ "aggregatedPayloadSize": 6 }"#;
+            assert_eq!(upload, (true, wanted.to_owned()), "{name}");
+            let (is_success, said) = call(
+                r#"{"response_status": {"code": 5, "message": "not here"}}"#,
+                "UnaryCall",
+            );
+            assert!(!is_success, "{name}: {said}");
+            assert!(
+                said.contains("Code: NotFound Message: not here"),
+                "{name}: {said}"
+            );
+        }
+    }
+}
