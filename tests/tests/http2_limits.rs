@@ -29,8 +29,8 @@ fn site(program: &Program, version: &str) -> Site {
     let words = ["--listen".to_owned(), format!("127.0.0.1:{server}")];
     let origin = ShapedOrigin::start(&words, &[server], directory.path());
     let configuration = format!(
-        "global\n maxconn 500\n\
-         defaults\n mode http\n timeout connect 5s\n timeout client 30s\n timeout server 30s\n\
+        "global\n maxconn 500\n nbthread 1\n\
+         defaults\n mode http\n http-reuse always\n timeout connect 5s\n timeout client 30s\n timeout server 30s\n\
          listen site\n bind 127.0.0.1:{port} proto h2\n server s 127.0.0.1:{server}{version}\n"
     );
     Site {
@@ -148,5 +148,33 @@ fn a_stream_that_nobody_reads_holds_up_no_other() {
                 program.name()
             );
         }
+    }
+}
+
+/// With servers of HTTP/2 both connections of clients may share one to the server (`http-reuse always`).
+#[test]
+fn a_client_that_reads_nothing_holds_up_no_other() {
+    const BODY: usize = 200_000;
+    for (program, version) in rows() {
+        let site = site(&program, version);
+        let mut stalled = FrameClient::connect(site.port, &[(INITIAL_WINDOW, 0)]);
+        stalled.get(1, "/x?size=100000000");
+        while stalled.receive().kind != kind::HEADERS {}
+        let mut client = FrameClient::connect(site.port, &[(INITIAL_WINDOW, 1 << 20)]);
+        client.allow(0, 1 << 30);
+        let streams: Vec<u32> = (0..31).map(|number| 2 * number + 1).collect();
+        for stream in &streams {
+            client.get(*stream, &format!("/x?size={BODY}"));
+        }
+        let (mut bytes, mut ended) = (0, 0);
+        while ended < streams.len() {
+            let frame = client.receive();
+            if frame.kind == kind::DATA {
+                bytes += frame.payload.len();
+            }
+            ended += usize::from(frame.flags & END_STREAM != 0 && frame.stream != 0);
+        }
+        let wanted = BODY * streams.len();
+        assert_eq!(bytes, wanted, "{}{version}", program.name());
     }
 }
