@@ -14,12 +14,10 @@ use ballast_log::Logs;
 use ballast_net::{CpuSet, Signal};
 use ballast_reconcile::{Controller, Reconciler, StartRecord, StartTarget, restore_states};
 use ballast_stats::{ProcessInfo, StatsHost};
-use ballast_stream::{RunningGeneration, WorkerLocal};
+use ballast_stream::{Client, RunningGeneration, WorkerLocal, tend_idle_clients};
 use ballast_upstream::probe::{EventLog, HealthController, Probes};
 use ballast_upstream::{pool, probe};
-use ballast_worker::{
-    BufferLimits, Interval, Mailbox, PanicHook, Signals, TaskPool, WorkerOptions, Workers,
-};
+use ballast_worker::{BufferLimits, Interval, Mailbox, PanicHook, Signals, WorkerOptions, Workers};
 use ballast_worker::{TaskHandle, now, set_local, spawn_service, yield_now};
 
 use crate::args::Options;
@@ -371,6 +369,7 @@ impl WorkerSetup {
         ))));
         set_local(Rc::clone(&local));
         arrivals(&local).install();
+        spawn_service(tend_idle_clients(Rc::clone(&local)));
         // They live as long as the worker: dropping them ends the probes.
         let probes: Probes = probe::start(&self.health_controller, self.worker, self.worker_count);
         set_local(Rc::new(RefCell::new(probes)));
@@ -427,10 +426,8 @@ async fn clean_tables(instance: Arc<instance::Instance>) {
 
 fn arrivals(local: &Rc<WorkerLocal>) -> ArrivalHandler {
     let serving = Rc::clone(local);
-    let task_pool =
-        TaskPool::new(move |arrival| ballast_stream::serve(Rc::clone(&serving), arrival));
     ArrivalHandler {
-        serve: Box::new(move |arrival| task_pool.submit(arrival)),
+        serve: Box::new(move |arrival| serving.serve(Client::New(arrival))),
         event: Box::new(|event| console::warn(&event.to_string())),
     }
 }

@@ -74,6 +74,15 @@ impl ClientConnection {
         self.outbound.set_format(cases.cloned(), drops_trailers);
     }
 
+    /// Whether nothing is half done between two requests: all that came was a request's, and all that
+    /// was written is sent.
+    pub fn is_at_rest(&self) -> bool {
+        self.inbound.bytes().is_empty()
+            && self.inbound.body_is_done()
+            && !self.inbound.peer_closed()
+            && !self.outbound.has_pending()
+    }
+
     /// Waits for the first byte of a request, or of the empty lines before one. It holds no buffer
     /// meanwhile.
     ///

@@ -14,6 +14,7 @@ mod connect;
 mod cpu;
 mod crypt;
 mod datagram;
+mod epoll;
 mod error;
 mod file;
 mod foreign;
@@ -42,6 +43,7 @@ pub use connect::{ConnectOptions, ConnectProgress, LocalAddress, connect, connec
 pub use cpu::{CpuSet, cpu_count, pin_thread};
 pub use crypt::{can_hash_passwords, equal_in_constant_time, password_matches};
 pub use datagram::Datagram;
+pub use epoll::Epoll;
 pub use error::{ErrorClass, SystemCallError};
 pub use file::{FileChange, change_files, read_file, replace_file, replace_files};
 pub use foreign::{

@@ -79,6 +79,18 @@ impl CurrentExchange {
         current
     }
 
+    /// For a connection that rested after `ended` exchanges.
+    pub(crate) fn of_rested(limits: HeadLimits, idle_from: Instant, ended: u32) -> Self {
+        let mut current = Self::new(limits, idle_from);
+        (current.first, current.ended) = (false, ended);
+        current
+    }
+
+    /// The exchanges that are over.
+    pub(crate) fn ended(&self) -> u32 {
+        self.ended
+    }
+
     /// Whether the current or next exchange is the connection's first.
     pub(crate) fn is_first(&self) -> bool {
         self.first

@@ -1,7 +1,7 @@
 //! The life of one exchange: route, pick, forward, retry, finish, and its line in the log.
 //!
-//! [`serve`] serves a client's connection from its accept to its end. [`WorkerLocal`] holds what it
-//! needs of its worker, [`RunningGeneration`] the configuration in force.
+//! [`WorkerLocal::serve`] serves a client's connection from its accept to its end. [`WorkerLocal`] holds
+//! what it needs of its worker, [`RunningGeneration`] the configuration in force.
 
 mod access_log;
 mod chain;
@@ -20,6 +20,7 @@ mod pages;
 mod password_results;
 mod passwords;
 mod persistence;
+mod rest;
 mod run_rules;
 mod seen_body;
 mod services;
@@ -39,8 +40,10 @@ mod view;
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
 use std::task::Poll;
+use std::time::Instant;
 
 use ballast_engine::{ClientProtocol, Frontend};
 use ballast_listen::{Arrival, ExpectedHeaders};
@@ -52,7 +55,7 @@ use ballast_worker::cutting_off;
 
 use crate::context::Context;
 use crate::exchange::{CurrentExchange, Settings};
-use crate::http::ServeEnd;
+use crate::http::{KeptConnection, ServeEnd};
 use crate::run_rules::{MessageScope, apply};
 use crate::session::{ConnectionSettings, Session};
 use crate::sessions::{SessionEntry, SessionRow};
@@ -61,74 +64,127 @@ use crate::tracking::TrackedEvent;
 
 pub use ending::{Ending, EndingCause, EndingPhase};
 pub use local::{EvaluationMemory, RunningGeneration, WorkerLocal};
+pub use rest::{RestingClient, tend_idle_clients, wake_connections};
 pub use services::{
     ServiceKind, ServiceReply, ServiceReplyBody, ServiceReplyPieces, ServiceRequest, Services,
 };
-pub use sessions::{end_session, kill_connections_of_removed_binds, sessions, wake_connections};
+pub use sessions::{end_session, kill_connections_of_removed_binds, sessions};
 
-/// Serves a client's connection to its end.
-pub fn serve(local: Rc<WorkerLocal>, arrival: Arrival) -> impl Future<Output = ()> {
-    // Before the future begins: it would keep room for the arrival as long as it lives.
-    let found = local.running_with(&arrival.frontend);
-    let (mut session, mut transport) = Session::begin(arrival);
+/// A client's connection that is to be served.
+#[derive(Debug)]
+pub enum Client {
+    /// It was just accepted.
+    New(Arrival),
+    /// It waited for its next request at rest.
+    Resting(Box<RestingClient>),
+}
+
+/// Where a connection begins to be served.
+enum Beginning {
+    /// Before its handshakes.
+    New(Transport),
+    /// With a request after others.
+    Rested {
+        transport: Transport,
+        ended: u32,
+        idle_from: Instant,
+        kept: Option<Box<KeptConnection>>,
+    },
+}
+
+/// A connection whose handshakes are over, with the configuration it is served under.
+struct Established {
+    client: ClientConnection,
+    running: Rc<RunningGeneration>,
+    frontend: Arc<Frontend>,
+}
+
+impl Client {
+    fn frontend(&self) -> &Arc<Frontend> {
+        match self {
+            Self::New(arrival) => &arrival.frontend,
+            Self::Resting(client) => &client.frontend,
+        }
+    }
+
+    fn begin(self) -> (Session, Beginning) {
+        match self {
+            Self::New(arrival) => {
+                let (session, transport) = Session::begin(arrival);
+                (session, Beginning::New(transport))
+            }
+            Self::Resting(client) => {
+                let beginning = Beginning::Rested {
+                    transport: client.transport,
+                    ended: client.ended,
+                    idle_from: client.idle_from,
+                    kept: client.kept,
+                };
+                (client.session, beginning)
+            }
+        }
+    }
+}
+
+/// Serves a client's connection to its end, or until it rests.
+fn serve(local: &Weak<WorkerLocal>, client: Client) -> impl Future<Output = ()> + use<> {
+    // Before the future begins: it would keep room for the client as long as it lives.
+    let found = local.upgrade().and_then(|local| {
+        let (running, frontend) = local.running_with(client.frontend())?;
+        Some((local, running, frontend))
+    });
+    let (mut session, beginning) = client.begin();
     async move {
         // The frontend was removed, and the configuration has changed again since: the connection
         // is closed unimplemented.
-        let Some((running, frontend)) = found else {
+        let Some((local, running, frontend)) = found else {
             return;
         };
-        let mut current = CurrentExchange::new(running.head_limits, session.accepted);
+        let mut current;
+        let mut kept = None;
         // In blocks, here and below: what they hold would else be a part of this future to its end.
-        let expected_headers;
-        let (running, frontend) = {
-            let context = Context::new(&local, &session, running, frontend);
-            let Some(settings) = accepts_connection(&context, &mut current, &transport) else {
-                return;
-            };
-            let configuration = context.into_configuration();
-            expected_headers = session.adopt(settings);
-            configuration
-        };
-        let mut client = {
-            let mut read_ahead = Vec::new();
-            let handshakes = session.admission.handshakes();
-            let handshakes = handshakes.expect(expected_headers, &frontend.model.timeouts);
-            if !handshakes.is_empty() {
-                // Boxed: most connections have no handshake, and should not reserve memory for its
-                // future.
-                match Box::pin(handshakes.run(transport)).await {
-                    Ok(established) => (transport, read_ahead) = session.establish(established),
-                    Err(refusal) => {
-                        let error = refusal.error;
-                        session.refuse(refusal);
-                        let context = Context::new(&local, &session, running, frontend);
-                        return access_log::connection_refused(&context, error);
-                    }
-                }
+        let established = match beginning {
+            Beginning::New(transport) => {
+                current = CurrentExchange::new(running.head_limits, session.accepted);
+                let begun = (running, frontend, transport);
+                establish(&local, &mut session, &mut current, begun).await
             }
-            let limits = running.limits(&frontend.model.common);
-            ClientConnection::new(transport, limits, &read_ahead)
+            Beginning::Rested {
+                transport,
+                ended,
+                idle_from,
+                kept: was_kept,
+            } => {
+                current = CurrentExchange::of_rested(running.head_limits, idle_from, ended);
+                kept = was_kept.map(|kept| *kept);
+                // A frontend that has another mode now serves none of its former connections.
+                frontend.is_http().then(|| {
+                    let limits = running.limits(&frontend.model.common);
+                    Established {
+                        client: ClientConnection::new(transport, limits, &[]),
+                        running,
+                        frontend,
+                    }
+                })
+            }
         };
-        let (running, frontend) = {
-            let context = Context::new(&local, &session, running, frontend);
-            let Some(addresses) = accepts_session(&context, &mut current, &mut client) else {
-                return;
-            };
-            let configuration = context.into_configuration();
-            session.addresses = addresses;
-            configuration
+        let Some(Established {
+            mut client,
+            running,
+            frontend,
+        }) = established
+        else {
+            return;
         };
-        let mut context = Context::new(&local, &session, running, frontend);
-        context.count(|counters| counters.sessions.increment());
-        tracking::count(&context, current.get(), TrackedEvent::Session);
-        if speaks_http2(&session, &context.frontend) {
-            let configuration = context.into_configuration();
+        if speaks_http2(&session, &frontend) {
             let parts = client.into_parts();
+            let configuration = (running, frontend);
             let streams =
                 http::streams::serve(local, Rc::new(session), configuration, parts, false);
             // Boxed: connections without streams should not reserve memory for it.
             return Box::pin(streams).await;
         }
+        let mut context = Context::new(&local, &session, running, frontend);
         context.set_output_format(&mut client);
         let entry = SessionEntry::enter(local.worker, &session, &context.frontend).await;
         let row = entry.row();
@@ -136,7 +192,12 @@ pub fn serve(local: Rc<WorkerLocal>, arrival: Arrival) -> impl Future<Output = (
         let may_be_cut_off = context.running.has_hard_stop;
         let end = {
             // Pinned here: passed by value, it would be stored in this future twice.
-            let serving = pin!(exchanges(&mut context, &mut client, &mut current));
+            let serving = pin!(exchanges(
+                &mut context,
+                &mut client,
+                &mut current,
+                &mut kept
+            ));
             serve_until_cut_off(may_be_cut_off, row, serving).await
         };
         match end {
@@ -149,6 +210,12 @@ pub fn serve(local: Rc<WorkerLocal>, arrival: Arrival) -> impl Future<Output = (
                     http::streams::serve(local, Rc::new(session), configuration, parts, true);
                 return Box::pin(streams).await;
             }
+            Some(ServeEnd::Rest) => {
+                let until = http::receive::first_byte_until(&context, &current);
+                let asked = rest::request(context, client, &current, until);
+                drop(entry);
+                return rest::begin(&local, session, kept, asked);
+            }
             None => {}
         }
         if context.carries_http() {
@@ -159,11 +226,68 @@ pub fn serve(local: Rc<WorkerLocal>, arrival: Arrival) -> impl Future<Output = (
     }
 }
 
+/// A new connection's way to its first exchange: rules of connections, handshakes, rules of
+/// sessions. `None` where one of these ended it.
+async fn establish(
+    local: &Rc<WorkerLocal>,
+    session: &mut Session,
+    current: &mut CurrentExchange,
+    begun: (Rc<RunningGeneration>, Arc<Frontend>, Transport),
+) -> Option<Established> {
+    let (running, frontend, mut transport) = begun;
+    let expected_headers;
+    let (running, frontend) = {
+        let context = Context::new(local, session, running, frontend);
+        let settings = accepts_connection(&context, current, &transport)?;
+        let configuration = context.into_configuration();
+        expected_headers = session.adopt(settings);
+        configuration
+    };
+    let mut client = {
+        let mut read_ahead = Vec::new();
+        let handshakes = session.admission.handshakes();
+        let handshakes = handshakes.expect(expected_headers, &frontend.model.timeouts);
+        if !handshakes.is_empty() {
+            // Boxed: most connections have no handshake, and should not reserve memory for its
+            // future.
+            match Box::pin(handshakes.run(transport)).await {
+                Ok(established) => (transport, read_ahead) = session.establish(established),
+                Err(refusal) => {
+                    let error = refusal.error;
+                    session.refuse(refusal);
+                    let context = Context::new(local, session, running, frontend);
+                    access_log::connection_refused(&context, error);
+                    return None;
+                }
+            }
+        }
+        let limits = running.limits(&frontend.model.common);
+        ClientConnection::new(transport, limits, &read_ahead)
+    };
+    let (addresses, running, frontend) = {
+        let context = Context::new(local, session, running, frontend);
+        let addresses = accepts_session(&context, current, &mut client)?;
+        let (running, frontend) = context.into_configuration();
+        (addresses, running, frontend)
+    };
+    session.addresses = addresses;
+    let context = Context::new(local, session, running, frontend);
+    context.count(|counters| counters.sessions.increment());
+    tracking::count(&context, current.get(), TrackedEvent::Session);
+    let (running, frontend) = context.into_configuration();
+    Some(Established {
+        client,
+        running,
+        frontend,
+    })
+}
+
 /// Serves the exchanges of a connection: a TCP session, or one of HTTP after the other.
 async fn exchanges(
     context: &mut Context<'_>,
     client: &mut ClientConnection,
     current: &mut CurrentExchange,
+    kept: &mut Option<KeptConnection>,
 ) -> ServeEnd {
     if !context.frontend.is_http() {
         match tcp::serve(context, client, current).await {
@@ -172,7 +296,7 @@ async fn exchanges(
             AfterSession::Upgrade => {}
         }
     }
-    http::serve(context, client, current).await
+    http::serve(context, client, current, kept).await
 }
 
 /// Whether a connection whose handshakes are over speaks HTTP/2: it was agreed on (ALPN), or its bind

@@ -1,6 +1,7 @@
 //! What a worker needs to serve exchanges.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
+use std::fmt;
 use std::num::NonZeroU32;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -16,7 +17,9 @@ use ballast_message::HeadLimits;
 use ballast_model as model;
 use ballast_mux::{Limits, StreamSettings};
 use ballast_rules::{RuleSetKind, Workspace};
+use ballast_worker::TaskPool;
 
+use crate::Client;
 use crate::exchange::Exchange;
 use crate::log_plan::LogPlan;
 use crate::services::Services;
@@ -265,6 +268,8 @@ pub struct WorkerLocal {
     /// The process id.
     pub pid: u32,
     running: RefCell<Rc<RunningGeneration>>,
+    /// Serves clients' connections in tasks.
+    clients: OnceCell<ClientTasks>,
     /// The previous configuration: connections that were accepted under it may still arrive.
     former: RefCell<Option<Rc<RunningGeneration>>>,
     memory: RefCell<EvaluationMemory>,
@@ -279,6 +284,15 @@ pub struct WorkerLocal {
     /// The moment that was last converted to milliseconds, and the result: an exchange asks for
     /// the same moment again.
     moment_ms: Cell<(Instant, u32)>,
+}
+
+/// Hands clients' connections to tasks.
+struct ClientTasks(Box<dyn Fn(Client)>);
+
+impl fmt::Debug for ClientTasks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientTasks").finish_non_exhaustive()
+    }
 }
 
 /// How long wall-clock times are derived from the steady clock before the wall clock is read
@@ -323,6 +337,7 @@ impl WorkerLocal {
             hostname,
             pid: std::process::id(),
             running: RefCell::new(running),
+            clients: OnceCell::new(),
             former: RefCell::new(None),
             memory: RefCell::default(),
             workspace: RefCell::new(None),
@@ -332,6 +347,18 @@ impl WorkerLocal {
             moment: Cell::new((Instant::now(), SystemTime::now())),
             moment_ms: Cell::new(now_ms),
         }
+    }
+
+    /// Serves a client's connection in a task of this worker, to its end or until it rests.
+    ///
+    /// Must be called on the worker.
+    pub fn serve(self: &Rc<Self>, client: Client) {
+        let tasks = self.clients.get_or_init(|| {
+            let local = Rc::downgrade(self);
+            let pool = TaskPool::new(move |client| crate::serve(&local, client));
+            ClientTasks(Box::new(move |client| pool.submit(client)))
+        });
+        (tasks.0)(client);
     }
 
     /// The configuration in force.

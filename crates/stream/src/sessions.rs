@@ -16,6 +16,7 @@ use ballast_engine::Frontend;
 use ballast_engine::sessions::{ProxyName, SessionInfo, SessionPage};
 use ballast_listen::{Admission, BindWatch};
 use ballast_model::{Address, ProxyCommon};
+use ballast_worker::yield_now;
 
 use crate::exchange::Exchange;
 use crate::local::RunningGeneration;
@@ -59,7 +60,21 @@ pub(crate) struct SessionRow {
     bind_watch: BindWatch,
     is_connected: Cell<bool>,
     is_killed: Cell<bool>,
+    idleness: Cell<Idleness>,
     waker: RefCell<Option<Waker>>,
+}
+
+/// How long a connection has waited for its next request, as far as it may rest.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Idleness {
+    /// It does not wait, or may not rest.
+    None,
+    /// It waits since the last call.
+    New,
+    /// It waited during the last call already.
+    Long,
+    /// It is to rest.
+    Called,
 }
 
 /// The first bytes of a request's target, in the row itself: a stream's row lives for one request.
@@ -167,6 +182,7 @@ impl SessionRow {
             bind_watch: session.admission.bind_watch(),
             is_connected: Cell::new(false),
             is_killed: Cell::new(false),
+            idleness: Cell::new(Idleness::None),
             waker: RefCell::new(Some(waker)),
         }
     }
@@ -215,6 +231,31 @@ impl SessionRow {
         self.backend.set(None);
         self.server.set(None);
         self.is_connected.set(false);
+    }
+
+    /// Notes whether the connection waits for its next request, and may rest.
+    pub(crate) fn set_idle(&self, is_idle: bool) {
+        self.idleness.set(match is_idle {
+            true => Idleness::New,
+            false => Idleness::None,
+        });
+    }
+
+    /// Whether the connection is to rest: it has waited for long.
+    pub(crate) fn is_called_to_rest(&self) -> bool {
+        self.idleness.get() == Idleness::Called
+    }
+
+    /// The connection waits for another while. Returns its task, if it is to rest.
+    fn age_idleness(&self) -> Option<Waker> {
+        let next = match self.idleness.get() {
+            Idleness::None => return None,
+            Idleness::New => Idleness::Long,
+            Idleness::Long | Idleness::Called => Idleness::Called,
+        };
+        self.idleness.set(next);
+        let waker = (next == Idleness::Called).then(|| self.waker.borrow().clone());
+        waker.flatten()
     }
 
     /// Marks the connection as killed and wakes its task.
@@ -300,6 +341,26 @@ pub fn sessions(worker: usize, position: usize, position_count: usize) -> Sessio
     }
 }
 
+/// Calls those connections of this worker to rest that have waited for a request since the last call
+/// but one. Other tasks run after each `span` connections.
+pub(crate) async fn call_to_rest(span: usize) {
+    let mut position = 0;
+    loop {
+        let (called, is_end) = SESSIONS.with_borrow(|list| {
+            let end = list.rows.len().min(position + span);
+            let rows = list.rows.get(position..end).unwrap_or_default();
+            let called = rows.iter().flatten().filter_map(|row| row.age_idleness());
+            (called.collect::<Vec<Waker>>(), end == list.rows.len())
+        });
+        called.into_iter().for_each(Waker::wake);
+        if is_end {
+            return;
+        }
+        position += span;
+        yield_now().await;
+    }
+}
+
 /// Kills a connection of this worker; false if there is none with this id.
 pub fn end_session(id: u64) -> bool {
     let found = SESSIONS.with_borrow(|list| {
@@ -329,10 +390,10 @@ pub fn kill_connections_of_removed_binds(limit: Duration) {
     }
 }
 
-/// Wakes every connection of this worker, so that each checks whether its exchange was ended or
+/// Wakes every connection of the list, so that each checks whether its exchange was ended or
 /// its bind was removed. Registering each exchange with its server and bind instead would cost a
 /// lock per exchange; this costs something only when such a change happens.
-pub fn wake_connections() {
+pub(crate) fn wake() {
     let wakers: Vec<Waker> = SESSIONS.with_borrow(|list| {
         let entries = list.rows.iter().flatten();
         entries

@@ -366,6 +366,17 @@ impl Transport {
         self.socket().local_address()
     }
 
+    /// Has nothing watch the socket below, so that it may rest ([`ballast_worker::RestingSockets`]);
+    /// false while something is to be read or sent. [`Self::watch_again`] ends that.
+    pub fn stop_watching(&self) -> bool {
+        !self.is_readable() && !self.has_unsent() && self.socket().stop_watching()
+    }
+
+    /// Ends the rest that [`Self::stop_watching`] began: the next read is tried.
+    pub fn watch_again(&self) {
+        self.socket().assume_readable();
+    }
+
     /// Refers to the socket below, and does not keep it open.
     pub fn socket_reference(&self) -> SocketReference {
         self.socket().socket_reference()

@@ -17,6 +17,7 @@ mod context;
 mod deadline;
 mod mailbox;
 mod panic_report;
+mod resting;
 pub mod send_buffers;
 mod shared;
 mod signals;
@@ -39,6 +40,7 @@ pub use context::{
 pub use deadline::{Deadline, DeadlinePassed};
 pub use mailbox::{Mailbox, MailboxRefusal};
 pub use panic_report::{PanicHook, PanicReport};
+pub use resting::{RestEnd, RestingSockets};
 pub use shared::{mailbox, worker_count};
 pub use signals::Signals;
 pub use stop_order::StopOrder;

@@ -152,6 +152,17 @@ impl Stream {
         self.socket.watched.assume_readable();
     }
 
+    /// Has the executor forget the socket, which is to be watched by [`crate::RestingSockets`]; false
+    /// while something is known to be readable or is not sent. Afterwards [`Stream::assume_readable`]
+    /// must be called before anything waits for the stream again.
+    pub fn stop_watching(&self) -> bool {
+        let is_at_rest = !self.is_readable() && !self.has_unsent();
+        if is_at_rest {
+            self.socket.watched.stop_watching();
+        }
+        is_at_rest
+    }
+
     /// Reads into `bytes`, which must not be empty; 0 is the end.
     ///
     /// # Errors

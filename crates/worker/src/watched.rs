@@ -144,6 +144,12 @@ impl<T: Watchable> WatchedFd<T> {
         self.write.set(true);
     }
 
+    /// Ends the registration with the executor, so that another may watch the descriptor. The next
+    /// wait registers it again.
+    pub(crate) fn stop_watching(&self) {
+        drop(self.io.take());
+    }
+
     fn register(&self, interest: Interest) -> io::Result<()> {
         let registration = Registration::new(self.inner.as_raw_fd(), interest)?;
         *self.io.borrow_mut() = Some(registration);

@@ -22,7 +22,7 @@ mod invalid;
 pub(crate) mod leaving;
 mod monitor;
 mod prepare;
-mod receive;
+pub(crate) mod receive;
 pub(crate) mod relay;
 mod requirements;
 mod respond;
@@ -42,6 +42,7 @@ use ballast_worker::{StopSignal, WorkUnit, stopping, take_turns};
 
 pub(crate) use cut_off::cut_off;
 pub(crate) use finish::finish;
+pub(crate) use upstream_connection::KeptConnection;
 
 use crate::access_log;
 use crate::context::Context;
@@ -60,6 +61,8 @@ pub(crate) enum ConnectionFate {
     Drop,
     /// It speaks HTTP/2 from its first byte on.
     Http2,
+    /// It comes to rest until the next request.
+    Rest,
 }
 
 /// How the exchanges of a connection ended.
@@ -69,18 +72,21 @@ pub(crate) enum ServeEnd {
     Closed,
     /// Nothing was served: the client speaks HTTP/2.
     Http2,
+    /// The connection comes to rest until the next request.
+    Rest,
 }
 
-/// Serves a client's connection to its end.
+/// Serves a client's connection to its end, or until it comes to rest. `kept` is the server's
+/// connection that stays with it.
 pub(crate) async fn serve(
     context: &mut Context<'_>,
     client: &mut ClientConnection,
     current: &mut CurrentExchange,
+    kept: &mut Option<KeptConnection>,
 ) -> ServeEnd {
-    let mut kept: Option<upstream_connection::KeptConnection> = None;
     let mut stopping = stopping();
     loop {
-        let fate = serve_one(context, client, current, &mut kept, &mut stopping).await;
+        let fate = serve_one(context, client, current, kept, &mut stopping).await;
         match fate {
             ConnectionFate::Keep => {
                 // The next request follows the rest of this one's body, which may not have been
@@ -93,7 +99,7 @@ pub(crate) async fn serve(
                 };
                 if drained.is_err() {
                     // The answer that was written arrives all the same.
-                    drop(kept);
+                    *kept = None;
                     close(context, client, current.get()).await;
                     return ServeEnd::Closed;
                 }
@@ -101,12 +107,13 @@ pub(crate) async fn serve(
                 take_turns(WorkUnit::Exchange).await;
             }
             ConnectionFate::Close => {
-                drop(kept);
+                *kept = None;
                 close(context, client, current.get()).await;
                 return ServeEnd::Closed;
             }
             ConnectionFate::Drop => return ServeEnd::Closed,
             ConnectionFate::Http2 => return ServeEnd::Http2,
+            ConnectionFate::Rest => return ServeEnd::Rest,
         }
     }
 }
@@ -116,10 +123,13 @@ async fn serve_one(
     context: &mut Context<'_>,
     client: &mut ClientConnection,
     current: &mut CurrentExchange,
-    kept: &mut Option<upstream_connection::KeptConnection>,
+    kept: &mut Option<KeptConnection>,
     stopping: &mut StopSignal,
 ) -> ConnectionFate {
     let begun = receive::first_byte(context, client, current, stopping).await;
+    if matches!(begun, Err(receive::NoRequest::Rest)) {
+        return ConnectionFate::Rest;
+    }
     if begun.is_ok() && context.catch_up() {
         context.set_output_format(client);
     }
@@ -135,7 +145,7 @@ async fn serve_one(
         Ok(()) => Flow::Continue(()),
         Err(receive::NoRequest::Exit(exit)) => Flow::Break(exit),
         Err(receive::NoRequest::Http2) => return ConnectionFate::Http2,
-        Err(receive::NoRequest::Silent) => {
+        Err(receive::NoRequest::Rest | receive::NoRequest::Silent) => {
             // The last response may not be sent completely. A client that does not read it in time
             // is closed.
             let wait = WaitLimit::each(&context.downward, exchange.settings.client_timeout);
@@ -161,7 +171,7 @@ async fn carry(
     context: &Context<'_>,
     client: &mut Duplex<'_>,
     exchange: &mut Exchange,
-    kept: &mut Option<upstream_connection::KeptConnection>,
+    kept: &mut Option<KeptConnection>,
 ) -> Flow<ConnectionFate> {
     if let Some(status) = monitor::probe_status(context, exchange) {
         tracking::count_request(context, exchange);

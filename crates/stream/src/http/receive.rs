@@ -9,7 +9,7 @@ use ballast_engine::ClientProtocol;
 use ballast_message::Version;
 use ballast_mux::{ClientConnection, Duplex, ReadError, RequestHead, WaitLimit};
 use ballast_rules::LogStep;
-use ballast_worker::{StopSignal, approximate_now, select};
+use ballast_worker::{StopSignal, approximate_now, is_stopping, select};
 
 use super::{body, capture, invalid, unique_id};
 use crate::access_log;
@@ -18,6 +18,7 @@ use crate::ending::EndingPhase;
 use crate::exchange::{CurrentExchange, Exchange, PreparedAnswer};
 use crate::exit::{Exit, Flow};
 use crate::logged_bytes;
+use crate::sessions::SessionRow;
 
 /// Why no request was received.
 pub(crate) enum NoRequest {
@@ -27,6 +28,8 @@ pub(crate) enum NoRequest {
     Exit(Exit),
     /// The client speaks HTTP/2: its connection carries streams from here on.
     Http2,
+    /// The connection has waited for long, and comes to rest.
+    Rest,
 }
 
 /// Whether a connection may turn out to speak HTTP/2: it begins so, and neither `option disable-h2-upgrade`
@@ -53,12 +56,18 @@ pub(crate) async fn first_byte(
     } else {
         // Idle connections are closed when the process stops or their bind is removed
         // (configuration manual, "option idle-close-on-response").
-        select! {
+        let row = context.row.as_deref();
+        let may_rest = may_rest(context, client);
+        row.inspect(|row| row.set_idle(may_rest));
+        let begun = select! {
             biased;
             begun = client.first_byte(&wait) => begun,
             _ = stopping => return Err(NoRequest::Silent),
             () = leaving(context) => return Err(NoRequest::Silent),
-        }
+            () = called_to_rest(row) => return Err(NoRequest::Rest),
+        };
+        row.inspect(|row| row.set_idle(false));
+        begun
     };
     if let Err(error) = begun {
         return Err(no_request(context, current.is_first(), &error));
@@ -77,6 +86,23 @@ pub(super) fn leaving(context: &Context<'_>) -> impl Future<Output = ()> {
         } else {
             Poll::Pending
         }
+    })
+}
+
+/// Whether a connection may come to rest while it waits for its next request. Those that `option
+/// idle-close-on-response` keeps while the process stops stay in their tasks, which it waits for.
+fn may_rest(context: &Context<'_>, client: &ClientConnection) -> bool {
+    client.is_at_rest()
+        && !context.is_upgraded.get()
+        && context.session.pending_handshake().is_none()
+        && !is_stopping()
+}
+
+/// Waits until the connection is called to rest, which wakes its task.
+fn called_to_rest(row: Option<&SessionRow>) -> impl Future<Output = ()> {
+    poll_fn(move |_| match row {
+        Some(row) if row.is_called_to_rest() => Poll::Ready(()),
+        _ => Poll::Pending,
     })
 }
 
@@ -149,7 +175,10 @@ pub(super) fn timeouts(context: &Context<'_>) -> (Option<Duration>, Option<Durat
 
 /// The time for the first request runs from the end of the handshakes; later ones may begin as
 /// long as a connection may be idle.
-fn first_byte_until(context: &Context<'_>, current: &CurrentExchange) -> Option<Instant> {
+pub(crate) fn first_byte_until(
+    context: &Context<'_>,
+    current: &CurrentExchange,
+) -> Option<Instant> {
     let (request, idle) = timeouts(context);
     if current.is_first() {
         request.map(|request| context.session.established() + request)

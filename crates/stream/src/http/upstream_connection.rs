@@ -29,6 +29,7 @@ use crate::tls::ServerSession;
 
 /// A server's connection that stays with its client for the next request: under `http-reuse
 /// never`, or because it carries something of the client in it.
+#[derive(Debug)]
 pub(crate) struct KeptConnection {
     server: Arc<Server>,
     lease: Lease,
