@@ -39,6 +39,7 @@ bench: release ## side by side with HAProxy 3.2 and nginx: CPU per request, rule
 	bench/rules
 	bench/tables
 	bench/attack
+	bench/fair
 	bench/idle
 	bench/idle --tls
 	bench/idle --h2

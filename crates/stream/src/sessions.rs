@@ -209,6 +209,11 @@ impl SessionRow {
         self.uri.borrow_mut().set(target);
     }
 
+    /// Notes that a stream was opened on the connection: an exchange that has a row of its own.
+    pub(crate) fn count_stream(&self) {
+        self.exchange_count.set(self.exchange_count.get() + 1);
+    }
+
     /// Notes the backend of the exchange.
     pub(crate) fn set_backend(&self, backend: Option<usize>) {
         self.backend.set(backend);

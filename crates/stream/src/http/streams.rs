@@ -111,6 +111,7 @@ pub(crate) async fn serve(
         match next {
             NextStream::Opened(stream) => {
                 context.catch_up();
+                entry.row().count_stream();
                 begin(&local, &session, &context, &mut streams, stream);
             }
             NextStream::None => {}
