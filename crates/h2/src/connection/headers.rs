@@ -5,7 +5,7 @@ use super::{Event, H2Connection, IncomingHeads, Role, Side, StreamId};
 use crate::error::{Fault, H2Error};
 use crate::frame::FrameHeader;
 use crate::head::{RequestBuilder, ResponseBuilder, ResponseContext, TrailerBuilder};
-use crate::hpack::FieldSink;
+use crate::hpack::{FieldSink, HpackError};
 use crate::settings::WINDOW_BYTES_AT_FIRST;
 use crate::stream::Stream;
 use ballast_message::{BodyLength, Method};
@@ -13,6 +13,14 @@ use ballast_message::{BodyLength, Method};
 /// CONTINUATION frames of one header block. A block that fits our limit needs a few; a peer that
 /// sends empty ones without end must stop somewhere.
 const CONTINUATION_COUNT_MAX: u32 = 1024;
+
+/// What is wrong with a header block that could not be decoded.
+fn block_fault(error: HpackError) -> Fault {
+    Fault::Connection(match error {
+        HpackError::ListTooLong => H2Error::HeaderBlockTooLong,
+        _ => H2Error::Compression,
+    })
+}
 
 /// What a complete header block is.
 enum BlockKind {
@@ -157,7 +165,7 @@ impl H2Connection {
     fn drop_block(&mut self, block: &[u8]) -> Result<(), Fault> {
         self.decoder
             .decode(block, &mut DroppedFields)
-            .map_err(|_| Fault::Connection(H2Error::Compression))
+            .map_err(block_fault)
     }
 
     fn block_kind(&mut self, id: u32, ends_stream: bool) -> Result<BlockKind, Fault> {
@@ -239,7 +247,7 @@ impl H2Connection {
         );
         self.decoder
             .decode(block, &mut builder)
-            .map_err(|_| Fault::Connection(H2Error::Compression))?;
+            .map_err(block_fault)?;
         let head = builder.finish(ends_stream).map_err(Fault::Stream)?;
         self.counters.streams += 1;
         self.insert_stream(id, |stream| {
@@ -296,7 +304,7 @@ impl H2Connection {
         let mut builder = ResponseBuilder::new(&mut heads.response, context, bytes_max);
         self.decoder
             .decode(block, &mut builder)
-            .map_err(|_| Fault::Connection(H2Error::Compression))?;
+            .map_err(block_fault)?;
         let head = builder.finish(ends_stream).map_err(Fault::Stream)?;
         if let Some(stream) = stream
             && !head.interim
@@ -330,7 +338,7 @@ impl H2Connection {
         let mut builder = TrailerBuilder::new(&mut heads.trailers, bytes_max);
         self.decoder
             .decode(block, &mut builder)
-            .map_err(|_| Fault::Connection(H2Error::Compression))?;
+            .map_err(block_fault)?;
         builder.finish().map_err(Fault::Stream)?;
         let body_left = self.streams.find(id).and_then(|stream| stream.body_left);
         if body_left.is_some_and(|left| left > 0) {

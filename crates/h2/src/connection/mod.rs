@@ -120,6 +120,11 @@ pub struct H2Connection {
     error: Option<H2Error>,
 }
 
+/// A header block whose names and values take so many times what a block may take on the wire ends the
+/// connection: no more of it is decoded. A list that is longer than a head may be, and shorter than this,
+/// ends its stream only.
+const LIST_FACTOR: u32 = 4;
+
 impl H2Connection {
     /// A connection just opened. The first bytes to write are appended to `out`: SETTINGS, and before
     /// them the preface if we are the client (section 3.4).
@@ -129,13 +134,16 @@ impl H2Connection {
             out.extend_from_slice(PREFACE);
         }
         frame::write_settings(out, settings.announced(is_server));
+        // The peer may use a table of the default size until it knows ours.
+        let mut decoder = HpackDecoder::new(settings.header_table_bytes_max.max(4096) as usize);
+        let list_bytes_max = settings.header_block_bytes_max.saturating_mul(LIST_FACTOR);
+        decoder.set_list_limit(list_bytes_max as usize);
         H2Connection {
             role,
             settings,
             peer: PeerSettings::default(),
             reader: Reader::new(role),
-            // The peer may use a table of the default size until it knows ours.
-            decoder: HpackDecoder::new(settings.header_table_bytes_max.max(4096) as usize),
+            decoder,
             encoder: HpackEncoder::new(settings.header_table_bytes_max as usize),
             scratch: HeadScratch::default(),
             streams: Streams::default(),

@@ -26,6 +26,8 @@ pub struct HpackDecoder {
     size_limit: usize,
     /// Whether our limit was reduced below the table's size: the next block begins with an update.
     is_update_due: bool,
+    /// The bytes of names and values of a block at which decoding ends.
+    list_bytes_max: usize,
     /// Strings that were Huffman-coded: name, then value.
     scratch: Vec<u8>,
 }
@@ -38,8 +40,16 @@ impl HpackDecoder {
             table: DynamicTable::new(size_limit),
             size_limit,
             is_update_due: false,
+            list_bytes_max: usize::MAX,
             scratch: Vec::new(),
         }
+    }
+
+    /// Sets how many bytes the names and values of a block may have together: a small block may stand
+    /// for a list a thousand times its size. A longer one is an error of the connection, since the table
+    /// misses what follows.
+    pub fn set_list_limit(&mut self, list_bytes_max: usize) {
+        self.list_bytes_max = list_bytes_max;
     }
 
     /// Sets our limit, once the peer has acknowledged it (section 4.2).
@@ -68,20 +78,27 @@ impl HpackDecoder {
         if self.is_update_due {
             return Err(HpackError::SizeUpdateMissing);
         }
+        let mut list_bytes = 0_usize;
         while let [first, ..] = input {
+            let field_bytes;
             if first & 0x80 != 0 {
                 // Section 6.1.
                 let index = integer::decode(&mut input, 7)?;
                 let (name, value) = self.table.indexed(index).ok_or(HpackError::IndexInvalid)?;
                 sink.field(name, value);
+                field_bytes = name.len() + value.len();
             } else if first & 0x40 != 0 {
                 // Section 6.2.1.
-                self.literal(&mut input, 6, Literal::Indexed, sink)?;
+                field_bytes = self.literal(&mut input, 6, Literal::Indexed, sink)?;
             } else if first & 0x20 == 0 {
                 // Sections 6.2.2 and 6.2.3, which differ for whoever encodes it again.
-                self.literal(&mut input, 4, Literal::Plain, sink)?;
+                field_bytes = self.literal(&mut input, 4, Literal::Plain, sink)?;
             } else {
                 return Err(HpackError::SizeUpdateLate);
+            }
+            list_bytes = list_bytes.saturating_add(field_bytes);
+            if list_bytes > self.list_bytes_max {
+                return Err(HpackError::ListTooLong);
             }
         }
         Ok(())
@@ -98,7 +115,7 @@ impl HpackDecoder {
         Ok(())
     }
 
-    /// Section 6.2: an index or a name, then a value.
+    /// Section 6.2: an index or a name, then a value. Returns the bytes of both.
     #[inline]
     fn literal(
         &mut self,
@@ -106,7 +123,7 @@ impl HpackDecoder {
         bits: u32,
         kind: Literal,
         sink: &mut impl FieldSink,
-    ) -> Result<(), HpackError> {
+    ) -> Result<usize, HpackError> {
         let index = integer::decode(input, bits)?;
         self.scratch.clear();
         let new_name = if index == 0 {
@@ -121,6 +138,7 @@ impl HpackDecoder {
             None => self.table.indexed(index).ok_or(HpackError::IndexInvalid)?.0,
         };
         sink.field(name, value);
+        let field_bytes = name.len() + value.len();
         if kind == Literal::Indexed {
             let name = match &new_name {
                 Some(name) => EntryName::New(name.bytes(&self.scratch)),
@@ -128,7 +146,7 @@ impl HpackDecoder {
             };
             self.table.insert(name, value);
         }
-        Ok(())
+        Ok(field_bytes)
     }
 }
 

@@ -28,6 +28,8 @@ pub enum HpackError {
     SizeUpdateTooLarge,
     /// A reduced limit that was acknowledged and is not followed (section 4.2).
     SizeUpdateMissing,
+    /// The list of fields is much longer than any head may be.
+    ListTooLong,
     /// The block ends within a field.
     Truncated,
 }
@@ -41,6 +43,7 @@ impl fmt::Display for HpackError {
             HpackError::SizeUpdateLate => "a size update after a field",
             HpackError::SizeUpdateTooLarge => "a size update above the limit",
             HpackError::SizeUpdateMissing => "a size update is missing",
+            HpackError::ListTooLong => "the list of fields is too long",
             HpackError::Truncated => "the header block is truncated",
         })
     }

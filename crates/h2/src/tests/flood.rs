@@ -130,14 +130,28 @@ fn header_blocks_end_somewhere() {
     assert_eq!(tested.ends(), ["GOAWAY 2"]);
 }
 
-#[test]
-fn an_hpack_bomb_is_defused_at_the_limit() {
-    // An entry of nearly the whole table, then its index again and again: a block of 16 kB says 64 MB.
-    let value = "v".repeat(4_000);
-    let mut bomb = block(&GET);
+/// A head with an entry of nearly the whole table, and its index so many times.
+fn bomb(name: &str, value: &str, count: usize) -> Vec<u8> {
+    let mut bomb = block(if name == "x" { &GET } else { &POST });
     bomb.push(0x40);
-    bomb.extend_from_slice(&block(&[("x", &value)])[1..]);
-    bomb.extend_from_slice(&[0xbe; 12_000]);
+    bomb.extend_from_slice(&block(&[(name, value)])[1..]);
+    bomb.resize(bomb.len() + count, 0xbe);
+    bomb
+}
+
+#[test]
+fn an_hpack_bomb_ends_its_connection() {
+    // A block of 16 kB says 48 MB.
+    let bomb = bomb("x", &"v".repeat(4_000), 12_000);
+    let mut tested = Tested::server();
+    let unread = feed_unread(&mut tested.connection, &headers(1, &bomb, WHOLE));
+    assert_eq!(unread.last, Event::Error(H2Error::HeaderBlockTooLong));
+    assert_eq!(tested.ends(), ["GOAWAY 2"]);
+}
+
+#[test]
+fn a_list_that_is_too_long_ends_its_stream() {
+    let bomb = bomb("x", &"v".repeat(4_000), 12);
     let mut tested = Tested::server();
     for at in 0..15 {
         tested.feed(&headers(2 * at + 1, &bomb, WHOLE));
@@ -159,10 +173,7 @@ fn fields_that_are_dropped_count_too() {
     let length = "5,".repeat(1_900) + "5";
     let host = "a".repeat(3_900);
     for (name, value) in [("content-length", &length), ("host", &host)] {
-        let mut bomb = block(&POST);
-        bomb.push(0x40);
-        bomb.extend_from_slice(&block(&[(name, value)])[1..]);
-        bomb.extend_from_slice(&[0xbe; 12_000]);
+        let bomb = bomb(name, value, 12);
         let mut tested = Tested::server();
         tested.feed(&headers(1, &bomb, END_HEADERS));
         let Some(Event::StreamError { error, .. }) = tested.events.first() else {
