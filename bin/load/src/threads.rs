@@ -10,7 +10,9 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::LocalSet;
 
 use crate::pace::Pacer;
+use crate::marks::MarkReader;
 use crate::plan::{Mode, Plan};
+use crate::progress::Progress;
 use crate::run::Run;
 use crate::tally::Tally;
 use crate::wakeup::WakeupProbe;
@@ -46,7 +48,7 @@ pub(crate) fn run(plan: Plan) -> io::Result<Tally> {
 
 /// Starts the clock when all connections are open, and adds up the counts of the threads.
 async fn coordinate(
-    run: &Run,
+    run: &Arc<Run>,
     due_permits: Vec<Arc<Semaphore>>,
     mut tallies: mpsc::UnboundedReceiver<io::Result<Tally>>,
 ) -> io::Result<Tally> {
@@ -58,7 +60,9 @@ async fn coordinate(
     let all_open = run.barrier.wait();
     tokio::pin!(all_open);
     let mut is_started = false;
-    let mut probe = None;
+    let (mut probe, mut progress) = (None, None);
+    let marks = run.plan.marks.as_deref();
+    let marks = marks.map(MarkReader::begin).transpose()?;
     loop {
         tokio::select! {
             biased;
@@ -71,6 +75,7 @@ async fn coordinate(
                 let start = run.start();
                 sum.started_at = Some(SystemTime::now() - start.elapsed());
                 probe = Some(WakeupProbe::begin(start)?);
+                progress = Some(Progress::begin(run, start)?);
                 if run.plan.mode == Mode::WebSockets {
                     eprintln!("ballast-load: all connections are open or have failed");
                 }
@@ -94,6 +99,12 @@ async fn coordinate(
     if let Some(probe) = probe {
         sum.wakeup_delays = probe.finish();
     }
+    if let Some(progress) = progress {
+        sum.points = progress.finish();
+        sum.points.truncate(sum.length);
+        sum.points.settle();
+    }
+    sum.marks = marks.map_or_else(Vec::new, MarkReader::finish);
     if let Some(pacing) = pacing {
         let (handed_out, cpu) = pacing
             .join()
