@@ -32,7 +32,10 @@ pub(crate) enum Command {
     Help,
     Run(Box<Plan>),
     /// A page from earlier reports.
-    Page { reports: Vec<PathBuf>, html: PathBuf },
+    Page {
+        reports: Vec<PathBuf>,
+        html: PathBuf,
+    },
 }
 
 /// Parses the arguments.
@@ -297,7 +300,9 @@ fn option(
         "--duration" => plan.duration = Some(duration(name, &value()?)?),
         "--timeout" => plan.timeout = duration(name, &value()?)?,
         "--header" => plan.fields.push(field(value()?)?),
-        "--content-type" => plan.fields.push(field(format!("Content-Type: {}", value()?))?),
+        "--content-type" => plan
+            .fields
+            .push(field(format!("Content-Type: {}", value()?))?),
         "--body" => plan.body = body(value()?)?,
         "--body-bytes" => {
             plan.body = vec![b'x'; count(name, value()?, 0, BODY_BYTES_MAX)?].into();

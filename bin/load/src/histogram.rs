@@ -125,7 +125,10 @@ impl SparseHistogram {
     /// Adds the counts of another.
     pub(crate) fn add(&mut self, other: &Self) {
         let mut merged = Vec::with_capacity(self.buckets.len() + other.buckets.len());
-        let (mut one, mut two) = (self.buckets.iter().peekable(), other.buckets.iter().peekable());
+        let (mut one, mut two) = (
+            self.buckets.iter().peekable(),
+            other.buckets.iter().peekable(),
+        );
         while let (Some((left, count)), Some((right, more))) = (one.peek(), two.peek()) {
             match left.cmp(right) {
                 Ordering::Less => merged.extend(one.next()),

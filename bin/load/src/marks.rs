@@ -60,17 +60,12 @@ impl MarkReader {
             marks: Arc::clone(&reader.marks),
             stop: Arc::clone(&reader.stop),
         };
-        thread::Builder::new()
-            .name("marks".into())
-            .spawn(move || {
-                if let Err(error) = follower.run() {
-                    eprintln!(
-                        "ballast-load: --marks {}: {error}",
-                        follower.path.display()
-                    );
-                }
-                drop(sender);
-            })?;
+        thread::Builder::new().name("marks".into()).spawn(move || {
+            if let Err(error) = follower.run() {
+                eprintln!("ballast-load: --marks {}: {error}", follower.path.display());
+            }
+            drop(sender);
+        })?;
         Ok(reader)
     }
 
@@ -104,9 +99,14 @@ impl Follower {
         let (mut buffer, mut position) = ([0; 4096], 0u64);
         loop {
             let is_last = self.stop.load(Ordering::Relaxed);
-            let length = file.read(&mut buffer)?;
-            // A line that began before the start is old.
             let is_old = position < self.old_bytes;
+            let space = usize::try_from(self.old_bytes.saturating_sub(position));
+            // A piece is old or new, and not both.
+            let space = match is_old {
+                true => space.map_or(buffer.len(), |space| space.min(buffer.len())),
+                false => buffer.len(),
+            };
+            let length = file.read(&mut buffer[..space])?;
             position += length as u64;
             for line in self.lines.push(&buffer[..length]) {
                 self.take(&line, is_old);
@@ -128,7 +128,8 @@ impl Follower {
             let is_last = self.stop.load(Ordering::Relaxed);
             let mut options = OpenOptions::new();
             // A pipe is opened for writing, too: it does not end when a writer leaves.
-            let is_pipe = |path: &Path| path.metadata().is_ok_and(|data| data.file_type().is_fifo());
+            let is_pipe =
+                |path: &Path| path.metadata().is_ok_and(|data| data.file_type().is_fifo());
             let is_pipe = is_pipe(&self.path);
             if is_pipe {
                 self.old_bytes = 0;
@@ -199,7 +200,9 @@ fn parse(line: &str) -> (Option<SystemTime>, &str) {
 }
 
 fn unix_seconds(word: &str) -> Option<f64> {
-    let is_number = word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let is_number = word
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || byte == b'.');
     let seconds: f64 = word.parse().ok()?;
     (is_number && seconds >= UNIX_SECONDS_MIN).then_some(seconds)
 }
@@ -219,9 +222,12 @@ fn rfc3339(word: &str) -> Option<f64> {
         None => 0.0,
         Some(offset) => {
             let (hours, minutes) = offset.split_once(':')?;
-            let minutes =
-                hours.parse::<f64>().ok()? * 60.0 + minutes.parse::<f64>().ok()?;
-            if zone.starts_with('-') { -minutes } else { minutes }
+            let minutes = hours.parse::<f64>().ok()? * 60.0 + minutes.parse::<f64>().ok()?;
+            if zone.starts_with('-') {
+                -minutes
+            } else {
+                minutes
+            }
         }
     };
     let is_right = (1970..10_000).contains(&year) && (1..=12).contains(&month);
@@ -272,7 +278,13 @@ mod tests {
         ] {
             assert_eq!(seconds(line), Some(expected), "{line}");
         }
-        for line in ["2026-13-01T00:00:00Z", "2026-11-28", "T", "Take a-b-c", "aTbZ"] {
+        for line in [
+            "2026-13-01T00:00:00Z",
+            "2026-11-28",
+            "T",
+            "Take a-b-c",
+            "aTbZ",
+        ] {
             assert_eq!(seconds(line), None, "{line}");
         }
     }

@@ -105,7 +105,10 @@ impl Line {
         let rate = self.interval.ok as f64 / seconds(now - self.began);
         let ms = |share| match self.interval.latency.count() {
             0 => "-".to_owned(),
-            _ => format!("{:.2}", self.interval.latency.quantile(share).as_secs_f64() * 1e3),
+            _ => format!(
+                "{:.2}",
+                self.interval.latency.quantile(share).as_secs_f64() * 1e3
+            ),
         };
         let mut text = format!(
             "{:>6.0} s {rate:>9.0} /s  p50 {:>7} ms  p99 {:>7} ms  open {open:>6}  failed {}",

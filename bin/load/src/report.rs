@@ -12,7 +12,8 @@ use crate::failure::FailureClass;
 use crate::h2::H2Report;
 use crate::plan::{Mode, Plan};
 use crate::report::rows::{
-    FailureRow, IntervalRow, MarkRow, SeriesRow, SlowRequest, UrlRow, WakeupSummary, WebSockets, per,
+    FailureRow, IntervalRow, MarkRow, SeriesRow, SlowRequest, UrlRow, WakeupSummary, WebSockets,
+    per,
 };
 use crate::table::Latency;
 use crate::tally::Tally;

@@ -6,11 +6,11 @@ use std::time::Instant;
 
 use tokio::sync::{Barrier, Semaphore};
 
+use crate::origin::Origin;
 use crate::pace;
+use crate::plan::Plan;
 use crate::series::ThreadSeries;
 use crate::tally::Tally;
-use crate::origin::Origin;
-use crate::plan::Plan;
 
 /// State shared by all threads of a run.
 pub(crate) struct Run {

@@ -19,6 +19,8 @@ const POINT_COUNT_MAX: usize = 400;
 const POINT_LATENCIES_MIN: u64 = 50;
 /// The number of points that is not reduced for that.
 const POINT_COUNT_MIN: usize = 40;
+/// A last point that covers less than this part of the others is no point of its own.
+const SHORTEST_PART: u32 = 2;
 /// Intervals that wait for the collector. It takes them ten times a second.
 const WAITING_COUNT_MAX: usize = 100;
 
@@ -192,19 +194,25 @@ impl Series {
         self.points = folded.collect();
     }
 
-    /// Drops what lies behind the end of the run.
-    pub(crate) fn truncate(&mut self, length: Duration) {
+    /// Ends the series with the run: drops what lies behind it, merges points until quantiles of one
+    /// mean something, and adds a last point that is cut short to the one before it.
+    pub(crate) fn finish(&mut self, length: Duration) {
         let last = usize::try_from(number_at(length) / self.intervals).unwrap_or(usize::MAX);
         self.points.truncate(last.saturating_add(1));
-    }
-
-    /// Merges points until quantiles of one mean something.
-    pub(crate) fn settle(&mut self) {
         let latencies: u64 = self.points.iter().map(|point| point.latency.count()).sum();
         while self.points.len() > POINT_COUNT_MIN
             && latencies < POINT_LATENCIES_MIN * self.points.len() as u64
         {
             self.fold();
+        }
+        let before = u32::try_from(self.points.len().saturating_sub(1)).unwrap_or(u32::MAX);
+        let rest = length.saturating_sub(self.width().saturating_mul(before));
+        if before > 0
+            && rest < self.width() / SHORTEST_PART
+            && let Some(cut) = self.points.pop()
+            && let Some(last) = self.points.last_mut()
+        {
+            last.add(&cut);
         }
     }
 
@@ -245,7 +253,10 @@ mod tests {
         // Counted late: into the present interval.
         series.update(MS * 120, |interval| interval.ok += 1);
         let taken = series.take_before(3);
-        let counts: Vec<(u64, u64)> = taken.iter().map(|(number, one)| (*number, one.ok)).collect();
+        let counts: Vec<(u64, u64)> = taken
+            .iter()
+            .map(|(number, one)| (*number, one.ok))
+            .collect();
         assert_eq!(counts, [(0, 2)]);
         let rest = series.take_before(4);
         assert_eq!((rest[0].0, rest[0].1.ok), (3, 6));
@@ -283,12 +294,34 @@ mod tests {
     }
 
     #[test]
+    fn the_end_of_the_run_is_the_end_of_the_series() {
+        let points = |length: Duration| {
+            let mut series = Series::default();
+            for number in 0..30 {
+                series.add(number, &interval(MS));
+            }
+            series.note_open(35, 1);
+            series.finish(length);
+            series
+                .points()
+                .iter()
+                .map(|point| point.ok)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(points(MS * 2960), [1; 30]);
+        // The last point covers 10 ms, and is added to the one before it.
+        let mut expected = vec![1; 29];
+        expected[28] = 2;
+        assert_eq!(points(MS * 2910), expected);
+    }
+
+    #[test]
     fn points_with_few_latencies_are_merged() {
         let mut series = Series::default();
         for number in 0..300 {
             series.add(number, &interval(MS));
         }
-        series.settle();
+        series.finish(INTERVAL * 300);
         assert_eq!(series.points().len(), 38);
         assert_eq!(series.width(), INTERVAL * 8);
     }

@@ -252,11 +252,7 @@ impl Tally {
             interval.failed += 1;
         }
         if self.first.len() < FIRST_FAILURE_COUNT_MAX {
-            self.first.push(FailureRecord {
-                at,
-                place,
-                failure,
-            });
+            self.first.push(FailureRecord { at, place, failure });
         }
     }
 

@@ -9,8 +9,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::LocalSet;
 
-use crate::pace::Pacer;
 use crate::marks::MarkReader;
+use crate::pace::Pacer;
 use crate::plan::{Mode, Plan};
 use crate::progress::Progress;
 use crate::run::Run;
@@ -101,8 +101,7 @@ async fn coordinate(
     }
     if let Some(progress) = progress {
         sum.points = progress.finish();
-        sum.points.truncate(sum.length);
-        sum.points.settle();
+        sum.points.finish(sum.length);
     }
     sum.marks = marks.map_or_else(Vec::new, MarkReader::finish);
     if let Some(pacing) = pacing {

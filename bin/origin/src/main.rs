@@ -7,6 +7,7 @@
 
 mod answer;
 mod common_name;
+mod filler;
 mod h2;
 mod page;
 mod serve;
@@ -22,6 +23,7 @@ use rustls::ServerConfig;
 use tokio::net::TcpListener;
 use tokio::task::LocalSet;
 
+use crate::filler::Filler;
 use crate::h2::{FaultCounts, H2Options};
 use crate::tls::TlsOptions;
 
@@ -90,6 +92,8 @@ struct Server {
     h2: H2Options,
     /// How often each fault was shown that is asked for so many times.
     faults: FaultCounts,
+    /// Long bodies; none where the kernel has no files in memory.
+    filler: Option<Rc<Filler>>,
     /// Memory for the response, reused so that a request costs no allocation.
     scratch: RefCell<String>,
 }
@@ -124,6 +128,7 @@ fn servers(arguments: impl Iterator<Item = String>) -> Result<Vec<(String, Rc<Se
     let (mut servers, mut name) = (Vec::new(), "origin".to_owned());
     let (mut tls, mut h2) = (TlsOptions::default(), H2Options::default());
     let mut arguments = arguments;
+    let filler = Filler::new(answer::LETTER).ok().map(Rc::new);
     while let Some(word) = arguments.next() {
         let mut value = || {
             arguments
@@ -141,6 +146,7 @@ fn servers(arguments: impl Iterator<Item = String>) -> Result<Vec<(String, Rc<Se
                     tls: tls.configuration()?,
                     h2: h2.clone(),
                     faults: FaultCounts::default(),
+                    filler: filler.clone(),
                     scratch: RefCell::new(String::new()),
                 };
                 servers.push((value()?, Rc::new(server)));

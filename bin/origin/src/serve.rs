@@ -1,6 +1,7 @@
 //! A connection: bytes in, requests, responses in order.
 
 use std::io;
+use std::mem::MaybeUninit;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::Server;
 use crate::answer::{Behaviour, INTERIM, Request, Response};
+use crate::filler;
 use crate::h2;
 use crate::tls::Stream;
 use crate::websocket;
@@ -62,6 +64,30 @@ struct Head {
     key: Option<String>,
 }
 
+/// What was written on a connection. The first write waits for nobody: one that is closed after it
+/// needs no option.
+#[derive(Clone, Copy, PartialEq)]
+enum Written {
+    Nothing,
+    Something,
+    /// Nothing waits: the option is set.
+    WithoutDelay,
+}
+
+impl Written {
+    /// To be called before a write.
+    fn before_write(&mut self, stream: &Stream) {
+        *self = match self {
+            Self::Nothing => Self::Something,
+            Self::Something => {
+                stream.set_nodelay();
+                Self::WithoutDelay
+            }
+            Self::WithoutDelay => return,
+        };
+    }
+}
+
 struct Connection {
     stream: Stream,
     server: Rc<Server>,
@@ -71,18 +97,18 @@ struct Connection {
     consumed: usize,
     /// Responses not yet written.
     answers: Vec<u8>,
+    written: Written,
 }
 
 impl Connection {
     async fn accept(socket: TcpStream, server: Rc<Server>) -> io::Result<Self> {
-        // This fails only on a closed socket, which the first read will report.
-        let _ = socket.set_nodelay(true);
         Ok(Self {
             stream: Stream::accept(socket, server.tls.as_ref()).await?,
             server,
             received: Vec::new(),
             consumed: 0,
             answers: Vec::new(),
+            written: Written::Nothing,
         })
     }
 
@@ -90,7 +116,9 @@ impl Connection {
     async fn choose(mut self) -> io::Result<()> {
         while self.server.h2.is_served() && h2::may_be_preface(&self.received) {
             if self.received.starts_with(h2::PREFACE) {
-                return h2::serve(self.stream, self.received, self.server).await;
+                self.stream.set_nodelay();
+                // In a box: connections of HTTP/1 would have its size, too.
+                return Box::pin(h2::serve(self.stream, self.received, self.server)).await;
             }
             if self.receive().await? == 0 {
                 return Ok(());
@@ -120,16 +148,29 @@ impl Connection {
             };
             if !self.answer(head).await? {
                 self.write().await?;
-                return self.stream.shutdown().await;
+                return self.close().await;
             }
+        }
+    }
+
+    /// Ends the connection. Closing a clear socket is all that it takes.
+    async fn close(&mut self) -> io::Result<()> {
+        match self.stream.as_clear() {
+            Some(_) => Ok(()),
+            None => self.stream.shutdown().await,
         }
     }
 
     /// Parses the next head, when it is complete.
     fn head(&self) -> Result<Option<Head>, httparse::Error> {
-        let mut fields = [httparse::EMPTY_HEADER; FIELD_COUNT_MAX];
-        let mut request = httparse::Request::new(&mut fields);
-        let Status::Complete(length) = request.parse(&self.received[self.consumed..])? else {
+        let bytes = &self.received[self.consumed..];
+        if bytes.is_empty() {
+            return Ok(None);
+        }
+        let mut fields = [const { MaybeUninit::uninit() }; FIELD_COUNT_MAX];
+        let mut request = httparse::Request::new(&mut []);
+        let parsed = request.parse_with_uninit_headers(bytes, &mut fields)?;
+        let Status::Complete(length) = parsed else {
             return Ok(None);
         };
         let mut framing = Framing::Length(0);
@@ -215,10 +256,22 @@ impl Connection {
         let answer = Response::to(&head.asked, &self.server, text);
         answer.write_head(&mut self.answers);
         let mut left = answer.body_bytes();
+        if left >= filler::BODY_BYTES_MIN
+            && answer.is_plain_filler()
+            && let (Some(filler), Some(socket)) = (&self.server.filler, self.stream.as_clear())
+        {
+            // The end of the body is a small write of its own.
+            for _ in 0..2 {
+                self.written.before_write(&self.stream);
+            }
+            filler.send(socket, &self.answers, left).await?;
+            self.answers.clear();
+            left = 0;
+        }
         while left > 0 {
             left -= answer.write_piece(left, &mut self.answers);
             if self.answers.len() >= GATHER_BYTES_MAX || !head.asked.pause.is_zero() {
-                write(&mut self.stream, &mut self.answers).await?;
+                write(&mut self.stream, &mut self.answers, &mut self.written).await?;
             }
             if left > 0 && !head.asked.pause.is_zero() {
                 tokio::time::sleep(head.asked.pause).await;
@@ -226,7 +279,7 @@ impl Connection {
         }
         answer.write_end(&mut self.answers);
         if self.answers.len() >= GATHER_BYTES_MAX {
-            write(&mut self.stream, &mut self.answers).await?;
+            write(&mut self.stream, &mut self.answers, &mut self.written).await?;
         }
         Ok(!head.asked.is_closing)
     }
@@ -335,7 +388,7 @@ impl Connection {
         let head = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
         self.answers.extend_from_slice(head.as_bytes());
         self.write().await?;
-        self.stream.shutdown().await
+        self.close().await
     }
 
     async fn receive(&mut self) -> io::Result<usize> {
@@ -346,13 +399,18 @@ impl Connection {
     }
 
     async fn write(&mut self) -> io::Result<()> {
-        write(&mut self.stream, &mut self.answers).await
+        write(&mut self.stream, &mut self.answers, &mut self.written).await
     }
 }
 
 /// Writes what was collected.
-async fn write(stream: &mut Stream, answers: &mut Vec<u8>) -> io::Result<()> {
+async fn write(
+    stream: &mut Stream,
+    answers: &mut Vec<u8>,
+    written: &mut Written,
+) -> io::Result<()> {
     if !answers.is_empty() {
+        written.before_write(stream);
         stream.write_all(answers).await?;
         // What was encrypted may not have left.
         stream.flush().await?;

@@ -134,12 +134,21 @@ fn what_is_wrong_is_named() {
 #[test]
 fn a_body_is_text_a_file_or_a_number_of_bytes() {
     let text = plan("--body a=b --content-type text/x 127.0.0.1:1").unwrap();
-    assert_eq!((&text.body[..], text.method.as_str()), (&b"a=b"[..], "POST"));
+    assert_eq!(
+        (&text.body[..], text.method.as_str()),
+        (&b"a=b"[..], "POST")
+    );
     let head = String::from_utf8(text.origins[0].urls[0].head.clone()).unwrap();
-    assert!(head.contains("\r\nContent-Type: text/x\r\nContent-Length: 3\r\n"), "{head}");
+    assert!(
+        head.contains("\r\nContent-Type: text/x\r\nContent-Length: 3\r\n"),
+        "{head}"
+    );
     let path = std::env::temp_dir().join(format!("ballast-body-{}", std::process::id()));
     std::fs::write(&path, "{}").unwrap();
-    let file = plan(&format!("--method PUT --body @{} 127.0.0.1:1", path.display()));
+    let file = plan(&format!(
+        "--method PUT --body @{} 127.0.0.1:1",
+        path.display()
+    ));
     std::fs::remove_file(&path).unwrap();
     let file = file.unwrap();
     assert_eq!((&file.body[..], file.method.as_str()), (&b"{}"[..], "PUT"));
@@ -149,7 +158,11 @@ fn a_body_is_text_a_file_or_a_number_of_bytes() {
 #[test]
 fn urls_come_from_the_line_and_from_a_file() {
     let path = std::env::temp_dir().join(format!("ballast-urls-{}", std::process::id()));
-    std::fs::write(&path, "# mixed\nhttp://127.0.0.1:1/a 3\nhttp://127.0.0.1:2/b\n").unwrap();
+    std::fs::write(
+        &path,
+        "# mixed\nhttp://127.0.0.1:1/a 3\nhttp://127.0.0.1:2/b\n",
+    )
+    .unwrap();
     let plan = plan(&format!("127.0.0.1:1/c --urls {}", path.display()));
     std::fs::remove_file(&path).unwrap();
     let plan = plan.unwrap();
@@ -167,7 +180,11 @@ fn reports_become_a_page() {
         panic!("it is a page");
     };
     assert_eq!((reports.len(), html.to_str()), (2, Some("x.html")));
-    for line in ["report a.json", "report --html x", "report a --json --html x"] {
+    for line in [
+        "report a.json",
+        "report --html x",
+        "report a --json --html x",
+    ] {
         assert!(page(line).is_err(), "{line}");
     }
 }

@@ -96,7 +96,9 @@ pub(super) fn body(text: String) -> Result<Bytes, String> {
         return Ok(text.into_bytes().into());
     };
     let wrong = |error: &dyn std::fmt::Display| format!("--body @{file}: {error}");
-    let length = std::fs::metadata(file).map_err(|error| wrong(&error))?.len();
+    let length = std::fs::metadata(file)
+        .map_err(|error| wrong(&error))?
+        .len();
     if length > BODY_BYTES_MAX {
         return Err(wrong(&format!("more than {BODY_BYTES_MAX} bytes")));
     }

@@ -8,6 +8,9 @@ use crate::html::view::{Point, View};
 /// The class names of colours, for what is stacked or compared.
 pub(super) const COLOURS: usize = 6;
 
+/// That this machine was late by more is said.
+const LATE_US_MIN: f64 = 5e3;
+
 /// A heading, a legend and the chart below it.
 pub(super) fn section(title: &str, note: &str, legend: &[(String, String)], chart: &str) -> String {
     let keys: String = legend
@@ -49,7 +52,9 @@ fn tips(panel: &mut Panel, view: &View) {
 /// The scale of all latencies over time.
 pub(super) fn latency_scale(views: &[View]) -> Scale {
     let points = || views.iter().flat_map(|view| &view.series.points);
-    let min = points().filter_map(|point| point.p50).fold(f64::MAX, f64::min);
+    let min = points()
+        .filter_map(|point| point.p50)
+        .fold(f64::MAX, f64::min);
     let max = points().filter_map(|point| point.max).fold(0.0, f64::max);
     Scale::log(if min == f64::MAX { 100.0 } else { min }, max)
 }
@@ -80,13 +85,16 @@ pub(super) fn measured(view: &View) -> Vec<Vec<(f64, &Point)>> {
 
 /// Latency over time, as bands between percentiles.
 pub(super) fn latency(view: &View) -> String {
-    let scales = (Scale::Time { max: view.length() }, latency_scale(std::slice::from_ref(view)));
+    let scales = (
+        Scale::Time { max: view.length() },
+        latency_scale(std::slice::from_ref(view)),
+    );
     let mut panel = Panel::new("Latency over time", scales, 240.0).with_marks(&view.marks);
     for run in measured(view) {
         let band = |low: fn(&Point) -> Option<f64>, high: fn(&Point) -> Option<f64>| {
-            let points = run.iter().map(|(x, point)| {
-                (*x, low(point).unwrap_or(0.0), high(point).unwrap_or(0.0))
-            });
+            let points = run
+                .iter()
+                .map(|(x, point)| (*x, low(point).unwrap_or(0.0), high(point).unwrap_or(0.0)));
             points.collect::<Vec<_>>()
         };
         panel.band("band3", &band(|p| p.p99, |p| p.max));
@@ -105,12 +113,22 @@ pub(super) fn latency(view: &View) -> String {
         ("fill-band2", "to p99"),
         ("fill-band3", "to the longest"),
     ]);
+    let gap = "Where the bands are broken, nothing ended. ";
+    let late = view.machine.late_us.max;
     let what = format!(
-        "Each point covers {}. {}",
+        "Each point covers {}. {}{}{}",
         duration(view.series.interval_ms * 1e3),
+        if measured(view).len() > 1 { gap } else { "" },
         match view.from_sending_us {
             Some(_) => "Latency counts from when a request was due, so that waiting is seen.",
             None => "Latency counts from sending; while a server is slow, less is sent.",
+        },
+        match late {
+            late if late < LATE_US_MIN => String::new(),
+            late => format!(
+                " This machine itself was late by up to {}: delays up to that may be its own.",
+                duration(late)
+            ),
         }
     );
     section("Latency over time", &what, &keys, &panel.finish())
@@ -153,10 +171,7 @@ pub(super) fn failures(view: &View) -> String {
     }
     let points = &view.series.points;
     let max = points.iter().map(|point| point.failed).max().unwrap_or(0);
-    let scales = (
-        Scale::Time { max: view.length() },
-        Scale::count(max as f64),
-    );
+    let scales = (Scale::Time { max: view.length() }, Scale::count(max as f64));
     let mut panel =
         Panel::new("Failures over time, by class", scales, 130.0).with_marks(&view.marks);
     for point in points {
@@ -164,8 +179,12 @@ pub(super) fn failures(view: &View) -> String {
         for (index, (class, _)) in classes.iter().enumerate() {
             let failed = point.failures.get(*class).copied().unwrap_or(0) as f64;
             if failed > 0.0 {
-                let colour = format!("fill-c{}", index % COLOURS);
-                panel.bar(&colour, (point.at_ms / 1e3, width(view)), (low, low + failed));
+                let colour = format!("fill-f{}", index % COLOURS);
+                panel.bar(
+                    &colour,
+                    (point.at_ms / 1e3, width(view)),
+                    (low, low + failed),
+                );
                 low += failed;
             }
         }
@@ -176,10 +195,13 @@ pub(super) fn failures(view: &View) -> String {
         .enumerate()
         .map(|(index, (class, failed))| {
             let name = format!("{} {}", count(*failed as f64), class.replace('_', " "));
-            (format!("fill-c{}", index % COLOURS), name)
+            (format!("fill-f{}", index % COLOURS), name)
         })
         .collect();
-    let note = format!("Each bar covers {}.", duration(view.series.interval_ms * 1e3));
+    let note = format!(
+        "Each bar covers {}.",
+        duration(view.series.interval_ms * 1e3)
+    );
     section("Failures", &note, &keys, &panel.finish())
 }
 
@@ -194,16 +216,16 @@ pub(super) fn open(view: &View) -> String {
     if seen.is_empty() || (view.websockets.is_none() && min == max) {
         return String::new();
     }
-    let scales = (
-        Scale::Time { max: view.length() },
-        Scale::count(max as f64),
-    );
+    let scales = (Scale::Time { max: view.length() }, Scale::count(max as f64));
     let mut panel = Panel::new("Open connections over time", scales, 110.0).with_marks(&view.marks);
     let line: Vec<_> = seen
         .iter()
         .flat_map(|point| {
             let at = point.at_ms / 1e3;
-            [(at, point.open as f64), (at + width(view), point.open as f64)]
+            [
+                (at, point.open as f64),
+                (at + width(view), point.open as f64),
+            ]
         })
         .collect();
     panel.line("rate", &line);
@@ -236,6 +258,7 @@ pub(super) fn percentiles(view: &View) -> String {
         let tip = format!("{to:.4} % within {}", duration(*us));
         panel.tip((*from, to - from), &tip);
     }
-    let note = "How many percent had their answer within which time; every nine is as wide as another.";
+    let note =
+        "How many percent had their answer within which time; every nine is as wide as another.";
     section("Latency by percentile", note, &[], &panel.finish())
 }

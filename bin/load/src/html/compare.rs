@@ -1,8 +1,6 @@
 //! The charts of several runs, one over the other.
 
-use crate::html::charts::{
-    COLOURS, latency_scale, measured, rate_line, section, tail_scale,
-};
+use crate::html::charts::{COLOURS, latency_scale, measured, rate_line, section, tail_scale};
 use crate::html::panel::Panel;
 use crate::html::scale::Scale;
 use crate::html::text::escape;
@@ -10,7 +8,8 @@ use crate::html::view::{Mark, Point, View};
 
 fn keys(views: &[View]) -> Vec<(String, String)> {
     let keys = views.iter().enumerate().map(|(index, view)| {
-        (format!("line-c{}", index % COLOURS), escape(view.name()))
+        let name = format!("{} {}", letter(index), escape(view.name()));
+        (format!("line-c{}", index % COLOURS), name)
     });
     keys.collect()
 }
@@ -21,12 +20,17 @@ fn time(views: &[View]) -> Scale {
     }
 }
 
-/// The marks of all runs, each with the name of its run.
+/// The letter of a run.
+pub(super) fn letter(index: usize) -> char {
+    ('A'..='Z').nth(index).unwrap_or('?')
+}
+
+/// The marks of all runs, each with the letter of its run.
 fn marks(views: &[View]) -> Vec<Mark> {
-    let all = views.iter().flat_map(|view| {
+    let all = views.iter().enumerate().flat_map(|(index, view)| {
         view.marks.iter().map(move |mark| Mark {
             at_ms: mark.at_ms,
-            text: format!("{}: {}", view.name(), mark.text),
+            text: format!("{}: {}", letter(index), mark.text),
         })
     });
     let mut all: Vec<Mark> = all.collect();
@@ -64,7 +68,12 @@ pub(super) fn rate(views: &[View]) -> String {
     for (index, view) in views.iter().enumerate() {
         panel.line(&format!("c{}", index % COLOURS), &rate_line(view));
     }
-    section("Rate", "As expected, per second.", &keys(views), &panel.finish())
+    section(
+        "Rate",
+        "As expected, per second.",
+        &keys(views),
+        &panel.finish(),
+    )
 }
 
 /// Latency by percentile.
@@ -79,6 +88,7 @@ pub(super) fn percentiles(views: &[View]) -> String {
     for (index, view) in views.iter().enumerate() {
         panel.line(&format!("c{}", index % COLOURS), &view.percentiles);
     }
-    let note = "How many percent had their answer within which time; every nine is as wide as another.";
+    let note =
+        "How many percent had their answer within which time; every nine is as wide as another.";
     section("Latency by percentile", note, &keys(views), &panel.finish())
 }

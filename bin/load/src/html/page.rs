@@ -76,8 +76,9 @@ fn several(views: &[View]) -> String {
     let mut body = "<header><h1>Comparison</h1></header>\n".to_owned();
     for (index, view) in views.iter().enumerate() {
         body.push_str(&format!(
-            "<div class=\"run\"><h2><i class=\"line-c{}\"></i>{}</h2><p class=\"note\">{}</p>\n{}</div>\n",
+            "<div class=\"run\"><h2><i class=\"line-c{}\"></i>{} {}</h2><p class=\"note\">{}</p>\n{}</div>\n",
             index % charts::COLOURS,
+            compare::letter(index),
             escape(view.name()),
             escape(&view.subtitle()),
             head(view)
@@ -134,7 +135,6 @@ mod tests {
             title: Some("A <run>".to_owned()),
             first_failures: vec![FirstFailure {
                 at_ms: 1000.0,
-                connection: 3,
                 class: "reset".to_owned(),
                 reason: "reading: <reset>".to_owned(),
             }],
@@ -186,7 +186,9 @@ mod tests {
         ] {
             assert!(page.contains(expected), "{expected}");
         }
-        for missing in ["<script", "http://", "https://", "NaN", "inf", "<link", "url("] {
+        for missing in [
+            "<script", "http://", "https://", "NaN", "inf", "<link", "url(",
+        ] {
             assert!(!page.contains(missing), "{missing}");
         }
         assert_eq!(page.matches("<svg").count(), 4);

@@ -17,7 +17,7 @@ const MARK_ROW_COUNT: usize = 3;
 /// The text of a mark is shortened to this.
 const MARK_CHARACTERS: usize = 26;
 /// The width of a character of a mark, about.
-const CHARACTER: f64 = 6.3;
+const CHARACTER: f64 = 7.0;
 
 /// A chart that is being drawn.
 pub(super) struct Panel {

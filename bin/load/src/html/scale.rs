@@ -98,7 +98,8 @@ fn multiples(step: f64, max: f64) -> impl Iterator<Item = f64> {
 /// 1, 2 and 5 times the powers of ten.
 fn nice_numbers(min: f64, max: f64) -> impl Iterator<Item = f64> {
     let first = min.log10().floor() as i32;
-    let numbers = (first..first + 14).flat_map(|power| [1.0, 2.0, 5.0].map(|n| n * 10f64.powi(power)));
+    let numbers =
+        (first..first + 14).flat_map(|power| [1.0, 2.0, 5.0].map(|n| n * 10f64.powi(power)));
     numbers.filter(move |n| *n >= min * 0.999 && *n <= max * 1.001)
 }
 
@@ -148,9 +149,15 @@ mod tests {
 
     #[test]
     fn counts_begin_at_zero_and_hold_the_largest() {
-        assert_eq!(labels(Scale::count(4300.0)), ["0", "1,000", "2,000", "3,000", "4,000", "5,000"]);
+        assert_eq!(
+            labels(Scale::count(4300.0)),
+            ["0", "1,000", "2,000", "3,000", "4,000", "5,000"]
+        );
         assert_eq!(labels(Scale::count(3.0)), ["0", "1", "2", "3"]);
-        assert_eq!(labels(Scale::count(0.0)).first().map(String::as_str), Some("0"));
+        assert_eq!(
+            labels(Scale::count(0.0)).first().map(String::as_str),
+            Some("0")
+        );
         for max in [1.0, 7.0, 99.0, 20_122.0] {
             assert!(Scale::count(max).at(max) <= 1.0);
             assert!(Scale::count(max).at(max) > 0.6, "{max}");
@@ -160,7 +167,13 @@ mod tests {
     #[test]
     fn latencies_have_decades() {
         let scale = Scale::log(130.0, 9000.0);
-        assert_eq!(scale, Scale::Log { min: 100.0, max: 10_000.0 });
+        assert_eq!(
+            scale,
+            Scale::Log {
+                min: 100.0,
+                max: 10_000.0
+            }
+        );
         assert!((scale.at(1000.0) - 0.5).abs() < 1e-9);
         let names = labels(Scale::log(10.0, 1e6));
         assert_eq!(names.first().map(String::as_str), Some("10 \u{b5}s"));

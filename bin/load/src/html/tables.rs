@@ -3,7 +3,7 @@
 use crate::html::text::{change, count, duration, escape};
 use crate::html::view::{Latency, View};
 
-/// How many of the first failures are shown.
+/// How many kinds of failures are shown.
 const FAILURE_COUNT_MAX: usize = 50;
 
 /// A table with a head. The first column is text, the others are numbers.
@@ -30,7 +30,11 @@ pub(super) fn tiles(view: &View) -> String {
     let latency = &view.latency_us;
     let failed = if view.failed > 0 { " bad" } else { "" };
     let mut tiles = vec![
-        (view.noun().to_owned(), count((view.ok + view.failed) as f64), ""),
+        (
+            view.noun().to_owned(),
+            count((view.ok + view.failed) as f64),
+            "",
+        ),
         ("per second".to_owned(), count(view.rate), ""),
         ("failed".to_owned(), count(view.failed as f64), failed),
     ];
@@ -40,7 +44,11 @@ pub(super) fn tiles(view: &View) -> String {
         ("p99.9", latency.p999),
         ("longest", latency.max),
     ] {
-        let value = if latency.count > 0 { duration(us) } else { "-".to_owned() };
+        let value = if latency.count > 0 {
+            duration(us)
+        } else {
+            "-".to_owned()
+        };
         tiles.push((name.to_owned(), value, ""));
     }
     let tiles: String = tiles
@@ -108,7 +116,14 @@ pub(super) fn urls(view: &View) -> String {
         })
         .collect();
     let head = [
-        "URL", "weight", "as expected", "failed", "per second", "median", "p99", "longest",
+        "URL",
+        "weight",
+        "as expected",
+        "failed",
+        "per second",
+        "median",
+        "p99",
+        "longest",
     ];
     table("By URL", &head, &rows)
 }
@@ -136,11 +151,18 @@ pub(super) fn counts(view: &View) -> String {
     if view.unsent > 0 {
         add("due, and never begun", count(view.unsent as f64));
     }
-    add("received", format!("{:.1} MB", view.received_bytes as f64 / 1e6));
+    add(
+        "received",
+        format!("{:.1} MB", view.received_bytes as f64 / 1e6),
+    );
     let each = view.cpu_seconds * 1e6 / (view.ok + view.failed).max(1) as f64;
     add(
         "processor time of the generator",
-        format!("{} ({} each)", duration(view.cpu_seconds * 1e6), duration(each)),
+        format!(
+            "{} ({} each)",
+            duration(view.cpu_seconds * 1e6),
+            duration(each)
+        ),
     );
     table("Counts", &["", ""], &rows)
 }
@@ -155,25 +177,38 @@ pub(super) fn marks(view: &View) -> String {
     table("Marks", &["what happened", "at"], &rows)
 }
 
-/// The first failures, with what was observed.
+/// What was observed of failures: equal ones in a row.
 pub(super) fn failures(view: &View) -> String {
-    let rows: Vec<_> = view
-        .first_failures
+    let mut rows: Vec<(String, u64, f64, f64)> = Vec::new();
+    for failure in &view.first_failures {
+        let text = format!("{}: {}", failure.class.replace('_', " "), failure.reason);
+        let is_full = rows.len() >= FAILURE_COUNT_MAX;
+        match rows.iter_mut().find(|(known, ..)| *known == text) {
+            Some((_, times, _, last)) => (*times, *last) = (*times + 1, failure.at_ms),
+            None if !is_full => {
+                rows.push((text, 1, failure.at_ms, failure.at_ms));
+            }
+            None => {}
+        }
+    }
+    let rows: Vec<_> = rows
         .iter()
-        .take(FAILURE_COUNT_MAX)
-        .map(|failure| {
-            vec![
-                format!("{}: {}", escape(&failure.class.replace('_', " ")), escape(&failure.reason)),
-                format!("{:.3} s", failure.at_ms / 1e3),
-                count(failure.connection as f64),
-            ]
+        .map(|(text, times, first, last)| {
+            let seconds = |ms: f64| format!("{:.2} s", ms / 1e3);
+            let times = count(*times as f64);
+            vec![escape(text), times, seconds(*first), seconds(*last)]
         })
         .collect();
-    let title = match view.failed > FAILURE_COUNT_MAX as u64 {
-        true => format!("The first {FAILURE_COUNT_MAX} failures"),
-        false => "All failures".to_owned(),
+    let known = view.first_failures.len() as u64;
+    let title = match view.failed > known {
+        true => format!("The first {} failures", count(known as f64)),
+        false => "What failed, and how".to_owned(),
     };
-    table(&title, &["what was observed", "at", "connection"], &rows)
+    table(
+        &title,
+        &["what was observed", "times", "first at", "last at"],
+        &rows,
+    )
 }
 
 /// Several runs, with the changes against the first.

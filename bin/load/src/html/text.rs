@@ -105,7 +105,9 @@ pub(super) fn date(unix_s: f64) -> String {
     let seconds = unix_s.max(0.0) as u64;
     let (days, second) = (seconds / 86_400, seconds % 86_400);
     let (mut year, mut left) = (1970, days);
-    let is_leap = |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let is_leap = |year: u64| {
+        year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
+    };
     while left >= 365 + u64::from(is_leap(year)) {
         left -= 365 + u64::from(is_leap(year));
         year += 1;
@@ -154,7 +156,15 @@ mod tests {
         let durations = [5.0, 1500.0, 12_340.0, 123_400.0, 1e6, 61.5e6, 125e6];
         assert_eq!(
             durations.map(duration),
-            ["5 \u{b5}s", "1.5 ms", "12.3 ms", "123 ms", "1 s", "61.5 s", "2 min 05 s"]
+            [
+                "5 \u{b5}s",
+                "1.5 ms",
+                "12.3 ms",
+                "123 ms",
+                "1 s",
+                "61.5 s",
+                "2 min 05 s"
+            ]
         );
         assert_eq!(percent(1, 1_000_000), "less than 0.01 %");
         assert_eq!(percent(1, 300), "0.33 %");

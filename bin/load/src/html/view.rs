@@ -74,7 +74,6 @@ pub(super) struct WebSockets {
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct FirstFailure {
     pub(super) at_ms: f64,
-    pub(super) connection: u64,
     pub(super) class: String,
     pub(super) reason: String,
 }

@@ -88,7 +88,7 @@ pub(super) struct UrlRow<'a> {
 /// What happened when.
 #[derive(Debug, Serialize)]
 pub(super) struct SeriesRow {
-    /// What one point covers; the last one may be shorter.
+    /// What one point covers; the last one lasts to the end of the run.
     interval_ms: f64,
     points: Vec<PointRow>,
 }
@@ -181,15 +181,18 @@ pub(super) fn urls<'a>(plan: &'a Plan, tally: &Tally) -> Vec<UrlRow<'a>> {
     let seconds = tally.length.as_secs_f64();
     let mut urls: Vec<_> = plan.origins.iter().flat_map(|one| &one.urls).collect();
     urls.sort_by_key(|url| url.number);
-    let rows = urls.into_iter().zip(&tally.urls).map(|(url, counts)| UrlRow {
-        url: &url.text,
-        weight: url.weight,
-        ok: counts.ok,
-        failed: counts.failures.iter().sum(),
-        rate: per(counts.ok, seconds),
-        failures: by_class(&counts.failures),
-        latency_us: Latency::of(&counts.latency),
-    });
+    let rows = urls
+        .into_iter()
+        .zip(&tally.urls)
+        .map(|(url, counts)| UrlRow {
+            url: &url.text,
+            weight: url.weight,
+            ok: counts.ok,
+            failed: counts.failures.iter().sum(),
+            rate: per(counts.ok, seconds),
+            failures: by_class(&counts.failures),
+            latency_us: Latency::of(&counts.latency),
+        });
     rows.collect()
 }
 
@@ -204,11 +207,13 @@ fn by_class(counts: &FailureCounts) -> BTreeMap<&'static str, u64> {
 
 pub(super) fn series(tally: &Tally) -> SeriesRow {
     let width = tally.points.width();
-    let rows = (0u32..).zip(tally.points.points()).map(|(number, point)| {
+    let points = tally.points.points();
+    let rows = (0u32..).zip(points).map(|(number, point)| {
         let at = width.saturating_mul(number);
-        // The last point may be shorter, but a rate over microseconds says nothing.
-        let covered = tally.length.saturating_sub(at).clamp(width / 4, width);
-        point_row(point, at, covered)
+        let is_last = number as usize + 1 == points.len();
+        // The last point ends with the run. A rate over microseconds says nothing.
+        let rest = tally.length.saturating_sub(at).max(width / 4);
+        point_row(point, at, if is_last { rest } else { width })
     });
     SeriesRow {
         interval_ms: micros(width) / 1e3,

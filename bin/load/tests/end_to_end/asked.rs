@@ -39,10 +39,16 @@ fn keep() -> (String, Arc<Mutex<Vec<Seen>>>) {
 
 fn read(reader: &mut BufReader<std::net::TcpStream>) -> Option<Seen> {
     let mut seen = Seen::default();
-    reader.read_line(&mut seen.line).ok().filter(|length| *length > 0)?;
+    reader
+        .read_line(&mut seen.line)
+        .ok()
+        .filter(|length| *length > 0)?;
     loop {
         let mut line = String::new();
-        reader.read_line(&mut line).ok().filter(|length| *length > 0)?;
+        reader
+            .read_line(&mut line)
+            .ok()
+            .filter(|length| *length > 0)?;
         match line.trim_end().split_once(": ") {
             Some((name, value)) => {
                 seen.fields.insert(name.to_lowercase(), value.to_owned());
@@ -51,7 +57,8 @@ fn read(reader: &mut BufReader<std::net::TcpStream>) -> Option<Seen> {
         }
     }
     let length = seen.fields.get("content-length");
-    seen.body.resize(length.map_or(0, |length| length.parse().unwrap()), 0);
+    seen.body
+        .resize(length.map_or(0, |length| length.parse().unwrap()), 0);
     reader.read_exact(&mut seen.body).ok()?;
     Some(seen)
 }
@@ -63,9 +70,9 @@ fn a_body_arrives_as_it_was_given() {
     let at_file = format!("--body @{} --content-type a/b", file.path());
     for (line, body, kind) in [
         ("--body hello=1", &b"hello=1"[..], None),
-        (&at_file, &long, Some("a/b")),
-        ("--body-bytes 3", b"xxx", None),
-        ("--close --body x", b"x", None),
+        (at_file.as_str(), &long[..], Some("a/b")),
+        ("--body-bytes 3", &b"xxx"[..], None),
+        ("--close --body x", &b"x"[..], None),
     ] {
         let (address, seen) = keep();
         let outcome = load(&format!("--requests 4 --connections 2 {line}"), &address);
@@ -85,7 +92,10 @@ fn urls_are_asked_for_by_their_weights_and_counted_apart() {
         "urls",
         format!("# a comment\nhttp://{address}/a 3\n\nhttp://{address}/b\n"),
     );
-    let line = format!("--requests 400 --connections 4 --threads 2 --urls {}", urls.path());
+    let line = format!(
+        "--requests 400 --connections 4 --threads 2 --urls {}",
+        urls.path()
+    );
     let outcome = load(&line, &format!("http://{address}/c"));
     assert_failed(&outcome, "", 0, 400);
     let json = outcome.1;
@@ -102,7 +112,10 @@ fn urls_are_asked_for_by_their_weights_and_counted_apart() {
     assert_eq!(counted, [("a", 240, 240), ("b", 80, 80), ("c", 80, 80)]);
     let seen = seen.lock().unwrap();
     let arrived = |path: &str| seen.iter().filter(|one| one.line.contains(path)).count();
-    assert_eq!((arrived("/a "), arrived("/b "), arrived("/c ")), (240, 80, 80));
+    assert_eq!(
+        (arrived("/a "), arrived("/b "), arrived("/c ")),
+        (240, 80, 80)
+    );
 }
 
 #[test]
@@ -116,6 +129,10 @@ fn failures_are_counted_by_url() {
     assert_eq!(code, 1);
     let refused = json["urls"][0]["failures"]["refused"].as_u64().unwrap();
     let ok = json["urls"][1]["ok"].as_u64().unwrap();
-    assert_eq!((refused + ok, json["urls"][1]["failed"].as_u64()), (20, Some(0)), "{json}");
+    assert_eq!(
+        (refused + ok, json["urls"][1]["failed"].as_u64()),
+        (20, Some(0)),
+        "{json}"
+    );
     assert!(refused > 0 && ok > 0, "{json}");
 }

@@ -106,7 +106,10 @@ fn how_websockets_end_is_told() {
         assert_eq!(sockets["ended"][end], 1, "{end}: {json}");
     }
     let points = json["series"]["points"].as_array().unwrap();
-    let failed: u64 = points.iter().map(|one| one["failed"].as_u64().unwrap()).sum();
+    let failed: u64 = points
+        .iter()
+        .map(|one| one["failed"].as_u64().unwrap())
+        .sum();
     assert_eq!(failed, 3, "when they ended is in the series: {json}");
 }
 

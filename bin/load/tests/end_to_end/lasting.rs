@@ -36,7 +36,10 @@ fn a_target_that_disappears_is_counted_and_used_again_when_it_is_back() {
         &address.to_string(),
     );
     assert_eq!(code, 1);
-    let (ok, failed) = (json["ok"].as_u64().unwrap(), json["failed"].as_u64().unwrap());
+    let (ok, failed) = (
+        json["ok"].as_u64().unwrap(),
+        json["failed"].as_u64().unwrap(),
+    );
     assert_eq!(ok + failed, 200, "every request is counted: {json}");
     assert!(ok > 20, "it came back: {json}");
     assert!(json["failures"]["refused"].as_u64().unwrap() > 0, "{json}");
@@ -48,7 +51,14 @@ fn descriptors_that_run_out_are_failures_of_this_machine() {
     let program = env!("CARGO_BIN_EXE_ballast-load");
     let output = Command::new("sh")
         .args(["-c", "ulimit -n 40; exec \"$@\"", "sh", program])
-        .args(["--connections", "100", "--requests", "600", "--json", &address])
+        .args([
+            "--connections",
+            "100",
+            "--requests",
+            "600",
+            "--json",
+            &address,
+        ])
         .output()
         .unwrap();
     let json: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -77,7 +87,10 @@ fn a_server_that_stops_is_seen_by_all_that_were_due() {
     assert!(latency("p90") >= 0.5e6, "{json}");
     assert!(latency("mean") >= 0.2e6, "{json}");
     let from_sending = json["from_sending_us"]["p90"].as_f64().unwrap();
-    assert!(from_sending < 0.5e6, "all but one were answered at once: {json}");
+    assert!(
+        from_sending < 0.5e6,
+        "all but one were answered at once: {json}"
+    );
 }
 
 #[test]
