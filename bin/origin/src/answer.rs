@@ -62,6 +62,11 @@ pub(crate) struct Request {
 }
 
 impl Request {
+    /// How long the body is to be; zero when the answer has a text of its own.
+    pub(crate) fn size(&self) -> u64 {
+        self.size.unwrap_or(0)
+    }
+
     /// Parses target and query. Invalid parts of the query are ignored.
     pub(crate) fn read(method: &str, target: &str, is_closing: bool, is_upgrade: bool) -> Self {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));

@@ -6,9 +6,11 @@
 //! one write.
 
 mod answer;
+mod at_once;
 mod common_name;
 mod filler;
 mod h2;
+mod head;
 mod page;
 mod serve;
 mod tls;
@@ -165,6 +167,7 @@ async fn listen_on_all(servers: Vec<(String, Rc<Server>)>) -> std::io::Result<()
         let listener = TcpListener::bind(&address)
             .await
             .map_err(|error| std::io::Error::other(format!("{address}: {error}")))?;
+        let listener = at_once::watch(listener.into_std()?)?;
         tasks.push(tokio::task::spawn_local(serve::accept(listener, server)));
     }
     for task in tasks {

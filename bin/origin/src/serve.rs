@@ -1,67 +1,70 @@
 //! A connection: bytes in, requests, responses in order.
 
 use std::io;
-use std::mem::MaybeUninit;
+use std::net::TcpListener;
 use std::rc::Rc;
 use std::time::Duration;
 
-use httparse::Status;
+use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 
 use crate::Server;
-use crate::answer::{Behaviour, INTERIM, Request, Response};
+use crate::answer::{Behaviour, INTERIM, Response};
+use crate::at_once::{self, Begun};
 use crate::filler;
 use crate::h2;
+use crate::head::{self, Framing, Head};
 use crate::tls::Stream;
 use crate::websocket;
 
 /// A longer head is refused with 431.
 const HEAD_BYTES_MAX: usize = 64 << 10;
-/// More fields are refused with 431.
-const FIELD_COUNT_MAX: usize = 100;
 /// The maximum body for `/echo`, which holds it; other bodies are read and dropped.
 pub(crate) const ECHO_BYTES_MAX: usize = 16 << 20;
 /// Responses to pipelined requests are collected up to this size before they are written.
 const GATHER_BYTES_MAX: usize = 256 << 10;
+/// How many connections are accepted before others get their turn.
+const ACCEPT_COUNT_MAX: u64 = 32;
 /// The pause after `accept` failed because descriptors ran out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Serves one listener for ever.
-pub(crate) async fn accept(listener: TcpListener, server: Rc<Server>) {
-    loop {
-        match listener.accept().await {
-            Ok((socket, _)) => {
+pub(crate) async fn accept(listener: AsyncFd<TcpListener>, server: Rc<Server>) {
+    for number in 1u64.. {
+        match at_once::accept(&listener).await {
+            Ok(socket) => {
                 server.connections.set(server.connections.get() + 1);
-                let server = Rc::clone(&server);
-                // The peer may leave at any time, or fail in its handshake; that is not reported.
-                tokio::task::spawn_local(async move {
-                    Connection::accept(socket, server).await?.choose().await
-                });
+                let begun = match server.tls {
+                    Some(_) => Begun::default(),
+                    None => at_once::begin(&socket, &server),
+                };
+                if !begun.is_over() {
+                    let server = Rc::clone(&server);
+                    // The peer may leave at any time, or fail in its handshake; that is not reported.
+                    tokio::task::spawn_local(serve(socket, begun, server));
+                }
             }
             Err(error) => {
                 eprintln!("ballast-origin: {}: accept: {error}", server.name);
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
+        if number.is_multiple_of(ACCEPT_COUNT_MAX) {
+            tokio::task::yield_now().await;
+        }
     }
 }
 
-/// How the fields of a head frame the body.
-#[derive(Clone, Copy)]
-enum Framing {
-    Chunked,
-    Length(u64),
-}
-
-/// A parsed head that owns nothing: its ranges are used before the buffer changes.
-struct Head {
-    length: usize,
-    framing: Framing,
-    asked: Request,
-    expects_continue: bool,
-    /// The key of a WebSocket handshake.
-    key: Option<String>,
+async fn serve(socket: std::net::TcpStream, begun: Begun, server: Rc<Server>) -> io::Result<()> {
+    let socket = TcpStream::from_std(socket)?;
+    let mut connection = Connection::accept(socket, server).await?;
+    connection.received = begun.received;
+    connection.answers = begun.answers;
+    if begun.is_answered {
+        return connection.write().await;
+    }
+    connection.choose().await
 }
 
 /// What was written on a connection. The first write waits for nobody: one that is closed after it
@@ -163,58 +166,7 @@ impl Connection {
 
     /// Parses the next head, when it is complete.
     fn head(&self) -> Result<Option<Head>, httparse::Error> {
-        let bytes = &self.received[self.consumed..];
-        if bytes.is_empty() {
-            return Ok(None);
-        }
-        let mut fields = [const { MaybeUninit::uninit() }; FIELD_COUNT_MAX];
-        let mut request = httparse::Request::new(&mut []);
-        let parsed = request.parse_with_uninit_headers(bytes, &mut fields)?;
-        let Status::Complete(length) = parsed else {
-            return Ok(None);
-        };
-        let mut framing = Framing::Length(0);
-        let mut expects_continue = false;
-        let mut is_closing = request.version == Some(0);
-        let mut is_upgrade = false;
-        let (mut is_websocket, mut key) = (false, None);
-        for field in request.headers.iter() {
-            let value = field.value;
-            if field.name.eq_ignore_ascii_case("content-length") {
-                let number = std::str::from_utf8(value)
-                    .ok()
-                    .and_then(|text| text.trim().parse().ok());
-                framing = Framing::Length(number.ok_or(httparse::Error::HeaderValue)?);
-            } else if field.name.eq_ignore_ascii_case("transfer-encoding") {
-                framing = Framing::Chunked;
-            } else if field.name.eq_ignore_ascii_case("expect") {
-                expects_continue = value.eq_ignore_ascii_case(b"100-continue");
-            } else if field.name.eq_ignore_ascii_case("connection") {
-                if value.eq_ignore_ascii_case(b"close") {
-                    is_closing = true;
-                } else if value.eq_ignore_ascii_case(b"keep-alive") {
-                    is_closing = false;
-                }
-            } else if field.name.eq_ignore_ascii_case("upgrade") {
-                is_upgrade = true;
-                is_websocket = value.eq_ignore_ascii_case(b"websocket");
-            } else if field.name.eq_ignore_ascii_case("sec-websocket-key") {
-                key = std::str::from_utf8(value).ok().map(str::to_owned);
-            }
-        }
-        let asked = Request::read(
-            request.method.unwrap_or("GET"),
-            request.path.unwrap_or("/"),
-            is_closing,
-            is_upgrade,
-        );
-        Ok(Some(Head {
-            length,
-            framing,
-            asked,
-            expects_continue,
-            key: key.filter(|_| is_websocket),
-        }))
+        head::parse(&self.received[self.consumed..])
     }
 
     /// Answers one request; false when the connection ends after it.

@@ -211,12 +211,15 @@ pub(super) fn failures(view: &View) -> String {
     )
 }
 
+/// A name, what it is of a run, and how it is shown.
+type Measure = (&'static str, fn(&View) -> f64, fn(f64) -> String);
+
 /// Several runs, with the changes against the first.
 pub(super) fn comparison(views: &[View]) -> String {
     let Some((first, others)) = views.split_first() else {
         return String::new();
     };
-    let measure: [(&str, fn(&View) -> f64, fn(f64) -> String); 9] = [
+    let measure: [Measure; 9] = [
         ("as expected", |view| view.ok as f64, count),
         ("per second", |view| view.rate, count),
         ("failed", |view| view.failed as f64, count),
