@@ -59,7 +59,10 @@ impl MarkReader {
             lines: Lines::default(),
             marks: Arc::clone(&reader.marks),
             stop: Arc::clone(&reader.stop),
+            file: None,
         };
+        // Connections may take all descriptors that are left.
+        follower.file = follower.try_open()?;
         thread::Builder::new().name("marks".into()).spawn(move || {
             if let Err(error) = follower.run() {
                 eprintln!("ballast-load: --marks {}: {error}", follower.path.display());
@@ -89,6 +92,8 @@ struct Follower {
     lines: Lines,
     marks: Arc<Mutex<Vec<Mark>>>,
     stop: Arc<AtomicBool>,
+    /// None until it is there.
+    file: Option<File>,
 }
 
 impl Follower {
@@ -126,20 +131,30 @@ impl Follower {
     fn open(&mut self) -> io::Result<Option<File>> {
         loop {
             let is_last = self.stop.load(Ordering::Relaxed);
-            let mut options = OpenOptions::new();
-            // A pipe is opened for writing, too: it does not end when a writer leaves.
-            let is_pipe =
-                |path: &Path| path.metadata().is_ok_and(|data| data.file_type().is_fifo());
-            let is_pipe = is_pipe(&self.path);
-            if is_pipe {
-                self.old_bytes = 0;
+            let file = match self.file.take() {
+                None => self.try_open()?,
+                file => file,
+            };
+            if file.is_some() || is_last {
+                return Ok(file);
             }
-            match options.read(true).write(is_pipe).open(&self.path) {
-                Ok(file) => return Ok(Some(file)),
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                Err(_) if is_last => return Ok(None),
-                Err(_) => thread::sleep(PERIOD),
-            }
+            thread::sleep(PERIOD);
+        }
+    }
+
+    /// Opens the file, if it is there.
+    fn try_open(&mut self) -> io::Result<Option<File>> {
+        let data = self.path.metadata();
+        // A pipe is opened for writing, too: it does not end when a writer leaves.
+        let is_pipe = data.is_ok_and(|data| data.file_type().is_fifo());
+        if is_pipe {
+            self.old_bytes = 0;
+        }
+        let mut options = OpenOptions::new();
+        match options.read(true).write(is_pipe).open(&self.path) {
+            Ok(file) => Ok(Some(file)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
         }
     }
 

@@ -65,11 +65,10 @@ fn follow(run: &Run, start: Instant, is_over: &AtomicBool, printer: Option<Print
                 line.interval.add(&interval);
             }
         }
-        if is_over {
-            break;
-        }
         let open = socket::open_count();
-        series.note_open(now, open);
+        if !is_over {
+            series.note_open(now, open);
+        }
         if now >= line.began + LINE_INTERVALS {
             if let Some(printer) = &printer {
                 printer.print(line.text(now, open));
@@ -79,6 +78,9 @@ fn follow(run: &Run, start: Instant, is_over: &AtomicBool, printer: Option<Print
                 failed: line.failed + line.interval.failed(),
                 interval: Interval::default(),
             };
+        }
+        if is_over {
+            break;
         }
         let next = INTERVAL.saturating_mul(u32::try_from(now + 1).unwrap_or(u32::MAX));
         thread::park_timeout(next.saturating_sub(start.elapsed()));

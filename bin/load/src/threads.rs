@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::LocalSet;
 
@@ -28,32 +29,55 @@ pub(crate) fn run(plan: Plan) -> io::Result<Tally> {
     let due_permits: Vec<Arc<Semaphore>> = (0..run.plan.threads)
         .map(|_| Arc::new(Semaphore::new(0)))
         .collect();
+    // What needs descriptors is made before connections take them: they may take all there are.
+    let runtime = new_runtime()?;
+    let signals = {
+        let _context = runtime.enter();
+        Signals {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        }
+    };
+    let marks = run.plan.marks.as_deref();
+    let marks = marks.map(MarkReader::begin).transpose()?;
+    let runtimes = (0..run.plan.threads).map(|_| new_runtime());
+    let runtimes = runtimes.collect::<io::Result<Vec<_>>>()?;
     let (sender, tallies) = mpsc::unbounded_channel();
-    for (worker, permits) in due_permits.iter().enumerate() {
+    for (worker, (permits, runtime)) in due_permits.iter().zip(runtimes).enumerate() {
         let permits = run.plan.rate.map(|_| Arc::clone(permits));
         let (run, sender) = (Arc::clone(&run), sender.clone());
         thread::Builder::new()
             .name(format!("load-{worker}"))
             .spawn(move || {
                 // The receiver waits for all tallies, so it exists.
-                let _ = sender.send(work(&run, worker, permits));
+                let _ = sender.send(work(&run, worker, permits, &runtime));
             })?;
     }
     drop(sender);
-    let runtime = tokio::runtime::Builder::new_current_thread()
+    let mut sum = runtime.block_on(coordinate(&run, due_permits, tallies, signals))?;
+    sum.marks = marks.map_or_else(Vec::new, MarkReader::finish);
+    Ok(sum)
+}
+
+fn new_runtime() -> io::Result<Runtime> {
+    tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        .build()?;
-    runtime.block_on(coordinate(&run, due_permits, tallies))
+        .build()
+}
+
+/// What ends a run early.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
 }
 
 /// Starts the clock when all connections are open, and adds up the counts of the threads.
 async fn coordinate(
     run: &Arc<Run>,
     due_permits: Vec<Arc<Semaphore>>,
-    mut tallies: mpsc::UnboundedReceiver<io::Result<Tally>>,
+    mut tallies: mpsc::UnboundedReceiver<Tally>,
+    mut signals: Signals,
 ) -> io::Result<Tally> {
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
     let mut sum = Tally::new(run.plan.timeline);
     let mut pacing = None;
     // Waited for once, whatever signals come meanwhile: each call counts as one who is there.
@@ -61,13 +85,11 @@ async fn coordinate(
     tokio::pin!(all_open);
     let mut is_started = false;
     let (mut probe, mut progress) = (None, None);
-    let marks = run.plan.marks.as_deref();
-    let marks = marks.map(MarkReader::begin).transpose()?;
     loop {
         tokio::select! {
             biased;
             tally = tallies.recv() => match tally {
-                Some(tally) => sum.add(tally?),
+                Some(tally) => sum.add(tally),
                 None => break,
             },
             _ = &mut all_open, if !is_started => {
@@ -92,8 +114,8 @@ async fn coordinate(
                     thread::spawn(move || (pacer.run(), cpu_of_this_thread()))
                 });
             }
-            _ = interrupt.recv() => run.stop.close(),
-            _ = terminate.recv() => run.stop.close(),
+            _ = signals.interrupt.recv() => run.stop.close(),
+            _ = signals.terminate.recv() => run.stop.close(),
         }
     }
     if let Some(probe) = probe {
@@ -103,7 +125,6 @@ async fn coordinate(
         sum.points = progress.finish();
         sum.points.finish(sum.length);
     }
-    sum.marks = marks.map_or_else(Vec::new, MarkReader::finish);
     if let Some(pacing) = pacing {
         let (handed_out, cpu) = pacing
             .join()
@@ -115,22 +136,24 @@ async fn coordinate(
 }
 
 /// One thread: its connections until all have ended.
-fn work(run: &Arc<Run>, worker: usize, permits: Option<Arc<Semaphore>>) -> io::Result<Tally> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+fn work(
+    run: &Arc<Run>,
+    worker: usize,
+    permits: Option<Arc<Semaphore>>,
+    runtime: &Runtime,
+) -> Tally {
     let local = LocalSet::new();
     let mut tally = match run.plan.mode {
         Mode::Http if run.plan.streams.is_some() => {
-            local.block_on(&runtime, h2::work(run, worker, permits))
+            local.block_on(runtime, h2::work(run, worker, permits))
         }
         Mode::Http | Mode::Handshakes => {
-            local.block_on(&runtime, client::work(run, worker, permits))
+            local.block_on(runtime, client::work(run, worker, permits))
         }
-        Mode::WebSockets => local.block_on(&runtime, websockets::work(run, worker)),
+        Mode::WebSockets => local.block_on(runtime, websockets::work(run, worker)),
     };
     tally.cpu = cpu_of_this_thread();
-    Ok(tally)
+    tally
 }
 
 /// The processor time of this thread; zero if the kernel does not say.

@@ -47,25 +47,29 @@ impl Panel {
     /// The same, with space for marks above it.
     pub(super) fn with_marks(mut self, marks: &[Mark]) -> Self {
         let rows = rows_of(marks, |mark| self.x_of(mark.at_ms / 1e3));
-        let used = rows.iter().flatten().max().map_or(0, |row| row + 1);
+        let used = rows.iter().flatten().map(|place| place.row + 1).max();
+        let used = used.unwrap_or(0);
         let space = used as f64 * MARK_ROW;
         self.top += space;
         self.height += space;
-        for (mark, row) in marks.iter().zip(rows) {
+        for (mark, place) in marks.iter().zip(rows) {
             let x = self.x_of(mark.at_ms / 1e3);
             let text = escape(&mark.text);
             let at = mark.at_ms / 1e3;
-            let y = row.map_or(self.top, |row| TOP + (row as f64 + 0.6) * MARK_ROW);
+            let y = place.map_or(self.top, |place| TOP + (place.row as f64 + 0.6) * MARK_ROW);
             let bottom = self.bottom();
             self.add(format_args!(
                 "<g class=\"mark\"><title>{at:.2} s: {text}</title>\
                  <line x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{y:.1}\" y2=\"{bottom:.1}\"/>"
             ));
-            if row.is_some() {
+            if let Some(place) = place {
                 let text = escape(&shorten(&mark.text, MARK_CHARACTERS));
+                let (class, x) = match place.is_left {
+                    true => ("left", x - 4.0),
+                    false => ("right", x + 4.0),
+                };
                 self.add(format_args!(
-                    "<text x=\"{:.1}\" y=\"{:.1}\">{text}</text>",
-                    x + 4.0,
+                    "<text class=\"{class}\" x=\"{x:.1}\" y=\"{:.1}\">{text}</text>",
                     y + 4.0
                 ));
             }
@@ -181,16 +185,28 @@ impl Panel {
     }
 }
 
-/// The row of each mark's text, above the chart; none where there is no space.
-fn rows_of(marks: &[Mark], x_of: impl Fn(&Mark) -> f64) -> Vec<Option<usize>> {
+/// Where the text of a mark stands, above the chart.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+struct MarkPlace {
+    row: usize,
+    /// Left of its line: on the right it would leave the picture.
+    is_left: bool,
+}
+
+/// The place of each mark's text; none where there is no space.
+fn rows_of(marks: &[Mark], x_of: impl Fn(&Mark) -> f64) -> Vec<Option<MarkPlace>> {
     let mut ends = [f64::MIN; MARK_ROW_COUNT];
     let rows = marks.iter().map(|mark| {
         let length = shorten(&mark.text, MARK_CHARACTERS).chars().count();
-        let x = x_of(mark);
-        let end = x + 10.0 + length as f64 * CHARACTER;
-        let row = (0..MARK_ROW_COUNT).find(|row| ends[*row] < x && end < WIDTH)?;
-        ends[row] = end;
-        Some(row)
+        let (x, length) = (x_of(mark), 10.0 + length as f64 * CHARACTER);
+        let is_left = x + length >= WIDTH;
+        let (from, to) = match is_left {
+            true => (x - length, x),
+            false => (x, x + length),
+        };
+        let row = (0..MARK_ROW_COUNT).find(|row| ends[*row] < from)?;
+        ends[row] = to;
+        Some(MarkPlace { row, is_left })
     });
     rows.collect()
 }
@@ -209,8 +225,14 @@ mod tests {
     #[test]
     fn marks_that_are_close_stand_in_rows() {
         let marks = [0.0, 1.0, 2.0, 3.0, 500.0, 959.0].map(mark);
-        let rows = rows_of(&marks, |mark| mark.at_ms);
-        assert_eq!(rows, [Some(0), Some(1), Some(2), None, Some(0), None]);
+        let places = rows_of(&marks, |mark| mark.at_ms);
+        let rows: Vec<_> = places
+            .iter()
+            .map(|place| place.map(|one| one.row))
+            .collect();
+        assert_eq!(rows, [Some(0), Some(1), Some(2), None, Some(0), Some(0)]);
+        let left: Vec<_> = places.iter().flatten().map(|one| one.is_left).collect();
+        assert_eq!(left, [false, false, false, false, true]);
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub(super) enum Scale {
 impl Scale {
     /// For counts up to this one.
     pub(super) fn count(max: f64) -> Self {
-        let step = nice_above((max / TICK_COUNT).max(0.2));
+        let step = nice_above((max / TICK_COUNT).max(1.0));
         Self::Count {
             max: ((max / step).ceil() * step).max(step),
         }
@@ -62,7 +62,7 @@ impl Scale {
         };
         match *self {
             Self::Count { max } => {
-                let step = nice_above((max / TICK_COUNT).max(0.2) * 0.999);
+                let step = nice_above((max / TICK_COUNT).max(1.0) * 0.999);
                 multiples(step, max).map(|n| tick(n, short(n))).collect()
             }
             Self::Time { max } => {
