@@ -29,14 +29,15 @@ fn table(title: &str, head: &[&str], rows: &[Vec<String>]) -> String {
 pub(super) fn tiles(view: &View) -> String {
     let latency = &view.latency_us;
     let failed = if view.failed > 0 { " bad" } else { "" };
+    // Of WebSockets, connections fail and messages are counted.
+    let (all, lost) = match view.websockets {
+        Some(_) => (view.ok, "connections lost"),
+        None => (view.ok + view.failed, "failed"),
+    };
     let mut tiles = vec![
-        (
-            view.noun().to_owned(),
-            count((view.ok + view.failed) as f64),
-            "",
-        ),
+        (view.noun().to_owned(), count(all as f64), ""),
         ("per second".to_owned(), count(view.rate), ""),
-        ("failed".to_owned(), count(view.failed as f64), failed),
+        (lost.to_owned(), count(view.failed as f64), failed),
     ];
     for (name, us) in [
         ("median", latency.p50),
