@@ -128,6 +128,30 @@ fn answers_say_what_was_negotiated() {
 }
 
 #[test]
+fn bodies_arrive_in_every_version() {
+    const BODY_BYTES: usize = 300_000;
+    let directory = TempDir::new().expect("a temporary directory");
+    let (_origin, _, [clear, two, ..]) = origin(directory.path());
+    std::fs::write(directory.path().join("body"), vec![b'y'; BODY_BYTES]).expect("a file");
+    for version in ["", "--h2 --streams 2"] {
+        for (scheme, port) in [("http", clear), ("https", two)] {
+            let line = format!(
+                "{version} --body @body --requests 6 --connections 2 {scheme}://127.0.0.1:{port}/echo"
+            );
+            let authority: &[&str] = match scheme {
+                "https" => &["--cacert", "ca.pem"],
+                _ => &[],
+            };
+            let report = load(&line, authority, directory.path());
+            assert_ok(&report, 6);
+            let received = report["received_bytes"].as_u64();
+            // The origin sends back what it received.
+            assert!(received >= Some(6 * BODY_BYTES as u64), "{line}: {report}");
+        }
+    }
+}
+
+#[test]
 fn refusals_have_their_alerts() {
     let directory = TempDir::new().expect("a temporary directory");
     let (_origin, _, [_, two, .., clients]) = origin(directory.path());

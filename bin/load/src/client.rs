@@ -9,10 +9,11 @@ use tokio::sync::Semaphore;
 use crate::answer::Response;
 use crate::exchange::{Connection, NoResponse, OutgoingRequest};
 use crate::failure::{Failure, FailureClass};
+use crate::origin::Url;
 use crate::plan::Mode;
 use crate::run::Run;
 use crate::shared::{Answer, FAILURE_PAUSE, RequestTimes, ThreadShared};
-use crate::tally::Tally;
+use crate::tally::{Place, Tally};
 use crate::tls::ClientHello;
 
 /// How many connections of a thread are opened concurrently before the start.
@@ -49,8 +50,6 @@ struct Client {
     run: Arc<Run>,
     connection: Connection,
     number: usize,
-    /// The index of the origin's next request.
-    turn: usize,
     /// Over TLS: names without a session get one before they are measured. It ends with a server
     /// that gives none.
     may_warm: bool,
@@ -70,19 +69,18 @@ impl Client {
             connection: Connection::new(),
             shared,
             number,
-            turn: number,
             may_warm: true,
         }
     }
 
     async fn run(mut self, opening: &Semaphore) {
-        let run = Arc::clone(&self.run);
+        let (run, shared) = (Arc::clone(&self.run), Rc::clone(&self.shared));
         {
             // The semaphore is not closed.
             let _permit = opening.acquire().await;
             if let Err(failure) = self.prepare().await {
                 let mut tally = self.shared.tally.borrow_mut();
-                tally.fail(Duration::ZERO, (self.number, None), failure);
+                tally.fail(Duration::ZERO, self.place(None), None, failure);
             }
         }
         run.barrier.wait().await;
@@ -95,10 +93,11 @@ impl Client {
             } else {
                 due_at
             };
+            let url = shared.next_url(self.number);
             let (outcome, ended) = if run.plan.mode == Mode::Handshakes {
                 self.handshake(sent).await
             } else {
-                let answer = self.request(sent).await;
+                let answer = self.request(url, sent).await;
                 (answer.map(Outcome::Response), Instant::now())
             };
             now = Instant::now();
@@ -120,8 +119,7 @@ impl Client {
                 }),
                 Outcome::Handshake => None,
             });
-            let connection = (self.number, self.connection.port());
-            self.shared.count(outcome, connection, &times);
+            shared.count(outcome, self.place(Some(url.number)), &times);
             if is_closing {
                 // The response is complete: what happens now is nobody's failure.
                 let _ = self.connection.await_close().await;
@@ -137,6 +135,14 @@ impl Client {
         let mut tally = self.shared.tally.borrow_mut();
         tally.received_bytes += self.connection.received_bytes;
         tally.tls.unclean_closes += self.connection.unclean_closes;
+    }
+
+    fn place(&self, url: Option<usize>) -> Place {
+        Place {
+            connection: self.number,
+            port: url.and_then(|_| self.connection.port()),
+            url,
+        }
     }
 
     /// Before the start: sessions to resume, and a connection if it is to be kept.
@@ -185,12 +191,10 @@ impl Client {
 
     /// Sends a request; once more, on a new connection, when the peer had closed the kept one
     /// before any response (RFC 9112 section 9.3.1).
-    async fn request(&mut self, sent: Instant) -> Result<Response, Failure> {
-        let turn = self.turn;
-        self.turn = self.turn.wrapping_add(1);
+    async fn request(&mut self, url: &Url, sent: Instant) -> Result<Response, Failure> {
         let deadline = sent + self.run.plan.timeout;
         let was_kept = self.connection.is_open();
-        let first = self.attempt(turn, deadline).await;
+        let first = self.attempt(url, deadline).await;
         let answer = match first {
             Err(broken)
                 if was_kept
@@ -203,21 +207,21 @@ impl Client {
                     && self.run.plan.is_idempotent() =>
             {
                 self.shared.tally.borrow_mut().retried += 1;
-                self.attempt(turn, deadline).await
+                self.attempt(url, deadline).await
             }
             first => first,
         };
         answer.map_err(|broken| broken.failure)
     }
 
-    async fn attempt(&mut self, turn: usize, deadline: Instant) -> Result<Response, NoResponse> {
+    async fn attempt(&mut self, url: &Url, deadline: Instant) -> Result<Response, NoResponse> {
         if !self.connection.is_open() {
             self.open(deadline).await?;
         }
         let plan = &self.run.plan;
-        let requests = &self.run.origin_of(self.number).requests;
         let sent = OutgoingRequest {
-            request: &requests[turn % requests.len()],
+            head: &url.head,
+            body: &plan.body,
             is_bodyless: plan.is_bodyless(),
             prefix: &plan.expect.body_prefix,
             deadline: deadline.into(),

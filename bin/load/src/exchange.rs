@@ -4,7 +4,7 @@
 //! request would otherwise wait for us while we wait for it.
 
 use std::future::{Future as _, poll_fn};
-use std::io;
+use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -36,14 +36,39 @@ pub(crate) struct NoResponse {
 /// A request to send, and what is known about its response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OutgoingRequest<'a> {
-    /// Head and body, ready to be written.
-    pub(crate) request: &'a [u8],
+    /// Ready to be written.
+    pub(crate) head: &'a [u8],
+    pub(crate) body: &'a [u8],
     /// The response has no body whatever its head says (HEAD).
     pub(crate) is_bodyless: bool,
     /// What the response's body must begin with.
     pub(crate) prefix: &'a [u8],
     /// The response must be complete by then.
     pub(crate) deadline: Instant,
+}
+
+impl OutgoingRequest<'_> {
+    fn length(&self) -> usize {
+        self.head.len() + self.body.len()
+    }
+
+    /// Writes what follows the first `written` bytes, as much as the stream takes at once.
+    fn poll_write(
+        &self,
+        cx: &mut Context<'_>,
+        stream: &mut Stream,
+        written: usize,
+    ) -> Poll<io::Result<usize>> {
+        let stream = Pin::new(stream);
+        match written.checked_sub(self.head.len()) {
+            Some(written) => stream.poll_write(cx, &self.body[written..]),
+            None if self.body.is_empty() => stream.poll_write(cx, &self.head[written..]),
+            None => {
+                let slices = [&self.head[written..], self.body].map(IoSlice::new);
+                stream.poll_write_vectored(cx, &slices)
+            }
+        }
+    }
 }
 
 /// How a connection was opened.
@@ -152,7 +177,7 @@ impl Connection {
                 format!("{more} bytes after the end of the answer"),
             )),
         });
-        if outcome.is_err() || exchange.written < sent.request.len() {
+        if outcome.is_err() || exchange.written < sent.length() {
             self.close();
         }
         match outcome {
@@ -269,8 +294,8 @@ impl Exchange<'_> {
     /// Writes as much as the socket accepts. An error is kept for later: the peer may have
     /// responded before it closed, and then the response counts.
     fn write(&mut self, cx: &mut Context<'_>, stream: &mut Stream) {
-        while self.written < self.sent.request.len() && self.write_error.is_none() {
-            match Pin::new(&mut *stream).poll_write(cx, &self.sent.request[self.written..]) {
+        while self.written < self.sent.length() && self.write_error.is_none() {
+            match self.sent.poll_write(cx, stream, self.written) {
                 Poll::Ready(Ok(0)) => self.write_error = Some(io::ErrorKind::WriteZero.into()),
                 Poll::Ready(Ok(length)) => self.written += length,
                 Poll::Ready(Err(error)) => self.write_error = Some(error),
@@ -312,8 +337,8 @@ impl Exchange<'_> {
     }
 
     fn timeout_failure(&self) -> Failure {
-        let reason = if self.written < self.sent.request.len() {
-            let (written, all) = (self.written, self.sent.request.len());
+        let reason = if self.written < self.sent.length() {
+            let (written, all) = (self.written, self.sent.length());
             format!("the request was taken up to byte {written} of {all}")
         } else if self.received == 0 {
             "not one byte of the answer came".to_owned()

@@ -9,7 +9,7 @@ use crate::failure::{Failure, FailureClass};
 /// The constant that the server appends to the key (RFC 6455 section 1.3).
 const ACCEPT_SUFFIX: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 /// A longer frame is refused.
-const FRAME_BYTES_MAX: u64 = 64 << 10;
+const FRAME_BYTES_MAX: u64 = (1 << 20) + 1024;
 
 /// A text frame.
 pub(crate) const TEXT: u8 = 0x1;
@@ -41,10 +41,16 @@ pub(crate) fn write(opcode: u8, payload: &[u8], mask: [u8; 4], to: &mut Vec<u8>)
     to.push(0x80 | opcode);
     match payload.len() {
         length @ 0..126 => to.push(0x80 | length as u8),
-        length => {
-            to.push(0x80 | 127);
-            to.extend_from_slice(&(length as u64).to_be_bytes());
-        }
+        length => match u16::try_from(length) {
+            Ok(short) => {
+                to.push(0x80 | 126);
+                to.extend_from_slice(&short.to_be_bytes());
+            }
+            Err(_) => {
+                to.push(0x80 | 127);
+                to.extend_from_slice(&(length as u64).to_be_bytes());
+            }
+        },
     }
     to.extend_from_slice(&mask);
     to.extend(
@@ -59,9 +65,17 @@ pub(crate) fn write(opcode: u8, payload: &[u8], mask: [u8; 4], to: &mut Vec<u8>)
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Frame<'a> {
     pub(crate) opcode: u8,
+    /// It is no part of a longer message.
+    pub(crate) is_whole: bool,
     pub(crate) payload: &'a [u8],
     /// The length, including the head.
     pub(crate) length: usize,
+}
+
+/// The code in a close frame (RFC 6455 section 7.4); none when it is empty.
+pub(crate) fn close_code(payload: &[u8]) -> Option<u16> {
+    let code = payload.get(..2)?.try_into().ok()?;
+    Some(u16::from_be_bytes(code))
 }
 
 /// Parses the first frame when it is complete.
@@ -74,8 +88,8 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Option<Frame<'_>>, Failure> {
     let (Some(first), Some(second)) = (bytes.first(), bytes.get(1)) else {
         return Ok(None);
     };
-    if first & 0xf0 != 0x80 {
-        return wrong("a frame in parts, or with bits nobody agreed on");
+    if first & 0x70 != 0 {
+        return wrong("a frame with bits nobody agreed on");
     }
     if second & 0x80 != 0 {
         return wrong("a masked frame from a server");
@@ -97,6 +111,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Option<Frame<'_>>, Failure> {
     let end = head + usize::try_from(length).unwrap_or(usize::MAX - head);
     Ok(bytes.get(head..end).map(|payload| Frame {
         opcode: first & 0x0f,
+        is_whole: first & 0x80 != 0 && first & 0x0f != 0,
         payload,
         length: end,
     }))
@@ -146,10 +161,35 @@ mod tests {
     }
 
     #[test]
+    fn lengths_are_written_in_the_fewest_bytes() {
+        for (length, head) in [(125, 2), (126, 4), (65_535, 4), (65_536, 10)] {
+            let mut bytes = Vec::new();
+            write(TEXT, &vec![b'x'; length], [0; 4], &mut bytes);
+            assert_eq!(bytes.len(), head + 4 + length);
+            // As a server would write it.
+            bytes[1] &= 0x7f;
+            bytes.drain(head..head + 4);
+            let frame = read(&bytes).unwrap().unwrap();
+            assert_eq!((frame.payload.len(), frame.is_whole), (length, true));
+        }
+    }
+
+    #[test]
+    fn parts_of_a_message_are_told_from_whole_ones() {
+        assert!(!read(&[0x01, 0]).unwrap().unwrap().is_whole);
+        assert!(!read(&[0x80, 0]).unwrap().unwrap().is_whole);
+    }
+
+    #[test]
+    fn a_close_frame_may_have_a_code() {
+        assert_eq!(close_code(&[3, 233, b'x']), Some(1001));
+        assert_eq!(close_code(&[]), None);
+    }
+
+    #[test]
     fn what_no_server_may_send_is_malformed() {
         for bytes in [
-            &[0x01, 0][..],
-            &[0xc1, 0],
+            &[0xc1, 0][..],
             &[0x81, 0x85],
             &[0x81, 127, 0, 0, 1, 0, 0, 0, 0, 0],
         ] {

@@ -4,6 +4,7 @@
 //! Buckets are linear within each power of two, so that the error is relative: under 0.8 % of the
 //! value, from microseconds to minutes.
 
+use std::cmp::Ordering;
 use std::time::Duration;
 
 /// The logarithm of the number of buckets per power of two.
@@ -16,6 +17,7 @@ const BUCKET_COUNT: usize = (64 - DIVISION_BITS as usize + 1) * DIVISIONS;
 /// A distribution of durations, in nanoseconds.
 #[derive(Clone, Debug)]
 pub(crate) struct Histogram {
+    /// As many as the longest duration needs.
     buckets: Vec<u64>,
     count: u64,
     max: u64,
@@ -26,7 +28,7 @@ pub(crate) struct Histogram {
 impl Default for Histogram {
     fn default() -> Self {
         Self {
-            buckets: vec![0; BUCKET_COUNT],
+            buckets: Vec::new(),
             count: 0,
             max: 0,
             min: u64::MAX,
@@ -39,15 +41,29 @@ impl Histogram {
     /// Counts one duration.
     pub(crate) fn record(&mut self, duration: Duration) {
         let value = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-        self.buckets[bucket_of(value)] += 1;
+        let bucket = bucket_of(value);
+        match self.buckets.get_mut(bucket) {
+            Some(count) => *count += 1,
+            None => self.grow(bucket),
+        }
         self.count += 1;
         self.max = self.max.max(value);
         self.min = self.min.min(value);
         self.sum += u128::from(value);
     }
 
+    /// Counts one in a bucket that is not there yet.
+    #[cold]
+    fn grow(&mut self, bucket: usize) {
+        let length = (bucket / DIVISIONS + 1) * DIVISIONS;
+        self.buckets.resize(length.min(BUCKET_COUNT), 0);
+        self.buckets[bucket] += 1;
+    }
+
     /// Adds the counts of another histogram.
     pub(crate) fn add(&mut self, other: &Self) {
+        let length = self.buckets.len().max(other.buckets.len());
+        self.buckets.resize(length, 0);
         for (mine, theirs) in self.buckets.iter_mut().zip(&other.buckets) {
             *mine += theirs;
         }
@@ -81,16 +97,89 @@ impl Histogram {
     /// The duration that this share (0 to 1) of all did not exceed: the upper end of its bucket, at
     /// most 0.8 % above the true value and never above the maximum.
     pub(crate) fn quantile(&self, share: f64) -> Duration {
-        let rank = ((self.count as f64 * share).ceil() as u64).clamp(1, self.count.max(1));
-        let mut seen = 0;
-        for (bucket, count) in self.buckets.iter().enumerate() {
-            seen += count;
-            if seen >= rank {
-                return Duration::from_nanos(upper_end(bucket).min(self.max));
+        let counts = self.buckets.iter().copied().enumerate();
+        quantile(counts, self.count, self.max, share)
+    }
+}
+
+/// The same, of which only the buckets that are used are kept: small, and slow to record.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SparseHistogram {
+    /// Bucket and count, by bucket.
+    buckets: Vec<(u16, u64)>,
+    count: u64,
+    max: u64,
+}
+
+impl SparseHistogram {
+    pub(crate) fn of(histogram: &Histogram) -> Self {
+        let used = (0u16..).zip(&histogram.buckets);
+        let used = used.filter(|(_, count)| **count > 0);
+        Self {
+            buckets: used.map(|(bucket, count)| (bucket, *count)).collect(),
+            count: histogram.count,
+            max: histogram.max,
+        }
+    }
+
+    /// Adds the counts of another.
+    pub(crate) fn add(&mut self, other: &Self) {
+        let mut merged = Vec::with_capacity(self.buckets.len() + other.buckets.len());
+        let (mut one, mut two) = (
+            self.buckets.iter().peekable(),
+            other.buckets.iter().peekable(),
+        );
+        while let (Some((left, count)), Some((right, more))) = (one.peek(), two.peek()) {
+            match left.cmp(right) {
+                Ordering::Less => merged.extend(one.next()),
+                Ordering::Greater => merged.extend(two.next()),
+                Ordering::Equal => {
+                    merged.push((*left, count + more));
+                    one.next();
+                    two.next();
+                }
             }
         }
-        self.max()
+        merged.extend(one);
+        merged.extend(two);
+        self.buckets = merged;
+        self.count += other.count;
+        self.max = self.max.max(other.max);
     }
+
+    /// The number of durations.
+    pub(crate) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The longest, exactly; zero when nothing was counted.
+    pub(crate) fn max(&self) -> Duration {
+        Duration::from_nanos(self.max)
+    }
+
+    /// As [`Histogram::quantile`].
+    pub(crate) fn quantile(&self, share: f64) -> Duration {
+        let counts = self.buckets.iter();
+        let counts = counts.map(|(bucket, count)| (usize::from(*bucket), *count));
+        quantile(counts, self.count, self.max, share)
+    }
+}
+
+fn quantile(
+    counts: impl Iterator<Item = (usize, u64)>,
+    count: u64,
+    max: u64,
+    share: f64,
+) -> Duration {
+    let rank = ((count as f64 * share).ceil() as u64).clamp(1, count.max(1));
+    let mut seen = 0;
+    for (bucket, count) in counts {
+        seen += count;
+        if seen >= rank {
+            return Duration::from_nanos(upper_end(bucket).min(max));
+        }
+    }
+    Duration::from_nanos(max)
 }
 
 /// The bucket a value belongs to.
@@ -174,8 +263,14 @@ mod tests {
             }
             .record(duration);
         }
+        let mut sparse = SparseHistogram::of(&left);
+        sparse.add(&SparseHistogram::of(&right));
         left.add(&right);
         assert_eq!(left.buckets, all.buckets);
+        for share in [0.0, 0.1, 0.5, 0.99, 1.0] {
+            assert_eq!(sparse.quantile(share), all.quantile(share));
+        }
+        assert_eq!((sparse.count(), sparse.max()), (all.count(), all.max()));
         assert_eq!(
             (left.count(), left.min(), left.max(), left.mean()),
             (all.count(), all.min(), all.max(), all.mean())

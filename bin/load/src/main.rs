@@ -17,11 +17,16 @@ mod failure;
 mod frame;
 mod h2;
 mod histogram;
+mod html;
 mod longest;
+mod marks;
+mod origin;
 mod pace;
 mod plan;
+mod progress;
 mod report;
 mod run;
+mod series;
 mod shared;
 mod socket;
 mod stream;
@@ -32,8 +37,11 @@ mod tls;
 mod wakeup;
 mod websockets;
 
+use std::io;
 use std::process::ExitCode;
 
+use crate::args::Command;
+use crate::plan::Plan;
 use crate::report::Report;
 
 /// Something failed.
@@ -42,39 +50,43 @@ const FAILED: u8 = 1;
 const EXIT_UNABLE: u8 = 2;
 
 fn main() -> ExitCode {
-    let plan = match args::read(std::env::args().skip(1)) {
-        Ok(Some(plan)) => plan,
-        Ok(None) => {
+    match args::read(std::env::args().skip(1)) {
+        Ok(Command::Help) => {
             print!("{}", args::HELP);
-            return ExitCode::SUCCESS;
+            ExitCode::SUCCESS
         }
-        Err(failure) => {
-            eprintln!("ballast-load: {failure}\n(ballast-load --help shows what it knows)");
-            return ExitCode::from(EXIT_UNABLE);
-        }
-    };
-    let tally = match threads::run(plan.clone()) {
-        Ok(tally) => tally,
-        Err(error) => {
-            eprintln!("ballast-load: {error}");
-            return ExitCode::from(EXIT_UNABLE);
-        }
-    };
-    let report = Report::of(&plan, &tally);
+        Ok(Command::Run(plan)) => match run(&plan) {
+            Ok(0) => ExitCode::SUCCESS,
+            Ok(_) => ExitCode::from(FAILED),
+            Err(error) => unable(&error.to_string()),
+        },
+        Ok(Command::Page { reports, html }) => match html::write_reports(&reports, &html) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(failure) => unable(&failure),
+        },
+        Err(failure) => unable(&format!(
+            "{failure}\n(ballast-load --help shows what it knows)"
+        )),
+    }
+}
+
+fn unable(why: &str) -> ExitCode {
+    eprintln!("ballast-load: {why}");
+    ExitCode::from(EXIT_UNABLE)
+}
+
+/// Runs the plan and reports; returns how many requests failed.
+fn run(plan: &Plan) -> io::Result<u64> {
+    // Before the run, not after it, is when to say that a file cannot be written.
+    let html = plan.html.as_deref();
+    html.map(html::check_writable).transpose()?;
+    let tally = threads::run(plan.clone())?;
+    let report = Report::of(plan, &tally);
     if plan.is_json {
-        match report.json() {
-            Ok(json) => println!("{json}"),
-            Err(error) => {
-                eprintln!("ballast-load: {error}");
-                return ExitCode::from(EXIT_UNABLE);
-            }
-        }
+        println!("{}", report.json()?);
     } else {
         print!("{}", report.table());
     }
-    if tally.failed() == 0 {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::from(FAILED)
-    }
+    html.map(|path| html::write(&report, path)).transpose()?;
+    Ok(tally.failed())
 }

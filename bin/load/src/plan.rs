@@ -2,16 +2,14 @@
 //!
 //! Requests are composed once, here; the hot loop only sends them.
 
-use std::io;
-use std::net::ToSocketAddrs as _;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use rustls_pki_types::ServerName;
+use bytes::Bytes;
 
+use crate::origin::{Origin, Url};
 use crate::pace::Rate;
-use crate::socket::Address;
 use crate::tls::TlsClient;
 
 /// What is measured.
@@ -25,18 +23,13 @@ pub(crate) enum Mode {
     WebSockets,
 }
 
-/// A server, and the requests for it.
-#[derive(Clone, Debug)]
-pub(crate) struct Origin {
-    pub(crate) address: Address,
-    /// Over TLS: the name to ask for when no other is given.
-    pub(crate) tls: Option<ServerName<'static>>,
-    /// The value of `Host`.
-    pub(crate) host: String,
-    /// At least one.
-    pub(crate) paths: Vec<String>,
-    /// One per path, ready to send.
-    pub(crate) requests: Vec<Vec<u8>>,
+/// What a WebSocket sends to see that it is alive.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Hold {
+    /// A text message of at least this many bytes, which the server sends back.
+    Echo(usize),
+    /// A ping; messages of the server are ignored.
+    Ping,
 }
 
 /// The expected response.
@@ -54,6 +47,8 @@ pub(crate) struct Plan {
     pub(crate) mode: Mode,
     /// At least one.
     pub(crate) origins: Vec<Origin>,
+    /// The origin of each connection.
+    pub(crate) shares: Vec<usize>,
     pub(crate) connections: usize,
     /// At most the number of connections.
     pub(crate) threads: usize,
@@ -72,14 +67,27 @@ pub(crate) struct Plan {
     pub(crate) method: String,
     /// `Name: value`, without line ends.
     pub(crate) fields: Vec<String>,
-    pub(crate) body_bytes: usize,
+    /// The body of every request.
+    pub(crate) body: Bytes,
     pub(crate) expect: Expect,
     /// How connections over TLS are made, when a target has them.
     pub(crate) tls: Option<TlsClient>,
     /// The interval of messages on one WebSocket.
     pub(crate) every: Duration,
+    /// What a WebSocket sends.
+    pub(crate) hold: Hold,
     pub(crate) timeline: Option<Duration>,
     pub(crate) is_json: bool,
+    /// No line is printed while it runs.
+    pub(crate) is_quiet: bool,
+    /// Where to read what happened meanwhile.
+    pub(crate) marks: Option<PathBuf>,
+    /// Where to write the report as a page.
+    pub(crate) html: Option<PathBuf>,
+    /// The name of the run in reports.
+    pub(crate) title: Option<String>,
+    /// The command line, without secrets, for reports.
+    pub(crate) command: String,
 }
 
 impl Plan {
@@ -97,37 +105,40 @@ impl Plan {
         )
     }
 
-    /// Composes the requests of all origins.
+    /// Composes the requests of all URLs.
     pub(crate) fn compose_requests(&mut self) {
-        for number in 0..self.origins.len() {
-            let origin = &self.origins[number];
-            let requests = origin.paths.iter().map(|path| self.request(origin, path));
-            self.origins[number].requests = requests.collect();
+        let mut origins = std::mem::take(&mut self.origins);
+        for url in origins.iter_mut().flat_map(|origin| &mut origin.urls) {
+            url.head = self.request(url);
         }
+        self.origins = origins;
     }
 
-    fn request(&self, origin: &Origin, path: &str) -> Vec<u8> {
-        let mut head = self.head(origin, path);
-        let has_body = self.body_bytes > 0
+    /// The number of URLs.
+    pub(crate) fn url_count(&self) -> usize {
+        self.origins.iter().map(|origin| origin.urls.len()).sum()
+    }
+
+    fn request(&self, url: &Url) -> Vec<u8> {
+        let mut head = self.head(url);
+        let has_body = !self.body.is_empty()
             || (self.mode == Mode::Http
                 && matches!(self.method.as_str(), "PATCH" | "POST" | "PUT"));
         if has_body && !self.has_field("content-length") && !self.has_field("transfer-encoding") {
-            head.push_str(&format!("Content-Length: {}\r\n", self.body_bytes));
+            head.push_str(&format!("Content-Length: {}\r\n", self.body.len()));
         }
         if self.is_closing && !self.has_field("connection") {
             head.push_str("Connection: close\r\n");
         }
         head.push_str("\r\n");
-        let mut bytes = head.into_bytes();
-        bytes.resize(bytes.len() + self.body_bytes, b'x');
-        bytes
+        head.into_bytes()
     }
 
     /// The start of a request: the common lines, and the fields of the command line.
-    pub(crate) fn head(&self, origin: &Origin, path: &str) -> String {
-        let mut head = format!("{} {path} HTTP/1.1\r\n", self.method);
+    pub(crate) fn head(&self, url: &Url) -> String {
+        let mut head = format!("{} {} HTTP/1.1\r\n", self.method, url.path);
         if !self.has_field("host") {
-            head.push_str(&format!("Host: {}\r\n", origin.host));
+            head.push_str(&format!("Host: {}\r\n", url.host));
         }
         for field in &self.fields {
             head.push_str(field);
@@ -136,63 +147,11 @@ impl Plan {
         head
     }
 
-    fn has_field(&self, name: &str) -> bool {
+    pub(crate) fn has_field(&self, name: &str) -> bool {
         self.fields.iter().any(|field| {
             field
                 .split_once(':')
                 .is_some_and(|(given, _)| given.trim().eq_ignore_ascii_case(name))
         })
     }
-}
-
-impl Origin {
-    /// Parses `[http[s]://]HOST[:PORT][/PATH]` or `unix@PATH`, and resolves the name. Without a
-    /// scheme `is_tls` tells whether it is over TLS.
-    ///
-    /// # Errors
-    ///
-    /// When the name has no address.
-    pub(crate) fn read(target: &str, is_tls: bool) -> io::Result<Self> {
-        let (rest, is_tls) = if let Some(rest) = target.strip_prefix("https://") {
-            (rest, true)
-        } else if let Some(rest) = target.strip_prefix("http://") {
-            (rest, false)
-        } else {
-            (target, is_tls)
-        };
-        let (address, host, path) = if let Some(path) = rest.strip_prefix("unix@") {
-            (Address::Unix(PathBuf::from(path)), "localhost", None)
-        } else {
-            let (host, path) = rest.find('/').map_or((rest, None), |at| {
-                (&rest[..at], Some(rest[at..].to_owned()))
-            });
-            let port = if is_tls { 443 } else { 80 };
-            let mut found = match host.to_socket_addrs() {
-                Ok(found) => found,
-                // Perhaps only the port is missing.
-                Err(_) => (host.trim_matches(['[', ']']), port).to_socket_addrs()?,
-            };
-            let first = found
-                .next()
-                .ok_or_else(|| io::Error::other("the name has no address"))?;
-            (Address::Tcp(first), host, path)
-        };
-        Ok(Self {
-            address,
-            tls: is_tls.then(|| server_name(host)).transpose()?,
-            host: host.to_owned(),
-            paths: path.into_iter().collect(),
-            requests: Vec::new(),
-        })
-    }
-}
-
-/// The name of `HOST[:PORT]` that TLS asks for. It asks for none when the host is an address.
-fn server_name(host: &str) -> io::Result<ServerName<'static>> {
-    let name = match host.rsplit_once(':') {
-        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
-        _ => host,
-    };
-    let name = name.trim_matches(['[', ']']).to_owned();
-    ServerName::try_from(name).map_err(|error| io::Error::other(error.to_string()))
 }

@@ -6,8 +6,11 @@ use std::time::Instant;
 
 use tokio::sync::{Barrier, Semaphore};
 
+use crate::origin::Origin;
 use crate::pace;
-use crate::plan::{Origin, Plan};
+use crate::plan::Plan;
+use crate::series::ThreadSeries;
+use crate::tally::Tally;
 
 /// State shared by all threads of a run.
 pub(crate) struct Run {
@@ -17,6 +20,8 @@ pub(crate) struct Run {
     start: OnceLock<Instant>,
     /// Requests of an open loop that were started.
     pub(crate) requests_started: Arc<AtomicU64>,
+    /// What happened when, one per thread.
+    pub(crate) series: Vec<Arc<ThreadSeries>>,
     /// Never has a permit; closed to end the run early.
     pub(crate) stop: Arc<Semaphore>,
 }
@@ -25,11 +30,19 @@ impl Run {
     pub(crate) fn new(plan: Plan) -> Self {
         Self {
             barrier: Barrier::new(plan.connections + 1),
+            series: (0..plan.threads).map(|_| Arc::default()).collect(),
             plan,
             start: OnceLock::new(),
             requests_started: Arc::default(),
             stop: Arc::new(Semaphore::new(0)),
         }
+    }
+
+    /// The counts of this thread. URLs are counted apart when there are several.
+    pub(crate) fn tally_of(&self, worker: usize) -> Tally {
+        let urls = self.plan.url_count();
+        let urls = if urls > 1 { urls } else { 0 };
+        Tally::of_thread(self.plan.timeline, urls, Arc::clone(&self.series[worker]))
     }
 
     /// The start of the run: the first caller sets it. To be called after the barrier.
@@ -51,6 +64,6 @@ impl Run {
 
     /// The origin of the connection with this number.
     pub(crate) fn origin_of(&self, number: usize) -> &Origin {
-        &self.plan.origins[number % self.plan.origins.len()]
+        &self.plan.origins[self.plan.shares[number]]
     }
 }

@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 
 use crate::failure::{Failure, FailureClass};
+use crate::origin::Url;
 use crate::plan::Expect;
 use crate::run::Run;
-use crate::tally::Tally;
+use crate::tally::{Place, Tally};
 
 /// The pause of a connection after a failure, without a rate: it would otherwise retry in a tight
 /// loop while a listener is gone, and the number of failures would only measure our speed.
@@ -26,6 +27,8 @@ pub(crate) struct ThreadShared {
     pub(crate) due_permits: Option<Arc<Semaphore>>,
     /// Over TLS: how many connections asked for a name.
     names_used: Cell<usize>,
+    /// How many requests each origin has had.
+    turns: Vec<Cell<usize>>,
 }
 
 impl ThreadShared {
@@ -33,10 +36,11 @@ impl ThreadShared {
         Self {
             run: Arc::clone(run),
             worker,
-            tally: RefCell::new(Tally::new(run.plan.timeline)),
+            tally: RefCell::new(run.tally_of(worker)),
             requests_left: Cell::new(run.requests_of_worker(worker)),
             due_permits,
             names_used: Cell::new(0),
+            turns: vec![Cell::new(0); run.plan.origins.len()],
         }
     }
 
@@ -60,6 +64,17 @@ impl ThreadShared {
         Some(self.run.start() + rate.due_after(number * workers + self.worker as u64))
     }
 
+    /// The URL of a connection's next request.
+    pub(crate) fn next_url(&self, connection: usize) -> &Url {
+        let origin = self.run.plan.shares[connection];
+        let turn = self.turns[origin].get();
+        self.turns[origin].set(turn.wrapping_add(1));
+        let number = turn
+            .wrapping_mul(self.run.plan.threads)
+            .wrapping_add(self.worker);
+        self.run.plan.origins[origin].url(number)
+    }
+
     /// The number of the next connection over TLS, in the order of the whole run.
     pub(crate) fn next_name(&self) -> usize {
         let number = self.names_used.get();
@@ -76,12 +91,11 @@ impl ThreadShared {
         tally.requests_started - 1
     }
 
-    /// Counts a request that has ended, or a handshake, which has no answer. `connection` is its
-    /// number and its local port.
+    /// Counts a request that has ended, or a handshake, which has no answer.
     pub(crate) fn count(
         &self,
         outcome: Result<Option<Answer>, Failure>,
-        connection: (usize, Option<u16>),
+        place: Place,
         times: &RequestTimes,
     ) {
         let mut tally = self.tally.borrow_mut();
@@ -99,20 +113,16 @@ impl ThreadShared {
                 FailureClass::Timeout | FailureClass::HandshakeTimeout
             ),
         };
-        if is_measured {
-            tally.latency.record(latency);
-            tally.slowest.note(at, connection.0, latency);
-            if self.due_permits.is_some() {
-                tally.from_sending.record(times.ended - times.sent);
-            }
+        if is_measured && self.due_permits.is_some() {
+            tally.from_sending.record(times.ended - times.sent);
         }
         let judged = outcome.and_then(|answer| match answer {
             Some(answer) => check_answer(&answer, &self.run.plan.expect),
             None => Ok(()),
         });
         match judged {
-            Ok(()) => tally.count_success(at, latency),
-            Err(failure) => tally.fail(at, connection, failure),
+            Ok(()) => tally.count_success(at, place, latency),
+            Err(failure) => tally.fail(at, place, is_measured.then_some(latency), failure),
         }
     }
 }

@@ -5,6 +5,7 @@ use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -29,11 +30,35 @@ impl fmt::Display for Address {
     }
 }
 
+/// How many sockets are open.
+static OPEN_COUNT: AtomicU64 = AtomicU64::new(0);
+
+/// How many connections of this program are open now.
+pub(crate) fn open_count() -> u64 {
+    OPEN_COUNT.load(Ordering::Relaxed)
+}
+
 /// An open connection.
 #[derive(Debug)]
-pub(crate) enum Socket {
+pub(crate) struct Socket(Kind);
+
+#[derive(Debug)]
+enum Kind {
     Tcp(TcpStream),
     Unix(UnixStream),
+}
+
+impl From<Kind> for Socket {
+    fn from(kind: Kind) -> Self {
+        OPEN_COUNT.fetch_add(1, Ordering::Relaxed);
+        Self(kind)
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        OPEN_COUNT.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Socket {
@@ -58,17 +83,20 @@ impl Socket {
                 let socket = TcpStream::connect(address).await?;
                 // This fails only on a closed socket, which the first write will report.
                 let _ = socket.set_nodelay(true);
-                Ok(Self::Tcp(socket))
+                Ok(Kind::Tcp(socket).into())
             }
-            Address::Unix(path) => UnixStream::connect(path).await.map(Self::Unix),
+            Address::Unix(path) => {
+                let socket = UnixStream::connect(path).await?;
+                Ok(Kind::Unix(socket).into())
+            }
         }
     }
 
     /// The port on this side.
     pub(crate) fn port(&self) -> Option<u16> {
-        match self {
-            Self::Tcp(socket) => socket.local_addr().ok().map(|address| address.port()),
-            Self::Unix(_) => None,
+        match &self.0 {
+            Kind::Tcp(socket) => socket.local_addr().ok().map(|address| address.port()),
+            Kind::Unix(_) => None,
         }
     }
 }
@@ -79,9 +107,9 @@ impl AsyncRead for Socket {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Tcp(socket) => Pin::new(socket).poll_read(cx, buffer),
-            Self::Unix(socket) => Pin::new(socket).poll_read(cx, buffer),
+        match &mut self.get_mut().0 {
+            Kind::Tcp(socket) => Pin::new(socket).poll_read(cx, buffer),
+            Kind::Unix(socket) => Pin::new(socket).poll_read(cx, buffer),
         }
     }
 }
@@ -92,9 +120,9 @@ impl AsyncWrite for Socket {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Tcp(socket) => Pin::new(socket).poll_write(cx, bytes),
-            Self::Unix(socket) => Pin::new(socket).poll_write(cx, bytes),
+        match &mut self.get_mut().0 {
+            Kind::Tcp(socket) => Pin::new(socket).poll_write(cx, bytes),
+            Kind::Unix(socket) => Pin::new(socket).poll_write(cx, bytes),
         }
     }
 
@@ -103,9 +131,9 @@ impl AsyncWrite for Socket {
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Tcp(socket) => Pin::new(socket).poll_write_vectored(cx, slices),
-            Self::Unix(socket) => Pin::new(socket).poll_write_vectored(cx, slices),
+        match &mut self.get_mut().0 {
+            Kind::Tcp(socket) => Pin::new(socket).poll_write_vectored(cx, slices),
+            Kind::Unix(socket) => Pin::new(socket).poll_write_vectored(cx, slices),
         }
     }
 
@@ -114,9 +142,9 @@ impl AsyncWrite for Socket {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Tcp(socket) => Pin::new(socket).poll_shutdown(cx),
-            Self::Unix(socket) => Pin::new(socket).poll_shutdown(cx),
+        match &mut self.get_mut().0 {
+            Kind::Tcp(socket) => Pin::new(socket).poll_shutdown(cx),
+            Kind::Unix(socket) => Pin::new(socket).poll_shutdown(cx),
         }
     }
 }

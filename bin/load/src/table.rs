@@ -22,6 +22,11 @@ pub(crate) struct Latency {
 }
 
 impl Latency {
+    /// Three of them, for short rows.
+    pub(crate) fn p50_p99_max(&self) -> [f64; 3] {
+        [self.p50, self.p99, self.max]
+    }
+
     pub(crate) fn of(histogram: &Histogram) -> Self {
         Self {
             count: histogram.count(),

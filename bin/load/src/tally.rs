@@ -1,11 +1,15 @@
 //! Counts: one tally per thread, added up at the end.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use crate::failure::{Failure, FailureClass};
 use crate::h2::H2Tally;
 use crate::histogram::Histogram;
 use crate::longest::Longest;
+use crate::marks::Mark;
+use crate::series::{FailureCounts, Series, ThreadSeries};
 use crate::tls::{Handshake, TlsTally};
 use crate::wakeup::WakeupDelays;
 
@@ -21,9 +25,7 @@ const STATUS_COUNT: usize = 1000;
 pub(crate) struct FailureRecord {
     /// Since the start of the run; zero for failures before it.
     pub(crate) at: Duration,
-    pub(crate) connection: usize,
-    /// The local port, if the connection was open.
-    pub(crate) port: Option<u16>,
+    pub(crate) place: Place,
     pub(crate) failure: Failure,
 }
 
@@ -35,13 +37,43 @@ pub(crate) struct IntervalCounts {
     pub(crate) latency_max: Duration,
 }
 
+/// The counts of one URL.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct UrlTally {
+    pub(crate) ok: u64,
+    pub(crate) failures: FailureCounts,
+    /// As in the latencies of the whole run.
+    pub(crate) latency: Histogram,
+}
+
+impl UrlTally {
+    fn add(&mut self, other: &Self) {
+        self.ok += other.ok;
+        for (mine, theirs) in self.failures.iter_mut().zip(other.failures) {
+            *mine += theirs;
+        }
+        self.latency.add(&other.latency);
+    }
+}
+
+/// Where something happened.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Place {
+    /// The number of the connection.
+    pub(crate) connection: usize,
+    /// Its local port, if it was open.
+    pub(crate) port: Option<u16>,
+    /// The number of the URL, if one was asked for.
+    pub(crate) url: Option<usize>,
+}
+
 /// Everything that a run counts.
 #[derive(Debug)]
 pub(crate) struct Tally {
     /// Requests with the expected response; echoes that arrived.
     pub(crate) ok: u64,
     /// Failures, in the order of [`FailureClass::ALL`].
-    pub(crate) failures: [u64; FailureClass::ALL.len()],
+    pub(crate) failures: FailureCounts,
     /// The first ones, in order of time.
     pub(crate) first: Vec<FailureRecord>,
     /// Requests that were sent again because their kept connection had been closed.
@@ -62,6 +94,10 @@ pub(crate) struct Tally {
     pub(crate) slowest: Longest,
     /// How long connecting took.
     pub(crate) connect: Histogram,
+    /// By the number of the URL.
+    pub(crate) urls: Vec<UrlTally>,
+    /// What happened when, for who shows it meanwhile.
+    series: Option<Arc<ThreadSeries>>,
     pub(crate) timeline: Vec<IntervalCounts>,
     /// The length of an interval of the timeline, if there is one.
     interval: Option<Duration>,
@@ -73,10 +109,16 @@ pub(crate) struct Tally {
     pub(crate) cpu: Duration,
     /// WebSockets that were open at the end.
     pub(crate) alive: u64,
+    /// How WebSockets ended before it.
+    pub(crate) ends: BTreeMap<String, u64>,
     /// Handshakes, and how TLS failed.
     pub(crate) tls: TlsTally,
     /// What only HTTP/2 has.
     pub(crate) h2: H2Tally,
+    /// What happened when, of the whole run.
+    pub(crate) points: Series,
+    /// What others did meanwhile.
+    pub(crate) marks: Vec<Mark>,
     /// How late the wakeup probe woke in the same time.
     pub(crate) wakeup_delays: WakeupDelays,
 }
@@ -97,14 +139,19 @@ impl Tally {
             from_sending: Histogram::default(),
             slowest: Longest::default(),
             connect: Histogram::default(),
+            urls: Vec::new(),
+            series: None,
             timeline: Vec::new(),
             interval,
             started_at: None,
             length: Duration::ZERO,
             cpu: Duration::ZERO,
             alive: 0,
+            ends: BTreeMap::new(),
             tls: TlsTally::default(),
             h2: H2Tally::default(),
+            points: Series::default(),
+            marks: Vec::new(),
             wakeup_delays: WakeupDelays::default(),
         }
     }
@@ -130,24 +177,73 @@ impl Tally {
         }
     }
 
-    /// Counts a success at `at`.
-    pub(crate) fn count_success(&mut self, at: Duration, latency: Duration) {
+    /// The counts of one thread, which others may follow.
+    pub(crate) fn of_thread(
+        interval: Option<Duration>,
+        urls: usize,
+        series: Arc<ThreadSeries>,
+    ) -> Self {
+        Self {
+            urls: vec![UrlTally::default(); urls],
+            series: Some(series),
+            ..Self::new(interval)
+        }
+    }
+
+    /// Counts a success that ended at `at`.
+    pub(crate) fn count_success(&mut self, at: Duration, place: Place, latency: Duration) {
         self.ok += 1;
         self.length = self.length.max(at);
+        self.measure(at, place, latency);
+        if let Some(url) = self.url(place) {
+            url.ok += 1;
+        }
         if let Some(interval) = self.interval_at(at) {
             interval.done += 1;
             interval.latency_max = interval.latency_max.max(latency);
         }
+        if let Some(series) = &self.series {
+            series.update(at, |interval| {
+                interval.ok += 1;
+                interval.latency.record(latency);
+            });
+        }
     }
 
-    /// Counts a failure at `at`.
+    fn measure(&mut self, at: Duration, place: Place, latency: Duration) {
+        self.latency.record(latency);
+        self.slowest.note(at, place.connection, latency);
+        if let Some(url) = self.url(place) {
+            url.latency.record(latency);
+        }
+    }
+
+    fn url(&mut self, place: Place) -> Option<&mut UrlTally> {
+        self.urls.get_mut(place.url?)
+    }
+
+    /// Counts a failure at `at`; its latency, too, where leaving it out would hide slow requests.
     pub(crate) fn fail(
         &mut self,
         at: Duration,
-        (connection, port): (usize, Option<u16>),
+        place: Place,
+        latency: Option<Duration>,
         failure: Failure,
     ) {
-        self.failures[failure.class as usize] += 1;
+        let class = failure.class as usize;
+        self.failures[class] += 1;
+        if let Some(latency) = latency {
+            self.measure(at, place, latency);
+        }
+        if let Some(url) = self.url(place) {
+            url.failures[class] += 1;
+        }
+        if let Some(series) = &self.series {
+            series.update(at, |interval| {
+                interval.failures[class] += 1;
+                latency.inspect(|latency| interval.latency.record(*latency));
+            });
+        }
         if let Some(alert) = failure.alert {
             *self.tls.alerts.entry(alert).or_default() += 1;
         }
@@ -156,12 +252,7 @@ impl Tally {
             interval.failed += 1;
         }
         if self.first.len() < FIRST_FAILURE_COUNT_MAX {
-            self.first.push(FailureRecord {
-                at,
-                connection,
-                port,
-                failure,
-            });
+            self.first.push(FailureRecord { at, place, failure });
         }
     }
 
@@ -186,6 +277,11 @@ impl Tally {
         self.from_sending.add(&other.from_sending);
         self.slowest.add(&other.slowest);
         self.connect.add(&other.connect);
+        let urls = self.urls.len().max(other.urls.len());
+        self.urls.resize(urls, UrlTally::default());
+        for (mine, theirs) in self.urls.iter_mut().zip(&other.urls) {
+            mine.add(theirs);
+        }
         let length = self.timeline.len().max(other.timeline.len());
         self.timeline.resize(length, IntervalCounts::default());
         for (mine, theirs) in self.timeline.iter_mut().zip(other.timeline) {
@@ -196,6 +292,9 @@ impl Tally {
         self.length = self.length.max(other.length);
         self.cpu += other.cpu;
         self.alive += other.alive;
+        for (end, count) in other.ends {
+            *self.ends.entry(end).or_default() += count;
+        }
         self.tls.add(other.tls);
         self.h2.add(other.h2);
     }
@@ -223,8 +322,8 @@ mod tests {
         let (mut all, mut other) = (Tally::new(None), Tally::new(None));
         for number in 0..FIRST_FAILURE_COUNT_MAX as u32 {
             let failure = Failure::new(FailureClass::Reset, "");
-            all.fail(MS * (2 * number), (0, None), failure.clone());
-            other.fail(MS * (2 * number + 1), (1, Some(9)), failure);
+            all.fail(MS * (2 * number), Place::default(), None, failure.clone());
+            other.fail(MS * (2 * number + 1), Place::default(), None, failure);
         }
         all.add(other);
         assert_eq!(all.failed(), 2000);
@@ -237,10 +336,11 @@ mod tests {
     #[test]
     fn intervals_of_all_threads_are_added() {
         let mut all = Tally::new(Some(MS * 10));
-        all.count_success(MS * 25, MS);
+        all.count_success(MS * 25, Place::default(), MS);
         let mut other = Tally::new(Some(MS * 10));
-        other.count_success(MS * 29, MS * 3);
-        other.fail(MS * 39, (0, None), Failure::new(FailureClass::Timeout, ""));
+        other.count_success(MS * 29, Place::default(), MS * 3);
+        let failure = Failure::new(FailureClass::Timeout, "");
+        other.fail(MS * 39, Place::default(), None, failure);
         all.add(other);
         let interval = |done, failed, latency_max| IntervalCounts {
             done,

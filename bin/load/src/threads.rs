@@ -5,12 +5,15 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::LocalSet;
 
+use crate::marks::MarkReader;
 use crate::pace::Pacer;
 use crate::plan::{Mode, Plan};
+use crate::progress::Progress;
 use crate::run::Run;
 use crate::tally::Tally;
 use crate::wakeup::WakeupProbe;
@@ -26,44 +29,67 @@ pub(crate) fn run(plan: Plan) -> io::Result<Tally> {
     let due_permits: Vec<Arc<Semaphore>> = (0..run.plan.threads)
         .map(|_| Arc::new(Semaphore::new(0)))
         .collect();
+    // What needs descriptors is made before connections take them: they may take all there are.
+    let runtime = new_runtime()?;
+    let signals = {
+        let _context = runtime.enter();
+        Signals {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        }
+    };
+    let marks = run.plan.marks.as_deref();
+    let marks = marks.map(MarkReader::begin).transpose()?;
+    let runtimes = (0..run.plan.threads).map(|_| new_runtime());
+    let runtimes = runtimes.collect::<io::Result<Vec<_>>>()?;
     let (sender, tallies) = mpsc::unbounded_channel();
-    for (worker, permits) in due_permits.iter().enumerate() {
+    for (worker, (permits, runtime)) in due_permits.iter().zip(runtimes).enumerate() {
         let permits = run.plan.rate.map(|_| Arc::clone(permits));
         let (run, sender) = (Arc::clone(&run), sender.clone());
         thread::Builder::new()
             .name(format!("load-{worker}"))
             .spawn(move || {
                 // The receiver waits for all tallies, so it exists.
-                let _ = sender.send(work(&run, worker, permits));
+                let _ = sender.send(work(&run, worker, permits, &runtime));
             })?;
     }
     drop(sender);
-    let runtime = tokio::runtime::Builder::new_current_thread()
+    let mut sum = runtime.block_on(coordinate(&run, due_permits, tallies, signals))?;
+    sum.marks = marks.map_or_else(Vec::new, MarkReader::finish);
+    Ok(sum)
+}
+
+fn new_runtime() -> io::Result<Runtime> {
+    tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        .build()?;
-    runtime.block_on(coordinate(&run, due_permits, tallies))
+        .build()
+}
+
+/// What ends a run early.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
 }
 
 /// Starts the clock when all connections are open, and adds up the counts of the threads.
 async fn coordinate(
-    run: &Run,
+    run: &Arc<Run>,
     due_permits: Vec<Arc<Semaphore>>,
-    mut tallies: mpsc::UnboundedReceiver<io::Result<Tally>>,
+    mut tallies: mpsc::UnboundedReceiver<Tally>,
+    mut signals: Signals,
 ) -> io::Result<Tally> {
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
     let mut sum = Tally::new(run.plan.timeline);
     let mut pacing = None;
     // Waited for once, whatever signals come meanwhile: each call counts as one who is there.
     let all_open = run.barrier.wait();
     tokio::pin!(all_open);
     let mut is_started = false;
-    let mut probe = None;
+    let (mut probe, mut progress) = (None, None);
     loop {
         tokio::select! {
             biased;
             tally = tallies.recv() => match tally {
-                Some(tally) => sum.add(tally?),
+                Some(tally) => sum.add(tally),
                 None => break,
             },
             _ = &mut all_open, if !is_started => {
@@ -71,6 +97,7 @@ async fn coordinate(
                 let start = run.start();
                 sum.started_at = Some(SystemTime::now() - start.elapsed());
                 probe = Some(WakeupProbe::begin(start)?);
+                progress = Some(Progress::begin(run, start)?);
                 if run.plan.mode == Mode::WebSockets {
                     eprintln!("ballast-load: all connections are open or have failed");
                 }
@@ -87,12 +114,16 @@ async fn coordinate(
                     thread::spawn(move || (pacer.run(), cpu_of_this_thread()))
                 });
             }
-            _ = interrupt.recv() => run.stop.close(),
-            _ = terminate.recv() => run.stop.close(),
+            _ = signals.interrupt.recv() => run.stop.close(),
+            _ = signals.terminate.recv() => run.stop.close(),
         }
     }
     if let Some(probe) = probe {
         sum.wakeup_delays = probe.finish();
+    }
+    if let Some(progress) = progress {
+        sum.points = progress.finish();
+        sum.points.finish(sum.length);
     }
     if let Some(pacing) = pacing {
         let (handed_out, cpu) = pacing
@@ -105,22 +136,24 @@ async fn coordinate(
 }
 
 /// One thread: its connections until all have ended.
-fn work(run: &Arc<Run>, worker: usize, permits: Option<Arc<Semaphore>>) -> io::Result<Tally> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+fn work(
+    run: &Arc<Run>,
+    worker: usize,
+    permits: Option<Arc<Semaphore>>,
+    runtime: &Runtime,
+) -> Tally {
     let local = LocalSet::new();
     let mut tally = match run.plan.mode {
         Mode::Http if run.plan.streams.is_some() => {
-            local.block_on(&runtime, h2::work(run, worker, permits))
+            local.block_on(runtime, h2::work(run, worker, permits))
         }
         Mode::Http | Mode::Handshakes => {
-            local.block_on(&runtime, client::work(run, worker, permits))
+            local.block_on(runtime, client::work(run, worker, permits))
         }
-        Mode::WebSockets => local.block_on(&runtime, websockets::work(run, worker)),
+        Mode::WebSockets => local.block_on(runtime, websockets::work(run, worker)),
     };
     tally.cpu = cpu_of_this_thread();
-    Ok(tally)
+    tally
 }
 
 /// The processor time of this thread; zero if the kernel does not say.

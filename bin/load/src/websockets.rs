@@ -15,10 +15,12 @@ use tokio::time::timeout_at;
 
 use crate::failure::{Failure, FailureClass};
 use crate::frame;
+use crate::origin::{Origin, Url};
+use crate::plan::Hold;
 use crate::run::Run;
 use crate::socket::Socket;
 use crate::stream::Stream;
-use crate::tally::Tally;
+use crate::tally::{Place, Tally};
 
 /// How many connections of a thread are opened concurrently before the start.
 const OPENING_COUNT_MAX: usize = 64;
@@ -31,7 +33,7 @@ const CLOSE_WAIT: Duration = Duration::from_secs(1);
 
 /// Runs the connections of one thread to their end.
 pub(crate) async fn work(run: &Arc<Run>, worker: usize) -> Tally {
-    let tally = Rc::new(RefCell::new(Tally::new(run.plan.timeline)));
+    let tally = Rc::new(RefCell::new(run.tally_of(worker)));
     let opening = Rc::new(Semaphore::new(OPENING_COUNT_MAX));
     let tasks: Vec<_> = (worker..run.plan.connections)
         .step_by(run.plan.threads)
@@ -50,17 +52,26 @@ pub(crate) async fn work(run: &Arc<Run>, worker: usize) -> Tally {
 
 /// Runs one WebSocket.
 async fn live(run: &Run, number: usize, tally: &RefCell<Tally>, opening: &Semaphore) {
+    let origin = run.origin_of(number);
+    let url = origin.url(number / run.plan.origins.len());
+    let mut place = Place {
+        connection: number,
+        port: None,
+        url: Some(url.number),
+    };
     let opened = {
         // The semaphore is not closed.
         let _permit = opening.acquire().await;
-        WebSocket::open(run, number, tally).await
+        WebSocket::open(run, (origin, url), number, tally).await
     };
     run.barrier.wait().await;
     let start = run.start();
     let mut at = Duration::ZERO;
+    let is_open = opened.is_ok();
     let outcome = match opened {
         Ok(mut socket) => {
-            let lived = socket.live(run, number, tally).await;
+            place.port = socket.port;
+            let lived = socket.live(run, place, tally).await;
             at = start.elapsed();
             tally.borrow_mut().received_bytes += socket.received_bytes;
             lived
@@ -70,7 +81,20 @@ async fn live(run: &Run, number: usize, tally: &RefCell<Tally>, opening: &Semaph
     let mut tally = tally.borrow_mut();
     match outcome {
         Ok(()) => tally.alive += 1,
-        Err(failure) => tally.fail(at, (number, None), failure),
+        Err(failure) => {
+            *tally.ends.entry(end_of(&failure, is_open)).or_default() += 1;
+            tally.fail(at, place, None, failure);
+        }
+    }
+}
+
+/// How a WebSocket ended: one of few texts.
+fn end_of(failure: &Failure, is_open: bool) -> String {
+    match (is_open, failure.class) {
+        (false, class) => format!("not opened: {}", class.word()),
+        // Of these there are two, and one for each close code.
+        (true, FailureClass::Closed) => failure.reason.clone(),
+        (true, class) => class.word().to_owned(),
     }
 }
 
@@ -82,6 +106,8 @@ struct Message {
 
 struct WebSocket {
     stream: Stream,
+    port: Option<u16>,
+    hold: Hold,
     received: Vec<u8>,
     received_bytes: u64,
     scratch: Vec<u8>,
@@ -89,13 +115,17 @@ struct WebSocket {
 
 impl WebSocket {
     /// Connects and performs the handshake, within the timeout of a request.
-    async fn open(run: &Run, number: usize, tally: &RefCell<Tally>) -> Result<Self, Failure> {
-        let origin = &run.plan.origins[number % run.plan.origins.len()];
-        let path = &origin.paths[number % origin.paths.len()];
+    async fn open(
+        run: &Run,
+        (origin, url): (&Origin, &Url),
+        number: usize,
+        tally: &RefCell<Tally>,
+    ) -> Result<Self, Failure> {
         let (began, deadline) = (Instant::now(), Instant::now() + run.plan.timeout);
         let late = |what: &str| Failure::new(FailureClass::Timeout, what);
         let socket = Socket::connect(&origin.address, deadline.into()).await?;
         let connecting = began.elapsed();
+        let port = socket.port();
         let tls = run.plan.tls.as_ref().zip(origin.tls.as_ref());
         let tls = tls.map(|(client, host)| client.hello(client.name(number, host)));
         let tls = tls.transpose()?;
@@ -103,6 +133,8 @@ impl WebSocket {
         tally.borrow_mut().open(connecting, handshake.as_ref());
         let mut opened = Self {
             stream,
+            port,
+            hold: run.plan.hold,
             received: Vec::new(),
             received_bytes: 0,
             scratch: Vec::new(),
@@ -111,7 +143,7 @@ impl WebSocket {
         let head = format!(
             "{}Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
              Sec-WebSocket-Key: {key}\r\n\r\n",
-            run.plan.head(origin, path)
+            run.plan.head(url)
         );
         let accept = frame::accept(&key);
         let shaken = opened.upgrade(head.as_bytes(), &accept, tally);
@@ -174,10 +206,10 @@ impl WebSocket {
     async fn live(
         &mut self,
         run: &Run,
-        number: usize,
+        place: Place,
         tally: &RefCell<Tally>,
     ) -> Result<(), Failure> {
-        let plan = &run.plan;
+        let (plan, number) = (&run.plan, place.connection);
         let start = run.start();
         // Not all at once: the messages of all connections are spread over the interval.
         let spread = plan.every.mul_f64(number as f64 / plan.connections as f64);
@@ -199,19 +231,26 @@ impl WebSocket {
                 biased;
                 received = self.receive() => {
                     if received? == 0 {
-                        return Err(Failure::new(FailureClass::Closed, "the peer closed the connection"));
+                        return Err(Failure::new(FailureClass::Closed, "closed without a close frame"));
                     }
-                    self.process_frames(&mut waiting, tally, start).await?;
+                    self.process_frames(&mut waiting, tally, (place, start)).await?;
                 }
                 () = tokio::time::sleep_until(wake.into()) => if let Some(message) = &waiting {
                     if message.sent.elapsed() >= plan.timeout {
-                        let reason = format!("no echo of message {sequence}");
+                        let what = match self.hold {
+                            Hold::Echo(_) => "echo of message",
+                            Hold::Ping => "pong to ping",
+                        };
+                        let reason = format!("no {what} {sequence}");
                         return Err(Failure::new(FailureClass::Timeout, reason));
                     }
                 } else if Instant::now() >= due_at && !is_over {
                     sequence += 1;
                     due_at += plan.every;
-                    let text = format!("{number}:{sequence}");
+                    let text = match self.hold {
+                        Hold::Echo(length) => format!("{:x<length$}", format!("{number}:{sequence}:")),
+                        Hold::Ping => format!("{number}:{sequence}"),
+                    };
                     waiting = Some(self.send_message(text, sequence, plan.timeout).await?);
                     tally.borrow_mut().requests_started += 1;
                 },
@@ -228,7 +267,11 @@ impl WebSocket {
     ) -> Result<Message, Failure> {
         let mask = (seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32;
         let sent = Instant::now();
-        self.frame(frame::TEXT, text.as_bytes(), mask.to_be_bytes(), timeout)
+        let opcode = match self.hold {
+            Hold::Echo(_) => frame::TEXT,
+            Hold::Ping => frame::PING,
+        };
+        self.frame(opcode, text.as_bytes(), mask.to_be_bytes(), timeout)
             .await?;
         Ok(Message { text, sent })
     }
@@ -238,36 +281,39 @@ impl WebSocket {
         &mut self,
         waiting: &mut Option<Message>,
         tally: &RefCell<Tally>,
-        start: Instant,
+        (place, start): (Place, Instant),
     ) -> Result<(), Failure> {
         while let Some(frame) = frame::read(&self.received)? {
             let (opcode, length) = (frame.opcode, frame.length);
-            match opcode {
-                frame::CLOSE => {
-                    return Err(Failure::new(
-                        FailureClass::Closed,
-                        "the peer sent a close frame",
-                    ));
+            let is_expected = |message: &Message| frame.payload == message.text.as_bytes();
+            let answered = match (opcode, self.hold) {
+                (frame::CLOSE, _) => {
+                    let reason = match frame::close_code(frame.payload) {
+                        Some(code) => format!("close frame with code {code}"),
+                        None => "close frame without a code".to_owned(),
+                    };
+                    return Err(Failure::new(FailureClass::Closed, reason));
                 }
-                frame::PING => {
+                (frame::PING, _) => {
                     let payload = frame.payload.to_vec();
                     self.frame(frame::PONG, &payload, [0; 4], CLOSE_WAIT)
                         .await?;
+                    None
                 }
-                frame::PONG => {}
-                _ => {
-                    let is_echo = |message: &Message| {
-                        opcode == frame::TEXT && frame.payload == message.text.as_bytes()
-                    };
-                    let Some(message) = waiting.take_if(|message| is_echo(message)) else {
-                        let reason = "a message that is not the echo of ours";
-                        return Err(Failure::new(FailureClass::WrongBody, reason));
-                    };
-                    let latency = message.sent.elapsed();
-                    let mut tally = tally.borrow_mut();
-                    tally.latency.record(latency);
-                    tally.count_success(start.elapsed(), latency);
+                (frame::PONG, Hold::Ping) => waiting.take_if(|message| is_expected(message)),
+                (frame::PONG, Hold::Echo(_)) | (_, Hold::Ping) => None,
+                (_, Hold::Echo(_)) => {
+                    let is_text = opcode == frame::TEXT && frame.is_whole;
+                    let echo = waiting.take_if(|message| is_text && is_expected(message));
+                    let reason = "a message that is not the echo of ours";
+                    let wrong = || Failure::new(FailureClass::WrongBody, reason);
+                    Some(echo.ok_or_else(wrong)?)
                 }
+            };
+            if let Some(message) = answered {
+                let latency = message.sent.elapsed();
+                let mut tally = tally.borrow_mut();
+                tally.count_success(start.elapsed(), place, latency);
             }
             self.received.drain(..length);
         }

@@ -12,8 +12,10 @@ use crate::{Server, page};
 const SIZE_BYTES_MAX: u64 = 1 << 30;
 /// The maximum delay of a response.
 const DELAY_MS_MAX: u64 = 600_000;
+/// What bodies of a given size consist of.
+pub(crate) const LETTER: u8 = b'x';
 /// Bodies are written in parts of at most this length.
-const PIECE: &[u8; 16 << 10] = &[b'x'; 16 << 10];
+const PIECE: &[u8; 16 << 10] = &[LETTER; 16 << 10];
 /// The maximum number of interim responses.
 const INTERIM_COUNT_MAX: u64 = 100;
 
@@ -60,6 +62,11 @@ pub(crate) struct Request {
 }
 
 impl Request {
+    /// How long the body is to be; zero when the answer has a text of its own.
+    pub(crate) fn size(&self) -> u64 {
+        self.size.unwrap_or(0)
+    }
+
     /// Parses target and query. Invalid parts of the query are ignored.
     pub(crate) fn read(method: &str, target: &str, is_closing: bool, is_upgrade: bool) -> Self {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
@@ -183,6 +190,12 @@ impl<'a> Response<'a> {
         !(self.asked.is_head || matches!(self.status, 204 | 304))
     }
 
+    /// Whether the body is one letter, with nothing between its parts.
+    pub(crate) fn is_plain_filler(&self) -> bool {
+        let is_whole = self.asked.piece == PIECE.len() && self.asked.pause.is_zero();
+        matches!(self.body, Body::Filler(_)) && is_whole && !self.asked.is_chunked
+    }
+
     /// The length that the head announces, when it announces one.
     pub(crate) fn announced(&self) -> Option<u64> {
         let is_announced = !self.asked.is_chunked && self.status != 204;
@@ -301,6 +314,7 @@ mod tests {
             tls: None,
             h2: H2Options::default(),
             faults: FaultCounts::default(),
+            filler: None,
             scratch: RefCell::new(String::new()),
         };
         let answer = Response::to(asked, &server, b"GET /echo".to_vec());

@@ -6,8 +6,11 @@
 //! one write.
 
 mod answer;
+mod at_once;
 mod common_name;
+mod filler;
 mod h2;
+mod head;
 mod page;
 mod serve;
 mod tls;
@@ -22,6 +25,7 @@ use rustls::ServerConfig;
 use tokio::net::TcpListener;
 use tokio::task::LocalSet;
 
+use crate::filler::Filler;
 use crate::h2::{FaultCounts, H2Options};
 use crate::tls::TlsOptions;
 
@@ -90,6 +94,8 @@ struct Server {
     h2: H2Options,
     /// How often each fault was shown that is asked for so many times.
     faults: FaultCounts,
+    /// Long bodies; none where the kernel has no files in memory.
+    filler: Option<Rc<Filler>>,
     /// Memory for the response, reused so that a request costs no allocation.
     scratch: RefCell<String>,
 }
@@ -124,6 +130,7 @@ fn servers(arguments: impl Iterator<Item = String>) -> Result<Vec<(String, Rc<Se
     let (mut servers, mut name) = (Vec::new(), "origin".to_owned());
     let (mut tls, mut h2) = (TlsOptions::default(), H2Options::default());
     let mut arguments = arguments;
+    let filler = Filler::new(answer::LETTER).ok().map(Rc::new);
     while let Some(word) = arguments.next() {
         let mut value = || {
             arguments
@@ -141,6 +148,7 @@ fn servers(arguments: impl Iterator<Item = String>) -> Result<Vec<(String, Rc<Se
                     tls: tls.configuration()?,
                     h2: h2.clone(),
                     faults: FaultCounts::default(),
+                    filler: filler.clone(),
                     scratch: RefCell::new(String::new()),
                 };
                 servers.push((value()?, Rc::new(server)));
@@ -159,6 +167,7 @@ async fn listen_on_all(servers: Vec<(String, Rc<Server>)>) -> std::io::Result<()
         let listener = TcpListener::bind(&address)
             .await
             .map_err(|error| std::io::Error::other(format!("{address}: {error}")))?;
+        let listener = at_once::watch(listener.into_std()?)?;
         tasks.push(tokio::task::spawn_local(serve::accept(listener, server)));
     }
     for task in tasks {

@@ -1,65 +1,94 @@
 //! A connection: bytes in, requests, responses in order.
 
 use std::io;
+use std::net::TcpListener;
 use std::rc::Rc;
 use std::time::Duration;
 
-use httparse::Status;
+use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 
 use crate::Server;
-use crate::answer::{Behaviour, INTERIM, Request, Response};
+use crate::answer::{Behaviour, INTERIM, Response};
+use crate::at_once::{self, Begun};
+use crate::filler;
 use crate::h2;
+use crate::head::{self, Framing, Head};
 use crate::tls::Stream;
 use crate::websocket;
 
 /// A longer head is refused with 431.
 const HEAD_BYTES_MAX: usize = 64 << 10;
-/// More fields are refused with 431.
-const FIELD_COUNT_MAX: usize = 100;
 /// The maximum body for `/echo`, which holds it; other bodies are read and dropped.
 pub(crate) const ECHO_BYTES_MAX: usize = 16 << 20;
 /// Responses to pipelined requests are collected up to this size before they are written.
 const GATHER_BYTES_MAX: usize = 256 << 10;
+/// How many connections are accepted before others get their turn.
+const ACCEPT_COUNT_MAX: u64 = 32;
 /// The pause after `accept` failed because descriptors ran out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Serves one listener for ever.
-pub(crate) async fn accept(listener: TcpListener, server: Rc<Server>) {
-    loop {
-        match listener.accept().await {
-            Ok((socket, _)) => {
+pub(crate) async fn accept(listener: AsyncFd<TcpListener>, server: Rc<Server>) {
+    for number in 1u64.. {
+        match at_once::accept(&listener).await {
+            Ok(socket) => {
                 server.connections.set(server.connections.get() + 1);
-                let server = Rc::clone(&server);
-                // The peer may leave at any time, or fail in its handshake; that is not reported.
-                tokio::task::spawn_local(async move {
-                    Connection::accept(socket, server).await?.choose().await
-                });
+                let begun = match server.tls {
+                    Some(_) => Begun::default(),
+                    None => at_once::begin(&socket, &server),
+                };
+                if !begun.is_over() {
+                    let server = Rc::clone(&server);
+                    // The peer may leave at any time, or fail in its handshake; that is not reported.
+                    tokio::task::spawn_local(serve(socket, begun, server));
+                }
             }
             Err(error) => {
                 eprintln!("ballast-origin: {}: accept: {error}", server.name);
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
+        if number.is_multiple_of(ACCEPT_COUNT_MAX) {
+            tokio::task::yield_now().await;
+        }
     }
 }
 
-/// How the fields of a head frame the body.
-#[derive(Clone, Copy)]
-enum Framing {
-    Chunked,
-    Length(u64),
+async fn serve(socket: std::net::TcpStream, begun: Begun, server: Rc<Server>) -> io::Result<()> {
+    let socket = TcpStream::from_std(socket)?;
+    let mut connection = Connection::accept(socket, server).await?;
+    connection.received = begun.received;
+    connection.answers = begun.answers;
+    if begun.is_answered {
+        return connection.write().await;
+    }
+    connection.choose().await
 }
 
-/// A parsed head that owns nothing: its ranges are used before the buffer changes.
-struct Head {
-    length: usize,
-    framing: Framing,
-    asked: Request,
-    expects_continue: bool,
-    /// The key of a WebSocket handshake.
-    key: Option<String>,
+/// What was written on a connection. The first write waits for nobody: one that is closed after it
+/// needs no option.
+#[derive(Clone, Copy, PartialEq)]
+enum Written {
+    Nothing,
+    Something,
+    /// Nothing waits: the option is set.
+    WithoutDelay,
+}
+
+impl Written {
+    /// To be called before a write.
+    fn before_write(&mut self, stream: &Stream) {
+        *self = match self {
+            Self::Nothing => Self::Something,
+            Self::Something => {
+                stream.set_nodelay();
+                Self::WithoutDelay
+            }
+            Self::WithoutDelay => return,
+        };
+    }
 }
 
 struct Connection {
@@ -71,18 +100,18 @@ struct Connection {
     consumed: usize,
     /// Responses not yet written.
     answers: Vec<u8>,
+    written: Written,
 }
 
 impl Connection {
     async fn accept(socket: TcpStream, server: Rc<Server>) -> io::Result<Self> {
-        // This fails only on a closed socket, which the first read will report.
-        let _ = socket.set_nodelay(true);
         Ok(Self {
             stream: Stream::accept(socket, server.tls.as_ref()).await?,
             server,
             received: Vec::new(),
             consumed: 0,
             answers: Vec::new(),
+            written: Written::Nothing,
         })
     }
 
@@ -90,7 +119,9 @@ impl Connection {
     async fn choose(mut self) -> io::Result<()> {
         while self.server.h2.is_served() && h2::may_be_preface(&self.received) {
             if self.received.starts_with(h2::PREFACE) {
-                return h2::serve(self.stream, self.received, self.server).await;
+                self.stream.set_nodelay();
+                // In a box: connections of HTTP/1 would have its size, too.
+                return Box::pin(h2::serve(self.stream, self.received, self.server)).await;
             }
             if self.receive().await? == 0 {
                 return Ok(());
@@ -120,60 +151,22 @@ impl Connection {
             };
             if !self.answer(head).await? {
                 self.write().await?;
-                return self.stream.shutdown().await;
+                return self.close().await;
             }
+        }
+    }
+
+    /// Ends the connection. Closing a clear socket is all that it takes.
+    async fn close(&mut self) -> io::Result<()> {
+        match self.stream.as_clear() {
+            Some(_) => Ok(()),
+            None => self.stream.shutdown().await,
         }
     }
 
     /// Parses the next head, when it is complete.
     fn head(&self) -> Result<Option<Head>, httparse::Error> {
-        let mut fields = [httparse::EMPTY_HEADER; FIELD_COUNT_MAX];
-        let mut request = httparse::Request::new(&mut fields);
-        let Status::Complete(length) = request.parse(&self.received[self.consumed..])? else {
-            return Ok(None);
-        };
-        let mut framing = Framing::Length(0);
-        let mut expects_continue = false;
-        let mut is_closing = request.version == Some(0);
-        let mut is_upgrade = false;
-        let (mut is_websocket, mut key) = (false, None);
-        for field in request.headers.iter() {
-            let value = field.value;
-            if field.name.eq_ignore_ascii_case("content-length") {
-                let number = std::str::from_utf8(value)
-                    .ok()
-                    .and_then(|text| text.trim().parse().ok());
-                framing = Framing::Length(number.ok_or(httparse::Error::HeaderValue)?);
-            } else if field.name.eq_ignore_ascii_case("transfer-encoding") {
-                framing = Framing::Chunked;
-            } else if field.name.eq_ignore_ascii_case("expect") {
-                expects_continue = value.eq_ignore_ascii_case(b"100-continue");
-            } else if field.name.eq_ignore_ascii_case("connection") {
-                if value.eq_ignore_ascii_case(b"close") {
-                    is_closing = true;
-                } else if value.eq_ignore_ascii_case(b"keep-alive") {
-                    is_closing = false;
-                }
-            } else if field.name.eq_ignore_ascii_case("upgrade") {
-                is_upgrade = true;
-                is_websocket = value.eq_ignore_ascii_case(b"websocket");
-            } else if field.name.eq_ignore_ascii_case("sec-websocket-key") {
-                key = std::str::from_utf8(value).ok().map(str::to_owned);
-            }
-        }
-        let asked = Request::read(
-            request.method.unwrap_or("GET"),
-            request.path.unwrap_or("/"),
-            is_closing,
-            is_upgrade,
-        );
-        Ok(Some(Head {
-            length,
-            framing,
-            asked,
-            expects_continue,
-            key: key.filter(|_| is_websocket),
-        }))
+        head::parse(&self.received[self.consumed..])
     }
 
     /// Answers one request; false when the connection ends after it.
@@ -215,10 +208,22 @@ impl Connection {
         let answer = Response::to(&head.asked, &self.server, text);
         answer.write_head(&mut self.answers);
         let mut left = answer.body_bytes();
+        if left >= filler::BODY_BYTES_MIN
+            && answer.is_plain_filler()
+            && let (Some(filler), Some(socket)) = (&self.server.filler, self.stream.as_clear())
+        {
+            // The end of the body is a small write of its own.
+            for _ in 0..2 {
+                self.written.before_write(&self.stream);
+            }
+            filler.send(socket, &self.answers, left).await?;
+            self.answers.clear();
+            left = 0;
+        }
         while left > 0 {
             left -= answer.write_piece(left, &mut self.answers);
             if self.answers.len() >= GATHER_BYTES_MAX || !head.asked.pause.is_zero() {
-                write(&mut self.stream, &mut self.answers).await?;
+                write(&mut self.stream, &mut self.answers, &mut self.written).await?;
             }
             if left > 0 && !head.asked.pause.is_zero() {
                 tokio::time::sleep(head.asked.pause).await;
@@ -226,7 +231,7 @@ impl Connection {
         }
         answer.write_end(&mut self.answers);
         if self.answers.len() >= GATHER_BYTES_MAX {
-            write(&mut self.stream, &mut self.answers).await?;
+            write(&mut self.stream, &mut self.answers, &mut self.written).await?;
         }
         Ok(!head.asked.is_closing)
     }
@@ -335,7 +340,7 @@ impl Connection {
         let head = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
         self.answers.extend_from_slice(head.as_bytes());
         self.write().await?;
-        self.stream.shutdown().await
+        self.close().await
     }
 
     async fn receive(&mut self) -> io::Result<usize> {
@@ -346,13 +351,18 @@ impl Connection {
     }
 
     async fn write(&mut self) -> io::Result<()> {
-        write(&mut self.stream, &mut self.answers).await
+        write(&mut self.stream, &mut self.answers, &mut self.written).await
     }
 }
 
 /// Writes what was collected.
-async fn write(stream: &mut Stream, answers: &mut Vec<u8>) -> io::Result<()> {
+async fn write(
+    stream: &mut Stream,
+    answers: &mut Vec<u8>,
+    written: &mut Written,
+) -> io::Result<()> {
     if !answers.is_empty() {
+        written.before_write(stream);
         stream.write_all(answers).await?;
         // What was encrypted may not have left.
         stream.flush().await?;

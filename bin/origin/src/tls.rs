@@ -234,6 +234,24 @@ impl Stream {
         Ok(Self::Tls(Box::new(stream)))
     }
 
+    /// The socket, when what is written to it is what the client reads.
+    pub(crate) fn as_clear(&self) -> Option<&TcpStream> {
+        match self {
+            Self::Clear(socket) => Some(socket),
+            Self::Tls(_) => None,
+        }
+    }
+
+    /// Sends what is written at once, however little it is.
+    pub(crate) fn set_nodelay(&self) {
+        let socket = match self {
+            Self::Clear(socket) => socket,
+            Self::Tls(stream) => stream.get_ref().0,
+        };
+        // This fails only on a closed socket, which the next write will report.
+        let _ = socket.set_nodelay(true);
+    }
+
     /// Lets the end of the connection be a reset instead of an end.
     pub(crate) fn reset_on_close(&self) {
         let socket = match self {

@@ -1,6 +1,7 @@
 //! One client: a connection at a time, and requests side by side on it.
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
@@ -14,8 +15,10 @@ use tokio::time::{Sleep, sleep_until};
 use crate::failure::{Failure, FailureClass};
 use crate::h2::connection::{self, Connection};
 use crate::h2::failure::NoAnswer;
-use crate::plan::{Origin, Plan};
+use crate::origin::Url;
+use crate::plan::Plan;
 use crate::shared::{Answer, FAILURE_PAUSE, RequestTimes, ThreadShared};
+use crate::tally::Place;
 
 /// Fields of one connection, which HTTP/2 does not have (RFC 9113 section 8.2.2).
 const CONNECTION_FIELDS: [&str; 5] = [
@@ -36,11 +39,9 @@ pub(super) struct Client {
     /// keeps the others waiting.
     connection: Mutex<Option<Connection>>,
     generations: Cell<u64>,
-    /// One for each path; or why a request cannot be made.
-    requests: RefCell<Vec<Request<()>>>,
+    /// By the number of the URL; made before the start.
+    requests: RefCell<HashMap<usize, Request<()>>>,
     body: Bytes,
-    /// The index of the origin's next request.
-    turn: Cell<usize>,
     received_bytes: Rc<Cell<u64>>,
 }
 
@@ -51,8 +52,7 @@ impl Client {
             connection: Mutex::default(),
             generations: Cell::new(0),
             requests: RefCell::default(),
-            body: vec![b'x'; shared.run.plan.body_bytes].into(),
-            turn: Cell::new(number),
+            body: shared.run.plan.body.clone(),
             received_bytes: Rc::default(),
             shared,
         }
@@ -65,7 +65,11 @@ impl Client {
             let _permit = opening.acquire().await;
             if let Err(failure) = self.prepare().await {
                 let mut tally = self.shared.tally.borrow_mut();
-                tally.fail(Duration::ZERO, (self.number, None), failure);
+                let place = Place {
+                    connection: self.number,
+                    ..Place::default()
+                };
+                tally.fail(Duration::ZERO, place, None, failure);
             }
         }
         run.barrier.wait().await;
@@ -89,10 +93,11 @@ impl Client {
     async fn prepare(&self) -> Result<(), Failure> {
         let run = &self.shared.run;
         let origin = run.origin_of(self.number);
-        let requests = origin
-            .paths
-            .iter()
-            .map(|path| request(&run.plan, origin, path));
+        let is_tls = origin.tls.is_some();
+        let requests = origin.urls.iter().map(|url| {
+            let request = request(&run.plan, url, is_tls);
+            request.map(|request| (url.number, request))
+        });
         let requests = requests.collect::<Result<_, _>>();
         let wrong = |error: http::Error| Failure::new(FailureClass::Local, error.to_string());
         self.requests.replace(requests.map_err(wrong)?);
@@ -111,7 +116,8 @@ impl Client {
             let is_paced = self.shared.due_permits.is_some();
             let sent = if is_paced { Instant::now() } else { due_at };
             let mut port = None;
-            let outcome = self.request(sent, &mut watch, &mut port).await;
+            let url = self.shared.next_url(self.number).number;
+            let outcome = self.request(url, sent, &mut watch, &mut port).await;
             let ended = Instant::now();
             let is_broken = outcome.is_err();
             let times = RequestTimes {
@@ -119,8 +125,12 @@ impl Client {
                 sent,
                 ended,
             };
-            self.shared
-                .count(outcome.map(Some), (self.number, port), &times);
+            let place = Place {
+                connection: self.number,
+                port,
+                url: Some(url),
+            };
+            self.shared.count(outcome.map(Some), place, &times);
             now = ended;
             if run.plan.is_closing {
                 self.connection.lock().await.take();
@@ -136,13 +146,12 @@ impl Client {
     /// the kept connection was lost before any response.
     async fn request(
         &self,
+        url: usize,
         sent: Instant,
         watch: &mut Watch,
         port: &mut Option<u16>,
     ) -> Result<Answer, Failure> {
         let plan = &self.shared.run.plan;
-        let turn = self.turn.get();
-        self.turn.set(turn.wrapping_add(1));
         let deadline = sent + plan.timeout;
         let mut may_retry = plan.may_retry && plan.is_idempotent();
         let mut told = 0;
@@ -152,7 +161,7 @@ impl Client {
             let was_kept = was_kept == connection.generation;
             *port = connection.port;
             let generation = connection.generation;
-            let attempt = self.attempt(connection, turn);
+            let attempt = self.attempt(connection, url);
             let outcome = match watch.until(deadline, attempt).await {
                 Some(outcome) => outcome,
                 None => {
@@ -260,10 +269,10 @@ impl Client {
     }
 
     /// One stream, to the end of its response.
-    async fn attempt(&self, connection: Connection, turn: usize) -> Result<Answer, NoAnswer> {
+    async fn attempt(&self, connection: Connection, url: usize) -> Result<Answer, NoAnswer> {
         let request = {
             let requests = self.requests.borrow();
-            match requests.get(turn % requests.len().max(1)) {
+            match requests.get(&url) {
                 Some(request) => request.clone(),
                 None => {
                     let reason = "the request cannot be written";
@@ -307,13 +316,9 @@ impl Client {
     }
 }
 
-/// The head of a request for this path.
-fn request(plan: &Plan, origin: &Origin, path: &str) -> Result<Request<()>, http::Error> {
-    let scheme = if origin.tls.is_some() {
-        "https"
-    } else {
-        "http"
-    };
+/// The head of a request for this URL.
+fn request(plan: &Plan, url: &Url, is_tls: bool) -> Result<Request<()>, http::Error> {
+    let scheme = if is_tls { "https" } else { "http" };
     let fields = plan.fields.iter().filter_map(|field| field.split_once(':'));
     let fields: Vec<_> = fields
         .map(|(name, value)| (name.trim(), value.trim()))
@@ -321,11 +326,11 @@ fn request(plan: &Plan, origin: &Origin, path: &str) -> Result<Request<()>, http
     let host = fields
         .iter()
         .find(|(name, _)| name.eq_ignore_ascii_case("host"));
-    let authority = host.map_or(origin.host.as_str(), |(_, value)| value);
+    let authority = host.map_or(url.host.as_str(), |(_, value)| value);
     let uri = Uri::builder()
         .scheme(scheme)
         .authority(authority)
-        .path_and_query(path)
+        .path_and_query(url.path.as_str())
         .build()?;
     let method = Method::from_bytes(plan.method.as_bytes())?;
     let mut request = Request::builder().method(method).uri(uri).body(())?;
@@ -340,11 +345,11 @@ fn request(plan: &Plan, origin: &Origin, path: &str) -> Result<Request<()>, http
                 .append(name, HeaderValue::from_str(value)?);
         }
     }
-    let has_body = plan.body_bytes > 0;
+    let has_body = !plan.body.is_empty();
     if has_body && !request.headers().contains_key(header::CONTENT_LENGTH) {
         request
             .headers_mut()
-            .insert(header::CONTENT_LENGTH, plan.body_bytes.into());
+            .insert(header::CONTENT_LENGTH, plan.body.len().into());
     }
     Ok(request)
 }
