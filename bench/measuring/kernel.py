@@ -63,13 +63,25 @@ def used_during(pid, work):
 
 def resident_bytes(pid):
     """The memory of one process; shared pages count proportionally."""
+    return proportional(pid)["Pss"]
+
+
+def proportional(pid):
+    """Parts of the memory of a process, in bytes, where shared pages count proportionally."""
     text = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text()
-    return int(re.search(r"^Pss:\s+(\d+)", text, re.M)[1]) * 1024
+    return {name: int(kilobytes) * 1024 for name, kilobytes in re.findall(r"^(Pss\w*):\s+(\d+)", text, re.M)}
 
 
 def memory_bytes(pid):
     """The memory of the process and its descendants; shared pages count proportionally."""
     return sum(resident_bytes(process) for process in tree(pid))
+
+
+def data_bytes(pid):
+    """The same without the pages of files (programs, libraries), whose share depends on who else has
+    them in use: what growth is told by."""
+    parts = [proportional(process) for process in tree(pid)]
+    return sum(part.get("Pss_Anon", part["Pss"]) + part.get("Pss_Shmem", 0) for part in parts)
 
 
 def peak_bytes(pid):

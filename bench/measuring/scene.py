@@ -8,10 +8,10 @@ import socket
 import subprocess
 import typing
 
-from measuring import load
+from measuring import clients, load
 from measuring.kernel import free_port
 from measuring.peers import PEERS
-from measuring.server import LOAD_CPU, PROXY_CPU, Server, wait_for
+from measuring.server import LOAD_CPU, PROXY_CPU, Server, http_fault, wait_for
 from measuring.template import fill
 
 # The paths of the server, and the lengths of their bodies.
@@ -87,7 +87,7 @@ class Scene:
             server = Server(command, LOAD_CPU, log, self.place.inside("server"))
             stack.enter_context(server)
             with self.place.inside("proxy"):
-                wait_for(server, self.place.server, self.values[name], "/1k")
+                wait_for(server, lambda name=name: http_fault(self.place.server, self.values[name], "/"))
 
     @contextlib.contextmanager
     def proxy(self, program, peer, **values):
@@ -109,9 +109,14 @@ class Scene:
 
     def wait(self, server, path, port=None, **words):
         """Waits until the proxy answers with the whole body; returns how long it took."""
+        address, length = self.place.proxy, BODY_BYTES.get(path)
         with self.place.inside("client"):
-            port = port or server.port
-            return wait_for(server, self.place.proxy, port, path, BODY_BYTES.get(path), **words)
+            return wait_for(server, lambda: http_fault(address, port or server.port, path, length, **words))
+
+    def wait_h2(self, server):
+        """The same for a proxy that may know nothing but HTTP/2."""
+        with self.place.inside("client"):
+            return wait_for(server, lambda: clients.client(self.place.proxy, server.port, None, True).close())
 
     def wrk(self, port, path, connections, seconds, **words):
         with self.place.inside("client"):

@@ -56,28 +56,36 @@ class Server:
         return b"".join(pieces).decode(errors="replace").strip()
 
 
-def wait_for(server, address, port, path, body_bytes=None, host=None, is_tls=False, name=None):
-    """Waits until the port answers a request as it should; returns after how many seconds from now
-    that was. With `name` a server certificate is asked for (SNI)."""
-    context = ssl.create_default_context()
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+def wait_for(server, ask):
+    """Waits until `ask` gives what is expected: None. It gives what is wrong instead, or raises.
+    Returns after how many seconds from now that was."""
     began = time.monotonic()
     fault = "no answer"
     while time.monotonic() - began < READY_SECONDS_MAX:
         if server.process.poll() is not None:
-            raise RuntimeError(f"it ended with {server.process.returncode}: {server.said()}")
+            raise RuntimeError(f"it ended with {server.process.returncode}")
         try:
-            plain = socket.create_connection((address, port), 5)
-            with context.wrap_socket(plain, server_hostname=name) if is_tls else plain as connection:
-                client = http.client.HTTPConnection(address, port)
-                client.sock = connection
-                client.request("GET", path, headers={"Host": host} if host else {})
-                answer = client.getresponse()
-                body = answer.read()
-            if answer.status == 200 and body_bytes in (None, len(body)):
+            fault = ask()
+            if fault is None:
                 return time.monotonic() - began
-            fault = f"status {answer.status}, {len(body)} bytes"
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, RuntimeError, http.client.HTTPException) as error:
             fault = str(error) or repr(error)
         time.sleep(0.002)
-    raise RuntimeError(f"not ready: {fault}; {server.said()}")
+    raise RuntimeError(f"not ready: {fault}")
+
+
+def http_fault(address, port, path, body_bytes=None, host=None, is_tls=False, name=None):
+    """What is wrong with the answer to a request; None when nothing is. With `name` a server
+    certificate is asked for (SNI)."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    plain = socket.create_connection((address, port), 5)
+    with context.wrap_socket(plain, server_hostname=name) if is_tls else plain as connection:
+        client = http.client.HTTPConnection(address, port)
+        client.sock = connection
+        client.request("GET", path, headers={"Host": host} if host else {})
+        answer = client.getresponse()
+        body = answer.read()
+    if answer.status == 200 and body_bytes in (None, len(body)):
+        return None
+    return f"status {answer.status}, {len(body)} bytes"

@@ -13,6 +13,8 @@ def show(name, case):
     """Prints the block of one workload."""
     print(f"\n{name}: {case['about']}")
     names = [one for one in shown(case["turns"]) if one not in HIDDEN]
+    if not any(turn.get("unsent") for turns in case["turns"].values() for turn in turns):
+        names = [one for one in names if one != "unsent"]
     heads = [METRICS[one].head for one in names]
     widths = [max(len(head), 8) + 2 for head in heads]
     if case["turns"]:

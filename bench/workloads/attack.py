@@ -37,7 +37,7 @@ class Attack(Workload):
         with scene.proxy(program, self.peer) as proxy:
             scene.wait(proxy, "/")
             pid = proxy.pid
-            before, memory, grown = kernel.usage(pid)["cpu_us"], kernel.memory_bytes(pid), 0
+            before, memory, grown = kernel.usage(pid)["cpu_us"], kernel.data_bytes(pid), 0
             deadline = time.monotonic() + SECONDS_MAX
             sent, lengths, cuts = 0, [], 0
             while sent < frames.count and time.monotonic() < deadline:
@@ -46,7 +46,7 @@ class Attack(Workload):
                 sent += max(count, 1)
                 lengths.append(count)
                 cuts += is_cut
-                grown = max(grown, kernel.memory_bytes(pid) - memory)
+                grown = max(grown, kernel.data_bytes(pid) - memory)
                 if proxy.process.poll() is not None:
                     raise RuntimeError("the program has ended")
                 if not is_cut:

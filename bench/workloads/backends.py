@@ -22,7 +22,7 @@ def backends(count):
     return Backends(
         name=f"backends-{count}", group="backends", about=f"a map over Host chooses one of {count:,} backends",
         peer="backends", script=over_hosts(count), host="host0.example", values={"COUNT": count, "HOSTS": f"hosts-{count}.map"},
-        is_default=True, rounds_max=1, curve=CURVE, x=count,
+        is_default=True, curve=CURVE, x=count,
     )
 
 

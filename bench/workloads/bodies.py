@@ -17,7 +17,7 @@ def point(size, curve, **more):
     length = BODY_BYTES[size]
     return traffic(
         f"{curve.name}-{size[1:]}", f"a body of {length:,} B", group=curve.name, curve=curve, x=length,
-        rounds_max=1, connections=connections(length), **more,
+        connections=connections(length), **more,
     )
 
 

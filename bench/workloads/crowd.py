@@ -34,9 +34,9 @@ class Crowd(Workload):
             scene.wait(proxy, "/1k")
             self.load(scene, proxy, 0.5)
             _, alone = self.load(scene, proxy, scene.seconds)
-            before, sockets = kernel.memory_bytes(proxy.pid), kernel.socket_bytes()
+            before, sockets = kernel.data_bytes(proxy.pid), kernel.socket_bytes()
             with idle_clients(scene.place, proxy.port, self.idle):
-                memory = kernel.memory_bytes(proxy.pid) - before
+                memory = kernel.data_bytes(proxy.pid) - before
                 sockets = kernel.socket_bytes() - sockets
                 self.load(scene, proxy, 0.5)
                 used, beside = self.load(scene, proxy, scene.seconds)
@@ -66,7 +66,7 @@ class Active(Traffic):
 def crowd(idle):
     return Crowd(
         name=f"crowd-{idle}", group="crowd", about=f"{ACTIVE} active clients beside {idle:,} idle ones", peer="crowd",
-        metric="p99_us", musts=[Must("p99_growth", limit=GROWTH_MAX)] if idle else [], is_default=True, rounds_max=3,
+        metric="p99_us", musts=[Must("p99_growth", limit=GROWTH_MAX)] if idle else [], is_default=True, rounds_max=2,
         curve=CURVE, x=idle, idle=idle,
     )
 
@@ -74,7 +74,7 @@ def crowd(idle):
 def active(count):
     return Active(
         name=f"active-{count}", group="active", about=f"{count:,} active connections", peer="crowd", connections=count,
-        values={"CLIENTS": count + 100}, rounds_max=3,
+        values={"CLIENTS": count + 100}, warm_seconds=5, words=["--timeout", "20s"],
     )
 
 

@@ -51,10 +51,15 @@ class Workload:
     place: str = "loopback"
     # Part of what runs when no workload is named.
     is_default: bool = False
-    # At most so many rounds, for points of a curve and what takes long.
+    # At most so many rounds in a run of a whole set: for what takes long, or hardly varies.
     rounds_max: int | None = None
     curve: Curve | None = None
     x: float = 0
+
+    @property
+    def is_brief(self):
+        """A point of a curve that nothing is concluded from: in a run of a whole set it is measured once."""
+        return bool(self.curve) and not self.musts
 
     def fitting(self, programs):
         """The programs that can do it: those that have a configuration for it."""

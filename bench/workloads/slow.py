@@ -12,8 +12,8 @@ from workloads.idle import require_descriptors
 from workloads.model import Must, Workload
 
 CLIENTS, ACTIVE, RATE = 500, 32, 3000
-PERIOD_SECONDS = 0.1
-PIECE_BYTES = 4096
+PERIOD_SECONDS = 0.25
+PIECE_BYTES = 16384
 READERS_REQUEST = b"GET /10m HTTP/1.1\r\nHost: slow.example.com\r\n\r\n"
 WRITERS_REQUEST = b"GET /1k HTTP/1.1\r\nHost: slow.example.com\r\nX-Long: " + b"x" * 4000
 
@@ -30,12 +30,12 @@ class Slow(Workload):
             scene.wait(proxy, "/1k")
             self.load(scene, proxy, 0.5)
             _, alone = self.load(scene, proxy, scene.seconds)
-            before, sockets = kernel.memory_bytes(proxy.pid), kernel.socket_bytes()
+            before, sockets = kernel.data_bytes(proxy.pid), kernel.socket_bytes()
             with Crawlers(scene.place, proxy.port, self.is_reading) as crawlers:
-                time.sleep(3 * PERIOD_SECONDS)  # each has had its turn
-                memory = kernel.memory_bytes(proxy.pid) - before
-                sockets = kernel.socket_bytes() - sockets
+                time.sleep(2 * PERIOD_SECONDS)  # each has had its turn
                 used, beside = self.load(scene, proxy, scene.seconds)
+                memory = kernel.data_bytes(proxy.pid) - before
+                sockets = kernel.socket_bytes() - sockets
             if crawlers.broken:
                 raise RuntimeError(f"{crawlers.broken} of {CLIENTS} slow clients were cut off")
         return {
@@ -77,7 +77,6 @@ class Crawlers:
 
     def open(self):
         one = socket.socket()
-        one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, PIECE_BYTES)
         one.settimeout(SECONDS_MAX)
         one.connect((self.place.proxy, self.port))
         if self.is_reading:

@@ -50,7 +50,7 @@ def certificates(count):
     curve = Curve("start-certificates", "The start with certificates", "certificates", "start_ms", "time to the first answer, ms")
     return Start(
         name=f"start-certificates-{count}", group="start", about=f"the start with {count:,} certificates (P-256)",
-        peer="start-certificates", metric="start_ms", musts=MUSTS, is_default=True, rounds_max=3, curve=curve, x=count,
+        peer="start-certificates", metric="start_ms", musts=MUSTS, is_default=True, rounds_max=3 if count >= 5000 else 1, curve=curve, x=count,
         values={"COUNT": count}, is_tls=True, path="/",
     )
 
@@ -60,7 +60,7 @@ def servers(backends, each):
     count = backends * each
     return Start(
         name=f"start-servers-{count}", group="start", about=f"the start with {backends:,} backends of {each} servers",
-        peer="start-servers", metric="start_ms", musts=MUSTS, is_default=True, rounds_max=3, curve=curve, x=count,
+        peer="start-servers", metric="start_ms", musts=MUSTS, is_default=True, rounds_max=3 if count >= 100_000 else 1, curve=curve, x=count,
         values={"BACKENDS": backends, "SERVERS": each},
     )
 

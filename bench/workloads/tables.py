@@ -74,9 +74,9 @@ class Table(Workload):
         port = ports[f"PORT_{self.table.upper()}"]
         # Buffers and pools have their size after it.
         cost_us(scene, proxy, proxy.port, request(self.table, "n", self.entries), 1)
-        before = kernel.memory_bytes(proxy.pid)
+        before = kernel.data_bytes(proxy.pid)
         fill(scene, proxy, port, self.table, self.entries)
-        found = {"entry_bytes": (kernel.memory_bytes(proxy.pid) - before) / self.entries}
+        found = {"entry_bytes": (kernel.data_bytes(proxy.pid) - before) / self.entries}
         for name, number in NUMBERS.items():
             asked = request(self.table, number, self.entries)
             base = cost_us(scene, proxy, proxy.port, asked, scene.seconds)

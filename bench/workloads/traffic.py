@@ -31,6 +31,8 @@ class Traffic(Workload):
     sni: str | None = None
     # Further values of the configuration.
     values: dict = dataclasses.field(default_factory=dict)
+    # Seconds of load before the measurement: pools filled, connections open, pages touched.
+    warm_seconds: int = 1
     # What the processor time is divided by.
     counted: str = "request"
 
@@ -46,9 +48,12 @@ class Traffic(Workload):
 
     def turn(self, scene, program):
         with scene.proxy(program, self.peer, KEY=self.key, **self.values) as proxy:
-            scene.wait(proxy, self.path, is_tls=bool(self.key), host=self.host, name=self.sni)
+            if "--h2" in self.words and not self.key:
+                scene.wait_h2(proxy)
+            else:
+                scene.wait(proxy, self.path, is_tls=bool(self.key), host=self.host, name=self.sni)
             idle = kernel.memory_bytes(proxy.pid)
-            self.load(scene, proxy.port, 1)  # warm: pools filled, connections open, pages touched
+            self.load(scene, proxy.port, self.warm_seconds)
             used, counted = kernel.used_during(
                 proxy.pid, lambda: self.load(scene, proxy.port, scene.seconds)
             )
@@ -125,20 +130,21 @@ CLEAR = [
 ]
 TLS = [
     over_tls("tls-keepalive", "TLS 1.3, 1 kB, connections kept", 0.62, TLS13),
-    over_tls("tls-large", "TLS 1.3, bodies of 1 MB", 0.90, TLS13, path="/1m", connections=16),
+    over_tls("tls-large", "TLS 1.3, bodies of 1 MB", 0.90, TLS13, path="/1m", connections=16, is_default=False),
     over_tls(
         "tls-resumed", "TLS 1.3, a resumed handshake and a request", 0.45, [*TLS13, *RESUMED], "connect",
         counted="connection",
     ),
 ]
 HANDSHAKES = [
-    over_tls(name, about, share, words, "handshakes", key, group="handshakes", metric="cpu_us", counted="handshake")
+    over_tls(name, about, share, words, "handshakes", key, group="handshakes",
+        counted="handshake", rounds_max=2, is_default=share is not None)
     for name, about, share, words, key in (
         ("tls-full-p256", "a full handshake, TLS 1.3, P-256", 0.60, [*TLS13, "--resume", "never"], "p256"),
         ("tls-full-rsa", "a full handshake, TLS 1.3, RSA-2048", 0.75, [*TLS13, "--resume", "never"], "rsa"),
         ("tls-full-rsa-1.2", "a full handshake, TLS 1.2, ECDHE-RSA-2048", 0.75, [*TLS12, "--resume", "never"], "rsa"),
         ("tls-resumed-only", "a resumed handshake, TLS 1.3, no request", 0.45, [*TLS13, *RESUMED], "p256"),
-        ("tls-resumed-1.2", "a resumed handshake, TLS 1.2, no request", 0.45, [*TLS12, *RESUMED], "rsa"),
+        ("tls-resumed-1.2", "a resumed handshake, TLS 1.2, no request", None, [*TLS12, *RESUMED], "rsa"),
     )
 ]
 HTTP2 = [
@@ -149,5 +155,5 @@ HTTP2 = [
     traffic("h2-down", "HTTP/2, bodies of 1 MB to clients", 0.90, peer="h2", words=BODIES, tool="http", path="/1m", connections=4, group="h2", is_default=False),
     traffic("h2-up", "HTTP/2, bodies of 1 MB to servers", 0.90, peer="h2", words=UPLOAD, tool="http", path="/up", connections=4, group="h2", is_default=False),
 ]
-VETH = [one.over_veth(group="veth") for one in CLEAR if one.name in ("keepalive", "close", "tcp")]
+VETH = [one.over_veth(group="veth", is_default=one.name != "keepalive") for one in CLEAR if one.name in ("keepalive", "close", "tcp")]
 WORKLOADS = [*CLEAR, *VETH, *TLS, *HANDSHAKES, *HTTP2]
