@@ -13,6 +13,8 @@ IMAGES = DOCS / "img"
 NOTES = BENCH / "performance-notes.md"
 # Groups whose rows are traffic: a chart of shares, and a table of what a request costs.
 TRAFFIC = ("traffic", "veth", "tls", "handshakes", "h2", "okd")
+# A load of the machine above this, before the measurement began, disturbs it.
+BUSY_LOAD = 0.5
 TITLES = {
     "idle": "Memory of idle clients",
     "rules": "Typical rules",
@@ -84,19 +86,25 @@ def head(results):
         "microseconds are those of the machine of the day. [bench/README.md](../bench/README.md) says how it is measured.",
         "",
     ]
+    where = None
     for run in results.runs:
         machine = run["machine"]
-        kind = "virtual" if machine.get("virtual") else "physical"
         load = ", ".join(f"{one:.1f}" for one in machine["load"])
-        rows = [
-            ("measured", f"{run['at']}, {run['rounds']} rounds of {run['seconds']} s (points of curves: one round)"),
-            ("machine", f"{kind}, {machine['processors']} processors, {machine['cpu']}, {machine.get('memory_gb', '?')} GB"),
-            ("kernel", machine["kernel"]),
-            ("load of the machine when it began (1, 5, 15 minutes)", load),
-            *run["versions"].items(),
-        ]
-        lines += [*table(("what", "which"), rows), ""]
+        if where != (where := describe(run)):
+            lines += table(("what", "which"), where)
+        measured = f"{run['at']}, {run['rounds']} rounds of {run['seconds']} s, load of the machine at the start {load}"
+        lines.append(f"| measured | {measured} |")
+    if any(run["machine"]["load"][0] > BUSY_LOAD for run in results.runs):
+        lines += ["", "**The machine was busy with other work when this was measured: the shares are rough.**"]
     return "\n".join(lines).strip()
+
+
+def describe(run):
+    """The machine and the programs of a run, as rows."""
+    machine = run["machine"]
+    kind = "virtual" if machine.get("virtual") else "physical"
+    words = f"{kind}, {machine['processors']} processors, {machine['cpu']}, {machine.get('memory_gb', '?')} GB"
+    return [("machine", words), ("kernel", machine["kernel"]), *run["versions"].items()]
 
 
 def musts(results):
@@ -124,15 +132,32 @@ def traffic(results):
     lines += image("cpu", charts.shares(compared, results.programs), "CPU time of a request, of HAProxy's")
     okd = results.group("okd")
     lines += image("okd", charts.shares(okd, results.programs), "CPU time in OKD's cells, of HAProxy's")
-    columns = ("cpu_us", "user_us", "system_us", "calls", "switches", "idle_mb", "peak_mb")
-    heads = ("workload", "program", *(METRICS[one].head for one in columns), "of HAProxy's CPU")
-    rows = []
-    for name, case in cases.items():
-        for program in case["turns"]:
-            numbers = [number(case, program, one) for one in columns]
-            rows.append((f"`{name}`", program, *numbers, ratio(share(case, program, "cpu_us"))))
-    words = "; ".join(f"{METRICS[one].head}: {METRICS[one].words}" for one in columns)
-    return "\n".join([*lines, *table(heads, rows), "", f"{words}. Times are per request, connection or handshake."])
+    programs = results.programs
+    others = [program for program in programs if program != "haproxy"]
+    heads = ("workload", "per", *(f"{one}, us" for one in programs), *(f"{one} of HAProxy's" for one in others))
+    rows = [
+        (
+            f"`{name}`", case["counted"], *(split(case, program) for program in programs),
+            *(ratio(share(case, program, "cpu_us")) for program in others),
+        )
+        for name, case in cases.items()
+    ]
+    lines += ["CPU time of the proxy by the kernel's accounts, in brackets in user mode and in the kernel.", ""]
+    lines += [*table(heads, rows), "", "### System calls, context switches and memory", ""]
+    lines += ["System calls and context switches per request, connection or handshake; memory at its peak (VmHWM), MB.", ""]
+    columns = {"calls": "calls", "switches": "switches", "peak_mb": "MB"}
+    heads = ("workload", *(f"{word}, {program}" for word in columns.values() for program in programs))
+    rows = [
+        (f"`{name}`", *(number(case, program, one) for one in columns for program in programs))
+        for name, case in cases.items()
+    ]
+    return "\n".join([*lines, *table(heads, rows)])
+
+
+def split(case, program):
+    """Processor time, and where it was spent."""
+    whole, user, system = (number(case, program, one) for one in ("cpu_us", "user_us", "system_us"))
+    return f"{whole} ({user} + {system})" if whole else ""
 
 
 def handshakes(results):

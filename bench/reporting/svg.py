@@ -17,8 +17,10 @@ text{font:12px system-ui,sans-serif;fill:#24292f}
 .grid{stroke:#d0d7de;stroke-width:1}
 .mark{stroke:#57606a;stroke-width:1;stroke-dasharray:4 3}
 .page{fill:#ffffff}
+.value{fill:#57606a;paint-order:stroke;stroke:#ffffff;stroke-width:3px}
 @media (prefers-color-scheme:dark){
-text{fill:#e6edf3}.faint{fill:#9198a1}.grid{stroke:#3d444d}.mark{stroke:#9198a1}.page{fill:#0d1117}}
+text{fill:#e6edf3}.faint{fill:#9198a1}.grid{stroke:#3d444d}.mark{stroke:#9198a1}.page{fill:#0d1117}
+.value{fill:#9198a1;stroke:#0d1117}}
 """
 
 
@@ -74,6 +76,8 @@ def bars(title, rows, mark=None):
         x = LEFT + number * step * scale
         parts.append(line(x, TOP + 6, x, bottom, "grid"))
         parts.append(text(x, bottom + 16, short(number * step), "faint", "middle"))
+    if mark:
+        parts.append(line(LEFT + mark * scale, TOP + 6, LEFT + mark * scale, bottom, "mark"))
     for label, values in rows:
         parts.append(text(LEFT - 8, y + len(values) * ROW / 2 + 3, label, anchor="end"))
         for program, value in values.items():
@@ -81,11 +85,9 @@ def bars(title, rows, mark=None):
             parts.append(
                 f'<rect x="{LEFT}" y="{y}" width="{max(value * scale, 1):.1f}" height="{BAR}" rx="2" fill="{fill}"/>\n'
             )
-            parts.append(text(LEFT + value * scale + 5, y + BAR - 1.5, f"{value:.3g}" if value < 1e4 else short(value), "faint"))
+            parts.append(text(LEFT + value * scale + 5, y + BAR - 1.5, f"{value:.3g}" if value < 1e4 else short(value), "value"))
             y += ROW
         y += 10
-    if mark:
-        parts.append(line(LEFT + mark * scale, TOP + 6, LEFT + mark * scale, bottom, "mark"))
     return document(round(bottom + 28), title, parts)
 
 

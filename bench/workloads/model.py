@@ -4,6 +4,7 @@ import dataclasses
 import typing
 
 from measuring.peers import PEERS
+from reporting.metrics import METRICS
 
 
 class Skip(Exception):
@@ -22,7 +23,7 @@ class Must(typing.NamedTuple):
     def __str__(self):
         allowance = f" + {self.plus:g}" if self.plus else ""
         what = f"{self.share:.2f} of HAProxy's{allowance}" if self.limit is None else f"{self.limit:g}"
-        return f"{self.metric} <= {what}"
+        return f"{METRICS[self.metric].head} <= {what}"
 
 
 class Curve(typing.NamedTuple):

@@ -153,7 +153,7 @@ HTTP2 = [
     traffic("h2-servers", "the same, HTTP/2 to the server", 0.80, words=STREAMS, tool="http", connections=8, group="h2", is_default=False),
     traffic("h1-h2-servers", "HTTP/1.1, HTTP/2 to the server", 0.80, peer="h2-servers", group="h2", is_default=False),
     traffic("h2-down", "HTTP/2, bodies of 1 MB to clients", 0.90, peer="h2", words=BODIES, tool="http", path="/1m", connections=4, group="h2", is_default=False),
-    traffic("h2-up", "HTTP/2, bodies of 1 MB to servers", 0.90, peer="h2", words=UPLOAD, tool="http", path="/up", connections=4, group="h2", is_default=False),
+    traffic("h2-up", "HTTP/2, bodies of 1 MB to servers", 0.90, peer="h2-uploads", words=UPLOAD, tool="http", path="/upload", connections=4, group="h2", is_default=False),
 ]
 VETH = [one.over_veth(group="veth", is_default=one.name != "keepalive") for one in CLEAR if one.name in ("keepalive", "close", "tcp")]
 WORKLOADS = [*CLEAR, *VETH, *TLS, *HANDSHAKES, *HTTP2]
