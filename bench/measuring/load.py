@@ -8,6 +8,8 @@ import tempfile
 
 from measuring.server import LOAD_CPU
 
+# A load that has not ended so long after its time never will.
+LATE_SECONDS_MAX = 60
 UNITS_US = {"us": 1, "ms": 1e3, "s": 1e6}
 
 
@@ -15,15 +17,15 @@ class LoadFailed(RuntimeError):
     """The load did not go as it should: nothing can be concluded from it."""
 
 
-def wrk(url, connections, seconds, words=(), script=None, may_close=False):
+def wrk(url, connections, seconds, words=(), script=None, may_close=False, niceness=0):
     """Runs wrk. `script` is Lua; with `may_close` the server closes each connection."""
-    command = ["taskset", "-c", LOAD_CPU, "wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--latency", *words]
+    command = ["nice", "-n", str(niceness), "taskset", "-c", LOAD_CPU, "wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--latency", *words]
     with tempfile.NamedTemporaryFile("w", suffix=".lua") as file:
         if script:
             file.write(script)
             file.flush()
             command += ["-s", file.name]
-        done = subprocess.run([*command, url], capture_output=True, text=True)
+        done = subprocess.run([*command, url], capture_output=True, text=True, timeout=seconds + LATE_SECONDS_MAX)
     text = done.stdout
     if done.returncode:
         raise LoadFailed(f"wrk: {done.stderr.strip() or text.strip()}")
@@ -47,7 +49,7 @@ def ballast_load(program, target, mode, connections, seconds, words=(), may_lag=
     are counted as `unsent`."""
     command = ["taskset", "-c", LOAD_CPU, program, mode, "--json", "--connections", str(connections)]
     command += ["--duration", f"{round(seconds * 1000)}ms", *map(str, words), target]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=seconds + LATE_SECONDS_MAX)
     if not done.stdout.strip():
         raise LoadFailed(f"ballast-load: {done.stderr.strip()}")
     said = json.loads(done.stdout)

@@ -16,6 +16,7 @@ TRAFFIC = ("traffic", "veth", "tls", "handshakes", "h2", "okd")
 # A load of the machine above this, before the measurement began, disturbs it.
 BUSY_LOAD = 0.5
 TITLES = {
+    "fairness": "Fairness",
     "idle": "Memory of idle clients",
     "rules": "Typical rules",
     "maps": "Maps",
@@ -25,7 +26,7 @@ TITLES = {
     "active": "Many active connections",
 }
 # What these tables leave out: it is said elsewhere, or means nothing there.
-LEFT_OUT = {"per_core", "p50_us", "p99_us", "p999_us", "unsent", "rate", "connections", "cut", "asked_rate"}
+LEFT_OUT = {"per_core", "p50_us", "unsent", "connections", "cut", "asked_rate"}
 
 
 class Results:

@@ -3,7 +3,7 @@
 import statistics
 
 from reporting.metrics import METRICS, shown
-from reporting.verdict import share, values
+from reporting.verdict import measured, share, values
 
 # Not worth a column here; they are in the file of the results.
 HIDDEN = {"per_core", "connections", "cut", "start_cpu_ms", "asked_rate", "p99_alone_us", "kernel_mb"}
@@ -31,12 +31,7 @@ def show(name, case):
         print(f"  SKIPPED: {case['skipped']}")
     for verdict in case["verdicts"]:
         mark = {True: "met", False: "MISSED", None: "not judged"}[verdict["met"]]
-        value = ""
-        if verdict["share"]:
-            value = f"{verdict['share'][0]:.3f} of HAProxy's: "
-        elif verdict["value"]:
-            value = f"{verdict['value'][0]:.3g}: "
-        print(f"  {verdict['must']}: {value}{mark}", flush=True)
+        print(f"  {verdict['must']}: {measured(verdict)}: {mark}", flush=True)
 
 
 def share_text(case, program):

@@ -4,6 +4,8 @@ is met."""
 import statistics
 import typing
 
+from reporting.metrics import METRICS
+
 
 class Spread(typing.NamedTuple):
     """The median of some turns, and the least and the greatest."""
@@ -56,12 +58,15 @@ def judge(case):
     return found
 
 
+def measured(verdict):
+    """The measured value that a must is about, in words."""
+    if verdict["share"]:
+        return f"{verdict['share'][0]:.3f} of HAProxy's"
+    return METRICS[verdict["metric"]].text(verdict["value"][0]) if verdict["value"] else "nothing"
+
+
 def missed(name, case):
     """What was missed, each in a few words."""
     for verdict in case["verdicts"]:
         if verdict["met"] is False:
-            if verdict["share"]:
-                value = f"{verdict['share'][0]:.3f} of HAProxy's"
-            else:
-                value = f"{verdict['value'][0]:.3g}"
-            yield f"{name}: {value}, {verdict['must']}"
+            yield f"{name}: {measured(verdict)}, must be {verdict['must']}"

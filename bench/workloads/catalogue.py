@@ -1,10 +1,10 @@
 """All workloads, in the order of the report."""
 
-from workloads import attack, backends, bodies, crowd, idle, latency, maps, okd, rules, slow, start, tables, traffic
+from workloads import attack, backends, bodies, crowd, fairness, idle, latency, maps, okd, rules, slow, start, tables, traffic
 
 WORKLOADS = [
     one
-    for family in (traffic, latency, idle, crowd, bodies, backends, rules, maps, tables, start, slow, okd, attack)
+    for family in (traffic, latency, fairness, idle, crowd, bodies, backends, rules, maps, tables, start, slow, okd, attack)
     for one in family.WORKLOADS
 ]
 NAMES = {one.name: one for one in WORKLOADS}
