@@ -12,6 +12,7 @@ from workloads.traffic import MB, Traffic
 ACTIVE = 64
 RATE = 3000
 CURVE = Curve("crowd", "Idle clients beside 64 active ones", "idle clients", "p99_us", "p99 of the active, us")
+OPENING_SECONDS = 3
 # So much more than without idle clients, in the same turn.
 GROWTH_MAX = 1.1
 
@@ -55,12 +56,15 @@ class Crowd(Workload):
 
 @dataclasses.dataclass(kw_only=True)
 class Active(Traffic):
-    """So many active connections."""
+    """So many active connections. Opening them is part of it, and hence a small one."""
 
     def turn(self, scene, program):
         # A client and a server connection each, in one process.
         require_descriptors(2 * self.connections)
         return super().turn(scene, program)
+
+    def load(self, scene, port, seconds):
+        return super().load(scene, port, seconds + OPENING_SECONDS)
 
 
 def crowd(idle):
@@ -74,7 +78,7 @@ def crowd(idle):
 def active(count):
     return Active(
         name=f"active-{count}", group="active", about=f"{count:,} active connections", peer="crowd", connections=count,
-        values={"CLIENTS": count + 100}, warm_seconds=5, words=["--timeout", "20s"],
+        values={"CLIENTS": count + 100}, tool="http", words=["--timeout", "20s"],
     )
 
 

@@ -1,5 +1,5 @@
-"""Memory of an idle client: what a proxy keeps for a connection between two requests. Clients connect
-one after the other, each sends one request that is forwarded, and stays. The result is the growth
+"""Memory of an idle client: what a proxy keeps for a connection between two requests. Each client
+sends one request that is forwarded, and stays. The result is the growth
 of the memory between the first 2,000 clients and the last; server connections are shared."""
 
 import dataclasses
