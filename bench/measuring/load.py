@@ -55,7 +55,8 @@ def ballast_load(program, target, mode, connections, seconds, words=(), may_lag=
     said = json.loads(done.stdout)
     failed = said["failed"] + said["retried"] + (0 if may_lag else said["unsent"])
     if failed or not said["ok"]:
-        raise LoadFailed(f"ballast-load: {failed} failed of {said['ok'] + failed}: {said['first_failures'][:1]}")
+        kinds = {name: said[name] for name in ("failed", "retried", "unsent") if said[name]}
+        raise LoadFailed(f"ballast-load: {kinds or 'no answer'}, {said['ok']} ok: {said['first_failures'][:1]}")
     if tls := said.get("tls"):
         other = tls["full"] if "always" in words else tls["resumed"] if "never" in words else 0
         # Handshakes that are not measured cost the proxy something, too.
