@@ -85,7 +85,7 @@ def bars(title, rows, mark=None):
             parts.append(
                 f'<rect x="{LEFT}" y="{y}" width="{max(value * scale, 1):.1f}" height="{BAR}" rx="2" fill="{fill}"/>\n'
             )
-            parts.append(text(LEFT + value * scale + 5, y + BAR - 1.5, f"{value:.3g}" if value < 1e4 else short(value), "value"))
+            parts.append(text(LEFT + value * scale + 5, y + BAR - 1.5, f"{value:.3g}" if value < 1000 else f"{value:,.0f}", "value"))
             y += ROW
         y += 10
     return document(round(bottom + 28), title, parts)
@@ -93,32 +93,44 @@ def bars(title, rows, mark=None):
 
 def nice_step(greatest):
     """A round distance between the marks of an axis."""
-    rough = max(greatest, 1e-9) / 6
-    power = 10 ** math.floor(math.log10(rough))
-    return next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough)
+    return round_up(max(greatest, 1e-9) / 6)
 
 
 class LogAxis:
-    """A logarithmic axis; 0 stands one decade below the least other number."""
+    """A logarithmic axis between round numbers; 0 stands a little below the least other number."""
 
     def __init__(self, numbers, start, end):
         positive = [number for number in numbers if number > 0] or [1]
-        self.low = math.floor(math.log10(min(positive)) + 1e-9)
-        self.high = max(math.ceil(math.log10(max(positive)) - 1e-9), self.low + 1)
-        self.zero = self.low - 1 if any(number <= 0 for number in numbers) else None
+        self.low, self.high = round_down(min(positive)), round_up(max(positive))
+        if self.low == self.high:
+            self.low, self.high = self.low / 2, self.high * 2
+        self.has_zero = any(number <= 0 for number in numbers)
         self.start, self.end = start, end
 
     def at(self, number):
-        least = self.low if self.zero is None else self.zero
-        power = math.log10(number) if number > 0 else least
-        return self.start + (power - least) / (self.high - least) * (self.end - self.start)
+        whole = math.log10(self.high / self.low)
+        least = -0.25 * whole if self.has_zero else 0.0
+        power = math.log10(number / self.low) if number > 0 else least
+        return self.start + (power - least) / (whole - least) * (self.end - self.start)
 
     def ticks(self):
-        numbers = [] if self.zero is None else [0]
-        decades = self.high - self.low
-        for power in range(self.low, self.high + 1):
-            numbers += [10.0**power * factor for factor in ((1, 2, 5) if decades <= 2 else (1,))]
-        return [number for number in numbers if number <= 10.0**self.high * 1.001]
+        factors = (1, 2, 5) if self.high / self.low <= 200 else (1,)
+        powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
+        numbers = [10.0**power * factor for power in powers for factor in factors]
+        shown = [number for number in numbers if self.low * 0.999 <= number <= self.high * 1.001]
+        return [0, *shown] if self.has_zero else shown
+
+
+def round_up(number):
+    """The least of 1, 2, 5, 10, 20, ... that is not less."""
+    power = 10.0 ** math.floor(math.log10(number))
+    return next(power * factor for factor in (1, 2, 5, 10) if power * factor >= number * 0.999)
+
+
+def round_down(number):
+    """The greatest of them that is not more."""
+    power = 10.0 ** math.floor(math.log10(number))
+    return next(power * factor for factor in (10, 5, 2, 1) if power * factor <= number * 1.001)
 
 
 def lines(title, series, x_label, y_label):
