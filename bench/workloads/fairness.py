@@ -50,6 +50,6 @@ class Fairness(Workload):
 WORKLOADS = [
     Fairness(
         name="fairness", group="fairness", about="a client beside two that pipeline at full speed", peer="keepalive",
-        metric="p99_us", musts=[Must("p99_us", limit=P99_US_MAX)], is_default=True,
+        metric="p99_us", musts=[Must("p99_us", limit=P99_US_MAX)], is_default=True, rounds_max=2,
     )
 ]

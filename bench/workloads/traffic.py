@@ -8,6 +8,8 @@ from workloads.model import Must, Workload
 
 MB = 1 << 20
 CALLS_SECONDS = 1
+# Before the measurement: pools filled, connections open, pages touched. wrk knows whole seconds only.
+WARM_SECONDS = 0.5
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -31,8 +33,6 @@ class Traffic(Workload):
     sni: str | None = None
     # Further values of the configuration.
     values: dict = dataclasses.field(default_factory=dict)
-    # Seconds of load before the measurement: pools filled, connections open, pages touched.
-    warm_seconds: int = 1
     # What the processor time is divided by.
     counted: str = "request"
 
@@ -53,7 +53,7 @@ class Traffic(Workload):
             else:
                 scene.wait(proxy, self.path, is_tls=bool(self.key), host=self.host, name=self.sni)
             idle = kernel.memory_bytes(proxy.pid)
-            self.load(scene, proxy.port, self.warm_seconds)
+            self.load(scene, proxy.port, 1 if self.tool == "wrk" else WARM_SECONDS)
             used, counted = kernel.used_during(
                 proxy.pid, lambda: self.load(scene, proxy.port, scene.seconds)
             )
@@ -155,7 +155,7 @@ HANDSHAKES = [
 ]
 HTTP2 = [
     traffic("h2", "HTTP/2 in clear, 8 connections of 32 streams", 0.70, words=STREAMS, tool="http", connections=8, group="h2"),
-    over_tls("h2-tls", "the same over TLS 1.3", 0.70, [*TLS13, *STREAMS], peer="h2-tls", group="h2", connections=8),
+    over_tls("h2-tls", "the same over TLS 1.3", 0.70, [*TLS13, *STREAMS], peer="h2-tls", group="h2", connections=8, is_default=False),
     traffic("h2-servers", "the same, HTTP/2 to the server", 0.80, words=STREAMS, tool="http", connections=8, group="h2", is_default=False),
     traffic("h1-h2-servers", "HTTP/1.1, HTTP/2 to the server", 0.80, peer="h2-servers", group="h2", is_default=False),
     traffic("h2-down", "HTTP/2, bodies of 1 MB to clients", 0.90, peer="h2", words=BODIES, tool="http", path="/1m", connections=4, group="h2", is_default=False),
