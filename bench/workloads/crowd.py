@@ -70,7 +70,7 @@ class Active(Traffic):
 def crowd(idle):
     return Crowd(
         name=f"crowd-{idle}", group="crowd", about=f"{ACTIVE} active clients beside {idle:,} idle ones", peer="crowd",
-        metric="p99_us", musts=[Must("p99_growth", limit=GROWTH_MAX)] if idle else [], is_default=True, rounds_max=2,
+        metric="p99_us", musts=[Must("p99_growth", limit=GROWTH_MAX)] if idle else [], is_default=True, rounds_max=2 if idle > 5000 else 1,
         curve=CURVE, x=idle, idle=idle,
     )
 

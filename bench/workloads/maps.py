@@ -60,7 +60,7 @@ class Lookup(Rules):
 def lookup(name, method, sample, asked, count=ENTRIES, share=1.0, curve=None, is_default=False):
     return Lookup(
         name=name, group="maps", about=f"a look-up in a map ({method}) of {count:,} entries", peer="maps",
-        metric="added_us", musts=[Must("added_us", share, NOISE_US)], is_default=is_default, rounds_max=3 if count >= EXPRESSIONS else 1,
+        metric="added_us", musts=[Must("added_us", share, NOISE_US)], is_default=is_default, rounds_max=2 if count == ENTRIES or share < 1 else 1,
         curve=curve, x=count, asked=asked, count=count, method=method, sample=sample,
     )
 

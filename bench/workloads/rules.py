@@ -70,7 +70,7 @@ def hosts(count):
     curve = Curve("hosts", "Rules over one header", "rules", "cpu_us", "CPU a request, us")
     return Rules(
         name=f"hosts-{count}", group="hosts", about=f"{count:,} rules over Host", peer="hosts", metric="added_us",
-        musts=[Must("added_us", 0.3 if count >= 1000 else 1.0, NOISE_US)], is_default=True, rounds_max=3 if count >= 1000 else 1,
+        musts=[Must("added_us", 0.3 if count >= 1000 else 1.0, NOISE_US)], is_default=True, rounds_max=2 if count >= 1000 else 1,
         curve=curve, x=count, asked=HOSTS, count=count, values={"COUNT": count},
     )
 
