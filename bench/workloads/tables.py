@@ -78,9 +78,14 @@ class Table(Workload):
         fill(scene, proxy, port, self.table, self.entries)
         found = {"entry_bytes": (kernel.data_bytes(proxy.pid) - before) / self.entries}
         for name, number in NUMBERS.items():
+            if name != self.metric and self.is_brief:
+                continue
             asked = request(self.table, number, self.entries)
             base = cost_us(scene, proxy, proxy.port, asked, scene.seconds)
-            found[name] = max(cost_us(scene, proxy, port, asked, scene.seconds) - base, 0.0)
+            whole = cost_us(scene, proxy, port, asked, scene.seconds)
+            found[name] = max(whole - base, 0.0)
+            if name == self.metric:
+                found["cpu_us"] = whole
         return found | {"peak_mb": kernel.peak_bytes(proxy.pid) / (1 << 20)}
 
 
@@ -115,9 +120,9 @@ def table(name, count, is_default, curve=None, musts=True):
     )
 
 
-CURVE = Curve("tables", "A request that tracks a random key", "entries", "random_us", "CPU added to a request, us")
+CURVE = Curve("tables", "A request that tracks a random key", "entries", "cpu_us", "CPU a request, us")
 WORKLOADS = [
-    *(table("ip", count, False, CURVE, False) for count in (1000, 10_000, 100_000)),
+    *(table("ip", count, True, CURVE, False) for count in (1000, 10_000, 100_000)),
     table("ip", ENTRIES, True, CURVE),
     table("text", ENTRIES, False),
     Waits(
