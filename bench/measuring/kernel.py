@@ -1,9 +1,11 @@
 """What the kernel accounts to a process: processor time, context switches, memory; and the machine."""
 
 import contextlib
+import itertools
 import os
 import pathlib
 import platform
+import random
 import re
 import socket
 
@@ -11,11 +13,17 @@ TICK_US = 1e6 / os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
+# Below the ports that the kernel gives to outgoing connections, of which a load opens thousands.
+PORTS = range(10_000, 32_000)
+NEXT_PORTS = itertools.islice(itertools.cycle(PORTS), random.randrange(len(PORTS)), None)
+
+
 def free_port():
-    """A TCP port that nobody uses."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A TCP port that nobody uses, and that was not given before."""
+    for port in NEXT_PORTS:
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def tree(pid):

@@ -39,7 +39,7 @@ class Scene:
         self.options = options
         self.directory = options.directory / place.name
         self.numbers = itertools.count(1)
-        # Whether system calls are counted in this turn, and what the last such turns found.
+        # Whether system calls are counted in this turn.
         self.counts_calls = False
         # Set once: the peak rate of HAProxy, for latencies at shares of it.
         self.peak_rate = None

@@ -30,7 +30,9 @@ LINES = {
     "map_reg": "^/r{n}/[a-z]+/[0-9]+$ v{n}\n",
 }
 STRINGS = Curve("map-str", "A look-up in a map of strings", "entries", "cpu_us", "CPU a request, us")
-REGULAR = Curve("map-reg", "A look-up in a map of regular expressions", "entries", "cpu_us", "CPU a request, us")
+REGULAR = Curve(
+    "map-reg", "A look-up in a map of regular expressions", "entries", "cpu_us", "CPU a request, us"
+)
 
 
 def write_map(scene, method, count):

@@ -71,4 +71,5 @@ class Workload:
 
     def over_veth(self, **changes):
         """The same workload where neither side of the proxy is loopback."""
-        return dataclasses.replace(self, name=f"{self.name}-veth", place="veth", curve=None, **changes)
+        named = {"name": f"{self.name}-veth", "about": f"{self.about}, over veth"}
+        return dataclasses.replace(self, **named, place="veth", curve=None, **changes)

@@ -18,6 +18,7 @@ NOISE_NS, NOISE_US = 10, 0.3
 ONE = 'wrk.format("GET", "/some/path?a=1", {Host = "www.example.com", ["X-Ip"] = "192.0.2.1"})'
 HOSTS = 'wrk.format("GET", "/some/path", {Host = "host" .. (n * 7919 % COUNT) .. ".example"})'
 
+
 def script(expression, first=1):
     """A program for wrk: its n-th request, from `first` on, is the value of the expression."""
     return f"local n = {first - 1}\nrequest = function() n = n + 1 return {expression} end\n"
@@ -70,8 +71,8 @@ def hosts(count):
     curve = Curve("hosts", "Rules over one header", "rules", "cpu_us", "CPU a request, us")
     return Rules(
         name=f"hosts-{count}", group="hosts", about=f"{count:,} rules over Host", peer="hosts", metric="added_us",
-        musts=[Must("added_us", 0.3 if count >= 1000 else 1.0, NOISE_US)], is_default=True, rounds_max=2 if count >= 1000 else 1,
-        curve=curve, x=count, asked=HOSTS, count=count, values={"COUNT": count},
+        musts=[Must("added_us", 0.3 if count >= 1000 else 1.0, NOISE_US)], is_default=True,
+        rounds_max=2 if count >= 1000 else 1, curve=curve, x=count, asked=HOSTS, count=count, values={"COUNT": count},
     )
 
 

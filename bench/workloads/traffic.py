@@ -153,13 +153,14 @@ HANDSHAKES = [
         ("tls-resumed-1.2", "a resumed handshake, TLS 1.2, no request", None, [*TLS12, *RESUMED], "rsa"),
     )
 ]
+HTTP2_BODIES = {"tool": "http", "connections": 4, "group": "h2", "is_default": False}
 HTTP2 = [
     traffic("h2", "HTTP/2 in clear, 8 connections of 32 streams", 0.70, words=STREAMS, tool="http", connections=8, group="h2"),
     over_tls("h2-tls", "the same over TLS 1.3", 0.70, [*TLS13, *STREAMS], peer="h2-tls", group="h2", connections=8, is_default=False),
     traffic("h2-servers", "the same, HTTP/2 to the server", 0.80, words=STREAMS, tool="http", connections=8, group="h2", is_default=False),
     traffic("h1-h2-servers", "HTTP/1.1, HTTP/2 to the server", 0.80, peer="h2-servers", group="h2", is_default=False),
-    traffic("h2-down", "HTTP/2, bodies of 1 MB to clients", 0.90, peer="h2", words=BODIES, tool="http", path="/1m", connections=4, group="h2", is_default=False),
-    traffic("h2-up", "HTTP/2, bodies of 1 MB to servers", 0.90, peer="h2-uploads", words=UPLOAD, tool="http", path="/upload", connections=4, group="h2", is_default=False),
+    traffic("h2-down", "HTTP/2, bodies of 1 MB to clients", 0.90, peer="h2", words=BODIES, path="/1m", **HTTP2_BODIES),
+    traffic("h2-up", "HTTP/2, bodies of 1 MB to servers", 0.90, peer="h2-uploads", words=UPLOAD, path="/upload", **HTTP2_BODIES),
 ]
 VETH = [one.over_veth(group="veth", is_default=one.name != "keepalive") for one in CLEAR if one.name in ("keepalive", "close", "tcp")]
 WORKLOADS = [*CLEAR, *VETH, *TLS, *HANDSHAKES, *HTTP2]
