@@ -53,6 +53,7 @@ METRICS = {
     "clear_wait_ms": Metric("clear ms", "longest wait while a table is cleared, ms", 1),
     "crowd_mb": Metric("crowd MB", "memory of the idle clients, MB", 1),
     "kernel_mb": Metric("kernel MB", "memory of the kernel for their sockets, both ends, MB", 1),
+    "data_mb": Metric("data MB", "memory without pages of programs and libraries, MB", 1),
     "idle_mb": Metric("idle MB", "memory before the load, MB", 1),
     "peak_mb": Metric("peak MB", "most memory (VmHWM), MB", 1),
 }

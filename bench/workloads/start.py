@@ -9,7 +9,7 @@ from certificates import Authority
 from measuring import kernel
 from workloads.model import Curve, Must, Workload
 
-MUSTS = [Must("start_ms", 1.0), Must("idle_mb", 1.0)]
+MUSTS = [Must("start_ms", 1.0), Must("data_mb", 1.0)]
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -28,6 +28,7 @@ class Start(Workload):
             return {
                 "start_ms": seconds * 1e3,
                 "start_cpu_ms": kernel.usage(proxy.pid)["cpu_us"] / 1e3,
+                "data_mb": kernel.data_bytes(proxy.pid) / (1 << 20),
                 "idle_mb": kernel.memory_bytes(proxy.pid) / (1 << 20),
                 "peak_mb": kernel.peak_bytes(proxy.pid) / (1 << 20),
             }
