@@ -32,17 +32,11 @@ fmt: ## put every file into the one format
 fuzz: ## every fuzz target for 60 seconds
 	fuzz/run 60
 
-bench: release ## side by side with HAProxy 3.2 and nginx: CPU per request, rule and attack, memory per idle client
-	@scripts/packages haproxy=haproxy nginx=nginx-light wrk=wrk taskset=util-linux \
+bench: release ## side by side with HAProxy 3.2 and nginx: CPU, system calls, memory, latency; writes docs/performance.md
+	@scripts/packages haproxy=haproxy nginx=nginx-light wrk=wrk taskset=util-linux ip=iproute2 strace=strace \
 	  openssl=openssl python3=python3 /usr/lib/nginx/modules/ngx_stream_module.so=libnginx-mod-stream
+	@scripts/packages perf=linux-perf || echo "without perf: strace counts the system calls" >&2
 	bench/run
-	bench/rules
-	bench/tables
-	bench/attack
-	bench/fair
-	bench/idle
-	bench/idle --tls
-	bench/idle --h2
 
 chaos: proof ## what a change costs those who are served: the proof, in eighteen minutes
 	@scripts/packages haproxy=haproxy python3=python3 ss=iproute2

@@ -2,7 +2,6 @@
 
 import atexit
 import contextlib
-import functools
 import json
 import os
 import pathlib
@@ -12,6 +11,9 @@ import socket
 import subprocess
 import threading
 import time
+
+from measuring.kernel import free_port, resident_bytes, tree  # noqa: F401
+from measuring.peers import oracle  # noqa: F401
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -31,13 +33,6 @@ defaults web
 """
 
 
-@functools.cache
-def oracle():
-    """The HAProxy to compare with: 3.2 of Debian's archive, else the system's; reports name it."""
-    found = subprocess.run([ROOT / "scripts/oracle"], stdout=subprocess.PIPE, text=True)
-    return found.stdout.strip() if found.returncode == 0 else "/usr/sbin/haproxy"
-
-
 class Settings:
     """The options of the command line."""
 
@@ -53,28 +48,6 @@ class Settings:
     @classmethod
     def scaled(cls, number, least=1):
         return max(least, number // 10) if cls.short else number
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def tree(pid):
-    """The process and its descendants."""
-    found = [pid]
-    with contextlib.suppress(OSError):
-        for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
-            for child in (task / "children").read_text().split():
-                found += tree(int(child))
-    return found
-
-
-def resident_bytes(pid):
-    """The memory of the process; shared pages count proportionally."""
-    text = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text()
-    return int(re.search(r"^Pss:\s+(\d+)", text, re.M)[1]) * 1024
 
 
 def descriptors(pid):
