@@ -130,6 +130,7 @@ CLEAR = [
     traffic("tcp", "TCP, the same traffic not looked into", 0.85),
     traffic("large", "HTTP, bodies of 1 MB, splicing allowed", 0.90, path="/1m", connections=16),
     traffic("copied", "HTTP, bodies of 1 MB, no splicing", 0.85, path="/1m", connections=16),
+    traffic("large-default", "HTTP, bodies of 1 MB, no word about splicing", 0.85, path="/1m", connections=16),
     traffic("tcp-large", "TCP, bodies of 1 MB, splicing allowed", 0.90, path="/1m", connections=16),
 ]
 TLS = [

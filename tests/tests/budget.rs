@@ -105,8 +105,18 @@ const SEALED: Life = (sealed_configuration, ask_on_one_sealed);
 const CLOSED: Life = (closing_configuration, ask_on_many);
 
 /// The system calls of the program's whole life, in which it served this many requests.
-fn calls_of_life(program: &Program, (configured, ask): Life, requests: usize) -> Vec<Calls> {
-    let (origin, port) = (Origin::saying("hello"), free_port());
+fn calls_of_life(program: &Program, life: Life, requests: usize) -> Vec<Calls> {
+    calls_of_life_with(program, &Origin::saying("hello"), life, requests)
+}
+
+/// The same, in front of this server.
+fn calls_of_life_with(
+    program: &Program,
+    origin: &Origin,
+    (configured, ask): Life,
+    requests: usize,
+) -> Vec<Calls> {
+    let port = free_port();
     let launch = Launch {
         ports: &[port],
         files: &[(CERTIFICATE_FILE, &CERTIFICATE)],
@@ -114,7 +124,7 @@ fn calls_of_life(program: &Program, (configured, ask): Life, requests: usize) ->
         under: &["strace", "-D", "-f", "-c", "-o", "calls"],
         ..Launch::default()
     };
-    let mut proxy = Proxy::launch(program, &configured(port, &origin), &launch);
+    let mut proxy = Proxy::launch(program, &configured(port, origin), &launch);
     ask(port, requests);
     proxy.signal(Signal::TERM);
     proxy.wait();
@@ -145,6 +155,46 @@ fn row(line: &str) -> Option<Calls> {
         count,
         failed,
     })
+}
+
+/// A megabyte, which the server sends for each request.
+static MEGABYTE: LazyLock<String> = LazyLock::new(|| "x".repeat(1 << 20));
+
+/// A proxy for bodies of megabytes, under these lines.
+fn bulk_configuration((global, options): (&str, &str), port: u16, origin: &Origin) -> String {
+    configuration(port, origin)
+        .replace("nbthread 1\n", &format!("nbthread 1\n    {global}\n"))
+        .replace("mode http\n", &format!("mode http\n    {options}\n"))
+}
+
+/// The data calls that carry a megabyte to a client, by how it is carried.
+fn data_calls_a_megabyte(configured: fn(u16, &Origin) -> String) -> f64 {
+    let (short, long) = (4, 44);
+    let calls = |requests| {
+        let origin = Origin::saying(&MEGABYTE);
+        let calls = calls_of_life_with(
+            &Program::ballast(),
+            &origin,
+            (configured, ask_on_one),
+            requests,
+        );
+        let data = calls.iter().filter(|calls| moves_data(calls));
+        data.map(|calls| calls.count).sum::<usize>()
+    };
+    let difference = calls(long).saturating_sub(calls(short));
+    f64::from(u32::try_from(difference).expect("some hundreds of calls")) / 40.0
+}
+
+#[test]
+fn a_megabyte_is_carried_in_few_calls() {
+    let copied =
+        data_calls_a_megabyte(|port, origin| bulk_configuration(("nosplice", ""), port, origin));
+    // Sixteen reads and writes of 64 kB, and some of what has come when the proxy is awake.
+    assert!(copied < 60.0, "{copied} data calls a megabyte");
+    let spliced = data_calls_a_megabyte(|port, origin| {
+        bulk_configuration(("", "option splice-response"), port, origin)
+    });
+    assert!(spliced < 60.0, "{spliced} data calls a megabyte");
 }
 
 /// Calls per request: the difference between a longer and a shorter life, divided by its requests.

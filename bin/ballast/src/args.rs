@@ -82,6 +82,8 @@ pub(crate) struct Options {
     pub(crate) dump_configuration: bool,
     /// `-dR`: no `SO_REUSEPORT`.
     pub(crate) no_reuseport: bool,
+    /// `-dS`: no splicing.
+    pub(crate) no_splice: bool,
     /// `-dV`: server certificates are not verified.
     pub(crate) no_server_verify: bool,
     /// `--format json`: messages as JSON lines.
@@ -96,6 +98,7 @@ impl Options {
             ignore_resolution_failures: self.ignore_resolution_failures,
             proxy_connection_count_max: self.proxy_connection_count_max,
             no_reuseport: self.no_reuseport,
+            no_splice: self.no_splice,
             local_peer: self.local_peer.clone(),
         }
     }
@@ -377,8 +380,7 @@ fn debug_flag(options: &mut Options, flag: &str) -> bool {
         "dr" => options.ignore_resolution_failures = true,
         "dC" => options.dump_configuration = true,
         "dR" => options.no_reuseport = true,
-        // Nothing is spliced.
-        "dS" => {}
+        "dS" => options.no_splice = true,
         "dV" => options.no_server_verify = true,
         "de" | "dp" | "dk" | "dG" | "dL" | "dZ" | "dF" | "dI" | "dc" => {}
         _ => {

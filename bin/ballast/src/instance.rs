@@ -12,9 +12,9 @@ use ballast_listen::{Listeners, open_bind};
 use ballast_log::Level;
 use ballast_model::{Address, Bind, StatsSocket};
 use ballast_reconcile::{ChangeReport, ChangeRequest, Controller};
-use ballast_stats::{ListenerNumbers, ProcessInfo, ServerAction, StatsHost};
+use ballast_stats::{ListenerNumbers, PipeNumbers, ProcessInfo, ServerAction, StatsHost};
 use ballast_upstream::probe::HealthController;
-use ballast_worker::{Mailbox, Workers};
+use ballast_worker::{Mailbox, PipeCounts, Workers};
 
 use crate::console;
 use crate::logs::{LogTargets, OpenTargets};
@@ -47,6 +47,8 @@ pub(crate) struct Instance {
     pub(crate) table_donor: Arc<TableDonor>,
     /// Gives certificates and keys to the next process, where no master does.
     pub(crate) own_secrets: Arc<OwnSecrets>,
+    /// The pipes of the workers.
+    pub(crate) pipes: Arc<PipeCounts>,
     load: Mutex<LoadSample>,
     has_master: bool,
 }
@@ -60,9 +62,9 @@ struct LoadSample {
 
 impl Instance {
     pub(crate) fn new(
-        generation: Arc<Generation>,
-        registry: Registry,
+        (generation, registry): (Arc<Generation>, Registry),
         facts: ProcessInfo,
+        pipes: Arc<PipeCounts>,
         startup_log: String,
         listeners: Listeners,
         has_master: bool,
@@ -71,6 +73,7 @@ impl Instance {
             generation: ArcSwap::new(generation),
             registry,
             facts,
+            pipes,
             startup_log: Mutex::new(startup_log),
             listeners: Mutex::new(Some(listeners)),
             workers: OnceLock::new(),
@@ -228,6 +231,14 @@ impl StatsHost for Instance {
 
     fn process_info(&self) -> &ProcessInfo {
         &self.facts
+    }
+
+    fn pipes(&self) -> PipeNumbers {
+        let number = |count| u32::try_from(count).unwrap_or(u32::MAX);
+        PipeNumbers {
+            used: number(self.pipes.in_use()),
+            free: number(self.pipes.free()),
+        }
     }
 
     fn listener(&self, frontend: &Frontend, bind: &Bind) -> ListenerNumbers {

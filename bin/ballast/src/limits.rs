@@ -6,15 +6,20 @@
 //! ```text
 //!   reserve = 10 + sockets that listen + 3 x threads + checked servers + 2 x agents
 //!                + (stats maxconn, where there is a stats socket)
+//!   pipes   = maxpipes, else a quarter of the connections whose bytes options say to splice
 //!   maxsock = 2 x maxconn + reserve + 2 x pipes
 //! ```
+//!
+//! Those connections are the sum of the `maxconn` of the frontends, or of the `fullconn` of the
+//! backends, that have such an option, whichever is larger: all, where one of them is not set. Without
+//! any option there are a few pipes for what comes fast, if descriptors can be had beside those.
 //!
 //! Without `maxconn` the largest one is taken for which `maxsock` stays within what the system
 //! gives (the hard limit of open files, `ulimit-n`, `fd-hard-limit`, a million), and, with `-m`,
 //! for which two buffers and 3.9 kB fit into memory for each connection; of it the two first digits
 //! count, and it is at least 100.
 
-use ballast_model::Global;
+use ballast_model::{Config, Global, ProxyCommon};
 use ballast_net::{Resource, ResourceLimit, limit, raise_open_files, set_limit};
 
 use crate::console;
@@ -29,6 +34,12 @@ const DESCRIPTORS_MAX: u64 = 1_048_576;
 /// Bytes a connection takes besides its two buffers.
 const CONNECTION_BYTES: u64 = 3900;
 
+/// Pipes where neither `maxpipes` nor an option asks for any.
+const PIPE_COUNT_DEFAULT: u64 = 64;
+
+/// A process with so many descriptors gives some of them to pipes.
+const DESCRIPTORS_MANY: u64 = 8192;
+
 /// `stats maxconn`, unless the configuration says otherwise.
 const CLI_CONNECTION_COUNT_DEFAULT: u32 = 10;
 
@@ -39,6 +50,10 @@ pub(crate) struct ProcessLimits {
     pub(crate) connections: u32,
     /// Sockets they and everything else need (`Maxsock`).
     pub(crate) sockets: u64,
+    /// Pipes for splicing (`Maxpipes`).
+    pub(crate) pipes: u32,
+    /// Pipes that there may really be: some more, where none is asked for, or none (`nosplice`).
+    pub(crate) pipes_allowed: u64,
     /// Descriptors asked of the system, and once they are applied those it gave (`Ulimit-n`).
     pub(crate) descriptors: u64,
 }
@@ -52,6 +67,8 @@ pub(crate) struct ResourceNeeds {
     pub(crate) threads: usize,
     /// Servers that are checked, and agents that are asked, those twice.
     pub(crate) checks: usize,
+    /// Connections whose bytes options say to splice ([`spliced_connections`]).
+    pub(crate) spliced: u32,
     /// `-n`.
     pub(crate) connections: Option<u32>,
     /// `-m`, in megabytes.
@@ -71,8 +88,12 @@ impl ProcessLimits {
             + needs.listeners as u64
             + 3 * needs.threads as u64
             + needs.checks as u64
-            + u64::from(cli_connections)
-            + 2 * u64::from(global.pipe_count_max.unwrap_or(0));
+            + u64::from(cli_connections);
+        let pipes_written = global.pipe_count_max.filter(|&count| count > 0);
+        let spliced = match pipes_written {
+            Some(count) => count.saturating_mul(4),
+            None => needs.spliced,
+        };
         let written = needs.connections.or(global.connection_count_max);
         let connections = written.filter(|&count| count > 0).unwrap_or_else(|| {
             let most = global
@@ -80,7 +101,12 @@ impl ProcessLimits {
                 .map_or(DESCRIPTORS_MAX, u64::from);
             let own = global.descriptor_count_max.map_or(u64::MAX, u64::from);
             let within = system_descriptors.min(most).min(own);
-            let by_descriptors = within.saturating_sub(reserve) / 2;
+            let free = within.saturating_sub(reserve);
+            let by_descriptors = match free.saturating_sub(2 * (u64::from(spliced) / 4)) / 2 {
+                count if count >= u64::from(spliced) || pipes_written.is_some() => count,
+                // Two descriptors each, and half a one for a pipe.
+                _ => free * 2 / 5,
+            };
             let by_memory = needs.memory_megabytes.map_or(u64::MAX, |megabytes| {
                 let each = 2 * u64::from(global.tune.buffer_bytes) + CONNECTION_BYTES;
                 (u64::from(megabytes) << 20) / each
@@ -93,12 +119,32 @@ impl ProcessLimits {
                 .unwrap_or(u32::MAX)
                 .max(CONNECTION_COUNT_MIN)
         });
-        let sockets = 2 * u64::from(connections) + reserve;
+        let pipes = pipes_written.unwrap_or_else(|| needs.spliced.min(connections) / 4);
+        let sockets = 2 * u64::from(connections) + reserve + 2 * u64::from(pipes);
         let descriptors = global.descriptor_count_max.map_or(sockets, u64::from);
         Self {
             connections,
             sockets,
+            pipes,
+            pipes_allowed: match global.no_splice {
+                true => 0,
+                false => u64::from(pipes),
+            },
             descriptors,
+        }
+    }
+
+    /// Allows a few pipes although none is asked for, if there are descriptors for them.
+    pub(crate) fn allow_some_pipes(&mut self, global: &Global) {
+        if self.pipes > 0 || global.no_splice {
+            return;
+        }
+        let target = self.descriptors.saturating_add(2 * PIPE_COUNT_DEFAULT);
+        let has_more = limit(Resource::OpenFiles)
+            .hard
+            .is_none_or(|hard| hard >= target);
+        if (has_more && raise_open_files(target).is_ok()) || self.descriptors >= DESCRIPTORS_MANY {
+            self.pipes_allowed = PIPE_COUNT_DEFAULT;
         }
     }
 
@@ -143,6 +189,21 @@ impl ProcessLimits {
         }
         Ok(())
     }
+}
+
+/// The connections whose bytes are to be spliced as far as options say so; at most as many as there
+/// are.
+pub(crate) fn spliced_connections(config: &Config) -> u32 {
+    let limit = |common: &ProxyCommon, limit: Option<u32>| {
+        let is_wanted = common.splicing.is_wanted() && !common.disabled;
+        is_wanted.then(|| limit.unwrap_or(u32::MAX))
+    };
+    let fronts = config.frontends.iter();
+    let fronts = fronts.filter_map(|one| limit(&one.common, one.connection_count_max));
+    let backs = config.backends.iter();
+    let backs = backs.filter_map(|one| limit(&one.common, one.full_connections));
+    let sum = u32::saturating_add;
+    fronts.fold(0, sum).max(backs.fold(0, sum))
 }
 
 /// The hard limit of descriptors.
@@ -199,6 +260,34 @@ mod tests {
             ..global()
         };
         assert_eq!(of(&less, 2, 0, 4096), (985, 2000));
+    }
+
+    /// Figures of HAProxy 3.2: a frontend, a backend, a stats socket, two threads.
+    #[test]
+    fn pipes_are_a_quarter_of_the_connections_that_are_spliced() {
+        let of = |maxconn, maxpipes, spliced| {
+            let needs = ResourceNeeds {
+                listeners: 2,
+                threads: 2,
+                spliced,
+                ..ResourceNeeds::default()
+            };
+            let global = Global {
+                connection_count_max: maxconn,
+                pipe_count_max: maxpipes,
+                ..global()
+            };
+            let limits = ProcessLimits::of(&global, &needs, 4096);
+            (limits.connections, limits.pipes, limits.sockets)
+        };
+        assert_eq!(of(Some(400), None, u32::MAX), (400, 100, 1028));
+        assert_eq!(of(Some(400), None, 40), (400, 10, 848));
+        assert_eq!(of(Some(400), Some(7), 0), (400, 7, 842));
+        assert_eq!(of(Some(400), Some(0), 400), (400, 100, 1028));
+        assert_eq!(of(None, None, 0), (2034, 0, 4096));
+        assert_eq!(of(None, None, u32::MAX), (1627, 406, 4094));
+        assert_eq!(of(None, Some(100), u32::MAX), (1934, 100, 4096));
+        assert_eq!(of(None, None, 40), (2024, 10, 4096));
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::args::Options;
 use crate::host::{machine, state_file};
 use crate::identity::ProcessIdentity;
 use crate::instance::open_cli_binds;
-use crate::limits::{ProcessLimits, ResourceNeeds, system_descriptors};
+use crate::limits::{ProcessLimits, ResourceNeeds, spliced_connections, system_descriptors};
 use crate::old_processes::OldProcesses;
 use crate::ready::{ForkSide, ReadyNotifier};
 use crate::reexec::Inheritance;
@@ -390,6 +390,7 @@ fn limits(options: &Options, config: &Config, thread_count: usize) -> Result<Pro
         listeners: binds + global.stats_sockets.len(),
         threads: thread_count,
         checks,
+        spliced: spliced_connections(config),
         connections: options.connection_count_max,
         memory_megabytes: options
             .memory_megabytes_max
@@ -397,6 +398,7 @@ fn limits(options: &Options, config: &Config, thread_count: usize) -> Result<Pro
     };
     let mut limits = ProcessLimits::of(global, &needs, system_descriptors());
     limits.apply(global.strict_limits, options.memory_megabytes_max)?;
+    limits.allow_some_pipes(global);
     if options.debug || options.verbose {
         console::print_line!("Note: setting global.maxconn to {}.", limits.connections);
     }

@@ -17,7 +17,10 @@ use ballast_stats::{ProcessInfo, StatsHost};
 use ballast_stream::{Client, RunningGeneration, WorkerLocal, tend_idle_clients};
 use ballast_upstream::probe::{EventLog, HealthController, Probes};
 use ballast_upstream::{pool, probe};
-use ballast_worker::{BufferLimits, Interval, Mailbox, PanicHook, Signals, WorkerOptions, Workers};
+use ballast_worker::{
+    BufferLimits, Interval, Mailbox, PanicHook, PipeCounts, PipeOptions, Signals, WorkerOptions,
+    Workers,
+};
 use ballast_worker::{TaskHandle, now, set_local, spawn_service, yield_now};
 
 use crate::args::Options;
@@ -226,6 +229,7 @@ fn compile(
         descriptor_count_max: limits.descriptors,
         socket_count_max: limits.sockets,
         connection_count_hard_max: limits.connections,
+        pipe_count_max: limits.pipes,
         memory_megabytes_max: u64::from(memory_megabytes),
         warning_count: console::warning_count(),
         boot_ms: u32::try_from(started_at.elapsed().as_millis()).unwrap_or(u32::MAX),
@@ -239,9 +243,11 @@ fn compile(
     }
     let listeners = Listeners::new(&generation, &process, opened, thread_count);
     let instance = instance::Instance::new(
-        generation,
-        registry,
+        (generation, registry),
         process_info,
+        Arc::new(PipeCounts::new(
+            usize::try_from(limits.pipes_allowed).unwrap_or(usize::MAX),
+        )),
         console::take_startup_log(),
         listeners,
         has_master,
@@ -268,6 +274,10 @@ fn start_workers(instance: &Arc<instance::Instance>, start: &CompiledStart) -> R
         name: "ballast".to_owned(),
         on_panic: Some(on_panic),
         pins: pins(&start.cpu_maps, start.thread_count),
+        pipes: PipeOptions {
+            counts: Arc::clone(&instance.pipes),
+            pipe_bytes: start.tune.pipe_bytes.map(|bytes| bytes as usize),
+        },
         ..WorkerOptions::default()
     };
     Workers::start(&options, |_| || {}).map_err(|error| fail(&error))

@@ -52,6 +52,7 @@ const FEATURES: &[&str] = &[
     "CPU_AFFINITY",
     "EPOLL",
     "GETADDRINFO",
+    "LINUX_SPLICE",
     "LINUX_TPROXY",
     "NETFILTER",
     "NS",
@@ -80,7 +81,6 @@ const MISSING_FEATURES: &[&str] = &[
     "LIBCRYPT",
     "LIBATOMIC",
     "LINUX_CAP",
-    "LINUX_SPLICE",
     "LUA",
     "MATH",
     "MEMORY_PROFILING",
@@ -111,7 +111,7 @@ pub(crate) fn facts() -> FixedFacts {
     FixedFacts {
         version: HaproxyVersion::release(major, minor, patch),
         features: FEATURES.iter().map(|&name| name.to_owned()).collect(),
-        enabled: ["EPOLL", "GETADDRINFO", "REUSEPORT"]
+        enabled: ["EPOLL", "GETADDRINFO", "REUSEPORT", "SPLICE"]
             .map(str::to_owned)
             .to_vec(),
         // Files ask for it before they use words that came with it: those of 3.0 are here.

@@ -148,6 +148,10 @@ counters! {
         bytes_to_servers,
         /// Bytes received from servers (`resbin`).
         bytes_from_servers,
+        /// Of the bytes of clients, those that the kernel moved (`h1_spliced_bytes_in`).
+        spliced_bytes_in,
+        /// Of the bytes to clients, those that the kernel moved (`h1_spliced_bytes_out`).
+        spliced_bytes_out,
         /// Requests denied by rules (`dreq`).
         denied_requests,
         /// Responses denied by rules (`dresp`).
@@ -199,6 +203,10 @@ counters! {
         bytes_out,
         /// Bytes received from servers (`resbin`).
         bytes_from_servers,
+        /// Of the bytes to servers, those that the kernel moved (`h1_spliced_bytes_out`).
+        spliced_bytes_in,
+        /// Of the bytes of servers, those that the kernel moved (`h1_spliced_bytes_in`).
+        spliced_bytes_out,
         /// Requests denied by rules (`dreq`).
         denied_requests,
         /// Responses denied by rules (`dresp`).
@@ -287,6 +295,8 @@ counters! {
         requests,
         /// Bytes sent by frontends that were removed (part of `TotalBytesOut`).
         bytes_out,
+        /// Bytes that the kernel moved, in either direction (`TotalSplicedBytesOut`).
+        spliced_bytes,
         /// Tasks that ended in a panic of our own.
         panics,
         /// Log lines lost: a target was too slow, full or gone (`DroppedLogs`).

@@ -77,6 +77,8 @@ pub struct ProxyCommon {
     pub abort_on_close: Option<bool>,
     /// `option nolinger`: connections are reset instead of closed.
     pub no_linger: bool,
+    /// `option splice-auto`, `splice-request`, `splice-response`.
+    pub splicing: Splicing,
     /// `option accept-invalid-http-request` on a frontend, `-response` on a backend.
     pub accept_invalid: bool,
     /// All rule sets of the section: tcp-request, tcp-response, http-request, ...
@@ -93,6 +95,25 @@ impl ProxyCommon {
     /// Whether this and `other` are the halves of one `listen` section.
     pub fn is_other_half_of(&self, other: &Self) -> bool {
         self.listen && other.listen && self.name == other.name
+    }
+}
+
+/// Which bodies the kernel moves from one connection to the other without a copy to the program.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Splicing {
+    /// `option splice-auto`: both directions, while bytes come fast. `None` where it is not written:
+    /// without any of the options it is so too, but no pipes are reserved for it.
+    pub auto: Option<bool>,
+    /// `option splice-request`: to the server, wherever it is possible.
+    pub request: bool,
+    /// `option splice-response`: to the client.
+    pub response: bool,
+}
+
+impl Splicing {
+    /// Whether an option asks for pipes.
+    pub fn is_wanted(&self) -> bool {
+        self.auto == Some(true) || self.request || self.response
     }
 }
 

@@ -73,6 +73,8 @@ pub struct Global {
     pub external_check: bool,
     /// `insecure-fork-wanted`: programs may be started by a process without root privileges.
     pub fork_allowed: bool,
+    /// `nosplice`.
+    pub no_splice: bool,
     /// `noreuseport`.
     pub no_reuseport: bool,
     /// `set-dumpable`.
@@ -138,6 +140,7 @@ impl Global {
             descriptor_count_max,
             descriptor_hard_limit,
             strict_limits,
+            no_splice,
             pipe_count_max,
             description,
             localpeer,
@@ -168,6 +171,7 @@ impl Global {
                 *descriptor_hard_limit != next.descriptor_hard_limit,
             ),
             ("strict-limits", *strict_limits != next.strict_limits),
+            ("nosplice", *no_splice != next.no_splice),
             ("maxpipes", *pipe_count_max != next.pipe_count_max),
             ("description", *description != next.description),
             ("localpeer", *localpeer != next.localpeer),
@@ -186,6 +190,7 @@ impl Global {
             ("busy-polling", *busy_polling != next.busy_polling),
             ("node", *node != next.node),
             ("tune.bufsize", tune.buffer_bytes != next.tune.buffer_bytes),
+            ("tune.pipesize", tune.pipe_bytes != next.tune.pipe_bytes),
         ];
         let changed = pairs.into_iter().filter(|(_, differs)| *differs);
         changed.map(|(word, _)| word).collect()
@@ -260,6 +265,8 @@ pub struct Tune {
     pub variables: VariableLimits,
     /// `tune.maxaccept`: connections accepted per wake-up; `None` leaves it to the listener.
     pub accept_count_max: Option<i32>,
+    /// `tune.pipesize`, in bytes.
+    pub pipe_bytes: Option<u32>,
     /// `tune.rcvbuf.client`, in bytes.
     pub receive_buffer_client: Option<u32>,
     /// `tune.rcvbuf.server`, in bytes.
@@ -282,6 +289,7 @@ impl Default for Tune {
             stick_counters: 3,
             variables: VariableLimits::default(),
             accept_count_max: None,
+            pipe_bytes: None,
             receive_buffer_client: None,
             receive_buffer_server: None,
             send_buffer_client: None,

@@ -43,7 +43,7 @@ pub use check::{
 };
 pub use common::{
     ConnectionMode, ErrorPage, ErrorPages, ForwardFor, ForwardedHeader, ForwardedNode, IsExplicit,
-    Keepalive, Mode, Origin, ProxyCommon,
+    Keepalive, Mode, Origin, ProxyCommon, Splicing,
 };
 pub use frontend::{
     Bind, CaptureSlot, CookieCapture, Frontend, FrontendOptions, FrontendTimeouts, Monitor, Route,

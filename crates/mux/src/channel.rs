@@ -4,7 +4,7 @@ use std::io;
 use std::task::{Context, Poll};
 
 use ballast_transport::Transport;
-use ballast_worker::Buffer;
+use ballast_worker::{Buffer, Stream};
 
 use crate::h2::StreamHandle;
 
@@ -29,7 +29,7 @@ impl<'c> From<&'c StreamHandle> for Channel<'c> {
     }
 }
 
-impl Channel<'_> {
+impl<'c> Channel<'c> {
     /// Whether a read is worth a try.
     pub(crate) fn is_readable(self) -> bool {
         match self {
@@ -51,14 +51,29 @@ impl Channel<'_> {
         }
     }
 
-    /// Receives what is there into the buffer, which must have room; 0 at the end.
+    /// Receives what is there into the buffer, which must have room; 0 at the end. Of a connection
+    /// at most `bytes_max` bytes.
     ///
     /// # Errors
     /// `WouldBlock` when nothing is there, and why the channel broke.
-    pub(crate) fn try_receive(self, buffer: &mut Buffer) -> io::Result<usize> {
+    pub(crate) fn try_receive(self, buffer: &mut Buffer, bytes_max: usize) -> io::Result<usize> {
         match self {
-            Self::Connection(transport) => transport.try_receive(buffer),
+            Self::Connection(transport) => {
+                let room = buffer.spare_mut();
+                let room_bytes = room.len().min(bytes_max);
+                let count = transport.try_read(&mut room[..room_bytes])?;
+                buffer.advance(count);
+                Ok(count)
+            }
             Self::Stream(stream) => stream.try_receive(buffer),
+        }
+    }
+
+    /// The socket of a connection whose bytes are on it as they are.
+    pub(crate) fn as_clear(self) -> Option<&'c Stream> {
+        match self {
+            Self::Connection(transport) => transport.as_clear(),
+            Self::Stream(_) => None,
         }
     }
 

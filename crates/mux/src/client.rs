@@ -126,9 +126,9 @@ impl ClientConnection {
             match h1::parse_request(bytes, &mut heads.scan, &heads.limits, request) {
                 HeadParse::Complete(head) => break head,
                 HeadParse::Incomplete => {
-                    let rest = self
-                        .inbound
-                        .receive_rest((&self.transport).into(), wait, || {});
+                    let rest =
+                        self.inbound
+                            .receive_rest((&self.transport).into(), wait, (None, || {}));
                     if rest.await? == 0 {
                         return Err(ReadError::Closed);
                     }

@@ -15,6 +15,7 @@ use ballast_message::{
 };
 use ballast_worker::{PacketOptions, WorkUnit, take_turns};
 
+use crate::bulk::{Bulk, SpliceMode};
 use crate::channel::Channel;
 use crate::framing::{AnnouncedBody, Announcement};
 use crate::h2::StreamFailure;
@@ -153,7 +154,9 @@ impl Source<'_> {
                 }
                 BodyPart::End => return Ok(None),
                 BodyPart::More => {
-                    self.inbound.receive_rest(self.channel, wait, || {}).await?;
+                    self.inbound
+                        .receive_rest(self.channel, wait, (None, || {}))
+                        .await?;
                 }
             }
         }
@@ -279,6 +282,19 @@ impl Source<'_> {
         self.inbound.receive(self.channel, wait)
     }
 
+    /// As [`Self::receive`], where bytes that come fast may go into the pipe of `bulk`: then they are
+    /// to be sent with [`Sink::spliced`] before more is received.
+    ///
+    /// # Errors
+    /// As [`Self::receive`].
+    pub fn receive_bulk(
+        &mut self,
+        wait: &WaitLimit<'_>,
+        bulk: &mut Bulk,
+    ) -> impl Future<Output = Result<usize, ReadError>> {
+        self.inbound.receive_bulk(self.channel, wait, bulk)
+    }
+
     /// Releases the buffer if it is empty.
     pub fn release(&mut self) {
         self.inbound.release();
@@ -374,6 +390,23 @@ impl Sink<'_> {
         bytes: &[u8],
     ) -> impl Future<Output = Result<(), WriteError>> {
         self.outbound.raw(self.channel, wait, bytes)
+    }
+
+    /// How bytes from another connection are moved to this one.
+    pub fn bulk(&self, mode: SpliceMode) -> Bulk {
+        Bulk::towards(mode, self.channel)
+    }
+
+    /// Sends what [`Source::receive_bulk`] received into a pipe.
+    ///
+    /// # Errors
+    /// [`WriteError`]; the connection is of no further use.
+    pub fn spliced(
+        &mut self,
+        wait: &WaitLimit<'_>,
+        bulk: &mut Bulk,
+    ) -> impl Future<Output = Result<(), WriteError>> {
+        self.outbound.spliced(self.channel, wait, bulk)
     }
 
     /// Writes everything gathered.

@@ -69,7 +69,7 @@ pub(crate) async fn receive_response(
                 });
             }
             HeadParse::Incomplete => {
-                if inbound.receive_rest(channel, wait, || {}).await? == 0 {
+                if inbound.receive_rest(channel, wait, (None, || {})).await? == 0 {
                     return Err(ReadError::Closed);
                 }
             }

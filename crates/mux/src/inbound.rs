@@ -8,6 +8,7 @@ use ballast_h1::{ChunkDecoder, ChunkEvent, H1Limits};
 use ballast_message::{BodyLength, Fields};
 use ballast_worker::{Buffer, WorkUnit, take_turns};
 
+use crate::bulk::{Bulk, Spliced};
 use crate::channel::Channel;
 use crate::{ProtocolViolation, ReadError, WaitLimit};
 
@@ -57,6 +58,9 @@ pub(crate) enum BodyPart {
     /// More has to be received first.
     More,
 }
+
+/// How many bytes may be read behind a body into a large buffer: every buffer has room for them.
+const BEHIND_BYTES_MAX: usize = 1024;
 
 /// The receiving half of a connection to a peer.
 #[derive(Debug, Default)]
@@ -148,10 +152,16 @@ impl Inbound {
         }
     }
 
-    /// Releases the buffer if it is empty.
+    /// Releases the buffer if it is empty. A few bytes in a large one are moved to one of the usual
+    /// size.
     pub(crate) fn release(&mut self) {
-        if self.buffer.as_ref().is_some_and(Buffer::is_empty) {
+        let Some(buffer) = &self.buffer else { return };
+        if buffer.is_empty() {
             self.buffer = None;
+        } else if buffer.len() <= BEHIND_BYTES_MAX && buffer.is_large() {
+            let mut smaller = Buffer::take();
+            smaller.append(buffer.filled());
+            self.buffer = Some(smaller);
         }
     }
 
@@ -180,34 +190,48 @@ impl Inbound {
         channel: Channel<'_>,
         wait: &WaitLimit<'_>,
     ) -> Result<usize, ReadError> {
-        self.receive_or(channel, wait, || {}).await
+        self.receive_or(channel, wait, (None, || {})).await
+    }
+
+    /// As [`Self::receive`], of a tunnel: where bytes come fast, into a large buffer or into the
+    /// pipe of `bulk`.
+    ///
+    /// # Errors
+    /// As [`Self::receive`].
+    pub(crate) async fn receive_bulk(
+        &mut self,
+        channel: Channel<'_>,
+        wait: &WaitLimit<'_>,
+        bulk: &mut Bulk,
+    ) -> Result<usize, ReadError> {
+        self.receive_or(channel, wait, (Some(bulk), || {})).await
     }
 
     async fn receive_or(
         &mut self,
         channel: Channel<'_>,
         wait: &WaitLimit<'_>,
-        mut waits: impl FnMut(),
+        (mut bulk, mut waits): (Option<&mut Bulk>, impl FnMut()),
     ) -> Result<usize, ReadError> {
         if self.peer_closed {
             return Ok(0);
         }
         loop {
             if channel.is_readable() {
-                take_turns(WorkUnit::Receive).await;
+                take_turns(
+                    bulk.as_ref()
+                        .map_or(WorkUnit::Receive, |bulk| bulk.work_unit()),
+                )
+                .await;
             } else {
                 waits();
                 wait.until_readable(channel).await?;
             }
-            let buffer = self.buffer.get_or_insert_with(Buffer::take);
-            if buffer.spare_len() == 0 {
-                buffer.compact();
-                if buffer.spare_len() == 0 {
-                    // A read into no room returns 0, which looks like the end.
-                    return Err(io::Error::from(io::ErrorKind::StorageFull).into());
-                }
-            }
-            match channel.try_receive(buffer) {
+            let received = match &mut bulk {
+                Some(bulk) => self.try_receive_bulk(channel, bulk),
+                None => self.try_receive(channel, usize::MAX),
+            };
+            match received {
                 Ok(0) => {
                     self.note_end_of_stream(channel);
                     self.peer_closed = true;
@@ -219,7 +243,12 @@ impl Inbound {
                     self.note_end_of_stream(channel);
                     return Ok(count);
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.release(),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.release();
+                    if let Some(bulk) = &mut bulk {
+                        bulk.release();
+                    }
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error)
                     if error.kind() == io::ErrorKind::UnexpectedEof
@@ -232,8 +261,69 @@ impl Inbound {
         }
     }
 
+    /// Receives up to `bytes_max` bytes into the buffer.
+    fn try_receive(&mut self, channel: Channel<'_>, bytes_max: usize) -> io::Result<usize> {
+        let buffer = self.buffer.get_or_insert_with(Buffer::take);
+        if buffer.spare_len() == 0 {
+            buffer.compact();
+            if buffer.spare_len() == 0 {
+                // A read into no room returns 0, which looks like the end.
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+        }
+        channel.try_receive(buffer, bytes_max)
+    }
+
+    /// Receives in the way that is the cheapest for so many bytes as come.
+    fn try_receive_bulk(&mut self, channel: Channel<'_>, bulk: &mut Bulk) -> io::Result<usize> {
+        let (data_bytes, is_all) = match &self.body {
+            BodyState::Done => (0, true),
+            BodyState::Known(left) => (*left, true),
+            BodyState::Chunked(decoder) => (decoder.data_left(), false),
+            BodyState::UntilClose => (u64::MAX, false),
+        };
+        if self.bytes().is_empty() {
+            match bulk.try_splice(channel, data_bytes, is_all)? {
+                Spliced::Bytes(count) => {
+                    self.buffer = None;
+                    self.note_spliced(count as u64);
+                    return Ok(count);
+                }
+                Spliced::NotPossible => {}
+            }
+            let wants_large = bulk.wants_large(channel, data_bytes);
+            if self.buffer.as_ref().is_some_and(Buffer::is_large) != wants_large {
+                self.buffer = None;
+                if wants_large {
+                    self.buffer = Buffer::try_take_large();
+                }
+            }
+        }
+        let is_large = self.buffer.as_ref().is_some_and(Buffer::is_large);
+        let data_bytes = usize::try_from(data_bytes).unwrap_or(usize::MAX);
+        // What is behind the body has to fit into a buffer of the usual size.
+        let bytes_max = match is_large {
+            true => data_bytes.saturating_add(BEHIND_BYTES_MAX),
+            false => usize::MAX,
+        };
+        let count = self.try_receive(channel, bytes_max)?;
+        bulk.note(count, self.is_full());
+        Ok(count)
+    }
+
+    /// Bytes of the body went to a pipe.
+    fn note_spliced(&mut self, count: u64) {
+        (self.ahead, self.copied) = (None, None);
+        match &mut self.body {
+            BodyState::Known(left) => *left = left.saturating_sub(count),
+            BodyState::Chunked(decoder) => decoder.skip_data(count),
+            BodyState::Done | BodyState::UntilClose => {}
+        }
+    }
+
     /// As [`Self::receive`], for the rest of a message that has begun: its sender may wait for an
     /// acknowledgement of what it sent, so that is sent at once. `waits` is called before a wait.
+    /// Where the bytes come fast, they come as in [`Self::receive_bulk`].
     ///
     /// # Errors
     /// As [`Self::receive`].
@@ -241,7 +331,7 @@ impl Inbound {
         &mut self,
         channel: Channel<'_>,
         wait: &WaitLimit<'_>,
-        mut waits: impl FnMut(),
+        (bulk, mut waits): (Option<&mut Bulk>, impl FnMut()),
     ) -> Result<usize, ReadError> {
         let mut acknowledged = self.acknowledged;
         let until_waiting = || {
@@ -250,7 +340,7 @@ impl Inbound {
                 channel.acknowledge();
             }
         };
-        let received = self.receive_or(channel, wait, until_waiting).await;
+        let received = self.receive_or(channel, wait, (bulk, until_waiting)).await;
         self.acknowledged = acknowledged;
         received
     }

@@ -8,6 +8,7 @@
 //! writes through a [`Transport`](ballast_transport::Transport), and owns buffers only while bytes
 //! are in flight, so an idle connection holds none.
 
+mod bulk;
 mod channel;
 mod client;
 mod duplex;
@@ -27,6 +28,7 @@ mod violation;
 mod wait;
 mod websocket;
 
+pub use bulk::{Bulk, SpliceMode};
 pub use client::{ClientConnection, RequestHead};
 pub use duplex::{Duplex, PeekedHead, Peer, Sink, Source};
 pub use error::{ReadError, WriteError};
@@ -38,7 +40,7 @@ pub use h2::{
 pub use heads::ResponseHead;
 pub use hop::take_connection_end;
 pub use page::read_page;
-pub use relay::{AfterBody, RelayError, relay};
+pub use relay::{AfterBody, Piece, RelayError, relay};
 pub use server::{ConnectionBytes, ServerConnection};
 pub use violation::ProtocolViolation;
 pub use wait::WaitLimit;

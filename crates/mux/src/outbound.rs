@@ -12,8 +12,9 @@ use std::task::Poll;
 use ballast_h1 as h1;
 use ballast_message::{BodyLength, Fields, NameCases, Request, Response};
 use ballast_transport::Transport;
-use ballast_worker::send_buffers;
+use ballast_worker::{Buffer, send_buffers};
 
+use crate::bulk::{Bulk, is_refusal};
 use crate::channel::Channel;
 use crate::h2::StreamHandle;
 use crate::{WaitLimit, WriteError};
@@ -154,6 +155,11 @@ impl Outbound {
         self.begin_body(body);
     }
 
+    /// Whether the body's pieces are written.
+    pub(crate) fn writes_body(&self) -> bool {
+        self.framing != Framing::Suppressed
+    }
+
     /// Says how the body that follows is framed.
     pub(crate) fn begin_body(&mut self, length: BodyLength) {
         self.framing = match length {
@@ -229,6 +235,65 @@ impl Outbound {
         };
         self.write_through(transport, wait, bytes, false).await?;
         send_unsent(transport, wait).await
+    }
+
+    /// Sends a piece of the body that is in the pipe of `bulk`, after what was gathered before it.
+    ///
+    /// # Errors
+    /// As [`Self::body`].
+    pub(crate) async fn spliced(
+        &mut self,
+        channel: Channel<'_>,
+        wait: &WaitLimit<'_>,
+        bulk: &mut Bulk,
+    ) -> Result<(), WriteError> {
+        let transport = channel.transport();
+        let chunked = self.framing == Framing::Chunked;
+        if chunked {
+            let header = h1::chunk_header(bulk.held_bytes() as u64);
+            self.head().extend_from_slice(&header);
+        }
+        if self.has_pending() {
+            self.write_through(transport, wait, &[], true).await?;
+        }
+        while let Some(pipe) = bulk.pipe().filter(|pipe| pipe.held_bytes() > 0) {
+            let result = match transport.as_clear() {
+                // The end of a chunk follows at once.
+                Some(stream) => stream.try_splice_from(pipe, chunked),
+                None => Err(io::ErrorKind::Unsupported.into()),
+            };
+            match result {
+                Ok(count) => self.total_bytes += count as u64,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    wait.writable(transport).await?;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if is_refusal(&error) => self.copied(transport, wait, bulk).await?,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.is_held = chunked;
+        if chunked {
+            self.head().extend_from_slice(h1::CHUNK_END);
+        }
+        Ok(())
+    }
+
+    /// Copies what is in the pipe: the transport cannot take it from there.
+    async fn copied(
+        &mut self,
+        transport: &Transport,
+        wait: &WaitLimit<'_>,
+        bulk: &mut Bulk,
+    ) -> Result<(), WriteError> {
+        bulk.refuse();
+        let mut buffer = Buffer::take();
+        while let Some(pipe) = bulk.pipe().filter(|pipe| pipe.held_bytes() > 0) {
+            let count = pipe.read(buffer.spare_mut())?;
+            let bytes = &buffer.spare_mut()[..count];
+            self.write_through(transport, wait, bytes, false).await?;
+        }
+        Ok(())
     }
 
     /// Appends a piece of a body to a stream, as its windows and its connection have room.
@@ -375,7 +440,7 @@ impl Outbound {
     ) -> Result<(), WriteError> {
         self.is_held = more;
         let mut written = 0;
-        while written < piece.len() {
+        while written < piece.len() || self.has_pending() {
             let gathered = self.pending.len() - self.sent;
             let result = if gathered == 0 {
                 match more {

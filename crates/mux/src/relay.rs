@@ -2,6 +2,7 @@
 
 use ballast_worker::{WorkUnit, take_turns};
 
+use crate::bulk::{Bulk, SpliceMode};
 use crate::inbound::BodyPart;
 use crate::{ReadError, Sink, Source, WaitLimit, WriteError};
 
@@ -27,20 +28,37 @@ pub enum AfterBody {
     Other,
 }
 
+/// A piece of so many bytes is many segments: that its last one is short costs less than to have the
+/// kernel hold it back.
+const MANY_SEGMENTS_BYTES: usize = 32 * 1024;
+
+/// A piece of a body that was received.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Piece {
+    /// How many bytes.
+    pub bytes: usize,
+    /// Whether the kernel moves them: they were not copied.
+    pub is_spliced: bool,
+}
+
 /// Forwards the body of `source` to `sink`, in the framing that the head announced, and as fast as
-/// both sides allow. `then` decides when its end is sent. `progress` is called with the number of
-/// bytes of each piece.
+/// both sides allow, through the kernel where `splice` says so and it is possible. `then` decides when
+/// its end is sent. `progress` is called with each piece.
 ///
 /// # Errors
 /// [`RelayError`] names the side that failed; neither side is of further use then.
 pub async fn relay(
     (source, from_wait): (&mut Source<'_>, &WaitLimit<'_>),
     (sink, to_wait): (&mut Sink<'_>, &WaitLimit<'_>),
-    then: AfterBody,
-    mut progress: impl FnMut(usize),
+    (splice, then): (SpliceMode, AfterBody),
+    mut progress: impl FnMut(Piece),
 ) -> Result<(), RelayError> {
     let (from, from_channel) = (&mut *source.inbound, source.channel);
     let (to, to_channel) = (&mut *sink.outbound, sink.channel);
+    let mut bulk = match to.writes_body() {
+        true => Bulk::towards(splice, to_channel),
+        false => Bulk::default(),
+    };
     loop {
         // Not in the `match`, where the whole result would live across its waits.
         let next = match from.piece() {
@@ -56,9 +74,15 @@ pub async fn relay(
         };
         match next {
             BodyPart::Data(range, consumed) => {
-                progress(range.len());
-                // More can be read at once: it may share the segments of this piece.
-                let more = !from.body_is_done() && from_channel.is_readable();
+                progress(Piece {
+                    bytes: range.len(),
+                    is_spliced: false,
+                });
+                // More can be read at once: it may share the segments of this piece, where a short
+                // one matters.
+                let more = range.len() < MANY_SEGMENTS_BYTES
+                    && !from.body_is_done()
+                    && from_channel.is_readable();
                 let piece = &from.bytes()[range];
                 let sent = to.body_and_more(to_channel, to_wait, piece, more).await;
                 from.consume(consumed);
@@ -88,9 +112,18 @@ pub async fn relay(
                         .await
                         .map_err(RelayError::To)?;
                 }
-                from.receive_rest(from_channel, from_wait, || to.push(to_channel))
+                let waits = || to.push(to_channel);
+                from.receive_rest(from_channel, from_wait, (Some(&mut bulk), waits))
                     .await
                     .map_err(RelayError::From)?;
+                let bytes = bulk.held_bytes();
+                if bytes > 0 {
+                    let is_spliced = true;
+                    progress(Piece { bytes, is_spliced });
+                    to.spliced(to_channel, to_wait, &mut bulk)
+                        .await
+                        .map_err(RelayError::To)?;
+                }
             }
         }
     }

@@ -13,9 +13,11 @@ use ballast_worker::{Deadline, block_on, buffer_use, sleep, spawn_local, yield_n
 use self::peer::{Peer, Travel};
 use crate::channel::Channel;
 use crate::{
-    AfterBody, ClientConnection, Limits, ReadError, RelayError, ServerConnection, WaitLimit, relay,
+    AfterBody, ClientConnection, Limits, ReadError, RelayError, ServerConnection, SpliceMode,
+    WaitLimit, relay,
 };
 
+mod bulk;
 mod peer;
 mod records;
 mod streams;
@@ -47,8 +49,8 @@ fn a_chunked_request_is_received_and_its_body_carried_in_another_framing() {
             relay(
                 (&mut client.duplex().source, &wait),
                 (&mut server.duplex().sink, &WaitLimit::each(&down, PATIENCE)),
-                AfterBody::Other,
-                |bytes| carried += bytes,
+                (SpliceMode::Never, AfterBody::Other),
+                |piece| carried += piece.bytes,
             )
             .await
             .unwrap();
@@ -155,7 +157,7 @@ fn a_response_that_ends_too_early_is_the_senders_fault() {
             let result = relay(
                 (&mut server.duplex().source, &wait),
                 (&mut client.duplex().sink, &wait),
-                AfterBody::Other,
+                (SpliceMode::Never, AfterBody::Other),
                 |_| {},
             )
             .await;
@@ -370,7 +372,7 @@ fn a_body_of_tiny_chunks_leaves_other_tasks_their_turn() {
                 relay(
                     (&mut client.duplex().source, &from_wait),
                     (&mut server.duplex().sink, &to_wait),
-                    AfterBody::Other,
+                    (SpliceMode::Never, AfterBody::Other),
                     |_| {},
                 )
                 .await
@@ -488,7 +490,7 @@ fn what_a_full_socket_does_not_take_is_sent_before_the_sender_is_waited_for() {
                 relay(
                     (&mut server.duplex().source, &from_wait),
                     (&mut client.duplex().sink, &to_wait),
-                    AfterBody::Other,
+                    (SpliceMode::Never, AfterBody::Other),
                     |_| {},
                 )
                 .await

@@ -23,6 +23,8 @@ pub struct ReadOptions {
     pub proxy_connection_count_max: Option<u32>,
     /// `-dR`: listening sockets share no address.
     pub no_reuseport: bool,
+    /// `-dS`: nothing is spliced.
+    pub no_splice: bool,
     /// `-L`: the name of this process among its peers.
     pub local_peer: Option<String>,
 }
@@ -39,6 +41,7 @@ impl ReadOptions {
         }
         let global = Arc::make_mut(&mut config.global);
         global.no_reuseport |= self.no_reuseport;
+        global.no_splice |= self.no_splice;
         if let Some(name) = &self.local_peer {
             global.localpeer = Some(name.clone());
         }

@@ -9,16 +9,6 @@ use crate::metric::Metric;
 use crate::row::{BackendRow, FrontendRow};
 use crate::value::{MCP, MGP, MetricValue, Tags};
 
-/// A column that frontends and backends have.
-macro_rules! proxy {
-    ($name:literal $help:literal) => {
-        proxy!($name $help MCP)
-    };
-    ($name:literal $help:literal $tags:ident) => {
-        none($name, $help, $tags).backend(|_| MetricValue::U64(0))
-    };
-}
-
 /// A column that all rows have.
 macro_rules! everywhere {
     ($name:literal $help:literal) => {
@@ -183,8 +173,20 @@ pub(crate) static PROTOCOLS: &[Metric] = &[
     Metric::new("h1_bytes_out", "Bytes sent over HTTP", MCP)
         .frontend(|row| front(row, |row| row.sums.bytes_out))
         .backend(|row| back(row, |row| row.sums.bytes_in)),
-    proxy!("h1_spliced_bytes_in" "Of h1_bytes_in, those that the kernel moved alone"),
-    proxy!("h1_spliced_bytes_out" "Of h1_bytes_out, those that the kernel moved alone"),
+    Metric::new(
+        "h1_spliced_bytes_in",
+        "Of h1_bytes_in, those that the kernel moved alone",
+        MCP,
+    )
+    .frontend(|row| front(row, |row| row.sums.spliced_bytes_in))
+    .backend(|row| back(row, |row| row.sums.spliced_bytes_out)),
+    Metric::new(
+        "h1_spliced_bytes_out",
+        "Of h1_bytes_out, those that the kernel moved alone",
+        MCP,
+    )
+    .frontend(|row| front(row, |row| row.sums.spliced_bytes_out))
+    .backend(|row| back(row, |row| row.sums.spliced_bytes_in)),
 ];
 
 const fn none(name: &'static str, help: &'static str, tags: Tags) -> Metric {

@@ -18,6 +18,11 @@ pub trait StatsHost: Send + Sync {
     /// What does not change while the process lives.
     fn process_info(&self) -> &ProcessInfo;
 
+    /// The pipes for splicing.
+    fn pipes(&self) -> PipeNumbers {
+        PipeNumbers::default()
+    }
+
     /// The counters of one bind; zeros where nothing counts.
     fn listener(&self, frontend: &Frontend, bind: &model::Bind) -> ListenerNumbers {
         let _ = (frontend, bind);
@@ -45,6 +50,15 @@ pub trait StatsHost: Send + Sync {
     fn startup_log(&self) -> String {
         String::new()
     }
+}
+
+/// Pipes for splicing.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct PipeNumbers {
+    /// Between two sockets now (`PipesUsed`).
+    pub used: u32,
+    /// Waiting to be used (`PipesFree`).
+    pub free: u32,
 }
 
 /// What the statistics page may do to a server.
@@ -124,6 +138,8 @@ pub struct ProcessInfo {
     pub socket_count_max: u64,
     /// The limit of connections that no command may pass (`Hard_maxconn`).
     pub connection_count_hard_max: u32,
+    /// The limit of pipes for splicing (`Maxpipes`).
+    pub pipe_count_max: u32,
     /// `-m`, in megabytes; 0 is none.
     pub memory_megabytes_max: u64,
     /// How many warnings the start printed.

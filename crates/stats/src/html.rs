@@ -164,8 +164,8 @@ fn facts(view: &PageView, into: &mut String) {
         "<p><b>pid = </b> {} (process #1, nbproc = 1, nbthread = {})<br>\n\
          <b>uptime = </b> {}d {}h{:02}m{:02}s<br>\n\
          <b>system limits:</b> memmax = {memory}; ulimit-n = {}<br>\n\
-         <b>maxsock = </b> {}; <b>maxconn = </b> {}; <b>maxpipes = </b> 0<br>\n\
-         current conns = {}; current pipes = 0/0; conn rate = {}/sec<br>\n\
+         <b>maxsock = </b> {}; <b>maxconn = </b> {}; <b>maxpipes = </b> {}<br>\n\
+         current conns = {}; current pipes = {}/{}; conn rate = {}/sec<br>\n\
          idle = {} %</p>\n",
         facts.process_id,
         facts.thread_count,
@@ -176,7 +176,10 @@ fn facts(view: &PageView, into: &mut String) {
         facts.descriptor_count_max,
         facts.socket_count_max,
         view.connection_count_max,
+        facts.pipe_count_max,
         view.connections,
+        view.pipes.used,
+        view.pipes.used + view.pipes.free,
         view.connection_rate,
         view.idle_percent,
     );

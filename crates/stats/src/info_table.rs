@@ -103,9 +103,15 @@ static LINES: &[InfoMetric] = &[
     line("CumSslConns", "TLS connections in all", MCP, |view| {
         clamped_u32(view.tls.connection_total)
     }),
-    line("Maxpipes", "Limit of pipes (maxpipes)", CLP, zero),
-    line("PipesUsed", "Pipes in use", MGP, zero),
-    line("PipesFree", "Pipes waiting for use", MGP, zero),
+    line("Maxpipes", "Limit of pipes (maxpipes)", CLP, |view| {
+        MetricValue::U32(view.process_info.pipe_count_max)
+    }),
+    line("PipesUsed", "Pipes in use", MGP, |view| {
+        MetricValue::U32(view.pipes.used)
+    }),
+    line("PipesFree", "Pipes waiting for use", MGP, |view| {
+        MetricValue::U32(view.pipes.free)
+    }),
     line("ConnRate", "Connections in the last second", MRP, |view| {
         MetricValue::U32(view.connection_rate.0)
     }),
@@ -287,7 +293,7 @@ static LINES: &[InfoMetric] = &[
         "TotalSplicedBytesOut",
         "Of these, those that the kernel moved alone",
         MGP,
-        |_| MetricValue::U64(0),
+        |view| MetricValue::U64(view.sums.spliced_bytes),
     ),
     line("BytesOutRate", "Bytes sent per second", MRP, |view| {
         MetricValue::U64(view.bytes_out_rate)

@@ -7,7 +7,7 @@ use ballast_engine::counters::ProcessSums;
 use ballast_engine::{Process, Rate};
 use ballast_model::Global;
 
-use crate::host::{ProcessInfo, StatsHost};
+use crate::host::{PipeNumbers, ProcessInfo, StatsHost};
 
 /// What only the workers know, for `show info`.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -55,6 +55,7 @@ impl TlsView {
 #[derive(Debug)]
 pub(crate) struct InfoView {
     pub(crate) process_info: ProcessInfo,
+    pub(crate) pipes: PipeNumbers,
     pub(crate) sums: ProcessSums,
     pub(crate) bytes_out: u64,
     pub(crate) bytes_out_rate: u64,
@@ -99,6 +100,7 @@ impl InfoView {
                 .sum::<u64>();
         Self {
             process_info: host.process_info().clone(),
+            pipes: host.pipes(),
             sums,
             bytes_out,
             bytes_out_rate: process.bytes_out_per_second(bytes_out),

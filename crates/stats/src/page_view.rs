@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ballast_model::StatsPage;
 
-use crate::host::{ProcessInfo, StatsHost};
+use crate::host::{PipeNumbers, ProcessInfo, StatsHost};
 use crate::markup::escaped;
 use crate::page_query::PageQuery;
 use crate::urlencoded::url_encoded;
@@ -17,6 +17,7 @@ pub(crate) struct PageView {
     /// Servers can be chosen and changed.
     pub(crate) may_admin: bool,
     pub(crate) process_info: ProcessInfo,
+    pub(crate) pipes: PipeNumbers,
     pub(crate) uptime: Duration,
     pub(crate) connections: u32,
     pub(crate) connection_count_max: u32,
@@ -38,6 +39,7 @@ impl PageView {
             query,
             may_admin,
             process_info: host.process_info().clone(),
+            pipes: host.pipes(),
             uptime: process.started.elapsed(),
             connections: process.connections.current(),
             connection_count_max: process.connection_count_max(),

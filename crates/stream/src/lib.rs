@@ -26,6 +26,7 @@ mod seen_body;
 mod services;
 mod session;
 mod sessions;
+mod splice;
 mod stick_keys;
 mod stickiness;
 mod stream_facts;

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use ballast_engine::ClientProtocol;
 use ballast_engine::counters::BackendCounters;
 use ballast_model::HttpProtocol;
-use ballast_mux::{ClientConnection, Duplex};
+use ballast_mux::{ClientConnection, Duplex, Piece};
 use ballast_rules::LogStep;
 
 use crate::access_log;
@@ -15,6 +15,7 @@ use crate::exchange::{CurrentExchange, Exchange};
 use crate::exit::{Exit, Flow};
 use crate::http::{BackendSession, route, upstream_connection};
 use crate::inspect::{self, SessionMode};
+use crate::splice;
 use crate::stickiness;
 use crate::tunnel;
 
@@ -208,6 +209,7 @@ async fn connect_and_carry(
     let (up, down) = (Cell::new(0_u64), Cell::new(0_u64));
     let worker = context.local.worker;
     let counted = (exchange.backend.clone(), exchange.server.clone());
+    let spliced_by = context.backend_of(exchange);
     let count = |count: &dyn Fn(&BackendCounters)| {
         let (backend, server) = &counted;
         if let Some(backend) = backend {
@@ -218,7 +220,9 @@ async fn connect_and_carry(
         }
     };
     let counts = (
-        |bytes: usize| {
+        |piece: Piece| {
+            let bytes = piece.bytes;
+            splice::count_up(context, spliced_by, piece);
             up.set(up.get() + bytes as u64);
             context.count(|counters| {
                 counters.bytes_in.add(bytes as u64);
@@ -226,7 +230,9 @@ async fn connect_and_carry(
             });
             count(&|counters| counters.bytes_in.add(bytes as u64));
         },
-        |bytes: usize| {
+        |piece: Piece| {
+            let bytes = piece.bytes;
+            splice::count_down(context, spliced_by, piece);
             down.set(down.get() + bytes as u64);
             context.count(|counters| {
                 counters.bytes_out.add(bytes as u64);

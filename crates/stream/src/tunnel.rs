@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 
 use ballast_engine::{CancellationReason, Server};
 use ballast_expr::Needs;
-use ballast_mux::{Duplex, Peer, ReadError, Sink, Source, WaitLimit, WriteError};
+use ballast_mux::{
+    Bulk, Duplex, Peer, Piece, ReadError, Sink, Source, SpliceMode, WaitLimit, WriteError,
+};
 use ballast_rules::{RuleSets, Verdict};
 use ballast_worker::{Deadline, cutting_off};
 
@@ -18,6 +20,7 @@ use crate::exchange::Exchange;
 use crate::exit::{Count, PeerFault};
 use crate::inspect::{self, Inspection, InspectionStep};
 use crate::run_rules::apply_packet_options;
+use crate::splice;
 use crate::stickiness;
 
 /// One end of a tunnel.
@@ -99,6 +102,8 @@ struct Direction<'a> {
     source: Source<'a>,
     /// Where they go.
     sink: Sink<'a>,
+    /// How they are moved.
+    splice: SpliceMode,
     /// The timer that this direction waits on.
     deadline: &'a Deadline,
 }
@@ -114,14 +119,14 @@ enum TunnelFailure {
 }
 
 /// Carries bytes both ways until both ends have finished or one fails. `count_up` and `count_down`
-/// are called with the bytes of each piece. The rules of the gate, if there are some, decide whether
+/// are called with each piece. The rules of the gate, if there are some, decide whether
 /// what the server sends goes to the client. Returns how the tunnel ended: normally, or which end
 /// failed.
 pub(crate) async fn carry(
     context: &Context<'_>,
     exchange: &mut Exchange,
     ((client, server), gate): ((&mut Duplex<'_>, &mut Duplex<'_>), Option<&RuleSets>),
-    (count_up, count_down): (impl FnMut(usize), impl FnMut(usize)),
+    (count_up, count_down): (impl FnMut(Piece), impl FnMut(Piece)),
     cancelled_with: &Server,
 ) -> Ending {
     client.source.pass_through();
@@ -133,11 +138,13 @@ pub(crate) async fn carry(
     let to_server = Direction {
         source: client.source.by_ref(),
         sink: server.sink.by_ref(),
+        splice: splice::of_request(context, exchange),
         deadline: &context.upward,
     };
     let to_client = Direction {
         source: server.source.by_ref(),
         sink: client.sink.by_ref(),
+        splice: splice::of_response(context, exchange),
         deadline: &context.downward,
     };
     let mut cancelled = pin!(cancelled_with.state.cancelled());
@@ -228,7 +235,7 @@ async fn pass_gate(
     exchange: &mut Exchange,
     rules: &RuleSets,
     (from, to): (&TunnelEnd<'_>, &TunnelEnd<'_>),
-    (direction, count): (&mut Direction<'_>, &mut impl FnMut(usize)),
+    (direction, count): (&mut Direction<'_>, &mut impl FnMut(Piece)),
 ) -> Result<(), TunnelFailure> {
     let (source, deadline) = (&mut direction.source, direction.deadline);
     let bytes_max = inspect::inspected_bytes_max(context);
@@ -257,7 +264,7 @@ async fn pass_gate(
                     }
                     Verdict::Close | Verdict::Respond(_) => TunnelFailure::Refused,
                 };
-                count(source.bytes().len());
+                count(copied(source.bytes().len()));
                 return Err(failure);
             }
         };
@@ -288,19 +295,29 @@ async fn one_way(
     from: &TunnelEnd<'_>,
     to: &TunnelEnd<'_>,
     direction: Direction<'_>,
-    mut count: impl FnMut(usize),
+    mut count: impl FnMut(Piece),
 ) -> Result<(), TunnelFailure> {
     let Direction {
         mut source,
         mut sink,
+        splice,
         deadline,
     } = direction;
+    let mut bulk = sink.bulk(splice);
     loop {
-        let bytes = source.bytes().len();
+        let (bytes, spliced) = (source.bytes().len(), bulk.held_bytes());
         if bytes > 0 {
-            count(bytes);
+            count(copied(bytes));
         }
         let wait = WaitLimit::each(deadline, to.timeout);
+        if spliced > 0 {
+            count(Piece {
+                bytes: spliced,
+                is_spliced: true,
+            });
+            let sent = sink.spliced(&wait, &mut bulk).await;
+            sent.map_err(TunnelFailure::To)?;
+        }
         if bytes > 0 {
             let sent = sink.raw(&wait, source.bytes()).await;
             source.consume(bytes);
@@ -309,14 +326,14 @@ async fn one_way(
         if sink.has_pending() {
             sink.flush(&wait).await.map_err(TunnelFailure::To)?;
         }
-        if bytes > 0 {
+        if bytes > 0 || spliced > 0 {
             to.touch();
         }
         // An idle tunnel holds no buffer.
         source.release();
         sink.release();
         from.is_receiving.set(true);
-        let received = receive(from, &mut source, deadline).await;
+        let received = receive(from, (&mut source, &mut bulk), deadline).await;
         from.is_receiving.set(false);
         if received.map_err(TunnelFailure::From)? == 0 {
             // The other end may still send, within the timeouts for an end that has finished.
@@ -329,15 +346,22 @@ async fn one_way(
     }
 }
 
+fn copied(bytes: usize) -> Piece {
+    Piece {
+        bytes,
+        is_spliced: false,
+    }
+}
+
 /// Receives from an end. Its timeout begins anew whenever bytes are written to it.
 async fn receive(
     from: &TunnelEnd<'_>,
-    source: &mut Source<'_>,
+    (source, bulk): (&mut Source<'_>, &mut Bulk),
     deadline: &Deadline,
 ) -> Result<usize, ReadError> {
     loop {
         let wait = WaitLimit::until(deadline, from.times_out_at());
-        let mut receiving = pin!(source.receive(&wait));
+        let mut receiving = pin!(source.receive_bulk(&wait, bulk));
         let received = poll_fn(|cx| {
             let polled = receiving.as_mut().poll(cx);
             if polled.is_ready() || !from.has_finished.get() {

@@ -10,6 +10,8 @@ pub struct BufferLimits {
     pub bytes: usize,
     /// Unused buffers that are kept.
     pub free_max: usize,
+    /// Large buffers ([`Buffer::try_take_large`]) in use at once.
+    pub large_in_use_max: usize,
     /// Buffers in use at once (`tune.buffers.limit` divided among workers); 0 means no limit.
     pub in_use_max: usize,
 }
@@ -19,6 +21,7 @@ impl Default for BufferLimits {
         Self {
             bytes: 16384,
             free_max: 256,
+            large_in_use_max: 64,
             in_use_max: 0,
         }
     }
@@ -35,10 +38,20 @@ pub struct BufferUse {
     pub made: u64,
 }
 
+/// The size of a large buffer: what a segment of the kernel's own takes at most, so that a write of
+/// it goes through its layers once.
+const LARGE_BYTES: usize = 64 * 1024;
+
+/// Unused large buffers that a worker keeps: the connections that move bulk have their turns one
+/// after the other.
+const LARGE_FREE_MAX: usize = 4;
+
 struct BufferPool {
     limits: Cell<BufferLimits>,
     free: RefCell<Vec<Box<[u8]>>>,
+    large_free: RefCell<Vec<Box<[u8]>>>,
     in_use: Cell<usize>,
+    large_in_use: Cell<usize>,
     made: Cell<u64>,
 }
 
@@ -46,7 +59,9 @@ thread_local! {
     static POOL: BufferPool = BufferPool {
         limits: Cell::new(BufferLimits::default()),
         free: const { RefCell::new(Vec::new()) },
+        large_free: const { RefCell::new(Vec::new()) },
         in_use: const { Cell::new(0) },
+        large_in_use: const { Cell::new(0) },
         made: const { Cell::new(0) },
     };
 }
@@ -106,6 +121,31 @@ impl Buffer {
             max == 0 || pool.in_use.get() < max
         });
         allowed.then(Self::take)
+    }
+
+    /// An empty buffer for bytes that come faster than a buffer of the worker's size takes them;
+    /// `None` where those are as large already, or as many are in use as may be.
+    pub fn try_take_large() -> Option<Self> {
+        POOL.with(|pool| {
+            let (limits, in_use) = (pool.limits.get(), pool.large_in_use.get());
+            if limits.bytes >= LARGE_BYTES || in_use >= limits.large_in_use_max {
+                return None;
+            }
+            pool.large_in_use.set(in_use + 1);
+            let kept = pool.large_free.borrow_mut().pop();
+            let bytes = kept.unwrap_or_else(|| vec![0; LARGE_BYTES].into_boxed_slice());
+            Some(Self {
+                bytes,
+                start: 0,
+                end: 0,
+            })
+        })
+    }
+
+    /// True for a buffer of [`Buffer::try_take_large`].
+    pub fn is_large(&self) -> bool {
+        // Others are smaller where there are large ones at all.
+        self.bytes.len() == LARGE_BYTES && POOL.with(|pool| pool.limits.get().bytes) < LARGE_BYTES
     }
 
     /// Bytes written and not yet consumed.
@@ -194,8 +234,17 @@ impl Drop for Buffer {
         let bytes = std::mem::take(&mut self.bytes);
         // While the thread ends the pool may be gone already.
         let _ = POOL.try_with(|pool| {
-            pool.in_use.set(pool.in_use.get().saturating_sub(1));
             let limits = pool.limits.get();
+            if bytes.len() == LARGE_BYTES && limits.bytes < LARGE_BYTES {
+                pool.large_in_use
+                    .set(pool.large_in_use.get().saturating_sub(1));
+                let mut free = pool.large_free.borrow_mut();
+                if free.len() < LARGE_FREE_MAX {
+                    free.push(bytes);
+                }
+                return;
+            }
+            pool.in_use.set(pool.in_use.get().saturating_sub(1));
             let mut free = pool.free.borrow_mut();
             if bytes.len() == limits.bytes && free.len() < limits.free_max {
                 free.push(bytes);

@@ -17,6 +17,7 @@ mod context;
 mod deadline;
 mod mailbox;
 mod panic_report;
+mod pipes;
 mod resting;
 pub mod send_buffers;
 mod shared;
@@ -40,6 +41,7 @@ pub use context::{
 pub use deadline::{Deadline, DeadlinePassed};
 pub use mailbox::{Mailbox, MailboxRefusal};
 pub use panic_report::{PanicHook, PanicReport};
+pub use pipes::{PipeOptions, PooledPipe, configure_pipes};
 pub use resting::{RestEnd, RestingSockets};
 pub use shared::{mailbox, worker_count};
 pub use signals::Signals;
@@ -58,7 +60,7 @@ pub use workers::{WorkerEnd, WorkerLoad, WorkerOptions, Workers, block_on};
 
 // Types that appear in signatures here, for crates that do not depend on `net`.
 pub use ballast_net::{
-    Address, ConnectOptions, PacketOptions, Pipe, Signal, SystemCallError, TcpInfo,
+    Address, ConnectOptions, PacketOptions, Pipe, PipeCounts, Signal, SystemCallError, TcpInfo,
 };
 pub use tokio::{join, select};
 

@@ -482,6 +482,7 @@ fn buffers_are_given_back_and_show_only_what_was_written() {
         bytes: 2048,
         free_max: 1,
         in_use_max: 2,
+        ..BufferLimits::default()
     });
     let mut first = Buffer::take();
     assert_eq!((first.capacity(), first.append(b"secret")), (2048, 6));
@@ -514,6 +515,44 @@ fn buffers_are_given_back_and_show_only_what_was_written() {
     let again = Buffer::take();
     assert!(again.is_empty() && again.filled().is_empty());
     assert_eq!(buffer_use().made, 2, "no new memory");
+}
+
+#[test]
+fn large_buffers_are_few() {
+    configure_buffers(BufferLimits {
+        large_in_use_max: 1,
+        ..BufferLimits::default()
+    });
+    let large = Buffer::try_take_large().unwrap();
+    assert!(large.is_large() && large.capacity() > Buffer::take().capacity());
+    assert!(Buffer::try_take_large().is_none(), "one at most");
+    drop(large);
+    assert!(Buffer::try_take_large().is_some());
+    configure_buffers(BufferLimits {
+        bytes: 65_536,
+        ..BufferLimits::default()
+    });
+    assert!(Buffer::try_take_large().is_none(), "all are as large");
+    assert!(!Buffer::take().is_large());
+}
+
+#[test]
+fn a_pipe_comes_back_to_its_worker() {
+    assert!(PooledPipe::take().is_none(), "none is allowed");
+    let counts = Arc::new(PipeCounts::new(3));
+    let options = PipeOptions {
+        counts: Arc::clone(&counts),
+        pipe_bytes: None,
+    };
+    configure_pipes(&options, 2);
+    let (first, second) = (PooledPipe::take().unwrap(), PooledPipe::take().unwrap());
+    assert_eq!((counts.in_use(), counts.free()), (2, 0));
+    drop((first, second));
+    assert_eq!(
+        (counts.in_use(), counts.free()),
+        (0, 1),
+        "a share of them is kept"
+    );
 }
 
 #[test]

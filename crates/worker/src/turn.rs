@@ -23,6 +23,9 @@ pub enum WorkUnit {
     Piece,
     /// A system call that received bytes.
     Receive,
+    /// As many bytes as a large buffer or a pipe holds, moved from one socket to another: some ten
+    /// microseconds.
+    Bulk,
     /// A whole exchange or command.
     Exchange,
 }
@@ -33,7 +36,7 @@ impl WorkUnit {
         match self {
             Self::Piece => 1,
             Self::Receive => TURN_SHARES / 8,
-            Self::Exchange => TURN_SHARES / 4,
+            Self::Bulk | Self::Exchange => TURN_SHARES / 4,
         }
     }
 }

@@ -16,7 +16,10 @@ use crate::panic_report::PanicHook;
 use crate::shared::{self, WorkersShared};
 use crate::stop_order::StopOrder;
 use crate::task::report_panic;
-use crate::{BufferLimits, configure_buffers, context, deadline, now, sleep_until};
+use crate::{
+    BufferLimits, PipeOptions, configure_buffers, configure_pipes, context, deadline, now,
+    sleep_until,
+};
 
 /// The maximum number of threads for blocking work (name look-ups) per worker.
 const BLOCKING_THREADS_MAX: usize = 16;
@@ -34,6 +37,8 @@ pub struct WorkerOptions {
     pub name: String,
     /// Called for each panic that ended a task, on the worker's thread.
     pub on_panic: Option<PanicHook>,
+    /// Pipes for splicing.
+    pub pipes: PipeOptions,
     /// The processors of each worker (`cpu-map`); workers without an entry, or with an empty one,
     /// may run on any.
     pub pins: Vec<CpuSet>,
@@ -47,6 +52,7 @@ impl Default for WorkerOptions {
             mailbox_messages_max: 65_536,
             name: "worker".into(),
             on_panic: None,
+            pipes: PipeOptions::default(),
             pins: Vec::new(),
         }
     }
@@ -179,6 +185,7 @@ impl Workers {
     ) -> Result<(), SystemCallError> {
         let shared = Arc::clone(&self.shared);
         let buffers = options.buffers;
+        let (pipes, count) = (options.pipes.clone(), options.count);
         let pin = options
             .pins
             .get(index)
@@ -203,6 +210,7 @@ impl Workers {
                 context::enter(index);
                 shared::enter(Arc::clone(&shared));
                 configure_buffers(buffers);
+                configure_pipes(&pipes, count);
                 let _ = tell.send(Ok(()));
                 run(runtime, index, &shared, inbox, first)
             })

@@ -90,8 +90,10 @@ pub(super) const ROWS: &[R] = &[
         global.no_reuseport = true;
         args.end()
     }),
-    R::new("nosplice", Sections::GLOBAL, "", "copies instead of splicing", |_, args, _| args.end())
-        .ignored("bytes are copied: splicing is not used yet"),
+    R::new("nosplice", Sections::GLOBAL, "", "copies instead of splicing", |global, args, _| {
+        global.no_splice = true;
+        args.end()
+    }),
     R::new("server-state-base", Sections::GLOBAL, "<directory>", "where state files are", |_, args, context| {
         context.declarations.state_base = Some(args.text("a directory")?.to_owned());
         args.end()

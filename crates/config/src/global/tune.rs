@@ -162,10 +162,14 @@ pub(super) const ROWS: &[R] = &[
         Sections::GLOBAL,
         "<size>",
         "size of splicing pipes, in bytes",
-        |_, args, _| bytes(args).map(|_| ()),
+        |global, args, _| {
+            let size = bytes(args)?;
+            // Zero leaves it to the system.
+            global.tune.pipe_bytes = (size > 0).then_some(size);
+            Ok(())
+        },
     )
-    .examples("tune.pipesize 65536", "tune.pipesize x")
-    .ignored("no pipe carries data"),
+    .examples("tune.pipesize 65536", "tune.pipesize x"),
     R::new(
         "tune.rcvbuf.client",
         Sections::GLOBAL,

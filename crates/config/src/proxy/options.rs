@@ -180,12 +180,27 @@ pub(super) const ROWS: &[R] = &[
     .http(),
     switch!("option socket-stats", FRONT, "statistics for each bind",
         draft => draft.front.options.socket_stats),
-    noted!("option splice-auto", PROXIES, "move bytes in the kernel where it pays",
-        "bytes are copied: splicing is not used yet"),
-    noted!("option splice-request", PROXIES, "move bytes of requests in the kernel",
-        "bytes are copied: splicing is not used yet"),
-    noted!("option splice-response", PROXIES, "move bytes of responses in the kernel",
-        "bytes are copied: splicing is not used yet"),
+    R::new(
+        "option splice-auto",
+        Sections::PROXIES,
+        "",
+        "move bytes in the kernel while they come fast; it is so unless 'no' says otherwise",
+        |draft, args, _| {
+            args.end()?;
+            draft.common.splicing.auto = match args.prefix {
+                Prefix::None => Some(true),
+                Prefix::No => Some(false),
+                Prefix::Default => None,
+            };
+            Ok(())
+        },
+    )
+    .examples("option splice-auto", "option splice-auto extra")
+    .with_no_and_default(),
+    switch!("option splice-request", PROXIES, "move bytes of requests in the kernel",
+        draft => draft.common.splicing.request),
+    switch!("option splice-response", PROXIES, "move bytes of responses in the kernel",
+        draft => draft.common.splicing.response),
     switch!("option srvtcpka", BACK, "TCP keep-alive probes towards servers",
         draft => draft.back.keepalive.enabled),
     R::new(

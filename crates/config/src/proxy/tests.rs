@@ -5,7 +5,7 @@ use std::time::Duration;
 use ballast_model::{
     Balance, CheckMethod, CheckRule, ConnectionMode, CookieMode, ErrorPage, ExpectSubject,
     HashFunction, HttpReuse, LogEndpoint, Mode, PersistenceAction, ProtocolCheck, RouteTarget,
-    UseServerTarget,
+    Splicing, UseServerTarget,
 };
 use ballast_syntax::Severity;
 
@@ -399,6 +399,21 @@ fn captures_and_numbers() {
     assert_eq!(front.connection_count_max, Some(500));
     assert_eq!(front.session_rate_max, Some(10));
     assert_eq!(front.backlog, Some(7));
+}
+
+#[test]
+fn splicing_is_unsaid_wanted_or_refused() {
+    let splicing = |lines| front(lines).common.splicing;
+    assert_eq!(splicing(""), Splicing::default());
+    let auto = |auto| Splicing {
+        auto,
+        ..Splicing::default()
+    };
+    assert_eq!(splicing(" option splice-auto"), auto(Some(true)));
+    assert_eq!(splicing(" no option splice-auto"), auto(Some(false)));
+    let forced =
+        splicing(" option splice-request\n option splice-response\n no option splice-request");
+    assert!(forced.response && !forced.request && forced.is_wanted());
 }
 
 #[test]

@@ -3,13 +3,15 @@
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use ballast_engine::{CancellationReason, Server};
+use ballast_engine::{Backend, CancellationReason, Server};
 use ballast_model::OnMarkedDown;
 use ballast_mux::{
-    AfterBody, Duplex, Peer, ReadError, RelayError, Sink, Source, WaitLimit, WriteError, relay,
+    AfterBody, Duplex, Peer, Piece, ReadError, RelayError, Sink, Source, SpliceMode, WaitLimit,
+    WriteError, relay,
 };
 use ballast_upstream::probe::{self, Observation};
 use ballast_upstream::{ExchangeEnd, Lease, Slot, pool};
@@ -24,6 +26,7 @@ use crate::exchange::{Exchange, PreparedAnswer};
 use crate::exit::{Exit, PeerFault};
 use crate::live::LiveCounters;
 use crate::logged_bytes;
+use crate::splice;
 use crate::tunnel;
 
 /// How an exchange with a server ended.
@@ -67,6 +70,7 @@ pub(crate) async fn exchange(
         let Duplex {
             source, mut sink, ..
         } = lease.duplex();
+        let backend = context.backend_of(exchange);
         let upload = upload(
             context,
             timeouts,
@@ -74,8 +78,8 @@ pub(crate) async fn exchange(
             &mut sink,
             plan.body_copy.as_deref(),
             (&progress, &uploaded),
+            (splice::of_request(context, exchange), backend),
         );
-        let backend = context.backend_of(exchange);
         let gives_up = backend.is_some_and(|backend| gives_up(context, backend));
         // By reference: a future stores each of its arguments twice.
         let mut download = respond::Download {
@@ -404,6 +408,7 @@ async fn upload(
     to: &mut Sink<'_>,
     body_copy: Option<&[u8]>,
     (progress, sent): (&respond::UploadProgress<'_>, &Cell<u64>),
+    (splice, backend): (SpliceMode, Option<&Arc<Backend>>),
 ) -> Result<(), RelayError> {
     let deadline = &context.upward;
     let client_wait = WaitLimit::each(deadline, client_timeout);
@@ -414,7 +419,9 @@ async fn upload(
             send_copy(from, body, to, &server_wait).await
         }
         None => {
-            let count = |bytes: usize| {
+            let count = |piece: Piece| {
+                let bytes = piece.bytes;
+                splice::count_up(context, backend, piece);
                 sent.set(sent.get() + bytes as u64);
                 if let Some(live) = progress.live {
                     live.sent_up(bytes);
@@ -424,7 +431,7 @@ async fn upload(
             relay(
                 (from, &client_wait),
                 (to, &server_wait),
-                AfterBody::AwaitsPeer,
+                (splice, AfterBody::AwaitsPeer),
                 count,
             )
             .await
@@ -459,12 +466,17 @@ async fn tunnel(
     slot: &Slot,
 ) {
     let (up, down) = (Cell::new(0_u64), Cell::new(0_u64));
+    let backend = context.backend_of(exchange);
     let counts = (
-        |bytes: usize| {
+        |piece: Piece| {
+            let bytes = piece.bytes;
+            splice::count_up(context, backend, piece);
             up.set(up.get() + bytes as u64);
             context.count(|counters| counters.bytes_in.add(bytes as u64));
         },
-        |bytes: usize| {
+        |piece: Piece| {
+            let bytes = piece.bytes;
+            splice::count_down(context, backend, piece);
             down.set(down.get() + bytes as u64);
             context.count(|counters| counters.bytes_out.add(bytes as u64));
         },

@@ -24,6 +24,7 @@ use crate::exit::{Count, Exit, Flow};
 use crate::live::LiveCounters;
 use crate::logged_bytes;
 use crate::persistence::{self, ClientCookie, ServerCookie};
+use crate::splice;
 use crate::stickiness;
 use crate::tracking::{self, TrackedEvent};
 
@@ -543,12 +544,16 @@ async fn body(
     } else {
         AfterBody::Closes
     };
+    let splice = splice::of_response(context, exchange);
+    let backend = context.backend_of(exchange);
     let (bytes_out, live) = (&mut exchange.tally.bytes_out, download.upload.live);
     let result = relay(
         (&mut download.source, &from_wait),
         (&mut download.sink, &to_wait),
-        then,
-        |bytes| {
+        (splice, then),
+        |piece| {
+            let bytes = piece.bytes;
+            splice::count_down(context, backend, piece);
             *bytes_out += bytes as u64;
             if let Some(live) = live {
                 live.sent_down(bytes);
