@@ -188,10 +188,7 @@ impl Site {
         let text = self.api().ask("show info");
         let line = text.lines().find_map(|line| line.strip_prefix(name));
         let value = line.and_then(|line| line.strip_prefix(": "));
-        value
-            .unwrap_or_else(|| panic!("{name} is told"))
-            .parse()
-            .expect("a number")
+        value.expect("the value is told").parse().expect("a number")
     }
 
     fn column(&self, row: &str, column: &str) -> u64 {

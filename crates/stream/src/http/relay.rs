@@ -44,6 +44,15 @@ pub(crate) enum RelayEnd {
     Exit(Exit),
 }
 
+/// Counts so many bytes of a request's body in its log line, and its end where that has come.
+fn count_upload(exchange: &mut Exchange, client: &Duplex<'_>, uploaded: u64) {
+    exchange.tally.bytes_in += uploaded;
+    if client.source.is_done() {
+        exchange.tally.bytes_in +=
+            logged_bytes::of_end(exchange.request_body, client.source.trailers());
+    }
+}
+
 /// Sends the request and forwards the response.
 pub(crate) async fn exchange(
     context: &Context<'_>,
@@ -104,11 +113,7 @@ pub(crate) async fn exchange(
     let received = traffic.received_bytes - before.1.received_bytes;
     count_servers_side(context, exchange, up, received);
     let uncounted = uncounted(live.as_ref(), (down, up, uploaded.get()));
-    exchange.tally.bytes_in += uploaded.get();
-    if client.source.is_done() {
-        exchange.tally.bytes_in +=
-            logged_bytes::of_end(exchange.request_body, client.source.trailers());
-    }
+    count_upload(exchange, client, uploaded.get());
     if matches!(outcome, TransferEnd::ServerStuck) {
         exchange.observation = Some(Observation::ReadTimeout);
     }
