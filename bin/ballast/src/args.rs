@@ -80,6 +80,8 @@ pub(crate) struct Options {
     pub(crate) ignore_resolution_failures: bool,
     /// `-dC`: print the configuration as it was understood.
     pub(crate) dump_configuration: bool,
+    /// `-dc`: prints the processors, and where threads run.
+    pub(crate) show_processors: bool,
     /// `-dR`: no `SO_REUSEPORT`.
     pub(crate) no_reuseport: bool,
     /// `-dV`: server certificates are not verified.
@@ -380,7 +382,8 @@ fn debug_flag(options: &mut Options, flag: &str) -> bool {
         // Nothing is spliced.
         "dS" => {}
         "dV" => options.no_server_verify = true,
-        "de" | "dp" | "dk" | "dG" | "dL" | "dZ" | "dF" | "dI" | "dc" => {}
+        "dc" => options.show_processors = true,
+        "de" | "dp" | "dk" | "dG" | "dL" | "dZ" | "dF" | "dI" => {}
         _ => {
             return ["dM", "dK", "dt", "dT"]
                 .iter()

@@ -152,3 +152,79 @@ impl Part {
         Ok(range(first.min(last), first.max(last), 1))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::Machine;
+    use crate::words::CpuWords;
+
+    /// Four threads in two groups, on two processors.
+    fn resolved(text: &str) -> Result<Option<Vec<u16>>, String> {
+        let mut words = CpuWords::default();
+        words.nbthread(&["4"]).unwrap();
+        words.thread_groups(&["2"]).unwrap();
+        let layout = Layout::of(&Machine::alike(2), &words).unwrap();
+        ThreadSet::parse(text)?.resolve(&layout)
+    }
+
+    #[test]
+    fn sets_are_those_of_haproxy() {
+        for (text, threads) in [
+            ("1,2", &[1, 2][..]),
+            ("1-", &[1, 2, 3, 4]),
+            ("-2", &[1, 2]),
+            ("2-1", &[1, 2]),
+            ("odd", &[1, 3]),
+            ("1-64", &[1, 2, 3, 4]),
+            ("1-3,", &[1, 2, 3]),
+            ("2/1", &[3]),
+            ("2/odd", &[3]),
+            ("2/", &[3, 4]),
+            ("1/2,2/1", &[2, 3]),
+            ("1/1-9", &[1, 2]),
+        ] {
+            assert_eq!(
+                resolved(text).as_ref(),
+                Ok(&Some(threads.to_vec())),
+                "{text}"
+            );
+        }
+        assert_eq!(resolved(""), Ok(None));
+    }
+
+    #[test]
+    fn what_there_is_not_is_told_in_haproxys_words() {
+        for (text, message) in [
+            (
+                "x",
+                "invalid first thread number 'x', permitted range is 1..1024, or 'all', 'odd', 'even'.",
+            ),
+            (
+                "0",
+                "invalid first thread number '0', permitted range is 1..1024, or 'all', 'odd', 'even'.",
+            ),
+            (
+                "1/65",
+                "invalid first thread number '65', permitted range is 1..64, or 'all', 'odd', 'even'.",
+            ),
+            (
+                "all/1",
+                "invalid first thread number 'all/1', permitted range is 1..1024, or 'all', 'odd', 'even'.",
+            ),
+            (
+                "33/1",
+                "invalid thread group number '33', permitted range is 1..32 in '33/1'.",
+            ),
+            (
+                "1/1,2",
+                "absolute thread specification '2' is not permitted after a group-relative thread range.",
+            ),
+            ("5", "only references non-existing threads"),
+            ("3/1", "references non-existing thread group 3"),
+            ("1/3", "only references threads not belonging to group 1"),
+        ] {
+            assert_eq!(resolved(text), Err(message.to_owned()), "{text}");
+        }
+    }
+}
