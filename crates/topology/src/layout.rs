@@ -3,11 +3,12 @@
 use std::fmt;
 
 use crate::clusters::{Place, Topology};
+use crate::limits::{GROUP_THREADS_MAX, GROUPS_MAX, THREADS_MAX};
 use crate::machine::Machine;
 use crate::policy::{self, GroupLimits, PolicyGroups};
 use crate::set::CpuSet;
 use crate::thread_groups::{Group, GroupLines};
-use crate::words::{CpuPart, CpuPolicy, CpuWords, GROUP_THREADS_MAX, GROUPS_MAX, THREADS_MAX};
+use crate::words::{CpuPart, CpuPolicy, CpuWords};
 
 /// The threads of a process, and where they run.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -56,10 +57,7 @@ impl Layout {
         let groups_max = words
             .group_threads_max
             .map_or(GROUP_THREADS_MAX, usize::from);
-        let has_maps = words
-            .maps
-            .iter()
-            .any(|map| (1..=GROUPS_MAX).any(|group| map.groups.contains(group)));
+        let has_maps = !words.maps.is_empty();
         let by_policy = if has_maps {
             None
         } else {

@@ -11,6 +11,7 @@
 mod clusters;
 mod cpu_time;
 mod layout;
+mod limits;
 mod machine;
 mod numbers;
 mod policy;
@@ -24,13 +25,11 @@ mod words;
 pub use clusters::{Cluster, Place, Topology};
 pub use cpu_time::CpuTime;
 pub use layout::{Layout, LayoutError, ThreadPlace};
+pub use limits::{GROUP_THREADS_MAX, GROUPS_MAX, THREADS_MAX};
 pub use machine::{CACHE_LEVELS, Machine, Processor};
 pub use numbers::NumberSet;
 pub use set::{CpuSet, PROCESSORS_MAX};
 pub use sysfs::{NODES_MAX, SysfsTexts};
 pub use thread_groups::{Group, GroupLines};
 pub use thread_set::ThreadSet;
-pub use words::{
-    CpuMap, CpuPart, CpuPolicy, CpuSetWords, CpuWords, GROUP_THREADS_MAX, GROUPS_MAX, THREADS_MAX,
-    WordError,
-};
+pub use words::{CpuMap, CpuPart, CpuPolicy, CpuSetWords, CpuWords, WordError};

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::clusters::{Cluster, Place, Topology};
+use crate::limits::GROUPS_MAX;
 use crate::set::CpuSet;
-use crate::words::{CpuPolicy, GROUPS_MAX};
+use crate::words::CpuPolicy;
 
 /// The level of the cache that a core complex shares.
 const LEVEL_3: usize = 3;

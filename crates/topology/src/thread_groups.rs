@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::limits::{GROUP_THREADS_MAX, GROUPS_MAX, THREADS_MAX};
 use crate::numbers::parse_prefix;
-use crate::words::{GROUP_THREADS_MAX, GROUPS_MAX, THREADS_MAX};
 
 /// A line gives no more warnings than this.
 const WARNINGS_MAX: usize = THREADS_MAX;

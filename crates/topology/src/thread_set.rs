@@ -1,8 +1,9 @@
 //! The threads of a `bind` line: numbers of the process, or of a group.
 
 use crate::layout::Layout;
+use crate::limits::{GROUP_THREADS_MAX, GROUPS_MAX, THREADS_MAX};
 use crate::numbers::parse_prefix;
-use crate::words::{GROUP_THREADS_MAX, GROUPS_MAX, THREADS_MAX};
+use crate::set::CpuSet;
 
 /// `thread [<group>/]<set>[,...]` of a line.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -57,7 +58,7 @@ impl ThreadSet {
     /// # Errors
     /// HAProxy's words about what there is not: they follow `'thread' directive`.
     pub fn resolve(&self, layout: &Layout) -> Result<Option<Vec<u16>>, String> {
-        let mut threads = std::collections::BTreeSet::new();
+        let mut threads = CpuSet::EMPTY;
         let (mut missing, mut named) = (None, 0);
         for part in &self.0 {
             let base = match part.group {
@@ -70,15 +71,14 @@ impl ThreadSet {
                 }
             };
             let numbers = (part.first..=part.last).step_by(part.step);
-            let before = threads.len();
-            threads.extend(
-                numbers
-                    .map(|number| base.start + number)
-                    .filter(|&thread| thread <= base.end && thread <= layout.threads.len())
-                    .filter_map(|thread| u16::try_from(thread).ok()),
-            );
+            let fits = base.end.min(layout.threads.len());
+            let found: CpuSet = numbers
+                .map(|number| base.start + number - 1)
+                .take_while(|&thread| thread < fits)
+                .collect();
+            threads = threads.union(&found);
             named += 1;
-            if threads.len() == before && part.first > base.len() {
+            if found.is_empty() {
                 missing = Some(part.group);
             }
         }
@@ -90,7 +90,10 @@ impl ThreadSet {
                 Err("only references non-existing threads".to_owned())
             }
             _ if named == 0 => Ok(None),
-            _ => Ok(Some(threads.into_iter().collect())),
+            _ => {
+                let numbers = threads.iter().map(|thread| u16::try_from(thread + 1));
+                Ok(Some(numbers.filter_map(Result::ok).collect()))
+            }
         }
     }
 }

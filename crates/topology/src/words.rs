@@ -2,18 +2,13 @@
 //!
 //! Lines come one by one, as words; what is wrong is told in HAProxy 3.2's words.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
+use crate::limits::{GROUP_THREADS_MAX, GROUPS_MAX, THREADS_MAX};
 use crate::numbers::{NumberSet, parse_cpus, parse_long, parse_numbers};
 use crate::set::CpuSet;
 use crate::thread_groups::GroupLines;
-
-/// The maximum number of threads.
-pub const THREADS_MAX: usize = 1024;
-/// The maximum number of thread groups.
-pub const GROUPS_MAX: usize = 32;
-/// The maximum number of threads of a group.
-pub const GROUP_THREADS_MAX: usize = 64;
 
 /// What the `global` section says about processors and threads.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -143,7 +138,7 @@ const POLICIES: [(&str, CpuPolicy, &str); 13] = [
 ];
 
 /// What a `cpu-set` directive names.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum CpuPart {
     /// Clusters, within their node.
     Cluster,
@@ -164,10 +159,10 @@ pub struct CpuSetWords {
     pub dropped: CpuSet,
     /// `only-cpu`; any when it is `None`.
     pub only: Option<CpuSet>,
-    /// `drop-node` and others: the part, and its numbers.
-    pub dropped_parts: Vec<(CpuPart, CpuSet)>,
+    /// `drop-node` and others: the numbers of each part.
+    pub dropped_parts: BTreeMap<CpuPart, CpuSet>,
     /// `only-node` and others.
-    pub only_parts: Vec<(CpuPart, CpuSet)>,
+    pub only_parts: BTreeMap<CpuPart, CpuSet>,
 }
 
 /// The directives of `cpu-set`, in HAProxy's order: the word, what is missing without a value,
@@ -384,12 +379,15 @@ impl CpuWords {
                     .to_owned(),
             ));
         }
-        self.maps.push(CpuMap {
-            groups,
-            threads,
-            auto,
-            cpus,
-        });
+        // Other groups do not exist.
+        if (1..=GROUPS_MAX).any(|group| groups.contains(group)) {
+            self.maps.push(CpuMap {
+                groups,
+                threads,
+                auto,
+                cpus,
+            });
+        }
         Ok(())
     }
 
@@ -472,8 +470,14 @@ impl CpuSetWords {
                 let kept = self.only.map_or(cpus, |only| only.intersection(&cpus));
                 self.only = Some(kept);
             }
-            (Some(part), true) => self.dropped_parts.push((part, cpus)),
-            (Some(part), false) => self.only_parts.push((part, cpus)),
+            (Some(part), true) => {
+                let all = self.dropped_parts.entry(part).or_default();
+                *all = all.union(&cpus);
+            }
+            (Some(part), false) => {
+                let kept = self.only_parts.entry(part).or_insert(cpus);
+                *kept = kept.intersection(&cpus);
+            }
         }
     }
 }

@@ -50,7 +50,7 @@ fn read_line(words: &mut CpuWords, line: &str) -> Result<Vec<String>, WordError>
             words.numa_mapping = false;
             Ok(())
         }
-        other => panic!("unknown keyword {other}"),
+        other => return Err(WordError(format!("unknown keyword {other}"))),
     };
     done.map(|()| Vec::new())
 }
@@ -167,127 +167,128 @@ fn the_talks_epyc_has_groups_of_8_8_8_and_7() {
     }
 }
 
-/// What HAProxy 3.2 answers to lines that are wrong.
+/// Lines that are wrong, and what HAProxy 3.2 answers.
+const WRONG_LINES: [(&str, &str); 31] = [
+    (
+        "nbthread",
+        "'nbthread' passed a missing or unparsable integer value in ''",
+    ),
+    (
+        "nbthread 0",
+        "'nbthread' value must be between 1 and 1024 (was 0)",
+    ),
+    (
+        "nbthread 1x",
+        "'nbthread' passed a missing or unparsable integer value in '1x'",
+    ),
+    (
+        "nbthread 99999999999999999999",
+        "'nbthread' value must be between 1 and 1024 (was 9223372036854775807)",
+    ),
+    (
+        "nbthread 2 3",
+        "'nbthread' cannot handle unexpected argument '3'.",
+    ),
+    (
+        "thread-groups 33",
+        "'thread-groups' value must be between 1 and 32 (was 33)",
+    ),
+    (
+        "thread-hard-limit 1025",
+        "'thread-hard-limit' value must be at least 1 (was 1025)",
+    ),
+    (
+        "thread-group x",
+        "'thread-group' passed a missing or unparsable integer value in 'x'",
+    ),
+    (
+        "thread-group 33",
+        "'thread-group' thread-group number must be between 1 and 32 (was 33)",
+    ),
+    (
+        "thread-group 1 1-",
+        "'thread-group 1' passed an unparsable or invalid thread number '1-' (valid range is 1 to 1024)",
+    ),
+    (
+        "thread-group 1 1 3",
+        "'thread-group 1' assigned sparse threads, only contiguous supported",
+    ),
+    (
+        "thread-group 1 1-65",
+        "'thread-group 1' assigned too many threads (65, max=64)",
+    ),
+    (
+        "cpu-map 1",
+        "cpu-map expects a thread group number  ('all', 'odd', 'even', a number from 1 to 64 or a range),  followed by a list of CPU ranges with numbers from 0 to 63.",
+    ),
+    ("cpu-map x 0", "cpu-map : 'x' is not a valid number/range."),
+    (
+        "cpu-map 1/65 0",
+        "cpu-map : '65' is not a valid number/range. It supports numbers from 1 to 64.\n",
+    ),
+    (
+        "cpu-map 99999999999999999999 0",
+        "cpu-map : '99999999999999999999' is not a valid number/range. It supports numbers from 1 to 64.\n",
+    ),
+    (
+        "cpu-map 1/1-2- 0",
+        "cpu-map : '1-2-' is not a valid number/range.",
+    ),
+    (
+        "cpu-map / 0",
+        "cpu-map : '' is not a valid number/range. It supports numbers from 1 to 64.\n",
+    ),
+    ("cpu-map 1 ,0", "cpu-map : ',0' is not a CPU range."),
+    (
+        "cpu-map 1 1024",
+        "cpu-map : supports CPU numbers from 0 to 1023.",
+    ),
+    (
+        "cpu-map 1 0-99999999999999999999",
+        "cpu-map : supports CPU numbers from 0 to 1023.",
+    ),
+    (
+        "cpu-map auto:1/1 0-3",
+        "cpu-map : TGROUP/THREAD range and CPU sets must have the same size to be automatically bound",
+    ),
+    (
+        "cpu-map auto:1-2/1-2 0-3",
+        "cpu-map : TGROUP/THREAD range and CPU sets must have the same size to be automatically bound",
+    ),
+    (
+        "cpu-set",
+        "'cpu-set' requires a directive and an optional value (only 'reset', 'only-cpu', 'drop-cpu', 'only-node', 'drop-node', 'only-cluster', 'drop-cluster', 'only-core', 'drop-core', 'only-thread', 'drop-thread' supported).",
+    ),
+    (
+        "cpu-set reset x",
+        "'cpu-set' passed an unknown directive 'x' (only 'reset', 'only-cpu', 'drop-cpu', 'only-node', 'drop-node', 'only-cluster', 'drop-cluster', 'only-core', 'drop-core', 'only-thread', 'drop-thread' supported).",
+    ),
+    ("cpu-set drop-cpu", "'cpu-set drop-cpu': missing CPU set\n."),
+    (
+        "cpu-set only-node",
+        "'cpu-set only-node': missing node set\n.",
+    ),
+    (
+        "cpu-set drop-cpu all",
+        "'cpu-set drop-cpu': 'all' is not a CPU range.\n.",
+    ),
+    (
+        "cpu-set drop-cpu 1024",
+        "'cpu-set drop-cpu': supports CPU numbers from 0 to 1023.\n.",
+    ),
+    (
+        "cpu-policy none x",
+        "'cpu-policy' cannot handle unexpected argument 'x'.",
+    ),
+    (
+        "cpu-policy x",
+        "'cpu-policy' passed an unknown CPU policy 'x'. Supported values are: and 'none' (use all available CPUs), 'first-usable-node' (use only first usable node if nbthreads not set), 'group-by-ccx' (make one thread group per CCX), 'group-by-2-ccx' (make one thread group per 2 CCX), 'group-by-3-ccx' (make one thread group per 3 CCX), 'group-by-4-ccx' (make one thread group per 4 CCX), 'group-by-cluster' (make one thread group per core cluster), 'group-by-2-clusters' (make one thread group per 2 core clusters), 'group-by-3-clusters' (make one thread group per 3 core clusters), 'group-by-4-clusters' (make one thread group per 4 core clusters), 'performance' (make one thread group per perf. core cluster), 'efficiency' (make one thread group per eff. core cluster), and 'resource' (make one thread group from the smallest cluster).\n",
+    ),
+];
+
 #[test]
 fn wrong_lines_are_told_in_haproxys_words() {
-    const LINES: [(&str, &str); 31] = [
-        (
-            "nbthread",
-            "'nbthread' passed a missing or unparsable integer value in ''",
-        ),
-        (
-            "nbthread 0",
-            "'nbthread' value must be between 1 and 1024 (was 0)",
-        ),
-        (
-            "nbthread 1x",
-            "'nbthread' passed a missing or unparsable integer value in '1x'",
-        ),
-        (
-            "nbthread 99999999999999999999",
-            "'nbthread' value must be between 1 and 1024 (was 9223372036854775807)",
-        ),
-        (
-            "nbthread 2 3",
-            "'nbthread' cannot handle unexpected argument '3'.",
-        ),
-        (
-            "thread-groups 33",
-            "'thread-groups' value must be between 1 and 32 (was 33)",
-        ),
-        (
-            "thread-hard-limit 1025",
-            "'thread-hard-limit' value must be at least 1 (was 1025)",
-        ),
-        (
-            "thread-group x",
-            "'thread-group' passed a missing or unparsable integer value in 'x'",
-        ),
-        (
-            "thread-group 33",
-            "'thread-group' thread-group number must be between 1 and 32 (was 33)",
-        ),
-        (
-            "thread-group 1 1-",
-            "'thread-group 1' passed an unparsable or invalid thread number '1-' (valid range is 1 to 1024)",
-        ),
-        (
-            "thread-group 1 1 3",
-            "'thread-group 1' assigned sparse threads, only contiguous supported",
-        ),
-        (
-            "thread-group 1 1-65",
-            "'thread-group 1' assigned too many threads (65, max=64)",
-        ),
-        (
-            "cpu-map 1",
-            "cpu-map expects a thread group number  ('all', 'odd', 'even', a number from 1 to 64 or a range),  followed by a list of CPU ranges with numbers from 0 to 63.",
-        ),
-        ("cpu-map x 0", "cpu-map : 'x' is not a valid number/range."),
-        (
-            "cpu-map 1/65 0",
-            "cpu-map : '65' is not a valid number/range. It supports numbers from 1 to 64.\n",
-        ),
-        (
-            "cpu-map 99999999999999999999 0",
-            "cpu-map : '99999999999999999999' is not a valid number/range. It supports numbers from 1 to 64.\n",
-        ),
-        (
-            "cpu-map 1/1-2- 0",
-            "cpu-map : '1-2-' is not a valid number/range.",
-        ),
-        (
-            "cpu-map / 0",
-            "cpu-map : '' is not a valid number/range. It supports numbers from 1 to 64.\n",
-        ),
-        ("cpu-map 1 ,0", "cpu-map : ',0' is not a CPU range."),
-        (
-            "cpu-map 1 1024",
-            "cpu-map : supports CPU numbers from 0 to 1023.",
-        ),
-        (
-            "cpu-map 1 0-99999999999999999999",
-            "cpu-map : supports CPU numbers from 0 to 1023.",
-        ),
-        (
-            "cpu-map auto:1/1 0-3",
-            "cpu-map : TGROUP/THREAD range and CPU sets must have the same size to be automatically bound",
-        ),
-        (
-            "cpu-map auto:1-2/1-2 0-3",
-            "cpu-map : TGROUP/THREAD range and CPU sets must have the same size to be automatically bound",
-        ),
-        (
-            "cpu-set",
-            "'cpu-set' requires a directive and an optional value (only 'reset', 'only-cpu', 'drop-cpu', 'only-node', 'drop-node', 'only-cluster', 'drop-cluster', 'only-core', 'drop-core', 'only-thread', 'drop-thread' supported).",
-        ),
-        (
-            "cpu-set reset x",
-            "'cpu-set' passed an unknown directive 'x' (only 'reset', 'only-cpu', 'drop-cpu', 'only-node', 'drop-node', 'only-cluster', 'drop-cluster', 'only-core', 'drop-core', 'only-thread', 'drop-thread' supported).",
-        ),
-        ("cpu-set drop-cpu", "'cpu-set drop-cpu': missing CPU set\n."),
-        (
-            "cpu-set only-node",
-            "'cpu-set only-node': missing node set\n.",
-        ),
-        (
-            "cpu-set drop-cpu all",
-            "'cpu-set drop-cpu': 'all' is not a CPU range.\n.",
-        ),
-        (
-            "cpu-set drop-cpu 1024",
-            "'cpu-set drop-cpu': supports CPU numbers from 0 to 1023.\n.",
-        ),
-        (
-            "cpu-policy none x",
-            "'cpu-policy' cannot handle unexpected argument 'x'.",
-        ),
-        (
-            "cpu-policy x",
-            "'cpu-policy' passed an unknown CPU policy 'x'. Supported values are: and 'none' (use all available CPUs), 'first-usable-node' (use only first usable node if nbthreads not set), 'group-by-ccx' (make one thread group per CCX), 'group-by-2-ccx' (make one thread group per 2 CCX), 'group-by-3-ccx' (make one thread group per 3 CCX), 'group-by-4-ccx' (make one thread group per 4 CCX), 'group-by-cluster' (make one thread group per core cluster), 'group-by-2-clusters' (make one thread group per 2 core clusters), 'group-by-3-clusters' (make one thread group per 3 core clusters), 'group-by-4-clusters' (make one thread group per 4 core clusters), 'performance' (make one thread group per perf. core cluster), 'efficiency' (make one thread group per eff. core cluster), and 'resource' (make one thread group from the smallest cluster).\n",
-        ),
-    ];
-    for (line, wanted) in LINES {
+    for (line, wanted) in WRONG_LINES {
         let error = read_line(&mut CpuWords::default(), line).expect_err(line);
         assert_eq!(error.to_string(), wanted, "{line}");
     }
