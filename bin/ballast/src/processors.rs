@@ -16,7 +16,7 @@ const ROOT_VARIABLE: &str = "BALLAST_SYSFS";
 const ROOT: &str = "/sys/devices/system";
 
 /// Files of the kernel about processors are smaller.
-const TEXT_BYTES_MAX: u64 = 65_536;
+const TEXT_BYTES_MAX: usize = 65_536;
 
 /// Directories have no more entries that are read.
 const ENTRIES_MAX: usize = 8192;

@@ -287,7 +287,9 @@ fn pins(layout: &Layout) -> Vec<CpuSet> {
 /// Keeps the threads that are started from now on where the workers are: threads for logs, commands
 /// and look-ups. A worker that may run anywhere leaves them free.
 fn stay_with_workers(layout: &Layout) {
-    let is_free = layout.threads.iter().any(|thread| thread.cpus.is_empty());
+    let online = processors::machine().online();
+    let mut threads = layout.threads.iter();
+    let is_free = threads.any(|thread| thread.cpus.intersection(&online).is_empty());
     let of_all = layout
         .threads
         .iter()
