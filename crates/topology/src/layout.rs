@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::clusters::{Place, Topology};
-use crate::limits::{GROUP_THREADS_MAX, GROUPS_MAX, THREADS_MAX};
+use crate::limits::{GROUP_THREADS_MAX, THREADS_MAX};
 use crate::machine::Machine;
 use crate::policy::{self, GroupLimits, PolicyGroups};
 use crate::set::CpuSet;

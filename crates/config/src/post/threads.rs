@@ -4,7 +4,7 @@ use ballast_syntax::Diagnostic;
 use ballast_topology::Layout;
 
 use crate::build::Drafts;
-use crate::context::Context;
+use crate::context::{Context, THREADS_CODE};
 use crate::draft::ShardWord;
 
 /// The maximum number of sockets of a bind.
@@ -17,14 +17,14 @@ pub(super) fn check(drafts: &mut Drafts, context: &mut Context<'_>) {
         Err(error) => {
             // HAProxy counts threads when all lines are right.
             if !context.has_alerts() {
-                context.report(Diagnostic::alert("threads", error.0));
+                context.report(Diagnostic::alert(THREADS_CODE, error.0));
             }
             return;
         }
     };
     if !context.has_alerts() {
         for warning in &layout.warnings {
-            context.report(Diagnostic::warning("threads", warning.clone()));
+            context.report(Diagnostic::warning(THREADS_CODE, warning.clone()));
         }
     }
     for draft in &mut drafts.proxies {
@@ -37,7 +37,7 @@ pub(super) fn check(drafts: &mut Drafts, context: &mut Context<'_>) {
                     let at = context.file_and_line(bind.span);
                     let message =
                         format!("{title}: 'thread' directive {what} in 'bind {line}' at [{at}].");
-                    context.report(Diagnostic::alert("bad-value", message));
+                    context.report(Diagnostic::alert(THREADS_CODE, message));
                 }
             }
             bind.bind.shard_count = shards(bind.shards, bind.bind.threads.as_deref(), &layout);
