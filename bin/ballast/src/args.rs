@@ -80,6 +80,8 @@ pub(crate) struct Options {
     pub(crate) ignore_resolution_failures: bool,
     /// `-dC`: print the configuration as it was understood.
     pub(crate) dump_configuration: bool,
+    /// `-dc`: prints the processors, and where threads run.
+    pub(crate) show_processors: bool,
     /// `-dR`: no `SO_REUSEPORT`.
     pub(crate) no_reuseport: bool,
     /// `-dS`: no splicing.
@@ -382,7 +384,8 @@ fn debug_flag(options: &mut Options, flag: &str) -> bool {
         "dR" => options.no_reuseport = true,
         "dS" => options.no_splice = true,
         "dV" => options.no_server_verify = true,
-        "de" | "dp" | "dk" | "dG" | "dL" | "dZ" | "dF" | "dI" | "dc" => {}
+        "dc" => options.show_processors = true,
+        "de" | "dp" | "dk" | "dG" | "dL" | "dZ" | "dF" | "dI" => {}
         _ => {
             return ["dM", "dK", "dt", "dT"]
                 .iter()

@@ -12,7 +12,7 @@ use ballast_config::Machine;
 use ballast_reconcile::{MachineAnswers, STATE_FILE_BYTES_MAX, StateFile};
 use ballast_syntax::{Env, FILE_BYTES_MAX, FixedFacts};
 
-use crate::version;
+use crate::{processors, version};
 
 fn is_yes(answer: &[u8]) -> bool {
     answer == [1]
@@ -267,8 +267,8 @@ impl Machine for LocalMachine {
         hostname()
     }
 
-    fn processor_count(&self) -> usize {
-        ballast_net::cpu_count()
+    fn processors(&self) -> ballast_topology::Machine {
+        processors::machine().clone()
     }
 
     fn has_interface(&self, name: &str) -> bool {

@@ -26,6 +26,7 @@ mod old_processes;
 mod participants;
 mod plan;
 mod process;
+mod processors;
 mod ready;
 mod reexec;
 mod reporter_command;

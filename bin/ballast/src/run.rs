@@ -12,6 +12,7 @@ use ballast_model::{Config, Global};
 use ballast_net::{PassedSocket, Signal};
 use ballast_reconcile::{MachineAnswers, OperatorChanges, StartFiles, StartHost, has_listener};
 use ballast_tls::shared_store::SharedStore;
+use ballast_topology::Layout;
 
 use crate::args::Options;
 use crate::host::{machine, state_file};
@@ -24,7 +25,7 @@ use crate::reexec::Inheritance;
 use crate::serve::{self, StartState};
 use crate::version::ProgramName;
 use crate::worker::{self, MasterLink, WorkerKind};
-use crate::{check, console, master, process, secrets};
+use crate::{check, console, master, process, processors, secrets};
 
 /// How long the start waits until former processes have freed their addresses.
 const PAUSE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -79,6 +80,10 @@ fn start(options: &Options) -> Result<u8, u8> {
         let _open = machine_answers.open();
         check::read_for_start(options, &[], &secrets)?
     };
+    if options.show_processors {
+        let layout = layout(&read.loaded.config)?;
+        console::print_line!("{}", layout.report().trim_end_matches('\n'));
+    }
     if options.check_only {
         let quiet = options.quiet && !options.verbose;
         return Ok(check::finish(&read.loaded, quiet, options.verbose));
@@ -261,7 +266,7 @@ fn open_for_worker(
     }
     let mut config = loaded.config;
     options.read_options().apply(&mut config);
-    let thread_count = threads(&config);
+    let thread_count = layout(&config)?.threads.len();
     let limits = limits(options, &config, thread_count)?;
     // No former process is asked to free an address: an address in use is an error.
     let no_former = OldProcesses::default();
@@ -338,7 +343,11 @@ fn prepare(
     };
     let target = read.target(&options.read_options(), changes, machine_answers, &host);
     let config = &target.config;
-    let thread_count = threads(config);
+    let layout = layout(config)?;
+    let thread_count = layout.threads.len();
+    if let Some(notice) = processors::cpu_time().and_then(|time| time.notice(thread_count)) {
+        console::notice(&notice);
+    }
     let limits = limits(options, config, thread_count)?;
     from.offer()?;
     let sizes = (limits.connections, thread_count);
@@ -357,7 +366,7 @@ fn prepare(
     Ok(StartState {
         options: options.clone(),
         target,
-        thread_count,
+        layout,
         limits,
         opened,
         cli_binds,
@@ -367,10 +376,12 @@ fn prepare(
     })
 }
 
-/// `nbthread`, else the number of processors.
-fn threads(config: &Config) -> usize {
-    let written = config.global.thread_count.map(usize::from);
-    written.unwrap_or_else(ballast_net::cpu_count).max(1)
+/// The threads of a configuration, and where they run.
+fn layout(config: &Config) -> Result<Layout, u8> {
+    processors::layout(&config.global.cpu).map_err(|error| {
+        console::alert(&error.to_string());
+        1
+    })
 }
 
 fn limits(options: &Options, config: &Config, thread_count: usize) -> Result<ProcessLimits, u8> {

@@ -15,6 +15,7 @@ use ballast_net::{CpuSet, Signal};
 use ballast_reconcile::{Controller, Reconciler, StartRecord, StartTarget, restore_states};
 use ballast_stats::{ProcessInfo, StatsHost};
 use ballast_stream::{Client, RunningGeneration, WorkerLocal, tend_idle_clients};
+use ballast_topology::Layout;
 use ballast_upstream::probe::{EventLog, HealthController, Probes};
 use ballast_upstream::{pool, probe};
 use ballast_worker::{
@@ -34,14 +35,14 @@ use crate::ready::ReadyNotifier;
 use crate::stop::{ProcessExit, Shutdown};
 use crate::version::{RELEASE_DATE, VERSION};
 use crate::worker::{self, MasterLink, Reporter};
-use crate::{console, instance, ocsp, participants, services, table_donor};
+use crate::{console, instance, ocsp, participants, processors, services, table_donor};
 
 /// The parts of a process that are prepared with full rights and before any thread.
 #[derive(Debug)]
 pub(crate) struct StartState {
     pub(crate) options: Options,
     pub(crate) target: StartTarget,
-    pub(crate) thread_count: usize,
+    pub(crate) layout: Layout,
     pub(crate) limits: ProcessLimits,
     pub(crate) opened: OpenSockets,
     pub(crate) cli_binds: Vec<CliBind>,
@@ -71,6 +72,7 @@ pub(crate) fn run(
     mut master_link: Option<MasterLink>,
 ) -> Result<u8, u8> {
     let started_at = Instant::now();
+    stay_with_workers(&start_state.layout);
     // Before any thread: signals interrupt none of them.
     let signals = Signals::open(&SIGNALS).map_err(|error| fail(&error))?;
     let logs = Logs::start().map_err(|error| fail(&error))?;
@@ -186,8 +188,7 @@ fn start_listeners(instance: &instance::Instance, workers: &Workers) -> Result<(
 struct CompiledStart {
     cli_binds: Vec<CliBind>,
     tune: ballast_model::Tune,
-    cpu_maps: Vec<ballast_model::CpuMap>,
-    thread_count: usize,
+    layout: Layout,
 }
 
 fn compile(
@@ -198,7 +199,7 @@ fn compile(
 ) -> (instance::Instance, CompiledStart, StartRecord) {
     let StartState {
         target,
-        thread_count,
+        layout,
         limits,
         opened,
         cli_binds,
@@ -211,11 +212,11 @@ fn compile(
         record,
     } = target;
     let global = &config.global;
+    let thread_count = layout.threads.len();
     let start = CompiledStart {
         cli_binds,
         tune: global.tune.clone(),
-        cpu_maps: global.cpu_maps.clone(),
-        thread_count,
+        layout,
     };
     let process_info = ProcessInfo {
         name: "HAProxy".to_owned(),
@@ -270,10 +271,10 @@ fn start_workers(instance: &Arc<instance::Instance>, start: &CompiledStart) -> R
             bytes: start.tune.buffer_bytes as usize,
             ..BufferLimits::default()
         },
-        count: start.thread_count,
+        count: start.layout.threads.len(),
         name: "ballast".to_owned(),
         on_panic: Some(on_panic),
-        pins: pins(&start.cpu_maps, start.thread_count),
+        pins: pins(&start.layout),
         pipes: PipeOptions {
             counts: Arc::clone(&instance.pipes),
             pipe_bytes: start.tune.pipe_bytes.map(|bytes| bytes as usize),
@@ -283,27 +284,30 @@ fn start_workers(instance: &Arc<instance::Instance>, start: &CompiledStart) -> R
     Workers::start(&options, |_| || {}).map_err(|error| fail(&error))
 }
 
-/// `cpu-map`: the processors of each worker.
-fn pins(maps: &[ballast_model::CpuMap], thread_count: usize) -> Vec<CpuSet> {
-    let mut pins = vec![CpuSet::default(); if maps.is_empty() { 0 } else { thread_count }];
-    for map in maps {
-        let is_in_map = |worker: &usize| {
-            let number = u16::try_from(worker + 1).unwrap_or(u16::MAX);
-            map.threads.is_empty() || map.threads.contains(&number)
-        };
-        let processors: Vec<usize> = map.processors.iter().map(|&cpu| usize::from(cpu)).collect();
-        if processors.is_empty() {
-            continue;
-        }
-        for (turn, worker) in (0..thread_count).filter(is_in_map).enumerate() {
-            pins[worker] = if map.auto {
-                CpuSet::from_iter([processors[turn % processors.len()]])
-            } else {
-                processors.iter().copied().collect()
-            };
-        }
+/// The processors of each worker.
+fn pins(layout: &Layout) -> Vec<CpuSet> {
+    let threads = layout.threads.iter();
+    threads
+        .map(|thread| processors::pin(&thread.cpus))
+        .collect()
+}
+
+/// Keeps the threads that are started from now on where the workers are: threads for logs, commands
+/// and look-ups. A worker that may run anywhere leaves them free.
+fn stay_with_workers(layout: &Layout) {
+    let online = processors::machine().online();
+    let mut threads = layout.threads.iter();
+    let is_free = threads.any(|thread| thread.cpus.intersection(&online).is_empty());
+    let of_all = layout
+        .threads
+        .iter()
+        .fold(ballast_topology::CpuSet::EMPTY, |all, thread| {
+            all.union(&thread.cpus)
+        });
+    if !is_free {
+        // HAProxy does not mind processors that there are not.
+        let _ = ballast_net::pin_thread(&processors::pin(&of_all));
     }
-    pins
 }
 
 fn new_health_controller(

@@ -165,7 +165,7 @@ pub(crate) fn long(name: ProgramName) -> String {
         "\nBuild options :\n  TARGET  = {}-{}\n  OPTIONS = {build}\n\n\
          Feature list : {}\n\n\
          Default settings :\n  bufsize = 16384, maxrewrite = 1024, maxpollevents = 1024\n\n\
-         Built with multi-threading support (default={}).\n\
+         Built with multi-threading support (MAX_TGROUPS={}, MAX_THREADS={}, default={}).\n\
          Built with the Prometheus exporter as a service\n\
          Built with rustls on AWS-LC : TLSv1.2 TLSv1.3\n\
          Built with network namespace support.\n\
@@ -184,6 +184,8 @@ pub(crate) fn long(name: ProgramName) -> String {
         std::env::consts::OS,
         std::env::consts::ARCH,
         features.join(" "),
+        ballast_topology::GROUPS_MAX,
+        ballast_topology::THREADS_MAX,
         ballast_net::cpu_count(),
     );
     out

@@ -134,18 +134,6 @@ checks! {
         }
         args.end()
     }
-    /// A thread group, and its threads.
-    thread_group(args) {
-        args.number("a number", 1..=16)?;
-        while let Some(text) = args.next() {
-            let is_number = |text: &str| text.parse::<u16>().is_ok_and(|number| number > 0);
-            let (first, last) = text.split_once('-').unwrap_or((text, text));
-            if !is_number(first) || !is_number(last) {
-                return Err(args.wrong(format!("'{}' : invalid threads '{text}'", args.keyword())));
-            }
-        }
-        Ok(())
-    }
     /// Networks.
     networks(args) {
         let text = args.text("a list of networks")?;
@@ -192,27 +180,6 @@ checks! {
             return Err(args.wrong(message));
         }
         args.end()
-    }
-    /// Thread placement policies.
-    cpu_policy(args) {
-        args.choice(&[
-            ("none", ()), ("first-usable-node", ()), ("group-by-ccx", ()), ("group-by-2-ccx", ()),
-            ("group-by-3-ccx", ()), ("group-by-4-ccx", ()), ("group-by-cluster", ()),
-            ("group-by-2-clusters", ()), ("group-by-3-clusters", ()), ("group-by-4-clusters", ()),
-            ("performance", ()), ("efficiency", ()), ("resource", ()),
-        ])?;
-        args.rest();
-        Ok(())
-    }
-    /// Processors that are used or left out.
-    cpu_set(args) {
-        args.choice(&[
-            ("reset", ()), ("only-cpu", ()), ("drop-cpu", ()), ("only-node", ()), ("drop-node", ()),
-            ("only-cluster", ()), ("drop-cluster", ()), ("only-core", ()), ("drop-core", ()),
-            ("only-thread", ()), ("drop-thread", ()),
-        ])?;
-        args.rest();
-        Ok(())
     }
     /// When tasks are profiled.
     profiling(args) { args.choice(&[("auto", ()), ("on", ()), ("off", ())])?; args.end() }

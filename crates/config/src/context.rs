@@ -28,6 +28,9 @@ pub struct Unimplemented {
     pub feature: String,
 }
 
+/// The code of messages about threads and processors that belong to no line.
+pub(crate) const THREADS_CODE: &str = "threads";
+
 /// The feature of words that HAProxy has removed.
 pub(crate) const REMOVED: &str = "nothing: it was removed";
 

@@ -7,6 +7,7 @@ use ballast_model::{
 };
 use ballast_rules::RuleSets;
 use ballast_syntax::{SectionKind, Span};
+use ballast_topology::ThreadSet;
 
 use crate::keyword::Sections;
 use crate::mux_protocol::MuxProtocol;
@@ -176,12 +177,27 @@ pub(crate) struct BindDraft {
     pub span: Span,
     /// `id`, of the first address.
     pub id: Option<u32>,
+    /// `thread`.
+    pub threads: ThreadSet,
+    /// `shards`.
+    pub shards: ShardWord,
     /// TLS words.
     pub tls: BindWords,
     /// `proto`, and its place.
     pub protocol: Option<(MuxProtocol, Span)>,
     /// `level` and related words, which only command sockets use.
     pub socket: ballast_model::StatsSocket,
+}
+
+/// `shards` of a bind.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ShardWord {
+    /// So many.
+    Count(u16),
+    /// One for each thread that serves the bind.
+    ByThread,
+    /// One for each thread group that serves it.
+    ByGroup,
 }
 
 impl ProxyDraft {

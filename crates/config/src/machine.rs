@@ -7,6 +7,7 @@
 use std::net::IpAddr;
 
 use ballast_syntax::{Env, FixedFacts};
+use ballast_topology::{Machine as Processors, PROCESSORS_MAX};
 
 /// Access to the machine.
 pub trait Machine {
@@ -47,8 +48,8 @@ pub trait Machine {
     /// The machine's name.
     fn hostname(&self) -> String;
 
-    /// Processors this process may use; at least 1.
-    fn processor_count(&self) -> usize;
+    /// The processors, and which of them this process may use.
+    fn processors(&self) -> Processors;
 
     /// Whether an interface of this name exists.
     fn has_interface(&self, name: &str) -> bool;
@@ -95,8 +96,8 @@ impl Machine for EmptyMachine {
         "localhost".to_owned()
     }
 
-    fn processor_count(&self) -> usize {
-        1
+    fn processors(&self) -> Processors {
+        Processors::alike(64)
     }
 
     fn has_interface(&self, _name: &str) -> bool {
@@ -147,8 +148,9 @@ impl<S: Machine> Machine for StandInMachine<S> {
         self.0.hostname()
     }
 
-    fn processor_count(&self) -> usize {
-        self.0.processor_count()
+    /// Another machine may have any number of them.
+    fn processors(&self) -> Processors {
+        Processors::alike(PROCESSORS_MAX)
     }
 
     fn has_interface(&self, name: &str) -> bool {

@@ -287,8 +287,8 @@ fn the_global_section_arrives() {
     );
     let global = &loaded.config.global;
     assert_eq!(global.connection_count_max, Some(5000));
-    assert_eq!(global.thread_count, Some(3));
-    assert_eq!(global.cpu_maps[0].threads, [1, 2]);
+    assert_eq!(global.cpu.thread_count, Some(3));
+    assert_eq!(global.cpu.map_of(1, 2).to_string(), "1");
     assert_eq!(global.tune.buffer_bytes, 32768);
     assert_eq!(global.hard_stop_after, Some(Duration::from_secs(30)));
     assert!(!global.strict_limits);

@@ -38,8 +38,8 @@ impl Machine for TestMachine {
     fn hostname(&self) -> String {
         "localhost".to_owned()
     }
-    fn processor_count(&self) -> usize {
-        2
+    fn processors(&self) -> ballast_topology::Machine {
+        ballast_topology::Machine::alike(2)
     }
     fn has_interface(&self, _: &str) -> bool {
         true

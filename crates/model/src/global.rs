@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use ballast_expr::{Expr, LogFormat, VarName};
+use ballast_topology::CpuWords;
 
 use crate::{Bind, CountedStatuses, GlobalTls, H2Tuning, LogTarget};
 
@@ -23,10 +24,9 @@ pub struct Global {
     pub user: Option<String>,
     /// `group` or `gid`, as written.
     pub group: Option<String>,
-    /// `nbthread`; the number of processors when `None`.
-    pub thread_count: Option<u16>,
-    /// `cpu-map`.
-    pub cpu_maps: Vec<CpuMap>,
+    /// Which processors are used, and how many threads: `nbthread`, `thread-group`, `cpu-map` and
+    /// others.
+    pub cpu: CpuWords,
     /// `maxconn`; computed from the descriptor limit when `None`.
     pub connection_count_max: Option<u32>,
     /// `ulimit-n`; computed from `maxconn` when `None`.
@@ -135,8 +135,7 @@ impl Global {
             chroot,
             user,
             group,
-            thread_count,
-            cpu_maps,
+            cpu,
             descriptor_count_max,
             descriptor_hard_limit,
             strict_limits,
@@ -160,8 +159,6 @@ impl Global {
             ("chroot", *chroot != next.chroot),
             ("user", *user != next.user),
             ("group", *group != next.group),
-            ("nbthread", *thread_count != next.thread_count),
-            ("cpu-map", *cpu_maps != next.cpu_maps),
             (
                 "ulimit-n",
                 *descriptor_count_max != next.descriptor_count_max,
@@ -193,7 +190,8 @@ impl Global {
             ("tune.pipesize", tune.pipe_bytes != next.tune.pipe_bytes),
         ];
         let changed = pairs.into_iter().filter(|(_, differs)| *differs);
-        changed.map(|(word, _)| word).collect()
+        let changed = changed.map(|(word, _)| word);
+        changed.chain(cpu.words_changed(&next.cpu)).collect()
     }
 }
 
@@ -298,17 +296,6 @@ impl Default for Tune {
     }
 }
 
-/// One `cpu-map` line.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct CpuMap {
-    /// Threads, from 1; empty is all of them.
-    pub threads: Vec<u16>,
-    /// `auto:`: the n-th thread gets the n-th processor instead of all of them.
-    pub auto: bool,
-    /// Processors, from 0.
-    pub processors: Vec<u16>,
-}
-
 /// One `stats socket` line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StatsSocket {
@@ -356,9 +343,9 @@ mod tests {
         let mut is = was.clone();
         is.connection_rate_max = Some(7);
         assert!(was.fixed_words_changed(&is).is_empty());
-        (is.thread_count, is.descriptor_count_max) = (Some(3), Some(9));
+        (is.cpu.thread_count, is.descriptor_count_max) = (Some(3), Some(9));
         is.tune.buffer_bytes += 1;
         let words = was.fixed_words_changed(&is);
-        assert_eq!(words, ["nbthread", "ulimit-n", "tune.bufsize"]);
+        assert_eq!(words, ["ulimit-n", "tune.bufsize", "nbthread"]);
     }
 }

@@ -50,7 +50,7 @@ pub use frontend::{
     RouteTarget, UnixOwner,
 };
 pub use global::{
-    CliLevel, CpuMap, Global, ProcessVariable, SeverityOutput, StatsSocket, Tune, VariableLimits,
+    CliLevel, Global, ProcessVariable, SeverityOutput, StatsSocket, Tune, VariableLimits,
     VariableSource,
 };
 pub use h2::{H2LoggedErrors, H2SideTuning, H2Tuning, WebsocketProtocol};

@@ -136,6 +136,14 @@ const WORDS: &[(&str, &str)] = &[
     ("routes", "use_backend"),
     ("log_targets", "log"),
     ("thread_count", "nbthread"),
+    ("group_count", "thread-groups"),
+    ("group_threads_max", "max-threads-per-group"),
+    ("groups", "thread-group"),
+    ("maps", "cpu-map"),
+    ("set", "cpu-set"),
+    ("policy", "cpu-policy"),
+    ("one_thread_per_core", "cpu-policy"),
+    ("numa_mapping", "numa-cpu-mapping"),
     ("session_rate_max", "rate-limit sessions"),
 ];
 
@@ -162,14 +170,15 @@ fn differences<T: Debug>(old: &T, new: &T) -> Vec<String> {
 }
 
 /// The debug output without the positions in the file: a line that only moved is unchanged. The common
-/// fields of frontends and backends are included.
+/// fields of frontends and backends are included, and so are the words about processors.
 fn printed(one: &impl Debug) -> String {
     let all = format!("{one:#?}");
     let mut text = String::with_capacity(all.len());
     let mut within: Option<usize> = None;
     let mut in_common = false;
     for line in all.lines() {
-        if line == "    common: ProxyCommon {" || (in_common && line == "    },") {
+        let begins = matches!(line, "    common: ProxyCommon {" | "    cpu: CpuWords {");
+        if begins || (in_common && line == "    },") {
             in_common = !in_common;
             continue;
         }

@@ -230,15 +230,24 @@ fn workers_know_themselves_and_each_other() {
 }
 
 #[test]
-fn an_impossible_pin_is_told_and_nothing_is_left_running() {
+fn a_worker_without_any_of_its_processors_runs_where_it_may() {
     let nowhere = net::CpuSet::from_iter([1023]);
+    let allowed = net::CpuSet::allowed();
+    let last = net::CpuSet::from_iter(allowed.cpus().last().copied());
     let options = WorkerOptions {
         count: 2,
-        pins: vec![net::CpuSet::default(), nowhere],
+        pins: vec![last.clone(), nowhere],
         ..WorkerOptions::default()
     };
-    let error = Workers::start(&options, |_| || ()).unwrap_err();
-    assert_eq!(error.call(), "sched_setaffinity");
+    let workers = Workers::start(&options, |_| || ()).unwrap();
+    for (index, wanted) in [(0, last), (1, allowed)] {
+        let (tell, told) = std::sync::mpsc::channel();
+        let ask = move || tell.send(net::CpuSet::allowed()).unwrap();
+        workers.mailbox(index).unwrap().send(ask).unwrap();
+        assert_eq!(told.recv().unwrap(), wanted, "worker {index}");
+    }
+    workers.stop(StopOrder::now());
+    workers.join();
 }
 
 #[test]

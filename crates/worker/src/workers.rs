@@ -40,7 +40,7 @@ pub struct WorkerOptions {
     /// Pipes for splicing.
     pub pipes: PipeOptions,
     /// The processors of each worker (`cpu-map`); workers without an entry, or with an empty one,
-    /// may run on any.
+    /// may run on any, and so do workers none of whose processors is there.
     pub pins: Vec<CpuSet>,
 }
 
@@ -98,7 +98,7 @@ impl Workers {
     /// first, on its thread, where it starts its tasks.
     ///
     /// # Errors
-    /// The first error (thread, executor, pinning); workers already started are stopped.
+    /// The first error (thread, executor); workers already started are stopped.
     pub fn start<F, I>(options: &WorkerOptions, mut first: F) -> Result<Self, SystemCallError>
     where
         F: FnMut(usize) -> I,
@@ -195,11 +195,9 @@ impl Workers {
         let thread = std::thread::Builder::new()
             .name(format!("{}-{index}", options.name))
             .spawn(move || {
-                let runtime = pin
-                    .as_ref()
-                    .map_or(Ok(()), pin_thread)
-                    .and_then(|()| new_runtime());
-                let runtime = match runtime {
+                // A processor that is not there binds nothing, as in HAProxy.
+                let _ = pin.as_ref().map(pin_thread);
+                let runtime = match new_runtime() {
                     Ok(runtime) => runtime,
                     Err(error) => {
                         let _ = tell.send(Err(error));

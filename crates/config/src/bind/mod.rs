@@ -10,11 +10,12 @@ use std::sync::LazyLock;
 use ballast_model::{Address, Bind, StatsSocket};
 use ballast_rules::NO_REVERSE_HTTP;
 use ballast_syntax::Diagnostic;
+use ballast_topology::ThreadSet;
 
 use crate::address::{self, AddressForm, AddressPort, TransportPrefix};
 use crate::args::Args;
 use crate::context::{Context, suggestion};
-use crate::draft::{BindDraft, ProxyDraft};
+use crate::draft::{BindDraft, ProxyDraft, ShardWord};
 use crate::keyword::{Keyword, Row, Sections};
 use crate::table::{Table, perform};
 use crate::tls::words::BindWords;
@@ -55,6 +56,8 @@ fn line(
         bind: Bind::new(Address::Fd(0)),
         span: args.span(),
         id: None,
+        threads: ThreadSet::default(),
+        shards: ShardWord::Count(1),
         tls: BindWords {
             argument,
             ..BindWords::default()

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use ballast_model::{CliLevel, SeverityOutput};
 use ballast_syntax::Diagnostic;
+use ballast_topology::{THREADS_MAX, ThreadSet};
 
 use crate::args::Args;
 use crate::check;
 use crate::context::Context;
-use crate::draft::BindDraft;
+use crate::draft::{BindDraft, ShardWord};
 use crate::keyword::{Row, Sections};
 use crate::mux_protocol::{MuxProtocol, protocol};
 
@@ -17,9 +18,6 @@ use crate::mux_protocol::{MuxProtocol, protocol};
 type R = Row<BindDraft>;
 
 const BIND_AND_STATS_SOCKET: Sections = Sections(Sections::BIND.0 | Sections::STATS_SOCKET.0);
-
-/// The maximum number of threads, as in HAProxy's largest build.
-const THREAD_COUNT_MAX: u16 = 4096;
 
 /// The rows.
 pub(super) const ROWS: &[R] = &[
@@ -161,16 +159,19 @@ pub(super) const ROWS: &[R] = &[
         Ok(())
     })
     .examples("severity-output number", "severity-output loud"),
-    R::new("shards", Sections::BIND, "<number> | by-thread | by-group", "sockets the bind is split into", |draft, args, context| {
-        let text = args.text("a number, 'by-thread' or 'by-group'")?;
-        draft.bind.shard_count = match text {
-            "by-thread" => u16::try_from(context.machine.processor_count()).unwrap_or(u16::MAX),
-            "by-group" => 1,
-            _ => text
-                .parse()
-                .ok()
-                .filter(|count| (1..=THREAD_COUNT_MAX).contains(count))
-                .ok_or_else(|| args.wrong(format!("'shards' expects a number between 1 and {THREAD_COUNT_MAX}, 'by-thread' or 'by-group' (got '{text}')")))?,
+    R::new("shards", Sections::BIND, "<number> | by-thread | by-group", "sockets the bind is split into", |draft, args, _| {
+        let Some(text) = args.next() else {
+            return Err(args.wrong("'shards' : missing value"));
+        };
+        draft.shards = match text {
+            "by-thread" => ShardWord::ByThread,
+            "by-group" => ShardWord::ByGroup,
+            _ => {
+                let count = text.parse::<u32>().unwrap_or(0);
+                let fits = u16::try_from(count).ok();
+                let fits = fits.filter(|&count| (1..=THREADS_MAX).contains(&usize::from(count)));
+                ShardWord::Count(fits.ok_or_else(|| args.wrong(format!("'shards' : invalid value {count}, allowed range is 1..{THREADS_MAX} or 'by-thread'")))?)
+            }
         };
         Ok(())
     })
@@ -191,8 +192,7 @@ pub(super) const ROWS: &[R] = &[
         Ok(())
     }),
     R::new("thread", BIND_AND_STATS_SOCKET, "[<group>/]<set>[,...]", "threads that serve the bind", |draft, args, _| {
-        let text = args.text("a thread set")?;
-        draft.bind.threads = thread_set(args, text)?;
+        draft.threads = ThreadSet::parse(args.next().unwrap_or_default()).map_err(|error| args.wrong(error))?;
         Ok(())
     })
     .examples("thread 1-4", "thread x"),
@@ -252,39 +252,4 @@ pub(crate) fn group(args: &mut Args<'_>, context: &mut Context<'_>) -> Result<St
         })?;
     }
     Ok(name.to_owned())
-}
-
-/// `all`, `odd`, `even`, `1-4`, `1/2`, separated by commas; `None` is all.
-fn thread_set(args: &Args<'_>, text: &str) -> Result<Option<Vec<u16>>, Diagnostic> {
-    let mut threads = Vec::new();
-    for part in text.split(',') {
-        let set = part.split_once('/').map_or(part, |(_, set)| set);
-        match set {
-            "all" | "" => return Ok(None),
-            "odd" | "even" => {
-                let rest = u16::from(set == "odd");
-                threads.extend((1..=64).filter(|number| number % 2 == rest));
-            }
-            _ => {
-                let (first, last) = set.split_once('-').unwrap_or((set, set));
-                let last = if last.is_empty() { "64" } else { last };
-                let number = |text: &str| {
-                    text.parse::<u16>()
-                        .ok()
-                        .filter(|number| (1..=THREAD_COUNT_MAX).contains(number))
-                        .ok_or_else(|| {
-                            args.wrong(format!(
-                                "'{}' : invalid thread set '{text}'",
-                                args.keyword()
-                            ))
-                        })
-                };
-                let (first, last) = (number(first)?, number(last)?);
-                threads.extend(first.min(last)..=first.max(last));
-            }
-        }
-    }
-    threads.sort_unstable();
-    threads.dedup();
-    Ok(Some(threads))
 }

@@ -2,8 +2,9 @@
 //!
 //! Source: HAProxy configuration manual, section 3.1.
 
-use ballast_model::{CpuMap, Global};
+use ballast_model::Global;
 use ballast_syntax::Diagnostic;
+use ballast_topology::WordError;
 
 use crate::args::{Args, Prefix};
 use crate::bind::words::{group, user};
@@ -13,9 +14,6 @@ use crate::keyword::{Row, Sections};
 
 /// A row of this file's table.
 type R = Row<Global>;
-
-/// The maximum number of threads, as in HAProxy's largest build.
-const THREAD_COUNT_MAX: i64 = 4096;
 
 /// The rows.
 pub(super) const ROWS: &[R] = &[
@@ -61,33 +59,31 @@ pub(super) const ROWS: &[R] = &[
         check::some,
     )
     .examples("cpu-affinity auto", "cpu-affinity")
-    .ignored("threads go where the system puts them unless 'cpu-map' says otherwise"),
+    .ignored("HAProxy 3.2 has no such word: threads are bound as 'cpu-policy' and 'cpu-map' say"),
     R::new(
         "cpu-map",
         Sections::GLOBAL,
-        "[auto:]<thread-group>[/<thread-set>] <cpu-set>[,...]",
+        "[auto:]<thread-group>[/<thread-set>] <cpu-set>[,...] [...]",
         "processors that threads run on",
-        cpu_map,
+        |global, args, _| cpu_words(args, |words| global.cpu.cpu_map(words)),
     )
     .examples("cpu-map auto:1/1-4 0-3", "cpu-map 1/1"),
     R::new(
         "cpu-policy",
         Sections::GLOBAL,
-        "<policy>",
-        "which processors are used",
-        check::cpu_policy,
+        "<policy> [threads-per-core 1 | auto]",
+        "which processors are used, and how they make thread groups",
+        |global, args, _| cpu_words(args, |words| global.cpu.cpu_policy(words)),
     )
-    .examples("cpu-policy performance", "cpu-policy")
-    .ignored("threads go where the system puts them unless 'cpu-map' says otherwise"),
+    .examples("cpu-policy performance", "cpu-policy"),
     R::new(
         "cpu-set",
         Sections::GLOBAL,
-        "<directive>...",
+        "<directive> [<set>] [...]",
         "which processors may be used",
-        check::cpu_set,
+        |global, args, _| cpu_words(args, |words| global.cpu.cpu_set(words)),
     )
-    .examples("cpu-set drop-cpu 0", "cpu-set")
-    .ignored("threads go where the system puts them unless 'cpu-map' says otherwise"),
+    .examples("cpu-set drop-cpu 0", "cpu-set"),
     R::new(
         "daemon",
         Sections::GLOBAL,
@@ -257,11 +253,10 @@ pub(super) const ROWS: &[R] = &[
         "max-threads-per-group",
         Sections::GLOBAL,
         "<number>",
-        "size of thread groups",
-        check::form!((1..)),
+        "most threads of a thread group",
+        |global, args, _| cpu_words(args, |words| global.cpu.max_threads_per_group(words)),
     )
-    .examples("max-threads-per-group 16", "max-threads-per-group x")
-    .ignored("threads need no groups"),
+    .examples("max-threads-per-group 16", "max-threads-per-group x"),
     R::new(
         "mworker-max-reloads",
         Sections::GLOBAL,
@@ -276,11 +271,7 @@ pub(super) const ROWS: &[R] = &[
         Sections::GLOBAL,
         "<number>",
         "worker threads",
-        |global, args, _| {
-            let number = args.number("a number", 1..=THREAD_COUNT_MAX)?;
-            global.thread_count = u16::try_from(number).ok();
-            args.end()
-        },
+        |global, args, _| cpu_words(args, |words| global.cpu.nbthread(words)),
     )
     .examples("nbthread 4", "nbthread 0"),
     R::new(
@@ -311,11 +302,15 @@ pub(super) const ROWS: &[R] = &[
         "numa-cpu-mapping",
         Sections::GLOBAL,
         "",
-        "binds threads to one NUMA node",
-        check::none,
+        "uses one NUMA node by default",
+        |global, args, _| {
+            global.cpu.numa_mapping = args.prefix != Prefix::No;
+            args.rest();
+            Ok(())
+        },
     )
     .with_no_and_default()
-    .ignored("threads go where the system puts them unless 'cpu-map' says otherwise"),
+    .examples("numa-cpu-mapping", ""),
     R::new(
         "pidfile",
         Sections::GLOBAL,
@@ -401,30 +396,37 @@ pub(super) const ROWS: &[R] = &[
     R::new(
         "thread-group",
         Sections::GLOBAL,
-        "<number> [<threads>...]",
+        "<group> [<thread-range>...]",
         "threads of a group",
-        check::thread_group,
+        |global, args, context| {
+            let mut warnings = Vec::new();
+            cpu_words(args, |words| {
+                warnings = global.cpu.thread_group(words)?;
+                Ok(())
+            })?;
+            for warning in warnings {
+                context.warn("thread-group", warning, args.keyword_span());
+            }
+            Ok(())
+        },
     )
-    .examples("thread-group 1 1-4", "thread-group")
-    .ignored("threads need no groups"),
+    .examples("thread-group 1 1-4", "thread-group"),
     R::new(
         "thread-groups",
         Sections::GLOBAL,
         "<number>",
         "groups of threads",
-        check::form!((1..16)),
+        |global, args, _| cpu_words(args, |words| global.cpu.thread_groups(words)),
     )
-    .examples("thread-groups 1", "thread-groups x")
-    .ignored("threads need no groups"),
+    .examples("thread-groups 1", "thread-groups x"),
     R::new(
         "thread-hard-limit",
         Sections::GLOBAL,
         "<number>",
-        "most threads when their number is automatic",
-        check::form!((1..2147483647)),
+        "most threads, whatever else is written",
+        |global, args, _| cpu_words(args, |words| global.cpu.thread_hard_limit(words)),
     )
-    .examples("thread-hard-limit 64", "thread-hard-limit x")
-    .ignored("'nbthread' sets the number"),
+    .examples("thread-hard-limit 64", "thread-hard-limit x"),
     R::new(
         "uid",
         Sections::GLOBAL,
@@ -479,71 +481,14 @@ pub(super) const ROWS: &[R] = &[
     ),
 ];
 
-/// `[auto:]1/1-4 0-3`, or without group: the number before the slash is a process, of which there
-/// is one.
-fn cpu_map(
-    global: &mut Global,
+/// Takes all words of a line, for a reader that tells what is wrong in HAProxy's words.
+fn cpu_words(
     args: &mut Args<'_>,
-    _: &mut Context<'_>,
+    read: impl FnOnce(&[&str]) -> Result<(), WordError>,
 ) -> Result<(), Diagnostic> {
-    let text = args.text("a thread group and processors")?;
-    let (auto, set) = match text.strip_prefix("auto:") {
-        Some(set) => (true, set),
-        None => (false, text),
-    };
-    let threads = match set.split_once('/') {
-        Some((_, threads)) => number_set(args, threads, 64)?,
-        None => {
-            number_set(args, set, 64)?;
-            Vec::new()
-        }
-    };
-    let mut processors = Vec::new();
-    if args.is_empty() {
-        return Err(args.missing_argument("processors after the threads"));
-    }
-    while let Some(text) = args.next() {
-        for part in text.split(',') {
-            processors.extend(number_set(args, part, 4096)?);
-        }
-    }
-    processors.sort_unstable();
-    processors.dedup();
-    if auto && !threads.is_empty() && threads.len() != processors.len() {
-        return Err(args.wrong(
-            "cpu-map : PROC/THREAD range and CPU sets must have the same size to be automatically \
-             bound",
-        ));
-    }
-    global.cpu_maps.push(CpuMap {
-        threads,
-        auto,
-        processors,
-    });
-    Ok(())
-}
-
-/// `all`, `odd`, `even`, `3`, `1-4`, `2-`; `all` gives an empty list.
-fn number_set(args: &Args<'_>, text: &str, last_max: u16) -> Result<Vec<u16>, Diagnostic> {
-    let wrong = || args.wrong(format!("'{}' : invalid set '{text}'", args.keyword()));
-    match text {
-        "all" => return Ok(Vec::new()),
-        "odd" | "even" => {
-            let rest = u16::from(text == "odd");
-            return Ok((1..=last_max).filter(|number| number % 2 == rest).collect());
-        }
-        _ => {}
-    }
-    let (first, last) = text.split_once('-').unwrap_or((text, text));
-    let first: u16 = first.parse().map_err(|_| wrong())?;
-    let last = match last {
-        "" => last_max,
-        _ => last.parse().map_err(|_| wrong())?,
-    };
-    if first > last || last > last_max {
-        return Err(wrong());
-    }
-    Ok((first..=last).collect())
+    let words = args.texts();
+    args.rest();
+    read(&words).map_err(|error| args.wrong(error.0))
 }
 
 fn default_path(

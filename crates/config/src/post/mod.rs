@@ -8,6 +8,7 @@ mod names;
 mod protocols;
 mod servers;
 mod states;
+mod threads;
 mod tls;
 mod tracks;
 mod write_to;
@@ -41,6 +42,7 @@ pub(crate) fn check(drafts: &mut Drafts, context: &mut Context<'_>) {
         warn_of_missing_lines(draft, context);
     }
     tracks::check(drafts, context);
+    threads::check(drafts, context);
     drafts.global.tls.bases = context.bases();
 }
 

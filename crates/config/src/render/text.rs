@@ -5,6 +5,7 @@ use std::fmt::Write;
 use ballast_syntax::{Diagnostic, Severity, SourceMap, Span};
 
 use crate::LoadedConfig;
+use crate::context::THREADS_CODE;
 
 /// The longest part of a source line that is shown, in characters.
 const EXCERPT_CHARS_MAX: usize = 160;
@@ -49,7 +50,7 @@ pub fn diagnostic_text(
     sources: &SourceMap,
     options: TextOptions,
 ) -> String {
-    let mut out = head(diagnostic.severity, options.pid);
+    let mut out = head(diagnostic.severity, options.pid, is_of_threads(diagnostic));
     match diagnostic.span {
         Some(span) => {
             let at = sources.locate(span);
@@ -95,18 +96,27 @@ pub fn closing_lines(loaded: &LoadedConfig, pid: u32) -> String {
         }
     }
     for name in names {
-        out.push_str(&head(Severity::Alert, pid));
+        out.push_str(&head(Severity::Alert, pid, false));
         let _ = writeln!(out, "Error(s) found in configuration file : {name}");
     }
-    out.push_str(&head(Severity::Alert, pid));
+    let mut all = loaded.diagnostics.iter();
+    let of_threads = all.all(|one| one.severity < Severity::Alert || is_of_threads(one));
+    out.push_str(&head(Severity::Alert, pid, of_threads));
     out.push_str("Fatal errors found in configuration.\n");
     out
 }
 
-/// `[ALERT]    (123) : config : `, aligned as HAProxy's.
-fn head(severity: Severity, pid: u32) -> String {
+/// Whether a message is about threads and processors, which HAProxy counts once it has read all lines.
+fn is_of_threads(diagnostic: &Diagnostic) -> bool {
+    diagnostic.code == THREADS_CODE && diagnostic.span.is_none()
+}
+
+/// `[ALERT]    (123) : config : `, aligned as HAProxy's; messages `of_threads` have no `config`
+/// there.
+fn head(severity: Severity, pid: u32, of_threads: bool) -> String {
     let level = format!("[{}]", severity.word());
-    format!("{level:<11}({pid}) : config : ")
+    let part = if of_threads { "" } else { "config : " };
+    format!("{level:<11}({pid}) : {part}")
 }
 
 /// The source line, and carets below the span.

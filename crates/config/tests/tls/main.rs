@@ -49,8 +49,8 @@ impl Machine for Files {
         EmptyMachine.hostname()
     }
 
-    fn processor_count(&self) -> usize {
-        1
+    fn processors(&self) -> ballast_topology::Machine {
+        ballast_topology::Machine::alike(1)
     }
 
     fn has_interface(&self, _: &str) -> bool {

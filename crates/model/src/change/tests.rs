@@ -67,7 +67,7 @@ fn configs() -> impl Strategy<Value = Config> {
                 })
                 .collect(),
             global: Arc::new(Global {
-                thread_count: Some(threads),
+                pipe_count_max: Some(u32::from(threads)),
                 ..Global::default()
             }),
             frontends: frontends

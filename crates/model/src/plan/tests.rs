@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use ballast_topology::CpuPolicy;
+
 use super::*;
 use crate::change::diff;
 use crate::{
@@ -130,7 +132,13 @@ const OF_FRONTENDS: &[Row<Frontend>] = &[
 ];
 
 const OF_GLOBAL: &[Row<Global>] = &[
-    ("nbthread unset -> 7", |one| one.thread_count = Some(7)),
+    ("nbthread unset -> 7", |one| one.cpu.thread_count = Some(7)),
+    ("thread-groups unset -> 2", |one| {
+        one.cpu.group_count = Some(2)
+    }),
+    ("cpu-policy FirstUsableNode -> Resource", |one| {
+        one.cpu.policy = CpuPolicy::Resource
+    }),
     ("maxconn unset -> 7", |one| {
         one.connection_count_max = Some(7)
     }),
