@@ -34,9 +34,9 @@ fuzz_target!(|input: &[u8]| {
     if let Some(time) = CpuTime::of_control_groups(&text, &read) {
         assert!(time.processors() > 0);
     }
-    let given = files.get("affinity").map_or(CpuSet::EMPTY, |list| {
-        CpuSet::of_kernel_list(list)
-    });
+    let given = files
+        .get("affinity")
+        .map_or(CpuSet::EMPTY, |list| CpuSet::of_kernel_list(list));
     let machine = Machine::of_sysfs(&files, given);
     let Ok(layout) = Layout::of(&machine, &words) else {
         return;
@@ -44,10 +44,20 @@ fuzz_target!(|input: &[u8]| {
     assert!(!layout.threads.is_empty() && !layout.groups.is_empty());
     assert!(layout.groups.iter().all(|group| group.count <= 64));
     for (number, group) in layout.groups.iter().enumerate() {
-        assert!(group.first + group.count <= layout.threads.len(), "group {number}");
+        assert!(
+            group.first + group.count <= layout.threads.len(),
+            "group {number}"
+        );
     }
-    for thread in threads.iter().filter_map(|set| set.resolve(&layout).ok().flatten()) {
-        assert!(thread.iter().all(|&one| usize::from(one) <= layout.threads.len() && one > 0));
+    for thread in threads
+        .iter()
+        .filter_map(|set| set.resolve(&layout).ok().flatten())
+    {
+        assert!(
+            thread
+                .iter()
+                .all(|&one| usize::from(one) <= layout.threads.len() && one > 0)
+        );
     }
     assert!(layout.report().contains("Thread CPU Bindings"));
 });
