@@ -210,3 +210,25 @@ fn a_hard_reload_ends_what_the_worker_had() {
         proxy.signal(Signal::TERM);
     }
 }
+
+/// The master gives the worker a descriptor of the socket that the former frontend has: it must go on
+/// listening when that one is closed.
+#[test]
+fn a_bind_line_moves_to_another_frontend() {
+    for program in Program::both() {
+        let port = free_port();
+        let proxy = start(&program, port);
+        let renamed = text(port).replace("frontend www", "frontend site");
+        fs::write(proxy.directory().join("haproxy.cfg"), renamed).expect("the file is written");
+        let said = ask_to_the_end(&proxy, "reload\n");
+        assert!(said.contains("Success=1"), "{}: {said}", program.name());
+        for _ in 0..5 {
+            assert_eq!(
+                Client::get_once(port, "/").status,
+                200,
+                "{}",
+                program.name()
+            );
+        }
+    }
+}

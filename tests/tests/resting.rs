@@ -1,5 +1,7 @@
 //! Clients that are idle between two requests for so long that their connections rest.
 
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -66,7 +68,7 @@ fn a_rested_connection_goes_on() {
          http-response set-header x-current %[src_conn_cur(app)]",
         logs.port()
     );
-    let table = " stick-table type ip size 10 store conn_cur\n http-reuse never";
+    let table = " stick-table type ip size 10 store conn_cur";
     for program in Program::both() {
         let site = Site::start(&program, &front, table);
         let mut clients: Vec<Client> = (0..20).map(|_| Client::connect(site.port)).collect();
@@ -96,8 +98,6 @@ fn a_rested_connection_goes_on() {
             seen.into_iter()
                 .all(|request| request.header("x-seen") == Some("set"))
         );
-        // Each client's own connection to the server was still the client's.
-        assert_eq!(site.origin.connections(), 20, "{}", program.name());
         drop(clients);
         eventually("all have left", || {
             site.api.stat_of("www/FRONTEND", "scur") == "0"
@@ -137,6 +137,62 @@ fn resting_connections_end_with_the_process() {
         site.proxy.signal(Signal::USR1);
         assert!(client.is_closed(), "{}", program.name());
         site.proxy.wait();
+    }
+}
+
+/// The process is stopped while requests and the order arrive, so that it finds both when it continues.
+#[test]
+fn requests_that_have_arrived_are_served_before_the_end() {
+    for (idle, program) in [Duration::from_millis(300), UNTIL_REST]
+        .into_iter()
+        .flat_map(|idle| Program::both().map(|program| (idle, program)))
+    {
+        let mut site = Site::start(&program, "", "");
+        let mut clients: Vec<Client> = (0..20).map(|_| Client::connect(site.port)).collect();
+        for client in &mut clients {
+            assert_eq!(client.get("/first").status, 200);
+        }
+        thread::sleep(idle);
+        site.proxy.signal(Signal::STOP);
+        for client in &mut clients {
+            client.send("GET /last HTTP/1.1\r\nHost: t\r\n\r\n");
+        }
+        site.proxy.signal(Signal::USR1);
+        site.proxy.signal(Signal::CONT);
+        for client in &mut clients {
+            let response = client.try_response(false);
+            let response = response.unwrap_or_else(|error| {
+                let name = program.name();
+                unreachable!("{name}, idle for {idle:?}: {error}")
+            });
+            assert_eq!(response.text(), "/last", "{}", program.name());
+        }
+        drop(clients);
+        site.proxy.wait();
+    }
+}
+
+/// A server that ends a connection which stays with an idle client leaves no descriptor behind.
+#[test]
+fn kept_connections_end_with_their_servers() {
+    for program in Program::both() {
+        let origin = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+        let port = free_port();
+        let server = origin.local_addr().expect("it is bound").port();
+        let text = configuration("", " http-reuse never", port, server);
+        let proxy = Proxy::start(&program, &text, &[port]);
+        let mut client = Client::connect(port);
+        client.send("GET / HTTP/1.1\r\nHost: t\r\n\r\n");
+        let (mut socket, _) = origin.accept().expect("the proxy connects");
+        let mut request = [0; 1024];
+        assert!(socket.read(&mut request).expect("it asks") > 0);
+        socket.write_all(&answer(200, "one")).expect("it reads");
+        assert_eq!(client.response().text(), "one");
+        let held = proxy.descriptor_count();
+        drop(socket);
+        eventually("the connection is closed", || {
+            proxy.descriptor_count() < held
+        });
     }
 }
 

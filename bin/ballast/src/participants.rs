@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ballast_edit::Refusal;
-use ballast_engine::{CancellationReason, Server};
+use ballast_engine::{CancellationReason, Generation, Server};
 use ballast_listen::{ListenError, OpenSettings, WorkerListeners};
 use ballast_model::Config;
 use ballast_reconcile::{
@@ -227,6 +227,7 @@ impl PreparedChange for ServingWorkers {
             return;
         };
         let listeners_ended = effects.listeners_ended;
+        let looks = listeners_ended || has_other_modes(to.now, next);
         let open_logs = self.0.open_log_targets();
         // Exchanges of what is removed may last as long as those of a process that ends.
         let limit = next.config.global.hard_stop_after;
@@ -249,8 +250,9 @@ impl PreparedChange for ServingWorkers {
                 if let Some(probes) = local::<RefCell<Probes>>() {
                     probes.borrow_mut().update(&backends);
                 }
-                if listeners_ended {
-                    // Idle connections of a bind line that is gone are closed.
+                if looks {
+                    // Idle connections of a bind line that is gone are closed, and those of a frontend
+                    // whose mode is another.
                     wake_connections();
                 }
                 if let Some(limit) = limit.filter(|_| listeners_ended || !removed.is_empty()) {
@@ -259,6 +261,15 @@ impl PreparedChange for ServingWorkers {
             });
         }
     }
+}
+
+/// Whether a frontend has another mode in the next generation.
+fn has_other_modes(now: &Generation, next: &Generation) -> bool {
+    now.frontends.iter().any(|former| {
+        let mut frontends = next.frontends.iter();
+        let same = frontends.find(|frontend| frontend.name() == former.name());
+        same.is_some_and(|frontend| frontend.is_http() != former.is_http())
+    })
 }
 
 /// The refusal for sockets that cannot be opened, with the messages of a start.

@@ -1,11 +1,11 @@
 //! Switching from one configuration to the next. This step cannot fail.
 
 use std::collections::HashSet;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use ballast_engine::GateState;
-use ballast_net::{retune, shutdown_both};
+use ballast_net::{retune, shutdown_both, socket_number};
 
 use crate::effect::SocketEffect;
 use crate::listeners::{Listeners, OpenFrontend, WorkerListeners};
@@ -129,10 +129,12 @@ impl Listeners {
     }
 }
 
-/// The sockets of `old` that `new` does not have.
+/// The sockets of `old` that `new` does not have. A `bind` line that moved to another frontend may have
+/// the same socket by another descriptor: its master gave it.
 fn closed_sockets(old: &[Arc<OpenFrontend>], new: &[Arc<OpenFrontend>]) -> Vec<Arc<OwnedFd>> {
-    let kept: HashSet<RawFd> = sockets(new).map(|socket| socket.as_raw_fd()).collect();
-    let old = sockets(old).filter(|socket| !kept.contains(&socket.as_raw_fd()));
+    let number = |socket: &Arc<OwnedFd>| socket_number(socket).ok();
+    let kept: HashSet<u64> = sockets(new).filter_map(number).collect();
+    let old = sockets(old).filter(|socket| number(socket).is_none_or(|own| !kept.contains(&own)));
     old.cloned().collect()
 }
 

@@ -235,6 +235,10 @@ const VALUES: &[(&str, &str)] = &[
     ("Source", "source"),
     ("Http", "http"),
     ("Tcp", "tcp"),
+    ("FirstUsableNode", "first-usable-node"),
+    ("Performance", "performance"),
+    ("Efficiency", "efficiency"),
+    ("Resource", "resource"),
 ];
 
 /// A value as it would be written, if it is short.

@@ -74,6 +74,11 @@ impl ClientConnection {
         self.outbound.set_format(cases.cloned(), drops_trailers);
     }
 
+    /// Asks the kernel whether the next request has begun to arrive.
+    pub fn has_arrived(&self) -> bool {
+        !self.inbound.bytes().is_empty() || self.transport.has_arrived()
+    }
+
     /// Whether nothing is half done between two requests: all that came was a request's, and all that
     /// was written is sent.
     pub fn is_at_rest(&self) -> bool {

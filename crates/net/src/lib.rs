@@ -78,7 +78,7 @@ pub use process::{
 };
 pub use sealed::{foreign_fd, is_sealed, read_memory_file, sealed_file, sealed_file_of};
 pub use signal::{Signal, SignalSource, ignore_broken_pipe};
-pub use socket::{listen_again, stop_listening};
+pub use socket::{listen_again, socket_number, stop_listening};
 pub use splice::{Pipe, PipeCounts, PipePool};
 pub use tuning::{Tuning, retune};
 pub use unix::{UnixPermissions, UnpublishedSocket};

@@ -111,6 +111,8 @@ impl PacketOptions {
 /// The close can be made neither silent nor a reset.
 pub fn drop_silently_on_close(fd: impl AsFd, hops: Option<u8>) -> io::Result<()> {
     let fd = fd.as_fd();
+    // What was received is acknowledged: the peer would send it again, and be answered with a reset.
+    let _ = set_quick_ack(fd, true);
     if hops.is_none() && set_int(fd, libc::SOL_TCP, libc::TCP_REPAIR, 1).is_ok() {
         // The reset on close would be sent in spite of it.
         return Ok(sockopt::set_socket_linger(fd, None)?);

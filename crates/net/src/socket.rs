@@ -17,6 +17,14 @@ pub(crate) fn stream_socket(
         .map_err(|e| SystemCallError::new("socket", address, e))
 }
 
+/// The number of an open socket, which all its descriptors share, those of other processes too.
+///
+/// # Errors
+/// The system's error.
+pub fn socket_number(fd: impl AsFd) -> io::Result<u64> {
+    Ok(rustix::fs::fstat(fd)?.st_ino)
+}
+
 /// Stops a TCP socket from listening; it keeps its address. Does nothing for a socket that does not
 /// listen: the kernel would mark its receiving side as ended, and its next clients would inherit
 /// that.

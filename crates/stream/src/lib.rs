@@ -89,7 +89,6 @@ enum Beginning {
         transport: Transport,
         ended: u32,
         idle_from: Instant,
-        kept: Option<Box<KeptConnection>>,
     },
 }
 
@@ -119,7 +118,6 @@ impl Client {
                     transport: client.transport,
                     ended: client.ended,
                     idle_from: client.idle_from,
-                    kept: client.kept,
                 };
                 (client.session, beginning)
             }
@@ -154,10 +152,8 @@ fn serve(local: &Weak<WorkerLocal>, client: Client) -> impl Future<Output = ()> 
                 transport,
                 ended,
                 idle_from,
-                kept: was_kept,
             } => {
                 current = CurrentExchange::of_rested(running.head_limits, idle_from, ended);
-                kept = was_kept.map(|kept| *kept);
                 // A frontend that has another mode now serves none of its former connections.
                 frontend.is_http().then(|| {
                     let limits = running.limits(&frontend.model.common);
@@ -215,7 +211,7 @@ fn serve(local: &Weak<WorkerLocal>, client: Client) -> impl Future<Output = ()> 
                 let until = http::receive::first_byte_until(&context, &current);
                 let asked = rest::request(context, client, &current, until);
                 drop(entry);
-                return rest::begin(&local, session, kept, asked);
+                return rest::begin(&local, session, asked);
             }
             None => {}
         }

@@ -21,7 +21,6 @@ use ballast_worker::{
 
 use crate::context::Context;
 use crate::exchange::CurrentExchange;
-use crate::http::upstream_connection::KeptConnection;
 use crate::local::WorkerLocal;
 use crate::session::Session;
 use crate::{Client, sessions};
@@ -42,8 +41,6 @@ pub struct RestingClient {
     pub(crate) ended: u32,
     /// When the wait for the next request began.
     pub(crate) idle_from: Instant,
-    /// A server's connection that stays with the client. Boxed: most have none.
-    pub(crate) kept: Option<Box<KeptConnection>>,
 }
 
 impl AsFd for RestingClient {
@@ -89,12 +86,7 @@ pub(crate) fn request(
 }
 
 /// Has a connection rest; one that cannot goes on in a task.
-pub(crate) fn begin(
-    local: &Rc<WorkerLocal>,
-    session: Session,
-    kept: Option<KeptConnection>,
-    asked: RestRequest,
-) {
+pub(crate) fn begin(local: &Rc<WorkerLocal>, session: Session, asked: RestRequest) {
     let RestRequest {
         transport,
         frontend,
@@ -108,7 +100,6 @@ pub(crate) fn begin(
         frontend,
         ended,
         idle_from,
-        kept: kept.map(Box::new),
     });
     let is_quiet = client.transport.stop_watching();
     let refused = match ballast_worker::local::<RestingClients>() {
@@ -145,16 +136,28 @@ impl RestingClients {
         })
     }
 
-    /// Ends those that `is_meant` names.
-    async fn end(&self, is_meant: impl Fn(&RestingClient) -> bool) {
+    /// Ends those that `is_meant` names. One whose next request has arrived is served: its client could not
+    /// know.
+    async fn end(&self, local: &Rc<WorkerLocal>, is_meant: impl Fn(&RestingClient) -> bool) {
         let mut next = Some(0);
         while let Some(from) = next {
             let ended;
             (ended, next) = self.sockets.extract(from, SPAN, |client| is_meant(client));
-            drop(ended);
+            for client in ended {
+                if client.transport.has_arrived() {
+                    resume(local, client);
+                }
+            }
             yield_now().await;
         }
     }
+}
+
+/// Whether a connection has no place in the configuration in force: its bind was removed, or its frontend
+/// has another mode.
+fn is_leaving(local: &WorkerLocal, client: &RestingClient) -> bool {
+    let found = local.running_with(&client.frontend);
+    client.session.admission.is_leaving() || !found.is_some_and(|(_, frontend)| frontend.is_http())
 }
 
 /// Brings idle connections of this worker to rest, and serves or ends those that rest. It never ends.
@@ -174,10 +177,10 @@ pub async fn tend_idle_clients(local: Rc<WorkerLocal>) {
             biased;
             _ = &mut stop, if !has_stopped => {
                 has_stopped = true;
-                resting.end(|_| true).await;
+                resting.end(&local, |_| true).await;
             }
             () = resting.look.notified() => {
-                resting.end(|client| client.session.admission.is_leaving()).await;
+                resting.end(&local, |client| is_leaving(&local, client)).await;
             }
             () = calls.tick() => sessions::call_to_rest(SPAN).await,
             (client, end) = resting.sockets.next() => {

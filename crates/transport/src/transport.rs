@@ -366,6 +366,12 @@ impl Transport {
         self.socket().local_address()
     }
 
+    /// Asks the kernel whether bytes have arrived that nobody has read: a system call. What a carrier
+    /// makes of them is not known.
+    pub fn has_arrived(&self) -> bool {
+        self.is_readable() || self.socket().has_arrived()
+    }
+
     /// Has nothing watch the socket below, so that it may rest ([`ballast_worker::RestingSockets`]);
     /// false while something is to be read or sent. [`Self::watch_again`] ends that.
     pub fn stop_watching(&self) -> bool {

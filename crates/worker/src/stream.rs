@@ -146,6 +146,15 @@ impl Stream {
         self.socket.watched.is_readable()
     }
 
+    /// Asks the kernel whether bytes have arrived that nobody has read, and remembers it: a system call.
+    pub fn has_arrived(&self) -> bool {
+        let has = matches!(net::peek(self.socket.watched.inner(), &mut [0]), Ok(1..));
+        if has {
+            self.socket.watched.assume_readable();
+        }
+        has
+    }
+
     /// Allows the next read to be tried before the kernel has reported anything (`defer-accept`, or
     /// bytes expected with the connection).
     pub fn assume_readable(&self) {

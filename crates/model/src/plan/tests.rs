@@ -136,8 +136,19 @@ const OF_GLOBAL: &[Row<Global>] = &[
     ("thread-groups unset -> 2", |one| {
         one.cpu.group_count = Some(2)
     }),
-    ("cpu-policy FirstUsableNode -> Resource", |one| {
+    ("cpu-policy first-usable-node -> resource", |one| {
         one.cpu.policy = CpuPolicy::Resource
+    }),
+    ("max-threads-per-group unset -> 7", |one| {
+        one.cpu.group_threads_max = Some(7)
+    }),
+    ("thread-group", |one| {
+        one.cpu.thread_group(&["1", "1-2"]).unwrap();
+    }),
+    ("cpu-map", |one| one.cpu.cpu_map(&["1", "0"]).unwrap()),
+    ("cpu-set", |one| one.cpu.cpu_set(&["reset"]).unwrap()),
+    ("numa-cpu-mapping true -> false", |one| {
+        one.cpu.numa_mapping = false
     }),
     ("maxconn unset -> 7", |one| {
         one.connection_count_max = Some(7)

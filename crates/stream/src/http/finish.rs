@@ -3,7 +3,7 @@
 
 use ballast_mux::Duplex;
 
-use super::{ConnectionFate, answer, service};
+use super::{ConnectionFate, answer, service, unique_id};
 use crate::access_log;
 use crate::context::Context;
 use crate::exchange::Exchange;
@@ -25,6 +25,10 @@ pub(crate) async fn finish(
     };
     if !is_stale {
         access_log::count_status(context, exchange);
+    }
+    if exchange.has_request {
+        // An exchange that a rule answered has one in its line too.
+        unique_id::make(context, exchange);
     }
     access_log::exchange_ended(context, exchange);
     next

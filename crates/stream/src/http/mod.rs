@@ -126,7 +126,7 @@ async fn serve_one(
     kept: &mut Option<KeptConnection>,
     stopping: &mut StopSignal,
 ) -> ConnectionFate {
-    let begun = receive::first_byte(context, client, current, stopping).await;
+    let begun = receive::first_byte(context, client, current, kept, stopping).await;
     if matches!(begun, Err(receive::NoRequest::Rest)) {
         return ConnectionFate::Rest;
     }

@@ -11,7 +11,7 @@ use ballast_mux::{ClientConnection, Duplex, ReadError, RequestHead, WaitLimit};
 use ballast_rules::LogStep;
 use ballast_worker::{StopSignal, approximate_now, is_stopping, select};
 
-use super::{body, capture, invalid, unique_id};
+use super::{KeptConnection, body, capture, invalid, unique_id};
 use crate::access_log;
 use crate::context::Context;
 use crate::ending::EndingPhase;
@@ -48,26 +48,14 @@ pub(crate) async fn first_byte(
     context: &Context<'_>,
     client: &mut ClientConnection,
     current: &mut CurrentExchange,
+    kept: &mut Option<KeptConnection>,
     stopping: &mut StopSignal,
 ) -> Result<Instant, NoRequest> {
     let wait = WaitLimit::until(&context.upward, first_byte_until(context, current));
     let begun = if current.is_first() || context.frontend.model.options.idle_close_on_response {
         client.first_byte(&wait).await
     } else {
-        // Idle connections are closed when the process stops or their bind is removed
-        // (configuration manual, "option idle-close-on-response").
-        let row = context.row.as_deref();
-        let may_rest = may_rest(context, client);
-        row.inspect(|row| row.set_idle(may_rest));
-        let begun = select! {
-            biased;
-            begun = client.first_byte(&wait) => begun,
-            _ = stopping => return Err(NoRequest::Silent),
-            () = leaving(context) => return Err(NoRequest::Silent),
-            () = called_to_rest(row) => return Err(NoRequest::Rest),
-        };
-        row.inspect(|row| row.set_idle(false));
-        begun
+        next_first_byte(context, client, kept, stopping, &wait).await?
     };
     if let Err(error) = begun {
         return Err(no_request(context, current.is_first(), &error));
@@ -76,6 +64,50 @@ pub(crate) async fn first_byte(
     current.get().times.begun.get_or_insert(at);
     Ok(at)
 }
+
+/// Waits for a request that follows others. Idle connections are closed when the process stops or their
+/// bind is removed (configuration manual, "option idle-close-on-response"), and come to rest in time.
+async fn next_first_byte(
+    context: &Context<'_>,
+    client: &mut ClientConnection,
+    kept: &mut Option<KeptConnection>,
+    stopping: &mut StopSignal,
+    wait: &WaitLimit<'_>,
+) -> Result<Result<(), ReadError>, NoRequest> {
+    let row = context.row.as_deref();
+    let may_rest = kept.is_none() && may_rest(context, client);
+    row.inspect(|row| row.set_idle(may_rest));
+    loop {
+        let begun = select! {
+            biased;
+            begun = client.first_byte(wait) => Some(begun),
+            _ = &mut *stopping => None,
+            () = leaving(context) => None,
+            () = called_to_rest(row) => return Err(NoRequest::Rest),
+            () = KeptConnection::ended(kept) => {
+                // It can carry nothing any more, and is not to look like one that is in use.
+                *kept = None;
+                continue;
+            }
+        };
+        row.inspect(|row| row.set_idle(false));
+        return match begun {
+            Some(begun) => Ok(begun),
+            // A request that has arrived is served: its client could not know.
+            None if client.has_arrived() => {
+                let until = approximate_now() + ARRIVED_REQUEST_TIME;
+                Ok(client
+                    .first_byte(&WaitLimit::until(&context.upward, Some(until)))
+                    .await)
+            }
+            None => Err(NoRequest::Silent),
+        };
+    }
+}
+
+/// How long the first byte of a request may take whose bytes have arrived: the rest of a TLS record may be
+/// on its way.
+const ARRIVED_REQUEST_TIME: Duration = Duration::from_secs(1);
 
 /// Waits until the bind that the connection came through is removed. The removal wakes the
 /// connections of each worker, so a check at each poll is enough.

@@ -1,5 +1,6 @@
 //! Gets a connection to a server: chooses the server, waits for a slot, connects and retries.
 
+use std::future::pending;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,6 +37,14 @@ pub(crate) struct KeptConnection {
 }
 
 impl KeptConnection {
+    /// Waits until the server has ended the connection; for ever where there is none.
+    pub(crate) async fn ended(kept: &mut Option<Self>) {
+        match kept {
+            Some(kept) => drop(kept.lease.duplex().peer.ended().await),
+            None => pending().await,
+        }
+    }
+
     fn is_private(&self) -> bool {
         self.lease.is_authenticated_as_client()
     }
