@@ -46,7 +46,10 @@ def judge(case):
         elif must["limit"] is None and mine and other:
             ratio = share(case, "ballast", metric)
             allowed = statistics.median(other) * must["share"] + must["plus"]
-            met = bool(ratio and ratio.median <= must["share"]) or statistics.median(mine) <= allowed
+            met = bool(ratio and ratio.median <= must["share"])
+            if must["plus"]:
+                # What is near zero has a ratio that means nothing.
+                met = met or statistics.median(mine) <= allowed
         found.append({
             "must": must["text"],
             "metric": metric,

@@ -44,7 +44,7 @@ impl Latency {
 
 /// Writes one row of the table above the latencies.
 pub(crate) fn write_row(to: &mut String, name: &str, value: String) -> std::fmt::Result {
-    writeln!(to, "{name:<18}{value}")
+    writeln!(to, "{name:<17} {value}")
 }
 
 /// Writes one row of the table of latencies.

@@ -289,7 +289,10 @@ impl Outbound {
         bulk.refuse();
         let mut buffer = Buffer::take();
         while let Some(pipe) = bulk.pipe().filter(|pipe| pipe.held_bytes() > 0) {
-            let count = pipe.read(buffer.spare_mut())?;
+            let count = match pipe.read(buffer.spare_mut()) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                read => read?,
+            };
             let bytes = &buffer.spare_mut()[..count];
             self.write_through(transport, wait, bytes, false).await?;
         }

@@ -299,11 +299,11 @@ fn crowding(threads: &[ThreadPlace], machine: &Machine) -> Vec<String> {
              (maybe some cpu-map directives are missing?)."
         ));
     }
-    let cpus = threads
+    let mapped = threads
         .iter()
-        .fold(CpuSet::EMPTY, |all, thread| all.union(&thread.cpus))
-        .len();
-    let at_start = machine.bound().len().max(1);
+        .fold(CpuSet::EMPTY, |all, thread| all.union(&thread.cpus));
+    let cpus = mapped.len();
+    let usable = mapped.union(&machine.bound()).len().max(1);
     if bound > cpus {
         warnings.push(format!(
             "This configuration binds {bound} threads to a total of {cpus} CPUs via cpu-map \
@@ -311,9 +311,9 @@ fn crowding(threads: &[ThreadPlace], machine: &Machine) -> Vec<String> {
              cause severe performance degradation. Please fix either the 'cpu-map' directives or \
              set the global 'nbthread' value accordingly."
         ));
-    } else if threads.len() > at_start && bound < threads.len() {
+    } else if threads.len() > usable && bound < threads.len() {
         warnings.push(format!(
-            "This configuration enables {} threads running on a total of {at_start} CPUs. This \
+            "This configuration enables {} threads running on a total of {usable} CPUs. This \
              means that some threads will compete for the same CPU, which will cause severe \
              performance degradation. Please either the 'cpu-map' directives to adjust the CPUs to \
              use, or fix the global 'nbthread' value.",

@@ -22,7 +22,8 @@ thread_local! {
 
 /// Sets up this worker's pipes, as one of so many workers.
 pub fn configure_pipes(options: &PipeOptions, worker_count: usize) {
-    let free_max = options.counts.open_max() / worker_count.max(1);
+    // At least one, also where there are more workers than pipes.
+    let free_max = options.counts.open_max().div_ceil(worker_count.max(1));
     let pool = PipePool::new(free_max, Arc::clone(&options.counts), options.pipe_bytes);
     POOL.with(|kept| *kept.borrow_mut() = Some(pool));
 }

@@ -41,7 +41,7 @@ pub(super) const ROWS: &[R] = &[
         },
     )
     .examples("close-spread-time 10s", "close-spread-time soon")
-    .ignored("idle connections end as their clients come back or leave"),
+    .ignored("idle connections are closed at once"),
     R::new(
         "cluster-secret",
         Sections::GLOBAL,
