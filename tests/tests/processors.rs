@@ -26,6 +26,15 @@ const CASES: [(&str, &[&str]); 14] = [
     ("cpu-set reset", &["taskset", "-c", "0"]),
 ];
 
+/// More threads than processors: what is warned of counts processors that are mapped, too.
+const CROWDED: [&str; 5] = [
+    "nbthread 8\n    cpu-map 1/1 0,9",
+    "nbthread 5\n    cpu-map 1/1 0-3",
+    "nbthread 3\n    cpu-map 1/1 9",
+    "nbthread 3\n    cpu-map 1/1 0-3",
+    "nbthread 6\n    cpu-map 1/1-2 8-11",
+];
+
 fn configuration(global: &str, port: u16) -> String {
     format!(
         "global\n    {global}\ndefaults\n    mode http\n    timeout client 5s\n\
@@ -87,7 +96,8 @@ fn messages(stderr: &str) -> Vec<String> {
 
 #[test]
 fn the_table_of_processors_and_threads_is_haproxys() {
-    for (global, _) in CASES {
+    let cases = CASES.map(|(global, _)| global);
+    for global in cases.into_iter().chain(CROWDED) {
         let directory = tempfile::TempDir::new().expect("a directory");
         let file = directory.path().join("haproxy.cfg");
         fs::write(&file, configuration(global, 8080)).expect("a file");
