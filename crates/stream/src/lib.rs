@@ -142,36 +142,38 @@ fn serve(local: &Weak<WorkerLocal>, client: Client) -> impl Future<Output = ()> 
         let mut current;
         let mut kept = None;
         // In blocks, here and below: what they hold would else be a part of this future to its end.
-        let established = match beginning {
-            Beginning::New(transport) => {
-                current = CurrentExchange::new(running.head_limits, session.accepted);
-                let begun = (running, frontend, transport);
-                establish(&local, &mut session, &mut current, begun).await
-            }
-            Beginning::Rested {
-                transport,
-                ended,
-                idle_from,
-            } => {
-                current = CurrentExchange::of_rested(running.head_limits, idle_from, ended);
-                // A frontend that has another mode now serves none of its former connections.
-                frontend.is_http().then(|| {
-                    let limits = running.limits(&frontend.model.common);
-                    Established {
-                        client: ClientConnection::new(transport, limits, &[]),
-                        running,
-                        frontend,
-                    }
-                })
-            }
-        };
-        let Some(Established {
-            mut client,
-            running,
-            frontend,
-        }) = established
-        else {
-            return;
+        let (mut client, running, frontend) = {
+            let established = match beginning {
+                Beginning::New(transport) => {
+                    current = CurrentExchange::new(running.head_limits, session.accepted);
+                    let begun = (running, frontend, transport);
+                    establish(&local, &mut session, &mut current, begun).await
+                }
+                Beginning::Rested {
+                    transport,
+                    ended,
+                    idle_from,
+                } => {
+                    current = CurrentExchange::of_rested(running.head_limits, idle_from, ended);
+                    // A frontend that has another mode now serves none of its former connections.
+                    frontend.is_http().then(|| {
+                        let limits = running.limits(&frontend.model.common);
+                        Established {
+                            client: ClientConnection::new(transport, limits, &[]),
+                            running,
+                            frontend,
+                        }
+                    })
+                }
+            };
+            let Some(established) = established else {
+                return;
+            };
+            (
+                established.client,
+                established.running,
+                established.frontend,
+            )
         };
         if speaks_http2(&session, &frontend) {
             let parts = client.into_parts();

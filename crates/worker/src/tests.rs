@@ -553,7 +553,8 @@ fn a_pipe_comes_back_to_its_worker() {
         counts: Arc::clone(&counts),
         pipe_bytes: None,
     };
-    configure_pipes(&options, 2);
+    // More workers than pipes: each keeps one all the same.
+    configure_pipes(&options, 4);
     let (first, second) = (PooledPipe::take().unwrap(), PooledPipe::take().unwrap());
     assert_eq!((counts.in_use(), counts.free()), (2, 0));
     drop((first, second));
