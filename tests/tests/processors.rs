@@ -118,6 +118,8 @@ fn lines_that_cannot_be_are_refused_in_haproxys_words() {
         "thread-groups 2\n    nbthread 1",
         "thread-group 1 1-2\n    nbthread 4",
         "thread-group 1 1 3",
+        "thread-groups 2\n    thread-group 1 12",
+        "thread-groups 2\n    nbthread 4\n    thread-group 1 12",
         "thread-hard-limit x",
         "cpu-map 1/65 0",
         "cpu-map auto:1/1 0-3",

@@ -169,16 +169,24 @@ impl GroupLines {
                 left.len()
             ));
         }
-        let warnings = reduce(&mut groups, thread_count);
+        let warnings = reduce(&mut groups, thread_count)?;
         Ok((groups, warnings))
     }
 }
 
-/// Takes away the threads that a process does not have.
-fn reduce(groups: &mut [Group], thread_count: usize) -> Vec<String> {
+/// Takes away the threads that a process does not have. A group that has no other is an error.
+fn reduce(groups: &mut [Group], thread_count: usize) -> Result<Vec<String>, String> {
     let mut warnings = Vec::new();
     for (group, number) in groups.iter_mut().zip(1..) {
         let fits = thread_count.saturating_sub(group.first).min(group.count);
+        if fits == 0 {
+            return Err(format!(
+                "Thread-group {number} only references non-existing threads (max={thread_count}, \
+                 requested {}-{})",
+                group.first + 1,
+                group.first + group.count
+            ));
+        }
         if fits < group.count {
             let shown = group.first + 1;
             warnings.push(format!(
@@ -190,7 +198,7 @@ fn reduce(groups: &mut [Group], thread_count: usize) -> Vec<String> {
             group.count = fits;
         }
     }
-    warnings
+    Ok(warnings)
 }
 
 /// A thread, or a range of them, from 0.
