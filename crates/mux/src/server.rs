@@ -198,10 +198,11 @@ impl ServerConnection {
         self.transport().socket_reference()
     }
 
-    /// Releases its buffers while it waits for another exchange.
+    /// Releases its buffers, and the task that used it, while it waits for another exchange.
     pub fn release(&mut self) {
         self.inbound.release();
         self.outbound.release();
+        self.transport().forget_task();
     }
 
     /// Makes the close of the connection a reset, or resets the stream.

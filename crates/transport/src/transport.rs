@@ -383,6 +383,11 @@ impl Transport {
         self.socket().assume_readable();
     }
 
+    /// Lets go of the task that used the socket below last ([`Stream::forget_task`]).
+    pub fn forget_task(&self) {
+        self.socket().forget_task();
+    }
+
     /// Refers to the socket below, and does not keep it open.
     pub fn socket_reference(&self) -> SocketReference {
         self.socket().socket_reference()

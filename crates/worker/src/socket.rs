@@ -69,6 +69,14 @@ impl Socket {
         unsent.bytes.replace(std::mem::take(bytes));
     }
 
+    /// Lets go of the task that sent last, if all is sent. A waker keeps the memory of its task, even of
+    /// one that has ended: a connection that may wait for long must not hold one.
+    pub(crate) fn forget_task(&self) {
+        if !self.has_unsent() {
+            drop(self.unsent.waker.take());
+        }
+    }
+
     /// Writes the stored bytes, and wakes the task when some are left.
     pub(crate) fn write_queued(&self) {
         if self.unsent.state.get() == State::Queued && self.send_stored().is_err() {

@@ -168,8 +168,15 @@ impl Stream {
         let is_at_rest = !self.is_readable() && !self.has_unsent();
         if is_at_rest {
             self.socket.watched.stop_watching();
+            self.socket.forget_task();
         }
         is_at_rest
+    }
+
+    /// Lets go of the task that used the stream last, when the stream is left to wait for another: what
+    /// is kept to wake a task keeps its memory, too. Without effect while something is not sent.
+    pub fn forget_task(&self) {
+        self.socket.forget_task();
     }
 
     /// Reads into `bytes`, which must not be empty; 0 is the end.

@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use ballast_net::{self as net, Address, ConnectOptions, ErrorClass, ListenOptions, Pipe};
@@ -707,6 +707,44 @@ fn what_was_held_back_for_more_leaves_when_pushed() {
         );
         stream.push();
         assert_eq!(client.read(&mut bytes).unwrap(), 5);
+    })
+    .unwrap();
+}
+
+/// A task that counts nothing: what its wakers keep alive.
+struct Woken;
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {}
+}
+
+#[test]
+fn a_stream_that_waits_for_another_task_keeps_none() {
+    block_on(async {
+        let (client, stream) = pair().await;
+        let task = Arc::new(Woken);
+        let waker = Waker::from(Arc::clone(&task));
+        let before = Arc::strong_count(&task);
+        let stream = spawn_local(async move {
+            let mut bytes = b"answer".to_vec();
+            assert!(stream.queue_for_turn_end(&mut bytes, &Context::from_waker(&waker)));
+            stream.forget_task();
+            assert!(stream.has_unsent());
+            drop(waker);
+            stream
+        });
+        let stream = stream.join().await.unwrap();
+        assert_eq!(
+            Arc::strong_count(&task),
+            before,
+            "it is to be woken, should the send fail"
+        );
+        while stream.has_unsent() {
+            sleep(Duration::from_millis(1)).await;
+        }
+        stream.forget_task();
+        assert_eq!(Arc::strong_count(&task), before - 1);
+        drop(client);
     })
     .unwrap();
 }
