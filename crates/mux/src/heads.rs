@@ -93,8 +93,7 @@ async fn receive_from_stream(
     response: &mut Response,
 ) -> Result<ResponseHead, ReadError> {
     loop {
-        if let Some((received, head)) = stream.take_response() {
-            *response = received;
+        if let Some(head) = stream.take_response(response) {
             inbound.begin_stream_head(response.fields().wire_bytes());
             if !head.interim {
                 inbound.begin_stream_body(head.body != BodyLength::None);

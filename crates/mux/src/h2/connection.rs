@@ -1,19 +1,23 @@
 //! What the task of a connection and those of its streams share.
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 use ballast_h2::{ConnectionCounters, ErrorCode, H2Connection, ResponseHead, StreamId};
-use ballast_message::{Fields, Response};
+use ballast_message::{Fields, HeadLimits, Response};
 use ballast_transport::Transport;
 use ballast_worker::{Buffer, approximate_now, send_buffers};
 
+use super::short_queue::ShortQueue;
+
 /// Bytes that may wait for the socket before streams wait for room.
 pub(super) const UNSENT_BYTES_MAX: usize = 64 * 1024;
+
+/// Responses that a connection keeps for their memory: as many as often come together.
+const SPARE_RESPONSE_COUNT_MAX: usize = 128;
 
 /// A connection that carries streams.
 #[derive(Debug)]
@@ -49,6 +53,8 @@ pub(super) struct ConnectionState {
     pub(super) glitch_count_max: u32,
     /// Reads of the socket in the present turn of the connection's task; `None` between two turns.
     pub(super) read_count: Option<u32>,
+    /// Responses of former exchanges, whose memory the next ones use.
+    spare_responses: Vec<Response>,
     /// When the last bytes came; at first, when the connection began.
     pub(super) received_at: Instant,
 }
@@ -58,13 +64,13 @@ pub(super) struct ConnectionState {
 pub(super) struct StreamState {
     pub(super) id: StreamId,
     /// What came of the body and was not taken.
-    pub(super) received: RefCell<VecDeque<Buffer>>,
+    pub(super) received: RefCell<ShortQueue<Buffer>>,
     /// Whether nothing follows `received`.
     pub(super) received_end: Cell<bool>,
     /// Trailers that came behind the body.
     pub(super) trailers: RefCell<Option<Box<Fields>>>,
     /// Heads of responses that were not taken.
-    pub(super) responses: RefCell<VecDeque<(Response, ResponseHead)>>,
+    pub(super) responses: RefCell<ShortQueue<(Response, ResponseHead)>>,
     /// What answers the key of a request for a WebSocket.
     pub(super) websocket_accept: RefCell<Option<Box<str>>>,
     /// Why the stream carries nothing more.
@@ -172,6 +178,7 @@ impl SharedConnection {
                 failure: None,
                 glitch_count_max,
                 read_count: None,
+                spare_responses: Vec::new(),
                 received_at: approximate_now(),
             }),
             driver: RefCell::new(None),
@@ -267,6 +274,10 @@ impl SharedConnection {
         if let Ok(position) = state.position(stream.id) {
             state.streams.remove(position);
         }
+        // One is enough for requests that come one by one.
+        if state.streams.is_empty() {
+            state.spare_responses.truncate(1);
+        }
         state.waiting_for_room.retain(|other| other.id != stream.id);
         state.wake_turns();
         self.wake_driver();
@@ -309,6 +320,22 @@ impl ConnectionState {
             Err(position) => self.streams.insert(position, Rc::clone(&stream)),
         }
         stream
+    }
+
+    /// An empty response, to be received into after the present one.
+    pub(super) fn empty_response(&mut self, limits: HeadLimits) -> Response {
+        self.spare_responses
+            .pop()
+            .filter(|spare| spare.fields().limits() == limits)
+            .unwrap_or_else(|| Response::new(limits))
+    }
+
+    /// Keeps a response that is over, for its memory.
+    pub(super) fn keep_spare_response(&mut self, mut response: Response) {
+        if self.spare_responses.len() < SPARE_RESPONSE_COUNT_MAX {
+            response.clear();
+            self.spare_responses.push(response);
+        }
     }
 
     /// The frames to write, to append to.

@@ -317,11 +317,10 @@ impl ConnectionState {
                 head,
                 ends_stream,
             } => {
+                let empty = self.empty_response(heads.response.fields().limits());
                 if let Some(stream) = self.stream(stream) {
                     let mut responses = stream.responses.borrow_mut();
                     if responses.len() < RESPONSE_COUNT_MAX {
-                        let limits = heads.response.fields().limits();
-                        let empty = ballast_message::Response::new(limits);
                         let response = std::mem::replace(&mut heads.response, empty);
                         responses.push_back((response, head));
                         drop(responses);
@@ -390,7 +389,7 @@ impl ConnectionState {
 fn append(stream: &StreamState, mut piece: &[u8]) {
     let mut received = stream.received.borrow_mut();
     while !piece.is_empty() {
-        let has_room = received.back().is_some_and(|buffer| buffer.spare_len() > 0);
+        let has_room = received.back_mut().is_some_and(|buffer| buffer.spare_len() > 0);
         if !has_room {
             received.push_back(Buffer::take());
         }

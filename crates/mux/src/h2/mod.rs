@@ -13,6 +13,7 @@ mod connection;
 mod drive;
 mod idle_ping;
 mod server;
+mod short_queue;
 mod stream;
 #[cfg(test)]
 mod tests;

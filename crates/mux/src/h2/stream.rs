@@ -174,14 +174,17 @@ impl StreamHandle {
         self.state.trailers.borrow_mut().take()
     }
 
-    /// The next head of a response.
-    pub(crate) fn take_response(&self) -> Option<(Response, ResponseHead)> {
-        let (mut response, head) = self.state.responses.borrow_mut().pop_front()?;
+    /// Takes the next head of a response into `response`, whose memory is used for another.
+    pub(crate) fn take_response(&self, response: &mut Response) -> Option<ResponseHead> {
+        let (mut received, head) = self.state.responses.borrow_mut().pop_front()?;
+        std::mem::swap(response, &mut received);
+        let mut connection = self.connection.state.borrow_mut();
+        connection.keep_spare_response(received);
         if let Some(accept) = &*self.state.websocket_accept.borrow() {
             // Without room for it the client is refused, as by a server that does not send it.
-            let _ = websocket::set_accept(&mut response, accept);
+            let _ = websocket::set_accept(response, accept);
         }
-        Some((response, head))
+        Some(head)
     }
 
     /// Ready when the peer wants nothing more of the stream: it was reset, or its connection broke; and
