@@ -10,7 +10,7 @@ use ballast_message::{BodyLength, ConnectionOptions, HeadLimits, NameCases, Requ
 use ballast_transport::Transport;
 use ballast_worker::{Buffer, Deadline, send_buffers};
 
-use super::connection::{SharedConnection, StreamState};
+use super::connection::SharedConnection;
 use super::drive::Driven;
 use super::idle_ping::IdlePing;
 use super::stream::{StreamHandle, StreamReference};
@@ -139,8 +139,7 @@ impl ClientStreams {
 
     /// Refers to the connection itself, as if to a stream with the number 0.
     pub fn reference(&self) -> StreamReference {
-        let state = StreamState::new(ballast_h2::StreamId::CONNECTION);
-        StreamHandle::new(Rc::clone(&self.shared), Rc::new(state)).reference()
+        StreamReference::of_connection(Rc::clone(&self.shared))
     }
 
     /// What was counted on the connection so far, and the streams that are open.

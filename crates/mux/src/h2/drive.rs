@@ -389,7 +389,9 @@ impl ConnectionState {
 fn append(stream: &StreamState, mut piece: &[u8]) {
     let mut received = stream.received.borrow_mut();
     while !piece.is_empty() {
-        let has_room = received.back_mut().is_some_and(|buffer| buffer.spare_len() > 0);
+        let has_room = received
+            .back_mut()
+            .is_some_and(|buffer| buffer.spare_len() > 0);
         if !has_room {
             received.push_back(Buffer::take());
         }

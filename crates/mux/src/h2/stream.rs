@@ -14,22 +14,30 @@ use crate::websocket;
 
 use super::connection::{SharedConnection, StreamFailure, StreamState};
 
-/// Refers to a stream, and does not keep it open.
+/// Refers to a stream or to a connection that carries streams, and does not keep it open.
 #[derive(Clone, Debug)]
 pub struct StreamReference {
     connection: Rc<SharedConnection>,
-    state: Rc<StreamState>,
+    /// `None` for the connection itself.
+    state: Option<Rc<StreamState>>,
 }
 
 impl StreamReference {
-    /// The number of the stream on its connection.
+    pub(super) fn of_connection(connection: Rc<SharedConnection>) -> Self {
+        Self {
+            connection,
+            state: None,
+        }
+    }
+
+    /// The number of the stream on its connection; 0 is the connection.
     pub fn number(&self) -> u32 {
-        self.state.id.number()
+        self.state.as_ref().map_or(0, |state| state.id.number())
     }
 
     /// The code with which the peer reset the stream.
     pub fn reset_code(&self) -> Option<u32> {
-        match self.state.failure.get() {
+        match self.state.as_ref()?.failure.get() {
             Some(StreamFailure::Reset(code)) => Some(code.0),
             Some(StreamFailure::Unprocessed) => Some(ErrorCode::REFUSED_STREAM.0),
             _ => None,
@@ -39,7 +47,9 @@ impl StreamReference {
     /// Whether it carries nothing more, for a reason that is not its end.
     #[cfg(test)]
     pub(crate) fn has_failed(&self) -> bool {
-        self.state.failure.get().is_some()
+        self.state
+            .as_ref()
+            .is_some_and(|state| state.failure.get().is_some())
     }
 
     /// Streams of the connection that have not ended.
@@ -69,6 +79,10 @@ pub(crate) struct StreamHandle {
 
 impl Drop for StreamHandle {
     fn drop(&mut self) {
+        // It was never opened.
+        if self.state.id == StreamId::CONNECTION {
+            return;
+        }
         let is_server = self.connection.state.borrow().codec.role() == Role::Server;
         let code = match is_server && self.state.sent_end.get() {
             // The client has all that it gets, and need not send the rest (RFC 9113, section 8.1).
@@ -97,7 +111,7 @@ impl StreamHandle {
     pub(crate) fn reference(&self) -> StreamReference {
         StreamReference {
             connection: Rc::clone(&self.connection),
-            state: Rc::clone(&self.state),
+            state: Some(Rc::clone(&self.state)),
         }
     }
 
