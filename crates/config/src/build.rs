@@ -122,16 +122,18 @@ fn proxy(
         back.use_server_index = ConditionIndex::new(rules).into();
         back.common = common;
         let name = &back.common.name;
-        let servers = draft.servers.into_iter().map(|one| {
+        // Not collected: the model would keep the memory of the drafts.
+        back.servers.reserve_exact(draft.servers.len());
+        for one in draft.servers {
             let mut server = one.server;
-            if let Some((backend, _)) = &mut server.track
-                && backend.is_empty()
+            let is_own = |track: &(String, String)| track.0.is_empty();
+            if server.track.as_ref().is_some_and(is_own)
+                && let Some((backend, _)) = &mut server.track
             {
                 backend.clone_from(name);
             }
-            Arc::new(server)
-        });
-        back.servers = servers.collect();
+            back.servers.push(Arc::new(server));
+        }
         config.backends.push(Arc::new(back));
     }
 }

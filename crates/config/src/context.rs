@@ -514,7 +514,7 @@ impl Context<'_> {
     pub(crate) fn origin(&self, span: Span) -> ballast_model::Origin {
         let at = self.sources.locate(span);
         ballast_model::Origin {
-            file: at.file.to_owned(),
+            file: self.sources.shared_name(span.file),
             line: at.line,
         }
     }

@@ -3,7 +3,8 @@
 
 use ballast_expr::AclSet;
 use ballast_model::{
-    Backend, Bind, CertificateList, Frontend, LogTarget, Origin, ProxyCommon, ProxyProtocol, Server,
+    Backend, Bind, CertificateList, CopyOnWrite, Frontend, LogTarget, Origin, ProxyCommon,
+    ProxyProtocol, Server,
 };
 use ballast_rules::RuleSets;
 use ballast_syntax::{SectionKind, Span};
@@ -110,7 +111,7 @@ pub(crate) struct ServerDraft {
     /// `resolvers`: the section that keeps the address up to date.
     pub resolvers: Option<String>,
     /// TLS words.
-    pub tls: ServerWords,
+    pub tls: CopyOnWrite<ServerWords>,
     /// `proto`.
     pub protocol: Option<MuxProtocol>,
     /// `check-proto`.
@@ -159,7 +160,7 @@ impl Default for ServerDraft {
             id_span: None,
             track_span: None,
             resolvers: None,
-            tls: ServerWords::default(),
+            tls: CopyOnWrite::default(),
             protocol: None,
             check_protocol: None,
             crt_span: None,

@@ -62,7 +62,10 @@ pub(crate) fn compile(config: &mut Config, context: &mut Context<'_>) {
         }
         for server in &mut Arc::make_mut(backend).servers {
             let server = Arc::make_mut(server);
-            if let Some(tls) = &mut server.tls {
+            if server.tls.is_none() {
+                continue;
+            }
+            if let Some(tls) = &mut server.settings.tls {
                 tls.keeps_secrets = global.tls.keylog;
                 compiler.server(tls, &server.origin);
             }
@@ -111,7 +114,7 @@ impl Problem {
             return;
         }
         let config_line = ballast_expr::ConfigLine {
-            file: self.origin.file.as_str().into(),
+            file: (&*self.origin.file).into(),
             line: self.origin.line,
         };
         let diagnostic = Diagnostic::new(self.severity, "tls", self.text);

@@ -64,7 +64,7 @@ pub fn server(
     if !words.iter().any(|word| word == "id") {
         server.id = free_id(known);
     } else if let Some(other) = known.servers.iter().find(|one| one.id == server.id) {
-        let location = match other.origin.file.as_str() {
+        let location = match &*other.origin.file {
             "" => "(null)",
             file => file,
         };

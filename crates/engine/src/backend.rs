@@ -13,6 +13,7 @@ use ballast_expr::{Condition, ConditionIndex, LogFormat};
 use ballast_model as model;
 
 use crate::counters::{BackendCounters, PerWorker};
+use crate::server_index::{IdIndex, NameIndex};
 use crate::slots::{AVOIDED_COUNT_MAX, BalancerSlots};
 use crate::timings::{Histogram, Timings};
 use crate::tls_connections::HandshakeCounters;
@@ -44,8 +45,8 @@ pub struct Backend {
     pub(crate) slots: BalancerSlots,
     /// Set once a later generation balances in place of this one.
     pub(crate) superseded: AtomicBool,
-    pub(crate) by_name: HashMap<String, usize>,
-    pub(crate) by_id: HashMap<u32, usize>,
+    pub(crate) by_name: NameIndex,
+    pub(crate) by_id: IdIndex,
     /// Empty without `stick` rules: nothing else looks servers up by their addresses.
     pub(crate) by_address: ArcSwap<HashMap<String, usize>>,
     pub(crate) by_cookie: ArcSwap<HashMap<Vec<u8>, usize>>,
@@ -103,12 +104,12 @@ impl Backend {
 
     /// The server of that name, as its index.
     pub fn server_named(&self, name: &str) -> Option<usize> {
-        self.by_name.get(name).copied()
+        self.by_name.find(name, &self.servers)
     }
 
     /// The first server with this `id`, as its index.
     pub fn server_with_id(&self, id: u32) -> Option<usize> {
-        self.by_id.get(&id).copied()
+        self.by_id.find(id, &self.servers)
     }
 
     /// The first server whose current address is written so, as its index. Only a backend with `stick`

@@ -4,11 +4,16 @@
 //! instruction and touches no shared cache line. Readers add the copies up. Counters belong to the
 //! Registry: they outlive every generation and never decrease.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// One value per worker, each on cache lines of its own.
+/// One value per worker, each on cache lines of its own. They take memory from when the first worker
+/// writes: most servers of a large configuration see no traffic.
 #[derive(Debug)]
-pub struct PerWorker<T>(Box<[CacheAligned<T>]>);
+pub struct PerWorker<T> {
+    copies: OnceLock<Box<[CacheAligned<T>]>>,
+    worker_count: usize,
+}
 
 #[derive(Debug, Default)]
 #[repr(align(128))]
@@ -17,28 +22,39 @@ struct CacheAligned<T>(T);
 impl<T: Default> PerWorker<T> {
     /// One default value for each of `worker_count` workers; at least one.
     pub fn new(worker_count: usize) -> Self {
-        Self(
-            (0..worker_count.max(1))
-                .map(|_| CacheAligned::default())
-                .collect(),
-        )
+        Self {
+            copies: OnceLock::new(),
+            worker_count: worker_count.max(1),
+        }
+    }
+
+    /// The copy of one worker. An unknown worker number gives the last copy.
+    #[inline]
+    pub fn of(&self, worker: usize) -> &T {
+        let copies = match self.copies.get() {
+            Some(copies) => copies,
+            None => self.create(),
+        };
+        &copies[worker.min(copies.len() - 1)].0
+    }
+
+    #[cold]
+    fn create(&self) -> &[CacheAligned<T>] {
+        let copies = || (0..self.worker_count).map(|_| CacheAligned::default());
+        self.copies.get_or_init(|| copies().collect())
     }
 }
 
 impl<T> PerWorker<T> {
-    /// The copy of one worker. An unknown worker number gives the last copy.
-    pub fn of(&self, worker: usize) -> &T {
-        &self.0[worker.min(self.0.len() - 1)].0
-    }
-
     /// How many copies there are.
     pub fn worker_count(&self) -> usize {
-        self.0.len()
+        self.worker_count
     }
 
-    /// Every worker's copy.
+    /// Every worker's copy; none where no worker has written yet.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
-        self.0.iter().map(|aligned| &aligned.0)
+        let copies = self.copies.get().into_iter().flatten();
+        copies.map(|aligned| &aligned.0)
     }
 }
 

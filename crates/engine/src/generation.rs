@@ -16,10 +16,11 @@ use ballast_model as model;
 
 use crate::backend::BalancerAccess;
 use crate::balancing::{balancer_settings, slots};
+use crate::server_index::{IdIndex, NameIndex};
 use crate::{
-    Backend, BalancingState, ConnectSettings, Frontend, Registry, Route, RouteTarget, Server,
-    ServerTls, ServerTlsCounters, SocketBuffers, Tables, UseServer, UseServerTarget, Userlists,
-    health_settings, limits,
+    Backend, BackendState, BalancingState, ConnectSettings, Frontend, Registry, Route, RouteTarget,
+    Server, ServerState, ServerTls, ServerTlsCounters, SocketBuffers, Tables, UseServer,
+    UseServerTarget, Userlists, health_settings, limits,
 };
 
 /// Everything that runs, of one configuration.
@@ -246,6 +247,7 @@ fn compile_backend(
         former.model.cookie == backend.cookie
             && former.model.dynamic_cookie_key == backend.dynamic_cookie_key
     });
+    let state = registry.backend(&backend.common.name);
     let servers: Vec<Arc<Server>> = backend
         .servers
         .iter()
@@ -258,26 +260,18 @@ fn compile_backend(
                 Some(known) if same_cookies && Arc::ptr_eq(&known.model, server) => {
                     Arc::clone(known)
                 }
-                _ => compile_server(backend, server, registry, known),
+                _ => compile_server(server, &state, registry, known),
             }
         })
         .collect();
-    let by_name: HashMap<String, usize> = servers
-        .iter()
-        .enumerate()
-        .map(|(index, server)| (server.name().to_owned(), index))
-        .collect();
-    let mut by_id = HashMap::new();
-    for (index, server) in servers.iter().enumerate() {
-        by_id.entry(server.model.id).or_insert(index);
-    }
+    let by_name = NameIndex::new(&servers);
     let use_servers = backend
         .use_servers
         .iter()
         .filter_map(|rule| {
             let target = match &rule.target {
                 model::UseServerTarget::Static(name) => {
-                    UseServerTarget::Server(*by_name.get(name)?)
+                    UseServerTarget::Server(by_name.find(name, &servers)?)
                 }
                 model::UseServerTarget::Dynamic(format) => UseServerTarget::Dynamic(format.clone()),
             };
@@ -291,7 +285,7 @@ fn compile_backend(
     let cases = common.cases_for(backend.options.case_adjust);
     let connecting = ConnectSettings::of(backend, cases, common.socket_buffers);
     Backend {
-        state: registry.backend(&backend.common.name),
+        state,
         full_connections,
         connecting: match former {
             Some(former) if *former.connecting == connecting => Arc::clone(&former.connecting),
@@ -310,42 +304,30 @@ fn compile_backend(
             Algorithm::RoundRobin | Algorithm::StaticRr => BalancerAccess::Exclusive,
         },
         model: Arc::clone(backend),
+        by_id: IdIndex::new(&servers),
         servers,
         use_servers,
         by_name,
-        by_id,
         by_address: ArcSwap::default(),
         by_cookie: ArcSwap::default(),
     }
 }
 
+/// The server of a line. `former` is the server of that name that it replaces: its state goes on.
 fn compile_server(
-    backend: &model::Backend,
     server: &Arc<model::Server>,
+    backend: &Arc<BackendState>,
     registry: &Registry,
     former: Option<&Arc<Server>>,
 ) -> Arc<Server> {
-    let (state, new) = registry.server(&backend.common.name, &server.name);
-    if new {
-        state.set_address(match &server.address {
-            model::Address::Name { .. } => None,
-            known => Some(known.clone()),
-        });
-        let now_ms = registry.process().age_ms();
-        let mut health = Health::new(health_settings(server), server.disabled, now_ms);
-        if matches!(server.address, model::Address::Name { .. }) {
-            // In maintenance until someone resolves the name; nothing is done about it yet.
-            let _ = health.set_resolved(now_ms, false);
-        }
-        let belief = BalancingState::of(&health);
-        *state.health() = health;
-        state.weigh(belief.weight, belief.throttle_percent);
-        state.record_usability(belief.usable, belief.draining);
-    }
+    let state = match former {
+        Some(former) => Arc::clone(&former.state),
+        None => Arc::new(new_state(server, registry)),
+    };
     let tls_counters = ServerTlsCounters::new(
         Arc::clone(registry.process()),
-        registry.backend(&backend.common.name),
-        Arc::<crate::ServerState>::clone(&state),
+        Arc::<BackendState>::clone(backend),
+        Arc::<ServerState>::clone(&state),
     );
     let same_tls = former.filter(|former| former.model.tls == server.tls);
     Arc::new(Server {
@@ -358,4 +340,23 @@ fn compile_server(
         tls_counters,
         cookie: ArcSwapOption::empty(),
     })
+}
+
+/// The state of a server that did not exist before.
+fn new_state(server: &model::Server, registry: &Registry) -> ServerState {
+    let now_ms = registry.process().age_ms();
+    let mut health = Health::new(health_settings(server), server.disabled, now_ms);
+    let address = match &server.address {
+        model::Address::Name { .. } => {
+            // In maintenance until someone resolves the name; nothing is done about it yet.
+            let _ = health.set_resolved(now_ms, false);
+            None
+        }
+        known => Some(known.clone()),
+    };
+    let belief = BalancingState::of(&health);
+    let state = ServerState::new(registry.worker_count(), address, health);
+    state.weigh(belief.weight, belief.throttle_percent);
+    state.record_usability(belief.usable, belief.draining);
+    state
 }

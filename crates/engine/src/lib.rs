@@ -32,6 +32,7 @@ mod rate;
 mod registry;
 mod retired;
 mod server;
+mod server_index;
 mod server_tls;
 pub mod sessions;
 mod slot_offer;

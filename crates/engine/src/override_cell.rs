@@ -91,7 +91,19 @@ mod tests {
         let set = back.servers[0].cookie().clone().unwrap();
         assert_ne!(written, set);
 
-        let second = Generation::compile(2, config, &registry);
+        // Each line is changed: nothing of the first generation is taken over as it is.
+        let mut next = (*config).clone();
+        Arc::make_mut(&mut next.frontends[0]).backlog = Some(5);
+        let changed = Arc::make_mut(&mut next.backends[0]);
+        changed.retry_count_max = 9;
+        Arc::make_mut(&mut changed.servers[0]).queue_count_max = 9;
+        let second = Generation::compile_next(Arc::new(next), &registry, &first);
+        second.take_over(Some(&first), &registry);
+        assert!(!Arc::ptr_eq(&second.frontends[0], front));
+        assert!(!Arc::ptr_eq(
+            &second.backends[0].servers[0],
+            &back.servers[0]
+        ));
         let (front, back) = (&second.frontends[0], &second.backends[0]);
         let server = &back.servers[0];
         assert_eq!(registry.process().connection_count_max(), 7);

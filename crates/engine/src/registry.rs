@@ -1,8 +1,9 @@
 //! The state that outlives a generation, found by name.
 //!
-//! A frontend, a backend and a server keep their counters, sessions, queues and health under their
-//! names. A new generation asks for the state of each name it holds and gets the existing one; a
-//! state that no generation holds any more is freed with its last user.
+//! A frontend and a backend keep their counters, sessions and queues under their names. A new
+//! generation asks for the state of each name it holds and gets the existing one; a state that no
+//! generation holds any more is freed with its last user. The state of a server goes from a
+//! generation to the next one with its backend.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -13,16 +14,15 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use ballast_model::StickTable;
 use ballast_stick::Table;
 
-use crate::{BackendState, FrontendState, Process, ServerState};
+use crate::{BackendState, FrontendState, Process};
 
-/// The states of all configured proxies and servers, by name.
+/// The states of all configured proxies, by name.
 #[derive(Debug)]
 pub struct Registry {
     worker_count: usize,
     process: Arc<Process>,
     frontends: Mutex<HashMap<String, Weak<FrontendState>>>,
     backends: Mutex<HashMap<String, Weak<BackendState>>>,
-    servers: Mutex<HashMap<(String, String), Weak<ServerState>>>,
     tables: Mutex<HashMap<String, Weak<Table>>>,
 }
 
@@ -34,7 +34,6 @@ impl Registry {
             process,
             frontends: Mutex::default(),
             backends: Mutex::default(),
-            servers: Mutex::default(),
             tables: Mutex::default(),
         }
     }
@@ -68,14 +67,9 @@ impl Registry {
         forget(&self.frontends, name);
     }
 
-    /// Forgets a backend, as [`Self::forget_frontend`]; its servers are forgotten separately.
+    /// Forgets a backend, as [`Self::forget_frontend`].
     pub(crate) fn forget_backend(&self, name: &str) {
         forget(&self.backends, name);
-    }
-
-    /// Forgets a server, as [`Self::forget_frontend`].
-    pub(crate) fn forget_server(&self, backend: &str, name: &str) {
-        forget(&self.servers, &(backend.to_owned(), name.to_owned()));
     }
 
     /// The stick table of that name, as it is; a new one with these settings when there is none.
@@ -86,16 +80,6 @@ impl Registry {
     /// Forgets a stick table, as [`Self::forget_frontend`].
     pub(crate) fn forget_table(&self, name: &str) {
         forget(&self.tables, name);
-    }
-
-    /// The state of a server, and whether it is new.
-    pub fn server(&self, backend: &str, name: &str) -> (Arc<ServerState>, bool) {
-        let mut new = false;
-        let state = find(&self.servers, (backend.to_owned(), name.to_owned()), || {
-            new = true;
-            Arc::new(ServerState::new(self.worker_count))
-        });
-        (state, new)
     }
 }
 

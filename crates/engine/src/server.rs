@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 use arc_swap::{ArcSwap, ArcSwapOption, Guard};
-use ballast_health::{Health, HealthSettings};
+use ballast_health::Health;
 use ballast_model as model;
 
 use crate::cancellation::{Cancellation, CancellationReason, Cancelled};
@@ -51,8 +51,10 @@ impl Server {
 
     /// The addresses of its checks and its agent, as written or overridden.
     pub fn checks(&self) -> Cow<'_, model::ServerChecks> {
-        let entry = self.state.check_overrides();
-        entry.applied_to(&self.model.checks)
+        match &*self.state.lock_checks() {
+            Some(overrides) => overrides.applied_to(&self.model.checks),
+            None => Cow::Borrowed(&self.model.checks),
+        }
     }
 
     /// How its port is derived from the client's, as written or overridden.
@@ -94,7 +96,8 @@ pub struct ServerState {
     draining: AtomicBool,
     weight: AtomicU32,
     throttle_percent: AtomicU32,
-    checks: Mutex<CheckOverrides>,
+    /// `None` until a command sets some.
+    checks: Mutex<Option<Box<CheckOverrides>>>,
     changed: Mutex<Instant>,
     health: Mutex<Health>,
     cancellation: Cancellation,
@@ -108,31 +111,30 @@ pub struct ServerState {
 const AS_WRITTEN: u32 = u32::MAX;
 
 /// The server's address.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct ServerAddress {
     /// The address, names resolved; `None` while it has none (`init-addr none`).
     pub address: Option<model::Address>,
     /// How the port is derived from the client's, when a command set it (`set server addr`).
     pub port: Option<model::PortSpec>,
-    /// The address as text.
-    text: String,
+    /// The address as text, from when it is first asked for.
+    text: OnceLock<Box<str>>,
 }
 
 impl ServerAddress {
     fn new(address: Option<model::Address>, port: Option<model::PortSpec>) -> Self {
-        let text = address
-            .as_ref()
-            .map_or_else(String::new, ToString::to_string);
         Self {
             address,
             port,
-            text,
+            text: OnceLock::new(),
         }
     }
 
     /// The address as text, by which stick tables know it (`srvkey addr`); empty where there is none.
     pub fn text(&self) -> &str {
-        &self.text
+        let address = self.address.as_ref();
+        self.text
+            .get_or_init(|| address.map_or_else(String::new, ToString::to_string).into())
     }
 }
 
@@ -144,7 +146,11 @@ impl HandshakeCounters for ServerState {
 
 impl ServerState {
     /// The state of a server that did not exist before.
-    pub fn new(worker_count: usize) -> Self {
+    pub(crate) fn new(
+        worker_count: usize,
+        address: Option<model::Address>,
+        health: Health,
+    ) -> Self {
         Self {
             counters: PerWorker::new(worker_count),
             timings: PerWorker::new(worker_count),
@@ -154,7 +160,7 @@ impl ServerState {
             connections: Gauge::default(),
             idle: Gauge::default(),
             last_session_ms: AtomicU64::new(0),
-            address: ArcSwap::from_pointee(ServerAddress::default()),
+            address: ArcSwap::from_pointee(ServerAddress::new(address, None)),
             address_epoch: AtomicU32::new(0),
             usable: AtomicBool::new(true),
             draining: AtomicBool::new(false),
@@ -162,7 +168,7 @@ impl ServerState {
             throttle_percent: AtomicU32::new(100),
             checks: Mutex::default(),
             changed: Mutex::new(Instant::now()),
-            health: Mutex::new(Health::new(HealthSettings::default(), false, 0)),
+            health: Mutex::new(health),
             cancellation: Cancellation::default(),
             connection_count_max: AtomicU32::new(AS_WRITTEN),
             uses_tls: AtomicU32::new(AS_WRITTEN),
@@ -204,15 +210,15 @@ impl ServerState {
 
     /// The addresses of checks and agents, when they were set by command.
     pub fn check_overrides(&self) -> CheckOverrides {
-        self.lock_checks().clone()
+        self.lock_checks().as_deref().cloned().unwrap_or_default()
     }
 
     /// Changes the addresses of checks and agents, from the next round on.
     pub fn change_checks(&self, change: impl FnOnce(&mut CheckOverrides)) {
-        change(&mut self.lock_checks());
+        change(self.lock_checks().get_or_insert_default());
     }
 
-    fn lock_checks(&self) -> MutexGuard<'_, CheckOverrides> {
+    fn lock_checks(&self) -> MutexGuard<'_, Option<Box<CheckOverrides>>> {
         self.checks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

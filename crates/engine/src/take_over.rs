@@ -135,21 +135,17 @@ impl Generation {
                 registry.forget_backend(backend.name());
                 changes.backend_names.push(backend.name().to_owned());
                 changes.removed.extend(backend.servers.iter().cloned());
-                for server in &backend.servers {
-                    registry.forget_server(backend.name(), server.name());
-                }
             }
         }
         // A removed backend keeps its queue and servers until its last exchange has ended.
-        for (backend, server) in self.removed_servers(previous) {
-            registry.forget_server(backend.name(), server.name());
+        for server in self.removed_servers(previous) {
             server.state.record_usability(false, true);
             changes.removed.push(server);
         }
     }
 
     /// The servers that were removed from backends that both generations have.
-    fn removed_servers(&self, previous: &Self) -> Vec<(Arc<Backend>, Arc<Server>)> {
+    fn removed_servers(&self, previous: &Self) -> Vec<Arc<Server>> {
         let mut removed = Vec::new();
         for former in &previous.backends {
             let Some(backend) = self.backend(former.name()) else {
@@ -162,7 +158,7 @@ impl Generation {
                 .servers
                 .iter()
                 .filter(|server| backend.server_named(server.name()).is_none());
-            removed.extend(left.map(|server| (Arc::clone(former), Arc::clone(server))));
+            removed.extend(left.cloned());
         }
         removed
     }

@@ -1,5 +1,6 @@
 //! What frontends and backends have in common.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use ballast_expr::LogFormat;
@@ -12,7 +13,7 @@ use crate::{LogTarget, Network, StatsPage};
 #[derive(Clone, Debug, Default)]
 pub struct Origin {
     /// File name as given on the command line.
-    pub file: String,
+    pub file: Arc<str>,
     /// Line number, from 1.
     pub line: u32,
 }

@@ -15,6 +15,7 @@ mod backend;
 pub mod change;
 mod check;
 mod common;
+mod copy_on_write;
 mod frontend;
 mod global;
 mod h2;
@@ -45,6 +46,7 @@ pub use common::{
     ConnectionMode, ErrorPage, ErrorPages, ForwardFor, ForwardedHeader, ForwardedNode, IsExplicit,
     Keepalive, Mode, Origin, ProxyCommon, Splicing,
 };
+pub use copy_on_write::CopyOnWrite;
 pub use frontend::{
     Bind, CaptureSlot, CookieCapture, Frontend, FrontendOptions, FrontendTimeouts, Monitor, Route,
     RouteTarget, UnixOwner,
@@ -57,7 +59,7 @@ pub use h2::{H2LoggedErrors, H2SideTuning, H2Tuning, WebsocketProtocol};
 pub use log::{Facility, Level, LogEndpoint, LogFormatName, LogLines, LogSample, LogTarget};
 pub use server::{
     HashKey, InitAddr, InitState, Observe, OnError, OnMarkedDown, OnMarkedUp, ProxyProtocol,
-    Server, ServerChecks, SourceAddress, TransparentSource,
+    Server, ServerChecks, ServerSettings, SourceAddress, TransparentSource,
 };
 pub use stats::{STATS_REALM, STATS_URI, StatsAccess, StatsPage, StatsRule};
 pub use status_set::{CountedStatuses, StatusSet};

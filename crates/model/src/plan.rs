@@ -170,14 +170,18 @@ fn differences<T: Debug>(old: &T, new: &T) -> Vec<String> {
 }
 
 /// The debug output without the positions in the file: a line that only moved is unchanged. The common
-/// fields of frontends and backends are included, and so are the words about processors.
+/// fields of frontends and backends are included, and so are the words about processors and the
+/// settings of servers.
 fn printed(one: &impl Debug) -> String {
     let all = format!("{one:#?}");
     let mut text = String::with_capacity(all.len());
     let mut within: Option<usize> = None;
     let mut in_common = false;
     for line in all.lines() {
-        let begins = matches!(line, "    common: ProxyCommon {" | "    cpu: CpuWords {");
+        let begins = matches!(
+            line,
+            "    common: ProxyCommon {" | "    cpu: CpuWords {" | "    settings: ServerSettings {"
+        );
         if begins || (in_common && line == "    },") {
             in_common = !in_common;
             continue;

@@ -1,13 +1,19 @@
 //! Servers: one line each, `default-server` already applied.
 
 use std::net::SocketAddr;
+use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use ballast_expr::{Expr, LogFormat};
 
-use crate::{Address, HttpProtocol, IsExplicit, Origin, PortSpec, ServerTls, WebsocketProtocol};
+use crate::{
+    Address, CopyOnWrite, HttpProtocol, IsExplicit, Origin, PortSpec, ServerTls, WebsocketProtocol,
+};
 
 /// A `server`, or one instance of a `server-template`.
+///
+/// What a line says of itself alone is here. Its other words are its [`ServerSettings`], which lines
+/// share: they are read as if they were fields of the server, and written so too.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Server {
     /// Name, unique in its backend.
@@ -35,6 +41,14 @@ pub struct Server {
     pub disabled: bool,
     /// `cookie`: the value that identifies this server.
     pub cookie: Option<String>,
+    /// The other words of the line.
+    pub settings: CopyOnWrite<ServerSettings>,
+}
+
+/// What most `server` lines of a backend have in common: the words of `default-server`, and those
+/// that each line repeats.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServerSettings {
     /// `maxconn`; 0 is no limit.
     pub connection_count_max: u32,
     /// `minconn`; 0 means none: the limit is not dynamic.
@@ -109,6 +123,35 @@ impl Server {
             backup: false,
             disabled: false,
             cookie: None,
+            settings: CopyOnWrite::default(),
+        }
+    }
+
+    /// Shares the settings of another server where both have the same.
+    pub fn share_settings(&mut self, other: &Self) {
+        if self.settings == other.settings {
+            self.settings = other.settings.clone();
+        }
+    }
+}
+
+impl Deref for Server {
+    type Target = ServerSettings;
+
+    fn deref(&self) -> &ServerSettings {
+        &self.settings
+    }
+}
+
+impl DerefMut for Server {
+    fn deref_mut(&mut self) -> &mut ServerSettings {
+        &mut self.settings
+    }
+}
+
+impl Default for ServerSettings {
+    fn default() -> Self {
+        Self {
             connection_count_max: 0,
             connection_count_min: 0,
             queue_count_max: 0,

@@ -55,7 +55,7 @@ impl FileEditor {
 
     /// The file that an object stands in.
     pub fn text(&mut self, origin: &Origin) -> Option<&mut FileText> {
-        self.texts.get_mut(&origin.file)
+        self.texts.get_mut(&*origin.file)
     }
 
     /// Writes the numbers of servers that would get other numbers in `counted`.

@@ -189,6 +189,13 @@ fn configure_server(server: &mut Server, saved: &ServerStateValues) {
     if let (Some(port), PortSpec::Fixed) = (saved.port, server.port_mapping) {
         server.address = server.address.with_port(port);
     }
+    let is_checked_as_written = saved.check_port.is_none()
+        && saved.agent_port.is_none()
+        && saved.check_address.is_none()
+        && saved.agent_address.is_none();
+    if is_checked_as_written {
+        return;
+    }
     let checks = &mut server.checks;
     checks.port = saved.check_port.or(checks.port);
     checks.agent_port = saved.agent_port.or(checks.agent_port);
@@ -342,7 +349,10 @@ mod tests {
             (server.checks.port, server.checks.agent_port),
             (Some(99), Some(7))
         );
-        assert_eq!(server.checks.address.unwrap().to_string(), "127.0.0.5:0");
+        assert_eq!(
+            server.checks.address.as_ref().unwrap().to_string(),
+            "127.0.0.5:0"
+        );
         assert_eq!(server.checks.agent_address, None);
     }
 }

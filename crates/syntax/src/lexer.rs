@@ -126,7 +126,7 @@ impl Lexer<'_> {
                     self.finish_token();
                     self.at += 1;
                 }
-                _ => self.verbatim(1),
+                _ => self.plain(),
             }
         }
         self.finish_token();
@@ -164,7 +164,7 @@ impl Lexer<'_> {
                 }
                 b'\\' => self.escape(true),
                 b'$' => self.variable(),
-                _ => self.verbatim(1),
+                _ => self.verbatim(self.run_length(|byte| matches!(byte, b'"' | b'\\' | b'$'))),
             }
             if self.over_bounds {
                 return;
@@ -354,6 +354,37 @@ impl Lexer<'_> {
         self.token.get_or_insert_with(|| Token::new(at))
     }
 
+    /// The bytes up to the next one that means something outside of quotes. Most words are nothing
+    /// else: such a word is made at once.
+    fn plain(&mut self) {
+        let means_something = |byte| matches!(byte, b'#' | b'"' | b'\'' | b'\\') || is_space(byte);
+        let len = self.run_length(means_something);
+        let end = self.at + len;
+        let next = self.source.get(end).copied();
+        let bytes = &self.source[self.at..end];
+        if self.token.is_none()
+            && next.is_none_or(|next| next == b'#' || is_space(next))
+            && self.resolved_bytes + len <= RESOLVED_LINE_BYTES_MAX
+            && let Ok(text) = std::str::from_utf8(bytes)
+            && memchr::memchr(0, bytes).is_none()
+        {
+            let word = Word::verbatim(text, self.span(self.at..end));
+            self.at = end;
+            self.resolved_bytes += len;
+            self.push_word(word);
+            return;
+        }
+        self.verbatim(len);
+    }
+
+    /// How many bytes from here on, at least one, mean themselves. The byte that takes the line over
+    /// its limit is the last one.
+    fn run_length(&self, means_something: impl Fn(u8) -> bool) -> usize {
+        let within = RESOLVED_LINE_BYTES_MAX.saturating_sub(self.resolved_bytes) + 1;
+        let rest = self.source[self.at..].iter().take(within).skip(1);
+        1 + rest.take_while(|byte| !means_something(**byte)).count()
+    }
+
     /// Adds `len` bytes literally.
     fn verbatim(&mut self, len: usize) {
         let (bytes, source) = (&self.source[self.at..self.at + len], self.offset(self.at));
@@ -380,11 +411,9 @@ impl Lexer<'_> {
             return;
         };
         let span = self.span(token.start..self.at);
-        let mut words = token.complete;
-        if !(token.is_list && token.word.len() == 0) {
-            words.push(token.word);
-        }
-        for mut word in words {
+        let is_dropped = token.is_list && token.word.len() == 0;
+        let last = (!is_dropped).then_some(token.word);
+        for mut word in token.complete.into_iter().chain(last) {
             if word.cut_at_nul() {
                 let message = "the word ends at its NUL character, as it does in HAProxy";
                 self.out

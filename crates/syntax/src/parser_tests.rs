@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::{HAPROXY_WORD_COUNT_MAX, LinePartKind, WORD_COUNT_MAX};
+use crate::{HAPROXY_WORD_COUNT_MAX, LinePartKind, RESOLVED_LINE_BYTES_MAX, WORD_COUNT_MAX};
 
 fn env() -> Env {
     let pairs = [
@@ -40,6 +40,32 @@ fn codes(document: &Document) -> Vec<&'static str> {
         .iter()
         .map(|diagnostic| diagnostic.code)
         .collect()
+}
+
+#[test]
+fn a_word_is_the_same_whether_it_is_made_at_once_or_piece_by_piece() {
+    // A line over the limit is cut after the byte that is too much, wherever runs of bytes end.
+    let large = "a".repeat(RESOLVED_LINE_BYTES_MAX / 8);
+    let all = "${A}".repeat(8);
+    for (line, last, ignored) in [
+        (format!("\"{all}\""), RESOLVED_LINE_BYTES_MAX, None),
+        (format!("\"{all}\"bc"), RESOLVED_LINE_BYTES_MAX + 1, Some(1)),
+        (format!("\"{all}bc\""), RESOLVED_LINE_BYTES_MAX + 1, Some(2)),
+        (format!("\"{all}\" bc d"), 1, Some(3)),
+    ] {
+        let document = parsed(format!("global\nsetenv A {large}\n{line}\n"));
+        let cut = &document.sections[1].lines[1];
+        let last_word = cut.words.last().map(|word| word.text().len());
+        assert_eq!(
+            (last_word, cut.ignored.map(Span::len)),
+            (Some(last), ignored)
+        );
+    }
+    for word in ["plain", "tail#comment", "e\u{e9}", "a$b{c}"] {
+        let split = format!("{}\"\"{}", &word[..1], &word[1..]);
+        let texts = [word, &split].map(|line| words(line).0);
+        assert_eq!(texts[0], texts[1], "{word}");
+    }
 }
 
 /// The messages of the active `.notice` lines.

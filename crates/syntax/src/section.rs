@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use xxhash_rust::xxh64::Xxh64;
 
-use crate::{Directive, FileId, LineKind, LinePartKind, SourceLine, SourceMap, Word};
+use crate::{Directive, FileId, LineKind, SourceLine, SourceMap, Word};
 
 /// A kind of section.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -345,11 +345,14 @@ impl Section {
     pub fn mark(&self, sources: &SourceMap) -> u64 {
         let mut said = Xxh64::new(0);
         for line in self.all_lines().filter(|line| !line.words.is_empty()) {
-            for piece in line.pieces() {
-                if piece.kind == LinePartKind::Word {
-                    said.update(sources.slice(piece.span));
+            let mut end = line.span.start;
+            for span in line.words.iter().map(Word::span) {
+                // Words of one `"${A[*]}"` share a span.
+                if span.start >= end && !span.is_empty() {
+                    said.update(sources.slice(span));
                     said.update(b"\0");
                 }
+                end = end.max(span.end);
             }
             said.update(b"\n");
         }

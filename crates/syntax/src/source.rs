@@ -1,6 +1,7 @@
 //! Files, spans, and the conversion of a span to a line and a column.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 /// One file of a [`SourceMap`].
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -87,7 +88,7 @@ pub struct SourceMap {
 
 #[derive(Clone, Debug)]
 struct SourceFile {
-    name: String,
+    name: Arc<str>,
     bytes: Box<[u8]>,
     /// Offset of the first byte of each line.
     line_starts: Box<[u32]>,
@@ -101,7 +102,7 @@ impl SourceMap {
     }
 
     /// Adds a file. `None` when it is larger than [`crate::FILE_BYTES_MAX`].
-    pub fn add(&mut self, name: impl Into<String>, bytes: Vec<u8>) -> Option<FileId> {
+    pub fn add(&mut self, name: impl Into<Arc<str>>, bytes: Vec<u8>) -> Option<FileId> {
         if bytes.len() > crate::FILE_BYTES_MAX {
             return None;
         }
@@ -130,6 +131,12 @@ impl SourceMap {
     #[must_use]
     pub fn name(&self, file: FileId) -> &str {
         &self.file(file).name
+    }
+
+    /// The same, for those who keep it.
+    #[must_use]
+    pub fn shared_name(&self, file: FileId) -> Arc<str> {
+        Arc::clone(&self.file(file).name)
     }
 
     /// The bytes of a file.

@@ -30,6 +30,18 @@ struct Segment {
 }
 
 impl Word {
+    /// A word that was written as it is meant.
+    pub(crate) fn verbatim(text: &str, span: Span) -> Self {
+        Self {
+            span,
+            text: text.into(),
+            bytes: None,
+            quoted: false,
+            expanded: false,
+            segments: Box::default(),
+        }
+    }
+
     /// The meaning of the word: quotes and escapes removed, variables expanded. Invalid UTF-8 is
     /// shown as U+FFFD; see [`Word::bytes`].
     #[must_use]

@@ -346,18 +346,7 @@ impl ConnectionKey {
 /// one must decide whether it belongs to the key.
 fn connects_alike(one: &model::Server, other: &model::Server) -> bool {
     let model::Server {
-        congestion_algorithm,
-        tcp_fast_open,
-        namespace,
-        protocol,
-        websocket_protocol,
-        send_proxy,
-        source,
-        tcp_user_timeout,
-        // The lease compares the configuration that the handshake was made with.
-        tls: _,
-        // The value is compared with that of each exchange.
-        pool_connection_name: _,
+        settings,
         // The epoch covers the address, the target covers the port.
         address: _,
         host_name: _,
@@ -372,6 +361,25 @@ fn connects_alike(one: &model::Server, other: &model::Server) -> bool {
         backup: _,
         disabled: _,
         cookie: _,
+    } = one;
+    settings.is_shared_with(&other.settings) || settings_connect_alike(settings, other)
+}
+
+fn settings_connect_alike(one: &model::ServerSettings, other: &model::ServerSettings) -> bool {
+    let model::ServerSettings {
+        congestion_algorithm,
+        tcp_fast_open,
+        namespace,
+        protocol,
+        websocket_protocol,
+        send_proxy,
+        source,
+        tcp_user_timeout,
+        // The lease compares the configuration that the handshake was made with.
+        tls: _,
+        // The value is compared with that of each exchange.
+        pool_connection_name: _,
+        // Fields that do not affect how a connection is opened.
         connection_count_max: _,
         connection_count_min: _,
         queue_count_max: _,

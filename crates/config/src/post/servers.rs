@@ -62,7 +62,7 @@ pub(super) fn check(
         ports(server_draft, &title, check_port, context);
         agent(server_draft);
         checks(server_draft, (&title, &draft.name), context);
-        if server_draft.server.source.is_none() {
+        if server_draft.server.source.is_none() && draft.back.source.is_some() {
             server_draft.server.source.clone_from(&draft.back.source);
         }
     }
@@ -189,6 +189,10 @@ fn ports(server_draft: &ServerDraft, title: &str, check_port: bool, context: &mu
 /// `addr` and `port` also apply to the agent, unless it has its own (configuration manual, section
 /// 5.2, "addr", "port").
 fn agent(server_draft: &mut ServerDraft) {
+    let written = &server_draft.server.checks;
+    if written.address.is_none() && written.port.is_none() {
+        return;
+    }
     let checks = &mut server_draft.server.checks;
     checks.agent_address = checks.agent_address.take().or(checks.address.clone());
     checks.agent_port = checks.agent_port.or(checks.port);

@@ -27,7 +27,8 @@ use std::sync::LazyLock;
 
 use ballast_expr::{Condition, Expr, Linker, LogFormat};
 use ballast_model::{
-    Balance, ForwardedNode, RouteTarget, SourceAddress, TransparentSource, UseServerTarget,
+    Balance, ForwardedNode, ProxyProtocol, RouteTarget, Server, SourceAddress, TransparentSource,
+    UseServerTarget,
 };
 use ballast_syntax::{Diagnostic, SectionKind, Severity, SourceLine};
 
@@ -231,12 +232,18 @@ pub(crate) fn link(
     conditions.extend(stats::conditions(&mut draft.common.stats));
     formats.extend(check::formats(&mut back.check));
     for server in &mut draft.servers {
-        if let Some(proxy) = &mut server.server.send_proxy {
-            formats.extend(proxy.tlvs.iter_mut().map(|(_, format)| format));
+        // What servers share must not be borrowed for writing without need.
+        if has_expressions(&server.server) {
+            let settings = &mut *server.server.settings;
+            if let Some(proxy) = &mut settings.send_proxy {
+                formats.extend(proxy.tlvs.iter_mut().map(|(_, format)| format));
+            }
+            exprs.extend(source_expr(&mut settings.source));
+            exprs.extend(settings.pool_connection_name.as_mut());
         }
-        exprs.extend(source_expr(&mut server.server.source));
-        exprs.extend(server.tls.sni.as_mut());
-        exprs.extend(server.server.pool_connection_name.as_mut());
+        if server.tls.sni.is_some() {
+            exprs.extend(server.tls.sni.as_mut());
+        }
     }
     exprs.extend(source_expr(&mut back.source));
     if let Balance::Hash(expr) = &mut back.balance {
@@ -266,6 +273,16 @@ pub(crate) fn link(
         errors.extend(expr.link(linker).err());
     }
     errors
+}
+
+/// Whether words of a server, those of TLS apart, are expressions.
+fn has_expressions(server: &Server) -> bool {
+    let source = server.source.as_ref();
+    let source = source.and_then(|source| source.transparent.as_ref());
+    let has_tlvs = |proxy: &ProxyProtocol| !proxy.tlvs.is_empty();
+    server.send_proxy.as_ref().is_some_and(has_tlvs)
+        || matches!(source, Some(TransparentSource::Header(_)))
+        || server.pool_connection_name.is_some()
 }
 
 /// The expression of a `source` that reads the address from the request.

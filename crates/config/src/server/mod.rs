@@ -121,7 +121,7 @@ fn default_server(
     context: &mut Context<'_>,
 ) -> Result<(), Diagnostic> {
     let mut defaults = draft.default_server.clone();
-    words(&mut defaults, args, "default-server", true, context);
+    words(&mut defaults, args, None, context);
     draft.default_server = defaults;
     Ok(())
 }
@@ -155,13 +155,20 @@ fn finish(
     let is_missing =
         matches!(&address_result, Err(diagnostic) if diagnostic.code == "missing-argument");
     if !is_missing {
-        let title = format!("server {}/{}", draft.name, server_draft.server.name);
-        words(&mut server_draft, args, &title, false, context);
+        words(&mut server_draft, args, Some(&draft.name), context);
     }
-    server_draft
-        .tls
-        .add_defaults(&context.declarations.tls.server);
-    server_draft.server.send_proxy = server_draft.proxy_protocol.header();
+    // What is borrowed for writing is shared with no other server any more.
+    let tls_defaults = &context.declarations.tls.server;
+    if !tls_defaults.has_no_defaults() {
+        server_draft.tls.add_defaults(tls_defaults);
+    }
+    let header = server_draft.proxy_protocol.header();
+    if server_draft.server.send_proxy != header {
+        server_draft.server.send_proxy = header;
+    }
+    if let Some(previous) = draft.servers.last() {
+        server_draft.server.share_settings(&previous.server);
+    }
     draft.servers.push(server_draft);
     address_result
 }
@@ -206,14 +213,17 @@ fn address(
     Ok(())
 }
 
-/// The words after the address.
+/// The words after the address. Without a `backend` they are those of `default-server`.
 fn words(
     server_draft: &mut ServerDraft,
     args: &mut Args<'_>,
-    title: &str,
-    is_default: bool,
+    backend: Option<&str>,
     context: &mut Context<'_>,
 ) {
+    let title = |server_draft: &ServerDraft| match backend {
+        Some(backend) => format!("server {backend}/{}", server_draft.server.name),
+        None => "default-server".to_owned(),
+    };
     while let Some(word) = args.next_word() {
         let text = word.text();
         if text.is_empty() {
@@ -223,12 +233,13 @@ fn words(
         let name = text.split_once('(').map_or(text, |(name, _)| name);
         let Some(row) = TABLE.row(name) else {
             let known: Vec<_> = TABLE.keywords().map(|row| row.word).collect();
+            let title = title(server_draft);
             let message = format!("'{title}' : unknown keyword '{text}'");
             let diagnostic = Diagnostic::alert("unknown-keyword", message).at(word.span());
             context.report(suggestion(diagnostic, text, known));
             continue;
         };
-        if is_default && matches!(name, "id" | "guid") {
+        if backend.is_none() && matches!(name, "id" | "guid") {
             let message = format!("'{name}' option is not accepted in default-server sections");
             context.report(Diagnostic::alert("misplaced-keyword", message).at(word.span()));
             args.next_word();
@@ -238,6 +249,7 @@ fn words(
         let result = perform(row, server_draft, &mut param_args, context);
         args.seek(param_args.position());
         if let Err(mut diagnostic) = result {
+            let title = title(server_draft);
             diagnostic.message = format!("'{title}' : {}", diagnostic.message);
             context.report(diagnostic);
         }

@@ -53,7 +53,7 @@ pub fn read(path: &str, text: &str, bases: &FileBases) -> Result<CrtListText, St
             continue;
         }
         let origin = Origin {
-            file: path.to_owned(),
+            file: path.into(),
             line: number,
         };
         let line = line(text, bases, &origin, &mut list.warnings)?;

@@ -114,6 +114,17 @@ pub(crate) struct ServerWords {
 }
 
 impl ServerWords {
+    /// Whether there is nothing to add to a line: see [`Self::add_defaults`].
+    pub(crate) fn has_no_defaults(&self) -> bool {
+        self.versions == Versions::default()
+            && self.tickets.is_none()
+            && self.ciphers.is_none()
+            && self.ciphersuites.is_none()
+            && self.curves.is_none()
+            && self.signature_algorithms.is_none()
+            && self.client_signature_algorithms.is_none()
+    }
+
     /// Adds the global defaults to what the line left open.
     pub(crate) fn add_defaults(&mut self, defaults: &Self) {
         fn or<T: Clone>(own: &mut Option<T>, default: &Option<T>) {
