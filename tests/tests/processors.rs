@@ -110,6 +110,25 @@ fn the_table_of_processors_and_threads_is_haproxys() {
 }
 
 #[test]
+fn the_table_is_printed_when_a_bind_names_threads_that_are_not_there() {
+    // With warnings before the alert, and without.
+    for timeouts in ["", "    timeout client 5s\n"] {
+        let directory = tempfile::TempDir::new().expect("a directory");
+        let file = directory.path().join("haproxy.cfg");
+        let text = format!(
+            "global\n    nbthread 2\ndefaults\n    mode http\n{timeouts}frontend www\n    \
+             bind 127.0.0.1:8080 thread 5\n"
+        );
+        fs::write(&file, text).expect("a file");
+        let [theirs, ours] = Program::both()
+            .map(|program| program.run(&["-dc", "-c", "-f", &file.to_string_lossy()]));
+        assert!(theirs.stdout.contains("Thread CPU Bindings:"), "{theirs:?}");
+        assert_eq!(ours.stdout, theirs.stdout);
+        assert_eq!(ours.status.code(), theirs.status.code());
+    }
+}
+
+#[test]
 fn lines_that_cannot_be_are_refused_in_haproxys_words() {
     for global in [
         "nbthread 0",

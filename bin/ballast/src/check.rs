@@ -11,7 +11,7 @@ use ballast_tls::store::TakeOver;
 use crate::args::{CheckOptions, Options};
 use crate::host::{machine, state_file};
 use crate::machine::LocalMachine;
-use crate::{config_files, console, tools};
+use crate::{config_files, console, processors, tools};
 
 /// The exit code of a valid configuration without listeners.
 const NO_LISTENER: u8 = 2;
@@ -78,6 +78,9 @@ pub(crate) fn read_for_start(
     };
     print_diagnostics(loaded, options.json, lowest_severity);
     if loaded.has_alerts() {
+        if options.show_processors && ballast_config::alerts_are_of_threads(loaded) {
+            print_processors(&loaded.config);
+        }
         return Err(1);
     }
     let zero_warning = options.zero_warning || loaded.config.global.zero_warning;
@@ -87,6 +90,13 @@ pub(crate) fn read_for_start(
         ));
     }
     Ok(read)
+}
+
+/// `-dc` of a configuration that is refused for its threads, as far as they have places.
+fn print_processors(config: &Config) {
+    if let Ok(layout) = processors::layout(&config.global.cpu) {
+        console::print_line!("{}", layout.report().trim_end_matches('\n'));
+    }
 }
 
 /// `-c`: completes the check of a configuration without alerts, and returns the exit code. The

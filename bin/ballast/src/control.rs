@@ -12,6 +12,7 @@ use ballast_cli::{
 };
 use ballast_config::{KeywordState, Sections};
 use ballast_edit::Refusal;
+use ballast_engine::descriptors::{ConnectionCursor, ConnectionPage, ListeningDescriptor};
 use ballast_engine::sessions::SessionPage;
 use ballast_engine::{Backend, CancellationReason, Frontend, ServerState};
 use ballast_expr::Store;
@@ -23,7 +24,7 @@ use ballast_reconcile::{
     CertificateChangeLock, ChangeRequest, ConfigHistory, OverrideKey, OverrideValue,
 };
 use ballast_stats::StatsHost;
-use ballast_stream::{end_session, sessions, wake_connections};
+use ballast_stream::{connection_descriptors, end_session, sessions, wake_connections};
 use ballast_tls::ocsp_schedule::UpdateSchedule;
 use ballast_tls::server_config::BindTlsSettings;
 use ballast_tls::store::StoredCertificate;
@@ -203,6 +204,28 @@ impl Control for Instance {
             let listed = timeout(SESSIONS_WAIT, listed).await;
             listed.ok().and_then(Result::ok).unwrap_or_default()
         })
+    }
+
+    fn connections(
+        &self,
+        worker: usize,
+        cursor: ConnectionCursor,
+        count: usize,
+    ) -> Pin<Box<dyn Future<Output = ConnectionPage>>> {
+        let found = self.mailboxes().get(worker).cloned();
+        Box::pin(async move {
+            let Some(mailbox) = found else {
+                return ConnectionPage::default();
+            };
+            let listed = mailbox.call(move || connection_descriptors(worker, cursor, count));
+            let listed = timeout(SESSIONS_WAIT, listed).await;
+            listed.ok().and_then(Result::ok).unwrap_or_default()
+        })
+    }
+
+    fn listeners(&self) -> Vec<ListeningDescriptor> {
+        let listeners = Self::listeners(self);
+        listeners.iter().flat_map(Listeners::descriptors).collect()
     }
 
     fn end_session(&self, id: u64) -> Pin<Box<dyn Future<Output = bool>>> {

@@ -26,6 +26,9 @@ const STREAM_COUNT_MAX: u64 = 10_000;
 /// What a server of WebSockets sends back in one frame.
 const MESSAGE_BYTES_MAX: u64 = 1 << 20;
 
+/// The words for modes.
+const MODES: [&str; 4] = ["http", "connect", "handshakes", "websockets"];
+
 /// What the command line asks for.
 #[derive(Debug)]
 pub(crate) enum Command {
@@ -48,8 +51,7 @@ pub(crate) fn read(words: impl Iterator<Item = String>) -> Result<Command, Strin
     if words.next_if(|word| word == "report").is_some() {
         return page(words);
     }
-    let modes = ["http", "connect", "handshakes", "websockets"];
-    let mode = words.next_if(|word| modes.contains(&word.as_str()));
+    let mode = words.next_if(|word| MODES.contains(&word.as_str()));
     let mut plan = defaults(mode.as_deref().unwrap_or("http"));
     let mut line = Line::new(&plan);
     while let Some(word) = words.next() {
@@ -118,6 +120,12 @@ impl Line {
             }
             _ if self.tls.take(name, &mut value)? => {}
             _ if name.starts_with('-') => option(plan, name, value)?,
+            _ if MODES.contains(&name) || name == "report" => {
+                return Err(format!(
+                    "'{name}' is a word for what to do, which comes before all others (a host of \
+                     that name is written http://{name})"
+                ));
+            }
             _ => {
                 shown[0].clone_from(&word);
                 self.targets.push(word);

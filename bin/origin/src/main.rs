@@ -17,6 +17,7 @@ mod tls;
 mod websocket;
 
 use std::cell::{Cell, RefCell};
+use std::io::Write as _;
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -102,8 +103,13 @@ struct Server {
 
 fn main() -> ExitCode {
     let servers = match servers(std::env::args().skip(1)) {
-        Ok(servers) if !servers.is_empty() => servers,
-        Ok(_) => return usage("no --listen"),
+        Ok(Some(servers)) if !servers.is_empty() => servers,
+        Ok(Some(_)) => return usage("no --listen"),
+        Ok(None) => {
+            // Who asked for it may have closed the pipe that it goes to.
+            let _ = write!(std::io::stdout(), "{HELP}{}", h2::faults_help());
+            return ExitCode::SUCCESS;
+        }
         Err(fault) => return usage(&fault),
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -125,8 +131,10 @@ fn usage(fault: &str) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Pairs each address with what stands before it.
-fn servers(arguments: impl Iterator<Item = String>) -> Result<Vec<(String, Rc<Server>)>, String> {
+/// Pairs each address with what stands before it; `None` when help is requested.
+fn servers(
+    arguments: impl Iterator<Item = String>,
+) -> Result<Option<Vec<(String, Rc<Server>)>>, String> {
     let (mut servers, mut name) = (Vec::new(), "origin".to_owned());
     let (mut tls, mut h2) = (TlsOptions::default(), H2Options::default());
     let mut arguments = arguments;
@@ -138,6 +146,7 @@ fn servers(arguments: impl Iterator<Item = String>) -> Result<Vec<(String, Rc<Se
                 .ok_or_else(|| format!("{word} wants a value"))
         };
         match word.as_str() {
+            "-h" | "--help" => return Ok(None),
             "--name" => name = value()?,
             "--listen" => {
                 let server = Server {
@@ -157,7 +166,7 @@ fn servers(arguments: impl Iterator<Item = String>) -> Result<Vec<(String, Rc<Se
             _ => return Err(format!("unknown argument {word:?}")),
         }
     }
-    Ok(servers)
+    Ok(Some(servers))
 }
 
 /// Binds every address first, so that a wrong one ends the program at once.
@@ -174,4 +183,24 @@ async fn listen_on_all(servers: Vec<(String, Rc<Server>)>) -> std::io::Result<()
         task.await.map_err(std::io::Error::other)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Result<Option<Vec<(String, Rc<Server>)>>, String> {
+        servers(line.split_whitespace().map(str::to_owned))
+    }
+
+    #[test]
+    fn help_is_asked_for_by_its_word_and_no_mistake() {
+        for line in ["--help", "-h", "--name a --listen 127.0.0.1:1 --help"] {
+            assert!(matches!(read(line), Ok(None)), "{line}");
+        }
+        // A name may be anything.
+        let named = read("--name --help --listen 127.0.0.1:1").unwrap().unwrap();
+        assert_eq!(named[0].1.name, "--help");
+        assert!(read("--helpme").unwrap_err().contains("unknown argument"));
+    }
 }

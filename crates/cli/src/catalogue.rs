@@ -13,6 +13,7 @@ pub fn commands_of_worker() -> CommandFamilies {
         commands::process::WORKER_COMMANDS,
         commands::statistics::COMMANDS,
         commands::sessions::COMMANDS,
+        commands::descriptors::COMMANDS,
         commands::runtime::COMMANDS,
         commands::events::COMMANDS,
         commands::servers::COMMANDS,

@@ -10,6 +10,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use ballast_edit::Refusal;
+use ballast_engine::descriptors::{ConnectionCursor, ConnectionPage, ListeningDescriptor};
 use ballast_engine::sessions::SessionPage;
 use ballast_engine::{Backend, CancellationReason, GateState, ServerState};
 use ballast_expr::Store;
@@ -201,6 +202,23 @@ pub trait Control: StatsHost {
     ) -> Pin<Box<dyn Future<Output = SessionPage>>> {
         let _ = (worker, position, position_count);
         Box::pin(std::future::ready(SessionPage::default()))
+    }
+
+    /// The connections of a worker in at most `count` positions of a list from `cursor` on, and where to go
+    /// on (`show fd`). Empty for a worker that does not answer in time.
+    fn connections(
+        &self,
+        worker: usize,
+        cursor: ConnectionCursor,
+        count: usize,
+    ) -> Pin<Box<dyn Future<Output = ConnectionPage>>> {
+        let _ = (worker, cursor, count);
+        Box::pin(std::future::ready(ConnectionPage::default()))
+    }
+
+    /// The sockets of the frontends (`show fd`).
+    fn listeners(&self) -> Vec<ListeningDescriptor> {
+        Vec::new()
     }
 
     /// Ends a client's connection; false when there is none of that id.

@@ -67,7 +67,7 @@ pub fn serve_stream(
     });
     let mut session = CliSession::new(&shared, level, SeverityOutput::None);
     session.caller = "the master's socket".to_owned();
-    let listed = shared.list(None, 1);
+    let listed = shared.list(&stream, None, 1);
     spawn_local(conversation::run(stream, shared, session, listed));
     Ok(())
 }
@@ -130,7 +130,7 @@ async fn accept_within_limit(
                 Some((pid, uid)) => format!("{} (pid {pid}, uid {uid})", bind.label),
                 None => format!("{} ({peer})", bind.label),
             };
-            let listed = shared.list(Some(&peer), number);
+            let listed = shared.list(&stream, Some(&peer), number);
             spawn_local(async move {
                 conversation::run(stream, shared, session, listed).await;
                 drop(permit);

@@ -1,15 +1,19 @@
 //! The command sockets, and the process that their commands are about.
 
 use std::cell::{Cell, RefCell};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::{Arc, Weak};
 use std::time::{Instant, SystemTime};
 
+use ballast_engine::descriptors::{
+    ConnectionDescriptor, ConnectionKind, ConnectionSide, ListeningDescriptor,
+};
 use ballast_engine::sessions::{ProxyName, SessionInfo};
 use ballast_model::{CliLevel, SeverityOutput};
 use ballast_net::{Address, PassedSocket};
+use ballast_worker::{SocketReference, Stream};
 
 use crate::control::Control;
 use crate::limits::CliLimits;
@@ -69,6 +73,8 @@ pub(crate) struct Caller {
     pub(crate) since_wall: SystemTime,
     /// Commands so far.
     pub(crate) command_count: Cell<u64>,
+    /// Its socket.
+    pub(crate) socket: SocketReference,
 }
 
 impl Caller {
@@ -129,7 +135,12 @@ impl CliShared {
     }
 
     /// Adds a caller from `peer` on a bind to the list.
-    pub(crate) fn list(self: &Rc<Self>, peer: Option<&Address>, bind: u32) -> CallerEntry {
+    pub(crate) fn list(
+        self: &Rc<Self>,
+        stream: &Stream,
+        peer: Option<&Address>,
+        bind: u32,
+    ) -> CallerEntry {
         let number = self.caller_count.get() + 1;
         self.caller_count.set(number);
         let caller = Rc::new(Caller {
@@ -139,12 +150,46 @@ impl CliShared {
             since: Instant::now(),
             since_wall: SystemTime::now(),
             command_count: Cell::new(0),
+            socket: stream.socket_reference(),
         });
         self.callers.borrow_mut().push(Rc::clone(&caller));
         CallerEntry {
             shared: Rc::clone(self),
             caller,
         }
+    }
+
+    /// The connections of the callers that are served; `worker` serves them.
+    pub(crate) fn connections(&self, worker: usize) -> Vec<ConnectionDescriptor> {
+        let callers = self.callers.borrow();
+        let open = callers.iter().filter_map(|caller| {
+            let socket = caller.socket.open_socket()?;
+            Some(ConnectionDescriptor {
+                descriptor: socket.descriptor,
+                socket: socket.number,
+                worker,
+                local: socket.local,
+                peer: socket.peer,
+                side: ConnectionSide::Caller,
+                carries: Some(ConnectionKind::Tcp),
+                is_tls: false,
+                session: None,
+            })
+        });
+        open.collect()
+    }
+
+    /// The command sockets, as `show fd` shows them; `worker` accepts from them.
+    pub(crate) fn listeners(&self, worker: usize) -> Vec<ListeningDescriptor> {
+        let open = self.sockets.iter().filter_map(Weak::upgrade);
+        let listeners = open.map(|socket| ListeningDescriptor {
+            descriptor: socket.as_raw_fd(),
+            worker,
+            state: "RDY",
+            frontend: "GLOBAL".into(),
+            address: Address::local_of(&socket).ok().and_then(|own| own.ip()),
+        });
+        listeners.collect()
     }
 
     /// The callers that are served, as sessions.

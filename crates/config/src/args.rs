@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use ballast_expr::{AclSet, Condition, Expr, LogFormat, Usage};
 use ballast_syntax::{
-    Diagnostic, SourceLine, Span, TimeUnit, ValueError, Word, parse_duration, parse_size,
+    Diagnostic, SourceLine, Span, TimeUnit, ValueError, ValueErrorKind, Word, parse_duration,
+    parse_size,
 };
 
 use crate::context::suggestion;
@@ -251,6 +252,28 @@ impl<'a> Args<'a> {
         parse_size(text, max).map_err(|error| self.value_error(text, "size", error))
     }
 
+    /// As [`Args::size`], where a text that is no size gets the message that `unexpected` makes of the
+    /// keyword and what stands behind the digits.
+    ///
+    /// # Errors
+    /// As [`Args::size`].
+    pub(crate) fn size_of(
+        &mut self,
+        what: &str,
+        max: u64,
+        unexpected: impl FnOnce(&str, &str) -> String,
+    ) -> Result<u64, Diagnostic> {
+        let text = self.text(what)?;
+        parse_size(text, max).map_err(|error| match error.kind {
+            ValueErrorKind::Overflow { .. } => self.value_error(text, "size", error),
+            _ => {
+                let rest = text.get(error.at.start..).unwrap_or(text);
+                let message = unexpected(self.keyword, rest);
+                self.wrong_at(error.at, message)
+            }
+        })
+    }
+
     /// Takes a number within `range`.
     ///
     /// # Errors
@@ -354,7 +377,7 @@ impl<'a> Args<'a> {
             return Ok(());
         };
         let message = format!(
-            "'{}' cannot handle unexpected argument '{}'",
+            "'{}' cannot handle unexpected argument '{}'.",
             self.keyword,
             word.text()
         );

@@ -46,8 +46,8 @@ pub use load::{Options, load, load_after, parse_document};
 pub use lower::LoadedConfig;
 pub use machine::{EmptyMachine, Machine, StandInMachine};
 pub use render::{
-    TextOptions, closing_lines, diagnostic_text, diagnostics_text, json_lines, keyword_json,
-    keyword_markdown, keyword_text,
+    TextOptions, alerts_are_of_threads, closing_lines, diagnostic_text, diagnostics_text,
+    json_lines, keyword_json, keyword_markdown, keyword_text,
 };
 pub use tls::{CrtListText, certificate_list};
 pub use tls_context::compile_bind_tls_settings;

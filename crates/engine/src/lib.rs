@@ -12,6 +12,7 @@ mod cancellation;
 mod checks;
 mod connecting;
 mod cookies;
+pub mod descriptors;
 mod dynamic_cookies;
 mod event_buffer;
 mod facts;

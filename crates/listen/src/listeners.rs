@@ -2,11 +2,12 @@
 
 use std::cell::Cell;
 use std::collections::HashMap;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use ballast_engine::{Frontend, Generation, ListenerState, Process};
+use ballast_engine::descriptors::ListeningDescriptor;
+use ballast_engine::{Frontend, GateState, Generation, ListenerState, Process};
 use ballast_model::Bind;
 use ballast_net::{Address, PassedSocket, SystemCallError, Tuning};
 use ballast_worker::{Acceptor, local, spawn_local};
@@ -209,6 +210,20 @@ impl Listeners {
         self.assigned().map(|(_, accepting)| &accepting.socket)
     }
 
+    /// The sockets, for `show fd`.
+    pub fn descriptors(&self) -> impl Iterator<Item = ListeningDescriptor> {
+        self.assigned().map(|(open_listener, accepting)| {
+            let settings = open_listener.listener.settings();
+            ListeningDescriptor {
+                descriptor: accepting.socket.as_raw_fd(),
+                worker: accepting.worker,
+                state: state_word(&settings),
+                frontend: settings.frontend.name().to_owned(),
+                address: accepting.address.ip(),
+            }
+        })
+    }
+
     /// The sockets with what another process needs to find the bind of each.
     pub fn sockets_to_pass(&self) -> impl Iterator<Item = PassedSocket> {
         self.assigned().map(|(open_listener, accepting)| {
@@ -309,6 +324,18 @@ impl WorkerListeners {
             }
         }
         outcome
+    }
+}
+
+/// HAProxy's word for the state of a listener, as far as it depends on its own limit and its frontend.
+fn state_word(settings: &ListenerSettings) -> &'static str {
+    let (state, listening) = (&settings.frontend.state, &settings.listening);
+    let limit = listening.bind.connection_count_max.unwrap_or(0);
+    match state.gate.state() {
+        GateState::Paused | GateState::Shut => "PAU",
+        GateState::Open if limit > 0 && listening.state.connections.current() >= limit => "FUL",
+        GateState::Open if state.sessions.current() >= state.connection_count_max() => "LIM",
+        GateState::Open => "RDY",
     }
 }
 

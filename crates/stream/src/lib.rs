@@ -6,6 +6,7 @@
 mod access_log;
 mod chain;
 mod context;
+mod descriptors;
 mod ending;
 mod exchange;
 mod exit;
@@ -46,6 +47,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Instant;
 
+use ballast_engine::descriptors::ConnectionKind;
 use ballast_engine::{ClientProtocol, Frontend};
 use ballast_listen::{Arrival, ExpectedHeaders};
 use ballast_mux::ClientConnection;
@@ -55,14 +57,16 @@ use ballast_upstream::ClientAddresses;
 use ballast_worker::cutting_off;
 
 use crate::context::Context;
+use crate::descriptors::HandshakeEntry;
 use crate::exchange::{CurrentExchange, Settings};
 use crate::http::{KeptConnection, ServeEnd};
 use crate::run_rules::{MessageScope, apply};
 use crate::session::{ConnectionSettings, Session};
-use crate::sessions::{SessionEntry, SessionRow};
+use crate::sessions::{RowContent, SessionEntry, SessionRow};
 use crate::tcp::AfterSession;
 use crate::tracking::TrackedEvent;
 
+pub use descriptors::connection_descriptors;
 pub use ending::{Ending, EndingCause, EndingPhase};
 pub use local::{EvaluationMemory, RunningGeneration, WorkerLocal};
 pub use rest::{RestingClient, tend_idle_clients, wake_connections};
@@ -185,7 +189,11 @@ fn serve(local: &Weak<WorkerLocal>, client: Client) -> impl Future<Output = ()> 
         }
         let mut context = Context::new(&local, &session, running, frontend);
         context.set_output_format(&mut client);
-        let entry = SessionEntry::enter(local.worker, &session, &context.frontend).await;
+        let content = RowContent::Connection(match context.frontend.is_http() {
+            true => ConnectionKind::Http1,
+            false => ConnectionKind::Tcp,
+        });
+        let entry = SessionEntry::enter(local.worker, &session, &context.frontend, content).await;
         let row = entry.row();
         context.row = Some(Rc::clone(row));
         let may_be_cut_off = context.running.has_hard_stop;
@@ -249,7 +257,10 @@ async fn establish(
         if !handshakes.is_empty() {
             // Boxed: most connections have no handshake, and should not reserve memory for its
             // future.
-            match Box::pin(handshakes.run(transport)).await {
+            let entry = HandshakeEntry::enter(session, &frontend);
+            let done = Box::pin(handshakes.run(transport)).await;
+            drop(entry);
+            match done {
                 Ok(established) => (transport, read_ahead) = session.establish(established),
                 Err(refusal) => {
                     let error = refusal.error;

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ballast_engine::Frontend;
+use ballast_engine::descriptors::{ConnectionDescriptor, ConnectionKind, ConnectionSide};
 use ballast_mux::ClientConnection;
 use ballast_transport::Transport;
 use ballast_worker::sync::Notify;
@@ -151,6 +152,36 @@ impl RestingClients {
             yield_now().await;
         }
     }
+}
+
+/// What `show fd` shows of the resting connections of this worker in `count` positions from `position` on,
+/// and the position to go on from, if any are left.
+pub(crate) fn descriptors(
+    worker: usize,
+    position: usize,
+    count: usize,
+) -> (Vec<ConnectionDescriptor>, Option<usize>) {
+    let Some(resting) = ballast_worker::local::<RestingClients>() else {
+        return (Vec::new(), None);
+    };
+    let mut found = Vec::new();
+    let next = resting.sockets.visit(position, count, |client| {
+        let Some(socket) = client.session.socket.open_socket() else {
+            return;
+        };
+        found.push(ConnectionDescriptor {
+            descriptor: socket.descriptor,
+            socket: socket.number,
+            worker,
+            local: socket.local,
+            peer: socket.peer,
+            side: ConnectionSide::Client(Arc::clone(&client.frontend)),
+            carries: Some(ConnectionKind::Http1),
+            is_tls: client.session.tls.is_some(),
+            session: None,
+        });
+    });
+    (found, next)
 }
 
 /// Whether a connection has no place in the configuration in force: its bind was removed, or its frontend

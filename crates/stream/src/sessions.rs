@@ -13,10 +13,11 @@ use std::task::{Poll, Waker};
 use std::time::{Duration, Instant, SystemTime};
 
 use ballast_engine::Frontend;
+use ballast_engine::descriptors::{ConnectionDescriptor, ConnectionKind, ConnectionSide};
 use ballast_engine::sessions::{ProxyName, SessionInfo, SessionPage};
 use ballast_listen::{Admission, BindWatch};
 use ballast_model::{Address, ProxyCommon};
-use ballast_worker::yield_now;
+use ballast_worker::{SocketReference, yield_now};
 
 use crate::exchange::Exchange;
 use crate::local::RunningGeneration;
@@ -62,6 +63,19 @@ pub(crate) struct SessionRow {
     is_killed: Cell<bool>,
     idleness: Cell<Idleness>,
     waker: RefCell<Option<Waker>>,
+    /// The socket of the connection.
+    socket: SocketReference,
+    is_tls: bool,
+    content: Cell<RowContent>,
+}
+
+/// What a row is of.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum RowContent {
+    /// A connection.
+    Connection(ConnectionKind),
+    /// A stream of a connection that has a row of its own.
+    Stream,
 }
 
 /// How long a connection has waited for its next request, as far as it may rest.
@@ -113,16 +127,27 @@ pub(crate) struct SessionEntry {
 
 impl SessionEntry {
     /// Lists a connection. Must be called by the connection's own task, whose waker is kept.
-    pub(crate) async fn enter(worker: usize, session: &Session, frontend: &Arc<Frontend>) -> Self {
-        poll_fn(|cx| Poll::Ready(Self::of(worker, session, frontend, cx.waker().clone()))).await
+    pub(crate) async fn enter(
+        worker: usize,
+        session: &Session,
+        frontend: &Arc<Frontend>,
+        content: RowContent,
+    ) -> Self {
+        let enter = |waker: &Waker| Self::of(worker, (session, content), frontend, waker.clone());
+        poll_fn(|cx| Poll::Ready(enter(cx.waker()))).await
     }
 
-    fn of(worker: usize, session: &Session, frontend: &Arc<Frontend>, waker: Waker) -> Self {
+    fn of(
+        worker: usize,
+        (session, content): (&Session, RowContent),
+        frontend: &Arc<Frontend>,
+        waker: Waker,
+    ) -> Self {
         SESSIONS.with_borrow_mut(|list| {
             list.entered += 1;
             // Unique while the process lives, as the addresses in HAProxy's list are.
             let id = ((worker as u64 + 1) << 40) | list.entered;
-            let row = Rc::new(SessionRow::new(session, frontend, id, waker));
+            let row = Rc::new(SessionRow::new((session, content), frontend, id, waker));
             let entry = Some(Rc::clone(&row));
             let position = match list.free.pop() {
                 Some(position) => {
@@ -158,7 +183,12 @@ impl Drop for SessionEntry {
 }
 
 impl SessionRow {
-    fn new(session: &Session, frontend: &Arc<Frontend>, id: u64, waker: Waker) -> Self {
+    fn new(
+        (session, content): (&Session, RowContent),
+        frontend: &Arc<Frontend>,
+        id: u64,
+        waker: Waker,
+    ) -> Self {
         let bind = &Admission::listening(&session.admission).bind;
         Self {
             id,
@@ -184,6 +214,9 @@ impl SessionRow {
             is_killed: Cell::new(false),
             idleness: Cell::new(Idleness::None),
             waker: RefCell::new(Some(waker)),
+            socket: session.socket.clone(),
+            is_tls: session.tls.is_some(),
+            content: Cell::new(content),
         }
     }
 
@@ -212,6 +245,11 @@ impl SessionRow {
     /// Notes that a stream was opened on the connection: an exchange that has a row of its own.
     pub(crate) fn count_stream(&self) {
         self.exchange_count.set(self.exchange_count.get() + 1);
+    }
+
+    /// Notes how the connection carries its exchanges from now on.
+    pub(crate) fn set_kind(&self, kind: ConnectionKind) {
+        self.content.set(RowContent::Connection(kind));
     }
 
     /// Notes the backend of the exchange.
@@ -283,6 +321,26 @@ impl SessionRow {
         self.is_killed.get()
     }
 
+    /// What `show fd` shows of the connection; `None` for a stream, and once the connection is closed.
+    fn descriptor(&self, worker: usize) -> Option<ConnectionDescriptor> {
+        let RowContent::Connection(kind) = self.content.get() else {
+            return None;
+        };
+        let is_one = !matches!(kind, ConnectionKind::Http2 { .. });
+        let socket = self.socket.open_socket()?;
+        Some(ConnectionDescriptor {
+            descriptor: socket.descriptor,
+            socket: socket.number,
+            worker,
+            local: socket.local,
+            peer: socket.peer,
+            side: ConnectionSide::Client(Arc::clone(&self.frontend)),
+            carries: Some(kind),
+            is_tls: self.is_tls,
+            session: (is_one && self.begun.get().is_some()).then_some(self.id),
+        })
+    }
+
     fn info(&self, worker: usize) -> SessionInfo {
         let running = self.running.borrow();
         let generation = running.as_ref().map(|running| &running.generation);
@@ -344,6 +402,22 @@ pub fn sessions(worker: usize, position: usize, position_count: usize) -> Sessio
         sessions: found.iter().map(|row| row.info(worker)).collect(),
         next,
     }
+}
+
+/// The connections in the list of this worker in `position_count` positions from `position` on, and the
+/// position to go on from, if any are left.
+pub(crate) fn descriptors(
+    worker: usize,
+    position: usize,
+    position_count: usize,
+) -> (Vec<ConnectionDescriptor>, Option<usize>) {
+    SESSIONS.with_borrow(|list| {
+        let (all, end) = (list.rows.len(), position.saturating_add(position_count));
+        let rows = &list.rows[position.min(all)..end.min(all)];
+        let rows = rows.iter().flatten();
+        let found = rows.filter_map(|row| row.descriptor(worker)).collect();
+        (found, (end < all).then_some(end))
+    })
 }
 
 /// Calls those connections of this worker to rest that have waited for a request since the last call

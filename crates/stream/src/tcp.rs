@@ -4,6 +4,7 @@ use std::cell::Cell;
 
 use ballast_engine::ClientProtocol;
 use ballast_engine::counters::BackendCounters;
+use ballast_engine::descriptors::ConnectionKind;
 use ballast_model::HttpProtocol;
 use ballast_mux::{ClientConnection, Duplex, Piece};
 use ballast_rules::LogStep;
@@ -66,6 +67,9 @@ pub(crate) async fn serve(
             return AfterSession::Http2;
         }
         context.is_upgraded.set(true);
+        if let Some(row) = &context.row {
+            row.set_kind(ConnectionKind::Http1);
+        }
         context.takes_preface.set(protocol.is_none());
         context.upgraded_for.set(backend_index);
         // The request has begun with the session: what the inspection took is a part of it.

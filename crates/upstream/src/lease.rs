@@ -21,6 +21,7 @@ use ballast_transport::TlsFacts;
 use ballast_worker::SocketReference;
 
 use crate::key::IdleGroupKey;
+use crate::open_connections::{ListedConnection, OpenConnectionEntry};
 use crate::{ConnectionKey, ConnectionRequirements};
 
 /// A connection to a server. The server counts it for as long as it lives: lent, idle, kept for its
@@ -72,6 +73,8 @@ pub(crate) struct OpenedConnection {
     /// Its streams, where it carries several.
     streams: Option<ServerStreams>,
     state: Arc<ServerState>,
+    /// Lists it for `show fd`.
+    _entry: OpenConnectionEntry,
 }
 
 /// What a connection keeps of its handshake.
@@ -189,12 +192,21 @@ impl Lease {
         tls: Option<OpenedTls>,
     ) -> Self {
         server.state.connections.enter();
+        let entry = OpenConnectionEntry::enter(ListedConnection {
+            socket: connection.socket_reference(),
+            state: Arc::clone(&server.state),
+            line: Arc::clone(&key.line),
+            carries_http: key.requirements.streams.is_some(),
+            is_tls: tls.is_some(),
+            streams: connection.streams().cloned(),
+        });
         let opened = OpenedConnection {
             key,
             tls,
             is_authenticated_as_client: Cell::new(false),
             streams: connection.streams().cloned(),
             state: Arc::clone(&server.state),
+            _entry: entry,
         };
         let opened = match opened.streams {
             Some(_) => Opened::Shared(Rc::new(opened)),

@@ -17,6 +17,7 @@ mod client_addresses;
 mod connect;
 mod key;
 mod lease;
+mod open_connections;
 pub mod pool;
 pub mod probe;
 mod shared;
@@ -31,4 +32,5 @@ pub use key::{
     ClientTlsSession, ClientTlsValues, ConnectionKey, ConnectionRequirements, ExchangeValues,
 };
 pub use lease::{ExchangeEnd, Lease};
+pub use open_connections::open_connections;
 pub use slot::{NoSlot, QueuePositions, Slot, SlotRequest};

@@ -46,7 +46,7 @@ pub use resting::{RestEnd, RestingSockets};
 pub use shared::{mailbox, worker_count};
 pub use signals::Signals;
 pub use stop_order::StopOrder;
-pub use stream::{SocketReference, Stream};
+pub use stream::{OpenSocket, SocketReference, Stream};
 pub use task::{
     TaskEnd, TaskHandle, TaskPanicked, TaskPool, run_blocking, spawn_local, spawn_service,
 };

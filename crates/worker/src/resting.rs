@@ -182,6 +182,17 @@ impl<T: AsFd> RestingSockets<T> {
         (items.collect(), (next < end).then_some(next))
     }
 
+    /// Looks at those among up to `count` entries from position `from` on, and returns the position to go
+    /// on from; `None` at the end of the list. `look` must not use the list.
+    pub fn visit(&self, from: usize, count: usize, mut look: impl FnMut(&T)) -> Option<usize> {
+        let entries = self.entries.borrow();
+        let next = from.saturating_add(count);
+        (from..next.min(entries.capacity()))
+            .filter_map(|key| entries.get(key))
+            .for_each(|entry| look(&entry.item));
+        (next < entries.capacity()).then_some(next)
+    }
+
     fn remove(&self, key: usize) -> Option<T> {
         let entry = self.entries.borrow_mut().try_remove(key)?;
         if let Some(until) = entry.until {

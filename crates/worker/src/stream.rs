@@ -2,7 +2,8 @@
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::pin::Pin;
 use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, ready};
@@ -33,7 +34,34 @@ pub struct Stream {
 #[derive(Clone, Debug, Default)]
 pub struct SocketReference(Weak<Socket>);
 
+/// A socket as its process knows it at one moment.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct OpenSocket {
+    /// The number of its descriptor.
+    pub descriptor: RawFd,
+    /// The number of the socket, which no other open socket has: a descriptor's number is given to
+    /// another one soon after it is closed.
+    pub number: u64,
+    /// Our address; `None` where it is not an IP address.
+    pub local: Option<SocketAddr>,
+    /// The peer's address; `None` where it is not an IP address.
+    pub peer: Option<SocketAddr>,
+}
+
 impl SocketReference {
+    /// The socket while it is open: three system calls.
+    pub fn open_socket(&self) -> Option<OpenSocket> {
+        let socket = self.0.upgrade()?;
+        let fd = socket.watched.inner();
+        let ip = |address: io::Result<Address>| address.ok().and_then(|address| address.ip());
+        Some(OpenSocket {
+            descriptor: fd.as_raw_fd(),
+            number: net::socket_number(fd).ok()?,
+            local: ip(Address::local_of(fd)),
+            peer: ip(Address::peer_of(fd)),
+        })
+    }
+
     /// What the kernel knows of the TCP connection: a system call. `None` where it is not TCP.
     pub fn tcp_info(&self) -> Option<TcpInfo> {
         net::tcp_info(self.0.upgrade()?.watched.inner()).ok()

@@ -47,6 +47,16 @@ fn what_is_not_said_is_usual() {
 }
 
 #[test]
+fn a_mode_behind_other_words_is_no_host() {
+    for word in ["http", "connect", "handshakes", "websockets", "report"] {
+        let message = plan(&format!("--connections 2 {word} 127.0.0.1:1")).unwrap_err();
+        assert!(message.contains("comes before all others"), "{message}");
+    }
+    let host = plan("--connections 2 http://connect").unwrap();
+    assert_eq!(host.origins[0].address.to_string(), "connect:80");
+}
+
+#[test]
 fn requests_may_be_http2() {
     assert_eq!(plan("127.0.0.1:1").unwrap().streams, None);
     assert_eq!(plan("--h2 127.0.0.1:1").unwrap().streams, Some(1));

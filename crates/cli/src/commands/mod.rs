@@ -7,6 +7,7 @@ pub(crate) mod certificates;
 pub(crate) mod changes;
 pub(crate) mod counters;
 pub(crate) mod crt_lists;
+pub(crate) mod descriptors;
 pub(crate) mod developer;
 pub(crate) mod events;
 pub(crate) mod frontends;

@@ -1,4 +1,4 @@
-//! Commands that show the running process: workers, descriptors, memory. Commands about
+//! Commands that show the running process: workers, memory. Commands about
 //! parts that are not implemented answer as an HAProxy without such objects.
 //!
 //! Source: management manual, section 9.3.
@@ -47,13 +47,6 @@ pub(crate) static COMMANDS: &[Command] = &[
             CommandAnswer::pending(pools(bytes))
         },
     ),
-    Command::new(
-        &["show", "fd"],
-        "show fd [-!plcfbs]* [num]",
-        "list the descriptors in use",
-        descriptors,
-    )
-    .for_level(CliLevel::Operator),
     Command::new(
         &["debug", "counters"],
         "debug counters [?|all|bug|cnt|chk|glt]*",
@@ -233,36 +226,6 @@ async fn pools(bytes: usize) -> CommandAnswer {
         text,
         "Total: {all_bytes} bytes allocated, {used_bytes} used."
     );
-    CommandAnswer::Report(text)
-}
-
-/// The open descriptors of the process, from `/proc`.
-fn descriptors(call: &mut CommandCall<'_>) -> CommandAnswer {
-    let wanted = call.args.iter().find_map(|word| word.parse::<u32>().ok());
-    let mut found: Vec<(u32, String)> = Vec::new();
-    let Ok(entries) = std::fs::read_dir("/proc/self/fd") else {
-        return CommandAnswer::error("The system does not tell of descriptors.");
-    };
-    for entry in entries.flatten() {
-        let Some(number) = entry
-            .file_name()
-            .to_str()
-            .and_then(|name| name.parse().ok())
-        else {
-            continue;
-        };
-        // The descriptor of the listing itself is closed by now, and its link is gone.
-        if let Ok(target) = std::fs::read_link(entry.path()) {
-            found.push((number, target.to_string_lossy().into_owned()));
-        }
-    }
-    found.sort_unstable();
-    let mut text = String::new();
-    for (number, target) in found {
-        if wanted.is_none_or(|wanted| wanted == number) {
-            let _ = writeln!(text, "{number:>7} : {}", target.escape_debug());
-        }
-    }
     CommandAnswer::Report(text)
 }
 

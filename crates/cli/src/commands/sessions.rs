@@ -125,9 +125,9 @@ impl SessionFilter {
                 .is_none_or(|name| backend.is_some_and(|backend| backend.name == *name))
             && self.server.as_ref().is_none_or(is_at)
             && self.uri.as_ref().is_none_or(|uri| session.uri.starts_with(uri.as_str()))
-            // A connection that is idle between two requests has no stream: HAProxy does not list
-            // it either.
-            && (session.is_busy || session.exchange_count == 0 || self.id.is_some())
+            // A connection that waits for a request, its first or another, has no stream: HAProxy does
+            // not list it either.
+            && (session.is_busy || self.id.is_some())
     }
 }
 

@@ -73,7 +73,16 @@ fn line(
     if !is_command {
         one.bind.unix_owner = context.declarations.unix_bind.owner.clone();
     }
-    words(&mut one, args, context)?;
+    let place = match is_command {
+        // As HAProxy writes it.
+        true => format!("'{}' ", args.keyword()),
+        false => format!(
+            "'bind {}' in section '{}'",
+            one.tls.argument,
+            draft.kind.word()
+        ),
+    };
+    words(&mut one, args, context, &place)?;
     if one.tls.ssl {
         one.tls.add_defaults(&context.declarations.tls.bind);
     }
@@ -184,13 +193,13 @@ fn addresses(
     Ok(found)
 }
 
-/// The words after the addresses.
+/// The words after the addresses. Messages begin with `place`.
 fn words(
     draft: &mut BindDraft,
     args: &mut Args<'_>,
     context: &mut Context<'_>,
+    place: &str,
 ) -> Result<(), Diagnostic> {
-    let keyword = args.keyword();
     while let Some(word) = args.next_word() {
         let text = word.text();
         if text.is_empty() {
@@ -198,16 +207,20 @@ fn words(
         }
         let Some(row) = TABLE.row(text) else {
             let known = TABLE.keywords().map(|row| row.word).collect::<Vec<_>>();
-            let message = format!("'{keyword}' : unknown keyword '{text}'");
+            let message = format!("{place}: unknown keyword '{text}'");
             let diagnostic = Diagnostic::alert("unknown-keyword", message).at(word.span());
-            context.report(suggestion(diagnostic, text, known));
+            let mut diagnostic = suggestion(diagnostic, text, known);
+            if diagnostic.message.ends_with('\'') {
+                diagnostic.message.push('.');
+            }
+            context.report(diagnostic);
             continue;
         };
         let mut param_args = args.for_param(row.keyword.word);
         let result = perform(row, draft, &mut param_args, context);
         args.seek(param_args.position());
         if let Err(mut diagnostic) = result {
-            diagnostic.message = format!("'{keyword}' : {}", diagnostic.message);
+            diagnostic.message = format!("{} : {}", place.trim_end(), diagnostic.message);
             context.report(diagnostic);
         }
     }

@@ -69,7 +69,7 @@ pub(super) const ROWS: &[R] = &[
     })
     .examples("maxconnrate 100", "maxconnrate x"),
     R::new("maxpipes", Sections::GLOBAL, "<number>", "pipes for splicing", |global, args, _| {
-        global.pipe_count_max = Some(args.count("a number")?);
+        global.pipe_count_max = Some(args.count("an integer argument.")?);
         args.end()
     })
     .examples("maxpipes 100", "maxpipes x"),

@@ -217,7 +217,11 @@ pub(super) const ROWS: &[R] = &[
 ];
 
 fn bytes(args: &mut Args<'_>) -> Result<u32, Diagnostic> {
-    let size = args.size("a size", u64::from(u32::MAX))?;
+    let size = args.size_of(
+        "an integer argument.",
+        u64::from(u32::MAX),
+        |keyword, rest| format!("unexpected '{rest}' after size passed to '{keyword}'"),
+    )?;
     args.end()?;
     Ok(u32::try_from(size).expect("the bound fits 32 bits"))
 }

@@ -6,4 +6,6 @@ mod text;
 
 pub use json::json_lines;
 pub use table::{keyword_json, keyword_markdown, keyword_text};
-pub use text::{TextOptions, closing_lines, diagnostic_text, diagnostics_text};
+pub use text::{
+    TextOptions, alerts_are_of_threads, closing_lines, diagnostic_text, diagnostics_text,
+};

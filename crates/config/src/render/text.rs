@@ -99,11 +99,17 @@ pub fn closing_lines(loaded: &LoadedConfig, pid: u32) -> String {
         out.push_str(&head(Severity::Alert, pid, false));
         let _ = writeln!(out, "Error(s) found in configuration file : {name}");
     }
-    let mut all = loaded.diagnostics.iter();
-    let of_threads = all.all(|one| one.severity < Severity::Alert || is_of_threads(one));
-    out.push_str(&head(Severity::Alert, pid, of_threads));
+    out.push_str(&head(Severity::Alert, pid, alerts_are_of_threads(loaded)));
     out.push_str("Fatal errors found in configuration.\n");
     out
+}
+
+/// Whether all alerts of a configuration, if it has some, are about threads and processors: every line was
+/// read, and threads have their places.
+#[must_use]
+pub fn alerts_are_of_threads(loaded: &LoadedConfig) -> bool {
+    let mut all = loaded.diagnostics.iter();
+    all.all(|one| one.severity < Severity::Alert || is_of_threads(one))
 }
 
 /// Whether a message is about threads and processors, which HAProxy counts once it has read all lines.

@@ -231,18 +231,18 @@ fn what_is_wrong_in_a_bind_line_is_said_as_haproxy_says_it() {
         ("ssl crt /a ssl-max-ver TLSv1.1", format!("Proxy 'f': TLSv1.1 is the newest version allowed, and none before TLSv1.2 is built in, {location}.")),
         ("ssl crt /a force-tlsv10", format!("Proxy 'f': TLSv1.0 is the newest version allowed, and none before TLSv1.2 is built in, {location}.")),
         ("ssl crt /a verify required", format!("Proxy 'f': verify is enabled but no CA file specified {location}.")),
-        ("ssl crt /a ssl-min-ver 1.2", "'bind' : '1.2' : unknown ssl/tls version".into()),
-        ("ssl crt /a ssl-min-ver", "'bind' : 'ssl-min-ver' : missing the ssl/tls version".into()),
-        ("ssl crt /a alpn", "'bind' : 'alpn' : missing the comma-delimited ALPN protocol suite".into()),
-        ("ssl crt /a verify maybe", "'bind' : 'verify' : unknown verify method 'maybe', only 'none', 'optional', and 'required' are supported".into()),
-        ("ssl crt /a ca-file", "'bind' : 'ca-file' : missing CAfile path".into()),
-        ("ssl crt /a crl-file", "'bind' : 'crl-file' : missing CRLfile path".into()),
-        ("ssl crt /a ciphers", "'bind' : 'ciphers' : missing cipher suite".into()),
-        ("ssl crt /a curves", "'bind' : 'curves' : missing curve suite".into()),
-        ("ssl crt /a tls-ticket-keys", "'bind' : 'tls-ticket-keys' : missing TLS ticket keys file path".into()),
-        ("ssl crt /a crt", "'bind' : 'crt' : missing certificate location".into()),
-        ("ssl crt /a ca-ignore-err foo", "'bind' : 'ca-ignore-err' : error constant 'foo' unknown in error IDs list 'foo'".into()),
-        ("ssl crt /a crt-ignore-err 99", "'bind' : 'crt-ignore-err' : ID '99' out of range (1..94) in error IDs list '99'".into()),
+        ("ssl crt /a ssl-min-ver 1.2", "'bind :443' in section 'frontend' : '1.2' : unknown ssl/tls version".into()),
+        ("ssl crt /a ssl-min-ver", "'bind :443' in section 'frontend' : 'ssl-min-ver' : missing the ssl/tls version".into()),
+        ("ssl crt /a alpn", "'bind :443' in section 'frontend' : 'alpn' : missing the comma-delimited ALPN protocol suite".into()),
+        ("ssl crt /a verify maybe", "'bind :443' in section 'frontend' : 'verify' : unknown verify method 'maybe', only 'none', 'optional', and 'required' are supported".into()),
+        ("ssl crt /a ca-file", "'bind :443' in section 'frontend' : 'ca-file' : missing CAfile path".into()),
+        ("ssl crt /a crl-file", "'bind :443' in section 'frontend' : 'crl-file' : missing CRLfile path".into()),
+        ("ssl crt /a ciphers", "'bind :443' in section 'frontend' : 'ciphers' : missing cipher suite".into()),
+        ("ssl crt /a curves", "'bind :443' in section 'frontend' : 'curves' : missing curve suite".into()),
+        ("ssl crt /a tls-ticket-keys", "'bind :443' in section 'frontend' : 'tls-ticket-keys' : missing TLS ticket keys file path".into()),
+        ("ssl crt /a crt", "'bind :443' in section 'frontend' : 'crt' : missing certificate location".into()),
+        ("ssl crt /a ca-ignore-err foo", "'bind :443' in section 'frontend' : 'ca-ignore-err' : error constant 'foo' unknown in error IDs list 'foo'".into()),
+        ("ssl crt /a crt-ignore-err 99", "'bind :443' in section 'frontend' : 'crt-ignore-err' : ID '99' out of range (1..94) in error IDs list '99'".into()),
     ] {
         let said = alerts(&format!("frontend f\n mode tcp\n bind :443 {words}\n"));
         assert!(said.contains(&message), "{words}: {said:#?}");
@@ -300,7 +300,8 @@ fn files_must_be_there() {
     ] {
         let loaded = read(&format!("frontend f\n bind :443 ssl {words}\n"), &machine);
         let alerts = said(&loaded, Severity::Alert);
-        let expected = message.map(|message| format!("'bind' : {message}"));
+        let expected =
+            message.map(|message| format!("'bind :443' in section 'frontend' : {message}"));
         assert_eq!(alerts.first().copied(), expected.as_deref(), "{words}");
     }
     let text = "global\n ssl-load-extra-files none\nfrontend f\n bind :443 ssl crt /b.pem\n";

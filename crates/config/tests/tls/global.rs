@@ -177,7 +177,7 @@ fn what_is_wrong_in_the_global_section_is_said_as_haproxy_says_it() {
         ),
         (
             "ssl-default-bind-ciphers A B",
-            "'ssl-default-bind-ciphers' cannot handle unexpected argument 'B'",
+            "'ssl-default-bind-ciphers' cannot handle unexpected argument 'B'.",
         ),
         (
             "ssl-server-verify foo",

@@ -230,8 +230,10 @@ async fn head(
                 since = Some(ballast_worker::now());
             }
             Ok(answer) if is_unfit_upgrade(exchange, download, &answer) => {
-                let error = ReadError::Malformed(Malformed::StatusInvalid);
-                return Err(response_broken(context, exchange, download, retry, &error));
+                let rule = Malformed::StatusInvalid;
+                invalid::response(context, exchange, download.source.violation(), &rule);
+                let (error, whole) = (ReadError::Malformed(rule), ResponseProgress::Whole);
+                return Err(response_failed(context, exchange, retry, &error, whole));
             }
             // The part of the body that came with the head is checked before anything is sent to
             // the client.
@@ -353,6 +355,8 @@ enum ResponseProgress {
     Interim,
     /// A part of a response, or a broken one.
     Part,
+    /// A whole response, which answers something else.
+    Whole,
 }
 
 /// Handles a broken response, or a part of one.
@@ -397,6 +401,11 @@ fn response_failed(
         // The client gets no answer and no line is logged: it may try again itself, as when a
         // connection that it reuses is closed (RFC 9112, section 9.3.1).
         return ResponseOutcome::Exit(Exit::StaleConnection(EndingPhase::Headers));
+    }
+    if !matches!(error, ReadError::TimedOut) && progress != ResponseProgress::Whole {
+        // As in HAProxy, a failed response for which the client gets an error counts twice: once as every
+        // attempt does, and once with the exit.
+        Count::FailedResponses.increment(context, exchange);
     }
     exchange.observation = Some(match error {
         ReadError::TimedOut => Observation::ReadTimeout,

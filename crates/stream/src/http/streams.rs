@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use ballast_engine::descriptors::ConnectionKind;
 use ballast_engine::{Frontend, GateState, H2ConnectionCount};
 use ballast_model::H2LoggedErrors;
 use ballast_mux::{ClientStream, ClientStreams, NextStream, OpenedStream, StreamSettings};
@@ -19,7 +20,7 @@ use crate::exchange::CurrentExchange;
 use crate::exit::{Exit, Flow, PeerFault};
 use crate::local::{RunningGeneration, WorkerLocal};
 use crate::session::Session;
-use crate::sessions::SessionEntry;
+use crate::sessions::{RowContent, SessionEntry};
 use crate::tracking;
 
 /// How long a client without streams may take to hear that no more are taken.
@@ -55,7 +56,8 @@ pub(crate) async fn serve(
     context.is_upgraded.set(!context.frontend.is_http());
     let mut logged_errors = 0;
     // Listed, so that it is woken when its bind is removed, and can be ended.
-    let entry = SessionEntry::enter(local.worker, &session, &context.frontend).await;
+    let content = RowContent::Connection(ConnectionKind::Http2 { stream_count: 0 });
+    let entry = SessionEntry::enter(local.worker, &session, &context.frontend, content).await;
     let mut stopping = stopping();
     let deadline = Deadline::new();
     let mut idle_from = None;
@@ -78,6 +80,7 @@ pub(crate) async fn serve(
                 let polled = streams.poll_next(cx);
                 let (counters, open_count) = streams.counts();
                 count.update(&counters, open_count);
+                entry.row().set_kind(ConnectionKind::Http2 { stream_count: open_count });
                 let errors = (counters.connection_errors, counters.bad_heads);
                 log_errors(&context, &mut logged_errors, errors);
                 polled
@@ -224,7 +227,8 @@ async fn serve_stream(work: StreamWork) {
     context.stream = Some(stream.reference());
     // A connection with streams on a frontend for TCP was turned into HTTP.
     context.is_upgraded.set(!context.frontend.is_http());
-    let entry = SessionEntry::enter(local.worker, &session, &context.frontend).await;
+    let frontend = &context.frontend;
+    let entry = SessionEntry::enter(local.worker, &session, frontend, RowContent::Stream).await;
     let row = entry.row();
     context.row = Some(Rc::clone(row));
     let may_be_cut_off = context.running.has_hard_stop;
