@@ -7,13 +7,9 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// One value per worker, each on cache lines of its own. They take memory from when the first worker
-/// writes: most servers of a large configuration see no traffic.
+/// One value per worker, each on cache lines of its own.
 #[derive(Debug)]
-pub struct PerWorker<T> {
-    copies: OnceLock<Box<[CacheAligned<T>]>>,
-    worker_count: usize,
-}
+pub struct PerWorker<T>(Box<[CacheAligned<T>]>);
 
 #[derive(Debug, Default)]
 #[repr(align(128))]
@@ -22,39 +18,73 @@ struct CacheAligned<T>(T);
 impl<T: Default> PerWorker<T> {
     /// One default value for each of `worker_count` workers; at least one.
     pub fn new(worker_count: usize) -> Self {
+        Self(
+            (0..worker_count.max(1))
+                .map(|_| CacheAligned::default())
+                .collect(),
+        )
+    }
+}
+
+impl<T> PerWorker<T> {
+    /// The copy of one worker. An unknown worker number gives the last copy.
+    pub fn of(&self, worker: usize) -> &T {
+        &self.0[worker.min(self.0.len() - 1)].0
+    }
+
+    /// How many copies there are.
+    pub fn worker_count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Every worker's copy.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.0.iter().map(|aligned| &aligned.0)
+    }
+}
+
+/// The same, made when the first worker asks for its copy: most servers of a large configuration see
+/// no traffic.
+#[derive(Debug)]
+pub struct LazyPerWorker<T> {
+    copies: OnceLock<PerWorker<T>>,
+    worker_count: usize,
+}
+
+impl<T: Default> LazyPerWorker<T> {
+    /// No value yet, for `worker_count` workers.
+    pub fn new(worker_count: usize) -> Self {
         Self {
             copies: OnceLock::new(),
-            worker_count: worker_count.max(1),
+            worker_count,
         }
     }
 
     /// The copy of one worker. An unknown worker number gives the last copy.
     #[inline]
     pub fn of(&self, worker: usize) -> &T {
-        let copies = match self.copies.get() {
-            Some(copies) => copies,
-            None => self.create(),
-        };
-        &copies[worker.min(copies.len() - 1)].0
+        match self.copies.get() {
+            Some(copies) => copies.of(worker),
+            None => self.create().of(worker),
+        }
     }
 
     #[cold]
-    fn create(&self) -> &[CacheAligned<T>] {
-        let copies = || (0..self.worker_count).map(|_| CacheAligned::default());
-        self.copies.get_or_init(|| copies().collect())
+    fn create(&self) -> &PerWorker<T> {
+        self.copies
+            .get_or_init(|| PerWorker::new(self.worker_count))
     }
 }
 
-impl<T> PerWorker<T> {
-    /// How many copies there are.
-    pub fn worker_count(&self) -> usize {
-        self.worker_count
+impl<T> LazyPerWorker<T> {
+    /// The copies, where a worker has asked for one.
+    pub fn known(&self) -> Option<&PerWorker<T>> {
+        self.copies.get()
     }
 
-    /// Every worker's copy; none where no worker has written yet.
-    pub fn iter(&self) -> impl Iterator<Item = &T> {
-        let copies = self.copies.get().into_iter().flatten();
-        copies.map(|aligned| &aligned.0)
+    /// How many workers may ask.
+    pub fn worker_count(&self) -> usize {
+        self.worker_count.max(1)
     }
 }
 
@@ -143,6 +173,20 @@ macro_rules! counters {
             pub fn clear(&self) {
                 for copy in self.iter() {
                     $(copy.$field.set(0);)*
+                }
+            }
+        }
+
+        impl LazyPerWorker<$name> {
+            /// Adds up what the workers counted.
+            pub fn sums(&self) -> $sums {
+                self.known().map(PerWorker::<$name>::sums).unwrap_or_default()
+            }
+
+            /// Forgets everything counted so far (`clear counters all`).
+            pub fn clear(&self) {
+                if let Some(copies) = self.known() {
+                    copies.clear();
                 }
             }
         }
@@ -371,6 +415,20 @@ mod tests {
         );
         counters.clear();
         assert_eq!(counters.sums(), FrontendSums::default());
+    }
+
+    #[test]
+    fn copies_come_with_the_first_worker_that_counts() {
+        let counters = LazyPerWorker::<BackendCounters>::new(2);
+        counters.clear();
+        assert_eq!(counters.sums(), BackendSums::default());
+        assert!(counters.known().is_none());
+        counters.of(1).retries.increment();
+        counters.of(0).retries.increment();
+        assert_eq!(counters.known().map(PerWorker::worker_count), Some(2));
+        assert_eq!(counters.sums().retries, 2);
+        counters.clear();
+        assert_eq!(counters.sums().retries, 0);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use ballast_health::Health;
 use ballast_model as model;
 
 use crate::cancellation::{Cancellation, CancellationReason, Cancelled};
-use crate::counters::{BackendCounters, PerWorker};
+use crate::counters::{BackendCounters, LazyPerWorker};
 use crate::timings::Timings;
 use crate::tls_connections::HandshakeCounters;
 use crate::{CheckOverrides, Gauge, Rate, ServerTls, ServerTlsCounters};
@@ -75,9 +75,9 @@ impl Server {
 #[derive(Debug)]
 pub struct ServerState {
     /// Counted by the workers.
-    pub counters: PerWorker<BackendCounters>,
+    pub counters: LazyPerWorker<BackendCounters>,
     /// Mean and longest times of the last exchanges (`qtime` and its siblings).
-    pub timings: PerWorker<Timings>,
+    pub timings: LazyPerWorker<Timings>,
     /// Exchanges that hold a slot at the server (`scur`, `smax`).
     pub sessions: Gauge,
     /// Exchanges that wait for a slot at this server (`qcur`, `qmax`).
@@ -152,8 +152,8 @@ impl ServerState {
         health: Health,
     ) -> Self {
         Self {
-            counters: PerWorker::new(worker_count),
-            timings: PerWorker::new(worker_count),
+            counters: LazyPerWorker::new(worker_count),
+            timings: LazyPerWorker::new(worker_count),
             sessions: Gauge::default(),
             queue: Gauge::default(),
             session_rate: Rate::default(),

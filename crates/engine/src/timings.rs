@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use crate::counters::{Counter, PerWorker};
+use crate::counters::{Counter, LazyPerWorker, PerWorker};
 
 /// A mean is over this many exchanges of a worker (management manual, section 9.1, `qtime`).
 pub const SAMPLE_COUNT_MAX: u64 = 1024;
@@ -129,6 +129,28 @@ impl PerWorker<Timings> {
         for copy in self.iter() {
             copy.samples.set(0);
             copy.sums.iter().for_each(|sum| sum.set(0));
+        }
+    }
+}
+
+impl LazyPerWorker<Timings> {
+    /// Merges the workers' copies.
+    pub fn read(&self) -> TimingSums {
+        let read = self.known().map(PerWorker::<Timings>::read);
+        read.unwrap_or_default()
+    }
+
+    /// Resets the maxima (`clear counters`).
+    pub fn clear_highest(&self) {
+        if let Some(copies) = self.known() {
+            copies.clear_highest();
+        }
+    }
+
+    /// Resets everything (`clear counters all`).
+    pub fn clear(&self) {
+        if let Some(copies) = self.known() {
+            copies.clear();
         }
     }
 }
