@@ -72,9 +72,10 @@ impl Shutdown<'_> {
     /// `SIGUSR1`: accepts no connections; exchanges may finish.
     fn soft_stop(&self, signals: &Signals) -> ProcessExit {
         let process = self.instance.registry.process();
-        process.begin_stopping();
         let generation = self.instance.generation();
         let global = &generation.config.global;
+        let closing_from = Instant::now() + global.grace.unwrap_or_default();
+        process.begin_stopping(global.close_spread, closing_from);
         if let Some(signal) = global
             .grace
             .and_then(|grace| self.wait_grace(signals, grace))

@@ -101,6 +101,9 @@ struct Server {
     scratch: RefCell<String>,
 }
 
+/// Servers, each with the address that it listens on.
+type AddressedServers = Vec<(String, Rc<Server>)>;
+
 fn main() -> ExitCode {
     let servers = match servers(std::env::args().skip(1)) {
         Ok(Some(servers)) if !servers.is_empty() => servers,
@@ -132,9 +135,7 @@ fn usage(fault: &str) -> ExitCode {
 }
 
 /// Pairs each address with what stands before it; `None` when help is requested.
-fn servers(
-    arguments: impl Iterator<Item = String>,
-) -> Result<Option<Vec<(String, Rc<Server>)>>, String> {
+fn servers(arguments: impl Iterator<Item = String>) -> Result<Option<AddressedServers>, String> {
     let (mut servers, mut name) = (Vec::new(), "origin".to_owned());
     let (mut tls, mut h2) = (TlsOptions::default(), H2Options::default());
     let mut arguments = arguments;
@@ -170,7 +171,7 @@ fn servers(
 }
 
 /// Binds every address first, so that a wrong one ends the program at once.
-async fn listen_on_all(servers: Vec<(String, Rc<Server>)>) -> std::io::Result<()> {
+async fn listen_on_all(servers: AddressedServers) -> std::io::Result<()> {
     let mut tasks = Vec::new();
     for (address, server) in servers {
         let listener = TcpListener::bind(&address)
@@ -189,7 +190,7 @@ async fn listen_on_all(servers: Vec<(String, Rc<Server>)>) -> std::io::Result<()
 mod tests {
     use super::*;
 
-    fn read(line: &str) -> Result<Option<Vec<(String, Rc<Server>)>>, String> {
+    fn read(line: &str) -> Result<Option<AddressedServers>, String> {
         servers(line.split_whitespace().map(str::to_owned))
     }
 

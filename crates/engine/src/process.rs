@@ -1,8 +1,10 @@
 //! What belongs to the process and not to a proxy.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Instant, SystemTime};
+
+use ballast_model::CloseSpread;
 
 use crate::counters::{PerWorker, ProcessCounters};
 use crate::{EventBuffer, Gauge, OverrideCell, ProcessVariables, Rate, RateLimits, TlsCounters};
@@ -33,11 +35,49 @@ pub struct Process {
     configured_connection_max: AtomicU32,
     connection_limit_override: OverrideCell,
     stopping: AtomicBool,
+    closing: OnceLock<ClosingPlan>,
     next_unique: AtomicU32,
     /// Callers of the command sockets: each is a connection and a request of `show info`.
     pub callers: AtomicU64,
     invalid_messages: AtomicU64,
     sent: Mutex<SentBytes>,
+}
+
+/// When connections are closed while the process stops, where that is not at once.
+#[derive(Clone, Copy, Debug)]
+struct ClosingPlan {
+    /// When the first may be closed.
+    from: Instant,
+    spread: CloseSpread,
+}
+
+impl ClosingPlan {
+    /// When an idle connection is closed that is told at `now`; `None` for never. The moments of all are
+    /// spread evenly, by their random numbers.
+    fn idle_until(&self, now: Instant, random: u64) -> Option<Instant> {
+        let CloseSpread::Over(time) = self.spread else {
+            return None;
+        };
+        let begin = now.max(self.from);
+        let left = (self.from + time).saturating_duration_since(begin);
+        Some(begin + left.mul_f64(fraction(random)))
+    }
+
+    /// Whether a connection whose exchange ends at `now` carries no other: the more time has passed, the
+    /// more of them do not.
+    fn closes_active(&self, now: Instant, random: u64) -> bool {
+        let CloseSpread::Over(time) = self.spread else {
+            return false;
+        };
+        let passed = now.saturating_duration_since(self.from);
+        passed > time.mul_f64(fraction(random))
+    }
+}
+
+/// From 0 to almost 1.
+fn fraction(random: u64) -> f64 {
+    let upper = u32::try_from(random >> 32).unwrap_or(u32::MAX);
+    f64::from(upper) / (f64::from(u32::MAX) + 1.0)
 }
 
 /// Bytes sent, at the last measurement.
@@ -66,6 +106,7 @@ impl Process {
             configured_connection_max: AtomicU32::new(connection_count_max),
             connection_limit_override: OverrideCell::default(),
             stopping: AtomicBool::new(false),
+            closing: OnceLock::new(),
             next_unique: AtomicU32::new(0),
             callers: AtomicU64::new(0),
             invalid_messages: AtomicU64::new(0),
@@ -166,15 +207,83 @@ impl Process {
         self.stopping.load(Ordering::Acquire)
     }
 
-    /// Begins the soft stop; true for the first caller only.
-    pub fn begin_stopping(&self) -> bool {
+    /// Whether the process stops, and every connection of HTTP is closed as soon as it carries nothing.
+    pub fn closes_at_once(&self) -> bool {
+        self.stopping() && self.closing.get().is_none()
+    }
+
+    /// Whether the stop closes a connection whose exchange ends at `now`, by its random number.
+    pub fn closes_active(&self, now: Instant, random: u64) -> bool {
+        let plan = self.closing.get();
+        self.stopping() && plan.is_none_or(|plan| plan.closes_active(now, random))
+    }
+
+    /// When the stop closes an idle connection that is told of it at `now`, by its random number; `None`
+    /// for never.
+    pub fn idle_until(&self, now: Instant, random: u64) -> Option<Instant> {
+        match self.closing.get() {
+            Some(plan) => plan.idle_until(now, random),
+            None => Some(now),
+        }
+    }
+
+    /// Begins the soft stop; true for the first caller only. Connections are closed from that moment on, and
+    /// at once where there is no `spread`.
+    pub fn begin_stopping(&self, spread: Option<CloseSpread>, from: Instant) -> bool {
+        if let Some(spread) = spread {
+            self.closing.get_or_init(|| ClosingPlan { from, spread });
+        }
         !self.stopping.swap(true, Ordering::AcqRel)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+
+    const LATE: u64 = u64::MAX;
+    const EARLY: u64 = 0;
+    const MIDDLE: u64 = 1 << 63;
+
+    #[test]
+    fn connections_are_closed_at_once_or_spread_over_a_time_or_never() {
+        let now = Instant::now();
+        let second = Duration::from_secs(1);
+        let process = |spread| {
+            let process = Process::new(1, 1);
+            assert!(!process.closes_at_once() && !process.closes_active(now, EARLY));
+            assert!(process.begin_stopping(spread, now + second));
+            process
+        };
+        let at_once = process(None);
+        assert!(at_once.closes_at_once() && at_once.closes_active(now, LATE));
+        assert_eq!(at_once.idle_until(now, LATE), Some(now));
+
+        // From the end of `grace` on.
+        let spread = process(Some(CloseSpread::Over(4 * second)));
+        assert!(!spread.closes_at_once());
+        assert_eq!(spread.idle_until(now, EARLY), Some(now + second));
+        assert_eq!(spread.idle_until(now, MIDDLE), Some(now + 3 * second));
+        let told_later = now + 3 * second;
+        assert_eq!(
+            spread.idle_until(told_later, MIDDLE),
+            Some(now + 4 * second)
+        );
+        assert_eq!(
+            spread.idle_until(now + 9 * second, LATE),
+            Some(now + 9 * second)
+        );
+        assert!(!spread.closes_active(now + second, EARLY));
+        assert!(spread.closes_active(told_later + second, MIDDLE));
+        assert!(!spread.closes_active(told_later + second, LATE));
+        assert!(spread.closes_active(now + 5 * second, LATE));
+
+        let never = process(Some(CloseSpread::Never));
+        assert!(!never.closes_at_once() && !never.closes_active(now + 99 * second, LATE));
+        assert_eq!(never.idle_until(now, EARLY), None);
+    }
 
     #[test]
     fn the_rate_of_bytes_is_looked_at_once_a_second() {

@@ -45,6 +45,8 @@ pub struct Global {
     pub hard_stop_after: Option<Duration>,
     /// `grace`.
     pub grace: Option<Duration>,
+    /// `close-spread-time`: connections are closed at once when `None`.
+    pub close_spread: Option<CloseSpread>,
     /// `log` lines.
     pub log_targets: Vec<LogTarget>,
     /// `log-tag`; the program's name when `None`.
@@ -100,6 +102,15 @@ pub struct Global {
     pub tls: GlobalTls,
 }
 
+/// How connections of HTTP are closed at a soft stop (`close-spread-time`).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum CloseSpread {
+    /// At moments that are spread over this time.
+    Over(Duration),
+    /// Not at all: they end by themselves.
+    Never,
+}
+
 impl Global {
     /// The keywords that changed in `next` and that a process applies only at its start. Every
     /// field is named here, so that whoever adds one must decide; those that are not compared are
@@ -113,6 +124,7 @@ impl Global {
             session_rate_max: _,
             hard_stop_after: _,
             grace: _,
+            close_spread: _,
             log_targets: _,
             log_tag: _,
             log_send_hostname: _,

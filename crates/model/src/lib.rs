@@ -52,8 +52,8 @@ pub use frontend::{
     RouteTarget, UnixOwner,
 };
 pub use global::{
-    CliLevel, Global, ProcessVariable, SeverityOutput, StatsSocket, Tune, VariableLimits,
-    VariableSource,
+    CliLevel, CloseSpread, Global, ProcessVariable, SeverityOutput, StatsSocket, Tune,
+    VariableLimits, VariableSource,
 };
 pub use h2::{H2LoggedErrors, H2SideTuning, H2Tuning, WebsocketProtocol};
 pub use log::{Facility, Level, LogEndpoint, LogFormatName, LogLines, LogSample, LogTarget};

@@ -194,6 +194,10 @@ fn write(context: &Context<'_>, exchange: &mut Exchange, step: LogStep, plan: Lo
     };
     exchange.tally.log_counter = context.frontend.state.next_log_number();
     let has_failed = step == LogStep::Close && has_failed_early(context, exchange);
+    if has_failed {
+        // As in HAProxy: a request that is not received whole has a number for its line only.
+        exchange.tally.request_number = context.local.next_request_number();
+    }
     let own = options.format.as_ref();
     let (origin, format) = match has_failed {
         true => (

@@ -9,7 +9,7 @@ use ballast_engine::{Backend, Frontend, GateState};
 use ballast_model::ConnectionMode;
 use ballast_mux::{ClientConnection, StreamReference};
 use ballast_stick::Table;
-use ballast_worker::Deadline;
+use ballast_worker::{Deadline, approximate_now};
 
 use crate::exchange::Exchange;
 use crate::local::{RunningGeneration, WorkerLocal};
@@ -163,9 +163,15 @@ impl<'s> Context<'s> {
     /// frontend.
     pub(crate) fn is_closing(&self) -> bool {
         self.frontend.model.common.connection_mode == ConnectionMode::Close
-            || self.local.process.stopping()
+            || self.is_closed_by_stop()
             || self.session.admission.is_leaving()
             || self.frontend.state.gate.state() == GateState::Shut
+    }
+
+    /// Whether the stop of the process ends the connection with this exchange (`close-spread-time`).
+    fn is_closed_by_stop(&self) -> bool {
+        let process = &self.local.process;
+        process.stopping() && process.closes_active(approximate_now(), self.local.random())
     }
 
     /// Calls `count` with this worker's counters of the frontend, and with those of the listener

@@ -16,8 +16,8 @@ use ballast_mux::ClientConnection;
 use ballast_transport::Transport;
 use ballast_worker::sync::Notify;
 use ballast_worker::{
-    Interval, RestEnd, RestingSockets, SystemCallError, WorkUnit, select, set_local, stopping,
-    take_turns, yield_now,
+    Interval, RestEnd, RestingSockets, SystemCallError, WorkUnit, is_stopping, select, set_local,
+    stopping, take_turns, yield_now,
 };
 
 use crate::context::Context;
@@ -102,7 +102,8 @@ pub(crate) fn begin(local: &Rc<WorkerLocal>, session: Session, asked: RestReques
         ended,
         idle_from,
     });
-    let is_quiet = client.transport.stop_watching();
+    // While the process stops, its task knows when it is to be closed.
+    let is_quiet = !is_stopping() && client.transport.stop_watching();
     let refused = match ballast_worker::local::<RestingClients>() {
         Some(resting) if is_quiet => match resting.sockets.add(client, until) {
             Ok(()) => return,
@@ -135,6 +136,19 @@ impl RestingClients {
             sockets: RestingSockets::new()?,
             look: Notify::new(),
         })
+    }
+
+    /// Serves all of them in tasks again, which know when they are to be closed (`close-spread-time`).
+    async fn resume_all(&self, local: &Rc<WorkerLocal>) {
+        let mut next = Some(0);
+        while let Some(from) = next {
+            let resumed;
+            (resumed, next) = self.sockets.extract(from, SPAN, |_| true);
+            for client in resumed {
+                resume(local, client);
+            }
+            yield_now().await;
+        }
     }
 
     /// Ends those that `is_meant` names. One whose next request has arrived is served: its client could not
@@ -208,7 +222,10 @@ pub async fn tend_idle_clients(local: Rc<WorkerLocal>) {
             biased;
             _ = &mut stop, if !has_stopped => {
                 has_stopped = true;
-                resting.end(&local, |_| true).await;
+                match local.process.closes_at_once() {
+                    true => resting.end(&local, |_| true).await,
+                    false => resting.resume_all(&local).await,
+                }
             }
             () = resting.look.notified() => {
                 resting.end(&local, |client| is_leaving(&local, client)).await;

@@ -135,7 +135,7 @@ fn exchange_numbers(
     let is_http = context.frontend.is_http();
     match origin {
         LogOrigin::Step(LogStep::Close) | LogOrigin::SessionKilled => {}
-        LogOrigin::SessionError => numbers.idle_ms = 0,
+        LogOrigin::SessionError => numbers.idle_ms = numbers.idle_ms.max(0),
         LogOrigin::Step(step) => {
             // HAProxy adds up what the client has sent at the end.
             numbers.bytes_in = 0;
@@ -201,8 +201,8 @@ fn final_numbers(context: &Context<'_>, exchange: &Exchange) -> ExchangeNumbers 
             context.local.wall(begun)
         })),
         handshake_ms: milliseconds(handshake),
-        // A request that never came has no times, nor has a connection of TCP mode.
-        idle_ms: if exchange.has_request {
+        // A request of which nothing came has no times, nor has a connection of TCP mode.
+        idle_ms: if exchange.has_request || times.begun.is_some() {
             between(Some(times.idle_from), begun)
         } else {
             -1

@@ -31,10 +31,10 @@ use crate::control::Control;
 use crate::shared::{CliShared, ProcessRole};
 
 /// How many positions of a list of connections are read at once.
-const POSITION_COUNT: usize = 256;
+const POSITION_COUNT: usize = 64;
 
 /// How many descriptors are looked at before other tasks have their turn.
-const DESCRIPTOR_COUNT: usize = 256;
+const DESCRIPTOR_COUNT: usize = 64;
 
 /// Where the kernel lists the descriptors of the process.
 const LISTING: &str = "/proc/self/fd";

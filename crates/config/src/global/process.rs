@@ -2,7 +2,7 @@
 //!
 //! Source: HAProxy configuration manual, section 3.1.
 
-use ballast_model::Global;
+use ballast_model::{CloseSpread, Global};
 use ballast_syntax::Diagnostic;
 use ballast_topology::WordError;
 
@@ -32,16 +32,19 @@ pub(super) const ROWS: &[R] = &[
         "close-spread-time",
         Sections::GLOBAL,
         "<time> | infinite",
-        "spreads the closing of idle connections at a soft stop",
-        |_, args, _| {
-            if !args.take("infinite") {
-                args.time("a time or 'infinite'")?;
-            }
+        "spreads the closing of connections at a soft stop",
+        |global, args, _| {
+            global.close_spread = match args.take("infinite") {
+                true => Some(CloseSpread::Never),
+                false => {
+                    let time = args.time("a time or 'infinite'")?;
+                    (!time.is_zero()).then_some(CloseSpread::Over(time))
+                }
+            };
             args.end()
         },
     )
-    .examples("close-spread-time 10s", "close-spread-time soon")
-    .ignored("idle connections are closed at once"),
+    .examples("close-spread-time 10s", "close-spread-time soon"),
     R::new(
         "cluster-secret",
         Sections::GLOBAL,

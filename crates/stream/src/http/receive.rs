@@ -1,7 +1,7 @@
 //! The request: waits for it, receives its head, and its body where that must be there before a
 //! server is chosen.
 
-use std::future::poll_fn;
+use std::future::{pending, poll_fn};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use ballast_engine::ClientProtocol;
 use ballast_message::Version;
 use ballast_mux::{ClientConnection, Duplex, ReadError, RequestHead, WaitLimit};
 use ballast_rules::LogStep;
-use ballast_worker::{StopSignal, approximate_now, is_stopping, select};
+use ballast_worker::{StopSignal, approximate_now, is_stopping, now, select, sleep};
 
 use super::{KeptConnection, body, capture, invalid, unique_id};
 use crate::access_log;
@@ -81,7 +81,7 @@ async fn next_first_byte(
         let begun = select! {
             biased;
             begun = client.first_byte(wait) => Some(begun),
-            _ = &mut *stopping => None,
+            () = closed_by_stop(context, stopping) => None,
             () = leaving(context) => None,
             () = called_to_rest(row) => return Err(NoRequest::Rest),
             () = KeptConnection::ended(kept) => {
@@ -119,6 +119,20 @@ pub(super) fn leaving(context: &Context<'_>) -> impl Future<Output = ()> {
             Poll::Pending
         }
     })
+}
+
+/// Waits until the process stops, and until the moment at which this connection is closed then
+/// (`close-spread-time`).
+async fn closed_by_stop(context: &Context<'_>, stopping: &mut StopSignal) {
+    let _ = stopping.await;
+    let local = &context.local;
+    let now = now();
+    match local.process.idle_until(now, local.random()) {
+        Some(until) if until <= now => {}
+        // Boxed: it is rarely waited for, and each idle connection would have room for it.
+        Some(until) => Box::pin(sleep(until - now)).await,
+        None => pending().await,
+    }
 }
 
 /// Whether a connection may come to rest while it waits for its next request. Those that `option
@@ -183,7 +197,7 @@ pub(crate) fn note(context: &Context<'_>, exchange: &mut Exchange, received: Req
     exchange.client_options = received.options;
     exchange.expects_continue = received.expect_continue;
     exchange.keep_client =
-        received.persistent && !context.local.process.stopping() && !context.is_leaving();
+        received.persistent && !context.local.process.closes_at_once() && !context.is_leaving();
     // The first request of an upgraded session was counted with the session.
     if !(context.is_upgraded.get() && exchange.first) {
         exchange.tally.request_number = context.local.next_request_number();

@@ -62,6 +62,8 @@ pub(crate) async fn serve(
     let deadline = Deadline::new();
     let mut idle_from = None;
     let mut is_ending = false;
+    // When the stop of the process ends it.
+    let (mut has_stopped, mut stops_at) = (false, None);
     loop {
         if streams.stream_count() > 0 {
             idle_from = None;
@@ -70,7 +72,9 @@ pub(crate) async fn serve(
         }
         let closes_at = idle_until(&context, idle_from, &streams);
         let answers_until = idle_from.filter(|_| is_ending).map(|from| from + ANSWER);
-        match closes_at.into_iter().chain(answers_until).min() {
+        let stops_until = stops_at.filter(|_| !is_ending);
+        let moments = closes_at.into_iter().chain(answers_until);
+        match moments.chain(stops_until).min() {
             Some(until) => deadline.set(until),
             None => deadline.clear(),
         }
@@ -85,9 +89,9 @@ pub(crate) async fn serve(
                 log_errors(&context, &mut logged_errors, errors);
                 polled
             }) => next,
-            _ = &mut stopping, if !is_ending => {
-                is_ending = true;
-                streams.announce_end();
+            _ = &mut stopping, if !is_ending && !has_stopped => {
+                has_stopped = true;
+                stops_at = local.process.idle_until(now(), local.random());
                 continue;
             }
             () = leaving(&context), if !is_ending => {
@@ -97,6 +101,11 @@ pub(crate) async fn serve(
             }
             () = killed(&entry) => return,
             () = deadline.expired() => {
+                if !is_ending && stops_at.is_some_and(|at| at <= now()) {
+                    is_ending = true;
+                    streams.announce_end();
+                    continue;
+                }
                 if !is_ending && idle_until(&context, idle_from, &streams) > Some(now()) {
                     // Something came meanwhile.
                     continue;
