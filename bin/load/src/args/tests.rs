@@ -52,8 +52,6 @@ fn a_mode_behind_other_words_is_no_host() {
         let message = plan(&format!("--connections 2 {word} 127.0.0.1:1")).unwrap_err();
         assert!(message.contains("comes before all others"), "{message}");
     }
-    let host = plan("--connections 2 http://connect").unwrap();
-    assert_eq!(host.origins[0].address.to_string(), "connect:80");
 }
 
 #[test]
