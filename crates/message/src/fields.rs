@@ -9,6 +9,7 @@ use std::fmt;
 use std::ops::Range;
 
 use crate::check::HeadText;
+use crate::field_name::FieldName;
 use crate::limits::HeadLimits;
 use crate::values::{CommaValues, comma_values};
 
@@ -313,20 +314,46 @@ impl Fields {
 
     /// Inserts a field at `index`, or at the end when there are fewer fields.
     pub fn insert(&mut self, index: usize, name: &[u8], value: &[u8]) -> Result<(), NoRoom> {
-        let (name, value) = (
-            &*HeadText::Name.escape(name),
-            &*HeadText::FieldValue.escape(value),
-        );
-        let bytes = name.len() + value.len() + 4;
-        self.admit(bytes)?;
-        self.marks |= mark_of(name);
-        let name = self.append_lower(name);
-        let value = self.append(value);
-        let entry = Entry { name, value };
-        self.wire_bytes += entry.wire_bytes();
+        let name = &*HeadText::Name.escape(name);
+        let entry = self.append_entry(name, &HeadText::FieldValue.escape(value))?;
+        if let Some(name) = self.arena.get_mut(entry.name.range()) {
+            make_lower(name);
+        }
         let at = index.min(self.entries.len());
         self.entries.insert(at, entry);
         Ok(())
+    }
+
+    /// As [`Fields::add`], for a name that was checked before.
+    pub fn add_named(&mut self, name: &FieldName, value: &[u8]) -> Result<(), NoRoom> {
+        let entry = self.append_entry(name.as_bytes(), &HeadText::FieldValue.escape(value))?;
+        self.entries.push(entry);
+        Ok(())
+    }
+
+    /// As [`Fields::set`], for a name that was checked before.
+    pub fn set_named(&mut self, name: &FieldName, value: &[u8]) -> Result<(), NoRoom> {
+        if self.candidates(name.as_bytes()).is_empty() {
+            return self.add_named(name, value);
+        }
+        self.set(name.as_bytes(), value)
+    }
+
+    /// Appends name and value, which need no escapes, as they are on the wire: so
+    /// [`Fields::wire_run`] finds them.
+    #[inline]
+    fn append_entry(&mut self, name: &[u8], value: &[u8]) -> Result<Entry, NoRoom> {
+        let bytes = name.len() + value.len() + ENTRY_EXTRA_BYTES;
+        self.admit(bytes)?;
+        self.marks |= mark_of(name);
+        self.arena.reserve(bytes);
+        let name = self.append(name);
+        self.arena.extend_from_slice(b": ");
+        let value = self.append(value);
+        self.arena.extend_from_slice(b"\r\n");
+        let entry = Entry { name, value };
+        self.wire_bytes += entry.wire_bytes();
+        Ok(entry)
     }
 
     /// Replaces all fields of this name by one at the end with this value: `set-header`. On
@@ -480,16 +507,7 @@ impl Fields {
         if self.entries.len() + 1 >= self.limits.field_count_max as usize {
             return Err(NoRoom);
         }
-        let bytes = name.len() + value.len() + ENTRY_EXTRA_BYTES;
-        self.admit(bytes)?;
-        self.marks |= mark_of(name);
-        self.arena.reserve(bytes);
-        let name = self.append(name);
-        self.arena.extend_from_slice(b": ");
-        let value = self.append(value);
-        self.arena.extend_from_slice(b"\r\n");
-        let entry = Entry { name, value };
-        self.wire_bytes += entry.wire_bytes();
+        let entry = self.append_entry(name, value)?;
         self.entries.push(entry);
         Ok(())
     }
@@ -643,12 +661,6 @@ impl Fields {
         let start = self.arena.len();
         self.arena.extend_from_slice(bytes);
         span_of(start..self.arena.len())
-    }
-
-    fn append_lower(&mut self, bytes: &[u8]) -> ArenaRange {
-        let span = self.append(bytes);
-        self.arena[span.range()].make_ascii_lowercase();
-        span
     }
 }
 

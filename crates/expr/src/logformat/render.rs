@@ -7,15 +7,19 @@ use super::encode::{
     push_cbor_bytes, push_cbor_int, push_cbor_text, push_json, to_cbor_text, to_hex,
 };
 use super::{AliasId, Flags, Item, ItemType, LogFormat, Usage};
-use crate::calendar::{CalendarTime, padded, zone};
+use crate::calendar::{padded, zone};
 use crate::facts::{
     AddressPair, CaptureFacts, ExchangeNumbers, Facts, Side, Time, TlsSessionFacts,
 };
 use crate::fetch::tls::{cipher_name, version_name};
+use crate::number_text::{push_int, push_millis, push_v4};
 use crate::scratch::Scratch;
-use crate::value::{Sample, SampleKind, Value, push_display, push_int, push_v6};
+use crate::value::{Sample, SampleKind, Value, push_v6};
 
 const UPPER: &[u8; 16] = b"0123456789ABCDEF";
+
+/// The numbers of what is no exchange.
+static UNKNOWN_NUMBERS: ExchangeNumbers = ExchangeNumbers::UNKNOWN;
 
 impl LogFormat {
     /// Appends the line to `out`, samples and all. Nothing ends it.
@@ -40,29 +44,47 @@ impl LogFormat {
 
     fn render_plain(&self, facts: &dyn Facts, scratch: &mut Scratch, out: &mut Vec<u8>) {
         let merging = matches!(self.usage, Usage::Log | Usage::UniqueId);
+        let mut writer = self.writer(facts, out);
         // Blanks are written once, and not before anything else.
         let mut blank = merging;
         for item in &self.items {
-            let start = out.len();
+            let start = writer.out.len();
             match item {
                 Item::Blank => {
                     if !blank {
-                        out.push(b' ');
+                        writer.out.push(b' ');
                     }
                     blank = true;
                     continue;
                 }
-                Item::Literal(text) => out.extend_from_slice(text.as_bytes()),
+                Item::Literal(text) => match text.as_bytes() {
+                    [byte] => writer.out.push(*byte),
+                    bytes => writer.out.extend_from_slice(bytes),
+                },
                 Item::Alias { flags, .. } | Item::Sample { flags, .. } => {
-                    let encoding = self.encoding(*flags);
-                    self.write_item(item, facts, scratch, (encoding, out));
-                    if encoding == Encoding::Cbor {
-                        to_hex(out, start);
+                    writer.encoding = self.encoding(*flags);
+                    writer.item(item, scratch);
+                    if writer.encoding == Encoding::Cbor {
+                        to_hex(writer.out, start);
                     }
                 }
             }
             // An item that wrote nothing leaves the blank before it to stand for both.
-            blank = blank && out.len() == start;
+            blank = blank && writer.out.len() == start;
+        }
+    }
+
+    /// A writer of its items, which are not encoded.
+    fn writer<'w>(&self, facts: &'w dyn Facts, out: &'w mut Vec<u8>) -> ItemWriter<'w> {
+        ItemWriter {
+            facts,
+            numbers: None,
+            flags: Flags::default(),
+            usage: self.usage,
+            encoding: Encoding::Plain,
+            keeps_binary: self.global.bin && self.usage != Usage::Http,
+            cast: None,
+            out,
         }
     }
 
@@ -75,7 +97,9 @@ impl LogFormat {
         encoding: Encoding,
     ) {
         let start = out.len();
-        out.push(match encoding {
+        let mut writer = self.writer(facts, out);
+        writer.encoding = encoding;
+        writer.out.push(match encoding {
             Encoding::Cbor => CBOR_MAP,
             _ => b'{',
         });
@@ -88,16 +112,16 @@ impl LogFormat {
                 continue;
             };
             if encoding == Encoding::Cbor {
-                push_cbor_text(out, name.as_bytes());
+                push_cbor_text(writer.out, name.as_bytes());
             } else {
                 if !std::mem::take(&mut is_first) {
-                    out.extend_from_slice(b", ");
+                    writer.out.extend_from_slice(b", ");
                 }
-                out.push(b'"');
-                out.extend_from_slice(name.as_bytes());
-                out.extend_from_slice(b"\": ");
+                writer.out.push(b'"');
+                writer.out.extend_from_slice(name.as_bytes());
+                writer.out.extend_from_slice(b"\": ");
             }
-            self.write_item(item, facts, scratch, (encoding, out));
+            writer.item(item, scratch);
         }
         if encoding != Encoding::Cbor {
             out.push(b'}');
@@ -106,39 +130,6 @@ impl LogFormat {
         out.push(CBOR_BREAK);
         if !self.global.bin {
             to_hex(out, start);
-        }
-    }
-
-    fn write_item(
-        &self,
-        item: &Item,
-        facts: &dyn Facts,
-        scratch: &mut Scratch,
-        (encoding, out): (Encoding, &mut Vec<u8>),
-    ) {
-        let (Item::Alias { flags, cast, .. } | Item::Sample { flags, cast, .. }) = item else {
-            return;
-        };
-        let mut writer = ItemWriter {
-            facts,
-            flags: *flags,
-            usage: self.usage,
-            encoding,
-            keeps_binary: self.global.bin && self.usage != Usage::Http,
-            cast: *cast,
-            out,
-        };
-        match item {
-            Item::Alias { alias, .. } => writer.alias(alias.id),
-            Item::Sample { expr, .. } => {
-                let mark = scratch.mark();
-                match expr.sample(facts, scratch) {
-                    Some(sample) => writer.sample(sample, scratch),
-                    None => writer.write_absent(),
-                }
-                scratch.rewind(mark);
-            }
-            Item::Literal(_) | Item::Blank => {}
         }
     }
 }
@@ -162,6 +153,8 @@ fn server_ends(facts: &dyn Facts) -> AddressPair<'_> {
 /// One item being written.
 struct ItemWriter<'a> {
     facts: &'a dyn Facts,
+    /// The numbers of the exchange, once an item has asked for them.
+    numbers: Option<&'a ExchangeNumbers>,
     flags: Flags,
     usage: Usage,
     encoding: Encoding,
@@ -171,7 +164,37 @@ struct ItemWriter<'a> {
     out: &'a mut Vec<u8>,
 }
 
-impl ItemWriter<'_> {
+impl<'a> ItemWriter<'a> {
+    /// Writes an alias or a sample.
+    fn item(&mut self, item: &Item, scratch: &mut Scratch) {
+        match item {
+            Item::Alias {
+                alias, flags, cast, ..
+            } => {
+                (self.flags, self.cast) = (*flags, *cast);
+                self.alias(alias.id, scratch);
+            }
+            Item::Sample {
+                expr, flags, cast, ..
+            } => {
+                (self.flags, self.cast) = (*flags, *cast);
+                let mark = scratch.mark();
+                match expr.sample(self.facts, scratch) {
+                    Some(sample) => self.sample(sample, scratch),
+                    None => self.write_absent(),
+                }
+                scratch.rewind(mark);
+            }
+            Item::Literal(_) | Item::Blank => {}
+        }
+    }
+
+    fn numbers(&mut self) -> &'a ExchangeNumbers {
+        let facts = self.facts;
+        self.numbers
+            .get_or_insert_with(|| facts.numbers().unwrap_or(&UNKNOWN_NUMBERS))
+    }
+
     fn is_mandatory(&self) -> bool {
         self.usage == Usage::Log
     }
@@ -228,7 +251,7 @@ impl ItemWriter<'_> {
             }
         } else if self.flags.escape {
             for byte in bytes {
-                if matches!(byte, b'"' | b'\\' | b']') {
+                if is_escaped(*byte) {
                     self.out.push(b'\\');
                 }
                 self.out.push(*byte);
@@ -285,12 +308,20 @@ impl ItemWriter<'_> {
             }
             return self.piece(rest);
         }
+        // Examines all bytes without stopping, which is done many at a time: most texts are clean.
+        let is_changed = |byte: u8| refused(byte) | (self.flags.escape & is_escaped(byte));
+        if !bytes
+            .iter()
+            .fold(false, |any, byte| any | is_changed(*byte))
+        {
+            return self.out.extend_from_slice(bytes);
+        }
         for byte in bytes {
             if refused(*byte) {
                 self.out.push(escape);
                 self.out.push(UPPER[usize::from(byte >> 4)]);
                 self.out.push(UPPER[usize::from(byte & 15)]);
-            } else if self.flags.escape && matches!(byte, b'"' | b'\\' | b']') {
+            } else if self.flags.escape && is_escaped(*byte) {
                 self.out.extend_from_slice(&[b'\\', *byte]);
             } else {
                 self.out.push(*byte);
@@ -363,18 +394,53 @@ impl ItemWriter<'_> {
         }
     }
 
-    fn alias(&mut self, id: AliasId) {
-        if self.names(id) || self.addresses(id) || self.http(id) {
-            return;
-        }
-        let fallback = ExchangeNumbers::default();
-        let record = self.facts.numbers().unwrap_or(&fallback);
-        if !self.dates(id, record) {
-            self.write_number(id, record);
+    fn alias(&mut self, id: AliasId, scratch: &mut Scratch) {
+        use AliasId as Id;
+        match id {
+            Id::Frontend
+            | Id::FrontendTransport
+            | Id::Backend
+            | Id::Server
+            | Id::Hostname
+            | Id::UniqueId
+            | Id::Origin
+            | Id::TlsCipher
+            | Id::TlsVersion => self.name(id),
+            Id::ClientIp
+            | Id::ClientPort
+            | Id::FrontendIp
+            | Id::FrontendPort
+            | Id::SourceIp
+            | Id::SourcePort
+            | Id::ServerIp
+            | Id::ServerPort => self.address(id),
+            Id::RequestLine
+            | Id::Method
+            | Id::Uri
+            | Id::Path
+            | Id::PathOnly
+            | Id::Query
+            | Id::HttpVersion => self.line(id),
+            Id::RequestCookie
+            | Id::ResponseCookie
+            | Id::RequestCaptures
+            | Id::ResponseCaptures
+            | Id::RequestCapturesClf
+            | Id::ResponseCapturesClf => self.captured(id),
+            Id::AcceptDate
+            | Id::RequestDate
+            | Id::AcceptDateGmt
+            | Id::AcceptDateLocal
+            | Id::RequestDateGmt
+            | Id::RequestDateLocal
+            | Id::AcceptStamp
+            | Id::AcceptMillis => self.date(id, scratch),
+            Id::Options => {}
+            _ => self.write_number(id),
         }
     }
 
-    fn names(&mut self, id: AliasId) -> bool {
+    fn name(&mut self, id: AliasId) {
         let facts = self.facts;
         match id {
             AliasId::Frontend => self.text(frontend_name(facts).as_bytes()),
@@ -389,7 +455,7 @@ impl ItemWriter<'_> {
                         line.piece(name.as_bytes());
                         line.piece(mark);
                     });
-                    return true;
+                    return;
                 }
                 self.quoted(quote, |line| {
                     line.text(name.as_bytes());
@@ -421,10 +487,8 @@ impl ItemWriter<'_> {
                 let version = tls_session(facts).and_then(|tls| tls.version());
                 self.text(version.map_or("", version_name).as_bytes());
             }
-            AliasId::Options => {}
-            _ => return false,
+            _ => {}
         }
-        true
     }
 
     fn quoted(&mut self, quote: bool, write: impl FnOnce(&mut Self)) {
@@ -437,7 +501,7 @@ impl ItemWriter<'_> {
         }
     }
 
-    fn addresses(&mut self, id: AliasId) -> bool {
+    fn address(&mut self, id: AliasId) {
         let facts = self.facts;
         match id {
             AliasId::ClientIp => self.ip(facts.address_pair().source, true),
@@ -448,9 +512,8 @@ impl ItemWriter<'_> {
             AliasId::SourcePort => self.port(server_ends(facts).source, false),
             AliasId::ServerIp => self.ip(server_ends(facts).destination, false),
             AliasId::ServerPort => self.port(server_ends(facts).destination, false),
-            _ => return false,
+            _ => {}
         }
-        true
     }
 
     fn ip(&mut self, address: Option<&SocketAddr>, is_client: bool) {
@@ -464,7 +527,7 @@ impl ItemWriter<'_> {
             line.unescaped(|out| match address {
                 IpAddr::V4(v4) if is_hex => hex_bytes(out, &v4.octets()),
                 IpAddr::V6(v6) if is_hex => hex_bytes(out, &v6.octets()),
-                IpAddr::V4(v4) => push_display(out, &v4),
+                IpAddr::V4(v4) => push_v4(out, v4),
                 IpAddr::V6(v6) => push_v6(out, &v6),
             });
         });
@@ -501,7 +564,8 @@ impl ItemWriter<'_> {
         }
     }
 
-    fn dates(&mut self, id: AliasId, record: &ExchangeNumbers) -> bool {
+    fn date(&mut self, id: AliasId, scratch: &mut Scratch) {
+        let record = self.numbers();
         let local = |time: Time| self.facts.process().utc_offset_secs(time.secs);
         let (time, ahead, form) = match id {
             AliasId::AcceptDate => (record.accepted, local(record.accepted), DateForm::Millis),
@@ -512,57 +576,51 @@ impl ItemWriter<'_> {
             AliasId::RequestDateLocal => {
                 (record.requested, local(record.requested), DateForm::Zone)
             }
-            AliasId::AcceptStamp => {
-                self.number_or_hex(record.accepted.secs, 4);
-                return true;
-            }
-            AliasId::AcceptMillis => {
+            AliasId::AcceptStamp => return self.number_or_hex(record.accepted.secs, 4),
+            _ => {
                 let millis = i64::from(record.accepted.micros / 1000);
                 if self.flags.hex || self.encoding != Encoding::Plain {
                     self.number_or_hex(millis, 2);
                 } else {
                     padded(self.out, millis, 3, b'0');
                 }
-                return true;
+                return;
             }
-            _ => return false,
         };
-        self.unescaped(|out| append_date(out, time, ahead, form));
-        true
+        self.unescaped(|out| {
+            out.extend_from_slice(scratch.date.of(time.secs, ahead));
+            match form {
+                DateForm::Millis => {
+                    out.push(b'.');
+                    push_millis(out, time.micros / 1000);
+                }
+                DateForm::Zone => {
+                    out.push(b' ');
+                    zone(out, ahead);
+                }
+            }
+        });
     }
 
-    fn http(&mut self, id: AliasId) -> bool {
+    /// The request line, or a part of it.
+    fn line(&mut self, id: AliasId) {
+        let part = match self.facts.exchange().request_line() {
+            Some(line) => line_part(line, id),
+            None => b"<BADREQ>",
+        };
+        self.encoded(part, b'#', is_refused_in_uri);
+    }
+
+    fn captured(&mut self, id: AliasId) {
         let facts = self.facts;
         match id {
-            AliasId::RequestLine => {
-                let line = facts.exchange().request_line().unwrap_or(b"<BADREQ>");
-                self.encoded(line, b'#', is_refused_in_uri);
-            }
-            AliasId::Method
-            | AliasId::Uri
-            | AliasId::Path
-            | AliasId::PathOnly
-            | AliasId::Query
-            | AliasId::HttpVersion => {
-                let part = match facts.exchange().request_line() {
-                    Some(line) => line_part(line, id),
-                    None => b"<BADREQ>",
-                };
-                self.encoded(part, b'#', is_refused_in_uri);
-            }
-            AliasId::RequestCookie => {
-                self.text(facts.captures(Side::Client).cookie);
-            }
-            AliasId::ResponseCookie => {
-                self.text(facts.captures(Side::Server).cookie);
-            }
+            AliasId::RequestCookie => self.text(facts.captures(Side::Client).cookie),
+            AliasId::ResponseCookie => self.text(facts.captures(Side::Server).cookie),
             AliasId::RequestCaptures => self.captures(facts.captures(Side::Client)),
             AliasId::ResponseCaptures => self.captures(facts.captures(Side::Server)),
             AliasId::RequestCapturesClf => self.captures_clf(facts.captures(Side::Client)),
-            AliasId::ResponseCapturesClf => self.captures_clf(facts.captures(Side::Server)),
-            _ => return false,
+            _ => self.captures_clf(facts.captures(Side::Server)),
         }
-        true
     }
 
     /// Without a request there are no captures, not even empty ones.
@@ -613,7 +671,8 @@ impl ItemWriter<'_> {
         self.out.extend_from_slice(close);
     }
 
-    fn write_number(&mut self, id: AliasId, record: &ExchangeNumbers) {
+    fn write_number(&mut self, id: AliasId) {
+        let record = self.numbers();
         let wide = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         let (number, is_total) = match id {
             AliasId::ActiveTime => (record.active_ms, true),
@@ -689,32 +748,12 @@ enum DateForm {
     Zone,
 }
 
-fn append_date(out: &mut Vec<u8>, time: Time, ahead: i32, form: DateForm) {
-    let m = CalendarTime::at(time.secs, ahead);
-    padded(out, i64::from(m.day), 2, b'0');
-    out.push(b'/');
-    out.extend_from_slice(&m.month_name().as_bytes()[..3]);
-    out.push(b'/');
-    padded(out, m.year, 4, b'0');
-    for number in [m.hour, m.minute, m.second] {
-        out.push(b':');
-        padded(out, i64::from(number), 2, b'0');
-    }
-    match form {
-        DateForm::Millis => {
-            out.push(b'.');
-            padded(out, i64::from(time.micros / 1000), 3, b'0');
-        }
-        DateForm::Zone => {
-            out.push(b' ');
-            zone(out, ahead);
-        }
-    }
-}
-
 /// The part of a request line that an alias names; `<BADREQ>` where it is missing.
 fn line_part(line: &[u8], id: AliasId) -> &[u8] {
     const BAD: &[u8] = b"<BADREQ>";
+    if id == AliasId::RequestLine {
+        return line;
+    }
     let Some(first) = memchr::memchr(b' ', line) else {
         return BAD;
     };
@@ -741,6 +780,11 @@ fn line_part(line: &[u8], id: AliasId) -> &[u8] {
         AliasId::HttpVersion => last.map_or(BAD, |last| &line[last + 1..]),
         _ => line,
     }
+}
+
+/// Bytes that stand behind a backslash where that is asked for.
+fn is_escaped(byte: u8) -> bool {
+    matches!(byte, b'"' | b'\\' | b']')
 }
 
 /// Bytes that a header made by rules cannot carry: control characters but the tab

@@ -316,6 +316,21 @@ impl Index {
     /// Looks bytes up; `spare` is memory for a copy in lower case.
     pub(crate) fn find_bytes(&self, subject: &[u8], spare: &mut Vec<u8>) -> Option<IndexMatch<'_>> {
         let IndexShape { method, fold, .. } = self.shape;
+        // A few keys are compared as they are.
+        match &self.look {
+            IndexLookup::Exact(keys) => {
+                if let Some(row) = keys.row() {
+                    return find_in_row(row, subject, fold).map(found);
+                }
+            }
+            IndexLookup::AffixIndex(affix) => {
+                if let Some(row) = affix.keys.row() {
+                    let at_end = method == MatchMethod::End;
+                    return find_affix_in_row(row, subject, at_end, fold).map(found);
+                }
+            }
+            _ => {}
+        }
         let folding = fold && method != MatchMethod::Reg;
         let subject = if folding {
             spare.clear();
@@ -325,7 +340,7 @@ impl Index {
             subject
         };
         let item = match &self.look {
-            IndexLookup::Exact(keys) => find_exact(keys, subject)?.first(),
+            IndexLookup::Exact(keys) => keys.get(subject)?.first(),
             IndexLookup::AffixIndex(affix) => affix.find(subject, method == MatchMethod::End, fold),
             IndexLookup::Search(search) => search.find(subject, method),
             IndexLookup::Ranges { .. } if method == MatchMethod::Len => {
@@ -398,37 +413,62 @@ fn found(item: &Item) -> IndexMatch<'_> {
     }
 }
 
-fn find_exact<'k>(keys: &'k EntriesByKey<Arc<[u8]>>, subject: &[u8]) -> Option<&'k KeyEntries> {
-    if keys.len() > COMPARED_MAX {
-        return keys.get(subject);
+/// Whether bytes are those of a key; with `fold`, whose key is in lower case, in any case.
+#[inline]
+fn is_key(bytes: &[u8], key: &[u8], fold: bool) -> bool {
+    match fold {
+        true => bytes.eq_ignore_ascii_case(key),
+        false => bytes == key,
     }
-    let mut all = keys.iter();
-    all.find(|(key, _)| key[..] == *subject)
-        .map(|(_, entries)| entries)
 }
 
-/// So many keys are compared one by one, which costs less than to hash.
-const COMPARED_MAX: usize = 4;
+fn find_in_row<'k>(row: &'k [EntriesOfKey], subject: &[u8], fold: bool) -> Option<&'k Item> {
+    let length = subject.len();
+    let mut hits = row.iter();
+    let (_, entries) = hits.find(|(key, _)| key.len() == length && is_key(subject, key, fold))?;
+    entries.first()
+}
+
+/// The prefix, or the suffix, that wins: the first in order, or the longest prefix, as
+/// [`AffixIndex::find`] says.
+fn find_affix_in_row<'k>(
+    row: &'k [EntriesOfKey],
+    subject: &[u8],
+    at_end: bool,
+    fold: bool,
+) -> Option<&'k Item> {
+    let mut best: Option<(usize, &Item)> = None;
+    for (key, entries) in row {
+        let length = key.len();
+        let Some(before) = subject.len().checked_sub(length) else {
+            continue;
+        };
+        let part = match at_end {
+            true => &subject[before..],
+            false => &subject[..length],
+        };
+        if !is_key(part, key, fold) {
+            continue;
+        }
+        let Some(item) = entries.first() else {
+            continue;
+        };
+        let wins = best.is_none_or(|(longest, first)| match at_end || fold {
+            true => item.id < first.id,
+            false => length > longest,
+        });
+        if wins {
+            best = Some((length, item));
+        }
+    }
+    best.map(|(_, item)| item)
+}
+
+/// A key and its entries.
+type EntriesOfKey = (Arc<[u8]>, KeyEntries);
 
 impl AffixIndex {
-    /// As [`Self::find`], for a few keys.
-    fn find_among_few(&self, subject: &[u8], at_end: bool, first: bool) -> Option<&Item> {
-        let hits = self.keys.iter().filter(|(key, _)| match at_end {
-            true => subject.ends_with(key),
-            false => subject.starts_with(key),
-        });
-        if at_end || first {
-            let items = hits.filter_map(|(_, entries)| entries.first());
-            return items.min_by_key(|item| item.id);
-        }
-        let longest = hits.max_by_key(|(key, _)| key.len());
-        longest.and_then(|(_, entries)| entries.first())
-    }
-
     fn find(&self, subject: &[u8], at_end: bool, first: bool) -> Option<&Item> {
-        if self.keys.len() <= COMPARED_MAX {
-            return self.find_among_few(subject, at_end, first);
-        }
         let lengths = self.lengths.range(..=subject.len()).rev();
         let mut hits = lengths.filter_map(|(length, _)| {
             let part = if at_end {
