@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use crate::words::{SHORT_TEXT_BYTES, contains_any};
+
 /// Which bytes are allowed in a token (RFC 9110 section 5.6.2). A table, because tokens are scanned
 /// byte by byte up to the first other byte; the other classes are plain comparisons, which the
 /// compiler vectorises.
@@ -69,35 +71,10 @@ pub fn is_field_value(bytes: &[u8]) -> bool {
 /// As [`is_field_value`], but accepts every byte that cannot end a line or a string: all but NUL,
 /// CR and LF. Used for `option accept-invalid-http-request`.
 pub fn is_field_value_lenient(bytes: &[u8]) -> bool {
-    if bytes.len() > SHORT_VALUE_BYTES {
+    if bytes.len() > SHORT_TEXT_BYTES {
         return memchr::memchr3(0, b'\r', b'\n', bytes).is_none();
     }
-    let Some(last) = bytes.last_chunk::<8>() else {
-        return all(bytes, |byte| !ends_line(byte));
-    };
-    let (words, _) = bytes.as_chunks::<8>();
-    // The last word has bytes of the one before it: better twice than one by one.
-    let words = words.iter().chain(std::iter::once(last));
-    !words.fold(false, |any, word| any | word_ends_line(*word))
-}
-
-/// Up to this length a loop over words is faster than [`memchr`].
-const SHORT_VALUE_BYTES: usize = 48;
-
-/// Whether a byte ends a line or a string.
-fn ends_line(byte: u8) -> bool {
-    matches!(byte, 0 | b'\r' | b'\n')
-}
-
-/// Whether one of eight bytes ends a line or a string.
-#[inline]
-fn word_ends_line(word: [u8; 8]) -> bool {
-    const LOW_BIT_OF_EACH_BYTE: u64 = u64::MAX / 255;
-    const HIGH_BIT_OF_EACH_BYTE: u64 = LOW_BIT_OF_EACH_BYTE << 7;
-    let word = u64::from_ne_bytes(word);
-    let has_zero = |word: u64| word.wrapping_sub(LOW_BIT_OF_EACH_BYTE) & !word;
-    let of = |byte: u8| has_zero(word ^ (LOW_BIT_OF_EACH_BYTE * u64::from(byte)));
-    (of(0) | of(b'\r') | of(b'\n')) & HIGH_BIT_OF_EACH_BYTE != 0
+    !contains_any(bytes, [0, b'\r', b'\n'])
 }
 
 /// The part of a head that a composed text goes into: it decides which bytes are escaped.
@@ -116,7 +93,7 @@ impl HeadText {
     fn must_escape(self, byte: u8) -> bool {
         match self {
             Self::Name => byte <= b' ' || byte == 0x7f || byte == b':',
-            Self::FieldValue => ends_line(byte),
+            Self::FieldValue => matches!(byte, 0 | b'\r' | b'\n'),
             Self::Token => byte <= b' ' || byte == 0x7f,
         }
     }

@@ -23,6 +23,7 @@ mod response;
 mod target;
 mod values;
 mod version;
+mod words;
 
 pub use cases::NameCases;
 pub use check::{

@@ -39,7 +39,7 @@ pub(crate) struct View<'a> {
     /// Process variables, loaded when one is asked for.
     process_variables: OnceCell<VariablesNow>,
     /// Process variables that the view itself set.
-    process_assigned: Variables,
+    process_assigned: OnceCell<Box<Variables>>,
     exchange: &'a Exchange,
     /// Computed when it is asked for: rules seldom do (`http-request set-header x-start %Ts`).
     record: OnceCell<ExchangeNumbers>,
@@ -58,7 +58,7 @@ impl<'a> View<'a> {
             context,
             variables: session_variables(context.session),
             process_variables: OnceCell::new(),
-            process_assigned: Variables::default(),
+            process_assigned: OnceCell::new(),
             exchange,
             record: OnceCell::new(),
             side: Side::Client,
@@ -195,11 +195,15 @@ impl Facts for View<'_> {
         match name.scope {
             VarScope::Sess => self.variables.value(name),
             VarScope::Txn | VarScope::Req | VarScope::Res => self.exchange.variables.value(name),
-            VarScope::Proc => self.process_assigned.value(name).or_else(|| {
-                self.process_variables
-                    .get_or_init(|| self.context.local.process.variables.now())
-                    .value(&name.name)
-            }),
+            VarScope::Proc => self
+                .process_assigned
+                .get()
+                .and_then(|own| own.value(name))
+                .or_else(|| {
+                    self.process_variables
+                        .get_or_init(|| self.context.local.process.variables.now())
+                        .value(&name.name)
+                }),
             // Those of checks are elsewhere, and no exchange has a parent.
             _ => None,
         }
@@ -224,7 +228,8 @@ impl Facts for View<'_> {
                 let is_set = process.set(&name.name, value).is_ok();
                 if is_set {
                     let unbounded = VariableBounds::default();
-                    self.process_assigned.assign(name, value, unbounded);
+                    let assigned = self.process_assigned.get_or_init(Box::default);
+                    assigned.assign(name, value, unbounded);
                 }
             }
             _ => {}

@@ -1,11 +1,20 @@
 //! Writing a format out: HAProxy's escaping and number forms.
 
+#[cfg(test)]
+mod plan_tests;
+
 use std::net::{IpAddr, SocketAddr};
 
 use super::encode::{
     CBOR_BREAK, CBOR_LIST, CBOR_MAP, CBOR_NULL, CBOR_TEXT_PIECES, Encoding, push_cbor_bool,
     push_cbor_bytes, push_cbor_int, push_cbor_text, push_json, to_cbor_text, to_hex,
 };
+use super::line_bytes::{
+    UPPER, hex_bytes, hex_number, is_escaped, is_refused_in_header, is_refused_in_http,
+    is_refused_in_uri, line_part, until_nul,
+};
+use super::numbers::{bare_number, wide};
+use super::plan::{Step, encoding};
 use super::{AliasId, Flags, Item, ItemType, LogFormat, Usage};
 use crate::calendar::{padded, zone};
 use crate::facts::{
@@ -16,62 +25,62 @@ use crate::number_text::{push_int, push_millis, push_v4};
 use crate::scratch::Scratch;
 use crate::value::{Sample, SampleKind, Value, push_v6};
 
-const UPPER: &[u8; 16] = b"0123456789ABCDEF";
-
 /// The numbers of what is no exchange.
 static UNKNOWN_NUMBERS: ExchangeNumbers = ExchangeNumbers::UNKNOWN;
 
 impl LogFormat {
     /// Appends the line to `out`, samples and all. Nothing ends it.
     pub fn render(&self, facts: &dyn Facts, scratch: &mut Scratch, out: &mut Vec<u8>) {
-        match self.encoding(self.global) {
+        match encoding(self.usage, self.global) {
             Encoding::Plain => self.render_plain(facts, scratch, out),
             encoding => self.render_encoded(facts, scratch, out, encoding),
         }
     }
 
-    /// How what has these flags is encoded. In headers and the like HAProxy heeds no such flags.
-    fn encoding(&self, flags: Flags) -> Encoding {
-        match self.usage {
-            Usage::Http => Encoding::Plain,
-            Usage::Log | Usage::Text | Usage::UniqueId if flags.json => {
-                Encoding::Json { utf8: flags.utf8 }
+    fn render_plain(&self, facts: &dyn Facts, scratch: &mut Scratch, out: &mut Vec<u8>) {
+        let mut writer = self.writer(facts, out);
+        // Where the last blank ends of which a step asks.
+        let mut blank_end = writer.out.len();
+        for step in &self.steps {
+            match step {
+                Step::Byte(byte) => writer.out.push(*byte),
+                Step::Text(text) => writer.out.extend_from_slice(text),
+                Step::Blank => {
+                    if writer.out.len() > blank_end {
+                        writer.out.push(b' ');
+                        blank_end = writer.out.len();
+                    }
+                }
+                Step::Alias(id, flags) => {
+                    writer.flags = *flags;
+                    writer.alias(*id, scratch);
+                }
+                Step::Number(id) => {
+                    if let Some(number) = bare_number(writer.numbers(), *id) {
+                        push_int(writer.out, number);
+                    }
+                }
+                Step::Item(index) => {
+                    if let Some(item) = self.items.get(*index) {
+                        self.render_item(item, scratch, &mut writer);
+                    }
+                }
             }
-            Usage::Log | Usage::Text | Usage::UniqueId if flags.cbor => Encoding::Cbor,
-            Usage::Log | Usage::Text | Usage::UniqueId => Encoding::Plain,
         }
     }
 
-    fn render_plain(&self, facts: &dyn Facts, scratch: &mut Scratch, out: &mut Vec<u8>) {
-        let merging = matches!(self.usage, Usage::Log | Usage::UniqueId);
-        let mut writer = self.writer(facts, out);
-        // Blanks are written once, and not before anything else.
-        let mut blank = merging;
-        for item in &self.items {
-            let start = writer.out.len();
-            match item {
-                Item::Blank => {
-                    if !blank {
-                        writer.out.push(b' ');
-                    }
-                    blank = true;
-                    continue;
-                }
-                Item::Literal(text) => match text.as_bytes() {
-                    [byte] => writer.out.push(*byte),
-                    bytes => writer.out.extend_from_slice(bytes),
-                },
-                Item::Alias { flags, .. } | Item::Sample { flags, .. } => {
-                    writer.encoding = self.encoding(*flags);
-                    writer.item(item, scratch);
-                    if writer.encoding == Encoding::Cbor {
-                        to_hex(writer.out, start);
-                    }
-                }
-            }
-            // An item that wrote nothing leaves the blank before it to stand for both.
-            blank = blank && writer.out.len() == start;
+    /// Writes an item in its own encoding.
+    fn render_item(&self, item: &Item, scratch: &mut Scratch, writer: &mut ItemWriter<'_>) {
+        let (Item::Alias { flags, .. } | Item::Sample { flags, .. }) = item else {
+            return;
+        };
+        let start = writer.out.len();
+        writer.encoding = encoding(self.usage, *flags);
+        writer.item(item, scratch);
+        if writer.encoding == Encoding::Cbor {
+            to_hex(writer.out, start);
         }
+        writer.encoding = Encoding::Plain;
     }
 
     /// A writer of its items, which are not encoded.
@@ -673,70 +682,39 @@ impl<'a> ItemWriter<'a> {
 
     fn write_number(&mut self, id: AliasId) {
         let record = self.numbers();
-        let wide = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
-        let (number, is_total) = match id {
-            AliasId::ActiveTime => (record.active_ms, true),
-            AliasId::TotalTime => (record.total_ms, true),
-            AliasId::UserTime => (record.user_ms, true),
-            AliasId::BytesOut => (wide(record.bytes_out), true),
-            AliasId::DataTime => (record.data_ms, false),
-            AliasId::ConnectTime => (record.connect_ms, false),
-            AliasId::HandshakeTime => (record.handshake_ms, false),
-            AliasId::IdleTime => (record.idle_ms, false),
-            AliasId::TimeToQueue => (record.tq_ms(), false),
-            AliasId::RequestTime => (record.request_ms, false),
-            AliasId::ResponseTime => (record.response_ms, false),
-            AliasId::QueueTime => (record.queue_ms, false),
-            AliasId::BytesIn => (wide(record.bytes_in), false),
-            AliasId::Status => (i64::from(record.status), false),
-            AliasId::ProcessConnections => (wide(record.process_connections), false),
-            AliasId::BackendConnections => (wide(record.backend_connections), false),
-            AliasId::FrontendConnections => (wide(record.frontend_connections), false),
-            AliasId::ServerConnections => (wide(record.server_connections), false),
-            AliasId::ServerQueue => (wide(record.server_queue), false),
-            AliasId::BackendQueue => (wide(record.backend_queue), false),
-            AliasId::LogCounter => (wide(record.log_counter), false),
-            AliasId::Pid => return self.number_or_hex(self.facts.process().pid(), 4),
-            AliasId::RequestCounter => return self.number_or_hex(wide(record.request_counter), 4),
+        let is_plain = self.encoding == Encoding::Plain;
+        match id {
+            AliasId::Pid => self.number_or_hex(self.facts.process().pid(), 4),
+            AliasId::RequestCounter => self.number_or_hex(wide(record.request_counter), 4),
             AliasId::Termination => {
-                return self.unescaped(|out| out.extend_from_slice(&record.termination[..2]));
+                self.unescaped(|out| out.extend_from_slice(&record.termination[..2]));
             }
             AliasId::TerminationCookie => {
-                return self.unescaped(|out| out.extend_from_slice(&record.termination));
+                self.unescaped(|out| out.extend_from_slice(&record.termination));
             }
-            AliasId::Retries => {
-                if record.redispatched && self.encoding == Encoding::Plain {
+            AliasId::ActiveTime | AliasId::TotalTime | AliasId::UserTime | AliasId::BytesOut => {
+                if record.asap && is_plain {
                     self.out.push(b'+');
                 }
-                (i64::from(record.retries), false)
+                self.number(match id {
+                    AliasId::ActiveTime => record.active_ms,
+                    AliasId::TotalTime => record.total_ms,
+                    AliasId::UserTime => record.user_ms,
+                    _ => wide(record.bytes_out),
+                });
             }
-            _ => return,
-        };
-        if is_total && record.asap && self.encoding == Encoding::Plain {
-            self.out.push(b'+');
+            AliasId::Retries => {
+                if record.redispatched && is_plain {
+                    self.out.push(b'+');
+                }
+                self.number(i64::from(record.retries));
+            }
+            _ => {
+                if let Some(number) = bare_number(record, id) {
+                    self.number(number);
+                }
+            }
         }
-        self.number(number);
-    }
-}
-
-/// What stands before the first NUL: HAProxy ends texts there.
-fn until_nul(bytes: &[u8]) -> &[u8] {
-    memchr::memchr(0, bytes).map_or(bytes, |end| &bytes[..end])
-}
-
-fn hex_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
-    for byte in bytes {
-        out.push(UPPER[usize::from(byte >> 4)]);
-        out.push(UPPER[usize::from(byte & 15)]);
-    }
-}
-
-fn hex_number(out: &mut Vec<u8>, number: u64, digits: usize) {
-    let wide = (64 - number.leading_zeros() as usize)
-        .div_ceil(4)
-        .max(digits);
-    for nibble in (0..wide).rev() {
-        out.push(UPPER[(number >> (4 * nibble) & 15) as usize]);
     }
 }
 
@@ -746,59 +724,4 @@ enum DateForm {
     Millis,
     /// `21/Nov/2026:09:40:07 +0000`.
     Zone,
-}
-
-/// The part of a request line that an alias names; `<BADREQ>` where it is missing.
-fn line_part(line: &[u8], id: AliasId) -> &[u8] {
-    const BAD: &[u8] = b"<BADREQ>";
-    if id == AliasId::RequestLine {
-        return line;
-    }
-    let Some(first) = memchr::memchr(b' ', line) else {
-        return BAD;
-    };
-    let last = memchr::memrchr(b' ', line).filter(|last| *last > first);
-    let uri = &line[first + 1..last.unwrap_or(line.len())];
-    let mark = memchr::memchr(b'?', uri);
-    match id {
-        AliasId::Method => &line[..first],
-        AliasId::Uri => uri,
-        AliasId::Path => &uri[..mark.unwrap_or(uri.len())],
-        AliasId::PathOnly => {
-            let path = &uri[..mark.unwrap_or(uri.len())];
-            match memchr::memmem::find(path, b"://") {
-                Some(scheme) if !path.starts_with(b"/") => {
-                    let rest = &path[scheme + 3..];
-                    &rest[memchr::memchr(b'/', rest).unwrap_or(rest.len())..]
-                }
-                _ if path.starts_with(b"/") => path,
-                // An authority (CONNECT), or an asterisk.
-                _ => b"",
-            }
-        }
-        AliasId::Query => &uri[mark.unwrap_or(uri.len())..],
-        AliasId::HttpVersion => last.map_or(BAD, |last| &line[last + 1..]),
-        _ => line,
-    }
-}
-
-/// Bytes that stand behind a backslash where that is asked for.
-fn is_escaped(byte: u8) -> bool {
-    matches!(byte, b'"' | b'\\' | b']')
-}
-
-/// Bytes that a header made by rules cannot carry: control characters but the tab
-/// (RFC 9110 section 5.5).
-fn is_refused_in_http(byte: u8) -> bool {
-    byte.is_ascii_control() && byte != b'\t'
-}
-
-/// Bytes that would make a logged URI ambiguous.
-fn is_refused_in_uri(byte: u8) -> bool {
-    !(0x20..0x7f).contains(&byte) || matches!(byte, b'"' | b'#')
-}
-
-/// Bytes that would make a logged header ambiguous.
-fn is_refused_in_header(byte: u8) -> bool {
-    !(0x20..0x7f).contains(&byte) || matches!(byte, b'"' | b'#' | b'{' | b'|' | b'}')
 }

@@ -313,23 +313,41 @@ impl Index {
         }
     }
 
+    /// The entry that wins for a text, among a few words, which are compared with it as it is; `None`
+    /// where the index holds more, or others than words.
+    fn find_among_few(&self, subject: &[u8]) -> Option<Option<&Item>> {
+        let IndexShape { method, fold, .. } = self.shape;
+        match &self.look {
+            IndexLookup::Exact(keys) => Some(find_in_row(keys.row()?, subject, fold)),
+            IndexLookup::AffixIndex(affix) => {
+                let row = affix.keys.row()?;
+                let at_end = method == MatchMethod::End;
+                Some(find_affix_in_row(row, subject, at_end, fold))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether a text matches one of a few words; `None` as for [`Index::find_among_few`].
+    #[inline]
+    pub(crate) fn is_among_few(&self, subject: &[u8]) -> Option<bool> {
+        let fold = self.shape.fold;
+        match &self.look {
+            IndexLookup::Exact(keys) => Some(find_in_row(keys.row()?, subject, fold).is_some()),
+            IndexLookup::AffixIndex(affix) => {
+                let mut row = affix.keys.row()?.iter();
+                let at_end = self.shape.method == MatchMethod::End;
+                Some(row.any(|(key, _)| has_affix(subject, key, at_end, fold)))
+            }
+            _ => None,
+        }
+    }
+
     /// Looks bytes up; `spare` is memory for a copy in lower case.
     pub(crate) fn find_bytes(&self, subject: &[u8], spare: &mut Vec<u8>) -> Option<IndexMatch<'_>> {
         let IndexShape { method, fold, .. } = self.shape;
-        // A few keys are compared as they are.
-        match &self.look {
-            IndexLookup::Exact(keys) => {
-                if let Some(row) = keys.row() {
-                    return find_in_row(row, subject, fold).map(found);
-                }
-            }
-            IndexLookup::AffixIndex(affix) => {
-                if let Some(row) = affix.keys.row() {
-                    let at_end = method == MatchMethod::End;
-                    return find_affix_in_row(row, subject, at_end, fold).map(found);
-                }
-            }
-            _ => {}
+        if let Some(item) = self.find_among_few(subject) {
+            return item.map(found);
         }
         let folding = fold && method != MatchMethod::Reg;
         let subject = if folding {
@@ -416,10 +434,27 @@ fn found(item: &Item) -> IndexMatch<'_> {
 /// Whether bytes are those of a key; with `fold`, whose key is in lower case, in any case.
 #[inline]
 fn is_key(bytes: &[u8], key: &[u8], fold: bool) -> bool {
+    // Most differ in the first byte: no need to call for the rest.
+    let (Some(first), Some(wanted)) = (bytes.first(), key.first()) else {
+        return bytes.len() == key.len();
+    };
     match fold {
-        true => bytes.eq_ignore_ascii_case(key),
-        false => bytes == key,
+        true => first.eq_ignore_ascii_case(wanted) && bytes.eq_ignore_ascii_case(key),
+        false => first == wanted && bytes == key,
     }
+}
+
+/// Whether a text begins, or ends, with a key.
+#[inline]
+fn has_affix(subject: &[u8], key: &[u8], at_end: bool, fold: bool) -> bool {
+    let Some(before) = subject.len().checked_sub(key.len()) else {
+        return false;
+    };
+    let part = match at_end {
+        true => &subject[before..],
+        false => &subject[..key.len()],
+    };
+    is_key(part, key, fold)
 }
 
 fn find_in_row<'k>(row: &'k [EntriesOfKey], subject: &[u8], fold: bool) -> Option<&'k Item> {
@@ -439,17 +474,10 @@ fn find_affix_in_row<'k>(
 ) -> Option<&'k Item> {
     let mut best: Option<(usize, &Item)> = None;
     for (key, entries) in row {
-        let length = key.len();
-        let Some(before) = subject.len().checked_sub(length) else {
-            continue;
-        };
-        let part = match at_end {
-            true => &subject[before..],
-            false => &subject[..length],
-        };
-        if !is_key(part, key, fold) {
+        if !has_affix(subject, key, at_end, fold) {
             continue;
         }
+        let length = key.len();
         let Some(item) = entries.first() else {
             continue;
         };
