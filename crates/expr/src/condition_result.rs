@@ -24,26 +24,21 @@ impl ConditionResult {
     }
 
     /// Whether one of the answers is yes. No question is asked after the first yes.
-    pub(crate) fn any<const WAITS: bool>(
-        answers: impl Iterator<Item = ConditionResult>,
-    ) -> ConditionResult {
+    pub(crate) fn any(answers: impl Iterator<Item = ConditionResult>) -> ConditionResult {
         let mut missing = Needs::NONE;
         for answer in answers {
             match answer {
                 ConditionResult::Yes => return ConditionResult::Yes,
-                ConditionResult::NotYet(needs) if WAITS => missing = missing | needs,
-                ConditionResult::NotYet(_) | ConditionResult::No => {}
+                ConditionResult::NotYet(needs) => missing = missing | needs,
+                ConditionResult::No => {}
             }
         }
         ConditionResult::no_unless(missing)
     }
 
     /// Whether all of the answers are yes. No question is asked after the first no.
-    pub(crate) fn all<const WAITS: bool>(
-        answers: impl Iterator<Item = ConditionResult>,
-    ) -> ConditionResult {
-        ConditionResult::any::<WAITS>(answers.map(|answer| answer.negated_if(true)))
-            .negated_if(true)
+    pub(crate) fn all(answers: impl Iterator<Item = ConditionResult>) -> ConditionResult {
+        ConditionResult::any(answers.map(|answer| answer.negated_if(true))).negated_if(true)
     }
 
     pub(crate) const fn no_unless(missing: Needs) -> ConditionResult {

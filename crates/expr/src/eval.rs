@@ -150,10 +150,24 @@ impl Criterion {
         }
     }
 
+    #[inline]
     fn matches(&self, sample: &Sample<'_>, scratch: &mut Scratch) -> bool {
         if self.method == MatchMethod::Found {
             return true;
         }
+        // Most conditions compare a text with a few words.
+        if let (Some([handle]), Sample::Str(text)) =
+            (self.matchers.filled().map(Vec::as_slice), sample)
+            && self.method.takes() == SampleKind::Str
+            && let Some(found) = handle.is_among_few(scratch.bytes(*text))
+        {
+            return found;
+        }
+        self.matches_any(sample, scratch)
+    }
+
+    #[inline(never)]
+    fn matches_any(&self, sample: &Sample<'_>, scratch: &mut Scratch) -> bool {
         if !self.ignores_case() {
             return self.matches_value(sample, scratch, &mut Vec::new());
         }
@@ -215,19 +229,8 @@ fn matches_one(handle: &Handle, value: &Value<'_>, spare: &mut Vec<u8>) -> bool 
 impl Acl {
     /// Whether one of the criteria holds.
     pub fn holds(&self, facts: &dyn Facts, scratch: &mut Scratch) -> bool {
-        self.test::<false>(facts, scratch, Needs::NONE) == ConditionResult::Yes
-    }
-
-    fn test<const WAITS: bool>(
-        &self,
-        facts: &dyn Facts,
-        scratch: &mut Scratch,
-        may_still_arrive: Needs,
-    ) -> ConditionResult {
-        let criteria = self.criteria.iter();
-        ConditionResult::any::<WAITS>(
-            criteria.map(|criterion| criterion.test::<WAITS>(facts, scratch, may_still_arrive)),
-        )
+        let mut criteria = self.criteria.iter();
+        criteria.any(|criterion| criterion.holds(facts, scratch))
     }
 }
 
@@ -238,7 +241,10 @@ impl LinkedAcl for Acl {
         scratch: &mut Scratch,
         may_still_arrive: Needs,
     ) -> ConditionResult {
-        Acl::test::<true>(self, facts, scratch, may_still_arrive)
+        let criteria = self.criteria.iter();
+        ConditionResult::any(
+            criteria.map(|criterion| criterion.test::<true>(facts, scratch, may_still_arrive)),
+        )
     }
 
     fn needs(&self) -> Needs {
@@ -254,9 +260,19 @@ impl LinkedAcl for Acl {
     }
 }
 
+// An ACL that was not linked does not hold.
 impl Term {
-    /// An ACL that was not linked does not hold.
-    fn test<const WAITS: bool>(
+    fn holds(&self, facts: &dyn Facts, scratch: &mut Scratch) -> bool {
+        let holds = match &self.target {
+            TermTarget::Named(_, slot) => {
+                slot.filled().is_some_and(|acl| acl.holds(facts, scratch))
+            }
+            TermTarget::Inline(criterion) => criterion.holds(facts, scratch),
+        };
+        holds != self.negated
+    }
+
+    fn test(
         &self,
         facts: &dyn Facts,
         scratch: &mut Scratch,
@@ -264,11 +280,11 @@ impl Term {
     ) -> ConditionResult {
         let truth = match &self.target {
             TermTarget::Named(_, slot) => match slot.filled() {
-                Some(acl) => acl.test::<WAITS>(facts, scratch, may_still_arrive),
+                Some(acl) => acl.test(facts, scratch, may_still_arrive),
                 None => ConditionResult::No,
             },
             TermTarget::Inline(criterion) => {
-                criterion.test::<WAITS>(facts, scratch, may_still_arrive)
+                criterion.test::<true>(facts, scratch, may_still_arrive)
             }
         };
         truth.negated_if(self.negated)
@@ -279,7 +295,9 @@ impl Condition {
     /// Whether the rule that carries the condition applies: the rows are tried in order until
     /// one holds, and `unless` turns the answer round.
     pub fn holds(&self, facts: &dyn Facts, scratch: &mut Scratch) -> bool {
-        self.evaluate_rows::<false>(facts, scratch, Needs::NONE) == ConditionResult::Yes
+        let mut rows = self.rows.iter();
+        let held = rows.any(|row| row.iter().all(|term| term.holds(facts, scratch)));
+        held != (self.polarity == Polarity::Unless)
     }
 
     /// The same while something may still arrive.
@@ -290,23 +308,15 @@ impl Condition {
         may_still_arrive: Needs,
     ) -> ConditionResult {
         if may_still_arrive.is_none() {
-            return self.evaluate_rows::<false>(facts, scratch, may_still_arrive);
+            return match self.holds(facts, scratch) {
+                true => ConditionResult::Yes,
+                false => ConditionResult::No,
+            };
         }
-        self.evaluate_rows::<true>(facts, scratch, may_still_arrive)
-    }
-
-    fn evaluate_rows<const WAITS: bool>(
-        &self,
-        facts: &dyn Facts,
-        scratch: &mut Scratch,
-        may_still_arrive: Needs,
-    ) -> ConditionResult {
         let rows = self.rows.iter();
-        let held = ConditionResult::any::<WAITS>(rows.map(|row| {
+        let held = ConditionResult::any(rows.map(|row| {
             let terms = row.iter();
-            ConditionResult::all::<WAITS>(
-                terms.map(|term| term.test::<WAITS>(facts, scratch, may_still_arrive)),
-            )
+            ConditionResult::all(terms.map(|term| term.test(facts, scratch, may_still_arrive)))
         }));
         held.negated_if(self.polarity == Polarity::Unless)
     }

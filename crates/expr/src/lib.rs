@@ -33,6 +33,7 @@ mod logformat;
 mod mask;
 mod message_digest;
 mod needs;
+mod number_text;
 mod pattern;
 mod pcre;
 mod pcre_class;

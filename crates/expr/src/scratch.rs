@@ -4,6 +4,8 @@
 //! its input while it writes its output without a heap allocation of its own. The buffer keeps
 //! its capacity from one evaluation to the next.
 
+use crate::number_text::DateText;
+
 /// Bytes of a sample: held by someone who outlives the evaluation, or kept in the scratch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum SampleText<'f> {
@@ -16,6 +18,8 @@ pub(crate) enum SampleText<'f> {
 pub struct Scratch {
     data: Vec<u8>,
     spare: Vec<Vec<u8>>,
+    /// The date that was written last.
+    pub(crate) date: DateText,
 }
 
 /// Where a scratch stood.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use crate::number_text::{push_int, push_v4};
 use crate::scratch::{SampleText, Scratch};
 
 /// The type of a sample (manual 7.1, and `smp` types of `haproxy -dKsmp`).
@@ -370,19 +371,6 @@ pub(crate) fn parse_addr(bytes: &[u8]) -> Option<IpAddr> {
         return leading_v4(bytes).map(IpAddr::V4);
     }
     std::str::from_utf8(bytes).ok()?.parse().ok()
-}
-
-pub(crate) fn push_v4(out: &mut Vec<u8>, address: Ipv4Addr) {
-    for (position, octet) in address.octets().into_iter().enumerate() {
-        if position > 0 {
-            out.push(b'.');
-        }
-        out.extend_from_slice(itoa::Buffer::new().format(octet).as_bytes());
-    }
-}
-
-pub(crate) fn push_int(out: &mut Vec<u8>, number: i64) {
-    out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
 /// Writes an address as `inet_ntop(3)` does, which shows IPv4 ones within zeros as such.

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use crate::words::{SHORT_TEXT_BYTES, contains_any};
+
 /// Which bytes are allowed in a token (RFC 9110 section 5.6.2). A table, because tokens are scanned
 /// byte by byte up to the first other byte; the other classes are plain comparisons, which the
 /// compiler vectorises.
@@ -69,7 +71,10 @@ pub fn is_field_value(bytes: &[u8]) -> bool {
 /// As [`is_field_value`], but accepts every byte that cannot end a line or a string: all but NUL,
 /// CR and LF. Used for `option accept-invalid-http-request`.
 pub fn is_field_value_lenient(bytes: &[u8]) -> bool {
-    memchr::memchr3(0, b'\r', b'\n', bytes).is_none()
+    if bytes.len() > SHORT_TEXT_BYTES {
+        return memchr::memchr3(0, b'\r', b'\n', bytes).is_none();
+    }
+    !contains_any(bytes, [0, b'\r', b'\n'])
 }
 
 /// The part of a head that a composed text goes into: it decides which bytes are escaped.

@@ -9,8 +9,10 @@ use std::fmt;
 use std::ops::Range;
 
 use crate::check::HeadText;
+use crate::field_name::{FieldName, NO_NAME_NUMBER, WantedName, name_number};
 use crate::limits::HeadLimits;
 use crate::values::{CommaValues, comma_values};
+use crate::words::make_lower;
 
 /// The head would exceed its [`HeadLimits`]; it is unchanged.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -54,6 +56,8 @@ impl ArenaRange {
 struct Entry {
     name: ArenaRange,
     value: ArenaRange,
+    /// That of the name ([`name_number`]): a search compares it before the name.
+    name_number: u8,
 }
 
 impl Entry {
@@ -66,51 +70,6 @@ impl Entry {
 /// Size of a field line besides name and value: colon, space, line end.
 const ENTRY_EXTRA_BYTES: usize = 4;
 
-/// The filter bit of a name, independent of case: one of 64 bits, chosen so that the names that are
-/// looked up most share theirs with few others.
-#[inline]
-fn mark_of(name: &[u8]) -> u64 {
-    let (first, last) = match name {
-        [first, .., last] => (*first, *last),
-        [only] => (*only, *only),
-        [] => (0, 0),
-    };
-    let number = name.len() * 3 + usize::from(first | 0x20) * 5 + usize::from(last | 0x20) * 10;
-    1 << (number % 64)
-}
-
-/// Converts ASCII letters to lower case, a word at a time: names are too short for wider registers
-/// to pay off.
-#[inline]
-fn make_lower(bytes: &mut [u8]) {
-    let len = bytes.len();
-    let mut at = 0;
-    while let Some(word) = bytes.get_mut(at..).and_then(<[u8]>::first_chunk_mut::<8>) {
-        *word = lower_word(*word);
-        at += 8;
-    }
-    if at < len {
-        // The last word again, from its end: letters that are lower case already stay so.
-        match bytes.last_chunk_mut::<8>() {
-            Some(word) => *word = lower_word(*word),
-            None => bytes.make_ascii_lowercase(),
-        }
-    }
-}
-
-#[inline]
-fn lower_word(word: [u8; 8]) -> [u8; 8] {
-    const LOW_BIT_OF_EACH_BYTE: u64 = u64::MAX / 255;
-    const HIGH_BIT_OF_EACH_BYTE: u64 = LOW_BIT_OF_EACH_BYTE << 7;
-    let word = u64::from_ne_bytes(word);
-    let low = word & !HIGH_BIT_OF_EACH_BYTE;
-    // The top bit of each byte means "at least `A`", and "past `Z`".
-    let from_a = low + LOW_BIT_OF_EACH_BYTE * (0x80 - b'A' as u64);
-    let past_z = low + LOW_BIT_OF_EACH_BYTE * (0x7f - b'Z' as u64);
-    let upper = from_a & !past_z & !word & HIGH_BIT_OF_EACH_BYTE;
-    (word | (upper >> 2)).to_ne_bytes()
-}
-
 /// The fields of a head, or a trailer section of its own.
 #[derive(Clone, Debug, Default)]
 pub struct Fields {
@@ -120,7 +79,7 @@ pub struct Fields {
     line: [ArenaRange; 2],
     /// Size of the head when written, without the version.
     wire_bytes: u32,
-    /// The filter bits of all names that were ever added: a name whose bit is missing is not there,
+    /// A bit for each number of a name that was ever added: a name whose bit is missing is not there,
     /// and no search is needed. Most look-ups are for fields that are not there.
     marks: u64,
     limits: HeadLimits,
@@ -213,64 +172,62 @@ impl Fields {
 
     /// The whole values of the fields of this name (any case), in order: what `fhdr()` sees.
     pub fn find<'a>(&'a self, name: &'a [u8]) -> FieldValues<'a> {
+        let wanted = WantedName::of(name);
         FieldValues {
             fields: self,
-            name,
-            entries: self.candidates(name).iter(),
+            wanted,
+            entries: self.candidates(wanted).iter(),
         }
     }
 
     /// The first field of this name from `index` on, or the first of any name where `name` is empty: its
     /// index and its whole value.
     pub fn next_named(&self, name: &[u8], index: usize) -> Option<(usize, &[u8])> {
-        let is_any = name.is_empty();
-        let entries = if is_any {
-            &self.entries
-        } else {
-            self.candidates(name)
-        };
+        if name.is_empty() {
+            return Some((index, self.slice(self.entries.get(index)?.value)));
+        }
+        let wanted = WantedName::of(name);
+        let entries = self.candidates(wanted);
         let mut left = entries.get(index..)?.iter();
-        let entry = left.find(|entry| is_any || self.is_named(**entry, name))?;
+        let entry = left.find(|entry| self.is_named(entry, wanted))?;
         Some((entries.len() - left.len() - 1, self.slice(entry.value)))
     }
 
     /// The indexes of the fields of this name, in order, for [`Fields::replace_value`].
     pub fn positions<'a>(&'a self, name: &'a [u8]) -> impl DoubleEndedIterator<Item = usize> + 'a {
-        let entries = self.candidates(name);
-        (0..entries.len()).filter(move |at| self.is_named(entries[*at], name))
+        let wanted = WantedName::of(name);
+        let entries = self.candidates(wanted);
+        (0..entries.len()).filter(move |at| self.is_named(&entries[*at], wanted))
     }
 
     /// The value of the first field of this name.
     pub fn first(&self, name: &[u8]) -> Option<&[u8]> {
-        let entry = self
-            .candidates(name)
-            .iter()
-            .find(|entry| self.is_named(**entry, name))?;
+        let wanted = WantedName::of(name);
+        let mut entries = self.candidates(wanted).iter();
+        let entry = entries.find(|entry| self.is_named(entry, wanted))?;
         Some(self.slice(entry.value))
     }
 
     /// The value of the last field of this name.
     pub fn last(&self, name: &[u8]) -> Option<&[u8]> {
-        let entry = self
-            .candidates(name)
-            .iter()
-            .rfind(|entry| self.is_named(**entry, name))?;
+        let wanted = WantedName::of(name);
+        let mut entries = self.candidates(wanted).iter();
+        let entry = entries.rfind(|entry| self.is_named(entry, wanted))?;
         Some(self.slice(entry.value))
     }
 
     /// Whether there is a field of this name.
     pub fn contains(&self, name: &[u8]) -> bool {
-        self.candidates(name)
-            .iter()
-            .any(|entry| self.is_named(*entry, name))
+        let wanted = WantedName::of(name);
+        let mut entries = self.candidates(wanted).iter();
+        entries.any(|entry| self.is_named(entry, wanted))
     }
 
     /// The number of fields (lines) of this name: `fhdr_cnt()`.
     pub fn count(&self, name: &[u8]) -> usize {
-        self.candidates(name)
-            .iter()
-            .filter(|entry| self.is_named(**entry, name))
-            .count()
+        let wanted = WantedName::of(name);
+        let entries = self.candidates(wanted).iter();
+        entries.filter(|entry| self.is_named(entry, wanted)).count()
     }
 
     /// The comma-separated members of all fields of this name, in order: what `hdr()` sees.
@@ -313,20 +270,51 @@ impl Fields {
 
     /// Inserts a field at `index`, or at the end when there are fewer fields.
     pub fn insert(&mut self, index: usize, name: &[u8], value: &[u8]) -> Result<(), NoRoom> {
-        let (name, value) = (
-            &*HeadText::Name.escape(name),
-            &*HeadText::FieldValue.escape(value),
-        );
-        let bytes = name.len() + value.len() + 4;
-        self.admit(bytes)?;
-        self.marks |= mark_of(name);
-        let name = self.append_lower(name);
-        let value = self.append(value);
-        let entry = Entry { name, value };
-        self.wire_bytes += entry.wire_bytes();
+        let name = &*HeadText::Name.escape(name);
+        let entry = self.append_entry(name, &HeadText::FieldValue.escape(value))?;
+        if let Some(name) = self.arena.get_mut(entry.name.range()) {
+            make_lower(name);
+        }
         let at = index.min(self.entries.len());
         self.entries.insert(at, entry);
         Ok(())
+    }
+
+    /// As [`Fields::add`], for a name that was checked before.
+    pub fn add_named(&mut self, name: &FieldName, value: &[u8]) -> Result<(), NoRoom> {
+        let entry = self.append_entry(name.as_bytes(), &HeadText::FieldValue.escape(value))?;
+        self.entries.push(entry);
+        Ok(())
+    }
+
+    /// As [`Fields::set`], for a name that was checked before.
+    pub fn set_named(&mut self, name: &FieldName, value: &[u8]) -> Result<(), NoRoom> {
+        if self.candidates(WantedName::of(name.as_bytes())).is_empty() {
+            return self.add_named(name, value);
+        }
+        self.set(name.as_bytes(), value)
+    }
+
+    /// Appends name and value, which need no escapes, as they are on the wire: so
+    /// [`Fields::wire_run`] finds them.
+    #[inline]
+    fn append_entry(&mut self, name: &[u8], value: &[u8]) -> Result<Entry, NoRoom> {
+        let bytes = name.len() + value.len() + ENTRY_EXTRA_BYTES;
+        self.admit(bytes)?;
+        let name_number = name_number(name);
+        self.marks |= 1 << name_number;
+        self.arena.reserve(bytes);
+        let name = self.append(name);
+        self.arena.extend_from_slice(b": ");
+        let value = self.append(value);
+        self.arena.extend_from_slice(b"\r\n");
+        let entry = Entry {
+            name,
+            value,
+            name_number,
+        };
+        self.wire_bytes += entry.wire_bytes();
+        Ok(entry)
     }
 
     /// Replaces all fields of this name by one at the end with this value: `set-header`. On
@@ -421,6 +409,7 @@ impl Fields {
         let entry = Entry {
             name: span_of(name),
             value: span_of(value),
+            name_number: NO_NAME_NUMBER,
         };
         self.wire_bytes += entry.wire_bytes();
         self.entries.push(entry);
@@ -449,10 +438,11 @@ impl Fields {
     pub fn finish_received(&mut self, head: &[u8], folded: bool) {
         self.arena.clear();
         self.arena.extend_from_slice(head);
-        for entry in &self.entries {
+        for entry in &mut self.entries {
             if let Some(name) = self.arena.get_mut(entry.name.range()) {
                 make_lower(name);
-                self.marks |= mark_of(name);
+                entry.name_number = name_number(name);
+                self.marks |= 1 << entry.name_number;
             }
             if folded && let Some(value) = self.arena.get_mut(entry.value.range()) {
                 for byte in value
@@ -480,16 +470,7 @@ impl Fields {
         if self.entries.len() + 1 >= self.limits.field_count_max as usize {
             return Err(NoRoom);
         }
-        let bytes = name.len() + value.len() + ENTRY_EXTRA_BYTES;
-        self.admit(bytes)?;
-        self.marks |= mark_of(name);
-        self.arena.reserve(bytes);
-        let name = self.append(name);
-        self.arena.extend_from_slice(b": ");
-        let value = self.append(value);
-        self.arena.extend_from_slice(b"\r\n");
-        let entry = Entry { name, value };
-        self.wire_bytes += entry.wire_bytes();
+        let entry = self.append_entry(name, value)?;
         self.entries.push(entry);
         Ok(())
     }
@@ -572,27 +553,31 @@ impl Fields {
 
     /// The entries that may contain this name: all, or none.
     #[inline]
-    fn candidates(&self, name: &[u8]) -> &[Entry] {
-        if self.marks & mark_of(name) == 0 {
+    fn candidates(&self, wanted: WantedName<'_>) -> &[Entry] {
+        if self.marks & (1 << wanted.number) == 0 {
             return &[];
         }
         &self.entries
     }
 
     #[inline]
-    fn is_named(&self, entry: Entry, name: &[u8]) -> bool {
-        if entry.name.len() != name.len() {
-            return false;
-        }
+    fn is_named(&self, entry: &Entry, wanted: WantedName<'_>) -> bool {
+        entry.name_number == wanted.number
+            && entry.name.len() == wanted.name.len()
+            && self.is_same_name(entry, wanted.name)
+    }
+
+    fn is_same_name(&self, entry: &Entry, name: &[u8]) -> bool {
         let own = self.slice(entry.name);
         // Usually the name is given in lower case and matches directly.
         own == name || own.eq_ignore_ascii_case(name)
     }
 
     fn bytes_of(&self, name: &[u8]) -> u32 {
-        self.candidates(name)
-            .iter()
-            .filter(|entry| self.is_named(**entry, name))
+        let wanted = WantedName::of(name);
+        let entries = self.candidates(wanted).iter();
+        entries
+            .filter(|entry| self.is_named(entry, wanted))
             .map(|entry| entry.wire_bytes())
             .sum()
     }
@@ -643,12 +628,6 @@ impl Fields {
         let start = self.arena.len();
         self.arena.extend_from_slice(bytes);
         span_of(start..self.arena.len())
-    }
-
-    fn append_lower(&mut self, bytes: &[u8]) -> ArenaRange {
-        let span = self.append(bytes);
-        self.arena[span.range()].make_ascii_lowercase();
-        span
     }
 }
 
@@ -739,7 +718,7 @@ impl<'a> IntoIterator for &'a Fields {
 #[derive(Clone, Debug)]
 pub struct FieldValues<'a> {
     fields: &'a Fields,
-    name: &'a [u8],
+    wanted: WantedName<'a>,
     entries: std::slice::Iter<'a, Entry>,
 }
 
@@ -749,11 +728,11 @@ impl<'a> Iterator for FieldValues<'a> {
     fn next(&mut self) -> Option<&'a [u8]> {
         let FieldValues {
             fields,
-            name,
+            wanted,
             entries,
         } = self;
         entries
-            .find(|entry| fields.is_named(**entry, name))
+            .find(|entry| fields.is_named(entry, *wanted))
             .map(|entry| fields.slice(entry.value))
     }
 }
@@ -762,11 +741,11 @@ impl DoubleEndedIterator for FieldValues<'_> {
     fn next_back(&mut self) -> Option<Self::Item> {
         let FieldValues {
             fields,
-            name,
+            wanted,
             entries,
         } = self;
         entries
-            .rfind(|entry| fields.is_named(**entry, name))
+            .rfind(|entry| fields.is_named(entry, *wanted))
             .map(|entry| fields.slice(entry.value))
     }
 }

@@ -12,6 +12,7 @@ mod cases;
 mod check;
 mod connection;
 mod cookie;
+mod field_name;
 mod fields;
 mod host;
 mod length;
@@ -22,6 +23,7 @@ mod response;
 mod target;
 mod values;
 mod version;
+mod words;
 
 pub use cases::NameCases;
 pub use check::{
@@ -33,6 +35,7 @@ pub use connection::{
     remove_hop_by_hop, upgrade_protocol,
 };
 pub use cookie::{CookiePair, Cookies, cookie_pairs, cookies};
+pub use field_name::FieldName;
 pub use fields::{Field, FieldIter, FieldValues, Fields, NoRoom};
 pub use host::{HostError, default_port, validate_host};
 pub use length::{

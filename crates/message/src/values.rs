@@ -1,5 +1,7 @@
 //! Lists in field values: `hdr()` sees the members where `fhdr()` sees the whole line.
 
+use crate::words::{SHORT_TEXT_BYTES, contains_any};
+
 /// Removes spaces and tabs (OWS, RFC 9110 section 5.6.3) from both ends.
 pub fn trim_ows(mut bytes: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] = bytes {
@@ -47,17 +49,13 @@ impl<'a> Iterator for CommaValues<'a> {
     }
 }
 
-/// Up to this length a plain loop is faster than [`memchr`].
-const SHORT_BYTES: usize = 24;
-
 /// Position of the comma that ends the first member.
 fn member_end(value: &[u8]) -> Option<usize> {
-    // Quotes are rare: search for both bytes with memchr first, which pays off from a few words on.
-    let mut at = if value.len() < SHORT_BYTES {
-        value.iter().position(|byte| matches!(byte, b',' | b'"'))?
-    } else {
-        memchr::memchr2(b',', b'"', value)?
-    };
+    // Lists are rare, and quotes more so.
+    if value.len() <= SHORT_TEXT_BYTES && !contains_any(value, [b',', b'"']) {
+        return None;
+    }
+    let mut at = memchr::memchr2(b',', b'"', value)?;
     if value[at] == b',' {
         return Some(at);
     }

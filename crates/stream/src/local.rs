@@ -445,11 +445,13 @@ impl WorkerLocal {
     /// noticed up to a second late.
     pub(crate) fn wall(&self, moment: Instant) -> SystemTime {
         let (mut steady, mut wall) = self.moment.get();
-        if moment.saturating_duration_since(steady) > CLOCK_TRUSTED {
+        let mut later = moment.checked_duration_since(steady);
+        if later.is_some_and(|later| later > CLOCK_TRUSTED) {
             (steady, wall) = (Instant::now(), SystemTime::now());
             self.moment.set((steady, wall));
+            later = moment.checked_duration_since(steady);
         }
-        match moment.checked_duration_since(steady) {
+        match later {
             Some(later) => wall + later,
             None => wall - steady.saturating_duration_since(moment),
         }

@@ -1,10 +1,12 @@
 //! What expressions and log lines may ask of an exchange.
 
+mod numbers;
+
 use std::cell::{OnceCell, Ref};
 use std::net::IpAddr;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
-use ballast_engine::{Gauge, Userlists, VariablesNow};
+use ballast_engine::{Userlists, VariablesNow};
 use ballast_expr::{
     AddressPair, BackendFacts, BodyFacts, CaptureFacts, ConfigLine, ConnectionError,
     ConnectionFacts, ExchangeFacts, ExchangeNumbers, Facts, FrontendFacts, ListenerFacts,
@@ -12,14 +14,14 @@ use ballast_expr::{
     Value, VarName, VarScope,
 };
 use ballast_message::{Request, Response};
-use ballast_model::{BackendTimeouts, CookieMode};
+use ballast_model::BackendTimeouts;
 use ballast_mux::PeekedHead;
 use ballast_rules::{LogOrigin, LogStep};
 use ballast_stick::{Table, TrackedEntry};
 use ballast_worker::SocketReference;
 
 use crate::context::Context;
-use crate::ending::{EndingCause, EndingPhase};
+use crate::ending::EndingCause;
 use crate::exchange::Exchange;
 use crate::local::{WorkerLocal, time_of};
 use crate::logged_bytes;
@@ -28,6 +30,7 @@ use crate::session::Session;
 use crate::stream_facts;
 use crate::tracking;
 use crate::variables::{VariableBounds, Variables};
+use numbers::{exchange_numbers, milliseconds};
 
 /// An exchange as expressions see it.
 pub(crate) struct View<'a> {
@@ -36,7 +39,7 @@ pub(crate) struct View<'a> {
     /// Process variables, loaded when one is asked for.
     process_variables: OnceCell<VariablesNow>,
     /// Process variables that the view itself set.
-    process_assigned: Variables,
+    process_assigned: OnceCell<Box<Variables>>,
     exchange: &'a Exchange,
     /// Computed when it is asked for: rules seldom do (`http-request set-header x-start %Ts`).
     record: OnceCell<ExchangeNumbers>,
@@ -49,12 +52,13 @@ pub(crate) struct View<'a> {
 
 impl<'a> View<'a> {
     /// For rules and conditions.
+    #[inline]
     pub(crate) fn new(context: &'a Context<'a>, exchange: &'a Exchange) -> Self {
         Self {
             context,
             variables: session_variables(context.session),
             process_variables: OnceCell::new(),
-            process_assigned: Variables::default(),
+            process_assigned: OnceCell::new(),
             exchange,
             record: OnceCell::new(),
             side: Side::Client,
@@ -74,39 +78,30 @@ impl<'a> View<'a> {
     }
 
     /// For rules about the response: `hdr` and `cookie` mean the response's.
-    pub(crate) fn of_response(self) -> Self {
-        Self {
-            side: Side::Server,
-            ..self
-        }
+    #[inline]
+    pub(crate) fn of_response(mut self) -> Self {
+        self.side = Side::Server;
+        self
     }
 
     /// For rules about a connection: nothing is known of an exchange.
-    pub(crate) fn of_connection(self) -> Self {
-        Self {
-            is_before_exchange: true,
-            ..self
-        }
+    #[inline]
+    pub(crate) fn of_connection(mut self) -> Self {
+        self.is_before_exchange = true;
+        self
     }
 
     /// For log lines, and what is made of formats with the numbers of log lines (`None`).
     /// `log_origin` is why the line is written (manual 8.2.6, `%OG`).
+    #[inline]
     pub(crate) fn for_log(
         context: &'a Context<'a>,
         exchange: &'a Exchange,
         log_origin: Option<LogOrigin>,
     ) -> Self {
-        Self {
-            context,
-            variables: session_variables(context.session),
-            process_variables: OnceCell::new(),
-            process_assigned: Variables::default(),
-            exchange,
-            record: OnceCell::from(exchange_numbers(context, exchange, log_origin)),
-            side: Side::Client,
-            is_before_exchange: false,
-            log_origin,
-        }
+        let mut view = Self::new(context, exchange);
+        view.log_origin = log_origin;
+        view
     }
 }
 
@@ -118,55 +113,6 @@ fn session_variables(session: &Session) -> Ref<'_, Variables> {
     session.variables.borrow()
 }
 
-/// The numbers of a log line (configuration manual, section 8.4 for the times), at its step.
-fn exchange_numbers(
-    context: &Context<'_>,
-    exchange: &Exchange,
-    origin: Option<LogOrigin>,
-) -> ExchangeNumbers {
-    let mut numbers = final_numbers(context, exchange);
-    let Some(origin) = origin else {
-        return numbers;
-    };
-    numbers.asap = context
-        .running
-        .log_plan(context.frontend.index)
-        .marks_unfinished;
-    let is_http = context.frontend.is_http();
-    match origin {
-        LogOrigin::Step(LogStep::Close) | LogOrigin::SessionKilled => {}
-        LogOrigin::SessionError => numbers.idle_ms = numbers.idle_ms.max(0),
-        LogOrigin::Step(step) => {
-            // HAProxy adds up what the client has sent at the end.
-            numbers.bytes_in = 0;
-            if !matches!(step, LogStep::Connect | LogStep::Response) {
-                numbers.bytes_out = 0;
-            }
-            if matches!(step, LogStep::Accept | LogStep::Request) {
-                let times = &exchange.times;
-                let begun = times.begun.or(times.received);
-                let idle = begun.map(|begun| begun.saturating_duration_since(times.idle_from));
-                numbers.idle_ms = idle.filter(|_| is_http).map_or(-1, milliseconds);
-                forget_later_times(&mut numbers);
-            }
-        }
-    }
-    numbers
-}
-
-/// Before there is a server, no time but those of the connection is known. Totals count from the
-/// accept, and are behind it.
-fn forget_later_times(numbers: &mut ExchangeNumbers) {
-    numbers.request_ms = -1;
-    numbers.queue_ms = -1;
-    numbers.connect_ms = -1;
-    numbers.response_ms = -1;
-    numbers.data_ms = -1;
-    numbers.user_ms = -numbers.idle_ms.max(0);
-    numbers.active_ms = numbers.user_ms - numbers.handshake_ms;
-    numbers.total_ms = 0;
-}
-
 /// Whether a line tells of a session alone: it has no captures, not even empty ones.
 fn is_before_request(origin: LogOrigin) -> bool {
     match origin {
@@ -176,102 +122,6 @@ fn is_before_request(origin: LogOrigin) -> bool {
             LogStep::Accept | LogStep::TcpConnection | LogStep::TcpSession
         ),
     }
-}
-
-/// The numbers as they are now.
-fn final_numbers(context: &Context<'_>, exchange: &Exchange) -> ExchangeNumbers {
-    let times = &exchange.times;
-    let tally = &exchange.tally;
-    let ended = times.ended.unwrap_or_else(ballast_worker::now);
-    let between = |from: Option<Instant>, to: Option<Instant>| match (from, to) {
-        (Some(from), Some(to)) => milliseconds(to.saturating_duration_since(from)),
-        _ => -1,
-    };
-    let begun = times.begun.or(times.received);
-    let handshake = if exchange.first {
-        context.session.handshake
-    } else {
-        Duration::ZERO
-    };
-    let active_from = begun.unwrap_or(times.idle_from);
-    let count = |gauge: Option<&Gauge>| gauge.map_or(0, |gauge| u64::from(gauge.current()));
-    ExchangeNumbers {
-        accepted: time_of(context.session.accepted_at),
-        requested: time_of(times.begun.map_or(context.session.accepted_at, |begun| {
-            context.local.wall(begun)
-        })),
-        handshake_ms: milliseconds(handshake),
-        // A request of which nothing came has no times, nor has a connection of TCP mode.
-        idle_ms: if exchange.has_request || times.begun.is_some() {
-            between(Some(times.idle_from), begun)
-        } else {
-            -1
-        },
-        request_ms: if exchange.has_request {
-            between(begun, times.received)
-        } else {
-            -1
-        },
-        // A tarpit is a queue for those who are not let in.
-        queue_ms: match exchange.ending.phase {
-            EndingPhase::Tarpit => between(Some(active_from), times.slot_taken),
-            _ => between(times.received, times.slot_taken),
-        },
-        connect_ms: between(times.slot_taken, times.connected),
-        response_ms: if exchange.has_request {
-            between(times.connected, times.answered)
-        } else {
-            -1
-        },
-        data_ms: between(times.answered, Some(ended)),
-        active_ms: milliseconds(ended.saturating_duration_since(active_from)),
-        total_ms: milliseconds(ended.saturating_duration_since(if exchange.first {
-            context.session.accepted
-        } else {
-            times.idle_from
-        })),
-        user_ms: milliseconds(ended.saturating_duration_since(active_from) + handshake),
-        bytes_in: tally.bytes_in,
-        bytes_out: tally.bytes_out,
-        status: tally.status,
-        termination: [
-            exchange.ending.cause.letter(),
-            exchange.ending.phase.letter(),
-            if has_cookie(exchange) {
-                exchange.client_cookie.letter()
-            } else {
-                b'-'
-            },
-            if has_cookie(exchange) {
-                exchange.server_cookie.letter()
-            } else {
-                b'-'
-            },
-        ],
-        retries: tally.retries,
-        redispatched: tally.redispatched,
-        asap: false,
-        process_connections: count(Some(&context.local.process.connections)),
-        frontend_connections: count(Some(&context.frontend.state.sessions)),
-        backend_connections: count(exchange.backend.as_ref().map(|b| &b.state.sessions)),
-        server_connections: count(exchange.server.as_ref().map(|s| &s.state.sessions)),
-        server_queue: u64::from(tally.server_queue),
-        backend_queue: u64::from(tally.backend_queue),
-        log_counter: tally.log_counter,
-        request_counter: u64::from(tally.request_number),
-    }
-}
-
-fn has_cookie(exchange: &Exchange) -> bool {
-    let rules = exchange
-        .backend
-        .as_ref()
-        .and_then(|backend| backend.model.cookie.as_ref());
-    rules.is_some_and(|rules| rules.mode != CookieMode::Passive)
-}
-
-fn milliseconds(duration: Duration) -> i64 {
-    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// A timeout as samples give it; 0 for none.
@@ -345,11 +195,15 @@ impl Facts for View<'_> {
         match name.scope {
             VarScope::Sess => self.variables.value(name),
             VarScope::Txn | VarScope::Req | VarScope::Res => self.exchange.variables.value(name),
-            VarScope::Proc => self.process_assigned.value(name).or_else(|| {
-                self.process_variables
-                    .get_or_init(|| self.context.local.process.variables.now())
-                    .value(&name.name)
-            }),
+            VarScope::Proc => self
+                .process_assigned
+                .get()
+                .and_then(|own| own.value(name))
+                .or_else(|| {
+                    self.process_variables
+                        .get_or_init(|| self.context.local.process.variables.now())
+                        .value(&name.name)
+                }),
             // Those of checks are elsewhere, and no exchange has a parent.
             _ => None,
         }
@@ -374,7 +228,8 @@ impl Facts for View<'_> {
                 let is_set = process.set(&name.name, value).is_ok();
                 if is_set {
                     let unbounded = VariableBounds::default();
-                    self.process_assigned.assign(name, value, unbounded);
+                    let assigned = self.process_assigned.get_or_init(Box::default);
+                    assigned.assign(name, value, unbounded);
                 }
             }
             _ => {}
@@ -539,7 +394,7 @@ impl Facts for View<'_> {
         if self.is_before_exchange {
             return None;
         }
-        let compute = || final_numbers(self.context, self.exchange);
+        let compute = || exchange_numbers(self.context, self.exchange, self.log_origin);
         Some(self.record.get_or_init(compute))
     }
 }

@@ -237,6 +237,8 @@ pub struct Origin {
     tag: Option<Vec<u8>>,
     /// What stands after the tag.
     after: Vec<u8>,
+    /// All of it, with the tag.
+    whole: Vec<u8>,
 }
 
 impl Origin {
@@ -261,11 +263,18 @@ impl Origin {
             _ => String::new(),
         };
         let has_tag = matches!(format, Format::Local | Format::Rfc3164 | Format::Rfc5424);
+        let tag = has_tag.then(|| tag.as_bytes().to_vec());
+        let parts = [
+            before.as_bytes(),
+            tag.as_deref().unwrap_or_default(),
+            after.as_bytes(),
+        ];
         Self {
             format,
             facility,
+            whole: parts.concat(),
             before: before.into_bytes(),
-            tag: has_tag.then(|| tag.as_bytes().to_vec()),
+            tag,
             after: after.into_bytes(),
         }
     }
@@ -286,6 +295,11 @@ impl Origin {
         tag: Option<&str>,
     ) {
         self.write_priority(out, level);
+        // The usual line: what stands around its tag is copied with it.
+        if let (Format::Local, None) = (self.format, tag) {
+            out.extend_from_slice(&stamp.rfc3164);
+            return out.extend_from_slice(&self.whole);
+        }
         match self.format {
             Format::Local | Format::Rfc3164 => out.extend_from_slice(&stamp.rfc3164),
             Format::Iso | Format::Rfc5424 | Format::Timed => stamp.write_iso(out, microsecond),
@@ -304,9 +318,19 @@ impl Origin {
             Format::Short | Format::Timed => level as u8,
             _ => self.facility.0 * 8 + level as u8,
         };
-        out.push(b'<');
-        out.extend_from_slice(itoa::Buffer::new().format(priority).as_bytes());
-        out.push(b'>');
+        match priority {
+            100.. => out.extend_from_slice(&[
+                b'<',
+                b'0' + priority / 100,
+                b'0' + priority / 10 % 10,
+                b'0' + priority % 10,
+                b'>',
+            ]),
+            10.. => {
+                out.extend_from_slice(&[b'<', b'0' + priority / 10, b'0' + priority % 10, b'>'])
+            }
+            _ => out.extend_from_slice(&[b'<', b'0' + priority, b'>']),
+        }
         if self.format == Format::Rfc5424 {
             out.extend_from_slice(b"1 ");
         }
@@ -327,6 +351,7 @@ impl Origin {
         line_bytes_max: usize,
     ) {
         let start = out.len();
+        out.reserve(self.whole.len() + text.message.len() + HEADER_EXTRA_BYTES);
         let line_bytes_max = line_bytes_max.saturating_sub(1);
         self.write_header(out, level, stamp, microsecond, text.tag);
         let mut fits = true;
@@ -349,6 +374,9 @@ impl Origin {
         out.push(b'\n');
     }
 }
+
+/// What a header has beside its origin, at most: priority, version and timestamp; and a newline.
+const HEADER_EXTRA_BYTES: usize = 48;
 
 /// The content of a line.
 #[derive(Clone, Copy, Debug)]
@@ -485,6 +513,23 @@ mod tests {
             line(Format::Local, Some("vm"), b"", b"hello", 1024),
             "<158>Nov  4 09:34:47 haproxy[11798]: hello\n"
         );
+    }
+
+    #[test]
+    fn priorities_have_one_to_three_digits() {
+        for (facility, level) in (0..24).flat_map(|f| Level::ALL.map(|level| (f, level))) {
+            let origin = Origin::new(Format::Priority, Facility(facility), None, "", 0);
+            let mut out = Vec::new();
+            origin.write_header(
+                &mut out,
+                level,
+                &TimestampText::new(&DateTime::default()),
+                0,
+                None,
+            );
+            let priority = u32::from(facility) * 8 + level as u32;
+            assert_eq!(out, format!("<{priority}>").into_bytes());
+        }
     }
 
     #[test]

@@ -150,6 +150,7 @@ pub struct Candidates {
 
 impl Candidates {
     /// Begins at condition `from` of a list.
+    #[inline]
     pub fn begin(&mut self, index: Option<&ConditionIndex>, from: usize) {
         self.lookups = 0;
         self.forget(index, from);
@@ -157,9 +158,15 @@ impl Candidates {
 
     /// Forgets what was looked up, and goes on with condition `from`: something was done that
     /// samples may depend on.
+    #[inline]
     pub fn forget(&mut self, index: Option<&ConditionIndex>, from: usize) {
         self.next = u32::try_from(from).unwrap_or(NONE);
-        let Some(index) = index else { return };
+        if let Some(index) = index {
+            self.forget_lookups(index);
+        }
+    }
+
+    fn forget_lookups(&mut self, index: &ConditionIndex) {
         self.named.clear();
         self.named_before = 0;
         self.others_before = index.others.partition_point(|rule| *rule < self.next);
@@ -172,12 +179,13 @@ impl Candidates {
 
     /// The next of `count` conditions that has to be evaluated. `ask` calls its argument once, with
     /// the facts.
+    #[inline]
     pub fn next(
         &mut self,
         index: Option<&ConditionIndex>,
         count: usize,
         scratch: &mut Scratch,
-        mut ask: impl FnMut(&mut dyn FnMut(&dyn Facts)),
+        ask: impl FnMut(&mut dyn FnMut(&dyn Facts)),
     ) -> Option<usize> {
         let index = index.filter(|_| self.lookups < RUN_LOOKUPS_MAX);
         let Some(index) = index else {
@@ -185,6 +193,17 @@ impl Candidates {
             self.next += u32::from(at < count);
             return (at < count).then_some(at);
         };
+        self.next_indexed(index, count, scratch, ask)
+    }
+
+    #[inline(never)]
+    fn next_indexed(
+        &mut self,
+        index: &ConditionIndex,
+        count: usize,
+        scratch: &mut Scratch,
+        mut ask: impl FnMut(&mut dyn FnMut(&dyn Facts)),
+    ) -> Option<usize> {
         loop {
             let named = first_from(&self.named, &mut self.named_before, self.next);
             let other = first_from(&index.others, &mut self.others_before, self.next);

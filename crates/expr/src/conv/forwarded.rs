@@ -6,8 +6,9 @@ use crate::args::ArgKind::Text;
 use crate::args::{Arg, text_arg};
 use crate::conv::{Converter, NO_ARGS, args, rewritten, row, text_of};
 use crate::evaluation::Evaluation;
+use crate::number_text::push_int;
 use crate::scratch::SampleText;
-use crate::value::{Sample, SampleKind, push_int};
+use crate::value::{Sample, SampleKind};
 
 /// The rows of this family, in alphabetical order.
 #[rustfmt::skip] // What belongs together stands on one line.

@@ -6,7 +6,8 @@ use crate::conv::mqtt_message::{MqttError, MqttField, MqttHead, MqttMessage, Mqt
 use crate::conv::{Converter, NO_ARGS, args, rewritten, row, text_of};
 use crate::error::ExpressionError;
 use crate::evaluation::Evaluation;
-use crate::value::{Sample, SampleKind, push_int};
+use crate::number_text::push_int;
+use crate::value::{Sample, SampleKind};
 
 /// The rows of this family, in alphabetical order.
 #[rustfmt::skip] // What belongs together stands on one line.

@@ -64,39 +64,42 @@ pub struct ExchangeNumbers {
 
 impl Default for ExchangeNumbers {
     fn default() -> ExchangeNumbers {
-        ExchangeNumbers {
-            accepted: Time::default(),
-            requested: Time::default(),
-            handshake_ms: 0,
-            idle_ms: -1,
-            request_ms: -1,
-            queue_ms: -1,
-            connect_ms: -1,
-            response_ms: -1,
-            data_ms: 0,
-            active_ms: 0,
-            total_ms: 0,
-            user_ms: 0,
-            bytes_in: 0,
-            bytes_out: 0,
-            status: -1,
-            termination: *b"----",
-            retries: 0,
-            redispatched: false,
-            asap: false,
-            process_connections: 0,
-            frontend_connections: 0,
-            backend_connections: 0,
-            server_connections: 0,
-            server_queue: 0,
-            backend_queue: 0,
-            log_counter: 0,
-            request_counter: 0,
-        }
+        ExchangeNumbers::UNKNOWN
     }
 }
 
 impl ExchangeNumbers {
+    /// Those of what is no exchange.
+    pub(crate) const UNKNOWN: ExchangeNumbers = ExchangeNumbers {
+        accepted: Time { secs: 0, micros: 0 },
+        requested: Time { secs: 0, micros: 0 },
+        handshake_ms: 0,
+        idle_ms: -1,
+        request_ms: -1,
+        queue_ms: -1,
+        connect_ms: -1,
+        response_ms: -1,
+        data_ms: 0,
+        active_ms: 0,
+        total_ms: 0,
+        user_ms: 0,
+        bytes_in: 0,
+        bytes_out: 0,
+        status: -1,
+        termination: *b"----",
+        retries: 0,
+        redispatched: false,
+        asap: false,
+        process_connections: 0,
+        frontend_connections: 0,
+        backend_connections: 0,
+        server_connections: 0,
+        server_queue: 0,
+        backend_queue: 0,
+        log_counter: 0,
+        request_counter: 0,
+    };
+
     /// `%Tq`: `Th + Ti + TR`, -1 when the request was never complete.
     pub fn tq_ms(&self) -> i64 {
         if self.request_ms < 0 {

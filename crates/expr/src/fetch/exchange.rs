@@ -7,8 +7,9 @@ use crate::evaluation::Evaluation;
 use crate::facts::{ExchangeNumbers, Side};
 use crate::fetch::tls::LATER_THAN_3_2;
 use crate::fetch::{Fetch, NO_ARGS, args, int_sample, record_number, row};
+use crate::number_text::push_int;
 use crate::phase::Phases;
-use crate::value::{Sample, SampleKind, push_int};
+use crate::value::{Sample, SampleKind};
 
 const ALWAYS: Phases = Phases::ALWAYS;
 const BACKEND: Phases = Phases::BACKEND;

@@ -1,6 +1,6 @@
 //! JSON and CBOR: how values of log formats are encoded (manual 8.2.6).
 
-const UPPER: &[u8; 16] = b"0123456789ABCDEF";
+use super::line_bytes::UPPER;
 
 /// How a line or an item is encoded.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -2,6 +2,9 @@
 
 mod alias;
 mod encode;
+mod line_bytes;
+mod numbers;
+mod plan;
 mod render;
 #[cfg(test)]
 mod tests;
@@ -15,6 +18,7 @@ use crate::error::ExpressionError;
 use crate::expr::{Expr, ExpressionReference};
 use crate::needs::Needs;
 use crate::phase::{Phase, Phases};
+use plan::Step;
 
 /// HAProxy's line in HTTP mode without `option httplog` (manual 8.2.1).
 pub const DEFAULT_HTTP_LOG_FORMAT: &str = "Connect from %ci:%cp to %fi:%fp (%f/HTTP)";
@@ -145,6 +149,8 @@ pub struct LogFormat {
     pub items: Vec<Item>,
     /// Encoding of the whole line (`%{+json}o`, `%{+cbor}o`, `%{+bin}o`).
     pub global: Flags,
+    /// How it is written where the whole line is not encoded.
+    steps: Vec<Step>,
 }
 
 impl LogFormat {
@@ -164,9 +170,22 @@ impl LogFormat {
         Ok(LogFormat {
             source: text.to_owned(),
             usage,
+            steps: plan::steps(usage, &items),
             items,
             global: flags,
         })
+    }
+
+    /// A format of a text that is not parsed: all of it stands for itself.
+    pub fn literal(text: &str, usage: Usage) -> LogFormat {
+        let items = vec![Item::Literal(text.to_owned())];
+        LogFormat {
+            source: text.to_owned(),
+            usage,
+            steps: plan::steps(usage, &items),
+            items,
+            global: Flags::default(),
+        }
     }
 
     /// The text when nothing in it varies.

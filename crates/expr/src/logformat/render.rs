@@ -1,68 +1,99 @@
 //! Writing a format out: HAProxy's escaping and number forms.
 
+#[cfg(test)]
+mod plan_tests;
+
 use std::net::{IpAddr, SocketAddr};
 
 use super::encode::{
     CBOR_BREAK, CBOR_LIST, CBOR_MAP, CBOR_NULL, CBOR_TEXT_PIECES, Encoding, push_cbor_bool,
     push_cbor_bytes, push_cbor_int, push_cbor_text, push_json, to_cbor_text, to_hex,
 };
+use super::line_bytes::{
+    UPPER, hex_bytes, hex_number, is_escaped, is_refused_in_header, is_refused_in_http,
+    is_refused_in_uri, line_part, until_nul,
+};
+use super::numbers::{bare_number, wide};
+use super::plan::{Step, encoding};
 use super::{AliasId, Flags, Item, ItemType, LogFormat, Usage};
-use crate::calendar::{CalendarTime, padded, zone};
+use crate::calendar::{padded, zone};
 use crate::facts::{
     AddressPair, CaptureFacts, ExchangeNumbers, Facts, Side, Time, TlsSessionFacts,
 };
 use crate::fetch::tls::{cipher_name, version_name};
+use crate::number_text::{push_int, push_millis, push_v4};
 use crate::scratch::Scratch;
-use crate::value::{Sample, SampleKind, Value, push_display, push_int, push_v6};
+use crate::value::{Sample, SampleKind, Value, push_v6};
 
-const UPPER: &[u8; 16] = b"0123456789ABCDEF";
+/// The numbers of what is no exchange.
+static UNKNOWN_NUMBERS: ExchangeNumbers = ExchangeNumbers::UNKNOWN;
 
 impl LogFormat {
     /// Appends the line to `out`, samples and all. Nothing ends it.
     pub fn render(&self, facts: &dyn Facts, scratch: &mut Scratch, out: &mut Vec<u8>) {
-        match self.encoding(self.global) {
+        match encoding(self.usage, self.global) {
             Encoding::Plain => self.render_plain(facts, scratch, out),
             encoding => self.render_encoded(facts, scratch, out, encoding),
         }
     }
 
-    /// How what has these flags is encoded. In headers and the like HAProxy heeds no such flags.
-    fn encoding(&self, flags: Flags) -> Encoding {
-        match self.usage {
-            Usage::Http => Encoding::Plain,
-            Usage::Log | Usage::Text | Usage::UniqueId if flags.json => {
-                Encoding::Json { utf8: flags.utf8 }
+    fn render_plain(&self, facts: &dyn Facts, scratch: &mut Scratch, out: &mut Vec<u8>) {
+        let mut writer = self.writer(facts, out);
+        // Where the last blank ends of which a step asks.
+        let mut blank_end = writer.out.len();
+        for step in &self.steps {
+            match step {
+                Step::Byte(byte) => writer.out.push(*byte),
+                Step::Text(text) => writer.out.extend_from_slice(text),
+                Step::Blank => {
+                    if writer.out.len() > blank_end {
+                        writer.out.push(b' ');
+                        blank_end = writer.out.len();
+                    }
+                }
+                Step::Alias(id, flags) => {
+                    writer.flags = *flags;
+                    writer.alias(*id, scratch);
+                }
+                Step::Number(id) => {
+                    if let Some(number) = bare_number(writer.numbers(), *id) {
+                        push_int(writer.out, number);
+                    }
+                }
+                Step::Item(index) => {
+                    if let Some(item) = self.items.get(*index) {
+                        self.render_item(item, scratch, &mut writer);
+                    }
+                }
             }
-            Usage::Log | Usage::Text | Usage::UniqueId if flags.cbor => Encoding::Cbor,
-            Usage::Log | Usage::Text | Usage::UniqueId => Encoding::Plain,
         }
     }
 
-    fn render_plain(&self, facts: &dyn Facts, scratch: &mut Scratch, out: &mut Vec<u8>) {
-        let merging = matches!(self.usage, Usage::Log | Usage::UniqueId);
-        // Blanks are written once, and not before anything else.
-        let mut blank = merging;
-        for item in &self.items {
-            let start = out.len();
-            match item {
-                Item::Blank => {
-                    if !blank {
-                        out.push(b' ');
-                    }
-                    blank = true;
-                    continue;
-                }
-                Item::Literal(text) => out.extend_from_slice(text.as_bytes()),
-                Item::Alias { flags, .. } | Item::Sample { flags, .. } => {
-                    let encoding = self.encoding(*flags);
-                    self.write_item(item, facts, scratch, (encoding, out));
-                    if encoding == Encoding::Cbor {
-                        to_hex(out, start);
-                    }
-                }
-            }
-            // An item that wrote nothing leaves the blank before it to stand for both.
-            blank = blank && out.len() == start;
+    /// Writes an item in its own encoding.
+    fn render_item(&self, item: &Item, scratch: &mut Scratch, writer: &mut ItemWriter<'_>) {
+        let (Item::Alias { flags, .. } | Item::Sample { flags, .. }) = item else {
+            return;
+        };
+        let start = writer.out.len();
+        writer.encoding = encoding(self.usage, *flags);
+        writer.item(item, scratch);
+        if writer.encoding == Encoding::Cbor {
+            to_hex(writer.out, start);
+        }
+        writer.encoding = Encoding::Plain;
+    }
+
+    /// A writer of its items, which are not encoded.
+    fn writer<'w>(&self, facts: &'w dyn Facts, out: &'w mut Vec<u8>) -> ItemWriter<'w> {
+        ItemWriter {
+            facts,
+            numbers: None,
+            flags: Flags::default(),
+            usage: self.usage,
+            encoding: Encoding::Plain,
+            keeps_binary: self.global.bin && self.usage != Usage::Http,
+            cast: None,
+            out,
         }
     }
 
@@ -75,7 +106,9 @@ impl LogFormat {
         encoding: Encoding,
     ) {
         let start = out.len();
-        out.push(match encoding {
+        let mut writer = self.writer(facts, out);
+        writer.encoding = encoding;
+        writer.out.push(match encoding {
             Encoding::Cbor => CBOR_MAP,
             _ => b'{',
         });
@@ -88,16 +121,16 @@ impl LogFormat {
                 continue;
             };
             if encoding == Encoding::Cbor {
-                push_cbor_text(out, name.as_bytes());
+                push_cbor_text(writer.out, name.as_bytes());
             } else {
                 if !std::mem::take(&mut is_first) {
-                    out.extend_from_slice(b", ");
+                    writer.out.extend_from_slice(b", ");
                 }
-                out.push(b'"');
-                out.extend_from_slice(name.as_bytes());
-                out.extend_from_slice(b"\": ");
+                writer.out.push(b'"');
+                writer.out.extend_from_slice(name.as_bytes());
+                writer.out.extend_from_slice(b"\": ");
             }
-            self.write_item(item, facts, scratch, (encoding, out));
+            writer.item(item, scratch);
         }
         if encoding != Encoding::Cbor {
             out.push(b'}');
@@ -106,39 +139,6 @@ impl LogFormat {
         out.push(CBOR_BREAK);
         if !self.global.bin {
             to_hex(out, start);
-        }
-    }
-
-    fn write_item(
-        &self,
-        item: &Item,
-        facts: &dyn Facts,
-        scratch: &mut Scratch,
-        (encoding, out): (Encoding, &mut Vec<u8>),
-    ) {
-        let (Item::Alias { flags, cast, .. } | Item::Sample { flags, cast, .. }) = item else {
-            return;
-        };
-        let mut writer = ItemWriter {
-            facts,
-            flags: *flags,
-            usage: self.usage,
-            encoding,
-            keeps_binary: self.global.bin && self.usage != Usage::Http,
-            cast: *cast,
-            out,
-        };
-        match item {
-            Item::Alias { alias, .. } => writer.alias(alias.id),
-            Item::Sample { expr, .. } => {
-                let mark = scratch.mark();
-                match expr.sample(facts, scratch) {
-                    Some(sample) => writer.sample(sample, scratch),
-                    None => writer.write_absent(),
-                }
-                scratch.rewind(mark);
-            }
-            Item::Literal(_) | Item::Blank => {}
         }
     }
 }
@@ -162,6 +162,8 @@ fn server_ends(facts: &dyn Facts) -> AddressPair<'_> {
 /// One item being written.
 struct ItemWriter<'a> {
     facts: &'a dyn Facts,
+    /// The numbers of the exchange, once an item has asked for them.
+    numbers: Option<&'a ExchangeNumbers>,
     flags: Flags,
     usage: Usage,
     encoding: Encoding,
@@ -171,7 +173,37 @@ struct ItemWriter<'a> {
     out: &'a mut Vec<u8>,
 }
 
-impl ItemWriter<'_> {
+impl<'a> ItemWriter<'a> {
+    /// Writes an alias or a sample.
+    fn item(&mut self, item: &Item, scratch: &mut Scratch) {
+        match item {
+            Item::Alias {
+                alias, flags, cast, ..
+            } => {
+                (self.flags, self.cast) = (*flags, *cast);
+                self.alias(alias.id, scratch);
+            }
+            Item::Sample {
+                expr, flags, cast, ..
+            } => {
+                (self.flags, self.cast) = (*flags, *cast);
+                let mark = scratch.mark();
+                match expr.sample(self.facts, scratch) {
+                    Some(sample) => self.sample(sample, scratch),
+                    None => self.write_absent(),
+                }
+                scratch.rewind(mark);
+            }
+            Item::Literal(_) | Item::Blank => {}
+        }
+    }
+
+    fn numbers(&mut self) -> &'a ExchangeNumbers {
+        let facts = self.facts;
+        self.numbers
+            .get_or_insert_with(|| facts.numbers().unwrap_or(&UNKNOWN_NUMBERS))
+    }
+
     fn is_mandatory(&self) -> bool {
         self.usage == Usage::Log
     }
@@ -228,7 +260,7 @@ impl ItemWriter<'_> {
             }
         } else if self.flags.escape {
             for byte in bytes {
-                if matches!(byte, b'"' | b'\\' | b']') {
+                if is_escaped(*byte) {
                     self.out.push(b'\\');
                 }
                 self.out.push(*byte);
@@ -285,12 +317,20 @@ impl ItemWriter<'_> {
             }
             return self.piece(rest);
         }
+        // Examines all bytes without stopping, which is done many at a time: most texts are clean.
+        let is_changed = |byte: u8| refused(byte) | (self.flags.escape & is_escaped(byte));
+        if !bytes
+            .iter()
+            .fold(false, |any, byte| any | is_changed(*byte))
+        {
+            return self.out.extend_from_slice(bytes);
+        }
         for byte in bytes {
             if refused(*byte) {
                 self.out.push(escape);
                 self.out.push(UPPER[usize::from(byte >> 4)]);
                 self.out.push(UPPER[usize::from(byte & 15)]);
-            } else if self.flags.escape && matches!(byte, b'"' | b'\\' | b']') {
+            } else if self.flags.escape && is_escaped(*byte) {
                 self.out.extend_from_slice(&[b'\\', *byte]);
             } else {
                 self.out.push(*byte);
@@ -363,18 +403,53 @@ impl ItemWriter<'_> {
         }
     }
 
-    fn alias(&mut self, id: AliasId) {
-        if self.names(id) || self.addresses(id) || self.http(id) {
-            return;
-        }
-        let fallback = ExchangeNumbers::default();
-        let record = self.facts.numbers().unwrap_or(&fallback);
-        if !self.dates(id, record) {
-            self.write_number(id, record);
+    fn alias(&mut self, id: AliasId, scratch: &mut Scratch) {
+        use AliasId as Id;
+        match id {
+            Id::Frontend
+            | Id::FrontendTransport
+            | Id::Backend
+            | Id::Server
+            | Id::Hostname
+            | Id::UniqueId
+            | Id::Origin
+            | Id::TlsCipher
+            | Id::TlsVersion => self.name(id),
+            Id::ClientIp
+            | Id::ClientPort
+            | Id::FrontendIp
+            | Id::FrontendPort
+            | Id::SourceIp
+            | Id::SourcePort
+            | Id::ServerIp
+            | Id::ServerPort => self.address(id),
+            Id::RequestLine
+            | Id::Method
+            | Id::Uri
+            | Id::Path
+            | Id::PathOnly
+            | Id::Query
+            | Id::HttpVersion => self.line(id),
+            Id::RequestCookie
+            | Id::ResponseCookie
+            | Id::RequestCaptures
+            | Id::ResponseCaptures
+            | Id::RequestCapturesClf
+            | Id::ResponseCapturesClf => self.captured(id),
+            Id::AcceptDate
+            | Id::RequestDate
+            | Id::AcceptDateGmt
+            | Id::AcceptDateLocal
+            | Id::RequestDateGmt
+            | Id::RequestDateLocal
+            | Id::AcceptStamp
+            | Id::AcceptMillis => self.date(id, scratch),
+            Id::Options => {}
+            _ => self.write_number(id),
         }
     }
 
-    fn names(&mut self, id: AliasId) -> bool {
+    fn name(&mut self, id: AliasId) {
         let facts = self.facts;
         match id {
             AliasId::Frontend => self.text(frontend_name(facts).as_bytes()),
@@ -389,7 +464,7 @@ impl ItemWriter<'_> {
                         line.piece(name.as_bytes());
                         line.piece(mark);
                     });
-                    return true;
+                    return;
                 }
                 self.quoted(quote, |line| {
                     line.text(name.as_bytes());
@@ -421,10 +496,8 @@ impl ItemWriter<'_> {
                 let version = tls_session(facts).and_then(|tls| tls.version());
                 self.text(version.map_or("", version_name).as_bytes());
             }
-            AliasId::Options => {}
-            _ => return false,
+            _ => {}
         }
-        true
     }
 
     fn quoted(&mut self, quote: bool, write: impl FnOnce(&mut Self)) {
@@ -437,7 +510,7 @@ impl ItemWriter<'_> {
         }
     }
 
-    fn addresses(&mut self, id: AliasId) -> bool {
+    fn address(&mut self, id: AliasId) {
         let facts = self.facts;
         match id {
             AliasId::ClientIp => self.ip(facts.address_pair().source, true),
@@ -448,9 +521,8 @@ impl ItemWriter<'_> {
             AliasId::SourcePort => self.port(server_ends(facts).source, false),
             AliasId::ServerIp => self.ip(server_ends(facts).destination, false),
             AliasId::ServerPort => self.port(server_ends(facts).destination, false),
-            _ => return false,
+            _ => {}
         }
-        true
     }
 
     fn ip(&mut self, address: Option<&SocketAddr>, is_client: bool) {
@@ -464,7 +536,7 @@ impl ItemWriter<'_> {
             line.unescaped(|out| match address {
                 IpAddr::V4(v4) if is_hex => hex_bytes(out, &v4.octets()),
                 IpAddr::V6(v6) if is_hex => hex_bytes(out, &v6.octets()),
-                IpAddr::V4(v4) => push_display(out, &v4),
+                IpAddr::V4(v4) => push_v4(out, v4),
                 IpAddr::V6(v6) => push_v6(out, &v6),
             });
         });
@@ -501,7 +573,8 @@ impl ItemWriter<'_> {
         }
     }
 
-    fn dates(&mut self, id: AliasId, record: &ExchangeNumbers) -> bool {
+    fn date(&mut self, id: AliasId, scratch: &mut Scratch) {
+        let record = self.numbers();
         let local = |time: Time| self.facts.process().utc_offset_secs(time.secs);
         let (time, ahead, form) = match id {
             AliasId::AcceptDate => (record.accepted, local(record.accepted), DateForm::Millis),
@@ -512,57 +585,51 @@ impl ItemWriter<'_> {
             AliasId::RequestDateLocal => {
                 (record.requested, local(record.requested), DateForm::Zone)
             }
-            AliasId::AcceptStamp => {
-                self.number_or_hex(record.accepted.secs, 4);
-                return true;
-            }
-            AliasId::AcceptMillis => {
+            AliasId::AcceptStamp => return self.number_or_hex(record.accepted.secs, 4),
+            _ => {
                 let millis = i64::from(record.accepted.micros / 1000);
                 if self.flags.hex || self.encoding != Encoding::Plain {
                     self.number_or_hex(millis, 2);
                 } else {
                     padded(self.out, millis, 3, b'0');
                 }
-                return true;
+                return;
             }
-            _ => return false,
         };
-        self.unescaped(|out| append_date(out, time, ahead, form));
-        true
+        self.unescaped(|out| {
+            out.extend_from_slice(scratch.date.of(time.secs, ahead));
+            match form {
+                DateForm::Millis => {
+                    out.push(b'.');
+                    push_millis(out, time.micros / 1000);
+                }
+                DateForm::Zone => {
+                    out.push(b' ');
+                    zone(out, ahead);
+                }
+            }
+        });
     }
 
-    fn http(&mut self, id: AliasId) -> bool {
+    /// The request line, or a part of it.
+    fn line(&mut self, id: AliasId) {
+        let part = match self.facts.exchange().request_line() {
+            Some(line) => line_part(line, id),
+            None => b"<BADREQ>",
+        };
+        self.encoded(part, b'#', is_refused_in_uri);
+    }
+
+    fn captured(&mut self, id: AliasId) {
         let facts = self.facts;
         match id {
-            AliasId::RequestLine => {
-                let line = facts.exchange().request_line().unwrap_or(b"<BADREQ>");
-                self.encoded(line, b'#', is_refused_in_uri);
-            }
-            AliasId::Method
-            | AliasId::Uri
-            | AliasId::Path
-            | AliasId::PathOnly
-            | AliasId::Query
-            | AliasId::HttpVersion => {
-                let part = match facts.exchange().request_line() {
-                    Some(line) => line_part(line, id),
-                    None => b"<BADREQ>",
-                };
-                self.encoded(part, b'#', is_refused_in_uri);
-            }
-            AliasId::RequestCookie => {
-                self.text(facts.captures(Side::Client).cookie);
-            }
-            AliasId::ResponseCookie => {
-                self.text(facts.captures(Side::Server).cookie);
-            }
+            AliasId::RequestCookie => self.text(facts.captures(Side::Client).cookie),
+            AliasId::ResponseCookie => self.text(facts.captures(Side::Server).cookie),
             AliasId::RequestCaptures => self.captures(facts.captures(Side::Client)),
             AliasId::ResponseCaptures => self.captures(facts.captures(Side::Server)),
             AliasId::RequestCapturesClf => self.captures_clf(facts.captures(Side::Client)),
-            AliasId::ResponseCapturesClf => self.captures_clf(facts.captures(Side::Server)),
-            _ => return false,
+            _ => self.captures_clf(facts.captures(Side::Server)),
         }
-        true
     }
 
     /// Without a request there are no captures, not even empty ones.
@@ -613,71 +680,41 @@ impl ItemWriter<'_> {
         self.out.extend_from_slice(close);
     }
 
-    fn write_number(&mut self, id: AliasId, record: &ExchangeNumbers) {
-        let wide = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
-        let (number, is_total) = match id {
-            AliasId::ActiveTime => (record.active_ms, true),
-            AliasId::TotalTime => (record.total_ms, true),
-            AliasId::UserTime => (record.user_ms, true),
-            AliasId::BytesOut => (wide(record.bytes_out), true),
-            AliasId::DataTime => (record.data_ms, false),
-            AliasId::ConnectTime => (record.connect_ms, false),
-            AliasId::HandshakeTime => (record.handshake_ms, false),
-            AliasId::IdleTime => (record.idle_ms, false),
-            AliasId::TimeToQueue => (record.tq_ms(), false),
-            AliasId::RequestTime => (record.request_ms, false),
-            AliasId::ResponseTime => (record.response_ms, false),
-            AliasId::QueueTime => (record.queue_ms, false),
-            AliasId::BytesIn => (wide(record.bytes_in), false),
-            AliasId::Status => (i64::from(record.status), false),
-            AliasId::ProcessConnections => (wide(record.process_connections), false),
-            AliasId::BackendConnections => (wide(record.backend_connections), false),
-            AliasId::FrontendConnections => (wide(record.frontend_connections), false),
-            AliasId::ServerConnections => (wide(record.server_connections), false),
-            AliasId::ServerQueue => (wide(record.server_queue), false),
-            AliasId::BackendQueue => (wide(record.backend_queue), false),
-            AliasId::LogCounter => (wide(record.log_counter), false),
-            AliasId::Pid => return self.number_or_hex(self.facts.process().pid(), 4),
-            AliasId::RequestCounter => return self.number_or_hex(wide(record.request_counter), 4),
+    fn write_number(&mut self, id: AliasId) {
+        let record = self.numbers();
+        let is_plain = self.encoding == Encoding::Plain;
+        match id {
+            AliasId::Pid => self.number_or_hex(self.facts.process().pid(), 4),
+            AliasId::RequestCounter => self.number_or_hex(wide(record.request_counter), 4),
             AliasId::Termination => {
-                return self.unescaped(|out| out.extend_from_slice(&record.termination[..2]));
+                self.unescaped(|out| out.extend_from_slice(&record.termination[..2]));
             }
             AliasId::TerminationCookie => {
-                return self.unescaped(|out| out.extend_from_slice(&record.termination));
+                self.unescaped(|out| out.extend_from_slice(&record.termination));
             }
-            AliasId::Retries => {
-                if record.redispatched && self.encoding == Encoding::Plain {
+            AliasId::ActiveTime | AliasId::TotalTime | AliasId::UserTime | AliasId::BytesOut => {
+                if record.asap && is_plain {
                     self.out.push(b'+');
                 }
-                (i64::from(record.retries), false)
+                self.number(match id {
+                    AliasId::ActiveTime => record.active_ms,
+                    AliasId::TotalTime => record.total_ms,
+                    AliasId::UserTime => record.user_ms,
+                    _ => wide(record.bytes_out),
+                });
             }
-            _ => return,
-        };
-        if is_total && record.asap && self.encoding == Encoding::Plain {
-            self.out.push(b'+');
+            AliasId::Retries => {
+                if record.redispatched && is_plain {
+                    self.out.push(b'+');
+                }
+                self.number(i64::from(record.retries));
+            }
+            _ => {
+                if let Some(number) = bare_number(record, id) {
+                    self.number(number);
+                }
+            }
         }
-        self.number(number);
-    }
-}
-
-/// What stands before the first NUL: HAProxy ends texts there.
-fn until_nul(bytes: &[u8]) -> &[u8] {
-    memchr::memchr(0, bytes).map_or(bytes, |end| &bytes[..end])
-}
-
-fn hex_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
-    for byte in bytes {
-        out.push(UPPER[usize::from(byte >> 4)]);
-        out.push(UPPER[usize::from(byte & 15)]);
-    }
-}
-
-fn hex_number(out: &mut Vec<u8>, number: u64, digits: usize) {
-    let wide = (64 - number.leading_zeros() as usize)
-        .div_ceil(4)
-        .max(digits);
-    for nibble in (0..wide).rev() {
-        out.push(UPPER[(number >> (4 * nibble) & 15) as usize]);
     }
 }
 
@@ -687,74 +724,4 @@ enum DateForm {
     Millis,
     /// `21/Nov/2026:09:40:07 +0000`.
     Zone,
-}
-
-fn append_date(out: &mut Vec<u8>, time: Time, ahead: i32, form: DateForm) {
-    let m = CalendarTime::at(time.secs, ahead);
-    padded(out, i64::from(m.day), 2, b'0');
-    out.push(b'/');
-    out.extend_from_slice(&m.month_name().as_bytes()[..3]);
-    out.push(b'/');
-    padded(out, m.year, 4, b'0');
-    for number in [m.hour, m.minute, m.second] {
-        out.push(b':');
-        padded(out, i64::from(number), 2, b'0');
-    }
-    match form {
-        DateForm::Millis => {
-            out.push(b'.');
-            padded(out, i64::from(time.micros / 1000), 3, b'0');
-        }
-        DateForm::Zone => {
-            out.push(b' ');
-            zone(out, ahead);
-        }
-    }
-}
-
-/// The part of a request line that an alias names; `<BADREQ>` where it is missing.
-fn line_part(line: &[u8], id: AliasId) -> &[u8] {
-    const BAD: &[u8] = b"<BADREQ>";
-    let Some(first) = memchr::memchr(b' ', line) else {
-        return BAD;
-    };
-    let last = memchr::memrchr(b' ', line).filter(|last| *last > first);
-    let uri = &line[first + 1..last.unwrap_or(line.len())];
-    let mark = memchr::memchr(b'?', uri);
-    match id {
-        AliasId::Method => &line[..first],
-        AliasId::Uri => uri,
-        AliasId::Path => &uri[..mark.unwrap_or(uri.len())],
-        AliasId::PathOnly => {
-            let path = &uri[..mark.unwrap_or(uri.len())];
-            match memchr::memmem::find(path, b"://") {
-                Some(scheme) if !path.starts_with(b"/") => {
-                    let rest = &path[scheme + 3..];
-                    &rest[memchr::memchr(b'/', rest).unwrap_or(rest.len())..]
-                }
-                _ if path.starts_with(b"/") => path,
-                // An authority (CONNECT), or an asterisk.
-                _ => b"",
-            }
-        }
-        AliasId::Query => &uri[mark.unwrap_or(uri.len())..],
-        AliasId::HttpVersion => last.map_or(BAD, |last| &line[last + 1..]),
-        _ => line,
-    }
-}
-
-/// Bytes that a header made by rules cannot carry: control characters but the tab
-/// (RFC 9110 section 5.5).
-fn is_refused_in_http(byte: u8) -> bool {
-    byte.is_ascii_control() && byte != b'\t'
-}
-
-/// Bytes that would make a logged URI ambiguous.
-fn is_refused_in_uri(byte: u8) -> bool {
-    !(0x20..0x7f).contains(&byte) || matches!(byte, b'"' | b'#')
-}
-
-/// Bytes that would make a logged header ambiguous.
-fn is_refused_in_header(byte: u8) -> bool {
-    !(0x20..0x7f).contains(&byte) || matches!(byte, b'"' | b'#' | b'{' | b'|' | b'}')
 }

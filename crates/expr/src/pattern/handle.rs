@@ -70,6 +70,17 @@ impl Handle {
         }
     }
 
+    /// Whether a text matches one of a few words; `None` where they are many, or were changed, or are
+    /// no words.
+    #[inline]
+    pub(crate) fn is_among_few(&self, text: &[u8]) -> Option<bool> {
+        let original = self.original.as_ref()?;
+        match self.is_changed.load(Ordering::Acquire) {
+            true => None,
+            false => original.is_among_few(text),
+        }
+    }
+
     /// Has `changed` be told, as of `rule`, before the list is changed for the next time.
     pub(crate) fn watch(&self, changed: &Arc<ChangedRules>, rule: u32) {
         let mut watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);

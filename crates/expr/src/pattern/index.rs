@@ -313,9 +313,42 @@ impl Index {
         }
     }
 
+    /// The entry that wins for a text, among a few words, which are compared with it as it is; `None`
+    /// where the index holds more, or others than words.
+    fn find_among_few(&self, subject: &[u8]) -> Option<Option<&Item>> {
+        let IndexShape { method, fold, .. } = self.shape;
+        match &self.look {
+            IndexLookup::Exact(keys) => Some(find_in_row(keys.row()?, subject, fold)),
+            IndexLookup::AffixIndex(affix) => {
+                let row = affix.keys.row()?;
+                let at_end = method == MatchMethod::End;
+                Some(find_affix_in_row(row, subject, at_end, fold))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether a text matches one of a few words; `None` as for [`Index::find_among_few`].
+    #[inline]
+    pub(crate) fn is_among_few(&self, subject: &[u8]) -> Option<bool> {
+        let fold = self.shape.fold;
+        match &self.look {
+            IndexLookup::Exact(keys) => Some(find_in_row(keys.row()?, subject, fold).is_some()),
+            IndexLookup::AffixIndex(affix) => {
+                let mut row = affix.keys.row()?.iter();
+                let at_end = self.shape.method == MatchMethod::End;
+                Some(row.any(|(key, _)| has_affix(subject, key, at_end, fold)))
+            }
+            _ => None,
+        }
+    }
+
     /// Looks bytes up; `spare` is memory for a copy in lower case.
     pub(crate) fn find_bytes(&self, subject: &[u8], spare: &mut Vec<u8>) -> Option<IndexMatch<'_>> {
         let IndexShape { method, fold, .. } = self.shape;
+        if let Some(item) = self.find_among_few(subject) {
+            return item.map(found);
+        }
         let folding = fold && method != MatchMethod::Reg;
         let subject = if folding {
             spare.clear();
@@ -325,7 +358,7 @@ impl Index {
             subject
         };
         let item = match &self.look {
-            IndexLookup::Exact(keys) => find_exact(keys, subject)?.first(),
+            IndexLookup::Exact(keys) => keys.get(subject)?.first(),
             IndexLookup::AffixIndex(affix) => affix.find(subject, method == MatchMethod::End, fold),
             IndexLookup::Search(search) => search.find(subject, method),
             IndexLookup::Ranges { .. } if method == MatchMethod::Len => {
@@ -398,37 +431,72 @@ fn found(item: &Item) -> IndexMatch<'_> {
     }
 }
 
-fn find_exact<'k>(keys: &'k EntriesByKey<Arc<[u8]>>, subject: &[u8]) -> Option<&'k KeyEntries> {
-    if keys.len() > COMPARED_MAX {
-        return keys.get(subject);
+/// Whether bytes are those of a key; with `fold`, whose key is in lower case, in any case.
+#[inline]
+fn is_key(bytes: &[u8], key: &[u8], fold: bool) -> bool {
+    // Most differ in the first byte: no need to call for the rest.
+    let (Some(first), Some(wanted)) = (bytes.first(), key.first()) else {
+        return bytes.len() == key.len();
+    };
+    match fold {
+        true => first.eq_ignore_ascii_case(wanted) && bytes.eq_ignore_ascii_case(key),
+        false => first == wanted && bytes == key,
     }
-    let mut all = keys.iter();
-    all.find(|(key, _)| key[..] == *subject)
-        .map(|(_, entries)| entries)
 }
 
-/// So many keys are compared one by one, which costs less than to hash.
-const COMPARED_MAX: usize = 4;
+/// Whether a text begins, or ends, with a key.
+#[inline]
+fn has_affix(subject: &[u8], key: &[u8], at_end: bool, fold: bool) -> bool {
+    let Some(before) = subject.len().checked_sub(key.len()) else {
+        return false;
+    };
+    let part = match at_end {
+        true => &subject[before..],
+        false => &subject[..key.len()],
+    };
+    is_key(part, key, fold)
+}
+
+fn find_in_row<'k>(row: &'k [EntriesOfKey], subject: &[u8], fold: bool) -> Option<&'k Item> {
+    let length = subject.len();
+    let mut hits = row.iter();
+    let (_, entries) = hits.find(|(key, _)| key.len() == length && is_key(subject, key, fold))?;
+    entries.first()
+}
+
+/// The prefix, or the suffix, that wins: the first in order, or the longest prefix, as
+/// [`AffixIndex::find`] says.
+fn find_affix_in_row<'k>(
+    row: &'k [EntriesOfKey],
+    subject: &[u8],
+    at_end: bool,
+    fold: bool,
+) -> Option<&'k Item> {
+    let mut best: Option<(usize, &Item)> = None;
+    for (key, entries) in row {
+        if !has_affix(subject, key, at_end, fold) {
+            continue;
+        }
+        let length = key.len();
+        let Some(item) = entries.first() else {
+            continue;
+        };
+        let wins = best.is_none_or(|(longest, first)| match at_end || fold {
+            true => item.id < first.id,
+            false => length > longest,
+        });
+        if wins {
+            best = Some((length, item));
+        }
+    }
+    best.map(|(_, item)| item)
+}
+
+/// A key and its entries.
+type EntriesOfKey = (Arc<[u8]>, KeyEntries);
 
 impl AffixIndex {
-    /// As [`Self::find`], for a few keys.
-    fn find_among_few(&self, subject: &[u8], at_end: bool, first: bool) -> Option<&Item> {
-        let hits = self.keys.iter().filter(|(key, _)| match at_end {
-            true => subject.ends_with(key),
-            false => subject.starts_with(key),
-        });
-        if at_end || first {
-            let items = hits.filter_map(|(_, entries)| entries.first());
-            return items.min_by_key(|item| item.id);
-        }
-        let longest = hits.max_by_key(|(key, _)| key.len());
-        longest.and_then(|(_, entries)| entries.first())
-    }
-
     fn find(&self, subject: &[u8], at_end: bool, first: bool) -> Option<&Item> {
-        if self.keys.len() <= COMPARED_MAX {
-            return self.find_among_few(subject, at_end, first);
-        }
         let lengths = self.lengths.range(..=subject.len()).rev();
         let mut hits = lengths.filter_map(|(length, _)| {
             let part = if at_end {

@@ -1,7 +1,7 @@
 //! `set-header`, `add-header`, `del-header`, and the forms for a whole block of headers.
 
 use ballast_expr::{ExpressionError, Linker, LogFormat, Regex, Usage};
-use ballast_message::{Field, Fields, is_field_name};
+use ballast_message::{Field, FieldName, Fields, is_field_name};
 
 use super::{MessageSide, header_value};
 use crate::args::Args;
@@ -145,11 +145,11 @@ struct HeaderEdit {
 /// The kind of change.
 #[derive(Clone, Debug, PartialEq)]
 enum HeaderChange {
-    Add,
+    Add(FieldName),
     /// Nothing: the name cannot be sent, and the parser has warned.
     Nothing,
     Remove(NameMatching),
-    Set,
+    Set(FieldName),
 }
 
 /// How names are matched.
@@ -162,15 +162,18 @@ enum NameMatching {
     Within,
 }
 
-fn change(args: &mut Args<'_, '_, '_>, how: HeaderChange) -> Result<HeaderEdit, ExpressionError> {
+fn change(
+    args: &mut Args<'_, '_, '_>,
+    how: fn(FieldName) -> HeaderChange,
+) -> Result<HeaderEdit, ExpressionError> {
     let name = args.text(EXPECTS_TWO)?;
-    let known = is_field_name(name.as_bytes());
-    if !known {
+    let known = FieldName::new(name.as_bytes());
+    if known.is_none() {
         args.warn(format!("'{name}' is not a header name: it is not sent"));
     }
     Ok(HeaderEdit {
         name: name.to_ascii_lowercase().into_bytes(),
-        how: if known { how } else { HeaderChange::Nothing },
+        how: known.map_or(HeaderChange::Nothing, how),
         side: MessageSide::of(args),
         value: Some(args.format(Usage::Http, EXPECTS_TWO)?),
     })
@@ -229,7 +232,7 @@ impl Perform for HeaderEdit {
             run_state.render(format);
         }
         let step = self.change(run_state);
-        let writes = matches!(self.how, HeaderChange::Add | HeaderChange::Set);
+        let writes = matches!(self.how, HeaderChange::Add(_) | HeaderChange::Set(_));
         if writes && self.name == b"host" && self.side == MessageSide::Request {
             return after_host_change(run_state, step);
         }
@@ -257,12 +260,12 @@ impl HeaderEdit {
                 };
                 ActionOutcome::Next
             }
-            HeaderChange::Add => match header_value(text) {
-                Some(value) => fields.add(&self.name, value).into(),
+            HeaderChange::Add(name) => match header_value(text) {
+                Some(value) => fields.add_named(name, value).into(),
                 None => ActionOutcome::Failed,
             },
-            HeaderChange::Set => match header_value(text) {
-                Some(value) => fields.set(&self.name, value).into(),
+            HeaderChange::Set(name) => match header_value(text) {
+                Some(value) => fields.set_named(name, value).into(),
                 None => ActionOutcome::Failed,
             },
         }

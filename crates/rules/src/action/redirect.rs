@@ -1,6 +1,6 @@
 //! `redirect`: a response that sends the client to another location.
 
-use ballast_expr::{ExpressionError, Item, Linker, LogFormat, Usage};
+use ballast_expr::{ExpressionError, Linker, LogFormat, Usage};
 use ballast_message::{NoRoom, Request};
 
 use super::{header_value, reply};
@@ -65,7 +65,7 @@ fn parse(args: &mut Args<'_, '_, '_>) -> Result<Redirect, ExpressionError> {
     let mut to = None;
     let mut redirect = Redirect {
         kind: RedirectKind::Location,
-        target: literal(""),
+        target: LogFormat::literal("", Usage::Http),
         code: 302,
         drop_query: false,
         keep_query: false,
@@ -128,18 +128,9 @@ fn parse(args: &mut Args<'_, '_, '_>) -> Result<Redirect, ExpressionError> {
 /// A format, or in a `redirect` line a literal text.
 fn target(args: &mut Args<'_, '_, '_>, missing: &str) -> Result<LogFormat, ExpressionError> {
     if args.rule_set == RuleSetKind::Redirect {
-        return Ok(literal(args.text(missing)?));
+        return Ok(LogFormat::literal(args.text(missing)?, Usage::Http));
     }
     args.format(Usage::Http, missing)
-}
-
-fn literal(text: &str) -> LogFormat {
-    LogFormat {
-        source: text.to_owned(),
-        usage: Usage::Http,
-        items: vec![Item::Literal(text.to_owned())],
-        global: ballast_expr::Flags::default(),
-    }
 }
 
 fn code(args: &mut Args<'_, '_, '_>, missing: &str) -> Result<u16, ExpressionError> {
