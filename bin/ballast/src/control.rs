@@ -211,15 +211,13 @@ impl Control for Instance {
         worker: usize,
         cursor: ConnectionCursor,
         count: usize,
-    ) -> Pin<Box<dyn Future<Output = ConnectionPage>>> {
+    ) -> Pin<Box<dyn Future<Output = Option<ConnectionPage>>>> {
         let found = self.mailboxes().get(worker).cloned();
         Box::pin(async move {
-            let Some(mailbox) = found else {
-                return ConnectionPage::default();
-            };
+            let mailbox = found?;
             let listed = mailbox.call(move || connection_descriptors(worker, cursor, count));
             let listed = timeout(SESSIONS_WAIT, listed).await;
-            listed.ok().and_then(Result::ok).unwrap_or_default()
+            listed.ok().and_then(Result::ok)
         })
     }
 

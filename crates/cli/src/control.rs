@@ -204,16 +204,16 @@ pub trait Control: StatsHost {
         Box::pin(std::future::ready(SessionPage::default()))
     }
 
-    /// The connections of a worker in at most `count` positions of a list from `cursor` on, and where to go
-    /// on (`show fd`). Empty for a worker that does not answer in time.
+    /// At most `count` connections of a worker from `cursor` on, and where to go on (`show fd`). `None` from a
+    /// worker that does not answer in time.
     fn connections(
         &self,
         worker: usize,
         cursor: ConnectionCursor,
         count: usize,
-    ) -> Pin<Box<dyn Future<Output = ConnectionPage>>> {
+    ) -> Pin<Box<dyn Future<Output = Option<ConnectionPage>>>> {
         let _ = (worker, cursor, count);
-        Box::pin(std::future::ready(ConnectionPage::default()))
+        Box::pin(std::future::ready(Some(ConnectionPage::default())))
     }
 
     /// The sockets of the frontends (`show fd`).

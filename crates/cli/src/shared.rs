@@ -12,7 +12,7 @@ use ballast_engine::descriptors::{
 };
 use ballast_engine::sessions::{ProxyName, SessionInfo};
 use ballast_model::{CliLevel, SeverityOutput};
-use ballast_net::{Address, PassedSocket};
+use ballast_net::{Address, PassedSocket, socket_number};
 use ballast_worker::{SocketReference, Stream};
 
 use crate::control::Control;
@@ -184,6 +184,7 @@ impl CliShared {
         let open = self.sockets.iter().filter_map(Weak::upgrade);
         let listeners = open.map(|socket| ListeningDescriptor {
             descriptor: socket.as_raw_fd(),
+            socket: socket_number(&socket).ok(),
             worker,
             state: "RDY",
             frontend: "GLOBAL".into(),

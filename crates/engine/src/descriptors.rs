@@ -70,6 +70,8 @@ impl ConnectionKind {
 pub struct ListeningDescriptor {
     /// The number of the descriptor.
     pub descriptor: RawFd,
+    /// As [`ConnectionDescriptor::socket`]; `None` where the kernel does not tell.
+    pub socket: Option<u64>,
     /// The worker that accepts from it.
     pub worker: usize,
     /// HAProxy's word for its state.
@@ -113,6 +115,35 @@ pub struct ConnectionCursor {
     pub list: ConnectionList,
     /// The position in it.
     pub position: usize,
+}
+
+impl ConnectionCursor {
+    /// The first position of a list.
+    pub fn at_start_of(list: ConnectionList) -> Self {
+        Self { list, position: 0 }
+    }
+}
+
+/// Positions of a list that are looked at for each connection that may be found: a list keeps its length
+/// after many connections have ended.
+const POSITIONS_PER_CONNECTION: usize = 16;
+
+/// At most `count` connections at positions of a list from `position` on, and where to go on from, if any
+/// are left. The list ends at `end`; `find` gives what is at a position.
+pub fn page(
+    position: usize,
+    end: usize,
+    count: usize,
+    mut find: impl FnMut(usize) -> Option<ConnectionDescriptor>,
+) -> (Vec<ConnectionDescriptor>, Option<usize>) {
+    let stop = end.min(position.saturating_add(count * POSITIONS_PER_CONNECTION));
+    let mut found = Vec::new();
+    let mut next = position;
+    while next < stop && found.len() < count {
+        found.extend(find(next));
+        next += 1;
+    }
+    (found, (next < end).then_some(next))
 }
 
 /// Some of a worker's connections, and where to continue.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use ballast_engine::descriptors::ListeningDescriptor;
 use ballast_engine::{Frontend, GateState, Generation, ListenerState, Process};
 use ballast_model::Bind;
-use ballast_net::{Address, PassedSocket, SystemCallError, Tuning};
+use ballast_net::{Address, PassedSocket, SystemCallError, Tuning, socket_number};
 use ballast_worker::{Acceptor, local, spawn_local};
 
 use crate::accept::AcceptingSocket;
@@ -216,6 +216,7 @@ impl Listeners {
             let settings = open_listener.listener.settings();
             ListeningDescriptor {
                 descriptor: accepting.socket.as_raw_fd(),
+                socket: socket_number(&accepting.socket).ok(),
                 worker: accepting.worker,
                 state: state_word(&settings),
                 frontend: settings.frontend.name().to_owned(),

@@ -59,18 +59,12 @@ pub async fn relay(
         true => Bulk::towards(splice, to_channel),
         false => Bulk::default(),
     };
-    loop {
+    let error = loop {
         // Not in the `match`, where the whole result would live across its waits.
         let next = match from.piece() {
             Ok(next) => next,
-            Err(error) => {
-                if matches!(error, ReadError::Closed) {
-                    // What came before the source ended too early is good.
-                    let sent = to.flush(to_channel, to_wait).await;
-                    sent.map_err(RelayError::To)?;
-                }
-                return Err(RelayError::From(error));
-            }
+            Err(ReadError::Closed) => break ReadError::Closed,
+            Err(error) => return Err(RelayError::From(error)),
         };
         match next {
             BodyPart::Data(range, consumed) => {
@@ -113,9 +107,10 @@ pub async fn relay(
                         .map_err(RelayError::To)?;
                 }
                 let waits = || to.push(to_channel);
-                from.receive_rest(from_channel, from_wait, (Some(&mut bulk), waits))
-                    .await
-                    .map_err(RelayError::From)?;
+                let received = from.receive_rest(from_channel, from_wait, (Some(&mut bulk), waits));
+                if let Err(error) = received.await {
+                    break error;
+                }
                 let bytes = bulk.held_bytes();
                 if bytes > 0 {
                     let is_spliced = true;
@@ -126,5 +121,10 @@ pub async fn relay(
                 }
             }
         }
-    }
+    };
+    // What came before the source ended too early is good. On a stream it may have come together with the
+    // end.
+    let sent = to.flush(to_channel, to_wait).await;
+    sent.map_err(RelayError::To)?;
+    Err(RelayError::From(error))
 }

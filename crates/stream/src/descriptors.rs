@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ballast_engine::Frontend;
 use ballast_engine::descriptors::{
-    ConnectionCursor, ConnectionDescriptor, ConnectionList, ConnectionPage, ConnectionSide,
+    ConnectionCursor, ConnectionDescriptor, ConnectionList, ConnectionPage, ConnectionSide, page,
 };
 use ballast_upstream::open_connections;
 use ballast_worker::SocketReference;
@@ -57,9 +57,8 @@ fn handshakes(
     count: usize,
 ) -> (Vec<ConnectionDescriptor>, Option<usize>) {
     HANDSHAKES.with_borrow(|list| {
-        let end = position.saturating_add(count);
-        let listed = (position..end.min(list.capacity())).filter_map(|key| list.get(key));
-        let found = listed.filter_map(|handshaking| {
+        page(position, list.capacity(), count, |key| {
+            let handshaking = list.get(key)?;
             let socket = handshaking.socket.open_socket()?;
             Some(ConnectionDescriptor {
                 descriptor: socket.descriptor,
@@ -72,13 +71,12 @@ fn handshakes(
                 is_tls: handshaking.is_tls,
                 session: None,
             })
-        });
-        (found.collect(), (end < list.capacity()).then_some(end))
+        })
     })
 }
 
-/// This worker's connections in `count` positions of a list from `cursor` on, and where to go on, if any
-/// are left. Nothing is awaited, and a few system calls are made for each.
+/// At most `count` of this worker's connections from `cursor` on, and where to go on, if any are
+/// left. Nothing is awaited, and a few system calls are made for each.
 pub fn connection_descriptors(
     worker: usize,
     cursor: ConnectionCursor,
@@ -93,9 +91,7 @@ pub fn connection_descriptors(
     };
     let next = match next {
         Some(position) => Some(ConnectionCursor { list, position }),
-        None => list
-            .next()
-            .map(|list| ConnectionCursor { list, position: 0 }),
+        None => list.next().map(ConnectionCursor::at_start_of),
     };
     ConnectionPage { connections, next }
 }

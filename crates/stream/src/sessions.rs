@@ -13,7 +13,7 @@ use std::task::{Poll, Waker};
 use std::time::{Duration, Instant, SystemTime};
 
 use ballast_engine::Frontend;
-use ballast_engine::descriptors::{ConnectionDescriptor, ConnectionKind, ConnectionSide};
+use ballast_engine::descriptors::{ConnectionDescriptor, ConnectionKind, ConnectionSide, page};
 use ballast_engine::sessions::{ProxyName, SessionInfo, SessionPage};
 use ballast_listen::{Admission, BindWatch};
 use ballast_model::{Address, ProxyCommon};
@@ -404,19 +404,17 @@ pub fn sessions(worker: usize, position: usize, position_count: usize) -> Sessio
     }
 }
 
-/// The connections in the list of this worker in `position_count` positions from `position` on, and the
-/// position to go on from, if any are left.
+/// At most `count` connections in the list of this worker from `position` on, and the position to go on
+/// from, if any are left.
 pub(crate) fn descriptors(
     worker: usize,
     position: usize,
-    position_count: usize,
+    count: usize,
 ) -> (Vec<ConnectionDescriptor>, Option<usize>) {
     SESSIONS.with_borrow(|list| {
-        let (all, end) = (list.rows.len(), position.saturating_add(position_count));
-        let rows = &list.rows[position.min(all)..end.min(all)];
-        let rows = rows.iter().flatten();
-        let found = rows.filter_map(|row| row.descriptor(worker)).collect();
-        (found, (end < all).then_some(end))
+        page(position, list.rows.len(), count, |position| {
+            list.rows[position].as_ref()?.descriptor(worker)
+        })
     })
 }
 

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use ballast_engine::ServerState;
-use ballast_engine::descriptors::{ConnectionDescriptor, ConnectionKind, ConnectionSide};
+use ballast_engine::descriptors::{ConnectionDescriptor, ConnectionKind, ConnectionSide, page};
 use ballast_model as model;
 use ballast_mux::ServerStreams;
 use ballast_worker::SocketReference;
@@ -68,7 +68,7 @@ impl ListedConnection {
     }
 }
 
-/// This worker's connections to servers in `count` positions of the list from `position` on, idle ones
+/// At most `count` of this worker's connections to servers from `position` of the list on, idle ones
 /// included; and the position to go on from, if any are left.
 pub fn open_connections(
     worker: usize,
@@ -76,9 +76,8 @@ pub fn open_connections(
     count: usize,
 ) -> (Vec<ConnectionDescriptor>, Option<usize>) {
     OPEN.with_borrow(|open| {
-        let end = position.saturating_add(count);
-        let listed = (position..end.min(open.capacity())).filter_map(|key| open.get(key));
-        let found = listed.filter_map(|connection| connection.descriptor(worker));
-        (found.collect(), (end < open.capacity()).then_some(end))
+        page(position, open.capacity(), count, |key| {
+            open.get(key)?.descriptor(worker)
+        })
     })
 }

@@ -19,7 +19,8 @@ use std::sync::Arc;
 
 use ballast_engine::ServerState;
 use ballast_engine::descriptors::{
-    ConnectionCursor, ConnectionDescriptor, ConnectionKind, ConnectionSide, ListeningDescriptor,
+    ConnectionCursor, ConnectionDescriptor, ConnectionKind, ConnectionList, ConnectionSide,
+    ListeningDescriptor,
 };
 use ballast_model::CliLevel;
 use ballast_worker::yield_now;
@@ -30,8 +31,8 @@ use crate::command::{Command, CommandCall};
 use crate::control::Control;
 use crate::shared::{CliShared, ProcessRole};
 
-/// How many positions of a list of connections are read at once.
-const POSITION_COUNT: usize = 64;
+/// How many connections a worker tells of at once.
+const CONNECTION_COUNT: usize = 64;
 
 /// How many descriptors are looked at before other tasks have their turn.
 const DESCRIPTOR_COUNT: usize = 64;
@@ -165,6 +166,8 @@ struct FoundDescriptors {
     listeners: HashMap<RawFd, ListeningDescriptor>,
     /// The backends of servers, by the address of a server's state.
     backends: HashMap<usize, String>,
+    /// Workers that did not tell of all of their connections in time.
+    late_workers: VecDeque<usize>,
 }
 
 impl ReportBatches for DescriptorWalk {
@@ -181,7 +184,11 @@ impl ReportBatches for DescriptorWalk {
             let (filter, names) = (self.filter, self.names);
             let found = self.found.as_mut()?;
             if found.numbers.is_empty() {
-                return None;
+                let worker = found.late_workers.pop_front()?;
+                return Some(format!(
+                    "# Thread {} did not answer in time: not all of its connections are described.\n",
+                    worker + 1
+                ));
             }
             let count = found.numbers.len().min(DESCRIPTOR_COUNT);
             let numbers: Vec<RawFd> = found.numbers.drain(..count).collect();
@@ -206,14 +213,14 @@ impl ReportBatches for DescriptorWalk {
 impl DescriptorWalk {
     async fn find(&self) -> io::Result<FoundDescriptors> {
         let mut numbers = Vec::new();
-        for entry in std::fs::read_dir(LISTING)? {
+        for (position, entry) in std::fs::read_dir(LISTING)?.enumerate() {
             let name = entry?.file_name();
             let number: Option<RawFd> = name.to_str().and_then(|name| name.parse().ok());
             numbers.extend(number.filter(|number| {
                 let wanted = self.filter.number;
                 wanted.is_none_or(|wanted| wanted == *number)
             }));
-            if numbers.len() % DESCRIPTOR_COUNT == DESCRIPTOR_COUNT - 1 {
+            if position % DESCRIPTOR_COUNT == DESCRIPTOR_COUNT - 1 {
                 yield_now().await;
             }
         }
@@ -221,20 +228,11 @@ impl DescriptorWalk {
         let own_worker = ballast_worker::worker_index().unwrap_or(0);
         let mut listeners = self.control.listeners();
         listeners.extend(self.shared.listeners(own_worker));
-        let mut connections = HashMap::new();
-        let mut keep = |listed: Vec<ConnectionDescriptor>| {
-            let listed = listed.into_iter();
-            connections.extend(listed.map(|connection| (connection.descriptor, connection)));
-        };
-        keep(self.shared.connections(own_worker));
+        let mut connections = self.shared.connections(own_worker);
+        let mut late_workers = VecDeque::new();
         for worker in 0..ballast_worker::worker_count() {
-            let mut next = Some(ConnectionCursor::default());
-            while let Some(cursor) = next {
-                let page = self.control.connections(worker, cursor, POSITION_COUNT);
-                let page = page.await;
-                keep(page.connections);
-                next = page.next;
-                yield_now().await;
+            if !self.find_connections(worker, &mut connections).await {
+                late_workers.push_back(worker);
             }
         }
         let generation = self.control.generation();
@@ -247,13 +245,45 @@ impl DescriptorWalk {
         }
         Ok(FoundDescriptors {
             numbers: numbers.into(),
-            connections,
+            connections: connections
+                .into_iter()
+                .map(|connection| (connection.descriptor, connection))
+                .collect(),
             listeners: listeners
                 .into_iter()
                 .map(|listener| (listener.descriptor, listener))
                 .collect(),
             backends,
+            late_workers,
         })
+    }
+
+    /// Adds the connections of a worker that may be shown; false if it did not tell of all.
+    async fn find_connections(
+        &self,
+        worker: usize,
+        connections: &mut Vec<ConnectionDescriptor>,
+    ) -> bool {
+        let mut next = Some(ConnectionCursor::default());
+        while let Some(cursor) = next {
+            let kind = match cursor.list {
+                ConnectionList::Servers => KindSet::SERVERS,
+                _ => KindSet::CLIENTS,
+            };
+            // To be told from the others that are wanted, those of other kinds must be known.
+            if !self.filter.kinds.has(kind.with(KindSet::OTHERS)) {
+                next = cursor.list.next().map(ConnectionCursor::at_start_of);
+                continue;
+            }
+            let page = self.control.connections(worker, cursor, CONNECTION_COUNT);
+            let Some(page) = page.await else {
+                return false;
+            };
+            connections.extend(page.connections);
+            next = page.next;
+            yield_now().await;
+        }
+        true
     }
 }
 
@@ -277,6 +307,10 @@ impl FoundDescriptors {
             Some(_) => None,
             None => self.listeners.get(&number),
         };
+        let listener = listener.filter(|known| {
+            let socket = known.socket;
+            socket.is_some_and(|socket| target == format!("socket:[{socket}]"))
+        });
         let kind = match (connection, listener) {
             (Some(connection), _) => match connection.side {
                 ConnectionSide::Client(_) | ConnectionSide::Caller => KindSet::CLIENTS,
@@ -433,6 +467,7 @@ mod tests {
             connections: HashMap::from([(7, connection)]),
             listeners: HashMap::new(),
             backends: HashMap::new(),
+            late_workers: VecDeque::new(),
         };
         let line = |target: &str| {
             let mut text = String::new();

@@ -19,6 +19,9 @@ pub(super) const UNSENT_BYTES_MAX: usize = 64 * 1024;
 /// Responses that a connection keeps for their memory: as many as often come together.
 const SPARE_RESPONSE_COUNT_MAX: usize = 128;
 
+/// The size of a head beyond which its memory is not kept, bytes.
+const SPARE_HEAD_BYTES_MAX: usize = 2048;
+
 /// A connection that carries streams.
 #[derive(Debug)]
 pub(crate) struct SharedConnection {
@@ -277,6 +280,9 @@ impl SharedConnection {
         // One is enough for requests that come one by one.
         if state.streams.is_empty() {
             state.spare_responses.truncate(1);
+            if state.spare_responses.capacity() > 4 {
+                state.spare_responses.shrink_to(4);
+            }
         }
         state.waiting_for_room.retain(|other| other.id != stream.id);
         state.wake_turns();
@@ -330,9 +336,10 @@ impl ConnectionState {
             .unwrap_or_else(|| Response::new(limits))
     }
 
-    /// Keeps a response that is over, for its memory.
+    /// Keeps a response that is over, for its memory, unless it is large.
     pub(super) fn keep_spare_response(&mut self, mut response: Response) {
-        if self.spare_responses.len() < SPARE_RESPONSE_COUNT_MAX {
+        let is_large = response.fields().wire_bytes() > SPARE_HEAD_BYTES_MAX;
+        if !is_large && self.spare_responses.len() < SPARE_RESPONSE_COUNT_MAX {
             response.clear();
             self.spare_responses.push(response);
         }

@@ -230,6 +230,7 @@ async fn head(
                 since = Some(ballast_worker::now());
             }
             Ok(answer) if is_unfit_upgrade(exchange, download, &answer) => {
+                count_response(context, exchange);
                 let rule = Malformed::StatusInvalid;
                 invalid::response(context, exchange, download.source.violation(), &rule);
                 let (error, whole) = (ReadError::Malformed(rule), ResponseProgress::Whole);
@@ -391,8 +392,10 @@ fn response_failed(
     if retry.reused && closed && silent && retry.plan.may_resend(exchange) {
         return ResponseOutcome::Retry(RetryReason::Stale);
     }
+    let is_failed_attempt =
+        !matches!(error, ReadError::TimedOut) && progress != ResponseProgress::Whole;
     if retry.plan.retries_error(error, silent) {
-        if !matches!(error, ReadError::TimedOut) {
+        if is_failed_attempt {
             Count::FailedResponses.increment(context, exchange);
         }
         return ResponseOutcome::Retry(RetryReason::Response);
@@ -402,7 +405,7 @@ fn response_failed(
         // connection that it reuses is closed (RFC 9112, section 9.3.1).
         return ResponseOutcome::Exit(Exit::StaleConnection(EndingPhase::Headers));
     }
-    if !matches!(error, ReadError::TimedOut) && progress != ResponseProgress::Whole {
+    if is_failed_attempt {
         // As in HAProxy, a failed response for which the client gets an error counts twice: once as every
         // attempt does, and once with the exit.
         Count::FailedResponses.increment(context, exchange);
