@@ -1,6 +1,7 @@
 //! Calendar dates from seconds since 1970 and back, and `strftime`.
 
 use crate::facts::Time;
+use crate::number_text::pair;
 
 /// A date and a time of day.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -109,6 +110,20 @@ fn days_from_civil(year: i64, month: u32, day: u32) -> i64 {
     let day_of_year = (153 * shifted_month + 2) / 5 + i64::from(day) - 1;
     let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
     era * 146_097 + day_of_era - 719_468
+}
+
+/// Appends a second as logs show it: `21/Nov/2026:09:40:07`.
+pub(crate) fn push_log_date(out: &mut Vec<u8>, secs: i64, offset_secs: i32) {
+    let date = CalendarTime::at(secs, offset_secs);
+    out.extend_from_slice(&pair(date.day));
+    out.push(b'/');
+    out.extend_from_slice(&date.month_name().as_bytes()[..3]);
+    out.push(b'/');
+    padded(out, date.year, 4, b'0');
+    for number in [date.hour, date.minute, date.second] {
+        out.push(b':');
+        out.extend_from_slice(&pair(number));
+    }
 }
 
 /// Appends `number` with at least `width` digits.
@@ -271,6 +286,8 @@ fn iso_week(m: &CalendarTime) -> (i64, i64) {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn shown(secs: i64, format: &str) -> String {
@@ -309,5 +326,31 @@ mod tests {
             shown(1_483_228_799, "%D %I:%M %p %%"),
             "12/31/16 11:59 PM %"
         );
+    }
+
+    proptest! {
+        #[test]
+        fn a_log_date_is_as_core_writes_it(
+            secs: i64,
+            near in -5_000_000_000_i64..500_000_000_000,
+            ahead in -50_400_i32..50_400,
+        ) {
+            for secs in [secs, near] {
+                let date = CalendarTime::at(secs, ahead);
+                let sign = if date.year < 0 { "-" } else { "" };
+                let expected = format!(
+                    "{:02}/{}/{sign}{:04}:{:02}:{:02}:{:02}",
+                    date.day,
+                    &date.month_name()[..3],
+                    date.year.abs(),
+                    date.hour,
+                    date.minute,
+                    date.second
+                );
+                let mut out = Vec::new();
+                push_log_date(&mut out, secs, ahead);
+                prop_assert_eq!(out, expected.into_bytes());
+            }
+        }
     }
 }

@@ -16,7 +16,7 @@ use super::line_bytes::{
 use super::numbers::{bare_number, wide};
 use super::plan::{Step, encoding};
 use super::{AliasId, Flags, Item, ItemType, LogFormat, Usage};
-use crate::calendar::{padded, zone};
+use crate::calendar::{padded, push_log_date, zone};
 use crate::facts::{
     AddressPair, CaptureFacts, ExchangeNumbers, Facts, Side, Time, TlsSessionFacts,
 };
@@ -597,7 +597,7 @@ impl<'a> ItemWriter<'a> {
             }
         };
         self.unescaped(|out| {
-            out.extend_from_slice(scratch.date.of(time.secs, ahead));
+            out.extend_from_slice(scratch.date.of(time.secs, ahead, push_log_date));
             match form {
                 DateForm::Millis => {
                     out.push(b'.');

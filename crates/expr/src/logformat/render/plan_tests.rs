@@ -130,18 +130,20 @@ fn formats() -> impl Strategy<Value = String> {
         1 => Just("{+cbor}"),
     ];
     let piece = prop_oneof![
-        4 => Just(" ".to_owned()),
+        8 => Just(" ".to_owned()),
         2 => Just("/".to_owned()),
         1 => Just("[ab c%%".to_owned()),
         1 => Just("%[str()]".to_owned()),
         1 => Just("%[int(-12)]".to_owned()),
         1 => Just("%[req.hdr(x)]".to_owned()),
-        2 => prop_oneof![Just("%hr"), Just("%hs"), Just("%HQ"), Just("%ID")].prop_map(str::to_owned),
-        6 => (flags, alias).prop_filter_map("a whole line would be encoded", |(flags, word)| {
+        // What may write nothing.
+        6 => proptest::sample::select(vec!["%hr", "%hs", "%hrl", "%hsl", "%HQ", "%HPO", "%ID"])
+            .prop_map(str::to_owned),
+        4 => (flags, alias).prop_filter_map("a whole line would be encoded", |(flags, word)| {
             (word != "o").then(|| format!("%{flags}{word}"))
         }),
     ];
-    proptest::collection::vec(piece, 0..14).prop_map(|pieces| pieces.concat())
+    proptest::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat())
 }
 
 proptest! {
