@@ -19,6 +19,16 @@ struct Fixture {
 
 impl Fixture {
     fn open(program: &Program, origin: &Origin, global: &str, servers: usize) -> Self {
+        Self::open_with(program, origin, (global, ""), servers)
+    }
+
+    /// With lines of the section `global`, and of the frontend.
+    fn open_with(
+        program: &Program,
+        origin: &Origin,
+        (global, frontend): (&str, &str),
+        servers: usize,
+    ) -> Self {
         let port = free_port();
         let file = format!("desk-limits-{}-{port}.sock", std::process::id());
         let path = std::env::temp_dir().join(file);
@@ -26,7 +36,7 @@ impl Fixture {
             "global\n    stats socket {} level admin\n    {global}\n\
              defaults\n    mode http\n    timeout connect 5s\n    timeout client 20s\n    \
              timeout server 20s\n\
-             frontend www\n    bind 127.0.0.1:{port}\n    default_backend app\n\
+             frontend www\n    bind 127.0.0.1:{port}\n    default_backend app\n{frontend}\
              backend app\n",
             path.display()
         );
@@ -548,8 +558,15 @@ fn ten_thousand_callers_wait_and_are_all_answered() {
 fn thousands_of_sessions_are_listed_each_once() {
     const COUNT: usize = 2_500;
     let origin = Origin::saying("hello");
-    let fixture = Fixture::open(&Program::ballast(), &origin, "nbthread 2", 1);
-    let mut clients: Vec<Client> = (0..COUNT).map(|_| Client::connect(fixture.port)).collect();
+    let lines = ("nbthread 2", "    http-request wait-for-body time 20s\n");
+    let fixture = Fixture::open_with(&Program::ballast(), &origin, lines, 1);
+    // A client is listed once the head of its request has come.
+    let connect = |_| {
+        let mut client = Client::connect(fixture.port);
+        client.send("POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 1\r\n\r\n");
+        client
+    };
+    let mut clients: Vec<Client> = (0..COUNT).map(connect).collect();
     // Some clients leave, and others take their places.
     let (mut left, stays): (Vec<Client>, Vec<Client>) = {
         let at = COUNT / 2;
