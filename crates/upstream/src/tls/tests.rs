@@ -134,9 +134,10 @@ fn a_connection_of_another_configuration_is_not_used_again() {
         ));
         tls.configure(origin.trust());
         let lease = ask(open(backend, None).await.unwrap()).await;
-        // Nothing was sent before there was a configuration.
-        assert_eq!(origin.handshake(), seen(None, false));
-        assert_eq!(origin.handshake(), seen(Some("a.example"), false));
+        // Nothing was sent before there was a configuration. Each connection has a thread at the origin.
+        let both = [origin.handshake(), origin.handshake()];
+        assert!(both.contains(&seen(None, false)), "{both:?}");
+        assert!(both.contains(&seen(Some("a.example"), false)), "{both:?}");
         let wanted = requirements(backend, None);
         let lease = lease.renew(backend, server, &wanted).unwrap();
         tls.configure(origin.trust());
