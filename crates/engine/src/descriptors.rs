@@ -154,3 +154,49 @@ pub struct ConnectionPage {
     /// Where to continue; `None` at the end.
     pub next: Option<ConnectionCursor>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn connection(descriptor: RawFd) -> ConnectionDescriptor {
+        ConnectionDescriptor {
+            descriptor,
+            socket: 0,
+            worker: 0,
+            local: None,
+            peer: None,
+            side: ConnectionSide::Caller,
+            carries: None,
+            is_tls: false,
+            session: None,
+        }
+    }
+
+    /// The connections that a walk finds in a list, and how many pages it needs.
+    fn walk(list: &[bool], count: usize) -> (Vec<RawFd>, usize) {
+        let (mut all, mut pages, mut next) = (Vec::new(), 0, Some(0));
+        while let Some(position) = next {
+            let mut looks = 0;
+            let found;
+            (found, next) = page(position, list.len(), count, |position| {
+                looks += 1;
+                let descriptor = RawFd::try_from(position).unwrap();
+                list[position].then(|| connection(descriptor))
+            });
+            assert!(found.len() <= count && looks <= count * POSITIONS_PER_CONNECTION);
+            all.extend(found.into_iter().map(|found| found.descriptor));
+            pages += 1;
+        }
+        (all, pages)
+    }
+
+    #[test]
+    fn pages_hold_so_many_connections_and_pass_over_empty_positions() {
+        assert_eq!(walk(&[], 2), (vec![], 1));
+        assert_eq!(walk(&[true; 5], 2), (vec![0, 1, 2, 3, 4], 3));
+        let mut sparse = [false; 100];
+        (sparse[40], sparse[99]) = (true, true);
+        assert_eq!(walk(&sparse, 2), (vec![40, 99], 4));
+    }
+}

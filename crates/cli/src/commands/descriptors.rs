@@ -6,7 +6,7 @@
 //!
 //! Source: management manual, section 9.3, "show fd".
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt::Write as _;
 use std::future::Future;
 use std::io;
@@ -36,6 +36,9 @@ const CONNECTION_COUNT: usize = 64;
 
 /// How many descriptors are looked at before other tasks have their turn.
 const DESCRIPTOR_COUNT: usize = 64;
+
+/// How many servers are looked at, or a few more, before other tasks have their turn.
+const SERVER_COUNT: usize = 1024;
 
 /// Where the kernel lists the descriptors of the process.
 const LISTING: &str = "/proc/self/fd";
@@ -235,14 +238,7 @@ impl DescriptorWalk {
                 late_workers.push_back(worker);
             }
         }
-        let generation = self.control.generation();
-        let mut backends = HashMap::new();
-        for backend in &generation.backends {
-            for server in &backend.servers {
-                let name = backend.model.common.name.clone();
-                backends.insert(address_of(&server.state), name);
-            }
-        }
+        let backends = self.find_backends(&connections).await;
         Ok(FoundDescriptors {
             numbers: numbers.into(),
             connections: connections
@@ -256,6 +252,37 @@ impl DescriptorWalk {
             backends,
             late_workers,
         })
+    }
+
+    /// The names of the backends of those servers that have connections.
+    async fn find_backends(&self, connections: &[ConnectionDescriptor]) -> HashMap<usize, String> {
+        let sides = connections.iter().map(|connection| &connection.side);
+        let mut wanted: HashSet<usize> = sides
+            .filter_map(|side| match side {
+                ConnectionSide::Server(state, _) => Some(address_of(state)),
+                ConnectionSide::Client(_) | ConnectionSide::Caller => None,
+            })
+            .collect();
+        let generation = self.control.generation();
+        let mut backends = HashMap::new();
+        let mut looked_at = 0;
+        for backend in &generation.backends {
+            if wanted.is_empty() {
+                break;
+            }
+            for server in &backend.servers {
+                let address = address_of(&server.state);
+                if wanted.remove(&address) {
+                    backends.insert(address, backend.model.common.name.clone());
+                }
+            }
+            looked_at += backend.servers.len();
+            if looked_at >= SERVER_COUNT {
+                looked_at = 0;
+                yield_now().await;
+            }
+        }
+        backends
     }
 
     /// Adds the connections of a worker that may be shown; false if it did not tell of all.
