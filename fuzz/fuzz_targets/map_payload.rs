@@ -3,7 +3,8 @@
 #![no_main]
 
 use ballast_expr::{
-    AclSet, EntrySelector, Expr, Facts, Linker, Scratch, Store, Time, eval, parse_payload,
+    AclSet, EntrySelector, Expr, Facts, Linker, Scratch, Store, Time, bytes_of_text, eval,
+    parse_payload, text_of_bytes,
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -36,7 +37,7 @@ fuzz_target!(|input: &[u8]| {
     let list = store.by_name("m").expect("it was linked");
     let before = list.to_text();
     assert!(before.left_out.is_empty(), "a file holds what it can hold");
-    let payload = String::from_utf8_lossy(payload);
+    let payload = text_of_bytes(payload);
     let Ok(entries) = parse_payload(&payload) else {
         return;
     };
@@ -60,7 +61,7 @@ fuzz_target!(|input: &[u8]| {
         written.left_out.is_empty(),
         "a payload holds what a file can hold"
     );
-    let (again, _) = load(converter, written.text.as_bytes()).expect("it was valid");
+    let (again, _) = load(converter, &bytes_of_text(&written.text)).expect("it was valid");
     assert_eq!(
         again.by_name("m").expect("it was linked").to_text(),
         written

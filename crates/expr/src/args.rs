@@ -549,6 +549,10 @@ pub(crate) fn write(f: &mut fmt::Formatter<'_>, args: &[Arg]) -> fmt::Result {
     let Some(last) = args.iter().rposition(|arg| !arg.is_absent()) else {
         return Ok(());
     };
+    if last == 0 && args[0].text.is_empty() {
+        // Nothing between parentheses means no argument at all.
+        return f.write_str("(\"\")");
+    }
     f.write_str("(")?;
     for (position, arg) in args[..=last].iter().enumerate() {
         if position > 0 {

@@ -121,6 +121,14 @@ proptest! {
 }
 
 #[test]
+fn an_empty_text_is_printed_as_one() {
+    for text in ["hdr_ip(,)", "hdr_ip(\"\")", "hdr_ip()", "hdr_ip", "hdr_ip(,2)"] {
+        let expr = Expr::parse(text).unwrap();
+        assert_eq!(Expr::parse(&expr.to_string()), Ok(expr), "{text}");
+    }
+}
+
+#[test]
 fn a_pattern_that_backtracks_without_end_stops() {
     let regex = Regex::new("^(?=(a+)+b)(a|a)*\\1$", false).unwrap();
     let began = std::time::Instant::now();
