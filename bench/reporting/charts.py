@@ -49,7 +49,7 @@ def latencies(cases, programs):
     series = {}
     for program in programs:
         points = [
-            (median(case["turns"].get(program, []), "asked_rate"), median(case["turns"].get(program, []), "p99_us"))
+            (median(case["turns"].get(program, []), "asked_rate"), median(case["turns"].get(program, []), "p99_tenth_us"))
             for case in cases.values()
         ]
         points = [(x, y) for x, y in points if x and y]

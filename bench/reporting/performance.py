@@ -179,14 +179,15 @@ def latency(results):
     cases = results.group("latency")
     if not cases:
         return None
-    heads = ("workload", "program", "asked", "p50 us", "p99 us", "p99.9 us", "p99 of HAProxy's", "unsent")
+    heads = ("workload", "program", "asked", "p50 us", "p99 us", "p99/0.1s", "p99.9/0.1s", "of HAProxy's", "unsent")
     rows = []
     for name, case in cases.items():
         for program in case["turns"]:
-            numbers = [number(case, program, one) for one in ("asked_rate", "p50_us", "p99_us", "p999_us")]
+            numbers = [number(case, program, one) for one in ("asked_rate", "p50_us", "p99_us", "p99_tenth_us", "p999_tenth_us")]
             unsent = number(case, program, "unsent")
-            rows.append((f"`{name}`", program, *numbers, ratio(share(case, program, "p99_us")), unsent))
-    text = "Every request is due at its time, and its latency counts from then, not from when it could be sent."
+            rows.append((f"`{name}`", program, *numbers, ratio(share(case, program, "p99_tenth_us")), unsent))
+    text = "Every request is due at its time, and its latency counts from then, not from when it could be sent. "
+    text += "`p99/0.1s` is that of the median tenth of a second: stalls of the whole machine do not change it."
     lines = image("latency", charts.latencies(cases, results.programs), "p99 of the latency")
     return "\n".join(["## Latency at equal rates", "", text, "", *lines, *table(heads, rows)])
 

@@ -48,7 +48,7 @@ class Latency(Workload):
 WORKLOADS = [
     Latency(
         name=f"latency-{percent}", group="latency", about=f"latency at {percent} % of HAProxy's peak rate", peer="keepalive",
-        metric="p99_us", musts=[Must("p99_us", 1.0), Must("p999_us", 1.0)], is_default=True, percent=percent,
+        metric="p99_tenth_us", musts=[Must("p99_tenth_us", 1.0), Must("p999_tenth_us", 1.0)], is_default=True, percent=percent,
     )
     for percent in (50, 70, 90)
 ]
