@@ -122,7 +122,13 @@ proptest! {
 
 #[test]
 fn an_empty_text_is_printed_as_one() {
-    for text in ["hdr_ip(,)", "hdr_ip(\"\")", "hdr_ip()", "hdr_ip", "hdr_ip(,2)"] {
+    for text in [
+        "hdr_ip(,)",
+        "hdr_ip(\"\")",
+        "hdr_ip()",
+        "hdr_ip",
+        "hdr_ip(,2)",
+    ] {
         let expr = Expr::parse(text).unwrap();
         assert_eq!(Expr::parse(&expr.to_string()), Ok(expr), "{text}");
     }

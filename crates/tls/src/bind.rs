@@ -64,6 +64,9 @@ impl BindEntry {
 #[derive(Clone, Debug, Default)]
 pub struct BindCertificates {
     entries: Vec<BindEntry>,
+    /// The numbers of the entries, by the names of their certificates: a command finds its one of
+    /// thousands by it.
+    by_certificate: Vec<u32>,
     index: NameIndex,
     strict_sni: bool,
     /// The suites that any of the entries serves with an ECDSA certificate.
@@ -89,6 +92,7 @@ impl BindCertificates {
     pub fn new(entries: Vec<BindEntry>, strict_sni: bool) -> Self {
         let mut list = Self {
             entries: Vec::with_capacity(entries.len()),
+            by_certificate: Vec::new(),
             index: NameIndex::default(),
             strict_sni,
             ecdsa_suites: Vec::new(),
@@ -100,6 +104,7 @@ impl BindCertificates {
             entry.is_default |= is_first && !says_default;
             list.push(entry);
         }
+        list.sort_names();
         list
     }
 
@@ -109,6 +114,7 @@ impl BindCertificates {
     pub fn with_entries(&self, entries: Vec<BindEntry>) -> Self {
         let mut list = Self {
             entries: Vec::with_capacity(entries.len()),
+            by_certificate: Vec::new(),
             index: NameIndex::default(),
             strict_sni: self.strict_sni,
             ecdsa_suites: Vec::new(),
@@ -117,6 +123,7 @@ impl BindCertificates {
         for entry in entries {
             list.push(entry);
         }
+        list.sort_names();
         list
     }
 
@@ -153,6 +160,25 @@ impl BindCertificates {
             }
         }
         self.entries.push(entry);
+    }
+
+    fn sort_names(&mut self) {
+        let entries = &self.entries;
+        let count = u32::try_from(entries.len()).unwrap_or(u32::MAX);
+        self.by_certificate = (0..count).collect();
+        let name = |number: &u32| entries[*number as usize].certificate.name();
+        self.by_certificate
+            .sort_by(|one, other| name(one).cmp(name(other)));
+    }
+
+    /// The entries with the certificate of this name, in the order of the line.
+    pub fn with_certificate(&self, name: &str) -> impl Iterator<Item = &BindEntry> {
+        let entry = |number: &u32| &self.entries[*number as usize];
+        let first = self
+            .by_certificate
+            .partition_point(|number| entry(number).certificate.name() < name);
+        let found = self.by_certificate[first..].iter().map(entry);
+        found.take_while(move |entry| entry.certificate.name() == name)
     }
 
     /// The entries, in the order of the line.

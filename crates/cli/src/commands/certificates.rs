@@ -393,9 +393,8 @@ impl CertificateCommit {
 /// the algorithm of its key changed.
 fn reindex(in_force: &ConfigInForce, name: &str) {
     for (_, bind, certificates) in in_force.binds() {
-        let mut entries = certificates.entries().iter();
         if let Some(tls) = &bind.tls
-            && entries.any(|entry| entry.certificate.name() == name)
+            && certificates.with_certificate(name).next().is_some()
         {
             tls.context
                 .replace(certificates.with_entries(certificates.entries().to_vec()));

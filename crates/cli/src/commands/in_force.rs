@@ -152,11 +152,9 @@ impl ConfigInForce {
     pub(super) fn find(&self, state: &StoreState, name: &str) -> Option<FoundCertificate> {
         let mut found = FoundCertificate::default();
         for (_, _, certificates) in self.binds() {
-            for entry in certificates.entries() {
-                if entry.certificate.name() == name {
-                    found.add(Some(&entry.certificate));
-                    found.use_count += 1;
-                }
+            for entry in certificates.with_certificate(name) {
+                found.add(Some(&entry.certificate));
+                found.use_count += 1;
             }
         }
         // What is served comes first: a reload may have read it again.

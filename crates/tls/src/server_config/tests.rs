@@ -9,6 +9,7 @@ use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, NamedGroup, 
 use super::*;
 use crate::bind::{BindCertificates, BindEntry};
 use crate::client_config::{ServerLineParts, ServerTlsSettings, ServerTrust, server_name};
+use crate::names::NameFilters;
 use crate::store::{CertificateStore, StoredCertificate};
 use crate::testing::{EC, FixedTime, MemoryFiles, RSA, handshake, options, self_signed};
 
@@ -115,6 +116,25 @@ fn bind(tls_settings: &str) -> BindCertificates {
 
 fn all_suites() -> Vec<SupportedCipherSuite> {
     [default_ciphersuites(), default_ciphers()].concat()
+}
+
+#[test]
+fn entries_are_found_by_the_name_of_their_certificate() {
+    let line = bind("alpn h2");
+    let [e, r] = line.entries() else {
+        panic!("two entries");
+    };
+    let mut again = e.clone();
+    again.filters = Some(NameFilters::default());
+    let line = line.with_entries(vec![r.clone(), e.clone(), again]);
+    let filters = |name: &str| -> Vec<bool> {
+        let entries = line.with_certificate(name);
+        entries.map(|entry| entry.filters.is_some()).collect()
+    };
+    assert_eq!(filters("/e"), [false, true], "in the order of the line");
+    assert_eq!(filters("/r"), [false]);
+    assert_eq!(filters("/a"), [] as [bool; 0]);
+    assert_eq!(filters("/s"), [] as [bool; 0]);
 }
 
 #[test]
