@@ -407,7 +407,12 @@ fn wait(call: &mut CommandCall<'_>) -> Result<CommandAnswer, CommandAnswer> {
             ));
         }
         "srv-removable" => {
-            let at = TargetServer::of_word(call, 2)?;
+            // As while it waits: who reads the answer looks for the first word.
+            let is_named = call.arg(2).contains('/');
+            let at = TargetServer::of_word(call, 2).map_err(|why| match is_named {
+                true => CommandAnswer::error("Failed. No such server."),
+                false => why,
+            })?;
             WaitCondition::ServerRemovable(
                 at.backend.name().to_owned(),
                 at.server.name().to_owned(),
