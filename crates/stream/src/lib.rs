@@ -54,7 +54,7 @@ use ballast_mux::ClientConnection;
 use ballast_rules::{RuleList, Verdict};
 use ballast_transport::Transport;
 use ballast_upstream::ClientAddresses;
-use ballast_worker::cutting_off;
+use ballast_worker::{PoolItems, cutting_off};
 
 use crate::context::Context;
 use crate::descriptors::HandshakeEntry;
@@ -129,20 +129,19 @@ impl Client {
     }
 }
 
-/// Serves a client's connection to its end, or until it rests.
-fn serve(local: &Weak<WorkerLocal>, client: Client) -> impl Future<Output = ()> + use<> {
-    // Before the future begins: it would keep room for the client as long as it lives.
-    let found = local.upgrade().and_then(|local| {
-        let (running, frontend) = local.running_with(client.frontend())?;
-        Some((local, running, frontend))
-    });
-    let (mut session, beginning) = client.begin();
-    async move {
+/// Serves clients' connections one after the other, each to its end or until it rests.
+async fn serve(local: Weak<WorkerLocal>, mut clients: PoolItems<Client>) {
+    while let Some(client) = clients.next().await {
+        let found = local.upgrade().and_then(|local| {
+            let (running, frontend) = local.running_with(client.frontend())?;
+            Some((local, running, frontend))
+        });
         // The frontend was removed, and the configuration has changed again since: the connection
         // is closed unimplemented.
         let Some((local, running, frontend)) = found else {
-            return;
+            continue;
         };
+        let (mut session, beginning) = client.begin();
         let mut current;
         let mut kept = None;
         // In blocks, here and below: what they hold would else be a part of this future to its end.
@@ -171,7 +170,7 @@ fn serve(local: &Weak<WorkerLocal>, client: Client) -> impl Future<Output = ()> 
                 }
             };
             let Some(established) = established else {
-                return;
+                continue;
             };
             (
                 established.client,
@@ -185,7 +184,8 @@ fn serve(local: &Weak<WorkerLocal>, client: Client) -> impl Future<Output = ()> 
             let streams =
                 http::streams::serve(local, Rc::new(session), configuration, parts, false);
             // Boxed: connections without streams should not reserve memory for it.
-            return Box::pin(streams).await;
+            Box::pin(streams).await;
+                continue;
         }
         let mut context = Context::new(&local, &session, running, frontend);
         context.set_output_format(&mut client);
@@ -208,20 +208,22 @@ fn serve(local: &Weak<WorkerLocal>, client: Client) -> impl Future<Output = ()> 
             serve_until_cut_off(may_be_cut_off, row, serving).await
         };
         match end {
-            Some(ServeEnd::Closed) => return,
+            Some(ServeEnd::Closed) => continue,
             Some(ServeEnd::Http2) => {
                 let configuration = context.into_configuration();
                 drop((entry, current));
                 let parts = client.into_parts();
                 let streams =
                     http::streams::serve(local, Rc::new(session), configuration, parts, true);
-                return Box::pin(streams).await;
+                Box::pin(streams).await;
+                continue;
             }
             Some(ServeEnd::Rest) => {
                 let until = http::receive::first_byte_until(&context, &current);
                 let asked = rest::request(context, client, &current, until);
                 drop(entry);
-                return rest::begin(&local, session, asked);
+                rest::begin(&local, session, asked);
+                continue;
             }
             None => {}
         }

@@ -9,6 +9,7 @@ use std::task::{Context, Poll, Waker};
 use ballast_net as net;
 
 use crate::context::count;
+use crate::late_watch::LateWatch;
 use crate::{IoProgress, WatchedFd, send_buffers};
 
 /// A socket, and the bytes that will be written at the end of the turn.
@@ -16,6 +17,7 @@ use crate::{IoProgress, WatchedFd, send_buffers};
 pub(crate) struct Socket {
     pub(crate) watched: WatchedFd<OwnedFd>,
     unsent: PendingWrite,
+    pub(crate) late: LateWatch,
 }
 
 /// The bytes that are stored and not sent yet.
@@ -48,6 +50,7 @@ impl Socket {
         Rc::new(Self {
             watched,
             unsent: PendingWrite::default(),
+            late: LateWatch::default(),
         })
     }
 
@@ -74,6 +77,7 @@ impl Socket {
     pub(crate) fn forget_task(&self) {
         if !self.has_unsent() {
             drop(self.unsent.waker.take());
+            self.late.forget();
         }
     }
 

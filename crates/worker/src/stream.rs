@@ -13,6 +13,7 @@ use ballast_net::{self as net, Address, ConnectOptions, Pipe, SystemCallError, T
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::context::count;
+use crate::late_watch::LateWatch;
 use crate::socket::Socket;
 use crate::{IoProgress, WatchedFd, burst, sleep, yield_now};
 
@@ -147,6 +148,16 @@ impl Stream {
     /// Poll form of [`Stream::read_closed`].
     pub fn poll_read_closed(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.socket.watched.poll_read_closed(cx)
+    }
+
+    /// As [`Stream::poll_read_closed`]. On a busy worker a socket that is not watched yet is watched
+    /// only when the task still waits after some milliseconds.
+    pub fn poll_read_closed_late(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let watched = &self.socket.watched;
+        if !watched.is_watched() && LateWatch::may_wait(&self.socket, cx) {
+            return Poll::Pending;
+        }
+        watched.poll_read_closed(cx)
     }
 
     /// Waits until the peer is gone for good: a peer that has only ended its side may still read.
