@@ -185,7 +185,7 @@ async fn serve(local: Weak<WorkerLocal>, mut clients: PoolItems<Client>) {
                 http::streams::serve(local, Rc::new(session), configuration, parts, false);
             // Boxed: connections without streams should not reserve memory for it.
             Box::pin(streams).await;
-                continue;
+            continue;
         }
         let mut context = Context::new(&local, &session, running, frontend);
         context.set_output_format(&mut client);
@@ -244,14 +244,14 @@ async fn establish(
     begun: (Rc<RunningGeneration>, Arc<Frontend>, Transport),
 ) -> Option<Established> {
     let (running, frontend, mut transport) = begun;
-    let expected_headers;
-    let (running, frontend) = {
+    let mut expected_headers = ExpectedHeaders::default();
+    let (mut running, mut frontend) = (running, frontend);
+    if !frontend.model.common.rules.tcp_connection.is_empty() {
         let context = Context::new(local, session, running, frontend);
         let settings = accepts_connection(&context, current, &transport)?;
-        let configuration = context.into_configuration();
+        (running, frontend) = context.into_configuration();
         expected_headers = session.adopt(settings);
-        configuration
-    };
+    }
     let mut client = {
         let mut read_ahead = Vec::new();
         let handshakes = session.admission.handshakes();
@@ -276,13 +276,12 @@ async fn establish(
         let limits = running.limits(&frontend.model.common);
         ClientConnection::new(transport, limits, &read_ahead)
     };
-    let (addresses, running, frontend) = {
+    if !frontend.model.common.rules.tcp_session.is_empty() {
         let context = Context::new(local, session, running, frontend);
         let addresses = accepts_session(&context, current, &mut client)?;
-        let (running, frontend) = context.into_configuration();
-        (addresses, running, frontend)
-    };
-    session.addresses = addresses;
+        (running, frontend) = context.into_configuration();
+        session.addresses = addresses;
+    }
     let context = Context::new(local, session, running, frontend);
     context.count(|counters| counters.sessions.increment());
     tracking::count(&context, current.get(), TrackedEvent::Session);
@@ -350,13 +349,6 @@ fn accepts_connection(
     transport: &Transport,
 ) -> Option<ConnectionSettings> {
     let rules = &context.frontend.model.common.rules.tcp_connection;
-    let unchanged = ConnectionSettings {
-        addresses: context.session.addresses,
-        expected_headers: ExpectedHeaders::default(),
-    };
-    if rules.is_empty() {
-        return Some(unchanged);
-    }
     let (verdict, settings) = decide(context, current, rules);
     transport.set_packet_options(settings.client_packets);
     match verdict {
@@ -388,9 +380,6 @@ fn accepts_session(
     client: &mut ClientConnection,
 ) -> Option<ClientAddresses> {
     let rules = &context.frontend.model.common.rules.tcp_session;
-    if rules.is_empty() {
-        return Some(context.session.addresses);
-    }
     let (verdict, settings) = decide(context, current, rules);
     let peer = client.duplex().peer;
     peer.set_packet_options(settings.client_packets);

@@ -116,3 +116,77 @@ async fn begin_due() {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::os::unix::net::UnixStream;
+    use std::task::Poll;
+
+    use super::*;
+    use crate::socket::NoDelay;
+    use crate::{TaskHandle, WatchedFd, block_on, spawn_local, timeout, yield_now};
+
+    const HANG: Duration = Duration::from_secs(10);
+
+    /// Waits, as a task, until the socket must be watched.
+    async fn wait_until_due(socket: &Rc<Socket>) -> Duration {
+        let socket = Rc::clone(socket);
+        let begun = now();
+        let waiting = spawn_local(poll_fn(move |cx| match LateWatch::may_wait(&socket, cx) {
+            true => Poll::Pending,
+            false => Poll::Ready(()),
+        }));
+        timeout(HANG, waiting.join()).await.unwrap().unwrap();
+        begun.elapsed()
+    }
+
+    async fn be_busy() {
+        let tasks: Vec<TaskHandle<()>> = (0..32).map(|_| spawn_local(yield_now())).collect();
+        for task in tasks {
+            task.join().await.unwrap();
+        }
+    }
+
+    #[test]
+    fn only_a_busy_worker_watches_late_and_then_the_task_is_woken() {
+        block_on(async {
+            let (ours, _peer) = UnixStream::pair().unwrap();
+            let socket = Socket::new(WatchedFd::new(ours.into()), NoDelay::Set);
+            assert!(wait_until_due(&socket).await < DELAY);
+            be_busy().await;
+            assert!(wait_until_due(&socket).await >= DELAY);
+            // It is due from then on, until the socket has come to rest.
+            be_busy().await;
+            assert!(wait_until_due(&socket).await < DELAY);
+            socket.forget_task();
+            be_busy().await;
+            assert!(wait_until_due(&socket).await >= DELAY);
+            assert!(QUEUE.with_borrow(VecDeque::is_empty));
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn a_socket_that_was_closed_keeps_no_task() {
+        block_on(async {
+            let (ours, _peer) = UnixStream::pair().unwrap();
+            let socket = Socket::new(WatchedFd::new(ours.into()), NoDelay::Set);
+            be_busy().await;
+            let waits = spawn_local(poll_fn(move |cx| {
+                Poll::Ready(LateWatch::may_wait(&socket, cx))
+            }));
+            assert_eq!(waits.join().await, Ok(true));
+            // The socket is dropped with its task; its place in the queue is left when it is due.
+            let is_empty = || QUEUE.with_borrow(VecDeque::is_empty);
+            assert!(!is_empty());
+            let emptied = async {
+                while !is_empty() {
+                    crate::sleep(DELAY).await;
+                }
+            };
+            timeout(HANG, emptied).await.unwrap();
+        })
+        .unwrap();
+    }
+}

@@ -10,7 +10,9 @@ use ballast_engine::{Frontend, GateState, H2ConnectionCount};
 use ballast_model::H2LoggedErrors;
 use ballast_mux::{ClientStream, ClientStreams, NextStream, OpenedStream, StreamSettings};
 use ballast_transport::Transport;
-use ballast_worker::{self as worker, Deadline, PoolItems, TaskPool, approximate_now, now, select, stopping};
+use ballast_worker::{
+    self as worker, Deadline, PoolItems, TaskPool, approximate_now, now, select, stopping,
+};
 
 use super::{ConnectionFate, carry, count_request, finish, receive};
 use crate::access_log;
