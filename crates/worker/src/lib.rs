@@ -15,6 +15,7 @@ mod buffer;
 mod burst;
 mod context;
 mod deadline;
+mod late_queue;
 mod late_watch;
 mod mailbox;
 mod panic_report;

@@ -13,9 +13,8 @@ use ballast_net::{self as net, Address, ConnectOptions, Pipe, SystemCallError, T
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::context::count;
-use crate::late_watch::LateWatch;
 use crate::socket::{NoDelay, Socket};
-use crate::{IoProgress, WatchedFd, burst, sleep, yield_now};
+use crate::{IoProgress, WatchedFd, burst, late_queue, sleep, yield_now};
 
 /// Time between two checks whether a peer that ended its side is gone.
 const CLOSE_CHECK_PERIOD: Duration = Duration::from_millis(100);
@@ -158,7 +157,7 @@ impl Stream {
     /// only when the task still waits after some milliseconds.
     pub fn poll_read_closed_late(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let watched = &self.socket.watched;
-        if !watched.is_watched() && LateWatch::may_wait(&self.socket, cx) {
+        if !watched.is_watched() && late_queue::may_wait(&self.socket, cx) {
             return Poll::Pending;
         }
         watched.poll_read_closed(cx)
