@@ -467,6 +467,21 @@ impl Peer<'_> {
         }
     }
 
+    /// As [`Self::poll_ended`]. On a busy worker an end or a reset may be noticed some milliseconds
+    /// later, and need not be noticed at all when something is sent to the peer before.
+    ///
+    /// # Errors
+    /// As [`Self::poll_ended`].
+    pub fn poll_ended_late(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.channel {
+            Channel::Connection(transport) => {
+                let ended = transport.poll_read_closed_late(cx);
+                ended.map(|ended| ended.and_then(|()| transport.take_error()))
+            }
+            Channel::Stream(stream) => stream.poll_ended(cx),
+        }
+    }
+
     /// Waits for [`Self::poll_ended`].
     ///
     /// # Errors

@@ -1,7 +1,8 @@
 //! Opening connections to servers without blocking.
 
+use std::cell::Cell;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -63,7 +64,8 @@ pub enum ConnectProgress {
     Underway,
 }
 
-/// Creates a socket and starts connecting it. TCP_NODELAY is always set.
+/// Creates a socket and starts connecting it. TCP_NODELAY is not set: until something was sent that is
+/// not acknowledged, the kernel delays nothing, and whoever sends a second time sets it first.
 ///
 /// # Errors
 /// The call that failed, with the address; its [`SystemCallError::kind`] tells local shortages from a refusal
@@ -136,10 +138,14 @@ fn connect_from(
         prepare(fd.as_fd(), ip, options, source)?;
     }
     let mut answer = rustix::net::connect(&fd, &os_target);
-    if answer == Err(Errno::INPROGRESS) && is_on_this_machine(target) {
+    if answer == Err(Errno::INPROGRESS)
+        && let Some(estimate) = NearEstimate::of(target)
+        && estimate.is_near()
+    {
         // Within the machine the handshake has ended before the call returned: connecting again
         // reports that, without waiting.
         answer = rustix::net::connect(&fd, &os_target);
+        estimate.note(answer.is_ok());
     }
     match answer {
         Ok(()) => Ok((fd, ConnectProgress::Done)),
@@ -150,9 +156,67 @@ fn connect_from(
     }
 }
 
-/// Whether the target is certainly on this machine.
-fn is_on_this_machine(target: &Address) -> bool {
-    matches!(target, Address::Ip(address) if address.ip().is_loopback())
+/// How many addresses a thread remembers; others share a place.
+const NEAR_PLACES: usize = 256;
+
+/// After so many handshakes in a row that had not ended with the call, the target is elsewhere.
+const NEAR_MISSES_MAX: u8 = 4;
+
+thread_local! {
+    /// By address: how many handshakes in a row had not ended when `connect` returned; from
+    /// [`NEAR_MISSES_MAX`] on, how many were not asked about. It wraps, so that they are again.
+    static NEAR: [Cell<u8>; NEAR_PLACES] = const { [const { Cell::new(0) }; NEAR_PLACES] };
+}
+
+/// Whether a target is on this machine (loopback, or a network namespace behind a virtual device):
+/// then its handshake ends while `connect` is called.
+struct NearEstimate {
+    place: Option<usize>,
+}
+
+impl NearEstimate {
+    /// `None` for targets without a handshake.
+    fn of(target: &Address) -> Option<Self> {
+        let Address::Ip(address) = target else {
+            return None;
+        };
+        let bits = match address.ip() {
+            ip if ip.is_loopback() => return Some(Self { place: None }),
+            IpAddr::V4(ip) => u64::from(ip.to_bits()),
+            IpAddr::V6(ip) => {
+                let bits = ip.to_bits();
+                let [high, low] = [bits >> 64, bits & u128::from(u64::MAX)];
+                u64::try_from(high ^ low).unwrap_or(0)
+            }
+        };
+        let hash = bits.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes()[0];
+        let place = Some(usize::from(hash));
+        Some(Self { place })
+    }
+
+    /// Whether to ask if the handshake has ended.
+    fn is_near(&self) -> bool {
+        let Some(place) = self.place else {
+            return true;
+        };
+        NEAR.with(|near| {
+            let misses = near[place].get();
+            let is_near = misses < NEAR_MISSES_MAX;
+            if !is_near {
+                near[place].set(misses.wrapping_add(1));
+            }
+            is_near
+        })
+    }
+
+    /// Notes whether the handshake had ended.
+    fn note(&self, has_ended: bool) {
+        let Some(place) = self.place else { return };
+        NEAR.with(|near| {
+            let misses = near[place].get().saturating_add(1);
+            near[place].set(if has_ended { 0 } else { misses });
+        });
+    }
 }
 
 /// The outcome of a connection in progress, once its socket is writable.
@@ -171,7 +235,6 @@ fn prepare(
 ) -> Result<(), SystemCallError> {
     let check =
         |name, answer: io::Result<()>| answer.map_err(|e| SystemCallError::new(name, ip, e));
-    check("setsockopt(TCP_NODELAY)", option::set_no_delay(fd, true))?;
     if let Some(interface) = &options.interface {
         check(
             "setsockopt(SO_BINDTODEVICE)",
@@ -271,7 +334,6 @@ mod tests {
         assert_eq!(peer.ip().to_string(), "127.0.0.9");
         assert_eq!(Address::peer_of(&fd).unwrap(), target);
         assert_eq!(Address::local_of(&fd).unwrap(), Address::Ip(peer));
-        assert!(sockopt::tcp_nodelay(&fd).unwrap());
         assert!(sockopt::socket_keepalive(&fd).unwrap());
         assert_eq!(sockopt::tcp_keepcnt(&fd).unwrap(), 3);
         assert_eq!(sockopt::tcp_keepidle(&fd).unwrap(), Duration::from_secs(11));
@@ -299,6 +361,35 @@ mod tests {
             let mut bytes = [0; 8];
             assert_eq!(io::Read::read(&mut server, &mut bytes).unwrap(), 5);
         }
+    }
+
+    #[test]
+    fn a_target_whose_handshakes_last_is_rarely_asked_about() {
+        let target = |ip: &str| Address::Ip(SocketAddr::new(ip.parse().unwrap(), 80));
+        let estimate = |ip| NearEstimate::of(&target(ip)).unwrap();
+        for ip in ["192.0.2.1", "2001:db8::1"] {
+            let far = estimate(ip);
+            for _ in 0..NEAR_MISSES_MAX {
+                assert!(far.is_near(), "not known yet");
+                far.note(false);
+            }
+            let asked = (0..1000).filter(|_| {
+                let asks = estimate(ip).is_near();
+                if asks {
+                    far.note(false);
+                }
+                asks
+            });
+            assert!((1..=20).contains(&asked.count()));
+            while !far.is_near() {}
+            far.note(true);
+            assert!(far.is_near());
+        }
+        // Loopback is this machine, whatever came before.
+        let own = estimate("127.0.0.1");
+        (0..10).for_each(|_| own.note(false));
+        assert!(own.is_near());
+        assert!(NearEstimate::of(&Address::Unix("/x".into())).is_none());
     }
 
     #[test]

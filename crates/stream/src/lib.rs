@@ -54,7 +54,7 @@ use ballast_mux::ClientConnection;
 use ballast_rules::{RuleList, Verdict};
 use ballast_transport::Transport;
 use ballast_upstream::ClientAddresses;
-use ballast_worker::cutting_off;
+use ballast_worker::{PoolItems, cutting_off};
 
 use crate::context::Context;
 use crate::descriptors::HandshakeEntry;
@@ -129,20 +129,19 @@ impl Client {
     }
 }
 
-/// Serves a client's connection to its end, or until it rests.
-fn serve(local: &Weak<WorkerLocal>, client: Client) -> impl Future<Output = ()> + use<> {
-    // Before the future begins: it would keep room for the client as long as it lives.
-    let found = local.upgrade().and_then(|local| {
-        let (running, frontend) = local.running_with(client.frontend())?;
-        Some((local, running, frontend))
-    });
-    let (mut session, beginning) = client.begin();
-    async move {
+/// Serves clients' connections one after the other, each to its end or until it rests.
+async fn serve(local: Weak<WorkerLocal>, mut clients: PoolItems<Client>) {
+    while let Some(client) = clients.next().await {
+        let found = local.upgrade().and_then(|local| {
+            let (running, frontend) = local.running_with(client.frontend())?;
+            Some((local, running, frontend))
+        });
         // The frontend was removed, and the configuration has changed again since: the connection
         // is closed unimplemented.
         let Some((local, running, frontend)) = found else {
-            return;
+            continue;
         };
+        let (mut session, beginning) = client.begin();
         let mut current;
         let mut kept = None;
         // In blocks, here and below: what they hold would else be a part of this future to its end.
@@ -171,7 +170,7 @@ fn serve(local: &Weak<WorkerLocal>, client: Client) -> impl Future<Output = ()> 
                 }
             };
             let Some(established) = established else {
-                return;
+                continue;
             };
             (
                 established.client,
@@ -185,7 +184,8 @@ fn serve(local: &Weak<WorkerLocal>, client: Client) -> impl Future<Output = ()> 
             let streams =
                 http::streams::serve(local, Rc::new(session), configuration, parts, false);
             // Boxed: connections without streams should not reserve memory for it.
-            return Box::pin(streams).await;
+            Box::pin(streams).await;
+            continue;
         }
         let mut context = Context::new(&local, &session, running, frontend);
         context.set_output_format(&mut client);
@@ -208,20 +208,22 @@ fn serve(local: &Weak<WorkerLocal>, client: Client) -> impl Future<Output = ()> 
             serve_until_cut_off(may_be_cut_off, row, serving).await
         };
         match end {
-            Some(ServeEnd::Closed) => return,
+            Some(ServeEnd::Closed) => continue,
             Some(ServeEnd::Http2) => {
                 let configuration = context.into_configuration();
                 drop((entry, current));
                 let parts = client.into_parts();
                 let streams =
                     http::streams::serve(local, Rc::new(session), configuration, parts, true);
-                return Box::pin(streams).await;
+                Box::pin(streams).await;
+                continue;
             }
             Some(ServeEnd::Rest) => {
                 let until = http::receive::first_byte_until(&context, &current);
                 let asked = rest::request(context, client, &current, until);
                 drop(entry);
-                return rest::begin(&local, session, asked);
+                rest::begin(&local, session, asked);
+                continue;
             }
             None => {}
         }
@@ -242,14 +244,14 @@ async fn establish(
     begun: (Rc<RunningGeneration>, Arc<Frontend>, Transport),
 ) -> Option<Established> {
     let (running, frontend, mut transport) = begun;
-    let expected_headers;
-    let (running, frontend) = {
+    let mut expected_headers = ExpectedHeaders::default();
+    let (mut running, mut frontend) = (running, frontend);
+    if !frontend.model.common.rules.tcp_connection.is_empty() {
         let context = Context::new(local, session, running, frontend);
         let settings = accepts_connection(&context, current, &transport)?;
-        let configuration = context.into_configuration();
+        (running, frontend) = context.into_configuration();
         expected_headers = session.adopt(settings);
-        configuration
-    };
+    }
     let mut client = {
         let mut read_ahead = Vec::new();
         let handshakes = session.admission.handshakes();
@@ -274,13 +276,12 @@ async fn establish(
         let limits = running.limits(&frontend.model.common);
         ClientConnection::new(transport, limits, &read_ahead)
     };
-    let (addresses, running, frontend) = {
+    if !frontend.model.common.rules.tcp_session.is_empty() {
         let context = Context::new(local, session, running, frontend);
         let addresses = accepts_session(&context, current, &mut client)?;
-        let (running, frontend) = context.into_configuration();
-        (addresses, running, frontend)
-    };
-    session.addresses = addresses;
+        (running, frontend) = context.into_configuration();
+        session.addresses = addresses;
+    }
     let context = Context::new(local, session, running, frontend);
     context.count(|counters| counters.sessions.increment());
     tracking::count(&context, current.get(), TrackedEvent::Session);
@@ -348,13 +349,6 @@ fn accepts_connection(
     transport: &Transport,
 ) -> Option<ConnectionSettings> {
     let rules = &context.frontend.model.common.rules.tcp_connection;
-    let unchanged = ConnectionSettings {
-        addresses: context.session.addresses,
-        expected_headers: ExpectedHeaders::default(),
-    };
-    if rules.is_empty() {
-        return Some(unchanged);
-    }
     let (verdict, settings) = decide(context, current, rules);
     transport.set_packet_options(settings.client_packets);
     match verdict {
@@ -386,9 +380,6 @@ fn accepts_session(
     client: &mut ClientConnection,
 ) -> Option<ClientAddresses> {
     let rules = &context.frontend.model.common.rules.tcp_session;
-    if rules.is_empty() {
-        return Some(context.session.addresses);
-    }
     let (verdict, settings) = decide(context, current, rules);
     let peer = client.duplex().peer;
     peer.set_packet_options(settings.client_packets);

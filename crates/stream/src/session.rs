@@ -198,7 +198,9 @@ impl Session {
         ClientTlsValues {
             protocol: tls.and_then(TlsSessionFacts::protocol).map(Into::into),
             authority: asked.authority.then(name).flatten().map(Into::into),
-            session: session.and_then(|tls| tls.proxy_header(asked)),
+            session: session
+                .and_then(|tls| tls.proxy_header(asked))
+                .map(Box::new),
         }
     }
 

@@ -91,6 +91,15 @@ impl Transport {
         self.socket().poll_read_closed(cx)
     }
 
+    /// As [`Self::poll_read_closed`], for what may be noticed some milliseconds later when there is
+    /// much to do.
+    ///
+    /// # Errors
+    /// As [`Self::poll_read_closed`].
+    pub fn poll_read_closed_late(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.socket().poll_read_closed_late(cx)
+    }
+
     /// Waits for [`Self::poll_read_closed`].
     ///
     /// # Errors

@@ -329,7 +329,7 @@ fn proxy_header(
     let values = proxy_header_content.tlvs.iter().map(Vec::as_slice);
     let custom: Vec<(u8, &[u8])> = kinds.zip(values).collect();
     let client_tls = &proxy_header_content.client_tls;
-    let session = client_tls.session.as_ref();
+    let session = client_tls.session.as_deref();
     let facts = V2Facts {
         alpn: client_tls.protocol.as_deref(),
         authority: client_tls.authority.as_deref(),

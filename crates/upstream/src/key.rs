@@ -48,7 +48,7 @@ pub struct ClientTlsValues {
     /// The host name asked for.
     pub authority: Option<Box<[u8]>>,
     /// The session; `None` for a clear connection.
-    pub session: Option<ClientTlsSession>,
+    pub session: Option<Box<ClientTlsSession>>,
 }
 
 /// A client's TLS session in a PROXY header: what is not asked for may be left out.
@@ -89,7 +89,8 @@ pub struct ConnectionRequirements {
     pub(crate) name: ConnectionName,
     /// The name that a TLS connection sends. It is not compared.
     pub(crate) sni: ConnectionName,
-    pub(crate) proxy_header_content: Option<ProxyHeaderContent>,
+    /// Boxed: most servers get no PROXY header, and a connection moves with its key.
+    pub(crate) proxy_header_content: Option<Box<ProxyHeaderContent>>,
     /// The client's connection. It is not compared.
     pub(crate) session: u64,
     /// What a connection that speaks HTTP/2 is held to. It is not compared.
@@ -217,14 +218,14 @@ impl ConnectionRequirements {
                 Some(TransparentSource::Header(_)) => transparent(header_source),
             },
             proxy_header_content: server.model.send_proxy.as_ref().map(|proxy| {
-                ProxyHeaderContent {
+                Box::new(ProxyHeaderContent {
                     ends: client.both(),
                     unique_id: proxy
                         .unique_id
                         .then(|| unique_id.unwrap_or_default().into()),
                     tlvs,
                     client_tls,
-                }
+                })
             }),
         }
     }

@@ -15,6 +15,8 @@ mod buffer;
 mod burst;
 mod context;
 mod deadline;
+mod late_queue;
+mod late_watch;
 mod mailbox;
 mod panic_report;
 mod pipes;
@@ -48,7 +50,8 @@ pub use signals::Signals;
 pub use stop_order::StopOrder;
 pub use stream::{OpenSocket, SocketReference, Stream};
 pub use task::{
-    TaskEnd, TaskHandle, TaskPanicked, TaskPool, run_blocking, spawn_local, spawn_service,
+    PoolItems, TaskEnd, TaskHandle, TaskPanicked, TaskPool, run_blocking, spawn_local,
+    spawn_service,
 };
 pub use thread_pool::{ThreadPool, ThreadPoolError};
 pub use timer::{

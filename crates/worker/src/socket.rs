@@ -9,6 +9,7 @@ use std::task::{Context, Poll, Waker};
 use ballast_net as net;
 
 use crate::context::count;
+use crate::late_watch::LateWatch;
 use crate::{IoProgress, WatchedFd, send_buffers};
 
 /// A socket, and the bytes that will be written at the end of the turn.
@@ -16,6 +17,20 @@ use crate::{IoProgress, WatchedFd, send_buffers};
 pub(crate) struct Socket {
     pub(crate) watched: WatchedFd<OwnedFd>,
     unsent: PendingWrite,
+    no_delay: Cell<NoDelay>,
+    pub(crate) late: LateWatch,
+}
+
+/// Whether TCP_NODELAY is set. It changes nothing before the second send: until then nothing is on its
+/// way that the kernel would wait for. Many connections send once.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum NoDelay {
+    /// It is, or need not be.
+    Set,
+    /// It is to be set before the second send.
+    BeforeSecondSend,
+    /// It is to be set before the next send.
+    BeforeNextSend,
 }
 
 /// The bytes that are stored and not sent yet.
@@ -44,10 +59,12 @@ enum State {
 }
 
 impl Socket {
-    pub(crate) fn new(watched: WatchedFd<OwnedFd>) -> Rc<Self> {
+    pub(crate) fn new(watched: WatchedFd<OwnedFd>, no_delay: NoDelay) -> Rc<Self> {
         Rc::new(Self {
             watched,
             unsent: PendingWrite::default(),
+            no_delay: Cell::new(no_delay),
+            late: LateWatch::default(),
         })
     }
 
@@ -74,6 +91,7 @@ impl Socket {
     pub(crate) fn forget_task(&self) {
         if !self.has_unsent() {
             drop(self.unsent.waker.take());
+            self.late.forget();
         }
     }
 
@@ -165,6 +183,7 @@ impl Socket {
         write: impl FnOnce(&OwnedFd) -> io::Result<usize>,
     ) -> io::Result<usize> {
         self.watched.try_write_with(|fd| {
+            self.before_send(fd);
             let result = write(fd);
             count(|c| c.note_send(&result));
             let n = result?;
@@ -177,5 +196,29 @@ impl Socket {
                 },
             ))
         })
+    }
+
+    /// Sets TCP_NODELAY when it is time. If the system refuses, segments are only sent later.
+    fn before_send(&self, fd: &OwnedFd) {
+        match self.no_delay.get() {
+            NoDelay::Set => {}
+            NoDelay::BeforeSecondSend => self.no_delay.set(NoDelay::BeforeNextSend),
+            NoDelay::BeforeNextSend => {
+                self.no_delay.set(NoDelay::Set);
+                let _ = net::set_no_delay(fd, true);
+            }
+        }
+    }
+
+    /// Sets TCP_NODELAY, if that is not done: another will send from now on.
+    pub(crate) fn settle_no_delay(&self) {
+        if self.no_delay.replace(NoDelay::Set) != NoDelay::Set {
+            let _ = net::set_no_delay(self.watched.inner(), true);
+        }
+    }
+
+    /// Whether nothing was sent on a connection that we have opened.
+    pub(crate) fn sends_first(&self) -> bool {
+        self.no_delay.get() == NoDelay::BeforeSecondSend
     }
 }

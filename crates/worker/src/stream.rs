@@ -13,8 +13,8 @@ use ballast_net::{self as net, Address, ConnectOptions, Pipe, SystemCallError, T
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::context::count;
-use crate::socket::Socket;
-use crate::{IoProgress, WatchedFd, burst, sleep, yield_now};
+use crate::socket::{NoDelay, Socket};
+use crate::{IoProgress, WatchedFd, burst, late_queue, sleep, yield_now};
 
 /// Time between two checks whether a peer that ended its side is gone.
 const CLOSE_CHECK_PERIOD: Duration = Duration::from_millis(100);
@@ -76,7 +76,7 @@ impl Stream {
 
     /// Takes over a connected, non-blocking socket, in one system call.
     pub fn from_fd(fd: OwnedFd) -> Result<Self, SystemCallError> {
-        Ok(Self::ready_to_write(WatchedFd::watching(fd)?))
+        Ok(Self::ready_to_write(WatchedFd::watching(fd)?, NoDelay::Set))
     }
 
     /// Takes over a socket just accepted (by an [`crate::Acceptor`], possibly of another worker),
@@ -85,13 +85,13 @@ impl Stream {
     pub fn accepted(fd: OwnedFd) -> Self {
         let socket = WatchedFd::new(fd);
         socket.assume_readable();
-        Self::ready_to_write(socket)
+        Self::ready_to_write(socket, NoDelay::Set)
     }
 
-    fn ready_to_write(socket: WatchedFd<OwnedFd>) -> Self {
+    fn ready_to_write(socket: WatchedFd<OwnedFd>, no_delay: NoDelay) -> Self {
         socket.assume_writable();
         Self {
-            socket: Socket::new(socket),
+            socket: Socket::new(socket, no_delay),
         }
     }
 
@@ -115,7 +115,11 @@ impl Stream {
                 net::connect_outcome(socket.inner(), target)?;
             }
         }
-        Ok(Self::ready_to_write(socket))
+        let no_delay = match target {
+            Address::Ip(_) => NoDelay::BeforeSecondSend,
+            _ => NoDelay::Set,
+        };
+        Ok(Self::ready_to_write(socket, no_delay))
     }
 
     /// Waits until bytes or the end can be read.
@@ -147,6 +151,16 @@ impl Stream {
     /// Poll form of [`Stream::read_closed`].
     pub fn poll_read_closed(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.socket.watched.poll_read_closed(cx)
+    }
+
+    /// As [`Stream::poll_read_closed`]. On a busy worker a socket that is not watched yet is watched
+    /// only when the task still waits after some milliseconds.
+    pub fn poll_read_closed_late(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let watched = &self.socket.watched;
+        if !watched.is_watched() && late_queue::may_wait(&self.socket, cx) {
+            return Poll::Pending;
+        }
+        watched.poll_read_closed(cx)
     }
 
     /// Waits until the peer is gone for good: a peer that has only ended its side may still read.
@@ -281,13 +295,18 @@ impl Stream {
 
     /// Stores `bytes` to be written at the end of the worker's turn, together with the messages of
     /// other tasks, and takes the vector for it; false when they should be written at once: the
-    /// peer has sent something or is gone, something is stored already, or no task is being polled.
+    /// peer has sent something or is gone, something is stored already, no task is being polled, or
+    /// the connection was just opened. Then the peer is waking up to accept it, and should find the
+    /// bytes when it does: else it is woken again for them.
     ///
     /// For the last part of a message, after which the task waits for [`Stream::readable`] and for
     /// nothing else of this stream: that wait sends what could not be written at first, and fails
     /// if nothing could be sent.
     pub fn queue_for_turn_end(&self, bytes: &mut Vec<u8>, cx: &Context<'_>) -> bool {
-        let may = !self.socket.has_unsent() && !self.is_readable() && burst::join(&self.socket);
+        let may = !self.socket.has_unsent()
+            && !self.is_readable()
+            && !self.socket.sends_first()
+            && burst::join(&self.socket);
         if may {
             self.socket.queue_for_turn_end(bytes, cx.waker());
         }
@@ -396,6 +415,7 @@ impl Stream {
         // What cannot be sent now is discarded.
         let _ = self.socket.send_stored();
         burst::leave(&self.socket);
+        self.socket.settle_no_delay();
         let socket = Rc::into_inner(self.socket);
         let socket = socket.expect("none but the burst shares a socket with its stream");
         socket.watched.into_inner()

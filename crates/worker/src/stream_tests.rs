@@ -3,6 +3,7 @@
 use std::future::poll_fn;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
@@ -296,6 +297,40 @@ fn connecting_tells_the_refusal_and_its_kind() {
             ("connect", ErrorClass::Refused)
         );
         assert_eq!(error.object(), gone.to_string());
+    })
+    .unwrap();
+}
+
+#[test]
+fn no_delay_is_set_before_the_second_send_on_a_connection_that_was_opened() {
+    block_on(async {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let target = Address::Ip(listener.local_addr().unwrap());
+        let options = ConnectOptions::default();
+        let connect = || Stream::connect(&target, &options);
+        let is_set = |fd: BorrowedFd<'_>| {
+            let socket = TcpStream::from(fd.try_clone_to_owned().unwrap());
+            socket.nodelay().unwrap()
+        };
+        let stream = connect().await.unwrap();
+        assert_eq!(stream.try_write(b"one").unwrap(), 3);
+        assert!(
+            !is_set(stream.as_fd()),
+            "nothing is on its way that would delay it"
+        );
+        assert_eq!(stream.try_write(b"two").unwrap(), 3);
+        assert!(is_set(stream.as_fd()));
+        // Whoever takes the socket need not know.
+        let fd = connect().await.unwrap().into_fd();
+        assert!(is_set(fd.as_fd()));
+        // The first bytes do not wait for the end of the turn, the next ones do.
+        let stream = connect().await.unwrap();
+        let queues = spawn_local(async move {
+            let first = queue_for_turn_end(&stream, b"one").await;
+            stream.write_all(b"one").await.unwrap();
+            (first, queue_for_turn_end(&stream, b"two").await)
+        });
+        assert_eq!(queues.join().await, Ok((false, true)));
     })
     .unwrap();
 }

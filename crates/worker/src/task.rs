@@ -100,14 +100,16 @@ const POOL_IDLE_MAX: usize = 512;
 ///
 /// For work that begins and ends often: a new task each time means memory to allocate, fill and
 /// free, and costs several thousand instructions more than reusing one that waits.
-pub struct TaskPool<T, F>(Rc<TaskPoolShared<T, F>>);
+pub struct TaskPool<T, F> {
+    queue: Rc<PoolQueue<T>>,
+    process: F,
+}
 
-struct TaskPoolShared<T, F> {
+struct PoolQueue<T> {
     idle: RefCell<Vec<Rc<PoolTask>>>,
     /// The items for tasks that were called. Each counts as a running task from the moment it is
     /// given. They are not in the tasks: most tasks have an item and no next one.
     items: RefCell<VecDeque<(T, RunningTaskCount)>>,
-    process: F,
 }
 
 /// A task of a pool.
@@ -117,27 +119,47 @@ struct PoolTask {
     waker: RefCell<Option<Waker>>,
 }
 
+/// The items of one task of a pool, one after the other.
+pub struct PoolItems<T> {
+    queue: Rc<PoolQueue<T>>,
+    task: Rc<PoolTask>,
+    /// The item that is being processed counts as a running task.
+    current: Option<RunningTaskCount>,
+}
+
 impl<T, F> std::fmt::Debug for TaskPool<T, F> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("TaskPool")
-            .field("idle", &self.0.idle.borrow().len())
+            .field("idle", &self.queue.idle.borrow().len())
             .finish_non_exhaustive()
+    }
+}
+
+impl<T> std::fmt::Debug for PoolItems<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PoolItems").finish_non_exhaustive()
     }
 }
 
 impl<T, F, W> TaskPool<T, F>
 where
     T: 'static,
-    F: Fn(T) -> W + 'static,
+    F: Fn(PoolItems<T>) -> W,
     W: Future<Output = ()> + 'static,
 {
-    /// A pool whose tasks run `process` on each item; without tasks at first.
+    /// A pool whose tasks run `process`, each until it has no items any more; without tasks at first.
+    ///
+    /// A task gets its items itself, in a loop: a future for each item would be moved into its place
+    /// each time, and those of connections are of several kilobytes.
     pub fn new(process: F) -> Self {
-        Self(Rc::new(TaskPoolShared {
+        let queue = PoolQueue {
             idle: RefCell::default(),
             items: RefCell::default(),
+        };
+        Self {
+            queue: Rc::new(queue),
             process,
-        }))
+        }
     }
 
     /// Has a task of the pool process this item. When the worker is told to stop, it waits for the
@@ -146,8 +168,8 @@ where
     /// Must be called on a worker or inside [`crate::block_on`].
     pub fn submit(&self, item: T) {
         let item = (item, RunningTaskCount::new(TaskRole::Awaited));
-        self.0.items.borrow_mut().push_back(item);
-        let idle_task = self.0.idle.borrow_mut().pop();
+        self.queue.items.borrow_mut().push_back(item);
+        let idle_task = self.queue.idle.borrow_mut().pop();
         let Some(task) = idle_task else {
             return self.start_task();
         };
@@ -158,27 +180,37 @@ where
     }
 
     fn start_task(&self) {
-        let pool = Rc::clone(&self.0);
-        let task = Rc::new(PoolTask {
-            is_called: Cell::new(true),
-            waker: RefCell::new(None),
-        });
+        let items = PoolItems {
+            queue: Rc::clone(&self.queue),
+            task: Rc::new(PoolTask {
+                is_called: Cell::new(true),
+                waker: RefCell::new(None),
+            }),
+            current: None,
+        };
         drop(tokio::task::spawn_local(CatchPanic {
-            future: async move {
-                loop {
-                    let (item, running) = poll_fn(|cx| task.poll_item(&pool.items, cx)).await;
-                    (pool.process)(item).await;
-                    drop(running);
-                    let mut idle = pool.idle.borrow_mut();
-                    if idle.len() >= POOL_IDLE_MAX {
-                        return;
-                    }
-                    idle.push(Rc::clone(&task));
-                }
-            },
+            future: (self.process)(items),
             // Only the processing of an item counts as a running task.
             running: None,
         }));
+    }
+}
+
+impl<T> PoolItems<T> {
+    /// Ends the processing of the item before, and waits for the next one. `None` when enough other
+    /// tasks wait: the task is to end.
+    pub async fn next(&mut self) -> Option<T> {
+        if let Some(running) = self.current.take() {
+            drop(running);
+            let mut idle = self.queue.idle.borrow_mut();
+            if idle.len() >= POOL_IDLE_MAX {
+                return None;
+            }
+            idle.push(Rc::clone(&self.task));
+        }
+        let (item, running) = poll_fn(|cx| self.task.poll_item(&self.queue.items, cx)).await;
+        self.current = Some(running);
+        Some(item)
     }
 }
 

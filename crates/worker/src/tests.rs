@@ -573,12 +573,14 @@ fn a_pool_carries_one_thing_after_the_other_and_survives_a_panic() {
     block_on(async {
         let done = Rc::new(RefCell::new(Vec::new()));
         let seen = Rc::clone(&done);
-        let pool = TaskPool::new(move |number: u32| {
+        let pool = TaskPool::new(move |mut numbers: PoolItems<u32>| {
             let seen = Rc::clone(&seen);
             async move {
-                yield_now().await;
-                assert!(number != 2, "one that fails");
-                seen.borrow_mut().push(number);
+                while let Some(number) = numbers.next().await {
+                    yield_now().await;
+                    assert!(number != 2, "one that fails");
+                    seen.borrow_mut().push(number);
+                }
             }
         });
         for round in [[0, 1], [2, 3], [4, 5]] {
@@ -602,9 +604,11 @@ fn a_soft_stop_waits_for_what_a_pool_carries_and_not_for_its_tasks() {
     let workers = Workers::start(&WorkerOptions::default(), |_| {
         let finished = finished.take().unwrap();
         move || {
-            let pool = TaskPool::new(|work: Option<sync::oneshot::Receiver<()>>| async move {
-                if let Some(work) = work {
-                    work.await.unwrap();
+            let pool = TaskPool::new(|mut items: PoolItems<_>| async move {
+                while let Some(work) = items.next().await {
+                    if let Some::<sync::oneshot::Receiver<()>>(work) = work {
+                        work.await.unwrap();
+                    }
                 }
             });
             // One member will have nothing to do, the other one will.

@@ -12,8 +12,15 @@ use crate::burst;
 /// The amount of work a task may do in one poll while others wait.
 const TURN_SHARES: u32 = 128;
 
+/// A worker is busy when it polls so many tasks before it asks the kernel again.
+const BUSY_POLLS_MIN: u32 = 8;
+
 thread_local! {
     static DONE_SHARES: Cell<u32> = const { Cell::new(0) };
+    /// Polls of tasks since the worker last asked the kernel.
+    static POLLS: Cell<u32> = const { Cell::new(0) };
+    /// The same, of the turn before.
+    static POLLS_BEFORE: Cell<u32> = const { Cell::new(0) };
 }
 
 /// A unit of work that a task may repeat.
@@ -44,6 +51,19 @@ impl WorkUnit {
 /// A poll of a task begins: so does its turn.
 pub(crate) fn poll_begins() {
     let _ = DONE_SHARES.try_with(|done| done.set(0));
+    let _ = POLLS.try_with(|polls| polls.set(polls.get().saturating_add(1)));
+}
+
+/// The worker asks the kernel, and may sleep.
+pub(crate) fn parks() {
+    burst::flush();
+    let polls = POLLS.try_with(|polls| polls.replace(0));
+    let _ = POLLS_BEFORE.try_with(|before| before.set(polls.unwrap_or(0)));
+}
+
+/// Whether many tasks run in one turn of this worker.
+pub(crate) fn is_busy() -> bool {
+    POLLS.get().max(POLLS_BEFORE.get()) >= BUSY_POLLS_MIN
 }
 
 /// Lets the other tasks of this worker run once first.

@@ -133,6 +133,11 @@ impl<T: Watchable> WatchedFd<T> {
         self.inner
     }
 
+    /// Whether the executor watches it.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.io.borrow().is_some()
+    }
+
     /// Notes that something can be read although the kernel has not reported it (`defer-accept`):
     /// the next attempt is made at once.
     pub fn assume_readable(&self) {

@@ -240,7 +240,7 @@ fn new_runtime() -> Result<LocalRuntime, SystemCallError> {
         .enable_time()
         .max_blocking_threads(BLOCKING_THREADS_MAX)
         .event_interval(1024)
-        .on_thread_park(crate::burst::flush)
+        .on_thread_park(crate::turn::parks)
         .on_thread_unpark(crate::timer::forget_reading)
         .build_local(Default::default())
         .map_err(|e| SystemCallError::new("epoll_create1", "executor", e))

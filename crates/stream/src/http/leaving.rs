@@ -127,7 +127,12 @@ async fn client_left(
     client: &mut Duplex<'_>,
     gives_up: bool,
 ) -> ClientDeparture {
-    if let Err(error) = client.peer.ended().await {
+    let peer = client.peer;
+    let ended = poll_fn(|cx| match gives_up {
+        true => peer.poll_ended(cx),
+        false => peer.poll_ended_late(cx),
+    });
+    if let Err(error) = ended.await {
         context.session.note_failure(&error);
         return ClientDeparture::Reset;
     }

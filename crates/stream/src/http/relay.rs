@@ -388,7 +388,11 @@ async fn unless_client_leaves(
         if has_closed || uploading.get() {
             return Poll::Pending;
         }
-        match client.poll_ended(cx) {
+        let ended = match gives_up {
+            true => client.poll_ended(cx),
+            false => client.poll_ended_late(cx),
+        };
+        match ended {
             Poll::Pending => Poll::Pending,
             Poll::Ready(Err(error)) => {
                 Poll::Ready(TransferEnd::ClientFailed(ReadError::Broken(error)))

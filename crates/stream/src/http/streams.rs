@@ -10,7 +10,9 @@ use ballast_engine::{Frontend, GateState, H2ConnectionCount};
 use ballast_model::H2LoggedErrors;
 use ballast_mux::{ClientStream, ClientStreams, NextStream, OpenedStream, StreamSettings};
 use ballast_transport::Transport;
-use ballast_worker::{self as worker, Deadline, TaskPool, approximate_now, now, select, stopping};
+use ballast_worker::{
+    self as worker, Deadline, PoolItems, TaskPool, approximate_now, now, select, stopping,
+};
 
 use super::{ConnectionFate, carry, count_request, finish, receive};
 use crate::access_log;
@@ -172,7 +174,11 @@ fn begin(
         current,
     };
     let tasks = worker::local::<StreamTasks>().unwrap_or_else(|| {
-        let pool = TaskPool::new(serve_stream);
+        let pool = TaskPool::new(|mut items: PoolItems<_>| async move {
+            while let Some(work) = items.next().await {
+                serve_stream(work).await;
+            }
+        });
         let tasks = Rc::new(StreamTasks(Box::new(move |work| pool.submit(work))));
         worker::set_local(Rc::clone(&tasks));
         tasks
