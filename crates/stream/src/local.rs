@@ -355,7 +355,7 @@ impl WorkerLocal {
     pub fn serve(self: &Rc<Self>, client: Client) {
         let tasks = self.clients.get_or_init(|| {
             let local = Rc::downgrade(self);
-            let pool = TaskPool::new(move |client| crate::serve(&local, client));
+            let pool = TaskPool::new(move |client, _: Rc<()>| crate::serve(&local, client));
             ClientTasks(Box::new(move |client| pool.submit(client)))
         });
         (tasks.0)(client);

@@ -4,6 +4,7 @@ use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
+use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::rc::Rc;
@@ -100,14 +101,17 @@ const POOL_IDLE_MAX: usize = 512;
 ///
 /// For work that begins and ends often: a new task each time means memory to allocate, fill and
 /// free, and costs several thousand instructions more than reusing one that waits.
-pub struct TaskPool<T, F>(Rc<TaskPoolShared<T, F>>);
+///
+/// Each task keeps an `S` from one item to the next, such as timers, which wake the same task again.
+pub struct TaskPool<T, S, F>(Rc<TaskPoolShared<T, S, F>>);
 
-struct TaskPoolShared<T, F> {
+struct TaskPoolShared<T, S, F> {
     idle: RefCell<Vec<Rc<PoolTask>>>,
     /// The items for tasks that were called. Each counts as a running task from the moment it is
     /// given. They are not in the tasks: most tasks have an item and no next one.
     items: RefCell<VecDeque<(T, RunningTaskCount)>>,
     process: F,
+    state: PhantomData<fn() -> S>,
 }
 
 /// A task of a pool.
@@ -117,7 +121,7 @@ struct PoolTask {
     waker: RefCell<Option<Waker>>,
 }
 
-impl<T, F> std::fmt::Debug for TaskPool<T, F> {
+impl<T, S, F> std::fmt::Debug for TaskPool<T, S, F> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("TaskPool")
             .field("idle", &self.0.idle.borrow().len())
@@ -125,18 +129,20 @@ impl<T, F> std::fmt::Debug for TaskPool<T, F> {
     }
 }
 
-impl<T, F, W> TaskPool<T, F>
+impl<T, S, F, W> TaskPool<T, S, F>
 where
     T: 'static,
-    F: Fn(T) -> W + 'static,
+    S: Default + 'static,
+    F: Fn(T, Rc<S>) -> W + 'static,
     W: Future<Output = ()> + 'static,
 {
-    /// A pool whose tasks run `process` on each item; without tasks at first.
+    /// A pool whose tasks run `process` on each item, with what the task keeps; without tasks at first.
     pub fn new(process: F) -> Self {
         Self(Rc::new(TaskPoolShared {
             idle: RefCell::default(),
             items: RefCell::default(),
             process,
+            state: PhantomData,
         }))
     }
 
@@ -165,9 +171,10 @@ where
         });
         drop(tokio::task::spawn_local(CatchPanic {
             future: async move {
+                let state = Rc::default();
                 loop {
                     let (item, running) = poll_fn(|cx| task.poll_item(&pool.items, cx)).await;
-                    (pool.process)(item).await;
+                    (pool.process)(item, Rc::clone(&state)).await;
                     drop(running);
                     let mut idle = pool.idle.borrow_mut();
                     if idle.len() >= POOL_IDLE_MAX {

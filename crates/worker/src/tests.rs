@@ -573,7 +573,7 @@ fn a_pool_carries_one_thing_after_the_other_and_survives_a_panic() {
     block_on(async {
         let done = Rc::new(RefCell::new(Vec::new()));
         let seen = Rc::clone(&done);
-        let pool = TaskPool::new(move |number: u32| {
+        let pool = TaskPool::new(move |number: u32, _: Rc<()>| {
             let seen = Rc::clone(&seen);
             async move {
                 yield_now().await;
@@ -596,13 +596,43 @@ fn a_pool_carries_one_thing_after_the_other_and_survives_a_panic() {
 }
 
 #[test]
+fn a_task_of_a_pool_keeps_something_of_its_own() {
+    use std::cell::{Cell, RefCell};
+    use std::rc::Rc;
+
+    block_on(async {
+        let done = Rc::new(RefCell::new(Vec::new()));
+        let seen = Rc::clone(&done);
+        let pool = TaskPool::new(move |(), count: Rc<Cell<u32>>| {
+            count.set(count.get() + 1);
+            let seen = Rc::clone(&seen);
+            async move {
+                yield_now().await;
+                seen.borrow_mut().push(count.get());
+            }
+        });
+        for _ in 0..2 {
+            // Two at once have a task each.
+            pool.submit(());
+            pool.submit(());
+            for _ in 0..4 {
+                yield_now().await;
+            }
+        }
+        assert_eq!(done.take(), [1, 1, 2, 2]);
+    })
+    .unwrap();
+}
+
+#[test]
 fn a_soft_stop_waits_for_what_a_pool_carries_and_not_for_its_tasks() {
     let (finish, finished) = sync::oneshot::channel::<()>();
     let mut finished = Some(finished);
     let workers = Workers::start(&WorkerOptions::default(), |_| {
         let finished = finished.take().unwrap();
         move || {
-            let pool = TaskPool::new(|work: Option<sync::oneshot::Receiver<()>>| async move {
+            type Work = Option<sync::oneshot::Receiver<()>>;
+            let pool = TaskPool::new(|work: Work, _: std::rc::Rc<()>| async move {
                 if let Some(work) = work {
                     work.await.unwrap();
                 }
