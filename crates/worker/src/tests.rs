@@ -632,7 +632,7 @@ fn a_soft_stop_waits_for_what_a_pool_carries_and_not_for_its_tasks() {
         let finished = finished.take().unwrap();
         move || {
             type Work = Option<sync::oneshot::Receiver<()>>;
-            let pool = TaskPool::new(|work: Work, _: std::rc::Rc<()>| async move {
+            let pool = TaskPool::new(|work: Work, _: Rc<()>| async move {
                 if let Some(work) = work {
                     work.await.unwrap();
                 }
